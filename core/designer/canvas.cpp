@@ -23,7 +23,7 @@ constexpr double kGap = 0.9;     // between sheets
 constexpr double kArc = 0.42;    // room for links that wrap around
 constexpr double kSwitch = 0.3;  // height of a switch
 
-// The target's dimensions by what they mean on the canvas; -1: has none.
+// The role of each grid dimension on the canvas; -1: none has this role.
 struct Roles {
   int rows = -1, columns = -1, sheets = -1, chip = -1;
   bool switched = false;  // cells of a sheet meet in a switch; rows and columns are folded from one dimension
@@ -186,7 +186,7 @@ class Painter {
   CanvasPicture out_;
 };
 
-// Index in the grid moved along one dimension, around its end.
+// The grid index of the neighbour at distance `by` along a dimension, with wrap-around.
 int moved_along(const std::vector<GridDimension>& grid, int device, int dimension, int by) {
   int stride = 1;
   for (size_t d = grid.size(); d-- > static_cast<size_t>(dimension) + 1;) stride *= grid[d].size;

@@ -27,7 +27,7 @@ Json pairs(const std::map<std::string, std::string>& values, std::string_view be
   return list;
 }
 
-// The next number of a dotted version; -1 at its end.
+// Removes and returns the next number of a dotted version; -1 at its end.
 int next_number(std::string_view& version) {
   int n = -1;
   const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), n);

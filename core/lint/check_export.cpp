@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of merging adapters into weights after training: EXP.
+// Rules about merging adapters into weights after training: EXP.
 #include <cmath>
 
 #include "core/lint/rules.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of versions, types and the files that are loaded: VER, DTYPE, LOAD.
+// Rules about package versions, types and the loaded files: VER, DTYPE, LOAD.
 #include <algorithm>
 
 #include "core/lint/rules.h"

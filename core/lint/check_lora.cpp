@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of what LoRA adapts and how: COV, SCALE, REMAT.
+// Rules about the modules that LoRA adapts and about their scale: COV, SCALE, REMAT.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ ModuleNaming naming_of(const CheckInput& input) {
   return input.stack == Stack::tunix ? ModuleNaming::qwix : ModuleNaming::peft;
 }
 
-// What the expression given by the user does; nothing where it is made from the targets, which misses nothing.
+// The modules that the user's expression adapts; none if it is generated from the targets, which always matches.
 struct Coverage {
   std::vector<LoraModule> all, adapted;
   bool adapts(std::string_view module) const {
@@ -141,7 +141,7 @@ void cov_3(const CheckInput& input, Report& report) {
                              .fixes = {generate()}});
 }
 
-// Brings an alternative that matches nothing to the form of the paths: ".*" in front, the right separator.
+// Repairs an alternative that matches nothing: adds ".*" in front and corrects the separator.
 std::string repaired(std::string alternative, ModuleNaming naming) {
   std::string out;
   for (size_t i = 0; i < alternative.size(); ++i) {

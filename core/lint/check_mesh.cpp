@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of meshes: TP, FSDP, MESH, SHARD, and ours of batches, ranks and rings.
+// Rules about meshes: TP, FSDP, MESH, SHARD-1, BATCH, RANK, WRAP.
 #include <algorithm>
 #include <cmath>
 
@@ -95,7 +95,7 @@ std::string axes_text(const CheckInput& input, const SizeConstraint& need) {
   return text;
 }
 
-// Sizes of the axis that the needs allow by themselves, as text: "1, 2, 4".
+// The sizes of the axis that satisfy the constraints, as text: "1, 2, 4".
 std::string legal_text(const std::vector<SizeConstraint>& all, std::string_view axis, int most) {
   std::string text;
   for (int size = 1; size <= most; size *= 2) {
@@ -157,7 +157,7 @@ void fsdp_1(const CheckInput& input, Report& report) {
   }
 }
 
-// A batch that all batch axes divide, with accumulation changed so that a step sees about as many rows.
+// A batch that all batch axes divide, with accumulation changed to keep the rows per step about constant.
 Fix even_batch(const CheckInput& input, int over) {
   const std::int64_t rows = std::int64_t{input.batch} * input.accumulation;
   const std::int64_t batch = std::int64_t{over} * std::max<std::int64_t>(1, (input.batch + over / 2) / over);
@@ -170,7 +170,7 @@ Fix even_batch(const CheckInput& input, int over) {
   return fix;
 }
 
-// What a batch of other than so many equal runs means: Tunix replicates, our engine runs it with idle devices.
+// The consequence of an uneven batch: Tunix replicates it, Meshwright's engine leaves devices idle.
 std::string uneven_text(const CheckInput& input, int over) {
   if (input.stack == Stack::tunix)
     return "the batch does not divide over fsdp: Tunix gives every device all rows, and each computes the whole batch";
@@ -328,7 +328,7 @@ std::optional<Layout> laid_out(const CheckInput& input, const Mesh& mesh,
   }
 }
 
-// Another place for the axes, then another mesh, whose rings close.
+// Fixes for open rings: another placement of the axes, or another mesh.
 std::vector<Fix> ring_fixes(const CheckInput& input) {
   if (!input.asked.empty()) {
     const auto free = laid_out(input, input.mesh, {});

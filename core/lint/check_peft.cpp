@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of adapters in PEFT and in servers: PEFT.
+// Rules about adapters in PEFT and in servers: PEFT.
 #include <algorithm>
 
 #include "core/lint/lora_modules.h"

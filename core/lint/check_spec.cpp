@@ -28,7 +28,7 @@ Edit overrides_edit(const std::vector<ShardingRule>& rules) {
   return {"sharding.overrides", list};
 }
 
-// The document's rules without those of this pattern.
+// The sharding rules without those of this pattern.
 Fix drop_rule(const CheckInput& input, const std::string& pattern) {
   std::vector<ShardingRule> left = input.rules.overrides;
   std::erase_if(left, [&](const ShardingRule& rule) { return rule.pattern == pattern; });
@@ -97,7 +97,7 @@ struct Whole {
   std::int64_t bytes = 0;
   const char* what = "";  // besides the tensor itself
 };
-// Of a tensor and what training keeps beside it: f32 gradient and moments lie as the tensor does.
+// Bytes of a tensor with its gradient and moments in f32, which training shards like the tensor.
 Whole whole_bytes(const CheckInput& input, const PlacedTensor& tensor) {
   const bool learns = input.purpose == Purpose::train && !input.lora;
   return {tensor.total() * (learns ? 2 + 12 : 2), learns ? " with its gradient and optimizer state" : ""};
@@ -138,7 +138,7 @@ void shard_2(const CheckInput& input, Report& report) {
 
 // --- Adapters apart from their bases ---
 
-// Devices that the spec tells apart.
+// The number of devices among which the spec distinguishes.
 std::vector<std::set<std::string>> split_by(const CheckInput& input, const PlacedTensor& tensor) {
   std::vector<std::set<std::string>> out;
   for (const auto& axes : tensor.spec.dims) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of what the model reads: TOK, and ours of padding and of logits that do not fit.
+// Rules about the model's input and its logits: TOK, PAD, LOGITS.
 #include <algorithm>
 
 #include "core/lint/rules.h"

@@ -84,7 +84,7 @@ class CollectiveLister {
   std::int64_t micro() const { return std::max(1, step_.accumulation); }
 
   bool has_backward(int layer) const { return learns_ && layer >= lowest_; }
-  // Gradients of a block's inputs are of use where something before it may learn.
+  // Whether the backward needs the gradient of a block's input: something before it is trainable.
   bool passes_on(Block block, int layer) const {
     return learns_ && (full_ || layer > lowest_ || (layer == lowest_ && block != Block::attention));
   }
@@ -99,8 +99,8 @@ class CollectiveLister {
       for (const Stage& stage : stages) add(stage, phase, tensor.layer, tensor.name, bytes, micro());
     };
     gather(Phase::forward);
-    // The forward of logits and their backward follow each other: one gather, of the norm before them, too. Lookups
-    // have no backward product.
+    // The backward of the logits follows their forward directly: one gather serves both, also for the norm before
+    // them. Lookups have no matrix product in the backward.
     const bool backward = block_of(tensor.base) == Block::vocab ? false
                           : tensor.layer < 0                    ? full_ && tensor.role != Role::final_norm
                                                                 : has_backward(tensor.layer);
@@ -153,7 +153,7 @@ class CollectiveLister {
     if (head) logits(*head);
   }
 
-  // Rows of other devices are zero: the lookups are summed.
+  // Each device looks up its own rows and leaves zeros for the others: the results are summed.
   void lookup(const PlacedTensor& table, const std::string& name, std::int64_t width) {
     const std::int64_t full = tokens_ * width * step_.activation_bytes;
     for_axes(form_.parallel(table), [&](int a) {
@@ -170,7 +170,7 @@ class CollectiveLister {
     for_axes(form_.parallel(head), [&](int a) { logits(a); });
   }
 
-  // Inner axes first, padded where the vocabulary is.
+  // Inner axes first, with the padding of the vocabulary.
   void gather_logits(const PlacedTensor& head) {
     std::int64_t rows = config_.vocab;
     for_axes(form_.parallel(head), [&](int a) { rows = (rows + form_.size(a) - 1) / form_.size(a); });

@@ -13,7 +13,7 @@ int key_of(Role role, int layer) {
   return (layer + 1) * 64 + static_cast<int>(role);
 }
 
-// The dimension along which tensors of a block may stay split in use.
+// Whether a block can compute with tensors that stay split along this dimension.
 bool is_parallel(Block block, Axis axis) {
   switch (block) {
     case Block::attention:

@@ -9,7 +9,7 @@
 namespace mw::mesh {
 namespace {
 
-// Elements of which both have some.
+// The elements that both ranges have.
 std::int64_t common(const std::vector<Range>& a, const std::vector<Range>& b) {
   std::int64_t n = 1;
   for (size_t d = 0; d < a.size(); ++d)
@@ -30,7 +30,7 @@ std::vector<Stage> with_reads(std::vector<Stage> stages, const std::vector<std::
 
 }  // namespace
 
-// Tensors of layers whose blocks are divided alike, of the same kind, size and spec.
+// Shared by tensors of the same kind, size and spec in layers whose blocks are split alike.
 struct DeviceReads::Lay {
   std::vector<std::vector<Range>> stored, working;  // by device
   std::vector<std::int64_t> piece;                  // likewise; -1: none

@@ -92,7 +92,7 @@ std::vector<Collective> DeviceCollectives::of(int device, std::span<const Device
       all = std::move(list);
       continue;
     }
-    // The lists of two micro-batches differ by sizes only: look around the same place first.
+    // Lists of two micro-batches differ in sizes only: compare entries at the same index first.
     for (size_t i = 0; i < list.size(); ++i) {
       Collective* at = i < all.size() && same_call(all[i], list[i]) ? &all[i] : nullptr;
       if (!at)

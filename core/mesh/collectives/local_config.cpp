@@ -57,7 +57,7 @@ class Localiser {
   }
 
  private:
-  // What the device has of dimension d when only `axes` split it.
+  // The range of dimension d on the device if only `axes` split it.
   Range part(const PlacedTensor& tensor, size_t d, AxisSet axes) const {
     std::int64_t index = 0, ways = 1;
     for (const std::string& name : tensor.spec.dims[d])
@@ -78,7 +78,7 @@ class Localiser {
     return static_cast<size_t>(at - tensor.dims.begin());
   }
 
-  // Of the tensor whose split is the block's; the whole of `otherwise` where the model has none.
+  // The range of the tensor that determines the block's split; [0, otherwise) if the model does not have it.
   Range leading(Role role, int layer, Axis axis, std::int64_t otherwise) const {
     const PlacedTensor* p = form_.find(role, layer);
     if (!p) return {0, otherwise};
@@ -101,7 +101,7 @@ class Localiser {
     part.mlp = leading(Role::gate_proj, layer, Axis::mlp, l.mlp_dim);
   }
 
-  // A donor has what its borrowers read, too.
+  // A layer that lends its KV heads also computes those that its borrowers read.
   void borrow(size_t layer) {
     const int donor = whole_.layers[layer].kv_donor;
     if (donor < 0) return;
@@ -134,7 +134,7 @@ class Localiser {
     return part(*p, d, axes);
   }
 
-  // What the device needs of a tensor lies within what its working form gives it.
+  // The range of a tensor that the device needs must lie within its compute sharding.
   void check(const PlacedTensor& tensor) const {
     const Block block = block_of(tensor.base);
     if (block == Block::vocab || block == Block::none || tensor.layer < 0) return;
@@ -156,7 +156,7 @@ Range times(const Range& r, std::int64_t by) {
   return {r.begin * by, r.end * by};
 }
 
-// Where a projection is split: rows of its matrix, or columns.
+// The rows and columns of a projection's matrix on a device.
 struct Split {
   Range rows, cols;
 };

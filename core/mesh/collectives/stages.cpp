@@ -21,7 +21,7 @@ class StageLister {
     known_ |= AxisSet{1} << axis;
     list_.push_back({kind, axis, group, cause, full, full > 0 ? bytes_sent(kind, Bytes(full), group).value : 0});
   }
-  // Pieces may lie across: heads over (fsdp, tp) are not the heads that tp alone would give.
+  // Pieces may be misaligned: heads over (fsdp, tp) are not the heads that tp alone gives.
   std::vector<Stage> with_others(CollectiveKind kind, Cause cause) {
     for_axes((form_.batch() | form_.model()) & ~known_, [&](int a) { add(kind, a, form_.size(a), cause, 0); });
     return std::move(list_);

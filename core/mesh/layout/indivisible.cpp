@@ -115,7 +115,7 @@ Problem IndivisibleDimensions::problem_of(const Cause& cause, const Where& what,
   std::string product, id = "SPEC-DIVIDES";
   for (const std::string& axis : axes)
     if (mesh.size(axis) > 1) product += (product.empty() ? "" : " x ") + axis + " " + std::to_string(mesh.size(axis));
-  // The axis to change: the first that is more than one device.
+  // The axis to change: the first of more than one device.
   const std::string axis =
       *std::find_if(axes.begin(), axes.end(), [&](const std::string& a) { return mesh.size(a) > 1; });
   if (axes.size() == 1 && axis == "tp") id = "TP-1";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/mesh/layout/layout.h"
 
-// Laying mesh axes on the physical grid: every way to split the dimensions is tried, they are few.
+// Tries every assignment of mesh axes to grid dimensions; there are few.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -65,7 +65,7 @@ AxisPlacement place_of(const MeshAxis& axis, std::vector<GridPart> parts, const 
 
 // --- The search ---
 
-// Inner axes stay out of the network first: they communicate in every layer.
+// Keeps inner axes off the network: they communicate in every layer.
 double cost(const AxisPlacement& place, size_t axis) {
   const double inner = 1 + 3 * static_cast<double>(axis);
   const double medium = place.medium == Medium::network ? 16 * inner : place.medium == Medium::chip ? 0.25 : 1;
@@ -107,13 +107,14 @@ class Search {
            std::find(at->dimensions.begin(), at->dimensions.end(), dimension) != at->dimensions.end();
   }
 
-  // Axes from the innermost outwards: those before `axis` are placed next.
+  // Assigns axes from the innermost outwards; `axis` is the number of axes that remain.
   void next_axis(size_t axis) {
     if (axis == 0) return rate();
     split(axis - 1, std::max(1, mesh_.axes[axis - 1].size), dims_.size());
   }
 
-  // What is left of an axis over the dimensions before `dimension`, the larger parts on inner dimensions first.
+  // Distributes the remaining factor of an axis over the dimensions before `dimension`, larger parts on inner ones
+  // first.
   void split(size_t axis, int rest, size_t dimension) {
     if (rest == 1) return next_axis(axis);
     if (dimension == 0) return;
@@ -153,14 +154,15 @@ class Search {
 
 // --- Neighbours along an axis ---
 
-// A walk over all points of the block, neighbour to neighbour; closed where the block is even and not a line.
+// A path from neighbour to neighbour through all points of a block; closed if the block has an even size and is not a
+// line.
 std::vector<std::vector<int>> walk(const std::vector<int>& sizes) {
   if (sizes.size() == 1) {
     std::vector<std::vector<int>> line;
     for (int i = 0; i < sizes[0]; ++i) line.push_back({i});
     return line;
   }
-  // All dimensions but the last as one path of points; then a sheet of path x last.
+  // The dimensions before the last form one path; then the block is a sheet of path x last dimension.
   const std::vector<std::vector<int>> path = walk({sizes.begin(), sizes.end() - 1});
   const int rows = static_cast<int>(path.size()), columns = sizes.back();
   std::vector<std::vector<int>> out;
@@ -168,7 +170,7 @@ std::vector<std::vector<int>> walk(const std::vector<int>& sizes) {
     out.push_back(path[static_cast<size_t>(row)]);
     out.back().push_back(column);
   };
-  // A lane beside the snake leads back to its start.
+  // One row or column stays free for the way back to the start.
   if (rows % 2 == 0 && columns > 1) {
     for (int r = 0; r < rows; ++r)
       for (int c = 1; c < columns; ++c) visit(r, r % 2 == 0 ? c : columns - c);
@@ -184,7 +186,7 @@ std::vector<std::vector<int>> walk(const std::vector<int>& sizes) {
   return out;
 }
 
-// Per position along the axis its offset in the grid's row-major index.
+// The offset in the grid's row-major index of each position along the axis.
 std::vector<int> offsets(const AxisPlacement& place, const std::vector<int>& grid_strides) {
   if (place.parts.empty()) return {0};
   std::vector<int> sizes;
@@ -196,7 +198,7 @@ std::vector<int> offsets(const AxisPlacement& place, const std::vector<int>& gri
       offset += point[i] * place.parts[i].stride * grid_strides[static_cast<size_t>(place.parts[i].dimension)];
     out.push_back(offset);
   }
-  // The walk starts beside the block's corner where it is closed; devices count from the corner.
+  // A closed path starts beside the block's corner, but devices count from the corner.
   std::rotate(out.begin(), std::find(out.begin(), out.end(), 0), out.end());
   return out;
 }
@@ -263,7 +265,7 @@ void check_asked(const Mesh& mesh, const std::vector<GridDimension>& dims,
   }
 }
 
-// The asked place that cannot be: the first that is impossible together with those before it.
+// Reports the first placement that is impossible together with those before it.
 void refuse_first(const Mesh& mesh, const std::vector<GridDimension>& dims,
                   const std::vector<RequestedPlacement>& asked) {
   for (size_t n = 1; n <= asked.size(); ++n) {

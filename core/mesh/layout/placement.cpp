@@ -176,7 +176,7 @@ std::vector<int> legal_sizes(const Placement& placement, const Mesh& mesh, std::
 
 namespace {
 
-// Which piece of dimension d that device has.
+// The index of the piece of dimension d on the device at coordinates `at`.
 std::int64_t piece_of_dimension(const PlacedTensor& tensor, size_t d, const Mesh& mesh, const std::vector<int>& at) {
   std::int64_t index = 0, all = 1;
   for (const std::string& axis : tensor.spec.dims[d]) {

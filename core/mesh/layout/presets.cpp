@@ -57,7 +57,8 @@ PartitionSpec tunix_training(const Tensor& tensor) {
   });
 }
 
-// Gemma 3 keeps its q and k norms whole; Gemma 4 (which has a scalar per layer) and Qwen3 (other names) do not.
+// Tunix replicates the q and k norms of Gemma 3, but not those of Gemma 4 (which has a scalar per layer) and Qwen3
+// (other names).
 bool is_gemma3_qk_norm(const TensorInventory& inventory, const Tensor& tensor) {
   return (tensor.role == Role::q_norm || tensor.role == Role::k_norm) && tensor.tunix_path.ends_with("_norm.scale") &&
          !inventory.find(Role::layer_scalar, 0);
@@ -65,7 +66,7 @@ bool is_gemma3_qk_norm(const TensorInventory& inventory, const Tensor& tensor) {
 
 PartitionSpec tunix(const TensorInventory& inventory, const Tensor& tensor, ShardingUse use) {
   if (is_gemma3_qk_norm(inventory, tensor)) return unsplit(tensor);
-  // One KV head: nothing over tp, and fsdp by name even where sampling takes fsdp away. k_einsum has no such exception.
+  // With one KV head, kv_einsum is not split over tp and keeps fsdp even in sampling. k_einsum has no such exception.
   if (is_kv_einsum(tensor) && tensor.dims[0].size == 1) return {{kNone, kFsdp, kNone}};
   PartitionSpec spec = tunix_training(tensor);
   if (use == ShardingUse::sampling)
@@ -100,7 +101,7 @@ PresetSpec megatron(const Tensor& tensor) {
 
 // --- FSDP2 ---
 
-// The dimensions that make up the rows of the tensor in the files, outermost first.
+// Whether a dimension is part of the rows of the tensor as stored in files.
 bool is_row(Role role, Axis axis) {
   switch (role) {
     case Role::o_proj:
@@ -118,7 +119,7 @@ bool is_row(Role role, Axis axis) {
   }
 }
 
-// fsdp on one of the row dimensions: rows are heads times head_dim, so where heads do not divide, head_dim may.
+// Splits one of the row dimensions over fsdp. Rows are heads x head_dim: if heads do not divide, head_dim may.
 PartitionSpec over_rows(const std::vector<Dim>& dims, const std::vector<bool>& rows, int fsdp) {
   PartitionSpec spec{std::vector<std::vector<std::string>>(dims.size())};
   size_t chosen = dims.size();

@@ -36,7 +36,7 @@ void collect(const std::vector<PlacedTensor>& tensors, std::vector<SizeConstrain
   }
 }
 
-// Doublings and halvings from one to the other.
+// The number of doublings and halvings between two sizes.
 double distance(const Mesh& a, const Mesh& b) {
   double sum = 0;
   for (const MeshAxis& axis : b.axes) sum += std::abs(std::log2(axis.size) - std::log2(a.size(axis.name)));

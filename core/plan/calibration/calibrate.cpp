@@ -30,7 +30,7 @@ bool is_share(std::string_view name) {
          name.starts_with("overlap");
 }
 
-// A share never exceeds the whole, except of this machine's peaks, which are guesses.
+// A share is at most 1, except on CPUs, whose peaks are estimates.
 double at_most_whole(std::string_view name, hardware::Vendor vendor, double value) {
   return is_share(name) && vendor != hardware::Vendor::cpu ? std::min(1.0, value) : value;
 }
@@ -38,7 +38,7 @@ double at_most_whole(std::string_view name, hardware::Vendor vendor, double valu
 struct Bounds {
   double low, high, trust;
 };
-// Seconds of software differ more from one version to the next than shares of a chip's peaks do.
+// Fixed costs of software vary more between versions than shares of a chip's peaks.
 Bounds bounds_of(const FitOptions& options, hardware::Vendor vendor, std::string_view name) {
   if (vendor == hardware::Vendor::cpu) return {options.shortest / 10, options.longest * 10, options.trust * 10};
   if (!is_share(name) && name != "kernel_s") return {options.shortest / 4, options.longest * 4, options.trust * 4};
@@ -81,7 +81,7 @@ double huber(double x, double knee) {
   return a <= knee ? x * x : 2 * knee * a - knee * knee;
 }
 
-// Golden section over log factors: the loss has one valley, as every time falls with an efficiency.
+// Golden-section search over log factors: the loss is unimodal, because every time decreases with an efficiency.
 double minimise(double low, double high, const std::function<double(double)>& loss) {
   const double golden = (std::sqrt(5.0) - 1) / 2;
   double a = std::log(low), b = std::log(high);

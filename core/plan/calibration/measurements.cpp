@@ -251,7 +251,7 @@ model::Config model_of(const std::string& id, const Configs& configs) {
   return found == configs.end() ? model::catalogue(id) : found->second;
 }
 
-// What another room says of a value, said of this row.
+// Runs `ask` and attributes its errors to a key of this row.
 template <class Ask>
 auto asked(const JsonRow& row, const std::string& key, Ask ask) {
   try {
@@ -350,7 +350,7 @@ void read_work(JsonRow& row, Request& request) {
   read_histogram(row, request.lengths);
 }
 
-// What the host does beside the steps.
+// Settings of the server's host.
 void read_host(JsonRow& row, Request& request) {
   if (const Json* async = row.optional("async_scheduling")) {
     if (!async->is_boolean()) row.bad("async_scheduling", "wrong type", short_text(*async), "true or false");
@@ -408,7 +408,7 @@ Measurement read_row(const Json& json, RowPlace at, const hardware::Catalogue& c
   return m;
 }
 
-// A source's figures of one load as a row each.
+// Expands a row with several values into one row per value.
 std::vector<Json> one_a_value(const Json& rows) {
   std::vector<Json> out;
   for (const Json& row : rows) {

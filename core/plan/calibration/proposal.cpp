@@ -26,7 +26,7 @@ bool same_group(const Measurement& a, const Measurement& b) {
   return a.request.stack == b.request.stack && a.request.target.chip.id == b.request.target.chip.id;
 }
 
-// Rows that the planner has no answer for, as one note each.
+// Removes rows that cannot be predicted and adds a note for each.
 void leave_out_unpredictable(std::vector<Measurement>& rows, std::vector<Problem>& notes) {
   std::erase_if(rows, [&](const Measurement& m) {
     const auto say = [&](Problem p) {
@@ -50,8 +50,8 @@ void leave_out_unpredictable(std::vector<Measurement>& rows, std::vector<Problem
   });
 }
 
-// Part of each row in the cross-validation, -1 for rows that are not fitted to. Every chip's rows are spread over the
-// parts.
+// The fold of each row in the cross-validation, -1 for rows that are not fitted. The rows of a chip are spread over
+// the folds.
 std::vector<int> parts_of(const std::vector<ProposedRow>& rows) {
   std::vector<int> parts(rows.size(), -1);
   const auto used = std::count_if(rows.begin(), rows.end(), [](const ProposedRow& r) { return r.used(); });
@@ -65,7 +65,7 @@ std::vector<int> parts_of(const std::vector<ProposedRow>& rows) {
   return parts;
 }
 
-// A row may have been fitted to before: what it left in the calibration in force goes, too.
+// Removes the factors of the current calibration that were fitted to these rows.
 Calibration without(Calibration calibration, const std::set<std::string>& rows) {
   std::erase_if(calibration.factors, [&](const CalibrationFactor& f) {
     return !f.chip.empty() &&
@@ -114,14 +114,14 @@ class Proposer {
                   .fix = "give measured step times (s/step, tokens/s ...) with \"use\": \"calibration\""});
   }
 
-  // The step's seconds as measured follow from the predicted ones and the error, whatever the unit.
+  // Measured seconds of a step, from the predicted seconds and the relative error, which works for every unit.
   double seconds_of(const ProposedRow& row) const {
     Request r = row.measured.request;
     apply(in_.in_force, r);
     return predict(r).step.seconds.value / (1 + row.now.error);
   }
 
-  // Names that are not fitted stay as the calibration has them while the others are.
+  // Efficiencies that are not fitted keep their calibrated values during the fit.
   std::vector<CalibrationFactor> fit_beside(Calibration kept, std::vector<Measurement> rows) const {
     std::erase_if(kept.factors, [&](const CalibrationFactor& f) {
       const auto& names = serves(f.stack) ? in_.options.serving : in_.options.names;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts are of the code that runs: transformers' modeling files for PyTorch eager (one kernel and one buffer per
+// The counts follow the stacks' code: transformers' modeling files for PyTorch eager (one kernel and one buffer per
 // operation, norms and softmax in f32), Tunix and XLA's fusion for compiled programs.
 #include "core/plan/memory/activations.h"
 
@@ -8,7 +8,7 @@
 namespace mw::plan {
 namespace {
 
-// The layer's widths on a device, and how its stack writes it.
+// The widths of a layer on a device and the relevant options of its stack.
 struct View {
   const LocalModel& m;
   const LayerKind& k;
@@ -38,7 +38,7 @@ struct View {
   double normed_heads() const { return (qk_norm ? q + kv : 0) + (m.config.v_norm ? kv : 0); }
 };
 
-// Adapters: the input as the adapter takes it (dropped out, or cast), A's output.
+// Adapters keep their input (after dropout, or cast) and the output of A.
 double adapters_kept(const View& view) {
   const Request& r = *view.m.request;
   const double own = bytes_of(r.profile.adapters);
@@ -127,8 +127,9 @@ LayerTraffic fused_traffic(const View& view) {
     const double kept = bytes_of(view.m.request->profile.scores);
     attention = 12 * view.row_scores();
     keeping = (8 + 2 * kept) * view.row_scores();
-    // The product's gradient written; read with what was kept for the sum, and again for the scores' gradient, which is
-    // written and read twice; what was kept read for the values' gradient.
+    // Writes the product's gradient; reads it with the kept scores for the sum and again for the scores' gradient,
+    // which is
+    // written and read twice; reads the kept scores for the values' gradient.
     attention_back = (2 + 2 * (2 + kept) + 6 + kept) * view.row_scores();
   }
   return {bytes + attention, bytes + keeping, 2 * bytes + attention_back, 12};

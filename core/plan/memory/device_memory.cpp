@@ -31,7 +31,7 @@ Buffer buffer(std::string name, C category, const std::string& words, const Expr
 Buffer buffer(std::string name, C category, const std::string& words, const Expression& needed) {
   return buffer(std::move(name), category, words, needed, needed.value);
 }
-// That nothing is multiplied for.
+// A buffer whose size is given.
 Buffer given(std::string name, C category, double bytes, std::string why) {
   const Bytes held(std::llround(bytes));
   return {std::move(name), category, held, held, std::move(why)};
@@ -43,7 +43,7 @@ Bytes total(const Buffers& buffers) {
   return sum;
 }
 
-// A [rows, columns] array of `width` bytes per element that may be of several copies of other widths.
+// A [rows, columns] array with `width` bytes per element, possibly in several copies.
 Buffer matrix(const LocalModel& model, std::string name, C category, double rows, double columns, double width,
               const std::string& words) {
   const int element = width >= 4 ? 4 : 2;
@@ -58,7 +58,7 @@ void add(Buffers& to, Buffer b) {
   if (b.bytes.value > 0) to.push_back(std::move(b));
 }
 
-// Weights, adapters and what the runtime holds: there from the first to the last moment.
+// Weights, adapters and the runtime's memory, which are held all the time.
 Buffers resident(const LocalModel& model, DType type) {
   const Request& r = *model.request;
   Buffers out;
@@ -96,7 +96,7 @@ void add_training_state(const LocalModel& model, Buffers& out) {
   }
 }
 
-// A compiled step has this micro-batch's gradients beside the sum.
+// A compiled step holds the gradients of a micro-batch in addition to their sum.
 Buffer gradients_of(const LocalModel& model) {
   const StackProfile& h = model.request->profile;
   const TensorBytes gradients = trainable(model, h.gradients);
@@ -107,12 +107,12 @@ Buffer gradients_of(const LocalModel& model) {
                 copies > 1 ? count(copies) * once : once, copies * gradients.bytes);
 }
 
-// A sum over micro-batches holds its place in any case.
+// With accumulation the sum over micro-batches is allocated from the start.
 bool gradients_come_late(const Request& request) {
   return request.profile.gradient_buffers == StackProfile::GradientBuffers::late && request.train.accumulation <= 1;
 }
 
-// What the forward leaves for the backward.
+// Activations that the forward keeps for the backward.
 void add_kept(const LocalModel& model, Buffers& out, double tokens, double len) {
   const Request& r = *model.request;
   double kept = 0, saved = 0;
@@ -133,7 +133,7 @@ void add_kept(const LocalModel& model, Buffers& out, double tokens, double len) 
                   count(tokens) * amount(saved / tokens), saved));
 }
 
-// Weights gathered whole for the layer in use and those fetched ahead.
+// Gathered weights of the current layer and the prefetched ones.
 Buffer gather_buffers(const LocalModel& model) {
   double largest = 0;
   for (const LayerKind& k : model.kinds) largest = std::max(largest, k.gathered);
@@ -146,7 +146,7 @@ Buffer gathered_head(const LocalModel& model) {
                 count(model.head_gathered) * bytes_each(bytes_of(model.request->weights)));
 }
 
-// What an allocator holds besides where sizes vary from step to step.
+// Fragmentation of the allocator if sizes vary between steps.
 void add_fragmentation(const LocalModel& model, Buffers& out) {
   const Request& r = *model.request;
   const bool varies = r.profile.elementwise == StackProfile::Elementwise::eager && r.lengths.rows == RowLayout::ragged;
@@ -302,7 +302,7 @@ DeviceMemory forward_memory(const LocalModel& model) {
   if (r.profile.forward == StackProfile::Forward::op_by_op && f.chunk == 0) {
     add(last.buffers, matrix(model, "transposed output matrix", C::workspace, model.config.dim, model.vocab, 2,
                              "width x vocabulary x bytes: a product outside jit"));
-    // n blocks leave about n/2 holes (Knuth's fifty-percent rule): two logits of that size one, half as large.
+    // n blocks leave about n/2 holes (Knuth's fifty-percent rule): two arrays of logits leave one, half as large.
     add(last.buffers,
         buffer("hole between the logits", C::workspace, "half of one of two arrays of logits (fifty-percent rule)",
                amount(static_cast<double>(logits.bytes.value)) * number(0.25)));

@@ -10,7 +10,7 @@ namespace mw::plan {
 namespace {
 
 // Norms are always f32, in one buffer (with the gain of norms without weights); all matrices are in another.
-// bf16 panels for inference take 12 bits; of weights that do not fit them, which are rare, the rest comes on top.
+// bf16 panels for inference take 12 bits per weight; the rare weights that do not fit are stored in addition.
 enum class Use { training, inference };
 Bytes weights(const StepPlan& plan, Use use) {
   const bool slim =
@@ -41,7 +41,7 @@ Bytes gradients(const StepPlan& plan) {
   return buffer_bytes(floats);
 }
 
-// Two moments of every trainable value; full training of bf16 weights keeps f32 masters besides.
+// Two moments of every trainable value; full training of bf16 weights also keeps f32 master weights.
 Bytes optimizer(const StepPlan& plan) {
   if (plan.shape.method == model::TrainMethod::lora) return buffer_bytes(plan.adapter_parameters) * 2;
   std::int64_t values = 0, masters = 0;

@@ -27,7 +27,7 @@ struct StoredTensor {
   bool sums = false;    // its gradient has terms of other devices
 };
 
-// Where what is used together lies: model-level tensors of the head and of the embeddings, and each layer's.
+// The group of tensors that are used together: those of the head, of the embeddings, or of a layer.
 constexpr int kHead = -2, kEmbeddings = -1;
 int part_of(const PlacedTensor& tensor) {
   return tensor.layer >= 0 ? tensor.layer : tensor.role == Role::final_norm ? kHead : kEmbeddings;
@@ -99,7 +99,7 @@ class DevicePlan {
   }
   std::int64_t weight_bytes() const { return shape_.weights == model::WeightType::f32 ? 4 : 2; }
 
-  // Floats of the shards of some.
+  // Floats of the shards that satisfy `which`.
   template <class Which>
   std::int64_t shards(const Which& which) const {
     std::int64_t floats = 0;
@@ -108,7 +108,9 @@ class DevicePlan {
     return floats;
   }
 
-  // In Core's form with norms apart, as on one device; the others in shards, vectors in the weight type, too.
+  // Tensors that are stored as they are computed with are laid out as on one device, norms apart; the others are
+  // shards in
+  // the weight type.
   Bytes weights(const StepPlan& plan) const {
     std::int64_t head = 0, norms = 0, matrices = 0, shards = 0;
     for (const model::Layer& l : plan.config.layers) head = std::max(head, std::int64_t{l.head_dim});
@@ -125,7 +127,7 @@ class DevicePlan {
     return buffer_bytes(norms) + buffer_bytes(matrices, 1) + buffer_bytes(shards, 1);
   }
 
-  // Bytes of what is gathered at once: the largest part.
+  // Bytes of the largest group of tensors that is gathered at once.
   std::int64_t gathered() const {
     std::map<int, std::int64_t> parts;
     for (const StoredTensor& h : held_) {
@@ -139,7 +141,7 @@ class DevicePlan {
     return most;
   }
 
-  // Floats of gradients before their sum: of the model's own tensors through the whole step, layers take turns.
+  // Floats of gradients before their sum: model-level tensors keep theirs for the whole step, layers share a buffer.
   std::int64_t partial_sums() const {
     std::map<int, std::int64_t> parts;
     for (const StoredTensor& h : held_)
@@ -165,7 +167,7 @@ class DevicePlan {
            buffer_bytes(masters ? shards([&](const StoredTensor& h) { return trained(h); }) : 0);
   }
 
-  // Beside those of the loss: of the whole vocabulary where it is in parts, and f32 where the loss has others.
+  // Logits in addition to those of the loss: the whole vocabulary if it is split, f32 if the loss has another type.
   Bytes sampled_logits(const StepPlan& plan) const {
     Bytes sum = streams_loss(plan) ? buffer_bytes(plan.config.vocab) : Bytes(0);
     const PlacedTensor* head = form_.find(Role::embed, -1);

@@ -96,7 +96,7 @@ std::int64_t mlp_floats(const StepPlan& plan, size_t layer) {
   return sum;
 }
 
-// Working space of whichever layer is being computed, as wide as the widest.
+// Scratch memory of the current layer, sized for the widest layer.
 Bytes scratch(const StepPlan& plan) {
   std::int64_t q = 0, kv = 0, mlp = 0;
   for (size_t l = 0; l < plan.config.layers.size(); ++l) {
@@ -133,7 +133,7 @@ Bytes activations(const StepPlan& plan) {
   const size_t count = plan.config.layers.size();
   const std::int64_t d = aligned(plan.shape.tokens * plan.config.dim);
   const auto trained = static_cast<std::int64_t>(count - plan.lowest);
-  // Layer inputs and the last output; below the lowest trained layer they share one place.
+  // Layer inputs and the last output; layers below the lowest trained one share a buffer.
   std::int64_t inputs = (trained + 1) * d;
   if (plan.shape.remat == model::Remat::block) inputs += trained * d;
   Bytes sum = scratch(plan) + buffer_bytes(inputs) + across_layers(plan);
@@ -157,7 +157,7 @@ bool packs(const StepPlan& plan) {
 
 }  // namespace
 
-// A packed output matrix without a gradient of its own: 16-bit logits, tile by tile.
+// With a packed, frozen output matrix the loss computes 16-bit logits tile by tile.
 bool streams_loss(const StepPlan& plan) {
   const model::Tensor* head = plan.inventory.find(plan.config.tied_embeddings ? Role::embed : Role::lm_head);
   return packs(plan) && plan.shape.weights == model::WeightType::bf16 &&
@@ -173,14 +173,14 @@ std::int64_t loss_rows(const StepPlan& plan) {
 
 }  // namespace
 
-// Where the loss streams: 16-bit exponentials, and what those of each stripe are relative to.
+// A streaming loss keeps 16-bit exponentials and the maximum of each stripe.
 Bytes logits(const StepPlan& plan) {
   const std::int64_t rows = loss_rows(plan);
   if (!streams_loss(plan)) return buffer_bytes(rows * plan.config.vocab);
   return buffer_bytes(rows * plan.config.vocab, 2) + buffer_bytes(rows * sizes::logit_stripes(plan.config.vocab));
 }
 
-// A tile of logits for each thread, and each but the first's share of the gradients.
+// A tile of logits per thread, and a share of the gradients for each thread but the first.
 Bytes loss_workspace(const StepPlan& plan) {
   if (!streams_loss(plan)) return Bytes(0);
   return buffer_bytes(plan.shape.threads * sizes::kLogitTile) +
@@ -208,7 +208,7 @@ std::int64_t block_keys(const StepPlan& plan) {
 
 }  // namespace
 
-// RoPE tables of each kind of layer, attention's blocks of scores per thread, what products of bf16 weights need.
+// RoPE tables of each kind of layer, blocks of attention scores per thread, and scratch for products of bf16 weights.
 Bytes workspace(const StepPlan& plan) {
   std::set<std::tuple<float, model::Rope, float, int>> ropes;
   for (const model::Layer& l : plan.config.layers)
@@ -291,7 +291,8 @@ MemoryPlan run_memory(StepPlan p, const Ledger& kept, Bytes sampled_logits) {
   if (trains) instant(working, of_step, "logits of a training step");
   if (replaces) instant(working, of_evaluation, "evaluation of held-out rows");
   if (!samples) return plan;
-  // The cache comes while there is what was there last, a step's memory or an evaluation's, where the prompt fits.
+  // The KV cache is allocated while the step memory of the last step or evaluation still exists, if the prompt fits
+  // into it.
   Bytes there = prompt > room ? forward(prompt) : of_step;
   if (replaces && prompt <= evaluation.tokens) there = std::max(there, of_evaluation);
   working[MemoryCategory::kv_cache] = kv_cache(p);

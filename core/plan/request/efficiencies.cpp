@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a constant is not of the catalogue its source is given beside it: AC ai-dynamo/aiconfigurator, ML
+// Constants that are not in the catalogue name their source: AC ai-dynamo/aiconfigurator, ML
 // stas00/ml-engineering, TR AI-Hypercomputer/tpu-recipes, VD microsoft/vidur, XB xbill9/gemma4-dev. None of them was
-// fitted to a step time, let alone to those that tests predict.
+// fitted to a step time, in particular not to those that tests predict.
 #include "core/plan/request/efficiencies.h"
 
 #include "core/base/error.h"
@@ -129,7 +129,7 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
   e.runtime_bytes = runtime_of(target, stack);
   e.fragmentation = {0.065, 0.03, 0.10, Origin::transferred,
                      "3-10 % where sizes vary, about 0 where they do not (an estimate); middle taken"};
-  // Serving engines reach less in prefill: short products, many programs (3.2: 0.57 of peak at tp 2, 0.38 at tp 8).
+  // Serving engines reach less in prefill (AC): short products, many kernels; 0.57 of peak at tp 2, 0.38 at tp 8.
   if (stack == Stack::vllm_gpu)
     e.matmul = {0.57, 0.38, 0.66, Origin::transferred, "prefill of Qwen3-32B, Llama-8B and -70B on H100 (AC)"};
   if (stack == Stack::vllm_tpu)

@@ -18,7 +18,7 @@ bool is_batch(std::string_view axis) {
   return axis == "fsdp" || axis == "data";
 }
 
-// Overrides may name layers by number; per-layer embeddings are as wide as there are layers.
+// False if a sharding rule names layers by number, or if per-layer embeddings depend on the number of layers.
 bool one_of_each_kind(const Request& request) {
   const auto numbered = [](const mesh::ShardingRule& rule) {
     return std::any_of(rule.pattern.begin(), rule.pattern.end(),
@@ -28,7 +28,7 @@ bool one_of_each_kind(const Request& request) {
          std::none_of(request.rules.overrides.begin(), request.rules.overrides.end(), numbered);
 }
 
-// Everything that memory and time depend on; RoPE is not among it.
+// Compares everything that memory and time depend on; RoPE does not matter.
 bool same_kind(const model::Layer& a, const model::Layer& b) {
   return a.attention == b.attention && a.heads == b.heads && a.kv_heads == b.kv_heads && a.head_dim == b.head_dim &&
          a.mlp_dim == b.mlp_dim && a.has_k == b.has_k && a.has_v == b.has_v;
@@ -44,7 +44,7 @@ std::string kind_name(const model::Config& config, const model::Layer& layer) {
 
 using Adapted = std::optional<std::vector<std::vector<Role>>>;
 
-// `adapted` of the layers of the inventory at hand.
+// `adapted` is indexed by the layers of `inventory`.
 std::vector<mesh::AdapterShape> shapes_of(const Request& request, const Adapted& adapted,
                                           const model::TensorInventory& inventory) {
   std::vector<mesh::AdapterShape> shapes;
@@ -59,7 +59,7 @@ std::vector<mesh::AdapterShape> shapes_of(const Request& request, const Adapted&
   return shapes;
 }
 
-// One layer of each kind: alike in shape and in what is adapted of it.
+// Keeps one layer of each kind; layers of a kind have equal shapes and adapters.
 void reduce(const Request& request, LocalModel& model) {
   model.config = request.model;
   if (!one_of_each_kind(request)) {
@@ -88,7 +88,7 @@ void reduce(const Request& request, LocalModel& model) {
   }
 }
 
-// Parts into which model axes split the first dimension on `axis`.
+// The number of parts into which model axes split the first dimension on `axis`.
 double ways(const mesh::Mesh& mesh, const mesh::PlacedTensor& tensor, Axis axis) {
   for (size_t d = 0; d < tensor.dims.size() && d < tensor.spec.dims.size(); ++d) {
     if (tensor.dims[d].axis != axis) continue;
@@ -100,7 +100,7 @@ double ways(const mesh::Mesh& mesh, const mesh::PlacedTensor& tensor, Axis axis)
   return 1;
 }
 
-// Elements after a gather along batch axes; 0 where there is nothing to gather.
+// Elements of the tensor after a gather along batch axes; 0 if batch axes do not split it.
 double gathered(const mesh::Mesh& mesh, const mesh::PlacedTensor& tensor) {
   double batch = 1, other = 1;
   for (const auto& dim : tensor.spec.dims)
@@ -114,7 +114,7 @@ const mesh::PlacedTensor* find(const mesh::Placement& placement, Role role, int 
   return nullptr;
 }
 
-// Widths of a projection on a device: heads and MLP columns are split, the stream is not.
+// The widths of a projection on a device: heads and MLP columns are split, the residual stream is not.
 Product widths(const LocalModel& model, const LayerKind& kind, Role role) {
   const double d = model.config.dim;
   switch (role) {

@@ -22,7 +22,7 @@ constexpr std::array<int, 6> kMaxSequences{16, 32, 64, 128, 256, 512};
 constexpr std::array<model::Remat, 3> kRemats{model::Remat::none, model::Remat::block, model::Remat::layer};
 constexpr std::array<DType, 2> kKvTypes{DType::bf16, DType::fp8};
 
-// The values of a list and the one in force, ascending.
+// The values of a list and the current value, ascending.
 template <class T, size_t N>
 std::vector<T> with_own(const std::array<T, N>& values, T own) {
   std::set<T> all(values.begin(), values.end());
@@ -55,7 +55,7 @@ std::vector<mesh::Mesh> meshes(const Request& request) {
   return out;
 }
 
-// The request's own choice on another mesh; places that were asked for are its own mesh's.
+// The request's choice on another mesh; requested placements apply to the original mesh only.
 PlanChoice on_mesh(const Request& request, const mesh::Mesh& mesh) {
   PlanChoice c = choice_of(request);
   if (!(c.mesh == mesh)) c.places.clear();
@@ -182,7 +182,8 @@ bool dominates(const Candidate& a, const Candidate& b, Work work) {
   return at <= bt && ac <= bc && am <= bm && (at < bt || ac < bc || am < bm);
 }
 
-// In ascending order of all three metrics only one before can dominate, and then one of the front does.
+// In ascending order of all three metrics a candidate can be dominated by earlier ones only, and then by one of the
+// front.
 void mark_pareto(std::vector<Candidate>& all, Work work) {
   std::vector<Candidate*> order;
   for (Candidate& c : all) order.push_back(&c);

@@ -20,7 +20,7 @@ enum Setting : unsigned {
   kWeights = 128
 };
 
-// The devices themselves: a mesh of the same axes with another fsdp follows from another target.
+// Another target implies another mesh, so that counts as one change.
 unsigned changed(const PlanChoice& a, const PlanChoice& b) {
   const bool target = a.target != b.target;
   return (target ? kTarget : 0U) | (!target && !(a.mesh == b.mesh) ? kMesh : 0U) | (a.batch != b.batch ? kBatch : 0U) |
@@ -65,7 +65,7 @@ std::vector<PlanChange> smallest_changes(const Request& request, std::span<const
     c.tokens_per_second = plan.run.tokens_per_second;
     own_time = time_of(c, request.work);
   } catch (const Error&) {
-    // A mesh unlike the target has no time of its own.
+    // A mesh that does not match the target has no predicted time.
   }
   // The fastest of each set of changed settings; the search ranks them by time.
   std::map<unsigned, const Candidate*> best;

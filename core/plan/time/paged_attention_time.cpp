@@ -8,7 +8,7 @@
 namespace mw::plan {
 namespace {
 
-// Tokens of a block in decode where no tuned size is known (tpu-inference v0.19.0, kernels/ragged_paged_attention/v3/
+// Tokens of a block in decode without a tuned size (tpu-inference v0.19.0, kernels/ragged_paged_attention/v3/
 // kernel.py, get_default_block_sizes): 16 MiB in words of 32 bits, at most the longest request.
 double block_of(const LayerKind& kind, const Request& request) {
   const int packing = 4 / std::min(4, bytes_of(request.kv)), lanes = (kind.shape.head_dim + 127) / 128 * 128;
@@ -30,7 +30,7 @@ PagedAttentionTime::PagedAttentionTime(const LocalModel& model) {
     Kind kind{.count = k.count, .window = slides ? model.config.sliding_window : 0, .block = block_of(k, r)};
     if (slides && r.sliding_window_kv) kind.block = std::min<double>(kind.block, kind.window);
     kind.token_s = 2 * k.kv() * bytes_of(r.kv) / bandwidth;
-    // A few queries for each head of keys: a tile of keys or values is loaded for them as for a whole tile of queries.
+    // Few queries share a KV head, but the matrix unit loads a tile of keys or values as for a whole tile of queries.
     const double rows = std::ceil(k.heads / std::max(1.0, k.kv_heads) / unit) * unit;
     const double lanes = std::ceil(k.shape.head_dim / unit) * unit;
     kind.block_s = 2 * 2 * rows * k.kv_heads * lanes * kind.block / peak;

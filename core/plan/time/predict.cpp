@@ -18,7 +18,7 @@ Expression count_of(std::int64_t n) {  // every digit
   return {static_cast<double>(n), std::to_string(n)};
 }
 
-// Parameters that a token meets: of experts, the chosen ones.
+// The parameters that a token uses: of the experts only the chosen ones.
 double active_parameters(const LocalModel& model) {
   const model::Config& c = model.request->model;
   if (c.experts == 0) return static_cast<double>(model.parameters);

@@ -35,7 +35,7 @@ Estimate times(const Efficiency& efficiency, double n) {
           .origin = efficiency.origin};
 }
 
-// The model's parts as a step's times: what is read is memory, what grows with tokens is products.
+// Converts the parts of a server's step to terms: reads count as memory, work per token as compute.
 StepTime step_of(const ServeStepModel::Parts& p, const Efficiencies& efficiencies) {
   const Estimate dispatch = times(efficiencies.step_s, 1), each = times(efficiencies.sequence_s, p.padded_requests);
   StepTime out;
@@ -60,7 +60,7 @@ StepTime step_of(const ServeStepModel::Parts& p, const Efficiencies& efficiencie
   return out;
 }
 
-// One prompt in an idle server, in as many steps as its chunks need.
+// Time to first token of a prompt in an idle server, summed over its chunks.
 Estimate first_token(const ServeStepModel& model, const ServeWork& s) {
   const double window = model.window() > 0 ? model.window() : s.input_len;
   Estimate sum;
@@ -109,7 +109,7 @@ ServePrediction rollout(const LocalModel& model) {
   ServePrediction out;
   const auto rows = static_cast<double>(w.batch);
   const StepTime prefill = prefill_time(model, rows, w.prompt);
-  // Without window caches every step reads the whole cache, written or not.
+  // Without window caches every step reads the whole cache, including unused slots.
   const bool whole = r.profile.attention == StackProfile::Attention::materialised;
   const double cache = w.cache_len > 0 ? w.cache_len : w.prompt + w.new_tokens;
   out.step = decode_time(model, rows, whole ? cache : w.prompt + w.new_tokens / 2.0);

@@ -22,7 +22,7 @@ namespace {
 
 enum class Buckets { none, powers_of_two };
 
-// Shares of the peak in prompts' attention where no fused kernel takes the heads: vLLM's Triton kernel, which all
+// Shares of the peak in prefill attention if no fused kernel supports the head size: vLLM's Triton kernel, which all
 // layers of a model use as soon as one has heads beyond 256 (vllm/model_executor/models/config.py, Gemma4Config; until
 // FA4 took them, vllm pull request 42175). 79-80 and 159-160 of 1,307 TFLOP/s at Gemma 4 31B's 512 and 256 before
 // tuning (MI325X, ROCm/aiter pull request 5664); on H100 it is as poorly occupied, 6-13 % (vllm pull request 43257).
@@ -38,7 +38,7 @@ Efficiency triton_attention(double head_dim) {
 constexpr double kOwnSums = 8 * 1048576.0;            // bytes: below, servers on GPUs sum with a kernel of their own
 constexpr int kFirstTokens = 16, kFirstRequests = 8;  // smallest buckets of vLLM on TPUs (tpu-inference)
 
-// Seconds by a count, on lines between eight points an octave.
+// Seconds as a function of a count, interpolated linearly between eight points per octave.
 class Curve {
  public:
   template <class At>
@@ -94,7 +94,7 @@ struct ServeStepModel::Impl {
   std::optional<PagedAttentionTime> paged;               // of servers on TPUs, in place of kv_full and kv_window
   double window_span = 1;                                // keys that a prompt's kernel walks for each in its window
   Kv kv;
-  // The quotients of the rates above, worked out once.
+  // Quotients of the rates above, computed once.
   double weights_s = 0, head_weights_s = 0, token_s = 0, head_row_s = 0, traffic_s = 0, pair_full_s = 0,
          pair_window_s = 0, step_s = 0, sequence_s = 0;
 
@@ -119,14 +119,14 @@ struct ServeStepModel::Impl {
   std::int64_t requests(const StepLoad& load) const {
     return padded(share(load.decoding + load.prefilling), kFirstRequests, most_requests);
   }
-  // Weights are read once; beyond a count of tokens the products take longer than that.
+  // Weights are read once; for many tokens the products take longer than the reads.
   double products(double tokens) const { return std::max(weights_s, tokens * token_s); }
   double head(double rows) const { return std::max(head_weights_s, rows * head_row_s); }
   double window_pairs(const StepLoad& load) const {
     return window_span > 1 ? std::min(load.prefill_window_pairs * window_span, load.prefill_pairs)
                            : load.prefill_window_pairs;
   }
-  // Of the cache, by requests that decode.
+  // Seconds of KV cache reads by decoding requests.
   double reads(const StepLoad& load, double share) const {
     if (paged)
       return load.decoding > 0 ? load.decoding * paged->seconds(load.read_tokens / load.decoding, share) / ways : 0;
@@ -214,7 +214,7 @@ void ServeStepModel::Impl::add_attention(const LocalModel& m) {
   pair_window.best = flops[1] / peak;
 }
 
-// Decode's list says what a step sums for so many tokens; what grows with sampled rows is a curve of its own.
+// The collectives of decoding give the sums for a number of tokens; those of sampled rows have a curve of their own.
 void ServeStepModel::Impl::add_sums(const LocalModel& m) {
   if (request.mesh.devices() == 1) return;
   StepCollectives sums([&](std::int64_t count) {
@@ -317,7 +317,7 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
   const Efficiencies& e = i.request.efficiencies;
   const double t = static_cast<double>(p.padded_tokens), r = p.padded_requests;
   const double own = i.ways;
-  // What decoding alone would take of the products is its own; the rest is the prompts'.
+  // Products that decoding alone would need count as decoding, the rest as prefill.
   StepLoad alone{.decoding = load.decoding};
   const double decoding = load.prefill_tokens > 0 ? static_cast<double>(i.tokens(alone)) : t;
   const auto fixed = [](const Efficiency& x, double n) {

@@ -7,7 +7,7 @@
 namespace mw::plan {
 namespace {
 
-// Requests that the cache holds when each has half of its answer.
+// The number of requests that fit into the cache when each has half of its answer.
 double held_at_once(const ServeStepModel& model, const SteadyLoad& load) {
   const ServeStepModel::Kv kv = model.kv();
   const double len = load.input_len + load.output_len / 2.0;
@@ -24,7 +24,8 @@ class Server {
         window_(model.window() > 0 ? model.window() : 1e18),
         context_(load.input_len + load.output_len / 2.0) {}
 
-  // A step of so many answers and so many tokens of prompts, which begin `done` tokens into theirs.
+  // Seconds of a step with `answers` decoding requests and `prompt_tokens`, which start `done` tokens into their
+  // prompts.
   double seconds(double answers, double prompt_tokens, double done) const {
     const int rows = static_cast<int>(std::lround(answers));
     StepLoad step{.decoding = rows,
@@ -39,7 +40,7 @@ class Server {
     }
     return model_.seconds(step);
   }
-  // One prompt, chunk by chunk, beside `answers`.
+  // Mean seconds of the steps of a chunked prompt next to `answers` decoding requests.
   double prompt_seconds(double answers, double budget, double chunks) const {
     double sum = 0;
     for (double done = 0; done < load_.input_len; done += budget)
@@ -76,7 +77,7 @@ SteadyState steady_state(const ServeStepModel& model, const ServeWork& server, c
     cycle = count * with_prompt;
     s.itl_s = with_prompt;
   }
-  // A prompt comes in the midst of a step; what does not run waits for those that do.
+  // A prompt arrives in the middle of a step on average; requests beyond the running ones wait.
   s.ttft_s = model.request_seconds() + chunks * with_prompt + cycle / count / 2 + cycle * (load.concurrency - n) / n;
   s.tpot_s = out > 1 ? std::max(0.0, cycle - chunks * with_prompt) / std::max(1.0, count - chunks) : 0;
   s.output_tokens_per_s = n * out / cycle;

@@ -22,7 +22,7 @@ double round_up(double n, double to) {
   return to > 1 ? std::ceil(n / to) * to : n;
 }
 
-// What a device does in a second, at best and as it is.
+// Rates of a device: peaks and efficiencies.
 struct Rates {
   double flops, bytes;  // per second at the peak
   double fp8;           // the same of products in fp8; 0: they run in bf16
@@ -43,7 +43,7 @@ Estimate seconds(double best, const Efficiency& share) {
   return {.value = at(share.value), .low = at(share.high), .high = at(share.low), .origin = share.origin};
 }
 
-// Work of one device in one phase of one part: floating-point operations by what limits them, bytes, kernels.
+// The work of one device in a phase: floating-point operations by their limit, bytes and kernels.
 struct Load {
   double flops = 0, attention_flops = 0, fp8_flops = 0;
   double bytes = 0;
@@ -72,7 +72,7 @@ Load product(const Rates& rates, double tokens, double in, double out, double we
   return {.flops = flops, .short_products = std::max(0.0, moving - computing)};
 }
 
-// The same in fp8: each operand is read for its largest value, read again and written as fp8.
+// The same in fp8: each operand is read to find its maximum, read again and written as fp8.
 Load product_of_layer(const Rates& rates, double tokens, const Product& x, double weight_bytes) {
   Load load = product(rates, tokens, x.in, x.out, weight_bytes);
   if (rates.fp8 <= 0) return load;
@@ -198,7 +198,7 @@ class Builder {
     return pass.tokens * keys_read(kind, pass.keys) * 2 * kind.kv() * bytes_of(r_.kv);
   }
 
-  // A term with what its times follow from.
+  // A term with the work from which its times follow.
   struct Part {
     Term term{};
     Load load{};
@@ -263,7 +263,7 @@ class Builder {
   static Expression tera(double n, const char* unit) { return {n, number_text(n / 1e12) + " " + unit}; }
   static Expression giga(double n, const char* unit) { return {n, number_text(n / 1e9) + " " + unit}; }
 
-  // What products in fp8 reach of their peak, as those in bf16 do of theirs.
+  // The efficiency of fp8 products, scaled from that of bf16 products.
   Efficiency fp8_share() const {
     const hardware::Chip& chip = r_.target.chip;
     Efficiency e = rates_.e.matmul;
