@@ -12,6 +12,8 @@
 
 #include "core/base/files.h"
 #include "core/experiment/parameters.h"
+#include "core/hardware/catalogue.h"
+#include "tests/base/scratch.h"
 #include "tests/docs/pages.h"
 
 namespace mw::docs {
@@ -189,6 +191,31 @@ TEST(Manual, CommandLineChapterNamesEverySubcommandAndOption) {
       for (const std::string& option : {(*it)[1].str(), (*it)[2].str()})
         EXPECT_NE(chapter.find(option), std::string::npos) << option << " of " << file;
   }
+}
+
+// Blocks that are indented by four spaces and begin with a brace.
+std::vector<std::string> json_blocks(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream lines(text);
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line == "    {") out.emplace_back(), inside = true;
+    if (inside) out.back() += line + "\n";
+    if (line == "    }") inside = false;
+  }
+  return out;
+}
+
+TEST(Manual, ExampleOfOwnHardwareIsAccepted) {
+  const std::vector<std::string> blocks = json_blocks(read_file(manual_folder() / "06-your-own-hardware.md"));
+  ASSERT_EQ(blocks.size(), 2u);
+  const test::Scratch scratch;
+  write_file_atomically(scratch.path() / "chips.json", blocks[0]);
+  write_file_atomically(scratch.path() / "prices.json", blocks[1]);
+  const auto catalogue = hardware::Catalogue::load(fs::path(MW_RESOURCES) / "hardware", scratch.path());
+  for (const Problem& problem : catalogue.problems()) ADD_FAILURE() << to_text(problem);
+  EXPECT_EQ(catalogue.target("1xmygpu").chip.name, "My GPU");
+  EXPECT_NE(catalogue.price("mygpu"), nullptr);
 }
 
 TEST(Manual, ImagesAreSmall) {
