@@ -37,7 +37,7 @@ Json finding_json(const formats::BenchSet& set, const serve::Finding& finding) {
 
 // Reads a file of results, or a sweep of the run store.
 std::vector<formats::BenchSet> read_results(const CommonOptions& common, const AuditOptions& options) {
-  if (is_there(common.file)) return formats::read_bench(common.file, csv_mapping(options.columns));
+  if (path_exists(common.file)) return formats::read_bench(common.file, csv_mapping(options.columns));
   const store::Store store(common.runs_folder);
   const store::RunId id = common.file.string();
   if (!store.find(id)) throw unknown_run(store.folder(), id, "a file of results, or a run id listed by `runs`");
@@ -50,7 +50,7 @@ std::vector<formats::BenchSet> read_results(const CommonOptions& common, const A
 // Ids given on the command line must exist; those in a file may be anything.
 compare::ComparedRun audit(formats::BenchSet set, const AuditOptions& options, const hardware::Catalogue& catalogue) {
   if (!options.target.empty()) set.target = catalogue.target(options.target).id;
-  if (!options.model.empty()) set.model = model::catalogue(options.model).id;
+  if (!options.model.empty()) set.model = model::catalogue_config(options.model).id;
   compare::ComparedRun run = compare::compared(std::move(set));
   run.sweep->findings = compare::audit_known(run.sweep->set, catalogue);
   return run;

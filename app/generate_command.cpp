@@ -95,7 +95,7 @@ Json generated_json(const std::vector<std::string>& prompts, const Generated& ba
 
 // Attaches the adapter in `folder` to `model`, or replaces `model` by the whole model in `folder`.
 void load_tuned_weights(train::LoadedModel& model, const fs::path& folder, train::ModelSettings settings) {
-  if (!is_there(folder / "adapter_config.json")) {
+  if (!path_exists(folder / "adapter_config.json")) {
     settings.path = folder;
     settings.init = train::Init::load;
     model = {};  // freed first: memory suffices for one model only
@@ -163,7 +163,7 @@ int run_generate(const CommonOptions& common, const GenerateOptions& options) {
   const experiment::Experiment experiment = load_experiment(common);
   const train::ModelSettings settings = generation_settings(experiment, options);
   const fs::path tuned = tuned_folder(common, options, experiment);
-  if (!tuned.empty() && is_there(tuned / "adapter_config.json"))
+  if (!tuned.empty() && path_exists(tuned / "adapter_config.json"))
     train::read_adapter(tuned, settings.path);  // reports a bad adapter before the base model generates
   train::LoadedModel model = train::load_model(settings);
   const data::ChatFormat chat =

@@ -65,15 +65,15 @@ Json inspect_checkpoint(const fs::path& path) {
            {"vocab", config.vocab},
            {"sliding_window", config.sliding_window},
            {"tensors", inventory.tensors().size()},
-           {"planning_only", model::planning_only(config)}};
-  if (!model::planning_only(config)) out["engine"] = engine_json();
+           {"planning_only", model::is_planning_only(config)}};
+  if (!model::is_planning_only(config)) out["engine"] = engine_json();
   bool weights = false;
   for (const auto& entry : fs::directory_iterator(folder))
     weights = weights || entry.path().extension() == ".safetensors";
   out["weights"] = weights ? "present" : "absent";
   if (weights) out["skipped"] = formats::HfWeights(folder, inventory).skipped().size();
-  const bool tokenizer = is_there(folder / "tokenizer.json") || is_there(folder / "tokenizer.model");
-  if (tokenizer && !model::planning_only(config))  // tokenizers of other models may have an unsupported format
+  const bool tokenizer = path_exists(folder / "tokenizer.json") || path_exists(folder / "tokenizer.model");
+  if (tokenizer && !model::is_planning_only(config))  // tokenizers of other models may have an unsupported format
     out["tokenizer_pieces"] = data::load_tokenizer(folder)->size();
   return out;
 }
@@ -218,8 +218,8 @@ bool is_experiment(const Json& j) {
 }
 
 Json inspect_folder(const fs::path& path) {
-  if (is_there(path / "adapter_config.json")) return inspect_adapter(path);
-  if (is_there(path / "config.json")) return inspect_checkpoint(path);
+  if (path_exists(path / "adapter_config.json")) return inspect_adapter(path);
+  if (path_exists(path / "config.json")) return inspect_checkpoint(path);
   if (formats::is_orbax(path)) return inspect_orbax(path);
   if (formats::log_kind(path) != formats::LogKind::none) return inspect_log(path);
   throw Error(

@@ -10,7 +10,7 @@
 #include "app/subcommands.h"
 #include "app/window.h"
 #include "core/base/files.h"
-#include "core/base/nearest.h"
+#include "core/base/nearest_names.h"
 #include "core/store/store.h"
 
 namespace mw::app {
@@ -26,12 +26,12 @@ std::vector<Subcommand> all_subcommands() {  // in the order of --help
 // Throws for a first word that is neither a subcommand nor a file: a misspelt subcommand, most likely.
 void refuse_unknown_subcommand(const std::vector<Subcommand>& subcommands, const CommonOptions& common) {
   const std::string word = common.argc > 1 ? common.argv[1] : "";
-  if (word.empty() || word[0] == '-' || word.find_first_of("/.") != std::string::npos || is_there(word)) return;
+  if (word.empty() || word[0] == '-' || word.find_first_of("/.") != std::string::npos || path_exists(word)) return;
   std::vector<std::string> names;
   for (const Subcommand& subcommand : subcommands) names.push_back(subcommand.name);
   if (std::find(names.begin(), names.end(), word) != names.end()) return;
   throw Error({.id = "USAGE",
-               .message = "unknown command '" + word + "'; did you mean '" + nearest(word, names, 1).at(0) + "'?"});
+               .message = "unknown command '" + word + "'; did you mean '" + nearest_names(word, names, 1).at(0) + "'?"});
 }
 
 void add_root_options(CLI::App& root, CommonOptions& common, bool& start_run) {

@@ -139,9 +139,9 @@ decltype(Event::body) body_from(const Json& j) {
   if (kind == "point") return event::Point{step(), text("kind"), j.value("values", Json::object())};
   if (kind == "log") return event::Log{text("level"), text("text")};
   if (kind == "progress") return event::Progress{text("phase"), whole(j, "done", 0L), whole(j, "total", 0L)};
-  if (kind == "state") return event::StateChanged{run_state(string_member(j, "state", "event"))};
+  if (kind == "state") return event::StateChanged{parse_run_state(string_member(j, "state", "event"))};
   if (kind == "finished")
-    return event::Finished{run_state(string_member(j, "state", "event")),
+    return event::Finished{parse_run_state(string_member(j, "state", "event")),
                            whole(j, "steps", 0L),
                            whole(j, "tokens", 0L),
                            j.contains("seconds") ? number(j, "seconds") : 0.0,
@@ -160,7 +160,7 @@ std::string_view to_string(RunState state) {
   return kStates[static_cast<size_t>(state)];
 }
 
-RunState run_state(std::string_view name) {
+RunState parse_run_state(std::string_view name) {
   for (size_t i = 0; i < kStates.size(); ++i)
     if (kStates[i] == name) return static_cast<RunState>(i);
   throw Error({.id = "EVENT",
@@ -182,7 +182,7 @@ Ledger ledger_from_json(const Json& json) {
   if (!json.is_object())
     throw Error({.id = "EVENT", .message = "memory is no object", .expected = "{category: bytes, ...}"});
   for (const auto& [name, value] : json.items()) {
-    const auto category = memory_category(name);
+    const auto category = parse_memory_category(name);
     if (!category) continue;
     if (!value.is_number())
       throw Error({.id = "EVENT", .message = "bytes are no number", .place = name, .expected = "a number"});

@@ -15,7 +15,7 @@ namespace mw {
 
 enum class RunState { queued, running, paused, done, failed, cancelled };
 std::string_view to_string(RunState state);
-RunState run_state(std::string_view name);  // throws Error on an unknown name
+RunState parse_run_state(std::string_view name);  // throws Error on an unknown name
 
 namespace event {
 

@@ -3,12 +3,12 @@
 
 namespace mw {
 
-std::string clipped(const std::string& text) {
+std::string text_excerpt(const std::string& text) {
   return text.size() > 60 ? valid_utf8(text.substr(0, 57)) + "..." : valid_utf8(text);
 }
 
-std::string short_text(const Json& value) {
-  return clipped(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+std::string json_excerpt(const Json& value) {
+  return text_excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace mw

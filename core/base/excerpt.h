@@ -7,7 +7,7 @@
 
 namespace mw {
 
-std::string clipped(const std::string& text);
-std::string short_text(const Json& value);  // as JSON
+std::string text_excerpt(const std::string& text);
+std::string json_excerpt(const Json& value);  // as JSON
 
 }  // namespace mw

@@ -47,7 +47,7 @@ void sync_tree(const fs::path& folder) {
 
 }  // namespace
 
-bool is_there(const fs::path& path) {
+bool path_exists(const fs::path& path) {
   std::error_code ec;
   return fs::exists(path, ec);
 }
@@ -62,9 +62,9 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ec);
 }
 
-bool is_free(const fs::path& folder) {
+bool is_missing_or_empty(const fs::path& folder) {
   std::error_code ec;
-  return !is_there(folder) || (is_folder(folder) && fs::is_empty(folder, ec));
+  return !path_exists(folder) || (is_folder(folder) && fs::is_empty(folder, ec));
 }
 
 std::string read_file(const fs::path& file, std::uint64_t max_bytes) {
@@ -168,7 +168,7 @@ StagedFolder::~StagedFolder() {
 
 void StagedFolder::commit() {
   sync_tree(staging_);
-  if (!is_there(target_)) {
+  if (!path_exists(target_)) {
     if (file_system().rename(staging_.c_str(), target_.c_str()) != 0)
       throw system_error("cannot create", target_.string(), errno);
     staging_.clear();

@@ -12,10 +12,10 @@ inline constexpr std::uint64_t kMaxTextFile = 4ull << 30;  // larger "text" is a
 
 // What is there, as far as can be told: a name too long or a folder that may not be looked into is "no", never an
 // exception; opening it says why.
-bool is_there(const std::filesystem::path& path);
+bool path_exists(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
-bool is_free(const std::filesystem::path& folder);  // not there, or empty: what may be written to
+bool is_missing_or_empty(const std::filesystem::path& folder);  // not there, or empty: what may be written to
 
 std::string read_file(const std::filesystem::path& file, std::uint64_t max_bytes = kMaxTextFile);
 

@@ -73,7 +73,7 @@ Error wrong_type(const std::string& key, const std::string& file, const Json& va
                 .message = "wrong type",
                 .file = file,
                 .place = key,
-                .found = short_text(value),
+                .found = json_excerpt(value),
                 .expected = expected});
 }
 
@@ -173,7 +173,7 @@ AnyJson parse_strictly(std::string_view text, const std::string& source) {
                    .message = "a number too large to hold",
                    .file = source,
                    .place = line_and_column(text, builder.at),
-                   .found = clipped(builder.about),
+                   .found = text_excerpt(builder.about),
                    .expected = "at most 1.79e308 in size"});
     case Fault::syntax:
       break;

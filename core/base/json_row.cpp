@@ -16,8 +16,8 @@ Sources read_sources(const Json& document, const std::string& file) {
   return sources;
 }
 
-JsonRow::JsonRow(const Json& json, RowPlace at) : json_(json), at_(std::move(at)) {
-  if (!json.is_object()) bad("", "a row is not an object", short_text(json), "{\"id\": ...}");
+JsonRow::JsonRow(const Json& json, RowLocation at) : json_(json), at_(std::move(at)) {
+  if (!json.is_object()) bad("", "a row is not an object", json_excerpt(json), "{\"id\": ...}");
 }
 
 void JsonRow::bad(const std::string& key, const std::string& message, const std::string& found,
@@ -31,13 +31,13 @@ void JsonRow::bad(const std::string& key, const std::string& message, const std:
                .fix = "correct the row or remove it"});
 }
 
-RowPlace JsonRow::inside(const std::string& key) const {
+RowLocation JsonRow::inside(const std::string& key) const {
   return {at_.sources, at_.file, at_.row + "." + key, at_.id};
 }
 
 void JsonRow::finish() const {
   for (const auto& [key, value] : json_.items())
-    if (!read_.contains(key)) bad(key, "unknown key", key, nearest_text(key, {read_.begin(), read_.end()}));
+    if (!read_.contains(key)) bad(key, "unknown key", key, nearest_names_text(key, {read_.begin(), read_.end()}));
 }
 
 const Json* JsonRow::optional(const std::string& key) {
@@ -53,7 +53,7 @@ const Json& JsonRow::required(const std::string& key) {
 
 const Json& JsonRow::list(const std::string& key) {
   const Json& value = required(key);
-  if (!value.is_array() || value.empty()) bad(key, "wrong type", short_text(value), "a list that is not empty");
+  if (!value.is_array() || value.empty()) bad(key, "wrong type", json_excerpt(value), "a list that is not empty");
   return value;
 }
 
@@ -77,13 +77,13 @@ std::string JsonRow::source() {
 
 std::string JsonRow::as_text(const Json& value, const std::string& key) const {
   if (!value.is_string() || value.get_ref<const std::string&>().empty())
-    bad(key, "wrong type", short_text(value), "a text");
+    bad(key, "wrong type", json_excerpt(value), "a text");
   return value.get<std::string>();
 }
 
 double JsonRow::as_number(const Json& value, const std::string& key) const {
   if (!value.is_number() || !std::isfinite(value.get<double>()) || value <= 0)
-    bad(key, "wrong type", short_text(value), "a number more than zero");
+    bad(key, "wrong type", json_excerpt(value), "a number more than zero");
   return value.get<double>();
 }
 
@@ -94,7 +94,7 @@ std::string JsonRow::as_source(const Json& value, const std::string& key) const 
     const auto known = at_.sources.find(name);
     joined += (joined.empty() ? "" : "; ") + (known == at_.sources.end() ? name : known->second);
   }
-  if (joined.empty()) bad(key, "no source", short_text(value), "where the figures come from");
+  if (joined.empty()) bad(key, "no source", json_excerpt(value), "where the figures come from");
   return joined;
 }
 

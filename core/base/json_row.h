@@ -10,7 +10,7 @@
 
 #include "core/base/excerpt.h"
 #include "core/base/json.h"
-#include "core/base/nearest.h"
+#include "core/base/nearest_names.h"
 
 namespace mw {
 
@@ -18,7 +18,7 @@ namespace mw {
 using Sources = std::map<std::string, std::string>;
 Sources read_sources(const Json& document, const std::string& file);
 
-struct RowPlace {
+struct RowLocation {
   const Sources& sources;
   std::string file, row;  // "chips[3]" until the id is known, then "chips.v5p"
   std::string id;         // of the errors: "HARDWARE-ROW"
@@ -26,12 +26,12 @@ struct RowPlace {
 
 class JsonRow {
  public:
-  JsonRow(const Json& json, RowPlace at);
+  JsonRow(const Json& json, RowLocation at);
 
   [[noreturn]] void bad(const std::string& key, const std::string& message, const std::string& found,
                         const std::string& expected) const;
-  const RowPlace& at() const { return at_; }
-  RowPlace inside(const std::string& key) const;  // of a member that is a row itself
+  const RowLocation& at() const { return at_; }
+  RowLocation inside(const std::string& key) const;  // of a member that is a row itself
   void rename(const std::string& row) { at_.row = row; }
   void finish() const;  // throws where a member was never read
 
@@ -56,7 +56,7 @@ class JsonRow {
   template <class T = int>
   T as_whole(const Json& value, const std::string& key, long long low, long long high) const {
     if (!value.is_number_integer() || value < low || value > high)
-      bad(key, "not usable", short_text(value),
+      bad(key, "not usable", json_excerpt(value),
           "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
     return value.get<T>();
   }
@@ -67,12 +67,12 @@ class JsonRow {
       if (value == name) return meaning;
       all.emplace_back(name);
     }
-    bad(key, "unknown value", value, "one of " + nearest_text(value, all, all.size()));
+    bad(key, "unknown value", value, "one of " + nearest_names_text(value, all, all.size()));
   }
 
  private:
   const Json& json_;
-  RowPlace at_;
+  RowLocation at_;
   std::set<std::string> read_;
 };
 

@@ -13,13 +13,13 @@
 namespace mw {
 
 template <class Question>
-class Newest {
+class LatestTaskWorker {
  public:
   using Quiet = std::function<bool(std::chrono::milliseconds)>;  // waits so long; false: something newer came
   using Work = std::function<void(Question question, std::stop_token stop, const Quiet& quiet)>;
 
-  explicit Newest(Work work) : work_(std::move(work)), thread_([this](std::stop_token end) { run(end); }) {}
-  ~Newest() {
+  explicit LatestTaskWorker(Work work) : work_(std::move(work)), thread_([this](std::stop_token end) { run(end); }) {}
+  ~LatestTaskWorker() {
     thread_.request_stop();
     cancel();
   }

@@ -12,7 +12,7 @@ std::string_view to_string(MemoryCategory category) {
   return kNames[static_cast<size_t>(category)];
 }
 
-std::optional<MemoryCategory> memory_category(std::string_view name) {
+std::optional<MemoryCategory> parse_memory_category(std::string_view name) {
   for (size_t i = 0; i < kNames.size(); ++i)
     if (kNames[i] == name) return static_cast<MemoryCategory>(i);
   return std::nullopt;

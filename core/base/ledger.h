@@ -26,7 +26,7 @@ enum class MemoryCategory {
 inline constexpr size_t kMemoryCategories = 10;
 
 std::string_view to_string(MemoryCategory category);
-std::optional<MemoryCategory> memory_category(std::string_view name);
+std::optional<MemoryCategory> parse_memory_category(std::string_view name);
 
 struct Ledger {
   std::array<Bytes, kMemoryCategories> bytes{};

@@ -63,7 +63,7 @@ void remove_stale_parts(const fs::path& folder, const std::string& target) {
   for (const fs::path& path : found) {
     const Part part = *parse_part(path.filename().string());
     const fs::path final_name = folder / part.target;
-    if (part.kind == PartKind::old && !is_there(final_name))
+    if (part.kind == PartKind::old && !path_exists(final_name))
       file_system().rename(path.c_str(), final_name.c_str());
     else
       remove_tree(path);

@@ -127,7 +127,7 @@ void Process::write_some(const Streams& streams) {
   }
 }
 
-bool Process::move(const Streams& streams, std::chrono::milliseconds patience) {
+bool Process::transfer(const Streams& streams, std::chrono::milliseconds patience) {
   std::array<pollfd, 3> all{{{out_, POLLIN, 0}, {err_, POLLIN, 0}, {in_, POLLOUT, 0}}};  // -1 is left out by poll
   if (::poll(all.data(), all.size(), static_cast<int>(patience.count())) < 0) {
     if (errno == EINTR) return true;

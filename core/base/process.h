@@ -33,7 +33,7 @@ class Process {
     std::function<void(std::string_view)> out, err;
   };
   // Moves what can be moved, after waiting at most `patience` for it. False: both outputs have ended.
-  bool move(const Streams& streams, std::chrono::milliseconds patience);
+  bool transfer(const Streams& streams, std::chrono::milliseconds patience);
 
  private:
   void write_some(const Streams& streams);
@@ -43,40 +43,40 @@ class Process {
   std::optional<int> status_;
 };
 
-// Lines out of pieces, without their ends; empty ones are left out. Of a longer line only the first kMost bytes are
-// kept, also in memory.
-class Lines {
+// Lines out of pieces, without their ends; empty ones are left out. Of a longer line only the first kMaxLineBytes bytes
+// are kept, also in memory.
+class LineSplitter {
  public:
-  static constexpr size_t kMost = 16 << 20;
+  static constexpr size_t kMaxLineBytes = 16 << 20;
   template <class OnLine>
   void feed(std::string_view bytes, const OnLine& on_line) {
     while (!bytes.empty()) {
       const size_t length = std::min(bytes.find('\n'), bytes.size());
-      const size_t kept = std::min(length, kMost - line_.size());
+      const size_t kept = std::min(length, kMaxLineBytes - line_.size());
       line_.append(bytes.substr(0, kept));
-      left_out_ += length - kept;
+      dropped_bytes_ += length - kept;
       bytes.remove_prefix(length);
       if (bytes.empty()) return;
       bytes.remove_prefix(1);
-      ++taken_;
+      ++consumed_bytes_;
       end(on_line);
     }
   }
   template <class OnLine>
   void end(const OnLine& on_line) {
-    taken_ += line_.size() + left_out_;
-    if (left_out_ == 0 && !line_.empty() && line_.back() == '\r') line_.pop_back();
+    consumed_bytes_ += line_.size() + dropped_bytes_;
+    if (dropped_bytes_ == 0 && !line_.empty() && line_.back() == '\r') line_.pop_back();
     const std::string line = std::exchange(line_, {});
     if (!line.empty()) on_line(line);
-    left_out_ = 0;
+    dropped_bytes_ = 0;
   }
   // Of the current line: the bytes up to its end, and those that were dropped.
-  std::uint64_t taken() const { return taken_; }
-  std::uint64_t left_out() const { return left_out_; }
+  std::uint64_t consumed_bytes() const { return consumed_bytes_; }
+  std::uint64_t dropped_bytes() const { return dropped_bytes_; }
 
  private:
   std::string line_;
-  std::uint64_t taken_ = 0, left_out_ = 0;
+  std::uint64_t consumed_bytes_ = 0, dropped_bytes_ = 0;
 };
 
 }  // namespace mw

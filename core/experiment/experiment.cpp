@@ -87,17 +87,17 @@ bool choice_fits(const Parameter& p, const Json& v) {
 
 // Returns a Problem with an empty message if the value is valid.
 Problem check(const Parameter& p, std::string_view key, const Json& v) {
-  if (!type_fits(p, v)) return problem("TYPE", key, "wrong type", short_text(v), range_text(p));
+  if (!type_fits(p, v)) return problem("TYPE", key, "wrong type", json_excerpt(v), range_text(p));
   if (v.is_number()) {
     const double x = v.get<double>();
     if (!std::isfinite(x) || (p.min && x < *p.min) || (p.max && x > *p.max)) {
       const double nearest = std::clamp(std::isfinite(x) ? x : 0.0, p.min.value_or(x), p.max.value_or(x));
       return problem(
-          "RANGE", key, "out of range", short_text(v), range_text(p),
-          "use " + short_text(p.type == ParamType::integer ? Json(static_cast<long long>(nearest)) : Json(nearest)));
+          "RANGE", key, "out of range", json_excerpt(v), range_text(p),
+          "use " + json_excerpt(p.type == ParamType::integer ? Json(static_cast<long long>(nearest)) : Json(nearest)));
     }
   }
-  if (!choice_fits(p, v)) return problem("CHOICE", key, "not one of the choices", short_text(v), range_text(p));
+  if (!choice_fits(p, v)) return problem("CHOICE", key, "not one of the choices", json_excerpt(v), range_text(p));
   return {};
 }
 
@@ -174,7 +174,7 @@ void unknown_keys(const Json& node, const std::string& prefix, std::vector<Probl
     }
     Problem p =
         problem("KEY", key, container ? "this section is not an object" : "unknown key; it is kept but has no effect",
-                short_text(value), container ? "an object" : "a key of the parameter table",
+                json_excerpt(value), container ? "an object" : "a key of the parameter table",
                 container ? "" : "did you mean " + nearest_key(key) + "?");
     p.severity = container ? Severity::error : Severity::warning;
     out.push_back(std::move(p));
@@ -185,7 +185,7 @@ void unknown_keys(const Json& node, const std::string& prefix, std::vector<Probl
 void unread_steps(const Json& document, std::vector<Problem>& out) {
   const Json *steps = lookup(document, "train.steps"), *epochs = lookup(document, "train.epochs");
   if (!steps || !epochs || !epochs->is_number() || epochs->get<double>() <= 0) return;
-  Problem p = problem("EPOCHS", "train.steps", "train.steps is ignored because train.epochs is set", short_text(*steps),
+  Problem p = problem("EPOCHS", "train.steps", "train.steps is ignored because train.epochs is set", json_excerpt(*steps),
                       "only one of them", "remove train.steps, or set train.epochs to 0");
   p.severity = Severity::warning;
   out.push_back(std::move(p));
@@ -196,7 +196,7 @@ void check_schema(const Json& document, const std::string& file) {
     throw Error({.id = "EXPERIMENT",
                  .message = "the experiment is not a JSON object",
                  .file = file,
-                 .found = short_text(document),
+                 .found = json_excerpt(document),
                  .expected = "{...}"});
   if (!document.contains("schema")) return;
   const Json& schema = document.at("schema");
@@ -205,14 +205,14 @@ void check_schema(const Json& document, const std::string& file) {
                  .message = "the schema version is not an integer",
                  .file = file,
                  .place = "schema",
-                 .found = short_text(schema),
+                 .found = json_excerpt(schema),
                  .expected = std::to_string(kSchema)});
   if (schema.get<long long>() > kSchema || schema.get<long long>() < 1)
     throw Error({.id = "EXPERIMENT-VERSION",
                  .message = "the experiment was written by a newer Meshwright",
                  .file = file,
                  .place = "schema",
-                 .found = short_text(schema),
+                 .found = json_excerpt(schema),
                  .expected = "1 to " + std::to_string(kSchema),
                  .fix = "update Meshwright, or save the experiment with this version"});
 }

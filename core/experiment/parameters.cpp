@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/experiment/parameters.h"
 
-#include "core/base/nearest.h"
+#include "core/base/nearest_names.h"
 #include "core/base/units.h"
 #include "core/experiment/parameter_rows.h"
 
@@ -262,7 +262,7 @@ std::string nearest_key(std::string_view key) {
     for (const Parameter& p : table()) all.push_back(p.key);
     return all;
   }();
-  return nearest_text(key, kAll, 1);
+  return nearest_names_text(key, kAll, 1);
 }
 
 std::string range_text(const Parameter& p) {

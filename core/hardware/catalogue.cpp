@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "core/base/files.h"
-#include "core/base/nearest.h"
+#include "core/base/nearest_names.h"
 #include "core/hardware/rows.h"
 
 namespace mw::hardware {
@@ -23,7 +23,7 @@ void each_row(const fs::path& file, const std::string& key, Take take, Refuse re
     if (!rows.is_array())
       throw Error({.id = "HARDWARE-FILE", .message = "not a list of rows", .file = file.string(), .place = key});
     for (size_t i = 0; i < rows.size(); ++i) try {
-        take(rows[i], RowPlace{sources, file.string(), key + "[" + std::to_string(i) + "]", "HARDWARE-ROW"});
+        take(rows[i], RowLocation{sources, file.string(), key + "[" + std::to_string(i) + "]", "HARDWARE-ROW"});
       } catch (const Error& e) {
         refuse(e);
       }
@@ -32,13 +32,13 @@ void each_row(const fs::path& file, const std::string& key, Take take, Refuse re
   }
 }
 
-Error unknown_chip(const std::string& chip, const RowPlace& at, const std::vector<std::string>& known) {
+Error unknown_chip(const std::string& chip, const RowLocation& at, const std::vector<std::string>& known) {
   return Error({.id = "HARDWARE-ROW",
                 .message = "no such chip",
                 .file = at.file,
                 .place = at.row + ".chip",
                 .found = chip,
-                .expected = nearest_text(chip, known),
+                .expected = nearest_names_text(chip, known),
                 .fix = "describe the chip in chips.json first"});
 }
 
@@ -79,14 +79,14 @@ Catalogue Catalogue::load(const fs::path& folder, const fs::path& user_folder) {
 }
 
 void Catalogue::add(const fs::path& user_folder) {
-  if (const fs::path own = user_folder / "calibration.json"; is_there(own)) calibration_ = own;
+  if (const fs::path own = user_folder / "calibration.json"; path_exists(own)) calibration_ = own;
   read(user_folder, BadRows::collected);
 }
 
 void Catalogue::read(const fs::path& folder, BadRows bad) {
   const auto rows_of = [&](const char* name, const char* key, auto take) {
     const fs::path file = folder / name;
-    if (bad == BadRows::thrown || is_there(file))
+    if (bad == BadRows::thrown || path_exists(file))
       each_row(file, key, take, [&](const Error& e) {
         if (bad == BadRows::thrown) throw e;
         problems_.push_back(e.problem());
@@ -97,19 +97,19 @@ void Catalogue::read(const fs::path& folder, BadRows bad) {
     for (const Chip& known : chips_) ids.push_back(known.id);
     return ids;
   };
-  rows_of("chips.json", "chips", [&](const Json& row, const RowPlace& at) {
+  rows_of("chips.json", "chips", [&](const Json& row, const RowLocation& at) {
     Chip found = read_chip(row, at);
     std::erase_if(chips_, [&](const Chip& old) { return old.id == found.id; });
     chips_.push_back(std::move(found));
   });
-  rows_of("slices.json", "families", [&](const Json& row, const RowPlace& at) {
+  rows_of("slices.json", "families", [&](const Json& row, const RowLocation& at) {
     SliceFamily family = read_slices(row, at);
     if (!chip(family.chip)) throw unknown_chip(family.chip, at, chip_ids());
     std::erase_if(slices_, [&](const SliceFamily& old) { return old.chip == family.chip; });
     slices_.push_back(std::move(family));
   });
   std::vector<Price> found;
-  rows_of("prices.json", "prices", [&](const Json& row, const RowPlace& at) {
+  rows_of("prices.json", "prices", [&](const Json& row, const RowLocation& at) {
     Price one = read_price(row, at);
     if (!chip(one.chip)) throw unknown_chip(one.chip, at, chip_ids());
     found.push_back(std::move(one));
@@ -175,7 +175,7 @@ Target Catalogue::target(std::string_view id) const {
                .message = "unknown target",
                .place = "target.id",
                .found = std::string(id.substr(0, 80)),
-               .expected = "a slice, GPUs as 2xh100, or cpu; nearest: " + nearest_text(id, target_ids()),
+               .expected = "a slice, GPUs as 2xh100, or cpu; nearest: " + nearest_names_text(id, target_ids()),
                .fix = "choose one of them, or add the chip to chips.json in the configuration folder"});
 }
 

@@ -84,7 +84,7 @@ Figure figure(JsonRow& row, const std::string& key, Unit unit) {
     return {v, v, v, Provenance::published, row.source()};
   }
   if (!value->is_object())
-    row.bad(key, "not a figure with its unit", short_text(*value), std::string(rule(unit).example));
+    row.bad(key, "not a figure with its unit", json_excerpt(*value), std::string(rule(unit).example));
   JsonRow part(*value, row.inside(key));
   Figure f;
   f.value = quantity(part, part.required("value"), "value", unit);
@@ -92,7 +92,7 @@ Figure figure(JsonRow& row, const std::string& key, Unit unit) {
   f.low = low ? quantity(part, *low, "low", unit) : f.value;
   f.high = high ? quantity(part, *high, "high", unit) : f.value;
   if (f.low > f.value || f.high < f.value)
-    part.bad("", "value is outside its own range", short_text(*value), "low <= value <= high");
+    part.bad("", "value is outside its own range", json_excerpt(*value), "low <= value <= high");
   f.kind = part.choice("kind", part.text_or("kind", "published"), kKinds);
   f.source = from ? part.as_source(*from, "source") : row.source();
   part.finish();
@@ -108,10 +108,10 @@ BandwidthCurve curve(JsonRow& row, const std::string& key) {
   c.source = part.source();
   for (const Json& point : part.list("points")) {
     if (!point.is_array() || point.size() != 2)
-      part.bad("points", "not a point", short_text(point), "[payload, bandwidth]");
+      part.bad("points", "not a point", json_excerpt(point), "[payload, bandwidth]");
     const double bytes = quantity(part, point[0], "points", Unit::bytes);
     if (!c.points.empty() && bytes <= c.points.back().first)
-      part.bad("points", "payloads do not ascend", short_text(point), "each larger than the one before");
+      part.bad("points", "payloads do not ascend", json_excerpt(point), "each larger than the one before");
     c.points.emplace_back(bytes, quantity(part, point[1], "points", Unit::bytes_per_second));
   }
   part.finish();
@@ -121,12 +121,12 @@ BandwidthCurve curve(JsonRow& row, const std::string& key) {
 std::vector<int> grid(const JsonRow& row, const Json& value) {
   std::vector<int> shape;
   if (!value.is_array() || value.empty() || value.size() > 3)
-    row.bad("shape", "not a grid", short_text(value), "[4, 4, 8]");
+    row.bad("shape", "not a grid", json_excerpt(value), "[4, 4, 8]");
   for (const Json& side : value) shape.push_back(row.as_whole<int>(side, "shape", 1, 1024));
   return shape;
 }
 
-Slice read_slice(const Json& json, RowPlace at, const std::string& family_source) {
+Slice read_slice(const Json& json, RowLocation at, const std::string& family_source) {
   JsonRow row(json, std::move(at));
   Slice s;
   s.suffix = row.as_whole<int>(row.required("suffix"), "suffix", 1, 1 << 20);
@@ -141,7 +141,7 @@ Slice read_slice(const Json& json, RowPlace at, const std::string& family_source
   return s;
 }
 
-WrapRule read_wrap(const Json& json, RowPlace at) {
+WrapRule read_wrap(const Json& json, RowLocation at) {
   JsonRow row(json, std::move(at));
   constexpr std::array<std::pair<std::string_view, WrapRule::Kind>, 3> kinds{
       {{"none", WrapRule::Kind::none}, {"side", WrapRule::Kind::side}, {"cubes", WrapRule::Kind::cubes}}};
@@ -155,7 +155,7 @@ WrapRule read_wrap(const Json& json, RowPlace at) {
 
 }  // namespace
 
-Chip read_chip(const Json& json, RowPlace at) {
+Chip read_chip(const Json& json, RowLocation at) {
   JsonRow row(json, std::move(at));
   Chip c;
   c.id = row.text("id");
@@ -191,14 +191,14 @@ Chip read_chip(const Json& json, RowPlace at) {
   c.max_chips = row.whole("max_chips", 0, 1, 1 << 20);
   c.matrix_unit = row.whole("matrix_unit", 1, 1, 1024);
   if (const Json* tile = row.optional("tile"); tile) {  // [rows of 32, 16, 8 bit, columns]
-    if (!tile->is_array() || tile->size() != 4) row.bad("tile", "wrong type", short_text(*tile), "[8, 8, 32, 128]");
+    if (!tile->is_array() || tile->size() != 4) row.bad("tile", "wrong type", json_excerpt(*tile), "[8, 8, 32, 128]");
     const auto at_index = [&](size_t i) { return row.as_whole<std::int64_t>((*tile)[i], "tile", 1, 4096); };
     c.tile_rows_f32 = at_index(0), c.tile_rows_bf16 = at_index(1), c.tile_rows_8bit = at_index(2);
     c.tile_columns = at_index(3);
   }
   const std::string source = row.source();
   if (const Json* facts = row.optional("facts"); facts) {
-    if (!facts->is_object()) row.bad("facts", "wrong type", short_text(*facts), "{\"name\": \"text\"}");
+    if (!facts->is_object()) row.bad("facts", "wrong type", json_excerpt(*facts), "{\"name\": \"text\"}");
     for (const auto& [name, fact] : facts->items()) {
       const bool pair = fact.is_array() && fact.size() == 2;
       c.facts.push_back({name, row.as_text(pair ? fact[0] : fact, "facts." + name),
@@ -209,7 +209,7 @@ Chip read_chip(const Json& json, RowPlace at) {
   return c;
 }
 
-SliceFamily read_slices(const Json& json, RowPlace at) {
+SliceFamily read_slices(const Json& json, RowLocation at) {
   JsonRow row(json, std::move(at));
   SliceFamily f;
   f.chip = row.text("chip");
@@ -232,13 +232,13 @@ SliceFamily read_slices(const Json& json, RowPlace at) {
   return f;
 }
 
-Price read_price(const Json& json, RowPlace at) {
+Price read_price(const Json& json, RowLocation at) {
   JsonRow row(json, std::move(at));
   Price p;
   p.chip = row.text("chip");
   const Json& usd = row.required("usd_per_chip_hour");
   if (!usd.is_number() || !std::isfinite(usd.get<double>()) || usd <= 0 || usd > 10000)
-    row.bad("usd_per_chip_hour", "not a price", short_text(usd), "dollars per chip and hour, more than zero");
+    row.bad("usd_per_chip_hour", "not a price", json_excerpt(usd), "dollars per chip and hour, more than zero");
   p.usd_per_chip_hour = usd.get<double>();
   p.region = row.text("region");
   p.price_class = row.text("class");
@@ -246,7 +246,7 @@ Price read_price(const Json& json, RowPlace at) {
   p.date = row.text("date");
   p.source = row.source();
   if (const Json* verified = row.optional("verified"); verified) {
-    if (!verified->is_boolean()) row.bad("verified", "wrong type", short_text(*verified), "true or false");
+    if (!verified->is_boolean()) row.bad("verified", "wrong type", json_excerpt(*verified), "true or false");
     p.verified = verified->get<bool>();
   }
   row.finish();

@@ -7,8 +7,8 @@
 
 namespace mw::hardware {
 
-Chip read_chip(const Json& row, RowPlace at);
-SliceFamily read_slices(const Json& row, RowPlace at);
-Price read_price(const Json& row, RowPlace at);
+Chip read_chip(const Json& row, RowLocation at);
+SliceFamily read_slices(const Json& row, RowLocation at);
+Price read_price(const Json& row, RowLocation at);
 
 }  // namespace mw::hardware

@@ -17,10 +17,10 @@ constexpr auto kPatience = 10s;
 
 // Reads both streams until they end; a stop terminates the process group, after a delay by force.
 void follow(Process& child, ExternalRun& run, Clock::time_point begun, const std::stop_token& stop) {
-  const auto at = [&](const Lines& lines) {
-    return ExternalRun::At{std::chrono::duration<double>(Clock::now() - begun).count(), {}, lines.left_out()};
+  const auto at = [&](const LineSplitter& lines) {
+    return ExternalRun::At{std::chrono::duration<double>(Clock::now() - begun).count(), {}, lines.dropped_bytes()};
   };
-  Lines of_out, of_err;
+  LineSplitter of_out, of_err;
   const auto to_out = [&](const std::string& line) { run.line(line, at(of_out)); };
   const auto to_err = [&](const std::string& line) { run.said(line, at(of_err)); };
   const Process::Streams streams{.out = [&](std::string_view bytes) { of_out.feed(bytes, to_out); },
@@ -33,7 +33,7 @@ void follow(Process& child, ExternalRun& run, Clock::time_point begun, const std
     } else if (asked && Clock::now() - *asked > kPatience) {
       child.kill(SIGKILL);
     }
-  } while (child.move(streams, 100ms));
+  } while (child.transfer(streams, 100ms));
   of_out.end(to_out);
   of_err.end(to_err);
 }

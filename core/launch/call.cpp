@@ -105,7 +105,7 @@ Answer call(const Target& target, const std::filesystem::path& resources, const 
                                      }};
   Process process(command, Process::Input::pipe);
   bool silent = false;
-  while (process.move(streams, milliseconds(100))) {
+  while (process.transfer(streams, milliseconds(100))) {
     if (state.error || state.answer.ended == Ended::answered) break;
     if (stop.stop_requested()) {
       process.kill(SIGKILL);

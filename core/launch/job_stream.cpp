@@ -5,7 +5,7 @@
 
 namespace mw::launch {
 
-JobStream::JobStream(importing::ExternalRun& run, const std::optional<std::string>& cursor) : run_(run) {
+JobStream::JobStream(runs::ExternalRun& run, const std::optional<std::string>& cursor) : run_(run) {
   if (cursor) {
     const Json json = parse_json(*cursor, "cursor of the run");
     sources_[0].kept = static_cast<std::uint64_t>(int_member(json, "out", "cursor of the run"));
@@ -27,14 +27,14 @@ void JobStream::connect() {
   for (Source& s : sources_) {
     s.base = s.kept;
     s.fed = 0;
-    s.lines = Lines();
+    s.lines = LineSplitter();
   }
 }
 
 void JobStream::hand_on(size_t which, const std::string& line) {
   Source& s = sources_[which];
-  s.kept = s.base + s.lines.taken();
-  const importing::ExternalRun::At at{seconds_, cursor(), s.lines.left_out()};
+  s.kept = s.base + s.lines.consumed_bytes();
+  const runs::ExternalRun::At at{seconds_, cursor(), s.lines.dropped_bytes()};
   if (which == 0)
     run_.line(line, at);
   else

@@ -28,7 +28,7 @@ class JobStream {
  private:
   struct Source {
     std::uint64_t base = 0, fed = 0, kept = 0;  // where this connection began, what it gave, end of the last whole line
-    Lines lines{};
+    LineSplitter lines{};
   };
   void hand_on(size_t which, const std::string& line);
   importing::ExternalRun& run_;

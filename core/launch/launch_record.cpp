@@ -42,7 +42,7 @@ void save(const Ticket& t, const fs::path& run_folder) {
 }
 
 bool has_ticket(const fs::path& run_folder) {
-  return is_there(run_folder / kFile);
+  return path_exists(run_folder / kFile);
 }
 
 Ticket load_ticket(const fs::path& run_folder) {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/base/nearest.h"
+#include "core/base/nearest_names.h"
 #include "core/model/config.h"
 
 namespace mw::model {
@@ -295,7 +295,7 @@ Config catalogue(std::string_view id) {
                .message = "unknown model",
                .place = "model.id",
                .found = std::string(id),
-               .expected = "a catalogue id, nearest: " + nearest_text(id, catalogue_ids()),
+               .expected = "a catalogue id, nearest: " + nearest_names_text(id, catalogue_ids()),
                .fix = "choose one of them, or set model.path to a folder with a config.json"});
 }
 

@@ -57,7 +57,7 @@ const Kind& kind_of(const Section& top) {
   if (const Json* list = top.get("architectures")) {
     const bool ok = list->is_array() && !list->empty() &&
                     std::all_of(list->begin(), list->end(), [&](const Json& a) { return a == at->architecture; });
-    if (!ok) top.fail("architectures", "unknown architecture", short_text(*list), std::string(at->architecture));
+    if (!ok) top.fail("architectures", "unknown architecture", json_excerpt(*list), std::string(at->architecture));
   }
   return *at;
 }
@@ -71,9 +71,9 @@ void refuse_unsupported(const Section& s) {
   if (!s.flag("tie_word_embeddings", true))
     s.fail("tie_word_embeddings", "a separate output matrix is not supported", "false", "true");
   if (const Json* q = s.get("quantization_config"))
-    s.fail("quantization_config", "quantised weights are not supported", short_text(*q), "f32, bf16 or f16 weights");
+    s.fail("quantization_config", "quantised weights are not supported", json_excerpt(*q), "f32, bf16 or f16 weights");
   if (const Json* b = s.get("use_bidirectional_attention"); b && *b != false && *b != "vision")
-    s.fail("use_bidirectional_attention", "a bidirectional model cannot be trained to continue text", short_text(*b),
+    s.fail("use_bidirectional_attention", "a bidirectional model cannot be trained to continue text", json_excerpt(*b),
            "false or \"vision\"");
 }
 
@@ -83,12 +83,12 @@ std::vector<Attention> layer_types(const Section& s, Family family, int layers) 
   if (const Json* list = s.get("layer_types")) {
     if (!list->is_array() || list->size() != static_cast<size_t>(layers))
       s.fail("layer_types", "wrong length",
-             list->is_array() ? std::to_string(list->size()) + " entries" : short_text(*list),
+             list->is_array() ? std::to_string(list->size()) + " entries" : json_excerpt(*list),
              std::to_string(layers) + " entries, one per layer");
     for (size_t i = 0; i < list->size(); ++i) {
       const Json& type = (*list)[i];
       if (type != "sliding_attention" && type != "full_attention")
-        s.fail("layer_types[" + std::to_string(i) + "]", "unknown layer type", short_text(type),
+        s.fail("layer_types[" + std::to_string(i) + "]", "unknown layer type", json_excerpt(type),
                "sliding_attention or full_attention");
       out.push_back(type == "full_attention" ? Attention::full : Attention::sliding);
     }
@@ -121,7 +121,7 @@ RopeOf read_rope(const Section& s, std::optional<double> theta) {
     if (r.factor > 1.0f)
       s.fail("partial_rotary_factor", "out of range", std::to_string(r.factor), "a share from above 0 to 1");
     if (s.positive("factor", 1.0) != 1.0)
-      s.fail("factor", "proportional RoPE with a further factor is not supported", short_text(*s.get("factor")), "1");
+      s.fail("factor", "proportional RoPE with a further factor is not supported", json_excerpt(*s.get("factor")), "1");
   } else if (type != "default") {
     s.fail(key, "unknown RoPE type", type, "default, linear or proportional");
   }
@@ -170,7 +170,7 @@ void global_sizes(const Section& s, std::vector<Layer>& layers) {
       const Section one = all.object(key);
       for (const auto& [name, value] : one.json().items())
         if (name != "head_dim" && name != "num_key_value_heads")
-          one.fail(name, "this override is not supported", short_text(value), "head_dim or num_key_value_heads");
+          one.fail(name, "this override is not supported", json_excerpt(value), "head_dim or num_key_value_heads");
       Layer& l = layers[static_cast<size_t>(std::stoi(key))];
       l.head_dim = one.size("head_dim", l.head_dim, kMaxHeadDim);
       l.kv_heads = one.size("num_key_value_heads", l.kv_heads, kMaxHeads);
@@ -277,7 +277,8 @@ Config from_hf_config(const Json& json, const std::string& file) {
   const Kind& kind = kind_of(top);
   const Section s = kind.multimodal ? top.object("text_config") : top;
   if (const Json* q = top.get("quantization_config"))
-    top.fail("quantization_config", "quantised weights are not supported", short_text(*q), "f32, bf16 or f16 weights");
+    top.fail("quantization_config", "quantised weights are not supported", json_excerpt(*q),
+             "f32, bf16 or f16 weights");
 
   Config c;
   c.id = std::filesystem::path(file).parent_path().filename().string();

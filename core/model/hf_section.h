@@ -20,7 +20,7 @@ class Section {
  public:
   Section(const Json& json, std::string file, std::string prefix)
       : json_(json), file_(std::move(file)), prefix_(std::move(prefix)) {
-    if (!json_.is_object()) fail("", "not a JSON object", short_text(json_), "an object");
+    if (!json_.is_object()) fail("", "not a JSON object", json_excerpt(json_), "an object");
   }
 
   const Json* get(const std::string& key) const {
@@ -32,10 +32,10 @@ class Section {
     if (!value && !fallback) fail(key, "a required key is missing", "nothing", "\"" + key + "\"");
     if (!value) return static_cast<int>(*fallback);
     const std::string range = "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
-    if (!value->is_number_integer()) fail(key, "wrong type", short_text(*value), range);
+    if (!value->is_number_integer()) fail(key, "wrong type", json_excerpt(*value), range);
     const bool huge = value->is_number_unsigned() && value->get<std::uint64_t>() > static_cast<std::uint64_t>(max);
     if (huge || value->get<long long>() < min || value->get<long long>() > max)
-      fail(key, "out of range", short_text(*value), range);
+      fail(key, "out of range", json_excerpt(*value), range);
     return static_cast<int>(value->get<long long>());
   }
   // Positive and finite, also after rounding to float.
@@ -43,21 +43,21 @@ class Section {
     const Json* value = get(key);
     if (!value && !fallback) fail(key, "a required key is missing", "nothing", "\"" + key + "\"");
     if (!value) return *fallback;
-    if (!value->is_number()) fail(key, "wrong type", short_text(*value), "a number");
+    if (!value->is_number()) fail(key, "wrong type", json_excerpt(*value), "a number");
     const double v = value->get<double>();
-    if (!(v > 1e-30 && v < 1e30)) fail(key, "out of range", short_text(*value), "a positive number");
+    if (!(v > 1e-30 && v < 1e30)) fail(key, "out of range", json_excerpt(*value), "a positive number");
     return v;
   }
   bool flag(const std::string& key, bool fallback) const {
     const Json* value = get(key);
     if (!value) return fallback;
-    if (!value->is_boolean()) fail(key, "wrong type", short_text(*value), "true or false");
+    if (!value->is_boolean()) fail(key, "wrong type", json_excerpt(*value), "true or false");
     return value->get<bool>();
   }
   std::string text(const std::string& key, const std::string& fallback) const {
     const Json* value = get(key);
     if (!value) return fallback;
-    if (!value->is_string()) fail(key, "wrong type", short_text(*value), "a string");
+    if (!value->is_string()) fail(key, "wrong type", json_excerpt(*value), "a string");
     return value->get<std::string>();
   }
   Section object(const std::string& key) const {

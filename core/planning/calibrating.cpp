@@ -78,7 +78,7 @@ class Reader {
 };
 
 plan::Calibration in_force(const hardware::Catalogue& catalogue) {
-  if (!is_there(catalogue.calibration())) return {};
+  if (!path_exists(catalogue.calibration())) return {};
   return plan::read_calibration(catalogue.calibration());
 }
 
@@ -110,7 +110,7 @@ CalibrationResult calibrate(const CalibrationRequest& request, const hardware::C
 }
 
 std::vector<store::RunRow> measured_runs(const fs::path& runs_folder) {
-  if (!is_there(runs_folder)) return {};
+  if (!path_exists(runs_folder)) return {};
   std::vector<store::RunRow> out;
   for (store::RunRow& r : store::Store(runs_folder).list())
     if (r.source == "measured" && r.method != "size" && r.steps_done > 2 &&

@@ -96,7 +96,7 @@ lint::ExportInput export_facts(const experiment::Experiment& e) {
   if (const auto rank = e.integer("export.rank"); rank > 0) x.rank = static_cast<int>(rank);
   if (const double alpha = e.number("export.alpha"); alpha > 0) x.alpha = alpha;
   x.folder = e.path("export.out").string();
-  x.folder_used = !x.folder.empty() && !is_free(x.folder);
+  x.folder_used = !x.folder.empty() && !is_missing_or_empty(x.folder);
   x.serve_as =
       one_of<lint::AdapterServing>(e.string("export.serve_as"), std::array<std::string_view, 2>{"merged", "adapter"});
   return x;

@@ -209,7 +209,7 @@ plan::Request plan_request(const experiment::Experiment& e, const hardware::Cata
   r.target = catalogue.target(e.string("target.id"));
   r.work = work_of(e);
   plan::set_stack(r, stack_of(e, r.target, r.work));
-  if (is_there(catalogue.calibration())) plan::apply(plan::read_calibration(catalogue.calibration()), r);
+  if (path_exists(catalogue.calibration())) plan::apply(plan::read_calibration(catalogue.calibration()), r);
   set_habits(e, r);
   set_price(e, catalogue, r);
   r.mesh = mesh_of(e, r.target, r.stack);

@@ -45,7 +45,7 @@ Written written_before(const fs::path& folder) {
   if (kind == fs::file_type::not_found) return {};
   if (kind != fs::file_type::directory) refuse(folder, "not a folder", "a file", "choose another --out");
   if (fs::is_empty(folder, error)) return {};
-  if (!is_there(folder / kManifest))
+  if (!path_exists(folder / kManifest))
     refuse(folder, "the folder is in use by something else", "files that no export wrote", "choose another --out");
   Written out;
   const Json manifest = read_json(folder / kManifest);
@@ -59,7 +59,7 @@ Written written_before(const fs::path& folder) {
 void check_unchanged(const fs::path& folder, const Written& before) {
   for (const auto& [path, fingerprints] : before) {
     const fs::path file = folder / path;
-    if (is_there(file) && !fingerprints.contains(fingerprint(read_file(file))))
+    if (path_exists(file) && !fingerprints.contains(fingerprint(read_file(file))))
       refuse(folder, "a file of the recipe has been changed since it was written", path,
              "choose another --out, or give --force to write it again");
   }

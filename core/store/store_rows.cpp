@@ -15,7 +15,7 @@ RunRow read_row(const Statement& s) {
   row.id = run_id(s.integer(0));
   row.name = s.text(1);
   row.created = s.text(2);
-  row.state = run_state(s.text(3));
+  row.state = parse_run_state(s.text(3));
   row.model = s.text(4);
   row.method = s.text(5);
   row.source = s.text(6);

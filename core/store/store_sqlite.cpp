@@ -114,7 +114,7 @@ DatabaseFiles database_files(const std::filesystem::path& file) {
   std::error_code none;
   const auto beside = [&](const char* suffix) { return std::filesystem::path(file.string() + suffix); };
   const std::filesystem::path folder = file.parent_path();
-  return {.file = is_there(file),
+  return {.file = path_exists(file),
           .file_writable = is_writable(file),
           .folder_writable = is_writable(folder.empty() ? "." : folder),
           .wal = is_file(beside("-wal")) && std::filesystem::file_size(beside("-wal"), none) > 0,

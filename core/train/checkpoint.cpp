@@ -26,7 +26,7 @@ std::vector<long> steps_in(const fs::path& run_folder) {
     const char* from = name.data() + kPrefix.size();
     const auto [end, error] = std::from_chars(from, name.data() + name.size(), step);
     const bool whole =
-        error == std::errc{} && end == name.data() + name.size() && is_there(entry.path() / "trainer_state.json");
+        error == std::errc{} && end == name.data() + name.size() && path_exists(entry.path() / "trainer_state.json");
     if (whole) steps.push_back(step);
   }
   std::sort(steps.begin(), steps.end());

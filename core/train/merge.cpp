@@ -32,7 +32,7 @@ constexpr std::uint64_t kAhead = 64 << 20;  // bytes that the system reads while
 }
 
 void check_out(const fs::path& base, const fs::path& out) {
-  if (!is_free(out))
+  if (!is_missing_or_empty(out))
     fail(out, "the output is there already", "something in it", "a folder that is not there or empty",
          "give another --out: nothing is overwritten");
   std::error_code error;

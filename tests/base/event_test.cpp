@@ -115,8 +115,8 @@ TEST(Events, OnlyWhatMayBeMissedIsTelemetry) {
 }
 
 TEST(Events, StateNamesGoBothWays) {
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(run_state(to_string(static_cast<RunState>(i))), static_cast<RunState>(i));
-  EXPECT_THROW(run_state("asleep"), Error);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(parse_run_state(to_string(static_cast<RunState>(i))), static_cast<RunState>(i));
+  EXPECT_THROW(parse_run_state("asleep"), Error);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 const std::string kOld = "old", kNew(3000, 'n');
 
 void expect_content(const fs::path& file, const std::set<std::string>& contents) {
-  EXPECT_TRUE(contents.contains(is_there(file) ? read_file(file) : "")) << file;
+  EXPECT_TRUE(contents.contains(path_exists(file) ? read_file(file) : "")) << file;
 }
 
 TEST(FileFaults, AFileIsOldOrNewAfterEveryFault) {
@@ -60,9 +60,9 @@ void write_staged(const fs::path& folder, const std::string& content) {
 }
 
 void expect_folder(const fs::path& folder, const std::set<std::string>& contents) {
-  const std::string first = is_there(folder / "out") ? read_file(folder / "out" / "one") : "";
+  const std::string first = path_exists(folder / "out") ? read_file(folder / "out" / "one") : "";
   EXPECT_TRUE(contents.contains(first));
-  EXPECT_EQ(is_there(folder / "out") ? read_file(folder / "out" / "sub" / "two") : "", first);
+  EXPECT_EQ(path_exists(folder / "out") ? read_file(folder / "out" / "sub" / "two") : "", first);
 }
 
 TEST(FileFaults, AStagedFolderIsWholeOrMissingAfterEveryFault) {
@@ -131,10 +131,10 @@ TEST(StaleParts, APartThatAnotherContainerWritesIsKept) {
   const int fd = ::open(part.c_str(), O_RDONLY | O_CLOEXEC);
   mark_in_use(fd);
   remove_stale_parts_in(scratch.path());
-  EXPECT_TRUE(is_there(part));
+  EXPECT_TRUE(path_exists(part));
   ::close(fd);
   remove_stale_parts_in(scratch.path());
-  EXPECT_FALSE(is_there(part));
+  EXPECT_FALSE(path_exists(part));
 }
 
 TEST(RemoveTree, LinksAreRemovedAndNotFollowed) {
@@ -143,7 +143,7 @@ TEST(RemoveTree, LinksAreRemovedAndNotFollowed) {
   scratch.put("tree/sub/file", "content");
   fs::create_directory_symlink(scratch / "elsewhere", scratch / "tree" / "sub" / "link");
   EXPECT_TRUE(remove_tree(scratch / "tree"));
-  EXPECT_FALSE(is_there(scratch / "tree"));
+  EXPECT_FALSE(path_exists(scratch / "tree"));
   EXPECT_TRUE(is_file(scratch / "elsewhere" / "kept"));
   EXPECT_TRUE(remove_tree(scratch / "never there"));
 }

@@ -33,15 +33,15 @@ TEST_F(Files, WhatCannotBeLookedAtIsNotThere) {
   EXPECT_TRUE(is_folder(folder / "inside"));
   EXPECT_FALSE(is_folder(folder / "inside" / "file"));
   EXPECT_FALSE(is_file(folder / "inside"));
-  EXPECT_FALSE(is_there(folder / "other"));
-  EXPECT_TRUE(is_free(folder / "other"));
-  EXPECT_FALSE(is_free(folder / "inside"));
-  EXPECT_FALSE(is_free(folder / "inside" / "file"));
+  EXPECT_FALSE(path_exists(folder / "other"));
+  EXPECT_TRUE(is_missing_or_empty(folder / "other"));
+  EXPECT_FALSE(is_missing_or_empty(folder / "inside"));
+  EXPECT_FALSE(is_missing_or_empty(folder / "inside" / "file"));
   fs::remove(folder / "inside" / "file");
-  EXPECT_TRUE(is_free(folder / "inside"));
+  EXPECT_TRUE(is_missing_or_empty(folder / "inside"));
   fs::create_symlink("loop", folder / "loop");
   for (const fs::path& path : {folder / std::string(300, 'n'), folder / "loop" / "file"}) {
-    EXPECT_FALSE(is_there(path)) << path;
+    EXPECT_FALSE(path_exists(path)) << path;
     EXPECT_FALSE(is_file(path)) << path;
     EXPECT_FALSE(is_folder(path)) << path;
   }

@@ -4,8 +4,8 @@
 
 #include "core/base/files.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/formats/safetensors/safetensors.h"
 #include "core/formats/peft/peft_adapter.h"
+#include "core/formats/safetensors/safetensors.h"
 #include "tests/base/file_faults.h"
 #include "tests/formats/tiny_models.h"
 
@@ -60,7 +60,7 @@ TEST(WriteFaults, AdaptersAreWholeOrMissing) {
                          .check_written = expect_adapter,
                          .check_unwritten =
                              [](const fs::path& f) {
-                               if (is_there(f / "adapter")) expect_adapter(f);
+                               if (path_exists(f / "adapter")) expect_adapter(f);
                              }});
 }
 

@@ -104,20 +104,20 @@ TEST_F(Watched, ReportsEventsThatAreTooLongAndShortensLongMessages) {
 }
 
 TEST(ProcessLines, KeepTheBeginningOfALineThatDoesNotEnd) {
-  Lines lines;
+  LineSplitter lines;
   std::vector<std::pair<std::string, std::uint64_t>> seen;
-  const auto on_line = [&](const std::string& line) { seen.emplace_back(line, lines.left_out()); };
+  const auto on_line = [&](const std::string& line) { seen.emplace_back(line, lines.dropped_bytes()); };
   const std::string piece(1 << 20, 'x');
   for (int i = 0; i < 40; ++i) lines.feed(piece, on_line);
   EXPECT_TRUE(seen.empty());
   lines.feed("x\r\nshort\r\n\nlast", on_line);
   lines.end(on_line);
   ASSERT_EQ(seen.size(), 3u);
-  EXPECT_EQ(seen[0].first.size(), Lines::kMost);
-  EXPECT_EQ(seen[0].second, (40u << 20) + 2 - Lines::kMost);
+  EXPECT_EQ(seen[0].first.size(), LineSplitter::kMaxLineBytes);
+  EXPECT_EQ(seen[0].second, (40u << 20) + 2 - LineSplitter::kMaxLineBytes);
   EXPECT_EQ(seen[1], std::pair("short"s, std::uint64_t{0}));
   EXPECT_EQ(seen[2], std::pair("last"s, std::uint64_t{0}));
-  EXPECT_EQ(lines.taken(), (40u << 20) + 2 + 1 + 7 + 1 + 4);
+  EXPECT_EQ(lines.consumed_bytes(), (40u << 20) + 2 + 1 + 7 + 1 + 4);
 }
 
 TEST_F(Watched, ACommandThatCannotStartLeavesNoRun) {

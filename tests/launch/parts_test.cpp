@@ -128,7 +128,7 @@ TEST(LaunchCopies, WhatIsFetchedIsThereWholeOrNotAtAll) {
                          .check_written = [&](const fs::path& f) { EXPECT_EQ(read_file(fetched(f)), "whole"); },
                          .check_unwritten =
                              [&](const fs::path& f) {
-                               if (is_there(f / "fetched")) {
+                               if (path_exists(f / "fetched")) {
                                  EXPECT_EQ(read_file(fetched(f)), "whole");
                                }
                              }});

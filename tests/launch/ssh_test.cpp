@@ -35,7 +35,7 @@ std::string run(const std::vector<std::string>& command) {
   Process process(command, Process::Input::none);
   std::string all;
   const auto add = [&](std::string_view bytes) { all += bytes; };
-  while (process.move({.out = add, .err = add}, std::chrono::milliseconds(100))) {
+  while (process.transfer({.out = add, .err = add}, std::chrono::milliseconds(100))) {
   }
   EXPECT_EQ(process.wait(), 0) << command.front() << ": " << all;
   return all;

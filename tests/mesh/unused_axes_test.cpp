@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/base/nearest.h"
+#include "core/base/nearest_names.h"
 
 namespace mw::mesh {
 namespace {
@@ -32,13 +32,13 @@ TEST(UnusedAxes, AcceptsCustomAxesThatARuleUses) {
 }
 
 TEST(UnusedAxes, AcceptsOneTypingErrorOnly) {
-  EXPECT_TRUE(seems_mistyped("fdsp", "fsdp"));
-  EXPECT_TRUE(seems_mistyped("Data", "data"));
-  EXPECT_FALSE(seems_mistyped("ep", "tp"));
-  EXPECT_FALSE(seems_mistyped("dp", "tp"));
-  EXPECT_FALSE(seems_mistyped("dp", "fsdp"));
-  EXPECT_FALSE(seems_mistyped("expert", "fsdp"));
-  EXPECT_FALSE(seems_mistyped("", "tp"));
+  EXPECT_TRUE(is_likely_typo("fdsp", "fsdp"));
+  EXPECT_TRUE(is_likely_typo("Data", "data"));
+  EXPECT_FALSE(is_likely_typo("ep", "tp"));
+  EXPECT_FALSE(is_likely_typo("dp", "tp"));
+  EXPECT_FALSE(is_likely_typo("dp", "fsdp"));
+  EXPECT_FALSE(is_likely_typo("expert", "fsdp"));
+  EXPECT_FALSE(is_likely_typo("", "tp"));
 }
 
 }  // namespace

@@ -12,9 +12,8 @@ namespace mw::ui {
 Pricer::Pricer(Folders folders, QObject* parent)
     : QObject(parent),
       folders_(std::move(folders)),
-      worker_([this](const Question& question, const std::stop_token& stop, const Newest<Question>::Quiet& quiet) {
-        work(question, stop, quiet);
-      }) {}
+      worker_([this](const Question& question, const std::stop_token& stop,
+                     const LatestTaskWorker<Question>::Quiet& quiet) { work(question, stop, quiet); }) {}
 
 void Pricer::ask(const Document& document) {
   invalid_ = document.has_errors();
@@ -42,7 +41,8 @@ bool Pricer::has_no_prediction() const {
 
 // At once with every row as long as it may be; then, when nothing newer came for a moment, with the data's real rows.
 // What runs elsewhere has one answer.
-void Pricer::work(const Question& question, const std::stop_token& stop, const Newest<Question>::Quiet& quiet) {
+void Pricer::work(const Question& question, const std::stop_token& stop,
+                  const LatestTaskWorker<Question>::Quiet& quiet) {
   Answer drawn = design(question);
   const bool elsewhere = drawn.last;
   answers_.push(std::move(drawn), Delivery::state);

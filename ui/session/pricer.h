@@ -65,7 +65,7 @@ class Pricer : public QObject {
     int hardware = 0;
   };
   void ask_worker(const experiment::Experiment& experiment);
-  void work(const Question& question, const std::stop_token& stop, const Newest<Question>::Quiet& quiet);
+  void work(const Question& question, const std::stop_token& stop, const LatestTaskWorker<Question>::Quiet& quiet);
   static Answer predict(const Question& question, planning::ReadData read_data, std::stop_token cancel);
   Answer design(const Question& question);
   void take_design(Answer answer);
@@ -83,7 +83,7 @@ class Pricer : public QObject {
   std::optional<planning::Prediction> prediction_, bound_;  // bound_: held back while an exact one is shown
   std::vector<Problem> problems_;
   std::vector<planning::Diagnostic> diagnostics_;
-  Newest<Question> worker_;  // last: it uses the others
+  LatestTaskWorker<Question> worker_;  // last: it uses the others
 };
 
 }  // namespace mw::ui

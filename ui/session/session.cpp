@@ -75,7 +75,7 @@ void Session::set_value(const QString& key, const QVariant& value) {
 
 QStringList Session::recent() const {
   QStringList files = value(u"recent"_s).toStringList();
-  files.erase(std::remove_if(files.begin(), files.end(), [](const QString& f) { return !is_there(fspath(f)); }),
+  files.erase(std::remove_if(files.begin(), files.end(), [](const QString& f) { return !path_exists(fspath(f)); }),
               files.end());
   return files;
 }
@@ -91,7 +91,7 @@ void Session::add_recent(const QString& file) {
 std::optional<Session::Left> Session::journal() const {
   if (!has_journal()) return std::nullopt;
   const fs::path file = journal_file(folder_);
-  if (!is_there(file)) return std::nullopt;
+  if (!path_exists(file)) return std::nullopt;
   try {
     return read_journal(file);
   } catch (const Error&) {

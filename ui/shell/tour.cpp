@@ -174,7 +174,7 @@ class Tour {
   void comparisons() {
     ComparePage& page = window_.compare_page();
     const fs::path shipped = options_.resources / "results";
-    if (is_there(shipped))
+    if (path_exists(shipped))
       for (const auto& entry : fs::directory_iterator(shipped))
         if (entry.path().extension() == ".json") page.add_file(entry.path());
     for (const auto& run : sweeps_) page.add_run(run);

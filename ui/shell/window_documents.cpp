@@ -29,12 +29,12 @@ void MainWindow::first_document() {
       session_.add_recent(qpath(document_.file()));
       return;
     }
-    if (left && is_there(left->file)) {
+    if (left && path_exists(left->file)) {
       document_.open(left->file);
       return;
     }
     const auto example = setup_.resources / "examples" / "tiny-lora.json";
-    if (is_there(example)) document_.open_example(example);
+    if (path_exists(example)) document_.open_example(example);
   } catch (const Error& error) {
     report(ProblemSource::file, error.problem());
   }

@@ -10,7 +10,7 @@ enum class RowState { ok, truncated, too_long, no_loss, bad };  // the first two
 enum class Split { train, held_out };
 
 // Where a row stands: enough to read it again without what is before it.
-struct RowPlace {
+struct RowLocation {
   std::int64_t offset = 0;  // bytes
   std::uint32_t bytes = 0;  // of its JSON text; 0: running text
   std::uint32_t skip = 0;   // running text: tokens of the block at `offset` that belong to earlier rows
@@ -21,7 +21,7 @@ struct ScannedRow {
   RowState state = RowState::ok;
   Split split = Split::train;  // of a used row
   Format format = Format::text;
-  RowPlace place{};
+  RowLocation place{};
   Example example{};  // before any cut; its row is -1 for a line of running text that is none
   size_t used = 0;    // tokens that training takes, from the front; 0: none
   Problem problem{};  // of a bad row: file, place, what is wrong with it

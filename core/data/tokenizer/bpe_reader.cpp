@@ -30,7 +30,7 @@ struct NamedSpecials {
 
 NamedSpecials read_tokenizer_config(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "tokenizer_config.json";
-  if (!is_there(file)) return {};
+  if (!path_exists(file)) return {};
   const TokenizerFile config = parse_tokenizer_file(read_text(file, kMaxTokenizerFile), file.string());
   const auto piece = [&](const char* key) -> std::string {
     const auto found = config.rest.find(key);

@@ -11,8 +11,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
   std::filesystem::path file = path;
   if (is_folder(path)) {
     file = path / "tokenizer.json";
-    if (!is_there(file)) file = path / "tokenizer.model";
-    if (!is_there(file))
+    if (!path_exists(file)) file = path / "tokenizer.model";
+    if (!path_exists(file))
       throw Error({.id = "TOKENIZER",
                    .message = "the folder has no tokenizer",
                    .file = path.string(),

@@ -7,10 +7,10 @@
 #include "core/base/files.h"
 #include "core/base/input_file.h"
 #include "core/base/json.h"
+#include "core/formats/huggingface/hf_names.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/safetensors/file_error.h"
 #include "core/formats/safetensors/floats.h"
-#include "core/formats/huggingface/hf_names.h"
 
 namespace mw::formats {
 namespace fs = std::filesystem;
@@ -57,7 +57,7 @@ WeightMap read_index(const fs::path& index) {
 }
 
 fs::path index_of(const fs::path& folder) {
-  if (!is_there(folder / kIndex))
+  if (!path_exists(folder / kIndex))
     weights_fault(folder, "", "no weights in this folder", "", std::string(kSingle) + " or " + kIndex,
                   "choose a folder that holds a Hugging Face model in safetensors format");
   return folder / kIndex;
@@ -65,7 +65,7 @@ fs::path index_of(const fs::path& folder) {
 
 std::vector<std::unique_ptr<SafetensorsFile>> open_files(const fs::path& folder) {
   std::vector<std::unique_ptr<SafetensorsFile>> files;
-  if (is_there(folder / kSingle)) {  // as in transformers, it wins over an index
+  if (path_exists(folder / kSingle)) {  // as in transformers, it wins over an index
     files.push_back(std::make_unique<SafetensorsFile>(folder / kSingle));
     return files;
   }
@@ -175,7 +175,7 @@ void HfWeights::read_bf16(size_t index, std::int64_t first, std::span<std::uint1
 }
 
 std::vector<fs::path> weight_files(const fs::path& folder) {
-  if (is_there(folder / kSingle)) return {folder / kSingle};
+  if (path_exists(folder / kSingle)) return {folder / kSingle};
   std::set<fs::path> files;
   for (const auto& [tensor, shard] : read_index(index_of(folder))) files.insert(folder / shard);
   return {files.begin(), files.end()};

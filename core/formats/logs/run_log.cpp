@@ -39,11 +39,11 @@ bool ends_wandb(const fs::path& file) {
 fs::path last_state(const fs::path& folder) {
   fs::path best;
   long most = -1;
-  if (is_there(folder / "trainer_state.json")) return folder / "trainer_state.json";
+  if (path_exists(folder / "trainer_state.json")) return folder / "trainer_state.json";
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (!name.starts_with("checkpoint-") || !is_there(at->path() / "trainer_state.json")) continue;
+    if (!name.starts_with("checkpoint-") || !path_exists(at->path() / "trainer_state.json")) continue;
     const long step = std::strtol(name.c_str() + 11, nullptr, 10);
     if (step > most) most = step, best = at->path() / "trainer_state.json";
   }
@@ -78,7 +78,7 @@ RunLog read_tensorboard(const std::vector<fs::path>& files) {
 std::string names_text(const std::set<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return clipped(text);
+  return text_excerpt(text);
 }
 
 std::string_view to_string(LogKind kind) {
@@ -92,7 +92,7 @@ LogKind log_kind(const fs::path& path) {
     if (!files_in(path, is_events).empty()) return LogKind::tensorboard;
     if (!files_in(path, ends_wandb).empty()) return LogKind::wandb;
     if (!last_state(path).empty()) return LogKind::trainer_state;
-    return is_there(path / "training_run.json") ? LogKind::training_run : LogKind::none;
+    return path_exists(path / "training_run.json") ? LogKind::training_run : LogKind::none;
   }
   if (is_events(path)) return LogKind::tensorboard;
   if (ends_wandb(path)) return LogKind::wandb;

@@ -49,7 +49,7 @@ fs::path newest_numbered(const fs::path& folder) {
 
 ocdbt::Manifest read_manifest(const fs::path& folder) {
   const fs::path file = folder / "manifest.ocdbt";
-  if (!is_there(file)) {
+  if (!path_exists(file)) {
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
       if (is_process_folder(*at))
@@ -96,7 +96,7 @@ class Database : public KvStore {
       fail_orbax(folder_, "an entry points outside of the checkpoint's folder", valid_utf8(path), "a path below it",
                  "do not use this file: it was made to read something else");
     const fs::path file = folder_ / relative;
-    if (!is_there(file))
+    if (!path_exists(file))
       fail_orbax(file, "a data file is missing", "", "a file that the manifest refers to",
                  "copy the checkpoint again with all of its folders, ocdbt.process_* included");
     return located_.emplace(path, file).first->second;

@@ -17,7 +17,7 @@ constexpr std::uint64_t kMostMetadata = 256 << 20;
 constexpr std::string_view kUnfinished = ".orbax-checkpoint-tmp";
 
 bool has(const fs::path& folder, const char* name) {
-  return is_there(folder / name);
+  return path_exists(folder / name);
 }
 
 bool unfinished(const fs::path& folder) {

@@ -8,8 +8,8 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/units.h"
-#include "core/formats/safetensors/file_error.h"
 #include "core/formats/huggingface/hf_names.h"
+#include "core/formats/safetensors/file_error.h"
 
 namespace mw::formats {
 namespace fs = std::filesystem;
@@ -96,7 +96,7 @@ AdapterModule module_of(const OrbaxTree& tree, const Pair& pair, const model::Lo
 // What the checkpoint itself says of alpha: custom metadata of a step, under either name.
 std::optional<float> alpha_in(const fs::path& step) {
   const fs::path file = step / "_CHECKPOINT_METADATA";
-  if (!is_there(file)) return std::nullopt;
+  if (!path_exists(file)) return std::nullopt;
   const Json json = read_json(file);
   const Json custom = json.is_object() ? json.value("custom_metadata", Json()) : Json();
   for (const char* key : {"lora_alpha", "alpha"})

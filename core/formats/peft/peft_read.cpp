@@ -9,11 +9,11 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/json.h"
-#include "core/formats/huggingface/hf_weights.h"
-#include "core/formats/safetensors/file_error.h"
 #include "core/formats/huggingface/hf_names.h"
-#include "core/formats/peft/peft_patterns.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
+#include "core/formats/peft/peft_patterns.h"
+#include "core/formats/safetensors/file_error.h"
 
 namespace mw::formats {
 namespace fs = std::filesystem;
@@ -57,17 +57,17 @@ void refuse_variants(const Json& config, const fs::path& file) {
                                                           "corda_config"};
   for (const char* key : kMustBeOff)
     if (const Json* value = get(config, key); !is_off(value))
-      adapter_fault(file, key, "this kind of adapter is not supported", short_text(*value), "plain LoRA");
+      adapter_fault(file, key, "this kind of adapter is not supported", json_excerpt(*value), "plain LoRA");
   const Json* type = get(config, "peft_type");
   if (!type || *type != "LORA")
-    adapter_fault(file, "peft_type", "not a LoRA adapter", type ? short_text(*type) : "nothing", "LORA");
+    adapter_fault(file, "peft_type", "not a LoRA adapter", type ? json_excerpt(*type) : "nothing", "LORA");
   if (const Json* bias = get(config, "bias"); bias && *bias != "none")
-    adapter_fault(file, "bias", "trained biases are not supported", short_text(*bias), "none");
+    adapter_fault(file, "bias", "trained biases are not supported", json_excerpt(*bias), "none");
   // These initialisations change the base weights too, so that the adapter alone is not the model.
   const Json* init = get(config, "init_lora_weights");
   const bool plain = !init || init->is_boolean() || *init == "gaussian" || *init == "eva" || *init == "orthogonal";
   if (!plain)
-    adapter_fault(file, "init_lora_weights", "this initialisation changes the base weights", short_text(*init),
+    adapter_fault(file, "init_lora_weights", "this initialisation changes the base weights", json_excerpt(*init),
                   "true, false or gaussian",
                   "convert it with peft: save_pretrained(..., path_initial_model_for_weight_conversion=...)");
 }
@@ -76,7 +76,8 @@ double number(const Json& config, const char* key, double fallback, double low, 
   const Json* value = get(config, key);
   if (!value) return fallback;
   const bool ok = value->is_number() && value->get<double>() >= low && value->get<double>() <= high;
-  if (!ok) adapter_fault(file, key, "out of range", short_text(*value), "a number from " + std::to_string(low) + " up");
+  if (!ok)
+    adapter_fault(file, key, "out of range", json_excerpt(*value), "a number from " + std::to_string(low) + " up");
   return value->get<double>();
 }
 
@@ -85,10 +86,11 @@ std::vector<std::pair<std::string, double>> patterns(const Json& config, const c
   std::vector<std::pair<std::string, double>> out;
   const Json* all = get(config, key);
   if (!all) return out;
-  if (!all->is_object()) adapter_fault(file, key, "wrong type", short_text(*all), "an object");
+  if (!all->is_object()) adapter_fault(file, key, "wrong type", json_excerpt(*all), "an object");
   for (const auto& [name, value] : all->items()) {
     const bool ok = value.is_number() && value.get<double>() >= low && value.get<double>() <= high;
-    if (!ok) adapter_fault(file, std::string(key) + "." + name, "out of range", short_text(value), "a positive number");
+    if (!ok)
+      adapter_fault(file, std::string(key) + "." + name, "out of range", json_excerpt(value), "a positive number");
     out.emplace_back(name, value.get<double>());
   }
   return out;
@@ -107,14 +109,14 @@ struct Settings {  // adapter_config.json
 
 Settings read_settings(const fs::path& file) {
   const Json config = read_json(file);
-  if (!config.is_object()) adapter_fault(file, "", "not a JSON object", short_text(config), "an object");
+  if (!config.is_object()) adapter_fault(file, "", "not a JSON object", json_excerpt(config), "an object");
   refuse_variants(config, file);
   Settings s;
   s.adapter.rank = whole_rank(number(config, "r", 8, 1, kMaxRank, file), "r", file);
   s.adapter.alpha = static_cast<float>(number(config, "lora_alpha", 8, 1e-6, 1e9, file));
   s.adapter.dropout = static_cast<float>(number(config, "lora_dropout", 0, 0, 0.999, file));
   if (const Json* rslora = get(config, "use_rslora")) {
-    if (!rslora->is_boolean()) adapter_fault(file, "use_rslora", "wrong type", short_text(*rslora), "true or false");
+    if (!rslora->is_boolean()) adapter_fault(file, "use_rslora", "wrong type", json_excerpt(*rslora), "true or false");
     s.adapter.rslora = rslora->get<bool>();
   }
   if (const Json* base = get(config, "base_model_name_or_path"); base && base->is_string())

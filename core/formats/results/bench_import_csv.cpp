@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/nearest.h"
+#include "core/base/nearest_names.h"
 #include "core/formats/results/bench_importers.h"
 #include "core/formats/results/bench_result_fields.h"
 
@@ -34,7 +34,7 @@ std::vector<std::string> fields_of(const CsvTable& table, const CsvMapping& mapp
                    .message = "the mapping names a column that is not there",
                    .place = "line 1",
                    .found = column,
-                   .expected = "one of " + nearest_text(column, table.header, table.header.size())});
+                   .expected = "one of " + nearest_names_text(column, table.header, table.header.size())});
     fields[static_cast<size_t>(found - table.header.begin())] = field;
   }
   return fields;

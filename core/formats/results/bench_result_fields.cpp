@@ -21,7 +21,7 @@ void bad(const std::string& place, const Json& found, const std::string& expecte
   throw Error({.id = "BENCH",
                .message = "a field of this result is not usable",
                .place = valid_utf8(place),
-               .found = short_text(found),
+               .found = json_excerpt(found),
                .expected = expected,
                .fix = "correct the field, or leave it out where the value is not known"});
 }

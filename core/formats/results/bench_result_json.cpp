@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/base/json_row.h"
-#include "core/base/nearest.h"
+#include "core/base/nearest_names.h"
 #include "core/base/units.h"
 #include "core/formats/results/bench_requests.h"
 #include "core/formats/results/bench_result.h"
@@ -262,7 +262,7 @@ void choose(E& value, const Name<E> (&names)[N], const Json& object, const std::
     }
     all.emplace_back(name);
   }
-  bad(key, text, nearest_text(text, all, all.size()));
+  bad(key, text, nearest_names_text(text, all, all.size()));
 }
 
 const std::vector<std::string> kSetFields{"format",      "name",   "provenance", "tool",         "source",
@@ -296,7 +296,7 @@ BenchSet bench_set(const Json& json) {
   if (!json.is_object()) bad("", json, "an object with a name and points");
   for (const auto& [key, value] : json.items())
     if (std::find(kSetFields.begin(), kSetFields.end(), key) == kSetFields.end())
-      bad(key, key, "one of " + nearest_text(key, kSetFields, kSetFields.size()));
+      bad(key, key, "one of " + nearest_names_text(key, kSetFields, kSetFields.size()));
   if (const std::string format = bench::text(json, "format"); !format.empty() && format != "meshwright-bench")
     bad("format", format, "meshwright-bench");
   BenchSet set;

@@ -40,7 +40,7 @@ constexpr std::array<Name, 23> kNames{
                .message = message,
                .file = file.string(),
                .place = place,
-               .found = clipped(found),
+               .found = text_excerpt(found),
                .expected = expected,
                .fix = fix});
 }
@@ -87,7 +87,7 @@ std::uint64_t whole(const SortedJson& value, const std::filesystem::path& file, 
 
 // Fills shape and offsets; throws unless the stated type and shape need exactly the stated bytes.
 TensorInfo read_entry(const std::string& name, const SortedJson& entry, const std::filesystem::path& file) {
-  const std::string place = "tensor " + clipped(name);
+  const std::string place = "tensor " + text_excerpt(name);
   if (!entry.is_object()) read_fault(file, place, "wrong type", entry.type_name(), "an object");
   for (const char* key : {"dtype", "shape", "data_offsets"})
     if (!entry.contains(key)) read_fault(file, place, "a required key is missing", "", std::string("\"") + key + "\"");
@@ -120,7 +120,7 @@ TensorInfo read_entry(const std::string& name, const SortedJson& entry, const st
   if (bits % 8 != 0) read_fault(file, place, "the data does not fill whole bytes", std::to_string(bits) + " bits");
   if (t.end - t.begin != bits / 8)
     read_fault(file, place, "data_offsets do not fit dtype and shape", std::to_string(t.end - t.begin) + " bytes",
-               std::to_string(bits / 8) + " bytes for " + t.dtype_name + " " + clipped(shape.dump()));
+               std::to_string(bits / 8) + " bytes for " + t.dtype_name + " " + text_excerpt(shape.dump()));
   return t;
 }
 
@@ -132,12 +132,13 @@ void check_cover(std::vector<TensorInfo>& tensors, std::uint64_t data_bytes, con
   std::uint64_t at = 0;
   for (const TensorInfo& t : tensors) {
     if (t.begin != at)
-      read_fault(file, "tensor " + clipped(t.name), t.begin < at ? "overlaps the tensor before it" : "a hole before it",
+      read_fault(file, "tensor " + text_excerpt(t.name),
+                 t.begin < at ? "overlaps the tensor before it" : "a hole before it",
                  "begins at " + std::to_string(t.begin), "begin " + std::to_string(at));
     at = t.end;
   }
   if (at > data_bytes)
-    read_fault(file, tensors.empty() ? "" : "tensor " + clipped(tensors.back().name), "the file is too short",
+    read_fault(file, tensors.empty() ? "" : "tensor " + text_excerpt(tensors.back().name), "the file is too short",
                std::to_string(data_bytes) + " bytes of data", std::to_string(at) + " bytes",
                "copy or download it again");
   if (at < data_bytes)
@@ -200,7 +201,7 @@ const TensorInfo* SafetensorsFile::find(const std::string& name) const {
 void SafetensorsFile::read(const TensorInfo& tensor, std::int64_t first, std::int64_t count,
                            std::span<std::byte> out) const {
   const size_t item = size_of(tensor.dtype);
-  const std::string place = "tensor " + clipped(tensor.name);
+  const std::string place = "tensor " + text_excerpt(tensor.name);
   if (item == 0) read_fault(file_, place, "values of this type cannot be read", tensor.dtype_name, "F32, BF16 or F16");
   const std::int64_t elements = tensor.elements();
   if (first < 0 || count < 0 || first > elements || count > elements - first)
@@ -218,7 +219,7 @@ void SafetensorsFile::read_f32(const TensorInfo& tensor, std::int64_t first, std
     return;
   }
   if (tensor.dtype != DType::bf16 && tensor.dtype != DType::f16 && tensor.dtype != DType::f64)
-    read_fault(file_, "tensor " + clipped(tensor.name), "not floating-point numbers", tensor.dtype_name,
+    read_fault(file_, "tensor " + text_excerpt(tensor.name), "not floating-point numbers", tensor.dtype_name,
                "F32, BF16, F16 or F64");
   constexpr size_t kChunk = 1 << 16;  // elements; widened piecewise, so that no second copy of a tensor is held
   std::vector<std::byte> raw(std::min(out.size(), kChunk) * size_of(tensor.dtype));

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/base/nearest.h"
+#include "core/base/nearest_names.h"
 
 namespace mw::mesh {
 namespace {
@@ -38,7 +38,7 @@ Problem unused(const MeshAxis& axis) {
 
 std::string intended_axis(std::string_view name) {
   for (const std::string_view known : kKnown)
-    if (name != known && seems_mistyped(name, known)) return std::string(known);
+    if (name != known && is_likely_typo(name, known)) return std::string(known);
   return {};
 }
 

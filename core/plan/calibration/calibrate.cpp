@@ -7,7 +7,7 @@
 #include <functional>
 #include <map>
 
-#include "core/base/nearest.h"
+#include "core/base/nearest_names.h"
 
 namespace mw::plan {
 namespace {
@@ -22,7 +22,7 @@ const Efficiencies::Named& named(const std::string& name) {
                .message = "no such efficiency",
                .place = "names",
                .found = name,
-               .expected = nearest_text(name, all)});
+               .expected = nearest_names_text(name, all)});
 }
 
 bool is_share(std::string_view name) {

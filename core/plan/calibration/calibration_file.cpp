@@ -36,7 +36,7 @@ Json to_json(const CalibrationFactor& factor) {
   return row;
 }
 
-CalibrationFactor read_factor(const Json& json, RowPlace at) {
+CalibrationFactor read_factor(const Json& json, RowLocation at) {
   JsonRow row(json, std::move(at));
   CalibrationFactor f;
   f.stack = parse_stack(row.text("stack"));

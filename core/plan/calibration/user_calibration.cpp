@@ -59,7 +59,7 @@ fs::path user_calibration_file(const fs::path& folder) {
 }
 
 std::optional<std::string> user_calibration(const fs::path& folder) {
-  if (folder.empty() || !is_there(user_calibration_file(folder))) return std::nullopt;
+  if (folder.empty() || !path_exists(user_calibration_file(folder))) return std::nullopt;
   return read_file(user_calibration_file(folder), kMaxJsonFile);
 }
 

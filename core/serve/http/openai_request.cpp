@@ -18,7 +18,7 @@ constexpr size_t kMaxStops = 64, kMaxStopBytes = 4096;
   throw Error({.id = "REQUEST", .message = message, .place = key, .found = found, .expected = expected});
 }
 
-std::string short_text(const Json& value) {
+std::string json_excerpt(const Json& value) {
   return data::excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
 }
 
@@ -34,9 +34,9 @@ class Fields {
     const Json* value = find(key);
     if (!value) return fallback;
     const std::string expected = "a number from " + text(least) + " to " + text(most);
-    if (!value->is_number()) reject(key, "the value is not a number", expected, short_text(*value));
+    if (!value->is_number()) reject(key, "the value is not a number", expected, json_excerpt(*value));
     const double x = value->get<double>();
-    if (!(x >= least && x <= most)) reject(key, "the value is out of range", expected, short_text(*value));
+    if (!(x >= least && x <= most)) reject(key, "the value is out of range", expected, json_excerpt(*value));
     return x;
   }
   std::optional<std::int64_t> integer(const std::string& key, std::int64_t least, std::int64_t most) const {
@@ -45,27 +45,27 @@ class Fields {
     const std::string expected = "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
     const bool whole = value->is_number_integer() ||
                        (value->is_number_float() && std::floor(value->get<double>()) == value->get<double>());
-    if (!whole) reject(key, "the value is not a whole number", expected, short_text(*value));
+    if (!whole) reject(key, "the value is not a whole number", expected, json_excerpt(*value));
     const double x = value->get<double>();
     if (!(x >= static_cast<double>(least) && x <= static_cast<double>(most)))
-      reject(key, "the value is out of range", expected, short_text(*value));
+      reject(key, "the value is out of range", expected, json_excerpt(*value));
     return value->get<std::int64_t>();
   }
   bool flag(const std::string& key, bool fallback) const {
     const Json* value = find(key);
     if (!value) return fallback;
-    if (!value->is_boolean()) reject(key, "the value is not a boolean", "true or false", short_text(*value));
+    if (!value->is_boolean()) reject(key, "the value is not a boolean", "true or false", json_excerpt(*value));
     return value->get<bool>();
   }
   std::string string(const std::string& key) const {
     const Json* value = find(key);
     if (!value) return {};
-    if (!value->is_string()) reject(key, "the value is not a string", "a string", short_text(*value));
+    if (!value->is_string()) reject(key, "the value is not a string", "a string", json_excerpt(*value));
     return value->get<std::string>();
   }
   void reject_unless(const std::string& key, const Json& allowed, const std::string& why) const {
     const Json* value = find(key);
-    if (value && *value != allowed) reject(key, why, "absent or " + allowed.dump(), short_text(*value));
+    if (value && *value != allowed) reject(key, why, "absent or " + allowed.dump(), json_excerpt(*value));
   }
 
  private:
@@ -82,7 +82,7 @@ void reject_unsupported_options(const Fields& f, Endpoint endpoint) {
   if (endpoint == Endpoint::chat)
     f.reject_unless("logprobs", false, "log-probabilities are not supported");
   else if (f.find("logprobs"))
-    reject("logprobs", "log-probabilities are not supported", "absent", short_text(*f.find("logprobs")));
+    reject("logprobs", "log-probabilities are not supported", "absent", json_excerpt(*f.find("logprobs")));
   f.reject_unless("top_logprobs", 0, "log-probabilities are not supported");
   f.reject_unless("prompt_logprobs", 0, "log-probabilities are not supported");
   f.reject_unless("suffix", "", "suffixes are not supported");
@@ -97,7 +97,7 @@ void reject_unsupported_options(const Fields& f, Endpoint endpoint) {
   f.reject_unless("skip_special_tokens", true, "special tokens are never part of the output");
   if (const Json* format = f.find("response_format"))
     if (!format->is_object() || format->value("type", Json()) != "text")
-      reject("response_format", "structured output is not supported", R"({"type": "text"})", short_text(*format));
+      reject("response_format", "structured output is not supported", R"({"type": "text"})", json_excerpt(*format));
   for (const char* key : {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs"})
     if (f.find(key)) reject(key, "structured output is not supported", "absent");
 }
@@ -108,7 +108,7 @@ std::vector<int> ids_of(const Json& list, const std::string& key) {
   for (const Json& id : list) {
     if (!id.is_number_integer() || id.get<std::int64_t>() < 0 ||
         id.get<std::int64_t>() > std::numeric_limits<int>::max())
-      reject(key, "the value is not a token id", "a whole number from 0", short_text(id));
+      reject(key, "the value is not a token id", "a whole number from 0", json_excerpt(id));
     ids.push_back(id.get<int>());
   }
   return ids;
@@ -124,7 +124,7 @@ void read_prompt(const Fields& f, OpenAiRequest& out) {
     return;
   }
   if (!prompt->is_array())
-    reject("prompt", "the prompt has the wrong type", "a string or a list of token ids", short_text(*prompt));
+    reject("prompt", "the prompt has the wrong type", "a string or a list of token ids", json_excerpt(*prompt));
   if (prompt->empty()) reject("prompt", "the prompt is empty", "a string or at least one token id");
   if (!prompt->front().is_number())
     reject("prompt", "several prompts in one request are not supported", "a single prompt",
@@ -138,13 +138,13 @@ std::string content_of(const Json& message, const std::string& place) {
   if (content == message.end() || content->is_null()) return {};
   if (content->is_string()) return content->get<std::string>();
   if (!content->is_array())
-    reject(place, "the content has the wrong type", "a string or a list of text parts", short_text(*content));
+    reject(place, "the content has the wrong type", "a string or a list of text parts", json_excerpt(*content));
   std::string text;
   for (const Json& part : *content) {
     const bool is_text =
         part.is_object() && part.value("type", Json()) == "text" && part.contains("text") && part["text"].is_string();
     if (!is_text)
-      reject(place, "only text parts are supported", R"({"type": "text", "text": "..."})", short_text(part));
+      reject(place, "only text parts are supported", R"({"type": "text", "text": "..."})", json_excerpt(part));
     text += part["text"].get<std::string>();
   }
   return text;
@@ -154,12 +154,12 @@ void read_messages(const Fields& f, OpenAiRequest& out) {
   const Json* messages = f.find("messages");
   if (!messages || !messages->is_array() || messages->empty())
     reject("messages", "the messages are missing", "a list of messages with role and content",
-           messages ? short_text(*messages) : "");
+           messages ? json_excerpt(*messages) : "");
   for (size_t i = 0; i < messages->size(); ++i) {
     const Json& message = (*messages)[i];
     const std::string place = "messages[" + std::to_string(i) + "]";
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string())
-      reject(place, "the value is not a message", R"({"role": "user", "content": "..."})", short_text(message));
+      reject(place, "the value is not a message", R"({"role": "user", "content": "..."})", json_excerpt(message));
     std::string role = message["role"].get<std::string>();
     if (role == "developer") role = "system";  // OpenAI's newer name for it
     if (role != "system" && role != "user" && role != "assistant")
@@ -176,12 +176,12 @@ void read_stops(const Fields& f, OpenAiRequest& out) {
       if (!s.is_string() || s.get_ref<const std::string&>().empty() ||
           s.get_ref<const std::string&>().size() > kMaxStopBytes)
         reject("stop", "the value is not a valid stop string",
-               "a string of 1 to " + std::to_string(kMaxStopBytes) + " bytes", short_text(s));
+               "a string of 1 to " + std::to_string(kMaxStopBytes) + " bytes", json_excerpt(s));
       out.stop.push_back(s.get<std::string>());
     }
   }
   if (const Json* ids = f.find("stop_token_ids")) {
-    if (!ids->is_array()) reject("stop_token_ids", "the value is not a list of token ids", "a list", short_text(*ids));
+    if (!ids->is_array()) reject("stop_token_ids", "the value is not a list of token ids", "a list", json_excerpt(*ids));
     out.stop_ids = ids_of(*ids, "stop_token_ids");
   }
 }
@@ -196,7 +196,7 @@ void read_stream(const Fields& f, OpenAiRequest& out) {
   out.stream = f.flag("stream", false);
   const Json* options = f.find("stream_options");
   if (!options) return;
-  if (!options->is_object()) reject("stream_options", "the value is not an object", "an object", short_text(*options));
+  if (!options->is_object()) reject("stream_options", "the value is not an object", "an object", json_excerpt(*options));
   const Fields o(*options);
   if (o.flag("include_usage", false)) out.usage = UsageMode::at_end;
   if (o.flag("continuous_usage_stats", false) && out.usage == UsageMode::at_end) out.usage = UsageMode::always;
@@ -206,7 +206,7 @@ void read_stream(const Fields& f, OpenAiRequest& out) {
 
 OpenAiRequest parse_openai_request(Endpoint endpoint, std::string_view body) {
   const Json json = parse_json(body, "request body");
-  if (!json.is_object()) reject("", "the body is not a JSON object", "an object", short_text(json));
+  if (!json.is_object()) reject("", "the body is not a JSON object", "an object", json_excerpt(json));
   const Fields f(json);
   OpenAiRequest out{.endpoint = endpoint, .model = f.string("model")};
   reject_unsupported_options(f, endpoint);

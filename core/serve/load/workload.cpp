@@ -108,7 +108,7 @@ std::vector<RecordedRequest> from_csv(std::string_view text, const std::filesyst
 std::optional<double> number_of(const Place& place, const Json& row, const Names& names) {
   for (const std::string& name : names)
     if (const auto it = row.find(name); it != row.end()) {
-      if (!it->is_number()) reject(place, "\"" + name + "\" is not a number", short_text(*it), "a number");
+      if (!it->is_number()) reject(place, "\"" + name + "\" is not a number", json_excerpt(*it), "a number");
       return it->get<double>();
     }
   return std::nullopt;
@@ -116,10 +116,10 @@ std::optional<double> number_of(const Place& place, const Json& row, const Names
 
 RecordedRequest row_of(const Place& place, const Json& row) {
   if (!row.is_object())
-    reject(place, "the value is not a request", short_text(row), "{\"arrival_s\": 0.5, \"prompt_tokens\": ...}");
+    reject(place, "the value is not a request", json_excerpt(row), "{\"arrival_s\": 0.5, \"prompt_tokens\": ...}");
   const auto prompt = number_of(place, row, kPrompt), output = number_of(place, row, kOutput);
   if (!prompt || !output)
-    reject(place, "the request has no lengths", short_text(row), "\"prompt_tokens\" and \"output_tokens\"");
+    reject(place, "the request has no lengths", json_excerpt(row), "\"prompt_tokens\" and \"output_tokens\"");
   return checked(place, number_of(place, row, kArrival).value_or(0), *prompt, *output);
 }
 

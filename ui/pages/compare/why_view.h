@@ -52,7 +52,7 @@ class WhyView : public QWidget {
   QComboBox *other_, *metric_;
   WaterfallBars* bars_;
   Mailbox<Answer> answers_;
-  Newest<Question> worker_;  // last: it uses the other members
+  LatestTaskWorker<Question> worker_;  // last: it uses the other members
 };
 
 }  // namespace mw::ui

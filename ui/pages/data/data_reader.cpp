@@ -19,11 +19,11 @@ Problem problem_of(const std::exception& error) {
 
 DataReader::DataReader(QObject* parent)
     : QObject(parent),
-      reading_([this](Question question, std::stop_token stop, const Newest<Question>::Quiet& quiet) {
+      reading_([this](Question question, std::stop_token stop, const LatestTaskWorker<Question>::Quiet& quiet) {
         if (question.pace == Pace::when_quiet && !quiet(kQuiet)) return;
         read(question, stop);
       }),
-      looking_([this](DetailQuestion q, const std::stop_token&, const Newest<DetailQuestion>::Quiet&) {
+      looking_([this](DetailQuestion q, const std::stop_token&, const LatestTaskWorker<DetailQuestion>::Quiet&) {
         try {
           details_.push({q.number, views::detail_of(q.question, *q.tokenizer, q.row)}, Delivery::state);
         } catch (const std::exception& error) {

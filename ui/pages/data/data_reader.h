@@ -116,8 +116,8 @@ class DataReader : public QObject {
   } kept_;
   Mailbox<Answer> answers_;
   Mailbox<DetailAnswer> details_;
-  Newest<Question> reading_;  // last: it uses the other members
-  Newest<DetailQuestion> looking_;
+  LatestTaskWorker<Question> reading_;  // last: it uses the other members
+  LatestTaskWorker<DetailQuestion> looking_;
 };
 
 }  // namespace mw::ui

@@ -29,8 +29,8 @@ void FileWatch::watch(const std::filesystem::path& file) {
 // The folder tells of a file that is made or renamed into place, where the watch of the file itself has ended.
 void FileWatch::follow() {
   if (file_.empty()) return;
-  if (const QString path = qpath(file_); is_there(file_) && !watcher_.files().contains(path)) watcher_.addPath(path);
-  if (const auto folder = file_.parent_path(); is_there(folder) && !watcher_.directories().contains(qpath(folder)))
+  if (const QString path = qpath(file_); path_exists(file_) && !watcher_.files().contains(path)) watcher_.addPath(path);
+  if (const auto folder = file_.parent_path(); path_exists(folder) && !watcher_.directories().contains(qpath(folder)))
     watcher_.addPath(qpath(folder));
 }
 

@@ -40,9 +40,10 @@ std::vector<std::string> other_targets(const hardware::Catalogue& catalogue) {
 Alternatives::Alternatives(Document& document, Pricer::Folders hardware, QWidget* parent)
     : QWidget(parent),
       document_(document),
-      worker_(
-          [this, folders = std::move(hardware)](const Question& question, const std::stop_token& stop,
-                                                const Newest<Question>::Quiet&) { work(question, folders, stop); }) {
+      worker_([this, folders = std::move(hardware)](const Question& question, const std::stop_token& stop,
+                                                    const LatestTaskWorker<Question>::Quiet&) {
+        work(question, folders, stop);
+      }) {
   build();
   connect(search_, &QPushButton::clicked, this, [this] { searching_ ? cancel() : search(); });
   connect(by_, &QComboBox::activated, this, &Alternatives::search);

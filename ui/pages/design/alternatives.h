@@ -87,7 +87,7 @@ class Alternatives : public QWidget {
   QProgressBar* progress_;
   std::uint64_t asked_ = 0;
   Mailbox<Answer> answers_;
-  Newest<Question> worker_;  // last: its thread ends first
+  LatestTaskWorker<Question> worker_;  // last: its thread ends first
 };
 
 }  // namespace mw::ui

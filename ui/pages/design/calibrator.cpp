@@ -48,13 +48,13 @@ void Calibrator::cancel() {
 }
 
 bool Calibrator::has_own() const {
-  return can_keep() && is_there(plan::user_calibration_file(folders_.own_hardware));
+  return can_keep() && path_exists(plan::user_calibration_file(folders_.own_hardware));
 }
 
 std::string Calibrator::in_force() const {
   const auto file =
       has_own() ? plan::user_calibration_file(folders_.own_hardware) : plan::user_calibration_file(folders_.hardware);
-  if (!is_there(file)) return {};
+  if (!path_exists(file)) return {};
   try {
     const plan::CalibrationBasis basis = plan::read_calibration(file).basis;
     return has_own() ? plan::to_text(basis) : "the shipped calibration of " + basis.date;

@@ -47,7 +47,7 @@ class SweepReader {
   std::optional<views::GrowingSweep> sweep_;
   std::optional<hardware::Catalogue> catalogue_;  // for the audit, read for each run
   Mailbox<Answer> answers_;
-  Newest<std::uint64_t> worker_;  // last: it uses the other members
+  LatestTaskWorker<std::uint64_t> worker_;  // last: it uses the other members
 };
 
 }  // namespace mw::ui

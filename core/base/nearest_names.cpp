@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/base/nearest.h"
+#include "core/base/nearest_names.h"
 
 #include <algorithm>
 #include <array>
@@ -44,7 +44,7 @@ class EditDistance {
 
 }  // namespace
 
-std::vector<std::string> nearest(std::string_view wrong, const std::vector<std::string>& names, size_t count) {
+std::vector<std::string> nearest_names(std::string_view wrong, const std::vector<std::string>& names, size_t count) {
   const std::string_view head = wrong.substr(0, EditDistance::kLongest);  // names are short
   const EditDistance distance(head);
   std::vector<std::pair<size_t, size_t>> order, best;  // by the least that the distance can be; by what it is
@@ -96,7 +96,7 @@ std::string letters_of(std::string text) {
 
 }  // namespace
 
-bool seems_mistyped(std::string_view text, std::string_view name) {
+bool is_likely_typo(std::string_view text, std::string_view name) {
   constexpr size_t kShort = 3;  // below, one slip leads to too many other names
   const std::string a = lower_case(text), b = lower_case(name);
   if (a == b) return true;
@@ -104,8 +104,8 @@ bool seems_mistyped(std::string_view text, std::string_view name) {
   return one_slip_apart(a, b);
 }
 
-std::string nearest_text(std::string_view wrong, const std::vector<std::string>& names, size_t count) {
-  const std::vector<std::string> best = nearest(wrong, names, count);
+std::string nearest_names_text(std::string_view wrong, const std::vector<std::string>& names, size_t count) {
+  const std::vector<std::string> best = nearest_names(wrong, names, count);
   std::string text;
   for (size_t i = 0; i < best.size(); ++i) text += (i == 0 ? "" : i + 1 == best.size() ? " or " : ", ") + best[i];
   return text;

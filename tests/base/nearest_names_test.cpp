@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/base/nearest.h"
+#include "core/base/nearest_names.h"
 
 #include <gmock/gmock.h>
 
@@ -10,8 +10,9 @@ namespace mw {
 namespace {
 
 TEST(Nearest, OrdersByEditDistanceThenAsGiven) {
-  EXPECT_THAT(nearest("v5-8", {"2xh100", "v6e-8", "v5p-8", "v5e-8"}), testing::ElementsAre("v5p-8", "v5e-8", "v6e-8"));
-  EXPECT_EQ(nearest_text("v5-8", {"2xh100", "v6e-8", "v5p-8", "v5e-8"}), "v5p-8, v5e-8 or v6e-8");
+  EXPECT_THAT(nearest_names("v5-8", {"2xh100", "v6e-8", "v5p-8", "v5e-8"}),
+              testing::ElementsAre("v5p-8", "v5e-8", "v6e-8"));
+  EXPECT_EQ(nearest_names_text("v5-8", {"2xh100", "v6e-8", "v5p-8", "v5e-8"}), "v5p-8, v5e-8 or v6e-8");
 }
 
 // By the definition: the last characters are the same, or one is replaced, added or taken away.
@@ -41,21 +42,21 @@ TEST(Nearest, AgreesWithTheDefinitionOnRandomNames) {
     std::stable_sort(expected.begin(), expected.end(), [&](const std::string& a, const std::string& b) {
       return distance(wrong, a) < distance(wrong, b);
     });
-    EXPECT_EQ(nearest(wrong, names, names.size()), expected) << wrong;
+    EXPECT_EQ(nearest_names(wrong, names, names.size()), expected) << wrong;
   }
 }
 
 TEST(Nearest, PrefersWhatTheNameBegins) {
-  EXPECT_THAT(nearest("v5", {"v2", "v3", "v5e", "v4", "v5p"}), testing::ElementsAre("v5e", "v5p", "v2"));
+  EXPECT_THAT(nearest_names("v5", {"v2", "v3", "v5e", "v4", "v5p"}), testing::ElementsAre("v5e", "v5p", "v2"));
 }
 
 TEST(Nearest, HasNothingToOfferFromNothing) {
-  EXPECT_EQ(nearest_text("x", {}), "");
-  EXPECT_EQ(nearest_text("", {"only"}), "only");
+  EXPECT_EQ(nearest_names_text("x", {}), "");
+  EXPECT_EQ(nearest_names_text("", {"only"}), "only");
 }
 
 TEST(Nearest, IsNotSlowOnAVeryLongName) {
-  EXPECT_EQ(nearest_text(std::string(10'000'000, 'a'), {"aaa"}), "aaa");
+  EXPECT_EQ(nearest_names_text(std::string(10'000'000, 'a'), {"aaa"}), "aaa");
 }
 
 }  // namespace
