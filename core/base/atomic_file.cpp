@@ -14,9 +14,9 @@ namespace {
 
 constexpr size_t kBuffer = 1 << 20;
 
-std::filesystem::path cleared_part_of(const std::filesystem::path& target) {
+std::filesystem::path fresh_part_path(const std::filesystem::path& target) {
   remove_stale_parts_of(target);
-  return part_of(target);
+  return part_path(target);
 }
 
 }  // namespace
@@ -50,8 +50,8 @@ void OutputFile::sync() {
 }
 
 AtomicFile::AtomicFile(std::filesystem::path target)
-    : target_(std::move(target)), part_(cleared_part_of(target_)), file_(part_, OutputFile::Create::replace, target_) {
-  mark_in_use(file_.descriptor());
+    : target_(std::move(target)), part_(fresh_part_path(target_)), file_(part_, OutputFile::Create::replace, target_) {
+  lock_part(file_.descriptor());
 }
 
 AtomicFile::~AtomicFile() {
@@ -61,19 +61,19 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::write(std::span<const std::byte> bytes) {
   if (buffer_.size() + bytes.size() > kBuffer) flush();
   if (bytes.size() >= kBuffer)
-    put(bytes);
+    write_through(bytes);
   else
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
 }
 
 void AtomicFile::flush() {
-  put(buffer_);
+  write_through(buffer_);
   buffer_.clear();
 }
 
-void AtomicFile::put(std::span<const std::byte> bytes) {
+void AtomicFile::write_through(std::span<const std::byte> bytes) {
   file_.write(bytes);
-  // Starts writing back now, so that less is left to wait for at commit.
+  // Starts the write-back now, to shorten the fsync in commit().
   ::sync_file_range(file_.descriptor(), static_cast<off_t>(written_), static_cast<off_t>(bytes.size()),
                     SYNC_FILE_RANGE_WRITE);
   written_ += bytes.size();

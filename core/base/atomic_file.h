@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files written in pieces through file_system(). Errors are mw::Error naming the target. One thread each.
+// Files written in pieces through file_system(). Errors name the target. Use each object on one thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace mw {
 
-// A descriptor open for writing. Creates the file; must_be_new fails where one exists.
+// A file descriptor opened for writing. Creates the file; must_be_new throws if it exists.
 class OutputFile {
  public:
   enum class Create { replace, must_be_new };
   OutputFile(const std::filesystem::path& file, Create create);  // the folder must exist
-  // Errors name `shown` instead: the file that a part will become.
+  // Errors name `shown`, e.g. the final name of a temporary file.
   OutputFile(const std::filesystem::path& file, Create create, std::filesystem::path shown);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -30,11 +30,11 @@ class OutputFile {
   int fd_ = -1;
 };
 
-// Appears under its name whole or not at all: writes a sibling "<name>.part-<pid>", which commit() renames.
+// A file that replaces `target` completely or not at all: writes "<name>.part-<pid>", which commit() renames.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path target);  // the folder must exist
-  ~AtomicFile();                                      // uncommitted: removes the sibling
+  ~AtomicFile();                                      // removes the temporary file unless committed
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   void write(std::span<const std::byte> bytes);
@@ -42,11 +42,11 @@ class AtomicFile {
 
  private:
   void flush();
-  void put(std::span<const std::byte> bytes);
+  void write_through(std::span<const std::byte> bytes);
 
   std::filesystem::path target_, part_;
   OutputFile file_;
-  std::vector<std::byte> buffer_;  // collects the small writes of many small tensors
+  std::vector<std::byte> buffer_;  // joins small writes
   std::uint64_t written_ = 0;
   bool committed_ = false;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sizes of the engine's buffers follow from: core/engine allocates and core/plan predicts by the same numbers.
+// Constants and formulas of the engine's buffer sizes, shared by core/engine (allocates) and core/plan (predicts).
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -42,26 +42,26 @@ Error::Error(Problem problem, Kind kind)
     *text = without_url_secrets(*text);
 }
 
-Error cancelled(const std::string& what) {
+Error cancelled(const std::string& work) {
   Problem p;
   p.id = "CANCELLED";
   p.severity = Severity::info;
-  p.message = what + " was cancelled";
+  p.message = work + " was cancelled";
   return Error(std::move(p), Error::Kind::cancelled);
 }
 
-Error system_error(const std::string& what, const std::string& file, int errno_value) {
+Error system_error(const std::string& action, const std::string& file, int errno_value) {
   Problem p;
   p.id = "SYSTEM";
-  p.message = what + ": " + std::strerror(errno_value);
+  p.message = action + ": " + std::strerror(errno_value);
   p.file = file;
-  if (errno_value == ENOSPC) p.fix = "free some space on that disk and run again; nothing half-written was kept";
+  if (errno_value == ENOSPC) p.fix = "free some space on this disk and run again; incomplete output was removed";
   if (errno_value == EACCES || errno_value == EROFS || errno_value == EPERM)
-    p.fix = "choose a folder you may write to, or change its permissions";
-  if (errno_value == EISDIR) p.fix = "name a file, not a folder";
+    p.fix = "choose a folder that you may write to, or change its permissions";
+  if (errno_value == EISDIR) p.fix = "give the path of a file, not of a folder";
   rlimit limit{};
   if (errno_value == EFBIG && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    p.message = what + ": the file size limit of this process (ulimit -f) is reached";
+    p.message = action + ": the file would exceed the file size limit of this process (ulimit -f)";
     p.found = "a limit of " + std::to_string(limit.rlim_cur) + " bytes";
     p.fix = "raise the limit, for example with `ulimit -f unlimited` in the shell, and run again";
   }

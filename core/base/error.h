@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one error of Meshwright: which file, where in it, what was found, what was expected, and the fix.
-// Thrown as Error by anything that cannot go on; collected as Problem by validation. Any thread.
+// Problem describes one fault for the user: file, place, what was found, what was expected and the fix. Validation
+// collects Problems; any function that cannot continue throws an Error with one. Thread-safe.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -11,13 +11,13 @@ namespace mw {
 enum class Severity { info, warning, error };
 
 struct Problem {
-  std::string id{};  // stable, e.g. "FILE-SHORT"; the checker uses the ids of its rules (core/lint)
+  std::string id{};  // stable, e.g. "FILE-SHORT"; scripts and tests may match it
   Severity severity = Severity::error;
-  std::string message{};  // one sentence
-  std::string file{};     // path, or empty
-  std::string place{};    // "line 12", "tensor model.norm.weight", "lora.rank"; an experiment key where one is at fault
-  std::string found{};    // what is there
-  std::string expected{};  // what should be there
+  std::string message{};   // one sentence
+  std::string file{};      // path, or empty
+  std::string place{};     // position in the file or an experiment key: "line 12", "lora.rank"
+  std::string found{};     // the offending value
+  std::string expected{};  // valid values
   std::string fix{};       // what to do
 };
 
@@ -38,9 +38,9 @@ class Error : public std::runtime_error {
   Kind kind_;
 };
 
-// The work was stopped through its stop_token; what was done is kept.
-Error cancelled(const std::string& what);
-// The system refused (disk full, no permission): message from errno.
-Error system_error(const std::string& what, const std::string& file, int errno_value);
+// For work that was stopped through its stop_token: "`work` was cancelled".
+Error cancelled(const std::string& work);
+// For a failed system call (disk full, no permission): "`action`: <text of errno>", with a fix for common errors.
+Error system_error(const std::string& action, const std::string& file, int errno_value);
 
 }  // namespace mw

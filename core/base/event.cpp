@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kStates{"queued", "running", "paused", "done", "failed", "cancelled"};
 
-// JSON has no NaN: null stands for it.
+// JSON has no NaN: it is written as null.
 Json number(double v) {
   return std::isfinite(v) ? Json(v) : Json(nullptr);
 }
@@ -23,7 +23,6 @@ double number(const Json& j, const char* key) {
   return j.at(key).get<double>();
 }
 
-// The short names under which entries and devices of a traffic event stand; a run of many steps has many.
 Json entry_json(const event::Traffic::Entry& e) {
   Json json{{"kind", valid_utf8(e.kind)},
             {"axis", valid_utf8(e.axis)},
@@ -82,7 +81,7 @@ struct ToJson {
   }
 };
 
-// Others may write a whole number as 3.0, or one that no counter holds.
+// Other programs may write an integer as 3.0, or one that overflows T.
 template <class T>
 T whole(const Json& j, const char* key, T otherwise) {
   if (!j.contains(key)) return otherwise;
@@ -93,7 +92,7 @@ T whole(const Json& j, const char* key, T otherwise) {
       : value.is_number_unsigned() ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(Limits::max())
                                    : value.get<std::int64_t>() >= Limits::min();
   if (!fits)
-    throw Error({.id = "EVENT", .message = "a number out of range", .place = key, .expected = "a whole number"});
+    throw Error({.id = "EVENT", .message = "the number is out of range", .place = key, .expected = "a whole number"});
   return value.get<T>();
 }
 
@@ -115,7 +114,7 @@ event::Traffic traffic_from(const Json& j) {
   return e;
 }
 
-// What a run says of itself: under "info", or beside "event" as other programs print it.
+// Merges "info" with the other members of a started event, where external programs may put the same facts.
 Json info_of(const Json& started) {
   Json info = started.value("info", Json::object());
   if (!info.is_object()) return info;
@@ -180,12 +179,13 @@ Json to_json(const Ledger& ledger) {
 Ledger ledger_from_json(const Json& json) {
   Ledger ledger;
   if (!json.is_object())
-    throw Error({.id = "EVENT", .message = "memory is no object", .expected = "{category: bytes, ...}"});
+    throw Error({.id = "EVENT", .message = "\"bytes\" is not an object", .expected = "{category: bytes, ...}"});
   for (const auto& [name, value] : json.items()) {
     const auto category = parse_memory_category(name);
     if (!category) continue;
     if (!value.is_number())
-      throw Error({.id = "EVENT", .message = "bytes are no number", .place = name, .expected = "a number"});
+      throw Error(
+          {.id = "EVENT", .message = "the number of bytes is not a number", .place = name, .expected = "a number"});
     ledger[*category] = bytes_member(json, name.c_str());
   }
   return ledger;

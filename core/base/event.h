@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one event stream: the engine, simulators, external processes and imports emit these, the run store appends
-// them, the pages draw them, `run --json` prints them. Plain values, any thread.
+// The events of a run. The engine, simulators, external processes and imports emit them, the run store appends them,
+// pages draw them, and `run --json` prints them as JSON. Plain values.
 #pragma once
 #include <functional>
 #include <optional>
@@ -15,12 +15,12 @@ namespace mw {
 
 enum class RunState { queued, running, paused, done, failed, cancelled };
 std::string_view to_string(RunState state);
-RunState parse_run_state(std::string_view name);  // throws Error on an unknown name
+RunState parse_run_state(std::string_view name);  // throws EVENT for an unknown name
 
 namespace event {
 
 struct Started {
-  Json info;  // model, parameters, device capacity, predicted ledger, steps: what a page needs before the first step
+  Json info;  // known before the first step: model, parameters, device capacity, predicted ledger, number of steps
 };
 struct Metric {
   std::string name;  // train/loss, train/grad_norm, train/learning_rate, train/tokens_per_second, eval/loss, ...
@@ -31,17 +31,17 @@ struct Memory {
   int device = 0;
   long step = 0;
   std::string phase;  // load, forward, backward, optimizer, eval, generate
-  Ledger bytes;       // at this phase's peak
-  Bytes peak;         // largest total since the run began
+  Ledger bytes;       // at the peak of this phase
+  Bytes peak;         // largest total since the start of the run
 };
-struct Traffic {  // what the virtual devices of a mesh sent to each other in one step
-  struct Entry {  // collectives of one kind, axis and purpose; names as core/mesh/collectives/collectives.h writes them
+struct Traffic {  // communication between the devices of a mesh in one step
+  struct Entry {  // collectives of one kind, axis, phase and cause; names from core/mesh/collectives/collectives.h
     std::string kind, axis, phase, cause;  // "all-gather", "fsdp", "forward", "weights gathered ..."
     int layer = -1;                        // -1: model level
-    std::int64_t calls = 0;                // of each device
-    Bytes bytes;                           // sent by all devices together
-    double seconds = 0, waited = 0;        // of one device, their mean; seconds contain the waiting for others
-    std::optional<Bytes> planned{};        // what `bytes` should be; empty: the source does not say
+    std::int64_t calls = 0;                // per device
+    Bytes bytes;                           // sent, summed over all devices
+    double seconds = 0, waited = 0;        // mean over devices; `seconds` includes `waited`, the time at barriers
+    std::optional<Bytes> planned{};        // predicted value of `bytes`; empty if the source gives none
     bool operator==(const Entry&) const = default;
   };
   struct Device {
@@ -55,14 +55,14 @@ struct Traffic {  // what the virtual devices of a mesh sent to each other in on
 };
 struct Sample {
   long step = 0;
-  std::string prompt, text, expected;  // expected may be empty
-  std::string verdict;                 // "right", "wrong" or "" where nothing is expected
+  std::string prompt, text, expected;  // `expected` may be empty
+  std::string verdict;                 // "right", "wrong", or "" if `expected` is empty
 };
 struct Checkpoint {
   long step = 0;
   std::string path;
 };
-struct Point {       // one result of a sweep, as the command that made it prints it under "points"
+struct Point {       // one result of a sweep, in the form that the command prints under "points"
   long step = 0;     // 1, 2, ... in order
   std::string kind;  // size
   Json values;
@@ -72,7 +72,7 @@ struct Log {
   std::string text;
 };
 struct Progress {
-  std::string phase;  // what is being done, for people
+  std::string phase;  // text for display
   long done = 0, total = 0;
 };
 struct StateChanged {
@@ -81,11 +81,11 @@ struct StateChanged {
 struct Finished {
   RunState state = RunState::done;
   long steps = 0;
-  long tokens = 0;  // real tokens seen in training, without padding
+  long tokens = 0;  // tokens trained on, without padding
   double seconds = 0;
   Bytes peak;
-  std::string error;  // why it failed, or empty
-  Json summary;       // e.g. answers right before and after
+  std::string error;  // reason of the failure, or empty
+  Json summary;       // final results, e.g. accuracy before and after
 };
 
 }  // namespace event
@@ -97,17 +97,17 @@ struct Event {
       body;
 };
 
-// The JSON object that `run --json` prints (text made valid UTF-8, NaN and infinities null); `run` is added to started
-// and finished. event_from_json accepts what to_json writes and what external jobs print; throws Error on an unknown or
-// malformed event.
+// One object {"event": kind, ..., "time_s"}; text becomes valid UTF-8, NaN and infinities become null, and URLs lose
+// their credentials. `run_id` is added to started and finished events unless it is empty.
 Json to_json(const Event& event, const std::string& run_id);
+// Accepts the output of to_json and the shorter events of external jobs. Throws EVENT for an unknown or malformed one.
 Event event_from_json(const Json& json);
 
-// {category: bytes, ..., total}; reading ignores unknown names, throws Error on what is no object of numbers.
+// {category: bytes, ..., total}. Reading ignores unknown names and throws EVENT unless it is an object of numbers.
 Json to_json(const Ledger& ledger);
 Ledger ledger_from_json(const Json& json);
 
-// Telemetry may be dropped by a slow viewer; the rest may not.
+// Whether a slow reader may miss this event (metric, memory, traffic, progress).
 bool is_telemetry(const Event& event);
 
 using EventSink = std::function<void(const Event&)>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an Error says was found: at most 60 bytes of it, valid UTF-8. Any thread.
+// Excerpts of input for error messages: at most 60 bytes, valid UTF-8. Thread-safe.
 #pragma once
 #include <string>
 

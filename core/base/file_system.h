@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every change on disk, SQLite's included, goes through one FileSystem, so that tests can make any of them fail.
-// The members are the system calls of the same names: they return -1 and set errno. Any thread.
+// All writes to disk, including SQLite's, go through one FileSystem; tests substitute one that fails on purpose.
+// Members behave like the system calls of the same name: they return -1 and set errno. Thread-safe.
 #pragma once
 #include <sys/types.h>
 
@@ -25,13 +25,13 @@ class FileSystem {
   virtual int exchange(const char* a, const char* b);  // renameat2(2) with RENAME_EXCHANGE: swaps two paths atomically
 };
 
-FileSystem& file_system();  // the one in use; the system's own unless replaced
+FileSystem& file_system();  // the current one; the operating system's by default
 
-// Replaces the file system in use and returns the one before; null restores the system's own. The caller keeps
-// `replacement` alive while it is in use, and replaces it only while no other thread writes.
+// Makes `replacement` current and returns the previous one; null restores the default. The caller owns `replacement`
+// and must not replace it while other threads write.
 FileSystem* replace_file_system(FileSystem* replacement);
 
-// From now on this process creates files below `folder` with mode 0600 and folders with 0700. Other paths follow the
+// From this call on, files below `folder` are created with mode 0600 and folders with 0700. Other paths follow the
 // umask.
 void keep_private(const std::filesystem::path& folder);
 

@@ -35,8 +35,6 @@ class Descriptor {
   int fd_;
 };
 
-// Durable before the folder is renamed into place; folders that cannot be synced (some network mounts) are not an
-// error.
 void sync_tree(const fs::path& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (!entry.is_regular_file()) continue;
@@ -73,7 +71,7 @@ std::string read_file(const fs::path& file, std::uint64_t max_bytes) {
   if (::fstat(d.get(), &st) != 0) throw system_error("cannot read", file.string(), errno);
   const auto too_large = [&](const std::string& found) {
     return Error({.id = "FILE-SIZE",
-                  .message = "the file is too large",
+                  .message = "the file exceeds the size limit",
                   .file = file.string(),
                   .found = found + " bytes",
                   .expected = "at most " + std::to_string(max_bytes) + " bytes"});
@@ -152,13 +150,13 @@ bool remove_tree(const fs::path& path) noexcept {
 }
 
 StagedFolder::StagedFolder(fs::path target) : target_(std::move(target)) {
-  if (!target_.has_filename()) target_ = target_.parent_path();  // "out/": its part stands beside it, not inside
+  if (!target_.has_filename()) target_ = target_.parent_path();  // "out/": its part is a sibling, not inside it
   remove_stale_parts_of(target_);
-  staging_ = part_of(target_);
+  staging_ = part_path(target_);
   remove_tree(staging_);
   make_folders(staging_);
   fd_ = ::open(staging_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd_ >= 0) mark_in_use(fd_);
+  if (fd_ >= 0) lock_part(fd_);
 }
 
 StagedFolder::~StagedFolder() {

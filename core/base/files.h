@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading whole files and writing them atomically. Errors are mw::Error naming the path. Any thread.
+// Reads whole files and writes them atomically. Errors name the path. Thread-safe.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -8,30 +8,29 @@
 
 namespace mw {
 
-inline constexpr std::uint64_t kMaxTextFile = 4ull << 30;  // larger "text" is a mistake, not an input
+inline constexpr std::uint64_t kMaxTextFile = 4ull << 30;
 
-// What is there, as far as can be told: a name too long or a folder that may not be looked into is "no", never an
-// exception; opening it says why.
+// These never throw: a path that cannot be examined (name too long, no permission) counts as missing.
 bool path_exists(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
-bool is_missing_or_empty(const std::filesystem::path& folder);  // not there, or empty: what may be written to
+bool is_missing_or_empty(const std::filesystem::path& folder);  // an output folder may be created here
 
 std::string read_file(const std::filesystem::path& file, std::uint64_t max_bytes = kMaxTextFile);
 
-// Writes beside the target, fsyncs, renames over it and fsyncs the folder: after a crash the old or the new
-// content is there, never a part. Creates missing parent folders.
+// Writes a sibling file, syncs it, renames it over `file` and syncs the folder: after a crash the file has the old or
+// the new content, never a part of it. Creates missing parent folders.
 void write_file_atomically(const std::filesystem::path& file, std::string_view content);
 
-void make_executable(const std::filesystem::path& file);    // for everyone who may read it
-bool make_new_folder(const std::filesystem::path& folder);  // false: the name is taken
-void make_folders(const std::filesystem::path& folder);     // with its parents; one that is there is fine
+void make_executable(const std::filesystem::path& file);    // for all users who may read it
+bool make_new_folder(const std::filesystem::path& folder);  // false if the path exists
+void make_folders(const std::filesystem::path& folder);     // with missing parents, like mkdir -p
 void copy_atomically(const std::filesystem::path& from, const std::filesystem::path& to);  // replaces `to`
-// With everything below; links are removed, never followed. False: something could not be removed (errno says why).
+// Removes `path` recursively without following links. False (with errno) if something could not be removed.
 bool remove_tree(const std::filesystem::path& path) noexcept;
 
-// Makes `folder` appear whole: fill the returned temporary sibling, then commit() swaps it into place
-// (replacing an older one). Destroyed uncommitted, it removes the temporary folder.
+// Writes a folder atomically: fill the temporary sibling path(), then commit() moves it to `target` and replaces an
+// older folder there. The destructor removes the temporary folder if commit() was not called.
 class StagedFolder {
  public:
   explicit StagedFolder(std::filesystem::path target);
@@ -43,7 +42,7 @@ class StagedFolder {
 
  private:
   std::filesystem::path target_, staging_;
-  int fd_ = -1;  // holds the lock that marks the temporary folder as in use
+  int fd_ = -1;  // holds the lock on the temporary folder (lock_part)
 };
 
 }  // namespace mw

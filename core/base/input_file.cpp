@@ -26,7 +26,7 @@ bool is_inherited(const fs::path& file) {
   return name == "/dev/stdin" || name.starts_with("/dev/fd/") || name.starts_with("/proc/self/fd/");
 }
 
-// Git leaves these few lines in place of a large file that it has not fetched.
+// Git LFS leaves a small pointer file in place of a large file that was not fetched.
 bool is_lfs_pointer(int fd, const struct stat& status) {
   constexpr std::string_view kBeginning = "version https://git-lfs.github.com/spec/";
   constexpr off_t kLargest = 1024;
@@ -47,15 +47,15 @@ void check_input(int fd, const fs::path& file, Pipes pipes) {
                  .expected = "a regular file"});
   if (is_lfs_pointer(fd, status))
     throw Error({.id = "FILE-LFS",
-                 .message = "this is a Git LFS pointer, not the file itself",
+                 .message = "the file is a Git LFS pointer; its contents were not fetched",
                  .file = file.string(),
-                 .fix = "run git lfs pull in its repository"});
+                 .fix = "run `git lfs pull` in its repository"});
 }
 
 }  // namespace
 
 int open_input(const fs::path& file, Pipes pipes) {
-  // Without O_NONBLOCK a named pipe that nobody writes to would never open.
+  // Without O_NONBLOCK, opening a named pipe without a writer would block.
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) throw system_error("cannot open", file.string(), errno);
   try {

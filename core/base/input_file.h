@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening and reading what a user names as input: regular files only, within a limit, UTF-8. Everything that reads a
-// file of others opens it here, so that a device, a named pipe or a huge file is one clear error and never blocks or
-// fills the memory. Any thread.
+// Opens and reads input files given by the user: regular files within a size limit, UTF-8. All readers of foreign files
+// use it, so that a device, a named pipe or a huge file is an error instead of a hang or an allocation failure.
+// Thread-safe.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -13,20 +13,20 @@ namespace mw {
 inline constexpr std::uint64_t kMaxJsonFile = 64ull << 20;  // experiments, configurations, indices
 inline constexpr std::uint64_t kMaxTokenizerFile = 256ull << 20;
 
-// A pipe is an input where the process was started with it: /dev/stdin, or /dev/fd/N of `<(command)`.
+// `inherited` accepts pipes that the process was started with: /dev/stdin, or /dev/fd/N of `<(command)`.
 enum class Pipes { refuse, inherited };
 
-// A descriptor that the caller closes. Throws SYSTEM if it cannot be opened, FILE-KIND for a folder, a device, a socket
-// or a named pipe, and FILE-LFS for a Git LFS pointer.
+// Returns a file descriptor, which the caller closes. Throws SYSTEM if the file cannot be opened, FILE-KIND for a
+// folder, device, socket or named pipe, and FILE-LFS for a Git LFS pointer.
 int open_input(const std::filesystem::path& file, Pipes pipes = Pipes::refuse);
 
-// At most the first `bytes` of a file, to tell what it is; empty if it cannot be read.
+// The first bytes of a file, to detect its format; at most `bytes`, empty if it cannot be read.
 std::string read_beginning(const std::filesystem::path& file, size_t bytes);
 
-// A whole text file of at most `max_bytes`, without its byte order mark.
+// Contents of a UTF-8 file of at most `max_bytes`, without the byte order mark.
 std::string read_text(const std::filesystem::path& file, std::uint64_t max_bytes);
 
-// Skips UTF-8's byte order mark. Throws TEXT-ENCODING, naming `source`, for text that begins as UTF-16 or UTF-32 does.
+// Skips a UTF-8 byte order mark. Throws TEXT-ENCODING, naming `source`, for a UTF-16 or UTF-32 byte order mark.
 std::string_view without_byte_order_mark(std::string_view text, const std::string& source);
 
 }  // namespace mw

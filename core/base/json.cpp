@@ -22,10 +22,11 @@ std::string line_and_column(std::string_view text, size_t offset) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
-// Where `here(brackets open, is this a key)` first holds, asked at each token of a document that is valid up to there.
-template <class Here>
-size_t first_place(std::string_view text, Here here) {
-  std::string open;  // brackets not yet closed
+// Offset of the first token for which `matches(number of open brackets, token is a key)` holds. The document must be
+// valid up to that token.
+template <class Matches>
+size_t find_token(std::string_view text, Matches matches) {
+  std::string open;  // stack of open brackets
   char before = ' ';
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -37,23 +38,23 @@ size_t first_place(std::string_view text, Here here) {
       for (++i; i < text.size() && text[i] != '"'; ++i)
         if (text[i] == '\\') ++i;
     const bool key = c == '"' && (before == '{' || (before == ',' && open.ends_with('{')));
-    if (here(open.size(), key)) return start;
+    if (matches(open.size(), key)) return start;
     before = c;
   }
   return text.size();
 }
 
-// Where the `n`th key (from 1) begins.
-size_t place_of_key(std::string_view text, size_t n) {
-  return first_place(text, [&](size_t, bool key) { return key && --n == 0; });
+// Offset of the `n`th key, counted from 1.
+size_t offset_of_key(std::string_view text, size_t n) {
+  return find_token(text, [&](size_t, bool key) { return key && --n == 0; });
 }
 
-// Where the first bracket stands that is the `depth`th one open.
-size_t place_of_depth(std::string_view text, size_t depth) {
-  return first_place(text, [&](size_t open, bool) { return open == depth; });
+// Offset of the first bracket at nesting level `depth`.
+size_t offset_of_depth(std::string_view text, size_t depth) {
+  return find_token(text, [&](size_t open, bool) { return open == depth; });
 }
 
-// Bytes of the valid UTF-8 sequence at the front (RFC 3629: no overlong forms, no surrogates), 0 when there is none.
+// Length of the valid UTF-8 sequence at the front (RFC 3629: no overlong forms, no surrogates); 0 if there is none.
 size_t sequence_length(std::string_view s) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned char lead = byte(0);
@@ -77,17 +78,16 @@ Error wrong_type(const std::string& key, const std::string& file, const Json& va
                 .expected = expected});
 }
 
-// Builds the document from what the library's parser calls out, and stops at the first thing that is wrong: the
-// library's own builder lets the last of equal keys win, goes as deep as the text does, and throws from the middle of
-// its work.
+// SAX handler that builds the document and stops at the first fault. The DOM parser of nlohmann::json keeps the last
+// of several equal keys and has no depth limit.
 template <class AnyJson>
 class Builder {
  public:
   enum class Fault { none, syntax, number, duplicate, depth };
   AnyJson root;
   Fault fault = Fault::none;
-  size_t at = 0;           // where, of syntax and number; which key from 1, of duplicate
-  std::string about = {};  // the number; the key, of duplicate
+  size_t at = 0;           // byte offset for syntax and number, index of the key (from 1) for duplicate
+  std::string token = {};  // text of the number or of the duplicate key
 
   bool null() { return put(nullptr) != nullptr; }
   bool boolean(bool value) { return put(value) != nullptr; }
@@ -109,9 +109,9 @@ class Builder {
     return members.size() > before || fail(Fault::duplicate, keys_, name);
   }
 
-  bool parse_error(size_t end, const std::string& token, const typename AnyJson::exception& e) {
+  bool parse_error(size_t end, const std::string& last_token, const typename AnyJson::exception& e) {
     constexpr int kOutOfRange = 406;
-    if (e.id == kOutOfRange) return fail(Fault::number, end - std::min(end, token.size()), token);
+    if (e.id == kOutOfRange) return fail(Fault::number, end - std::min(end, last_token.size()), last_token);
     return fail(Fault::syntax, end > 0 ? end - 1 : 0, {});
   }
 
@@ -124,7 +124,7 @@ class Builder {
     return &list.emplace_back(std::forward<Value>(value));
   }
   bool open(typename AnyJson::value_t kind) {
-    // A document this deep could not be walked or destroyed recursively.
+    // Recursive functions on deeper documents, including the destructor, could overflow the stack.
     if (open_.size() == kMaxDepth) return fail(Fault::depth, 0, {});
     open_.push_back(put(kind));
     return true;
@@ -136,13 +136,13 @@ class Builder {
   bool fail(Fault what, size_t place, std::string text) {
     fault = what;
     at = place;
-    about = std::move(text);
+    token = std::move(text);
     return false;
   }
 
-  std::vector<AnyJson*> open_;  // containers not yet closed; what is in one does not move before it is
+  std::vector<AnyJson*> open_;  // stack of open containers; only the innermost grows, so the pointers stay valid
   size_t keys_ = 0;
-  AnyJson* member_ = nullptr;  // of the innermost object, that whose value comes next
+  AnyJson* member_ = nullptr;  // member of the innermost object whose value comes next
 };
 
 template <class AnyJson>
@@ -156,25 +156,25 @@ AnyJson parse_strictly(std::string_view text, const std::string& source) {
       return std::move(builder.root);
     case Fault::depth:
       throw Error({.id = "JSON",
-                   .message = "nesting deeper than " + std::to_string(kMaxDepth),
+                   .message = "nesting exceeds the limit of " + std::to_string(kMaxDepth) + " levels",
                    .file = source,
-                   .place = line_and_column(text, place_of_depth(text, kMaxDepth + 1)),
+                   .place = line_and_column(text, offset_of_depth(text, kMaxDepth + 1)),
                    .found = "more than " + std::to_string(kMaxDepth) + " levels",
                    .expected = "at most " + std::to_string(kMaxDepth)});
     case Fault::duplicate:
       throw Error({.id = "JSON",
-                   .message = "duplicate key \"" + builder.about + "\"",
+                   .message = "duplicate key \"" + builder.token + "\"",
                    .file = source,
-                   .place = line_and_column(text, place_of_key(text, builder.at)),
+                   .place = line_and_column(text, offset_of_key(text, builder.at)),
                    .expected = "each key once",
                    .fix = "remove one of them"});
     case Fault::number:
       throw Error({.id = "JSON",
-                   .message = "a number too large to hold",
+                   .message = "the number does not fit into a double",
                    .file = source,
                    .place = line_and_column(text, builder.at),
-                   .found = text_excerpt(builder.about),
-                   .expected = "at most 1.79e308 in size"});
+                   .found = text_excerpt(builder.token),
+                   .expected = "an absolute value of at most 1.79e308"});
     case Fault::syntax:
       break;
   }

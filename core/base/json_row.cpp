@@ -17,7 +17,7 @@ Sources read_sources(const Json& document, const std::string& file) {
 }
 
 JsonRow::JsonRow(const Json& json, RowLocation at) : json_(json), at_(std::move(at)) {
-  if (!json.is_object()) bad("", "a row is not an object", json_excerpt(json), "{\"id\": ...}");
+  if (!json.is_object()) bad("", "the row is not an object", json_excerpt(json), "{\"id\": ...}");
 }
 
 void JsonRow::bad(const std::string& key, const std::string& message, const std::string& found,
@@ -53,7 +53,7 @@ const Json& JsonRow::required(const std::string& key) {
 
 const Json& JsonRow::list(const std::string& key) {
   const Json& value = required(key);
-  if (!value.is_array() || value.empty()) bad(key, "wrong type", json_excerpt(value), "a list that is not empty");
+  if (!value.is_array() || value.empty()) bad(key, "wrong type", json_excerpt(value), "a non-empty list");
   return value;
 }
 
@@ -77,13 +77,13 @@ std::string JsonRow::source() {
 
 std::string JsonRow::as_text(const Json& value, const std::string& key) const {
   if (!value.is_string() || value.get_ref<const std::string&>().empty())
-    bad(key, "wrong type", json_excerpt(value), "a text");
+    bad(key, "wrong type", json_excerpt(value), "a non-empty string");
   return value.get<std::string>();
 }
 
 double JsonRow::as_number(const Json& value, const std::string& key) const {
   if (!value.is_number() || !std::isfinite(value.get<double>()) || value <= 0)
-    bad(key, "wrong type", json_excerpt(value), "a number more than zero");
+    bad(key, "wrong type", json_excerpt(value), "a positive number");
   return value.get<double>();
 }
 
@@ -94,7 +94,7 @@ std::string JsonRow::as_source(const Json& value, const std::string& key) const 
     const auto known = at_.sources.find(name);
     joined += (joined.empty() ? "" : "; ") + (known == at_.sources.end() ? name : known->second);
   }
-  if (joined.empty()) bad(key, "no source", json_excerpt(value), "where the figures come from");
+  if (joined.empty()) bad(key, "the source is missing", json_excerpt(value), "where the figures come from");
   return joined;
 }
 

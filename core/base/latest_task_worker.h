@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that works on the newest question; a newer one asks the work on an older one to stop. Asked from any thread;
-// `work` runs on the thread and must not throw.
+// Runs the most recently submitted task on a thread of its own; submitting a new task asks the current one to stop.
+// submit and cancel are thread-safe; `work` runs on the worker thread and must not throw.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -12,11 +12,11 @@
 
 namespace mw {
 
-template <class Question>
+template <class Task>
 class LatestTaskWorker {
  public:
-  using Quiet = std::function<bool(std::chrono::milliseconds)>;  // waits so long; false: something newer came
-  using Work = std::function<void(Question question, std::stop_token stop, const Quiet& quiet)>;
+  using Pause = std::function<bool(std::chrono::milliseconds)>;  // waits; false if a newer task or a stop ended it
+  using Work = std::function<void(Task task, std::stop_token stop, const Pause& pause)>;
 
   explicit LatestTaskWorker(Work work) : work_(std::move(work)), thread_([this](std::stop_token end) { run(end); }) {}
   ~LatestTaskWorker() {
@@ -24,10 +24,10 @@ class LatestTaskWorker {
     cancel();
   }
 
-  void ask(Question question) {
+  void submit(Task task) {
     {
       const std::lock_guard lock(mutex_);
-      next_ = std::move(question);
+      next_ = std::move(task);
       current_.request_stop();
     }
     wake_.notify_all();
@@ -41,18 +41,18 @@ class LatestTaskWorker {
  private:
   void run(const std::stop_token& end) {
     while (!end.stop_requested()) {
-      std::optional<Question> question;
+      std::optional<Task> task;
       std::stop_token stop;
       {
         std::unique_lock lock(mutex_);
         if (!wake_.wait(lock, end, [this] { return next_.has_value(); })) return;
-        question.swap(next_);
+        task.swap(next_);
         current_ = std::stop_source();
         stop = current_.get_token();
       }
-      work_(std::move(*question), stop, [&](std::chrono::milliseconds pause) {
+      work_(std::move(*task), stop, [&](std::chrono::milliseconds duration) {
         std::unique_lock lock(mutex_);
-        wake_.wait_for(lock, end, pause, [&] { return next_.has_value() || stop.stop_requested(); });
+        wake_.wait_for(lock, end, duration, [&] { return next_.has_value() || stop.stop_requested(); });
         return !stop.stop_requested() && !end.stop_requested();
       });
     }
@@ -61,9 +61,9 @@ class LatestTaskWorker {
   Work work_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::optional<Question> next_;
+  std::optional<Task> next_;
   std::stop_source current_;
-  std::jthread thread_;  // last: it uses the others
+  std::jthread thread_;  // last member: it uses the others
 };
 
 }  // namespace mw

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one ledger: memory is always split into the same categories, predicted by the planner and measured by
-// the engine's arenas alike. Plain values; no locking.
+// Memory of a device split into categories. The planner predicts and the engine's arenas measure the same categories.
+// Plain values.
 #pragma once
 #include <array>
 #include <optional>
@@ -37,11 +37,11 @@ struct Ledger {
   bool operator==(const Ledger&) const = default;
 };
 
-// What a device held: now, and at the instant its total was largest.
+// Current and peak memory use of a device.
 struct MemoryUse {
   Ledger now;
-  Ledger at_peak;         // split at the instant of the largest total
-  Ledger category_peaks;  // largest value each category had, at different instants
+  Ledger at_peak;         // at the time of the largest total
+  Ledger category_peaks;  // per category, each at its own time
 };
 
 }  // namespace mw

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bridge from worker threads to whoever polls (the window's frame clock): telemetry drops the oldest when
-// nobody drains it and counts what it dropped; state changes never drop. push from any thread, drain from one.
+// Queue from worker threads to one polling reader (the window's frame clock). When full, it drops and counts the oldest
+// telemetry; state changes are never dropped. push is thread-safe; drain on one thread.
 #pragma once
 #include <cstdint>
 #include <mutex>
@@ -25,7 +25,7 @@ class Mailbox {
 
   struct Drained {
     std::vector<T> items;         // in push order
-    std::uint64_t dropped_total;  // telemetry lost since construction
+    std::uint64_t dropped_total;  // telemetry items dropped since construction
   };
   Drained drain() {
     std::vector<Entry> taken;
@@ -47,7 +47,7 @@ class Mailbox {
     T item;
     Delivery delivery;
   };
-  void drop_oldest() {  // linear, but only once nobody has drained for `capacity_` items: drop a quarter at once
+  void drop_oldest() {  // drops a quarter at once, so that the linear cost is paid rarely
     size_t to_drop = capacity_ / 4 + 1;
     dropped_ += to_drop;
     telemetry_ -= to_drop;

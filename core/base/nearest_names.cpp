@@ -8,11 +8,11 @@
 namespace mw {
 namespace {
 
-// Levenshtein's distance of one short text to others, a column of its table in each word of bits (Myers 1999, in
-// Hyyro's form): the distances of a mistyped key to all known ones are most of what refusing it costs.
+// Bit-parallel Levenshtein distance from one short text to others (Myers 1999, in Hyyrö's form); it dominates the cost
+// of rejecting an unknown key.
 class EditDistance {
  public:
-  static constexpr size_t kLongest = 64;  // of `text`
+  static constexpr size_t kLongest = 64;  // characters of `text`
 
   explicit EditDistance(std::string_view text) : size_(text.size()) {
     for (size_t i = 0; i < size_; ++i) where_[static_cast<unsigned char>(text[i])] |= std::uint64_t{1} << i;
@@ -21,7 +21,7 @@ class EditDistance {
   size_t to(std::string_view other) const {
     if (size_ == 0) return other.size();
     const std::uint64_t last = std::uint64_t{1} << (size_ - 1);
-    std::uint64_t more = ~std::uint64_t{0}, less = 0;  // rows one above, one below the row before them
+    std::uint64_t more = ~std::uint64_t{0}, less = 0;  // rows that are one more, one less than the previous row
     size_t distance = size_;
     for (const char c : other) {
       const std::uint64_t same = where_[static_cast<unsigned char>(c)];
@@ -39,7 +39,7 @@ class EditDistance {
 
  private:
   size_t size_;
-  std::array<std::uint64_t, 256> where_{};  // bit i: the text has this character at i
+  std::array<std::uint64_t, 256> where_{};  // bit i is set if character i of the text has this value
 };
 
 }  // namespace
@@ -47,7 +47,7 @@ class EditDistance {
 std::vector<std::string> nearest_names(std::string_view wrong, const std::vector<std::string>& names, size_t count) {
   const std::string_view head = wrong.substr(0, EditDistance::kLongest);  // names are short
   const EditDistance distance(head);
-  std::vector<std::pair<size_t, size_t>> order, best;  // by the least that the distance can be; by what it is
+  std::vector<std::pair<size_t, size_t>> order, best;  // {lower bound of the distance, index}; {distance, index}
   order.reserve(names.size());
   for (size_t i = 0; i < names.size(); ++i) {
     const bool begun = !head.empty() && names[i].starts_with(head);
@@ -56,7 +56,7 @@ std::vector<std::string> nearest_names(std::string_view wrong, const std::vector
   }
   std::sort(order.begin(), order.end());
   for (const auto& [least, i] : order) {
-    if (best.size() >= count && (count == 0 || least > best[count - 1].first)) break;  // nor any after it
+    if (best.size() >= count && (count == 0 || least > best[count - 1].first)) break;
     const bool begun = !head.empty() && names[i].starts_with(head);
     const std::pair found{begun ? 0 : distance.to(names[i]), i};
     best.insert(std::upper_bound(best.begin(), best.end(), found), found);
@@ -75,8 +75,8 @@ std::string lower_case(std::string_view text) {
   return out;
 }
 
-// One letter changed, added, taken out, or exchanged with the next one; or nothing.
-bool one_slip_apart(std::string_view a, std::string_view b) {
+// Equal, or one letter replaced, added, missing, or swapped with the next one.
+bool differs_by_one_edit(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   if (b.size() - a.size() > 1) return false;
   size_t same = 0;
@@ -97,11 +97,11 @@ std::string letters_of(std::string text) {
 }  // namespace
 
 bool is_likely_typo(std::string_view text, std::string_view name) {
-  constexpr size_t kShort = 3;  // below, one slip leads to too many other names
+  constexpr size_t kShort = 3;  // shorter names are one edit away from too many others
   const std::string a = lower_case(text), b = lower_case(name);
   if (a == b) return true;
   if (std::min(a.size(), b.size()) < kShort) return letters_of(a) == letters_of(b);
-  return one_slip_apart(a, b);
+  return differs_by_one_edit(a, b);
 }
 
 std::string nearest_names_text(std::string_view wrong, const std::vector<std::string>& names, size_t count) {

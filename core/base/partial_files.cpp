@@ -52,9 +52,9 @@ fs::path folder_of(const fs::path& target) {
   return target.has_parent_path() ? target.parent_path() : fs::path(".");
 }
 
-// Only parts of `target`, or of everything when it is empty.
+// Removes the stale parts of `target`, or of all targets if it is empty.
 void remove_stale_parts(const fs::path& folder, const std::string& target) {
-  std::vector<fs::path> found;  // first listed, then removed: a folder's listing may skip entries while it changes
+  std::vector<fs::path> found;  // collected first: a directory iterator may skip entries while the folder changes
   std::error_code ec;
   for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
     const auto part = parse_part(at->path().filename().string());
@@ -72,12 +72,12 @@ void remove_stale_parts(const fs::path& folder, const std::string& target) {
 
 }  // namespace
 
-fs::path part_of(const fs::path& target) {
+fs::path part_path(const fs::path& target) {
   return target.string() + ".part-" + std::to_string(::getpid());
 }
 
-void mark_in_use(int descriptor) {
-  (void)::flock(descriptor, LOCK_EX | LOCK_NB);  // where locks are missing, the writer's process id decides alone
+void lock_part(int descriptor) {
+  (void)::flock(descriptor, LOCK_EX | LOCK_NB);  // may fail on file systems without locks; is_stale then uses the pid
 }
 
 void sync_folder_of(const fs::path& target) {
@@ -90,7 +90,7 @@ void sync_folder_of(const fs::path& target) {
 void remove_stale_parts_of(const fs::path& target) noexcept {
   try {
     remove_stale_parts(folder_of(target), target.filename().string());
-  } catch (const std::exception&) {  // out of memory, or a name that is not a path: nothing was removed
+  } catch (const std::exception&) {  // out of memory
   }
 }
 

@@ -11,11 +11,11 @@
 namespace mw {
 namespace {
 
-constexpr size_t kLongest = 4096;              // bytes of an expression
-constexpr std::uint32_t kMatchLimit = 200000;  // backtracks: milliseconds
+constexpr size_t kMaxExpressionBytes = 4096;
+constexpr std::uint32_t kMatchLimit = 200000;  // backtracking steps, a few milliseconds
 constexpr std::uint32_t kHeapKib = 4096;
 
-struct MatchContext {  // the limits, made once
+struct MatchContext {  // holds the limits
   MatchContext() : context(pcre2_match_context_create(nullptr)) {
     pcre2_set_match_limit(context, kMatchLimit);
     pcre2_set_depth_limit(context, kMatchLimit);
@@ -35,16 +35,17 @@ std::string message_of(int code) {
 
 [[noreturn]] void refuse(std::string_view expression, const std::string& message, const std::string& place) {
   throw Error({.id = "PATTERN",
-               .message = "not a usable regular expression: " + message,
+               .message = "invalid regular expression: " + message,
                .place = place,
                .found = std::string(expression.substr(0, 80)),
-               .expected = "an expression as Python's re reads it"});
+               .expected = "a regular expression in the syntax of Python's re"});
 }
 
 }  // namespace
 
 Pattern::Pattern(std::string_view expression) : text_(expression) {
-  if (text_.size() > kLongest) refuse(text_, "it is longer than " + std::to_string(kLongest) + " bytes", {});
+  if (text_.size() > kMaxExpressionBytes)
+    refuse(text_, "it is longer than " + std::to_string(kMaxExpressionBytes) + " bytes", {});
   if (text_.empty()) refuse(text_, "it is empty", {});
   int error = 0;
   PCRE2_SIZE offset = 0;
@@ -65,12 +66,12 @@ bool Pattern::match(std::string_view subject, Extent extent) const {
                              limits.context);
   if (rc >= 0) return true;
   if (rc == PCRE2_ERROR_NOMATCH) return false;
-  if (rc <= PCRE2_ERROR_UTF8_ERR1 && rc >= PCRE2_ERROR_UTF8_ERR21) return false;  // no text: nothing to find in it
+  if (rc <= PCRE2_ERROR_UTF8_ERR1 && rc >= PCRE2_ERROR_UTF8_ERR21) return false;  // the subject is not UTF-8
   throw Error({.id = "PATTERN-SLOW",
-               .message = "the regular expression takes too long (" + message_of(rc) + ")",
+               .message = "matching the regular expression takes too long (" + message_of(rc) + ")",
                .found = text_.substr(0, 80),
                .expected = "an expression without nested repetitions such as (a*)*",
-               .fix = "write it with one .* where there are nested ones"});
+               .fix = "replace nested repetitions by a single one"});
 }
 
 bool Pattern::matches_all(std::string_view subject) const {

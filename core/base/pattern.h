@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's regular expression in Python's `re` dialect (PCRE2): a match that would take too long is an error, never a
-// hang. Matching is const and safe from several threads.
+// A regular expression in the syntax of Python's `re`, matched by PCRE2 with a limit on backtracking. Matching is
+// thread-safe.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,10 +10,10 @@ namespace mw {
 
 class Pattern {
  public:
-  // Throws Error("PATTERN") with the offset of what cannot be read.
+  // Throws PATTERN with the offset of the syntax error.
   explicit Pattern(std::string_view expression);
   const std::string& text() const { return text_; }
-  // Python's re.fullmatch and re.search. Throw Error("PATTERN-SLOW") where the match limit is reached.
+  // Like Python's re.fullmatch and re.search. Throw PATTERN-SLOW if the match limit is reached.
   bool matches_all(std::string_view subject) const;
   bool found_in(std::string_view subject) const;
 

@@ -37,8 +37,8 @@ struct Pipe {
   }
 };
 
-// A reader that has gone is an error of write(), not the end of this process.
-ssize_t write_quietly(int fd, std::string_view bytes) {
+// Writes without raising SIGPIPE: a closed pipe is an error (EPIPE).
+ssize_t write_without_sigpipe(int fd, std::string_view bytes) {
   sigset_t pipe, before, waiting;
   sigemptyset(&pipe), sigaddset(&pipe, SIGPIPE);
   ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
@@ -53,7 +53,7 @@ ssize_t write_quietly(int fd, std::string_view bytes) {
   return n;
 }
 
-void close_now(int& fd) {
+void close_descriptor(int& fd) {
   if (fd >= 0) ::close(std::exchange(fd, -1));
 }
 
@@ -63,7 +63,7 @@ Process::Process(const std::vector<std::string>& command, Input input) {
   std::vector<char*> arguments;
   for (const std::string& a : command) arguments.push_back(const_cast<char*>(a.c_str()));
   arguments.push_back(nullptr);
-  Pipe in, out, err, failure;  // the last says why exec failed; closed by a success
+  Pipe in, out, err, failure;  // `failure` carries the errno of exec; a successful exec closes it
   const int null = input == Input::none ? ::open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
   pid_ = ::fork();
   if (pid_ == 0) {  // only async-signal-safe calls from here on
@@ -87,7 +87,7 @@ Process::Process(const std::vector<std::string>& command, Input input) {
     throw Error({.id = "PROCESS",
                  .message = "the command cannot be started: " + std::string(std::strerror(error)),
                  .place = command.front(),
-                 .fix = "give the program's path, or one that is in PATH"});
+                 .fix = "check the program's path, or add its folder to PATH"});
   }
   out_ = out.take_read(), err_ = err.take_read();
   if (input == Input::pipe) {
@@ -98,7 +98,7 @@ Process::Process(const std::vector<std::string>& command, Input input) {
 
 Process::~Process() {
   if (!status_) kill(SIGKILL), wait();
-  for (int* fd : {&in_, &out_, &err_}) close_now(*fd);
+  for (int* fd : {&in_, &out_, &err_}) close_descriptor(*fd);
 }
 
 void Process::kill(int signal) const {
@@ -106,7 +106,7 @@ void Process::kill(int signal) const {
 }
 
 int Process::wait() {
-  close_now(in_);
+  close_descriptor(in_);
   int status = 0;
   while (!status_ && ::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
@@ -114,33 +114,33 @@ int Process::wait() {
   return *status_;
 }
 
-// Until the pipe is full; a reader that has gone wants no more.
-void Process::write_some(const Streams& streams) {
+// Writes until the pipe is full. A process that closed its input gets no more.
+void Process::write_input(const Streams& streams) {
   for (;;) {
     if (unwritten_.empty() && streams.input) unwritten_ = streams.input();
-    if (unwritten_.empty()) return close_now(in_);
-    const ssize_t n = write_quietly(in_, unwritten_);
+    if (unwritten_.empty()) return close_descriptor(in_);
+    const ssize_t n = write_without_sigpipe(in_, unwritten_);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
-    if (n < 0) return close_now(in_);
+    if (n < 0) return close_descriptor(in_);
     unwritten_.remove_prefix(static_cast<size_t>(n));
   }
 }
 
-bool Process::transfer(const Streams& streams, std::chrono::milliseconds patience) {
-  std::array<pollfd, 3> all{{{out_, POLLIN, 0}, {err_, POLLIN, 0}, {in_, POLLOUT, 0}}};  // -1 is left out by poll
-  if (::poll(all.data(), all.size(), static_cast<int>(patience.count())) < 0) {
+bool Process::transfer(const Streams& streams, std::chrono::milliseconds timeout) {
+  std::array<pollfd, 3> all{{{out_, POLLIN, 0}, {err_, POLLIN, 0}, {in_, POLLOUT, 0}}};  // poll ignores -1
+  if (::poll(all.data(), all.size(), static_cast<int>(timeout.count())) < 0) {
     if (errno == EINTR) return true;
-    throw system_error("cannot wait", "", errno);
+    throw system_error("cannot wait for a process", "", errno);
   }
-  if (in_ >= 0 && all[2].revents != 0) write_some(streams);
+  if (in_ >= 0 && all[2].revents != 0) write_input(streams);
   std::array<char, 65536> bytes{};
   for (int* fd : {&out_, &err_}) {
     if ((all[fd == &out_ ? 0 : 1].revents & (POLLIN | POLLHUP | POLLERR)) == 0) continue;
     const ssize_t n = ::read(*fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0)
-      close_now(*fd);
+      close_descriptor(*fd);
     else
       (fd == &out_ ? streams.out : streams.err)({bytes.data(), static_cast<size_t>(n)});
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another program with its streams at hand, in a process group of its own (a Ctrl-C at the terminal is not for it). One
-// thread at a time. Errors: PROCESS where it cannot be started, place: the program.
+// A child process with piped streams, in a process group of its own (Ctrl-C in the terminal does not reach it). Not
+// thread-safe.
 #pragma once
 #include <sys/types.h>
 
@@ -19,32 +19,32 @@ namespace mw {
 class Process {
  public:
   enum class Input { inherited, none, pipe };
-  // Program and arguments, as execvp takes them.
+  // `command` is the program and its arguments, as for execvp. Throws PROCESS if it cannot be started.
   Process(const std::vector<std::string>& command, Input input);
-  ~Process();  // ends the group (SIGKILL) where wait() was not called
+  ~Process();  // kills the process group unless wait() was called
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  void kill(int signal) const;  // the whole group
-  int wait();                   // its exit code; 128 + the signal that ended it
+  void kill(int signal) const;  // signals the process group
+  int wait();                   // returns the exit code, or 128 + the signal that ended the process
 
   struct Streams {
-    std::function<std::string_view()> input{};  // the next bytes, valid until the next call; empty: the end
+    std::function<std::string_view()> input{};  // returns the next bytes, valid until the next call; empty at the end
     std::function<void(std::string_view)> out, err;
   };
-  // Moves what can be moved, after waiting at most `patience` for it. False: both outputs have ended.
-  bool transfer(const Streams& streams, std::chrono::milliseconds patience);
+  // Waits up to `timeout` for the pipes, then copies the available data. Returns false when both outputs have ended.
+  bool transfer(const Streams& streams, std::chrono::milliseconds timeout);
 
  private:
-  void write_some(const Streams& streams);
+  void write_input(const Streams& streams);
   pid_t pid_ = -1;
   int in_ = -1, out_ = -1, err_ = -1;
   std::string_view unwritten_;
   std::optional<int> status_;
 };
 
-// Lines out of pieces, without their ends; empty ones are left out. Of a longer line only the first kMaxLineBytes bytes
-// are kept, also in memory.
+// Splits a stream into lines without their line ends and skips empty ones. Keeps the first kMaxLineBytes bytes of a
+// line and drops the rest.
 class LineSplitter {
  public:
   static constexpr size_t kMaxLineBytes = 16 << 20;
@@ -59,18 +59,18 @@ class LineSplitter {
       if (bytes.empty()) return;
       bytes.remove_prefix(1);
       ++consumed_bytes_;
-      end(on_line);
+      finish(on_line);
     }
   }
   template <class OnLine>
-  void end(const OnLine& on_line) {
+  void finish(const OnLine& on_line) {  // at the end of the stream: the last line may lack its line end
     consumed_bytes_ += line_.size() + dropped_bytes_;
     if (dropped_bytes_ == 0 && !line_.empty() && line_.back() == '\r') line_.pop_back();
     const std::string line = std::exchange(line_, {});
     if (!line.empty()) on_line(line);
     dropped_bytes_ = 0;
   }
-  // Of the current line: the bytes up to its end, and those that were dropped.
+  // Within on_line: bytes of the stream up to the end of this line, and bytes of this line that were dropped.
   std::uint64_t consumed_bytes() const { return consumed_bytes_; }
   std::uint64_t dropped_bytes() const { return dropped_bytes_; }
 

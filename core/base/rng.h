@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counter-based random numbers: a value depends only on (seed, stream, index), never on call order or thread, so
-// a resumed, rematerialised or re-sharded run draws the same numbers. Mixing: SplitMix64 finaliser (Steele et al.
-// 2014).
+// Counter-based random numbers: a value depends only on the stream's identity and the index, not on call order or
+// thread, so a resumed, rematerialised or resharded run draws the same numbers. Mixing: the SplitMix64 finaliser
+// (Steele et al. 2014).
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -19,14 +19,14 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
 
 class Rng {
  public:
-  // The stream's identity, e.g. {seed, step, layer}. Different lists give independent streams.
+  // `identity` names the stream, e.g. {seed, step, layer}; different lists give independent streams.
   constexpr Rng(std::initializer_list<std::uint64_t> identity) {
     for (const std::uint64_t part : identity) key_ = mix64(key_ ^ mix64(part));
   }
   constexpr std::uint64_t at(std::uint64_t index) const { return mix64(key_ + index * 0xd1342543de82ef95ull); }
-  // [0, 1) with 24 bits
+  // In [0, 1), with 24 bits.
   constexpr float uniform_at(std::uint64_t index) const { return static_cast<float>(at(index) >> 40) * 0x1p-24f; }
-  // Standard normal, Box-Muller on two draws of index.
+  // Standard normal (Box-Muller), from draws 2 * index and 2 * index + 1.
   float normal_at(std::uint64_t index) const {
     const double u1 = (static_cast<double>(at(2 * index) >> 11) + 1.0) * 0x1p-53;
     const double u2 = static_cast<double>(at(2 * index + 1) >> 11) * 0x1p-53;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strong types for quantities and their one text form. Any thread.
+// Strong types for quantities, and how they are written in text. Thread-safe.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -36,10 +36,10 @@ using Bytes = Quantity<struct BytesTag, std::int64_t>;
 using Seconds = Quantity<struct SecondsTag, double>;
 using Usd = Quantity<struct UsdTag, double>;
 
-std::string to_text(Bytes bytes);      // "512 B", "27.1 GiB": binary prefixes, three significant digits
+std::string to_text(Bytes bytes);      // "512 B", "27.1 GiB" (binary prefixes, three significant digits)
 std::string to_text(Seconds seconds);  // "350 ms", "9.8 s", "1:42", "3:05:10"
 std::string to_text(Usd usd);          // "$56.90"
 std::string count_text(double n);      // "999", "12.3k", "4.63B"
-std::string number_text(double v, int significant = 4);  // "0.0003210", "1234": for tables and charts
+std::string number_text(double v, int significant = 4);  // "0.0003210", "1234"
 
 }  // namespace mw

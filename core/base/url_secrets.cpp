@@ -19,7 +19,7 @@ bool belongs_to_scheme(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '+' || c == '-' || c == '.';
 }
 
-// Bytes of the URL that `text` begins with, behind its scheme; another URL may follow immediately.
+// Length of the URL at the beginning of `text`, without its scheme; another URL may follow immediately.
 size_t url_size(std::string_view text) {
   size_t size = std::min(text.find(kSchemeEnd), text.size());
   if (size < text.size())
@@ -28,8 +28,8 @@ size_t url_size(std::string_view text) {
   return static_cast<size_t>(std::find_if(url.begin(), url.end(), ends_url) - url.begin());
 }
 
-// Bytes of "user:password@" at the beginning of a URL's part behind the scheme, 0: none. Passwords often stand there
-// unescaped, so the last '@' counts; behind the first '/' only where what precedes it cannot be HOST:PORT.
+// Length of "user:password@" at the beginning of a URL without its scheme, 0 if there is none. Passwords are often not
+// escaped, so it ends at the last '@', which may follow the first '/' only if the text before is not HOST:PORT.
 size_t user_info_size(std::string_view url) {
   const std::string_view authority = url.substr(0, url.find_first_of("/?#"));
   if (const size_t at = authority.rfind('@'); at != std::string_view::npos) return at + 1;
@@ -50,7 +50,7 @@ bool names_secret(std::string_view parameter) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-// Host, path and parameters of one URL, with the values of secret parameters left out.
+// Host, path and parameters of one URL, with the values of secret parameters replaced by "...".
 std::string without_secret_parameters(std::string_view url) {
   std::string out(url.substr(0, url.find_first_of("?#")));
   url.remove_prefix(out.size());

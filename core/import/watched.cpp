@@ -34,8 +34,8 @@ void follow(Process& child, ExternalRun& run, Clock::time_point begun, const std
       child.kill(SIGKILL);
     }
   } while (child.transfer(streams, 100ms));
-  of_out.end(to_out);
-  of_err.end(to_err);
+  of_out.finish(to_out);
+  of_err.finish(to_err);
 }
 
 experiment::Experiment document_of(const WatchRequest& request) {

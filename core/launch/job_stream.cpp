@@ -59,7 +59,8 @@ void JobStream::take(const Frame& data) {
 }
 
 void JobStream::end() {
-  for (const size_t which : {0u, 1u}) sources_[which].lines.end([&](const std::string& line) { hand_on(which, line); });
+  for (const size_t which : {0u, 1u})
+    sources_[which].lines.finish([&](const std::string& line) { hand_on(which, line); });
 }
 
 }  // namespace mw::launch

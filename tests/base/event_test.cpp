@@ -13,7 +13,7 @@
 namespace mw {
 namespace {
 
-TEST(EventJson, RandomEventsOfEveryKindGoThroughTextUnchanged) {
+TEST(EventJson, RoundTripsRandomEventsOfEveryKind) {
   Rng rng({3});
   std::array<int, std::variant_size_v<decltype(Event::body)>> kinds{};
   for (int i = 0; i < 3000; ++i) {
@@ -28,7 +28,7 @@ TEST(EventJson, RandomEventsOfEveryKindGoThroughTextUnchanged) {
   for (const int n : kinds) EXPECT_GT(n, 100);
 }
 
-TEST(EventJson, FieldsKeepTheirExactValues) {
+TEST(EventJson, KeepsExactFieldValues) {
   const Event e{0.1, event::Metric{"train/loss", 7, 0.1 + 0.2}};
   const Event back = event_from_json(parse_json(to_json(e, "").dump(), "event"));
   const auto& metric = std::get<event::Metric>(back.body);
@@ -42,7 +42,7 @@ TEST(EventJson, FieldsKeepTheirExactValues) {
   EXPECT_EQ(std::get<event::Memory>(again.body).peak, memory.peak);
 }
 
-TEST(EventJson, NanAndInfinityAreNullAndComeBackAsNan) {
+TEST(EventJson, WritesNanAndInfinityAsNull) {
   for (const double v :
        {std::nan(""), std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()}) {
     const Json j = to_json({v, event::Metric{"train/loss", 1, v}}, "");
@@ -55,7 +55,7 @@ TEST(EventJson, NanAndInfinityAreNullAndComeBackAsNan) {
   EXPECT_TRUE(std::isnan(std::get<event::Finished>(event_from_json(parse_json(j.dump(), "event")).body).seconds));
 }
 
-TEST(EventJson, HasTheContractsShape) {
+TEST(EventJson, HasDocumentedMembers) {
   EXPECT_EQ(to_json({2.5, event::Metric{"eval/loss", 3, 1.5}}, "run-4").dump(),
             R"({"event":"metric","name":"eval/loss","step":3,"value":1.5,"time_s":2.5})");
   const Json finished =
@@ -75,13 +75,13 @@ TEST(EventJson, HasTheContractsShape) {
             R"("devices":[{"bytes":48,"seconds":0.5,"waited":0.25}],"time_s":1.0})");
 }
 
-TEST(EventJson, HalfACharacterFromAModelIsStillJson) {
+TEST(EventJson, ReplacesInvalidUtf8) {
   const Json j = to_json({0, event::Sample{1, "p", "\xE6\x97", "", ""}}, "");
   EXPECT_NO_THROW(j.dump());
   EXPECT_EQ(j.at("text"), "\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
-TEST(EventJson, ReadsWhatExternalJobsLeaveOut) {
+TEST(EventJson, FillsMembersMissingInExternalEvents) {
   const Event e = event_from_json(Json{{"event", "metric"}, {"name", "loss"}, {"value", 3}});
   EXPECT_EQ(std::get<event::Metric>(e.body).step, 0);
   EXPECT_TRUE(
@@ -89,7 +89,7 @@ TEST(EventJson, ReadsWhatExternalJobsLeaveOut) {
   EXPECT_EQ(std::get<event::Log>(event_from_json(Json{{"event", "log"}}).body).text, "");
 }
 
-TEST(EventJson, MalformedEventsAreErrorsAndNoCrash) {
+TEST(EventJson, RejectsMalformedEvents) {
   for (const char* text :
        {R"({"event":"nonsense"})", R"({})", R"([])", R"(3)", R"({"event":7})", R"({"event":"metric"})",
         R"({"event":"metric","name":"x","step":"many"})", R"({"event":"metric","name":"x","value":"high"})",
@@ -101,7 +101,7 @@ TEST(EventJson, MalformedEventsAreErrorsAndNoCrash) {
     EXPECT_THROW(event_from_json(parse_json(text, "event")), Error) << text;
 }
 
-TEST(Events, OnlyWhatMayBeMissedIsTelemetry) {
+TEST(Events, ClassifiesTelemetry) {
   EXPECT_TRUE(is_telemetry({0, event::Metric{}}));
   EXPECT_TRUE(is_telemetry({0, event::Memory{}}));
   EXPECT_TRUE(is_telemetry({0, event::Traffic{}}));
@@ -114,7 +114,7 @@ TEST(Events, OnlyWhatMayBeMissedIsTelemetry) {
   EXPECT_FALSE(is_telemetry({0, event::Finished{}}));
 }
 
-TEST(Events, StateNamesGoBothWays) {
+TEST(Events, StateNamesRoundTrip) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ(parse_run_state(to_string(static_cast<RunState>(i))), static_cast<RunState>(i));
   EXPECT_THROW(parse_run_state("asleep"), Error);
 }

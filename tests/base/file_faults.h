@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Tries one write site (a function that writes below a folder) under every fault at every change that it makes on disk.
+// Runs one write site (a function that writes below a folder) with every fault at every change it makes on disk.
 #pragma once
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -21,12 +21,12 @@ namespace mw::test {
 
 enum class Fault { none, short_write, no_space, denied, failed_rename, failed_sync, crash, crash_within_write };
 
-// Counts changes from 0 and applies `fault` at number `at`. No space stays: later writes fail as well.
+// Counts changes from 0 and applies `fault` at number `at`. After no_space, later writes fail as well.
 class FaultyFileSystem : public FileSystem {
  public:
   FaultyFileSystem(Fault fault, long at) : fault_(fault), at_(at) {}
   long changes() const { return next_; }
-  bool reached() const { return hit_; }  // the fault concerned a change that was made
+  bool reached() const { return hit_; }  // the fault was applied
 
   int open(const char* path, int flags, mode_t mode) override {
     if ((flags & O_CREAT) != 0 && now({Fault::no_space, Fault::denied})) return refuse();
@@ -71,7 +71,7 @@ class FaultyFileSystem : public FileSystem {
   static constexpr int kCrashed = 137;
 
  private:
-  // Whether this change suffers the fault; `faults` are those that this kind of change can have.
+  // Whether the fault applies to this change; `faults` are those that this kind of change can have.
   bool now(const std::set<Fault>& faults) {
     const long number = next_++;
     if (number == at_ && fault_ == Fault::crash) ::_exit(kCrashed);
@@ -91,10 +91,10 @@ class FaultyFileSystem : public FileSystem {
 
 struct WriteSite {
   using In = std::function<void(const std::filesystem::path& folder)>;
-  In prepare;  // what is there before
+  In prepare;  // creates the initial state
   In write;
   In check_written;    // after success
-  In check_unwritten;  // after an Error or a crash: the old or the new content, nothing in between
+  In check_unwritten;  // after an Error or a crash: the old or the new content, never a mixture
 };
 
 inline std::vector<std::string> parts_below(const std::filesystem::path& folder) {
@@ -112,14 +112,14 @@ inline void crash_at(const WriteSite& site, Fault fault, long at, const std::fil
     FaultyFileSystem faulty(fault, at);
     replace_file_system(&faulty);
     site.write(folder);
-    ::_exit(0);  // a crash within a write at a change that is no write
+    ::_exit(0);  // crash_within_write does not apply to this change
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status) && (WEXITSTATUS(status) == FaultyFileSystem::kCrashed || WEXITSTATUS(status) == 0));
   if (WEXITSTATUS(status) == 0) return site.check_written(folder);
   site.check_unwritten(folder);
-  site.write(folder);  // the next writer succeeds and removes what the dead one left
+  site.write(folder);  // the next writer succeeds and removes the remains of the dead one
   site.check_written(folder);
   EXPECT_EQ(parts_below(folder), std::vector<std::string>());
 }
@@ -134,7 +134,7 @@ inline void fail_at(const WriteSite& site, Fault fault, long at, const std::file
     failed = true;
     EXPECT_FALSE(e.problem().file.empty()) << e.what();
   } catch (const std::exception& e) {
-    ADD_FAILURE() << "an exception that is no mw::Error: " << e.what();
+    ADD_FAILURE() << "an exception other than mw::Error: " << e.what();
   }
   replace_file_system(nullptr);
   EXPECT_EQ(parts_below(folder), std::vector<std::string>());
@@ -145,7 +145,7 @@ inline void fail_at(const WriteSite& site, Fault fault, long at, const std::file
   EXPECT_FALSE(failed && (!faulty.reached() || fault == Fault::short_write));
 }
 
-// Crashes run in a forked child, so `site.write` makes the objects and threads that it needs itself.
+// Crashes run in a forked child, so `site.write` must create its objects and threads itself.
 inline void try_every_fault(const WriteSite& site) {
   long changes = 0;
   {

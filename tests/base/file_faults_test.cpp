@@ -21,7 +21,7 @@ void expect_content(const fs::path& file, const std::set<std::string>& contents)
   EXPECT_TRUE(contents.contains(path_exists(file) ? read_file(file) : "")) << file;
 }
 
-TEST(FileFaults, AFileIsOldOrNewAfterEveryFault) {
+TEST(FileFaults, AtomicWriteLeavesOldOrNewFile) {
   try_every_fault({.prepare = [](const fs::path& f) { write_file_atomically(f / "file", kOld); },
                    .write = [](const fs::path& f) { write_file_atomically(f / "file", kNew); },
                    .check_written = [](const fs::path& f) { expect_content(f / "file", {kNew}); },
@@ -31,7 +31,7 @@ TEST(FileFaults, AFileIsOldOrNewAfterEveryFault) {
                        }});
 }
 
-TEST(FileFaults, AFileInNewFoldersIsWholeOrMissingAfterEveryFault) {
+TEST(FileFaults, AtomicWriteInNewFoldersLeavesWholeOrNoFile) {
   try_every_fault({.prepare = [](const fs::path&) {},
                    .write = [](const fs::path& f) { write_file_atomically(f / "a" / "b" / "file", kNew); },
                    .check_written = [](const fs::path& f) { expect_content(f / "a" / "b" / "file", {kNew}); },
@@ -41,7 +41,7 @@ TEST(FileFaults, AFileInNewFoldersIsWholeOrMissingAfterEveryFault) {
                        }});
 }
 
-TEST(FileFaults, ACopyIsWholeOrMissingAfterEveryFault) {
+TEST(FileFaults, CopyLeavesWholeOrNoFile) {
   try_every_fault({.prepare = [](const fs::path& f) { write_file_atomically(f / "from", kNew); },
                    .write = [](const fs::path& f) { copy_atomically(f / "from", f / "to"); },
                    .check_written = [](const fs::path& f) { expect_content(f / "to", {kNew}); },
@@ -65,7 +65,7 @@ void expect_folder(const fs::path& folder, const std::set<std::string>& contents
   EXPECT_EQ(path_exists(folder / "out") ? read_file(folder / "out" / "sub" / "two") : "", first);
 }
 
-TEST(FileFaults, AStagedFolderIsWholeOrMissingAfterEveryFault) {
+TEST(FileFaults, StagedFolderIsWholeOrMissing) {
   try_every_fault({.prepare = [](const fs::path&) {},
                    .write = [](const fs::path& f) { write_staged(f, kNew); },
                    .check_written = [](const fs::path& f) { expect_folder(f, {kNew}); },
@@ -75,7 +75,7 @@ TEST(FileFaults, AStagedFolderIsWholeOrMissingAfterEveryFault) {
                        }});
 }
 
-TEST(FileFaults, AReplacedFolderIsOldOrNewAfterEveryFault) {
+TEST(FileFaults, ReplacedFolderIsOldOrNew) {
   try_every_fault({.prepare = [](const fs::path& f) { write_staged(f, kOld); },
                    .write = [](const fs::path& f) { write_staged(f, kNew); },
                    .check_written = [](const fs::path& f) { expect_folder(f, {kNew}); },
@@ -85,7 +85,7 @@ TEST(FileFaults, AReplacedFolderIsOldOrNewAfterEveryFault) {
                        }});
 }
 
-// Some file systems cannot swap two folders; then a crash can find the old one under its other name.
+// A file system that cannot swap two folders atomically.
 class WithoutExchange : public FileSystem {
   int exchange(const char*, const char*) override {
     errno = EINVAL;
@@ -93,7 +93,7 @@ class WithoutExchange : public FileSystem {
   }
 };
 
-TEST(FileFaults, FoldersAreReplacedWhereTheFileSystemCannotSwap) {
+TEST(FileFaults, ReplacesFolderWithoutAtomicExchange) {
   const Scratch scratch;
   write_staged(scratch.path(), kOld);
   WithoutExchange system;
@@ -111,7 +111,7 @@ pid_t dead_process() {
   return child;
 }
 
-TEST(StaleParts, OnlyThoseOfDeadProcessesAreRemoved) {
+TEST(StaleParts, RemovesOnlyPartsOfDeadProcesses) {
   const Scratch scratch;
   const std::string dead = std::to_string(dead_process()), alive = std::to_string(::getpid());
   const std::vector<std::string> names{
@@ -122,14 +122,14 @@ TEST(StaleParts, OnlyThoseOfDeadProcessesAreRemoved) {
   std::set<std::string> left;
   for (const auto& entry : fs::directory_iterator(scratch.path())) left.insert(entry.path().filename().string());
   EXPECT_EQ(left, (std::set<std::string>{"b.part-" + alive, "c.part-", "c.part-1x", "plain", "old", "kept"}));
-  EXPECT_TRUE(is_file(scratch / "old" / "y"));  // the moment between two renames: the old content is back
+  EXPECT_TRUE(is_file(scratch / "old" / "y"));  // its target was missing: the old content is restored
 }
 
-TEST(StaleParts, APartThatAnotherContainerWritesIsKept) {
-  const Scratch scratch;  // the writer's process id means nothing here, but it holds the part's lock
+TEST(StaleParts, KeepsLockedPartOfUnknownProcess) {
+  const Scratch scratch;  // a writer in another container: unknown process id, lock held
   const fs::path part = scratch.put("file.part-" + std::to_string(dead_process()), "content");
   const int fd = ::open(part.c_str(), O_RDONLY | O_CLOEXEC);
-  mark_in_use(fd);
+  lock_part(fd);
   remove_stale_parts_in(scratch.path());
   EXPECT_TRUE(path_exists(part));
   ::close(fd);
@@ -137,7 +137,7 @@ TEST(StaleParts, APartThatAnotherContainerWritesIsKept) {
   EXPECT_FALSE(path_exists(part));
 }
 
-TEST(RemoveTree, LinksAreRemovedAndNotFollowed) {
+TEST(RemoveTree, RemovesLinksWithoutFollowingThem) {
   const Scratch scratch;
   scratch.put("elsewhere/kept", "content");
   scratch.put("tree/sub/file", "content");
@@ -148,7 +148,7 @@ TEST(RemoveTree, LinksAreRemovedAndNotFollowed) {
   EXPECT_TRUE(remove_tree(scratch / "never there"));
 }
 
-TEST(MakeFolders, AFileInTheWayIsBadInput) {
+TEST(MakeFolders, ReportsExistingFileAsBadInput) {
   const Scratch scratch;
   const fs::path file = scratch.put("file", "content");
   for (const fs::path& folder : {file, file / "below"}) {
@@ -166,7 +166,7 @@ unsigned mode_of(const fs::path& path) {
   return ::stat(path.c_str(), &st) == 0 ? st.st_mode & 0777u : 0;
 }
 
-TEST(PrivateFolders, OnlyTheOwnerMayReadWhatIsCreatedBelow) {
+TEST(PrivateFolders, CreatesFilesAndFoldersForOwnerOnly) {
   const Scratch scratch;
   const mode_t before = ::umask(022);
   keep_private(scratch / "store/");
@@ -183,8 +183,8 @@ TEST(PrivateFolders, OnlyTheOwnerMayReadWhatIsCreatedBelow) {
   ::umask(before);
 }
 
-// A write that bypasses file_system() would be tried by no test above.
-TEST(FileSystemSeam, ProductCodeWritesThroughItOnly) {
+// The fault tests above cover only writes that go through file_system().
+TEST(FileSystem, ProductCodeWritesOnlyThroughIt) {
   const std::regex direct(
       R"(O_CREAT|O_WRONLY|O_RDWR|ofstream|fopen\([^"]*"[wa]|QSaveFile|(^|[^\w>])::(rename|unlink|mkdir|rmdir|fsync|ftruncate|pwrite)\()"
       R"(|\bfs::(rename|remove|remove_all|create_\w+|copy_file|copy|permissions|resize_file)\()"

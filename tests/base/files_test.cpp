@@ -27,7 +27,7 @@ class Files : public testing::Test {
   const fs::path& folder = scratch.path();
 };
 
-TEST_F(Files, WhatCannotBeLookedAtIsNotThere) {
+TEST_F(Files, InaccessiblePathCountsAsMissing) {
   write_file_atomically(folder / "inside" / "file", "x");
   EXPECT_TRUE(is_file(folder / "inside" / "file"));
   EXPECT_TRUE(is_folder(folder / "inside"));
@@ -47,7 +47,7 @@ TEST_F(Files, WhatCannotBeLookedAtIsNotThere) {
   }
 }
 
-TEST_F(Files, WhatIsWrittenIsReadBackAndNothingElseStays) {
+TEST_F(Files, WriteReadsBackAndLeavesNoTemporaryFile) {
   std::string content("bytes\0and\n", 10);
   content += std::string(200000, '\xff');
   write_file_atomically(folder / "a" / "b" / "file", content);
@@ -57,7 +57,7 @@ TEST_F(Files, WhatIsWrittenIsReadBackAndNothingElseStays) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder / "a" / "b"), fs::directory_iterator()), 1);
 }
 
-TEST_F(Files, ReadersSeeTheOldOrTheNewContentOnly) {
+TEST_F(Files, ConcurrentReadersSeeOldOrNewContent) {
   const std::string a(300000, 'a'), b(500000, 'b');
   write_file_atomically(folder / "f", a);
   std::atomic<bool> done = false;
@@ -74,7 +74,7 @@ TEST_F(Files, ReadersSeeTheOldOrTheNewContentOnly) {
   EXPECT_EQ(torn, 0u);
 }
 
-TEST_F(Files, AFailedWriteLeavesTheOldFileAndNoRubbish) {
+TEST_F(Files, FailedWriteKeepsOldFileAndRemovesTemporary) {
   write_file_atomically(folder / "f", "old");
   const pid_t child = ::fork();
   if (child == 0) {
@@ -98,7 +98,7 @@ TEST_F(Files, AFailedWriteLeavesTheOldFileAndNoRubbish) {
   EXPECT_EQ(entries(), 1u);
 }
 
-TEST_F(Files, ErrorsNameThePath) {
+TEST_F(Files, ErrorsNamePath) {
   const auto problem = [](const std::function<void()>& work) {
     try {
       work();
@@ -115,7 +115,7 @@ TEST_F(Files, ErrorsNameThePath) {
   EXPECT_FALSE(problem([&] { write_file_atomically(folder / "f" / "below", "x"); }).id.empty());
 }
 
-TEST_F(Files, StagedFolderAppearsWholeAndReplacesTheOldOne) {
+TEST_F(Files, CommittedStagedFolderReplacesOldOne) {
   fs::create_directories(folder / "target");
   write_file_atomically(folder / "target" / "old", "1");
   {
@@ -129,7 +129,7 @@ TEST_F(Files, StagedFolderAppearsWholeAndReplacesTheOldOne) {
   EXPECT_EQ(entries(), 1u);
 }
 
-TEST_F(Files, AnAbandonedStagedFolderLeavesNothing) {
+TEST_F(Files, UncommittedStagedFolderIsRemoved) {
   {
     StagedFolder staged(folder / "target");
     write_file_atomically(staged.path() / "new", "2");

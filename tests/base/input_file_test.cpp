@@ -29,7 +29,7 @@ Problem refusal_of(const fs::path& file) {
   return {};
 }
 
-TEST(InputFile, RefusesWhatIsNoRegularFile) {
+TEST(InputFile, RejectsNonRegularFiles) {
   const Scratch folder;
   const fs::path pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -42,7 +42,7 @@ TEST(InputFile, RefusesWhatIsNoRegularFile) {
   }
 }
 
-TEST(InputFile, RefusesMoreThanTheLimit) {
+TEST(InputFile, RejectsFilesAboveSizeLimit) {
   const Scratch folder;
   const fs::path file = folder.put("large", std::string((1 << 20) + 1, ' '));
   EXPECT_EQ(refusal_of(file).id, "FILE-SIZE");
@@ -56,7 +56,7 @@ TEST(InputFile, RefusesMoreThanTheLimit) {
   }
 }
 
-TEST(InputFile, APipeThatTheProcessWasStartedWithIsReadWithinTheLimit) {
+TEST(InputFile, ReadsInheritedPipeWithinLimit) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   ASSERT_EQ(::write(ends[1], "{\"a\": 1}", 8), 8);
@@ -70,14 +70,14 @@ TEST(InputFile, APipeThatTheProcessWasStartedWithIsReadWithinTheLimit) {
   ::close(ends[0]);
 }
 
-TEST(InputFile, AGitLfsPointerSaysWhatToRun) {
+TEST(InputFile, ReportsGitLfsPointer) {
   const Scratch folder;
   const fs::path file =
       folder.put("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
   EXPECT_THAT(refusal_of(file).fix, HasSubstr("git lfs pull"));
 }
 
-TEST(InputFile, AnEmptyJsonFileSaysSo) {
+TEST(InputFile, ReportsEmptyJsonFile) {
   const Scratch folder;
   for (const char* text : {"", " \n"}) try {
       read_json(folder.put("e.json", text));
@@ -87,7 +87,7 @@ TEST(InputFile, AnEmptyJsonFileSaysSo) {
     }
 }
 
-TEST(InputFile, AByteOrderMarkIsSkippedAndUtf16Refused) {
+TEST(InputFile, SkipsByteOrderMarkAndRejectsUtf16) {
   const Scratch folder;
   const fs::path file = folder.put("bom.json", "\xEF\xBB\xBF{\"a\": 1}");
   EXPECT_EQ(read_json(file)["a"], 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Built with a sanitizer: times and the process' memory say nothing.
+// Whether a sanitizer is active; timing and memory limits do not apply then.
 #pragma once
 
 namespace mw::test {
@@ -10,7 +10,7 @@ inline constexpr bool kInstrumented = true;
 inline constexpr bool kInstrumented = false;
 #endif
 
-// Milliseconds to wait at most for what takes `ms` without a sanitizer.
+// Time limit in milliseconds for work that takes `ms` without a sanitizer.
 constexpr int patience(int ms) {
   return kInstrumented ? 5 * ms : ms;
 }

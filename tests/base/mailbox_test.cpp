@@ -17,7 +17,7 @@ struct Item {
   Delivery delivery = Delivery::telemetry;
 };
 
-TEST(Mailbox, KeepsOrderAndDropsNothingWhileThereIsRoom) {
+TEST(Mailbox, KeepsOrderBelowCapacity) {
   Mailbox<int> box(100);
   for (int i = 0; i < 100; ++i) box.push(i, i % 7 ? Delivery::telemetry : Delivery::state);
   const auto drained = box.drain();
@@ -27,7 +27,7 @@ TEST(Mailbox, KeepsOrderAndDropsNothingWhileThereIsRoom) {
   EXPECT_TRUE(box.drain().items.empty());
 }
 
-TEST(Mailbox, DropsTheOldestTelemetryAndCountsItButNeverAState) {
+TEST(Mailbox, DropsAndCountsOldestTelemetryButNoState) {
   Mailbox<Item> box(64);
   for (int i = 0; i < 1000; ++i)
     box.push({0, i, i % 10 ? Delivery::telemetry : Delivery::state}, i % 10 ? Delivery::telemetry : Delivery::state);
@@ -52,7 +52,7 @@ TEST(Mailbox, DropsTheOldestTelemetryAndCountsItButNeverAState) {
   EXPECT_EQ(last, 999);
 }
 
-TEST(Mailbox, AccountsForEveryItemUnderThreads) {
+TEST(Mailbox, AccountsForEveryItemOfSeveralThreads) {
   constexpr int kSenders = 4, kEach = 20000;
   Mailbox<Item> box(256);
   std::atomic<int> running = kSenders;

@@ -9,13 +9,13 @@
 namespace mw {
 namespace {
 
-TEST(Nearest, OrdersByEditDistanceThenAsGiven) {
+TEST(NearestNames, OrdersByEditDistanceThenAsGiven) {
   EXPECT_THAT(nearest_names("v5-8", {"2xh100", "v6e-8", "v5p-8", "v5e-8"}),
               testing::ElementsAre("v5p-8", "v5e-8", "v6e-8"));
   EXPECT_EQ(nearest_names_text("v5-8", {"2xh100", "v6e-8", "v5p-8", "v5e-8"}), "v5p-8, v5e-8 or v6e-8");
 }
 
-// By the definition: the last characters are the same, or one is replaced, added or taken away.
+// Edit distance by its recursive definition.
 size_t distance(std::string_view a, std::string_view b) {
   if (a.empty() || b.empty()) return a.size() + b.size();
   std::vector<std::vector<size_t>> table(a.size() + 1, std::vector<size_t>(b.size() + 1));
@@ -27,7 +27,7 @@ size_t distance(std::string_view a, std::string_view b) {
   return table[a.size()][b.size()];
 }
 
-TEST(Nearest, AgreesWithTheDefinitionOnRandomNames) {
+TEST(NearestNames, AgreesWithDefinitionOnRandomNames) {
   std::mt19937 random(7);
   const auto name = [&](size_t longest) {
     std::string text(random() % (longest + 1), ' ');
@@ -35,7 +35,7 @@ TEST(Nearest, AgreesWithTheDefinitionOnRandomNames) {
     return text;
   };
   for (int round = 0; round < 400; ++round) {
-    const std::string wrong = "x" + name(63);  // no name begins so
+    const std::string wrong = "x" + name(63);  // no name starts with "x"
     std::vector<std::string> names;
     for (int i = 0; i < 12; ++i) names.push_back(name(70));
     std::vector<std::string> expected = names;
@@ -46,16 +46,16 @@ TEST(Nearest, AgreesWithTheDefinitionOnRandomNames) {
   }
 }
 
-TEST(Nearest, PrefersWhatTheNameBegins) {
+TEST(NearestNames, PrefersNamesStartingWithText) {
   EXPECT_THAT(nearest_names("v5", {"v2", "v3", "v5e", "v4", "v5p"}), testing::ElementsAre("v5e", "v5p", "v2"));
 }
 
-TEST(Nearest, HasNothingToOfferFromNothing) {
+TEST(NearestNames, ReturnsNothingWithoutCandidates) {
   EXPECT_EQ(nearest_names_text("x", {}), "");
   EXPECT_EQ(nearest_names_text("", {"only"}), "only");
 }
 
-TEST(Nearest, IsNotSlowOnAVeryLongName) {
+TEST(NearestNames, IsFastOnVeryLongName) {
   EXPECT_EQ(nearest_names_text(std::string(10'000'000, 'a'), {"aaa"}), "aaa");
 }
 

@@ -8,7 +8,7 @@
 namespace mw {
 namespace {
 
-TEST(StepsOfEpochs, IsTheFloorOfRowsTimesEpochsByTheRowsOfAStep) {
+TEST(StepsOfEpochs, DividesRowsByStepRowsRoundingDown) {
   EXPECT_EQ(steps_of_epochs(52002, 1, {.batch = 8}), 6500);
   EXPECT_EQ(steps_of_epochs(1970, 1, {.batch = 8, .accumulation = 2}), 123);
   EXPECT_EQ(steps_of_epochs(1970, 2, {.batch = 8, .accumulation = 2}), 246);
@@ -25,7 +25,7 @@ TEST(StepsOfEpochs, IsTheFloorOfRowsTimesEpochsByTheRowsOfAStep) {
   }
 }
 
-TEST(StepsOfEpochs, IsAtLeastOneAndNotMovedByRounding) {
+TEST(StepsOfEpochs, IsAtLeastOneAndIgnoresRoundingErrors) {
   EXPECT_EQ(steps_of_epochs(0, 3, {}), 1);
   EXPECT_EQ(steps_of_epochs(7, 0.1, {.batch = 8}), 1);
   EXPECT_EQ(steps_of_epochs(100, 0.29, {}), 29);  // 28.999999999999996 in double precision

@@ -8,7 +8,7 @@
 namespace mw {
 namespace {
 
-TEST(Pattern, FullMatchIsTheWholeTextAsInPython) {
+TEST(Pattern, FullMatchCoversWholeTextAsInPython) {
   const Pattern p(".*q_einsum|.*kv_einsum");
   EXPECT_TRUE(p.matches_all("layers/0/attn/q_einsum"));
   EXPECT_TRUE(p.matches_all("layers/0/attn/kv_einsum"));
@@ -19,14 +19,14 @@ TEST(Pattern, FullMatchIsTheWholeTextAsInPython) {
   EXPECT_TRUE(Pattern("a|ab").matches_all("ab"));
 }
 
-TEST(Pattern, SearchFindsAPart) {
+TEST(Pattern, SearchFindsPartOfText) {
   EXPECT_TRUE(Pattern("attn").found_in("layers/0/attn/q_einsum"));
   EXPECT_FALSE(Pattern("^attn").found_in("layers/0/attn/q_einsum"));
   EXPECT_TRUE(Pattern(R"(layers\.(?!5\.)\d+\.)").found_in("layers.4.q_proj"));
   EXPECT_FALSE(Pattern(R"(layers\.(?!5\.)\d+\.)").found_in("layers.5.q_proj"));
 }
 
-TEST(Pattern, WhatIsNoExpressionIsOneErrorWithItsPlace) {
+TEST(Pattern, ReportsPositionOfSyntaxError) {
   try {
     const Pattern p("layers/(\\d+");
     FAIL();
@@ -39,7 +39,7 @@ TEST(Pattern, WhatIsNoExpressionIsOneErrorWithItsPlace) {
   EXPECT_THROW(Pattern("\xff"), Error);
 }
 
-TEST(Pattern, EndsSoonWhateverTheExpression) {
+TEST(Pattern, LimitsBacktracking) {
   const std::string long_name(2000, 'a');
   for (const char* bad : {"(a+)+$b", "(a|aa)+$b", "((a*)*)*b", "(?:a?){500}a{500}b"}) {
     bool found = false;

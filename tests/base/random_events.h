@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Random events of every kind with awkward content, for round-trip tests.
+// Random events of every kind with unusual content, for round-trip tests.
 #pragma once
 #include <limits>
 #include <string>
@@ -94,11 +94,11 @@ inline Event random_event(Rng& rng) {
     case 9: {
       event::Traffic traffic{.step = random_step(rng), .entries = {}, .devices = {}};
       for (std::uint64_t n = rng.below(3); n > 0; --n)
-        traffic.entries.push_back({random_text(rng), "fsdp", "forward", random_text(rng),
-                                   static_cast<int>(rng.below(9)) - 1, static_cast<std::int64_t>(rng.below(99)),
-                                   Bytes(static_cast<std::int64_t>(rng.next() >> 16)), 0.25, random_number(rng),
-                                   rng.below(2) ? std::optional(Bytes(static_cast<std::int64_t>(rng.below(1 << 20))))
-                                                : std::nullopt});
+        traffic.entries.push_back(
+            {random_text(rng), "fsdp", "forward", random_text(rng), static_cast<int>(rng.below(9)) - 1,
+             static_cast<std::int64_t>(rng.below(99)), Bytes(static_cast<std::int64_t>(rng.next() >> 16)), 0.25,
+             random_number(rng),
+             rng.below(2) ? std::optional(Bytes(static_cast<std::int64_t>(rng.below(1 << 20)))) : std::nullopt});
       for (std::uint64_t n = rng.below(5); n > 0; --n)
         traffic.devices.push_back({Bytes(static_cast<std::int64_t>(rng.next() >> 16)), random_number(rng), 0.5});
       event.body = std::move(traffic);
@@ -116,7 +116,7 @@ inline Event random_event(Rng& rng) {
   return event;
 }
 
-// Text form that two equal events share.
+// Text form; equal events have equal text.
 inline std::string fingerprint(const Event& event) {
   return to_json(event, "run-1").dump();
 }

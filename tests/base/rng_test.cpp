@@ -11,7 +11,7 @@
 namespace mw {
 namespace {
 
-TEST(Rng, MixMatchesThePublishedSplitMix64Sequence) {
+TEST(Rng, MixMatchesPublishedSplitMix64Sequence) {
   // SplitMix64 seeded with 0: outputs are mix64(0), mix64(golden), mix64(2 golden) (Steele et al.; Vigna's
   // splitmix64.c).
   EXPECT_EQ(mix64(0), 0xe220a8397b1dcdafull);
@@ -19,7 +19,7 @@ TEST(Rng, MixMatchesThePublishedSplitMix64Sequence) {
   EXPECT_EQ(mix64(0x9e3779b97f4a7c15ull * 2), 0x06c45d188009454full);
 }
 
-TEST(Rng, ValuesDependOnIdentityAndIndexOnly) {
+TEST(Rng, ValuesDependOnlyOnIdentityAndIndex) {
   const Rng a({1, 2, 3});
   Rng b({1, 2, 3});
   std::vector<std::uint64_t> in_order;
@@ -51,10 +51,10 @@ TEST(Rng, BelowIsUniform) {
   double chi2 = 0;
   for (const int c : count) chi2 += std::pow(c - 10000.0, 2) / 10000.0;
   EXPECT_LT(chi2, 67.99);  // 99.9 % quantile at 36 degrees of freedom
-  EXPECT_GT(chi2, 12);     // too even would be no chance either
+  EXPECT_GT(chi2, 12);     // too even would not be random either
 }
 
-TEST(Rng, UniformFillsTheUnitIntervalEvenly) {
+TEST(Rng, UniformIsEvenOnUnitInterval) {
   const Rng rng({8, 1});
   double sum = 0, squares = 0, lag = 0;
   constexpr int kN = 200000;
@@ -73,7 +73,7 @@ TEST(Rng, UniformFillsTheUnitIntervalEvenly) {
   EXPECT_NEAR(lag / kN, 0, 0.001);
 }
 
-TEST(Rng, NormalHasTheMomentsAndTailsOfOne) {
+TEST(Rng, NormalHasExpectedMomentsAndTails) {
   const Rng rng({9});
   constexpr int kN = 200000;
   double m1 = 0, m2 = 0, m3 = 0, m4 = 0;

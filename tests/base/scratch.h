@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A folder of its own for whoever holds the value, gone with it. In memory where there is room: atomic writes wait for
-// a disk, and fuzzers write thousands of files a second. Throws std::runtime_error where nothing can be written.
+// A temporary folder that the destructor removes, in memory if there is room: atomic writes wait for
+// a disk, and fuzzers write thousands of files per second. Throws std::runtime_error if no folder is writable.
 #pragma once
 #include <fcntl.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ class Scratch {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
-  // Writes a file of the folder, and the folders it is in; gives its path.
+  // Writes a file and its parent folders below this folder; returns its path.
   std::filesystem::path put(const std::string& name, std::string_view bytes) const {
     const std::filesystem::path file = path_ / name;
     int fd = create(file);
@@ -47,7 +47,7 @@ class Scratch {
 
  private:
   static std::filesystem::path root() {
-    constexpr std::uintmax_t kRoom = 1 << 30;  // containers give 64 MiB, which some tests fill
+    constexpr std::uintmax_t kRoom = 1 << 30;  // containers provide 64 MiB, which some tests fill
     std::error_code none;
     const std::filesystem::path memory = "/dev/shm";
     const auto space = std::filesystem::space(memory, none);

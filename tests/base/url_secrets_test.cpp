@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Credentials of URLs are removed from what is recorded and shown; everything else of a text stays.
+// Credentials in URLs are removed from recorded and displayed text; the rest of the text is unchanged.
 #include "core/base/url_secrets.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace mw {
 namespace {
 
-TEST(UrlSecrets, UserAndPasswordAreRemoved) {
+TEST(UrlSecrets, RemovesUserAndPassword) {
   for (const auto& [text, expected] :
        {std::pair("http://user:secret@host:8000/v1", "http://host:8000/v1"),
         {"https://secret@host", "https://host"},
@@ -24,26 +24,26 @@ TEST(UrlSecrets, UserAndPasswordAreRemoved) {
     EXPECT_EQ(without_url_secrets(text), expected);
 }
 
-TEST(UrlSecrets, KeysInParametersAreRemoved) {
+TEST(UrlSecrets, RemovesValuesOfSecretParameters) {
   EXPECT_EQ(without_url_secrets("http://h/v1?key=secret&n=1"), "http://h/v1?key=...&n=1");
   EXPECT_EQ(without_url_secrets("see https://h/?n=1&API_KEY=secret#access_token=secret !"),
             "see https://h/?n=1&API_KEY=...#access_token=... !");
 }
 
-TEST(UrlSecrets, OtherTextStays) {
+TEST(UrlSecrets, KeepsOtherText) {
   for (const char* text :
        {"", "a@b", "http://host/@scope/package@1.0", "http://host:8000/@x", "http://[::1]:80/a@b", "://u:p@h",
         "http://host mail@example.org", "what ://", "http://h/?monkey=1&tokens=7", "C://x"})
     EXPECT_EQ(without_url_secrets(text), text);
 }
 
-TEST(UrlSecrets, LongTextsTakeLinearTime) {
+TEST(UrlSecrets, TakesLinearTime) {
   std::string text, expected;
   for (int i = 0; i < 200000; ++i) text += "a://u:p@", expected += "a://";
   EXPECT_EQ(without_url_secrets(text), expected);
 }
 
-TEST(UrlSecrets, ErrorsAndEventsHaveNone) {
+TEST(UrlSecrets, ErrorsAndEventsContainNone) {
   const Error error({.id = "SERVER", .message = "m", .place = "http://u:secret@h", .found = "http://u:secret@h"});
   EXPECT_EQ(error.problem().place, "http://h");
   EXPECT_EQ(std::string(error.what()), "http://h: m (found: http://h)");

@@ -22,7 +22,7 @@ TEST(Units, BytesHaveBinaryPrefixesAndThreeDigits) {
   EXPECT_EQ(to_text(Bytes(std::numeric_limits<std::int64_t>::max())), "8192 PiB");
 }
 
-TEST(Units, SecondsReadAsPeopleSayThem) {
+TEST(Units, SecondsUseReadableUnits) {
   EXPECT_EQ(to_text(Seconds(0.00000123)), "1.23 us");
   EXPECT_EQ(to_text(Seconds(0.35)), "350 ms");
   EXPECT_EQ(to_text(Seconds(9.8)), "9.80 s");
@@ -32,7 +32,7 @@ TEST(Units, SecondsReadAsPeopleSayThem) {
   EXPECT_EQ(to_text(Seconds(std::numeric_limits<double>::quiet_NaN())), "unknown");
 }
 
-TEST(Units, CountsMoneyAndNumbers) {
+TEST(Units, FormatsCountsMoneyAndNumbers) {
   EXPECT_EQ(to_text(Usd(56.9)), "$56.90");
   EXPECT_EQ(count_text(999), "999");
   EXPECT_EQ(count_text(12345), "12.3k");
@@ -43,14 +43,14 @@ TEST(Units, CountsMoneyAndNumbers) {
   EXPECT_EQ(number_text(std::numeric_limits<double>::quiet_NaN()), "NaN");
 }
 
-TEST(Units, ArithmeticStaysTyped) {
+TEST(Units, ArithmeticKeepsTypes) {
   EXPECT_EQ(Bytes(3) + Bytes(4) - Bytes(2), Bytes(5));
   EXPECT_EQ(Bytes(3) * 4, Bytes(12));
   EXPECT_DOUBLE_EQ(Bytes(3) / Bytes(4), 0.75);
   EXPECT_LT(Seconds(1), Seconds(2));
 }
 
-TEST(ErrorText, SaysFilePlaceFoundExpectedAndFix) {
+TEST(ErrorText, ContainsFilePlaceFoundExpectedAndFix) {
   const Problem p{.id = "X",
                   .message = "not valid JSON",
                   .file = "data.jsonl",
@@ -67,7 +67,7 @@ TEST(ErrorText, SaysFilePlaceFoundExpectedAndFix) {
   EXPECT_EQ(system_error("cannot open", "f", ENOENT).kind(), Error::Kind::bad_input);
 }
 
-TEST(LedgerNames, GoBothWaysAndTotalsAdd) {
+TEST(Ledger, NamesRoundTripAndTotalsAdd) {
   Ledger ledger;
   std::int64_t expected = 0;
   for (size_t i = 0; i < kMemoryCategories; ++i) {

@@ -111,7 +111,7 @@ TEST(ProcessLines, KeepTheBeginningOfALineThatDoesNotEnd) {
   for (int i = 0; i < 40; ++i) lines.feed(piece, on_line);
   EXPECT_TRUE(seen.empty());
   lines.feed("x\r\nshort\r\n\nlast", on_line);
-  lines.end(on_line);
+  lines.finish(on_line);
   ASSERT_EQ(seen.size(), 3u);
   EXPECT_EQ(seen[0].first.size(), LineSplitter::kMaxLineBytes);
   EXPECT_EQ(seen[0].second, (40u << 20) + 2 - LineSplitter::kMaxLineBytes);

@@ -171,7 +171,7 @@ TEST(Measurements, ReportsEachMistakeWithItsPlace) {
     return text;
   };
   const std::vector<Bad> all = {
-      {without("\"value\": 1", "\"value\": -1"), "rows.a.value", "more than zero"},
+      {without("\"value\": 1", "\"value\": -1"), "rows.a.value", "positive number"},
       {without("s/step", "s per step"), "rows.a.unit", "s/step"},
       {without("holdout", "test"), "rows.a.use", "holdout"},
       {without("{\"fsdp\": 1}", "{\"fsdp\": 2}"), "rows.a.mesh", "1 devices of v5e-1"},

@@ -13,7 +13,7 @@ Pricer::Pricer(Folders folders, QObject* parent)
     : QObject(parent),
       folders_(std::move(folders)),
       worker_([this](const Question& question, const std::stop_token& stop,
-                     const LatestTaskWorker<Question>::Quiet& quiet) { work(question, stop, quiet); }) {}
+                     const LatestTaskWorker<Question>::Pause& pause) { work(question, stop, pause); }) {}
 
 void Pricer::ask(const Document& document) {
   invalid_ = document.has_errors();
@@ -31,7 +31,7 @@ void Pricer::ask(const experiment::Experiment& experiment) {
 
 void Pricer::ask_worker(const experiment::Experiment& experiment) {
   bound_.reset();
-  worker_.ask({++asked_, experiment, hardware_});
+  worker_.submit({++asked_, experiment, hardware_});
   emit changed();
 }
 
@@ -42,7 +42,7 @@ bool Pricer::has_no_prediction() const {
 // At once with every row as long as it may be; then, when nothing newer came for a moment, with the data's real rows.
 // What runs elsewhere has one answer.
 void Pricer::work(const Question& question, const std::stop_token& stop,
-                  const LatestTaskWorker<Question>::Quiet& quiet) {
+                  const LatestTaskWorker<Question>::Pause& pause) {
   Answer drawn = design(question);
   const bool elsewhere = drawn.last;
   answers_.push(std::move(drawn), Delivery::state);

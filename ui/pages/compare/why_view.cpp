@@ -214,7 +214,7 @@ void WhyView::ask() {
     q.ends.from = known(compare::value_of(*from, metric));
   if (to && runs_[at].provenance != formats::Provenance::predicted) q.ends.to = known(compare::value_of(*to, metric));
   say(tr("Simulating one factor after the other\u2026"));
-  worker_.ask(std::move(q));
+  worker_.submit(std::move(q));
 }
 
 void WhyView::drain() {

@@ -19,11 +19,11 @@ Problem problem_of(const std::exception& error) {
 
 DataReader::DataReader(QObject* parent)
     : QObject(parent),
-      reading_([this](Question question, std::stop_token stop, const LatestTaskWorker<Question>::Quiet& quiet) {
-        if (question.pace == Pace::when_quiet && !quiet(kQuiet)) return;
+      reading_([this](Question question, std::stop_token stop, const LatestTaskWorker<Question>::Pause& pause) {
+        if (question.pace == Pace::when_quiet && !pause(kQuiet)) return;
         read(question, stop);
       }),
-      looking_([this](DetailQuestion q, const std::stop_token&, const LatestTaskWorker<DetailQuestion>::Quiet&) {
+      looking_([this](DetailQuestion q, const std::stop_token&, const LatestTaskWorker<DetailQuestion>::Pause&) {
         try {
           details_.push({q.number, views::detail_of(q.question, *q.tokenizer, q.row)}, Delivery::state);
         } catch (const std::exception& error) {
@@ -59,7 +59,7 @@ void DataReader::read_again() {
 
 void DataReader::start(Pace pace, bool again) {
   outdated_ = true;
-  reading_.ask({++asked_, *asked_for_, pace, again});
+  reading_.submit({++asked_, *asked_for_, pace, again});
   emit changed();
 }
 
@@ -115,7 +115,7 @@ std::shared_ptr<const planning::DataIndex> DataReader::index_of(const Question& 
 
 void DataReader::look_at(const planning::DataRow& row) {
   if (!tokenizer_) return;
-  looking_.ask({++detail_asked_, question_, tokenizer_, row});
+  looking_.submit({++detail_asked_, question_, tokenizer_, row});
 }
 
 void DataReader::drain() {

@@ -41,7 +41,7 @@ Alternatives::Alternatives(Document& document, Pricer::Folders hardware, QWidget
     : QWidget(parent),
       document_(document),
       worker_([this, folders = std::move(hardware)](const Question& question, const std::stop_token& stop,
-                                                    const LatestTaskWorker<Question>::Quiet&) {
+                                                    const LatestTaskWorker<Question>::Pause&) {
         work(question, folders, stop);
       }) {
   build();
@@ -147,8 +147,8 @@ void Alternatives::search() {
   searched_ = document_.experiment();
   set_searching(true);
   progress_->setValue(0);
-  worker_.ask({++asked_, searched_, where_->currentIndex() == 1 ? Where::everywhere : Where::here,
-               static_cast<plan::RankBy>(by_->currentIndex())});
+  worker_.submit({++asked_, searched_, where_->currentIndex() == 1 ? Where::everywhere : Where::here,
+                  static_cast<plan::RankBy>(by_->currentIndex())});
 }
 
 void Alternatives::cancel() {
