@@ -10,6 +10,7 @@
 #include "app/subcommands.h"
 #include "core/base/files.h"
 #include "core/compare/compared_files.h"
+#include "core/model/catalogue.h"
 
 namespace mw::app {
 namespace {

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "core/base/json.h"
+#include "core/model/catalogue.h"
 #include "core/model/config.h"
 #include "ui/pages/design/mesh_canvas.h"
 #include "ui/theme/text.h"
@@ -28,7 +29,7 @@ CanvasDesign design_of(mesh::Mesh mesh) {
   CanvasDesign d;
   d.choice.mesh = std::move(mesh);
   d.target = slice_of_256();
-  d.inventory = std::make_shared<model::TensorInventory>(model::catalogue("gemma4-31b"));
+  d.inventory = std::make_shared<model::TensorInventory>(model::catalogue_config("gemma4-31b"));
   for (const model::LoraTarget& t : d.inventory->lora_targets()) d.adapters.push_back({t.role, t.layer, 64});
   d.placement = std::make_shared<mesh::Placement>(
       mesh::place(*d.inventory, d.choice.mesh, d.choice.rules, d.adapters, mesh::ShardingUse::training));

@@ -12,7 +12,7 @@ namespace {
 Request lora_31b(const char* target, Stack stack, std::vector<mesh::MeshAxis> axes) {
   static const hardware::Catalogue kCatalogue = hardware::Catalogue::load(MW_RESOURCES "/hardware");
   Request r;
-  r.model = model::catalogue("gemma4-31b");
+  r.model = model::catalogue_config("gemma4-31b");
   r.target = kCatalogue.target(target);
   set_stack(r, stack);
   r.mesh.axes = std::move(axes);

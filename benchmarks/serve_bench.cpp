@@ -14,7 +14,7 @@ using namespace mw;
 plan::Request gemma_on(const char* target, int tp) {
   static const auto kCatalogue = hardware::Catalogue::load(MW_RESOURCES "/hardware");
   plan::Request request;
-  request.model = model::catalogue("gemma3-1b");
+  request.model = model::catalogue_config("gemma3-1b");
   request.target = kCatalogue.target(target);
   plan::set_stack(request, model::Stack::vllm_tpu);
   request.mesh.axes = {{"tp", tp}};

@@ -2,6 +2,7 @@
 #include "core/compare/compared_files.h"
 
 #include "core/formats/results/bench_import.h"
+#include "core/model/catalogue.h"
 #include "core/model/config.h"
 
 namespace mw::compare {
@@ -17,7 +18,7 @@ double bytes_of(const formats::BenchSet& set, const char* condition) {
 
 std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hardware::Catalogue& catalogue) {
   if (!set.model.empty() && !set.target.empty() && set.target != "cpu") try {
-      return serve::audit(set, {.model = model::catalogue(set.model),
+      return serve::audit(set, {.model = model::catalogue_config(set.model),
                                 .target = catalogue.target(set.target),
                                 .weight_bytes = bytes_of(set, "weight_dtype"),
                                 .kv_bytes = bytes_of(set, "kv_dtype")});

@@ -50,7 +50,7 @@ void require_path(const Experiment& e, std::string_view key, const std::string& 
 // A catalogue id has no weights to run. Checks a planning-only id first, so that its error is not "missing folder".
 void require_model(const Experiment& e) {
   if (const std::string id = e.string("model.id"); e.path("model.path").empty() && !id.empty())
-    engine::check_model(model::catalogue(id));
+    engine::check_model(model::catalogue_config(id));
   require_path(e, "model.path", "model folder");
 }
 

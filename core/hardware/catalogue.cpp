@@ -6,40 +6,41 @@
 
 #include "core/base/files.h"
 #include "core/base/nearest_names.h"
-#include "core/hardware/rows.h"
+#include "core/hardware/catalogue_rows.h"
 
 namespace mw::hardware {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Calls take(row, place) for each row of `file`'s list `key`, and refuse(error) for what cannot be taken.
-template <class Take, class Refuse>
-void each_row(const fs::path& file, const std::string& key, Take take, Refuse refuse) {
+// Calls read(row, location) for each row of the list `key` in `file`, and on_error for each error.
+template <class Read, class OnError>
+void for_each_row(const fs::path& file, const std::string& key, Read read, OnError on_error) {
   try {
     const Json document = read_json(file);
     const Sources sources = read_sources(document, file.string());
     const Json& rows = member(document, key, file.string());
     if (!rows.is_array())
-      throw Error({.id = "HARDWARE-FILE", .message = "not a list of rows", .file = file.string(), .place = key});
+      throw Error(
+          {.id = "HARDWARE-FILE", .message = "the value is not a list of rows", .file = file.string(), .place = key});
     for (size_t i = 0; i < rows.size(); ++i) try {
-        take(rows[i], RowLocation{sources, file.string(), key + "[" + std::to_string(i) + "]", "HARDWARE-ROW"});
+        read(rows[i], RowLocation{sources, file.string(), key + "[" + std::to_string(i) + "]", "HARDWARE-ROW"});
       } catch (const Error& e) {
-        refuse(e);
+        on_error(e);
       }
   } catch (const Error& e) {
-    refuse(e);
+    on_error(e);
   }
 }
 
 Error unknown_chip(const std::string& chip, const RowLocation& at, const std::vector<std::string>& known) {
   return Error({.id = "HARDWARE-ROW",
-                .message = "no such chip",
+                .message = "unknown chip",
                 .file = at.file,
                 .place = at.row + ".chip",
                 .found = chip,
                 .expected = nearest_names_text(chip, known),
-                .fix = "describe the chip in chips.json first"});
+                .fix = "add the chip to chips.json"});
 }
 
 }  // namespace
@@ -73,22 +74,22 @@ Catalogue Catalogue::load(const fs::path& folder, const fs::path& user_folder) {
   Catalogue c;
   c.this_machine_ = hardware::this_machine();
   c.calibration_ = folder / "calibration.json";
-  c.read(folder, BadRows::thrown);
+  c.read(folder, InvalidRows::thrown);
   if (!user_folder.empty()) c.add(user_folder);
   return c;
 }
 
 void Catalogue::add(const fs::path& user_folder) {
   if (const fs::path own = user_folder / "calibration.json"; path_exists(own)) calibration_ = own;
-  read(user_folder, BadRows::collected);
+  read(user_folder, InvalidRows::collected);
 }
 
-void Catalogue::read(const fs::path& folder, BadRows bad) {
-  const auto rows_of = [&](const char* name, const char* key, auto take) {
+void Catalogue::read(const fs::path& folder, InvalidRows invalid_rows) {
+  const auto rows_of = [&](const char* name, const char* key, auto read_row) {
     const fs::path file = folder / name;
-    if (bad == BadRows::thrown || path_exists(file))
-      each_row(file, key, take, [&](const Error& e) {
-        if (bad == BadRows::thrown) throw e;
+    if (invalid_rows == InvalidRows::thrown || path_exists(file))
+      for_each_row(file, key, read_row, [&](const Error& e) {
+        if (invalid_rows == InvalidRows::thrown) throw e;
         problems_.push_back(e.problem());
       });
   };
@@ -114,7 +115,7 @@ void Catalogue::read(const fs::path& folder, BadRows bad) {
     if (!chip(one.chip)) throw unknown_chip(one.chip, at, chip_ids());
     found.push_back(std::move(one));
   });
-  prices_.insert(prices_.begin(), found.begin(), found.end());  // the user's own come first
+  prices_.insert(prices_.begin(), found.begin(), found.end());  // the user's prices come first
 }
 
 const Chip* Catalogue::chip(std::string_view id) const {
@@ -126,7 +127,7 @@ Target Catalogue::gpus(std::string_view id, int count, const Chip& chip) const {
   const int node = chip.chips_per_host;
   if (count > node && (count % node != 0 || count > (1 << 17)))
     throw Error({.id = "TARGET",
-                 .message = "a node has " + std::to_string(node) + " of these GPUs",
+                 .message = "the number of GPUs does not fill nodes of " + std::to_string(node),
                  .place = "target.id",
                  .found = std::string(id.substr(0, 80)),
                  .expected = "1 to " + std::to_string(node) + ", or a multiple of " + std::to_string(node),
@@ -135,7 +136,7 @@ Target Catalogue::gpus(std::string_view id, int count, const Chip& chip) const {
   t.id = std::to_string(count) + "x" + chip.id;
   t.chip = chip;
   t.shape = count <= node ? std::vector<int>{count} : std::vector<int>{count / node, node};
-  t.wrap.assign(t.shape.size(), true);  // a switch reaches every pair
+  t.wrap.assign(t.shape.size(), true);  // GPUs are connected by a switch
   t.note = t.id + ": " +
            (count <= node ? "in one node" : std::to_string(count / node) + " nodes of " + std::to_string(node));
   return t;
@@ -154,16 +155,16 @@ Target Catalogue::target(std::string_view id) const {
       return cpu_target(this_machine_, n);
   }
   for (const SliceFamily& family : slices_)
-    for (const FoundSlice& slice : find_slice(family, id)) {
+    if (const std::optional<NamedSlice> slice = find_slice(family, id)) {
       Target t;
-      t.id = slice.id;
+      t.id = slice->id;
       t.chip = *chip(family.chip);
-      t.shape = slice.shape;
-      t.wrap = wraps(family.wrap, slice.shape);
-      t.note = explain(family, slice.id, slice.shape);
+      t.shape = slice->shape;
+      t.wrap = wrapped_dimensions(family.wrap, slice->shape);
+      t.note = describe_slice(family, slice->id, slice->shape);
       if (t.chip.max_chips > 0 && t.chips() > t.chip.max_chips)
         throw Error({.id = "TARGET-SLICE",
-                     .message = "larger than the largest pod",
+                     .message = "the slice is larger than the largest pod",
                      .place = "target.id",
                      .found = std::string(id.substr(0, 80)),
                      .expected = "at most " + std::to_string(t.chip.max_chips) + " chips"});
@@ -175,8 +176,8 @@ Target Catalogue::target(std::string_view id) const {
                .message = "unknown target",
                .place = "target.id",
                .found = std::string(id.substr(0, 80)),
-               .expected = "a slice, GPUs as 2xh100, or cpu; nearest: " + nearest_names_text(id, target_ids()),
-               .fix = "choose one of them, or add the chip to chips.json in the configuration folder"});
+               .expected = "a slice, GPUs such as 2xh100, or cpu; nearest: " + nearest_names_text(id, target_ids()),
+               .fix = "choose one of these, or add the chip to chips.json in the configuration folder"});
 }
 
 std::vector<std::string> Catalogue::target_ids() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hardware catalogue: chips, slices and prices as data in resources/hardware, and the user's own beside it.
-// Plain values once loaded; any thread.
+// The hardware catalogue: chips, slices and prices read from resources/hardware and from a folder of the user.
+// Thread-safe once loaded.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -17,32 +17,32 @@ namespace mw::hardware {
 
 class Catalogue {
  public:
-  // Reads chips.json, slices.json and prices.json of `folder`, then those of the user's folder as add() does. A bad row
-  // of the shipped ones throws.
+  // Reads chips.json, slices.json and prices.json in `folder`, then calls add(user_folder). Throws for an invalid row
+  // in `folder`.
   static Catalogue load(const std::filesystem::path& folder, const std::filesystem::path& user_folder = {});
-  // The user's files of the same names, and calibration.json, where they exist (same id: replaces). A bad row is one
-  // problem in problems() and is left out.
+  // Adds the files of the same names and calibration.json in `user_folder`, as far as they exist. A row with a known id
+  // replaces the old one. An invalid row is skipped and reported in problems().
   void add(const std::filesystem::path& user_folder);
-  // The user's calibration.json where there is one, else the shipped one; may not exist. Read by core/plan.
+  // Path of the user's calibration.json if it exists, else of the shipped one, which may not exist.
   const std::filesystem::path& calibration() const { return calibration_; }
   std::span<const Chip> chips() const { return chips_; }
   std::span<const SliceFamily> slices() const { return slices_; }
   std::span<const Price> prices() const { return prices_; }
   std::vector<Problem> problems() const { return problems_; }
-  const Chip* chip(std::string_view id) const;  // null where there is none
+  const Chip* chip(std::string_view id) const;  // null if unknown
   // "v5p-8" (4 chips), "v6e-8" (8), "v5p-4x4x16", "ct6e-standard-8t", "tpu7x-8", "2xh100", "1xa100-80", "cpu", and
-  // "cpu-8": this machine shared by eight virtual devices. Throws Error TARGET or TARGET-SLICE with the nearest ids
-  // and, for slice names, what the suffix counts.
+  // "cpu-8": this machine as eight virtual devices. Throws TARGET or TARGET-SLICE with the nearest ids and, for slice
+  // names, the unit that the suffix counts.
   Target target(std::string_view id) const;
-  std::vector<std::string> target_ids() const;  // the listed ones: every slice, 1, 2, 4, 8 of each GPU, and cpu
-  // The row a plan takes: of this chip, region and class where given; else on demand of the reference region, which is
-  // the first in the file. Null where no row fits.
+  std::vector<std::string> target_ids() const;  // all slices, 1, 2, 4, 8 of each GPU, and cpu
+  // The first price of this chip, region and class. Default class: on demand. Default region: the first in the file.
+  // Null if there is none.
   const Price* price(std::string_view chip, std::string_view region = {}, std::string_view price_class = {}) const;
-  void set_this_machine(Chip cpu) { this_machine_ = std::move(cpu); }  // measured figures in place of the guesses
+  void set_this_machine(Chip cpu) { this_machine_ = std::move(cpu); }  // replaces the estimates by measured figures
 
  private:
-  enum class BadRows { thrown, collected };
-  void read(const std::filesystem::path& folder, BadRows bad);
+  enum class InvalidRows { thrown, collected };
+  void read(const std::filesystem::path& folder, InvalidRows invalid_rows);
   Target gpus(std::string_view id, int count, const Chip& chip) const;
 
   std::filesystem::path calibration_;
@@ -53,8 +53,9 @@ class Catalogue {
   Chip this_machine_;
 };
 
-// This computer as a chip, from its core count and memory; speeds are rough floors marked derived until measured.
+// This computer as a chip. Speeds are conservative estimates from the number of cores, marked as derived.
 Chip this_machine();
+// `devices` virtual devices that share the cores, bandwidth and memory of one machine.
 Target cpu_target(const Chip& machine, int devices);
 
 // Loads the catalogue when it is needed: the shipped rows with the user's own. Called on any thread.

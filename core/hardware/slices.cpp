@@ -4,25 +4,24 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
-#include <optional>
 
 #include "core/base/error.h"
 
 namespace mw::hardware {
 namespace {
 
-std::optional<int> whole(std::string_view text) {
+std::optional<int> parse_positive(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value <= 0 || text.front() == '+') return {};
   return value;
 }
 
-std::optional<std::vector<int>> grid(std::string_view text) {
+std::optional<std::vector<int>> parse_grid(std::string_view text) {
   std::vector<int> sides;
   while (!text.empty()) {
     const size_t x = text.find('x');
-    const auto side = whole(text.substr(0, x));
+    const auto side = parse_positive(text.substr(0, x));
     if (!side || *side > 1024) return {};
     sides.push_back(*side);
     text = x == std::string_view::npos ? std::string_view() : text.substr(x + 1);
@@ -30,7 +29,7 @@ std::optional<std::vector<int>> grid(std::string_view text) {
   return sides;
 }
 
-std::string listed(const SliceFamily& family, int wanted) {
+std::string nearest_slices(const SliceFamily& family, int wanted) {
   std::vector<int> all;
   for (const Slice& s : family.slices) all.push_back(s.suffix);
   std::stable_sort(all.begin(), all.end(), [&](int a, int b) { return std::abs(a - wanted) < std::abs(b - wanted); });
@@ -42,25 +41,25 @@ std::string listed(const SliceFamily& family, int wanted) {
   return text;
 }
 
-std::string counting(const SliceFamily& f) {
-  return "the suffix counts " + f.counts + (f.per_chip > 1 ? ", " + std::to_string(f.per_chip) + " to a chip" : "");
+std::string suffix_unit(const SliceFamily& f) {
+  return "the suffix counts " + f.counts + (f.per_chip > 1 ? ", " + std::to_string(f.per_chip) + " per chip" : "");
 }
 
-[[noreturn]] void no_such_slice(const SliceFamily& family, std::string_view id, int wanted) {
+[[noreturn]] void throw_unknown_slice(const SliceFamily& family, std::string_view id, int wanted) {
   throw Error({.id = "TARGET-SLICE",
-               .message = "no slice of this size; " + counting(family),
+               .message = "there is no slice of this size; " + suffix_unit(family),
                .place = "target.id",
                .found = std::string(id.substr(0, 80)),
-               .expected = listed(family, wanted),
-               .fix = "choose a slice that can be rented, or give the grid: " + family.prefixes.front() +
+               .expected = nearest_slices(family, wanted),
+               .fix = "choose an offered slice, or give the grid, for example " + family.prefixes.front() +
                       shape_text(family.slices.back().shape)});
 }
 
-FoundSlice of_grid(const SliceFamily& family, std::string_view id, const std::vector<int>& shape) {
+NamedSlice slice_of_grid(const SliceFamily& family, std::string_view id, const std::vector<int>& shape) {
   const size_t sides = family.slices.front().shape.size();
   if (shape.size() != sides)
     throw Error({.id = "TARGET-SLICE",
-                 .message = "a slice of these chips has " + std::to_string(sides) + " sides",
+                 .message = "a slice of these chips has " + std::to_string(sides) + " dimensions",
                  .place = "target.id",
                  .found = std::string(id.substr(0, 80)),
                  .expected = family.prefixes.front() + shape_text(family.slices.back().shape)});
@@ -81,7 +80,7 @@ std::string shape_text(const std::vector<int>& shape) {
   return text;
 }
 
-std::vector<bool> wraps(const WrapRule& rule, const std::vector<int>& shape) {
+std::vector<bool> wrapped_dimensions(const WrapRule& rule, const std::vector<int>& shape) {
   std::vector<bool> out(shape.size(), false);
   const bool cubes =
       std::all_of(shape.begin(), shape.end(), [&](int s) { return rule.size > 0 && s % rule.size == 0; });
@@ -90,37 +89,37 @@ std::vector<bool> wraps(const WrapRule& rule, const std::vector<int>& shape) {
   return out;
 }
 
-std::string explain(const SliceFamily& family, const std::string& id, const std::vector<int>& shape) {
-  const std::vector<bool> rings = wraps(family.wrap, shape);
+std::string describe_slice(const SliceFamily& family, const std::string& id, const std::vector<int>& shape) {
+  const std::vector<bool> rings = wrapped_dimensions(family.wrap, shape);
   std::string sides;
   for (size_t i = 0; i < shape.size(); ++i)
     if (rings[i]) sides += (sides.empty() ? "" : ", ") + std::to_string(shape[i]);
   const auto closing = std::count(rings.begin(), rings.end(), true);
-  const std::string wrap = closing == 0 ? "no side closes to a ring"
+  const std::string wrap = closing == 0 ? "no wraparound links"
                            : closing == static_cast<long>(shape.size())
-                               ? "every side closes to a ring"
-                               : "only the side of " + sides + " closes to a ring";
+                               ? "wraparound links in every dimension"
+                               : "wraparound links only in the dimension of " + sides;
   const int chips = chip_count(shape);
-  return id + ": " + counting(family) + "; " + std::to_string(chips) + (chips == 1 ? " chip, " : " chips, ") +
+  return id + ": " + suffix_unit(family) + "; " + std::to_string(chips) + (chips == 1 ? " chip, " : " chips, ") +
          shape_text(shape) + ", " + wrap;
 }
 
-std::vector<FoundSlice> find_slice(const SliceFamily& family, std::string_view id) {
+std::optional<NamedSlice> find_slice(const SliceFamily& family, std::string_view id) {
   for (const Slice& s : family.slices)
     if (std::find(s.machines.begin(), s.machines.end(), id) != s.machines.end())
-      return {{family.prefixes.front() + std::to_string(s.suffix), s.shape}};
+      return NamedSlice{family.prefixes.front() + std::to_string(s.suffix), s.shape};
   for (const std::string& prefix : family.prefixes) {
     if (!id.starts_with(prefix) || id.size() == prefix.size()) continue;
     const std::string_view suffix = id.substr(prefix.size());
-    if (const auto number = whole(suffix)) {
+    if (const auto number = parse_positive(suffix)) {
       for (const Slice& s : family.slices)
-        if (s.suffix == *number) return {{family.prefixes.front() + std::to_string(s.suffix), s.shape}};
-      no_such_slice(family, id, *number);
+        if (s.suffix == *number) return NamedSlice{family.prefixes.front() + std::to_string(s.suffix), s.shape};
+      throw_unknown_slice(family, id, *number);
     }
-    if (const auto shape = grid(suffix)) return {of_grid(family, id, *shape)};
-    no_such_slice(family, id, 0);
+    if (const auto shape = parse_grid(suffix)) return slice_of_grid(family, id, *shape);
+    throw_unknown_slice(family, id, 0);
   }
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace mw::hardware

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a slice name means: how many chips, in which grid, and which of its sides close to rings. Any thread.
+// Names of TPU slices: number of chips, grid, and the dimensions with wraparound links. Thread-safe.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,49 +10,48 @@
 
 namespace mw::hardware {
 
-// Which sides of a grid have the link that closes the ring.
+// Which dimensions of a grid have the wraparound link that closes the ring.
 struct WrapRule {
   enum class Kind {
     none,
-    side,
-    cubes
-  };  // side: each side of exactly `size`; cubes: all, once every side is a multiple
+    side,  // each dimension of exactly `size` chips
+    cubes  // all dimensions, if each is a multiple of `size`
+  };
   Kind kind = Kind::none;
   int size = 0;
   std::string source{};
 };
 
 struct Slice {
-  int suffix = 0;  // what its name ends in
+  int suffix = 0;  // the number at the end of its name
   std::vector<int> shape;
-  std::vector<std::string> machines{};  // of a cloud: "ct6e-standard-8t"
+  std::vector<std::string> machines{};  // machine types: "ct6e-standard-8t"
   std::string source{};
 };
 
 struct SliceFamily {
   std::string chip;
-  std::vector<std::string> prefixes;  // "v5e-", "v5litepod-"; the first makes the id
-  std::string counts;                 // what the suffix counts: "TensorCores", "chips", "JAX devices"
-  int per_chip = 1;                   // of them on a chip
+  std::vector<std::string> prefixes;  // "v5e-", "v5litepod-"; ids use the first
+  std::string counts;                 // unit that the suffix counts: "TensorCores", "chips", "JAX devices"
+  int per_chip = 1;                   // units per chip
   WrapRule wrap;
   std::vector<Slice> slices;
   std::string source;
 };
 
-std::vector<bool> wraps(const WrapRule& rule, const std::vector<int>& shape);
+std::vector<bool> wrapped_dimensions(const WrapRule& rule, const std::vector<int>& shape);
 int chip_count(const std::vector<int>& shape);
 std::string shape_text(const std::vector<int>& shape);  // "4x4x8"
 
-// "v5p-8: the suffix counts TensorCores, 2 to a chip; 4 chips, 2x2x1, no side closes to a ring"
-std::string explain(const SliceFamily& family, const std::string& id, const std::vector<int>& shape);
+// "v5p-8: the suffix counts TensorCores, 2 per chip; 4 chips, 2x2x1, no wraparound links"
+std::string describe_slice(const SliceFamily& family, const std::string& id, const std::vector<int>& shape);
 
-// The grid of a slice name or machine type, or of a family's prefix with a grid ("v5p-4x4x16"). Empty where `id` is
-// none of the family's. Throws Error TARGET-SLICE for a suffix that no slice has, naming its neighbours and what it
-// counts.
-struct FoundSlice {
-  std::string id;  // the family's own name of it
+struct NamedSlice {
+  std::string id;
   std::vector<int> shape;
 };
-std::vector<FoundSlice> find_slice(const SliceFamily& family, std::string_view id);  // none or one
+// Resolves a slice name, a machine type, or a prefix with a grid ("v5p-4x4x16"). Empty if `id` is not of this family.
+// Throws TARGET-SLICE, naming the nearest slices and the unit of the suffix, if there is no slice of this size.
+std::optional<NamedSlice> find_slice(const SliceFamily& family, std::string_view id);
 
 }  // namespace mw::hardware

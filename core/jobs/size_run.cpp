@@ -51,7 +51,7 @@ model::Config config_of(const experiment::Experiment& e, const train::ModelSetti
                  .place = "model.path",
                  .expected = "a model folder, or model.id with model.init=random",
                  .fix = "set model.path to the folder of a Gemma model"});
-  model::Config config = model::catalogue(id);
+  model::Config config = model::catalogue_config(id);
   engine::check_model(config);
   if (settings.init != train::Init::random)
     throw Error({.id = "MISSING",

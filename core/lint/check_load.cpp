@@ -98,7 +98,7 @@ bool accepted(model::Family family, const std::string& prefix) {
 // The hub's files of the same model have the names that Tunix accepts.
 std::vector<Fix> hub_files(const CheckInput& input) {
   for (const std::string& id : model::catalogue_ids()) {
-    const model::Config hub = model::catalogue(id);
+    const model::Config hub = model::catalogue_config(id);
     if (hub.family != input.config.family || hub.dim != input.config.dim || hub.layers != input.config.layers) continue;
     return {{"Load the hub's files of " + id,
              "the weights of this folder are not used",

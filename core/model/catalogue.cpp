@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every Gemma 2, 3 and 4 text model. Constants: transformers configuration_gemma{2,3,4}.py and
-// configuration_gemma4_unified.py with the hub configs, cross-checked with google-deepmind/gemma gm/nn (_gemma.py,
-// gemma4/_gemma4.py) and tunix/models. V is the row count of the HF files. Llama and Qwen3: the config.json of the hub.
+// Constants of Gemma: transformers configuration_gemma{2,3,4}.py and configuration_gemma4_unified.py with the
+// config.json files on the hub, cross-checked with google-deepmind/gemma gm/nn (_gemma.py, gemma4/_gemma4.py) and
+// tunix/models. The vocabulary size is the number of embedding rows in the safetensors files. Llama and Qwen3:
+// config.json on the hub.
+#include "core/model/catalogue.h"
+
 #include <array>
 #include <cmath>
 
 #include "core/base/error.h"
 #include "core/base/nearest_names.h"
-#include "core/model/config.h"
 
 namespace mw::model {
 namespace {
@@ -27,8 +29,8 @@ Layer layer(Attention attention, Heads h, int mlp_dim, float theta) {
   return l;
 }
 
-// Local layers with every `period`-th one global: local first, global last of each period.
-std::vector<Layer> pattern(int layers, int period, const Layer& local, const Layer& global) {
+// `layers` layers in periods of `period`: local layers and, last in each period, one global layer.
+std::vector<Layer> alternate(int layers, int period, const Layer& local, const Layer& global) {
   std::vector<Layer> out;
   for (int i = 0; i < layers; ++i) out.push_back((i + 1) % period == 0 ? global : local);
   return out;
@@ -48,8 +50,8 @@ Config gemma2(const char* id, int dim, int mlp_dim, int layers, Heads heads, int
   c.family = Family::gemma2;
   c.vocab = 256000;
   c.dim = dim;
-  c.layers = pattern(layers, 2, layer(Attention::sliding, heads, mlp_dim, 10000.0f),
-                     layer(Attention::full, heads, mlp_dim, 10000.0f));
+  c.layers = alternate(layers, 2, layer(Attention::sliding, heads, mlp_dim, 10000.0f),
+                       layer(Attention::full, heads, mlp_dim, 10000.0f));
   c.sliding_window = 4096;
   c.max_positions = 8192;
   c.attention_scale = scale_of(query_pre_attn_scalar);
@@ -61,10 +63,10 @@ Config gemma2(const char* id, int dim, int mlp_dim, int layers, Heads heads, int
 Config gemma2_2b() {
   return gemma2("gemma2-2b", 2304, 9216, 26, {8, 4, 256}, 256);
 }
-Config gemma2_9b() {  // 14336 as in HF and google-deepmind/gemma (Tunix says 28672)
+Config gemma2_9b() {  // mlp_dim 14336 as in transformers and google-deepmind/gemma; Tunix has 28672
   return gemma2("gemma2-9b", 3584, 14336, 42, {16, 8, 256}, 256);
 }
-Config gemma2_27b() {  // scalar 144 = 4608 / 32, not the head size
+Config gemma2_27b() {  // query_pre_attn_scalar 144 = 4608 / 32, not the head size
   return gemma2("gemma2-27b", 4608, 36864, 46, {32, 16, 128}, 144);
 }
 
@@ -78,8 +80,8 @@ Config gemma3(const char* id, int dim, int mlp_dim, int layers, Heads heads, int
   c.family = Family::gemma3;
   c.vocab = 262144;
   c.dim = dim;
-  c.layers = pattern(layers, 6, layer(Attention::sliding, heads, mlp_dim, 10000.0f),
-                     layer(Attention::full, heads, mlp_dim, 1000000.0f));
+  c.layers = alternate(layers, 6, layer(Attention::sliding, heads, mlp_dim, 10000.0f),
+                       layer(Attention::full, heads, mlp_dim, 1000000.0f));
   c.sliding_window = 512;
   c.max_positions = 32768;
   c.qk_norm = true;
@@ -87,8 +89,8 @@ Config gemma3(const char* id, int dim, int mlp_dim, int layers, Heads heads, int
   return c;
 }
 
-// The sizes with a vision tower: 64 more vocabulary rows (image token and padding), window 1024, 128k positions with
-// linear RoPE scaling on global layers, and the prefix of the hub files.
+// Models with a vision tower: 64 more vocabulary rows (image token and padding), window 1024, 128k positions with
+// linear RoPE scaling on global layers, and the tensor prefix of the multimodal files.
 Config gemma3_multimodal(const char* id, int dim, int mlp_dim, int layers, Heads heads, int query_pre_attn_scalar) {
   Config c = gemma3(id, dim, mlp_dim, layers, heads, query_pre_attn_scalar);
   c.hf_model_type = "gemma3";
@@ -117,11 +119,11 @@ Config gemma3_4b() {
 Config gemma3_12b() {
   return gemma3_multimodal("gemma3-12b", 3840, 15360, 48, {16, 8, 256}, 256);
 }
-Config gemma3_27b() {  // scalar 168 = 5376 / 32, not the head size
+Config gemma3_27b() {  // query_pre_attn_scalar 168 = 5376 / 32, not the head size
   return gemma3_multimodal("gemma3-27b", 5376, 21504, 62, {32, 16, 128}, 168);
 }
 
-// --- Gemma 4: plain-w norms, V-norm, layer scalar, score scale exactly 1, proportional RoPE on global layers ---
+// --- Gemma 4: norms multiply by w, V-norm, layer scalar, attention scale 1, proportional RoPE on global layers ---
 
 Config gemma4(const char* id, int dim, int mlp_dim, int layers, int period, Heads local, Heads global) {
   Config c;
@@ -135,7 +137,7 @@ Config gemma4(const char* id, int dim, int mlp_dim, int layers, int period, Head
   Layer full = layer(Attention::full, global, mlp_dim, 1000000.0f);
   full.rope = Rope::proportional;
   full.rope_factor = 0.25f;
-  c.layers = pattern(layers, period, layer(Attention::sliding, local, mlp_dim, 10000.0f), full);
+  c.layers = alternate(layers, period, layer(Attention::sliding, local, mlp_dim, 10000.0f), full);
   c.sliding_window = 1024;
   c.max_positions = 262144;
   c.norm_form = NormForm::plain_w;
@@ -145,8 +147,8 @@ Config gemma4(const char* id, int dim, int mlp_dim, int layers, int period, Head
   return c;
 }
 
-// E-types: per-layer embeddings, 128k positions, and the last `shared` layers borrow K and V of the last layer before
-// them of their own kind.
+// E2B and E4B: per-layer embeddings, 128k positions, and the last `shared` layers use the K and V of the last layer of
+// the same attention type before them.
 void make_e_type(Config& c, int shared) {
   c.sliding_window = 512;
   c.max_positions = 131072;
@@ -160,7 +162,7 @@ void make_e_type(Config& c, int shared) {
   }
 }
 
-// Global layers of 12B, 26B-A4B and 31B have no V projection: V is the raw K projection.
+// Global layers of 12B, 26B-A4B and 31B have no V projection: V equals the K projection.
 void share_k_and_v(Config& c) {
   for (Layer& l : c.layers) l.has_v = l.attention == Attention::sliding;
 }
@@ -198,9 +200,9 @@ Config gemma4_31b() {
   return c;
 }
 
-// --- For planning only: plain decoders with SwiGLU and norms before attention and MLP; every layer global ---
+// --- For planning only: decoders with SwiGLU, norms before attention and MLP, and full attention in every layer ---
 
-Config plain(const char* id, Family family, int dim, int mlp_dim, int layers, Heads heads, float theta) {
+Config swiglu_decoder(const char* id, Family family, int dim, int mlp_dim, int layers, Heads heads, float theta) {
   Config c;
   c.id = id;
   c.family = family;
@@ -215,14 +217,14 @@ Config plain(const char* id, Family family, int dim, int mlp_dim, int layers, He
   return c;
 }
 Config llama2(const char* id, int dim, int mlp_dim, int layers, Heads heads) {
-  Config c = plain(id, Family::llama, dim, mlp_dim, layers, heads, 10000.0f);
+  Config c = swiglu_decoder(id, Family::llama, dim, mlp_dim, layers, heads, 10000.0f);
   c.vocab = 32000;
   c.max_positions = 4096;
   c.norm_eps = 1e-5f;
   return c;
 }
 Config llama3(const char* id, int dim, int mlp_dim, int layers, Heads heads) {
-  Config c = plain(id, Family::llama, dim, mlp_dim, layers, heads, 500000.0f);
+  Config c = swiglu_decoder(id, Family::llama, dim, mlp_dim, layers, heads, 500000.0f);
   c.vocab = 128256;
   c.max_positions = 131072;
   c.norm_eps = 1e-5f;
@@ -256,17 +258,17 @@ Config llama33_70b() {
   return llama3("llama3.3-70b", 8192, 28672, 80, {64, 8, 128});
 }
 Config qwen3_32b() {
-  Config c = plain("qwen3-32b", Family::qwen3, 5120, 25600, 64, {64, 8, 128}, 1000000.0f);
+  Config c = swiglu_decoder("qwen3-32b", Family::qwen3, 5120, 25600, 64, {64, 8, 128}, 1000000.0f);
   c.vocab = 151936;
   c.max_positions = 40960;
   return c;
 }
 
-struct Entry {
+struct CatalogueEntry {
   std::string_view id;
   Config (*make)();
 };
-constexpr std::array<Entry, 22> kCatalogue{
+constexpr std::array<CatalogueEntry, 22> kCatalogue{
     {{"gemma2-2b", gemma2_2b},        {"gemma2-9b", gemma2_9b},    {"gemma2-27b", gemma2_27b},
      {"gemma3-270m", gemma3_270m},    {"gemma3-1b", gemma3_1b},    {"gemma3-4b", gemma3_4b},
      {"gemma3-12b", gemma3_12b},      {"gemma3-27b", gemma3_27b},  {"gemma4-e2b", gemma4_e2b},
@@ -278,25 +280,21 @@ constexpr std::array<Entry, 22> kCatalogue{
 
 }  // namespace
 
-bool planning_only(const Config& config) {
-  return config.family == Family::llama || config.family == Family::qwen3;
-}
-
 std::vector<std::string> catalogue_ids() {
   std::vector<std::string> ids;
-  for (const Entry& e : kCatalogue) ids.emplace_back(e.id);
+  for (const CatalogueEntry& e : kCatalogue) ids.emplace_back(e.id);
   return ids;
 }
 
-Config catalogue(std::string_view id) {
-  for (const Entry& e : kCatalogue)
+Config catalogue_config(std::string_view id) {
+  for (const CatalogueEntry& e : kCatalogue)
     if (e.id == id) return e.make();
   throw Error({.id = "MODEL-ID",
                .message = "unknown model",
                .place = "model.id",
                .found = std::string(id),
-               .expected = "a catalogue id, nearest: " + nearest_names_text(id, catalogue_ids()),
-               .fix = "choose one of them, or set model.path to a folder with a config.json"});
+               .expected = "a catalogue id; nearest: " + nearest_names_text(id, catalogue_ids()),
+               .fix = "choose one of these, or set model.path to a folder with a config.json"});
 }
 
 }  // namespace mw::model

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text models as plain data: Gemma, and for planning only Llama and Qwen3. Sources of every constant: catalogue.cpp.
-// Any thread.
+// Architecture of a decoder-only text model: Gemma, and for planning only Llama and Qwen3. Plain values.
 #pragma once
 #include <string>
-#include <string_view>
 #include <vector>
-
-#include "core/base/json.h"
 
 namespace mw::model {
 
@@ -15,22 +11,22 @@ enum class Attention { sliding, full };
 enum class NormForm { one_plus_w, plain_w };      // Gemma 2/3 multiply by (1+w), the others by w
 enum class Rope { plain, linear, proportional };  // "default", "linear" (freq / factor), Gemma 4 "proportional"
 
-// One decoder layer; everything that may differ from layer to layer stands here.
+// One decoder layer, with everything that may differ between layers.
 struct Layer {
   Attention attention = Attention::sliding;
   int heads = 0, kv_heads = 0, head_dim = 0;
   int mlp_dim = 0;
-  bool has_k = true;  // false: attends with the K and V of layer `kv_donor` (E2B/E4B)
-  bool has_v = true;  // false with has_k: V is the raw K projection (k==v global layers)
+  bool has_k = true;  // false: uses the K and V of layer `kv_donor` (Gemma 4 E2B/E4B)
+  bool has_v = true;  // false with has_k: V equals the K projection (Gemma 4 global layers)
   int kv_donor = -1;
   float rope_theta = 10000.0f;
   Rope rope = Rope::plain;
-  float rope_factor = 1.0f;  // linear: divisor; proportional: share of rotated pairs
+  float rope_factor = 1.0f;  // linear: divisor of the frequencies; proportional: fraction of rotated pairs
   bool operator==(const Layer&) const = default;
 };
 
 struct Config {
-  std::string id;  // catalogue id, or the name of the folder that holds config.json
+  std::string id;  // catalogue id, or the name of the folder of config.json
   std::string hf_model_type, hf_architecture;
   Family family = Family::gemma3;
   int vocab = 0, dim = 0;
@@ -40,32 +36,21 @@ struct Config {
   float norm_eps = 1e-6f;
   NormForm norm_form = NormForm::one_plus_w;
   bool qk_norm = false, v_norm = false, layer_scalar = false;
-  bool post_norms = true;                                  // after attention and MLP, besides those before (Gemma)
-  float attention_scale = 0;                               // multiplies q k^T
-  float attention_softcap = 0;                             // 0: none
-  float final_softcap = 0;                                 // 0: none
-  int ple_dim = 0;                                         // per-layer embeddings (E2B/E4B), 0: none
+  bool post_norms = true;       // norms after attention and MLP in addition to those before (Gemma)
+  float attention_scale = 0;    // multiplies q k^T
+  float attention_softcap = 0;  // 0: none
+  float final_softcap = 0;      // 0: none
+  int ple_dim = 0;              // width of the per-layer embeddings (E2B/E4B); 0: none
   int experts = 0, experts_per_token = 0, expert_dim = 0;  // 26B-A4B
-  bool tied_embeddings = true;                             // false: an output matrix of its own, lm_head
-  std::string hf_prefix = "model.";                        // language-model prefix in the files
+  bool tied_embeddings = true;                             // false: the output matrix is a tensor of its own, lm_head
+  std::string hf_prefix = "model.";  // prefix of the language model's tensors in safetensors files
   bool operator==(const Config&) const = default;
 };
 
-// Llama and Qwen3: known so that their published measurements can be predicted; the engine runs Gemma only. Their RoPE
-// is not read beyond theta, for no size depends on it.
-bool planning_only(const Config& config);
-
-// All catalogue ids, contract order (gemma2-2b ... gemma4-31b, llama2-7b ... qwen3-32b).
-std::vector<std::string> catalogue_ids();
-// Throws Error listing the nearest ids when unknown.
-Config catalogue(std::string_view id);
-// From a config.json (text-only or multimodal with text_config; old and new Gemma 3 style keys). `file` names it in
-// errors.
-Config from_hf_config(const Json& json, const std::string& file);
-// The same language model saved without towers: text model type, ForCausalLM class, prefix "model.". Other fields stay.
-Config text_only(Config config);
-// The text-only config.json: from_hf_config reads it back to text_only(config), transformers loads it. Throws Error for
-// a layer list that the HF format cannot express, and for what is planning only.
-Json to_hf_config(const Config& config);
+// Whether the model is known for planning only; the engine runs Gemma. RoPE scaling is not read for these models,
+// because no size depends on it.
+inline bool is_planning_only(const Config& config) {
+  return config.family == Family::llama || config.family == Family::qwen3;
+}
 
 }  // namespace mw::model

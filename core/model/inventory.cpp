@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and shapes: transformers modeling_gemma{2,3,4}.py for the files, tunix/models/gemma{,3,4} for the NNX paths;
-// modeling_{llama,qwen3}.py and tunix/models/{llama3,qwen3} for the models known for planning.
+// Names and shapes in safetensors files: transformers modeling_{gemma2,gemma3,gemma4,llama,qwen3}.py. NNX paths of
+// Tunix: tunix/models/{gemma,gemma3,gemma4,llama3,qwen3}.
 #include "core/model/inventory.h"
 
 #include <algorithm>
+#include <array>
 
 namespace mw::model {
 namespace {
@@ -11,76 +12,52 @@ namespace {
 using Shape = std::vector<std::int64_t>;
 using Dims = std::vector<Dim>;
 
-std::string_view logical_name(Role role) {
-  switch (role) {
-    case Role::embed:
-      return "embed";
-    case Role::final_norm:
-      return "final_norm";
-    case Role::lm_head:
-      return "lm_head";
-    case Role::ple_embed:
-      return "ple_embed";
-    case Role::ple_model_proj:
-      return "ple_model_proj";
-    case Role::ple_model_norm:
-      return "ple_model_norm";
-    case Role::input_norm:
-      return "input_norm";
-    case Role::post_attention_norm:
-      return "post_attention_norm";
-    case Role::pre_ffw_norm:
-      return "pre_ffw_norm";
-    case Role::post_ffw_norm:
-      return "post_ffw_norm";
-    case Role::q_norm:
-      return "q_norm";
-    case Role::k_norm:
-      return "k_norm";
-    case Role::layer_scalar:
-      return "layer_scalar";
-    case Role::ple_gate:
-      return "ple_gate";
-    case Role::ple_proj:
-      return "ple_proj";
-    case Role::post_ple_norm:
-      return "post_ple_norm";
-    case Role::router_proj:
-      return "router_proj";
-    case Role::router_scale:
-      return "router_scale";
-    case Role::per_expert_scale:
-      return "per_expert_scale";
-    case Role::experts_gate_up:
-      return "experts_gate_up";
-    case Role::experts_down:
-      return "experts_down";
-    case Role::moe_pre_ffw_norm:
-      return "moe_pre_ffw_norm";
-    case Role::dense_post_ffw_norm:
-      return "dense_post_ffw_norm";
-    case Role::moe_post_ffw_norm:
-      return "moe_post_ffw_norm";
-    case Role::lora_a:
-      return "lora_a";
-    case Role::lora_b:
-      return "lora_b";
-    default:
-      return hf_module_name(role);
-  }
-}
+constexpr std::array<std::string_view, 33> kRoleNames{// in the order of Role
+                                                      "embed",
+                                                      "final_norm",
+                                                      "lm_head",
+                                                      "ple_embed",
+                                                      "ple_model_proj",
+                                                      "ple_model_norm",
+                                                      "input_norm",
+                                                      "post_attention_norm",
+                                                      "pre_ffw_norm",
+                                                      "post_ffw_norm",
+                                                      "q_norm",
+                                                      "k_norm",
+                                                      "q_proj",
+                                                      "k_proj",
+                                                      "v_proj",
+                                                      "o_proj",
+                                                      "gate_proj",
+                                                      "up_proj",
+                                                      "down_proj",
+                                                      "layer_scalar",
+                                                      "ple_gate",
+                                                      "ple_proj",
+                                                      "post_ple_norm",
+                                                      "router_proj",
+                                                      "router_scale",
+                                                      "per_expert_scale",
+                                                      "experts_gate_up",
+                                                      "experts_down",
+                                                      "moe_pre_ffw_norm",
+                                                      "dense_post_ffw_norm",
+                                                      "moe_post_ffw_norm",
+                                                      "lora_a",
+                                                      "lora_b"};
 
-// Builds the list in file order: embeddings, layers, final norm.
-class Builder {
+// Lists the tensors: embeddings, layers, final norm, lm_head.
+class InventoryBuilder {
  public:
-  Builder(const Config& config, std::vector<Tensor>& tensors, std::vector<LoraTarget>& targets)
+  InventoryBuilder(const Config& config, std::vector<Tensor>& tensors, std::vector<LoraTarget>& targets)
       : c_(config), tensors_(tensors), targets_(targets) {}
 
   void build() {
     embeddings();
     for (layer_ = 0; layer_ < static_cast<int>(c_.layers.size()); ++layer_) {
       const Layer& l = c_.layers[static_cast<size_t>(layer_)];
-      if (planning_only(c_)) {
+      if (is_planning_only(c_)) {
         llama_layer(l);
         continue;
       }
@@ -98,7 +75,7 @@ class Builder {
     if (c_.tied_embeddings) return;
     add(Role::lm_head, "lm_head.weight", {c_.vocab, c_.dim}, {{Axis::embed, c_.dim}, {Axis::vocab, c_.vocab}},
         "lm_head.w");
-    tensors_.back().hf_name = "lm_head.weight";  // outside the prefix
+    tensors_.back().hf_name = "lm_head.weight";  // without the prefix
   }
 
  private:
@@ -117,8 +94,7 @@ class Builder {
 
   void attention(const Layer& l) {
     const std::int64_t n = l.heads, k = l.kv_heads, h = l.head_dim, d = c_.dim;
-    const bool fused =
-        n == k && c_.family != Family::gemma4;  // Tunix keeps one qkv_einsum for plain multi-head attention
+    const bool fused = n == k && c_.family != Family::gemma4;  // Tunix has one qkv_einsum if heads == kv_heads
     norm(Role::input_norm, "input_layernorm", "pre_attention_norm");
     linear(Role::q_proj, "self_attn.q_proj", n * h, d, {{Axis::heads, n}, {Axis::embed, d}, {Axis::head_dim, h}},
            fused ? "attn.qkv_einsum.w" : "attn.q_einsum.w", fused ? 0 : -1);
@@ -150,7 +126,7 @@ class Builder {
     linear(Role::down_proj, "mlp.down_proj", d, f, {{Axis::mlp, f}, {Axis::embed, d}}, "mlp.down_proj.kernel");
   }
 
-  // Llama and Qwen3: norms before attention and MLP only; HF names the latter post_attention_layernorm.
+  // Llama and Qwen3: norms before attention and MLP only; transformers calls the latter post_attention_layernorm.
   void llama_layer(const Layer& l) {
     const std::int64_t n = l.heads, k = l.kv_heads, h = l.head_dim, d = c_.dim;
     const Dims kv{{Axis::embed, d}, {Axis::kv_heads, k}, {Axis::head_dim, h}};
@@ -174,7 +150,7 @@ class Builder {
     add(Role::router_proj, "router.proj.weight", {e, d}, {{Axis::embed, d}, {Axis::experts, e}}, "moe.router_logits");
     add(Role::router_scale, "router.scale", {d}, {{Axis::embed, d}}, "moe.router_scale");
     add(Role::per_expert_scale, "router.per_expert_scale", {e}, {{Axis::experts, e}}, "moe.per_expert_scale");
-    // Rows [0, f) are the gate, [f, 2f) the up projection; Tunix keeps the pair as an axis of its own.
+    // Rows [0, f) are the gate projection, [f, 2f) the up projection; Tunix has a separate axis for the two.
     add(Role::experts_gate_up, "experts.gate_up_proj", {e, 2 * f, d},
         {{Axis::experts, e}, {Axis::one, 2}, {Axis::mlp, f}, {Axis::embed, d}}, "moe.gating_einsum");
     add(Role::experts_down, "experts.down_proj", {e, d, f}, {{Axis::experts, e}, {Axis::mlp, f}, {Axis::embed, d}},
@@ -194,7 +170,7 @@ class Builder {
   }
 
   void norm(Role role, const std::string& hf, const std::string& tunix) {
-    add(role, hf + ".weight", {c_.dim}, {{Axis::embed, c_.dim}}, tunix + (planning_only(c_) ? ".w" : ".scale"));
+    add(role, hf + ".weight", {c_.dim}, {{Axis::embed, c_.dim}}, tunix + (is_planning_only(c_) ? ".w" : ".scale"));
   }
 
   void linear(Role role, const std::string& hf, std::int64_t out, std::int64_t in, Dims dims, const std::string& tunix,
@@ -210,7 +186,7 @@ class Builder {
     Tensor t;
     t.role = role;
     t.layer = layer_;
-    t.name = scope() + std::string(logical_name(role));
+    t.name = scope() + std::string(kRoleNames[static_cast<size_t>(role)]);
     t.hf_shape = std::move(shape);
     t.dims = std::move(dims);
     t.hf_name = c_.hf_prefix + scope() + hf;
@@ -240,28 +216,11 @@ std::int64_t Tensor::matrix_rows() const {
 }
 
 std::string_view hf_module_name(Role role) {
-  switch (role) {
-    case Role::q_proj:
-      return "q_proj";
-    case Role::k_proj:
-      return "k_proj";
-    case Role::v_proj:
-      return "v_proj";
-    case Role::o_proj:
-      return "o_proj";
-    case Role::gate_proj:
-      return "gate_proj";
-    case Role::up_proj:
-      return "up_proj";
-    case Role::down_proj:
-      return "down_proj";
-    default:
-      return "";
-  }
+  return role >= Role::q_proj && role <= Role::down_proj ? kRoleNames[static_cast<size_t>(role)] : "";
 }
 
 TensorInventory::TensorInventory(const Config& config) {
-  Builder(config, tensors_, targets_).build();
+  InventoryBuilder(config, tensors_, targets_).build();
 }
 
 const Tensor* TensorInventory::find(Role role, int layer) const {

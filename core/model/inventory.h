@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorInventory: every tensor of a model from its config, once, with its names everywhere. Planner, engine,
-// loaders, checker and exporters read this list, so they cannot disagree. Any thread.
+// TensorInventory lists all tensors of a model with their shapes and their names in every format. Planner, engine,
+// loaders, checker and exporters share it. Plain values.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -14,10 +14,10 @@
 namespace mw::model {
 
 enum class Axis { vocab, embed, heads, kv_heads, head_dim, mlp, layers, rank, experts, ple, one };
-enum class Role {  // what the tensor is, independent of names
+enum class Role {  // purpose of a tensor, independent of its names
   embed,
   final_norm,
-  lm_head,  // the output matrix where the embedding is not used for it
+  lm_head,  // output matrix, if not tied to the embedding
   ple_embed,
   ple_model_proj,
   ple_model_norm,
@@ -60,38 +60,38 @@ struct Tensor {
   Role role;
   int layer = -1;                      // -1: model level
   std::string name;                    // logical: "layers.3.q_proj", "embed"
-  std::vector<std::int64_t> hf_shape;  // as in the safetensors, [out, in] for linears
+  std::vector<std::int64_t> hf_shape;  // shape in safetensors files; [out, in] for linear layers
   std::vector<Dim> dims;               // logical axes in Tunix order, e.g. q of Gemma: heads x embed x head_dim
-  std::string hf_name;                 // full, with the config's prefix and ".weight"
+  std::string hf_name;                 // full name, with the config's prefix and ".weight"
   std::string tunix_path;              // "layers.3.attn.q_einsum.w"; Gemma's K and V share "...kv_einsum.w"
-  // Index on the leading axis of a Tunix tensor shared by several of ours, which `dims` leaves out: kv_einsum 0 K, 1 V;
-  // qkv_einsum (Gemma 2/3 with heads == kv_heads) 0 Q, 1 K, 2 V; else -1.
+  // Index on the leading axis of a Tunix tensor that combines several of these; `dims` excludes that axis. kv_einsum: 0
+  // is K, 1 is V; qkv_einsum (Gemma 2/3 with heads == kv_heads): 0 is Q, 1 is K, 2 is V; -1: not combined.
   int tunix_slot = -1;
-  bool is_buffer = false;  // layer_scalar: saved, not a parameter
+  bool is_buffer = false;  // saved, but not a parameter: layer_scalar
   std::int64_t elements() const;
-  // Rows of one matrix as it is multiplied: all; of experts' tensors one expert's gate, up or down projection.
+  // Rows of one matrix product; for experts' tensors the rows of one expert's gate, up or down projection.
   std::int64_t matrix_rows() const;
 };
 
-// A linear that LoRA can adapt.
+// A linear layer that LoRA can adapt.
 struct LoraTarget {
   Role role;
   int layer;
   std::int64_t in, out;
-  std::string module;          // "model.layers.3.self_attn.q_proj" (config prefix)
+  std::string module;          // "model.layers.3.self_attn.q_proj", with the config's prefix
   std::string peft_a, peft_b;  // "base_model.model.<module>.lora_A.weight"
 };
 
 class TensorInventory {
  public:
   explicit TensorInventory(const Config& config);
-  // Of a device's part of a model (mesh/local_config.h).
+  // For the part of a model on one device (core/mesh/collectives/local_config.h).
   TensorInventory(std::vector<Tensor> tensors, std::vector<LoraTarget> targets)
       : tensors_(std::move(tensors)), targets_(std::move(targets)) {}
   std::span<const Tensor> tensors() const { return tensors_; }
   const Tensor* find(Role role, int layer = -1) const;
   std::int64_t parameters() const;  // excludes buffers
-  // The seven HF projections of every layer where they exist, in layer order.
+  // The projections q, k, v, o, gate, up and down of each layer, as far as they exist, in layer order.
   std::span<const LoraTarget> lora_targets() const { return targets_; }
 
  private:
@@ -99,6 +99,6 @@ class TensorInventory {
   std::vector<LoraTarget> targets_;
 };
 
-std::string_view hf_module_name(Role role);  // "q_proj", "gate_proj", ...
+std::string_view hf_module_name(Role role);  // "q_proj", "gate_proj", ...; empty if LoRA cannot adapt it
 
 }  // namespace mw::model

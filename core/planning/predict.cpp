@@ -119,10 +119,10 @@ Prediction predict_run(const train::Settings& settings, const train::DataFacts& 
 Prediction predict(const experiment::Experiment& experiment, ReadData read_data, std::stop_token stop) {
   const bool from_folder = !experiment.path("model.path").empty();
   const model::Config config = from_folder ? formats::read_config(experiment.path("model.path"))
-                                           : model::catalogue(experiment.string("model.id"));
+                                           : model::catalogue_config(experiment.string("model.id"));
   train::Settings settings = experiment::plan_settings(experiment, config.family);
   const bool read =
-      read_data == ReadData::yes && from_folder && !settings.data.path.empty() && !model::planning_only(config);
+      read_data == ReadData::yes && from_folder && !settings.data.path.empty() && !model::is_planning_only(config);
   train::DataFacts facts;
   std::string basis;
   if (read) {
@@ -146,7 +146,7 @@ Prediction predict(const experiment::Experiment& experiment, ReadData read_data,
   p.sources = {"shapes: " + (from_folder ? (experiment.path("model.path") / "config.json").string()
                                          : "catalogue entry " + config.id),
                basis, "formulas: core/plan, held against the engine's measured ledger by its tests"};
-  if (model::planning_only(config))
+  if (model::is_planning_only(config))
     p.notes.push_back(
         {.id = "PLANNING-ONLY",
          .severity = Severity::warning,

@@ -116,7 +116,7 @@ std::vector<std::string> pinned(Kind kind, const fs::path& templates) {
 }
 
 std::vector<File> recipe(const Subject& subject, const fs::path& templates) {
-  if (model::planning_only(subject.model))
+  if (model::is_planning_only(subject.model))
     throw Error({.id = "RECIPE",
                  .message = "this model is known for planning only",
                  .place = "model.id",

@@ -44,9 +44,9 @@ std::optional<DataEconomy> economy_of(const planning::DataIndex& index, const pl
   DataEconomy economy;
   economy.loss_known = request.source == planning::DataSource::rows;
   options.packing = data::Packing::none;
-  economy.plain = first_epoch(index.train, options);
+  economy.plain = first_epoch_size(index.train, options);
   options.packing = data::Packing::pack;
-  economy.packed = first_epoch(index.train, options);
+  economy.packed = first_epoch_size(index.train, options);
   return economy;
 }
 
@@ -93,7 +93,7 @@ DataDetail detail_of(const planning::DataIndexRequest& request, const data::Toke
   like.format = row.format;
   like.place = row.place;
   like.example.row = row.row;
-  const data::ScannedRow scanned = scan_again(request.options, tokenizer, like);
+  const data::ScannedRow scanned = rescan_row(request.options, tokenizer, like);
   DataDetail detail;
   detail.row = planning::data_row(scanned);
   detail.problem = scanned.problem;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/model/catalogue.h"
 #include "tests/mesh/targets.h"
 
 namespace mw::designer {
@@ -21,7 +22,7 @@ using Kind = Action::Kind;
 class Actions : public testing::Test {
  protected:
   void on(const std::string& model, hardware::Target target, int fsdp, int tp) {
-    inventory_ = std::make_unique<model::TensorInventory>(model::catalogue(model));
+    inventory_ = std::make_unique<model::TensorInventory>(model::catalogue_config(model));
     target_ = std::move(target);
     subject_ = {inventory_.get(), &target_, {}, ShardingUse::training};
     for (const model::LoraTarget& t : inventory_->lora_targets()) subject_.adapters.push_back({t.role, t.layer, 16});

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/model/catalogue.h"
 #include "tests/mesh/targets.h"
 
 namespace mw::designer {
@@ -78,7 +79,7 @@ TEST(Canvas, SidesNameTheirAxes) {
 }
 
 TEST(Canvas, PiecesCoverTheTensor) {
-  const model::TensorInventory inventory(model::catalogue("gemma3-27b"));
+  const model::TensorInventory inventory(model::catalogue_config("gemma3-27b"));
   const Mesh mesh = two(2, 4);
   const Layout layout = lay_out(mesh, tpu({2, 4}));
   const Placement p = place(inventory, mesh, {}, {}, ShardingUse::training);

@@ -7,6 +7,7 @@
 
 #include "core/base/json.h"
 #include "core/formats/safetensors/floats.h"
+#include "core/model/hf_config.h"
 #include "tests/formats/test_files.h"
 #include "tests/formats/tiny_models.h"
 

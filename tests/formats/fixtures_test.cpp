@@ -5,6 +5,7 @@
 #include "core/base/json.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
+#include "core/model/hf_config.h"
 #include "tests/formats/test_files.h"
 
 namespace mw::formats {

@@ -7,8 +7,9 @@
 #include "core/base/json.h"
 #include "core/base/rng.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/formats/peft/peft_patterns.h"
 #include "core/formats/peft/peft_adapter.h"
+#include "core/formats/peft/peft_patterns.h"
+#include "core/model/catalogue.h"
 #include "tests/formats/test_files.h"
 #include "tests/formats/tiny_models.h"
 
@@ -118,7 +119,7 @@ TEST(Peft, AMultimodalBaseGetsAnExpressionThatMissesItsTowers) {
 
 // Names alone would also hit the modules left out: PEFT would add adapters that nobody trained.
 TEST(Peft, AModuleAdaptedInSomeLayersOnlyIsNamedWithThem) {
-  Config c = model::catalogue("gemma4-31b");  // global layers: K, and no V of their own
+  Config c = model::catalogue_config("gemma4-31b");  // global layers: K, and no V of their own
   c.layers.resize(6);
   c.dim = 32;
   for (const char* prefix : {"model.", "model.language_model."}) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Models of a few thousand parameters.
 #pragma once
+#include "core/model/catalogue.h"
 #include "core/model/config.h"
+#include "core/model/hf_config.h"
 
 namespace mw::formats {
 
 // Catalogue shapes shrunk: layers and heads stay, sizes become tiny.
 inline model::Config shrunk(const char* id, size_t layers) {
-  model::Config c = model::text_only(model::catalogue(id));
+  model::Config c = model::text_only(model::catalogue_config(id));
   c.id = "tiny";
   c.vocab = 11;
   c.dim = 8;

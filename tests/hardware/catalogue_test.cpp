@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The shipped hardware catalogue: names, grids, rings, capacities, prices, and where each figure comes from.
+// The shipped hardware catalogue: names, grids, wraparound links, capacities, prices and sources.
 #include "core/hardware/catalogue.h"
 
 #include <gmock/gmock.h>
@@ -27,20 +27,20 @@ Problem refused(const std::string& id) {
   return {};
 }
 
-TEST(Targets, SuffixCountsCoresOrChipsOrDevices) {
+TEST(Targets, SuffixCountsCoresChipsOrDevices) {
   const Target v5p = shipped().target("v5p-8"), v6e = shipped().target("v6e-8"), tpu7x = shipped().target("tpu7x-8");
   EXPECT_EQ(v5p.chips(), 4);
-  EXPECT_EQ(v5p.devices(), 4);  // megacore: two cores, one device
+  EXPECT_EQ(v5p.devices(), 4);  // megacore: two TensorCores form one device
   EXPECT_EQ(v6e.chips(), 8);
   EXPECT_EQ(v6e.devices(), 8);
   EXPECT_EQ(tpu7x.chips(), 4);
   EXPECT_EQ(tpu7x.devices(), 8);
   EXPECT_EQ(shipped().target("v3-8").devices(), 8);
-  EXPECT_EQ(v5p.note, "v5p-8: the suffix counts TensorCores, 2 to a chip; 4 chips, 2x2x1, no side closes to a ring");
+  EXPECT_EQ(v5p.note, "v5p-8: the suffix counts TensorCores, 2 per chip; 4 chips, 2x2x1, no wraparound links");
   EXPECT_THAT(v6e.note, HasSubstr("counts chips; 8 chips, 2x4"));
 }
 
-TEST(Targets, SeveralNamesOfOneSlice) {
+TEST(Targets, ResolvesSeveralNamesOfOneSlice) {
   EXPECT_EQ(shipped().target("v5litepod-8").id, "v5e-8");
   EXPECT_EQ(shipped().target("ct6e-standard-8t").id, "v6e-8");
   EXPECT_EQ(shipped().target("v5p-4x4x8").id, "v5p-256");
@@ -48,21 +48,21 @@ TEST(Targets, SeveralNamesOfOneSlice) {
   EXPECT_EQ(shipped().target("v5p-4x4x16").chips(), 256);
 }
 
-TEST(Targets, RingsCloseWhereTheSliceHasTheLinks) {
+TEST(Targets, HasWraparoundLinksOfSlice) {
   const auto wrap = [](const char* id) { return shipped().target(id).wrap; };
   EXPECT_THAT(wrap("v6e-8"), ElementsAre(false, false));
   EXPECT_THAT(wrap("v5e-64"), ElementsAre(false, false));
-  EXPECT_THAT(wrap("v6e-128"), ElementsAre(false, true));  // 8x16: only the 16
+  EXPECT_THAT(wrap("v6e-128"), ElementsAre(false, true));  // 8x16: only the dimension of 16
   EXPECT_THAT(wrap("v6e-256"), ElementsAre(true, true));
   EXPECT_THAT(wrap("v5p-64"), ElementsAre(false, false, false));
   EXPECT_THAT(wrap("v5p-128"), ElementsAre(true, true, true));  // 4x4x4
   EXPECT_THAT(wrap("v4-384"), ElementsAre(true, true, true));
   EXPECT_THAT(wrap("tpu7x-128"), ElementsAre(true, true, true));
   EXPECT_THAT(wrap("v5p-4x4x6"), ElementsAre(false, false, false));
-  EXPECT_THAT(shipped().target("v6e-128").note, HasSubstr("only the side of 16 closes"));
+  EXPECT_THAT(shipped().target("v6e-128").note, HasSubstr("only in the dimension of 16"));
 }
 
-TEST(Targets, SlicesSpanHosts) {
+TEST(Targets, CountsHosts) {
   EXPECT_EQ(shipped().target("v5p-8").hosts(), 1);
   EXPECT_EQ(shipped().target("v5p-128").hosts(), 16);
   EXPECT_EQ(shipped().target("v6e-8").hosts(), 1);   // the 8-chip host
@@ -70,7 +70,7 @@ TEST(Targets, SlicesSpanHosts) {
   EXPECT_EQ(shipped().target("64xh100").hosts(), 8);
 }
 
-TEST(Targets, GpusInANodeAndInNodesOfEight) {
+TEST(Targets, SupportsGpusInOneNodeAndInNodesOfEight) {
   const Target pair = shipped().target("2xh100"), many = shipped().target("256xh100");
   EXPECT_THAT(pair.shape, ElementsAre(2));
   EXPECT_THAT(pair.wrap, ElementsAre(true));
@@ -79,7 +79,7 @@ TEST(Targets, GpusInANodeAndInNodesOfEight) {
   EXPECT_EQ(refused("12xh100").fix, "use 16xh100");
 }
 
-TEST(Targets, ThisMachineAndItsVirtualDevices) {
+TEST(Targets, SupportsThisMachineAndVirtualDevices) {
   const Target one = shipped().target("cpu"), eight = shipped().target("cpu-8");
   EXPECT_EQ(one.devices(), 1);
   EXPECT_EQ(eight.devices(), 8);
@@ -92,7 +92,7 @@ TEST(Targets, ThisMachineAndItsVirtualDevices) {
   EXPECT_EQ(measured.target("cpu").chip.bf16_flops.kind, Provenance::measured);
 }
 
-TEST(Targets, UnknownOnesNameTheNearest) {
+TEST(Targets, SuggestsNearestForUnknownTarget) {
   EXPECT_THAT(refused("v6p-8").expected, HasSubstr("v5p-8"));
   EXPECT_THAT(refused("2xh10").expected, HasSubstr("2xh100"));
   EXPECT_THAT(refused("1xa100").expected, HasSubstr("1xa100-"));
@@ -102,10 +102,10 @@ TEST(Targets, UnknownOnesNameTheNearest) {
   EXPECT_LT(refused(std::string(100000, 'v')).found.size(), 100u);
 }
 
-TEST(Targets, AWrongSuffixSaysWhatItCounts) {
+TEST(Targets, ExplainsUnitOfWrongSuffix) {
   const Problem four = refused("v5p-4");
   EXPECT_EQ(four.id, "TARGET-SLICE");
-  EXPECT_THAT(four.message, HasSubstr("counts TensorCores, 2 to a chip"));
+  EXPECT_THAT(four.message, HasSubstr("counts TensorCores, 2 per chip"));
   EXPECT_THAT(four.expected, HasSubstr("v5p-8"));
   EXPECT_THAT(refused("v6e-12").expected, HasSubstr("v6e-8"));
   for (const char* id :
@@ -113,7 +113,7 @@ TEST(Targets, AWrongSuffixSaysWhatItCounts) {
     EXPECT_THAT(refused(id).id, testing::StartsWith("TARGET")) << id;
 }
 
-TEST(Targets, EveryListedOneExists) {
+TEST(Targets, ResolvesEveryListedId) {
   std::set<std::string> seen;
   for (const std::string& id : shipped().target_ids()) {
     const Target t = shipped().target(id);
@@ -125,7 +125,7 @@ TEST(Targets, EveryListedOneExists) {
   EXPECT_GT(seen.size(), 100u);
 }
 
-TEST(Chips, UsableMemoryIsWhatTheRuntimeReports) {
+TEST(Chips, MemoryIsReportedByRuntime) {
   const double gib = 1073741824.0;
   EXPECT_DOUBLE_EQ(shipped().chip("v5p")->memory.value, 95.74 * gib);
   EXPECT_DOUBLE_EQ(shipped().chip("v6e")->memory.value, 31.25 * gib);
@@ -135,7 +135,7 @@ TEST(Chips, UsableMemoryIsWhatTheRuntimeReports) {
     EXPECT_LE(c.memory.value * c.devices_per_chip, static_cast<double>(c.marketed_memory) * 1.0738) << c.id;
 }
 
-TEST(Chips, EveryFigureHasASourceAndARange) {
+TEST(Chips, EveryFigureHasSourceAndRange) {
   for (const Chip& c : shipped().chips()) {
     for (const Figure* f : {&c.bf16_flops, &c.memory_bandwidth, &c.matmul_efficiency, &c.memory_efficiency, &c.memory,
                             &c.link_bandwidth, &c.link_latency}) {
@@ -150,16 +150,16 @@ TEST(Chips, EveryFigureHasASourceAndARange) {
       EXPECT_EQ(curve->points.empty(), curve->source.empty()) << c.id;
     for (const Chip::Fact& fact : c.facts) EXPECT_FALSE(fact.source.empty()) << c.id << " " << fact.name;
   }
-  EXPECT_THAT(shipped().chip("v6e")->matmul_efficiency.source, HasSubstr("tpu-recipes"));  // short names written out
+  EXPECT_THAT(shipped().chip("v6e")->matmul_efficiency.source, HasSubstr("tpu-recipes"));  // abbreviations are expanded
   EXPECT_EQ(shipped().chip("h200")->all_reduce.points.size(), 8u);
 }
 
-TEST(Chips, ConflictingFiguresAreARange) {
+TEST(Chips, ConflictingFiguresFormRange) {
   EXPECT_DOUBLE_EQ(shipped().chip("v3")->bf16_flops.high, 140e12);
   EXPECT_DOUBLE_EQ(shipped().chip("v5p")->memory_bandwidth.low, 2460e9);
 }
 
-TEST(Prices, DefaultIsOnDemandAndTheRegionCanBeNamed) {
+TEST(Prices, DefaultsToOnDemandAndAcceptsRegion) {
   EXPECT_DOUBLE_EQ(shipped().price("v5p")->usd_per_chip_hour * 4, 16.80);
   EXPECT_DOUBLE_EQ(shipped().price("h100")->usd_per_chip_hour * 2, 22.12);
   EXPECT_DOUBLE_EQ(shipped().price("v6e")->usd_per_chip_hour, 2.70);

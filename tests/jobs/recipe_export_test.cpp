@@ -155,14 +155,15 @@ TEST(Recipe, EveryGemmaOfTheCatalogueHasATunixRecipe) {
     experiment::Experiment e = shipped("paper-train-v5p-8.json");
     e.set_value("model.id", id);
     // Tunix has no Gemma 2 27B, and its code no place for that model's attention scale.
-    if (model::planning_only(model::catalogue(id)) || id == "gemma2-27b") {
+    if (model::is_planning_only(model::catalogue_config(id)) || id == "gemma2-27b") {
       EXPECT_THROW(recipes::recipe(subject(Kind::tunix, e), kTemplates), Error) << id;
       continue;
     }
     const Json settings =
         parse_json(content(recipes::recipe(subject(Kind::tunix, e), kTemplates), "settings.json"), id);
-    EXPECT_EQ(settings["model"]["tunix"]["config"]["num_embed"], model::catalogue(id).vocab);
-    EXPECT_EQ(settings["model"]["tensors"].size(), model::TensorInventory(model::catalogue(id)).tensors().size());
+    EXPECT_EQ(settings["model"]["tunix"]["config"]["num_embed"], model::catalogue_config(id).vocab);
+    EXPECT_EQ(settings["model"]["tensors"].size(),
+              model::TensorInventory(model::catalogue_config(id)).tensors().size());
     EXPECT_THAT(settings["model"]["hub"].get<std::string>(), testing::StartsWith("google/gemma-"));
   }
   const auto paper_with = [](const Sets& sets) {

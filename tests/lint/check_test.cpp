@@ -15,7 +15,7 @@ using testing::Contains;
 using testing::Not;
 
 CheckInput input_of(const char* id, Stack stack) {
-  CheckInput input{.config = model::catalogue(id), .inventory = model::TensorInventory(model::catalogue(id))};
+  CheckInput input{.config = model::catalogue_config(id), .inventory = model::TensorInventory(model::catalogue_config(id))};
   input.stack = stack;
   input.purpose = stack == Stack::vllm_gpu || stack == Stack::vllm_tpu ? Purpose::serve : Purpose::train;
   input.lora = LoraInput{.targets = {Role::q_proj, Role::k_proj, Role::v_proj}, .module_path = ""};

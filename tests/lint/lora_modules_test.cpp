@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/model/catalogue.h"
 
 namespace mw::lint {
 namespace {
@@ -19,7 +20,7 @@ const std::vector<Role> kAll{Role::q_proj,    Role::k_proj,  Role::v_proj,   Rol
                              Role::gate_proj, Role::up_proj, Role::down_proj};
 
 std::int64_t per_rank(const char* id, const std::string& pattern) {
-  const model::TensorInventory inventory(model::catalogue(id));
+  const model::TensorInventory inventory(model::catalogue_config(id));
   const auto modules = matching_modules(lora_modules(inventory, ModuleNaming::qwix), pattern);
   return std::accumulate(modules.begin(), modules.end(), std::int64_t{0},
                          [](std::int64_t n, const LoraModule& m) { return n + m.parameters_per_rank; });
@@ -41,13 +42,13 @@ TEST(LoraModules, ExpressionsAdaptAsManyParametersAsTunixDoes) {
 
 // Gemma 4 31B in arXiv 2605.25645: rank 64 with the paper's expression, and with what it misses.
 TEST(LoraModules, GeneratedExpressionMatchesAllTargets) {
-  const model::TensorInventory inventory(model::catalogue("gemma4-31b"));
+  const model::TensorInventory inventory(model::catalogue_config("gemma4-31b"));
   EXPECT_EQ(64 * per_rank("gemma4-31b", kPaper), 467763200);
   EXPECT_EQ(64 * per_rank("gemma4-31b", lora_pattern(inventory, kAll, ModuleNaming::qwix)), 472514560);
 }
 
 TEST(LoraModules, NamesPathsAsEachLibraryDoes) {
-  const model::TensorInventory inventory(model::catalogue("gemma4-31b"));
+  const model::TensorInventory inventory(model::catalogue_config("gemma4-31b"));
   const auto qwix = lora_modules(inventory, ModuleNaming::qwix);
   EXPECT_EQ(qwix[0].path, "layers/0/attn/q_einsum");
   EXPECT_EQ(qwix[1].path, "layers/0/attn/kv_einsum");

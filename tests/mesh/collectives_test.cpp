@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/mesh/collectives/collectives.h"
+#include "core/model/catalogue.h"
 #include "tests/mesh/targets.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +23,7 @@ struct Case {
 
 Case make(const std::string& id, const Mesh& mesh, const ShardingRules& rules = {},
           ShardingUse use = ShardingUse::training, int from_layer = 0) {
-  Case c{.config = model::catalogue(id), .mesh = mesh, .placement = {}};
+  Case c{.config = model::catalogue_config(id), .mesh = mesh, .placement = {}};
   const model::TensorInventory inventory(c.config);
   std::vector<AdapterShape> adapters;
   for (const model::LoraTarget& t : inventory.lora_targets())

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "core/mesh/collectives/engine_step.h"
+#include "core/model/catalogue.h"
 #include "tests/mesh/targets.h"
 
 namespace mw::mesh {
@@ -22,7 +23,7 @@ struct Read {
   DeviceReads reads;
 
   Read(const std::string& id, const Mesh& on, const ShardingRules& rules)
-      : config(model::catalogue(id)),
+      : config(model::catalogue_config(id)),
         mesh(on),
         placement(placed(config, on, rules)),
         form(on, placement, {}),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/mesh/collectives/engine_step.h"
+#include "core/model/catalogue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@ namespace {
 const Mesh kMesh{{{"fsdp", 2}, {"tp", 2}}};
 
 struct Sharded {
-  model::Config config = model::catalogue("gemma3-1b");
+  model::Config config = model::catalogue_config("gemma3-1b");
   Placement placement;
   Sharded() {
     const model::TensorInventory inventory(config);

@@ -29,7 +29,7 @@ std::vector<AdapterShape> all_adapters(const model::TensorInventory& inventory, 
 
 Placement placed(const std::string& id, const Mesh& mesh, const ShardingRules& rules = {}, int rank = 0,
                  ShardingUse use = ShardingUse::training) {
-  const model::TensorInventory inventory(model::catalogue(id));
+  const model::TensorInventory inventory(model::catalogue_config(id));
   return place(inventory, mesh, rules, rank > 0 ? all_adapters(inventory, rank) : std::vector<AdapterShape>{}, use);
 }
 
@@ -48,7 +48,7 @@ std::vector<std::string> ids(const Placement& p) {
 }
 
 TEST(Place, ModelWithoutVocabularyHasNoPieceOfIt) {
-  model::Config config = model::catalogue("gemma3-1b");
+  model::Config config = model::catalogue_config("gemma3-1b");
   config.vocab = 0;
   for (const Preset preset : {Preset::tunix, Preset::megatron, Preset::fsdp, Preset::replicated}) {
     const Placement p = place(model::TensorInventory(config), two(2, 2), {.preset = preset}, {}, ShardingUse::training);

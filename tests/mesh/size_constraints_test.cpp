@@ -9,7 +9,7 @@ namespace {
 using testing::ElementsAre;
 
 std::vector<int> legal_tp(const char* id, Preset preset = Preset::tunix, ShardingUse use = ShardingUse::training) {
-  const model::TensorInventory inventory(model::catalogue(id));
+  const model::TensorInventory inventory(model::catalogue_config(id));
   const auto all = size_constraints(inventory, {}, {.preset = preset}, {}, use);
   std::vector<int> sizes;
   for (int tp = 1; tp <= 32; tp *= 2)
@@ -35,7 +35,7 @@ TEST(SizeConstraints, TpSizesOfEveryModelMatchTunix) {
 
 TEST(SizeConstraints, FsdpMustDivideTheWidth) {
   for (const std::string id : {"gemma3-270m", "gemma3-1b", "gemma4-26b-a4b", "gemma4-31b", "gemma2-9b"}) {
-    const auto all = size_constraints(model::TensorInventory(model::catalogue(id)), {}, {}, {}, ShardingUse::training);
+    const auto all = size_constraints(model::TensorInventory(model::catalogue_config(id)), {}, {}, {}, ShardingUse::training);
     EXPECT_TRUE(is_legal(all, {{{"fsdp", 128}}})) << id;
     const bool stops = id == "gemma3-270m" || id == "gemma3-1b" || id == "gemma4-26b-a4b";
     EXPECT_EQ(is_legal(all, {{{"fsdp", 256}}}), !stops) << id;
@@ -58,7 +58,7 @@ TEST(SizeConstraints, FactorisationsAreCompleteAndUnique) {
 
 TEST(SizeConstraints, NearestLegalMeshChangesLeast) {
   const auto all =
-      size_constraints(model::TensorInventory(model::catalogue("gemma4-31b")), {}, {}, {}, ShardingUse::training);
+      size_constraints(model::TensorInventory(model::catalogue_config("gemma4-31b")), {}, {}, {}, ShardingUse::training);
   EXPECT_EQ(nearest_legal(all, {{{"fsdp", 1}, {"tp", 8}}}, 8, 2), (Mesh{{{"fsdp", 2}, {"tp", 4}}}));
   EXPECT_EQ(nearest_legal(all, {{{"fsdp", 1}, {"tp", 8}}}, 4, 1), (Mesh{{{"fsdp", 1}, {"tp", 4}}}));
   EXPECT_EQ(nearest_legal(all, {{{"tp", 16}}}, 16, 4), (Mesh{{{"fsdp", 4}, {"tp", 4}}}));

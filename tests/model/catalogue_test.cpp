@@ -3,13 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "core/model/catalogue.h"
 #include "core/model/config.h"
 #include "core/model/inventory.h"
 
 namespace mw::model {
 namespace {
 
-// Exact integers computed from the published shapes, independently of this code.
+// Expected values, computed from the published shapes independently of this code.
 struct Expected {
   const char* id;
   std::int64_t parameters, embedding, ple_table, lora_per_rank;
@@ -20,9 +21,9 @@ void PrintTo(const Expected& e, std::ostream* os) {
 
 class Model : public testing::TestWithParam<Expected> {};
 
-TEST_P(Model, CountsEqualTheReferenceExactly) {
+TEST_P(Model, CountsEqualReference) {
   const Expected& e = GetParam();
-  const TensorInventory inventory(catalogue(e.id));
+  const TensorInventory inventory(catalogue_config(e.id));
   EXPECT_EQ(inventory.parameters(), e.parameters);
   EXPECT_EQ(inventory.find(Role::embed)->elements(), e.embedding);
   const Tensor* table = inventory.find(Role::ple_embed);
@@ -52,25 +53,25 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, Model,
                            return name;
                          });
 
-TEST(Catalogue, HasEveryIdOfTheContractInOrder) {
+TEST(Catalogue, ListsIdsInOrder) {
   EXPECT_THAT(catalogue_ids(), testing::ElementsAre("gemma2-2b", "gemma2-9b", "gemma2-27b", "gemma3-270m", "gemma3-1b",
                                                     "gemma3-4b", "gemma3-12b", "gemma3-27b", "gemma4-e2b", "gemma4-e4b",
                                                     "gemma4-12b", "gemma4-26b-a4b", "gemma4-31b", "llama2-7b",
                                                     "llama2-13b", "llama2-70b", "llama3.1-8b", "llama3.1-70b",
                                                     "llama3.1-405b", "llama3.2-3b", "llama3.3-70b", "qwen3-32b"));
-  for (const std::string& id : catalogue_ids()) EXPECT_EQ(catalogue(id).id, id);
+  for (const std::string& id : catalogue_ids()) EXPECT_EQ(catalogue_config(id).id, id);
 }
 
-TEST(Catalogue, NamesTheNearestIdsOfAnUnknownOne) {
+TEST(Catalogue, SuggestsNearestIdsForUnknownOne) {
   try {
-    catalogue("gemma3-28b");
+    catalogue_config("gemma3-28b");
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), Error::Kind::bad_input);
     EXPECT_EQ(e.problem().found, "gemma3-28b");
     EXPECT_THAT(e.problem().expected, testing::HasSubstr("gemma3-27b"));
   }
-  EXPECT_THROW(catalogue(std::string(1 << 20, 'x')), Error);
+  EXPECT_THROW(catalogue_config(std::string(1 << 20, 'x')), Error);
 }
 
 std::vector<int> global_layers(const Config& c) {
@@ -81,18 +82,18 @@ std::vector<int> global_layers(const Config& c) {
 }
 
 TEST(Catalogue, PlacesGlobalLayers) {
-  EXPECT_THAT(global_layers(catalogue("gemma3-270m")), testing::ElementsAre(5, 11, 17));
-  EXPECT_THAT(global_layers(catalogue("gemma3-1b")), testing::ElementsAre(5, 11, 17, 23));
-  EXPECT_THAT(global_layers(catalogue("gemma4-e2b")), testing::ElementsAre(4, 9, 14, 19, 24, 29, 34));
-  EXPECT_THAT(global_layers(catalogue("gemma4-26b-a4b")), testing::ElementsAre(5, 11, 17, 23, 29));
-  const auto g2 = global_layers(catalogue("gemma2-2b"));
+  EXPECT_THAT(global_layers(catalogue_config("gemma3-270m")), testing::ElementsAre(5, 11, 17));
+  EXPECT_THAT(global_layers(catalogue_config("gemma3-1b")), testing::ElementsAre(5, 11, 17, 23));
+  EXPECT_THAT(global_layers(catalogue_config("gemma4-e2b")), testing::ElementsAre(4, 9, 14, 19, 24, 29, 34));
+  EXPECT_THAT(global_layers(catalogue_config("gemma4-26b-a4b")), testing::ElementsAre(5, 11, 17, 23, 29));
+  const auto g2 = global_layers(catalogue_config("gemma2-2b"));
   ASSERT_EQ(g2.size(), 13u);
   EXPECT_EQ(g2.front(), 1);
   EXPECT_EQ(g2.back(), 25);
 }
 
-TEST(Catalogue, BorrowersNameTheirDonors) {
-  const Config e2b = catalogue("gemma4-e2b"), e4b = catalogue("gemma4-e4b");
+TEST(Catalogue, SharedKvLayersNameTheirDonors) {
+  const Config e2b = catalogue_config("gemma4-e2b"), e4b = catalogue_config("gemma4-e4b");
   for (int i = 0; i < 35; ++i) {
     const Layer& l = e2b.layers[static_cast<size_t>(i)];
     EXPECT_EQ(l.has_k, i < 15);
@@ -106,22 +107,22 @@ TEST(Catalogue, BorrowersNameTheirDonors) {
   }
 }
 
-TEST(Catalogue, KeepsTheTrapsOfEachFamily) {
-  EXPECT_EQ(catalogue("gemma2-27b").attention_scale, static_cast<float>(1.0 / 12.0));
-  EXPECT_FLOAT_EQ(catalogue("gemma3-27b").attention_scale, 0.0771516750f);  // 168^-0.5
-  EXPECT_EQ(catalogue("gemma4-31b").attention_scale, 1.0f);
-  EXPECT_EQ(catalogue("gemma4-31b").norm_form, NormForm::plain_w);
-  EXPECT_EQ(catalogue("gemma3-1b").layers[5].rope, Rope::plain);
-  EXPECT_EQ(catalogue("gemma3-4b").layers[5].rope, Rope::linear);
-  EXPECT_EQ(catalogue("gemma3-4b").layers[5].rope_factor, 8.0f);
-  EXPECT_EQ(catalogue("gemma3-4b").layers[0].rope, Rope::plain);
-  EXPECT_EQ(catalogue("gemma3-4b").layers[0].rope_theta, 10000.0f);
-  EXPECT_EQ(catalogue("gemma4-12b").layers[5].kv_heads, 1);
-  EXPECT_EQ(catalogue("gemma4-12b").layers[5].rope_factor, 0.25f);
-  EXPECT_FALSE(catalogue("gemma4-12b").layers[5].has_v);
-  EXPECT_TRUE(catalogue("gemma4-12b").layers[4].has_v);
-  EXPECT_EQ(catalogue("gemma2-9b").layers[0].mlp_dim, 14336);
-  EXPECT_EQ(catalogue("gemma3-12b").final_softcap, 0.0f);
+TEST(Catalogue, HasSpecialValuesOfEachFamily) {
+  EXPECT_EQ(catalogue_config("gemma2-27b").attention_scale, static_cast<float>(1.0 / 12.0));
+  EXPECT_FLOAT_EQ(catalogue_config("gemma3-27b").attention_scale, 0.0771516750f);  // 168^-0.5
+  EXPECT_EQ(catalogue_config("gemma4-31b").attention_scale, 1.0f);
+  EXPECT_EQ(catalogue_config("gemma4-31b").norm_form, NormForm::plain_w);
+  EXPECT_EQ(catalogue_config("gemma3-1b").layers[5].rope, Rope::plain);
+  EXPECT_EQ(catalogue_config("gemma3-4b").layers[5].rope, Rope::linear);
+  EXPECT_EQ(catalogue_config("gemma3-4b").layers[5].rope_factor, 8.0f);
+  EXPECT_EQ(catalogue_config("gemma3-4b").layers[0].rope, Rope::plain);
+  EXPECT_EQ(catalogue_config("gemma3-4b").layers[0].rope_theta, 10000.0f);
+  EXPECT_EQ(catalogue_config("gemma4-12b").layers[5].kv_heads, 1);
+  EXPECT_EQ(catalogue_config("gemma4-12b").layers[5].rope_factor, 0.25f);
+  EXPECT_FALSE(catalogue_config("gemma4-12b").layers[5].has_v);
+  EXPECT_TRUE(catalogue_config("gemma4-12b").layers[4].has_v);
+  EXPECT_EQ(catalogue_config("gemma2-9b").layers[0].mlp_dim, 14336);
+  EXPECT_EQ(catalogue_config("gemma3-12b").final_softcap, 0.0f);
 }
 
 }  // namespace

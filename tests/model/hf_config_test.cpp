@@ -7,7 +7,9 @@
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
+#include "core/model/catalogue.h"
 #include "core/model/config.h"
+#include "core/model/hf_config.h"
 #include "core/model/inventory.h"
 
 namespace mw::model {
@@ -17,15 +19,15 @@ using testing::HasSubstr;
 
 class EveryConfig : public testing::TestWithParam<std::string> {};
 
-TEST_P(EveryConfig, ConfigJsonReadsBackToTheSameModel) {
-  const Config c = catalogue(GetParam());
+TEST_P(EveryConfig, ConfigJsonRoundTrips) {
+  const Config c = catalogue_config(GetParam());
   EXPECT_EQ(from_hf_config(to_hf_config(c), c.id + "/config.json"), text_only(c));
 }
 
-// The ids of models that the engine runs.
+// Ids of the models that the engine can run.
 std::vector<std::string> gemma_ids() {
   std::vector<std::string> ids = catalogue_ids();
-  std::erase_if(ids, [](const std::string& id) { return planning_only(catalogue(id)); });
+  std::erase_if(ids, [](const std::string& id) { return is_planning_only(catalogue_config(id)); });
   return ids;
 }
 
@@ -35,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(HfConfig, EveryConfig, testing::ValuesIn(gemma_ids()), 
   return name;
 });
 
-// The keys of the Gemma 3 4B hub file: what equals a class default is left out.
+// Keys of the Gemma 3 4B file on the hub, which omits default values.
 Json gemma3_4b_hub() {
   return Json::parse(R"({
     "architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "boi_token_index": 255999,
@@ -45,8 +47,8 @@ Json gemma3_4b_hub() {
     "vision_config": {"hidden_size": 1152, "num_hidden_layers": 27, "model_type": "siglip_vision_model"}})");
 }
 
-TEST(HfConfig, ReadsTheMultimodalHubFileOfGemma3) {
-  EXPECT_EQ(from_hf_config(gemma3_4b_hub(), "gemma3-4b/config.json"), catalogue("gemma3-4b"));
+TEST(HfConfig, ReadsMultimodalGemma3) {
+  EXPECT_EQ(from_hf_config(gemma3_4b_hub(), "gemma3-4b/config.json"), catalogue_config("gemma3-4b"));
 }
 
 TEST(HfConfig, ReadsOldAndNewGemma3Keys) {
@@ -57,10 +59,10 @@ TEST(HfConfig, ReadsOldAndNewGemma3Keys) {
     "max_position_embeddings": 32768, "num_attention_heads": 4, "num_hidden_layers": 26, "num_key_value_heads": 1,
     "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-06, "rope_local_base_freq": 10000, "rope_scaling": null,
     "rope_theta": 1000000, "sliding_window": 512, "sliding_window_pattern": 6, "vocab_size": 262144})");
-  EXPECT_EQ(from_hf_config(old_style, "gemma3-1b/config.json"), catalogue("gemma3-1b"));
+  EXPECT_EQ(from_hf_config(old_style, "gemma3-1b/config.json"), catalogue_config("gemma3-1b"));
 
-  Json new_style = to_hf_config(catalogue("gemma3-1b"));
-  EXPECT_EQ(from_hf_config(new_style, "gemma3-1b/config.json"), catalogue("gemma3-1b"));
+  Json new_style = to_hf_config(catalogue_config("gemma3-1b"));
+  EXPECT_EQ(from_hf_config(new_style, "gemma3-1b/config.json"), catalogue_config("gemma3-1b"));
   EXPECT_FALSE(new_style.contains("rope_theta"));
 
   old_style["sliding_window_pattern"] = 2;
@@ -78,12 +80,13 @@ TEST(HfConfig, ReadsOldAndNewGemma2Keys) {
     "max_position_embeddings": 8192, "num_attention_heads": 32, "num_hidden_layers": 46, "num_key_value_heads": 16,
     "query_pre_attn_scalar": 144, "rms_norm_eps": 1e-06, "rope_theta": 10000.0, "sliding_window": 4096,
     "vocab_size": 256000})");
-  EXPECT_EQ(from_hf_config(old_style, "gemma2-27b/config.json"), catalogue("gemma2-27b"));
-  EXPECT_EQ(from_hf_config(to_hf_config(catalogue("gemma2-27b")), "gemma2-27b/config.json"), catalogue("gemma2-27b"));
+  EXPECT_EQ(from_hf_config(old_style, "gemma2-27b/config.json"), catalogue_config("gemma2-27b"));
+  EXPECT_EQ(from_hf_config(to_hf_config(catalogue_config("gemma2-27b")), "gemma2-27b/config.json"),
+            catalogue_config("gemma2-27b"));
 }
 
 TEST(HfConfig, ReadsGlobalSizesOfGemma4FromBothKeySets) {
-  const Config c = catalogue("gemma4-31b");
+  const Config c = catalogue_config("gemma4-31b");
   Json json = to_hf_config(c);
   EXPECT_EQ(json.at("global_head_dim"), 512);
   json.erase("global_head_dim");
@@ -94,31 +97,31 @@ TEST(HfConfig, ReadsGlobalSizesOfGemma4FromBothKeySets) {
 }
 
 TEST(HfConfig, ReadsMultimodalGemma4) {
-  Json json{{"model_type", "gemma4"}, {"text_config", to_hf_config(catalogue("gemma4-e2b"))}};
-  EXPECT_EQ(from_hf_config(json, "gemma4-e2b/config.json"), catalogue("gemma4-e2b"));
-  json = {{"model_type", "gemma4_unified"}, {"text_config", to_hf_config(catalogue("gemma4-12b"))}};
-  EXPECT_EQ(from_hf_config(json, "gemma4-12b/config.json"), catalogue("gemma4-12b"));
+  Json json{{"model_type", "gemma4"}, {"text_config", to_hf_config(catalogue_config("gemma4-e2b"))}};
+  EXPECT_EQ(from_hf_config(json, "gemma4-e2b/config.json"), catalogue_config("gemma4-e2b"));
+  json = {{"model_type", "gemma4_unified"}, {"text_config", to_hf_config(catalogue_config("gemma4-12b"))}};
+  EXPECT_EQ(from_hf_config(json, "gemma4-12b/config.json"), catalogue_config("gemma4-12b"));
 }
 
 TEST(HfConfig, LastLayerOfGemma4IsAlwaysGlobal) {
-  Json json = to_hf_config(catalogue("gemma4-31b"));
+  Json json = to_hf_config(catalogue_config("gemma4-31b"));
   json["layer_types"][59] = "sliding_attention";
   EXPECT_EQ(from_hf_config(json, "x/config.json").layers[59].attention, Attention::full);
 }
 
-TEST(HfConfig, WritesOddScalesAndEpsilonsExactly) {
-  Config c = catalogue("gemma3-270m");
+TEST(HfConfig, WritesUnusualScalesAndEpsilonsExactly) {
+  Config c = catalogue_config("gemma3-270m");
   for (const float scale : {0.1f, 0.333f, 1.7f, 1e-3f}) {
     c.attention_scale = scale;
     c.norm_eps = 3.7e-6f;
     EXPECT_EQ(from_hf_config(to_hf_config(c), "gemma3-270m/config.json"), c);
   }
-  EXPECT_EQ(to_hf_config(catalogue("gemma3-27b")).at("query_pre_attn_scalar"), 168);
-  EXPECT_EQ(to_hf_config(catalogue("gemma3-27b")).at("rms_norm_eps").dump(), "1e-06");
+  EXPECT_EQ(to_hf_config(catalogue_config("gemma3-27b")).at("query_pre_attn_scalar"), 168);
+  EXPECT_EQ(to_hf_config(catalogue_config("gemma3-27b")).at("rms_norm_eps").dump(), "1e-06");
 }
 
-TEST(HfConfig, RefusesToWriteWhatTheFormatCannotSay) {
-  Config c = catalogue("gemma3-270m");
+TEST(HfConfig, RefusesToWriteInexpressibleLayers) {
+  Config c = catalogue_config("gemma3-270m");
   c.layers[3].mlp_dim = 1024;
   EXPECT_THROW(to_hf_config(c), Error);
   c.layers.clear();
@@ -137,8 +140,8 @@ void PrintTo(const Broken& b, std::ostream* os) {
 
 class BrokenConfig : public testing::TestWithParam<Broken> {};
 
-TEST_P(BrokenConfig, IsOneErrorThatNamesThePlace) {
-  Json json = to_hf_config(catalogue(GetParam().model));
+TEST_P(BrokenConfig, IsRejectedWithItsPlace) {
+  Json json = to_hf_config(catalogue_config(GetParam().model));
   GetParam().edit(json);
   try {
     from_hf_config(json, "folder/config.json");
@@ -221,22 +224,22 @@ INSTANTIATE_TEST_SUITE_P(
                "per_layer_config.5.intermediate_size", "gemma4-31b"}),
     [](const auto& p) { return std::string(p.param.name); });
 
-TEST(HfConfig, AListOrTextIsNotAConfig) {
+TEST(HfConfig, RejectsListsAndStrings) {
   for (const Json& json : {Json::array(), Json("x"), Json(nullptr), Json(3)})
     EXPECT_THROW(from_hf_config(json, "x/config.json"), Error);
   EXPECT_THROW(from_hf_config(Json{{"model_type", "gemma3"}}, "x/config.json"), Error);
   EXPECT_THROW(from_hf_config(Json{{"model_type", "gemma3"}, {"text_config", 3}}, "x/config.json"), Error);
 }
 
-// Replaces random values anywhere in real configs by values of other kinds and sizes.
-TEST(HfConfigMutation, GivesAModelWithinBoundsOrAnError) {
+// Replaces random values in real configs by values of other types and sizes.
+TEST(HfConfigMutation, GivesModelWithinBoundsOrError) {
   const std::vector<Json> values{
       0,    1,    -1,    7,       4096, 1ll << 40, 18446744073709551615ull, 0.5,           1e308,
       -0.0, true, false, nullptr, "",   "linear",  "full_attention",        Json::array(), Json::object()};
   Rng rng{2026};
   int accepted = 0;
   for (const std::string& id : gemma_ids()) {
-    const Json good = to_hf_config(catalogue(id)).flatten();
+    const Json good = to_hf_config(catalogue_config(id)).flatten();
     for (int round = 0; round < 150; ++round) {
       Json flat = good;
       for (std::uint64_t n = 1 + rng.below(2); n > 0; --n)
@@ -247,7 +250,7 @@ TEST(HfConfigMutation, GivesAModelWithinBoundsOrAnError) {
         EXPECT_GT(TensorInventory(c).parameters(), 0);
         ++accepted;
       } catch (const Error&) {
-      } catch (const Json::exception&) {  // the edit made a tree that cannot be unflattened
+      } catch (const Json::exception&) {  // the edited tree cannot be unflattened
       }
     }
   }

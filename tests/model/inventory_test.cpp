@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/model/inventory.h"
+#include "core/model/catalogue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ namespace {
 class EveryModel : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryModel, HasUniqueNamesEverywhere) {
-  const TensorInventory inventory(catalogue(GetParam()));
+  const TensorInventory inventory(catalogue_config(GetParam()));
   std::set<std::string> logical, hf, peft, modules;
   std::map<std::string, std::set<int>> tunix;  // path -> slots
   for (const Tensor& t : inventory.tensors()) {
@@ -35,7 +36,7 @@ TEST_P(EveryModel, HasUniqueNamesEverywhere) {
 }
 
 TEST_P(EveryModel, ShapesAgreeAcrossFormats) {
-  const TensorInventory inventory(catalogue(GetParam()));
+  const TensorInventory inventory(catalogue_config(GetParam()));
   for (const Tensor& t : inventory.tensors()) {
     std::int64_t product = 1;
     for (const Dim& d : t.dims) product *= d.size;
@@ -50,8 +51,8 @@ TEST_P(EveryModel, ShapesAgreeAcrossFormats) {
   }
 }
 
-TEST_P(EveryModel, TargetsGoLayerByLayer) {
-  const TensorInventory inventory(catalogue(GetParam()));
+TEST_P(EveryModel, ListsLoraTargetsInLayerOrder) {
+  const TensorInventory inventory(catalogue_config(GetParam()));
   const auto targets = inventory.lora_targets();
   EXPECT_TRUE(std::is_sorted(targets.begin(), targets.end(), [](const auto& a, const auto& b) {
     return a.layer != b.layer ? a.layer < b.layer : a.role < b.role;
@@ -66,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, EveryModel, testing::ValuesIn(catalogue_ids(
 });
 
 TEST(Inventory, NamesOfATextOnlyModel) {
-  const TensorInventory inventory(catalogue("gemma3-1b"));
+  const TensorInventory inventory(catalogue_config("gemma3-1b"));
   const Tensor& q = *inventory.find(Role::q_proj, 3);
   EXPECT_EQ(q.name, "layers.3.q_proj");
   EXPECT_EQ(q.hf_name, "model.layers.3.self_attn.q_proj.weight");
@@ -82,17 +83,17 @@ TEST(Inventory, NamesOfATextOnlyModel) {
   EXPECT_EQ(inventory.lora_targets()[6].peft_b, "base_model.model.model.layers.0.mlp.down_proj.lora_B.weight");
 }
 
-TEST(Inventory, NamesCarryThePrefixOfTheFiles) {
-  EXPECT_EQ(TensorInventory(catalogue("gemma3-4b")).find(Role::embed)->hf_name,
+TEST(Inventory, NamesHavePrefixOfConfig) {
+  EXPECT_EQ(TensorInventory(catalogue_config("gemma3-4b")).find(Role::embed)->hf_name,
             "language_model.model.embed_tokens.weight");
-  EXPECT_EQ(TensorInventory(catalogue("gemma4-31b")).lora_targets()[0].peft_a,
+  EXPECT_EQ(TensorInventory(catalogue_config("gemma4-31b")).lora_targets()[0].peft_a,
             "base_model.model.model.language_model.layers.0.self_attn.q_proj.lora_A.weight");
-  EXPECT_EQ(TensorInventory(catalogue("gemma2-2b")).find(Role::post_attention_norm, 1)->tunix_path,
+  EXPECT_EQ(TensorInventory(catalogue_config("gemma2-2b")).find(Role::post_attention_norm, 1)->tunix_path,
             "layers.1.post_attn_norm.scale");
 }
 
 TEST(Inventory, GlobalLayersOf31BHaveNoV) {
-  const TensorInventory inventory(catalogue("gemma4-31b"));
+  const TensorInventory inventory(catalogue_config("gemma4-31b"));
   EXPECT_EQ(inventory.find(Role::v_proj, 5), nullptr);
   const Tensor& k = *inventory.find(Role::k_proj, 5);
   EXPECT_EQ(k.hf_shape, (std::vector<std::int64_t>{2048, 5376}));
@@ -106,8 +107,8 @@ TEST(Inventory, GlobalLayersOf31BHaveNoV) {
   EXPECT_TRUE(inventory.find(Role::layer_scalar, 5)->is_buffer);
 }
 
-TEST(Inventory, BorrowingLayersOfE2BHaveNeitherKNorV) {
-  const TensorInventory inventory(catalogue("gemma4-e2b"));
+TEST(Inventory, SharedKvLayersOfE2BHaveNeitherKNorV) {
+  const TensorInventory inventory(catalogue_config("gemma4-e2b"));
   for (const Role role : {Role::k_proj, Role::v_proj, Role::k_norm}) {
     EXPECT_NE(inventory.find(role, 14), nullptr);
     EXPECT_EQ(inventory.find(role, 15), nullptr);
@@ -118,11 +119,11 @@ TEST(Inventory, BorrowingLayersOfE2BHaveNeitherKNorV) {
   EXPECT_EQ(inventory.find(Role::ple_gate, 0)->hf_name, "model.language_model.layers.0.per_layer_input_gate.weight");
 }
 
-// K, V and k_norm of borrowing layers: what the hub files of the E-types hold beyond the model.
-TEST(Inventory, HubFilesOfTheETypesHoldTheUnusedKAndVToo) {
+// K, V and k_norm of layers that share K and V: unused tensors in the files of E2B and E4B on the hub.
+TEST(Inventory, FilesOfE2BContainUnusedKAndV) {
   const std::pair<const char*, std::int64_t> totals[] = {{"gemma4-e2b", 4'647'449'856}, {"gemma4-e4b", 7'518'068'992}};
   for (const auto& [id, total] : totals) {
-    const Config c = catalogue(id);
+    const Config c = catalogue_config(id);
     const TensorInventory inventory(c);
     std::int64_t n = inventory.parameters();
     for (const Layer& l : c.layers)
@@ -131,8 +132,8 @@ TEST(Inventory, HubFilesOfTheETypesHoldTheUnusedKAndVToo) {
   }
 }
 
-TEST(Inventory, ExpertsOf26B) {
-  const TensorInventory inventory(catalogue("gemma4-26b-a4b"));
+TEST(Inventory, ListsExpertsOf26B) {
+  const TensorInventory inventory(catalogue_config("gemma4-26b-a4b"));
   const Tensor& up = *inventory.find(Role::experts_gate_up, 0);
   EXPECT_EQ(up.hf_name, "model.language_model.layers.0.experts.gate_up_proj");
   EXPECT_EQ(up.hf_shape, (std::vector<std::int64_t>{128, 1408, 2816}));
@@ -145,8 +146,8 @@ TEST(Inventory, ExpertsOf26B) {
             "model.language_model.layers.0.post_feedforward_layernorm_1.weight");
 }
 
-TEST(Inventory, PlainMultiHeadAttentionIsOneTunixTensor) {
-  Config c = catalogue("gemma3-270m");
+TEST(Inventory, CombinesQkvOfMultiHeadAttentionInTunix) {
+  Config c = catalogue_config("gemma3-270m");
   for (Layer& l : c.layers) l.kv_heads = l.heads;
   const TensorInventory inventory(c);
   for (const Role role : {Role::q_proj, Role::k_proj, Role::v_proj})

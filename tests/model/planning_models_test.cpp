@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Llama and Qwen3, which are known for planning only: sizes as published, names as in the files and in Tunix.
+// Llama and Qwen3, known for planning only: published sizes, tensor names in safetensors files and in Tunix.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +7,9 @@
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
+#include "core/model/catalogue.h"
 #include "core/model/config.h"
+#include "core/model/hf_config.h"
 #include "core/model/inventory.h"
 
 namespace mw::model {
@@ -15,29 +17,29 @@ namespace {
 
 using testing::HasSubstr;
 
-// As the safetensors of the hub count them.
-TEST(PlanningModels, HaveThePublishedNumberOfParameters) {
+// Numbers from the safetensors metadata on the hub.
+TEST(PlanningModels, HavePublishedNumberOfParameters) {
   const std::pair<const char*, std::int64_t> published[] = {
       {"llama2-7b", 6'738'415'616},   {"llama2-13b", 13'015'864'320},   {"llama2-70b", 68'976'648'192},
       {"llama3.1-8b", 8'030'261'248}, {"llama3.1-70b", 70'553'706'496}, {"llama3.1-405b", 405'853'388'800},
       {"llama3.2-3b", 3'212'749'824}, {"llama3.3-70b", 70'553'706'496}, {"qwen3-32b", 32'762'123'264}};
   for (const auto& [id, parameters] : published) {
-    const Config c = catalogue(id);
-    EXPECT_TRUE(planning_only(c)) << id;
+    const Config c = catalogue_config(id);
+    EXPECT_TRUE(is_planning_only(c)) << id;
     EXPECT_EQ(TensorInventory(c).parameters(), parameters) << id;
   }
-  EXPECT_FALSE(planning_only(catalogue("gemma3-1b")));
+  EXPECT_FALSE(is_planning_only(catalogue_config("gemma3-1b")));
 }
 
-// The sizing reference: 324 kB of keys and values a token for Llama 3 70B in bf16.
-TEST(PlanningModels, GroupTheirKeysAndValues) {
+// Keys and values of one token of Llama 3 70B in bf16: about 324 kB.
+TEST(PlanningModels, UseGroupedQueryAttention) {
   std::int64_t bytes = 0;
-  for (const Layer& l : catalogue("llama3.1-70b").layers) bytes += 2LL * 2 * l.kv_heads * l.head_dim;
+  for (const Layer& l : catalogue_config("llama3.1-70b").layers) bytes += 2LL * 2 * l.kv_heads * l.head_dim;
   EXPECT_EQ(bytes, 327'680);
 }
 
-TEST(PlanningModels, NamesOfLlama) {
-  const TensorInventory inventory(catalogue("llama3.1-8b"));
+TEST(PlanningModels, NameTensorsOfLlama) {
+  const TensorInventory inventory(catalogue_config("llama3.1-8b"));
   const Tensor& q = *inventory.find(Role::q_proj, 3);
   EXPECT_EQ(q.hf_name, "model.layers.3.self_attn.q_proj.weight");
   EXPECT_EQ(q.tunix_path, "layers.3.attn.q_proj.w");
@@ -56,17 +58,17 @@ TEST(PlanningModels, NamesOfLlama) {
   EXPECT_EQ(head.tunix_path, "lm_head.w");
   EXPECT_EQ(inventory.lora_targets().size(), 7u * 32);
   EXPECT_EQ(inventory.lora_targets()[0].peft_a, "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight");
-  EXPECT_EQ(TensorInventory(catalogue("llama3.2-3b")).find(Role::lm_head), nullptr) << "tied";
+  EXPECT_EQ(TensorInventory(catalogue_config("llama3.2-3b")).find(Role::lm_head), nullptr) << "tied";
 }
 
-TEST(PlanningModels, QwenHasNormsOnItsHeads) {
-  const TensorInventory inventory(catalogue("qwen3-32b"));
+TEST(PlanningModels, QwenHasQkNorm) {
+  const TensorInventory inventory(catalogue_config("qwen3-32b"));
   EXPECT_EQ(inventory.find(Role::q_norm, 0)->hf_name, "model.layers.0.self_attn.q_norm.weight");
   EXPECT_EQ(inventory.find(Role::k_norm, 0)->tunix_path, "layers.0.attn.k_norm.w");
   EXPECT_EQ(inventory.find(Role::q_proj, 0)->hf_shape, (std::vector<std::int64_t>{8192, 5120})) << "heads x 128 > dim";
 }
 
-// Keys of the hub's files.
+// Keys of the files on the hub.
 Json llama31_8b() {
   return Json::parse(R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
     "bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009], "hidden_act": "silu", "hidden_size": 4096,
@@ -84,17 +86,17 @@ Json qwen3_32b() {
     "sliding_window": null, "tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936})");
 }
 
-TEST(PlanningModels, AreReadFromTheHubsFiles) {
-  EXPECT_EQ(from_hf_config(llama31_8b(), "llama3.1-8b/config.json"), catalogue("llama3.1-8b"));
-  EXPECT_EQ(from_hf_config(qwen3_32b(), "qwen3-32b/config.json"), catalogue("qwen3-32b"));
+TEST(PlanningModels, ReadConfigOfHub) {
+  EXPECT_EQ(from_hf_config(llama31_8b(), "llama3.1-8b/config.json"), catalogue_config("llama3.1-8b"));
+  EXPECT_EQ(from_hf_config(qwen3_32b(), "qwen3-32b/config.json"), catalogue_config("qwen3-32b"));
   const Json llama2 = Json::parse(R"({"architectures": ["LlamaForCausalLM"], "hidden_act": "silu",
     "hidden_size": 4096, "intermediate_size": 11008, "max_position_embeddings": 4096, "model_type": "llama",
     "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32, "rms_norm_eps": 1e-05,
     "rope_scaling": null, "tie_word_embeddings": false, "vocab_size": 32000})");
-  EXPECT_EQ(from_hf_config(llama2, "llama2-7b/config.json"), catalogue("llama2-7b"));
+  EXPECT_EQ(from_hf_config(llama2, "llama2-7b/config.json"), catalogue_config("llama2-7b"));
 }
 
-TEST(PlanningModels, ReadWhatOtherFilesSay) {
+TEST(PlanningModels, ReadOptionalKeys) {
   Json llama = llama31_8b();
   llama["rope_parameters"] = {{"rope_theta", 10000.0}, {"rope_type", "default"}};  // transformers 5
   llama["head_dim"] = 64, llama["tie_word_embeddings"] = true;
@@ -110,7 +112,7 @@ TEST(PlanningModels, ReadWhatOtherFilesSay) {
   EXPECT_EQ(windowed.layers[60].attention, Attention::sliding);
 }
 
-TEST(PlanningModels, BrokenConfigsAreOneErrorThatNamesThePlace) {
+TEST(PlanningModels, RejectBrokenConfigs) {
   const std::pair<std::function<void(Json&)>, const char*> broken[] = {
       {[](Json& j) { j["hidden_act"] = "gelu"; }, "hidden_act"},
       {[](Json& j) { j["mlp_bias"] = true; }, "mlp_bias"},
@@ -138,7 +140,7 @@ TEST(PlanningModels, BrokenConfigsAreOneErrorThatNamesThePlace) {
   }
 }
 
-TEST(PlanningModels, MutatedConfigsGiveAModelWithinBoundsOrAnError) {
+TEST(PlanningModels, MutatedConfigsGiveModelWithinBoundsOrError) {
   const std::vector<Json> values{0,     1,    -1,    7,       4096, 1ll << 40, 18446744073709551615ull, 0.5,
                                  1e308, true, false, nullptr, "",   "silu",    Json::array(),           Json::object()};
   Rng rng{2027};
@@ -159,7 +161,7 @@ TEST(PlanningModels, MutatedConfigsGiveAModelWithinBoundsOrAnError) {
 }
 
 TEST(PlanningModels, AreNotSaved) {
-  EXPECT_THROW(to_hf_config(catalogue("llama3.1-8b")), Error);
+  EXPECT_THROW(to_hf_config(catalogue_config("llama3.1-8b")), Error);
 }
 
 }  // namespace

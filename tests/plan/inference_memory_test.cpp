@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "core/model/catalogue.h"
 #include "tests/plan/engine_runs.h"
 
 namespace mw::plan {
@@ -44,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Run{.work = score, .rows = 2, .len = 20, .chunk = 1000, .top_k = 1}));
 
 TEST(InferenceMemory, LogitsGrowWithTheBatchUnlessChunked) {
-  const model::Config config = model::catalogue("gemma3-1b");
+  const model::Config config = model::catalogue_config("gemma3-1b");
   const InferenceModel model{.weights = model::WeightType::bf16};
   const auto logits = [&](std::int64_t rows, int chunk) {
     return predict_memory(config, model, Scoring{rows, 1024, chunk, 0}).at_peak[MemoryCategory::logits];

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "core/model/catalogue.h"
 #include "tests/engine/families.h"
 #include "tests/plan/engine_runs.h"
 
@@ -91,7 +92,7 @@ TEST(PlanMemory, RematAndChunkingReduceMemory) {
 
 TEST(PlanMemory, PlansEveryGemma3OfTheCatalogue) {
   for (const char* id : {"gemma3-270m", "gemma3-1b", "gemma3-4b", "gemma3-12b", "gemma3-27b"}) {
-    const model::Config config = model::catalogue(id);
+    const model::Config config = model::catalogue_config(id);
     const TrainShape shape{.method = model::TrainMethod::full,
                            .weights = model::WeightType::bf16,
                            .tokens = 4096,

@@ -15,7 +15,7 @@ using model::Role;
 Request remat_request(const char* model, Stack stack, const char* target) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::load(std::string(MW_RESOURCES) + "/hardware");
   Request r;
-  r.model = model::catalogue(model);
+  r.model = model::catalogue_config(model);
   r.target = catalogue.target(target);
   r.mesh.axes = {{"fsdp", r.target.devices()}};
   set_stack(r, stack);

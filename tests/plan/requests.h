@@ -15,7 +15,7 @@ inline std::vector<model::Role> every_projection() {
 
 inline Request request(const char* model, const char* target, Stack stack, std::vector<mesh::MeshAxis> axes) {
   Request r;
-  r.model = model::catalogue(model);
+  r.model = model::catalogue_config(model);
   r.target = catalogue().target(target);
   set_stack(r, stack);
   if (const hardware::Price* price = catalogue().price(r.target.chip.id)) r.price = *price;

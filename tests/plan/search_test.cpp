@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/model/catalogue.h"
 #include "tests/shipped.h"
 
 namespace mw::plan {
@@ -16,7 +17,7 @@ using test::catalogue;
 
 Request search_request(const char* model, const char* target, Work work = Work::train) {
   Request r;
-  r.model = model::catalogue(model);
+  r.model = model::catalogue_config(model);
   r.target = catalogue().target(target);
   if (const auto* price = catalogue().price(r.target.chip.id)) r.price = *price;
   r.work = work;

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "core/base/rng.h"
+#include "core/model/catalogue.h"
 #include "core/planning/planning.h"
 #include "tests/base/instrumented.h"
 #include "tests/shipped.h"

@@ -7,6 +7,7 @@
 
 #include "core/base/files.h"
 #include "core/model/config.h"
+#include "core/model/hf_config.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 

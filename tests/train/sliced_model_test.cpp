@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/base/rng.h"
+#include "core/model/catalogue.h"
 #include "core/train/model.h"
 #include "tests/formats/test_files.h"
 #include "tests/train/random_model.h"
@@ -108,7 +109,7 @@ TEST(SlicedModelOf, LayersThatReadEachOthersKeysIsNotPossible) {
 
 // 8 GB of weights are checked in a few hundred MB.
 TEST(SlicedModelOf, MemoryIsThatOfALayerAndAPieceOfTheHead) {
-  const model::Config config = model::catalogue("gemma3-4b");
+  const model::Config config = model::catalogue_config("gemma3-4b");
   const std::int64_t whole = 4 * model::TensorInventory(config).parameters();
   EXPECT_LT(SlicedModel::memory(config).value, whole / 12);
   EXPECT_LT(SlicedModel::memory(config).value, 1'200'000'000);

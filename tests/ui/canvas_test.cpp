@@ -24,7 +24,7 @@ CanvasDesign design_of(const std::string& model, hardware::Target target, mesh::
   CanvasDesign d;
   d.choice = {std::move(mesh), {}, std::move(rules)};
   d.target = std::move(target);
-  d.inventory = std::make_shared<model::TensorInventory>(model::catalogue(model));
+  d.inventory = std::make_shared<model::TensorInventory>(model::catalogue_config(model));
   d.placement = std::make_shared<mesh::Placement>(
       mesh::place(*d.inventory, d.choice.mesh, d.choice.rules, {}, mesh::ShardingUse::training));
   d.caption = u"test target"_s;
@@ -321,3 +321,4 @@ class CanvasTest : public QObject {
 
 QTEST_MAIN(mw::ui::CanvasTest)
 #include "canvas_test.moc"
+#include "core/model/catalogue.h"

@@ -59,7 +59,7 @@ std::string text_of(std::uint32_t bits) {
 }  // namespace
 
 void check_model(const model::Config& c) {
-  if (model::planning_only(c))
+  if (model::is_planning_only(c))
     throw Error({.id = "ARCH",
                  .message = "this model is for planning only; the engine runs Gemma",
                  .file = c.id,

@@ -11,6 +11,7 @@
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/safetensors/file_error.h"
 #include "core/formats/safetensors/floats.h"
+#include "core/model/hf_config.h"
 
 namespace mw::formats {
 namespace fs = std::filesystem;

@@ -5,9 +5,10 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/formats/huggingface/hf_names.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/safetensors/floats.h"
-#include "core/formats/huggingface/hf_names.h"
+#include "core/model/hf_config.h"
 
 namespace mw::formats {
 namespace fs = std::filesystem;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/hardware/catalogue.h"
+#include "core/model/catalogue.h"
 
 namespace mw::serve {
 namespace {
@@ -22,7 +23,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 AuditReference against(const std::string& model, const std::string& target) {
   static const hardware::Catalogue catalogue =
       hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
-  return {.model = model::catalogue(model), .target = catalogue.target(target)};
+  return {.model = model::catalogue_config(model), .target = catalogue.target(target)};
 }
 
 std::vector<Finding> of(const std::vector<Finding>& all, const std::string& rule, size_t point) {

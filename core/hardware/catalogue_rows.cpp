@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/hardware/rows.h"
+#include "core/hardware/catalogue_rows.h"
 
 #include <algorithm>
 #include <array>
@@ -29,14 +29,13 @@ constexpr std::array kUnits{UnitName{"B", Unit::bytes, 1},
                             UnitName{"us", Unit::seconds, 1e-6},
                             UnitName{"%", Unit::share, 0.01}};
 
-// How a figure of the unit is written, and between what: beyond, bytes of a million devices would not fit 64 bits, or
-// times not a double.
+// Notation and limits of a figure. Within the limits, bytes of a million devices fit into 64 bits.
 struct UnitRule {
   std::string_view example;
-  double least, most;
+  double min, max;
   std::string_view range;
 };
-UnitRule rule(Unit unit) {
+UnitRule unit_rule(Unit unit) {
   switch (unit) {
     case Unit::bytes:
       return {"bytes, as in \"31.25 GiB\"", 1, 8e12, "1 B to 8000 GB"};
@@ -47,7 +46,7 @@ UnitRule rule(Unit unit) {
     case Unit::seconds:
       return {"a time, as in \"1 us\"", 1e-12, 1e3, "1e-6 to 1e9 us"};
     case Unit::share:
-      return {"a share, as in \"83 %\"", 1e-9, 1, "at most 100 %"};
+      return {"a percentage, as in \"83 %\"", 1e-9, 1, "at most 100 %"};
   }
   return {};
 }
@@ -66,16 +65,15 @@ double quantity(const JsonRow& row, const Json& value, const std::string& key, U
   for (const UnitName& u : kUnits)
     if (error == std::errc() && u.unit == unit && u.name == name) {
       const double found = number * u.factor;
-      const UnitRule usable = rule(unit);
-      if (!(found >= usable.least && found <= usable.most))
-        row.bad(key, "not a usable figure", all, std::string(usable.range));
+      const UnitRule rule = unit_rule(unit);
+      if (!(found >= rule.min && found <= rule.max))
+        row.bad(key, "the figure is out of range", all, std::string(rule.range));
       return found;
     }
-  row.bad(key, "not a figure with its unit", all, std::string(rule(unit).example));
+  row.bad(key, "the value is not a number with a unit", all, std::string(unit_rule(unit).example));
 }
 
-// "459 TFLOP/s", or {"value", "low", "high", "kind", "source"}; the row's own source and kind published where not
-// given.
+// "459 TFLOP/s", or {"value", "low", "high", "kind", "source"}. Defaults: the row's source, kind "published".
 Figure figure(JsonRow& row, const std::string& key, Unit unit) {
   const Json* value = row.optional(key);
   if (!value) return {};
@@ -84,7 +82,7 @@ Figure figure(JsonRow& row, const std::string& key, Unit unit) {
     return {v, v, v, Provenance::published, row.source()};
   }
   if (!value->is_object())
-    row.bad(key, "not a figure with its unit", json_excerpt(*value), std::string(rule(unit).example));
+    row.bad(key, "the value is not a number with a unit", json_excerpt(*value), std::string(unit_rule(unit).example));
   JsonRow part(*value, row.inside(key));
   Figure f;
   f.value = quantity(part, part.required("value"), "value", unit);
@@ -92,7 +90,7 @@ Figure figure(JsonRow& row, const std::string& key, Unit unit) {
   f.low = low ? quantity(part, *low, "low", unit) : f.value;
   f.high = high ? quantity(part, *high, "high", unit) : f.value;
   if (f.low > f.value || f.high < f.value)
-    part.bad("", "value is outside its own range", json_excerpt(*value), "low <= value <= high");
+    part.bad("", "the value is outside its range", json_excerpt(*value), "low <= value <= high");
   f.kind = part.choice("kind", part.text_or("kind", "published"), kKinds);
   f.source = from ? part.as_source(*from, "source") : row.source();
   part.finish();
@@ -108,10 +106,10 @@ BandwidthCurve curve(JsonRow& row, const std::string& key) {
   c.source = part.source();
   for (const Json& point : part.list("points")) {
     if (!point.is_array() || point.size() != 2)
-      part.bad("points", "not a point", json_excerpt(point), "[payload, bandwidth]");
+      part.bad("points", "the entry is not a point", json_excerpt(point), "[payload, bandwidth]");
     const double bytes = quantity(part, point[0], "points", Unit::bytes);
     if (!c.points.empty() && bytes <= c.points.back().first)
-      part.bad("points", "payloads do not ascend", json_excerpt(point), "each larger than the one before");
+      part.bad("points", "the payloads do not ascend", json_excerpt(point), "a payload larger than the previous one");
     c.points.emplace_back(bytes, quantity(part, point[1], "points", Unit::bytes_per_second));
   }
   part.finish();
@@ -121,7 +119,7 @@ BandwidthCurve curve(JsonRow& row, const std::string& key) {
 std::vector<int> grid(const JsonRow& row, const Json& value) {
   std::vector<int> shape;
   if (!value.is_array() || value.empty() || value.size() > 3)
-    row.bad("shape", "not a grid", json_excerpt(value), "[4, 4, 8]");
+    row.bad("shape", "the value is not a grid", json_excerpt(value), "[4, 4, 8]");
   for (const Json& side : value) shape.push_back(row.as_whole<int>(side, "shape", 1, 1024));
   return shape;
 }
@@ -223,7 +221,7 @@ SliceFamily read_slices(const Json& json, RowLocation at) {
   for (const Json& slice : row.list("slices")) {
     Slice s = read_slice(slice, row.inside("slices[" + std::to_string(index++) + "]"), f.source);
     if (chip_count(s.shape) * f.per_chip != s.suffix)
-      row.bad("slices", "suffix and grid do not agree",
+      row.bad("slices", "the suffix does not match the grid",
               f.prefixes.front() + std::to_string(s.suffix) + " with " + shape_text(s.shape),
               "a grid of " + std::to_string(s.suffix / f.per_chip) + " chips");
     f.slices.push_back(std::move(s));
@@ -238,7 +236,8 @@ Price read_price(const Json& json, RowLocation at) {
   p.chip = row.text("chip");
   const Json& usd = row.required("usd_per_chip_hour");
   if (!usd.is_number() || !std::isfinite(usd.get<double>()) || usd <= 0 || usd > 10000)
-    row.bad("usd_per_chip_hour", "not a price", json_excerpt(usd), "dollars per chip and hour, more than zero");
+    row.bad("usd_per_chip_hour", "the value is not a price", json_excerpt(usd),
+            "dollars per chip and hour, more than 0 and up to 10000");
   p.usd_per_chip_hour = usd.get<double>();
   p.region = row.text("region");
   p.price_class = row.text("class");

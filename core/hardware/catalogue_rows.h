@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of the catalogue's files. Each throws one Error HARDWARE-ROW naming file, row and key. Any thread.
+// Reads the rows of the catalogue's JSON files. Errors are HARDWARE-ROW and name file, row and key. Thread-safe.
 #pragma once
 #include "core/base/json_row.h"
 #include "core/hardware/slices.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Users' own rows, good and bad: each bad one is one problem with its place, the rest stays.
+// Rows added by users: each invalid row is one problem with its place, the other rows remain.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -30,7 +30,7 @@ class UserRows : public testing::Test {
   const fs::path& folder_ = scratch_.path();
 };
 
-TEST_F(UserRows, AddAChipAndItsPrice) {
+TEST_F(UserRows, AddChipAndPrice) {
   const Catalogue c = with("chips.json", chip("\"15 GiB\""));
   ASSERT_TRUE(c.problems().empty()) << to_text(c.problems().front());
   EXPECT_EQ(c.target("4xmine").devices(), 4);
@@ -39,11 +39,11 @@ TEST_F(UserRows, AddAChipAndItsPrice) {
     {"chip": "mine", "usd_per_chip_hour": 0.1, "region": "home", "class": "on demand", "date": "2026-11", "source": "the bill"},
     {"chip": "v5p", "usd_per_chip_hour": 3, "region": "contract", "class": "on demand", "date": "2026-11", "source": "mine"}]})");
   EXPECT_DOUBLE_EQ(priced.price("mine")->usd_per_chip_hour, 0.1);
-  EXPECT_DOUBLE_EQ(priced.price("v5p")->usd_per_chip_hour, 3);  // the user's own comes before the shipped
+  EXPECT_DOUBLE_EQ(priced.price("v5p")->usd_per_chip_hour, 3);  // the user's price comes before the shipped one
   EXPECT_DOUBLE_EQ(priced.price("v5p", "us-central1")->usd_per_chip_hour, 4.20);
 }
 
-TEST_F(UserRows, ReplaceAShippedChip) {
+TEST_F(UserRows, ReplaceShippedChip) {
   const Catalogue c = with("chips.json", R"({"chips": [{"id": "h100", "name": "Tuned", "vendor": "gpu", "source": "lab",
     "bf16": {"value": "900 TFLOP/s", "low": "880 TFLOP/s", "kind": "measured"}, "memory_bandwidth": "3 TB/s",
     "marketed_memory": "80 GB", "memory": "79 GiB"}]})");
@@ -52,7 +52,7 @@ TEST_F(UserRows, ReplaceAShippedChip) {
   EXPECT_EQ(c.chip("h100")->bf16_flops.source, "lab");
 }
 
-TEST_F(UserRows, ABadPriceIsOneProblemAndTheOthersStay) {
+TEST_F(UserRows, InvalidPriceIsReportedAndSkipped) {
   const Catalogue c = with("prices.json", R"({"prices": [
     {"chip": "v5p", "usd_per_chip_hour": -4, "region": "a", "class": "on demand", "date": "2026-11", "source": "x"},
     {"chip": "v5p", "usd_per_chip_hour": 5, "region": "b", "class": "on demand", "date": "2026-11", "source": "x"}]})");
@@ -70,7 +70,7 @@ struct Bad {
   std::string text, place, expected;
 };
 
-TEST_F(UserRows, EachMistakeNamesItsPlace) {
+TEST_F(UserRows, ReportPlaceOfEachMistake) {
   const std::vector<Bad> all = {
       {"chips.json", chip("\"15 GB/s\""), "chips.mine.memory", "bytes, as in"},
       {"chips.json", chip("15"), "chips.mine.memory", "bytes, as in"},
@@ -116,12 +116,12 @@ TEST_F(UserRows, EachMistakeNamesItsPlace) {
     ASSERT_EQ(c.problems().size(), 1u) << bad.text;
     EXPECT_EQ(c.problems()[0].place, bad.place) << bad.text;
     EXPECT_THAT(c.problems()[0].expected, HasSubstr(bad.expected)) << bad.text;
-    EXPECT_EQ(c.target("v5p-8").chips(), 4);  // everything shipped is still there
+    EXPECT_EQ(c.target("v5p-8").chips(), 4);  // the shipped rows remain
     EXPECT_EQ(c.chip("mine"), nullptr);
   }
 }
 
-TEST_F(UserRows, ABadShippedFileIsAnError) {
+TEST_F(UserRows, InvalidShippedFileThrows) {
   for (const char* name : {"chips.json", "slices.json", "prices.json"})
     fs::copy(fs::path(kShipped) / name, folder_ / name);
   std::ofstream(folder_ / "prices.json") << R"({"prices": [{}]})";

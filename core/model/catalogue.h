@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The built-in models. Sources of the constants: catalogue.cpp. Thread-safe.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/config.h"
+
+namespace mw::model {
+
+// All ids: gemma2-2b ... gemma4-31b, llama2-7b ... qwen3-32b.
+std::vector<std::string> catalogue_ids();
+// Throws MODEL-ID with the nearest ids if `id` is unknown.
+Config catalogue_config(std::string_view id);
+
+}  // namespace mw::model
