@@ -42,7 +42,7 @@ plan::TrainShape shape_of(const train::Settings& s, const model::Config& config,
   shape.longest = std::max(work.rows.longest, 1);
   shape.loss_chunk = s.loss_chunk;
   shape.threads = s.model.mesh.devices() > 1 ? 1 : train::thread_count(s.model.threads);
-  shape.evaluation = {work.evaluation.room, work.evaluation.loss_tokens, work.evaluation.longest};
+  shape.evaluation = {work.evaluation.step_tokens, work.evaluation.loss_tokens, work.evaluation.longest};
   shape.prompt_tokens = work.asked.prompt;
   shape.generate_tokens = work.asked.with_answer;
   return shape;
@@ -88,7 +88,7 @@ data::BatchSize full_rows(const train::Settings& s, std::int64_t rows) {
           .loss_tokens = tokens,
           .padded = tokens,
           .longest = rows > 0 ? s.data.max_len : 0,
-          .room = tokens};
+          .step_tokens = tokens};
 }
 
 std::vector<data::BatchSize> full_shares(const train::Settings& s, std::int64_t of_rows) {

@@ -30,8 +30,8 @@ DataFacts data_facts(const Settings& s, const model::Config& config, const data:
   const int ways = mesh::batch_devices(s.model.mesh);
   return {.config = config,
           .largest = data::largest_batch(dataset.train, batch_options(s), 0, micro_batches),
-          .shares = data::largest_shares(dataset.train, batch_options(s), 0, micro_batches, ways),
-          .evaluation = data::largest_eval_shares(evaluated(s, dataset), eval_options(s), ways),
+          .shares = data::largest_batch_per_device(dataset.train, batch_options(s), 0, micro_batches, ways),
+          .evaluation = data::largest_eval_batch_per_device(evaluated(s, dataset), eval_options(s), ways),
           .asked = asked_prompts(s, config, dataset, tokenizer)};
 }
 

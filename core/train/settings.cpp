@@ -27,7 +27,7 @@ data::BatchOptions batch_options(const Settings& s) {
 
 void settle_steps(Settings& s, std::span<const data::Example> train) {
   if (s.epochs <= 0) return;
-  const std::int64_t rows = data::rows_of_epoch(data::sizes_of(train), batch_options(s));
+  const std::int64_t rows = data::rows_of_epoch(data::example_sizes(train), batch_options(s));
   s.rate.steps = static_cast<long>(
       steps_of_epochs(static_cast<double>(rows), s.epochs, {.batch = s.batch, .accumulation = s.accumulation}));
   s.epochs = 0;

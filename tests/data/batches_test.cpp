@@ -159,7 +159,7 @@ TEST(Batches, TheSizeOfAnEpochIsThatOfItsBatchesWithoutBuildingThem) {
           expected.padded += std::int64_t{b.rows} * b.len;
           EXPECT_EQ(std::count(b.ids.begin(), b.ids.end(), kPad), std::int64_t{b.rows} * b.len - b.real_tokens);
         }
-        const EpochSize epoch = first_epoch(sizes_of(all), options);
+        const EpochSize epoch = first_epoch_size(example_sizes(all), options);
         EXPECT_EQ(epoch.batches, expected.batches);
         EXPECT_EQ(epoch.rows, expected.rows);
         EXPECT_EQ(epoch.tokens, expected.tokens);
@@ -168,8 +168,8 @@ TEST(Batches, TheSizeOfAnEpochIsThatOfItsBatchesWithoutBuildingThem) {
         EXPECT_EQ(epoch.fixed, expected.rows * 64);
       }
   }
-  EXPECT_EQ(problem_of([] { first_epoch({}, {}); }).id, "DATA-EMPTY");
-  EXPECT_EQ(problem_of([] { first_epoch(std::vector<ExampleSize>{{65, 1}}, {.max_len = 64}); }).id, "DATA-LEN");
+  EXPECT_EQ(problem_of([] { first_epoch_size({}, {}); }).id, "DATA-EMPTY");
+  EXPECT_EQ(problem_of([] { first_epoch_size(std::vector<ExampleSize>{{65, 1}}, {.max_len = 64}); }).id, "DATA-LEN");
 }
 
 TEST(Batches, EvaluationTakesEveryExampleOnceInOrder) {
@@ -212,7 +212,7 @@ TEST(Batches, SharesAreTheLargestThatEachRunOfRowsHas) {
   for (const Packing packing : {Packing::none, Packing::pack}) {
     const BatchOptions options{.rows = 5, .max_len = 64, .packing = packing, .seed = 7};
     constexpr int kWays = 4, kEach = 2;  // rows 0-1, 2-3, 4, none
-    const std::vector<BatchSize> shares = largest_shares(all, options, 0, 12, kWays);
+    const std::vector<BatchSize> shares = largest_batch_per_device(all, options, 0, 12, kWays);
     std::vector<BatchSize> want(kWays);
     BatchStream stream(all, options, kPad);
     for (int n = 0; n < 12; ++n) {
@@ -236,7 +236,7 @@ TEST(Batches, SharesAreTheLargestThatEachRunOfRowsHas) {
         want[w].padded = std::max(want[w].padded, have[w].padded);
         want[w].longest = std::max(want[w].longest, have[w].longest);
         const std::int64_t room = std::min(have[w].padded, (have[w].tokens + 255) / 256 * 256);
-        want[w].room = std::max(want[w].room, room);
+        want[w].step_tokens = std::max(want[w].step_tokens, room);
       }
     }
     for (size_t w = 0; w < kWays; ++w) {
@@ -244,7 +244,7 @@ TEST(Batches, SharesAreTheLargestThatEachRunOfRowsHas) {
       EXPECT_EQ(shares[w].loss_tokens, want[w].loss_tokens) << w;
       EXPECT_EQ(shares[w].padded, want[w].padded) << w;
       EXPECT_EQ(shares[w].longest, want[w].longest) << w;
-      EXPECT_EQ(shares[w].room, want[w].room) << w;
+      EXPECT_EQ(shares[w].step_tokens, want[w].step_tokens) << w;
     }
     EXPECT_EQ(shares.back().padded, 0);
   }

@@ -64,7 +64,7 @@ TEST(Lengths, StatisticsAndBinsAreThoseOfTheRowsThemselves) {
       ++lengths[rows.back()];
     }
     std::sort(rows.begin(), rows.end());
-    const LengthStats s = stats_of(lengths);
+    const LengthStats s = length_stats(lengths);
     const auto share_up_to = [&](int length) {
       return static_cast<double>(std::upper_bound(rows.begin(), rows.end(), length) - rows.begin()) /
              static_cast<double>(rows.size());
@@ -78,7 +78,7 @@ TEST(Lengths, StatisticsAndBinsAreThoseOfTheRowsThemselves) {
       EXPECT_LT(share_up_to(value - 1), share);
     }
     const int upto = 1 + static_cast<int>(rng.below(3500));
-    const LengthBins bins = bins_of(lengths, upto, 60);
+    const LengthBins bins = length_bins(lengths, upto, 60);
     EXPECT_LE(bins.rows.size(), 60u);
     EXPECT_GE(static_cast<int>(bins.rows.size()) * bins.width, upto);
     EXPECT_EQ(std::accumulate(bins.rows.begin(), bins.rows.end(), bins.beyond), s.rows);
@@ -86,19 +86,19 @@ TEST(Lengths, StatisticsAndBinsAreThoseOfTheRowsThemselves) {
       EXPECT_EQ(bins.rows[b], std::count_if(rows.begin(), rows.end(),
                                             [&](int length) { return length / bins.width == static_cast<int>(b); }));
   }
-  EXPECT_EQ(stats_of({}).rows, 0);
+  EXPECT_EQ(length_stats({}).rows, 0);
 }
 
 TEST(Lengths, OverlongRowsAreDroppedOrCutAsInTraining) {
   const LengthCounts lengths{{5, 2}, {9, 1}, {20, 1}};
   const auto lengths_of = [&](Overlong overlong) {
     std::vector<int> out;
-    for (const ExampleSize& e : sizes_of(lengths, 9, overlong, 4)) out.push_back(e.tokens);
+    for (const ExampleSize& e : example_sizes(lengths, 9, overlong, 4)) out.push_back(e.tokens);
     return out;
   };
   EXPECT_EQ(lengths_of(Overlong::drop), (std::vector{5, 5, 9}));
   EXPECT_EQ(lengths_of(Overlong::truncate), (std::vector{5, 5, 9, 9}));
-  EXPECT_EQ(problem_of([&] { sizes_of(lengths, 9, Overlong::drop, 3); }).id, "DATA-LENGTHS");
+  EXPECT_EQ(problem_of([&] { example_sizes(lengths, 9, Overlong::drop, 3); }).id, "DATA-LENGTHS");
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST(Scan, EachRowIsTheSameWhenItAloneIsReadAgain) {
       ScannedRow like = row;
       like.example = {.row = row.example.row, .ids = {}, .loss = {}, .prompt = {}, .answer = {}};
       like.problem = {};
-      const ScannedRow again = scan_again(o, bpe(), like);
+      const ScannedRow again = rescan_row(o, bpe(), like);
       EXPECT_EQ(again.state, row.state);
       EXPECT_EQ(again.split, row.split);
       EXPECT_EQ(again.example.row, row.example.row);
@@ -118,11 +118,11 @@ TEST(Scan, ARowThatIsGoneIsAnErrorNotAGuess) {
   const auto file = scratch.put("a.txt", "the river\nthe small river\n");
   ScannedRow row = scan(scan_options(file)).at(0);
   row.place.offset = 100000;
-  EXPECT_EQ(problem_of([&] { scan_again(scan_options(file), bpe(), row); }).id, "DATA-CHANGED");
+  EXPECT_EQ(problem_of([&] { rescan_row(scan_options(file), bpe(), row); }).id, "DATA-CHANGED");
   const auto lines = scratch.put("a.jsonl", "{\"text\":\"the river\"}\n");
   row = scan(scan_options(lines)).at(0);
   scratch.put("a.jsonl", "{\"te\n");
-  EXPECT_EQ(scan_again(scan_options(lines), bpe(), row).state, RowState::bad);
+  EXPECT_EQ(rescan_row(scan_options(lines), bpe(), row).state, RowState::bad);
 }
 
 TEST(Scan, WhatNoLaterRowCanMendStopsWhereItStands) {

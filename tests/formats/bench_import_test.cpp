@@ -90,11 +90,11 @@ TEST(BenchImport, DetailedVllmKeepsEveryRequestAndItsOwnStatistics) {
     for (const float gap : r.gaps_ms) gaps.push_back(static_cast<double>(gap));
   }
   // What the file says of its requests follows from them with the definitions of this program.
-  EXPECT_NEAR(stats_of(ttft).median, p.ttft.median, 1e-6);
-  EXPECT_NEAR(stats_of(ttft).deviation, p.ttft.deviation, 1e-6);
-  EXPECT_NEAR(stats_of(ttft).percentile(99), p.ttft.percentile(99), 1e-6);
-  EXPECT_NEAR(stats_of(tpot).mean, p.tpot.mean, 1e-5);
-  EXPECT_NEAR(stats_of(gaps).percentile(99), p.itl.percentile(99), 1e-5);
+  EXPECT_NEAR(latency_stats(ttft).median, p.ttft.median, 1e-6);
+  EXPECT_NEAR(latency_stats(ttft).deviation, p.ttft.deviation, 1e-6);
+  EXPECT_NEAR(latency_stats(ttft).percentile(99), p.ttft.percentile(99), 1e-6);
+  EXPECT_NEAR(latency_stats(tpot).mean, p.tpot.mean, 1e-5);
+  EXPECT_NEAR(latency_stats(gaps).percentile(99), p.itl.percentile(99), 1e-5);
   EXPECT_DOUBLE_EQ(p.requests[0].sent_s, 0);
   EXPECT_NEAR(p.requests[1].sent_s, 0.25, 1e-9);
   EXPECT_EQ(p.requests[5].error, "Service Unavailable");
@@ -142,9 +142,9 @@ TEST(BenchImport, GuidellmKeepsItsOwnDefinitionOfTimePerToken) {
     EXPECT_GE(r.sent_s, r.intended_s);
     EXPECT_GE(r.intended_s, 0);
   }
-  EXPECT_NEAR(stats_of(with_first).mean, p.tpot.mean, 1e-3);
-  EXPECT_NEAR(stats_of(after_first).mean, p.itl.mean, 1e-3);  // what vLLM calls TPOT
-  EXPECT_NEAR(stats_of(ttft).mean, p.ttft.mean, 1e-3);
+  EXPECT_NEAR(latency_stats(with_first).mean, p.tpot.mean, 1e-3);
+  EXPECT_NEAR(latency_stats(after_first).mean, p.itl.mean, 1e-3);  // what vLLM calls TPOT
+  EXPECT_NEAR(latency_stats(ttft).mean, p.ttft.mean, 1e-3);
   EXPECT_GT(p.tpot.mean, 1.2 * p.itl.mean);
   EXPECT_GT(p.intended_e2el.mean, p.e2el.mean);
 }
@@ -217,9 +217,9 @@ TEST_P(GuidellmVersions, CountsAndTimesAreThoseOfItsRequests) {
                                                                        : decoding / r.output_tokens);
   }
   // Requests end a little after their last token: some of the report's figures count from the one, some from the other.
-  EXPECT_NEAR(p.ttft.mean, stats_of(ttft).mean, 0.01);
-  EXPECT_NEAR(p.tpot.mean, stats_of(tpot).mean, 0.5);
-  EXPECT_NEAR(p.e2el.mean, stats_of(latency).mean, 3);
+  EXPECT_NEAR(p.ttft.mean, latency_stats(ttft).mean, 0.01);
+  EXPECT_NEAR(p.tpot.mean, latency_stats(tpot).mean, 0.5);
+  EXPECT_NEAR(p.e2el.mean, latency_stats(latency).mean, 3);
   const double most = *std::max_element(ttft.begin(), ttft.end());
   EXPECT_NEAR(p.ttft.percentile(99), most, 0.05 * most);
   EXPECT_GE(p.ttft.mean, 15) << "milliseconds: the server waits 20 ms before the first token";

@@ -32,12 +32,12 @@ BenchPoint full_point() {
   p.request_goodput = 0.7;
   p.max_output_tokens_per_s = 5;
   p.max_concurrent_requests = 2;
-  p.ttft = stats_of({0.1, 0.2, 1.0 / 3});
-  p.tpot = stats_of({13.5, 14});
+  p.ttft = latency_stats({0.1, 0.2, 1.0 / 3});
+  p.tpot = latency_stats({13.5, 14});
   p.itl = {.mean = 1, .percentiles = {{99.9, 7.25}, {99, 6}}};
-  p.e2el = stats_of({500, 600});
-  p.intended_ttft = stats_of({5, 6});
-  p.intended_e2el = stats_of({505, 606});
+  p.e2el = latency_stats({500, 600});
+  p.intended_ttft = latency_stats({5, 6});
+  p.intended_e2el = latency_stats({505, 606});
   p.prefix_hits = 0.25;
   p.verdict = "backlogged";
   p.note = "by hand";
@@ -223,13 +223,13 @@ TEST(BenchResult, PercentilesLieBetweenRanksAsNumpys) {
   EXPECT_DOUBLE_EQ(percentile_of(v, 100), 4);
   EXPECT_TRUE(std::isnan(percentile_of({}, 50)));
   EXPECT_DOUBLE_EQ(percentile_of({kUnknown, 7}, 99), 7);
-  const LatencyStats s = stats_of(v);
+  const LatencyStats s = latency_stats(v);
   EXPECT_DOUBLE_EQ(s.mean, 2.5);
   EXPECT_DOUBLE_EQ(s.deviation, std::sqrt(1.25));  // population
   EXPECT_DOUBLE_EQ(s.percentile(50), 2.5);
   EXPECT_TRUE(std::isnan(s.percentile(10)));
   EXPECT_TRUE(s.known());
-  EXPECT_FALSE(stats_of({}).known());
+  EXPECT_FALSE(latency_stats({}).known());
 }
 
 }  // namespace

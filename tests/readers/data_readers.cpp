@@ -140,8 +140,8 @@ void lengths(std::string_view bytes) {
   static const Scratch scratch;
   const auto [which, rest] = choose(bytes, 2);
   const LengthCounts counts = read_lengths(scratch.put(which == 0 ? "lengths.json" : "lengths.csv", rest));
-  stats_of(counts);
-  bins_of(counts, 4096, 64);
+  length_stats(counts);
+  length_bins(counts, 4096, 64);
 }
 Texts lengths_seeds() {
   return {"0{\"lengths\":[[10,3],[20,4]],\"source\":\"x\"}", "1tokens,rows\n10,3\n20,4\n"};

@@ -31,7 +31,7 @@ formats::BenchPoint sweep_point(int input_len, double rate, const SweepShape& sh
   p.request_throughput = shape.requests / last;
   p.output_throughput = static_cast<double>(p.total_output_tokens) / last;
   p.total_token_throughput = static_cast<double>(p.total_input_tokens + p.total_output_tokens) / last;
-  p.ttft = formats::stats_of(ttfts), p.tpot = formats::stats_of(tpots), p.e2el = formats::stats_of(ends);
+  p.ttft = formats::latency_stats(ttfts), p.tpot = formats::latency_stats(tpots), p.e2el = formats::latency_stats(ends);
   p.itl = p.tpot, p.intended_ttft = p.ttft, p.intended_e2el = p.e2el;
   p.verdict = over ? "overloaded" : "stable";
   for (int i = 0; i <= 50; ++i) {

@@ -90,7 +90,7 @@ std::vector<BatchSize> batch_shares(RowList& rows, std::int64_t first, int batch
   for (int w = 0; w < ways; ++w) {
     BatchSize& share = shares[static_cast<size_t>(w)];
     share.padded = longest_row * std::clamp(batch_rows - w * each, 0, each);
-    share.room = sizes::step_tokens(share.padded, share.tokens);
+    share.step_tokens = sizes::step_tokens(share.padded, share.tokens);
   }
   return shares;
 }
@@ -101,7 +101,7 @@ void widen(std::vector<BatchSize>& most, const std::vector<BatchSize>& shares) {
     most[w].loss_tokens = std::max(most[w].loss_tokens, shares[w].loss_tokens);
     most[w].padded = std::max(most[w].padded, shares[w].padded);
     most[w].longest = std::max(most[w].longest, shares[w].longest);
-    most[w].room = std::max(most[w].room, shares[w].room);
+    most[w].step_tokens = std::max(most[w].step_tokens, shares[w].step_tokens);
   }
 }
 
@@ -111,7 +111,7 @@ BatchSize batch_size(RowList& rows, std::int64_t n, int batch_rows) {
 
 }  // namespace
 
-std::vector<ExampleSize> sizes_of(std::span<const Example> examples) {
+std::vector<ExampleSize> example_sizes(std::span<const Example> examples) {
   std::vector<ExampleSize> sizes;
   sizes.reserve(examples.size());
   for (const Example& e : examples)
@@ -134,7 +134,7 @@ struct BatchStream::Impl {
   std::jthread worker;  // last: stops before the rest goes
 
   Impl(std::span<const Example> e, BatchOptions o, int pad, std::int64_t first)
-      : examples(e), options(o), pad_id(pad), position(first), rows(sizes_of(examples), options) {
+      : examples(e), options(o), pad_id(pad), position(first), rows(example_sizes(examples), options) {
     per_epoch = (rows.count() + options.rows - 1) / options.rows;
     worker = std::jthread([this, first](std::stop_token stop) { work(stop, first); });
   }
@@ -185,23 +185,24 @@ std::int64_t BatchStream::batches_per_epoch() const {
   return impl_->per_epoch;
 }
 
-std::vector<BatchSize> largest_shares(std::span<const Example> examples, const BatchOptions& options,
-                                      std::int64_t first, std::int64_t count, int ways) {
+std::vector<BatchSize> largest_batch_per_device(std::span<const Example> examples, const BatchOptions& options,
+                                                std::int64_t first, std::int64_t count, int ways) {
   check(examples, options);
   std::vector<BatchSize> most(static_cast<size_t>(ways));
-  RowList rows(sizes_of(examples), options);
+  RowList rows(example_sizes(examples), options);
   for (std::int64_t n = first; n < first + count; ++n)
     widen(most, batch_shares(rows, n * options.rows, options.rows, ways));
   return most;
 }
 
-std::vector<BatchSize> largest_eval_shares(std::span<const Example> examples, const BatchOptions& options, int ways) {
+std::vector<BatchSize> largest_eval_batch_per_device(std::span<const Example> examples, const BatchOptions& options,
+                                                     int ways) {
   std::vector<BatchSize> most(static_cast<size_t>(ways));
   if (examples.empty()) return most;
   check(examples, options);
   BatchOptions as_given = options;
   as_given.order = Order::as_given;
-  RowList rows(sizes_of(examples), as_given);
+  RowList rows(example_sizes(examples), as_given);
   for (std::int64_t first = 0; first < rows.count(); first += options.rows)
     widen(most, batch_shares(rows, first, static_cast<int>(std::min<std::int64_t>(options.rows, rows.count() - first)),
                              ways));
@@ -210,10 +211,10 @@ std::vector<BatchSize> largest_eval_shares(std::span<const Example> examples, co
 
 BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,
                         std::int64_t count) {
-  return largest_shares(examples, options, first, count, 1).front();
+  return largest_batch_per_device(examples, options, first, count, 1).front();
 }
 
-EpochSize first_epoch(std::span<const ExampleSize> examples, const BatchOptions& options) {
+EpochSize first_epoch_size(std::span<const ExampleSize> examples, const BatchOptions& options) {
   check(examples.size(), options);
   for (size_t i = 0; i < examples.size(); ++i)
     if (examples[i].tokens < 1 || examples[i].tokens > options.max_len)
@@ -236,7 +237,7 @@ std::vector<Batch> eval_batches(std::span<const Example> examples, BatchOptions 
   if (examples.empty()) return {};
   check(examples, options);
   options.order = Order::as_given;
-  const auto rows = epoch_rows(sizes_of(examples), options, 0);
+  const auto rows = epoch_rows(example_sizes(examples), options, 0);
   std::vector<Batch> batches;
   for (size_t begin = 0; begin < rows.size(); begin += static_cast<size_t>(options.rows)) {
     const size_t n = std::min(static_cast<size_t>(options.rows), rows.size() - begin);

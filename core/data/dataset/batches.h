@@ -28,7 +28,7 @@ struct Batch {
 struct ExampleSize {
   int tokens = 0, loss_tokens = 0;
 };
-std::vector<ExampleSize> sizes_of(std::span<const Example> examples);
+std::vector<ExampleSize> example_sizes(std::span<const Example> examples);
 
 struct BatchOptions {
   int rows = 1;
@@ -58,18 +58,19 @@ struct BatchSize {
   std::int64_t tokens = 0, loss_tokens = 0;  // real tokens; the maxima may come from different batches
   std::int64_t padded = 0;                   // rows * length of the longest row
   int longest = 0;                           // tokens of the longest example
-  std::int64_t room = 0;                     // tokens that the engine makes room for (sizes::step_tokens)
+  std::int64_t step_tokens = 0;              // tokens that the engine makes room for (sizes::step_tokens)
 };
 BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,
                         std::int64_t count);
 
 // The same of each of `ways` (at least 1) devices that take equal runs of every batch's rows, rounded up: the last may
 // have fewer rows or none. All are padded to the batch's longest row.
-std::vector<BatchSize> largest_shares(std::span<const Example> examples, const BatchOptions& options,
-                                      std::int64_t first, std::int64_t count, int ways);
+std::vector<BatchSize> largest_batch_per_device(std::span<const Example> examples, const BatchOptions& options,
+                                                std::int64_t first, std::int64_t count, int ways);
 
 // The same of the batches that eval_batches() makes; zeros where there are none.
-std::vector<BatchSize> largest_eval_shares(std::span<const Example> examples, const BatchOptions& options, int ways);
+std::vector<BatchSize> largest_eval_batch_per_device(std::span<const Example> examples, const BatchOptions& options,
+                                                     int ways);
 
 // All batches of the stream's first epoch together, without building them.
 struct EpochSize {
@@ -78,7 +79,7 @@ struct EpochSize {
   std::int64_t padded = 0;                   // every row as long as the longest of its batch
   std::int64_t fixed = 0;                    // every row max_len long, as programs of one shape have it
 };
-EpochSize first_epoch(std::span<const ExampleSize> examples, const BatchOptions& options);
+EpochSize first_epoch_size(std::span<const ExampleSize> examples, const BatchOptions& options);
 
 // Every example once, in order, without shuffling: for evaluation. The last batch may have fewer rows.
 std::vector<Batch> eval_batches(std::span<const Example> examples, BatchOptions options, int pad_id);

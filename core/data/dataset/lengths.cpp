@@ -106,7 +106,7 @@ void write_lengths(const std::filesystem::path& file, const LengthCounts& length
   write_file_atomically(file, json.dump() + "\n");
 }
 
-LengthStats stats_of(const LengthCounts& lengths) {
+LengthStats length_stats(const LengthCounts& lengths) {
   LengthStats s;
   for (const auto& [tokens, rows] : lengths) {
     s.rows += rows;
@@ -127,7 +127,7 @@ LengthStats stats_of(const LengthCounts& lengths) {
   return s;
 }
 
-LengthBins bins_of(const LengthCounts& lengths, int upto, int most_bins) {
+LengthBins length_bins(const LengthCounts& lengths, int upto, int most_bins) {
   LengthBins bins;
   // Widths that read well: 1, 2, 5, 10, 20, 50 ...
   for (int base = 1; static_cast<std::int64_t>(bins.width) * most_bins < upto; base *= 10)
@@ -143,9 +143,9 @@ LengthBins bins_of(const LengthCounts& lengths, int upto, int most_bins) {
   return bins;
 }
 
-std::vector<ExampleSize> sizes_of(const LengthCounts& lengths, int max_len, Overlong overlong, std::int64_t most) {
+std::vector<ExampleSize> example_sizes(const LengthCounts& lengths, int max_len, Overlong overlong, std::int64_t most) {
   std::vector<ExampleSize> sizes;
-  if (const std::int64_t rows = stats_of(lengths).rows; rows > most)
+  if (const std::int64_t rows = length_stats(lengths).rows; rows > most)
     throw Error({.id = "DATA-LENGTHS",
                  .message = "too many rows to lay out one by one",
                  .place = "data.lengths",

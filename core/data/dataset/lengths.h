@@ -24,7 +24,7 @@ struct LengthStats {
   double mean = 0;
   int p50 = 0, p95 = 0, p99 = 0, longest = 0;  // p95: at least 95 % of the rows are no longer
 };
-LengthStats stats_of(const LengthCounts& lengths);
+LengthStats length_stats(const LengthCounts& lengths);
 
 // Bars of equal width for a chart, all of them within [0, upto); `beyond` rows are longer.
 struct LengthBins {
@@ -32,10 +32,10 @@ struct LengthBins {
   std::vector<std::int64_t> rows;  // bin b: lengths [b * width, (b + 1) * width)
   std::int64_t beyond = 0;
 };
-LengthBins bins_of(const LengthCounts& lengths, int upto, int most_bins);
+LengthBins length_bins(const LengthCounts& lengths, int upto, int most_bins);
 
 // The rows one by one as training would take them: the overlong dropped or cut. Their loss is not known and 0.
 // Throws Error for more than `most` rows.
-std::vector<ExampleSize> sizes_of(const LengthCounts& lengths, int max_len, Overlong overlong, std::int64_t most);
+std::vector<ExampleSize> example_sizes(const LengthCounts& lengths, int max_len, Overlong overlong, std::int64_t most);
 
 }  // namespace mw::data

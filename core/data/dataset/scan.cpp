@@ -94,7 +94,7 @@ Format first_format(const Json& json, const DatasetOptions& options, long line) 
   }
 }
 
-RowLocation place_of(const RawRow& raw) {
+RowPosition place_of(const RawRow& raw) {
   return {.offset = raw.offset,
           .bytes = static_cast<std::uint32_t>(raw.text.size()),
           .skip = 0,
@@ -130,7 +130,7 @@ class RunningText {
   RunningText(const DatasetOptions& options, const Tokenizer& tokenizer, const RowSink& sink)
       : options_(options), tokenizer_(tokenizer), sink_(sink), in_(options.path) {}
 
-  void go_to(const RowLocation& place, std::int64_t row) {
+  void go_to(const RowPosition& place, std::int64_t row) {
     in_.seek(static_cast<long>(place.offset), static_cast<long>(place.line));
     skip_ = place.skip;
     row_ = row;
@@ -141,7 +141,7 @@ class RunningText {
     constexpr size_t kBlock = 1 << 16, kLargest = 1 << 20;
     start_block();
     for (;;) {
-      const RowLocation here = {.offset = in_.position(), .line = static_cast<std::uint32_t>(in_.line_number())};
+      const RowPosition here = {.offset = in_.position(), .line = static_cast<std::uint32_t>(in_.line_number())};
       if (!in_.line(line_)) break;
       if (const size_t bad = first_invalid_utf8(line_); bad != std::string::npos) {
         refuse({.id = "DATA-ROW",
@@ -166,7 +166,7 @@ class RunningText {
 
  private:
   struct Block {
-    RowLocation place;
+    RowPosition place;
     std::int64_t first = 0;  // of all tokens
   };
   size_t row_length() const { return static_cast<size_t>(options_.max_len) - 1; }  // beside bos
@@ -176,7 +176,7 @@ class RunningText {
                        taken_ + static_cast<std::int64_t>(ids_.size())});
   }
 
-  void refuse(Problem problem, const RowLocation& place, long line) {
+  void refuse(Problem problem, const RowPosition& place, long line) {
     ScannedRow row = bad_row(std::move(problem), options_, line);
     row.place = place;
     sink_(std::move(row));
@@ -284,9 +284,9 @@ std::int64_t loss_tokens(const ScannedRow& row) {
   return std::count(loss.begin(), loss.begin() + static_cast<std::ptrdiff_t>(n), 1);
 }
 
-ScannedRow scan_again(const DatasetOptions& options, const Tokenizer& tokenizer, const ScannedRow& like) {
+ScannedRow rescan_row(const DatasetOptions& options, const Tokenizer& tokenizer, const ScannedRow& like) {
   check(options);
-  const RowLocation& place = like.place;
+  const RowPosition& place = like.place;
   if (place.bytes > 0) {
     Format format = like.format;
     const RawRow raw =

@@ -10,7 +10,7 @@ enum class RowState { ok, truncated, too_long, no_loss, bad };  // the first two
 enum class Split { train, held_out };
 
 // Where a row stands: enough to read it again without what is before it.
-struct RowLocation {
+struct RowPosition {
   std::int64_t offset = 0;  // bytes
   std::uint32_t bytes = 0;  // of its JSON text; 0: running text
   std::uint32_t skip = 0;   // running text: tokens of the block at `offset` that belong to earlier rows
@@ -21,7 +21,7 @@ struct ScannedRow {
   RowState state = RowState::ok;
   Split split = Split::train;  // of a used row
   Format format = Format::text;
-  RowLocation place{};
+  RowPosition place{};
   Example example{};  // before any cut; its row is -1 for a line of running text that is none
   size_t used = 0;    // tokens that training takes, from the front; 0: none
   Problem problem{};  // of a bad row: file, place, what is wrong with it
@@ -41,6 +41,6 @@ void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::s
 void count(const ScannedRow& row, DatasetReport& report);
 
 // A row as scan_rows() gave it; `like` is that row without its example. The file must not have changed.
-ScannedRow scan_again(const DatasetOptions& options, const Tokenizer& tokenizer, const ScannedRow& like);
+ScannedRow rescan_row(const DatasetOptions& options, const Tokenizer& tokenizer, const ScannedRow& like);
 
 }  // namespace mw::data

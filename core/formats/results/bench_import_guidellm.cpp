@@ -211,7 +211,7 @@ void take_latencies(BenchPoint& point) {
   }
   for (const auto& [stats, values] :
        {std::pair(&point.ttft, &ttft), {&point.tpot, &tpot}, {&point.itl, &itl}, {&point.e2el, &e2el}})
-    if (!values->empty()) *stats = stats_of(*values);
+    if (!values->empty()) *stats = latency_stats(*values);
 }
 
 BenchPoint point_of_0_1(const Json& benchmark, const std::string& arrival) {

@@ -40,7 +40,7 @@ LatencyStats times_of(const Json& test, double per) {
   std::vector<double> ms;
   for (size_t i = 0; samples && i < samples->size(); ++i)
     ms.push_back(number_of((*samples)[i], "samples_ns[" + std::to_string(i) + "]") / 1e6 / per);
-  if (!ms.empty()) return stats_of(ms);
+  if (!ms.empty()) return latency_stats(ms);
   return {.mean = number(test, "avg_ns") / 1e6 / per, .deviation = number(test, "stddev_ns") / 1e6 / per};
 }
 

@@ -51,7 +51,7 @@ double percentile_of(std::vector<double> values, double p) {
   return values.empty() ? kUnknown : Ranks(values).at(p);
 }
 
-LatencyStats stats_of(const std::vector<double>& ms) {
+LatencyStats latency_stats(const std::vector<double>& ms) {
   LatencyStats stats;
   std::vector<double> values = known_of(ms);
   if (values.empty()) return stats;

@@ -106,6 +106,6 @@ BenchSet bench_set(const Json& json);
 
 // Of sorted or unsorted values: linear between ranks, as numpy.percentile.
 double percentile_of(std::vector<double> values, double p);
-LatencyStats stats_of(const std::vector<double>& ms);  // mean, median, deviation (population), p25 .. p99
+LatencyStats latency_stats(const std::vector<double>& ms);  // mean, median, deviation (population), p25 .. p99
 
 }  // namespace mw::formats

@@ -122,12 +122,12 @@ formats::BenchPoint summarise(const Load& load, const LoadResult& result, const 
   point.max_concurrent_requests = max_in_flight(result.requests);
   if (point.completed > 0) {
     const Latencies t = latencies_of(result.requests);
-    point.ttft = formats::stats_of(t.ttft);
-    point.e2el = formats::stats_of(t.e2el);
-    point.intended_ttft = formats::stats_of(t.intended_ttft);
-    point.intended_e2el = formats::stats_of(t.intended_e2el);
-    if (!t.tpot.empty()) point.tpot = formats::stats_of(t.tpot);
-    if (!t.itl.empty()) point.itl = formats::stats_of(t.itl);
+    point.ttft = formats::latency_stats(t.ttft);
+    point.e2el = formats::latency_stats(t.e2el);
+    point.intended_ttft = formats::latency_stats(t.intended_ttft);
+    point.intended_e2el = formats::latency_stats(t.intended_e2el);
+    if (!t.tpot.empty()) point.tpot = formats::latency_stats(t.tpot);
+    if (!t.itl.empty()) point.itl = formats::latency_stats(t.itl);
     point.verdict = to_string(judge_saturation(load, result));
   }
   point.prefix_hits = result.prefix_hits;

@@ -79,12 +79,12 @@ PlotStack stack_of(std::shared_ptr<const Bars> bars, data::Overlong overlong) {
 LengthChart length_chart(const planning::DataIndex& index, const planning::DataIndexRequest& question) {
   LengthChart chart;
   if (index.lengths.empty()) return chart;
-  const data::LengthStats stats = data::stats_of(index.lengths);
+  const data::LengthStats stats = data::length_stats(index.lengths);
   const int max_len = question.options.max_len, end = upto(stats, max_len);
   const auto longer = index.lengths.upper_bound(max_len);
   auto bars = std::make_shared<Bars>();
-  bars->layers[0] = data::bins_of({index.lengths.begin(), longer}, end, kMostBins);
-  bars->layers[1] = data::bins_of({longer, index.lengths.end()}, end, kMostBins);
+  bars->layers[0] = data::length_bins({index.lengths.begin(), longer}, end, kMostBins);
+  bars->layers[1] = data::length_bins({longer, index.lengths.end()}, end, kMostBins);
   chart.range = {0, bars->width() * static_cast<double>(bars->bins())};
   QStringList words{chart_words("mean %1").arg(qs(number_text(stats.mean, stats.mean < 1000 ? 3 : 6))),
                     chart_words("p50 %1").arg(grouped(stats.p50)), chart_words("p95 %1").arg(grouped(stats.p95)),
