@@ -91,7 +91,7 @@ DataDetail detail_of(const planning::DataIndexRequest& request, const data::Toke
   data::ScannedRow like;
   like.state = row.state;
   like.format = row.format;
-  like.place = row.place;
+  like.position = row.place;
   like.example.row = row.row;
   const data::ScannedRow scanned = rescan_row(request.options, tokenizer, like);
   DataDetail detail;

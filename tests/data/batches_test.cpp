@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kPad = 0;
 
-// Example e is bos, then e * 1000 + 1, e * 1000 + 2, ...: every token says where it comes from.
+// Example e is bos, then e * 1000 + 1, e * 1000 + 2, ...: every token identifies its example.
 std::vector<Example> examples(int n, int longest) {
   Rng rng{3, static_cast<std::uint64_t>(n)};
   std::vector<Example> out;
@@ -40,7 +40,7 @@ void same(const Batch& a, const Batch& b) {
   EXPECT_EQ(a.loss_tokens, b.loss_tokens);
 }
 
-// Takes the batch apart again, checks every token against its example, and returns the examples in it.
+// Checks every token of the batch against its example and returns the examples in it.
 std::vector<int> take_apart(const Batch& b, const std::vector<Example>& all) {
   std::vector<int> found;
   std::int64_t real = 0, loss = 0;
@@ -74,7 +74,7 @@ std::vector<int> take_apart(const Batch& b, const std::vector<Example>& all) {
   return found;
 }
 
-TEST(Batches, EveryEpochHoldsEveryExampleOnceInAnOrderOfItsOwn) {
+TEST(Batches, EveryEpochContainsEveryExampleOnceInOwnOrder) {
   const auto all = examples(103, 30);
   for (const Packing packing : {Packing::none, Packing::pack}) {
     BatchStream stream(all, {.rows = 1, .max_len = 64, .packing = packing, .seed = 7}, kPad);
@@ -96,7 +96,7 @@ TEST(Batches, EveryEpochHoldsEveryExampleOnceInAnOrderOfItsOwn) {
   }
 }
 
-TEST(Batches, TheLastBatchOfAnEpochIsFilledFromTheNext) {
+TEST(Batches, FillsLastBatchOfEpochFromNextEpoch) {
   const auto all = examples(10, 8);
   BatchStream stream(all, {.rows = 4, .max_len = 8, .seed = 1}, kPad);
   EXPECT_EQ(stream.batches_per_epoch(), 3);
@@ -106,11 +106,11 @@ TEST(Batches, TheLastBatchOfAnEpochIsFilledFromTheNext) {
     EXPECT_EQ(b.rows, 4);
     for (const int e : take_apart(b, all)) ++seen[e];
   }
-  ASSERT_EQ(seen.size(), 10u);  // 5 batches of 4: two epochs to the row
+  ASSERT_EQ(seen.size(), 10u);  // 5 batches of 4 rows: two epochs
   for (const auto& [e, times] : seen) EXPECT_EQ(times, 2);
 }
 
-TEST(Batches, ResumingAnywhereGivesWhatAnUninterruptedStreamGives) {
+TEST(Batches, ResumedStreamEqualsUninterruptedOne) {
   const auto all = examples(57, 20);
   for (const Packing packing : {Packing::none, Packing::pack}) {
     const BatchOptions options{.rows = 3, .max_len = 32, .packing = packing, .seed = 9};
@@ -128,7 +128,7 @@ TEST(Batches, ResumingAnywhereGivesWhatAnUninterruptedStreamGives) {
   }
 }
 
-TEST(Batches, PackingFillsRowsWellAndTheSeedChangesThem) {
+TEST(Batches, PackingFillsRowsAndDependsOnSeed) {
   const auto all = examples(3000, 100);
   std::int64_t real = 0, slots = 0;
   BatchStream packed(all, {.rows = 4, .max_len = 128, .packing = Packing::pack, .seed = 1}, kPad);
@@ -143,7 +143,7 @@ TEST(Batches, PackingFillsRowsWellAndTheSeedChangesThem) {
   EXPECT_NE(other.next().ids, first.ids);
 }
 
-TEST(Batches, TheSizeOfAnEpochIsThatOfItsBatchesWithoutBuildingThem) {
+TEST(Batches, EpochSizeEqualsSumOverBatches) {
   for (const int n : {1, 7, 103, 2500}) {
     const auto all = examples(n, 60);
     for (const Packing packing : {Packing::none, Packing::pack})
@@ -172,7 +172,7 @@ TEST(Batches, TheSizeOfAnEpochIsThatOfItsBatchesWithoutBuildingThem) {
   EXPECT_EQ(problem_of([] { first_epoch_size(std::vector<ExampleSize>{{65, 1}}, {.max_len = 64}); }).id, "DATA-LEN");
 }
 
-TEST(Batches, EvaluationTakesEveryExampleOnceInOrder) {
+TEST(Batches, EvaluationUsesEveryExampleOnceInOrder) {
   const auto all = examples(11, 9);
   std::vector<int> seen;
   const auto batches = eval_batches(all, {.rows = 4, .max_len = 9}, kPad);
@@ -191,7 +191,7 @@ TEST(Batches, EvaluationTakesEveryExampleOnceInOrder) {
   EXPECT_EQ(std::unique(seen.begin(), seen.end()), seen.end());
 }
 
-TEST(Batches, WhatCannotBeBatchedIsRefused) {
+TEST(Batches, RejectsInvalidOptionsAndExamples) {
   const auto all = examples(3, 9);
   EXPECT_EQ(problem_of([&] { BatchStream({}, {}, kPad); }).id, "DATA-EMPTY");
   EXPECT_EQ(problem_of([&] { BatchStream(all, {.rows = 0}, kPad); }).id, "DATA-BATCH");
@@ -199,7 +199,7 @@ TEST(Batches, WhatCannotBeBatchedIsRefused) {
   EXPECT_EQ(problem_of([&] { BatchStream(all, {}, kPad, -1); }).id, "DATA-BATCH");
 }
 
-TEST(Batches, DestroyingAStreamWithWaitingBatchesEndsItsThread) {
+TEST(Batches, DestructorStopsPrefetchThread) {
   const auto all = examples(20, 9);
   for (int i = 0; i < 50; ++i) {
     BatchStream stream(all, {.rows = 2, .max_len = 16}, kPad);
@@ -207,7 +207,7 @@ TEST(Batches, DestroyingAStreamWithWaitingBatchesEndsItsThread) {
   }
 }
 
-TEST(Batches, SharesAreTheLargestThatEachRunOfRowsHas) {
+TEST(Batches, LargestBatchPerDeviceIsMaximumOverItsRows) {
   const std::vector<Example> all = examples(50, 30);
   for (const Packing packing : {Packing::none, Packing::pack}) {
     const BatchOptions options{.rows = 5, .max_len = 64, .packing = packing, .seed = 7};

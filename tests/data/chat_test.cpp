@@ -21,7 +21,7 @@ std::string answers(ChatFormat format, const std::vector<Message>& messages) {
 const std::vector<Message> kTurns = {
     {"user", " What is 2+2?\n"}, {"assistant", "4 "}, {"user", "Sure?"}, {"assistant", "Yes"}};
 
-TEST(Chat, Gemma2And3TrimEachTurnAndCloseIt) {
+TEST(Chat, Gemma2And3TrimAndCloseEachTurn) {
   const std::string expected =
       "<start_of_turn>user\nWhat is 2+2?<end_of_turn>\n<start_of_turn>model\n4<end_of_turn>\n"
       "<start_of_turn>user\nSure?<end_of_turn>\n<start_of_turn>model\nYes<end_of_turn>\n";
@@ -30,13 +30,13 @@ TEST(Chat, Gemma2And3TrimEachTurnAndCloseIt) {
   EXPECT_EQ(answers(ChatFormat::gemma3, kTurns), "[4<end_of_turn>][Yes<end_of_turn>]");
 }
 
-TEST(Chat, Gemma3PutsTheSystemTextBeforeTheFirstUserTurnOnly) {
+TEST(Chat, Gemma3PutsSystemTextBeforeFirstUserTurn) {
   EXPECT_EQ(whole(ChatFormat::gemma3, {{"system", "Be brief."}, {"user", "Hi"}, {"assistant", "Hi."}, {"user", "Bye"}}),
             "<start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\nHi.<end_of_turn>\n"
             "<start_of_turn>user\nBye<end_of_turn>\n");
 }
 
-TEST(Chat, Gemma4HasItsOwnMarkersAndASystemTurn) {
+TEST(Chat, Gemma4HasOwnMarkersAndSystemTurn) {
   EXPECT_EQ(render_prompt(ChatFormat::gemma4, {{"user", "What is 2+2?"}}),
             "<|turn>user\nWhat is 2+2?<turn|>\n<|turn>model\n");
   EXPECT_EQ(whole(ChatFormat::gemma4, {{"system", " Be brief. "}, {"user", "Hi"}, {"assistant", "Hi."}}),
@@ -44,14 +44,14 @@ TEST(Chat, Gemma4HasItsOwnMarkersAndASystemTurn) {
   EXPECT_EQ(answers(ChatFormat::gemma4, {{"user", "Hi"}, {"assistant", "Hi."}}), "[Hi.<turn|>]");
 }
 
-TEST(Chat, Gemma4KeepsTheThinkingOfTheLastAnswerOnly) {
+TEST(Chat, Gemma4KeepsOnlyThinkingOfLastAnswer) {
   const std::string thinking = "<|channel>thought\nhmm\n<channel|>4";
   EXPECT_EQ(
       answers(ChatFormat::gemma4, {{"user", "a"}, {"assistant", thinking}, {"user", "b"}, {"assistant", thinking}}),
       "[4<turn|>][" + thinking + "<turn|>]");
 }
 
-TEST(Chat, ThePromptIsTheRenderedRowUpToTheAnswer) {
+TEST(Chat, PromptIsRenderedRowUpToAnswer) {
   for (const ChatFormat f : {ChatFormat::gemma2, ChatFormat::gemma3, ChatFormat::gemma4, ChatFormat::none}) {
     const std::string row = whole(f, kTurns);
     const std::string prompt = render_prompt(f, {kTurns.begin(), kTurns.end() - 1});
@@ -61,12 +61,12 @@ TEST(Chat, ThePromptIsTheRenderedRowUpToTheAnswer) {
   }
 }
 
-TEST(Chat, TrimTakesUnicodeSpacesToo) {
+TEST(Chat, TrimRemovesUnicodeSpaces) {
   EXPECT_EQ(render_prompt(ChatFormat::gemma3, {{"user", "\u3000\u00a0 x\ty \r\n\u2028"}}),
             "<start_of_turn>user\nx\ty<end_of_turn>\n<start_of_turn>model\n");
 }
 
-TEST(Chat, WhatATemplateCannotSayIsRefused) {
+TEST(Chat, RejectsTurnsThatTemplateCannotExpress) {
   const auto id = [](ChatFormat f, const std::vector<Message>& m) { return problem_of([&] { render_chat(f, m); }).id; };
   EXPECT_EQ(id(ChatFormat::gemma2, {{"system", "x"}, {"user", "y"}}), "TOK-2");
   EXPECT_EQ(id(ChatFormat::gemma3, {{"assistant", "x"}}), "TOK-2");

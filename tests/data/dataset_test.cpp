@@ -18,7 +18,7 @@ DatasetOptions options(const std::filesystem::path& path) {
 Dataset load(const DatasetOptions& o) {
   return load_dataset(o, bpe());
 }
-// The text of the tokens that carry loss, and of all after bos.
+// The text of the tokens that carry loss, and of all tokens after bos.
 std::string learned(const Example& e) {
   std::vector<int> ids;
   for (size_t i = 0; i < e.ids.size(); ++i)
@@ -59,7 +59,7 @@ const Shape kShapes[] = {
      Format::alpaca},
 };
 
-TEST(Dataset, EveryShapeIsFoundAndRenderedAndOnlyTheAnswerIsLearned) {
+TEST(Dataset, DetectsAndRendersEveryFormat) {
   const Scratch scratch;
   for (const Shape& s : kShapes) {
     for (const char* file : {"a.jsonl", "a.json"}) {
@@ -75,14 +75,14 @@ TEST(Dataset, EveryShapeIsFoundAndRenderedAndOnlyTheAnswerIsLearned) {
       EXPECT_EQ(e.answer, s.answer) << s.name;
       EXPECT_EQ(all_text(e), e.prompt + s.answer + kEnd + "\n") << s.name;
       EXPECT_EQ(learned(e), s.answer + kEnd) << s.name;
-      // What the sampler is given is what training has seen.
+      // The sampler's prompt equals the prompt in training.
       const std::vector<int> prompt = bpe().encode(e.prompt);
       EXPECT_TRUE(std::equal(prompt.begin(), prompt.end(), e.ids.begin() + 1)) << s.name;
     }
   }
 }
 
-TEST(Dataset, LossOnAssistantCoversEveryAnswerOnCompletionTheLastAndOnAllTheTexts) {
+TEST(Dataset, LossOptionSelectsAnswers) {
   const Scratch scratch;
   const auto file =
       scratch.put("a.jsonl", R"({"instruction":"b","output":"two","system":"sys","history":[["a","one"]]})");
@@ -96,7 +96,7 @@ TEST(Dataset, LossOnAssistantCoversEveryAnswerOnCompletionTheLastAndOnAllTheText
   EXPECT_EQ(e.prompt, kTurn + "user\nsys\n\na" + kEnd + "\n" + kTurn + "model\none" + kEnd + "\n" + asked("b"));
 }
 
-TEST(Dataset, TurnsAfterTheLastAnswerAreLeftOut) {
+TEST(Dataset, DropsTurnsAfterLastAnswer) {
   const Scratch scratch;
   const Dataset d = load(options(scratch.put(
       "a.jsonl",
@@ -104,7 +104,7 @@ TEST(Dataset, TurnsAfterTheLastAnswerAreLeftOut) {
   EXPECT_EQ(all_text(d.train.at(0)), asked("a") + "b" + kEnd + "\n");
 }
 
-TEST(Dataset, NamedColumnsArePromptAndCompletion) {
+TEST(Dataset, ReadsNamedColumns) {
   const Scratch scratch;
   DatasetOptions o =
       options(scratch.put("a.jsonl", R"({"question":"the river","answer":"Yes","hint":"small","who":"sys"})"));
@@ -114,7 +114,7 @@ TEST(Dataset, NamedColumnsArePromptAndCompletion) {
   EXPECT_EQ(learned(d.train[0]), "Yes" + kEnd);
 }
 
-TEST(Dataset, WithoutATemplatePromptCompletionAndEosFollowEachOther) {
+TEST(Dataset, ConcatenatesPromptCompletionAndEosWithoutTemplate) {
   const Scratch scratch;
   DatasetOptions o = options(scratch.put("a.jsonl", R"({"prompt":"the riv","completion":"er "})"));
   o.chat = ChatFormat::none;
@@ -125,14 +125,14 @@ TEST(Dataset, WithoutATemplatePromptCompletionAndEosFollowEachOther) {
   EXPECT_EQ(e.answer, "er ");
 }
 
-TEST(Dataset, TextRowsEndWithEosAndAreLearnedWhole) {
+TEST(Dataset, TextRowsEndWithEosAndCarryLoss) {
   const Scratch scratch;
   const Example e = load(options(scratch.put("a.jsonl", R"({"text":"The river.\n"})"))).train.at(0);
   is_sound(e);
   EXPECT_EQ(learned(e), "The river.\n<eos>");
 }
 
-TEST(Dataset, RunningTextIsCutIntoExamplesThatHoldEachTokenOnce) {
+TEST(Dataset, RunningTextIsCutIntoExamplesWithEachTokenOnce) {
   const Scratch scratch;
   std::string text;
   Rng rng{5};
@@ -152,7 +152,7 @@ TEST(Dataset, RunningTextIsCutIntoExamplesThatHoldEachTokenOnce) {
   EXPECT_EQ(ids, bpe().encode(text));
 }
 
-TEST(Dataset, ByteOrderMarkAndCarriageReturnsAreTolerated) {
+TEST(Dataset, AcceptsByteOrderMarkAndCarriageReturns) {
   const Scratch scratch;
   const Dataset d = load(options(scratch.put("a.jsonl",
                                              "\xEF\xBB\xBF{\"prompt\":\"a\",\"completion\":\"b\"}\r\n\r\n"
@@ -162,7 +162,7 @@ TEST(Dataset, ByteOrderMarkAndCarriageReturnsAreTolerated) {
   EXPECT_EQ(all_text(load(o).train.at(0)), "one\ntwo\n");
 }
 
-TEST(Dataset, AnObjectWithOneListIsReadAndLinesInAJsonFileToo) {
+TEST(Dataset, ReadsObjectWithOneListAndLinesInJsonFile) {
   const Scratch scratch;
   const std::string row = R"({"prompt":"a ] \" [ {","completion":"b"})";
   const std::string object = "{\"version\": {\"x\": [1, 2]}, \"rows\": [" + row + ",\n " + row + "], \"n\": \"]\"}";
@@ -171,7 +171,7 @@ TEST(Dataset, AnObjectWithOneListIsReadAndLinesInAJsonFileToo) {
   EXPECT_EQ(load(options(scratch.put("c.jsonl", "[" + row + "]"))).train.size(), 1u);
 }
 
-TEST(Dataset, OverlongRowsAreDroppedOrCutAndCounted) {
+TEST(Dataset, DropsOrTruncatesOverlongRows) {
   const Scratch scratch;
   const std::string shorter = R"({"prompt":"a","completion":"b"})";
   const std::string cut = R"({"prompt":"a","completion":"0123456789012345678901234567890123456789"})";
@@ -188,10 +188,10 @@ TEST(Dataset, OverlongRowsAreDroppedOrCutAndCounted) {
   ASSERT_EQ(d.train.size(), 2u);
   EXPECT_EQ(d.train[1].ids.size(), 24u);
   EXPECT_EQ(d.report.truncated, 1);
-  EXPECT_EQ(d.report.no_loss, 1);  // of the third only the question would be left
+  EXPECT_EQ(d.report.no_loss, 1);  // truncation would remove the answer of the third
 }
 
-TEST(Dataset, ABadLineStopsWithItsNumberOrIsSkippedAndCounted) {
+TEST(Dataset, BadLineStopsOrIsSkipped) {
   const Scratch scratch;
   const std::string good = R"({"prompt":"a","completion":"b"})";
   const std::string bad[] = {"{\"prompt\":\"a\",",
@@ -215,7 +215,7 @@ TEST(Dataset, ABadLineStopsWithItsNumberOrIsSkippedAndCounted) {
   }
 }
 
-TEST(Dataset, WhatAnErrorQuotesIsNeverCutInsideACharacter) {
+TEST(Dataset, ErrorsQuoteWholeCharacters) {
   const Scratch scratch;
   for (const std::string fill : {"", "x", "xx"}) {
     std::string broken = "{\"prompt\" " + fill;
@@ -225,7 +225,7 @@ TEST(Dataset, WhatAnErrorQuotesIsNeverCutInsideACharacter) {
   }
 }
 
-TEST(Dataset, BrokenListsAreOneErrorWithALine) {
+TEST(Dataset, RejectsBrokenLists) {
   const Scratch scratch;
   const std::string row = R"({"prompt":"a","completion":"b"})";
   for (const std::string& text :
@@ -236,7 +236,7 @@ TEST(Dataset, BrokenListsAreOneErrorWithALine) {
   }
 }
 
-TEST(Dataset, NoUsableRowSaysWhy) {
+TEST(Dataset, ExplainsWhyNoRowIsUsable) {
   const Scratch scratch;
   for (const char* name : {"a.jsonl", "a.txt", "a.json"})
     EXPECT_EQ(problem_of([&] { load(options(scratch.put(name, name == std::string("a.json") ? "[]" : ""))); }).id,
@@ -249,7 +249,7 @@ TEST(Dataset, NoUsableRowSaysWhy) {
   EXPECT_NE(p.found.find("2 rows, 1 longer than 5 tokens, 1 malformed"), std::string::npos) << p.found;
 }
 
-TEST(Dataset, UnknownKeysAndMissingFilesAreClear) {
+TEST(Dataset, ReportsUnknownKeysAndMissingFiles) {
   const Scratch scratch;
   const Problem p = problem_of([&] { load(options(scratch.put("a.jsonl", R"({"question":"a","answer":"b"})"))); });
   EXPECT_EQ(p.id, "DATA-FORMAT");
@@ -262,7 +262,7 @@ TEST(Dataset, UnknownKeysAndMissingFilesAreClear) {
   EXPECT_EQ(problem_of([&] { load(o); }).id, "TOK-2");
 }
 
-TEST(Dataset, TheSplitIsSeededAndSurvivesAppending) {
+TEST(Dataset, SplitDependsOnSeedAndSurvivesAppending) {
   const Scratch scratch;
   std::string text;
   const auto add = [&](int from, int to) {
@@ -288,7 +288,7 @@ TEST(Dataset, TheSplitIsSeededAndSurvivesAppending) {
   EXPECT_NE(held_out(), more);
 }
 
-TEST(Dataset, StoppingIsACancellationAndProgressReachesTheEnd) {
+TEST(Dataset, StopsOnRequestAndReportsProgress) {
   const Scratch scratch;
   const auto file = scratch.put("a.jsonl", R"({"prompt":"a","completion":"b"})");
   std::stop_source stop;
@@ -299,7 +299,7 @@ TEST(Dataset, StoppingIsACancellationAndProgressReachesTheEnd) {
   EXPECT_EQ(done, total);
 }
 
-TEST(DatasetFuzz, DamagedFilesAreReadOrRefused) {
+TEST(DatasetFuzz, DamagedFilesAreReadOrRejected) {
   const Scratch scratch;
   std::string lines, list;
   for (const Shape& s : kShapes) {
@@ -328,8 +328,8 @@ TEST(DatasetFuzz, DamagedFilesAreReadOrRefused) {
   EXPECT_LT(read, 1900);
 }
 
-// The property behind the mask: whatever the texts, the learned tokens spell the answer and its end marker.
-TEST(Dataset, TheMaskCoversExactlyTheAnswerWhateverTheText) {
+// For any text, the tokens that carry loss spell the answer and its end marker.
+TEST(Dataset, LossMaskCoversExactlyTheAnswer) {
   const Scratch scratch;
   Rng rng{11};
   std::string file;

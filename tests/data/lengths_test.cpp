@@ -8,7 +8,7 @@
 namespace mw::data::testing {
 namespace {
 
-TEST(Lengths, AreReadBackAsTheyWereWritten) {
+TEST(Lengths, RoundTrip) {
   const Scratch scratch;
   const LengthCounts lengths{{1, 1}, {412, 3}, {4902, 1}, {1 << 20, 12345678901 / 10}};
   for (const char* name : {"a.json", "a.csv", "a.hist"}) {
@@ -18,7 +18,7 @@ TEST(Lengths, AreReadBackAsTheyWereWritten) {
   }
 }
 
-TEST(Lengths, OrderZeroesNamesBlankLinesAndRepetitionsDoNotMatter) {
+TEST(Lengths, AcceptAnyOrderHeadersAndRepetitions) {
   const Scratch scratch;
   const LengthCounts expected{{3, 4}, {90, 1}};
   EXPECT_EQ(read_lengths(scratch.put("a.csv", "tokens,rows\n90,1\n\n3 , 2\r\n5,0\n3,2")), expected);
@@ -26,7 +26,7 @@ TEST(Lengths, OrderZeroesNamesBlankLinesAndRepetitionsDoNotMatter) {
   EXPECT_EQ(read_lengths(scratch.put("a.json", R"( {"source":"x","lengths":[[90,1],[3,2],[3,2],[5,0]]})")), expected);
 }
 
-TEST(Lengths, WhatIsNoHistogramIsRefusedAtItsPlace) {
+TEST(Lengths, RejectInvalidHistograms) {
   const Scratch scratch;
   const auto place = [&](const std::string& name, const std::string& text) {
     const Problem p = problem_of([&] { read_lengths(scratch.put(name, text)); });
@@ -41,7 +41,7 @@ TEST(Lengths, WhatIsNoHistogramIsRefusedAtItsPlace) {
   EXPECT_EQ(place("a.csv", "4,-1\n"), "line 1");
   EXPECT_EQ(place("a.csv", "4,1.5\n"), "line 1");
   EXPECT_EQ(place("a.csv", "99999999999,1\n"), "line 1");
-  EXPECT_EQ(place("a.csv", "4,10000000000\n5,1\n"), "line 2");  // too many together
+  EXPECT_EQ(place("a.csv", "4,10000000000\n5,1\n"), "line 2");  // the sum exceeds the limit
   EXPECT_EQ(place("a.csv", "tokens,rows\n"), "");
   EXPECT_EQ(place("a.json", R"({"lengths":[[4,1],[5]]})"), "lengths[1]");
   EXPECT_EQ(place("a.json", R"({"lengths":[[4,1],[5,"1"]]})"), "lengths[1]");
@@ -52,8 +52,8 @@ TEST(Lengths, WhatIsNoHistogramIsRefusedAtItsPlace) {
   EXPECT_EQ(problem_of([&] { read_lengths(scratch.path() / "none.csv"); }).id, "SYSTEM");
 }
 
-// Against the definition, row by row.
-TEST(Lengths, StatisticsAndBinsAreThoseOfTheRowsThemselves) {
+// Compares with the definition, row by row.
+TEST(Lengths, StatisticsAndBinsMatchDefinition) {
   Rng rng{11};
   for (int round = 0; round < 50; ++round) {
     std::vector<int> rows;
@@ -89,7 +89,7 @@ TEST(Lengths, StatisticsAndBinsAreThoseOfTheRowsThemselves) {
   EXPECT_EQ(length_stats({}).rows, 0);
 }
 
-TEST(Lengths, OverlongRowsAreDroppedOrCutAsInTraining) {
+TEST(Lengths, DropOrTruncateOverlongRows) {
   const LengthCounts lengths{{5, 2}, {9, 1}, {20, 1}};
   const auto lengths_of = [&](Overlong overlong) {
     std::vector<int> out;

@@ -24,7 +24,7 @@ std::vector<ScannedRow> scan(const DatasetOptions& o) {
   return rows;
 }
 
-// Rows of every state, in each layout of a file, and running text with lines that are no text.
+// Rows of every state in each file layout, and running text with invalid lines.
 std::vector<std::filesystem::path> files(const Scratch& scratch) {
   Rng rng{17};
   std::string lines, list, text = "\xEF\xBB\xBF";
@@ -36,7 +36,7 @@ std::vector<std::filesystem::path> files(const Scratch& scratch) {
     if (kind == 0) row = R"({"prompt":"no answer"})";
     if (kind == 1) row = R"({"prompt":[{"role":"user","content":"only asked"}],"completion":[]})";
     if (kind == 2) row = R"({"prompt":"x","completion":"<bos>"})";
-    if (kind == 3) row = R"({"prompt":")" + answer + answer + answer + R"(","completion":"Yes"})";  // behind the cut
+    if (kind == 3) row = R"({"prompt":")" + answer + answer + answer + R"(","completion":"Yes"})";  // beyond max_len
     lines += row + (rng.below(5) ? "\n" : "\r\n\n");
     list += (i ? ",\n " : "") + row;
     text += "the small river " + answer + (rng.below(30) == 0 ? "<bos>" : "") + (rng.below(40) == 0 ? "\xff" : "");
@@ -48,7 +48,7 @@ std::vector<std::filesystem::path> files(const Scratch& scratch) {
           scratch.put("b.json", "{\"n\": 3, \"rows\": [" + list + "]}"), scratch.put("a.txt", text)};
 }
 
-TEST(Scan, LoadingKeepsExactlyTheRowsThatAreUsed) {
+TEST(Scan, LoadDatasetKeepsUsedRows) {
   const Scratch scratch;
   for (const auto& file : files(scratch))
     for (const Overlong overlong : {Overlong::drop, Overlong::truncate}) {
@@ -80,16 +80,16 @@ TEST(Scan, LoadingKeepsExactlyTheRowsThatAreUsed) {
       EXPECT_GT(of[4], 0);
       if (file.extension() != ".txt") {
         EXPECT_GT(overlong == Overlong::drop ? of[2] : of[1], 0);
-        EXPECT_EQ(of[3] > 0, overlong == Overlong::truncate);  // where the cut takes the answer away
+        EXPECT_EQ(of[3] > 0, overlong == Overlong::truncate);  // truncation removes the answer
       }
     }
 }
 
-TEST(Scan, EachRowIsTheSameWhenItAloneIsReadAgain) {
+TEST(Scan, RescannedRowEqualsFirstScan) {
   const Scratch scratch;
   for (const auto& file : files(scratch)) {
     DatasetOptions o = scan_options(file);
-    if (file.extension() == ".txt") o.max_len = 700;  // longer than many a line
+    if (file.extension() == ".txt") o.max_len = 700;  // longer than many lines
     int n = 0;
     for (const ScannedRow& row : scan(o)) {
       if (n++ % 7 && row.state != RowState::bad) continue;
@@ -105,7 +105,7 @@ TEST(Scan, EachRowIsTheSameWhenItAloneIsReadAgain) {
       EXPECT_EQ(again.used, row.used);
       EXPECT_EQ(again.problem.message, row.problem.message);
       EXPECT_EQ(again.problem.found, row.problem.found);
-      if (row.place.bytes > 0) {
+      if (row.position.bytes > 0) {
         EXPECT_EQ(to_text(again.problem), to_text(row.problem));
       }
     }
@@ -113,11 +113,11 @@ TEST(Scan, EachRowIsTheSameWhenItAloneIsReadAgain) {
   }
 }
 
-TEST(Scan, ARowThatIsGoneIsAnErrorNotAGuess) {
+TEST(Scan, RescanReportsChangedFile) {
   const Scratch scratch;
   const auto file = scratch.put("a.txt", "the river\nthe small river\n");
   ScannedRow row = scan(scan_options(file)).at(0);
-  row.place.offset = 100000;
+  row.position.offset = 100000;
   EXPECT_EQ(problem_of([&] { rescan_row(scan_options(file), bpe(), row); }).id, "DATA-CHANGED");
   const auto lines = scratch.put("a.jsonl", "{\"text\":\"the river\"}\n");
   row = scan(scan_options(lines)).at(0);
@@ -125,7 +125,7 @@ TEST(Scan, ARowThatIsGoneIsAnErrorNotAGuess) {
   EXPECT_EQ(rescan_row(scan_options(lines), bpe(), row).state, RowState::bad);
 }
 
-TEST(Scan, WhatNoLaterRowCanMendStopsWhereItStands) {
+TEST(Scan, StopsOnFaultsOfTheWholeFile) {
   const Scratch scratch;
   const std::string row = R"({"prompt":"a","completion":"b"})";
   int seen = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the tests of the data room share: the fixture tokenizers, scratch files, random text.
+// Shared by the tests of core/data: fixture tokenizers, scratch files, random text.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ inline std::string random_text(Rng& rng, size_t characters) {
   return text;
 }
 
-// Damages a file in one of the ways files get damaged.
+// Damages the content in one of several ways.
 inline std::string mutate(std::string text, Rng& rng) {
   const auto any = [&] { return static_cast<size_t>(rng.below(text.size() + 1)); };
   for (std::uint64_t n = 1 + rng.below(4); n > 0 && !text.empty(); --n) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Exact agreement with the reference libraries: vectors made by scripts/fixtures/tokenizer_vectors.py.
+// Exact agreement with the reference libraries; vectors from scripts/fixtures/tokenizer_vectors.py.
 #include "core/base/json.h"
 #include "tests/data/support.h"
 
@@ -25,7 +25,7 @@ void agrees(const Tokenizer& tokenizer, const std::filesystem::path& vectors) {
       const auto expected = v.at("pieces").get<std::vector<std::string>>();
       ASSERT_EQ(pieces.size(), expected.size());
       for (size_t i = 0; i < pieces.size(); ++i) {
-        if (tokenizer.find(expected[i]) >= 0) {  // the reference shows an unknown piece as its text
+        if (tokenizer.find(expected[i]) >= 0) {  // the reference returns the text of an unknown piece
           EXPECT_EQ(pieces[i], expected[i]);
         }
       }
@@ -41,19 +41,19 @@ void agrees(const Tokenizer& tokenizer, const std::filesystem::path& vectors) {
   }
 }
 
-TEST(TokenizerGolden, TokenizerJsonAgreesWithTheTokenizersLibrary) {
+TEST(TokenizerGolden, TokenizerJsonAgreesWithTokenizersLibrary) {
   agrees(bpe(), fixture("tokenizer_bpe/vectors.json"));
 }
 
-TEST(TokenizerGolden, MergesSpeltAsStringsGiveTheSameIds) {
+TEST(TokenizerGolden, MergesWrittenAsStringsGiveSameIds) {
   agrees(*load_tokenizer(fixture("tokenizer_bpe/tokenizer_legacy.json")), fixture("tokenizer_bpe/vectors.json"));
 }
 
-TEST(TokenizerGolden, SentencePieceModelAgreesWithTheSentencePieceLibrary) {
+TEST(TokenizerGolden, SentencePieceModelAgreesWithLibrary) {
   agrees(spm(), fixture("tokenizer_spm/vectors.json"));
 }
 
-TEST(TokenizerGolden, BothFilesOfOneVocabularyNameTheSameSpecials) {
+TEST(TokenizerGolden, BothFilesOfVocabularyHaveSameSpecialTokens) {
   for (const Tokenizer* t : {&bpe(), &spm()}) {
     EXPECT_EQ(t->bos(), 2);
     EXPECT_EQ(t->eos(), 1);

@@ -11,7 +11,7 @@
 namespace mw::data::testing {
 namespace {
 
-// A whole tokenizer.json in a few lines; members can be changed before it is written.
+// A small complete tokenizer.json that tests modify.
 Json tiny() {
   Json j = Json::parse(R"({
     "added_tokens": [
@@ -47,7 +47,7 @@ TEST(Tokenizer, MergesByRankLeftmostFirstAndFusesUnknowns) {
   EXPECT_EQ(load(j)->encode("a\u00e9\u00e9b"), (Ids{4, 3, 3, 5}));
 }
 
-TEST(Tokenizer, AddedTokensAreFoundLeftmostLongestFirst) {
+TEST(Tokenizer, MatchesAddedTokensLeftmostLongest) {
   const auto t = load(tiny());
   EXPECT_EQ(t->encode("a<xy>b<x>a<"), (Ids{4, 10, 5, 9, 4, 3}));
   EXPECT_EQ(t->size(), 11);
@@ -57,7 +57,7 @@ TEST(Tokenizer, AddedTokensAreFoundLeftmostLongestFirst) {
   EXPECT_EQ(t->decode(Ids{4, -5, 99, 5}), "ab");
 }
 
-TEST(Tokenizer, NormalizedAddedTokensAreFoundInNormalisedText) {
+TEST(Tokenizer, MatchesNormalizedAddedTokensInNormalizedText) {
   Json j = tiny();
   j["added_tokens"][3]["content"] = "b b";
   j["added_tokens"][3]["normalized"] = true;
@@ -67,16 +67,16 @@ TEST(Tokenizer, NormalizedAddedTokensAreFoundInNormalisedText) {
             (Ids{4, 9}));
 }
 
-TEST(Tokenizer, WholeSegmentsAreLookedUpFirstWhereTheFileSaysSo) {
+TEST(Tokenizer, IgnoreMergesLooksUpWholeSegments) {
   Json j = tiny();
-  j["model"]["vocab"]["aba"] = 9;  // reached by no merge
+  j["model"]["vocab"]["aba"] = 9;  // no merge produces it
   j["added_tokens"].erase(3);
   EXPECT_EQ(load(j)->encode("aba"), (Ids{7, 4}));
   j["model"]["ignore_merges"] = true;
   EXPECT_EQ(load(j)->encode("aba"), (Ids{9}));
 }
 
-TEST(Tokenizer, TokenizerConfigNamesTheSpecials) {
+TEST(Tokenizer, TokenizerConfigNamesSpecialTokens) {
   const Scratch scratch;
   scratch.put("tokenizer.json", tiny().dump());
   scratch.put("tokenizer_config.json", R"({"bos_token": {"content": "<x>"}, "eos_token": "<xy>", "pad_token": null})");
@@ -88,7 +88,7 @@ TEST(Tokenizer, TokenizerConfigNamesTheSpecials) {
   EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.path()); }).place, "<nowhere>");
 }
 
-TEST(Tokenizer, OtherKindsOfTokenizerAreNamedAndRefused) {
+TEST(Tokenizer, RejectsUnsupportedTokenizers) {
   const auto place = [](const char* pointer, const Json& value) {
     Json j = tiny();
     j[Json::json_pointer(pointer)] = value;
@@ -106,10 +106,10 @@ TEST(Tokenizer, OtherKindsOfTokenizerAreNamedAndRefused) {
   j["normalizer"] = nullptr;
   j["pre_tokenizer"] =
       Json::parse(R"({"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious"})");
-  EXPECT_EQ(problem_of([&] { load(j); }).place, "pre_tokenizer");  // here it would split
+  EXPECT_EQ(problem_of([&] { load(j); }).place, "pre_tokenizer");  // the pre-tokenizer would split here
 }
 
-TEST(Tokenizer, BrokenFilesNameThePlace) {
+TEST(Tokenizer, ReportsPlaceInBrokenFiles) {
   const auto change = [](const char* pointer, const Json& value) {
     Json j = tiny();
     j[Json::json_pointer(pointer)] = value;
@@ -134,14 +134,14 @@ TEST(Tokenizer, BrokenFilesNameThePlace) {
             "line 2, column 12");
   EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.put("tokenizer.json", "{\"a\":1,\"a\":2}")); }).place, "a");
   EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.put("tokenizer.json", std::string(5000, '['))); }).message,
-            "nesting deeper than 100");
+            "nesting exceeds the limit of 100 levels");
   EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.path() / "missing"); }).id, "SYSTEM");
   std::filesystem::remove(scratch.path() / "tokenizer.json");
-  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.path()); }).message, "the folder has no tokenizer");
+  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.path()); }).message, "the folder contains no tokenizer");
 }
 
 // Appends messages in the wire format: field << 3 | 2, length, content.
-TEST(Tokenizer, SentencePieceModelsWithOtherSettingsAreNamedAndRefused) {
+TEST(Tokenizer, RejectsSentencePieceModelsWithOtherSettings) {
   const Scratch scratch;
   const std::string model = read_file(fixture("tokenizer_spm/tokenizer.model"));
   const auto with = [&](const std::string& extra) {  // a later message of the same field is merged into the earlier one
@@ -156,11 +156,11 @@ TEST(Tokenizer, SentencePieceModelsWithOtherSettingsAreNamedAndRefused) {
   EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.put("tokenizer.model", "")); }).place, "pieces");
 }
 
-TEST(Tokenizer, DecodingWhatWasEncodedGivesTheTextBack) {
+TEST(Tokenizer, DecodeInvertsEncode) {
   Rng rng{1};
   for (int i = 0; i < 500; ++i) {
     const std::string text = random_text(rng, rng.below(80));
-    std::string expected;  // U+2581 is how a space is written in the vocabulary: it comes back as one
+    std::string expected;  // the vocabulary writes a space as U+2581, so U+2581 decodes to a space
     for (size_t at = 0; at < text.size();) {
       const size_t n = character_length(std::string_view(text).substr(at));
       const std::string c = text.substr(at, n);
@@ -171,7 +171,7 @@ TEST(Tokenizer, DecodingWhatWasEncodedGivesTheTextBack) {
   }
 }
 
-TEST(Tokenizer, AnyBytesEncodeAndAnyIdsDecode) {
+TEST(Tokenizer, EncodesAnyBytesAndDecodesAnyIds) {
   Rng rng{2};
   for (int i = 0; i < 500; ++i) {
     std::string bytes;
@@ -188,15 +188,15 @@ TEST(Tokenizer, AnyBytesEncodeAndAnyIdsDecode) {
   EXPECT_EQ(bpe().piece(ids.back()), "<0xFF>");
 }
 
-TEST(Tokenizer, AMegabyteWithoutASpaceTakesSecondsNotHours) {
+TEST(Tokenizer, EncodesLongSegmentInReasonableTime) {
   std::string text;
   Rng rng{3};
   while (text.size() < (1u << 20)) text += static_cast<char>("eeeethaionsr"[rng.below(12)]);
-  const std::vector<int> ids = bpe().encode(text);  // ctest's limit is the bound: merging in n^2 would pass it
+  const std::vector<int> ids = bpe().encode(text);  // quadratic merging would exceed the time limit of ctest
   EXPECT_EQ(bpe().decode(ids), text);
 }
 
-// Reads it or refuses it with an Error; what is read then works.
+// Either throws an Error, or the tokenizer works.
 bool survives(const std::filesystem::path& file) {
   try {
     const auto t = load_tokenizer(file);
@@ -208,7 +208,7 @@ bool survives(const std::filesystem::path& file) {
   }
 }
 
-TEST(TokenizerFuzz, DamagedTokenizerJsonIsReadOrRefused) {
+TEST(TokenizerFuzz, DamagedTokenizerJsonIsReadOrRejected) {
   const Scratch scratch;
   const std::string small = tiny().dump(), large = read_file(fixture("tokenizer_bpe/tokenizer_legacy.json"));
   Rng rng{4};
@@ -219,14 +219,14 @@ TEST(TokenizerFuzz, DamagedTokenizerJsonIsReadOrRefused) {
   EXPECT_LT(read, 2000);
 }
 
-TEST(TokenizerFuzz, DamagedSentencePieceModelIsReadOrRefused) {
+TEST(TokenizerFuzz, DamagedSentencePieceModelIsReadOrRejected) {
   const Scratch scratch;
   const std::string model = read_file(fixture("tokenizer_spm/tokenizer.model"));
   Rng rng{5};
   int read = 0;
   for (int i = 0; i < 400; ++i) {
     std::string damaged = mutate(model, rng);
-    // Half of them in the settings at the end, where a byte means most.
+    // Half of the damage is in the settings at the end of the file.
     if (i % 2 && damaged.size() > 300) damaged[damaged.size() - 1 - rng.below(300)] = static_cast<char>(rng.below(256));
     read += survives(scratch.put("tokenizer.model", damaged));
   }

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/data/dataset/dataset.h"
 #include "core/data/dataset/lengths.h"
-#include "core/data/tokenizer/sentencepiece_check.h"
+#include "core/data/tokenizer/sentencepiece_tokenizer.h"
 #include "core/data/tokenizer/tokenizer.h"
 #include "core/data/tokenizer/tokenizer_file.h"
 #include "core/data/tokenizer/utf8.h"

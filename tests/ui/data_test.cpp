@@ -307,7 +307,7 @@ class DataTest : public test::WindowFixture {
     window_->document().set("data.path", (folder() / "none.jsonl").string());
     QTRY_VERIFY(shown_text().contains(u"none.jsonl"_s) && shown_text().contains(u"cannot be read"_s));
     window_->document().set("data.path", write("a.jsonl", "{\"q\":\"a\",\"b\":\"c\"}\n"));
-    QTRY_VERIFY(shown_text().contains(u"cannot tell the format"_s));
+    QTRY_VERIFY(shown_text().contains(u"cannot be detected"_s));
     picture(u"data-unreadable"_s);
     window_->document().set("data.columns.prompt", "q");
     window_->document().set("data.columns.completion", "b");

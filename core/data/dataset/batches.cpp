@@ -15,21 +15,21 @@
 namespace mw::data {
 namespace {
 
-constexpr size_t kQueue = 2;  // batches ready ahead of the engine
+constexpr size_t kQueue = 2;  // prefetched batches
 
-Error misfit(std::int64_t row, size_t tokens, int max_len) {
+Error length_error(std::int64_t row, size_t tokens, int max_len) {
   return Error({.id = "DATA-LEN",
-                .message = "an example does not fit into a row",
+                .message = "the example does not fit into a row",
                 .place = "row " + std::to_string(row),
                 .found = std::to_string(tokens) + " tokens",
                 .expected = "1 to " + std::to_string(max_len)});
 }
 
 void check(size_t examples, const BatchOptions& options) {
-  if (examples == 0) throw Error({.id = "DATA-EMPTY", .message = "there are no examples to make batches of"});
+  if (examples == 0) throw Error({.id = "DATA-EMPTY", .message = "there are no examples", .expected = "at least one"});
   if (options.rows < 1)
     throw Error({.id = "DATA-BATCH",
-                 .message = "a batch needs rows",
+                 .message = "the batch size is not positive",
                  .place = "train.batch",
                  .found = std::to_string(options.rows),
                  .expected = "at least 1"});
@@ -39,17 +39,17 @@ void check(std::span<const Example> examples, const BatchOptions& options) {
   check(examples.size(), options);
   for (const Example& e : examples)
     if (e.ids.empty() || e.ids.size() != e.loss.size() || e.ids.size() > static_cast<size_t>(options.max_len))
-      throw misfit(e.row, e.ids.size(), options.max_len);
+      throw length_error(e.row, e.ids.size(), options.max_len);
 }
 
-// The rows of all epochs as one endless list. Asked in order, it plans each epoch once.
+// The endless list of the rows of all epochs. Access in ascending order plans each epoch once.
 class RowList {
  public:
   RowList(std::vector<ExampleSize> examples, const BatchOptions& options)
       : examples_(std::move(examples)), options_(options), rows_(epoch_rows(examples_, options, 0)) {}
 
-  const std::vector<int>& at(std::int64_t index) {  // not decreasing
-    if (options_.packing == Packing::none) {        // every epoch has as many rows: go straight there
+  const std::vector<int>& at(std::int64_t index) {  // must not decrease between calls
+    if (options_.packing == Packing::none) {        // all epochs have the same number of rows
       const auto per_epoch = static_cast<std::int64_t>(examples_.size());
       if (index / per_epoch != epoch_) rows_ = epoch_rows(examples_, options_, epoch_ = index / per_epoch);
       first_ = epoch_ * per_epoch;
@@ -66,11 +66,11 @@ class RowList {
  private:
   std::vector<ExampleSize> examples_;
   const BatchOptions& options_;
-  std::int64_t epoch_ = 0, first_ = 0;  // first_: index of the epoch's first row
+  std::int64_t epoch_ = 0, first_ = 0;  // first_: index of the first row of epoch_
   std::vector<std::vector<int>> rows_;
 };
 
-// The batch of these rows in `ways` equal runs of them, rounded up; padded to its longest row.
+// Sizes of a batch per device (largest_batch_per_device).
 std::vector<BatchSize> batch_shares(RowList& rows, std::int64_t first, int batch_rows, int ways) {
   std::vector<BatchSize> shares(static_cast<size_t>(ways));
   const int each = (batch_rows + ways - 1) / ways;
@@ -95,7 +95,7 @@ std::vector<BatchSize> batch_shares(RowList& rows, std::int64_t first, int batch
   return shares;
 }
 
-void widen(std::vector<BatchSize>& most, const std::vector<BatchSize>& shares) {
+void update_maxima(std::vector<BatchSize>& most, const std::vector<BatchSize>& shares) {
   for (size_t w = 0; w < most.size(); ++w) {
     most[w].tokens = std::max(most[w].tokens, shares[w].tokens);
     most[w].loss_tokens = std::max(most[w].loss_tokens, shares[w].loss_tokens);
@@ -131,7 +131,7 @@ struct BatchStream::Impl {
   std::condition_variable_any changed;
   std::deque<Batch> ready;
   std::exception_ptr failure;
-  std::jthread worker;  // last: stops before the rest goes
+  std::jthread worker;  // last member: it uses the others
 
   Impl(std::span<const Example> e, BatchOptions o, int pad, std::int64_t first)
       : examples(e), options(o), pad_id(pad), position(first), rows(example_sizes(examples), options) {
@@ -161,7 +161,7 @@ struct BatchStream::Impl {
 BatchStream::BatchStream(std::span<const Example> examples, BatchOptions options, int pad_id,
                          std::int64_t first_batch) {
   check(examples, options);
-  if (first_batch < 0) throw Error({.id = "DATA-BATCH", .message = "a batch number is negative"});
+  if (first_batch < 0) throw Error({.id = "DATA-BATCH", .message = "the index of the first batch is negative"});
   impl_ = std::make_unique<Impl>(examples, options, pad_id, first_batch);
 }
 BatchStream::~BatchStream() = default;
@@ -191,7 +191,7 @@ std::vector<BatchSize> largest_batch_per_device(std::span<const Example> example
   std::vector<BatchSize> most(static_cast<size_t>(ways));
   RowList rows(example_sizes(examples), options);
   for (std::int64_t n = first; n < first + count; ++n)
-    widen(most, batch_shares(rows, n * options.rows, options.rows, ways));
+    update_maxima(most, batch_shares(rows, n * options.rows, options.rows, ways));
   return most;
 }
 
@@ -204,8 +204,9 @@ std::vector<BatchSize> largest_eval_batch_per_device(std::span<const Example> ex
   as_given.order = Order::as_given;
   RowList rows(example_sizes(examples), as_given);
   for (std::int64_t first = 0; first < rows.count(); first += options.rows)
-    widen(most, batch_shares(rows, first, static_cast<int>(std::min<std::int64_t>(options.rows, rows.count() - first)),
-                             ways));
+    update_maxima(
+        most,
+        batch_shares(rows, first, static_cast<int>(std::min<std::int64_t>(options.rows, rows.count() - first)), ways));
   return most;
 }
 
@@ -218,7 +219,8 @@ EpochSize first_epoch_size(std::span<const ExampleSize> examples, const BatchOpt
   check(examples.size(), options);
   for (size_t i = 0; i < examples.size(); ++i)
     if (examples[i].tokens < 1 || examples[i].tokens > options.max_len)
-      throw misfit(static_cast<std::int64_t>(i), static_cast<size_t>(std::max(0, examples[i].tokens)), options.max_len);
+      throw length_error(static_cast<std::int64_t>(i), static_cast<size_t>(std::max(0, examples[i].tokens)),
+                         options.max_len);
   RowList rows({examples.begin(), examples.end()}, options);
   EpochSize epoch;
   epoch.batches = (rows.count() + options.rows - 1) / options.rows;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examples to batches: shuffled per epoch, optionally packed, prefetched on one worker thread. The stream's position
-// is one number (the index of the next batch), and batch n depends only on (examples, options, n): resumable exactly.
+// Groups examples into batches: shuffled per epoch, optionally packed, prefetched on a worker thread. Batch n depends
+// only on (examples, options, n), so a stream resumes exactly at any index.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,17 +14,17 @@ namespace mw::data {
 enum class Packing { none, pack };
 enum class Order { shuffled, as_given };
 
-// Row-major [rows, len]; padded positions have id pad, loss 0 and segment -1.
+// Arrays are row-major [rows, len]. Padding has id pad_id, target -1 and segment -1.
 struct Batch {
   int rows = 0, len = 0;
   std::vector<int> ids;        // [rows*len]
-  std::vector<int> targets;    // next token where it carries loss, else -1
+  std::vector<int> targets;    // next token if it carries loss, else -1
   std::vector<int> positions;  // restart at 0 for each packed example
-  std::vector<int> segments;   // example number within the row; tokens attend only within their segment
+  std::vector<int> segments;   // index of the example within the row; attention stays within a segment
   std::int64_t real_tokens = 0, loss_tokens = 0;
 };
 
-// What of an example decides which batch it is in and how large that is.
+// The properties of an example that determine its batch and the size of the batch.
 struct ExampleSize {
   int tokens = 0, loss_tokens = 0;
 };
@@ -33,19 +33,20 @@ std::vector<ExampleSize> example_sizes(std::span<const Example> examples);
 struct BatchOptions {
   int rows = 1;
   int max_len = 1024;
-  Packing packing = Packing::none;  // pack: first-fit decreasing within a shuffled window, rows of exactly <= max_len
+  Packing packing = Packing::none;  // pack: first-fit decreasing within a shuffled window, rows of at most max_len
   Order order = Order::shuffled;
   std::uint64_t seed = 0;
   bool operator==(const BatchOptions&) const = default;
 };
 
-// Not packed: len is the longest row of the batch. The last, short batch of an epoch is filled from the next epoch.
+// `len` is the length of the longest row. The last batch of an epoch is filled up from the next epoch. Use on one
+// thread.
 class BatchStream {
  public:
   BatchStream(std::span<const Example> examples, BatchOptions options, int pad_id, std::int64_t first_batch = 0);
   ~BatchStream();
-  Batch next();                   // waits for the prefetcher
-  std::int64_t position() const;  // index of the batch next() will return
+  Batch next();                   // waits for the worker thread
+  std::int64_t position() const;  // index of the batch that next() returns
   std::int64_t batches_per_epoch() const;
 
  private:
@@ -53,35 +54,37 @@ class BatchStream {
   std::unique_ptr<Impl> impl_;
 };
 
-// The most of each kind in any one of the batches [first, first + count) of the stream, without building them.
+// Maxima over a range of batches; each may come from a different batch.
 struct BatchSize {
-  std::int64_t tokens = 0, loss_tokens = 0;  // real tokens; the maxima may come from different batches
+  std::int64_t tokens = 0, loss_tokens = 0;  // without padding
   std::int64_t padded = 0;                   // rows * length of the longest row
   int longest = 0;                           // tokens of the longest example
-  std::int64_t step_tokens = 0;              // tokens that the engine makes room for (sizes::step_tokens)
+  std::int64_t step_tokens = 0;              // tokens that the engine allocates (sizes::step_tokens)
 };
+// Maxima over the batches [first, first + count) of the stream, without building them.
 BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,
                         std::int64_t count);
 
-// The same of each of `ways` (at least 1) devices that take equal runs of every batch's rows, rounded up: the last may
-// have fewer rows or none. All are padded to the batch's longest row.
+// The same per device, if `ways` (at least 1) devices take ceil(rows / ways) consecutive rows of every batch each. All
+// are padded to the longest row of the batch.
 std::vector<BatchSize> largest_batch_per_device(std::span<const Example> examples, const BatchOptions& options,
                                                 std::int64_t first, std::int64_t count, int ways);
 
-// The same of the batches that eval_batches() makes; zeros where there are none.
+// The same for the batches of eval_batches(); zeros if there are none.
 std::vector<BatchSize> largest_eval_batch_per_device(std::span<const Example> examples, const BatchOptions& options,
                                                      int ways);
 
-// All batches of the stream's first epoch together, without building them.
+// Sums over all batches of one epoch.
 struct EpochSize {
   std::int64_t batches = 0, rows = 0;        // the last batch is filled from the next epoch
-  std::int64_t tokens = 0, loss_tokens = 0;  // real tokens
-  std::int64_t padded = 0;                   // every row as long as the longest of its batch
-  std::int64_t fixed = 0;                    // every row max_len long, as programs of one shape have it
+  std::int64_t tokens = 0, loss_tokens = 0;  // without padding
+  std::int64_t padded = 0;                   // tokens if rows are padded to the longest of their batch
+  std::int64_t fixed = 0;                    // tokens if rows are padded to max_len, as in programs of fixed shape
 };
+// The first epoch of the stream, without building its batches.
 EpochSize first_epoch_size(std::span<const ExampleSize> examples, const BatchOptions& options);
 
-// Every example once, in order, without shuffling: for evaluation. The last batch may have fewer rows.
+// Every example once in the given order, for evaluation. The last batch may have fewer rows.
 std::vector<Batch> eval_batches(std::span<const Example> examples, BatchOptions options, int pad_id);
 
 }  // namespace mw::data

@@ -15,7 +15,7 @@ class Collector {
   void take(ScannedRow row) {
     if (row.state == RowState::bad && options_.on_error == OnError::stop) throw Error(std::move(row.problem));
     DatasetReport& report = data_.report;
-    count(row, report);
+    add_to_report(row, report);
     if (row.state == RowState::bad && report.problems.size() < kMaxProblems)
       report.problems.push_back(std::move(row.problem));
     if (row.used == 0) return;
@@ -40,11 +40,11 @@ class Collector {
     };
     add(r.dropped_long, "longer than " + std::to_string(options_.max_len) + " tokens");
     add(r.skipped_bad, "malformed");
-    add(r.no_loss, "without anything to learn");
+    add(r.no_loss, "without tokens that carry loss");
     add(static_cast<std::int64_t>(data_.eval.size()), "held out for evaluation");
     if (!r.problems.empty()) found += "; first: " + r.problems.front().place + ": " + r.problems.front().message;
     throw Error({.id = "DATA-EMPTY",
-                 .message = "no usable row to train on",
+                 .message = "the data has no usable row to train on",
                  .file = options_.path.string(),
                  .place = "data.path",
                  .found = found,

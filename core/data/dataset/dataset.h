@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a file to tokenised examples with a loss mask. Any thread; loading takes a stop_token and reports progress.
+// Loads a data file as tokenised examples with a loss mask. Thread-safe.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -15,12 +15,12 @@
 
 namespace mw::data {
 
-// A .txt file under `text` is one running text: its tokens are cut into examples of max_len (bos included), each token
-// in exactly one example, lines ending in \n. Everywhere else a row is an example.
+// text in a .txt file: the file is one running text, cut into examples of max_len tokens (bos included), each token in
+// one example, lines ending in \n. All other formats: one example per row.
 enum class Format { automatic, prompt_completion, messages, sharegpt, alpaca, text };
-// completion: the completion of the row, or its last answer. assistant: every answer. all: every token but bos and the
-// turn markers. An answer always includes its end-of-turn marker (eos under ChatFormat::none). Text rows carry loss on
-// all tokens but bos.
+// Tokens that carry loss. completion: the row's completion, or its last answer. assistant: every answer. all: every
+// token except bos and the turn markers. An answer includes its end-of-turn marker (eos with ChatFormat::none). In text
+// rows, all tokens except bos carry loss.
 enum class LossOn { completion, assistant, all };
 enum class Overlong { drop, truncate };
 enum class OnError { stop, skip };
@@ -34,7 +34,7 @@ struct DatasetOptions {
   Overlong overlong = Overlong::drop;
   OnError on_error = OnError::stop;
   int max_len = 1024;        // tokens, bos and end markers included
-  double eval_fraction = 0;  // of the rows, chosen by a hash of (seed, row), so the split survives appending rows
+  double eval_fraction = 0;  // of the rows, chosen by a hash of (seed, row); appending rows keeps the split
   std::uint64_t seed = 0;
   bool operator==(const DatasetOptions&) const = default;
 };
@@ -44,14 +44,14 @@ struct Example {
   std::int64_t row = 0;  // 0-based row of the file
   std::vector<int> ids;
   std::vector<std::uint8_t> loss;
-  std::string prompt, answer;  // rendered prompt text and expected answer, for samples; empty for plain text
+  std::string prompt, answer;  // rendered prompt and expected answer, for samples; empty for plain text
 };
 
 struct DatasetReport {
   std::int64_t rows = 0, kept = 0, dropped_long = 0, truncated = 0, skipped_bad = 0, no_loss = 0;
   std::int64_t tokens = 0, loss_tokens = 0;
   Format format = Format::text;
-  std::vector<Problem> problems;  // of the skipped rows, at most 100
+  std::vector<Problem> problems;  // of skipped rows, at most 100
 };
 
 struct Dataset {
@@ -60,7 +60,7 @@ struct Dataset {
 };
 
 using Progress = std::function<void(long done, long total)>;
-// Throws Error: unreadable, malformed row (line number) with OnError::stop, no usable row (counts say why).
+// Throws if the file cannot be read, if a row is malformed (OnError::stop; names the line), or if no row is usable.
 Dataset load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop = {},
                      const Progress& progress = {});
 

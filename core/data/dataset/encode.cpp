@@ -9,12 +9,11 @@
 namespace mw::data {
 namespace {
 
-// Spans are encoded one by one and joined. So the mask is exact, whatever the vocabulary: no token can lie across the
-// boundary between prompt and answer. And training sees what generation produces: there the prompt has been encoded on
-// its own before the first token of the answer exists.
-class Builder {
+// Encodes spans separately and joins them. No token crosses the boundary between prompt and answer, so the mask is
+// exact with any vocabulary, and the prompt has the same tokens as in generation.
+class ExampleBuilder {
  public:
-  explicit Builder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) { push(tokenizer.bos(), false); }
+  explicit ExampleBuilder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) { push(tokenizer.bos(), false); }
 
   void push(int id, bool loss) {
     example.ids.push_back(id);
@@ -48,7 +47,7 @@ std::vector<int> turn_markers(ChatFormat chat, const Tokenizer& tokenizer) {
                    .message = "the chat template does not fit the tokenizer",
                    .place = "data.chat",
                    .found = std::to_string(encoded.size()) + " tokens for " + std::string(marker),
-                   .expected = "one",
+                   .expected = "one token",
                    .fix = "choose the template of this model's family, or none"});
     ids.push_back(encoded[0]);
   }
@@ -60,12 +59,12 @@ std::string shown_answer(const Message& message, ChatFormat chat) {
 }
 
 Example encode(Conversation c, const DatasetOptions& options, const Tokenizer& tokenizer) {
-  // What follows the last answer has no loss and would only cost time.
+  // Turns after the last answer carry no loss.
   const auto answered =
       std::find_if(c.messages.rbegin(), c.messages.rend(), [](const Message& m) { return m.role == "assistant"; });
   if (options.loss != LossOn::all) c.messages.erase(answered.base(), c.messages.end());
 
-  Builder out(tokenizer);
+  ExampleBuilder out(tokenizer);
   if (c.messages.empty()) return std::move(out.example);  // no answer: no loss
   out.set_markers(turn_markers(options.chat, tokenizer));
   const auto is_answer = [&](size_t i) { return c.messages[i].role == "assistant"; };
@@ -75,7 +74,7 @@ Example encode(Conversation c, const DatasetOptions& options, const Tokenizer& t
       out.text(span.text, options.loss == LossOn::all);
       continue;
     }
-    while (!is_answer(message)) ++message;  // spans and answers come in the same order, one for one
+    while (!is_answer(message)) ++message;  // each answer has one span, in the same order
     out.answer(span.text, options.loss != LossOn::completion || message >= c.completion);
     ++message;
   }
@@ -88,8 +87,8 @@ Example encode(Conversation c, const DatasetOptions& options, const Tokenizer& t
   return std::move(out.example);
 }
 
-Example encode(Plain p, const DatasetOptions& options, const Tokenizer& tokenizer) {
-  Builder out(tokenizer);
+Example encode(PlainPair p, const DatasetOptions& options, const Tokenizer& tokenizer) {
+  ExampleBuilder out(tokenizer);
   out.text(p.prompt, options.loss == LossOn::all);
   out.answer(p.completion, true);
   out.end(true);
@@ -98,8 +97,8 @@ Example encode(Plain p, const DatasetOptions& options, const Tokenizer& tokenize
   return std::move(out.example);
 }
 
-Example encode(const Text& t, const DatasetOptions&, const Tokenizer& tokenizer) {
-  Builder out(tokenizer);
+Example encode(const PlainText& t, const DatasetOptions&, const Tokenizer& tokenizer) {
+  ExampleBuilder out(tokenizer);
   out.text(t.text, true);
   out.end(true);
   return std::move(out.example);
@@ -109,12 +108,12 @@ Example encode(const Text& t, const DatasetOptions&, const Tokenizer& tokenizer)
 
 Example encode_record(const Record& record, const DatasetOptions& options, const Tokenizer& tokenizer) {
   Example example = std::visit([&](const auto& r) { return encode(r, options, tokenizer); }, record);
-  // A text that spells out <bos> would give a second one: exactly one, at position 0 (TOK-1).
+  // Text that spells out <bos> would add a second one.
   if (std::count(example.ids.begin(), example.ids.end(), tokenizer.bos()) > 1)
     throw Error({.id = "TOK-1",
-                 .message = "the text holds the beginning-of-text token",
+                 .message = "the text contains the beginning-of-text token",
                  .found = tokenizer.piece(tokenizer.bos()),
-                 .expected = "it only at the start, where it is added",
+                 .expected = "text without it; it is added at the start",
                  .fix = "remove it from the data"});
   return example;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One record to token ids with a loss mask. Any thread.
+// Encodes one record as token ids with a loss mask. Thread-safe.
 #pragma once
 #include "core/data/dataset/dataset.h"
 #include "core/data/dataset/record.h"
 
 namespace mw::data {
 
-// Not cut to max_len. Throws Error (TOK-1, TOK-2) for what the template or the tokenizer cannot express.
+// Ignores max_len. Throws TOK-1 if the text contains the beginning-of-text token, TOK-2 if the chat template does not
+// fit the record or the tokenizer.
 Example encode_record(const Record& record, const DatasetOptions& options, const Tokenizer& tokenizer);
 
 }  // namespace mw::data

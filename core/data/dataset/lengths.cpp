@@ -15,23 +15,23 @@ namespace mw::data {
 namespace {
 
 constexpr std::uint64_t kLargestFile = 256u << 20;
-constexpr std::int64_t kMostTokens = 1 << 24, kMostRows = 10'000'000'000;  // their product still fits
-constexpr const char* kExpected = "a length of 1 token or more and a number of rows";
+constexpr std::int64_t kMostTokens = 1 << 24, kMostRows = 10'000'000'000;  // their product fits into 64 bits
+constexpr const char* kExpected = "a number of tokens (at least 1) and a number of rows";
 
 Error refused(const std::filesystem::path& file, std::string place, std::string found, std::string expected) {
   return Error({.id = "DATA-LENGTHS",
-                .message = "not a histogram of lengths",
+                .message = "invalid length histogram",
                 .file = file.string(),
                 .place = std::move(place),
                 .found = std::move(found),
                 .expected = std::move(expected),
-                .fix = "one pair for each length, e.g. {\"lengths\": [[412, 3]]} or lines of tokens,rows"});
+                .fix = "write one pair per length, e.g. {\"lengths\": [[412, 3]]} or CSV lines \"tokens,rows\""});
 }
 
 struct Counter {
   LengthCounts lengths;
   std::int64_t rows = 0;
-  // False: not a pair of sensible numbers.
+  // False if a number is out of range.
   bool add(std::int64_t tokens, std::int64_t more) {
     if (tokens < 1 || tokens > kMostTokens || more < 0 || more > kMostRows - rows) return false;
     if (more > 0) lengths[static_cast<int>(tokens)] += more;
@@ -129,7 +129,7 @@ LengthStats length_stats(const LengthCounts& lengths) {
 
 LengthBins length_bins(const LengthCounts& lengths, int upto, int most_bins) {
   LengthBins bins;
-  // Widths that read well: 1, 2, 5, 10, 20, 50 ...
+  // Widths 1, 2, 5, 10, 20, 50 ...
   for (int base = 1; static_cast<std::int64_t>(bins.width) * most_bins < upto; base *= 10)
     for (const int step : {1, 2, 5}) {
       bins.width = base * step;
@@ -147,7 +147,7 @@ std::vector<ExampleSize> example_sizes(const LengthCounts& lengths, int max_len,
   std::vector<ExampleSize> sizes;
   if (const std::int64_t rows = length_stats(lengths).rows; rows > most)
     throw Error({.id = "DATA-LENGTHS",
-                 .message = "too many rows to lay out one by one",
+                 .message = "the histogram has too many rows",
                  .place = "data.lengths",
                  .found = std::to_string(rows) + " rows",
                  .expected = "at most " + std::to_string(most)});

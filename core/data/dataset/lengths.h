@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many rows have how many tokens: what planning needs of data that is not there (data.lengths). Any thread.
+// Length histograms: number of rows by number of tokens, for planning without the data (data.lengths). Thread-safe.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -11,12 +11,12 @@
 
 namespace mw::data {
 
-using LengthCounts = std::map<int, std::int64_t>;  // tokens of a row, bos and end markers included -> rows
+using LengthCounts = std::map<int, std::int64_t>;  // tokens of a row, including bos and end markers -> rows
 
-// A JSON object {"lengths": [[tokens, rows], ...]}, other keys ignored, or CSV lines tokens,rows after an optional line
-// of names. In any order; the same length twice adds up. Throws Error with the line or entry of what is wrong.
+// Reads a JSON object {"lengths": [[tokens, rows], ...]} (other keys are ignored) or CSV lines "tokens,rows" with an
+// optional header. Entries of the same length add up. Throws DATA-LENGTHS with the line or entry.
 LengthCounts read_lengths(const std::filesystem::path& file);
-// As CSV where the file is called .csv, else as JSON with "source": where the lengths come from.
+// Writes CSV if the name ends in .csv, else JSON with `source` under "source".
 void write_lengths(const std::filesystem::path& file, const LengthCounts& lengths, const std::string& source);
 
 struct LengthStats {
@@ -26,16 +26,17 @@ struct LengthStats {
 };
 LengthStats length_stats(const LengthCounts& lengths);
 
-// Bars of equal width for a chart, all of them within [0, upto); `beyond` rows are longer.
+// Bins of equal width for a chart.
 struct LengthBins {
   int width = 1;
   std::vector<std::int64_t> rows;  // bin b: lengths [b * width, (b + 1) * width)
-  std::int64_t beyond = 0;
+  std::int64_t beyond = 0;         // rows of `upto` tokens or more
 };
+// At most `most_bins` bins that cover [0, upto).
 LengthBins length_bins(const LengthCounts& lengths, int upto, int most_bins);
 
-// The rows one by one as training would take them: the overlong dropped or cut. Their loss is not known and 0.
-// Throws Error for more than `most` rows.
+// One entry per row after overlong rows are dropped or cut, as in training; loss_tokens is unknown and 0. Throws
+// DATA-LENGTHS for more than `most` rows.
 std::vector<ExampleSize> example_sizes(const LengthCounts& lengths, int max_len, Overlong overlong, std::int64_t most);
 
 }  // namespace mw::data

@@ -9,7 +9,8 @@
 namespace mw::data {
 namespace {
 
-constexpr size_t kWindow = 1024;  // examples packed together: enough to fill rows well, few enough to keep the shuffle
+constexpr size_t kWindow =
+    1024;  // examples packed together: enough to fill rows, few enough to keep the shuffled order
 constexpr std::uint64_t kOrderStream = 0x6f72646572, kRowStream = 0x726f7773;
 
 template <class T>
@@ -17,8 +18,7 @@ void shuffle(std::span<T> items, Rng rng) {
   for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[rng.below(i)]);
 }
 
-// First-fit decreasing. The free space of the rows is kept in a tree of maxima, so that the first row with room is
-// found in log n.
+// First-fit decreasing. A tree of maxima over the free space of the rows finds the first row with room in O(log n).
 std::vector<std::vector<int>> pack_window(std::span<const int> window, std::span<const ExampleSize> examples,
                                           int max_len) {
   std::vector<int> order(window.begin(), window.end());
@@ -57,7 +57,7 @@ std::vector<std::vector<int>> epoch_rows(std::span<const ExampleSize> examples, 
   for (size_t begin = 0; begin < order.size(); begin += kWindow) {
     const auto window = std::span(order).subspan(begin, std::min(kWindow, order.size() - begin));
     auto packed = pack_window(window, examples, options.max_len);
-    // Packing sorts by length; a batch should not.
+    // Packing sorted the rows by length; shuffle them again.
     if (shuffled) shuffle(std::span(packed), Rng{kRowStream, options.seed, e, begin});
     std::move(packed.begin(), packed.end(), std::back_inserter(rows));
   }

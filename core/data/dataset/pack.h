@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which examples share a row, in which order: the plan of one epoch. Pure functions, any thread.
+// Assigns the examples of an epoch to rows. Thread-safe.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,12 +9,12 @@
 
 namespace mw::data {
 
-// Rows of example indices; every example exactly once.
+// Rows of example indices; every example occurs once.
 std::vector<std::vector<int>> epoch_rows(std::span<const ExampleSize> examples, const BatchOptions& options,
                                          std::int64_t epoch);
-// Rows of the first epoch. Packed, later epochs are shuffled otherwise and may have a few more or fewer.
+// Number of rows of the first epoch. With packing, later epochs may have a few more or fewer.
 std::int64_t rows_of_epoch(std::span<const ExampleSize> examples, const BatchOptions& options);
-// The rows side by side, padded to the longest.
+// Pads all rows to the longest one.
 Batch make_batch(std::span<const Example> examples, std::span<const std::vector<int>> rows, int pad_id);
 
 }  // namespace mw::data

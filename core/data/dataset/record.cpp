@@ -30,12 +30,12 @@ const Json& required(const Json& row, const std::string& key) {
   const auto found = row.find(key);
   if (found == row.end())
     refuse("the row has no \"" + key + "\"", keys_of(row), "\"" + key + "\"",
-           "name the columns in data.columns, or skip such rows with data.on_error");
+           "set the column names in data.columns, or skip invalid rows with data.on_error");
   return *found;
 }
 std::string text_in(const Json& value, const std::string& key) {
   if (value.is_string()) return value.get<std::string>();
-  refuse("\"" + key + "\" is not a text", value.type_name(), "a string");
+  refuse("\"" + key + "\" is not a string", value.type_name(), "a string");
 }
 std::string required_text(const Json& row, const std::string& key) {
   return text_in(required(row, key), key);
@@ -49,18 +49,18 @@ std::string role_of(const std::string& name) {
   if (name == "user" || name == "human") return "user";
   if (name == "assistant" || name == "gpt" || name == "model" || name == "chatgpt") return "assistant";
   if (name == "system" || name == "developer") return "system";
-  refuse("a message has a role that cannot be trained on", name, "system, user or assistant");
+  refuse("a message has an unsupported role", name, "system, user or assistant");
 }
 
-// A string, or a list of parts of which only text can be used.
+// A string, or a list of text parts.
 std::string content_text(const Json& content) {
   if (content.is_string()) return content.get<std::string>();
-  if (!content.is_array()) refuse("a message's content is not a text", content.type_name(), "a string");
+  if (!content.is_array()) refuse("the content of a message is not a string", content.type_name(), "a string");
   std::string text;
   for (const Json& part : content) {
     const auto type = part.is_object() ? part.find("type") : part.end();
     if (!part.is_object() || type == part.end() || *type != "text")
-      refuse("a message holds something other than text", excerpt(part.dump()), "parts of type text");
+      refuse("a message contains a part that is not text", excerpt(part.dump()), "parts of type text");
     text += required_text(part, "text");
   }
   return text;
@@ -104,7 +104,8 @@ Conversation alpaca(const Json& row, const DatasetOptions& options) {
   if (const auto history = row.find("history"); history != row.end() && !history->is_null()) {
     if (!history->is_array()) refuse("\"history\" is not a list", history->type_name(), "pairs of question and answer");
     for (const Json& turn : *history) {
-      if (!turn.is_array() || turn.size() != 2) refuse("\"history\" holds something else", turn.type_name(), "pairs");
+      if (!turn.is_array() || turn.size() != 2)
+        refuse("an entry of \"history\" is not a pair", turn.type_name(), "pairs of question and answer");
       c.messages.push_back({"user", text_in(turn[0], "history")});
       c.messages.push_back({"assistant", text_in(turn[1], "history")});
     }
@@ -129,13 +130,13 @@ Record prompt_completion(const Json& row, const DatasetOptions& options) {
     append_messages(completion, completion_key, c.messages);
     if (c.completion == c.messages.size() || c.messages[c.completion].role != "assistant")
       refuse("\"" + completion_key + "\" does not start with an answer", excerpt(completion.dump()),
-             "a message of the assistant");
+             "a message with role assistant");
     return c;
   }
   const std::string question =
       join_input(text_in(prompt, prompt_key), optional_text(row, column(options, "input", "")));
   const std::string answer = text_in(completion, completion_key);
-  if (options.chat == ChatFormat::none) return Plain{system.empty() ? question : system + "\n" + question, answer};
+  if (options.chat == ChatFormat::none) return PlainPair{system.empty() ? question : system + "\n" + question, answer};
   c.messages.push_back({"user", question});
   c.completion = c.messages.size();
   c.messages.push_back({"assistant", answer});
@@ -173,11 +174,11 @@ Format detect_format(const Json& row, const DatasetOptions& options) {
   if (row.contains("instruction") && row.contains("output")) return Format::alpaca;
   if (row.contains("text")) return Format::text;
   throw Error({.id = "DATA-FORMAT",
-               .message = "cannot tell the format of the data",
+               .message = "the format of the data cannot be detected",
                .place = "data.columns",
                .found = keys_of(row),
                .expected = "prompt and completion, messages, conversations, instruction and output, or text",
-               .fix = "name the columns, e.g. data.columns.prompt and data.columns.completion"});
+               .fix = "set the column names, e.g. data.columns.prompt and data.columns.completion"});
 }
 
 Record read_record(const Json& row, Format format, const DatasetOptions& options) {
@@ -189,7 +190,7 @@ Record read_record(const Json& row, Format format, const DatasetOptions& options
     case Format::alpaca:
       return alpaca(row, options);
     case Format::text:
-      return Text{required_text(row, column(options, "text", "text"))};
+      return PlainText{required_text(row, column(options, "text", "text"))};
     case Format::prompt_completion:
     case Format::automatic:
       break;

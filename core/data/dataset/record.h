@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one row of a data file says, before rendering: the record formats of TRL and LLaMA-Factory. Pure functions, any
-// thread.
+// Parses one row of a data file in the record formats of TRL and LLaMA-Factory: prompt/completion pairs, OpenAI and
+// ShareGPT messages, Alpaca, text. Thread-safe.
 #pragma once
 #include <string>
 #include <variant>
@@ -14,19 +14,19 @@ namespace mw::data {
 
 struct Conversation {
   std::vector<Message> messages;
-  size_t completion = 0;  // index of the first message of the completion (the last answer, where the row does not say)
+  size_t completion = 0;  // index of the first message of the completion; by default the last answer
 };
-struct Plain {  // for chat none: put one after the other, as they are
+struct PlainPair {  // with ChatFormat::none: concatenated without a template
   std::string prompt, completion;
 };
-struct Text {
+struct PlainText {
   std::string text;
 };
-using Record = std::variant<Conversation, Plain, Text>;
+using Record = std::variant<Conversation, PlainPair, PlainText>;
 
-// The format that the options ask for or that the row's keys show. Throws Error listing the keys.
+// The format in the options, or the one that the row's keys imply. Throws DATA-FORMAT listing the keys.
 Format detect_format(const Json& row, const DatasetOptions& options);
-// `format` is not automatic. Throws Error (DATA-ROW, without file and line) for missing or wrong columns.
+// `format` must not be automatic. Throws DATA-ROW, without file and line, for missing or invalid columns.
 Record read_record(const Json& row, Format format, const DatasetOptions& options);
 
 std::string_view to_string(Format format);

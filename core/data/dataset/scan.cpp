@@ -8,18 +8,18 @@
 #include "core/base/rng.h"
 #include "core/data/dataset/encode.h"
 #include "core/data/dataset/record.h"
-#include "core/data/dataset/rows.h"
+#include "core/data/dataset/row_reader.h"
 #include "core/data/tokenizer/utf8.h"
 
 namespace mw::data {
 namespace {
 
-constexpr std::uint64_t kSplitStream = 0x73706c6974;  // the identity of the numbers that choose the held-out rows
+constexpr std::uint64_t kSplitStream = 0x73706c6974;  // random stream that selects the held-out rows
 
 void check(const DatasetOptions& options) {
   if (options.max_len < 2)
     throw Error({.id = "DATA-LEN",
-                 .message = "rows cannot be that short",
+                 .message = "the maximum row length is too small",
                  .place = "data.max_len",
                  .found = std::to_string(options.max_len),
                  .expected = "at least 2"});
@@ -27,17 +27,17 @@ void check(const DatasetOptions& options) {
   if (extension == ".csv" || extension == ".tsv" || extension == ".parquet")
     throw Error(
         {.id = "DATA-FORMAT",
-         .message = "datasets of this kind are not read",
+         .message = "this file format is not supported",
          .file = options.path.string(),
          .place = "data.path",
          .found = "a " + extension.string() + " file",
          .expected = "JSON Lines (.jsonl), JSON or text",
-         .fix = "convert it, one object a row: python -c \"import pandas as p; p.read_" +
+         .fix = "convert it to JSON Lines: python -c \"import pandas as p; p.read_" +
                 (extension == ".parquet" ? std::string("parquet('DATA.parquet')") : std::string("csv('DATA.csv')")) +
                 ".to_json('DATA.jsonl', orient='records', lines=True)\""});
 }
 
-// .txt, .md and anything that does not start like JSON.
+// .txt, .md and files that do not start like JSON.
 bool is_running_text(const DatasetOptions& options) {
   const auto extension = options.path.extension();
   if (options.format != Format::automatic && options.format != Format::text) return false;
@@ -48,8 +48,8 @@ bool is_running_text(const DatasetOptions& options) {
   return in.peek() != '{' && in.peek() != '[';
 }
 
-// What training makes of an encoded row.
-void judge(ScannedRow& row, const DatasetOptions& options) {
+// Sets state, split and number of used tokens of an encoded row.
+void decide_use(ScannedRow& row, const DatasetOptions& options) {
   const std::vector<std::uint8_t>& loss = row.example.loss;
   const size_t length = loss.size(), limit = static_cast<size_t>(options.max_len);
   const auto has_loss = [&](size_t n) {
@@ -63,7 +63,7 @@ void judge(ScannedRow& row, const DatasetOptions& options) {
   else if (options.overlong == Overlong::drop)
     row.state = RowState::too_long;
   else
-    row.state = has_loss(limit) ? RowState::truncated : RowState::no_loss;  // the answer may be behind the cut
+    row.state = has_loss(limit) ? RowState::truncated : RowState::no_loss;  // truncation may remove the answer
   if (row.state != RowState::ok && row.state != RowState::truncated) return;
   row.used = std::min(length, limit);
   row.split = split_of(options, row.example.row);
@@ -94,14 +94,14 @@ Format first_format(const Json& json, const DatasetOptions& options, long line) 
   }
 }
 
-RowPosition place_of(const RawRow& raw) {
+RowPosition position_of(const RawRow& raw) {
   return {.offset = raw.offset,
           .bytes = static_cast<std::uint32_t>(raw.text.size()),
           .skip = 0,
           .line = static_cast<std::uint32_t>(raw.line)};
 }
 
-// `format` is the file's, automatic until its first row shows it.
+// Replaces an automatic `format` by the format of the first valid row.
 ScannedRow scan_row(const RawRow& raw, std::int64_t number, Format& format, const DatasetOptions& options,
                     const Tokenizer& tokenizer) {
   ScannedRow row;
@@ -110,87 +110,87 @@ ScannedRow scan_row(const RawRow& raw, std::int64_t number, Format& format, cons
     if (format == Format::automatic) format = first_format(json, options, raw.line);
     row.example = encode_record(read_record(json, format, options), options, tokenizer);
     row.example.row = number;
-    judge(row, options);
+    decide_use(row, options);
   } catch (const Error& e) {
-    // What no later row can mend stops in any case.
+    // These faults concern all rows.
     if (e.kind() != Error::Kind::bad_input || e.problem().id == "DATA-FORMAT" || e.problem().place == "data.chat")
       throw;
     row = bad_row(e.problem(), options, raw.line);
     row.example.row = number;
   }
   row.format = format;
-  row.place = place_of(raw);
+  row.position = position_of(raw);
   return row;
 }
 
-// One running text: its tokens cut into rows. Encoded in blocks that end after a line end (after a blank line where
-// one comes), so that a file of any size needs little memory; a token never lies across a block's end.
+// Cuts the tokens of one running text into rows. The text is encoded in blocks that end after a line, if possible after
+// a blank line, to bound the memory; no token crosses a block boundary.
 class RunningText {
  public:
   RunningText(const DatasetOptions& options, const Tokenizer& tokenizer, const RowSink& sink)
       : options_(options), tokenizer_(tokenizer), sink_(sink), in_(options.path) {}
 
-  void go_to(const RowPosition& place, std::int64_t row) {
-    in_.seek(static_cast<long>(place.offset), static_cast<long>(place.line));
-    skip_ = place.skip;
+  void seek(const RowPosition& position, std::int64_t row) {
+    in_.seek(static_cast<long>(position.offset), static_cast<long>(position.line));
+    skip_ = position.skip;
     row_ = row;
   }
 
-  // `tick` is asked before each block whether to go on.
-  void read(const std::function<bool(const ByteReader&)>& tick) {
+  // Calls `continue_reading` before each block; stops if it returns false.
+  void read(const std::function<bool(const ByteReader&)>& continue_reading) {
     constexpr size_t kBlock = 1 << 16, kLargest = 1 << 20;
     start_block();
     for (;;) {
       const RowPosition here = {.offset = in_.position(), .line = static_cast<std::uint32_t>(in_.line_number())};
       if (!in_.line(line_)) break;
       if (const size_t bad = first_invalid_utf8(line_); bad != std::string::npos) {
-        refuse({.id = "DATA-ROW",
-                .message = "not valid UTF-8",
-                .found = "byte " + std::to_string(bad + 1) + " of the line",
-                .expected = "UTF-8 text"},
-               here, static_cast<long>(here.line));
+        emit_bad_row({.id = "DATA-ROW",
+                      .message = "the line is not valid UTF-8",
+                      .found = "byte " + std::to_string(bad + 1) + " of the line",
+                      .expected = "UTF-8 text"},
+                     here, static_cast<long>(here.line));
         continue;
       }
       block_ += line_;
       block_ += '\n';
       if ((block_.size() < kBlock || !trim(line_).empty()) && block_.size() < kLargest) continue;
-      if (!tick(in_)) return;
+      if (!continue_reading(in_)) return;
       encode_block();
       emit_rows(row_length());
       start_block();
     }
     encode_block();
     emit_rows(1);
-    tick(in_);
+    continue_reading(in_);
   }
 
  private:
   struct Block {
-    RowPosition place;
-    std::int64_t first = 0;  // of all tokens
+    RowPosition position;
+    std::int64_t first = 0;  // index of its first token in the text
   };
-  size_t row_length() const { return static_cast<size_t>(options_.max_len) - 1; }  // beside bos
+  size_t row_length() const { return static_cast<size_t>(options_.max_len) - 1; }  // without bos
 
   void start_block() {
     blocks_.push_back({{.offset = in_.position(), .line = static_cast<std::uint32_t>(in_.line_number())},
                        taken_ + static_cast<std::int64_t>(ids_.size())});
   }
 
-  void refuse(Problem problem, const RowPosition& place, long line) {
+  void emit_bad_row(Problem problem, const RowPosition& position, long line) {
     ScannedRow row = bad_row(std::move(problem), options_, line);
-    row.place = place;
+    row.position = position;
     sink_(std::move(row));
   }
 
   void encode_block() {
     std::vector<int> more = tokenizer_.encode(block_);
     block_.clear();
-    if (std::erase(more, tokenizer_.bos()) > 0) {  // kept out, so that bos stands at the start of a row only
-      refuse({.id = "TOK-1",
-              .message = "the text holds the beginning-of-text token",
-              .found = tokenizer_.piece(tokenizer_.bos()),
-              .fix = "remove it from the data"},
-             blocks_.back().place, in_.line_number());
+    if (std::erase(more, tokenizer_.bos()) > 0) {  // bos may occur only at the start of a row
+      emit_bad_row({.id = "TOK-1",
+                    .message = "the text contains the beginning-of-text token",
+                    .found = tokenizer_.piece(tokenizer_.bos()),
+                    .fix = "remove it from the data"},
+                   blocks_.back().position, in_.line_number());
     }
     const size_t skipped = std::min(skip_, more.size());
     skip_ -= skipped;
@@ -198,10 +198,10 @@ class RunningText {
     ids_.insert(ids_.end(), more.begin() + static_cast<std::ptrdiff_t>(skipped), more.end());
   }
 
-  // Takes rows off the front while at least `least` tokens are there.
-  void emit_rows(size_t least) {
+  // Emits rows from the front while at least `min_tokens` tokens remain.
+  void emit_rows(size_t min_tokens) {
     size_t at = 0;
-    while (ids_.size() - at >= least) {
+    while (ids_.size() - at >= min_tokens) {
       const size_t n = std::min(ids_.size() - at, row_length());
       const auto from = ids_.begin() + static_cast<std::ptrdiff_t>(at);
       ScannedRow row;
@@ -212,9 +212,9 @@ class RunningText {
       row.example.loss[0] = 0;
       const std::int64_t first = taken_ + static_cast<std::int64_t>(at);
       while (blocks_.size() > 1 && blocks_[1].first <= first) blocks_.pop_front();
-      row.place = blocks_.front().place;
-      row.place.skip = static_cast<std::uint32_t>(first - blocks_.front().first);
-      judge(row, options_);
+      row.position = blocks_.front().position;
+      row.position.skip = static_cast<std::uint32_t>(first - blocks_.front().first);
+      decide_use(row, options_);
       sink_(std::move(row));
       at += n;
     }
@@ -227,9 +227,9 @@ class RunningText {
   const RowSink& sink_;
   ByteReader in_;
   std::string block_, line_;
-  std::deque<Block> blocks_;  // those with tokens in ids_, and the one being read
-  std::vector<int> ids_;      // not yet in a row
-  std::int64_t taken_ = 0;    // tokens before ids_
+  std::deque<Block> blocks_;  // blocks with tokens in ids_, and the current one
+  std::vector<int> ids_;      // tokens that are not yet in a row
+  std::int64_t taken_ = 0;    // number of tokens before ids_
   std::int64_t row_ = 0;
   size_t skip_ = 0;
 };
@@ -265,7 +265,7 @@ void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::s
   tick(reader.size(), reader.size());
 }
 
-void count(const ScannedRow& row, DatasetReport& report) {
+void add_to_report(const ScannedRow& row, DatasetReport& report) {
   if (row.format != Format::automatic) report.format = row.format;
   if (row.example.row >= 0) ++report.rows;
   report.skipped_bad += row.state == RowState::bad;
@@ -284,30 +284,30 @@ std::int64_t loss_tokens(const ScannedRow& row) {
   return std::count(loss.begin(), loss.begin() + static_cast<std::ptrdiff_t>(n), 1);
 }
 
-ScannedRow rescan_row(const DatasetOptions& options, const Tokenizer& tokenizer, const ScannedRow& like) {
+ScannedRow rescan_row(const DatasetOptions& options, const Tokenizer& tokenizer, const ScannedRow& known) {
   check(options);
-  const RowPosition& place = like.place;
-  if (place.bytes > 0) {
-    Format format = like.format;
+  const RowPosition& position = known.position;
+  if (position.bytes > 0) {
+    Format format = known.format;
     const RawRow raw =
-        read_row_at(options.path, static_cast<long>(place.offset), place.bytes, static_cast<long>(place.line));
-    return scan_row(raw, like.example.row, format, options, tokenizer);
+        read_row_at(options.path, static_cast<long>(position.offset), position.bytes, static_cast<long>(position.line));
+    return scan_row(raw, known.example.row, format, options, tokenizer);
   }
   std::optional<ScannedRow> found;
   const RowSink sink = [&](ScannedRow row) {
     const bool bad = row.state == RowState::bad;
-    if (found || bad != (like.state == RowState::bad) || (bad && row.place.line != place.line)) return;
+    if (found || bad != (known.state == RowState::bad) || (bad && row.position.line != position.line)) return;
     found = std::move(row);
-    found->place = place;
+    found->position = position;
   };
   RunningText text(options, tokenizer, sink);
-  text.go_to(place, like.example.row);
+  text.seek(position, known.example.row);
   text.read([&](const ByteReader&) { return !found; });
   if (found) return std::move(*found);
   throw Error({.id = "DATA-CHANGED",
-               .message = "the row is not there any more",
+               .message = "the file has changed and does not contain the row any more",
                .file = options.path.string(),
-               .place = "line " + std::to_string(place.line),
+               .place = "line " + std::to_string(position.line),
                .fix = "read the file again"});
 }
 

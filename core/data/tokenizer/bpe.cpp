@@ -33,7 +33,7 @@ namespace {
 
 struct Candidate {
   std::uint64_t order;  // rank << 32 | position: lowest rank first, leftmost on ties
-  int left, right;      // what stood there when it was found; stale when it no longer does
+  int left, right;      // symbols at that position when it was added; stale if they have changed
   bool operator>(const Candidate& o) const { return order > o.order; }
 };
 

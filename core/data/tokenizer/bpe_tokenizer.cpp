@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/tokenizer/bpe_tokenizer.h"
 
-#include "core/data/tokenizer/bpe_reader.h"
+#include "core/data/tokenizer/bpe_model.h"
 #include "core/data/tokenizer/utf8.h"
 
 namespace mw::data {
@@ -9,49 +9,52 @@ namespace {
 
 class BpeTokenizer : public Tokenizer {
  public:
-  explicit BpeTokenizer(BpeParts parts) : p_(std::move(parts)) {
-    bos_ = p_.bos;
-    eos_ = p_.eos;
-    pad_ = p_.pad;
+  explicit BpeTokenizer(BpeModel model) : model_(std::move(model)) {
+    bos_ = model_.bos;
+    eos_ = model_.eos;
+    pad_ = model_.pad;
   }
 
   std::vector<int> encode(std::string_view text) const override {
     std::vector<int> ids;
     ids.reserve(text.size() / 3 + 8);
-    split(p_.raw, text, ids, [&](std::string_view segment) {
-      const std::string normal = replace_all(std::string(segment), p_.normalizer);
-      split(p_.normalized, normal, ids, [&](std::string_view part) { p_.bpe.encode(part, ids); });
+    split(model_.raw, text, ids, [&](std::string_view segment) {
+      const std::string normal = replace_all(std::string(segment), model_.normalizer);
+      split(model_.normalized, normal, ids, [&](std::string_view part) { model_.bpe.encode(part, ids); });
     });
     return ids;
   }
 
   std::string decode(std::span<const int> ids, Specials specials) const override {
     std::string text, bytes;
-    const auto flush = [&] {  // as the reference decoder: a run of bytes is text as a whole or not at all
-      if (first_invalid_utf8(bytes) != std::string::npos)
-        for (size_t i = 0; i < bytes.size(); ++i) text += "\uFFFD";
-      else
-        text += bytes;
-      bytes.clear();
-    };
+    const auto flush =
+        [&] {  // as in the tokenizers library: a run of byte pieces is valid UTF-8 as a whole, or replaced
+          if (first_invalid_utf8(bytes) != std::string::npos)
+            for (size_t i = 0; i < bytes.size(); ++i) text += "\uFFFD";
+          else
+            text += bytes;
+          bytes.clear();
+        };
     for (const int id : ids) {
       if (id < 0 || id >= size()) continue;
-      const BpeParts::Shown& shown = p_.shown[static_cast<size_t>(id)];
-      if (specials == Specials::drop && p_.special[static_cast<size_t>(id)]) continue;
-      if (shown.byte >= 0) {
-        bytes.push_back(static_cast<char>(shown.byte));
+      const BpeModel::DecodedPiece& decoded = model_.decoded[static_cast<size_t>(id)];
+      if (specials == Specials::drop && model_.special[static_cast<size_t>(id)]) continue;
+      if (decoded.byte >= 0) {
+        bytes.push_back(static_cast<char>(decoded.byte));
         continue;
       }
       if (!bytes.empty()) flush();
-      text += shown.text;
+      text += decoded.text;
     }
     if (!bytes.empty()) flush();
     return text;
   }
 
-  int size() const override { return static_cast<int>(p_.pieces.size()); }
-  std::string piece(int id) const override { return id < 0 || id >= size() ? "" : p_.pieces[static_cast<size_t>(id)]; }
-  int find(std::string_view piece) const override { return p_.find(piece); }
+  int size() const override { return static_cast<int>(model_.pieces.size()); }
+  std::string piece(int id) const override {
+    return id < 0 || id >= size() ? "" : model_.pieces[static_cast<size_t>(id)];
+  }
+  int find(std::string_view piece) const override { return model_.find(piece); }
 
  private:
   template <class Between>
@@ -65,13 +68,13 @@ class BpeTokenizer : public Tokenizer {
     }
   }
 
-  BpeParts p_;
+  BpeModel model_;
 };
 
 }  // namespace
 
 std::unique_ptr<Tokenizer> load_bpe_tokenizer(const std::filesystem::path& file) {
-  return std::make_unique<BpeTokenizer>(read_bpe_parts(file));
+  return std::make_unique<BpeTokenizer>(read_bpe_model(file));
 }
 
 }  // namespace mw::data

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two kinds of tokenizer file behind load_tokenizer(). Both throw Error naming file and place.
+// BPE tokenizer read from tokenizer.json.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace mw::data {
 
+// Throws TOKENIZER naming file and place.
 std::unique_ptr<Tokenizer> load_bpe_tokenizer(const std::filesystem::path& file);
-std::unique_ptr<Tokenizer> load_sentencepiece_tokenizer(const std::filesystem::path& file);
 
 }  // namespace mw::data

@@ -27,7 +27,7 @@ Markers markers(ChatFormat format) {
   throw Error({.id = "TOK-2", .message = message, .place = "messages", .found = found, .expected = expected});
 }
 
-// Gemma 4 takes the thinking out of the turns before the last: what the model is shown of its own past.
+// Gemma 4 removes thinking from all answers but the last.
 std::string without_thinking(std::string_view text) {
   constexpr std::string_view open = "<|channel>", close = "<channel|>";
   std::string out;
@@ -43,7 +43,7 @@ std::string without_thinking(std::string_view text) {
 class Renderer {
  public:
   void add(std::string_view text, bool assistant) {
-    if (text.empty() && !assistant) return;  // an empty answer keeps its span: spans and answers count alike
+    if (text.empty() && !assistant) return;  // an empty answer keeps its span: each answer has one
     if (spans.empty() || spans.back().assistant != assistant) spans.push_back({"", assistant});
     spans.back().text += text;
   }
@@ -51,12 +51,13 @@ class Renderer {
 };
 
 void check_turns(const std::vector<Message>& messages, size_t first) {
-  if (first == messages.size()) refuse("there is no user turn", first ? "only a system turn" : "no messages", "a user");
+  if (first == messages.size())
+    refuse("there is no user turn", first ? "only a system turn" : "no messages", "a user message");
   for (size_t i = first; i < messages.size(); ++i) {
     const char* expected = (i - first) % 2 == 0 ? "user" : "assistant";
     if (messages[i].role != expected)
-      refuse("roles must alternate, the user first", messages[i].role + " in message " + std::to_string(i + 1),
-             expected);
+      refuse("the roles do not alternate, starting with the user",
+             messages[i].role + " in message " + std::to_string(i + 1), expected);
   }
 }
 

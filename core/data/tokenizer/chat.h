@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gemma chat templates, rendered natively (Gemma 4: llama.cpp models/templates/gemma4.jinja). Any thread.
+// The chat templates of Gemma 2, 3 and 4 (chat_template in tokenizer_config.json on the hub; Gemma 4: llama.cpp
+// models/templates/gemma4.jinja). Thread-safe.
 #pragma once
 #include <string>
 #include <string_view>
@@ -12,15 +13,15 @@ struct Message {
   std::string role;  // system, user, assistant
   std::string text;
 };
-// A run of rendered text and whether a model would be trained on it (assistant text with its end-of-turn marker).
+// A part of the rendered text.
 struct Span {
   std::string text;
-  bool assistant = false;
+  bool assistant = false;  // an answer with its end-of-turn marker
 };
-// Throws Error (TOK-2) for a Gemma 2 system turn or roles that do not alternate. No bos: the encoder adds it.
+// Renders without bos, which the encoder adds; ChatFormat::none joins the texts by \n. Throws TOK-2 for a system turn
+// with Gemma 2, or if the roles do not alternate.
 std::vector<Span> render_chat(ChatFormat format, const std::vector<Message>& messages);
-// With ChatFormat::none: the texts as they are, joined by \n.
-// The prompt that asks for an answer: the messages plus the opening of the model's turn.
+// The rendered messages plus the start of the model's turn.
 std::string render_prompt(ChatFormat format, const std::vector<Message>& messages);
 std::string_view start_of_turn(ChatFormat format);  // "<start_of_turn>" or "<|turn>"
 std::string_view end_of_turn(ChatFormat format);    // "<end_of_turn>" or "<turn|>"

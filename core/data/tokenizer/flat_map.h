@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// 64-bit keys to small values in one open-addressed array: the merge table has half a million entries and is read
-// several times per character. Filled first, then read from any thread.
+// Hash map from 64-bit keys to small values with open addressing, for the merge table: half a million entries, read
+// several times per character. Thread-safe for reading.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,7 +12,7 @@ namespace mw::data {
 template <class Value>
 class FlatMap {
  public:
-  static constexpr std::uint64_t kEmpty = ~0ull;  // never a key
+  static constexpr std::uint64_t kEmpty = ~0ull;  // not a valid key
 
   void reserve(size_t entries) {
     size_t slots = 16;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces to ids in one open-addressed array: loading a tokenizer.json looks up three pieces for each of half a million
-// merges. Filled first, then read from any thread.
+// Hash map from pieces to ids with open addressing: loading a tokenizer.json looks up three pieces for each of half a
+// million merges. Thread-safe for reading.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -20,7 +20,7 @@ class PieceIds {
     for (const Slot& s : old)
       if (s.id >= 0) slots_[locate(s.piece, hash(s.piece))] = s;
   }
-  // `piece` views into a string that outlives the map. False: it is there already.
+  // Keeps a view of `piece`, which must outlive the map. Returns false if the piece is already present.
   bool insert(std::string_view piece, int id) {
     reserve(used_ + 1);
     const std::uint64_t h = hash(piece);
@@ -30,14 +30,14 @@ class PieceIds {
     ++used_;
     return true;
   }
-  int find(std::string_view piece) const {  // -1 when absent
+  int find(std::string_view piece) const {  // -1 if unknown
     return slots_.empty() ? -1 : slots_[locate(piece, hash(piece))].id;
   }
 
  private:
   struct Slot {
     std::string_view piece;
-    std::uint32_t tag = 0;  // of the hash: spares most looks at other pieces
+    std::uint32_t tag = 0;  // upper bits of the hash, to avoid most string comparisons
     int id = -1;
   };
   static std::uint64_t hash(std::string_view piece) { return std::hash<std::string_view>()(piece); }

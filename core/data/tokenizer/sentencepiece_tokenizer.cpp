@@ -1,33 +1,167 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/data/tokenizer/sentencepiece_tokenizer.h"
+
 #include <sentencepiece_processor.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/data/tokenizer/bpe_tokenizer.h"
-#include "core/data/tokenizer/sentencepiece_check.h"
+#include "core/data/tokenizer/tokenizer_file.h"
 
 namespace mw::data {
 namespace {
+
+// One field of a protocol buffer message.
+struct ProtoField {
+  std::uint64_t number = 0, wire = 0, varint = 0;
+  std::string_view bytes;  // content of a fixed-size or length-delimited field
+};
+
+class ProtoReader {
+ public:
+  explicit ProtoReader(std::string_view message) : left_(message) {}
+  // Returns false at the end, and if the message is malformed; ok() tells which.
+  bool next(ProtoField& f) {
+    if (left_.empty()) return false;
+    std::uint64_t key = 0, length = 0;
+    if (!varint(key)) return false;
+    f = {key >> 3, key & 7, 0, {}};
+    switch (f.wire) {
+      case 0:
+        return varint(f.varint);
+      case 1:
+        return take(8, f.bytes);
+      case 2:
+        return varint(length) && take(length, f.bytes);
+      case 5:
+        return take(4, f.bytes);
+      default:
+        return ok_ = false;
+    }
+  }
+  bool ok() const { return ok_; }
+
+ private:
+  bool varint(std::uint64_t& value) {
+    value = 0;
+    for (unsigned shift = 0; shift < 64 && !left_.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(left_.front());
+      left_.remove_prefix(1);
+      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return true;
+    }
+    return ok_ = false;
+  }
+  bool take(std::uint64_t n, std::string_view& bytes) {
+    if (n > left_.size()) return ok_ = false;
+    bytes = left_.substr(0, n);
+    left_.remove_prefix(n);
+    return true;
+  }
+
+  std::string_view left_;
+  bool ok_ = true;
+};
+
+class SentencePieceChecker {
+ public:
+  explicit SentencePieceChecker(const std::string& file) : file_(file) {}
+
+  void check(std::string_view content) {
+    each(content, "model", [&](const ProtoField& f) {
+      if (f.number == 1 && f.wire == 2) piece(f.bytes);
+      if (f.number == 2 && f.wire == 2) trainer(f.bytes);
+      if (f.number == 3 && f.wire == 2) normalizer(f.bytes);
+      if (f.number == 5 && f.wire == 2) denormalizer(f.bytes);
+    });
+    if (pieces_ == 0) malformed("pieces", "no pieces");
+    if (!has_normalizer_) malformed("normalizer_spec", "nothing");
+  }
+
+ private:
+  template <class F>
+  void each(std::string_view message, const std::string& place, const F& use) {
+    ProtoReader fields(message);
+    for (ProtoField f; fields.next(f);) use(f);
+    if (!fields.ok()) malformed(place, "a malformed field");
+  }
+  void piece(std::string_view message) {
+    const std::string place = "piece " + std::to_string(pieces_);
+    if (++pieces_ > kMaxVocabulary) malformed("pieces", "more than " + std::to_string(kMaxVocabulary));
+    each(message, place, [&](const ProtoField& f) {
+      float score = 0;
+      if (f.number == 2 && f.wire == 5) std::memcpy(&score, f.bytes.data(), sizeof score);
+      if (!std::isfinite(score)) malformed(place, "a score that is not finite");
+    });
+  }
+  void trainer(std::string_view message) {
+    each(message, "trainer_spec", [&](const ProtoField& f) {
+      if (f.number == 3 && f.varint != 1 && f.varint != 2)
+        unsupported("trainer_spec.model_type", std::to_string(f.varint), "BPE (2) or Unigram (1)");
+    });
+  }
+  void normalizer(std::string_view message) {
+    has_normalizer_ = true;
+    bool dummy_prefix = true, removes_spaces = true, escapes = true;  // defaults of the format
+    each(message, "normalizer_spec", [&](const ProtoField& f) {
+      if (f.number == 2 && !f.bytes.empty())
+        unsupported("normalizer_spec.precompiled_charsmap", "a normalization table", "none (identity)");
+      if (f.number == 3) dummy_prefix = f.varint != 0;
+      if (f.number == 4) removes_spaces = f.varint != 0;
+      if (f.number == 5) escapes = f.varint != 0;
+    });
+    if (dummy_prefix) unsupported("normalizer_spec.add_dummy_prefix", "true", "false");
+    if (removes_spaces) unsupported("normalizer_spec.remove_extra_whitespaces", "true", "false");
+    if (!escapes) unsupported("normalizer_spec.escape_whitespaces", "false", "true");
+  }
+  void denormalizer(std::string_view message) {
+    each(message, "denormalizer_spec", [&](const ProtoField& f) {
+      if (f.number == 2 && !f.bytes.empty())
+        unsupported("denormalizer_spec.precompiled_charsmap", "a normalization table", "none (identity)");
+    });
+  }
+
+  [[noreturn]] void malformed(const std::string& place, const std::string& found) const {
+    throw Error(
+        {.id = "TOKENIZER", .message = "invalid SentencePiece model", .file = file_, .place = place, .found = found});
+  }
+  [[noreturn]] void unsupported(const std::string& place, const std::string& found, const std::string& expected) const {
+    throw Error({.id = "TOKENIZER",
+                 .message = "this tokenizer is not supported",
+                 .file = file_,
+                 .place = place,
+                 .found = found,
+                 .expected = expected,
+                 .fix = "use the tokenizer.json or tokenizer.model of a Gemma model"});
+  }
+
+  const std::string& file_;
+  int pieces_ = 0;
+  bool has_normalizer_ = false;
+};
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
   explicit SentencePieceTokenizer(const std::filesystem::path& file) : source_(file.string()) {
     const std::string content = read_file(file, 256u << 20);
     check_sentencepiece_model(content, source_);
-    check(model_.LoadFromSerializedProto(content), "not a usable SentencePiece model");
+    check(model_.LoadFromSerializedProto(content), "invalid SentencePiece model");
     bos_ = model_.bos_id();
     eos_ = model_.eos_id();
     pad_ = model_.pad_id() >= 0 ? model_.pad_id() : eos_;
     if (bos_ < 0 || eos_ < 0)
       throw Error({.id = "TOKENIZER",
-                   .message = "there is no beginning-of-text or end-of-text piece",
+                   .message = "the beginning-of-text or end-of-text piece is missing",
                    .file = source_,
                    .expected = "<bos> and <eos>"});
   }
 
   std::vector<int> encode(std::string_view text) const override {
     std::vector<int> ids;
-    check(model_.Encode({text.data(), text.size()}, &ids), "cannot encode");
+    check(model_.Encode({text.data(), text.size()}, &ids), "the text cannot be encoded");
     return ids;
   }
   std::string decode(std::span<const int> ids, Specials specials) const override {
@@ -35,13 +169,13 @@ class SentencePieceTokenizer : public Tokenizer {
     std::vector<int> run;
     const auto flush = [&] {
       std::string part;
-      if (!run.empty()) check(model_.Decode(run, &part), "cannot decode");
+      if (!run.empty()) check(model_.Decode(run, &part), "the ids cannot be decoded");
       text += part;
       run.clear();
     };
     for (const int id : ids) {
       if (id < 0 || id >= size()) continue;
-      if (specials == Specials::drop || !model_.IsControl(id)) {  // the library drops control pieces itself
+      if (specials == Specials::drop || !model_.IsControl(id)) {  // the library drops control pieces
         run.push_back(id);
       } else {
         flush();
@@ -55,7 +189,9 @@ class SentencePieceTokenizer : public Tokenizer {
   std::string piece(int id) const override { return id < 0 || id >= size() ? "" : model_.IdToPiece(id); }
   int find(std::string_view piece) const override {
     const int id = model_.PieceToId({piece.data(), piece.size()});
-    return id >= 0 && id < size() && model_.IdToPiece(id) == piece ? id : -1;  // the library answers unk otherwise
+    return id >= 0 && id < size() && model_.IdToPiece(id) == piece
+               ? id
+               : -1;  // PieceToId returns the id of <unk> for unknown pieces
   }
 
  private:
@@ -69,6 +205,10 @@ class SentencePieceTokenizer : public Tokenizer {
 };
 
 }  // namespace
+
+void check_sentencepiece_model(std::string_view content, const std::string& file) {
+  SentencePieceChecker(file).check(content);
+}
 
 std::unique_ptr<Tokenizer> load_sentencepiece_tokenizer(const std::filesystem::path& file) {
   return std::make_unique<SentencePieceTokenizer>(file);

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/data/tokenizer/bpe_tokenizer.h"
+#include "core/data/tokenizer/sentencepiece_tokenizer.h"
 
 namespace mw::data {
 
@@ -14,7 +15,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
     if (!path_exists(file)) file = path / "tokenizer.model";
     if (!path_exists(file))
       throw Error({.id = "TOKENIZER",
-                   .message = "the folder has no tokenizer",
+                   .message = "the folder contains no tokenizer",
                    .file = path.string(),
                    .expected = "tokenizer.json or tokenizer.model"});
   }

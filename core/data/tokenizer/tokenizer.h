@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to token ids and back: HF tokenizer.json (BPE with byte fallback) or SentencePiece .model.
-// Immutable after loading: any thread.
+// Tokenizers: tokenizer.json of Hugging Face (BPE with byte fallback) and SentencePiece .model files. Immutable after
+// loading, thread-safe.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -16,11 +16,11 @@ enum class Specials { keep, drop };
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
-  virtual std::vector<int> encode(std::string_view text) const = 0;  // no bos/eos added
+  virtual std::vector<int> encode(std::string_view text) const = 0;  // does not add bos or eos
   virtual std::string decode(std::span<const int> ids, Specials specials = Specials::drop) const = 0;
   virtual int size() const = 0;
-  virtual std::string piece(int id) const = 0;         // as in the file
-  virtual int find(std::string_view piece) const = 0;  // -1 when absent
+  virtual std::string piece(int id) const = 0;         // as written in the file
+  virtual int find(std::string_view piece) const = 0;  // -1 if unknown
   int bos() const { return bos_; }
   int eos() const { return eos_; }
   int pad() const { return pad_; }
@@ -29,7 +29,7 @@ class Tokenizer {
   int bos_ = 2, eos_ = 1, pad_ = 0;
 };
 
-// A folder (tokenizer.json, else tokenizer.model) or either file. Throws Error naming file and place.
+// `path` is a folder with tokenizer.json or tokenizer.model, or one of these files. Throws TOKENIZER.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
 
 }  // namespace mw::data

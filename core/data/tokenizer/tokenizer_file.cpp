@@ -14,8 +14,7 @@ namespace {
 
 constexpr size_t kMaxDepth = 100;
 
-// nlohmann calls these in document order. A frame is one open object or array; `node` is null inside what goes
-// straight into arrays.
+// SAX handler of nlohmann::json. A frame is an open object or array; its `node` is null within vocabulary and merges.
 class TokenizerFileHandler : public nlohmann::json_sax<Json> {
  public:
   TokenizerFileHandler(std::string_view text, const std::string& source) : text_(text), source_(source) {}
@@ -115,12 +114,13 @@ class TokenizerFileHandler : public nlohmann::json_sax<Json> {
       f.node->push_back(std::move(v));
       return &f.node->back();
     }
-    auto& members = f.node->get_ref<Json::object_t&>();  // key() has refused duplicates: no linear search here
+    auto& members = f.node->get_ref<Json::object_t&>();  // key() rejected duplicates, so no linear search is needed
     members.push_back({f.key, std::move(v)});
     return &members.back().second;
   }
   bool open(Json v, Kind kind) {
-    if (frames_.size() >= kMaxDepth) fail("nesting deeper than " + std::to_string(kMaxDepth), path());
+    if (frames_.size() >= kMaxDepth)
+      fail("nesting exceeds the limit of " + std::to_string(kMaxDepth) + " levels", path());
     if (!frames_.empty()) refuse_inside_arrays();
     Json* node = put(std::move(v));
     frames_.push_back({kind, node, {}, {}});
@@ -166,14 +166,14 @@ class TokenizerFileHandler : public nlohmann::json_sax<Json> {
     size_t count = 0;
     for (const auto& entry : vocabulary_) count = std::max(count, static_cast<size_t>(entry.first) + 1);
     if (count > largest_id(vocabulary_.size()))
-      fail("the largest id is far beyond the number of pieces", "model.vocab",
+      fail("the largest id far exceeds the number of pieces", "model.vocab",
            "id " + std::to_string(count - 1) + " among " + std::to_string(vocabulary_.size()) + " pieces");
     file.pieces.resize(count);
     file.used.resize(count);
     for (auto& [id, piece] : vocabulary_) {
       const auto at = static_cast<size_t>(id);
       if (file.used[at])
-        fail("id " + std::to_string(id) + " is given to two pieces", "model.vocab", file.pieces[at] + ", " + piece);
+        fail("two pieces have the id " + std::to_string(id), "model.vocab", file.pieces[at] + ", " + piece);
       file.used[at] = true;
       file.pieces[at] = std::move(piece);
     }
@@ -185,9 +185,9 @@ class TokenizerFileHandler : public nlohmann::json_sax<Json> {
       ++halves_;
       return;
     }
-    const size_t space = v.find(' ');  // the spelling of tokenizers < 0.20: "left right"
+    const size_t space = v.find(' ');  // tokenizers < 0.20 writes "left right"
     if (space == std::string::npos || v.find(' ', space + 1) != std::string::npos)
-      fail("a merge is not two pieces with one space between them", merge_place(), excerpt(v));
+      fail("a merge is not two pieces separated by a space", merge_place(), excerpt(v));
     const std::string_view pair = v;
     file.merges.add(pair.substr(0, space), pair.substr(space + 1));
   }
@@ -206,7 +206,10 @@ TokenizerFile parse_tokenizer_file(std::string_view text, const std::string& sou
   TokenizerFileHandler reader(text, source);
   Json::sax_parse(text, &reader);
   if (!reader.file.rest.is_object())
-    throw Error({.id = "TOKENIZER", .message = "not a JSON object", .file = source, .expected = "a tokenizer.json"});
+    throw Error({.id = "TOKENIZER",
+                 .message = "the file is not a JSON object",
+                 .file = source,
+                 .expected = "a tokenizer.json"});
   return std::move(reader.file);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads an HF tokenizer.json: the vocabulary and merges straight into arrays (they are hundreds of thousands of
-// entries), the rest as a small JSON document. Any thread; throws Error naming file and place.
+// Parses a tokenizer.json: vocabulary and merges (hundreds of thousands of entries) directly into arrays, the rest as a
+// JSON document. Errors are TOKENIZER and name file and place. Thread-safe.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,15 +11,14 @@
 
 namespace mw::data {
 
-inline constexpr int kMaxVocabulary = 1 << 21;  // eight times Gemma's; a larger id is a broken file
+inline constexpr int kMaxVocabulary = 1 << 21;  // eight times Gemma's
 
-// Ids are an index: a few may be unused, but one far beyond the number of pieces is a broken file (and would cost
-// memory).
+// Ids index arrays, so an id far beyond the number of pieces is rejected; some ids may be unused.
 constexpr size_t largest_id(size_t pieces) {
   return 2 * pieces + 1024;
 }
 
-// The merges in order of rank, in one text: half a million small strings would take longer to allocate than to read.
+// The merges by rank, stored in one string, because allocating half a million small strings would dominate loading.
 class MergeList {
  public:
   struct Merge {
@@ -45,15 +44,14 @@ class MergeList {
 };
 
 struct TokenizerFile {
-  Json rest;  // everything but model.vocab and model.merges
+  Json rest;  // everything except model.vocab and model.merges
   bool has_vocabulary = false, has_merges = false;
-  std::vector<std::string> pieces;  // by id; "" where an id is unused. A piece may have two ids here
-  std::vector<bool> used;           // ids that the vocabulary names
+  std::vector<std::string> pieces;  // by id; "" for unused ids. Not checked for pieces with two ids
+  std::vector<bool> used;           // by id: is in the vocabulary
   MergeList merges;
 };
 
-// `text` is the file's content, `source` its path for messages. Any JSON object will do: other files of a tokenizer
-// folder with large objects are read with it too.
+// `source` names the file in errors. Accepts any JSON object; tokenizer_config.json is parsed with it as well.
 TokenizerFile parse_tokenizer_file(std::string_view text, const std::string& source);
 
 }  // namespace mw::data

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams the rows of a JSONL file, a JSON array, or a JSON object with one array of rows, holding one row at a time.
-// One thread per reader. Throws Error naming file and line.
+// Streams the rows of a JSONL file, a JSON array, or a JSON object with one array of rows; holds one row at a time.
+// Errors name file and line. Use each reader on one thread.
 #pragma once
 #include <cstdio>
 #include <filesystem>
@@ -13,16 +13,16 @@ namespace mw::data {
 
 inline constexpr size_t kMaxRowBytes = 64u << 20;
 
-// Bytes with line numbers; a UTF-8 byte order mark at the start is skipped.
+// Reads bytes and counts lines; skips a UTF-8 byte order mark.
 class ByteReader {
  public:
   static constexpr int kEnd = -1;
   explicit ByteReader(const std::filesystem::path& file);
   int peek();
   int get();
-  bool line(std::string& out);                // without its end ("\n" or "\r\n"); false at the end of the file
-  void seek(long position, long line);        // `line` is the one that starts or goes on there
-  long line_number() const { return line_; }  // 1-based, of the next byte
+  bool line(std::string& out);                // without "\n" or "\r\n"; false at the end of the file
+  void seek(long position, long line);        // `line` is the line number at `position`
+  long line_number() const { return line_; }  // of the next byte, from 1
   long position() const { return position_; }
   long size() const { return size_; }
   const std::string& name() const { return name_; }
@@ -40,11 +40,11 @@ class ByteReader {
 };
 
 struct RawRow {
-  std::string text;  // one JSON value, byte for byte
-  long line = 0;     // where it starts, 1-based
-  long offset = 0;   // and in bytes
+  std::string text;  // one JSON value, unchanged
+  long line = 0;     // of its first byte, from 1
+  long offset = 0;   // of its first byte
 };
-// A row that was read before, from where it was then.
+// Reads one row again, given its position from an earlier pass.
 RawRow read_row_at(const std::filesystem::path& file, long offset, size_t bytes, long line);
 
 class RowReader {
@@ -59,7 +59,7 @@ class RowReader {
   static Layout detect(const std::filesystem::path& file);
   bool next_line(RawRow& row);
   bool next_element(RawRow& row);
-  void value(std::string* text);  // one balanced value, up to the , ] or } after it
+  void value(std::string* text);  // one balanced value, up to the next , ] or }
   void string(std::string* text);
   void enter_object();
   void finish_object();
@@ -71,7 +71,7 @@ class RowReader {
   bool open_ = false, done_ = false, first_ = true;
 };
 
-// The row as JSON. Throws Error with the line in the file: malformed, not UTF-8, or not an object.
+// Throws DATA-ROW with the line in the file if the row is malformed, not UTF-8, or not an object.
 Json parse_row(const RawRow& row, const std::string& file);
 
 }  // namespace mw::data

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/data/tokenizer/bpe_reader.h"
+#include "core/data/tokenizer/bpe_model.h"
 
 #include <algorithm>
 
@@ -45,16 +45,16 @@ class TokenizerJsonReader {
  public:
   explicit TokenizerJsonReader(const std::filesystem::path& path) : source_(path.string()) {
     TokenizerFile file = parse_tokenizer_file(read_text(path, kMaxTokenizerFile), source_);
-    parts.pieces = std::move(file.pieces);
-    make_room_for_added(get(file.rest, "added_tokens"));  // first: the maps hold views into the pieces
+    model.pieces = std::move(file.pieces);
+    make_room_for_added(get(file.rest, "added_tokens"));  // first, because the maps hold views into the pieces
     read_pipeline(file.rest);
     read_model(file);
     read_added(file.rest);
-    for (const std::string& piece : parts.pieces) add_shown(piece);
+    for (const std::string& piece : model.pieces) add_decoded_piece(piece);
     choose_specials(read_tokenizer_config(path.parent_path()));
   }
 
-  BpeParts parts;
+  BpeModel model;
 
  private:
   [[noreturn]] void fail(const std::string& message, const std::string& place, const std::string& found = {},
@@ -68,7 +68,7 @@ class TokenizerJsonReader {
   }
   [[noreturn]] void unsupported(const std::string& place, const std::string& found, const std::string& expected) const {
     throw Error({.id = "TOKENIZER",
-                 .message = "this kind of tokenizer is not supported",
+                 .message = "this tokenizer is not supported",
                  .file = source_,
                  .place = place,
                  .found = excerpt(found),
@@ -76,7 +76,7 @@ class TokenizerJsonReader {
                  .fix = "use the tokenizer.json or tokenizer.model of a Gemma model"});
   }
 
-  // Lookups that never throw anything but Error, whatever the document holds.
+  // Lookups that accept any document.
   static const Json& get(const Json& object, const std::string& key) {
     static const Json null;
     if (!object.is_object()) return null;
@@ -94,19 +94,19 @@ class TokenizerJsonReader {
   void read_pipeline(const Json& rest) {
     each_step(get(rest, "normalizer"), "normalizers", "normalizer", [&](const Json& step, const std::string& place) {
       if (text_of(get(step, "type")) != "Replace")
-        unsupported(place, kind(step), "Replace of \" \" by U+2581, as Gemma has it");
-      parts.normalizer.push_back(replacement(step, place));
+        unsupported(place, kind(step), "Replace of \" \" by U+2581, as in Gemma");
+      model.normalizer.push_back(replacement(step, place));
     });
     each_step(get(rest, "pre_tokenizer"), "pretokenizers", "pre_tokenizer",
               [&](const Json& step, const std::string& place) {
-                // Gemma's Split on " " finds nothing once the normalizer has replaced the spaces.
+                // Gemma's Split on " " has no effect, because the normalizer has replaced the spaces.
                 if (text_of(get(step, "type")) != "Split" || text_of(get(get(step, "pattern"), "String")) != " " ||
-                    replace_all(std::string(" "), parts.normalizer).find(' ') != std::string::npos)
-                  unsupported(place, kind(step), "none, or Gemma's Split on \" \" after spaces were replaced");
+                    replace_all(std::string(" "), model.normalizer).find(' ') != std::string::npos)
+                  unsupported(place, kind(step), "none, or Gemma's Split on \" \"");
               });
     const Json& decoder = get(rest, "decoder");
     byte_fallback_decoder_ = decoder.is_null();
-    if (decoder.is_null()) decoder_ = {{"\u2581", " "}};  // none in the file: Gemma's
+    if (decoder.is_null()) decoder_ = {{"\u2581", " "}};  // default: Gemma's
     each_step(decoder, "decoders", "decoder", [&](const Json& step, const std::string& place) {
       const std::string type = text_of(get(step, "type"));
       if (type == "Replace")
@@ -114,7 +114,7 @@ class TokenizerJsonReader {
       else if (type == "ByteFallback")
         byte_fallback_decoder_ = true;
       else if (type != "Fuse")
-        unsupported(place, kind(step), "Replace, ByteFallback and Fuse, as Gemma has them");
+        unsupported(place, kind(step), "Replace, ByteFallback and Fuse, as in Gemma");
     });
   }
   static std::string kind(const Json& step) { return step.is_object() ? text_of(get(step, "type")) : shorten(step); }
@@ -136,51 +136,51 @@ class TokenizerJsonReader {
   }
 
   void read_model(TokenizerFile& file) {
-    const Json& model = get(file.rest, "model");
-    if (!model.is_object()) fail("a required key is missing", "model", shorten(model), "an object");
-    const std::string type = text_of(get(model, "type"));
+    const Json& json = get(file.rest, "model");
+    if (!json.is_object()) fail("a required key is missing", "model", shorten(json), "an object");
+    const std::string type = text_of(get(json, "type"));
     if (!(type == "BPE" || (type.empty() && file.has_merges))) unsupported("model.type", type, "BPE");
-    if (!file.has_vocabulary || parts.pieces.empty())
-      fail("there is no vocabulary", "model.vocab", {}, "pieces with ids");
+    if (!file.has_vocabulary || model.pieces.empty())
+      fail("the vocabulary is missing", "model.vocab", {}, "pieces with ids");
     if (!file.has_merges) fail("a required key is missing", "model.merges", {}, "an array");
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-      if (!text_of(get(model, key)).empty()) unsupported(std::string("model.") + key, text_of(get(model, key)), "none");
-    const Json& dropout = get(model, "dropout");
+      if (!text_of(get(json, key)).empty()) unsupported(std::string("model.") + key, text_of(get(json, key)), "none");
+    const Json& dropout = get(json, "dropout");
     if (dropout.is_number() && dropout.get<double>() != 0) unsupported("model.dropout", shorten(dropout), "none");
 
-    parts.bpe.ids.reserve(file.used.size());
+    model.bpe.ids.reserve(file.used.size());
     for (size_t id = 0; id < file.used.size(); ++id)
-      if (file.used[id] && !parts.bpe.ids.insert(parts.pieces[id], static_cast<int>(id)))
-        fail("a piece has two ids", "model.vocab", parts.pieces[id]);
-    if (flag(model, "byte_fallback", "model")) find_bytes();
-    if (const Json& unknown = get(model, "unk_token"); unknown.is_string()) {
-      parts.bpe.unknown = parts.bpe.ids.find(unknown.get_ref<const std::string&>());
-      if (parts.bpe.unknown < 0)
+      if (file.used[id] && !model.bpe.ids.insert(model.pieces[id], static_cast<int>(id)))
+        fail("a piece has two ids", "model.vocab", model.pieces[id]);
+    if (flag(json, "byte_fallback", "model")) find_bytes();
+    if (const Json& unknown = get(json, "unk_token"); unknown.is_string()) {
+      model.bpe.unknown = model.bpe.ids.find(unknown.get_ref<const std::string&>());
+      if (model.bpe.unknown < 0)
         fail("the unknown token is not in the vocabulary", "model.unk_token", shorten(unknown));
     }
-    parts.bpe.unknowns = flag(model, "fuse_unk", "model") ? Unknowns::fuse : Unknowns::keep_each;
-    parts.bpe.whole = flag(model, "ignore_merges", "model") ? WholeSegment::look_up_first : WholeSegment::merge;
+    model.bpe.unknowns = flag(json, "fuse_unk", "model") ? Unknowns::fuse : Unknowns::keep_each;
+    model.bpe.whole = flag(json, "ignore_merges", "model") ? WholeSegment::look_up_first : WholeSegment::merge;
     read_merges(file.merges);
   }
   void find_bytes() {
     for (int b = 0; b < 256; ++b) {
       const char* hex = "0123456789ABCDEF";
       const std::string piece = std::string("<0x") + hex[b >> 4] + hex[b & 15] + ">";
-      parts.bpe.byte_ids[static_cast<size_t>(b)] = parts.bpe.ids.find(piece);
+      model.bpe.byte_ids[static_cast<size_t>(b)] = model.bpe.ids.find(piece);
     }
   }
   void read_merges(const MergeList& merges) {
-    parts.bpe.merges.reserve(merges.size());
+    model.bpe.merges.reserve(merges.size());
     for (size_t i = 0; i < merges.size(); ++i) {
       const auto [left, right, joined] = merges[i];
       const auto known = [&](std::string_view piece) {
-        const int id = parts.bpe.ids.find(piece);
+        const int id = model.bpe.ids.find(piece);
         if (id < 0)
           fail("a merge names a piece that is not in the vocabulary", "model.merges[" + std::to_string(i) + "]",
                std::string(piece));
         return id;
       };
-      parts.bpe.merges.set(pair_key(known(left), known(right)), {static_cast<int>(i), known(joined)});
+      model.bpe.merges.set(pair_key(known(left), known(right)), {static_cast<int>(i), known(joined)});
     }
   }
 
@@ -192,14 +192,14 @@ class TokenizerJsonReader {
   }
   void make_room_for_added(const Json& tokens) {
     if (!tokens.is_array()) return;
-    size_t count = parts.pieces.size();
+    size_t count = model.pieces.size();
     for (const Json& token : tokens) count = std::max(count, static_cast<size_t>(id_of(token) + 1));
-    if (count > largest_id(parts.pieces.size() + tokens.size()))
-      fail("an id is far beyond the number of pieces", "added_tokens", "id " + std::to_string(count - 1));
-    parts.pieces.resize(count);
+    if (count > largest_id(model.pieces.size() + tokens.size()))
+      fail("an id far exceeds the number of pieces", "added_tokens", "id " + std::to_string(count - 1));
+    model.pieces.resize(count);
   }
   void read_added(const Json& rest) {
-    parts.special.assign(parts.pieces.size(), false);
+    model.special.assign(model.pieces.size(), false);
     const Json& tokens = get(rest, "added_tokens");
     if (tokens.is_null()) return;
     if (!tokens.is_array()) fail("wrong type", "added_tokens", shorten(tokens), "an array");
@@ -216,30 +216,30 @@ class TokenizerJsonReader {
     if (text.empty()) return;
     for (const char* key : {"single_word", "lstrip", "rstrip"})
       if (flag(token, key, place)) unsupported(place + "." + key, "true", "false");
-    if (const int known = parts.find(text); known >= 0) {
-      if (known != id) fail("an added token has another id than the vocabulary gives it", place, text);
+    if (const int known = model.find(text); known >= 0) {
+      if (known != id) fail("the id of an added token differs from its id in the vocabulary", place, text);
     } else {
       add_piece(text, id, place);
     }
-    parts.special[static_cast<size_t>(id)] = flag(token, "special", place);
-    // `normalized`: looked for after the normalizer, in its own normalised spelling.
+    model.special[static_cast<size_t>(id)] = flag(token, "special", place);
+    // Tokens with "normalized" are matched after the normalizer, in their normalised spelling.
     if (flag(token, "normalized", place)) {
-      const std::string normal = replace_all(text, parts.normalizer);
-      if (!normal.empty()) parts.normalized.add(normal, id);
+      const std::string normal = replace_all(text, model.normalizer);
+      if (!normal.empty()) model.normalized.add(normal, id);
     } else {
-      parts.raw.add(text, id);
+      model.raw.add(text, id);
     }
   }
   void add_piece(const std::string& text, int id, const std::string& place) {
     const auto at = static_cast<size_t>(id);
-    if (!parts.pieces[at].empty())
-      fail("an added token takes the id of another piece", place, parts.pieces[at] + ", " + text);
-    parts.pieces[at] = text;
-    parts.added.emplace(text, id);
+    if (!model.pieces[at].empty())
+      fail("an added token has the id of another piece", place, model.pieces[at] + ", " + text);
+    model.pieces[at] = text;
+    model.added.emplace(text, id);
   }
-  void add_shown(const std::string& piece) {
-    BpeParts::Shown shown{replace_all(piece, decoder_), -1};
-    const std::string& t = shown.text;
+  void add_decoded_piece(const std::string& piece) {
+    BpeModel::DecodedPiece decoded{replace_all(piece, decoder_), -1};
+    const std::string& t = decoded.text;
     const auto hex = [](char c) {
       return c >= '0' && c <= '9'   ? c - '0'
              : c >= 'A' && c <= 'F' ? c - 'A' + 10
@@ -248,27 +248,27 @@ class TokenizerJsonReader {
     };
     if (byte_fallback_decoder_ && t.size() == 6 && t.starts_with("<0x") && t[5] == '>' && hex(t[3]) >= 0 &&
         hex(t[4]) >= 0)
-      shown.byte = hex(t[3]) * 16 + hex(t[4]);
-    parts.shown.push_back(std::move(shown));
+      decoded.byte = hex(t[3]) * 16 + hex(t[4]);
+    model.decoded.push_back(std::move(decoded));
   }
 
   void choose_specials(const NamedSpecials& named) {
     const auto choose = [&](const std::string& name, std::initializer_list<const char*> usual) {
       if (!name.empty()) {
-        const int id = parts.find(name);
+        const int id = model.find(name);
         if (id < 0) fail("tokenizer_config.json names a token that is not in the vocabulary", name);
         return id;
       }
       for (const char* piece : usual)
-        if (const int id = parts.find(piece); id >= 0) return id;
+        if (const int id = model.find(piece); id >= 0) return id;
       return -1;
     };
-    parts.bos = choose(named.bos, {"<bos>", "<s>"});
-    parts.eos = choose(named.eos, {"<eos>", "</s>"});
-    parts.pad = choose(named.pad, {"<pad>"});
-    if (parts.bos < 0) fail("there is no beginning-of-text token", "added_tokens", {}, "<bos>");
-    if (parts.eos < 0) fail("there is no end-of-text token", "added_tokens", {}, "<eos>");
-    if (parts.pad < 0) parts.pad = parts.eos;
+    model.bos = choose(named.bos, {"<bos>", "<s>"});
+    model.eos = choose(named.eos, {"<eos>", "</s>"});
+    model.pad = choose(named.pad, {"<pad>"});
+    if (model.bos < 0) fail("the beginning-of-text token is missing", "added_tokens", {}, "<bos>");
+    if (model.eos < 0) fail("the end-of-text token is missing", "added_tokens", {}, "<eos>");
+    if (model.pad < 0) model.pad = model.eos;
   }
 
   std::string source_;
@@ -283,14 +283,14 @@ std::string replace_all(std::string text, const std::vector<Replacement>& replac
   return text;
 }
 
-int BpeParts::find(std::string_view piece) const {
+int BpeModel::find(std::string_view piece) const {
   if (const int id = bpe.ids.find(piece); id >= 0) return id;
   const auto found = added.find(std::string(piece));
   return found == added.end() ? -1 : found->second;
 }
 
-BpeParts read_bpe_parts(const std::filesystem::path& file) {
-  return std::move(TokenizerJsonReader(file).parts);
+BpeModel read_bpe_model(const std::filesystem::path& file) {
+  return std::move(TokenizerJsonReader(file).model);
 }
 
 }  // namespace mw::data

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/data/dataset/rows.h"
+#include "core/data/dataset/row_reader.h"
 
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace mw::data {
 namespace {
 
 constexpr size_t kBuffer = 1 << 16;
-constexpr size_t kDetect = 1 << 20;  // bytes looked at to tell the layout
+constexpr size_t kDetect = 1 << 20;  // bytes examined to detect the layout
 
 bool is_space(int c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -112,7 +112,7 @@ RowReader::Layout RowReader::detect(const std::filesystem::path& file) {
   if (in.peek() == '[') return Layout::array;
   const auto extension = file.extension();
   if (in.peek() != '{' || extension == ".jsonl" || extension == ".ndjson") return Layout::lines;
-  // One object over many lines, or one object in each line?
+  // Distinguish one object over several lines from one object per line.
   std::string first;
   while (in.peek() != ByteReader::kEnd && in.peek() != '\n' && first.size() < kDetect)
     first.push_back(static_cast<char>(in.get()));
@@ -163,17 +163,17 @@ bool RowReader::next_element(RawRow& row) {
     done_ = true;
     if (layout_ == Layout::object) finish_object();
     skip_space();
-    if (in_.peek() != ByteReader::kEnd) fail("there is something after the end of the list");
+    if (in_.peek() != ByteReader::kEnd) fail("unexpected text after the end of the list");
     return false;
   } else if (!first_) {
-    fail("the rows of the list are not separated", "a comma or the end of the list");
+    fail("the separator between two rows is missing", "a comma or the end of the list");
   }
   first_ = false;
   row.line = in_.line_number();
   row.offset = in_.position();
   row.text.clear();
   value(&row.text);
-  if (row.text.empty()) fail("a row is missing", "an object");
+  if (row.text.empty()) fail("a row is empty", "an object");
   return true;
 }
 
@@ -208,12 +208,12 @@ void RowReader::value(std::string* text) {
   }
 }
 
-// Up to and including the [ of the member that holds the rows.
+// Reads up to and including the [ of the member with the rows.
 void RowReader::enter_object() {
   in_.get();
   for (;;) {
     skip_space();
-    if (in_.peek() != '"') fail("no list of rows in the object", "one member that is an array of objects");
+    if (in_.peek() != '"') fail("the object contains no list of rows", "one member that is an array of objects");
     string(nullptr);
     skip_space();
     if (in_.get() != ':') fail("not valid JSON", "a colon");
@@ -239,7 +239,7 @@ void RowReader::finish_object() {
     skip_space();
     if (in_.get() != ':') fail("not valid JSON", "a colon");
     skip_space();
-    if (in_.peek() == '[') fail("more than one list in the object", "one member that is an array of objects");
+    if (in_.peek() == '[') fail("the object contains more than one list", "one member that is an array of objects");
     value(nullptr);
   }
 }
@@ -249,14 +249,14 @@ Json parse_row(const RawRow& row, const std::string& file) {
     throw row_error(message, file, row.line, std::move(found), expected);
   };
   if (const size_t bad = first_invalid_utf8(row.text); bad != std::string::npos)
-    fail("not valid UTF-8", "byte " + std::to_string(bad + 1) + " of the row", "UTF-8 text");
+    fail("the row is not valid UTF-8", "byte " + std::to_string(bad + 1) + " of the row", "UTF-8 text");
   Json value;
   try {
     value = parse_json(row.text, file);
-  } catch (const Error& e) {  // its lines count from the start of the row
+  } catch (const Error& e) {  // its line numbers are relative to the row
     Problem p = e.problem();
     p.id = "DATA-ROW";
-    p.found = excerpt(p.found);  // it may be cut inside a character
+    p.found = excerpt(p.found);  // may have been cut within a character
     long line = row.line;
     std::string column;
     if (p.place.starts_with("line ")) {
