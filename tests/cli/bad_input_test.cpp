@@ -54,7 +54,7 @@ TEST(BadInput, ModelFolderWithoutWeightsCreatesNoRun) {
   const Project p;
   for (const char* kind : {"kind=train", "kind=size", "kind=serve"})
     expect_refused(meshwright(p.command("run", {"--set", "model.init=load", "--set", kind})),
-                   AllOf(HasSubstr(p.model.string()), HasSubstr("no weights in this folder"),
+                   AllOf(HasSubstr(p.model.string()), HasSubstr("contains no weights"),
                          HasSubstr("model.safetensors or model.safetensors.index.json")));
   EXPECT_FALSE(fs::exists(p.runs / "run-1"));
   write_file_atomically(p.model / "model.safetensors.index.json",

@@ -32,7 +32,7 @@ Problem refusal(const fs::path& file, const CsvMapping& mapping = {}) {
   return {};
 }
 
-TEST(BenchImport, FilesAreKnownByWhatIsInThem) {
+TEST(BenchImport, DetectsFormatByContent) {
   EXPECT_EQ(bench_kind(fixture("vllm_plain.json")), BenchKind::vllm);
   EXPECT_EQ(bench_kind(fixture("vllm_appended.json")), BenchKind::vllm);
   EXPECT_EQ(bench_kind(fixture("vllm_old.json")), BenchKind::vllm);
@@ -52,7 +52,7 @@ TEST(BenchImport, FilesAreKnownByWhatIsInThem) {
   EXPECT_EQ(bench_kind(folder / "google.json"), BenchKind::none);
 }
 
-TEST(BenchImport, PlainVllmIsOnePointOfABurst) {
+TEST(BenchImport, ReadsSummaryOfVllm) {
   const auto sets = read_bench(fixture("vllm_plain.json"));
   ASSERT_EQ(sets.size(), 1u);
   EXPECT_EQ(sets[0].provenance, Provenance::imported);
@@ -74,7 +74,7 @@ TEST(BenchImport, PlainVllmIsOnePointOfABurst) {
   EXPECT_EQ(p.rest.value("rtfx", -1.0), 0.0);
 }
 
-TEST(BenchImport, DetailedVllmKeepsEveryRequestAndItsOwnStatistics) {
+TEST(BenchImport, KeepsRequestsAndStatisticsOfDetailedVllm) {
   const BenchSet set = read_bench(fixture("vllm_detailed.json")).at(0);
   EXPECT_EQ(set.conditions.at("tp"), "8");
   EXPECT_EQ(set.tool, "vllm bench serve 0.19.0");
@@ -101,7 +101,7 @@ TEST(BenchImport, DetailedVllmKeepsEveryRequestAndItsOwnStatistics) {
   EXPECT_TRUE(std::isnan(p.requests[5].end_s));
 }
 
-TEST(BenchImport, AppendedResultsArePointsOfASetPerConfiguration) {
+TEST(BenchImport, GroupsAppendedResultsByConfiguration) {
   const auto sets = read_bench(fixture("vllm_appended.json"));
   ASSERT_EQ(sets.size(), 2u);
   EXPECT_EQ(sets[0].conditions.at("tp"), "1");
@@ -113,7 +113,7 @@ TEST(BenchImport, AppendedResultsArePointsOfASetPerConfiguration) {
   }
 }
 
-TEST(BenchImport, OlderSpellingsAndPythonsNumbersAreRead) {
+TEST(BenchImport, ReadsOlderSpellingsAndPythonNumbers) {
   const BenchPoint p = read_bench(fixture("vllm_old.json")).at(0).points.at(0);
   EXPECT_DOUBLE_EQ(p.request_goodput, 1.5);
   EXPECT_TRUE(std::isnan(p.itl.mean));
@@ -121,7 +121,7 @@ TEST(BenchImport, OlderSpellingsAndPythonsNumbersAreRead) {
   EXPECT_EQ(p.failed, 0);
 }
 
-TEST(BenchImport, GuidellmKeepsItsOwnDefinitionOfTimePerToken) {
+TEST(BenchImport, KeepsGuidellmDefinitionOfTimePerToken) {
   const BenchSet set = read_bench(fixture("guidellm_constant.json")).at(0);
   EXPECT_EQ(set.tool, "guidellm 0.8.1");
   EXPECT_EQ(set.model, "mock");
@@ -149,7 +149,7 @@ TEST(BenchImport, GuidellmKeepsItsOwnDefinitionOfTimePerToken) {
   EXPECT_GT(p.intended_e2el.mean, p.e2el.mean);
 }
 
-TEST(BenchImport, FailedRequestsOfGuidellmAreCountedAndNeverTimed) {
+TEST(BenchImport, CountsFailedRequestsOfGuidellmWithoutTimes) {
   const BenchSet set = read_bench(fixture("guidellm_failing.json")).at(0);
   const BenchPoint& p = set.points.at(0);
   EXPECT_EQ(set.conditions.at("arrival"), "concurrent");
@@ -169,7 +169,7 @@ TEST(BenchImport, FailedRequestsOfGuidellmAreCountedAndNeverTimed) {
   EXPECT_GT(p.ttft.percentile(1), 20);  // the failed ones would have taken 17 ms
 }
 
-TEST(Csv, WhatASpreadsheetWouldComputeGetsAnApostropheAndNumbersStay) {
+TEST(Csv, EscapesFormulasButNotNumbers) {
   for (const char* formula : {"=1+1", "+1+cmd", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\tx", "\rx", "=", "--1"})
     EXPECT_EQ(spreadsheet_text(formula), "'" + std::string(formula));
   for (const char* text : {"-3.5", "+2", "-1e-5", "-12 %", "+0.5 %", "-", "name", "", "1=2", "a-b"})
@@ -177,8 +177,8 @@ TEST(Csv, WhatASpreadsheetWouldComputeGetsAnApostropheAndNumbersStay) {
   EXPECT_EQ(csv_cell("=HYPERLINK(\"a\",\"b\")"), "\"'=HYPERLINK(\"\"a\"\",\"\"b\"\")\"");
 }
 
-// Reports that GuideLLM's versions wrote of the same load (scripts/fixtures/guidellm_versions.py): 8 requests, all
-// answered. Statistics are held to the requests in the file.
+// Reports of several GuideLLM versions about the same load (scripts/fixtures/guidellm_versions.py): 8 requests, all
+// answered. Statistics are compared with the requests in the file.
 struct GuidellmVersion {
   const char* version;
   const char* tool;
@@ -186,7 +186,7 @@ struct GuidellmVersion {
 };
 class GuidellmVersions : public testing::TestWithParam<GuidellmVersion> {};
 
-TEST_P(GuidellmVersions, CountsAndTimesAreThoseOfItsRequests) {
+TEST_P(GuidellmVersions, CountsAndTimesMatchRequests) {
   const fs::path file = fixture("guidellm_" + std::string(GetParam().version) + ".json");
   EXPECT_EQ(bench_kind(file), BenchKind::guidellm);
   const std::vector<BenchSet> sets = read_bench(file);
@@ -241,8 +241,8 @@ INSTANTIATE_TEST_SUITE_P(Of, GuidellmVersions,
                            return name;
                          });
 
-// A report of 0.3 with `metadata` added by hand still has its totals beside the metrics.
-TEST(BenchImport, GuidellmTotalsAreFoundWhereverTheyStand) {
+// A report of 0.3 with manually added `metadata` has its totals next to the metrics.
+TEST(BenchImport, FindsGuidellmTotalsInBothPlaces) {
   Json report = read_json(fixture("guidellm_0.3.1.json"));
   report["metadata"] = {{"version", 1}};
   const Scratch folder;
@@ -258,7 +258,7 @@ TEST(BenchImport, GuidellmTotalsAreFoundWhereverTheyStand) {
   }
 }
 
-TEST(BenchImport, LlamaBenchGivesPointsOfOneSequenceInAllItsForms) {
+TEST(BenchImport, ReadsAllFormsOfLlamaBench) {
   const auto sets = read_bench(fixture("llama_bench.json"));
   ASSERT_EQ(sets.size(), 2u);
   EXPECT_EQ(sets[1].conditions.at("kv_dtype"), "q8_0/f16");
@@ -283,7 +283,7 @@ TEST(BenchImport, LlamaBenchGivesPointsOfOneSequenceInAllItsForms) {
   EXPECT_EQ(csv[1].conditions.at("kv_dtype"), "q8_0/f16");
 }
 
-TEST(BenchImport, CsvWithNamesOfItsOwnNeedsAMapping) {
+TEST(BenchImport, CsvWithOtherNamesNeedsMapping) {
   const Scratch folder;
   write_file_atomically(folder / "own.csv",
                         "platform,qps,\"TTFT, median\",gen tok/s,mean_tpot_ms\n"
@@ -313,10 +313,10 @@ TEST(BenchImport, CsvWithNamesOfItsOwnNeedsAMapping) {
   write_file_atomically(folder / "twice.csv", "request_rate,completed,completed\n4,1,1\n");
   EXPECT_EQ(refusal(folder / "twice.csv").found, "completed");
   write_file_atomically(folder / "open.csv", "request_rate,completed\n4,\"1\n");
-  EXPECT_THAT(refusal(folder / "open.csv").message, HasSubstr("never ends"));
+  EXPECT_THAT(refusal(folder / "open.csv").message, HasSubstr("not closed"));
 }
 
-TEST(BenchImport, OwnFilesHoldOneSetOrMany) {
+TEST(BenchImport, ReadsOwnFilesWithOneOrMoreSets) {
   const Scratch folder;
   BenchSet set{.name = "a", .provenance = Provenance::measured, .points = {BenchPoint{}}};
   const Json one = to_json(set, Detail::summary);
@@ -338,13 +338,13 @@ TEST(BenchImport, OwnFilesHoldOneSetOrMany) {
   EXPECT_EQ(refusal(folder / "null.json").id, "BENCH");
 }
 
-TEST(BenchImport, TruncatedAndForeignFilesEndInOneErrorThatSaysWhere) {
+TEST(BenchImport, ReportsPlaceInTruncatedAndForeignFiles) {
   const Scratch folder;
   const std::string appended = read_file(fixture("vllm_appended.json"));
   write_file_atomically(folder / "cut.json", appended.substr(0, appended.size() - 300));
   const Problem cut = refusal(folder / "cut.json");
   EXPECT_THAT(cut.place, HasSubstr("line 6, column"));
-  EXPECT_THAT(cut.fix, HasSubstr("cut short"));
+  EXPECT_THAT(cut.fix, HasSubstr("copy the file again"));
   EXPECT_EQ(cut.file, (folder / "cut.json").string());
   write_file_atomically(folder / "x.pytorch.json", R"([{"benchmark": {"name": "b"}, "metric": {"name": "latency"}}])");
   EXPECT_THAT(refusal(folder / "x.pytorch.json").fix, HasSubstr("without .pytorch"));
@@ -358,7 +358,7 @@ TEST(BenchImport, TruncatedAndForeignFilesEndInOneErrorThatSaysWhere) {
   EXPECT_THROW(read_bench("/no/such/file.json"), Error);
 }
 
-// One random edit after the other: flipped bytes, cuts, repeated and foreign parts.
+// Successive random edits: flipped bytes, cuts, repeated and foreign parts.
 std::string damaged(std::string text, Rng& rng) {
   static const char* const kTokens[] = {"{", "}", "[", "]", ",", ":", "\"", "null", "-1", "1e999", "NaN", "\n", "inf"};
   for (std::uint64_t n = 1 + rng.below(4); n > 0 && !text.empty(); --n) {
@@ -386,7 +386,7 @@ std::string damaged(std::string text, Rng& rng) {
   return text;
 }
 
-TEST(BenchImportFuzz, DamagedFilesAreReadOrRefused) {
+TEST(BenchImportFuzz, DamagedFilesAreReadOrRejected) {
   const Scratch folder;
   std::vector<std::string> files;
   for (const char* name : {"vllm_plain.json", "vllm_detailed.json", "vllm_appended.json", "vllm_old.json",

@@ -69,7 +69,7 @@ Problem refused(const Json& json) {
   return {};
 }
 
-TEST(BenchResult, APointReadsBackAsItWasWritten) {
+TEST(BenchResult, PointRoundTrips) {
   const BenchPoint p = full_point();
   const Json json = to_json(p, Detail::requests);
   const BenchPoint back = bench_point(parse_json(json.dump(), "test"));
@@ -96,7 +96,7 @@ TEST(BenchResult, APointReadsBackAsItWasWritten) {
   EXPECT_FALSE(to_json(p, Detail::summary).contains("steps"));
 }
 
-TEST(BenchResult, StepsThatAreNoneAreRefused) {
+TEST(BenchResult, RejectsInvalidSteps) {
   for (const char* row :
        {"[1,1,1,0,0,0.1]", "[1,1,1,0,0,0.1,0]", "[1,1,1,0,0,0,1]", "[1,1,1,0,-1,0.1,1]", "[1,1,1,0,0,\"a\",1]", "{}",
         "[1,1,1,0,0,0.1,1,1.5]", "[1,1,1,0,0,0.1,1,-1]", "[1,1,1,0,0,0.1,1,0,0]", "[1,1,1,0,0,1e999,1]"}) {
@@ -112,7 +112,7 @@ TEST(BenchResult, StepsThatAreNoneAreRefused) {
   }
 }
 
-TEST(BenchResult, FieldsHaveTheNamesOfVllm) {
+TEST(BenchResult, UsesFieldNamesOfVllm) {
   Json json = to_json(full_point(), Detail::requests);
   for (const char* key : {"request_rate",
                           "burstiness",
@@ -154,7 +154,7 @@ TEST(BenchResult, FieldsHaveTheNamesOfVllm) {
   EXPECT_TRUE(std::isnan(bench_point(Json::object()).request_rate));
 }
 
-TEST(BenchResult, ASetReadsBackAndKeepsItsDefinitions) {
+TEST(BenchResult, SetRoundTripsWithDefinitions) {
   BenchSet set{.name = "v6e-8",
                .provenance = Provenance::predicted,
                .tool = "meshwright",
@@ -176,7 +176,7 @@ TEST(BenchResult, ASetReadsBackAndKeepsItsDefinitions) {
   EXPECT_TRUE(bench_set(to_json(set, Detail::summary)).points.at(0).requests.empty());
 }
 
-TEST(BenchResult, WhatIsNotUsableIsNamedWithItsPlace) {
+TEST(BenchResult, ReportsPlaceOfInvalidFields) {
   const Json good = to_json(BenchSet{.name = "a", .points = {full_point(), full_point()}}, Detail::requests);
   const auto with = [&](const char* pointer, const Json& value) {
     Json json = good;
@@ -201,7 +201,7 @@ TEST(BenchResult, WhatIsNotUsableIsNamedWithItsPlace) {
   EXPECT_THAT(with("/modle", "x").expected, HasSubstr("model"));
 }
 
-TEST(BenchResult, ClocksOfNoKnownZeroBeginWithTheFirstRequest) {
+TEST(BenchResult, LoadStartsWithFirstRequestForUnknownClockOrigin) {
   const BenchPoint p = bench_point(Json::parse(R"({"input_lens": [8, 8], "output_lens": [2, 0], "ttfts": [0.5, 0.0],
     "itls": [[0.25], []], "start_times": [1000.5, 1000.75], "errors": ["", "refused"], "request_goodput:": 2})"));
   ASSERT_EQ(p.requests.size(), 2u);
@@ -212,7 +212,7 @@ TEST(BenchResult, ClocksOfNoKnownZeroBeginWithTheFirstRequest) {
   EXPECT_DOUBLE_EQ(p.request_goodput, 2);
 }
 
-TEST(BenchResult, PercentilesLieBetweenRanksAsNumpys) {
+TEST(BenchResult, PercentilesMatchNumpy) {
   // numpy.percentile([4, 1, 3, 2], [0, 25, 50, 90, 99, 100])
   const std::vector<double> v{4, 1, 3, 2};
   EXPECT_DOUBLE_EQ(percentile_of(v, 0), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// HF folders in every accepted layout, and each way in which one can be wrong.
+// Hugging Face folders in every accepted layout, and with every kind of fault.
 #include "core/formats/huggingface/hf_weights.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Stored {  // one tensor as it will stand in a file
   std::vector<float> values;
 };
 
-// Every tensor of the model under `prefix`, with values that differ everywhere.
+// Every tensor of the model under `prefix`, with distinct values.
 std::vector<Stored> stored(const TensorInventory& inventory, const std::string& from, const std::string& to) {
   std::vector<Stored> out;
   float next = 0;
@@ -59,7 +59,7 @@ struct Prefix {
 };
 class EveryPrefix : public testing::TestWithParam<Prefix> {};
 
-TEST_P(EveryPrefix, IsReadWhateverTheConfigSays) {
+TEST_P(EveryPrefix, IsReadRegardlessOfConfig) {
   for (const char* configured : {"model.", "language_model.model.", "model.language_model."}) {
     Config c = tiny_gemma3();
     c.hf_prefix = configured;
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(HfWeights, EveryPrefix,
                                          Prefix{"new_layout", "model.language_model."}, Prefix{"trunk", ""}),
                          [](const auto& p) { return std::string(p.param.name); });
 
-TEST(HfWeights, SkipsTowersAndTheTiedHeadAndSaysSo) {
+TEST(HfWeights, SkipsTowersAndTiedHead) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   auto tensors = stored(inventory, "model.", "language_model.model.");
@@ -90,7 +90,7 @@ TEST(HfWeights, SkipsTowersAndTheTiedHeadAndSaysSo) {
   expect_values(weights, inventory);
 }
 
-TEST(HfWeights, IgnoresKAndVOfBorrowingLayersInEitherForm) {
+TEST(HfWeights, IgnoresUnusedKAndVOfSharedKvLayers) {
   const TensorInventory inventory(tiny_gemma4_e());
   const Scratch folder;
   auto tensors = stored(inventory, "model.", "model.");
@@ -104,7 +104,7 @@ TEST(HfWeights, IgnoresKAndVOfBorrowingLayersInEitherForm) {
   expect_values(weights, inventory);
 }
 
-// Two shards and their index.
+// Writes two shards and their index.
 void save_sharded(const fs::path& folder, std::span<const Stored> tensors) {
   const size_t half = tensors.size() / 2;
   save(folder / "a.safetensors", tensors.first(half));
@@ -121,7 +121,7 @@ TEST(HfWeights, ReadsShardsByTheirIndex) {
   expect_values(HfWeights(folder.path(), inventory), inventory);
 }
 
-TEST(HfWeights, ShardsMustStayInsideTheFolder) {
+TEST(HfWeights, RejectsShardsOutsideFolder) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   fs::create_directories(folder / "model");
@@ -137,7 +137,7 @@ TEST(HfWeights, ShardsMustStayInsideTheFolder) {
   }
 }
 
-TEST(HfWeights, BadIndexesAreErrors) {
+TEST(HfWeights, RejectsInvalidIndexes) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   for (const char* text : {"", "[]", "{}", R"({"weight_map":[]})", R"({"weight_map":{}})", R"({"weight_map":{"a":1}})",
@@ -147,7 +147,7 @@ TEST(HfWeights, BadIndexesAreErrors) {
   }
 }
 
-TEST(HfWeights, ATensorMayStandInOneShardOnly) {
+TEST(HfWeights, RejectsTensorInTwoShards) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   const auto tensors = stored(inventory, "model.", "model.");
@@ -156,13 +156,13 @@ TEST(HfWeights, ATensorMayStandInOneShardOnly) {
   EXPECT_THAT(problem_of([&] { HfWeights(folder.path(), inventory); }).message, HasSubstr("twice"));
 }
 
-TEST(HfWeights, AnIndexMayNotNameATensorItsFileLacks) {
+TEST(HfWeights, RejectsIndexWithWrongShard) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   const auto tensors = stored(inventory, "model.", "model.");
   save_sharded(folder.path(), tensors);
   save(folder / "b.safetensors", std::span(tensors).subspan(tensors.size() / 2 + 1));
-  EXPECT_THAT(problem_of([&] { HfWeights(folder.path(), inventory); }).message, HasSubstr("not in the file"));
+  EXPECT_THAT(problem_of([&] { HfWeights(folder.path(), inventory); }).message, HasSubstr("does not contain the tensor"));
 }
 
 struct Broken {
@@ -175,7 +175,7 @@ void PrintTo(const Broken& b, std::ostream* os) {
 }
 class BrokenWeights : public testing::TestWithParam<Broken> {};
 
-TEST_P(BrokenWeights, AreOneClearError) {
+TEST_P(BrokenWeights, AreRejected) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   auto tensors = stored(inventory, "model.", "model.");
@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
                            "are missing"}),
     [](const auto& p) { return std::string(p.param.name); });
 
-TEST(HfWeights, WholeNumberWeightsAreRefused) {
+TEST(HfWeights, RejectsIntegerWeights) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   const auto tensors = stored(inventory, "model.", "model.");
@@ -232,7 +232,7 @@ TEST(HfWeights, WholeNumberWeightsAreRefused) {
   EXPECT_EQ(p.found, "I32");
 }
 
-TEST(HfWeights, AFolderWithoutWeightsSaysWhatItLooksFor) {
+TEST(HfWeights, ReportsFolderWithoutWeights) {
   const Scratch folder;
   const Problem p = problem_of([&] { HfWeights(folder.path(), TensorInventory(tiny_gemma3())); });
   EXPECT_THAT(p.expected, HasSubstr("model.safetensors"));
@@ -273,7 +273,7 @@ TEST(HfWeights, Bf16AndF32ReadsAgree) {
   }
 }
 
-TEST(WriteHfWeights, ATensorThatCannotBeReadLeavesNoFile) {
+TEST(WriteHfWeights, LeavesNoFileIfReadingFails) {
   const Config c = tiny_gemma3();
   const TensorInventory inventory(c);
   const Scratch folder;
@@ -284,7 +284,7 @@ TEST(WriteHfWeights, ATensorThatCannotBeReadLeavesNoFile) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
-TEST(WriteHfWeights, AMultimodalModelIsSavedAsTextOnly) {
+TEST(WriteHfWeights, SavesMultimodalModelAsTextOnly) {
   Config c = tiny_gemma3();
   c.hf_prefix = "language_model.model.";
   c.hf_model_type = "gemma3";
@@ -299,7 +299,7 @@ TEST(WriteHfWeights, AMultimodalModelIsSavedAsTextOnly) {
   EXPECT_NO_THROW(HfWeights(folder.path(), TensorInventory(back)));
 }
 
-TEST(ReadConfig, NamesTheModelAfterItsFolder) {
+TEST(ReadConfig, UsesNameOfFolderAsId) {
   const Scratch folder;
   fs::create_directories(folder / "my-model");
   put(folder / "my-model/config.json", model::to_hf_config(tiny_gemma3()).dump());

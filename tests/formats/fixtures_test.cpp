@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Files that PyTorch, transformers and peft wrote: read here, and written again to the same bytes.
+// Files written by PyTorch, transformers and PEFT are read and written again to identical bytes.
 #include <cmath>
 
 #include "core/base/json.h"
@@ -19,7 +19,7 @@ class HfFixture : public testing::TestWithParam<const char*> {
   const fs::path folder = kFixtures / GetParam();
 };
 
-TEST_P(HfFixture, WeightsAreWrittenBackToTheSameBytes) {
+TEST_P(HfFixture, WritesIdenticalWeights) {
   const model::Config config = read_config(folder);
   EXPECT_EQ(config.id, GetParam());
   const model::TensorInventory inventory(config);
@@ -34,7 +34,7 @@ TEST_P(HfFixture, WeightsAreWrittenBackToTheSameBytes) {
   EXPECT_EQ(back, config);
 }
 
-TEST_P(HfFixture, AdapterIsWrittenBackToTheSameBytes) {
+TEST_P(HfFixture, WritesIdenticalAdapter) {
   const model::TensorInventory inventory(read_config(folder));
   const Adapter adapter = read_peft(folder / "lora", inventory);
   EXPECT_EQ(adapter.rank, 4);
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Models, HfFixture,
                                          "gemma4_tiny", "gemma4_e_tiny", "gemma4_moe_tiny"),
                          [](const auto& p) { return std::string(p.param); });
 
-TEST(HfFixtureConfig, OldStyleKeysGiveTheSameModel) {
+TEST(HfFixtureConfig, OldKeysGiveSameModel) {
   const fs::path folder = kFixtures / "gemma3_tiny_gqa";
   const std::string old_style = (folder / "config_old_style.json").string();
   EXPECT_EQ(model::from_hf_config(read_json(old_style), old_style), read_config(folder));
@@ -65,8 +65,8 @@ TEST(HfFixtureConfig, OldStyleKeysGiveTheSameModel) {
 
 class PeftFixture : public testing::TestWithParam<const char*> {};
 
-// modules.json holds the rank, alpha and scaling that peft itself made of the config's patterns.
-TEST_P(PeftFixture, RanksAndAlphasAreThoseOfPeft) {
+// modules.json contains rank, alpha and scaling that PEFT derived from the patterns in the config.
+TEST_P(PeftFixture, RanksAndAlphasMatchPeft) {
   const fs::path base = kFixtures / "gemma3_tiny_gqa", folder = base / GetParam();
   const model::TensorInventory inventory(read_config(base));
   const Adapter adapter = read_peft(folder, inventory);
@@ -90,7 +90,7 @@ TEST_P(PeftFixture, RanksAndAlphasAreThoseOfPeft) {
 INSTANTIATE_TEST_SUITE_P(Gemma3, PeftFixture, testing::Values("lora", "lora_patterns", "lora_rslora"),
                          [](const auto& p) { return std::string(p.param); });
 
-TEST(PeftFixtureDefaults, AnAdapterWithDefaultTargetsIsRead) {
+TEST(PeftFixtureDefaults, ReadsAdapterWithDefaultTargets) {
   const model::TensorInventory inventory(read_config(kFixtures / "gemma3_tiny"));
   const Adapter adapter = read_peft(kFixtures / "peft_adapter", inventory);
   EXPECT_EQ(adapter.rank, 3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// OCDBT databases made byte by byte, checksums included (tensorstore kvstore/ocdbt/index.rst): what orbax-checkpoint
-// writes only for checkpoints too large for a fixture, and what it never writes.
+// Builds OCDBT databases byte by byte, with checksums (tensorstore kvstore/ocdbt/index.rst), for structures that orbax-checkpoint
+// writes only for large checkpoints or never.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -28,7 +28,7 @@ inline std::string checksum(std::string_view bytes) {
 }
 
 enum class Of { manifest, node };
-// The frame of a blob, nothing packed.
+// The frame of an uncompressed blob.
 inline std::string framed(Of what, std::string_view body) {
   const std::string magic = what == Of::manifest ? "\x0c\xdb\x3a\x2a" : "\x0c\xdb\x20\xde";
   const std::string rest = varint(0) + varint(0) + std::string(body);
@@ -36,7 +36,7 @@ inline std::string framed(Of what, std::string_view body) {
   return out + checksum(out);
 }
 
-// Nothing is shared between names.
+// Names without shared prefixes.
 inline std::string names(const std::vector<std::string>& all, const std::string& column_between = {}) {
   std::string prefixes, suffixes, rest;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -61,7 +61,7 @@ inline std::string head(char kind) {
   return std::string(16, 'u') + kind + varint(100) + varint(1 << 20) + '\x04' + varint(0);
 }
 
-// One version, its root in `file`.
+// A manifest with one version whose root is in `file`.
 inline std::string manifest(const std::string& file, Ref root, int height) {
   return head(0) + files({file}) + varint(1) + varint(7) + static_cast<char>(height) + varint(0) + varint(root.offset) +
          varint(root.length) + varint(1) + varint(1) + varint(1) + little(0, 8) + varint(0);

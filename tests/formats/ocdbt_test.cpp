@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// OCDBT databases that no fixture has, made byte by byte: high trees, numbered manifests, and each way to be damaged.
+// OCDBT databases built byte by byte for cases without a fixture: high trees, numbered manifests, damage.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/formats/orbax/kv_store.h"
+#include "core/formats/orbax/ocdbt.h"
 #include "core/formats/orbax/orbax.h"
 #include "tests/formats/ocdbt_bytes.h"
 #include "tests/formats/test_files.h"
@@ -15,7 +16,7 @@ using namespace ocdbt_bytes;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Nodes one after the other in the file "d/data".
+// Consecutive nodes in the file "d/data".
 class Data {
  public:
   Ref add(const std::string& node) {
@@ -57,7 +58,7 @@ class Ocdbt : public testing::Test {
   Scratch folder_;
 };
 
-TEST_F(Ocdbt, ATreeOfThreeLevelsGivesEveryKeyWithItsWholeName) {
+TEST_F(Ocdbt, ReadsTreeOfThreeLevels) {
   Ref root;
   const Data data = tall(root);
   write(data, root, 2);
@@ -69,22 +70,22 @@ TEST_F(Ocdbt, ATreeOfThreeLevelsGivesEveryKeyWithItsWholeName) {
   EXPECT_EQ(value(*store, "x.b/2"), "nothing");
 }
 
-TEST_F(Ocdbt, OfNumberedManifestsTheNewestIsRead) {
+TEST_F(Ocdbt, ReadsNewestNumberedManifest) {
   Data data;
   const Ref old = data.add(leaves({{"k", "old"}})), now = data.add(leaves({{"k", "new"}}));
   put(folder_ / "d/data", data.bytes);
   put(folder_ / "manifest.ocdbt", framed(Of::manifest, numbered_manifest()));
-  EXPECT_THAT(error(), HasSubstr("no numbered manifest"));
+  EXPECT_THAT(error(), HasSubstr("numbered manifest is missing"));
   put(folder_ / "manifest.0000000000000009", framed(Of::manifest, manifest("d/data", old, 0)));
   EXPECT_EQ(value(*open_ocdbt(folder_.path()), "k"), "old");
   put(folder_ / "manifest.000000000000000a", framed(Of::manifest, manifest("d/data", now, 0)));
   put(folder_ / "manifest.000000000000000b.lock", "not one of them");
   EXPECT_EQ(value(*open_ocdbt(folder_.path()), "k"), "new");
   put(folder_ / "manifest.000000000000000c", framed(Of::manifest, numbered_manifest()));
-  EXPECT_THAT(error(), HasSubstr("names no version"));
+  EXPECT_THAT(error(), HasSubstr("lists no version"));
 }
 
-TEST_F(Ocdbt, AWrongBitAnywhereInATreeIsFound) {
+TEST_F(Ocdbt, DetectsEveryWrongBitInTree) {
   Ref root;
   const Data good = tall(root);
   for (size_t at = 0; at < good.bytes.size(); ++at) {
@@ -99,53 +100,53 @@ TEST_F(Ocdbt, AWrongBitAnywhereInATreeIsFound) {
   EXPECT_THAT(error(), HasSubstr("checksum is wrong"));
 }
 
-TEST_F(Ocdbt, LevelsThatDoNotFollowEachOtherAreFound) {
+TEST_F(Ocdbt, RejectsInconsistentLevels) {
   Ref root;
   const Data data = tall(root);
   write(data, root, 1);
-  EXPECT_THAT(error(), HasSubstr("levels do not follow"));
+  EXPECT_THAT(error(), HasSubstr("does not match its level"));
   write(data, root, 65);
-  EXPECT_THAT(error(), HasSubstr("too high"));
+  EXPECT_THAT(error(), HasSubstr("height limit"));
   Data skipping;
   const Ref leaf = skipping.add(leaves({{"k", "v"}}));
   write(skipping, skipping.add(interior(2, "d/data", {{"k", 0, leaf}})), 2);
-  EXPECT_THAT(error(), HasSubstr("levels do not follow"));
+  EXPECT_THAT(error(), HasSubstr("does not match its level"));
 }
 
-// One leaf that the root names twice: a database of a few nodes could otherwise unfold into any number of keys.
-TEST_F(Ocdbt, ANodeThatIsReachedTwiceIsRefused) {
+// The root refers to one leaf twice; a small database could otherwise expand to any number of keys.
+TEST_F(Ocdbt, RejectsNodeReachedTwice) {
   Data data;
   const Ref leaf = data.add(leaves({{"k", "v"}}));
   write(data, data.add(interior(1, "d/data", {{"a", 1, leaf}, {"b", 1, leaf}})), 1);
   EXPECT_THAT(error(), HasSubstr("its own descendant"));
 }
 
-TEST_F(Ocdbt, WhatPointsOutsideOfTheFolderIsRefused) {
+TEST_F(Ocdbt, RejectsReferencesOutsideFolder) {
   for (const char* path : {"../secret", "/etc/passwd", "d/../../secret", "ocdbt.process_0/../../x"}) {
     put(folder_ / "manifest.ocdbt", framed(Of::manifest, manifest(path, {0, 10}, 0)));
     EXPECT_THAT(error(), HasSubstr("outside")) << path;
   }
   put(folder_ / "manifest.ocdbt", framed(Of::manifest, manifest("ocdbt.process_3/d/x", {0, 10}, 0)));
-  EXPECT_THAT(error(), HasSubstr("a data file is missing"));
+  EXPECT_THAT(error(), HasSubstr("the data file is missing"));
 }
 
-TEST_F(Ocdbt, ANodeBeyondItsFilesEndIsRefused) {
+TEST_F(Ocdbt, RejectsNodeBeyondEndOfFile) {
   Ref root;
   const Data data = tall(root);
   for (const Ref at : {Ref{data.bytes.size() + 1, 10}, Ref{root.offset, root.length + 1}, Ref{UINT64_MAX - 3, 10}}) {
     write(data, at, 2);
-    EXPECT_THAT(error(), HasSubstr("shorter than its index says"));
+    EXPECT_THAT(error(), HasSubstr("shorter than its index states"));
   }
 }
 
-TEST_F(Ocdbt, KeysOutOfOrderAreRefused) {
+TEST_F(Ocdbt, RejectsKeysOutOfOrder) {
   Data data;
   const Ref root = data.add(leaves({{"b", "1"}, {"a", "2"}}));
   write(data, root, 0);
-  EXPECT_THAT(error(), HasSubstr("not in order"));
+  EXPECT_THAT(error(), HasSubstr("not in ascending order"));
 }
 
-TEST_F(Ocdbt, AnItemOfAHighTreeGivesItsArrays) {
+TEST_F(Ocdbt, ReadsItemFromHighTree) {
   const std::string metadata =
       R"({"chunks":[2],"compressor":null,"dtype":"<f4","fill_value":null,"filters":null,"order":"C","shape":[2],)"
       R"("zarr_format":2})";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Checkpoints that orbax-checkpoint wrote (tests/fixtures/orbax, by scripts/fixtures/orbax_checkpoints.py), and damage.
+// Checkpoints written by orbax-checkpoint (tests/fixtures/orbax, by scripts/fixtures/orbax_checkpoints.py), and damaged ones.
 #include "core/formats/orbax/orbax.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ std::uint32_t crc32(const std::string& text) {  // zlib's
   return ~crc;
 }
 
-// As the script's values().
+// Same as values() in the script.
 std::vector<float> expected(const std::string& name, std::int64_t n) {
   std::vector<float> all(static_cast<size_t>(n));
   if (!name.starts_with("zeros"))
@@ -61,7 +61,7 @@ void expect_arrays(const OrbaxTree& tree, const std::vector<std::string>& withou
 
 class Layouts : public testing::TestWithParam<const char*> {};
 
-TEST_P(Layouts, EveryValueIsAsItWasSaved) {
+TEST_P(Layouts, ReadSavedValues) {
   const OrbaxFolder folder = open_orbax(kMade / GetParam());
   ASSERT_EQ(folder.steps.size(), 1u);
   ASSERT_EQ(folder.steps[0].items.size(), 1u);
@@ -70,11 +70,11 @@ TEST_P(Layouts, EveryValueIsAsItWasSaved) {
 INSTANTIATE_TEST_SUITE_P(Orbax, Layouts, testing::Values("ocdbt", "zarr3", "files", "files_zarr3", "v1"),
                          [](const auto& p) { return std::string(p.param); });
 
-TEST(Orbax, PartsOfSeveralProcessesAreOneArray) {
+TEST(Orbax, JoinsPartsOfSeveralProcesses) {
   expect_arrays(OrbaxTree(kMade / "processes"), {"scale", "steps"});
 }
 
-TEST(Orbax, StepsOfAManagerAscendAndNameTheirItems) {
+TEST(Orbax, ListsStepsAndItemsOfManager) {
   const OrbaxFolder folder = open_orbax(kMade / "steps");
   ASSERT_EQ(folder.steps.size(), 2u);
   EXPECT_EQ(folder.steps[0].step, 1);
@@ -84,7 +84,7 @@ TEST(Orbax, StepsOfAManagerAscendAndNameTheirItems) {
   expect_arrays(OrbaxTree(folder.steps[1].items[0].folder));
 }
 
-TEST(Orbax, ManyArraysAllAreFound) {
+TEST(Orbax, FindsManyArrays) {
   const OrbaxTree tree(kMade / "many");
   EXPECT_EQ(tree.arrays().size(), 400u);
   for (const ZarrArray& array : tree.arrays()) EXPECT_EQ(tree.read_floats(array), expected(array.name, 6));
@@ -106,12 +106,12 @@ class Damaged : public testing::Test {
   Scratch folder_;
 };
 
-TEST_F(Damaged, AMissingProcessFolderIsNamed) {
+TEST_F(Damaged, ReportsMissingProcessFolder) {
   fs::remove_all(copy() / "ocdbt.process_1");
   EXPECT_THAT(error(), HasSubstr("ocdbt.process_1"));
 }
 
-TEST_F(Damaged, ASaveThatWasNotFinishedIsSaid) {
+TEST_F(Damaged, ReportsUnfinishedSave) {
   fs::remove(copy() / "manifest.ocdbt");
   EXPECT_THAT(error(), HasSubstr("not finished"));
   fs::rename(copy(), folder_.path() / "2.orbax-checkpoint-tmp-12");
@@ -123,15 +123,15 @@ TEST_F(Damaged, ASaveThatWasNotFinishedIsSaid) {
   }
 }
 
-TEST_F(Damaged, AWrongByteInTheManifestIsItsChecksum) {
+TEST_F(Damaged, ReportsChecksumOfManifest) {
   std::string bytes = read_file(copy() / "manifest.ocdbt");
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   put(copy() / "manifest.ocdbt", bytes);
   EXPECT_THAT(error(), HasSubstr("checksum"));
 }
 
-// Whatever stands in a file: arrays or one error; nothing else, and no room for what is not there.
-TEST_F(Damaged, AnyBytesEndInArraysOrOneError) {
+// Any content gives arrays or an Error, without large allocations.
+TEST_F(Damaged, AnyContentGivesArraysOrError) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(copy()))
     if (entry.is_regular_file() && fs::file_size(entry.path()) > 0) files.push_back(entry.path());
@@ -155,7 +155,7 @@ TEST_F(Damaged, AnyBytesEndInArraysOrOneError) {
   EXPECT_EQ(error(), "no error");
 }
 
-// A shard of two inner chunks behind their index, not packed.
+// An uncompressed shard: an index, then two inner chunks.
 class Shard : public testing::Test {
  protected:
   Shard() {
@@ -184,27 +184,27 @@ class Shard : public testing::Test {
   Scratch folder_;
 };
 
-TEST_F(Shard, InnerChunksLieWhereTheIndexSays) {
+TEST_F(Shard, ReadsInnerChunksByIndex) {
   put_file("a/c/0", index(44, 36) + data_);
   EXPECT_EQ(values(), (std::vector<float>{3, 4, 1, 2}));
 }
 
-TEST_F(Shard, AWrongChecksumOfTheIndexIsFound) {
+TEST_F(Shard, DetectsWrongIndexChecksum) {
   std::string bytes = index(36, 44) + data_;
   bytes[33] = static_cast<char>(bytes[33] ^ 1);
   put_file("a/c/0", bytes);
   EXPECT_THAT(problem_of([&] { values(); }).message, HasSubstr("checksum is wrong"));
 }
 
-TEST_F(Shard, AnInnerChunkThatIsNotThereIsFound) {
+TEST_F(Shard, DetectsMissingInnerChunk) {
   for (const std::uint64_t at : {std::uint64_t{UINT64_MAX}, std::uint64_t{45}}) {
     put_file("a/c/0", index(36, at) + data_);
-    EXPECT_THAT(problem_of([&] { values(); }).message, HasSubstr("missing or lies outside"));
+    EXPECT_THAT(problem_of([&] { values(); }).message, HasSubstr("missing or outside"));
   }
 }
 
-// Metadata of the wrong types is one error, too.
-TEST_F(Shard, CodecsThatAreNoObjectsAreRefused) {
+// Metadata of wrong types is an Error as well.
+TEST_F(Shard, RejectsCodecsThatAreNotObjects) {
   const std::string good = read_file(folder_ / "a/zarr.json");
   put_file("a/c/0", index(36, 44) + data_);
   EXPECT_EQ(values().size(), 4u);
@@ -218,8 +218,8 @@ TEST_F(Shard, CodecsThatAreNoObjectsAreRefused) {
   }
 }
 
-// A few bytes that ask for a window of gigabytes (found by fuzzing), and zeros, which pack by thousands.
-TEST(Unzstd, TakesNoMoreMemoryThanItsBytesCanMean) {
+// A small frame with a window of gigabytes (found by fuzzing), and zeros, which compress by a factor of thousands.
+TEST(Unzstd, LimitsMemoryByInputSize) {
   const auto bytes = [](const std::string& text) { return std::as_bytes(std::span(text)); };
   const std::string stored = read_file(kMade / "files/zeros/0.0");
   EXPECT_NO_THROW(unzstd(bytes(stored), 1 << 20, "file", "chunk"));
@@ -234,7 +234,7 @@ TEST(Unzstd, TakesNoMoreMemoryThanItsBytesCanMean) {
   EXPECT_THROW(unzstd(bytes(claims), std::uint64_t{1} << 40, "file", "chunk"), Error);
 }
 
-TEST(Orbax, WhatIsNoneIsSaid) {
+TEST(Orbax, ReportsOtherFolders) {
   const Scratch folder;
   EXPECT_FALSE(is_orbax(folder.path()));
   EXPECT_THROW(open_orbax(folder.path()), Error);
@@ -243,7 +243,7 @@ TEST(Orbax, WhatIsNoneIsSaid) {
   EXPECT_TRUE(is_orbax(kMade / "v1"));
 }
 
-TEST(Crc32c, IsCastagnolis) {
+TEST(Crc32c, MatchesCastagnoli) {
   const std::string text = "123456789";
   EXPECT_EQ(crc32c(std::as_bytes(std::span(text))), 0xe3069283u);
   EXPECT_EQ(crc32c({}), 0u);

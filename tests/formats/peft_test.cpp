@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// PEFT adapters written and read back, and each kind that must be refused by name.
+// Round trips of PEFT adapters, and unsupported kinds.
 #include <cmath>
 #include <functional>
 #include <regex>
@@ -45,7 +45,7 @@ void expect_same_modules(const Adapter& a, const Adapter& b) {
   }
 }
 
-TEST(Peft, ReadsBackWhatItWrote) {
+TEST(Peft, RoundTrips) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   Adapter adapter = all_targets(inventory);
@@ -61,7 +61,7 @@ TEST(Peft, ReadsBackWhatItWrote) {
               testing::ElementsAre("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"));
 }
 
-TEST(Peft, ConfigIsSortedAndSaysInference) {
+TEST(Peft, WritesSortedConfigForInference) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   write_peft(folder.path(), all_targets(inventory), inventory);
@@ -76,7 +76,7 @@ TEST(Peft, ConfigIsSortedAndSaysInference) {
   EXPECT_THAT(get(folder / "adapter_config.json"), HasSubstr("\n  \"lora_alpha\": 16,\n"));
 }
 
-TEST(Peft, GivenPatternsAreKeptWhenTheyAreRight) {
+TEST(Peft, KeepsCorrectPatterns) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   Adapter adapter{
@@ -90,8 +90,8 @@ TEST(Peft, GivenPatternsAreKeptWhenTheyAreRight) {
   expect_same_modules(read_peft(folder.path(), inventory), adapter);
 }
 
-// "a_proj before q_proj" depends on an order that a sorted file does not keep: each module is then named.
-TEST(Peft, PatternsThatWouldMisleadPeftAreSpelledOut) {
+// The result depends on the order of the patterns, which PEFT sorts: one entry per module is written.
+TEST(Peft, ExpandsPatternsThatPeftWouldResolveDifferently) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   Adapter adapter{.rank = 2, .alpha = 4, .rank_pattern = {{"q_proj", 3}, {"layers.0.self_attn.q_proj", 5}}};
@@ -103,7 +103,7 @@ TEST(Peft, PatternsThatWouldMisleadPeftAreSpelledOut) {
   expect_same_modules(read_peft(folder.path(), inventory), adapter);
 }
 
-TEST(Peft, AMultimodalBaseGetsAnExpressionThatMissesItsTowers) {
+TEST(Peft, TargetModulesExcludeTowersOfMultimodalBase) {
   Config c = tiny_gemma3();
   c.hf_prefix = "model.language_model.";
   const TensorInventory inventory(c);
@@ -117,8 +117,8 @@ TEST(Peft, AMultimodalBaseGetsAnExpressionThatMissesItsTowers) {
   EXPECT_EQ(read_peft(folder.path(), TensorInventory(tiny_gemma3())).modules.size(), adapter.modules.size());
 }
 
-// Names alone would also hit the modules left out: PEFT would add adapters that nobody trained.
-TEST(Peft, AModuleAdaptedInSomeLayersOnlyIsNamedWithThem) {
+// Names alone would match other modules, for which PEFT would add untrained adapters.
+TEST(Peft, TargetModulesListLayersOfPartlyAdaptedModule) {
   Config c = model::catalogue_config("gemma4-31b");  // global layers: K, and no V of their own
   c.layers.resize(6);
   c.dim = 32;
@@ -155,7 +155,7 @@ TEST(Peft, AModuleAdaptedInSomeLayersOnlyIsNamedWithThem) {
   }
 }
 
-TEST(Peft, TheTensorsPresentCountNotTheTargetList) {
+TEST(Peft, ReadsModulesFromTensorsNotTargetModules) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   Adapter adapter = all_targets(inventory);
@@ -177,9 +177,9 @@ struct Refused {
 void PrintTo(const Refused& r, std::ostream* os) {
   *os << r.name;
 }
-class RefusedAdapter : public testing::TestWithParam<Refused> {};
+class UnsupportedAdapter : public testing::TestWithParam<Refused> {};
 
-TEST_P(RefusedAdapter, IsNamed) {
+TEST_P(UnsupportedAdapter, IsRejected) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   write_peft(folder.path(), all_targets(inventory), inventory);
@@ -197,7 +197,7 @@ auto set(const char* key, Value value) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Peft, RefusedAdapter,
+    Peft, UnsupportedAdapter,
     testing::Values(Refused{"dora", set("use_dora", true), "use_dora"}, Refused{"bias", set("bias", "all"), "bias"},
                     Refused{"lora_bias", set("lora_bias", true), "lora_bias"},
                     Refused{"saved_modules", set("modules_to_save", Json{"lm_head"}), "modules_to_save"},
@@ -223,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{"other_pattern", set("rank_pattern", Json{{"v_proj", 3}}), "tensor"}),
     [](const auto& p) { return std::string(p.param.name); });
 
-// The tensors of a good adapter, edited.
+// Edits the tensors of a valid adapter.
 void expect_tensor_error(const std::function<void(std::vector<TensorData>&)>& edit, const char* says) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
@@ -239,16 +239,16 @@ void expect_tensor_error(const std::function<void(std::vector<TensorData>&)>& ed
   EXPECT_THAT(to_text(problem_of([&] { read_peft(folder.path(), inventory); })), HasSubstr(says));
 }
 
-TEST(PeftTensors, HalfAPairIsAnError) {
-  expect_tensor_error([](auto& t) { t.erase(t.begin()); }, "half of the pair is missing");
+TEST(PeftTensors, RejectsIncompletePair) {
+  expect_tensor_error([](auto& t) { t.erase(t.begin()); }, "one of the two tensors is missing");
 }
-TEST(PeftTensors, AnEmptyFileIsAnError) {
-  expect_tensor_error([](auto& t) { t.clear(); }, "holds no tensors");
+TEST(PeftTensors, RejectsEmptyFile) {
+  expect_tensor_error([](auto& t) { t.clear(); }, "contains no tensors");
 }
-TEST(PeftTensors, AWrongShapeIsAnError) {
-  expect_tensor_error([](auto& t) { std::swap(t[0].shape[0], t[0].shape[1]); }, "wrong shape");
+TEST(PeftTensors, RejectsWrongShape) {
+  expect_tensor_error([](auto& t) { std::swap(t[0].shape[0], t[0].shape[1]); }, "the shape does not match");
 }
-TEST(PeftTensors, AValueThatIsNotFiniteIsAnErrorThatNamesItsElement) {
+TEST(PeftTensors, ReportsIndexOfNonFiniteValue) {
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
     std::vector<float> values;
     expect_tensor_error(
@@ -260,31 +260,31 @@ TEST(PeftTensors, AValueThatIsNotFiniteIsAnErrorThatNamesItsElement) {
         "element 3");
   }
 }
-TEST(PeftTensors, AModuleTheModelLacksIsAnError) {
+TEST(PeftTensors, RejectsUnknownModule) {
   expect_tensor_error([](auto& t) { t[0].name = "base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight"; },
                       "no such module");
 }
-TEST(PeftTensors, ATowerModuleIsAnError) {
+TEST(PeftTensors, RejectsTowerModule) {
   expect_tensor_error(
       [](auto& t) { t[0].name = "base_model.model.model.vision_tower.layers.0.self_attn.q_proj.lora_A.weight"; },
       "no such module");
 }
-TEST(PeftTensors, OtherTensorsAreErrors) {
+TEST(PeftTensors, RejectsOtherTensors) {
   for (const char* name : {"base_model.model.lm_head.weight", "base_model.model.model.embed_tokens.lora_embedding_A",
                            "", "base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector",
                            ".lora_A.weight", "base_model.model.lora_A.weight"})
-    expect_tensor_error([&](auto& t) { t[0].name = name; }, "not a plain LoRA tensor");
+    expect_tensor_error([&](auto& t) { t[0].name = name; }, "does not belong to plain LoRA");
 }
-TEST(PeftTensors, TheSameModuleUnderTwoPrefixesIsAnError) {
+TEST(PeftTensors, RejectsModuleUnderTwoPrefixes) {
   expect_tensor_error(
       [](auto& t) {
         t.push_back(t[0]);
         t.back().name = "base_model.model.model.language_model.layers.0.self_attn.q_proj.lora_A.weight";
       },
-      "adapted twice");
+      "two adapters");
 }
 
-TEST(Peft, ValuesThatDoNotFitTheRankAreNotWritten) {
+TEST(Peft, RefusesToWriteWrongNumberOfValues) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   Adapter adapter = all_targets(inventory);
@@ -293,7 +293,7 @@ TEST(Peft, ValuesThatDoNotFitTheRankAreNotWritten) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-TEST(PeftPatterns, MatchAsPeftDoes) {
+TEST(PeftPatterns, MatchLikePeft) {
   const PeftPatterns p({{"q_proj", 1}, {"layers\\.1\\..*_proj", 2}, {"mlp.up_proj", 3}, {"(a|v)_proj", 4}}, "", "");
   EXPECT_EQ(p.resolve("model.layers.1.self_attn.q_proj", 9), 1);  // the first key wins
   EXPECT_EQ(p.resolve("model.layers.1.mlp.up_proj", 9), 2);
@@ -303,7 +303,7 @@ TEST(PeftPatterns, MatchAsPeftDoes) {
   EXPECT_EQ(p.resolve("model.layers.11.mlp.down_proj", 9), 9);
 }
 
-TEST(PeftPatterns, HostileExpressionsAreCheapOrRefused) {
+TEST(PeftPatterns, LimitCostOfExpressions) {
   const std::string module = "model.layers.0." + std::string(200, 'a');
   for (const std::string& key :
        {std::string("(a*)*b"), std::string("(a|aa)+$b"), std::string("(.*)*x"),
@@ -317,7 +317,7 @@ TEST(PeftPatterns, HostileExpressionsAreCheapOrRefused) {
   }
 }
 
-TEST(PeftMutation, DamagedConfigsGiveErrorsOnly) {
+TEST(PeftMutation, DamagedConfigsThrowOnlyErrors) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
   write_peft(folder.path(), all_targets(inventory), inventory);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Logs that tensorboardX, tensorboard, wandb and transformers' form left (scripts/fixtures/run_logs.py), and damage.
+// Logs of tensorboardX, tensorboard, wandb and transformers (scripts/fixtures/run_logs.py), and damaged ones.
 #include "core/formats/logs/run_log.h"
 
 #include <gmock/gmock.h>
@@ -11,6 +11,7 @@
 
 #include "core/base/files.h"
 #include "core/base/rng.h"
+#include "core/formats/logs/tensorboard.h"
 #include "tests/formats/test_files.h"
 
 namespace mw::formats {
@@ -32,7 +33,7 @@ struct Case {
 };
 class Logs : public testing::TestWithParam<Case> {};
 
-TEST_P(Logs, HaveTheLossesThatWereWritten) {
+TEST_P(Logs, ContainWrittenLosses) {
   const fs::path folder = kLogs / GetParam().folder;
   EXPECT_EQ(log_kind(folder), GetParam().kind);
   const RunLog log = read_log(folder);
@@ -51,8 +52,8 @@ INSTANTIATE_TEST_SUITE_P(Of, Logs,
 
 class WandbVersions : public testing::TestWithParam<const char*> {};
 
-// expected.json is what W&B's own reader gives (scripts/fixtures/wandb_versions.py).
-TEST_P(WandbVersions, HistoryIsThatOfItsOwnReader) {
+// expected.json is the output of W&B's reader (scripts/fixtures/wandb_versions.py).
+TEST_P(WandbVersions, HistoryMatchesReaderOfWandb) {
   const fs::path folder = kLogs / "wandb_versions";
   const RunLog log = read_log(folder / (std::string(GetParam()) + ".wandb"));
   EXPECT_TRUE(log.notes.empty());
@@ -82,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Of, WandbVersions,
                            return name;
                          });
 
-TEST(RunLog, SaysWhatItHoldsBesideScalars) {
+TEST(RunLog, ListsContentsOtherThanScalars) {
   const RunLog tensorboard = read_log(kLogs / "histograms");
   EXPECT_TRUE(tensorboard.scalars.empty());
   EXPECT_THAT(tensorboard.contents, testing::ElementsAre("1 histograms (weights)", "1 text (notes/text_summary)"));
@@ -90,10 +91,10 @@ TEST(RunLog, SaysWhatItHoldsBesideScalars) {
     EXPECT_THAT(read_log(kLogs / "wandb_versions" / (std::string(version) + ".wandb")).contents,
                 testing::AllOf(testing::Contains("50 rows of history"),
                                testing::Contains("1 histograms, images or tables (hist)"),
-                               testing::Contains("1 values that are no numbers (text)")));
+                               testing::Contains("1 values that are not numbers (text)")));
 }
 
-TEST(RunLog, ATrainersStateSaysItsEndAndMayHoldNan) {
+TEST(RunLog, ReadsTrainerStateWithNan) {
   const RunLog log = read_log(kLogs / "transformers");
   EXPECT_TRUE(log.finished);
   EXPECT_EQ(log.seconds, 12.5);
@@ -107,7 +108,7 @@ fs::path events_file() {
   return {};
 }
 
-TEST(TensorboardFile, AGrowingFileGivesEveryRecordOnceWhereverItIsCut) {
+TEST(TensorboardFile, ReadsEveryRecordOfGrowingFileOnce) {
   const std::string whole = read_file(events_file());
   const Scratch folder;
   const fs::path file = folder / "events.out.tfevents.1.x";
@@ -123,7 +124,7 @@ TEST(TensorboardFile, AGrowingFileGivesEveryRecordOnceWhereverItIsCut) {
   }
 }
 
-TEST(RunLog, AnyBytesEndInScalarsOrOneError) {
+TEST(RunLog, AnyContentGivesScalarsOrError) {
   const Scratch folder;
   for (const char* kind : {"tensorboardx", "tensors", "wandb", "transformers/checkpoint-9"}) {
     const fs::path from = fs::directory_iterator(kLogs / kind)->path();
@@ -148,7 +149,7 @@ TEST(RunLog, AnyBytesEndInScalarsOrOneError) {
   }
 }
 
-TEST(RunLog, LinesOfEventsAreALogWhateverElseIsPrinted) {
+TEST(RunLog, ReadsEventsAmongOtherLines) {
   const Scratch folder;
   const fs::path file = folder / "printed.jsonl";
   put(file,
@@ -167,7 +168,7 @@ TEST(RunLog, LinesOfEventsAreALogWhateverElseIsPrinted) {
   EXPECT_TRUE(log.finished);
   ASSERT_EQ(log.notes.size(), 2u);
   EXPECT_THAT(log.notes[0], testing::HasSubstr("line 4"));
-  const std::vector<LogSeries> all = series_of(log);
+  const std::vector<LogSeries> all = summarize_series(log);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].points, 4u);
   EXPECT_EQ(all[0].finite, 3u);
@@ -180,7 +181,7 @@ TEST(RunLog, LinesOfEventsAreALogWhateverElseIsPrinted) {
   EXPECT_EQ(log_kind(file), LogKind::none) << "rows of data are no events";
 }
 
-TEST(RunLog, NamesAreOurs) {
+TEST(RunLog, MapsNames) {
   EXPECT_EQ(usual_name("loss"), "train/loss");
   EXPECT_EQ(usual_name("eval_loss"), "eval/loss");
   EXPECT_EQ(usual_name("train/lr"), "train/learning_rate");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A temporary folder, raw bytes in files, and "this throws an Error that says ...".
+// A temporary folder, files with given bytes, and the Problem that a call throws.
 #pragma once
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ inline void put(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// A file in memory under a path: thousands of rewrites cost no disk.
+// A file in memory, for thousands of rewrites.
 class MemoryFile {
  public:
   MemoryFile() : fd_(::memfd_create("mw-test", MFD_CLOEXEC)) {}
@@ -46,7 +46,7 @@ inline std::string get(const std::filesystem::path& file) {
   return text.str();
 }
 
-// A safetensors file of this header text and these data bytes.
+// A safetensors file with the given header text and data bytes.
 inline std::string safetensors_bytes(const std::string& header, const std::string& data) {
   std::string out(8, '\0');
   const std::uint64_t n = header.size();
@@ -54,7 +54,7 @@ inline std::string safetensors_bytes(const std::string& header, const std::strin
   return out + header + data;
 }
 
-// The problem thrown by `act`; fails the test when nothing is thrown.
+// The Problem that `act` throws; fails the test if it throws nothing.
 template <class Act>
 Problem problem_of(Act act) {
   try {

@@ -7,7 +7,7 @@
 
 namespace mw::formats {
 
-// Catalogue shapes shrunk: layers and heads stay, sizes become tiny.
+// Catalogue models with tiny sizes and unchanged layers and heads.
 inline model::Config shrunk(const char* id, size_t layers) {
   model::Config c = model::text_only(model::catalogue_config(id));
   c.id = "tiny";
@@ -25,7 +25,7 @@ inline model::Config tiny_gemma3() {
   return shrunk("gemma3-270m", 2);
 }
 
-// Layers 2 and 3 borrow K and V of 0 and 1.
+// Layers 2 and 3 use the K and V of 0 and 1.
 inline model::Config tiny_gemma4_e() {
   model::Config c = shrunk("gemma4-e2b", 4);
   c.ple_dim = 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The writers of core/formats under every fault of the file system at every change on disk.
+// Runs the writers of core/formats with every file system fault at every change on disk.
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
@@ -27,7 +27,7 @@ float tensor_in(const fs::path& file) {
   return values[0];
 }
 
-TEST(WriteFaults, SafetensorsAreOldOrNew) {
+TEST(WriteFaults, LeaveOldOrNewSafetensors) {
   test::try_every_fault(
       {.prepare = [](const fs::path& f) { write_tensor(f / "t.safetensors", 1); },
        .write = [](const fs::path& f) { write_tensor(f / "t.safetensors", 2); },
@@ -54,7 +54,7 @@ void expect_adapter(const fs::path& folder) {
   EXPECT_EQ(read_peft(folder / "adapter", inventory).modules.size(), inventory.lora_targets().size());
 }
 
-TEST(WriteFaults, AdaptersAreWholeOrMissing) {
+TEST(WriteFaults, LeaveWholeOrNoAdapter) {
   test::try_every_fault({.prepare = [](const fs::path&) {},
                          .write = write_adapter,
                          .check_written = expect_adapter,

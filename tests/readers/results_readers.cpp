@@ -2,9 +2,9 @@
 // Results and logs of others.
 #include <sstream>
 
+#include "core/formats/logs/run_log.h"
 #include "core/formats/results/bench_import.h"
 #include "core/formats/results/csv.h"
-#include "core/formats/logs/run_log.h"
 #include "tests/formats/ocdbt_bytes.h"
 #include "tests/readers/reader.h"
 
@@ -128,7 +128,7 @@ std::uint32_t crc32_of(std::string_view bytes) {
 void event_log(std::string_view bytes) {
   static const Scratch scratch;
   const fs::path file = scratch.put("events.jsonl", bytes);
-  if (log_kind(file) == LogKind::events) series_of(read_log(file));
+  if (log_kind(file) == LogKind::events) summarize_series(read_log(file));
 }
 Texts event_log_seeds() {
   return {

@@ -162,7 +162,7 @@ TEST(TunixAdapter, OfAWeightThatIsNoProjectionIsRefused) {
     formats::read_tunix_adapter(folder.path(), inventory, std::nullopt);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr(norm.tunix_path), HasSubstr("no linear projection")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(norm.tunix_path), HasSubstr("not a linear projection")));
   }
 }
 

@@ -57,7 +57,7 @@ TEST(ReadAdapter, OfAnotherBaseModelIsOneClearError) {
   for (const char* other : {"gemma2_tiny", "gemma3_tiny_gqa", "gemma4_tiny", "gemma4_e_tiny", "gemma4_moe_tiny"}) {
     const Problem p = problem_of([&] { read_adapter(kModels / "gemma3_tiny" / "lora", kModels / other); });
     EXPECT_EQ(p.id, "ADAPTER") << other;
-    EXPECT_THAT(p.fix, HasSubstr("another base model")) << other;
+    EXPECT_THAT(p.fix, HasSubstr("base model of this adapter")) << other;
     EXPECT_FALSE(p.place.empty()) << other;
   }
 }
@@ -71,7 +71,7 @@ TEST(ReadAdapter, OfAShorterModelOfTheSameWidthsIsOneClearError) {
   const Problem p = problem_of([&] { read_adapter(kModels / "gemma3_tiny" / "lora", folder.path()); });
   EXPECT_EQ(p.id, "ADAPTER");
   EXPECT_THAT(p.place, HasSubstr("layers.6"));
-  EXPECT_THAT(p.fix, HasSubstr("another base model"));
+  EXPECT_THAT(p.fix, HasSubstr("base model of this adapter"));
 }
 
 // --- Answers on a mesh ---

@@ -7,7 +7,8 @@
 namespace mw::formats {
 namespace {
 
-// Longest first: a text-only save, hub files of Gemma 3 4B+, Gemma 4 and newer Gemma 3 multimodal saves, a bare trunk.
+// Longest first. The prefixes of Gemma 4 and newer multimodal Gemma 3 files, Gemma 3 4B and larger on the hub, the same
+// without a head, and text-only files.
 constexpr std::array<std::string_view, 4> kPrefixes{"model.language_model.", "language_model.model.", "language_model.",
                                                     "model."};
 constexpr std::array<std::string_view, 6> kTowers{"vision_tower.", "audio_tower.", "multi_modal_projector.",

@@ -10,13 +10,13 @@
 namespace mw::formats {
 
 // "model.language_model.layers.0.mlp.up_proj.weight" -> "layers.0.mlp.up_proj.weight"; a name without a known prefix is
-// returned as it is.
+// returned unchanged.
 std::string_view without_prefix(std::string_view name);
 
-// Vision and audio towers and their projectors: not part of the language model.
+// Whether the tensor belongs to a vision or audio tower or its projector.
 bool is_tower(std::string_view name);
 
-// The inventory tensor's name without the config's prefix.
+// The tensor's name without the prefix of the config.
 std::string_view suffix_of(const model::Tensor& tensor);
 std::string_view suffix_of(const model::LoraTarget& target);  // "layers.3.self_attn.q_proj"
 

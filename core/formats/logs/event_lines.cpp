@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of this program's events, as `run --json` and other programs print them, kept in a file.
+#include "core/formats/logs/event_lines.h"
+
 #include <optional>
 
 #include "core/base/error.h"
 #include "core/base/event.h"
 #include "core/base/input_file.h"
-#include "core/formats/logs/readers.h"
 
 namespace mw::formats {
 namespace {
 
-constexpr size_t kLookedAt = 64 << 10, kMostNotes = 20;
+constexpr size_t kDetectBytes = 64 << 10, kMostNotes = 20;
 
-// Nothing where the line is no event.
-std::optional<Event> event_of(std::string_view line, const std::string& place) {
+// Empty if the line is not an event.
+std::optional<Event> parse_event(std::string_view line, const std::string& place) {
   const size_t first = line.find_first_not_of(" \t\r");
   if (first == std::string_view::npos || line[first] != '{') return std::nullopt;
   try {
@@ -30,7 +30,7 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-void take(const Event& e, RunLog& log) {
+void add_event(const Event& e, RunLog& log) {
   if (const auto* started = std::get_if<event::Started>(&e.body)) {
     log.facts = started->info;
     if (!log.facts.is_object()) return;
@@ -44,17 +44,17 @@ void take(const Event& e, RunLog& log) {
   } else if (const auto* finished = std::get_if<event::Finished>(&e.body)) {
     log.finished = finished->state == RunState::done;
     log.seconds = finished->seconds;
-    if (!finished->error.empty()) log.notes.push_back("it ended with: " + finished->error);
+    if (!finished->error.empty()) log.notes.push_back("the run ended with: " + finished->error);
   }
 }
 
 }  // namespace
 
 bool begins_with_event(const std::filesystem::path& file) {
-  const std::string text = read_beginning(file, kLookedAt);
+  const std::string text = read_beginning(file, kDetectBytes);
   std::string_view left = text;
   if (left.starts_with("\xEF\xBB\xBF")) left.remove_prefix(3);
-  return event_of(take_line(left), file.string()).has_value();
+  return parse_event(take_line(left), file.string()).has_value();
 }
 
 RunLog read_event_lines(const std::filesystem::path& file) {
@@ -67,13 +67,13 @@ RunLog read_event_lines(const std::filesystem::path& file) {
     const std::string_view content = take_line(left);
     ++line;
     if (content.find_first_not_of(" \t\r") == content.npos) continue;
-    const std::optional<Event> event = event_of(content, file.string());
+    const std::optional<Event> event = parse_event(content, file.string());
     if (event) take(*event, log);
     if (!event && static_cast<size_t>(++others) <= kMostNotes)
-      log.notes.push_back("line " + std::to_string(line) + " is no event and was left out");
+      log.notes.push_back("line " + std::to_string(line) + " is not an event and was skipped");
   }
   if (static_cast<size_t>(others) > kMostNotes)
-    log.notes.push_back(std::to_string(others) + " lines in all are no events");
+    log.notes.push_back(std::to_string(others) + " lines in total are not events");
   return log;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// trainer_state.json of transformers and training_run.json of arXiv 2605.25645's repository.
+#include "core/formats/logs/json_logs.h"
+
 #include <cmath>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json_text.h"
-#include "core/formats/logs/readers.h"
 
 namespace mw::formats {
 namespace {
@@ -27,7 +27,7 @@ long whole(double value) {
   return std::isfinite(value) && std::abs(value) < 9e15 ? static_cast<long>(value) : 0;
 }
 
-void take_entry(const SortedJson& entry, RunLog& log) {
+void add_log_entry(const SortedJson& entry, RunLog& log) {
   if (!entry.is_object()) return;
   const long step = whole(number(entry, "step"));
   for (const auto& [key, value] : entry.items()) {
@@ -37,8 +37,8 @@ void take_entry(const SortedJson& entry, RunLog& log) {
   }
 }
 
-// {"loss": [...], "loss_mean": ...}: a list has one value a step, from 1.
-void take_lists(const SortedJson& object, const std::string& prefix, RunLog& log) {
+// {"loss": [...], "loss_mean": ...}: a list has one value per step, starting with step 1.
+void add_lists(const SortedJson& object, const std::string& prefix, RunLog& log) {
   if (!object.is_object()) return;
   for (const auto& [key, value] : object.items()) {
     if (!value.is_array()) continue;
@@ -56,12 +56,12 @@ RunLog read_trainer_state(const std::filesystem::path& file) {
   const SortedJson json = read(file);
   const auto history = json.is_object() ? json.find("log_history") : json.end();
   if (!json.is_object() || history == json.end() || !history->is_array())
-    fail(file, "not the state of a transformers Trainer", "log_history: a list");
+    fail(file, "the file is not a trainer_state.json of transformers", "log_history: a list");
   RunLog log;
   log.name = file.parent_path().filename().string();
   log.tool = "transformers";
   log.steps_total = whole(number(json, "max_steps"));
-  for (const SortedJson& entry : *history) take_entry(entry, log);
+  for (const SortedJson& entry : *history) add_log_entry(entry, log);
   for (const char* key : {"global_step", "epoch", "num_train_epochs", "train_batch_size", "total_flos",
                           "num_input_tokens_seen", "best_metric"})
     if (const auto at = json.find(key); at != json.end() && at->is_number()) log.facts[key] = at->get<double>();
@@ -71,12 +71,12 @@ RunLog read_trainer_state(const std::filesystem::path& file) {
 RunLog read_training_run(const std::filesystem::path& file) {
   const SortedJson json = read(file);
   if (!json.is_object() || !json.contains("training") || !json.contains("hardware"))
-    fail(file, "not a training_run.json", "training and hardware: objects");
+    fail(file, "the file is not a training_run.json", "training and hardware: objects");
   RunLog log;
   log.name = file.parent_path().filename().string();
   log.tool = "training_run.json";
-  take_lists(json["training"], "train/", log);
-  if (json.contains("eval")) take_lists(json["eval"], "eval/", log);
+  add_lists(json["training"], "train/", log);
+  if (json.contains("eval")) add_lists(json["eval"], "eval/", log);
   log.seconds = number(json, "wall_time_seconds");
   log.finished = json.value("is_final", SortedJson(false)) == true;
   for (const char* key : {"config", "hardware", "model_info"})

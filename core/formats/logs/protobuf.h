@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of a protocol buffer message, one after the other; lengths are checked. For the few messages that are read.
+// Reads the fields of a protocol buffer message in order and checks lengths.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,9 +9,9 @@ namespace mw::formats {
 
 struct ProtoField {
   std::uint32_t number = 0;
-  int wire = 0;              // 0 varint, 1 eight bytes, 2 bytes, 5 four bytes
-  std::uint64_t value = 0;   // of 0, 1 and 5
-  std::string_view bytes{};  // of 2
+  int wire = 0;              // wire type: 0 varint, 1 eight bytes, 2 length-delimited, 5 four bytes
+  std::uint64_t value = 0;   // wire types 0, 1 and 5
+  std::string_view bytes{};  // wire type 2
   double as_double() const;
   float as_float() const;
 };
@@ -19,7 +19,7 @@ struct ProtoField {
 class ProtoReader {
  public:
   explicit ProtoReader(std::string_view message) : rest_(message) {}
-  std::optional<ProtoField> next();  // empty at the end, or where it cannot be read: then damaged()
+  std::optional<ProtoField> next();  // empty at the end, and if the message is damaged()
   bool damaged() const { return damaged_; }
 
  private:

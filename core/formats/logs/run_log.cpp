@@ -10,7 +10,10 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/files.h"
-#include "core/formats/logs/readers.h"
+#include "core/formats/logs/event_lines.h"
+#include "core/formats/logs/json_logs.h"
+#include "core/formats/logs/tensorboard.h"
+#include "core/formats/logs/wandb.h"
 
 namespace mw::formats {
 namespace fs = std::filesystem;
@@ -20,7 +23,7 @@ bool is_events(const fs::path& file) {
   return file.filename().string().find("tfevents") != std::string::npos;
 }
 
-// Files of a folder that `wanted` takes, by name; TensorBoard runs have several.
+// Files of a folder that satisfy `wanted`, sorted by name; TensorBoard runs have several.
 template <class Wanted>
 std::vector<fs::path> files_in(const fs::path& folder, Wanted wanted) {
   std::vector<fs::path> all;
@@ -35,7 +38,7 @@ bool ends_wandb(const fs::path& file) {
   return file.extension() == ".wandb";
 }
 
-// The folder's checkpoints, the last of them.
+// trainer_state.json of the folder, or of its last checkpoint.
 fs::path last_state(const fs::path& folder) {
   fs::path best;
   long most = -1;
@@ -62,7 +65,7 @@ RunLog read_tensorboard(const std::vector<fs::path>& files) {
     log.notes.insert(log.notes.end(), events.notes().begin(), events.notes().end());
   }
   for (const auto& [kind, tags] : others)
-    log.contents.push_back(std::to_string(tags.size()) + " " + kind + " (" + names_text(tags) + ")");
+    log.contents.push_back(std::to_string(tags.size()) + " " + kind + " (" + join_names(tags) + ")");
   double first = 0, last = 0;
   for (const Scalar& s : log.scalars)
     if (s.wall_s > 0) {
@@ -75,7 +78,7 @@ RunLog read_tensorboard(const std::vector<fs::path>& files) {
 
 }  // namespace
 
-std::string names_text(const std::set<std::string>& names) {
+std::string join_names(const std::set<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text_excerpt(text);
@@ -119,12 +122,13 @@ RunLog read_log(const fs::path& path) {
   }
   throw Error(
       {.id = "LOG",
-       .message = "not a log of a training run",
+       .message = "the file is not a known training log",
        .file = path.string(),
-       .expected = "TensorBoard event files, trainer_state.json, a .wandb file, training_run.json or lines of events"});
+       .expected =
+           "TensorBoard event files, trainer_state.json, a .wandb file, training_run.json or a file of events"});
 }
 
-std::vector<LogSeries> series_of(const RunLog& log) {
+std::vector<LogSeries> summarize_series(const RunLog& log) {
   std::map<std::string, LogSeries> all;
   for (const Scalar& s : log.scalars) {
     LogSeries& one =
@@ -151,7 +155,7 @@ std::string usual_name(const std::string& name) {
   for (const std::string_view prefix : {"train/", "eval/", "test/"})
     if (name.starts_with(prefix)) mode = prefix, rest = name.substr(prefix.size());
   if (rest == name && name.starts_with("eval_")) mode = "eval/", rest = name.substr(5);
-  if (rest == name && name.find('/') != std::string::npos) return name;  // of another section
+  if (rest == name && name.find('/') != std::string::npos) return name;  // has a section already
   for (const auto& [theirs, ours] : kNames)
     if (rest == theirs) rest = ours;
   return name == "train_loss" ? "train/mean_loss" : mode + rest;

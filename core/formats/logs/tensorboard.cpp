@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// TFRecord framing and the Event messages in it (tensorboard/compat/proto, tensorboard/data/server/tf_record.rs).
+// TFRecord framing and Event messages (tensorboard/compat/proto, tensorboard/data/server/tf_record.rs).
+#include "core/formats/logs/tensorboard.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "core/formats/safetensors/floats.h"
 #include "core/formats/logs/protobuf.h"
-#include "core/formats/logs/run_log.h"
 #include "core/formats/orbax/bytes.h"
+#include "core/formats/safetensors/floats.h"
 #include "core/formats/safetensors/pread_file.h"
 
 namespace mw::formats {
@@ -33,7 +34,7 @@ std::string_view text(std::span<const std::byte> bytes) {
 
 enum Type { kFloat = 1, kDouble = 2, kInt32 = 3, kInt64 = 9, kBfloat16 = 14, kHalf = 19 };
 
-// The first value of raw little-endian content.
+// The first value of little-endian content.
 std::optional<double> first_of(std::uint64_t type, std::string_view content) {
   const auto* at = reinterpret_cast<const std::byte*>(content.data());
   const auto has = [&](size_t n) { return content.size() >= n; };
@@ -46,7 +47,7 @@ std::optional<double> first_of(std::uint64_t type, std::string_view content) {
   return std::nullopt;
 }
 
-// A tensor of one value, however it is written.
+// The value of a tensor with one element, in any encoding.
 std::optional<double> tensor_value(std::string_view message) {
   std::uint64_t type = 0;
   std::optional<double> value;
@@ -64,7 +65,7 @@ std::optional<double> tensor_value(std::string_view message) {
   return value ? value : first_of(type, content);
 }
 
-// The plugin that a tag belongs to: "scalars", "histograms", "text" ...; empty if the metadata does not say it.
+// The plugin of a tag: "scalars", "histograms", "text" ...; empty if unknown.
 std::string plugin_of(std::string_view metadata) {
   std::string name;
   ProtoReader reader(metadata);
@@ -79,11 +80,11 @@ std::string plugin_of(std::string_view metadata) {
 }
 
 struct Summaries {
-  std::vector<std::string>& scalar_tags;  // metadata comes with a tag's first value only
+  std::vector<std::string>& scalar_tags;  // only the first value of a tag has metadata
   std::map<std::string, std::set<std::string>>& others;
   std::vector<Scalar>& out;
 
-  // Tags of histograms, images and texts, each once.
+  // Tags of histograms, images and texts.
   void note_other(const std::string& kind, const std::string& tag) {
     constexpr size_t kMostKinds = 16, kMostTags = 1000;
     if (others.size() == kMostKinds && !others.contains(kind)) return;
@@ -146,17 +147,17 @@ std::vector<Scalar> TensorboardFile::read_more() {
     const auto length = little<std::uint64_t>(head);
     if (masked(std::span(head).first(8)) != little<std::uint32_t>(head + 8) || length > kMostRecord) {
       broken_ = true;
-      notes_.push_back(file_.filename().string() + ": damaged from byte " + std::to_string(offset_) + " on");
+      notes_.push_back(file_.filename().string() + ": damaged after byte " + std::to_string(offset_));
       break;
     }
-    if (file.size() - offset_ - 12 < length + 4) break;  // not all of it is written yet
+    if (file.size() - offset_ - 12 < length + 4) break;  // the record is incomplete
     record.resize(static_cast<size_t>(length) + 4);
     file.read(offset_ + 12, record);
     const auto data = std::span<const std::byte>(record).first(static_cast<size_t>(length));
     const bool good = masked(data) == little<std::uint32_t>(record.data() + length);
     if (!good || !summaries.event(text(data)))
       notes_.push_back(file_.filename().string() + ": the record at byte " + std::to_string(offset_) +
-                       " is damaged and was left out");
+                       " is damaged and was skipped");
     offset_ += length + 16;
   }
   return scalars;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LevelDB's log blocks with W&B's header and its Record messages; chunks are checked by CRC-32/IEEE of type and
-// payload.
+// LevelDB log blocks with W&B's header and Record messages; chunks have a CRC-32/IEEE of type and payload.
+#include "core/formats/logs/wandb.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,7 +13,6 @@
 #include "core/base/files.h"
 #include "core/base/json_text.h"
 #include "core/formats/logs/protobuf.h"
-#include "core/formats/logs/readers.h"
 
 namespace mw::formats {
 namespace {
@@ -35,7 +35,7 @@ std::uint32_t crc32(std::string_view bytes) {
   return ~crc;
 }
 
-// Fields of W&B's messages (wandb/proto/wandb_internal.proto), the same from version 0.12 to 0.31.
+// Field numbers of wandb/proto/wandb_internal.proto, equal in versions 0.12 to 0.31.
 enum RecordField : std::uint32_t { kHistory = 2, kSummary = 3, kStats = 7, kOutputRaw = 13, kExit = 18 };
 
 // "train/loss" of {"key"}, "eval.loss" of {"nested_key": ["eval", "loss"]}; the value as JSON text.
@@ -56,7 +56,7 @@ Item item_of(std::string_view message) {
   return item;
 }
 
-// Python's words for numbers that are not finite become these texts; W&B's server names them alike.
+// Non-finite numbers become these strings, which W&B's server uses as well.
 SortedJson value_of(const std::string& text) {
   constexpr PythonNumbers kAsText{.nan = "\"NaN\"", .minus_infinity = "\"-Infinity\"", .infinity = "\"Infinity\""};
   const bool words = text.find("NaN") != std::string::npos || text.find("Infinity") != std::string::npos;
@@ -72,13 +72,13 @@ std::optional<double> number_in(const SortedJson& value) {
   return std::nullopt;
 }
 
-// One row of the history: numbers by name, and the names of the values that are not numbers.
+// One row of the history: numbers by name, and names of other values.
 struct Row {
   std::vector<std::pair<std::string, double>> numbers;
-  std::vector<std::string> media;  // names of objects that have a _type: histograms, images, tables
+  std::vector<std::string> media;  // names of objects with a _type: histograms, images, tables
   std::vector<std::string> others;
 
-  // Up to version 0.17 a nested value is one object, later an item for each of its members: both are "eval.loss".
+  // A nested value is one object up to version 0.17 and one item per member later; both give "eval.loss".
   void add(const std::string& name, const SortedJson& value, int depth = 0) {
     constexpr int kMostDepth = 16;
     constexpr std::string_view kType = "._type";
@@ -99,7 +99,7 @@ struct Row {
   }
 };
 
-// The other contents of a file, for the message that it has no scalars.
+// Other contents of a file, for the message that it has no scalars.
 struct Contents {
   size_t rows = 0, summaries = 0, system_rows = 0, console = 0;
   std::set<std::string> media, others;
@@ -117,8 +117,8 @@ struct Contents {
       if (n > 0) all.push_back(std::to_string(n) + " " + what + (names.empty() ? "" : " (" + names + ")"));
     };
     add(rows, "rows of history", "");
-    add(media.size(), "histograms, images or tables", names_text(media));
-    add(others.size(), "values that are no numbers", names_text(others));
+    add(media.size(), "histograms, images or tables", join_names(media));
+    add(others.size(), "values that are not numbers", join_names(others));
     add(summaries, "updates of the summary", "");
     add(system_rows, "rows of system metrics", "");
     add(console, "pieces of console output", "");
@@ -126,7 +126,7 @@ struct Contents {
   }
 };
 
-void take_history(std::string_view message, RunLog& log, Contents& contents) {
+void add_history(std::string_view message, RunLog& log, Contents& contents) {
   Row row;
   long step = -1;
   double wall = 0;
@@ -151,16 +151,16 @@ void take_history(std::string_view message, RunLog& log, Contents& contents) {
     if (!row.in_media(key)) log.scalars.push_back({usual_name(key), std::max(0L, step), value, wall});
 }
 
-void take_record(std::string_view record, RunLog& log, Contents& contents) {
+void add_record(std::string_view record, RunLog& log, Contents& contents) {
   ProtoReader reader(record);
   while (const auto f = reader.next()) {
-    if (f->number == kHistory && f->wire == 2) take_history(f->bytes, log, contents);
+    if (f->number == kHistory && f->wire == 2) add_history(f->bytes, log, contents);
     contents.summaries += f->number == kSummary;
     contents.system_rows += f->number == kStats;
     contents.console += f->number == kOutputRaw;
     log.finished |= f->number == kExit;
   }
-  if (reader.damaged()) log.notes.push_back("a record could not be read and was left out");
+  if (reader.damaged()) log.notes.push_back("a record could not be read and was skipped");
 }
 
 }  // namespace
@@ -170,12 +170,14 @@ RunLog read_wandb(const std::filesystem::path& file) {
   RunLog log{.name = file.parent_path().filename().string(), .tool = "W&B", .scalars = {}, .notes = {}};
   Contents contents;
   if (bytes.size() < kHeader || !bytes.starts_with(":W&B"))
-    throw Error(
-        {.id = "LOG", .message = "not an offline file of W&B", .file = file.string(), .expected = ":W&B at its begin"});
+    throw Error({.id = "LOG",
+                 .message = "the file is not an offline file of W&B",
+                 .file = file.string(),
+                 .expected = "\":W&B\" at the start"});
   std::string record;
   for (size_t at = kHeader; at + kHeader <= bytes.size();) {
     const size_t left = kBlock - at % kBlock;
-    if (left < kHeader) {  // the rest of a block is padding
+    if (left < kHeader) {  // padding at the end of a block
       at += left;
       continue;
     }
@@ -184,17 +186,17 @@ RunLog read_wandb(const std::filesystem::path& file) {
     std::memcpy(&crc, bytes.data() + at, 4);
     std::memcpy(&length, bytes.data() + at + 4, 2);
     const int type = bytes[at + 6];
-    if (length > bytes.size() - at - kHeader) break;  // not all of it is written yet
+    if (length > bytes.size() - at - kHeader) break;  // the record is incomplete
     const auto checked = std::string_view(bytes).substr(at + 6, size_t{1} + length);
     if (type < 1 || type > 4 || crc32(checked) != crc) {
-      log.notes.push_back(file.filename().string() + ": damaged from byte " + std::to_string(at) + " on");
+      log.notes.push_back(file.filename().string() + ": damaged after byte " + std::to_string(at));
       break;
     }
     if (type == 1 || type == 2) record.clear();
     record += checked.substr(1);
     if (type == 1 || type == 4) {
-      take_record(record, log, contents);
-      record.clear();  // a last piece without a first is a record of its own, whatever came before
+      add_record(record, log, contents);
+      record.clear();  // a last chunk without a first one starts a new record
     }
     at += kHeader + length;
   }

@@ -11,10 +11,10 @@
 namespace mw::formats {
 namespace {
 
-constexpr const char* kDamaged = "the checkpoint is damaged or not complete: copy it again, or take another step";
+constexpr const char* kDamaged = "copy the checkpoint again or choose another step: it is damaged or incomplete";
 constexpr std::uint32_t kPolynomial = 0x82f63b78;  // Castagnoli, reflected
 
-// Table k: the checksum of a byte followed by k zero bytes, so that eight bytes are taken at once.
+// Table k is the checksum of a byte followed by k zero bytes; eight tables process eight bytes at once.
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 constexpr Tables make_tables() {
   Tables t{};
@@ -66,7 +66,8 @@ void Cursor::fail(const std::string& message, const std::string& found, const st
 }
 
 std::span<const std::byte> Cursor::take(size_t size) {
-  if (size > left()) fail("it ends too early", std::to_string(left()) + " bytes", std::to_string(size) + " bytes");
+  if (size > left())
+    fail("the data ends too early", std::to_string(left()) + " bytes", std::to_string(size) + " bytes");
   const auto part = bytes_.subspan(at_, size);
   at_ += size;
   return part;
@@ -107,18 +108,18 @@ std::string_view Cursor::text(size_t size) {
 }
 
 void Cursor::finish() const {
-  if (left() > 0) fail("bytes are left over", std::to_string(left()), "0");
+  if (left() > 0) fail("there are unexpected bytes at the end", std::to_string(left()), "0");
 }
 
-size_t Cursor::count(size_t least, std::uint64_t most) {
+size_t Cursor::count(size_t item_bytes, std::uint64_t most) {
   const std::uint64_t n = varint(most);
-  if (least > 0 && n > left() / least)
-    fail("more is announced than there are bytes for", std::to_string(n), "at most " + std::to_string(left() / least));
+  if (least > 0 && n > left() / item_bytes)
+    fail("the count exceeds the remaining bytes", std::to_string(n), "at most " + std::to_string(left() / item_bytes));
   return static_cast<size_t>(n);
 }
 
 std::vector<std::uint64_t> Cursor::varints(size_t n, std::uint64_t most) {
-  if (n > left()) fail("more is announced than there are bytes for", std::to_string(n), std::to_string(left()));
+  if (n > left()) fail("the count exceeds the remaining bytes", std::to_string(n), std::to_string(left()));
   std::vector<std::uint64_t> all(n);
   for (std::uint64_t& v : all) v = varint(most);
   return all;
@@ -135,28 +136,29 @@ struct Packed {
     fail_orbax(file, message, found, expected, kDamaged, what);
   }
   [[noreturn]] void too_long(std::uint64_t found) const {
-    fail("it is longer than it may be, unpacked", std::to_string(found) + " bytes",
+    fail("the decompressed data exceeds the limit", std::to_string(found) + " bytes",
          "at most " + std::to_string(most) + " bytes");
   }
 };
 
-// A frame that says its size, unpacked at once: what it says is believed as far as zstd could pack at all.
+// Decompresses a frame with a stated size, which must be plausible for the compressed size.
 Blob unpack_sized(const Packed& p, std::uint64_t said) {
   constexpr std::uint64_t kMostRatio = 1 << 16;  // blocks of 128 KiB in 4 bytes
   if (said > p.most) p.too_long(said);
   if (said / kMostRatio > p.bytes.size())
-    p.fail("it cannot be as long as it says", std::to_string(p.bytes.size()) + " bytes", std::to_string(said));
+    p.fail("the stated size is implausible", std::to_string(p.bytes.size()) + " bytes", std::to_string(said));
   const size_t frame = ZSTD_findFrameCompressedSize(p.bytes.data(), p.bytes.size());
-  if (ZSTD_isError(frame)) p.fail("it cannot be unpacked", ZSTD_getErrorName(frame), "a zstd frame");
-  if (frame != p.bytes.size()) p.fail("bytes follow the packed ones", std::to_string(p.bytes.size() - frame), "0");
+  if (ZSTD_isError(frame)) p.fail("the data cannot be decompressed", ZSTD_getErrorName(frame), "a zstd frame");
+  if (frame != p.bytes.size())
+    p.fail("there are unexpected bytes after the frame", std::to_string(p.bytes.size() - frame), "0");
   Blob out(static_cast<size_t>(said));
   const size_t n = ZSTD_decompress(out.data(), out.size(), p.bytes.data(), p.bytes.size());
-  if (ZSTD_isError(n)) p.fail("it cannot be unpacked", ZSTD_getErrorName(n), "a zstd frame");
+  if (ZSTD_isError(n)) p.fail("the data cannot be decompressed", ZSTD_getErrorName(n), "a zstd frame");
   out.resize(n);
   return out;
 }
 
-// Another, grown as it comes. The window is memory that a frame asks for: a small one does not need much.
+// Decompresses a frame without a stated size. The window, which the frame chooses, is limited to bound memory.
 Blob unpack_stream(const Packed& p) {
   const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(), ZSTD_freeDStream);
   ZSTD_DCtx_setParameter(stream.get(), ZSTD_d_windowLogMax, p.bytes.size() < (1u << 20) ? 23 : 27);
@@ -173,12 +175,13 @@ Blob unpack_stream(const Packed& p) {
     ZSTD_outBuffer to{out.data(), out.size(), used};
     const size_t before = in.pos;
     left = ZSTD_decompressStream(stream.get(), &to, &in);
-    if (ZSTD_isError(left)) p.fail("it cannot be unpacked", ZSTD_getErrorName(left), "a zstd frame");
+    if (ZSTD_isError(left)) p.fail("the data cannot be decompressed", ZSTD_getErrorName(left), "a zstd frame");
     if (left != 0 && to.pos == used && in.pos == before)
-      p.fail("it ends too early", std::to_string(p.bytes.size()) + " bytes");
+      p.fail("the data ends too early", std::to_string(p.bytes.size()) + " bytes");
     used = to.pos;
   }
-  if (in.pos != p.bytes.size()) p.fail("bytes follow the packed ones", std::to_string(p.bytes.size() - in.pos), "0");
+  if (in.pos != p.bytes.size())
+    p.fail("there are unexpected bytes after the frame", std::to_string(p.bytes.size() - in.pos), "0");
   if (used > p.most) p.too_long(used);
   out.resize(used);
   return out;
@@ -188,12 +191,12 @@ Blob unpack_stream(const Packed& p) {
 
 Blob unzstd(std::span<const std::byte> bytes, std::uint64_t most, const std::string& file, const std::string& what) {
   const Packed packed{bytes, most, file, what};
-  // Frames of zstd before 0.8, which its library may still take, are given the window that they ask for.
+  // The library may accept frames of zstd before 0.8, whose window is not limited.
   constexpr std::array<unsigned char, 4> kMagic{0x28, 0xb5, 0x2f, 0xfd};
   if (bytes.size() < kMagic.size() || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
-    packed.fail("it does not begin as a zstd frame does", "", "the bytes 28 b5 2f fd");
+    packed.fail("the data is not a zstd frame", "", "the bytes 28 b5 2f fd");
   const unsigned long long said = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
-  if (said == ZSTD_CONTENTSIZE_ERROR) packed.fail("it cannot be unpacked", "", "a zstd frame");
+  if (said == ZSTD_CONTENTSIZE_ERROR) packed.fail("the data cannot be decompressed", "", "a zstd frame");
   return said == ZSTD_CONTENTSIZE_UNKNOWN ? unpack_stream(packed) : unpack_sized(packed, said);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cursor over bytes of a file that nobody trusts: every read is checked, every error says where. One thread.
+// Bounds-checked reading of binary data, checksums and decompression. Errors are ORBAX and name file and byte. Use each
+// Cursor on one thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,7 @@ using Blob = std::vector<std::byte>;
 
 class Cursor {
  public:
-  // `file` and `what` name the source in errors: "manifest.ocdbt", "B+tree node at byte 512".
+  // `file` and `what` name the data in errors: "manifest.ocdbt", "B+tree node at byte 512".
   Cursor(std::span<const std::byte> bytes, std::string file, std::string what)
       : bytes_(bytes), file_(std::move(file)), what_(std::move(what)) {}
 
@@ -29,9 +30,9 @@ class Cursor {
   std::uint64_t varint(std::uint64_t most = UINT64_MAX);  // unsigned LEB128
   std::string_view text(size_t size);
   std::span<const std::byte> take(size_t size);
-  void finish() const;  // throws if anything is left
-  // A count of things of which each takes at least `least` more bytes here: what is allocated for them is bounded so.
-  size_t count(size_t least, std::uint64_t most);
+  void finish() const;  // throws if bytes are left
+  // Reads a count of items that take at least `item_bytes` of the remaining bytes each, which bounds allocations.
+  size_t count(size_t item_bytes, std::uint64_t most);
   std::vector<std::uint64_t> varints(size_t n, std::uint64_t most = UINT64_MAX);
   [[noreturn]] void fail(const std::string& message, const std::string& found = "",
                          const std::string& expected = "") const;
@@ -48,7 +49,7 @@ class Cursor {
 
 std::uint32_t crc32c(std::span<const std::byte> bytes);  // Castagnoli, not masked
 
-// One zstd frame, wholly consumed. `most`: the result may not be longer; throws Error (file, what) otherwise.
+// Decompresses exactly one zstd frame. Throws if the result is longer than `most`.
 Blob unzstd(std::span<const std::byte> bytes, std::uint64_t most, const std::string& file, const std::string& what);
 
 }  // namespace mw::formats

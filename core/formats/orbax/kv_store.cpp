@@ -15,12 +15,12 @@ Blob KvStore::read(const StoredValue& value) {
   const PreadFile file(value.file);
   if (value.offset > file.size() || value.length > file.size() - value.offset)
     throw Error({.id = "ORBAX",
-                 .message = "a data file is shorter than its index says",
+                 .message = "the data file is shorter than its index states",
                  .file = value.file.string(),
                  .place = "byte " + std::to_string(value.offset),
                  .found = std::to_string(file.size()) + " bytes",
                  .expected = std::to_string(value.length) + " bytes from there",
-                 .fix = "copy the checkpoint again, with all of its folders"});
+                 .fix = "copy the checkpoint again with all of its folders"});
   Blob bytes(static_cast<size_t>(value.length));
   file.read(value.offset, bytes);
   return bytes;
@@ -28,7 +28,7 @@ Blob KvStore::read(const StoredValue& value) {
 
 namespace {
 
-class Files : public KvStore {
+class FileStore : public KvStore {
  public:
   explicit Files(fs::path folder) : folder_(std::move(folder)) {}
   const fs::path& folder() const override { return folder_; }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The newest version of an OCDBT database, walked once and kept as a map of keys.
+#include "core/formats/orbax/ocdbt.h"
+
 #include <algorithm>
 #include <set>
 
 #include "core/base/files.h"
 #include "core/base/json.h"
-#include "core/formats/orbax/kv_store.h"
 #include "core/formats/orbax/ocdbt_format.h"
 #include "core/formats/safetensors/pread_file.h"
 
@@ -20,7 +20,7 @@ constexpr int kMostHeight = 64;
 Blob read_whole(const fs::path& file, std::uint64_t most) {
   const PreadFile in(file);
   if (in.size() > most)
-    fail_orbax(file, "the file is too large", std::to_string(in.size()) + " bytes", std::to_string(most));
+    fail_orbax(file, "the file exceeds the size limit", std::to_string(in.size()) + " bytes", std::to_string(most));
   Blob bytes(static_cast<size_t>(in.size()));
   in.read(0, bytes);
   return bytes;
@@ -30,7 +30,7 @@ bool is_process_folder(const fs::directory_entry& entry) {
   return is_folder(entry.path()) && entry.path().filename().string().starts_with("ocdbt.process_");
 }
 
-// manifest.<16 hex digits>, the highest generation.
+// The file manifest.<16 hex digits> with the highest generation.
 fs::path newest_numbered(const fs::path& folder) {
   std::string newest;
   std::error_code error;
@@ -42,8 +42,8 @@ fs::path newest_numbered(const fs::path& folder) {
       newest = std::max(newest, name);
   }
   if (newest.empty())
-    fail_orbax(folder / "manifest.ocdbt", "no numbered manifest lies beside it", "",
-               "manifest.0000000000000001 or later", "copy the checkpoint again, with all of its files");
+    fail_orbax(folder / "manifest.ocdbt", "the numbered manifest is missing", "", "manifest.0000000000000001 or later",
+               "copy the checkpoint again with all of its files");
   return folder / newest;
 }
 
@@ -53,26 +53,26 @@ ocdbt::Manifest read_manifest(const fs::path& folder) {
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
       if (is_process_folder(*at))
-        fail_orbax(folder, "the save was not finished: parts of processes were never merged",
+        fail_orbax(folder, "the save was not finished: the data of its processes was not merged",
                    at->path().filename().string(), "manifest.ocdbt",
-                   "take an earlier step, or finish the save with the program that began it");
-    fail_orbax(folder, "no OCDBT database is here", "", "manifest.ocdbt");
+                   "choose an earlier step, or finish the save with the program that started it");
+    fail_orbax(folder, "the folder contains no OCDBT database", "", "manifest.ocdbt");
   }
   ocdbt::Manifest manifest = ocdbt::parse_manifest(read_whole(file, kMostNode), file.string());
   if (manifest.kind == ocdbt::Manifest::Kind::single) return manifest;
   const fs::path numbered = newest_numbered(folder);
   manifest = ocdbt::parse_manifest(read_whole(numbered, kMostNode), numbered.string());
   if (manifest.kind != ocdbt::Manifest::Kind::single)
-    fail_orbax(numbered, "a numbered manifest names no version", "another configuration", "versions");
+    fail_orbax(numbered, "the numbered manifest lists no version", "another configuration", "versions");
   return manifest;
 }
 
-class Database : public KvStore {
+class OcdbtStore : public KvStore {
  public:
-  explicit Database(fs::path folder) : folder_(std::move(folder)) {
+  explicit OcdbtStore(fs::path folder) : folder_(std::move(folder)) {
     const ocdbt::Manifest manifest = read_manifest(folder_);
     if (manifest.root_height > kMostHeight)
-      fail_orbax(folder_ / "manifest.ocdbt", "the tree is too high", std::to_string(manifest.root_height));
+      fail_orbax(folder_ / "manifest.ocdbt", "the tree exceeds the height limit", std::to_string(manifest.root_height));
     if (manifest.root) walk(*manifest.root, "", "", manifest.root_height);
     visited_.clear();
   }
@@ -88,26 +88,26 @@ class Database : public KvStore {
   }
 
  private:
-  // Inside the folder, whatever the path says.
-  const fs::path& located(const std::string& path) {
-    if (const auto known = located_.find(path); known != located_.end()) return known->second;
+  // Resolves the path of a data file; throws if it is outside the folder.
+  const fs::path& resolve(const std::string& path) {
+    if (const auto known = resolved_.find(path); known != resolved_.end()) return known->second;
     const fs::path relative = fs::path(path).lexically_normal();
     if (path.empty() || relative.is_absolute() || *relative.begin() == ".." || path.find('\0') != std::string::npos)
-      fail_orbax(folder_, "an entry points outside of the checkpoint's folder", valid_utf8(path), "a path below it",
-                 "do not use this file: it was made to read something else");
+      fail_orbax(folder_, "an entry refers to a file outside the checkpoint's folder", valid_utf8(path),
+                 "a path below the folder", "do not use this checkpoint: it may be malicious");
     const fs::path file = folder_ / relative;
     if (!path_exists(file))
-      fail_orbax(file, "a data file is missing", "", "a file that the manifest refers to",
+      fail_orbax(file, "the data file is missing", "", "the file that the manifest refers to",
                  "copy the checkpoint again with all of its folders, ocdbt.process_* included");
-    return located_.emplace(path, file).first->second;
+    return resolved_.emplace(path, file).first->second;
   }
 
   ocdbt::Node read_node(const ocdbt::Reference& at, const std::string& inherited) {
-    const fs::path file = located(inherited + at.file.base + at.file.relative);
+    const fs::path file = resolve(inherited + at.file.base + at.file.relative);
     const std::string what = "B+tree node at byte " + std::to_string(at.offset);
     if (!visited_.insert({file.string(), at.offset}).second) fail_orbax(file, "a node is its own descendant", what);
     if (at.length > kMostNode)
-      fail_orbax(file, "a node is too large", std::to_string(at.length), std::to_string(kMostNode));
+      fail_orbax(file, "a node exceeds the size limit", std::to_string(at.length), std::to_string(kMostNode));
     const Blob blob = read({.file = file, .offset = at.offset, .length = at.length});
     return ocdbt::parse_node(blob, file.string(), what, kMostNode);
   }
@@ -115,7 +115,7 @@ class Database : public KvStore {
   void walk(const ocdbt::Reference& at, const std::string& inherited, const std::string& prefix, int height) {
     ocdbt::Node node = read_node(at, inherited);
     if (node.height != height)
-      fail_orbax(folder_, "the tree's levels do not follow each other", std::to_string(node.height),
+      fail_orbax(folder_, "the height of a node does not match its level", std::to_string(node.height),
                  std::to_string(height));
     const std::string base = inherited + at.file.base;
     for (const ocdbt::InteriorEntry& child : node.children) {
@@ -127,23 +127,23 @@ class Database : public KvStore {
 
   void add(ocdbt::LeafEntry leaf, const std::string& base, const std::string& prefix) {
     if (values_.size() >= kMostKeys)
-      fail_orbax(folder_, "there are too many keys", "", "at most " + std::to_string(kMostKeys));
+      fail_orbax(folder_, "the database has too many keys", "", "at most " + std::to_string(kMostKeys));
     if (prefix.size() + leaf.key.size() > kMostKey) fail_orbax(folder_, "a key is too long");
     StoredValue value{.file = {}, .offset = leaf.offset, .length = leaf.length, .bytes = std::move(leaf.bytes)};
-    if (!leaf.inlined) value.file = located(base + leaf.file.base + leaf.file.relative);
+    if (!leaf.inlined) value.file = resolve(base + leaf.file.base + leaf.file.relative);
     values_.emplace(prefix + leaf.key, std::move(value));
   }
 
   fs::path folder_;
   std::map<std::string, StoredValue> values_;
-  std::map<std::string, fs::path> located_;  // data files by the path that entries give
+  std::map<std::string, fs::path> resolved_;  // data files by their path in entries
   std::set<std::pair<std::string, std::uint64_t>> visited_;
 };
 
 }  // namespace
 
 std::unique_ptr<KvStore> open_ocdbt(const fs::path& folder) {
-  return std::make_unique<Database>(folder);
+  return std::make_unique<OcdbtStore>(folder);
 }
 
 }  // namespace mw::formats

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The blobs of an OCDBT database as values: manifest, B+tree nodes (tensorstore kvstore/ocdbt/index.rst, format/*.cc).
-// Pure parsing; throws Error ORBAX naming the file and the byte.
+// Errors are ORBAX and name file and byte. Thread-safe.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 namespace mw::formats::ocdbt {
 
 struct DataFile {
-  std::string base, relative;  // below the path that led here; references of a node inherit its base, not its relative
+  std::string base, relative;  // path parts; references within a node are relative to its base
 };
 
 struct Reference {  // to a node
@@ -22,30 +22,30 @@ struct Reference {  // to a node
 
 struct Manifest {
   enum class Kind { single, numbered } kind = Kind::single;
-  std::uint64_t max_node_bytes = 0;  // unpacked, as its writer promises
-  std::optional<Reference> root;     // of the newest version; none: the database is empty
+  std::uint64_t max_node_bytes = 0;  // decompressed size of nodes
+  std::optional<Reference> root;     // of the newest version; empty if the database is empty
   int root_height = 0;
 };
 Manifest parse_manifest(std::span<const std::byte> blob, const std::string& file);
 
 struct LeafEntry {
-  std::string key;  // relative
+  std::string key;  // relative to the node's prefix
   bool inlined = false;
   std::uint64_t length = 0, offset = 0;
   DataFile file{};
-  Blob bytes{};  // inline
+  Blob bytes{};  // the value, if inlined
 };
 struct InteriorEntry {
-  std::string key;        // relative, of the first below
-  std::string subtree{};  // what all keys below begin with, relative
+  std::string key;        // first key of the subtree, relative to the node's prefix
+  std::string subtree{};  // common prefix of all keys of the subtree, relative to the node's prefix
   Reference child;
 };
 struct Node {
   int height = 0;
   std::vector<LeafEntry> leaves;        // height 0
-  std::vector<InteriorEntry> children;  // else
+  std::vector<InteriorEntry> children;  // height above 0
 };
-// `most`: bytes that the node may have, unpacked.
+// Throws if the decompressed node is longer than `most` bytes.
 Node parse_node(std::span<const std::byte> blob, const std::string& file, const std::string& what, std::uint64_t most);
 
 }  // namespace mw::formats::ocdbt

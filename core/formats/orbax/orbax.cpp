@@ -8,6 +8,7 @@
 
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/formats/orbax/ocdbt.h"
 
 namespace mw::formats {
 namespace fs = std::filesystem;
@@ -44,7 +45,7 @@ bool is_step(const fs::path& folder) {
 long step_number(const fs::path& folder) {
   std::string name = folder.filename().string();
   if (name.empty()) name = folder.parent_path().filename().string();
-  const size_t digits = name.find_last_not_of("0123456789") + 1;  // "checkpoint_12", too
+  const size_t digits = name.find_last_not_of("0123456789") + 1;  // also "checkpoint_12"
   long step = -1;
   std::from_chars(name.data() + digits, name.data() + name.size(), step);
   return step;
@@ -58,27 +59,27 @@ OrbaxStep step_at(const fs::path& folder) {
   return step;
 }
 
-// Names of arrays that the tree says are stored, keys joined by dots; never the repr that keys of the map are.
+// Names of the stored arrays in the tree, keys joined by dots.
 std::vector<std::string> listed_arrays(const fs::path& item) {
   const fs::path file = item / "_METADATA";
   std::vector<std::string> names;
   const SortedJson json = parse_sorted_json(read_file(file, kMostMetadata), file.string());
   const auto tree = json.is_object() ? json.find("tree_metadata") : json.end();
   if (!json.is_object() || tree == json.end() || !tree->is_object())
-    fail_orbax(file, "it has no tree", "", "tree_metadata: an object");
+    fail_orbax(file, "tree_metadata is missing", "", "an object tree_metadata");
   for (const auto& [repr, leaf] : tree->items()) {
     if (!leaf.is_object() || !leaf.contains("key_metadata") || !leaf["key_metadata"].is_array())
-      fail_orbax(file, "a leaf of the tree has no keys", repr.substr(0, 80), "key_metadata: a list");
+      fail_orbax(file, "a leaf of the tree has no keys", repr.substr(0, 80), "a list key_metadata");
     const auto value = leaf.find("value_metadata");
     if (value != leaf.end() && value->is_object()) {
-      if (value->value("skip_deserialize", SortedJson(false)) == true) continue;  // an empty node
-      if (value->value("value_type", SortedJson("")) == "string") continue;       // in _strings.json
+      if (value->value("skip_deserialize", SortedJson(false)) == true) continue;  // empty node
+      if (value->value("value_type", SortedJson("")) == "string") continue;       // stored in _strings.json
     }
     std::string name;
     for (const SortedJson& part : leaf["key_metadata"]) {
       const auto key = part.is_object() ? part.find("key") : part.end();
       if (!part.is_object() || key == part.end() || !key->is_string())
-        fail_orbax(file, "a key of the tree is no text", repr.substr(0, 80));
+        fail_orbax(file, "a key of the tree is not a string", repr.substr(0, 80));
       name += (name.empty() ? "" : ".") + key->get<std::string>();
     }
     names.push_back(std::move(name));
@@ -86,7 +87,7 @@ std::vector<std::string> listed_arrays(const fs::path& item) {
   return names;
 }
 
-// Arrays that the store has: whatever has metadata of zarr.
+// Names of the arrays in the store, found by their zarr metadata.
 std::set<std::string> stored_arrays(const KvStore& store) {
   std::set<std::string> names;
   for (const std::string& key : store.keys())
@@ -101,10 +102,11 @@ std::set<std::string> stored_arrays(const KvStore& store) {
 std::unique_ptr<KvStore> store_of(const fs::path& item) {
   if (has(item, "manifest.ocdbt")) return open_ocdbt(item);
   for (const fs::path& folder : folders_in(item))
-    if (folder.filename().string().starts_with("ocdbt.process_")) return open_ocdbt(item);  // says what is missing
+    if (folder.filename().string().starts_with("ocdbt.process_"))
+      return open_ocdbt(item);  // throws, naming what is missing
   if (has(item, "checkpoint"))
-    fail_orbax(item / "checkpoint", "an aggregate file of an old Orbax is not read here", "msgpack",
-               "OCDBT or zarr folders", "load it with its own version of Orbax and save it again");
+    fail_orbax(item / "checkpoint", "the msgpack format of old Orbax versions is not supported", "msgpack",
+               "OCDBT or zarr folders", "load the checkpoint with its version of Orbax and save it with a newer one");
   return open_files(item);
 }
 
@@ -118,10 +120,10 @@ bool is_orbax(const fs::path& path) {
 }
 
 OrbaxFolder open_orbax(const fs::path& path) {
-  if (!is_folder(path)) fail_orbax(path, "there is no such folder");
+  if (!is_folder(path)) fail_orbax(path, "the folder does not exist");
   if (unfinished(path))
-    fail_orbax(path, "the save was not finished", path.filename().string(), "a folder that its save renamed at its end",
-               "take an earlier step");
+    fail_orbax(path, "the save was not finished", path.filename().string(), "a finished step",
+               "choose an earlier step");
   OrbaxFolder folder;
   if (is_item(path) || is_step(path)) {
     folder.steps.push_back(step_at(path));
@@ -135,10 +137,11 @@ OrbaxFolder open_orbax(const fs::path& path) {
   std::stable_sort(folder.steps.begin(), folder.steps.end(),
                    [](const OrbaxStep& a, const OrbaxStep& b) { return a.step < b.step; });
   if (folder.steps.empty() && folder.unfinished.empty())
-    fail_orbax(path, "no Orbax checkpoint is here", "", "a folder of steps, a step, or an item with _METADATA");
+    fail_orbax(path, "the folder contains no Orbax checkpoint", "",
+               "a folder of steps, a step, or an item with _METADATA");
   if (folder.steps.empty())
-    fail_orbax(path, "only saves that were not finished are here", folder.unfinished.front(), "a finished step",
-               "let the program save again");
+    fail_orbax(path, "the folder contains only unfinished saves", folder.unfinished.front(), "a finished step",
+               "save the checkpoint again");
   return folder;
 }
 

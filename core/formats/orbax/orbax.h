@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orbax checkpoints: a root of numbered steps, items in a step, a tree of arrays in an item; versions
-// 0 and 1, with OCDBT or with plain files. Nothing in a file is trusted. Reading is const, from any thread.
+// Orbax checkpoints: a root folder with numbered steps, items in a step, a tree of arrays in an item. Versions 0 and 1,
+// stored in OCDBT or plain files. Thread-safe.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -12,24 +12,23 @@
 namespace mw::formats {
 
 struct OrbaxItem {
-  std::string name;  // "model_params"; empty: the arrays lie in the step's folder itself
+  std::string name;  // "model_params"; empty if the step's folder is the item
   std::filesystem::path folder;
 };
 struct OrbaxStep {
-  long step = -1;  // -1: the folder's name is no number
+  long step = -1;  // -1: the name of the folder contains no number
   std::filesystem::path folder;
   std::vector<OrbaxItem> items;
 };
-// `path`: a root, a step, or an item. Steps ascending; unfinished ones (…orbax-checkpoint-tmp…) are left out and named
-// in `unfinished`. Throws Error ORBAX where nothing of that kind is.
 struct OrbaxFolder {
-  std::vector<OrbaxStep> steps;
-  std::vector<std::string> unfinished;
+  std::vector<OrbaxStep> steps;         // ascending
+  std::vector<std::string> unfinished;  // names of unfinished saves (...orbax-checkpoint-tmp...)
 };
+// `path` is a root, a step or an item. Throws ORBAX if it is none of these.
 OrbaxFolder open_orbax(const std::filesystem::path& path);
-bool is_orbax(const std::filesystem::path& path);  // a folder of that kind
+bool is_orbax(const std::filesystem::path& path);
 
-// An item's arrays, as _METADATA and the store name them. Every listed array is there, or Error.
+// The arrays of an item. The constructor throws ORBAX if an array listed in _METADATA is not stored.
 class OrbaxTree {
  public:
   explicit OrbaxTree(const std::filesystem::path& item);
@@ -38,7 +37,7 @@ class OrbaxTree {
   std::vector<float> read_floats(const ZarrArray& array) const { return formats::read_floats(*store_, array); }
   Blob read_values(const ZarrArray& array) const { return formats::read_values(*store_, array); }
   const std::filesystem::path& folder() const { return store_->folder(); }
-  bool in_database() const { return in_database_; }  // OCDBT; else a folder an array
+  bool in_database() const { return in_database_; }  // stored in OCDBT; else one folder per array
 
  private:
   bool in_database_;

@@ -26,9 +26,9 @@ constexpr std::int64_t kMostRank = 1 << 16;
 struct Pair {
   const ZarrArray *a = nullptr, *b = nullptr;
 };
-using Pairs = std::map<std::string, Pair>;  // by the path of the weight that they adapt: "layers.3.attn.q_einsum.w"
+using Pairs = std::map<std::string, Pair>;  // by path of the adapted weight: "layers.3.attn.q_einsum.w"
 
-// "x.layers.3.attn.q_einsum.w_lora_a.value" -> path from "layers." on, and which of the two.
+// Collects the arrays "....layers.3.attn.q_einsum.w_lora_a.value" and ..._lora_b.value.
 Pairs lora_arrays(const OrbaxTree& tree) {
   constexpr std::string_view kValue = ".value", kA = "_lora_a", kB = "_lora_b", kLayers = "layers.";
   Pairs pairs;
@@ -55,11 +55,11 @@ std::int64_t product(const std::vector<std::int64_t>& shape, size_t begin, size_
 }
 
 [[noreturn]] void misfit(const OrbaxTree& tree, const ZarrArray& array, const std::string& expected) {
-  tunix_fault(tree.folder(), array.name, "an adapter's shape does not fit the model", shape_text(array.shape), expected,
-              "give the base model that the adapter was trained on");
+  tunix_fault(tree.folder(), array.name, "the shape of an adapter does not match the model", shape_text(array.shape),
+              expected, "choose the base model that the adapter was trained on");
 }
 
-// Both transposed on the way: Qwix multiplies from the right.
+// Transposes both arrays: Qwix multiplies from the right.
 std::vector<float> transposed(const std::vector<float>& from, std::int64_t rows, std::int64_t cols,
                               std::int64_t stride) {
   std::vector<float> out(static_cast<size_t>(rows * cols));
@@ -69,7 +69,7 @@ std::vector<float> transposed(const std::vector<float>& from, std::int64_t rows,
   return out;
 }
 
-// One projection's part of a pair; `slot` -1: all of it, else of `slots` that share one A.
+// The adapter of one projection; `slot` is its index in a combined Tunix tensor, whose parts share one A, or -1.
 AdapterModule module_of(const OrbaxTree& tree, const Pair& pair, const model::LoraTarget& target, int slot) {
   const ZarrArray &a = *pair.a, &b = *pair.b;
   if (a.shape.size() < 2) misfit(tree, a, "[in, rank]");
@@ -93,7 +93,7 @@ AdapterModule module_of(const OrbaxTree& tree, const Pair& pair, const model::Lo
   return m;
 }
 
-// What the checkpoint itself says of alpha: custom metadata of a step, under either name.
+// alpha in the custom metadata of a step, if it is there.
 std::optional<float> alpha_in(const fs::path& step) {
   const fs::path file = step / "_CHECKPOINT_METADATA";
   if (!path_exists(file)) return std::nullopt;
@@ -105,15 +105,15 @@ std::optional<float> alpha_in(const fs::path& step) {
   return std::nullopt;
 }
 
-struct Found {
+struct FoundAdapter {
   fs::path item, step_folder;
   long step = -1;
   std::unique_ptr<OrbaxTree> tree;
   Pairs pairs;
 };
 
-// Of the last finished step the one item that has LoRA arrays.
-Found find_adapter(const fs::path& path) {
+// Finds the item with LoRA arrays in the last finished step.
+FoundAdapter find_adapter(const fs::path& path) {
   const OrbaxFolder folder = open_orbax(path);
   const OrbaxStep& last = folder.steps.back();
   std::string seen;
@@ -125,12 +125,12 @@ Found find_adapter(const fs::path& path) {
     seen += (seen.empty() ? "" : ", ") + (item.name.empty() ? item.folder.filename().string() : item.name) + " with " +
             std::to_string(tree->arrays().size()) + " arrays";
   }
-  tunix_fault(last.folder, "", "no LoRA is in this checkpoint", seen.empty() ? "no item" : seen,
-              "arrays named ..._lora_a and ..._lora_b", "give the checkpoint of the LoRA run, not of the base model");
+  tunix_fault(last.folder, "", "the checkpoint contains no LoRA adapter", seen.empty() ? "no item" : seen,
+              "arrays named ..._lora_a and ..._lora_b", "choose the checkpoint of the LoRA run, not of the base model");
 }
 
-// Every pair whole, and of a weight that LoRA adapts here: none is left out of a merge unsaid.
-void check_complete(const Found& found, const model::TensorInventory& inventory) {
+// Throws unless every adapter is complete and belongs to a weight that can be merged.
+void check_complete(const FoundAdapter& found, const model::TensorInventory& inventory) {
   std::set<std::string_view> known, adaptable;
   for (const model::Tensor& t : inventory.tensors()) known.insert(t.tunix_path);
   for (const model::LoraTarget& t : inventory.lora_targets())
@@ -138,15 +138,14 @@ void check_complete(const Found& found, const model::TensorInventory& inventory)
   for (const auto& [path, pair] : found.pairs) {
     const ZarrArray& one = pair.a ? *pair.a : *pair.b;
     if (!pair.a || !pair.b)
-      tunix_fault(found.tree->folder(), one.name, "half of an adapter is missing", "",
+      tunix_fault(found.tree->folder(), one.name, "one of the two arrays of an adapter is missing", "",
                   path + (pair.a ? "_lora_b" : "_lora_a"));
     if (!known.contains(path))
-      tunix_fault(found.tree->folder(), one.name, "an adapter of a weight that the model does not have", path,
-                  "weights of this model", "give the base model that the adapter was trained on");
+      tunix_fault(found.tree->folder(), one.name, "the model has no weight for this adapter", path,
+                  "weights of this model", "choose the base model that the adapter was trained on");
     if (!adaptable.contains(path))
-      tunix_fault(found.tree->folder(), one.name, "an adapter of a weight that is no linear projection", path,
-                  "adapters of the attention's and the MLP's projections",
-                  "train with a pattern that chooses projections alone");
+      tunix_fault(found.tree->folder(), one.name, "the adapted weight is not a linear projection", path,
+                  "adapters of projections in attention and MLP", "train with a pattern that selects only projections");
   }
 }
 
@@ -164,24 +163,24 @@ void describe(TunixAdapter& out, const model::TensorInventory& inventory) {
     }
   if (any_k && without_k > 0)
     out.notes.push_back(std::to_string(without_k) +
-                        " layers have no adapter of their keys: the pattern that chose the weights left out k_einsum");
-  if (any_k) out.notes.push_back("K and V of a layer share one A, as Qwix trains them");
+                        " layers have no adapter of K: the pattern of the training run did not include k_einsum");
+  if (any_k) out.notes.push_back("K and V of a layer share one A, as in Qwix");
 }
 
 }  // namespace
 
 TunixAdapter read_tunix_adapter(const fs::path& path, const model::TensorInventory& inventory,
                                 std::optional<float> alpha) {
-  const Found found = find_adapter(path);
+  const FoundAdapter found = find_adapter(path);
   check_complete(found, inventory);
   const std::optional<float> said = alpha_in(found.step_folder);
   if (said && alpha && *said != *alpha)
-    tunix_fault(found.step_folder, "custom_metadata", "alpha is another one in the checkpoint", number_text(*said),
-                number_text(*alpha), "leave --alpha out");
+    tunix_fault(found.step_folder, "custom_metadata", "alpha differs from the value in the checkpoint",
+                number_text(*said), number_text(*alpha), "remove --alpha");
   if (!said && !alpha)
-    tunix_fault(found.step_folder, "alpha", "the checkpoint does not say alpha", "nothing",
+    tunix_fault(found.step_folder, "alpha", "the checkpoint does not contain alpha", "nothing",
                 "the alpha of the training run",
-                "give --alpha as it stands in the run's LoRA settings (Qwix: alpha; scaling is alpha / rank)");
+                "set --alpha to the value in the run's LoRA settings (Qwix: alpha; the scale is alpha / rank)");
   TunixAdapter out{.adapter = {}, .item = found.item, .step = found.step};
   out.adapter.alpha = said ? *said : *alpha;
   for (const model::LoraTarget& target : inventory.lora_targets()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A LoRA that Tunix (Qwix) trained, from its Orbax checkpoint, in PEFT's form: A [r,in], B [out,r]
+// Reads LoRA adapters of Tunix (Qwix) from an Orbax checkpoint, in the form of PEFT: A [rank, in], B [out, rank]
 // (qwix/_src/providers/lora.py).
 #pragma once
 #include <optional>
@@ -12,14 +12,14 @@ namespace mw::formats {
 
 struct TunixAdapter {
   Adapter adapter;
-  std::filesystem::path item;  // the folder it was read from
+  std::filesystem::path item;  // source folder
   long step = -1;
-  std::vector<std::string> notes{};  // what a reader of the result should know: layers without K, one A for K and V
+  std::vector<std::string> notes{};  // for the user, e.g. layers without an adapter of K, one A shared by K and V
 };
 
-// `path`: a root (its last finished step), a step or an item; of several items the one with LoRA arrays. alpha: where
-// the checkpoint does not say it (Qwix does not write it); never guessed. Throws Error ADAPTER for LoRA arrays of
-// another model, shapes that do not fit, alpha unknown; ORBAX for what is damaged.
+// `path` is a root (reads the last finished step), a step or an item; reads the item with LoRA arrays. `alpha` is
+// required unless the checkpoint contains it (Qwix does not write it). Throws ADAPTER if the arrays do not match the
+// model or alpha is unknown, and ORBAX if the checkpoint is damaged.
 TunixAdapter read_tunix_adapter(const std::filesystem::path& path, const model::TensorInventory& inventory,
                                 std::optional<float> alpha);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMostZarray = 1 << 20;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
-// zstd packs zeros (a fresh lora_b) by at most this much.
+// Limit of the compression ratio; zeros (an untrained lora_b) compress best.
 constexpr std::uint64_t kMostRatio = 1 << 16;
 
 [[noreturn]] void fail(const KvStore& store, const std::string& place, const std::string& message,
@@ -20,18 +20,18 @@ constexpr std::uint64_t kMostRatio = 1 << 16;
   fail_orbax(store.folder(), message, found, expected, fix, place);
 }
 
-struct Type {
+struct ZarrType {
   const char *v2, *v3;
   DType dtype;
 };
-constexpr Type kTypes[] = {{"<f4", "float32", DType::f32}, {"bfloat16", "bfloat16", DType::bf16},
-                           {"<f2", "float16", DType::f16}, {"<f8", "float64", DType::f64},
-                           {"<i8", "int64", DType::i64},   {"<i4", "int32", DType::i32},
-                           {"<i2", "int16", DType::i16},   {"|i1", "int8", DType::i8},
-                           {"|u1", "uint8", DType::u8},    {"|b1", "bool", DType::boolean}};
+constexpr ZarrType kTypes[] = {{"<f4", "float32", DType::f32}, {"bfloat16", "bfloat16", DType::bf16},
+                               {"<f2", "float16", DType::f16}, {"<f8", "float64", DType::f64},
+                               {"<i8", "int64", DType::i64},   {"<i4", "int32", DType::i32},
+                               {"<i2", "int16", DType::i16},   {"|i1", "int8", DType::i8},
+                               {"|u1", "uint8", DType::u8},    {"|b1", "bool", DType::boolean}};
 
 const Json& at(const KvStore& store, const std::string& place, const Json& object, const char* key) {
-  if (!object.is_object() || !object.contains(key)) fail(store, place, "a key is missing", "", key);
+  if (!object.is_object() || !object.contains(key)) fail(store, place, "a required key is missing", "", key);
   return object.at(key);
 }
 
@@ -43,10 +43,11 @@ Json value_or(const KvStore& store, const std::string& place, const Json& object
 std::vector<std::int64_t> sizes(const KvStore& store, const std::string& place, const Json& list, std::int64_t least) {
   std::vector<std::int64_t> all;
   if (!list.is_array() || list.size() > 32)
-    fail(store, place, "not a shape", list.dump().substr(0, 60), "a list of sizes");
+    fail(store, place, "the value is not a shape", list.dump().substr(0, 60), "a list of sizes");
   for (const Json& size : list) {
     if (!size.is_number_integer() || size.get<std::int64_t>() < least || size.get<std::int64_t>() > kMostBytes)
-      fail(store, place, "not a size", size.dump().substr(0, 60), std::to_string(least) + " or more");
+      fail(store, place, "the value is not a valid size", size.dump().substr(0, 60),
+           std::to_string(least) + " or more");
     all.push_back(size.get<std::int64_t>());
   }
   return all;
@@ -69,22 +70,21 @@ std::int64_t product(const KvStore& store, const std::string& place, const std::
 void set_type(const KvStore& store, const std::string& place, const std::string& name, ZarrArray& array) {
   array.dtype_name = name;
   array.dtype = DType::other;
-  for (const Type& t : kTypes)
+  for (const ZarrType& t : kTypes)
     if (name == (array.version == 2 ? t.v2 : t.v3)) array.dtype = t.dtype;
   if (array.dtype == DType::other)
-    fail(store, place, "values of a type that is not read here", name,
-         "float32, bfloat16, float16, float64 or integers");
+    fail(store, place, "the data type is not supported", name, "float32, bfloat16, float16, float64 or integers");
 }
 
-// v3's codecs from left to right: bytes, then perhaps zstd.
+// Codecs of version 3, in order: bytes, optionally followed by zstd.
 void read_codecs(const KvStore& store, const std::string& place, const Json& codecs, ZarrArray& array) {
-  if (!codecs.is_array() || codecs.empty()) fail(store, place, "no codecs");
+  if (!codecs.is_array() || codecs.empty()) fail(store, place, "the list of codecs is empty");
   for (const Json& codec : codecs) {
     const std::string name = text(store, place, at(store, place, codec, "name"));
     const Json configuration = value_or(store, place, codec, "configuration", Json::object());
     if (name == "bytes") {
       if (value_or(store, place, configuration, "endian", "little") != "little")
-        fail(store, place, "big-endian values are not read here", configuration.dump());
+        fail(store, place, "big-endian values are not supported", configuration.dump());
     } else if (name == "zstd") {
       array.zstd = true;
     } else if (name == "sharding_indexed" && !array.sharded) {
@@ -95,11 +95,11 @@ void read_codecs(const KvStore& store, const std::string& place, const Json& cod
       array.index_first = location == "start";
       const Json& index = at(store, place, configuration, "index_codecs");
       if (!index.is_array() || index.size() != 2 || value_or(store, place, index[1], "name", {}) != "crc32c")
-        fail(store, place, "an index of shards is written in a way that is not read here", index.dump().substr(0, 80),
+        fail(store, place, "the codecs of the shard index are not supported", index.dump().substr(0, 80),
              "bytes, crc32c");
       read_codecs(store, place, at(store, place, configuration, "codecs"), array);
     } else {
-      fail(store, place, "a codec that is not read here", name, "bytes, zstd, sharding_indexed");
+      fail(store, place, "the codec is not supported", name, "bytes, zstd, sharding_indexed");
     }
   }
 }
@@ -109,12 +109,12 @@ void read_v2(const KvStore& store, const std::string& place, const Json& json, Z
   array.shape = sizes(store, place, at(store, place, json, "shape"), 0);
   array.chunk = sizes(store, place, at(store, place, json, "chunks"), 1);
   set_type(store, place, text(store, place, at(store, place, json, "dtype")), array);
-  if (at(store, place, json, "order") != "C") fail(store, place, "values in an order that is not read here", "F", "C");
-  if (!value_or(store, place, json, "filters", {}).is_null()) fail(store, place, "filters are not read here");
+  if (at(store, place, json, "order") != "C") fail(store, place, "the memory order is not supported", "F", "C");
+  if (!value_or(store, place, json, "filters", {}).is_null()) fail(store, place, "filters are not supported");
   const Json& compressor = at(store, place, json, "compressor");
   if (!compressor.is_null()) {
     if (const std::string id = text(store, place, at(store, place, compressor, "id")); id != "zstd")
-      fail(store, place, "a compression that is not read here", id, "zstd or none");
+      fail(store, place, "the compression is not supported", id, "zstd or none");
     array.zstd = true;
   }
   const std::string separator = text(store, place, value_or(store, place, json, "dimension_separator", "."));
@@ -126,11 +126,11 @@ void read_v3(const KvStore& store, const std::string& place, const Json& json, Z
   array.version = 3;
   array.shape = sizes(store, place, at(store, place, json, "shape"), 0);
   const Json& grid = at(store, place, json, "chunk_grid");
-  if (at(store, place, grid, "name") != "regular") fail(store, place, "a chunk grid that is not read here");
+  if (at(store, place, grid, "name") != "regular") fail(store, place, "the chunk grid is not supported");
   array.chunk = sizes(store, place, at(store, place, at(store, place, grid, "configuration"), "chunk_shape"), 1);
   set_type(store, place, text(store, place, at(store, place, json, "data_type")), array);
   const Json& encoding = at(store, place, json, "chunk_key_encoding");
-  if (at(store, place, encoding, "name") != "default") fail(store, place, "a chunk key encoding that is not read here");
+  if (at(store, place, encoding, "name") != "default") fail(store, place, "the chunk key encoding is not supported");
   const std::string separator =
       text(store, place,
            value_or(store, place, value_or(store, place, encoding, "configuration", Json::object()), "separator", "/"));
@@ -145,16 +145,16 @@ std::string key_of(const std::string& name, const std::string& rest) {
 
 Blob unpack(const KvStore& store, const ZarrArray& a, const std::string& place, Blob stored, size_t wanted) {
   if (a.zstd && wanted > stored.size() * kMostRatio)
-    fail(store, place, "a chunk cannot be as large as it says", std::to_string(stored.size()) + " bytes stored",
+    fail(store, place, "the size of a chunk is implausible", std::to_string(stored.size()) + " bytes stored",
          std::to_string(wanted) + " bytes");
   Blob bytes = a.zstd ? unzstd(stored, wanted, store.folder().string(), place) : std::move(stored);
   if (bytes.size() != wanted)
-    fail(store, place, "a chunk has not the size of its shape", std::to_string(bytes.size()) + " bytes",
+    fail(store, place, "the size of a chunk does not match its shape", std::to_string(bytes.size()) + " bytes",
          std::to_string(wanted) + " bytes");
   return bytes;
 }
 
-// Counts through all indices below `extent`, last dimension first; false after the last.
+// Advances to the next index below `extent`, last dimension first; false after the last one.
 bool next(std::vector<std::int64_t>& index, const std::vector<std::int64_t>& extent) {
   for (size_t d = index.size(); d-- > 0;) {
     if (++index[d] < extent[d]) return true;
@@ -163,7 +163,7 @@ bool next(std::vector<std::int64_t>& index, const std::vector<std::int64_t>& ext
   return false;
 }
 
-// Copies a block of `extent` at `origin` into the array, cropped at its edges.
+// Copies a block of shape `extent` to `origin` in the array, cropped at the array's edges.
 void place_block(const ZarrArray& a, const Blob& block, const std::vector<std::int64_t>& origin,
                  const std::vector<std::int64_t>& extent, Blob& out) {
   const size_t rank = a.shape.size(), width = size_of(a.dtype);
@@ -182,20 +182,20 @@ void place_block(const ZarrArray& a, const Blob& block, const std::vector<std::i
   } while (next(row, rows));
 }
 
-// A shard's inner chunks, in C order; an index of (offset, length) and its checksum at one end.
+// Reads the inner chunks of a shard. Its index, (offset, length) per chunk and a checksum, is at one end.
 void place_shard(const KvStore& store, const ZarrArray& a, const std::string& place, const Blob& shard,
                  const std::vector<std::int64_t>& origin, Blob& out) {
   std::vector<std::int64_t> counts(a.chunk.size());
   for (size_t d = 0; d < counts.size(); ++d) counts[d] = a.chunk[d] / a.inner[d];
   const auto n = static_cast<size_t>(product(store, place, counts));
   if (n > shard.size() / 16 || n * 16 + 4 > shard.size())
-    fail(store, place, "a shard is shorter than its index", std::to_string(shard.size()) + " bytes",
+    fail(store, place, "the shard is shorter than its index", std::to_string(shard.size()) + " bytes",
          std::to_string(n * 16 + 4) + " bytes or more");
   const std::span<const std::byte> all(shard);
   const auto index = a.index_first ? all.first(n * 16 + 4) : all.last(n * 16 + 4);
   Cursor c(index, store.folder().string(), place + ", index of the shard");
   if (Cursor(index.last(4), store.folder().string(), place).u32() != crc32c(index.first(n * 16)))
-    c.fail("its checksum is wrong");
+    c.fail("the checksum is wrong");
   const auto wanted = static_cast<size_t>(product(store, place, a.inner)) * size_of(a.dtype);
   std::vector<std::int64_t> at(counts.size(), 0);
   do {
@@ -206,15 +206,15 @@ void place_shard(const KvStore& store, const ZarrArray& a, const std::string& pl
       corner[d] += at[d] * a.inner[d];
       inside = inside && corner[d] < a.shape[d];
     }
-    if (!inside) continue;  // beyond the array's edge
+    if (!inside) continue;  // beyond the edge of the array
     if (offset > shard.size() || length > shard.size() - offset)
-      fail(store, place, "an inner chunk is missing or lies outside of its shard", std::to_string(offset));
+      fail(store, place, "an inner chunk is missing or outside its shard", std::to_string(offset));
     const auto part = all.subspan(static_cast<size_t>(offset), static_cast<size_t>(length));
     place_block(a, unpack(store, a, place, Blob(part.begin(), part.end()), wanted), corner, a.inner, out);
   } while (next(at, counts));
 }
 
-// Every chunk there and large enough for what it holds, before room for the whole is made.
+// Checks that all chunks exist before memory for the whole array is allocated.
 std::uint64_t stored_bytes(const KvStore& store, const ZarrArray& a, const std::vector<std::int64_t>& counts) {
   std::uint64_t total = 0;
   std::vector<std::int64_t> at(counts.size(), 0);
@@ -222,7 +222,7 @@ std::uint64_t stored_bytes(const KvStore& store, const ZarrArray& a, const std::
     const std::string key = a.chunk_key(at);
     const auto value = store.find(key);
     if (!value)
-      fail(store, key, "a chunk of the array is missing", "", "every chunk that its shape asks for",
+      fail(store, key, "a chunk of the array is missing", "", "all chunks of the array",
            "copy the checkpoint again with all of its folders, ocdbt.process_* included");
     total += value->length;
   } while (next(at, counts));
@@ -253,8 +253,9 @@ ZarrArray read_zarr(const KvStore& store, const std::string& name) {
   const auto value2 = store.find(v2);
   const auto value = value2 ? value2 : store.find(v3);
   const std::string& place = value2 ? v2 : v3;
-  if (!value) fail(store, name, "there is no such array", "", v2 + " or " + v3);
-  if (value->length > kMostZarray) fail(store, place, "metadata is too large", std::to_string(value->length));
+  if (!value) fail(store, name, "the array does not exist", "", v2 + " or " + v3);
+  if (value->length > kMostZarray)
+    fail(store, place, "the metadata exceeds the size limit", std::to_string(value->length));
   const Blob bytes = KvStore::read(*value);
   const Json json =
       parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, store.folder().string() + ", " + place);
@@ -263,9 +264,9 @@ ZarrArray read_zarr(const KvStore& store, const std::string& name) {
   else
     read_v3(store, place, json, array);
   if (array.chunk.size() != array.shape.size() || (array.sharded && array.inner.size() != array.shape.size()))
-    fail(store, place, "shape and chunks have not the same dimensions");
+    fail(store, place, "the numbers of dimensions of shape and chunks differ");
   for (size_t d = 0; d < array.inner.size(); ++d)
-    if (array.chunk[d] % array.inner[d] != 0) fail(store, place, "inner chunks do not divide their shard");
+    if (array.chunk[d] % array.inner[d] != 0) fail(store, place, "the inner chunks do not divide the shard");
   for (const auto* shape : {&array.shape, &array.chunk})
     if (product(store, place, *shape) > kMostBytes / 8) fail(store, place, "the shape is too large");
   return array;
@@ -279,7 +280,7 @@ Blob read_values(const KvStore& store, const ZarrArray& a) {
   for (size_t d = 0; d < rank; ++d) counts[d] = (a.shape[d] + a.chunk[d] - 1) / a.chunk[d];
   const std::uint64_t stored = stored_bytes(store, a, counts);
   if (bytes > stored * (a.zstd ? kMostRatio : 1) + width)
-    fail(store, a.name, "the array cannot be as large as its shape says", std::to_string(stored) + " bytes stored",
+    fail(store, a.name, "the size of the array is implausible", std::to_string(stored) + " bytes stored",
          std::to_string(bytes) + " bytes");
   const auto whole = static_cast<size_t>(product(store, a.name, a.chunk)) * width;
   Blob out(bytes);
@@ -308,7 +309,7 @@ std::vector<float> read_floats(const KvStore& store, const ZarrArray& array) {
       widen(array.dtype, bytes, out);
       return out;
     default:
-      fail(store, array.name, "not an array of floats", array.dtype_name);
+      fail(store, array.name, "the array has no floating-point values", array.dtype_name);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// zarr arrays, versions 2 and 3 (with the sharding codec), as Orbax stores them through tensorstore. Any thread.
+// zarr arrays of version 2 and 3 (with sharding), as written by Orbax through tensorstore. Thread-safe.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,26 +11,25 @@
 namespace mw::formats {
 
 struct ZarrArray {
-  std::string name;  // its keys are "<name>/..."; empty: without a prefix
+  std::string name;  // prefix of its keys: "<name>/..."; may be empty
   int version = 2;
   std::vector<std::int64_t> shape, chunk;
   bool sharded = false;
-  std::vector<std::int64_t> inner;  // of a shard's chunks
+  std::vector<std::int64_t> inner;  // shape of the chunks within a shard
   DType dtype = DType::f32;
   std::string dtype_name;
-  bool zstd = false;  // of chunks, or of a shard's inner ones
+  bool zstd = false;  // chunks (inner chunks, if sharded) are compressed
   bool index_first = false;
   char separator = '.';
   std::int64_t elements() const;
   std::string chunk_key(const std::vector<std::int64_t>& index) const;
 };
 
-// Reads "<name>/.zarray" or "<name>/zarr.json". Throws Error ORBAX for what this reader does not know (named) and for
-// sizes that cannot be.
+// Reads "<name>/.zarray" or "<name>/zarr.json". Throws ORBAX for unsupported features and invalid sizes.
 ZarrArray read_zarr(const KvStore& store, const std::string& name);
-// All values in C order, little-endian, elements() * size_of(dtype) bytes. A chunk that is not there is an error:
-// Orbax writes all of them.
+// All values, little-endian in C order: elements() * size_of(dtype) bytes. Throws ORBAX if a chunk is missing, because
+// Orbax writes all chunks.
 Blob read_values(const KvStore& store, const ZarrArray& array);
-std::vector<float> read_floats(const KvStore& store, const ZarrArray& array);  // f32, bf16, f16, f64
+std::vector<float> read_floats(const KvStore& store, const ZarrArray& array);  // from f32, bf16, f16 or f64
 
 }  // namespace mw::formats

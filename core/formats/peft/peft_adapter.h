@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LoRA adapters in PEFT's format: adapter_config.json and adapter_model.safetensors.
+// LoRA adapters in the format of PEFT: adapter_config.json and adapter_model.safetensors.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace mw::formats {
 
-// PEFT LoRA adapter (peft/src/peft/tuners/lora). Values are f32, A [r,in], B [out,r].
+// One adapted linear layer. a: [rank, in], b: [out, rank], row-major.
 struct AdapterModule {
   model::LoraTarget target;
   int rank = 0;
@@ -22,15 +22,15 @@ struct Adapter {
   float alpha = 8, dropout = 0;
   bool rslora = false;
   std::string base_model{};            // base_model_name_or_path
-  std::vector<std::string> targets{};  // module suffixes, e.g. q_proj
+  std::vector<std::string> targets{};  // suffixes of module names, e.g. q_proj
   std::vector<std::pair<std::string, int>> rank_pattern{};
   std::vector<std::pair<std::string, float>> alpha_pattern{};
   std::vector<AdapterModule> modules{};
 };
-// `inventory`: of the model it adapts; where the adapter has a module in some layers only, target_modules names them.
+// `inventory` is that of the base model. If a module is adapted in some layers only, target_modules lists the layers.
 void write_peft(const std::filesystem::path& folder, const Adapter& adapter, const model::TensorInventory& inventory);
-// Throws Error for missing, extra or misshapen tensors and for DoRA, bias, embeddings, modules_to_save (named, not
-// ignored).
+// Throws ADAPTER for missing, unexpected or misshapen tensors, and for features other than plain LoRA: DoRA, bias,
+// embeddings, modules_to_save.
 Adapter read_peft(const std::filesystem::path& folder, const model::TensorInventory& inventory);
 
 }  // namespace mw::formats

@@ -23,7 +23,7 @@ Pattern compile(const std::string& key, const std::string& file, const std::stri
   try {
     return Pattern("(.*\\.)?(" + key + ")");
   } catch (const Error&) {
-    throw fault(file, place, "not a usable regular expression", key);
+    throw fault(file, place, "invalid regular expression", key);
   }
 }
 
@@ -34,7 +34,7 @@ PeftPatterns::PeftPatterns(const std::vector<std::pair<std::string, double>>& pa
     : file_(file), place_(place) {
   if (patterns.size() > kMaxPatterns)
     throw Error({.id = "ADAPTER",
-                 .message = "too many patterns",
+                 .message = "there are too many patterns",
                  .file = file,
                  .place = place,
                  .found = std::to_string(patterns.size()),
@@ -43,11 +43,11 @@ PeftPatterns::PeftPatterns(const std::vector<std::pair<std::string, double>>& pa
 }
 
 double PeftPatterns::resolve(const std::string& module, double fallback) const {
-  for (const One& one : patterns_) {
+  for (const Entry& entry : patterns_) {
     try {
-      if (one.expression.matches_all(module)) return one.value;
+      if (entry.expression.matches_all(module)) return entry.value;
     } catch (const Error&) {
-      throw fault(file_, place_ + "." + one.key, "the regular expression takes too long", one.key);
+      throw fault(file_, place_ + "." + entry.key, "matching the regular expression takes too long", entry.key);
     }
   }
   return fallback;

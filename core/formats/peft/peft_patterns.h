@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rank_pattern and alpha_pattern as peft resolves them: keys are regular expressions matched as "(.*\.)?(KEY)" against
-// the whole module path; the first key that matches wins. One thread.
+// Resolves rank_pattern and alpha_pattern like PEFT: the first key whose regular expression "(.*\.)?(KEY)" matches the
+// whole module path determines the value. Thread-safe.
 #pragma once
 #include <string>
 #include <utility>
@@ -13,20 +13,20 @@ namespace mw::formats {
 class PeftPatterns {
  public:
   PeftPatterns() = default;
-  // `place` is the config key and `file` the config, for errors (invalid or too long expressions).
+  // Throws ADAPTER, naming `file` and the config key `place`, for invalid or too long expressions.
   PeftPatterns(const std::vector<std::pair<std::string, double>>& patterns, const std::string& file,
                const std::string& place);
-  // Throws where an expression takes too long to match.
+  // Throws ADAPTER if matching takes too long.
   double resolve(const std::string& module, double fallback) const;
 
  private:
-  struct One {
+  struct Entry {
     std::string key;
     Pattern expression;
     double value;
   };
   std::string file_, place_;
-  std::vector<One> patterns_;
+  std::vector<Entry> patterns_;
 };
 
 }  // namespace mw::formats

@@ -7,15 +7,18 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/input_file.h"
-#include "core/formats/results/bench_importers.h"
-#include "core/formats/results/bench_result_fields.h"
-#include "core/formats/results/bench_text.h"
+#include "core/formats/results/bench_fields.h"
+#include "core/formats/results/csv_bench.h"
+#include "core/formats/results/guidellm_bench.h"
+#include "core/formats/results/json_values.h"
+#include "core/formats/results/llama_bench.h"
+#include "core/formats/results/vllm_bench.h"
 
 namespace mw::formats {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 256ull << 20;  // as JSON in memory it is several times as much
-constexpr size_t kLookedAt = 4 << 20;               // by bench_kind
+constexpr std::uint64_t kMostBytes = 256ull << 20;  // parsed JSON takes several times as much memory
+constexpr size_t kDetectBytes = 4 << 20;            // examined by bench_kind
 
 constexpr std::pair<BenchKind, std::string_view> kKinds[]{
     {BenchKind::none, "no result"},    {BenchKind::own, "Meshwright results"},  {BenchKind::vllm, "vLLM bench"},
@@ -27,7 +30,7 @@ BenchKind kind_of_keys(const std::set<std::string>& keys) {
   };
   if (keys.contains("sets") || (keys.contains("points") && (all({"format"}) || all({"provenance"}))))
     return BenchKind::own;
-  const bool alone = keys.size() == 1;  // up to GuideLLM 0.3
+  const bool alone = keys.size() == 1;  // GuideLLM 0.3 and older
   if (keys.contains("benchmarks") && (alone || all({"metadata"}) || all({"args"}) || all({"config"})))
     return BenchKind::guidellm;
   if (all({"n_prompt", "n_gen"}) && (all({"avg_ns"}) || all({"avg_ts"}))) return BenchKind::llama_bench;
@@ -46,7 +49,7 @@ BenchKind kind_of_text(std::string_view text) {
   if (first == std::string_view::npos) return BenchKind::none;
   if (text[first] == '{' || text[first] == '[') return kind_of_keys(bench::first_keys(text));
   const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size()));
-  std::set<std::string> names;  // as they stand: a header with mistakes is still one
+  std::set<std::string> names;  // not validated: a header with mistakes is still a header
   for (size_t at = 0; at <= line.size() && names.size() < 1000;) {
     const size_t comma = std::min(line.find(',', at), line.size());
     std::string name(line.substr(at, comma - at));
@@ -75,7 +78,7 @@ std::vector<BenchSet> own_sets(const std::vector<Json>& values) {
   return sets;
 }
 
-std::vector<Json> flat(const std::vector<Json>& values) {  // a list at the top is as good as one object a line
+std::vector<Json> flat(const std::vector<Json>& values) {  // a top-level list is equivalent to one object per line
   std::vector<Json> all;
   for (const Json& value : values)
     if (value.is_array())
@@ -91,13 +94,13 @@ std::vector<Json> flat(const std::vector<Json>& values) {  // a list at the top 
   for (const std::string& key : keys) found += (found.empty() ? "" : ", ") + key;
   const bool pytorch = keys.contains("benchmark") && keys.contains("metric");
   throw Error({.id = "BENCH-KIND",
-               .message = "no benchmark result that is known",
+               .message = "the file is not a known benchmark result",
                .file = file,
                .found = found.empty() ? valid_utf8(text.substr(0, 40)) : "keys " + valid_utf8(found).substr(0, 120),
-               .expected = "what vllm bench serve, GuideLLM (JSON), llama-bench (JSON, JSONL, CSV) or this program "
-                           "save, or CSV with vLLM's names of fields",
-               .fix = pytorch ? "this is vLLM's second file for PyTorch's dashboard: take the one without .pytorch"
-                              : "a CSV with other names of columns needs a mapping (--column FIELD=COLUMN)"});
+               .expected = "a result of vllm bench serve, GuideLLM (JSON), llama-bench (JSON, JSONL, CSV) or "
+                           "Meshwright, or CSV with vLLM's field names",
+               .fix = pytorch ? "use the file without .pytorch: this one is for the PyTorch dashboard"
+                              : "map the columns of a CSV file with other names (--column FIELD=COLUMN)"});
 }
 
 std::vector<BenchSet> read_as(BenchKind kind, const std::string& text, const std::string& file,
@@ -134,17 +137,17 @@ std::string_view to_string(BenchKind kind) {
 
 BenchKind bench_kind(const std::filesystem::path& file) {
   std::string_view text;
-  const std::string beginning = read_beginning(file, kLookedAt);
+  const std::string beginning = read_beginning(file, kDetectBytes);
   try {
     text = without_byte_order_mark(beginning, file.string());
-  } catch (const Error&) {  // of another encoding: reading it says so
+  } catch (const Error&) {  // wrong encoding: read_bench reports it
   }
   return kind_of_text(text);
 }
 
 std::vector<BenchSet> read_bench(const std::filesystem::path& path, const CsvMapping& mapping) {
   const std::string file = path.string(), text = read_text(path, kMostBytes);
-  BenchKind kind = kind_of_text(std::string_view(text).substr(0, kLookedAt));
+  BenchKind kind = kind_of_text(std::string_view(text).substr(0, kDetectBytes));
   if (!mapping.columns.empty()) kind = BenchKind::csv;
   try {
     std::vector<BenchSet> sets = read_as(kind, text, file, mapping);
@@ -155,8 +158,8 @@ std::vector<BenchSet> read_bench(const std::filesystem::path& path, const CsvMap
       if (set.name.empty()) set.name = path.stem().string();
     }
     if (points == 0)
-      throw Error({.id = "BENCH", .message = "there is no measured point in this file", .expected = "at least one"});
-    bench::number_names(sets);
+      throw Error({.id = "BENCH", .message = "the file contains no measured point", .expected = "at least one"});
+    bench::number_equal_names(sets);
     return sets;
   } catch (const Error& error) {
     Problem problem = error.problem();
@@ -165,24 +168,4 @@ std::vector<BenchSet> read_bench(const std::filesystem::path& path, const CsvMap
   }
 }
 
-namespace bench {
-
-BenchSet& set_like(std::vector<BenchSet>& sets, const BenchSet& facts) {
-  const auto same = [&](const BenchSet& s) {
-    return s.name == facts.name && s.tool == facts.tool && s.model == facts.model && s.target == facts.target &&
-           s.chips == facts.chips && s.conditions == facts.conditions && s.definitions == facts.definitions &&
-           (s.usd_per_hour == facts.usd_per_hour || (std::isnan(s.usd_per_hour) && std::isnan(facts.usd_per_hour)));
-  };
-  const auto found = std::find_if(sets.begin(), sets.end(), same);
-  return found != sets.end() ? *found : sets.emplace_back(facts);
-}
-
-void number_names(std::vector<BenchSet>& sets) {
-  std::map<std::string, int> counts, used;
-  for (const BenchSet& set : sets) ++counts[set.name];
-  for (BenchSet& set : sets)
-    if (counts[set.name] > 1) set.name += " " + std::to_string(++used[set.name]);
-}
-
-}  // namespace bench
 }  // namespace mw::formats

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of other tools' serving benchmarks as BenchSets: vLLM bench serve (plain, detailed, appended: one object a
-// line), GuideLLM's JSON, llama-bench's JSON and JSONL, CSV with a mapping, and this program's own. Any thread. Throws
-// Error BENCH or BENCH-KIND naming file, place, found, expected; nothing in a file is trusted.
+// Reads results of serving benchmarks: vLLM bench serve (also detailed or with one object per line), GuideLLM JSON,
+// llama-bench JSON, JSONL and CSV, CSV with a column mapping, and Meshwright's own format. Errors are BENCH or
+// BENCH-KIND and name file and place. Thread-safe.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -14,12 +14,12 @@ namespace mw::formats {
 
 enum class BenchKind { none, own, vllm, guidellm, llama_bench, csv };
 std::string_view to_string(BenchKind kind);
-BenchKind bench_kind(const std::filesystem::path& file);  // by content; none: no result file
+BenchKind bench_kind(const std::filesystem::path& file);  // by content; none: unknown
 
-struct CsvMapping {  // BenchPoint field (vLLM's name) -> column; empty: columns are named as vLLM names them
+struct CsvMapping {  // vLLM's name of a field -> column; columns that are not mapped have vLLM's names
   std::map<std::string, std::string> columns{};
 };
-// One set for each configuration in the file. Definitions are those of the tool.
+// One set per configuration in the file, with the definitions of the tool.
 std::vector<BenchSet> read_bench(const std::filesystem::path& file, const CsvMapping& mapping = {});
 
 }  // namespace mw::formats

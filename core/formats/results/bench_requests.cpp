@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/formats/results/bench_result_fields.h"
+#include "core/formats/results/bench_fields.h"
 
 namespace mw::formats::bench {
 namespace {
 
-double to_ns(double seconds) {  // clocks say no more, and JSON gets half as long
+double to_ns(double seconds) {  // the resolution of clocks; halves the size of the JSON
   return std::round(seconds * 1e9) / 1e9;
 }
 
@@ -17,7 +17,7 @@ Json seconds(double value) {
   return std::isnan(value) ? Json(nullptr) : Json(to_ns(value));
 }
 
-// Entry i of a list of numbers; kUnknown where the list or the entry is not there.
+// Entry i of a list of numbers; kUnknown if the list or the entry is missing.
 double at(const Json* list, size_t i, const char* key) {
   if (!list || (*list)[i].is_null()) return kUnknown;
   return number_of((*list)[i], std::string(key) + "[" + std::to_string(i) + "]", -1e12);
@@ -38,19 +38,19 @@ std::vector<float> gaps_at(const Json* list, size_t i) {
   return gaps;
 }
 
-struct Lists {
+struct RequestLists {
   const Json *input, *output, *ttft, *gaps, *latency, *start, *queue, *errors, *cached, *preempted, *scheduled,
       *intended;
 };
 
-Lists lists_of(const Json& point) {
+RequestLists request_lists(const Json& point) {
   return {list(point, "input_lens"),  list(point, "output_lens"),     list(point, "ttfts"),
           list(point, "itls"),        list(point, "latencies"),       list(point, "start_times"),
           list(point, "queue_times"), list(point, "errors"),          list(point, "cached_lens"),
           list(point, "preemptions"), list(point, "scheduled_times"), list(point, "intended_times")};
 }
 
-RequestResult request_at(const Lists& l, size_t i) {
+RequestResult request_at(const RequestLists& l, size_t i) {
   RequestResult r;
   r.prompt_tokens = count_at(l.input, i, "input_lens");
   r.output_tokens = count_at(l.output, i, "output_lens");
@@ -62,10 +62,10 @@ RequestResult request_at(const Lists& l, size_t i) {
   r.intended_s = !std::isnan(intended) ? intended : std::isnan(queue) ? r.sent_s : r.sent_s - queue;
   r.scheduled_s = at(l.scheduled, i, "scheduled_times");
   const double ttft = at(l.ttft, i, "ttfts"), latency = at(l.latency, i, "latencies");
-  if (r.completed() || ttft > 0) r.first_token_s = r.sent_s + ttft;  // vLLM writes 0 for a failed one
+  if (r.completed() || ttft > 0) r.first_token_s = r.sent_s + ttft;  // vLLM writes 0 for a failed request
   if (r.completed() || latency > 0) r.end_s = r.sent_s + latency;
   r.gaps_ms = gaps_at(l.gaps, i);
-  if (r.completed() && std::isnan(latency) && !std::isnan(ttft) && l.gaps) {  // older files have no latencies
+  if (r.completed() && std::isnan(latency) && !std::isnan(ttft) && l.gaps) {  // older versions write no latencies
     r.end_s = r.first_token_s;
     for (const float gap : r.gaps_ms) r.end_s += static_cast<double>(gap) / 1e3;
   }
@@ -81,7 +81,7 @@ const std::vector<std::string>& request_fields() {
   return names;
 }
 
-void put_requests(Json& out, const std::vector<RequestResult>& requests) {
+void add_requests(Json& out, const std::vector<RequestResult>& requests) {
   for (const std::string& name : request_fields()) out[name] = Json::array();
   for (const RequestResult& r : requests) {
     Json gaps = Json::array();
@@ -102,9 +102,9 @@ void put_requests(Json& out, const std::vector<RequestResult>& requests) {
   }
 }
 
-std::vector<RequestResult> requests_of(const Json& point) {
-  const Lists l = lists_of(point);
-  // Without --save-detailed vLLM keeps latencies and queue_times alone: they say nothing of single requests.
+std::vector<RequestResult> read_requests(const Json& point) {
+  const Lists l = request_lists(point);
+  // Without --save-detailed, vLLM writes only latencies and queue_times, which are not enough.
   if (!l.ttft || !l.output) return {};
   const size_t n = l.output->size();
   if (n > kMostRequests) bad("output_lens", n, "at most " + std::to_string(kMostRequests) + " requests");
@@ -115,7 +115,7 @@ std::vector<RequestResult> requests_of(const Json& point) {
   requests.reserve(n);
   for (size_t i = 0; i < n; ++i) requests.push_back(request_at(l, i));
   if (l.intended || requests.empty()) return requests;
-  // start_times are readings of a clock of no known zero: the load begins with the first.
+  // start_times have an unknown origin; the load starts with the first request.
   const double begin = std::min_element(requests.begin(), requests.end(), [](const auto& a, const auto& b) {
                          return a.intended_s < b.intended_s;
                        })->intended_s;

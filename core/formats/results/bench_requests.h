@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The detailed fields of a vLLM result: parallel lists with an entry per request, in seconds. Any thread.
+// The per-request fields of a vLLM result: parallel lists with one entry per request, in seconds. Thread-safe.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,8 +12,8 @@ namespace mw::formats::bench {
 inline constexpr size_t kMostRequests = 10'000'000;
 
 const std::vector<std::string>& request_fields();
-void put_requests(Json& out, const std::vector<RequestResult>& requests);  // times to the nanosecond
-// Empty where the lists are not there. Throws Error BENCH where they differ in length.
-std::vector<RequestResult> requests_of(const Json& point);
+void add_requests(Json& out, const std::vector<RequestResult>& requests);  // times are rounded to nanoseconds
+// Empty if the lists are missing. Throws BENCH if their lengths differ.
+std::vector<RequestResult> read_requests(const Json& point);
 
 }  // namespace mw::formats::bench

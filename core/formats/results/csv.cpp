@@ -24,7 +24,7 @@ namespace {
 class Reader {
  public:
   Reader(std::string_view text, const std::string& file) : text_(text), file_(file) {
-    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // what spreadsheets write first
+    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // byte order mark written by spreadsheets
   }
   bool end() const { return at_ >= text_.size(); }
 
@@ -52,7 +52,7 @@ class Reader {
     const int begun = line_;
     std::string quoted;
     for (++at_;; ++at_) {
-      if (end()) bad(file_, begun, "a quoted field never ends", quoted.substr(0, 40), "a closing \"");
+      if (end()) bad(file_, begun, "a quoted field is not closed", quoted.substr(0, 40), "a closing \"");
       if (text_[at_] == '\n') ++line_;
       if (text_[at_] == '"') {
         if (at_ + 1 >= text_.size() || text_[at_ + 1] != '"') break;
@@ -62,7 +62,8 @@ class Reader {
     }
     ++at_;
     if (!end() && std::string_view(",\r\n").find(text_[at_]) == std::string_view::npos)
-      bad(file_, line_, "text after a quoted field", std::string(text_.substr(at_, 20)), "a comma or the line's end");
+      bad(file_, line_, "there is text after a quoted field", std::string(text_.substr(at_, 20)),
+          "a comma or the end of the line");
     return quoted;
   }
 
@@ -88,15 +89,16 @@ CsvTable read_csv(std::string_view text, const std::string& file) {
       table.header = std::move(row.cells);
       std::set<std::string> names;
       for (const std::string& name : table.header)
-        if (!names.insert(name).second) bad(file, row.line, "a column's name comes twice", name, "each name once");
+        if (!names.insert(name).second)
+          bad(file, row.line, "the name of a column occurs twice", name, "each name once");
       continue;
     }
     if (row.cells.size() != table.header.size())
-      bad(file, row.line, "a row of another length", std::to_string(row.cells.size()) + " fields",
-          std::to_string(table.header.size()) + ", as the header has");
+      bad(file, row.line, "the number of fields differs from the header", std::to_string(row.cells.size()) + " fields",
+          std::to_string(table.header.size()) + "");
     table.rows.push_back(std::move(row));
   }
-  if (table.header.empty()) bad(file, 1, "there is nothing in this file", "", "a line with the columns' names");
+  if (table.header.empty()) bad(file, 1, "the file is empty", "", "a line with the names of the columns");
   return table;
 }
 

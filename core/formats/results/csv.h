@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comma-separated values as RFC 4180 has them: quoted fields with commas, quotes and line ends in them. Any thread.
+// Comma-separated values (RFC 4180), with quoted fields that may contain commas, quotes and line ends. Thread-safe.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,17 +10,17 @@ namespace mw::formats {
 struct CsvTable {
   std::vector<std::string> header;
   struct Row {
-    int line = 0;  // where it begins, from 1
+    int line = 0;  // number of its first line, from 1
     std::vector<std::string> cells;
   };
-  std::vector<Row> rows;  // as many cells as the header; empty lines are left out
+  std::vector<Row> rows;  // each with as many cells as the header; without empty lines
 };
-// Throws Error BENCH naming file and line: no header, a name twice, rows of another length, a quote that never ends.
+// Throws BENCH naming file and line for a missing header, duplicate names, rows of other lengths and unclosed quotes.
 CsvTable read_csv(std::string_view text, const std::string& file);
 
-// A cell that a spreadsheet would take for a formula (=, +, -, @, tab or carriage return first, and no number) gets an
-// apostrophe in front, as OWASP advises.
+// Prepends an apostrophe to text that a spreadsheet would interpret as a formula (=, +, -, @, tab or carriage return
+// first, and not a number), as OWASP recommends.
 std::string spreadsheet_text(const std::string& text);
-std::string csv_cell(const std::string& content);  // spreadsheet_text(), quoted where it has to be
+std::string csv_cell(const std::string& content);  // spreadsheet_text(), quoted if necessary
 
 }  // namespace mw::formats

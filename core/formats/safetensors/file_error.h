@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one error of a reader: which file, where in it, found and expected. Words of the file are made valid UTF-8.
+// Errors of the readers of core/formats. Text quoted from the file is converted to valid UTF-8.
 #pragma once
 #include <filesystem>
 #include <string>

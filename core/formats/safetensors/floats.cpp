@@ -10,7 +10,7 @@ namespace {
 template <class Stored, class Convert>
 void convert_all(std::span<const std::byte> bytes, std::span<float> out, Convert convert) {
   for (size_t i = 0; i < out.size(); ++i) {
-    Stored stored;  // memcpy: the bytes need not be aligned
+    Stored stored;  // copied, because the bytes may be unaligned
     std::memcpy(&stored, bytes.data() + i * sizeof stored, sizeof stored);
     out[i] = convert(stored);
   }
@@ -30,7 +30,7 @@ float from_f16(std::uint16_t bits) {
 }
 
 void widen(DType dtype, std::span<const std::byte> bytes, std::span<float> out) {
-  if (out.empty()) return;  // of an array without elements, which may have no memory at all
+  if (out.empty()) return;  // `bytes` may have a null pointer
   if (dtype == DType::f32)
     std::memcpy(out.data(), bytes.data(), out.size() * sizeof(float));
   else if (dtype == DType::bf16)

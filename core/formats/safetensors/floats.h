@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bf16 and f16 bits to float and back, exactly. Any thread.
+// Conversion between bf16 or f16 bits and float. Thread-safe.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -14,7 +14,7 @@ inline float from_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// Round to nearest, ties to even; NaN stays NaN (quiet).
+// Rounds to nearest, ties to even. NaN becomes a quiet NaN.
 inline std::uint16_t to_bf16(float value) {
   const auto u = std::bit_cast<std::uint32_t>(value);
   if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((u >> 16) | 0x40u);
@@ -23,7 +23,7 @@ inline std::uint16_t to_bf16(float value) {
 
 float from_f16(std::uint16_t bits);
 
-// `bytes` holds out.size() little-endian values of f32, bf16, f16 or f64; f64 is rounded to nearest.
+// Converts out.size() little-endian values of type f32, bf16, f16 or f64; f64 is rounded to nearest.
 void widen(DType dtype, std::span<const std::byte> bytes, std::span<float> out);
 
 }  // namespace mw::formats

@@ -35,7 +35,7 @@ void PreadFile::read(std::uint64_t offset, std::span<std::byte> out) const {
     if (n < 0) throw system_error("cannot read", file_.string(), errno);
     if (n == 0)
       throw Error({.id = "FILE-SHORT",
-                   .message = "the file became shorter while it was read",
+                   .message = "the file is shorter than expected",
                    .file = file_.string(),
                    .found = "end at byte " + std::to_string(offset)});
     offset += static_cast<std::uint64_t>(n);

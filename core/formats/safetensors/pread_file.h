@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A regular file read at offsets, never mapped. Throws Error naming it. Reading is const, from any thread.
+// A regular file that is read at offsets with pread. Errors name the file. Thread-safe.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,8 @@ class PreadFile {
   PreadFile(const PreadFile&) = delete;
   PreadFile& operator=(const PreadFile&) = delete;
   std::uint64_t size() const { return size_; }
-  void read(std::uint64_t offset, std::span<std::byte> out) const;  // all of `out`, or Error
-  void will_read(std::uint64_t offset, std::uint64_t bytes) const;   // a hint: the system may begin
+  void read(std::uint64_t offset, std::span<std::byte> out) const;  // fills `out` or throws FILE-SHORT
+  void will_read(std::uint64_t offset, std::uint64_t bytes) const;  // readahead hint
 
  private:
   std::filesystem::path file_;

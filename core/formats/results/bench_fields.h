@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading members of a result: types and ranges are checked, null and absent are unknown. Errors are Error BENCH naming
-// the field; who knows the file adds it. Any thread.
+// Reads members of a result and checks types and ranges; missing and null values are unknown. Errors are BENCH and name
+// the field; read_bench adds the file. Thread-safe.
 #pragma once
 #include <limits>
 #include <optional>
@@ -12,20 +12,20 @@
 
 namespace mw::formats::bench {
 
-inline constexpr std::int64_t kMost = 1'000'000'000'000'000;  // of any count; below 2^53
+inline constexpr std::int64_t kMost = 1'000'000'000'000'000;  // limit of counts; below 2^53
 
 [[noreturn]] void bad(const std::string& place, const Json& found, const std::string& expected);
 
-// A finite number from `least` on, or kUnknown where there is none. Absent, null: kUnknown.
+// A finite number of at least `least`; kUnknown if missing or null.
 double number(const Json& object, const std::string& key, double least = 0);
 double number_of(const Json& value, const std::string& place, double least = 0);
-std::int64_t count(const Json& object, const std::string& key, std::int64_t most = kMost);  // absent, null: 0
+std::int64_t count(const Json& object, const std::string& key, std::int64_t most = kMost);  // 0 if missing or null
 std::int64_t count_of(const Json& value, const std::string& place, std::int64_t most = kMost);
-std::string text(const Json& object, const std::string& key);  // absent, null: empty
+std::string text(const Json& object, const std::string& key);  // empty if missing or null
 std::string text_of(const Json& value, const std::string& place);
-const Json* list(const Json& object, const std::string& key);  // null where absent or null
+const Json* list(const Json& object, const std::string& key);  // nullptr if missing or null
 
-// Runs `read` and adds `place` in front of what its errors name: "points[3].duration", "line 7: duration".
+// Runs `read` and prepends `place` to the place in its errors: "points[3].duration", "line 7: duration".
 template <class Read>
 auto inside(const std::string& place, const Read& read) {
   try {

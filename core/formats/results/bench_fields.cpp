@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/formats/results/bench_result_fields.h"
+#include "core/formats/results/bench_fields.h"
 
 #include <cmath>
 
@@ -19,16 +19,16 @@ const Json* known(const Json& object, const std::string& key) {
 
 void bad(const std::string& place, const Json& found, const std::string& expected) {
   throw Error({.id = "BENCH",
-               .message = "a field of this result is not usable",
+               .message = "a field of the result is invalid",
                .place = valid_utf8(place),
                .found = json_excerpt(found),
                .expected = expected,
-               .fix = "correct the field, or leave it out where the value is not known"});
+               .fix = "correct the field, or remove it if the value is unknown"});
 }
 
 double number_of(const Json& value, const std::string& place, double least) {
   if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < least)
-    bad(place, value, "a number, not below " + number_text(least));
+    bad(place, value, "a number of at least " + number_text(least));
   return value.get<double>();
 }
 
@@ -38,7 +38,7 @@ double number(const Json& object, const std::string& key, double least) {
 }
 
 std::int64_t count_of(const Json& value, const std::string& place, std::int64_t most) {
-  // Some tools write counts as 30.0.
+  // Some tools write integers as 30.0.
   const double v = value.is_number() ? value.get<double>() : -1;
   if (!(v >= 0 && v <= static_cast<double>(most)) || v != std::floor(v))
     bad(place, value, "a whole number from 0 to " + std::to_string(most));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/formats/huggingface/hf_weights.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,7 +10,6 @@
 #include "core/base/input_file.h"
 #include "core/base/json.h"
 #include "core/formats/huggingface/hf_names.h"
-#include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/safetensors/file_error.h"
 #include "core/formats/safetensors/floats.h"
 #include "core/model/hf_config.h"
@@ -35,14 +36,14 @@ std::string first_three(const std::vector<std::string>& names) {
 
 using WeightMap = std::map<std::string, std::string>;  // tensor -> shard
 
-// A shard's name must stay inside the folder, whatever the index says.
+// Reads the index; rejects file names outside the folder.
 WeightMap read_index(const fs::path& index) {
   const SortedJson json = parse_sorted_json(read_file(index, kMaxJsonFile), index.string());
   const auto at = json.is_object() ? json.find("weight_map") : json.end();
   if (at == json.end()) weights_fault(index, "weight_map", "a required key is missing", "", "{tensor: file}");
   const SortedJson& map = *at;
   if (!map.is_object() || map.empty())
-    weights_fault(index, "weight_map", "not an object that names files", "", "{tensor: file}");
+    weights_fault(index, "weight_map", "the value is not an object of file names", "", "{tensor: file}");
   WeightMap out;
   for (const auto& [tensor, value] : map.items()) {
     const std::string place = "weight_map, " + tensor;
@@ -59,14 +60,14 @@ WeightMap read_index(const fs::path& index) {
 
 fs::path index_of(const fs::path& folder) {
   if (!path_exists(folder / kIndex))
-    weights_fault(folder, "", "no weights in this folder", "", std::string(kSingle) + " or " + kIndex,
-                  "choose a folder that holds a Hugging Face model in safetensors format");
+    weights_fault(folder, "", "the folder contains no weights", "", std::string(kSingle) + " or " + kIndex,
+                  "choose the folder of a Hugging Face model in safetensors format");
   return folder / kIndex;
 }
 
 std::vector<std::unique_ptr<SafetensorsFile>> open_files(const fs::path& folder) {
   std::vector<std::unique_ptr<SafetensorsFile>> files;
-  if (path_exists(folder / kSingle)) {  // as in transformers, it wins over an index
+  if (path_exists(folder / kSingle)) {  // takes precedence over an index, as in transformers
     files.push_back(std::make_unique<SafetensorsFile>(folder / kSingle));
     return files;
   }
@@ -77,12 +78,13 @@ std::vector<std::unique_ptr<SafetensorsFile>> open_files(const fs::path& folder)
     const auto [at, fresh] = opened.try_emplace(shard, files.size());
     if (fresh) files.push_back(std::make_unique<SafetensorsFile>(folder / shard));
     if (!files[at->second]->find(tensor))
-      weights_fault(index, "weight_map, " + tensor, "the tensor is not in the file the index names", shard);
+      weights_fault(index, "weight_map, " + tensor, "the file in the index does not contain the tensor", shard);
   }
   return files;
 }
 
-// K and V of layers that borrow them: hub files of E2B and E4B carry these, transformers ignores them.
+// K and V of layers that use those of another layer: present in the files of E2B and E4B on the hub, and ignored by
+// transformers.
 std::set<std::string> ignored_names(const model::TensorInventory& inventory) {
   std::set<std::string> out;
   for (const model::LoraTarget& t : inventory.lora_targets()) {
@@ -97,13 +99,22 @@ bool is_float(DType dtype) {
   return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16;
 }
 
-// What stands in the files but belongs to no inventory tensor.
+// Classes of tensors that are not in the inventory.
 enum class Extra { ignored, unexpected };
 Extra extra_kind(const TensorInfo& info, const std::set<std::string>& ignored, const model::Tensor& embed) {
   const std::string name(without_prefix(info.name));
   if (is_tower(info.name) || ignored.contains(name) || name.ends_with(".rotary_emb.inv_freq")) return Extra::ignored;
-  // A copy of the tied embedding; transformers overwrites it with the embedding.
+  // A copy of the tied embedding, which transformers ignores.
   return name == "lm_head.weight" && info.shape == embed.hf_shape ? Extra::ignored : Extra::unexpected;
+}
+
+void write_as_bf16(std::span<const float> values, const ByteSink& sink) {
+  std::vector<std::uint16_t> rounded(std::min<size_t>(values.size(), 1 << 16));
+  for (size_t done = 0; done < values.size(); done += rounded.size()) {
+    const auto part = values.subspan(done, std::min(rounded.size(), values.size() - done));
+    std::transform(part.begin(), part.end(), rounded.begin(), to_bf16);
+    sink(std::as_bytes(std::span(rounded).first(part.size())));
+  }
 }
 
 }  // namespace
@@ -129,12 +140,12 @@ HfWeights::HfWeights(const fs::path& folder, const model::TensorInventory& inven
       const model::Tensor& tensor = tensors[at->second];
       const std::string place = "tensor " + info.name;
       if (found[at->second])
-        weights_fault(path, place, "the tensor is there twice", "also " + sources_[at->second].info.name);
+        weights_fault(path, place, "the tensor occurs twice", "also " + sources_[at->second].info.name);
       if (info.shape != tensor.hf_shape)
         weights_fault(path, place, "wrong shape", shape_text(info.shape), shape_text(tensor.hf_shape),
-                      "the weights and the config.json belong to different models");
+                      "use weights and config.json of the same model");
       if (!is_float(info.dtype))
-        weights_fault(path, place, "weights of this type cannot be read", info.dtype_name, "F32, BF16 or F16");
+        weights_fault(path, place, "this data type is not supported", info.dtype_name, "F32, BF16 or F16");
       found[at->second] = true;
       sources_[at->second] = {f, info};
     }
@@ -146,13 +157,12 @@ HfWeights::HfWeights(const fs::path& folder, const model::TensorInventory& inven
     weights_fault(folder, "tensor " + missing.front(),
                   missing.size() == 1 ? "a tensor is missing" : std::to_string(missing.size()) + " tensors are missing",
                   unexpected.empty() ? "" : "names such as " + first_three(unexpected), first_three(missing),
-                  "the weights and the config.json belong to different models, or a file is missing");
+                  "use weights and config.json of the same model, and check that no file is missing");
   if (!unexpected.empty())
-    weights_fault(
-        folder, "tensor " + unexpected.front(),
-        unexpected.size() == 1 ? "an unexpected tensor" : std::to_string(unexpected.size()) + " unexpected tensors",
-        first_three(unexpected), "the tensors of the config.json only",
-        "they would change the result if they were left out; use the model's own config.json");
+    weights_fault(folder, "tensor " + unexpected.front(),
+                  unexpected.size() == 1 ? "there is an unexpected tensor"
+                                         : std::to_string(unexpected.size()) + " unexpected tensors",
+                  first_three(unexpected), "only the tensors of config.json", "use the config.json of these weights");
 }
 
 void HfWeights::read_f32(size_t index, std::int64_t first, std::span<float> out) const {
@@ -187,7 +197,7 @@ model::Config read_config(const fs::path& path) {
   const fs::path file = is_file(path) ? path : path / "config.json";
   model::Config config = model::from_hf_config(read_json(file), file.string());
   std::error_code ec;
-  const fs::path whole = fs::weakly_canonical(folder, ec);  // "." and "models/x/" have names too
+  const fs::path whole = fs::weakly_canonical(folder, ec);  // gives "." and "models/x/" a name
   if (!ec) config.id = whole.filename().string();
   return config;
 }
@@ -219,6 +229,33 @@ FolderContent compare_folder(const fs::path& folder, const model::TensorInventor
   for (const auto& [name, tensor] : missing) content.missing.push_back(tensor->name);
   content.shared_kv = borrowed.empty();
   return content;
+}
+
+void write_hf_weights(const fs::path& folder, const model::Config& config, const model::TensorInventory& inventory,
+                      const ReadTensor& read, DType dtype) {
+  const fs::path file = folder / "model.safetensors";
+  if (dtype != DType::f32 && dtype != DType::bf16)
+    throw Error({.id = "CHECKPOINT",
+                 .message = "the data type of the weights is not supported",
+                 .file = file.string(),
+                 .expected = "f32 or bf16"},
+                Error::Kind::failed);
+  std::vector<TensorSpec> specs;
+  for (const model::Tensor& tensor : inventory.tensors())
+    specs.push_back({"model." + std::string(suffix_of(tensor)), dtype, tensor.hf_shape});
+  Json json = model::to_hf_config(config);
+  json["dtype"] = dtype == DType::f32 ? "float32" : "bfloat16";
+  std::vector<float> values;
+  const auto produce = [&](size_t i, const ByteSink& sink) {
+    values.resize(static_cast<size_t>(inventory.tensors()[i].elements()));
+    read(i, values);
+    if (dtype == DType::f32)
+      sink(std::as_bytes(std::span(values)));
+    else
+      write_as_bf16(values, sink);
+  };
+  write_safetensors(file, specs, produce, {{"format", "pt"}});  // transformers requires the format
+  write_file_atomically(folder / "config.json", json.dump(2) + "\n");
 }
 
 }  // namespace mw::formats

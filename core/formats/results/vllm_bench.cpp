@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // `vllm bench serve --save-result` and `vllm bench sweep` (summary.json, run=K.json); fields: vllm/benchmarks/serve.py.
+#include "core/formats/results/vllm_bench.h"
+
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "core/base/error.h"
-#include "core/formats/results/bench_importers.h"
-#include "core/formats/results/bench_result_fields.h"
+#include "core/formats/results/bench_fields.h"
 
 namespace mw::formats::bench {
 namespace {
 
-// Server settings that sweeps write at the top level, by the names that conditions have here.
+// Server settings that sweeps write at the top level -> names of conditions.
 const std::map<std::string, std::string>& condition_names() {
   static const std::map<std::string, std::string> names{{"tokenizer_id", "tokenizer"},
                                                         {"tensor_parallel_size", "tp"},
@@ -28,7 +29,7 @@ const std::map<std::string, std::string>& condition_names() {
   return names;
 }
 
-// Texts that differ from point to point without being another configuration.
+// Texts that may differ between points of one configuration.
 const std::set<std::string>& not_conditions() {
   static const std::set<std::string> names{"date", "model_id", "label", "_benchmark_name"};
   return names;
@@ -40,8 +41,8 @@ std::string condition_text(const Json& value) {
   return value.dump();
 }
 
-// Metadata are texts; anything of a result is a number or a list. Moves the former into the set's conditions.
-void take_conditions(BenchSet& facts, BenchPoint& point) {
+// Moves metadata, which are texts, to the conditions of the set; results are numbers or lists.
+void move_conditions(BenchSet& facts, BenchPoint& point) {
   Json rest = Json::object();
   for (const auto& [key, value] : point.rest.items()) {
     const auto named = condition_names().find(key);
@@ -72,7 +73,7 @@ BenchPoint point_of(const Json& run) {
     point.output_len = asked_length(
         point, {"random_output_len", "sonnet_output_len", "sharegpt_output_len", "hf_output_len", "custom_output_len"},
         point.total_output_tokens);
-  // Before vLLM counted failures, what was not completed had failed.
+  // Older versions of vLLM do not count failures: all requests that did not complete have failed.
   if (!run.contains("failed") && point.num_prompts > point.completed)
     point.failed = point.num_prompts - point.completed;
   return point;
@@ -89,10 +90,10 @@ std::vector<BenchSet> from_vllm(const std::vector<Json>& runs) {
       facts.name = facts.model;
       if (const auto label = runs[i].find("label"); label != runs[i].end() && label->is_string())
         facts.name = label->get<std::string>();
-      take_conditions(facts, point);
+      move_conditions(facts, point);
       if (const auto version = facts.conditions.find("version"); version != facts.conditions.end())
         facts.tool += " " + version->second;
-      set_like(sets, facts).points.push_back(std::move(point));
+      find_or_add_set(sets, facts).points.push_back(std::move(point));
       return 0;
     });
   return sets;

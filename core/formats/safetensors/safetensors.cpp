@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the reference reader (huggingface/safetensors tensor.rs) and one more: duplicate names are refused.
+// The reader makes the checks of the reference implementation (huggingface/safetensors tensor.rs) and also rejects
+// duplicate names. The writer uses its byte layout: "__metadata__" first, tensors by type and then by name, compact
+// JSON, padding with spaces to a multiple of 8.
+#include "core/formats/safetensors/safetensors.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
+#include <numeric>
 
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/json.h"
 #include "core/formats/safetensors/floats.h"
 #include "core/formats/safetensors/pread_file.h"
-#include "core/formats/safetensors/safetensors.h"
-
-static_assert(std::endian::native == std::endian::little, "the files are little-endian and read as they are");
 
 namespace mw::formats {
 namespace {
 
-struct Name {
+static_assert(std::endian::native == std::endian::little, "the values in the files are little-endian");
+
+struct DTypeName {
   std::string_view text;
   DType dtype;
   unsigned bits;
 };
-// All types of the format; those that nothing here computes with are `other`.
-constexpr std::array<Name, 23> kNames{
+// All types of the format; `other` are those that cannot be read.
+constexpr std::array<DTypeName, 23> kDTypeNames{
     {{"F32", DType::f32, 32},          {"BF16", DType::bf16, 16},    {"F16", DType::f16, 16},
      {"F64", DType::f64, 64},          {"I64", DType::i64, 64},      {"I32", DType::i32, 32},
      {"I16", DType::i16, 16},          {"I8", DType::i8, 8},         {"U8", DType::u8, 8},
@@ -52,16 +57,17 @@ void read_at(const PreadFile& in, std::uint64_t offset, void* out, size_t bytes)
 std::string read_header(const PreadFile& in, const std::filesystem::path& file) {
   const std::uint64_t size = in.size();
   if (size < 8)
-    read_fault(file, "header", "the file is too short to be a safetensors file", std::to_string(size) + " bytes",
-               "at least 8 bytes", "copy or download it again");
+    read_fault(file, "header", "the file is too short for a safetensors file", std::to_string(size) + " bytes",
+               "at least 8 bytes", "copy or download the file again");
   std::uint64_t length = 0;
   read_at(in, 0, &length, sizeof length);
   if (length > kMaxHeader)
     read_fault(file, "header", "the header is too large", std::to_string(length) + " bytes",
-               "at most " + std::to_string(kMaxHeader) + " bytes", "this is not a safetensors file, or it is damaged");
+               "at most " + std::to_string(kMaxHeader) + " bytes",
+               "check that this is a safetensors file, or download it again");
   if (length > size - 8)
     read_fault(file, "header", "the file ends inside its header", std::to_string(size) + " bytes",
-               std::to_string(length + 8) + " bytes or more", "copy or download it again");
+               std::to_string(length + 8) + " bytes or more", "copy or download the file again");
   std::string header(static_cast<size_t>(length), '\0');
   read_at(in, 8, header.data(), header.size());
   if (header.empty() || header[0] != '{')
@@ -81,11 +87,11 @@ std::map<std::string, std::string> read_metadata(const SortedJson& json, const s
 
 std::uint64_t whole(const SortedJson& value, const std::filesystem::path& file, const std::string& place) {
   if (!value.is_number_unsigned())
-    read_fault(file, place, "not a whole number of 0 or more", value.dump(), "0 or more");
+    read_fault(file, place, "the value is not a non-negative integer", value.dump(), "0 or more");
   return value.get<std::uint64_t>();
 }
 
-// Fills shape and offsets; throws unless the stated type and shape need exactly the stated bytes.
+// Throws unless type and shape match the number of bytes.
 TensorInfo read_entry(const std::string& name, const SortedJson& entry, const std::filesystem::path& file) {
   const std::string place = "tensor " + text_excerpt(name);
   if (!entry.is_object()) read_fault(file, place, "wrong type", entry.type_name(), "an object");
@@ -103,7 +109,8 @@ TensorInfo read_entry(const std::string& name, const SortedJson& entry, const st
   t.begin = whole(offsets[0], file, place);
   t.end = whole(offsets[1], file, place);
   if (t.end < t.begin)
-    read_fault(file, place, "data_offsets run backwards", std::to_string(t.begin) + " to " + std::to_string(t.end));
+    read_fault(file, place, "data_offsets end before they begin",
+               std::to_string(t.begin) + " to " + std::to_string(t.end));
   std::uint64_t elements = 1;
   for (const SortedJson& size : shape) {
     const std::uint64_t n = whole(size, file, place);
@@ -112,19 +119,20 @@ TensorInfo read_entry(const std::string& name, const SortedJson& entry, const st
     elements *= n;
     t.shape.push_back(static_cast<std::int64_t>(n));
   }
-  const auto known = std::find_if(kNames.begin(), kNames.end(), [&](const Name& n) { return n.text == t.dtype_name; });
-  t.dtype = known == kNames.end() ? DType::other : known->dtype;
-  if (known == kNames.end()) return t;  // a type of the future: its size cannot be checked, and nobody can read it
+  const auto known =
+      std::find_if(kDTypeNames.begin(), kDTypeNames.end(), [&](const DTypeName& n) { return n.text == t.dtype_name; });
+  t.dtype = known == kDTypeNames.end() ? DType::other : known->dtype;
+  if (known == kDTypeNames.end()) return t;  // unknown type: its size cannot be checked, and its values cannot be read
   if (elements > UINT64_MAX / known->bits) read_fault(file, place, "the shape is too large", shape.dump());
   const std::uint64_t bits = elements * known->bits;
-  if (bits % 8 != 0) read_fault(file, place, "the data does not fill whole bytes", std::to_string(bits) + " bits");
+  if (bits % 8 != 0) read_fault(file, place, "the data is not a whole number of bytes", std::to_string(bits) + " bits");
   if (t.end - t.begin != bits / 8)
-    read_fault(file, place, "data_offsets do not fit dtype and shape", std::to_string(t.end - t.begin) + " bytes",
+    read_fault(file, place, "data_offsets do not match dtype and shape", std::to_string(t.end - t.begin) + " bytes",
                std::to_string(bits / 8) + " bytes for " + t.dtype_name + " " + text_excerpt(shape.dump()));
   return t;
 }
 
-// Together the tensors must cover the data section exactly: no hole, no overlap, nothing left over.
+// The tensors must cover the data section without gaps, overlaps or trailing bytes.
 void check_cover(std::vector<TensorInfo>& tensors, std::uint64_t data_bytes, const std::filesystem::path& file) {
   std::sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
@@ -133,17 +141,116 @@ void check_cover(std::vector<TensorInfo>& tensors, std::uint64_t data_bytes, con
   for (const TensorInfo& t : tensors) {
     if (t.begin != at)
       read_fault(file, "tensor " + text_excerpt(t.name),
-                 t.begin < at ? "overlaps the tensor before it" : "a hole before it",
+                 t.begin < at ? "the tensor overlaps the previous one" : "there is a gap before the tensor",
                  "begins at " + std::to_string(t.begin), "begin " + std::to_string(at));
     at = t.end;
   }
   if (at > data_bytes)
     read_fault(file, tensors.empty() ? "" : "tensor " + text_excerpt(tensors.back().name), "the file is too short",
                std::to_string(data_bytes) + " bytes of data", std::to_string(at) + " bytes",
-               "copy or download it again");
+               "copy or download the file again");
   if (at < data_bytes)
-    read_fault(file, "", "the file has bytes after its last tensor", std::to_string(data_bytes) + " bytes of data",
+    read_fault(file, "", "there are bytes after the last tensor", std::to_string(data_bytes) + " bytes of data",
                std::to_string(at) + " bytes");
+}
+
+struct WrittenType {
+  int rank;  // order in the file
+  const char* name;
+};
+WrittenType written_type(DType dtype) {
+  switch (dtype) {
+    case DType::i64:
+      return {0, "I64"};
+    case DType::f64:
+      return {1, "F64"};
+    case DType::f32:
+      return {2, "F32"};
+    case DType::i32:
+      return {3, "I32"};
+    case DType::bf16:
+      return {4, "BF16"};
+    case DType::f16:
+      return {5, "F16"};
+    case DType::i16:
+      return {6, "I16"};
+    case DType::i8:
+      return {7, "I8"};
+    case DType::u8:
+      return {8, "U8"};
+    case DType::boolean:
+      return {9, "BOOL"};
+    case DType::other:
+      break;
+  }
+  return {10, ""};
+}
+
+[[noreturn]] void write_fault(const std::filesystem::path& file, const std::string& name, const std::string& message,
+                              const std::string& found = "", const std::string& expected = "") {
+  throw Error({.id = "SAFETENSORS",
+               .message = message,
+               .file = file.string(),
+               .place = "tensor " + valid_utf8(name),
+               .found = found,
+               .expected = expected},
+              Error::Kind::failed);
+}
+
+std::uint64_t bytes_of(const TensorSpec& t, const std::filesystem::path& file) {
+  std::uint64_t n = size_of(t.dtype);
+  for (const std::int64_t size : t.shape) {
+    if (size < 0 || (size > 0 && n > static_cast<std::uint64_t>(INT64_MAX) / static_cast<std::uint64_t>(size)))
+      write_fault(file, t.name, "the shape is invalid", std::to_string(size));
+    n *= static_cast<std::uint64_t>(size);
+  }
+  return n;
+}
+
+std::vector<size_t> file_order(std::span<const TensorSpec> tensors, const std::filesystem::path& file) {
+  std::vector<size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const int ra = kind_of(tensors[a].dtype).rank, rb = kind_of(tensors[b].dtype).rank;
+    return ra != rb ? ra < rb : tensors[a].name < tensors[b].name;
+  });
+  std::vector<std::string_view> names;
+  for (const TensorSpec& t : tensors) {
+    if (t.dtype == DType::other) write_fault(file, t.name, "this data type cannot be written");
+    if (t.name == "__metadata__" || valid_utf8(t.name) != t.name)
+      write_fault(file, t.name, "the name is not valid for a tensor");
+    names.push_back(t.name);
+  }
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
+    write_fault(file, std::string(*twice), "two tensors have this name");
+  return order;
+}
+
+std::string header_of(std::span<const TensorSpec> tensors, std::span<const size_t> order,
+                      const std::map<std::string, std::string>& metadata, const std::filesystem::path& file) {
+  Json header = Json::object();
+  if (!metadata.empty()) {
+    Json& all = header["__metadata__"] = Json::object();
+    for (const auto& [key, value] : metadata) all[valid_utf8(key)] = valid_utf8(value);
+  }
+  // The names are unique, so the linear search of ordered_json for existing keys is avoided.
+  auto& members = header.get_ref<Json::object_t&>();
+  std::uint64_t at = 0;
+  for (const size_t i : order) {
+    const TensorSpec& t = tensors[i];
+    const std::uint64_t end = at + bytes_of(t, file);
+    if (end < at) write_fault(file, t.name, "the file would exceed 2^63 bytes");
+    Json entry{{"dtype", written_type(t.dtype).name}, {"shape", t.shape}, {"data_offsets", {at, end}}};
+    static_cast<std::vector<Json::object_t::value_type>&>(members).emplace_back(t.name, std::move(entry));
+    at = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  if (text.size() > kMaxHeader)
+    write_fault(file, "", "the header exceeds the size limit: too many tensors for one file",
+                std::to_string(tensors.size()));
+  return text;
 }
 
 }  // namespace
@@ -182,7 +289,7 @@ SafetensorsFile::SafetensorsFile(std::filesystem::path file) : file_(std::move(f
   const std::string header = read_header(in, file_);
   data_start_ = 8 + header.size();
   const SortedJson json =
-      parse_sorted_json(header, file_.string() + ", header");  // refuses duplicates and bytes that are not UTF-8
+      parse_sorted_json(header, file_.string() + ", header");  // rejects duplicate keys and invalid UTF-8
   for (const auto& [name, entry] : json.items()) {
     if (name == "__metadata__")
       metadata_ = read_metadata(entry, file_);
@@ -202,14 +309,14 @@ void SafetensorsFile::read(const TensorInfo& tensor, std::int64_t first, std::in
                            std::span<std::byte> out) const {
   const size_t item = size_of(tensor.dtype);
   const std::string place = "tensor " + text_excerpt(tensor.name);
-  if (item == 0) read_fault(file_, place, "values of this type cannot be read", tensor.dtype_name, "F32, BF16 or F16");
+  if (item == 0) read_fault(file_, place, "this data type is not supported", tensor.dtype_name, "F32, BF16 or F16");
   const std::int64_t elements = tensor.elements();
   if (first < 0 || count < 0 || first > elements || count > elements - first)
-    read_fault(file_, place, "asked for values outside the tensor",
+    read_fault(file_, place, "the requested range is outside the tensor",
                std::to_string(first) + " + " + std::to_string(count) + " of " + std::to_string(elements));
   if (out.size() != static_cast<size_t>(count) * item)
-    read_fault(file_, place, "the buffer has another size than the values");
-  // Opened for one operation: a model in memory keeps no descriptors.
+    read_fault(file_, place, "the size of the buffer does not match the number of values");
+  // Opened per read, so that a loaded model holds no file descriptors.
   PreadFile(file_).read(data_start_ + tensor.begin + static_cast<std::uint64_t>(first) * item, out);
 }
 
@@ -219,9 +326,9 @@ void SafetensorsFile::read_f32(const TensorInfo& tensor, std::int64_t first, std
     return;
   }
   if (tensor.dtype != DType::bf16 && tensor.dtype != DType::f16 && tensor.dtype != DType::f64)
-    read_fault(file_, "tensor " + text_excerpt(tensor.name), "not floating-point numbers", tensor.dtype_name,
-               "F32, BF16, F16 or F64");
-  constexpr size_t kChunk = 1 << 16;  // elements; widened piecewise, so that no second copy of a tensor is held
+    read_fault(file_, "tensor " + text_excerpt(tensor.name), "the tensor has no floating-point values",
+               tensor.dtype_name, "F32, BF16, F16 or F64");
+  constexpr size_t kChunk = 1 << 16;  // elements per step, to avoid a second copy of the tensor
   std::vector<std::byte> raw(std::min(out.size(), kChunk) * size_of(tensor.dtype));
   for (size_t done = 0; done < out.size(); done += kChunk) {
     const auto part = out.subspan(done, std::min(kChunk, out.size() - done));
@@ -229,6 +336,37 @@ void SafetensorsFile::read_f32(const TensorInfo& tensor, std::int64_t first, std
     read(tensor, first + static_cast<std::int64_t>(done), static_cast<std::int64_t>(part.size()), bytes);
     widen(tensor.dtype, bytes, part);
   }
+}
+
+void write_safetensors(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
+                       const std::function<void(size_t index, const ByteSink& sink)>& produce,
+                       const std::map<std::string, std::string>& metadata) {
+  const std::vector<size_t> order = file_order(tensors, file);
+  const std::string header = header_of(tensors, order, metadata, file);
+  AtomicFile out(file);
+  const std::uint64_t length = header.size();
+  out.write(std::as_bytes(std::span(&length, 1)));
+  out.write(std::as_bytes(std::span(header)));
+  for (const size_t i : order) {
+    std::uint64_t written = 0;
+    const std::uint64_t expected = bytes_of(tensors[i], file);
+    produce(i, [&](std::span<const std::byte> bytes) {
+      written += bytes.size();
+      if (written <= expected) out.write(bytes);
+    });
+    if (written != expected)
+      write_fault(file, tensors[i].name, "the number of bytes does not match the shape",
+                  std::to_string(written) + " bytes", std::to_string(expected) + " bytes");
+  }
+  out.commit();
+}
+
+void write_safetensors(const std::filesystem::path& file, std::span<const TensorData> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  std::vector<TensorSpec> specs;
+  for (const TensorData& t : tensors) specs.push_back({t.name, t.dtype, t.shape});
+  write_safetensors(
+      file, specs, [&](size_t i, const ByteSink& sink) { sink(tensors[i].bytes); }, metadata);
 }
 
 }  // namespace mw::formats

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// llama-bench (llama.cpp tools/llama-bench/llama-bench.cpp): one prompt, one answer, no server. A test of the prompt
-// alone gives the time to its end, one of the answer alone the time per token; both together only the whole.
+// llama-bench (llama.cpp tools/llama-bench/llama-bench.cpp) runs one prompt and one answer without a server. A test of
+// the prompt gives the time to first token, a test of the answer the time per token, a test of both only the total.
+#include "core/formats/results/llama_bench.h"
+
 #include <charconv>
 #include <set>
 
 #include "core/base/error.h"
-#include "core/formats/results/bench_importers.h"
-#include "core/formats/results/bench_result_fields.h"
+#include "core/formats/results/bench_fields.h"
 
 namespace mw::formats::bench {
 namespace {
@@ -34,7 +35,7 @@ BenchSet test_facts(const Json& test) {
   return facts;
 }
 
-// Of one repetition, in ms: the samples where they are kept, else their mean and deviation.
+// Times of a repetition in ms: from the samples if present, else mean and deviation.
 LatencyStats times_of(const Json& test, double per) {
   const Json* samples = list(test, "samples_ns");
   std::vector<double> ms;
@@ -48,7 +49,7 @@ BenchPoint test_point(const Json& test) {
   const auto prompt = static_cast<int>(count(test, "n_prompt", 1 << 30)),
              answer = static_cast<int>(count(test, "n_gen", 1 << 30)),
              depth = static_cast<int>(count(test, "n_depth", 1 << 30));
-  if (prompt + answer == 0) bad("n_prompt", prompt, "tokens of a prompt or of an answer");
+  if (prompt + answer == 0) bad("n_prompt", prompt, "a number of tokens of prompt or answer");
   BenchPoint point;
   point.max_concurrency = 1;
   point.input_len = prompt > 0 ? prompt : depth;
@@ -61,11 +62,11 @@ BenchPoint test_point(const Json& test) {
   if (answer == 0) {
     point.ttft = times_of(test, 1);
     point.total_token_throughput = rate;
-    point.note = "the prompt alone, pp" + std::to_string(prompt);
+    point.note = "prompt only, pp" + std::to_string(prompt);
   } else if (prompt == 0) {
     point.tpot = times_of(test, answer);
     point.output_throughput = rate;
-    point.note = "the answer alone, tg" + std::to_string(answer);
+    point.note = "answer only, tg" + std::to_string(answer);
   } else {
     point.e2el = times_of(test, 1);
     point.total_token_throughput = rate;
@@ -106,11 +107,12 @@ std::vector<BenchSet> from_llama_bench(const std::vector<Json>& tests) {
     inside("test " + std::to_string(i + 1), [&] {
       if (!tests[i].is_object()) bad("", tests[i], "an object with n_prompt, n_gen, avg_ns");
       BenchPoint point = test_point(tests[i]);
-      set_like(sets, test_facts(tests[i])).points.push_back(std::move(point));
+      find_or_add_set(sets, test_facts(tests[i])).points.push_back(std::move(point));
       return 0;
     });
   for (BenchSet& set : sets)
-    set.notes.push_back("one sequence without a server: no queue, no scheduler, prompt and answer timed apart");
+    set.notes.push_back(
+        "one sequence without a server: no queue, no scheduler, prompt and answer are timed separately");
   return sets;
 }
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row is a point. Columns are named as vLLM names its fields, or mapped to them; columns of texts part the sets.
+// Each row is a point. Rows with the same text columns form a set.
+#include "core/formats/results/csv_bench.h"
+
 #include <algorithm>
 #include <charconv>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/nearest_names.h"
-#include "core/formats/results/bench_importers.h"
-#include "core/formats/results/bench_result_fields.h"
+#include "core/formats/results/bench_fields.h"
 
 namespace mw::formats::bench {
 namespace {
 
-// Cells as the JSON that bench_point reads.
+// A cell as JSON for bench_point.
 Json value_of(const std::string& cell) {
   if (cell.empty()) return nullptr;
   if (cell == "inf" || cell == "Infinity") return "inf";
@@ -22,7 +23,7 @@ Json value_of(const std::string& cell) {
   return cell;
 }
 
-// Column -> field. Fields that are mapped hide columns that are called so.
+// The field of each column. A mapped field takes precedence over a column with the name of the field.
 std::vector<std::string> fields_of(const CsvTable& table, const CsvMapping& mapping) {
   std::vector<std::string> fields = table.header;
   for (const auto& [field, column] : mapping.columns) {
@@ -31,7 +32,7 @@ std::vector<std::string> fields_of(const CsvTable& table, const CsvMapping& mapp
     const auto found = std::find(table.header.begin(), table.header.end(), column);
     if (found == table.header.end())
       throw Error({.id = "BENCH",
-                   .message = "the mapping names a column that is not there",
+                   .message = "the mapping uses a column that does not exist",
                    .place = "line 1",
                    .found = column,
                    .expected = "one of " + nearest_names_text(column, table.header, table.header.size())});
@@ -68,7 +69,7 @@ std::vector<BenchSet> from_csv(const CsvTable& table, const CsvMapping& mapping)
       for (const auto& [key, value] : point.rest.items())
         if (value.is_string() && key != "date") facts.conditions[key] = value.get<std::string>();
       for (const auto& [key, value] : facts.conditions) point.rest.erase(key);
-      set_like(sets, facts).points.push_back(std::move(point));
+      find_or_add_set(sets, facts).points.push_back(std::move(point));
       return 0;
     });
   return sets;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// GuideLLM's benchmarks.json of versions 0.1 to 0.8, in three forms: requests alone (0.1), one without a version whose
-// benchmarks have `run_stats` (0.2 and 0.3), and one with `scheduler_metrics` (from 0.4). Its time per
-// output token is not vLLM's (Definitions::Tpot), and its inter-token latency from 0.2 on is a mean per request,
-// weighted by tokens.
+// benchmarks.json of GuideLLM 0.1 to 0.8 has three forms: only requests (0.1), no version and `run_stats` in benchmarks
+// (0.2 and 0.3), and `scheduler_metrics` (0.4 and newer). The time per output token differs from vLLM's
+// (Definitions::Tpot), and the inter-token latency (0.2 and newer) is a mean per request, weighted by tokens.
+#include "core/formats/results/guidellm_bench.h"
+
 #include <cmath>
 #include <set>
 
 #include "core/base/error.h"
-#include "core/formats/results/bench_importers.h"
-#include "core/formats/results/bench_result_fields.h"
+#include "core/formats/results/bench_fields.h"
 
 namespace mw::formats::bench {
 namespace {
 
 const Json kNone = Json::object();
 
-// The member of an object, or an empty one where there is none.
+// A member that is an object, or an empty object.
 const Json& object_at(const Json& object, const std::string& key) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return kNone;
@@ -23,7 +23,7 @@ const Json& object_at(const Json& object, const std::string& key) {
   return *found;
 }
 
-// {"successful": {...}, "errored": ...}: what completed, else what there is.
+// {"successful": {...}, "errored": ...}: the successful requests, or all.
 const Json& distribution(const Json& metrics, const std::string& name) {
   const Json& split = object_at(metrics, name);
   return split.contains("successful") ? object_at(split, "successful") : split;
@@ -31,7 +31,7 @@ const Json& distribution(const Json& metrics, const std::string& name) {
 
 LatencyStats latency(const Json& metrics, const std::string& name, double to_ms) {
   const Json& d = distribution(metrics, name);
-  // Of nothing it writes zeros.
+  // GuideLLM writes zeros for an empty distribution.
   if (d.empty() || count(d, "count") == 0) return {};
   const auto at = [&](const Json& from, const std::string& key) { return number(from, key) * to_ms; };
   return inside(name, [&] {
@@ -68,7 +68,7 @@ std::string model_of(const Json& benchmark) {
   return model.empty() ? text(object_at(benchmark, "worker"), "backend_model") : model;
 }
 
-// Beside the metrics up to 0.3, among them later.
+// Next to the metrics up to version 0.3, within them later.
 const Json& totals_of(const Json& benchmark) {
   const Json& beside = object_at(benchmark, "request_totals");
   return beside.empty() ? object_at(object_at(benchmark, "metrics"), "request_totals") : beside;
@@ -95,7 +95,7 @@ long total(const Json& metrics, const std::string& name) {
   return sum > 0 && sum < 1e15 ? std::lround(sum) : 0;
 }
 
-// Counts and times of one request in the reports of GuideLLM 0.1 to 0.3.
+// Counts and times of one request in reports of GuideLLM 0.1 to 0.3.
 void take_times_of_0_2(const Json& r, const Strategy& strategy, RequestResult& out) {
   const double targeted = number(object_at(r, "scheduler_info"), "targeted_start_time");
   out.sent_s = number(r, "start_time");
@@ -113,7 +113,7 @@ void take_times(const Json& timings, const Strategy& strategy, RequestResult& ou
   if (std::isnan(out.end_s)) out.end_s = number(timings, "request_end");
 }
 
-// Times are seconds since 1970; the load begins with the first that was to be sent.
+// Times are seconds since 1970; the load starts with the first intended request.
 RequestResult request_of(const Json& r, const std::string& status, const Strategy& strategy) {
   const Json& info = object_at(r, "info");
   RequestResult out;
@@ -147,7 +147,7 @@ std::vector<RequestResult> requests_of(const Json& benchmark, const Strategy& st
       inside(std::string("requests.") + status + "[" + std::to_string(i) + "]", [&] {
         if (!(*list)[i].is_object()) bad("", (*list)[i], "an object");
         RequestResult r = request_of((*list)[i], status, strategy);
-        if (!std::isnan(r.sent_s)) all.push_back(std::move(r));  // one that was never sent says nothing
+        if (!std::isnan(r.sent_s)) all.push_back(std::move(r));  // requests that were never sent are ignored
         return 0;
       });
   }
@@ -163,12 +163,12 @@ BenchPoint benchmark_point(const Json& benchmark) {
   take_load(point, strategy);
   return inside("metrics", [&] {
     const Json& totals = totals_of(benchmark);
-    if (totals.empty()) bad("request_totals", metrics, "how many requests were successful");
+    if (totals.empty()) bad("request_totals", metrics, "the number of successful requests");
     point.completed = static_cast<long>(count(totals, "successful"));
     point.failed = static_cast<long>(count(totals, "errored"));
     point.num_prompts = static_cast<long>(count(totals, "total"));
     if (const auto cut = count(totals, "incomplete"); cut > 0)
-      point.rest["incomplete"] = cut;  // at the end of its time
+      point.rest["incomplete"] = cut;  // stopped by the time limit
     point.total_input_tokens = total(metrics, "prompt_token_count");
     point.total_output_tokens = total(metrics, "output_token_count");
     point.input_len = rounded(number(distribution(metrics, "prompt_token_count"), "mean"));
@@ -186,7 +186,7 @@ BenchPoint benchmark_point(const Json& benchmark) {
   });
 }
 
-// A report of 0.1 has no metrics: they are computed here of its requests, as 0.1 and vLLM define them.
+// A report of 0.1 has no metrics; they are computed from its requests, by the definitions of 0.1 and vLLM.
 RequestResult request_of_0_1(const Json& r) {
   RequestResult out;
   out.prompt_tokens = static_cast<int>(count(r, "prompt_token_count", 1 << 30));
@@ -262,7 +262,7 @@ BenchSet set_of_0_1(const Json& report) {
                .tool = "guidellm 0.1",
                .model = text(args, "model"),
                .conditions = {{"arrival", arrival}},
-               .notes = {"the report has requests only: percentiles and means are computed from them"}};
+               .notes = {"percentiles and means are computed from the requests of the report"}};
   const Json* benchmarks = list(report, "benchmarks");
   for (size_t i = 0; benchmarks && i < benchmarks->size(); ++i)
     inside("benchmarks[" + std::to_string(i) + "]", [&] {
@@ -273,20 +273,20 @@ BenchSet set_of_0_1(const Json& report) {
   return set;
 }
 
-// Name and definitions of the set that a benchmark belongs to.
+// Name and definitions of the set of a benchmark.
 BenchSet facts_of(const Json& benchmark, const std::string& version) {
   const bool old = is_form_of_0_2(benchmark);
   BenchSet facts{.tool = version.empty() ? old ? "guidellm 0.2 or 0.3" : "guidellm" : "guidellm " + version,
                  .model = model_of(benchmark)};
   facts.definitions.tpot = old ? Definitions::Tpot::after_first_per_token : Definitions::Tpot::with_first;
   facts.notes.push_back(std::string(old ? "time per output token is (last token - first token) / tokens"
-                                        : "time per output token has the first token in it") +
+                                        : "time per output token includes the first token") +
                         "; inter-token latency is a mean per request, weighted by its tokens");
   facts.name = facts.model;
   return facts;
 }
 
-// Whether these are reports of 0.1, which lists reports of one load each.
+// Whether this is a list of reports of 0.1 with one load each.
 bool lists_reports_of_0_1(const Json& benchmarks) {
   return !benchmarks.empty() && benchmarks[0].is_object() && is_report_of_0_1(benchmarks[0]);
 }
@@ -308,7 +308,7 @@ std::vector<BenchSet> from_guidellm(const Json& report) {
       BenchPoint point = benchmark_point(benchmark);
       point.duration_s = number(benchmark, "duration");
       point.requests = requests_of(benchmark, strategy_of(benchmark));
-      BenchSet& set = set_like(sets, facts_of(benchmark, version));
+      BenchSet& set = find_or_add_set(sets, facts_of(benchmark, version));
       arrivals.resize(sets.size());
       arrivals[static_cast<size_t>(&set - sets.data())].insert(strategy_of(benchmark).type);
       set.points.push_back(std::move(point));

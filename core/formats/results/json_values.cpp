@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/formats/results/bench_text.h"
+#include "core/formats/results/json_values.h"
 
 #include <algorithm>
 
@@ -10,10 +10,10 @@ namespace mw::formats::bench {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
-constexpr size_t kMostValues = 1'000'000;  // one after the other
+constexpr size_t kMostValues = 1'000'000;  // consecutive values
 
-// After the value that begins at `at`, by its brackets alone; the text's end where they do not close.
-size_t after_value(std::string_view text, size_t at) {
+// Offset after the value that begins at `at`, found by its brackets; the end of the text if they are not closed.
+size_t end_of_value(std::string_view text, size_t at) {
   int depth = 0;
   while (at < text.size()) {
     const char c = text[at];
@@ -26,13 +26,13 @@ size_t after_value(std::string_view text, size_t at) {
     }
     if (depth <= 0) {
       if (c == '}' || c == ']' || c == '"') return at;
-      return std::min(text.find_first_of(kSpace, at), text.size());  // a bare number or word, or nonsense
+      return std::min(text.find_first_of(kSpace, at), text.size());  // a number, a literal or invalid text
     }
   }
   return text.size();
 }
 
-// Errors of a value that begins on a later line name the line of the file.
+// Converts line numbers in errors to those of the file.
 Json parse_at(std::string_view value, const std::string& file, long lines_before) {
   const bool python = value.find("NaN") != std::string_view::npos || value.find("Infinity") != std::string_view::npos;
   try {
@@ -44,7 +44,7 @@ Json parse_at(std::string_view value, const std::string& file, long lines_before
       problem.place = "line " + std::to_string(std::stol(problem.place.substr(5)) + lines_before) +
                       (comma == std::string::npos ? "" : problem.place.substr(comma));
     }
-    if (problem.fix.empty()) problem.fix = "the file may be cut short: copy it again, or remove what is damaged";
+    if (problem.fix.empty()) problem.fix = "copy the file again, or remove the damaged part";
     throw Error(problem, error.kind());
   }
 }
@@ -83,11 +83,11 @@ std::vector<Json> read_values(std::string_view text, const std::string& file) {
     counted = at;
     if (values.size() == kMostValues)
       throw Error({.id = "BENCH",
-                   .message = "too many values one after the other",
+                   .message = "the file contains too many values",
                    .file = file,
                    .place = "line " + std::to_string(lines + 1),
                    .expected = "at most " + std::to_string(kMostValues)});
-    const size_t end = after_value(text, at);
+    const size_t end = end_of_value(text, at);
     values.push_back(parse_at(text.substr(at, end - at), file, lines));
     at = end;
     if (at >= text.size()) break;
