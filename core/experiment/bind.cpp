@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "core/formats/huggingface/hf_weights.h"
+#include "core/model/catalogue.h"
 
 namespace mw::experiment {
 namespace {
@@ -82,7 +83,7 @@ model::Config config_of(const Experiment& e) {
                  .place = "model.id",
                  .expected = "a catalogue id or a folder",
                  .fix = "set model.id, e.g. --set model.id=gemma3-1b, or model.path"});
-  return model::catalogue(e.string("model.id"));
+  return model::catalogue_config(e.string("model.id"));
 }
 
 }  // namespace mw::experiment

@@ -10,6 +10,7 @@
 #include "core/mesh/collectives/local_config.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/mesh/layout/unused_axes.h"
+#include "core/model/catalogue.h"
 #include "core/train/model.h"
 
 namespace mw::experiment {

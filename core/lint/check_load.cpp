@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/lint/rules.h"
+#include "core/model/catalogue.h"
 
 namespace mw::lint {
 namespace {

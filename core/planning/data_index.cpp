@@ -7,6 +7,7 @@
 
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
+#include "core/model/catalogue.h"
 #include "core/model/config.h"
 
 namespace mw::planning {
@@ -22,12 +23,12 @@ model::Family family_of(const experiment::Experiment& e) {
   const fs::path folder = e.path("model.path");
   if (!folder.empty()) return formats::read_config(folder).family;
   if (e.string("data.chat") != "auto") return {};
-  if (!e.string("model.id").empty()) return model::catalogue(e.string("model.id")).family;
+  if (!e.string("model.id").empty()) return model::catalogue_config(e.string("model.id")).family;
   throw missing("model", "model.path", "set model.path to the model's folder, or choose data.chat");
 }
 
 void add(DataIndex& index, const data::ScannedRow& scanned, const DataRow& row) {
-  count(scanned, index.report);
+  add_to_report(scanned, index.report);
   if (scanned.state == data::RowState::bad) {
     if (!index.first_bad) index.first_bad = scanned.problem;
     return;
@@ -43,7 +44,7 @@ void add(DataIndex& index, const data::ScannedRow& scanned, const DataRow& row) 
 DataIndex index_lengths(const DataIndexRequest& request) {
   DataIndex index;
   index.lengths = data::read_lengths(request.lengths);
-  index.report.rows = data::stats_of(index.lengths).rows;
+  index.report.rows = data::length_stats(index.lengths).rows;
   index.train = sizes_of(index.lengths, request.options.max_len, request.options.overlong, kMostDataRows);
   index.report.kept = std::ssize(index.train);
   for (const auto& size : index.train) index.report.tokens += size.tokens;
@@ -59,7 +60,7 @@ DataRow data_row(const data::ScannedRow& scanned) {
   return {.state = scanned.state,
           .split = scanned.split,
           .format = scanned.format,
-          .place = scanned.place,
+          .place = scanned.position,
           .row = scanned.example.row,
           .tokens = static_cast<std::int32_t>(scanned.example.ids.size()),
           .used = static_cast<std::int32_t>(scanned.used),

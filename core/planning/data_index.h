@@ -46,7 +46,7 @@ struct DataRow {
   data::RowState state = data::RowState::ok;
   data::Split split = data::Split::train;
   data::Format format = data::Format::text;
-  data::RowPlace place{};
+  data::RowPosition place{};
   std::int64_t row = 0;                                // 0-based; -1: a line of running text that is not a row
   std::int32_t tokens = 0, used = 0, loss_tokens = 0;  // before truncation; used in training; with loss
 };

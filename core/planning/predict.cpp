@@ -37,7 +37,7 @@ plan::TrainShape shape_of(const train::Settings& s, const model::Config& config,
   if (s.method == model::TrainMethod::lora) shape.lora = lora_sizes(config, s.lora);
   shape.dropout = s.method == model::TrainMethod::lora && s.lora.dropout > 0;
   shape.remat = s.remat;
-  shape.tokens = work.rows.room;
+  shape.tokens = work.rows.step_tokens;
   shape.loss_tokens = work.rows.loss_tokens;
   shape.longest = std::max(work.rows.longest, 1);
   shape.loss_chunk = s.loss_chunk;

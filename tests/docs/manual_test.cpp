@@ -61,7 +61,7 @@ std::multiset<std::string> explained_ids() {
 }
 
 // Whether the literal text[from, to) in quotes stands where an id is given: named, as the first argument of a function
-// that makes an error, last in a RowPlace{..., "MEASUREMENT"}, or in the form of ids, which nothing else has.
+// that makes an error, last in a RowLocation{..., "MEASUREMENT"}, or in the form of ids, which nothing else has.
 bool is_id(const std::string& text, size_t from, size_t to) {
   const std::string_view literal(text.data() + from, to - from), before(text.data(), from - 1);
   const auto follows = [&](std::string_view word) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "core/lint/rules.h"
+#include "core/model/catalogue.h"
 
 namespace mw::lint {
 namespace {
@@ -15,7 +16,8 @@ using testing::Contains;
 using testing::Not;
 
 CheckInput input_of(const char* id, Stack stack) {
-  CheckInput input{.config = model::catalogue_config(id), .inventory = model::TensorInventory(model::catalogue_config(id))};
+  CheckInput input{.config = model::catalogue_config(id),
+                   .inventory = model::TensorInventory(model::catalogue_config(id))};
   input.stack = stack;
   input.purpose = stack == Stack::vllm_gpu || stack == Stack::vllm_tpu ? Purpose::serve : Purpose::train;
   input.lora = LoraInput{.targets = {Role::q_proj, Role::k_proj, Role::v_proj}, .module_path = ""};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/mesh/layout/size_constraints.h"
+#include "core/model/catalogue.h"
 
 #include <gmock/gmock.h>
 
@@ -35,7 +36,8 @@ TEST(SizeConstraints, TpSizesOfEveryModelMatchTunix) {
 
 TEST(SizeConstraints, FsdpMustDivideTheWidth) {
   for (const std::string id : {"gemma3-270m", "gemma3-1b", "gemma4-26b-a4b", "gemma4-31b", "gemma2-9b"}) {
-    const auto all = size_constraints(model::TensorInventory(model::catalogue_config(id)), {}, {}, {}, ShardingUse::training);
+    const auto all =
+        size_constraints(model::TensorInventory(model::catalogue_config(id)), {}, {}, {}, ShardingUse::training);
     EXPECT_TRUE(is_legal(all, {{{"fsdp", 128}}})) << id;
     const bool stops = id == "gemma3-270m" || id == "gemma3-1b" || id == "gemma4-26b-a4b";
     EXPECT_EQ(is_legal(all, {{{"fsdp", 256}}}), !stops) << id;

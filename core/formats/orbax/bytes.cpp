@@ -113,7 +113,7 @@ void Cursor::finish() const {
 
 size_t Cursor::count(size_t item_bytes, std::uint64_t most) {
   const std::uint64_t n = varint(most);
-  if (least > 0 && n > left() / item_bytes)
+  if (item_bytes > 0 && n > left() / item_bytes)
     fail("the count exceeds the remaining bytes", std::to_string(n), "at most " + std::to_string(left() / item_bytes));
   return static_cast<size_t>(n);
 }

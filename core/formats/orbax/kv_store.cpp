@@ -30,7 +30,7 @@ namespace {
 
 class FileStore : public KvStore {
  public:
-  explicit Files(fs::path folder) : folder_(std::move(folder)) {}
+  explicit FileStore(fs::path folder) : folder_(std::move(folder)) {}
   const fs::path& folder() const override { return folder_; }
   std::vector<std::string> keys() const override {
     std::vector<std::string> all;
@@ -59,7 +59,7 @@ class FileStore : public KvStore {
 }  // namespace
 
 std::unique_ptr<KvStore> open_files(const fs::path& folder) {
-  return std::make_unique<Files>(folder);
+  return std::make_unique<FileStore>(folder);
 }
 
 }  // namespace mw::formats

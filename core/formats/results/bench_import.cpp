@@ -159,7 +159,7 @@ std::vector<BenchSet> read_bench(const std::filesystem::path& path, const CsvMap
     }
     if (points == 0)
       throw Error({.id = "BENCH", .message = "the file contains no measured point", .expected = "at least one"});
-    bench::number_equal_names(sets);
+    number_equal_names(sets);
     return sets;
   } catch (const Error& error) {
     Problem problem = error.problem();

@@ -103,7 +103,7 @@ void add_requests(Json& out, const std::vector<RequestResult>& requests) {
 }
 
 std::vector<RequestResult> read_requests(const Json& point) {
-  const Lists l = request_lists(point);
+  const RequestLists l = request_lists(point);
   // Without --save-detailed, vLLM writes only latencies and queue_times, which are not enough.
   if (!l.ttft || !l.output) return {};
   const size_t n = l.output->size();

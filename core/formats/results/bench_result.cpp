@@ -104,7 +104,7 @@ bool take_latency(BenchPoint& point, const std::string& key, const Json& value) 
   if (underscore + 1 >= key.size() - 3) return false;
   const std::string name = key.substr(underscore + 1, key.size() - 3 - underscore - 1);
   const auto found =
-      std::find_if(std::begin(kLatencies), std::end(kLatencies), [&](const Latency& l) { return name == l.name; });
+      std::find_if(std::begin(kLatencies), std::end(kLatencies), [&](const LatencyField& l) { return name == l.name; });
   if (found == std::end(kLatencies)) return false;
   LatencyStats& stats = point.*(found->field);
   const auto known = [&] { return value.is_null() ? kUnknown : bench::number_of(value, key); };
@@ -277,9 +277,9 @@ Json to_json(const BenchPoint& point, Detail detail) {
   out["input_len"] = point.input_len;
   out["output_len"] = point.output_len;
   for (const CountField& c : kCounts) out[c.key] = point.*c.field;
-  for (const Number& n : kNumbers) put(out, n.key, point.*n.field);
+  for (const NumberField& n : kNumbers) put(out, n.key, point.*n.field);
   std::set<std::string> written;
-  for (const Latency& l : kLatencies)
+  for (const LatencyField& l : kLatencies)
     if (&(point.*l.field) != &point.intended_e2el || written.insert("intended_e2el").second)
       put(out, l.name, point.*l.field);
   if (!point.verdict.empty()) out["verdict"] = point.verdict;
@@ -303,7 +303,7 @@ BenchPoint bench_point(const Json& json) {
   point.input_len = static_cast<int>(bench::count(json, "input_len", 1 << 30));
   point.output_len = static_cast<int>(bench::count(json, "output_len", 1 << 30));
   for (const CountField& c : kCounts) point.*c.field = static_cast<long>(bench::count(json, c.key));
-  for (const Number& n : kNumbers) point.*n.field = bench::number(json, n.key);
+  for (const NumberField& n : kNumbers) point.*n.field = bench::number(json, n.key);
   if (std::isnan(point.request_goodput))
     point.request_goodput = bench::number(json, "request_goodput:");  // older versions of vLLM
   point.verdict = bench::text(json, "verdict");

@@ -211,7 +211,7 @@ std::vector<size_t> file_order(std::span<const TensorSpec> tensors, const std::f
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    const int ra = kind_of(tensors[a].dtype).rank, rb = kind_of(tensors[b].dtype).rank;
+    const int ra = written_type(tensors[a].dtype).rank, rb = written_type(tensors[b].dtype).rank;
     return ra != rb ? ra < rb : tensors[a].name < tensors[b].name;
   });
   std::vector<std::string_view> names;
