@@ -78,7 +78,7 @@ void add_rows(const experiment::Experiment& e, recipes::Subject& s, std::stop_to
                               std::int64_t{settings.rate.steps} * settings.accumulation, tokenizer->pad());
 }
 
-bool holds_every_tensor(const recipes::Subject& s) try {
+bool holds_every_tensor(const recipes::RecipeInput& s) try {
   return !s.model_path.empty() &&
          formats::compare_folder(s.model_path, model::TensorInventory(s.model)).missing.empty();
 } catch (const Error&) {
@@ -104,19 +104,19 @@ experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experi
   e.set_value("export.rank", 0);
   e.set_value("export.alpha", 0);
   e.set_value("export.out", "");
-  if (!recipes::trains(kind)) {
+  if (!recipes::is_training(kind)) {
     e.set_value("serve.stack", std::string(recipes::to_string(kind)));
     e.set_value("export.serve_as", "merged");
     return e;
   }
   e.set_value("train.stack", stack_of(kind));
   Json versions = Json::array();
-  for (const std::string& line : recipes::pinned(kind, templates)) versions.push_back(line);
+  for (const std::string& line : recipes::pinned_packages(kind, templates)) versions.push_back(line);
   e.set_value("stack.versions", std::move(versions));
   e.set_value("stack.add_bos", "auto");                 // rows.safetensors has <bos> once
   e.set_value("stack.rendering", "prompt_and_answer");  // and is rendered as the engine renders it
   const model::TensorInventory inventory(config);
-  e.set_value("lora.module_path", recipes::expression(kind, e.string("lora.module_path"), inventory, targets_of(e)));
+  e.set_value("lora.module_path", recipes::module_expression(kind, e.string("lora.module_path"), inventory, targets_of(e)));
   e.set_value("stack.model_config", Json::array());
   if (kind == Kind::tunix)
     e.set_value("stack.model_config", Json::array({"num_embed=" + std::to_string(config.vocab),
@@ -138,7 +138,7 @@ recipes::Subject recipe_subject(Kind kind, const experiment::Experiment& experim
   s.values = values_in_force(experiment, {"lora", "data", "train", "serve", "sweep"});
   for (Json* recorded : {&s.experiment, &s.values}) remove_url_secrets(*recorded);
   s.adapter = experiment.path("lora.adapter");
-  if (recipes::trains(kind)) {
+  if (recipes::is_training(kind)) {
     if (experiment.string("train.method") != "lora")
       throw Error({.id = "RECIPE",
                    .message = "recipes support only adapter training",

@@ -5,12 +5,12 @@
 
 #include "core/base/files.h"
 #include "core/base/url_secrets.h"
-#include "core/jobs/recipe_export.h"
-#include "core/launch/combined_stop_token.h"
-#include "core/launch/copies.h"
 #include "core/launch/job_supervisor.h"
+#include "core/launch/copies.h"
+#include "core/launch/combined_stop_token.h"
 #include "core/launch/launch_record.h"
 #include "core/recipes/quote.h"
+#include "core/jobs/recipe_export.h"
 
 namespace mw::launch {
 namespace fs = std::filesystem;
@@ -65,7 +65,7 @@ void check_no_credentials(const std::string& text, const char* option) {
 }
 
 // Of a run whose job may go on.
-Ticket open_ticket(const store::Store& store, const store::RunId& run) {
+Ticket open_ticket(const runs::Store& store, const runs::RunId& run) {
   Ticket ticket = load_ticket(store.run_folder(run));
   const auto row = store.find(run);
   if (!row || !can_reattach(store, *row))
@@ -84,21 +84,21 @@ std::string default_command() {
 
 std::vector<std::string> default_fetch(recipes::Kind recipe) {
   // Several hosts write no PEFT folder, and a job that was cancelled none either: its checkpoints are what there is.
-  if (recipes::trains(recipe)) return {"out/adapter|out/checkpoints", "out/logs"};
+  if (recipes::is_training(recipe)) return {"out/adapter|out/checkpoints", "out/logs"};
   return {"results"};
 }
 
 Launched launch(const Request& request, const hardware::Catalogue& catalogue, const EventSink& sink,
-                const importing::OnLine& on_line, const Stops& stops) {
+                const runs::OnLine& on_line, const Stops& stops) {
   check_text(request.command, "--command");
   check_text(request.folder, "--dir");
   for (const std::string& path : request.fetch) check_fetch(path);
   check_no_credentials(request.command, "--command");
   check_no_credentials(request.target.command, "--on");
   const Either stop(stops.detach, stops.cancel);  // there is no job yet that could go on
-  const recipes::Subject subject =
-      jobs::recipe_subject(request.recipe, request.experiment, catalogue, request.resources / "recipes", stop.token());
-  recipes::recipe(subject, request.resources / "recipes");  // what it cannot express is said before anything is done
+  const recipes::RecipeInput subject =
+      runs::recipe_subject(request.recipe, request.experiment, catalogue, request.resources / "recipes", stop.token());
+  recipes::recipe_files(subject, request.resources / "recipes");  // what it cannot express is said before anything is done
   Ticket ticket{.target = request.target,
                 .folder = request.folder,
                 .token = new_token(),
@@ -109,8 +109,8 @@ Launched launch(const Request& request, const hardware::Catalogue& catalogue, co
   if (ticket.folder.empty()) ticket.folder = folder_name(name, ticket.token);
   ticket.folder = check_there(request, ticket.folder, stop.token());
 
-  store::Store store(request.runs_folder);
-  const store::RunId run = store.create(request.experiment, name);
+  runs::Store store(request.runs_folder);
+  const runs::RunId run = store.create(request.experiment, name);
   Attendance attendance(store, run, ticket, request.resources, request.timing, sink, on_line, stops);
   try {
     save(ticket, store.run_folder(run));
@@ -127,32 +127,32 @@ Launched launch(const Request& request, const hardware::Catalogue& catalogue, co
   return attendance.attend();
 }
 
-Launched reattach(const Again& again, const EventSink& sink, const importing::OnLine& on_line, const Stops& stops) {
-  store::Store store(again.runs_folder);
+Launched reattach(const Again& again, const EventSink& sink, const runs::OnLine& on_line, const Stops& stops) {
+  runs::Store store(again.runs_folder);
   Attendance attendance(store, again.run, open_ticket(store, again.run), again.resources, again.timing, sink, on_line,
                         stops);
   return attendance.attend();
 }
 
 void give_up(const Again& again) {
-  store::Store store(again.runs_folder);
+  runs::Store store(again.runs_folder);
   const EventSink sink = [](const Event&) {};
-  const importing::OnLine on_line = [](const std::string&) {};
+  const runs::OnLine on_line = [](const std::string&) {};
   Attendance attendance(store, again.run, open_ticket(store, again.run), again.resources, again.timing, sink, on_line,
                         {});
   attendance.fail(RunState::cancelled, "given up: whether its job still runs is not known");
 }
 
-bool can_reattach(const store::Store& store, const store::RunRow& run) {
+bool can_reattach(const runs::Store& store, const runs::RunRow& run) {
   const bool open = run.state == RunState::queued || run.state == RunState::running || run.state == RunState::paused;
   return open && has_ticket(store.run_folder(run.id)) && store.cursor(run.id).has_value();
 }
 
-bool was_launched(const fs::path& runs_folder, const store::RunId& run) {
+bool was_launched(const fs::path& runs_folder, const runs::RunId& run) {
   return has_ticket(runs_folder / run);
 }
 
-std::optional<MergeOffer> merge_offer(const store::Store& store, const store::RunId& run) {
+std::optional<MergeOffer> merge_offer(const runs::Store& store, const runs::RunId& run) {
   const fs::path folder = store.run_folder(run);
   for (const char* adapter : {"out/adapter", "out/checkpoints"}) {
     const fs::path at = folder / kFetched / adapter;

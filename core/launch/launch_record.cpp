@@ -58,7 +58,7 @@ Ticket load_ticket(const fs::path& run_folder) {
            .folder = text("folder"),
            .token = text("token"),
            .command = text("command"),
-           .recipe = recipes::recipe_kind(text("recipe")),
+           .recipe = recipes::parse_recipe_kind(text("recipe")),
            .fetch = {}};
   for (size_t i = 0; i < kWhere.size(); ++i)
     if (text("where") == kWhere[i]) t.target.where = static_cast<Where>(i);

@@ -138,7 +138,7 @@ std::vector<Template> templates(const fs::path& folder) {
 
 Target parse_target(std::string_view text, const fs::path& templates_folder) {
   if (text.find('\0') != std::string_view::npos || text.find('\n') != std::string_view::npos)
-    refuse(recipes::markdown(text), "more than one line", kForms);
+    refuse(recipes::escape_markdown(text), "more than one line", kForms);
   if (text == "local") return {.where = Where::local, .text = "local"};
   if (text.starts_with("ssh:")) return ssh_target(text);
   if (text.find(kCommand) != std::string_view::npos)

@@ -14,7 +14,7 @@ std::string shell_quoted(std::string_view text) {
   return out + "'";
 }
 
-std::string markdown(std::string_view text) {
+std::string escape_markdown(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (static_cast<unsigned char>(c) < ' ') {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as one word of a POSIX shell, and on one line of Markdown. Any thread.
+// Quotes text for POSIX shells and Markdown. Thread-safe.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace mw::recipes {
 
-// 'it'\''s': nothing in it is read by the shell. A NUL byte, which no word can hold, ends it.
+// One literal word: 'it'\''s'. The text ends at a NUL byte.
 std::string shell_quoted(std::string_view text);
 
-// Without what Markdown, HTML or a table would read: markers are escaped, line ends are spaces.
-std::string markdown(std::string_view text);
+// One line of plain text: markup of Markdown, HTML and tables is escaped, line ends become spaces.
+std::string escape_markdown(std::string_view text);
 
 }  // namespace mw::recipes

@@ -2,8 +2,12 @@
 #include "core/recipes/recipe.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <map>
+#include <set>
 
 #include "core/base/error.h"
+#include "core/base/file_system.h"
 #include "core/base/files.h"
 #include "core/recipes/quote.h"
 #include "core/recipes/serving.h"
@@ -13,20 +17,20 @@ namespace mw::recipes {
 namespace fs = std::filesystem;
 namespace {
 
-struct Row {
+struct RecipeKind {
   Kind kind;
   std::string_view name, text;
   bool trains;
 };
-constexpr std::array<Row, 5> kRows{{
+constexpr std::array<RecipeKind, 5> kRecipeKinds{{
     {Kind::tunix, "tunix", "LoRA on JAX with Tunix and Qwix, on TPU", true},
     {Kind::torchax, "torchax", "LoRA with transformers and PEFT on JAX (TorchAX), on TPU", true},
     {Kind::trl_fsdp, "trl-fsdp", "LoRA on PyTorch with TRL, PEFT and FSDP2, on GPUs", true},
     {Kind::vllm_tpu, "vllm-tpu", "vLLM on TPU, and its latency sweep", false},
     {Kind::vllm_gpu, "vllm-gpu", "vLLM on GPUs, and its latency sweep", false},
 }};
-const Row& row_of(Kind kind) {
-  return *std::find_if(kRows.begin(), kRows.end(), [&](const Row& r) { return r.kind == kind; });
+const RecipeKind& row_of(Kind kind) {
+  return *std::find_if(kRecipeKinds.begin(), kRecipeKinds.end(), [&](const RecipeKind& r) { return r.kind == kind; });
 }
 
 // Every file of a template folder, by name.
@@ -36,7 +40,7 @@ void add_templates(const fs::path& folder, std::vector<File>& files) {
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (entry.is_regular_file()) found.push_back(entry.path());
   if (error || found.empty())
-    throw Error({.id = "RECIPE", .message = "the recipe's templates are not there", .file = folder.string()},
+    throw Error({.id = "RECIPE", .message = "the folder of recipe templates does not exist", .file = folder.string()},
                 Error::Kind::failed);
   std::sort(found.begin(), found.end());
   for (const fs::path& file : found)
@@ -47,27 +51,105 @@ std::string value_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// What the template says, then this experiment: its settings, its differences, what the checker says.
-std::string readme(const Subject& s, const Json& settings, const std::string& about) {
-  std::string out = "# " + markdown(s.name.empty() ? s.model.id : s.name) + "\n\n" + about + "\n## This experiment\n\n";
+// README.md: the text of the template, settings of the experiment, differences and remarks.
+std::string readme(const RecipeInput& s, const Json& settings, const std::string& about) {
+  std::string out =
+      "# " + escape_markdown(s.name.empty() ? s.model.id : s.name) + "\n\n" + about + "\n## This experiment\n\n";
   out += "| setting | value |\n|---|---|\n";
-  out += "| model | " + markdown(settings["model"]["name"].get<std::string>()) + " |\n";
+  out += "| model | " + escape_markdown(settings["model"]["name"].get<std::string>()) + " |\n";
   for (const auto& [axis, size] : settings["mesh"].items()) out += "| mesh." + axis + " | " + size.dump() + " |\n";
   for (const char* section : {"lora", "data", "train", "serve", "sweep"})
     if (settings.contains(section))
       for (const auto& [key, value] : settings[section].items())
         if (key != "modules" && !value.is_null() && value_text(value) != "" && !value.is_object())
-          out += "| " + std::string(section) + "." + key + " | " + markdown(value_text(value)) + " |\n";
+          out += "| " + std::string(section) + "." + key + " | " + escape_markdown(value_text(value)) + " |\n";
   const auto list = [&](const char* title, const std::vector<std::string>& lines) {
     if (lines.empty()) return;
     out += std::string("\n## ") + title + "\n\n";
     for (const std::string& line : lines) out += "- " + line + "\n";
   };
-  list("Different by design", differences(s));
+  list("Differences by design", differences(s));
   std::vector<std::string> remarks;
-  for (const std::string& r : s.remarks) remarks.push_back(markdown(r));
-  list("What to know", remarks);
+  for (const std::string& r : s.remarks) remarks.push_back(escape_markdown(r));
+  list("Remarks", remarks);
   return out;
+}
+
+constexpr const char* kManifest = "recipe.json";
+
+// FNV-1a; detects changed files, but is not cryptographic.
+std::string fingerprint(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325ull;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  for (int shift = 60; shift >= 0; shift -= 4) out += digits[(hash >> shift) & 15];
+  return out;
+}
+
+// path -> valid fingerprints of the file. There are two while an export is replaced, so that a crash is not mistaken
+// for manual changes.
+using Written = std::map<std::string, std::set<std::string>>;
+
+[[noreturn]] void refuse(const fs::path& folder, const std::string& message, const std::string& found,
+                         const std::string& fix) {
+  throw Error({.id = "RECIPE-FOLDER",
+               .message = message,
+               .file = folder.string(),
+               .found = found,
+               .expected = "a folder that does not exist, is empty, or contains an unchanged export",
+               .fix = fix});
+}
+
+Written written_before(const fs::path& folder) {
+  std::error_code error;
+  const auto kind = fs::status(folder, error).type();
+  if (kind == fs::file_type::not_found) return {};
+  if (kind != fs::file_type::directory) refuse(folder, "the output is not a folder", "a file", "choose another --out");
+  if (fs::is_empty(folder, error)) return {};
+  if (!path_exists(folder / kManifest))
+    refuse(folder, "the folder contains files of other programs", "files that are not part of an export",
+           "choose another --out");
+  Written out;
+  const Json manifest = read_json(folder / kManifest);
+  for (const char* part : {"files", "replaces"})
+    if (manifest.is_object() && manifest.value(part, Json()).is_object())
+      for (const auto& [path, hash] : manifest[part].items())
+        out[path].insert(hash.is_string() ? hash.get<std::string>() : "");
+  return out;
+}
+
+void check_unchanged(const fs::path& folder, const Written& before) {
+  for (const auto& [path, fingerprints] : before) {
+    const fs::path file = folder / path;
+    if (path_exists(file) && !fingerprints.contains(fingerprint(read_file(file))))
+      refuse(folder, "a file of the recipe was changed after the export", path,
+             "choose another --out, or use --force to overwrite it");
+  }
+}
+
+// Only files of known names are copied.
+void copy_adapter(const fs::path& from, const fs::path& to) {
+  make_folders(to);
+  for (const char* name : {"adapter_config.json", "adapter_model.safetensors"}) copy_atomically(from / name, to / name);
+}
+
+// Replaces an earlier export; other files remain.
+void replace_recipe(const fs::path& staged, const fs::path& folder, const Written& before, Json manifest) {
+  for (const auto& [path, fingerprints] : before)
+    if (is_file(folder / path)) manifest["replaces"][path] = fingerprint(read_file(folder / path));
+  write_file_atomically(folder / kManifest, manifest.dump(1) + "\n");
+  for (const auto& [path, hash] : manifest["files"].items()) {
+    make_folders((folder / path).parent_path());
+    if (file_system().rename((staged / path).c_str(), (folder / path).c_str()) != 0)
+      throw system_error("cannot write", (folder / path).string(), errno);
+  }
+  for (const auto& [path, fingerprints] :
+       before)  // removes files of the earlier export; ignores unsafe paths in its manifest
+    if (!manifest["files"].contains(path) && fs::path(path).is_relative() && path.find("..") == std::string::npos)
+      remove_tree(folder / path);
+  manifest.erase("replaces");
+  write_file_atomically(folder / kManifest, manifest.dump(1) + "\n");
 }
 
 }  // namespace
@@ -75,20 +157,20 @@ std::string readme(const Subject& s, const Json& settings, const std::string& ab
 std::string_view to_string(Kind kind) {
   return row_of(kind).name;
 }
-std::string_view described(Kind kind) {
+std::string_view description(Kind kind) {
   return row_of(kind).text;
 }
-bool trains(Kind kind) {
+bool is_training(Kind kind) {
   return row_of(kind).trains;
 }
 
-Kind recipe_kind(std::string_view name) {
+Kind parse_recipe_kind(std::string_view name) {
   std::string all;
-  for (const Row& r : kRows) {
+  for (const RecipeKind& r : kRecipeKinds) {
     if (r.name == name) return r.kind;
     all += (all.empty() ? "" : ", ") + std::string(r.name);
   }
-  throw Error({.id = "RECIPE", .message = "no such recipe", .found = std::string(name), .expected = all});
+  throw Error({.id = "RECIPE", .message = "unknown recipe", .found = std::string(name), .expected = all});
 }
 
 std::string hub_name(std::string_view id) {
@@ -101,7 +183,7 @@ std::string hub_name(std::string_view id) {
   return "google/gemma-" + std::string(generation) + "-" + size + "-it";
 }
 
-std::vector<std::string> pinned(Kind kind, const fs::path& templates) {
+std::vector<std::string> pinned_packages(Kind kind, const fs::path& templates) {
   std::vector<std::string> out;
   const std::string text = read_file(templates / to_string(kind) / "requirements.txt");
   for (size_t at = 0; at < text.size();) {
@@ -115,26 +197,59 @@ std::vector<std::string> pinned(Kind kind, const fs::path& templates) {
   return out;
 }
 
-std::vector<File> recipe(const Subject& subject, const fs::path& templates) {
-  if (model::is_planning_only(subject.model))
+std::vector<File> recipe_files(const RecipeInput& input, const fs::path& templates) {
+  if (model::is_planning_only(input.model))
     throw Error({.id = "RECIPE",
-                 .message = "this model is known for planning only",
+                 .message = "the model is known for planning only and cannot be exported",
                  .place = "model.id",
-                 .found = subject.model.id,
-                 .expected = "a Gemma"});
-  const Json settings = settings_json(subject);
+                 .found = input.model.id,
+                 .expected = "a Gemma model"});
+  const Json settings = settings_json(input);
   std::vector<File> files;
-  add_templates(templates / to_string(subject.kind), files);
-  add_templates(templates / (trains(subject.kind) ? "common" : "serving"), files);
-  if (subject.kind == Kind::torchax || subject.kind == Kind::trl_fsdp) add_templates(templates / "hf", files);
+  add_templates(templates / to_string(input.kind), files);
+  add_templates(templates / (is_training(input.kind) ? "common" : "serving"), files);
+  if (input.kind == Kind::torchax || input.kind == Kind::trl_fsdp) add_templates(templates / "hf", files);
   for (File& file : files)
-    if (file.path == "README.md") file.content = readme(subject, settings, file.content);
-  if (!trains(subject.kind)) add_serving(subject, settings, files);
+    if (file.path == "README.md") file.content = readme(input, settings, file.content);
+  if (!is_training(input.kind)) add_serving(input, settings, files);
   const auto dump = [](const Json& j) { return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; };
   files.push_back({"settings.json", dump(settings), false});
-  files.push_back({"experiment.json", dump(subject.experiment), false});
+  files.push_back({"experiment.json", dump(input.experiment), false});
   std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.path < b.path; });
   return files;
+}
+
+std::vector<std::string> write_recipe(const RecipeInput& input, const fs::path& templates, const fs::path& folder,
+                                      Overwrite overwrite) {
+  const std::vector<File> files = recipe_files(input, templates);
+  const Written before = written_before(folder);
+  if (overwrite == Overwrite::refuse) check_unchanged(folder, before);
+  StagedFolder staged(folder);
+  std::vector<std::string> paths;
+  for (const File& file : files) {
+    write_file_atomically(staged.path() / file.path, file.content);
+    if (file.executable) make_executable(staged.path() / file.path);
+    paths.push_back(file.path);
+  }
+  if (is_training(input.kind) && input.rows) {
+    write_rows(staged.path() / "data" / "rows.safetensors", *input.rows);
+    paths.push_back("data/rows.safetensors");
+  }
+  if (is_training(input.kind) && !input.adapter.empty()) {
+    copy_adapter(input.adapter, staged.path() / "adapter");
+    paths.insert(paths.end(), {"adapter/adapter_config.json", "adapter/adapter_model.safetensors"});
+  }
+  Json manifest{{"recipe", std::string(to_string(input.kind))}, {"made_by", "Meshwright " MW_VERSION}};
+  for (const std::string& path : paths) manifest["files"][path] = fingerprint(read_file(staged.path() / path));
+  if (before.empty()) {
+    write_file_atomically(staged.path() / kManifest, manifest.dump(1) + "\n");
+    staged.commit();
+  } else {
+    replace_recipe(staged.path(), folder, before, std::move(manifest));
+  }
+  paths.push_back(kManifest);
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 }  // namespace mw::recipes

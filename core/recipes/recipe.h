@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders that run an experiment elsewhere: scripts from resources/recipes, read by themselves and by tests, and one
-// settings.json that they read; nothing is substituted into code. Plain values; any thread.
+// Recipes: folders that run an experiment with other software. They contain the scripts of resources/recipes unchanged
+// and a settings.json that the scripts read. Thread-safe.
 #pragma once
 #include <array>
 #include <filesystem>
@@ -18,48 +18,48 @@ namespace mw::recipes {
 
 enum class Kind { tunix, torchax, trl_fsdp, vllm_tpu, vllm_gpu };
 inline constexpr std::array<Kind, 5> kKinds{Kind::tunix, Kind::torchax, Kind::trl_fsdp, Kind::vllm_tpu, Kind::vllm_gpu};
-std::string_view to_string(Kind kind);    // as --recipe takes it
-Kind recipe_kind(std::string_view name);  // throws Error RECIPE naming the kinds
-std::string_view described(Kind kind);    // one line for people
-bool trains(Kind kind);
+std::string_view to_string(Kind kind);          // name for --recipe
+Kind parse_recipe_kind(std::string_view name);  // throws RECIPE listing the kinds
+std::string_view description(Kind kind);        // one line for display
+bool is_training(Kind kind);
 
-// What a recipe is made of.
-struct Subject {
+// The experiment from which a recipe is made.
+struct RecipeInput {
   Kind kind = Kind::tunix;
   std::string name;
   model::Config model;
-  std::string model_id{};              // of the catalogue, or empty
-  std::filesystem::path model_path{};  // on this machine, or empty
+  std::string model_id{};              // catalogue id, or empty
+  std::filesystem::path model_path{};  // local folder, or empty
   mesh::Mesh mesh{};
   std::vector<model::Role> targets{};
-  Json values = Json::object();        // sections of the parameter table as in force: lora, data, train, serve, sweep
-  Json experiment = Json::object();    // the document itself, kept beside them
-  std::optional<RowPlan> rows{};       // the batches of training; none: no data or no tokenizer at hand
-  std::filesystem::path adapter{};     // PEFT folder to start from, or empty
-  std::vector<std::string> remarks{};  // that README.md repeats: what the checker finds, what is missing
+  Json values = Json::object();        // resolved sections of the parameter table: lora, data, train, serve, sweep
+  Json experiment = Json::object();    // the experiment document
+  std::optional<RowPlan> rows{};       // training batches; empty without data or tokenizer
+  std::filesystem::path adapter{};     // PEFT folder of the initial adapter, or empty
+  std::vector<std::string> remarks{};  // for README.md: findings of the checker, missing parts
 };
 
 struct File {
-  std::string path;  // inside the folder, with /
+  std::string path;  // relative to the folder, separated by /
   std::string content;
   bool executable = false;
 };
 
-// All files but the rows (data/rows.safetensors) and the adapter's, in the order they are listed. `templates` is
-// resources/recipes. Throws Error RECIPE for what the software cannot express.
-std::vector<File> recipe(const Subject& subject, const std::filesystem::path& templates);
+// All files except data/rows.safetensors and the adapter. `templates` is resources/recipes. Throws RECIPE if the
+// software cannot express the experiment.
+std::vector<File> recipe_files(const RecipeInput& input, const std::filesystem::path& templates);
 
-// "google-tunix==0.1.7" lines of a kind's requirements.txt.
-std::vector<std::string> pinned(Kind kind, const std::filesystem::path& templates);
+// The pinned packages of a kind's requirements.txt: "google-tunix==0.1.7".
+std::vector<std::string> pinned_packages(Kind kind, const std::filesystem::path& templates);
 
-// On Hugging Face, instruction-tuned: "google/gemma-3-1b-it"; empty for others than Gemma.
+// Name of the instruction-tuned model on Hugging Face: "google/gemma-3-1b-it"; empty unless it is Gemma.
 std::string hub_name(std::string_view catalogue_id);
 
 enum class Overwrite { refuse, changed_files };
-// Makes the folder, or writes again what an export wrote there before. Files in it that no export wrote stay; where one
-// has been changed since, or a folder is in use by others, nothing is written and Error RECIPE-FOLDER is thrown (with
-// changed_files: only the latter). Returns the paths inside the folder, recipe.json among them.
-std::vector<std::string> write_recipe(const Subject& subject, const std::filesystem::path& templates,
+// Creates the folder or replaces an earlier export in it; other files remain. Throws RECIPE-FOLDER, without writing, if
+// the folder contains no export but other files, or if an exported file was changed (allowed with changed_files).
+// Returns the paths in the folder, including recipe.json.
+std::vector<std::string> write_recipe(const RecipeInput& input, const std::filesystem::path& templates,
                                       const std::filesystem::path& folder, Overwrite overwrite);
 
 }  // namespace mw::recipes

@@ -23,7 +23,7 @@ formats::TensorData tensor(const char* name, formats::DType type, const std::vec
 RowPlan plan_rows(data::Dataset dataset, const data::BatchOptions& options, std::int64_t micro_batches, int pad_id) {
   if (micro_batches > kMostRows / std::max(1, options.rows))
     throw Error({.id = "RECIPE",
-                 .message = "too many rows to write them out",
+                 .message = "the training run has too many rows to export",
                  .place = "train.steps",
                  .found = std::to_string(micro_batches) + " batches of " + std::to_string(options.rows) + " rows",
                  .expected = "at most " + std::to_string(kMostRows) + " rows"});

@@ -14,7 +14,7 @@ std::string words(const Json& list) {
 }
 
 // vLLM's flags for what the experiment says, as words.
-std::vector<std::string> serve_flags(const Subject& s, const Json& serve, int tp) {
+std::vector<std::string> serve_flags(const RecipeInput& s, const Json& serve, int tp) {
   std::vector<std::string> flags{"--tensor-parallel-size",   std::to_string(tp),
                                  "--max-model-len",          serve.at("max_model_len").dump(),
                                  "--max-num-seqs",           serve.at("max_num_seqs").dump(),
@@ -31,7 +31,7 @@ std::vector<std::string> serve_flags(const Subject& s, const Json& serve, int tp
 
 }  // namespace
 
-void add_serving(const Subject& s, const Json& settings, std::vector<File>& files) {
+void add_serving(const RecipeInput& s, const Json& settings, std::vector<File>& files) {
   const Json &serve = settings.at("serve"), &sweep = settings.at("sweep");
   std::string text = "# What serve.sh and bench.sh read; every value is one quoted word or a list of them.\n";
   const auto set = [&](const char* name, const std::string& value) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the shell scripts of a serving recipe read: settings.sh, one quoted assignment a line. Any thread.
+// settings.sh, the input of the shell scripts of a serving recipe: one quoted assignment per line. Thread-safe.
 #pragma once
 #include "core/recipes/recipe.h"
 
 namespace mw::recipes {
 
-void add_serving(const Subject& subject, const Json& settings, std::vector<File>& files);
+void add_serving(const RecipeInput& input, const Json& settings, std::vector<File>& files);
 
 }  // namespace mw::recipes

@@ -12,20 +12,20 @@
 namespace mw::recipes {
 namespace {
 
-// Data parallelism is a part of fsdp to these programs; what runs on one axis only takes all of it.
+// These programs treat data parallelism as a part of fsdp; programs with one axis use all devices for it.
 struct TrainingMesh {
   int fsdp = 1, tp = 1, data = 1;
   int devices() const { return fsdp * tp * data; }
 };
 
-TrainingMesh mesh_of(const Subject& s) {
+TrainingMesh mesh_of(const RecipeInput& s) {
   TrainingMesh m;
   for (const mesh::MeshAxis& a : s.mesh.axes) {
     int* size = a.name == "fsdp" ? &m.fsdp : a.name == "tp" ? &m.tp : a.name == "data" ? &m.data : nullptr;
     if (!size)
       throw Error(
           {.id = "RECIPE",
-           .message = "a mesh axis that this software does not know",
+           .message = "this software does not support the mesh axis",
            .place = "mesh." + a.name,
            .found = a.name,
            .expected = "fsdp, tp or data",
@@ -35,7 +35,7 @@ TrainingMesh mesh_of(const Subject& s) {
   return m;
 }
 
-Json mesh_json(const Subject& s) {
+Json mesh_json(const RecipeInput& s) {
   const TrainingMesh m = mesh_of(s);
   if (s.kind == Kind::tunix || s.kind == Kind::torchax) return {{"fsdp", m.fsdp * m.data}, {"tp", m.tp}};
   if (s.kind == Kind::trl_fsdp) return {{"fsdp", m.devices()}, {"tp", 1}};
@@ -46,36 +46,36 @@ lint::ModuleNaming naming_of(Kind kind) {
   return kind == Kind::tunix ? lint::ModuleNaming::qwix : lint::ModuleNaming::peft;
 }
 
-Json lora_json(const Subject& s, const model::TensorInventory& inventory) {
+Json lora_json(const RecipeInput& s, const model::TensorInventory& inventory) {
   Json l = s.values.at("lora");
   const int rank = l.at("rank").get<int>();
   const double alpha = l.at("alpha").get<double>();
   const bool rslora = l.at("rslora").get<bool>();
   if (s.kind == Kind::tunix && (!l.at("rank_pattern").empty() || !l.at("alpha_pattern").empty()))
     throw Error({.id = "RECIPE",
-                 .message = "ranks and alphas by module are PEFT's; this recipe has one of each",
+                 .message = "this recipe does not support ranks and alphas per module",
                  .place = l.at("rank_pattern").empty() ? "lora.alpha_pattern" : "lora.rank_pattern",
                  .expected = "none",
-                 .fix = "remove it, or export trl-fsdp"});
+                 .fix = "remove the pattern, or export trl-fsdp"});
   const double scaling = alpha / (rslora ? std::sqrt(static_cast<double>(rank)) : rank);
-  l["qwix_alpha"] = scaling * rank;  // Qwix scales by alpha / rank, whatever rslora says
-  const std::string pattern = expression(s.kind, l.at("module_path").get<std::string>(), inventory, s.targets);
+  l["qwix_alpha"] = scaling * rank;  // Qwix always scales by alpha / rank
+  const std::string pattern = module_expression(s.kind, l.at("module_path").get<std::string>(), inventory, s.targets);
   l["module_path"] = pattern;
   Json modules = Json::array();
   for (const lint::LoraModule& m : lint::matching_modules(lint::lora_modules(inventory, naming_of(s.kind)), pattern))
     for (const model::Role role : m.roles) modules.push_back({m.layer, std::string(model::hf_module_name(role))});
   if (modules.empty())
     throw Error({.id = "RECIPE",
-                 .message = "the expression adapts nothing of this model",
+                 .message = "the expression matches no module of the model",
                  .place = "lora.module_path",
                  .found = pattern,
-                 .fix = "leave it empty: it is made from lora.targets"});
+                 .fix = "leave it empty to derive it from lora.targets"});
   l["modules"] = std::move(modules);
-  l.erase("adapter");  // it lies in adapter/
+  l.erase("adapter");  // exported to adapter/
   return l;
 }
 
-Json model_json(const Subject& s, const model::TensorInventory& inventory) {
+Json model_json(const RecipeInput& s, const model::TensorInventory& inventory) {
   Json m{{"name", s.model_id.empty() ? s.model.id : s.model_id},
          {"path", s.model_path.string()},
          {"hub", hub_name(s.model_id)},
@@ -92,42 +92,44 @@ Json model_json(const Subject& s, const model::TensorInventory& inventory) {
   return m;
 }
 
-// Whether one of Qwix's modules that are adapted holds several projections: it has one A for them.
-bool shares_a(const Subject& s) {
+// Whether an adapted module of Qwix combines several projections, which then share one A.
+bool shares_a(const RecipeInput& s) {
   const model::TensorInventory inventory(s.model);
   const std::string pattern =
-      expression(s.kind, s.values.at("lora").at("module_path").get<std::string>(), inventory, s.targets);
+      module_expression(s.kind, s.values.at("lora").at("module_path").get<std::string>(), inventory, s.targets);
   const auto modules = lint::matching_modules(lint::lora_modules(inventory, naming_of(s.kind)), pattern);
   return std::any_of(modules.begin(), modules.end(), [](const lint::LoraModule& l) { return l.roles.size() > 1; });
 }
 
-void training_differences(const Subject& s, const TrainingMesh& m, std::vector<std::string>& out) {
+void training_differences(const RecipeInput& s, const TrainingMesh& m, std::vector<std::string>& out) {
   if (m.data > 1 && s.kind != Kind::trl_fsdp)
     out.push_back("The axis data (" + std::to_string(m.data) +
-                  ") is a part of fsdp here: weights are split over it, too, the mathematics is the same.");
+                  ") is a part of fsdp here: weights are sharded over it as well; the result is the same.");
   if (s.kind == Kind::tunix) {
     if (shares_a(s))
       out.push_back(
-          "Qwix has one A for K and V (Gemma 2 and 3 with as many key heads as heads: for Q, K and V); the engine has "
-          "one each. From the same start the first step is the same, then they drift apart by little.");
+          "Qwix has one A for K and V (for Q, K and V in Gemma 2 and 3 if heads equal KV heads); the engine has one "
+          "per "
+          "projection. The first step is the same, later steps differ slightly.");
     if (s.values.at("train").at("dtype") == "bf16")
-      out.push_back("Adapters are bf16 as the weights are (Qwix); the engine keeps them in f32. Moments are f32.");
+      out.push_back("Adapters are bf16 like the weights (Qwix); the engine keeps them in f32. Moments are f32.");
     if (s.model.experts > 0)
       out.push_back(
-          "google-tunix 0.1.7 routes experts on the normed stream, transformers and the engine on the stream itself: "
-          "its outputs for this model are another model's. Use trl-fsdp, or a Tunix with e31e280e.");
+          "google-tunix 0.1.7 routes experts on the normalized residual stream, transformers and the engine on the "
+          "residual stream: its outputs for this model are wrong. Use trl-fsdp, or a Tunix with commit e31e280e.");
   }
   if (s.kind == Kind::trl_fsdp && m.tp > 1)
-    out.push_back("All " + std::to_string(m.devices()) + " devices are one fsdp axis: FSDP2 has no tp here.");
+    out.push_back("All " + std::to_string(m.devices()) +
+                  " devices form one fsdp axis: this recipe does not use tensor parallelism.");
   if (s.values.at("lora").at("dropout").get<double>() > 0)
-    out.push_back("Dropout of the adapters draws other random numbers than the engine (same probability).");
+    out.push_back("Dropout of the adapters uses other random numbers than the engine, with the same probability.");
   if (s.kind == Kind::torchax && s.values.at("train").at("remat") != "none")
-    out.push_back("Remat is JAX's checkpoint of the whole step where train.remat is not none.");
+    out.push_back("Rematerialization applies jax.checkpoint to the whole step if train.remat is not none.");
 }
 
-constexpr std::string_view kInRows = "data/rows.safetensors has the rows as this made them";
-constexpr std::string_view kPlanned = "read by plans only; the software's own way holds here";
-constexpr std::string_view kNoAnswers = "the recipe answers no prompts while it trains";
+constexpr std::string_view kInRows = "applied already: data/rows.safetensors has the resulting rows";
+constexpr std::string_view kPlanned = "used for planning only; this software has its own setting";
+constexpr std::string_view kNoAnswers = "the recipe does not sample during training";
 
 Json unread_json(Kind kind) {
   Json out = Json::object();
@@ -141,16 +143,16 @@ Json unread_json(Kind kind) {
 
 std::span<const UnreadKey> unread_keys() {
   static const std::vector<UnreadKey> keys{
-      {"made_by", {}, "says which version wrote the folder"},
+      {"made_by", {}, "the version that wrote the folder"},
       {"not_read", {}, "this list"},
-      {"model.hub", {Kind::tunix}, "Tunix loads a folder: --model"},
-      {"model.vocab", {Kind::tunix}, "model.tunix.config has it"},
-      {"model.prefix", {Kind::torchax, Kind::trl_fsdp}, "PEFT names its modules itself"},
-      {"mesh.tp", {Kind::trl_fsdp}, "FSDP2 has one axis; it is always 1"},
-      {"lora.targets", {}, "lora.module_path and lora.modules are made from it"},
+      {"model.hub", {Kind::tunix}, "Tunix loads the folder given by --model"},
+      {"model.vocab", {Kind::tunix}, "contained in model.tunix.config"},
+      {"model.prefix", {Kind::torchax, Kind::trl_fsdp}, "PEFT derives the module names"},
+      {"mesh.tp", {Kind::trl_fsdp}, "always 1: FSDP2 has one axis"},
+      {"lora.targets", {}, "lora.module_path and lora.modules are derived from it"},
       {"lora.qwix_alpha", {Kind::torchax, Kind::trl_fsdp}, "Qwix's form of alpha; PEFT reads lora.alpha"},
-      {"lora.rank_pattern", {Kind::tunix}, "always empty: an export with one is refused"},
-      {"lora.alpha_pattern", {Kind::tunix}, "always empty: an export with one is refused"},
+      {"lora.rank_pattern", {Kind::tunix}, "always empty: an export with a pattern is rejected"},
+      {"lora.alpha_pattern", {Kind::tunix}, "always empty: an export with a pattern is rejected"},
       {"data.path", {}, kInRows},
       {"data.format", {}, kInRows},
       {"data.packing", {}, kInRows},
@@ -159,18 +161,18 @@ std::span<const UnreadKey> unread_keys() {
       {"data.on_error", {}, kInRows},
       {"data.chat", {}, kInRows},
       {"data.eval_fraction", {}, kInRows},
-      {"data.lengths", {}, "read by plans only: data/rows.safetensors has the rows"},
-      {"data.mean_len", {}, "read by plans only: data/rows.safetensors has the rows"},
-      {"data.rows", {}, "read by plans only: data/rows.safetensors has the rows"},
-      {"data.padding", {}, "read by plans only: rows are padded to one length"},
+      {"data.lengths", {}, "used for planning only: data/rows.safetensors has the rows"},
+      {"data.mean_len", {}, "used for planning only: data/rows.safetensors has the rows"},
+      {"data.rows", {}, "used for planning only: data/rows.safetensors has the rows"},
+      {"data.padding", {}, "used for planning only: rows are padded to one length"},
       {"train.method", {}, "always lora"},
-      {"train.epochs", {}, "train.steps is computed from it and the rows"},
+      {"train.epochs", {}, "train.steps is computed from it"},
       {"train.stack", {}, kPlanned},
       {"train.attention", {}, kPlanned},
       {"train.adapter_dtype", {}, kPlanned},
       {"train.moment_dtype", {}, kPlanned},
-      {"train.loss_chunk", {}, "the scripts make all logits at once: the loss is the same, the memory is not"},
-      {"train.save_dtype", {}, "of full training; adapters are saved as f32"},
+      {"train.loss_chunk", {}, "the scripts compute all logits at once: same loss, more memory"},
+      {"train.save_dtype", {}, "applies to full training; adapters are saved as f32"},
       {"train.sample_every", {}, kNoAnswers},
       {"train.sample_prompts", {}, kNoAnswers},
       {"train.answers", {}, kNoAnswers},
@@ -178,8 +180,8 @@ std::span<const UnreadKey> unread_keys() {
   return keys;
 }
 
-std::string expression(Kind kind, const std::string& given, const model::TensorInventory& inventory,
-                       const std::vector<model::Role>& targets) {
+std::string module_expression(Kind kind, const std::string& given, const model::TensorInventory& inventory,
+                              const std::vector<model::Role>& targets) {
   const lint::ModuleNaming own = naming_of(kind);
   const lint::ModuleNaming other =
       own == lint::ModuleNaming::qwix ? lint::ModuleNaming::peft : lint::ModuleNaming::qwix;
@@ -190,14 +192,14 @@ std::string expression(Kind kind, const std::string& given, const model::TensorI
   return ours ? given : lint::lora_pattern(inventory, targets, own);
 }
 
-Json settings_json(const Subject& s) {
+Json settings_json(const RecipeInput& s) {
   const model::TensorInventory inventory(s.model);
   Json j{{"recipe", std::string(to_string(s.kind))},
          {"made_by", "Meshwright " MW_VERSION},
          {"name", s.name.empty() ? s.model.id : s.name},
          {"model", model_json(s, inventory)},
          {"mesh", mesh_json(s)}};
-  if (!trains(s.kind)) {
+  if (!is_training(s.kind)) {
     j["serve"] = s.values.at("serve");
     j["sweep"] = s.values.at("sweep");
     return j;
@@ -211,9 +213,9 @@ Json settings_json(const Subject& s) {
   return j;
 }
 
-std::vector<std::string> differences(const Subject& s) {
+std::vector<std::string> differences(const RecipeInput& s) {
   std::vector<std::string> out;
-  if (trains(s.kind)) training_differences(s, mesh_of(s), out);
+  if (is_training(s.kind)) training_differences(s, mesh_of(s), out);
   return out;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// settings.json: what the scripts of a recipe read. Any thread.
+// settings.json, the input of a recipe's scripts. Thread-safe.
 #pragma once
 #include <span>
 
@@ -7,22 +7,22 @@
 
 namespace mw::recipes {
 
-// What LoRA adapts, as this software matches it: the expression given, unless it is written for the other library's
-// names (none of this one's match); else made from the targets.
-std::string expression(Kind kind, const std::string& given, const model::TensorInventory& inventory,
-                       const std::vector<model::Role>& targets);
+// The regular expression that selects the adapted modules in this software: `given` if it matches any of its module
+// names, else one made from `targets`.
+std::string module_expression(Kind kind, const std::string& given, const model::TensorInventory& inventory,
+                              const std::vector<model::Role>& targets);
 
-Json settings_json(const Subject& subject);
+Json settings_json(const RecipeInput& input);
 
-// A key of settings.json that no script of these recipes reads: it tells people what the experiment says. Every other
-// key is read; a test holds the scripts to that. settings.json lists them under "not_read".
+// A key of settings.json that no script of these recipes reads; listed under "not_read" in settings.json. A test checks
+// that the scripts read all other keys.
 struct UnreadKey {
   std::string_view key;
-  std::vector<Kind> kinds;  // of those that train; empty: all
+  std::vector<Kind> kinds;  // training recipes that do not read it; empty: all
   std::string_view reason;
 };
 std::span<const UnreadKey> unread_keys();
-// What a reader has to know: where this software does otherwise by design, what the mesh became.
-std::vector<std::string> differences(const Subject& subject);
+// Differences between this software and the engine, for README.md.
+std::vector<std::string> differences(const RecipeInput& input);
 
 }  // namespace mw::recipes

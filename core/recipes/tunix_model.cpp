@@ -15,12 +15,12 @@ using model::Config;
 using model::Family;
 using model::Layer;
 
-[[noreturn]] void cannot(const Config& c, const std::string& what, const std::string& found) {
+[[noreturn]] void throw_unsupported(const Config& c, const std::string& what, const std::string& found) {
   throw Error({.id = "RECIPE",
-               .message = "Tunix's code cannot be told " + what,
+               .message = "Tunix does not support " + what,
                .place = "model",
                .found = c.id + ": " + found,
-               .expected = "a model of the families that Tunix has",
+               .expected = "a model that Tunix supports",
                .fix = "export trl-fsdp or torchax instead"});
 }
 
@@ -36,7 +36,7 @@ Json kinds_of(const Config& c, size_t count) {
   return out;
 }
 
-// The shortest run of layers that the rest repeats.
+// The length of the shortest pattern of layers that repeats.
 size_t period_of(const Config& c) {
   const auto kind = [&](size_t i) { return c.layers[i].attention; };
   for (size_t n = 1; n < c.layers.size(); ++n) {
@@ -65,13 +65,13 @@ void check_same_layers(const Config& c) {
   for (const Layer& l : c.layers)
     if (l.heads != first.heads || l.kv_heads != first.kv_heads || l.head_dim != first.head_dim ||
         l.mlp_dim != first.mlp_dim)
-      cannot(c, "layers of different sizes", "layers that differ");
+      throw_unsupported(c, "layers of different sizes", "layers that differ");
 }
 
 Json gemma2(const Config& c) {
   check_same_layers(c);
   if (!about(c.attention_scale, 1 / std::sqrt(static_cast<double>(c.layers.front().head_dim))))
-    cannot(c, "another attention scale than 1/sqrt(head_dim)", std::to_string(c.attention_scale));
+    throw_unsupported(c, "an attention scale other than 1/sqrt(head_dim)", std::to_string(c.attention_scale));
   Json fields = common_fields(c);
   fields["final_logit_softcap"] = c.final_softcap > 0 ? Json(c.final_softcap) : Json(nullptr);
   fields["attn_logits_soft_cap"] = c.attention_softcap > 0 ? Json(c.attention_softcap) : Json(nullptr);
@@ -84,8 +84,9 @@ Json gemma3(const Config& c) {
   check_same_layers(c);
   for (size_t i = 0; i < c.layers.size(); ++i)
     if ((c.layers[i].attention == Attention::full) != (i % 6 == 5))
-      cannot(c, "another pattern than five local layers and a global one", "layer " + std::to_string(i));
-  if (c.final_softcap > 0 || c.attention_softcap > 0) cannot(c, "soft caps of Gemma 3", "a soft cap");
+      throw_unsupported(c, "a layer pattern other than five local layers and a global one",
+                        "layer " + std::to_string(i));
+  if (c.final_softcap > 0 || c.attention_softcap > 0) throw_unsupported(c, "soft caps in Gemma 3", "a soft cap");
   const Layer &local = first_of(c, Attention::sliding), &global = first_of(c, Attention::full);
   Json fields = common_fields(c);
   fields["local_base_frequency"] = local.rope_theta;
@@ -96,7 +97,7 @@ Json gemma3(const Config& c) {
   else if (about(c.attention_scale, 1 / std::sqrt(static_cast<double>(c.dim / local.heads))))
     fields["query_pre_attn_norm"] = "BY_ONE_OVER_SQRT_EMBED_DIM_DIV_NUM_HEADS";
   else
-    cannot(c, "this attention scale", std::to_string(c.attention_scale));
+    throw_unsupported(c, "this attention scale", std::to_string(c.attention_scale));
   return {{"module", "tunix.models.gemma3.model"}, {"class", "Gemma3"}, {"config", std::move(fields)}};
 }
 
@@ -137,7 +138,7 @@ Json tunix_model(const Config& c) {
     case Family::gemma4:
       return gemma4(c);
     default:
-      cannot(c, "this family", std::string(c.hf_model_type));
+      throw_unsupported(c, "this family", std::string(c.hf_model_type));
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as Tunix's ModelConfig has it, every field given, and which parameter each tensor of the files becomes: no
-// shipped config, prefix or pattern of Tunix is relied on. Any thread.
+// A model as a complete ModelConfig of Tunix, and the parameter of Tunix for each tensor in the files. Does not depend
+// on the configs that Tunix ships. Thread-safe.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace mw::recipes {
 
-// {module, class, config}. Throws Error RECIPE for a model that Tunix's code cannot be told.
+// {module, class, config}. Throws RECIPE if Tunix does not support the model.
 Json tunix_model(const model::Config& config);
 // [[parameter, slot or -1, name in the files without prefix], ...]
 Json tunix_tensors(const model::Config& config, const model::TensorInventory& inventory);

@@ -91,8 +91,8 @@ TEST(Epochs, PlannerEngineRecipesAndJsonAgreeOnTheSteps) {
     EXPECT_EQ(planning::predict(e, planning::ReadData::yes).steps, *steps);
     for (const char* target : {"v5p-8", "2xh100"}) EXPECT_EQ(planned_steps(e, target), *steps) << target;
     for (const recipes::Kind kind : recipes::kKinds) {
-      if (!recipes::trains(kind)) continue;
-      const recipes::Subject s = recipe_subject(kind, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
+      if (!recipes::is_training(kind)) continue;
+      const recipes::RecipeInput s = recipe_subject(kind, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
       EXPECT_EQ(s.values["train"]["steps"], *steps) << recipes::to_string(kind);
       ASSERT_TRUE(s.rows);
       EXPECT_EQ(std::ssize(s.rows->rows), *steps * 4 * e.integer("train.accumulation"));
@@ -125,7 +125,7 @@ TEST(Epochs, WithoutRowsOneStepIsPlannedWithAWarning) {
   experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json");
   EXPECT_FALSE(e.has("train.steps"));
   EXPECT_EQ(planned_steps(e, "v6e-1"), 6500);
-  const recipes::Subject s =
+  const recipes::RecipeInput s =
       recipe_subject(recipes::Kind::torchax, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
   EXPECT_EQ(s.values["train"]["steps"], 6500);
   e.erase("data.rows");

@@ -72,7 +72,7 @@ TEST(Recipe, UserTextIsQuotedInEveryFile) {
   for (const Kind kind : recipes::kKinds) {
     experiment::Experiment e = shipped(recipes::trains(kind) ? "tiny-lora.json" : "tiny-serve.json", {"train.steps=1"});
     e.set_value("name", name);
-    const auto files = recipes::recipe(subject(kind, e), kTemplates);
+    const auto files = recipes::recipe_files(subject(kind, e), kTemplates);
     EXPECT_EQ(parse_json(content(files, "settings.json"), "settings")["name"], name);
     EXPECT_EQ(parse_json(content(files, "experiment.json"), "experiment")["name"], name);
     EXPECT_THAT(content(files, "README.md"), HasSubstr("# it's \"my\" $(touch pwned) \\`x\\` \\| \\<b\\> \\# title\n"));
@@ -83,9 +83,9 @@ TEST(Recipe, UserTextIsQuotedInEveryFile) {
   }
   experiment::Experiment e = shipped("tiny-serve.json");
   const auto files = [&] {
-    recipes::Subject s = subject(Kind::vllm_gpu, e);
+    recipes::RecipeInput s = subject(Kind::vllm_gpu, e);
     s.model_path = "/a b/it's $(touch pwned)";
-    return recipes::recipe(s, kTemplates);
+    return recipes::recipe_files(s, kTemplates);
   }();
   EXPECT_EQ(bash(content(files, "settings.sh") + "\nprintf '%s|%s' \"$MODEL_FOLDER\" \"${SERVE_FLAGS[1]}\""),
             "/a b/it's $(touch pwned)|1");
@@ -130,7 +130,7 @@ TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
 
 TEST(Recipe, WritesTheFolderOnceAndKeepsOtherFiles) {
   const Scratch folder;
-  const recipes::Subject s = subject(Kind::tunix, shipped("tiny-lora.json", {"train.steps=2"}));
+  const recipes::RecipeInput s = subject(Kind::tunix, shipped("tiny-lora.json", {"train.steps=2"}));
   const auto write = [&](recipes::Overwrite o) { return recipes::write_recipe(s, kTemplates, folder.path(), o); };
   const auto files = write(recipes::Overwrite::refuse);
   for (const char* name : {"README.md", "train.py", "settings.json", "requirements.txt", "data/rows.safetensors"})
@@ -156,11 +156,11 @@ TEST(Recipe, EveryGemmaOfTheCatalogueHasATunixRecipe) {
     e.set_value("model.id", id);
     // Tunix has no Gemma 2 27B, and its code no place for that model's attention scale.
     if (model::is_planning_only(model::catalogue_config(id)) || id == "gemma2-27b") {
-      EXPECT_THROW(recipes::recipe(subject(Kind::tunix, e), kTemplates), Error) << id;
+      EXPECT_THROW(recipes::recipe_files(subject(Kind::tunix, e), kTemplates), Error) << id;
       continue;
     }
     const Json settings =
-        parse_json(content(recipes::recipe(subject(Kind::tunix, e), kTemplates), "settings.json"), id);
+        parse_json(content(recipes::recipe_files(subject(Kind::tunix, e), kTemplates), "settings.json"), id);
     EXPECT_EQ(settings["model"]["tunix"]["config"]["num_embed"], model::catalogue_config(id).vocab);
     EXPECT_EQ(settings["model"]["tensors"].size(),
               model::TensorInventory(model::catalogue_config(id)).tensors().size());
@@ -171,7 +171,7 @@ TEST(Recipe, EveryGemmaOfTheCatalogueHasATunixRecipe) {
   };
   EXPECT_THAT(paper_with({}).remarks, Contains(HasSubstr("COV-1")));  // the paper's own expression is kept, and said
   const Json paper =
-      parse_json(content(recipes::recipe(paper_with({"lora.module_path="}), kTemplates), "settings.json"), "");
+      parse_json(content(recipes::recipe_files(paper_with({"lora.module_path="}), kTemplates), "settings.json"), "");
   EXPECT_THAT(paper["lora"]["module_path"].get<std::string>(), HasSubstr("k_einsum"));
   EXPECT_EQ(paper["model"]["hub"], "google/gemma-4-31B-it");
 }
@@ -230,9 +230,9 @@ TEST(Recipe, FilesThatTunixDoesNotFindAreLoadedByName) {
   e.erase("data.path");
   e.set_value("train.stack", "tunix");
   EXPECT_THAT(ids_of(e), Contains("LOAD-1"));
-  const recipes::Subject s = subject(Kind::tunix, e);
+  const recipes::RecipeInput s = subject(Kind::tunix, e);
   EXPECT_THAT(s.remarks, Not(Contains(HasSubstr("LOAD-1"))));
-  const Json tensors = parse_json(content(recipes::recipe(s, kTemplates), "settings.json"), "")["model"]["tensors"];
+  const Json tensors = parse_json(content(recipes::recipe_files(s, kTemplates), "settings.json"), "")["model"]["tensors"];
   const formats::SafetensorsFile file(fs::path(MW_FIXTURES) / "gemma4_tiny" / "model.safetensors");
   for (const Json& t : tensors) EXPECT_TRUE(file.find("model." + t[2].get<std::string>())) << t;
 }
@@ -259,7 +259,7 @@ TEST(Recipe, AnExpressionOfAnotherLibraryIsRegenerated) {
   const experiment::Experiment e =
       shipped("tiny-lora.json", {"lora.module_path=.*q_einsum|.*kv_einsum", "lora.targets=q_proj,k_proj"});
   const auto lora = [&](Kind kind) {
-    return parse_json(content(recipes::recipe(subject(kind, e), kTemplates), "settings.json"), "")["lora"];
+    return parse_json(content(recipes::recipe_files(subject(kind, e), kTemplates), "settings.json"), "")["lora"];
   };
   EXPECT_EQ(lora(Kind::tunix)["module_path"], ".*q_einsum|.*kv_einsum");
   EXPECT_EQ(lora(Kind::trl_fsdp)["module_path"], R"(.*\.(q_proj|k_proj))");
@@ -272,7 +272,7 @@ TEST(Recipe, RejectsUnsupportedExperiments) {
   EXPECT_THROW(subject(Kind::tunix, shipped("tiny-lora.json", {"train.method=full"})), Error);
   EXPECT_THROW(subject(Kind::tunix, shipped("tiny-lora.json", {"train.dtype=int8"})), Error);
   EXPECT_THROW(
-      recipes::recipe(subject(Kind::tunix, shipped("tiny-lora.json", {"lora.module_path=nothing"})), kTemplates),
+      recipes::recipe_files(subject(Kind::tunix, shipped("tiny-lora.json", {"lora.module_path=nothing"})), kTemplates),
       Error);
 }
 

@@ -60,7 +60,7 @@ recipes::Subject recipe_with(int max_num_seqs) {
 }
 
 void export_with(const fs::path& folder, int max_num_seqs) {
-  static const std::map<int, recipes::Subject> subjects{{7, recipe_with(7)}, {8, recipe_with(8)}, {9, recipe_with(9)}};
+  static const std::map<int, recipes::RecipeInput> subjects{{7, recipe_with(7)}, {8, recipe_with(8)}, {9, recipe_with(9)}};
   recipes::write_recipe(subjects.at(max_num_seqs), fs::path(MW_RESOURCES) / "recipes", folder / "recipe",
                         recipes::Overwrite::refuse);
 }

@@ -508,12 +508,12 @@ class LostWorkTest : public test::WindowFixture {
     QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"files are in"_s), 20000);
     QVERIFY(read_file(folder() / "recipe" / "experiment.json").find("Trained before") != std::string::npos);
     d.experiment().setCurrentIndex(0);  // the form's serves: a recipe that serves is chosen
-    QVERIFY(!recipes::trains(d.recipe().kind()));
+    QVERIFY(!recipes::is_training(d.recipe().kind()));
     QTRY_VERIFY_WITH_TIMEOUT(d.export_button().isEnabled(), 20000);
     d.reject();
     press(u"Launch\u2026"_s);
     QCOMPARE(window_->launch_dialog().experiment().chosen().run, run);
-    QVERIFY(recipes::trains(window_->launch_dialog().recipe().kind()));
+    QVERIFY(recipes::is_training(window_->launch_dialog().recipe().kind()));
     window_->launch_dialog().reject();
     window_->show_page(Page::design);  // which is about the form
     window_->actions()[u"file.export"_s]->trigger();

@@ -11,18 +11,18 @@ namespace mw::ui {
 RecipeChoice::RecipeChoice(QWidget* parent) : QComboBox(parent) {
   setAccessibleName(tr("Recipe"));
   for (const recipes::Kind kind : recipes::kKinds)
-    addItem(tr("%1: %2").arg(qs(recipes::to_string(kind)), qs(recipes::described(kind))), qs(recipes::to_string(kind)));
+    addItem(tr("%1: %2").arg(qs(recipes::to_string(kind)), qs(recipes::description(kind))), qs(recipes::to_string(kind)));
 }
 
 recipes::Kind RecipeChoice::kind() const {
-  return recipes::recipe_kind(ss(name()));
+  return recipes::parse_recipe_kind(ss(name()));
 }
 
 void RecipeChoice::suit(const experiment::Experiment& experiment) {
   const bool training = kind_of(experiment) == RunKind::train;
-  if (recipes::trains(kind()) == training) return;
+  if (recipes::is_training(kind()) == training) return;
   for (const recipes::Kind kind : recipes::kKinds)
-    if (recipes::trains(kind) == training) return choose(qs(recipes::to_string(kind)));
+    if (recipes::is_training(kind) == training) return choose(qs(recipes::to_string(kind)));
 }
 
 void RecipeChoice::choose(const QString& name) {
