@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     const mw::formats::Adapter adapter = mw::train::read_adapter(argv[2], argv[1]);
-    const mw::train::Merged merged = mw::train::merge(argv[1], adapter, argv[3], 0);
+    const mw::train::MergeResult merged = mw::train::merge(argv[1], adapter, argv[3], 0);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     const long peak = most_held();
     const auto checking = Clock::now();

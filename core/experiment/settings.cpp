@@ -193,7 +193,7 @@ engine::SampleOptions sample_options(const Experiment& e) {
 
 data::ChatFormat chat_format(const Experiment& e, model::Family family) {
   const std::string name = e.string("data.chat");
-  if (name == "auto") return train::chat_of(family);
+  if (name == "auto") return train::chat_format(family);
   return setting_choice<data::ChatFormat>(e, "data.chat",
                                           std::array<std::string_view, 4>{"gemma2", "gemma3", "gemma4", "none"});
 }

@@ -112,7 +112,8 @@ void move_to(experiment::Experiment& experiment, const std::vector<std::string>&
 // Records a checkpoint that was written but not recorded because the process was killed in between.
 void rewind_to_checkpoint(Record& record) {
   record.checkpoint = train::latest_checkpoint(record.store.run_folder(record.run));
-  const train::Counters at = record.checkpoint ? train::read_counters(*record.checkpoint) : train::Counters{};
+  const train::TrainingCounters at =
+      record.checkpoint ? train::read_counters(*record.checkpoint) : train::TrainingCounters{};
   if (record.store.rewind(record.run, at.step)) return;
   record.store.append(record.run, {at.seconds, event::Checkpoint{at.step, record.checkpoint->string()}});
 }

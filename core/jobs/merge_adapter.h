@@ -19,7 +19,7 @@ struct MergeRequest {
   std::optional<float> alpha;  // for an Orbax checkpoint, which does not contain it
 };
 struct MergeResult {
-  train::Merged merged;
+  train::MergeResult merged;
   train::Parity parity;
   Json answer;  // content of merge.json
 };

@@ -12,8 +12,8 @@
 namespace mw::jobs {
 namespace {
 
-using train::TensorCompared;
-using train::TrafficCompared;
+using train::TensorComparison;
+using train::TrafficComparison;
 
 std::string power(double v) {
   char text[32];
@@ -21,17 +21,17 @@ std::string power(double v) {
   return text;
 }
 
-std::string name_of(const TensorCompared& t) {
+std::string name_of(const TensorComparison& t) {
   return t.part + (t.tensor.empty() ? "" : " of " + t.tensor) +
          (t.step > 0 ? ", step " + std::to_string(t.step) : ", before the first step");
 }
 
-std::string name_of(const TrafficCompared& t) {
+std::string name_of(const TrafficComparison& t) {
   return mesh::to_string(t.what.kind) + " of " + t.what.tensor + " over " + t.what.axis + " (" +
          mesh::to_string(t.what.phase) + "), device " + std::to_string(t.device) + ", step " + std::to_string(t.step);
 }
 
-double share_of(const TensorCompared& t) {
+double share_of(const TensorComparison& t) {
   if (t.difference <= 0) return 0;
   return t.bound > 0 ? t.difference / t.bound : std::numeric_limits<double>::infinity();
 }
@@ -40,14 +40,14 @@ Json number(double v) {
   return std::isfinite(v) ? Json(v) : Json(nullptr);
 }
 
-Json to_json(const TensorCompared& t) {
+Json to_json(const TensorComparison& t) {
   return {{"step", t.step},           {"part", t.part},
           {"tensor", t.tensor},       {"difference", number(t.difference)},
           {"bound", number(t.bound)}, {"magnitude", number(t.magnitude)},
           {"holds", t.holds()}};
 }
 
-Json to_json(const TrafficCompared& t) {
+Json to_json(const TrafficComparison& t) {
   return {{"step", t.step},
           {"device", t.device},
           {"kind", mesh::to_string(t.what.kind)},
@@ -78,10 +78,10 @@ std::string tensor_lines(const train::Proof& proof) {
       if (std::find(parts.begin(), parts.end(), proof.tensors[end].part) == parts.end())
         parts.push_back(proof.tensors[end].part);
     for (const std::string& part : parts) {
-      const TensorCompared* worst = nullptr;
+      const TensorComparison* worst = nullptr;
       int count = 0, broken = 0;
       for (size_t k = i; k < end; ++k) {
-        const TensorCompared& t = proof.tensors[k];
+        const TensorComparison& t = proof.tensors[k];
         if (t.part != part) continue;
         ++count;
         broken += !t.holds();
@@ -98,13 +98,13 @@ std::string tensor_lines(const train::Proof& proof) {
   return text;
 }
 
-std::string traffic_lines(const train::Proof& proof) {
+std::string traffic_lines(const train::MeshProof& proof) {
   struct Sum {
     Bytes planned, counted;
     std::int64_t entries = 0, broken = 0;
   };
   std::map<std::tuple<std::string, mesh::Phase, mesh::CollectiveKind, mesh::Cause>, Sum> sums;
-  for (const TrafficCompared& t : proof.traffic) {
+  for (const TrafficComparison& t : proof.traffic) {
     Sum& sum = sums[{t.what.axis, t.what.phase, t.what.kind, t.what.cause}];
     sum.planned += t.planned;
     sum.counted += t.counted;
@@ -145,9 +145,9 @@ std::string memory_lines(const MeshProof& p) {
 }  // namespace
 
 std::string MeshProof::broken() const {
-  if (const TensorCompared* t = proof.first_broken_tensor())
+  if (const TensorComparison* t = proof.first_broken_tensor())
     return name_of(*t) + ": differs by " + power(t->difference) + " where " + power(t->bound) + " is allowed";
-  if (const TrafficCompared* t = proof.first_broken_traffic())
+  if (const TrafficComparison* t = proof.first_broken_traffic())
     return name_of(*t) + ": " + std::to_string(t->counted.value) + " bytes counted, " +
            std::to_string(t->planned.value) + " planned";
   for (const MemoryComparison& m : memory)
@@ -184,7 +184,7 @@ Json to_json(const MeshProof& p) {
 }
 
 std::string to_text(const MeshProof& p) {
-  const train::Proof& proof = p.proof;
+  const train::MeshProof& proof = p.proof;
   std::string text = "mesh " + mesh::to_text(proof.mesh) + " against one device: " + std::to_string(proof.steps) +
                      " steps from the same weights, data and seed\n";
   text += tensor_lines(proof) + traffic_lines(proof) + memory_lines(p);

@@ -72,7 +72,7 @@ void add_rows(const experiment::Experiment& e, recipes::Subject& s, std::stop_to
   settings.accumulation = static_cast<int>(e.integer("train.accumulation"));
   settings.rate.steps = static_cast<long>(e.integer("train.steps"));
   settings.epochs = e.number("train.epochs");
-  train::settle_steps(settings, dataset.train);
+  train::set_steps_from_epochs(settings, dataset.train);
   set_steps(e, settings, s);
   s.rows = recipes::plan_rows(std::move(dataset), train::batch_options(settings),
                               std::int64_t{settings.rate.steps} * settings.accumulation, tokenizer->pad());
@@ -116,7 +116,8 @@ experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experi
   e.set_value("stack.add_bos", "auto");                 // rows.safetensors has <bos> once
   e.set_value("stack.rendering", "prompt_and_answer");  // and is rendered as the engine renders it
   const model::TensorInventory inventory(config);
-  e.set_value("lora.module_path", recipes::module_expression(kind, e.string("lora.module_path"), inventory, targets_of(e)));
+  e.set_value("lora.module_path",
+              recipes::module_expression(kind, e.string("lora.module_path"), inventory, targets_of(e)));
   e.set_value("stack.model_config", Json::array());
   if (kind == Kind::tunix)
     e.set_value("stack.model_config", Json::array({"num_embed=" + std::to_string(config.vocab),

@@ -26,7 +26,7 @@ namespace {
 // The rows that a device computes and the request for its memory.
 struct DeviceWork {
   data::BatchSize rows{}, evaluation{};
-  train::DataFacts::Asked asked{};
+  train::DataFacts::PromptTokens asked{};
 };
 
 plan::TrainShape shape_of(const train::Settings& s, const model::Config& config, const DeviceWork& work) {
@@ -128,7 +128,7 @@ Prediction predict(const experiment::Experiment& experiment, ReadData read_data,
   if (read) {
     const auto tokenizer = train::load_tokenizer_of(settings.model);
     const data::Dataset dataset = data::load_dataset(settings.data, *tokenizer, stop);
-    train::settle_steps(settings, dataset.train);
+    train::set_steps_from_epochs(settings, dataset.train);
     facts = train::data_facts(settings, config, dataset, *tokenizer);
     basis = "row lengths measured in " + settings.data.path.filename().string() + ": largest micro-batch " +
             std::to_string(facts.largest.tokens) + " tokens";

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "checkpoint-";
 
-// Steps of whole checkpoint folders, ascending. Anything else in the folder is not ours.
+// Steps of the complete checkpoints in the folder, ascending.
 std::vector<long> steps_in(const fs::path& run_folder) {
   std::vector<long> steps;
   std::error_code ec;
@@ -37,8 +37,8 @@ using Part = engine::Cluster::Part;
 constexpr std::pair<Part, const char*> kParts[] = {
     {Part::value, ".value"}, {Part::first_moment, ".m"}, {Part::second_moment, ".v"}};
 
-// Tensor by tensor, so that beside the shards only one is ever whole.
-void write_state(const fs::path& folder, const Counters& c, const engine::Cluster& cluster) {
+// Writes one tensor at a time, to hold only one unsharded copy.
+void write_state(const fs::path& folder, const TrainingCounters& c, const engine::Cluster& cluster) {
   std::vector<formats::TensorSpec> specs;
   for (const auto& t : cluster.trained())
     for (const auto& [part, suffix] : kParts) specs.push_back({t.name + suffix, formats::DType::f32, {t.size}});
@@ -60,7 +60,7 @@ void write_state(const fs::path& folder, const Counters& c, const engine::Cluste
   write_file_atomically(folder / "trainer_state.json", state.dump(2) + "\n");
 }
 
-// Weights that do not learn (buffers) are saved with the others.
+// Includes buffers.
 void write_model(const fs::path& folder, const Settings& settings, const engine::Cluster& cluster) {
   const auto all = cluster.inventory().tensors();
   std::map<std::string, size_t> trained;
@@ -80,12 +80,12 @@ void read_into(const formats::SafetensorsFile& file, const std::string& name, st
   const formats::TensorInfo* info = file.find(name);
   if (!info || info->elements() != static_cast<std::int64_t>(out.size()))
     throw Error({.id = "CHECKPOINT",
-                 .message = "the checkpoint belongs to other settings",
+                 .message = "the checkpoint does not match the settings",
                  .file = file.path().string(),
                  .place = "tensor " + name,
                  .found = info ? std::to_string(info->elements()) + " elements" : "nothing",
                  .expected = std::to_string(out.size()) + " elements",
-                 .fix = "resume with the experiment the run was started with"});
+                 .fix = "resume with the experiment of the original run"});
   file.read_f32(*info, 0, out);
 }
 
@@ -101,10 +101,10 @@ std::optional<fs::path> latest_checkpoint(const fs::path& run_folder) {
   return checkpoint_path(run_folder, steps.back());
 }
 
-Counters read_counters(const fs::path& checkpoint) {
+TrainingCounters read_counters(const fs::path& checkpoint) {
   const fs::path file = checkpoint / "trainer_state.json";
   const Json state = read_json(file);
-  Counters c;
+  TrainingCounters c;
   c.step = static_cast<long>(int_member(state, "step", file.string()));
   c.tokens = int_member(state, "tokens", file.string());
   c.seconds = number_member(state, "seconds", file.string());
@@ -112,14 +112,14 @@ Counters read_counters(const fs::path& checkpoint) {
   c.answers_before = static_cast<long>(int_member(state, "answers_before", file.string()));
   if (c.step < 0)
     throw Error({.id = "CHECKPOINT",
-                 .message = "a negative step",
+                 .message = "the step is negative",
                  .file = file.string(),
                  .place = "step",
                  .found = std::to_string(c.step)});
   return c;
 }
 
-void write_checkpoint(const fs::path& run_folder, const Counters& counters, const Settings& settings,
+void write_checkpoint(const fs::path& run_folder, const TrainingCounters& counters, const Settings& settings,
                       engine::Cluster& cluster) {
   StagedFolder staged(checkpoint_path(run_folder, counters.step));
   if (settings.method == model::TrainMethod::lora)
@@ -131,8 +131,8 @@ void write_checkpoint(const fs::path& run_folder, const Counters& counters, cons
   staged.commit();
 }
 
-Counters restore_checkpoint(const fs::path& checkpoint, engine::Cluster& cluster) {
-  const Counters counters = read_counters(checkpoint);
+TrainingCounters restore_checkpoint(const fs::path& checkpoint, engine::Cluster& cluster) {
+  const TrainingCounters counters = read_counters(checkpoint);
   const formats::SafetensorsFile file(checkpoint / "trainer_state.safetensors");
   std::vector<float> values;
   for (size_t i = 0; i < cluster.trained().size(); ++i)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint folder `checkpoint-<step>`: the PEFT adapter (or HF model) that other tools load, plus
-// trainer_state.{safetensors,json} with the exact f32 parameters, AdamW moments and counters, so that a resumed run
-// continues bit for bit. Tensors are whole whatever mesh they were sharded over: a run resumes on another one, too.
-// Written beside and renamed: a killed process leaves the old ones whole.
+// Checkpoint folders `checkpoint-<step>`: the PEFT adapter or Hugging Face model for other tools, and
+// trainer_state.{safetensors,json} with f32 parameters, AdamW moments and counters, so that a resumed run is
+// bit-identical. Tensors are saved unsharded, so a run may resume on another mesh. Folders are written atomically.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -15,24 +14,24 @@
 
 namespace mw::train {
 
-struct Counters {
-  long step = 0;                               // optimizer steps done
-  std::int64_t tokens = 0;                     // real tokens trained on
-  double seconds = 0;                          // run time so far
-  long answers_asked = 0, answers_before = 0;  // the base model's score, asked once
+struct TrainingCounters {
+  long step = 0;                               // completed optimizer steps
+  std::int64_t tokens = 0;                     // tokens trained on, without padding
+  double seconds = 0;                          // run time
+  long answers_asked = 0, answers_before = 0;  // score of the base model
 };
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& run_folder, long step);
-// The whole checkpoint with the highest step, or nothing.
+// The complete checkpoint with the highest step, or empty.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& run_folder);
-// Counters alone, without touching the tensors.
-Counters read_counters(const std::filesystem::path& checkpoint);
+// Reads only the counters.
+TrainingCounters read_counters(const std::filesystem::path& checkpoint);
 
-void write_checkpoint(const std::filesystem::path& run_folder, const Counters& counters, const Settings& settings,
-                      engine::Cluster& cluster);
-// Throws Error when the checkpoint does not belong to these settings (other shapes or names).
-Counters restore_checkpoint(const std::filesystem::path& checkpoint, engine::Cluster& cluster);
-// Removes all but the newest `keep`.
+void write_checkpoint(const std::filesystem::path& run_folder, const TrainingCounters& counters,
+                      const Settings& settings, engine::Cluster& cluster);
+// Throws CHECKPOINT if names or sizes of the tensors do not match the cluster.
+TrainingCounters restore_checkpoint(const std::filesystem::path& checkpoint, engine::Cluster& cluster);
+// Removes all checkpoints except the newest `keep`.
 void prune_checkpoints(const std::filesystem::path& run_folder, long keep);
 
 }  // namespace mw::train

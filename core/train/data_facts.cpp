@@ -9,10 +9,10 @@
 namespace mw::train {
 namespace {
 
-DataFacts::Asked asked_prompts(const Settings& s, const model::Config& config, const data::Dataset& dataset,
-                               const data::Tokenizer& tokenizer) {
+DataFacts::PromptTokens asked_prompts(const Settings& s, const model::Config& config, const data::Dataset& dataset,
+                                      const data::Tokenizer& tokenizer) {
   const long limit = std::max(s.answers, s.sample_every > 0 ? s.sample_prompts : 0);
-  DataFacts::Asked most;
+  DataFacts::PromptTokens most;
   for (const data::Example* example : with_prompts(dataset.eval, limit)) {
     const auto prompt = static_cast<int>(tokenizer.encode(example->prompt).size()) + 1;  // bos
     most.prompt = std::max(most.prompt, prompt);
@@ -31,7 +31,7 @@ DataFacts data_facts(const Settings& s, const model::Config& config, const data:
   return {.config = config,
           .largest = data::largest_batch(dataset.train, batch_options(s), 0, micro_batches),
           .shares = data::largest_batch_per_device(dataset.train, batch_options(s), 0, micro_batches, ways),
-          .evaluation = data::largest_eval_batch_per_device(evaluated(s, dataset), eval_options(s), ways),
+          .evaluation = data::largest_eval_batch_per_device(evaluation_rows(s, dataset), eval_options(s), ways),
           .asked = asked_prompts(s, config, dataset, tokenizer)};
 }
 

@@ -7,7 +7,7 @@
 
 namespace mw::train {
 
-engine::TokenBatch view(const data::Batch& b) {
+engine::TokenBatch token_batch(const data::Batch& b) {
   return {.rows = b.rows,
           .len = b.len,
           .ids = b.ids,
@@ -16,7 +16,7 @@ engine::TokenBatch view(const data::Batch& b) {
           .segments = b.segments};
 }
 
-std::span<const data::Example> evaluated(const Settings& s, const data::Dataset& dataset) {
+std::span<const data::Example> evaluation_rows(const Settings& s, const data::Dataset& dataset) {
   return std::span(dataset.eval).first(std::min<size_t>(dataset.eval.size(), static_cast<size_t>(s.eval_rows)));
 }
 
@@ -27,7 +27,7 @@ std::optional<double> held_out_loss(LoadedModel& model, std::span<const data::Ex
   for (const data::Batch& batch : data::eval_batches(examples, options, model.tokenizer->pad())) {
     if (stop.stop_requested()) return std::nullopt;
     try {
-      const engine::LossSum one = model.cluster->evaluate(view(batch), step, stop);
+      const engine::LossSum one = model.cluster->evaluate(token_batch(batch), step, stop);
       total.sum += one.sum;
       total.tokens += one.tokens;
     } catch (const Error& e) {

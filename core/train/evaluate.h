@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Held-out loss, and answers to held-out prompts compared with what the data says.
+// Evaluation on held-out rows: loss, and answers compared with the expected ones.
 #pragma once
 #include <functional>
 #include <span>
@@ -11,23 +11,23 @@
 
 namespace mw::train {
 
-engine::TokenBatch view(const data::Batch& batch);
+engine::TokenBatch token_batch(const data::Batch& batch);  // views into `batch`
 
-// The held-out rows that are evaluated: at most eval_rows.
-std::span<const data::Example> evaluated(const Settings& settings, const data::Dataset& dataset);
+// At most eval_rows held-out rows.
+std::span<const data::Example> evaluation_rows(const Settings& settings, const data::Dataset& dataset);
 
-// Mean -log p over the loss tokens of the examples; nothing when they carry none.
+// Mean -log p over the loss tokens of the examples; empty if there are none.
 std::optional<double> held_out_loss(LoadedModel& model, std::span<const data::Example> examples,
                                     const data::BatchOptions& options, const engine::StepOptions& step,
                                     std::stop_token stop);
 
-// The first `limit` examples that have a prompt.
+// The first `limit` examples with a prompt.
 std::vector<const data::Example*> with_prompts(std::span<const data::Example> examples, long limit);
-// Tokens of an answer at most: a right one is no longer than the expected one; the margin shows how a wrong one goes
-// on.
+// Maximum number of tokens of an answer: the length of the expected answer plus a margin, to show how a wrong answer
+// continues.
 int answer_limit(const data::Example& example, const data::Tokenizer& tokenizer, const engine::SampleOptions& options);
 
-// Greedy or sampled answers of examples that have a prompt; `right` counts exact matches after trimming.
+// Number of answered prompts, and of answers that equal the expected one after trimming.
 struct Score {
   long asked = 0, right = 0;
 };

@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 namespace {
 
 using formats::DType;
-constexpr std::int64_t kPiece = 4 << 20;    // values of a tensor in memory at once
-constexpr std::uint64_t kAhead = 64 << 20;  // bytes that the system reads while others are computed
+constexpr std::int64_t kPiece = 4 << 20;        // values per step
+constexpr std::uint64_t kReadahead = 64 << 20;  // bytes
 
 [[noreturn]] void fail(const fs::path& file, const std::string& message, const std::string& found,
                        const std::string& expected, const std::string& fix) {
@@ -33,11 +33,11 @@ constexpr std::uint64_t kAhead = 64 << 20;  // bytes that the system reads while
 
 void check_out(const fs::path& base, const fs::path& out) {
   if (!is_missing_or_empty(out))
-    fail(out, "the output is there already", "something in it", "a folder that is not there or empty",
-         "give another --out: nothing is overwritten");
+    fail(out, "the output folder exists and is not empty", "files in it", "a folder that is missing or empty",
+         "choose another --out; existing files are not overwritten");
   std::error_code error;
   if (fs::weakly_canonical(base, error) == fs::weakly_canonical(out, error))
-    fail(out, "the output is the base model", out.string(), "another folder", "give another --out");
+    fail(out, "the output is the folder of the base model", out.string(), "another folder", "choose another --out");
 }
 
 float scaling_of(const formats::Adapter& adapter, const formats::AdapterModule& m) {
@@ -54,29 +54,29 @@ void narrow(DType dtype, std::span<const float> values, std::byte* out) {
   for (size_t i = 0; i < values.size(); ++i) to[i] = formats::to_bf16(values[i]);
 }
 
-// Tells the system what of a file is read next, so that the disk works while values are computed.
-class Ahead {
+// Requests readahead for the next tensors of a file, so that reading overlaps with computing.
+class Readahead {
  public:
-  explicit Ahead(const formats::SafetensorsFile& file) : file_(file.path()) {
-    const auto& tensors = file.tensors();  // in file order, up to its end
+  explicit Readahead(const formats::SafetensorsFile& file) : file_(file.path()) {
+    const auto& tensors = file.tensors();  // in file order
     if (!tensors.empty()) data_ = file_.size() - tensors.back().end;
   }
   void of(const formats::TensorInfo& t, std::int64_t first) {
     const std::uint64_t at = data_ + t.begin + static_cast<std::uint64_t>(first) * formats::size_of(t.dtype);
-    if (at + kAhead / 2 < told_) return;
+    if (at + kReadahead / 2 < told_) return;
     const std::uint64_t from = std::max(at, told_);
-    file_.will_read(from, kAhead);
-    told_ = from + kAhead;
+    file_.will_read(from, kReadahead);
+    told_ = from + kReadahead;
   }
 
  private:
   formats::PreadFile file_;
-  std::uint64_t data_ = 0, told_ = 0;  // where the data begins; bytes before this the system knows of
+  std::uint64_t data_ = 0, told_ = 0;  // offset of the data; end of the requested range
 };
 
-class Merge {
+class Merger {
  public:
-  Merge(const formats::Adapter& adapter, int threads, const Progress& progress, std::stop_token stop)
+  Merger(const formats::Adapter& adapter, int threads, const Progress& progress, std::stop_token stop)
       : adapter_(adapter),
         device_(Bytes(0), thread_count(threads)),
         gemm_(device_, model::WeightType::f32),
@@ -96,11 +96,11 @@ class Merge {
     for (const auto& file : all) write(*file, to / file->path().filename());
     for (const auto& [name, module] : modules_)
       if (!used_.contains(name))
-        fail(to, "an adapter's weight is not in the base model's files", name, "every adapted weight",
-             "give the base model that the adapter was trained on");
+        fail(to, "the files of the base model lack an adapted weight", name, "all adapted weights",
+             "choose the base model that the adapter was trained on");
   }
 
-  Merged result;
+  MergeResult result;
 
  private:
   const formats::AdapterModule* module_of(const formats::TensorInfo& t) const {
@@ -112,16 +112,16 @@ class Merge {
   void check(const formats::SafetensorsFile& file) const {
     for (const formats::TensorInfo& t : file.tensors()) {
       if (t.dtype == DType::other)
-        fail(file.path(), "a tensor of a type that cannot be copied here", t.name + ": " + t.dtype_name,
-             "F32, BF16, F16 or integers", "merge it with the tool that wrote it");
+        fail(file.path(), "the data type of a tensor is not supported", t.name + ": " + t.dtype_name,
+             "F32, BF16, F16 or integers", "merge with the tool that wrote the model");
       if (module_of(t) && t.dtype != DType::f32 && t.dtype != DType::bf16)
-        fail(file.path(), "an adapted weight of a type that cannot be merged into", t.name + ": " + t.dtype_name,
-             "F32 or BF16", "convert the base model to bf16 first");
+        fail(file.path(), "the data type of an adapted weight is not supported", t.name + ": " + t.dtype_name,
+             "F32 or BF16", "convert the base model to bf16");
     }
   }
 
   void write(const formats::SafetensorsFile& from, const fs::path& to) {
-    ahead_.emplace(from);
+    readahead_.emplace(from);
     std::vector<formats::TensorSpec> specs;
     for (const formats::TensorInfo& t : from.tensors()) specs.push_back({t.name, t.dtype, t.shape});
     formats::write_safetensors(
@@ -152,29 +152,29 @@ class Merge {
     for (std::int64_t first = 0, all = t.elements(); first < all; first += kPiece) {
       const std::int64_t n = std::min(kPiece, all - first);
       bytes_.resize(static_cast<size_t>(n * item));
-      ahead_->of(t, first);
+      readahead_->of(t, first);
       from.read(t, first, n, bytes_);
       sink(bytes_);
       step(n * item);
     }
   }
 
-  // W += scaling B A, some rows at a time.
+  // W += scaling B A, a few rows at a time.
   void add(const formats::SafetensorsFile& from, const formats::TensorInfo& t, const formats::AdapterModule& m,
            const formats::ByteSink& sink) {
     used_[std::string(formats::without_prefix(t.name))] = true;
     const std::int64_t rows = m.target.out, cols = m.target.in;
     if (t.shape != std::vector<std::int64_t>{rows, cols})
-      fail(from.path(), "an adapted weight has another shape than the model's",
+      fail(from.path(), "the shape of an adapted weight does not match the model",
            t.name + ": " + formats::shape_text(t.shape), formats::shape_text({rows, cols}),
-           "give the base model that the adapter was trained on");
+           "choose the base model that the adapter was trained on");
     const std::int64_t most = std::max<std::int64_t>(1, kPiece / cols);
     for (std::int64_t first = 0; first < rows; first += most) {
       const std::int64_t n = std::min(most, rows - first);
       values_.resize(static_cast<size_t>(n * cols));
-      ahead_->of(t, first * cols);
+      readahead_->of(t, first * cols);
       bytes_.resize(values_.size() * formats::size_of(t.dtype));
-      const auto part = [&](std::int64_t begin, std::int64_t end) {  // of values_, by rows
+      const auto part = [&](std::int64_t begin, std::int64_t end) {  // rows of values_
         return std::span(values_).subspan(static_cast<size_t>(begin * cols), static_cast<size_t>((end - begin) * cols));
       };
       device_.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -196,16 +196,16 @@ class Merge {
   engine::Gemm gemm_;
   const Progress& progress_;
   std::stop_token stop_;
-  std::map<std::string, const formats::AdapterModule*> modules_;  // by the weight's name without prefix
+  std::map<std::string, const formats::AdapterModule*> modules_;  // by name of the weight without prefix
   std::map<std::string, bool> used_;
   std::vector<float> values_;
   std::vector<std::byte> bytes_;
   std::int64_t total_ = 0, done_ = 0;
-  std::optional<Ahead> ahead_;
+  std::optional<Readahead> readahead_;
 };
 
-// Everything beside the weights goes along: config, tokenizer, templates, the index. No folders, no other weights.
-void copy_rest(const fs::path& base, const fs::path& to, Merged& merged) {
+// Copies all other files (config, tokenizer, templates, index), but no folders and no weights in other formats.
+void copy_rest(const fs::path& base, const fs::path& to, MergeResult& merged) {
   constexpr std::uintmax_t kMost = 256u << 20;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(base, error)) {
@@ -221,13 +221,13 @@ void copy_rest(const fs::path& base, const fs::path& to, Merged& merged) {
 
 }  // namespace
 
-Merged merge(const fs::path& base, const formats::Adapter& adapter, const fs::path& out, int threads,
-             const Progress& progress, std::stop_token stop) {
+MergeResult merge(const fs::path& base, const formats::Adapter& adapter, const fs::path& out, int threads,
+                  const Progress& progress, std::stop_token stop) {
   check_out(base, out);
   const model::Config config = formats::read_config(base);
-  const formats::HfWeights checked(base, model::TensorInventory(config));  // complete, and of this model
+  const formats::HfWeights checked(base, model::TensorInventory(config));  // checks that the weights are complete
   StagedFolder staged(out);
-  Merge work(adapter, threads, progress, std::move(stop));
+  Merger work(adapter, threads, progress, std::move(stop));
   work.run(formats::weight_files(base), staged.path());
   copy_rest(base, staged.path(), work.result);
   staged.commit();

@@ -64,12 +64,12 @@ std::unique_ptr<data::Tokenizer> load_tokenizer_of(const ModelSettings& settings
 LoadedModel load_model(const ModelSettings& settings, const Progress& progress) {
   if (settings.path.empty())
     throw Error({.id = "MODEL",
-                 .message = "no model folder is given",
+                 .message = "model.path is not set",
                  .place = "model.path",
-                 .expected = "a Hugging Face folder with config.json",
+                 .expected = "a folder with config.json",
                  .fix = "set model.path to the folder of a Gemma model"});
   const model::Config config = formats::read_config(settings.path);
-  engine::check_model(config);  // before the tokenizer, which may be of another kind
+  engine::check_model(config);  // before the tokenizer, whose format may be unsupported as well
   engine::check_context(config, settings.context);
   std::unique_ptr<data::Tokenizer> tokenizer = load_tokenizer_of(settings);
   check_vocabulary(*tokenizer, config, settings.path.string());
@@ -81,7 +81,7 @@ LoadedModel load_model(const ModelSettings& settings, const Progress& progress) 
 LoadedModel load_weights(const ModelSettings& settings, const model::Config& config, const Progress& progress) {
   LoadedModel out;
   const model::TensorInventory inventory(config);
-  std::unique_ptr<formats::HfWeights> weights;  // opened and checked before memory is taken
+  std::unique_ptr<formats::HfWeights> weights;  // checked before memory is allocated
   if (settings.init == Init::load) weights = std::make_unique<formats::HfWeights>(settings.path, inventory);
   out.cluster =
       std::make_unique<engine::Cluster>(config, engine::ClusterOptions{.mesh = settings.mesh,
@@ -97,7 +97,7 @@ LoadedModel load_weights(const ModelSettings& settings, const model::Config& con
   return out;
 }
 
-data::ChatFormat chat_of(model::Family family) {
+data::ChatFormat chat_format(model::Family family) {
   switch (family) {
     case model::Family::gemma2:
       return data::ChatFormat::gemma2;
@@ -106,7 +106,7 @@ data::ChatFormat chat_of(model::Family family) {
     case model::Family::gemma4:
       return data::ChatFormat::gemma4;
     case model::Family::llama:
-    case model::Family::qwen3:  // planning only
+    case model::Family::qwen3:  // for planning only
       return data::ChatFormat::none;
   }
   return data::ChatFormat::gemma3;
@@ -131,19 +131,19 @@ formats::Adapter read_adapter(const std::filesystem::path& folder, const std::fi
                                    [&](const auto& m) { return m.target.module == r.target.module; });
     if (!there)
       throw Error({.id = "ADAPTER",
-                   .message = "the adapter leaves out some layers of this model",
+                   .message = "the adapter lacks some layers of the model",
                    .file = folder.string(),
                    .place = r.target.module,
                    .found = std::to_string(adapter.modules.size()) + " modules, none for this one",
-                   .expected = "every layer's",
-                   .fix = "this adapter belongs to another base model"});
+                   .expected = "modules of all layers",
+                   .fix = "choose the base model of this adapter"});
   }
   return adapter;
 }
 
 namespace {
 
-// The module's values; throws Error where the adapter has none of that size.
+// The values of a module; throws ADAPTER if the adapter has none of this size.
 const formats::AdapterModule& module_of(const formats::Adapter& adapter, const model::LoraTarget& target, size_t a,
                                         size_t b) {
   const auto from = std::find_if(adapter.modules.begin(), adapter.modules.end(),
@@ -151,22 +151,23 @@ const formats::AdapterModule& module_of(const formats::Adapter& adapter, const m
   if (from == adapter.modules.end() || from->a.size() != a || from->b.size() != b)
     throw Error(
         {.id = "ADAPTER",
-         .message = "the adapter does not fit the LoRA settings",
+         .message = "the adapter does not match the LoRA settings",
          .place = target.module,
          .found = from == adapter.modules.end() ? "no tensors for this module" : "rank " + std::to_string(from->rank),
-         .expected = "the rank and widths that the model's LoRA has there",
-         .fix = "use the rank and targets the adapter was trained with"});
+         .expected = "the rank and widths of the LoRA settings",
+         .fix = "use the rank and targets of the adapter"});
   return *from;
 }
 
-// Among the trained tensors, that of a factor: "layers.3.q_proj" and ".lora_a".
+// Index of a factor among the trained tensors: "layers.3.q_proj" and ".lora_a".
 size_t trained_index(const engine::Cluster& cluster, const model::LoraTarget& target, const char* factor) {
   const std::string name =
       "layers." + std::to_string(target.layer) + "." + std::string(model::hf_module_name(target.role)) + factor;
   const auto all = cluster.trained();
   const auto at = std::find_if(all.begin(), all.end(), [&](const auto& t) { return t.name == name; });
   if (at == all.end())
-    throw Error({.id = "ADAPTER", .message = "the model does not train this adapter", .place = target.module});
+    throw Error(
+        {.id = "ADAPTER", .message = "the model has no LoRA for this module of the adapter", .place = target.module});
   return static_cast<size_t>(at - all.begin());
 }
 
@@ -216,7 +217,7 @@ formats::Adapter adapter_of(const engine::Cluster& cluster, const engine::LoraOp
 
 namespace {
 
-// bos + prompt; shortens the answer to what the context still holds.
+// bos + prompt; limits the answer to the remaining context.
 std::vector<int> prompt_ids(const LoadedModel& model, const std::string& prompt, engine::SampleOptions& options) {
   std::vector<int> ids{model.tokenizer->bos()};
   const std::vector<int> body = model.tokenizer->encode(prompt);
@@ -224,7 +225,7 @@ std::vector<int> prompt_ids(const LoadedModel& model, const std::string& prompt,
   const auto limit = static_cast<size_t>(model.config().max_positions);
   if (ids.size() >= limit)
     throw Error({.id = "CONTEXT",
-                 .message = "the prompt is longer than the model's context",
+                 .message = "the prompt exceeds the model's context",
                  .found = std::to_string(ids.size()) + " tokens",
                  .expected = "fewer than " + std::to_string(limit)});
   options.max_new_tokens = std::min(options.max_new_tokens, static_cast<int>(limit - ids.size()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model ready to train or to answer: the weights of one HF folder on their devices, and its tokenizer. One thread.
+// A loaded model: weights on their devices, adapters and tokenizer. Use on one thread.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,8 +9,8 @@
 #include "core/data/tokenizer/tokenizer.h"
 #include "core/engine/distributed/cluster.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/train/settings.h"
 #include "core/formats/peft/peft_adapter.h"
+#include "core/train/settings.h"
 
 namespace mw::train {
 
@@ -21,48 +21,49 @@ struct LoadedModel {
 };
 
 using Progress = std::function<void(long done, long total)>;
-// Errors: missing or broken folder, unsupported architecture, tokenizer larger than the vocabulary, capacity exceeded.
+// Throws for a missing or broken folder, an unsupported architecture, a tokenizer larger than the vocabulary, and an
+// exceeded capacity.
 LoadedModel load_model(const ModelSettings& settings, const Progress& progress = {});
 
-// Without the tokenizer: a config of any source, weights from settings.path or random.
+// Loads weights for `config` from settings.path, or initialises them at random. Does not load the tokenizer.
 LoadedModel load_weights(const ModelSettings& settings, const model::Config& config, const Progress& progress = {});
 
-// Tokenizer only: for looking at data without the weights.
+// Loads only the tokenizer.
 std::unique_ptr<data::Tokenizer> load_tokenizer_of(const ModelSettings& settings);
 
-data::ChatFormat chat_of(model::Family family);
+data::ChatFormat chat_format(model::Family family);
 
-// An adapter for the model in a folder, checked against its config.json alone: before any weight is loaded.
+// Reads an adapter and checks it against the config.json of the model, without loading weights.
 formats::Adapter read_adapter(const std::filesystem::path& folder, const std::filesystem::path& model);
-// An adapter's modules, ranks and alphas define the LoRA; dropout from `adapter`.
+// LoRA options with the modules, ranks, alphas and dropout of the adapter.
 engine::LoraOptions lora_options(const formats::Adapter& adapter);
-// Onto a cluster that only infers, whatever its mesh: adds the LoRA and copies the values in.
+// Adds the LoRA to a cluster for inference and copies the values.
 void attach_adapter(const formats::Adapter& adapter, std::uint64_t seed, engine::Cluster& cluster);
-// Into a cluster that has that LoRA; and what it has now, for saving.
+// Copies values into a cluster with this LoRA; adapter_of reads them back for saving.
 void copy_adapter(const formats::Adapter& adapter, engine::Cluster& cluster);
 formats::Adapter adapter_of(const engine::Cluster& cluster, const engine::LoraOptions& options,
                             const std::string& base_model);
 
 Bytes machine_memory();
-// What each device of the settings' mesh may hold: as given, or an equal share of the machine's memory.
+// Memory per device of the mesh: settings.capacity, or an equal share of the machine's memory.
 Bytes device_capacity(const ModelSettings& settings);
-int thread_count(int wanted);            // 0: every core
+int thread_count(int wanted);            // 0: all cores
 Json mesh_json(const mesh::Mesh& mesh);  // {"axes": [{"name", "size"}], "devices"}
 
-// bos + prompt through the sampler, stop at eos or the template's end of turn. Returns the decoded answer, trimmed.
 struct Answer {
-  std::string text;
+  std::string text;  // trimmed
   std::vector<int> ids;
 };
-// Several prompts, decoded together. on_text: of one device only.
+// Generates until eos or the end-of-turn marker of `chat`; `prompt` is rendered text without bos. answers() decodes
+// several prompts together. `on_text` is supported on one device and stops generation by returning false.
 std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> prompts, data::ChatFormat chat,
                             const engine::SampleOptions& options, std::stop_token stop = {});
 Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat chat,
               const engine::SampleOptions& options, std::stop_token stop = {},
               const std::function<bool(const std::string& so_far)>& on_text = {});
 
-// The same bos + prompt through the model once: logits of the next token at each position, [ids, vocab]. One device;
-// throws Error CONTEXT.
+// Logits of the next token at each position of bos + prompt, [ids, vocab]. One device only. Throws CONTEXT if the
+// prompt is too long.
 struct PromptLogits {
   std::vector<int> ids;
   std::vector<float> logits;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gate behind a merge: what the merged folder computes against base and adapter side by side.
+// Verifies a merge by comparing logits.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ struct Text {
   engine::TokenBatch batch() const { return {kRows, kLen, ids, targets, positions, segments}; }
 };
 
-// Tokens from all over the vocabulary, the same for every run of a model.
+// Fixed tokens that cover the vocabulary.
 Text fixed_text(int vocab) {
   Text t;
   Rng rng{0x706172697479};
@@ -100,7 +100,7 @@ Parity check_parity(const fs::path& base, const formats::Adapter& adapter, const
   const Bytes capacity = settings.capacity.value > 0 ? settings.capacity : machine_memory();
   const Bytes need = memory_of(config);
   if (need > capacity) {
-    p.reason = "checking in f32 needs about " + to_text(need) + ", " + to_text(capacity) + " are here";
+    p.reason = "checking in f32 needs about " + to_text(need) + ", but only " + to_text(capacity) + " are available";
     return p;
   }
   const Text text = fixed_text(config.vocab);
@@ -114,7 +114,7 @@ Parity check_parity(const fs::path& base, const formats::Adapter& adapter, const
   p.effect = rms_of(plain, wanted);
   compare(wanted, got, p);
   const bool exact = is_f32(merged);
-  // However small an adapter is: a result as far from it as the base model has lost it.
+  // A difference as large as the effect of the adapter means that the adapter was lost.
   const double allowed = exact ? kExact : std::min(std::max(kShare * p.effect, kLeast), kLost * p.effect);
   const double found = exact ? p.largest : p.rms;
   const bool good = std::isfinite(found) && found <= allowed;
@@ -123,7 +123,7 @@ Parity check_parity(const fs::path& base, const formats::Adapter& adapter, const
     p.reason = std::string(exact ? "largest" : "rms") + " difference of logits " + number_text(found) + ", allowed " +
                number_text(allowed);
   if (!good && !exact && found > kLost * p.effect && found <= kLeast)
-    p.reason += ": rounding to the file's type swallows an adapter this small; merge into f32 weights";
+    p.reason += ": rounding to the type of the file erases an adapter this small; merge into f32 weights";
   return p;
 }
 

@@ -30,7 +30,7 @@ double seconds_since(Clock::time_point start) {
 // The element whose difference is the largest share of what is allowed for it.
 class Worst {
  public:
-  explicit Worst(TensorCompared of) : worst_(std::move(of)) {}
+  explicit Worst(TensorComparison of) : worst_(std::move(of)) {}
   void take(double one, double other, double bound) {
     worst_.magnitude = std::max(worst_.magnitude, std::abs(one));
     double difference = std::abs(one - other);
@@ -42,10 +42,10 @@ class Worst {
     worst_.difference = difference;
     worst_.bound = bound;
   }
-  TensorCompared result() const { return worst_; }
+  TensorComparison result() const { return worst_; }
 
  private:
-  TensorCompared worst_;
+  TensorComparison worst_;
   double share_ = 0;
   bool any_ = false;
 };
@@ -55,7 +55,7 @@ class Prover {
   Prover(const ProofRequest& request, std::stop_token stop)
       : request_(request), s_(request.settings), stop_(std::move(stop)) {}
 
-  Proof operator()() {
+  MeshProof operator()() {
     load();
     compare_start();
     if (request_.on_mesh) request_.on_mesh(*mesh_.cluster);
@@ -102,7 +102,7 @@ class Prover {
   StepRounding rounding_;
   std::optional<TrafficPlan> plan_;
   std::vector<double> gradient_bounds_;  // of each trained tensor in this step
-  Proof proof_;
+  MeshProof proof_;
 };
 
 LoadedModel Prover::load_one(const ModelSettings& settings, const char* phase) const {
@@ -137,7 +137,7 @@ void Prover::load() {
   one_ = load_one(unsharded, "loading weights unsharded");
   dataset_ = data::load_dataset(s_.data, *one_.tokenizer, stop_,
                                 [&](long done, long total) { progress("reading data", done, total); });
-  settle_steps(s_, dataset_.train);
+  set_steps_from_epochs(s_, dataset_.train);
   batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(s_), one_.tokenizer->pad(), 0);
   proof_.mesh = s_.model.mesh;
   proof_.capacity = mesh_.cluster->device(0).arena.capacity();
@@ -199,7 +199,7 @@ void Prover::step(long number) {
     double sum = 0;
     for (size_t i = 0; i < micro.size(); ++i) {
       options.micro_batch = i;
-      sum += cluster.forward_backward(view(micro[i]), options, stop_).sum;
+      sum += cluster.forward_backward(token_batch(micro[i]), options, stop_).sum;
     }
     seconds += seconds_since(begun);
     return sum / static_cast<double>(std::max<std::int64_t>(1, loss_tokens));
@@ -257,7 +257,7 @@ void Prover::update(long step, double norm_one, double norm_mesh) {
   const double rate = learning_rate(s_.rate, step);
   for (const auto& [model, norm] : {std::pair(&one_, norm_one), {&mesh_, norm_mesh}})
     model->cluster->update(step, static_cast<float>(rate), static_cast<float>(s_.clip), norm);
-  UpdateOf of{.options = s_.adamw, .t = step, .rate = rate};
+  UpdateInput of{.options = s_.adamw, .t = step, .rate = rate};
   if (s_.clip > 0 && norm_one * (1 + rounding_.relative * rounding_.cancellation) > s_.clip) {
     of.coefficient = std::min(1.0, s_.clip / (norm_one + 1e-6));
     of.off_coefficient = rounding_.relative * rounding_.cancellation;
@@ -288,9 +288,9 @@ void Prover::update(long step, double norm_one, double norm_mesh) {
 void Prover::compare_traffic(long step, const std::vector<data::Batch>& micro) {
   using Key = std::tuple<mesh::Phase, int, std::string, std::string, mesh::CollectiveKind, mesh::Cause>;
   for (int d = 0; d < mesh_.cluster->devices(); ++d) {
-    std::vector<TrafficCompared> list;
+    std::vector<TrafficComparison> list;
     std::map<Key, size_t> at;
-    const auto entry = [&](const mesh::Collective& c) -> TrafficCompared& {
+    const auto entry = [&](const mesh::Collective& c) -> TrafficComparison& {
       const auto [found, fresh] = at.try_emplace(Key{c.phase, c.layer, c.tensor, c.axis, c.kind, c.cause}, list.size());
       if (fresh) list.push_back({.step = step, .device = d, .what = c, .planned = {}, .counted = {}});
       return list[found->second];
@@ -303,29 +303,29 @@ void Prover::compare_traffic(long step, const std::vector<data::Batch>& micro) {
 
 }  // namespace
 
-Bytes Proof::planned() const {
+Bytes MeshProof::planned() const {
   Bytes sum;
-  for (const TrafficCompared& t : traffic) sum += t.planned;
+  for (const TrafficComparison& t : traffic) sum += t.planned;
   return sum;
 }
 
-Bytes Proof::counted() const {
+Bytes MeshProof::counted() const {
   Bytes sum;
-  for (const TrafficCompared& t : traffic) sum += t.counted;
+  for (const TrafficComparison& t : traffic) sum += t.counted;
   return sum;
 }
 
-const TensorCompared* Proof::first_broken_tensor() const {
+const TensorComparison* MeshProof::first_broken_tensor() const {
   const auto at = std::find_if(tensors.begin(), tensors.end(), [](const auto& t) { return !t.holds(); });
   return at == tensors.end() ? nullptr : &*at;
 }
 
-const TrafficCompared* Proof::first_broken_traffic() const {
+const TrafficComparison* MeshProof::first_broken_traffic() const {
   const auto at = std::find_if(traffic.begin(), traffic.end(), [](const auto& t) { return !t.holds(); });
   return at == traffic.end() ? nullptr : &*at;
 }
 
-Proof prove(const ProofRequest& request, std::stop_token stop) {
+MeshProof prove(const ProofRequest& request, std::stop_token stop) {
   return Prover(request, std::move(stop))();
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proof that a mesh computes what one device computes: the same steps on both, from the same weights, adapters,
-// data and seed, compared tensor by tensor; and that what moved between the devices is what was planned, byte by byte.
-// The run on the mesh is the real one and is not interfered with. The unsharded model takes its values and moments over
-// after every step, so that each step is compared by itself: AdamW makes a whole step of a gradient that is nothing but
-// rounding, and differences of that kind would grow from step to step. Both are in memory. One thread drives it.
+// Proves that training on a mesh equals training on one device: runs the same steps on both, from the same weights,
+// adapters, data and seed, compares every tensor, and compares the bytes sent between devices with the plan. After each
+// step the unsharded model copies values and moments from the mesh, so that each step is compared on its own: AdamW
+// amplifies rounding errors of tiny gradients, which would grow from step to step. Both models are in memory. Use on
+// one thread.
 #pragma once
 #include <functional>
 #include <optional>
@@ -18,48 +18,48 @@
 
 namespace mw::train {
 
-struct TensorCompared {
-  long step = 0;       // 0: what the first step starts from
+struct TensorComparison {
+  long step = 0;       // 0: the initial state
   std::string part;    // weight, value, loss, gradient, gradient norm, first moment, second moment, copies
-  std::string tensor;  // empty for what belongs to none
-  // Where the difference is largest in relation to what is allowed there; `magnitude`: largest unsharded value.
+  std::string tensor;  // empty for loss and gradient norm
+  // Of the element with the largest difference / bound; magnitude: the largest unsharded value.
   double difference = 0, bound = 0, magnitude = 0;
   bool holds() const { return difference <= bound; }
 };
 
-// All calls of one kind, axis, phase, cause and tensor by one device in one step.
-struct TrafficCompared {
+// Collectives of one kind, axis, phase, cause and tensor by one device in one step.
+struct TrafficComparison {
   long step = 0;
   int device = 0;
-  mesh::Collective what;  // its bytes: of one call, 0 where they differ
+  mesh::Collective what;  // its bytes are those of one call; 0 if calls differ
   Bytes planned, counted;
   bool holds() const { return planned == counted; }
 };
 
-struct Proof {
+struct MeshProof {
   mesh::Mesh mesh;
   long steps = 0;
   std::int64_t parameters = 0, trained = 0;
-  std::vector<TensorCompared> tensors;             // in the order in which a step makes them
-  std::vector<TrafficCompared> traffic;            // likewise
-  std::vector<MemoryUse> memory;                   // of each device, since the weights were there
-  DataFacts facts;                                 // of the steps, for who predicts their memory
-  Bytes capacity;                                  // of each device
-  double seconds_unsharded = 0, seconds_mesh = 0;  // of all steps
-  Bytes planned() const;                           // moved, over all devices and steps
+  std::vector<TensorComparison> tensors;           // in the order of computation
+  std::vector<TrafficComparison> traffic;          // in the order of computation
+  std::vector<MemoryUse> memory;                   // per device, after loading the weights
+  DataFacts facts;                                 // of the steps, to predict their memory
+  Bytes capacity;                                  // per device
+  double seconds_unsharded = 0, seconds_mesh = 0;  // for all steps
+  Bytes planned() const;                           // bytes sent, over all devices and steps
   Bytes counted() const;
-  const TensorCompared* first_broken_tensor() const;  // null: none
-  const TrafficCompared* first_broken_traffic() const;
+  const TensorComparison* first_broken_tensor() const;  // null if all hold
+  const TrafficComparison* first_broken_traffic() const;
   bool holds() const { return !first_broken_tensor() && !first_broken_traffic(); }
 };
 
 struct ProofRequest {
   Settings settings;
-  long steps = 3;  // the second is the first in which every adapter learns: LoRA's B starts at zero
+  long steps = 3;  // LoRA's B starts at zero, so all adapters have gradients from the second step on
   std::function<void(const std::string& phase, long done, long total)> progress = {};
-  std::function<void(engine::Cluster&)> on_mesh = {};  // before the first step: tests break something here
+  std::function<void(engine::Cluster&)> on_mesh = {};  // called with the sharded model before the first step
 };
-// Throws Error: what a run would throw, cancelled(), MESH where there is one device only.
-Proof prove(const ProofRequest& request, std::stop_token stop = {});
+// Throws MESH for a mesh of one device, cancelled() after a stop, and the errors of a training run.
+MeshProof prove(const ProofRequest& request, std::stop_token stop = {});
 
 }  // namespace mw::train

@@ -8,9 +8,9 @@ namespace mw::train {
 namespace {
 
 constexpr double kLambda = 3, kUnit = 0x1p-24, kUnit16 = 0x1p-9;
-constexpr double kFewRoundings = 8;  // of an update by itself: a handful of operations in f32
+constexpr double kFewRoundings = 8;  // f32 operations of one update
 
-// Inner lengths of one layer's forward.
+// Sum of the inner lengths in the forward pass of one layer.
 double lengths(const model::Config& c, const model::Layer& l, int longest) {
   const double context = l.attention == model::Attention::sliding ? std::min(c.sliding_window, longest) : longest;
   double n = 2.0 * c.dim + l.head_dim + context + static_cast<double>(l.heads) * l.head_dim + l.mlp_dim;
@@ -19,7 +19,7 @@ double lengths(const model::Config& c, const model::Layer& l, int longest) {
   return n;
 }
 
-// Of attention, where norms keep it; at least 1.
+// Magnitude of attention scores with QK-norm; at least 1.
 double score_size(const model::Config& c) {
   double size = 1;
   for (const model::Layer& l : c.layers)
@@ -29,7 +29,7 @@ double score_size(const model::Config& c) {
 
 }  // namespace
 
-StepRounding step_rounding(const model::Config& c, const RoundingOf& step) {
+StepRounding step_rounding(const model::Config& c, const RoundingInput& step) {
   double forward = c.dim + static_cast<double>(c.vocab);
   for (const model::Layer& l : c.layers) forward += lengths(c, l, step.longest);
   const double sums = 2 * forward + static_cast<double>(step.tokens);
@@ -45,20 +45,20 @@ double loss_bound(const StepRounding& rounding, double loss, int vocab, std::int
   return rounding.relative * magnitude / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, loss_tokens)));
 }
 
-UpdateBound update_bound(const UpdateOf& u, double value, double first, double second, double gradient, double off) {
+UpdateBound update_bound(const UpdateInput& u, double value, double first, double second, double gradient, double off) {
   const double beta1 = u.options.beta1, beta2 = u.options.beta2;
   const double g = u.coefficient * gradient;
   const double d = u.coefficient * off + std::abs(g) * u.off_coefficient;
   const double few = kFewRoundings * kUnit;
   const double bias1 = 1 - std::pow(beta1, static_cast<double>(u.t)),
                bias2 = 1 - std::pow(beta2, static_cast<double>(u.t));
-  // A gradient between |g| - d and |g| + d.
+  // The gradient is between |g| - d and |g| + d.
   const double least = std::max(0.0, std::abs(g) - d), most = std::abs(g) + d;
   const auto root = [&](double with) { return std::sqrt((beta2 * second + (1 - beta2) * with * with) / bias2); };
   const double m = (beta1 * first + (1 - beta1) * g) / bias1, off_m = (1 - beta1) * d / bias1;
   const double low = root(least) + u.options.epsilon, high = root(most) + u.options.epsilon;
-  // |m' / s' - m / s| <= |m' - m| / s' + |m| |1 / s' - 1 / s|, but no more than both quotients together. And a quotient
-  // is no more than what the moments before and a gradient by itself give, for s' is at least either's.
+  // |m' / s' - m / s| <= |m' - m| / s' + |m| |1 / s' - 1 / s|, and at most the sum of both quotients. A quotient
+  // is bounded by the contributions of the old moments and of the gradient, because s' is at least that of each.
   const double by_itself = (1 - beta1) / bias1 * std::sqrt(bias2 / (1 - beta2));
   const double from_before = beta1 * std::abs(first) / bias1 / (std::sqrt(beta2 * second / bias2) + u.options.epsilon);
   const double largest = std::min((std::abs(m) + off_m) / low, from_before + by_itself);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far two runs of the same training step may differ whose sums are done in another order: what a proof allows and
-// no more. Plain values; any thread.
+// Bounds of the difference between two runs of a training step that sum in different order. Plain values.
 //
 // A sum of n terms in floating point is the exact sum of terms that are each off by a factor 1 + d. In the worst case
 // |d| <= n u, with roundings that are not all in one direction |d| <= lambda sqrt(n) u, except with a probability that
@@ -25,36 +24,36 @@
 namespace mw::train {
 
 struct StepRounding {
-  double relative = 0;      // of whatever comes out of the whole chain, to its magnitude
-  double cancellation = 1;  // of gradients, >= 1
+  double relative = 0;      // bound relative to the magnitude of the result
+  double cancellation = 1;  // factor for gradients, >= 1
   double gradient(double largest) const { return relative * cancellation * largest; }
 };
 
-struct RoundingOf {
-  std::int64_t tokens = 1;  // of the step, all micro-batches
-  int longest = 1;          // tokens that attend to each other
-  double loss = 1;          // mean, nats
+struct RoundingInput {
+  std::int64_t tokens = 1;  // of all micro-batches of the step
+  int longest = 1;          // longest segment in tokens
+  double loss = 1;          // mean loss in nats
   bool bf16_products = false;
 };
-StepRounding step_rounding(const model::Config& config, const RoundingOf& step);
+StepRounding step_rounding(const model::Config& config, const RoundingInput& step);
 
-// Mean loss: logits of the size of the surprise of a uniform guess, off independently from token to token.
+// Bound of the mean loss, for logits of magnitude log(vocab) with independent errors per token.
 double loss_bound(const StepRounding& rounding, double loss, int vocab, std::int64_t loss_tokens);
 
-// What AdamW (engine/optimizer.h) makes of a gradient that may be off, element by element.
-struct UpdateOf {
+// Bounds of an AdamW update (optimizer.h) of one element whose gradient has an error.
+struct UpdateInput {
   engine::AdamWOptions options;
   std::int64_t t = 1;          // counts from 1
   double rate = 0;             // learning rate
-  double coefficient = 1;      // of clipping
-  double off_coefficient = 0;  // by how much that may differ, relative
+  double coefficient = 1;      // clipping factor
+  double off_coefficient = 0;  // relative error of the clipping factor
 };
 struct UpdateBound {
   double value = 0, first = 0, second = 0;
 };
-// value, first and second moment before the update, of both runs; gradient before clipping, off by at most `off`.
-// Weight decay acts on the value alone, alike in both.
-UpdateBound update_bound(const UpdateOf& update, double value, double first, double second, double gradient,
+// `value`, `first` and `second` are value and moments before the update, equal in both runs; `gradient` is the gradient
+// before clipping, with an error of at most `off`. Weight decay depends only on the value and adds no error.
+UpdateBound update_bound(const UpdateInput& update, double value, double first, double second, double gradient,
                          double off);
 
 }  // namespace mw::train

@@ -10,11 +10,11 @@
 
 namespace mw::train {
 
-double learning_rate(const Rate& rate, long step) {
+double learning_rate(const LearningRateSchedule& rate, long step) {
   if (step <= rate.warmup) return rate.peak * static_cast<double>(step) / static_cast<double>(rate.warmup);
   const double span = std::max(1.0, static_cast<double>(rate.steps - rate.warmup));
   const double done = std::clamp(static_cast<double>(step - rate.warmup) / span, 0.0, 1.0);
-  double share = 1;  // of the way from final to peak
+  double share = 1;  // position between the final rate (0) and the peak (1)
   if (rate.schedule == Schedule::cosine) share = 0.5 * (1 + std::cos(std::numbers::pi * done));
   if (rate.schedule == Schedule::linear) share = 1 - done;
   return rate.peak * (rate.final_ratio + (1 - rate.final_ratio) * share);
@@ -25,7 +25,7 @@ data::BatchOptions batch_options(const Settings& s) {
       .rows = s.batch, .max_len = s.data.max_len, .packing = s.packing, .order = data::Order::shuffled, .seed = s.seed};
 }
 
-void settle_steps(Settings& s, std::span<const data::Example> train) {
+void set_steps_from_epochs(Settings& s, std::span<const data::Example> train) {
   if (s.epochs <= 0) return;
   const std::int64_t rows = data::rows_of_epoch(data::example_sizes(train), batch_options(s));
   s.rate.steps = static_cast<long>(

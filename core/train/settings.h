@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training run needs, as plain values. experiment::train_settings() makes it from an Experiment.
+// Settings of a training run. Plain values.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -19,42 +19,42 @@ enum class Init { load, random };
 enum class Schedule { cosine, linear, constant };
 
 struct ModelSettings {
-  std::filesystem::path path, tokenizer;  // HF folder; tokenizer empty: in the folder
+  std::filesystem::path path, tokenizer;  // Hugging Face folder; tokenizer: path, or empty if it is in this folder
   Init init = Init::load;
   model::WeightType weights = model::WeightType::f32;
   engine::Use use = engine::Use::training;
-  Bytes capacity;   // of the device arena; 0: the machine's memory
+  Bytes capacity;   // of each device; 0: the machine's memory
   int threads = 0;  // 0: all cores
   std::uint64_t seed = 1;
-  int context = 0;              // tokens it will be given at once; more than its positions are refused
-  mesh::Mesh mesh{};            // of virtual devices; no axes, or all of size 1: one device
-  mesh::ShardingRules rules{};  // how tensors are split over it
+  int context = 0;              // longest input in tokens; checked against the model's positions
+  mesh::Mesh mesh{};            // of virtual devices; one device if it has no axes above 1
+  mesh::ShardingRules rules{};  // sharding of tensors over the mesh
 };
 
-struct Rate {  // learning rate over steps
+struct LearningRateSchedule {
   Schedule schedule = Schedule::cosine;
   double peak = 2e-4, final_ratio = 0;
   long warmup = 0, steps = 1;
 };
-// For step 1..steps: linear from 0 over warmup (step w of W gives peak*w/W), then the schedule down to peak*final_ratio
-// at the last step.
-double learning_rate(const Rate& rate, long step);
+// The rate in step 1..steps: peak * step / warmup during warmup, then the schedule down to peak * final_ratio in the
+// last step.
+double learning_rate(const LearningRateSchedule& rate, long step);
 
 struct Settings {
   ModelSettings model;
   model::TrainMethod method = model::TrainMethod::lora;
   engine::LoraOptions lora;
-  std::filesystem::path adapter;  // PEFT folder to start from, or empty
+  std::filesystem::path adapter;  // PEFT folder of the initial adapter, or empty
   data::DatasetOptions data;
   data::Packing packing = data::Packing::none;
   int batch = 8, accumulation = 1;
-  Rate rate;
-  double epochs = 0;  // passes over the data; above 0, settle_steps() sets rate.steps once the data is known
+  LearningRateSchedule rate;
+  double epochs = 0;  // if above 0, set_steps_from_epochs() computes rate.steps from the data
   engine::AdamWOptions adamw;
   double clip = 1;
   model::Remat remat = model::Remat::none;
   int loss_chunk = 256;
-  formats::DType save_dtype = formats::DType::bf16;  // model file of full training
+  formats::DType save_dtype = formats::DType::bf16;  // of the model file after full training
   std::uint64_t seed = 1;
   long eval_every = 50, eval_rows = 64;
   long sample_every = 50, sample_prompts = 3, answers = 0;
@@ -63,8 +63,8 @@ struct Settings {
 };
 
 data::BatchOptions batch_options(const Settings& settings);
-// Where epochs are set: rate.steps becomes what they make of these examples, and epochs 0.
-void settle_steps(Settings& settings, std::span<const data::Example> train);
-data::BatchOptions eval_options(const Settings& settings);  // of held-out rows: unpacked, in order
+// If settings.epochs is above 0: sets rate.steps for these examples, and epochs to 0.
+void set_steps_from_epochs(Settings& settings, std::span<const data::Example> train);
+data::BatchOptions eval_options(const Settings& settings);  // for held-out rows: unpacked, in order
 
 }  // namespace mw::train

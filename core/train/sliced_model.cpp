@@ -7,7 +7,7 @@
 namespace mw::train {
 namespace {
 
-// The adapter's modules of one layer, as those of a model that has no other.
+// The modules of one layer, renumbered for a model with only this layer.
 formats::Adapter of_layer(const formats::Adapter& whole, int layer, const model::TensorInventory& sliced) {
   formats::Adapter part{.rank = whole.rank, .alpha = whole.alpha, .rslora = whole.rslora};
   for (const formats::AdapterModule& m : whole.modules) {
@@ -84,7 +84,7 @@ SlicedModel::Slice SlicedModel::slice(int layer, Rows rows) const {
 std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch, const Progress& progress) const {
   const size_t tokens = static_cast<size_t>(batch.rows) * static_cast<size_t>(batch.len);
   const auto dim = static_cast<size_t>(config_.dim), vocab = static_cast<size_t>(config_.vocab);
-  std::vector<int> ids(tokens);  // into a slice's rows
+  std::vector<int> ids(tokens);  // indices into the rows of a slice
   engine::TokenBatch sliced = batch;
   sliced.ids = ids;
   const std::vector<int> targets(tokens, -1);

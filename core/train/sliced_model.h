@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logits of a model that is never in memory as a whole: layer by layer from the files of a Hugging Face folder, with or
-// without an adapter, then the head in pieces of the vocabulary; all in f32. One thread drives it.
+// Computes f32 logits of a model that does not fit into memory: loads one layer at a time from a Hugging Face folder,
+// with or without an adapter, then the output head in pieces of the vocabulary. Use on one thread.
 #pragma once
 #include <filesystem>
 #include <vector>
@@ -8,28 +8,28 @@
 #include "core/base/units.h"
 #include "core/engine/transformer/network.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/train/model.h"
 #include "core/formats/peft/peft_adapter.h"
+#include "core/train/model.h"
 
 namespace mw::train {
 
 class SlicedModel {
  public:
   static constexpr Bytes kHead{128 << 20};
-  // Whether layers can be run one after another: none reads what another one keeps, or inputs of its own (E2B, E4B).
+  // Whether the layers are independent: no shared K and V, no per-layer inputs (E2B, E4B).
   static bool possible(const model::Config& config);
-  // What the largest layer with the head's largest piece needs, about.
+  // Approximate memory of the largest layer and the largest piece of the head.
   static Bytes memory(const model::Config& config);
 
-  // Throws what reading a folder does. The adapter outlives it. `head`: of a piece of the head.
+  // `adapter` (or null) must outlive the object. `head` is the size of a piece of the head. Throws like HfWeights.
   SlicedModel(const std::filesystem::path& folder, const formats::Adapter* adapter, int threads, Bytes head = kHead);
   const model::Config& config() const { return config_; }
-  // [rows*len, vocab] of a batch without padding. What `progress` throws ends it.
+  // Logits [rows * len, vocab] of a batch without padding. Exceptions of `progress` abort it.
   std::vector<float> logits(const engine::TokenBatch& batch, const Progress& progress = {}) const;
 
  private:
   struct Slice;
-  // Rows of the embedding that a slice has in place of the vocabulary.
+  // The rows of the embedding in a slice.
   using Rows = std::vector<int>;
   Slice slice(int layer, Rows rows) const;
 

@@ -19,7 +19,7 @@ TrafficPlan::TrafficPlan(const engine::Cluster& cluster, const Settings& s)
   if (cluster.devices() < 2) return;
   planned_.emplace(cluster.config(), cluster.mesh(), cluster.placement(), step_);
   const mesh::ComputeSharding form(cluster.mesh(), cluster.placement(), mesh::engine_step(step_));
-  // Streamed logits are of 16 bits (core/engine/transformer/loss.cpp).
+  // Streamed logits are bf16 (core/engine/transformer/loss.cpp).
   const bool streams = s.model.weights == model::WeightType::bf16 && engine::packed_kernels() != nullptr &&
                        s.method == model::TrainMethod::lora;
   for (int d = 0; d < cluster.devices(); ++d)
@@ -58,7 +58,7 @@ event::Traffic traffic_of(const engine::Cluster& cluster, long step, const Traff
   std::map<Key, event::Traffic::Entry> entries;
   for (int d = 0; d < devices; ++d) {
     event::Traffic::Device& total = out.devices.emplace_back();
-    std::map<Key, std::int64_t> calls;  // of this device; where pieces are uneven, some have fewer
+    std::map<Key, std::int64_t> calls;  // of this device; devices with smaller pieces make fewer calls
     for (const engine::Traffic& t : cluster.traffic(d)) {
       const mesh::Collective& c = t.what;
       const Bytes sent = c.moved * c.calls;
@@ -84,7 +84,7 @@ event::Traffic traffic_of(const engine::Cluster& cluster, long step, const Traff
     e.phase = mesh::to_string(phase);
     e.cause = mesh::to_string(cause);
     e.layer = layer;
-    if (!e.planned) e.planned = Bytes(0);  // nobody planned it
+    if (!e.planned) e.planned = Bytes(0);  // not in the plan
     out.entries.push_back(std::move(e));
   }
   return out;

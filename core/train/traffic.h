@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cluster's devices sent to each other in a step, beside what they should have, as an event. One thread, between
+// The traffic between the devices of a cluster in a step, measured and planned, as an event. Use on one thread, between
 // steps.
 #pragma once
 #include <optional>
@@ -14,12 +14,12 @@
 
 namespace mw::train {
 
-// The collectives that the planner lists for the steps of a run on a mesh.
+// The planned collectives of the steps of a run on a mesh.
 class TrafficPlan {
  public:
-  // The cluster, with its adapters, outlives it. One device: nothing is listed.
+  // `cluster` must have its adapters and outlive the object. Without a mesh, nothing is planned.
   TrafficPlan(const engine::Cluster& cluster, const Settings& settings);
-  // What a device has of these micro-batches, and all its collectives of a step of them.
+  // The tokens of a device in these micro-batches, and its collectives in a step.
   std::vector<mesh::DeviceTokens> own(std::span<const data::Batch> micro, int device) const;
   std::vector<mesh::Collective> collectives(std::span<const mesh::DeviceTokens> own, int device) const;
 
@@ -28,11 +28,11 @@ class TrafficPlan {
   int loss_chunk_;
   mesh::EngineStep step_;
   std::optional<mesh::DeviceCollectives> planned_;
-  std::vector<std::int64_t> logit_row_bytes_;  // of each device's part of the vocabulary
+  std::vector<std::int64_t> logit_row_bytes_;  // per device, for its part of the vocabulary
 };
 
-// Everything since the cluster's clear_traffic(), the collectives of several tensors for one purpose together, and what
-// the plan says of the step's micro-batches.
+// Traffic since the last clear_traffic() of the cluster, summed over tensors, with the planned bytes for the step's
+// micro-batches.
 event::Traffic traffic_of(const engine::Cluster& cluster, long step, const TrafficPlan& plan,
                           std::span<const data::Batch> micro);
 

@@ -20,9 +20,9 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-class Run {
+class TrainingRun {
  public:
-  Run(const TrainRequest& request, const EventSink& sink, std::stop_token stop, PauseGate& gate)
+  TrainingRun(const TrainRequest& request, const EventSink& sink, std::stop_token stop, PauseGate& gate)
       : request_(request), s_(request.settings), sink_(sink), stop_(std::move(stop)), gate_(gate) {
     if (request.resume) counters_ = read_counters(*request.resume);
     resumed_seconds_ = counters_.seconds;
@@ -36,7 +36,7 @@ class Run {
     while (counters_.step < s_.rate.steps && !stop_.stop_requested()) {
       gate_.wait(stop_, [&](RunState state) { emit(event::StateChanged{state}); });
       if (stop_.stop_requested() || !step()) break;
-      around(counters_.step);
+      after_step(counters_.step);
     }
     return finish();
   } catch (const engine::OutOfMemory& e) {
@@ -61,12 +61,12 @@ class Run {
   void traffic(const std::vector<data::Batch>& micro);
 
   void load();
-  void settle_steps();
+  void set_steps_from_epochs();
   void start();
   void before();
   bool step();
   bool micro_batches(const std::vector<data::Batch>& micro, engine::StepOptions options, double& loss_sum);
-  void around(long step);
+  void after_step(long step);
   void evaluate();
   void samples();
   Score answers();
@@ -84,18 +84,18 @@ class Run {
   PauseGate& gate_;
   Clock::time_point started_ = Clock::now();
   double resumed_seconds_ = 0;
-  Counters counters_;
+  TrainingCounters counters_;
   LoadedModel model_;
   data::Dataset dataset_;
   std::unique_ptr<data::BatchStream> batches_;
   std::optional<TrafficPlan> traffic_plan_;
-  std::vector<Bytes> peaks_;  // of each device
+  std::vector<Bytes> peaks_;  // per device
   Json summary_ = Json::object();
   long evaluated_at_ = -1, checkpointed_at_ = -1;
-  std::string phase_ = "loading the weights";  // for who runs out of memory
+  std::string phase_ = "loading the weights";  // for out-of-memory reports
 };
 
-void Run::memory(const char* phase) {
+void TrainingRun::memory(const char* phase) {
   peaks_.resize(static_cast<size_t>(cluster().devices()));
   for (int d = 0; d < cluster().devices(); ++d) {
     engine::Arena& arena = cluster().device(d).arena;
@@ -107,11 +107,11 @@ void Run::memory(const char* phase) {
   }
 }
 
-void Run::traffic(const std::vector<data::Batch>& micro) {
+void TrainingRun::traffic(const std::vector<data::Batch>& micro) {
   if (cluster().devices() > 1) emit(traffic_of(cluster(), counters_.step, *traffic_plan_, micro));
 }
 
-void Run::load() {
+void TrainingRun::load() {
   emit(event::StateChanged{RunState::running});
   std::optional<formats::Adapter> adapter;
   if (s_.method == model::TrainMethod::lora && !s_.adapter.empty()) adapter = read_adapter(s_.adapter, s_.model.path);
@@ -126,12 +126,12 @@ void Run::load() {
     phase_ = "adding the adapters";
     cluster().add_lora(s_.lora, s_.seed);
   }
-  phase_ = "making room for gradients and moments";
+  phase_ = "allocating gradients and moments";
   cluster().train(s_.method, s_.adamw);
   if (adapter) copy_adapter(*adapter, cluster());
   traffic_plan_.emplace(cluster(), s_);
   dataset_ = data::load_dataset(s_.data, *model_.tokenizer, stop_, progress("reading data"));
-  settle_steps();
+  set_steps_from_epochs();
   if (request_.resume) {
     counters_ = restore_checkpoint(*request_.resume, cluster());
     checkpointed_at_ = counters_.step;
@@ -140,16 +140,16 @@ void Run::load() {
                                                  static_cast<std::int64_t>(counters_.step) * s_.accumulation);
 }
 
-// A run that goes on keeps its number of steps: its learning rate follows from it.
-void Run::settle_steps() {
+// A resumed run keeps its number of steps, which determines the learning rate.
+void TrainingRun::set_steps_from_epochs() {
   if (request_.total_steps && s_.epochs > 0) {
     s_.rate.steps = *request_.total_steps;
     s_.epochs = 0;
   }
-  train::settle_steps(s_, dataset_.train);
+  train::set_steps_from_epochs(s_, dataset_.train);
 }
 
-Json Run::data_info() const {
+Json TrainingRun::data_info() const {
   const data::DatasetReport& r = dataset_.report;
   return {{"rows", r.rows},
           {"kept", r.kept},
@@ -163,7 +163,7 @@ Json Run::data_info() const {
           {"loss_tokens", r.loss_tokens}};
 }
 
-void Run::start() {
+void TrainingRun::start() {
   std::int64_t trainable = 0;
   for (const auto& t : cluster().trained()) trainable += t.size;
   Json info = request_.info;
@@ -183,7 +183,7 @@ void Run::start() {
   emit(event::Started{std::move(info)});
   for (const Problem& p : dataset_.report.problems) log("warning", to_text(p));
   const data::DatasetReport& r = dataset_.report;
-  log("info", std::to_string(r.rows) + " rows: " + std::to_string(dataset_.train.size()) + " to train on, " +
+  log("info", std::to_string(r.rows) + " rows: " + std::to_string(dataset_.train.size()) + " for training, " +
                   std::to_string(dataset_.eval.size()) + " held out, " + std::to_string(r.dropped_long) +
                   " too long and dropped, " + std::to_string(r.truncated) + " truncated, " +
                   std::to_string(r.skipped_bad) + " malformed and skipped");
@@ -191,7 +191,7 @@ void Run::start() {
   memory("load");
 }
 
-void Run::before() {
+void TrainingRun::before() {
   evaluate();
   if (s_.answers > 0) {
     const Score score = answers();
@@ -201,7 +201,7 @@ void Run::before() {
   samples();
 }
 
-bool Run::step() {
+bool TrainingRun::step() {
   const auto begun = Clock::now();
   std::vector<data::Batch> micro;
   std::int64_t loss_tokens = 0, real_tokens = 0;
@@ -219,14 +219,14 @@ bool Run::step() {
   cluster().clear_traffic();
   double loss_sum = 0;
   if (!micro_batches(micro, options, loss_sum)) {
-    --counters_.step;  // it has not been
+    --counters_.step;  // the step was not completed
     return false;
   }
   const double loss = loss_sum / static_cast<double>(std::max<std::int64_t>(1, loss_tokens));
   const double norm = cluster().gradient_norm();
   if (!std::isfinite(loss) || !std::isfinite(norm))
     throw Error({.id = "NAN-LOSS",
-                 .message = "the loss or its gradient is not a number any more, at step " + std::to_string(step),
+                 .message = "the loss or the gradient norm is not finite in step " + std::to_string(step),
                  .place = "step " + std::to_string(step),
                  .found = "loss " + std::to_string(loss) + ", gradient norm " + std::to_string(norm),
                  .expected = "finite values",
@@ -248,11 +248,12 @@ bool Run::step() {
   return true;
 }
 
-// False: stopped on the way, and nothing has been learned from them.
-bool Run::micro_batches(const std::vector<data::Batch>& micro, engine::StepOptions options, double& loss_sum) try {
+// Returns false after a stop; the step is then not applied.
+bool TrainingRun::micro_batches(const std::vector<data::Batch>& micro, engine::StepOptions options,
+                                double& loss_sum) try {
   for (size_t i = 0; i < micro.size(); ++i) {
     options.micro_batch = i;
-    loss_sum += cluster().forward_backward(view(micro[i]), options, stop_).sum;
+    loss_sum += cluster().forward_backward(token_batch(micro[i]), options, stop_).sum;
   }
   return true;
 } catch (const Error& e) {
@@ -260,27 +261,27 @@ bool Run::micro_batches(const std::vector<data::Batch>& micro, engine::StepOptio
   return false;
 }
 
-// What happens beside the steps; never changes what the next step computes.
-void Run::around(long step) {
+// Evaluation, samples and checkpoints after a step; does not affect the next step.
+void TrainingRun::after_step(long step) {
   const auto due = [&](long every) { return every > 0 && step % every == 0; };
-  if (step < s_.rate.steps) {  // the last step's evaluation and samples come with finish()
+  if (step < s_.rate.steps) {  // finish() evaluates after the last step
     if (due(s_.eval_every)) evaluate();
     if (due(s_.sample_every)) samples();
   }
   if (due(s_.checkpoint_every)) checkpoint();
 }
 
-void Run::evaluate() {
+void TrainingRun::evaluate() {
   phase_ = "the evaluation after step " + std::to_string(counters_.step);
   evaluated_at_ = counters_.step;
-  const auto loss = held_out_loss(model_, evaluated(s_, dataset_), eval_options(s_), step_options(), stop_);
+  const auto loss = held_out_loss(model_, evaluation_rows(s_, dataset_), eval_options(s_), step_options(), stop_);
   if (!loss) return;
   metric("eval/loss", *loss);
   metric("eval/perplexity", std::exp(*loss));
   memory("eval");
 }
 
-void Run::samples() {
+void TrainingRun::samples() {
   if (s_.sample_prompts <= 0 || s_.sample_every <= 0) return;
   phase_ = "sampling after step " + std::to_string(counters_.step);
   answer_prompts(model_, dataset_.eval, s_.sample_prompts, s_.data.chat, s_.sample, stop_,
@@ -291,7 +292,7 @@ void Run::samples() {
   memory("generate");
 }
 
-Score Run::answers() {
+Score TrainingRun::answers() {
   phase_ = "answering after step " + std::to_string(counters_.step);
   const Score score = answer_prompts(model_, dataset_.eval, s_.answers, s_.data.chat, s_.sample, stop_,
                                      [&](event::Sample sample, long done, long total) {
@@ -302,12 +303,12 @@ Score Run::answers() {
   if (score.asked > 0)
     metric("eval/answers_right", static_cast<double>(score.right) / static_cast<double>(score.asked));
   log("info", std::to_string(score.right) + " of " + std::to_string(score.asked) +
-                  " held-out prompts answered right after step " + std::to_string(counters_.step));
+                  " held-out prompts answered correctly after step " + std::to_string(counters_.step));
   memory("generate");
   return score;
 }
 
-void Run::checkpoint() {
+void TrainingRun::checkpoint() {
   phase_ = "the checkpoint of step " + std::to_string(counters_.step);
   counters_.seconds = now();
   const std::filesystem::path folder = request_.run_folder();
@@ -317,9 +318,9 @@ void Run::checkpoint() {
   emit(event::Checkpoint{counters_.step, checkpoint_path(folder, counters_.step).string()});
 }
 
-event::Finished Run::finish() {
+event::Finished TrainingRun::finish() {
   const bool whole = counters_.step >= s_.rate.steps;
-  // Before what follows the last step: a run that is killed there repeats all of that when it is resumed.
+  // Before the final evaluation, so that a run killed during it repeats it when resumed.
   if (checkpointed_at_ != counters_.step && counters_.step > 0) checkpoint();
   if (whole && evaluated_at_ != counters_.step) evaluate();
   if (whole && s_.answers > 0) {
@@ -371,7 +372,7 @@ void PauseGate::wait(std::stop_token stop, const std::function<void(RunState)>& 
 }
 
 event::Finished train(const TrainRequest& request, const EventSink& sink, std::stop_token stop, PauseGate& gate) {
-  return Run(request, sink, std::move(stop), gate)();
+  return TrainingRun(request, sink, std::move(stop), gate)();
 }
 
 }  // namespace mw::train

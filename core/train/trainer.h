@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training loop: model, data, steps, evaluation, samples, checkpoints; speaks only through events. One run, one
-// thread (the engine and the batch prefetcher have their own).
+// The training loop: loads model and data, runs steps, evaluates, samples and saves checkpoints; reports events. Runs
+// on the calling thread.
 #pragma once
 #include <condition_variable>
 #include <filesystem>
@@ -15,12 +15,12 @@
 
 namespace mw::train {
 
-// Lets another thread hold the loop between two steps.
+// Pauses the loop between two steps. Thread-safe.
 class PauseGate {
  public:
   void pause();
   void resume();
-  // Blocks while paused, telling on_change paused when it starts to wait and running when it goes on; stop ends it.
+  // Blocks while paused; calls on_change(paused) before and on_change(running) after waiting. Returns on a stop.
   void wait(std::stop_token stop, const std::function<void(RunState)>& on_change);
 
  private:
@@ -31,16 +31,16 @@ class PauseGate {
 
 struct TrainRequest {
   Settings settings;
-  std::function<std::filesystem::path()> run_folder;  // asked before every checkpoint, which is written there
-  std::optional<std::filesystem::path> resume;        // a checkpoint folder of this run
-  std::optional<long> total_steps = {};  // that this run began with, where it goes on and epochs are set
-  std::vector<Bytes> peaks = {};         // of each device up to then, on the same devices
-  Json info = Json::object();            // merged into Started.info
-  std::function<Json(const DataFacts&)> predict;  // {category: bytes, "total"}; stands under Started.info["predicted"]
+  std::function<std::filesystem::path()> run_folder;  // called before each checkpoint; returns its parent folder
+  std::optional<std::filesystem::path> resume;        // checkpoint to resume from
+  std::optional<long> total_steps = {};               // of the original run, if it is resumed and epochs are set
+  std::vector<Bytes> peaks = {};                      // peak memory per device before the resume
+  Json info = Json::object();                         // merged into Started.info
+  std::function<Json(const DataFacts&)> predict;      // {category: bytes, "total"} for Started.info["predicted"]
 };
 
-// Emits Started ... Finished, and returns the latter. Bad input and failures throw Error (no Finished event then: the
-// caller, who owns the run's record, writes it); a stop ends in state cancelled with a checkpoint.
+// Emits events from Started to Finished and returns Finished. Failures throw without a Finished event, which the caller
+// then records. A stop saves a checkpoint and finishes in state cancelled.
 event::Finished train(const TrainRequest& request, const EventSink& sink, std::stop_token stop, PauseGate& gate);
 
 }  // namespace mw::train

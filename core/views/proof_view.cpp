@@ -35,16 +35,16 @@ std::string markdown_line(const std::vector<std::string>& cells, const std::stri
   return out + " " + last + " |\n";
 }
 
-ProofTable tensor_table(const train::Proof& proof) {
+ProofTable tensor_table(const train::MeshProof& proof) {
   ProofTable table{"Tensors", {"Tensor", "Compared", "Step", "Difference", "Bound", "Largest value"}, {}};
-  for (const train::TensorCompared& t : proof.tensors)
+  for (const train::TensorComparison& t : proof.tensors)
     table.rows.push_back({{t.tensor.empty() ? "-" : t.tensor, t.part, t.step > 0 ? std::to_string(t.step) : "start",
                            number_text(t.difference, 3), number_text(t.bound, 3), number_text(t.magnitude, 3)},
                           t.holds()});
   return table;
 }
 
-ProofTable traffic_table(const train::Proof& proof) {
+ProofTable traffic_table(const train::MeshProof& proof) {
   struct Sum {
     Bytes planned, counted;
     bool holds = true;
@@ -52,7 +52,7 @@ ProofTable traffic_table(const train::Proof& proof) {
   using Key = std::tuple<std::string, std::string, mesh::Phase, mesh::CollectiveKind, mesh::Cause>;
   std::vector<Key> order;  // as a step makes them
   std::map<Key, Sum> sums;
-  for (const train::TrafficCompared& t : proof.traffic) {
+  for (const train::TrafficComparison& t : proof.traffic) {
     const Key key{t.what.tensor, t.what.axis, t.what.phase, t.what.kind, t.what.cause};
     const auto [at, fresh] = sums.try_emplace(key);
     if (fresh) order.push_back(key);

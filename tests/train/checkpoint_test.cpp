@@ -14,7 +14,7 @@ class FullCheckpoint : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Families, FullCheckpoint, testing::ValuesIn(engine::test::families()),
                          engine::test::family_name);
 
-TEST_P(FullCheckpoint, IsAModelFolderThatGivesTheSameLogits) {
+TEST_P(FullCheckpoint, IsModelFolderWithSameLogits) {
   const model::Config config = engine::test::as_family(engine::test::tiny_config(), GetParam());
   engine::Cluster cluster(config, {});
   engine::Network& network = cluster.network(0);

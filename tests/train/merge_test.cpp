@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Adapters of a Tunix run (tests/fixtures/orbax/tunix_*) on small Gemmas: read, converted, merged, and what is refused.
+// Adapters of Tunix runs (tests/fixtures/orbax/tunix_*) on small Gemma models: reading, conversion, merging, and
+// rejected inputs.
 #include "core/train/merge.h"
 
 #include <gmock/gmock.h>
@@ -25,8 +26,8 @@ class TunixLora : public testing::TestWithParam<const char*> {
   formats::Scratch folder_;
 };
 
-// The einsum that Tunix computes, written out: delta[out, in] of each projection from the arrays as they are stored.
-TEST_P(TunixLora, EveryProjectionsProductIsTheEinsumOfTheStoredArrays) {
+// The weight change delta[out, in] of each projection, by the einsum of Tunix on the stored arrays.
+TEST_P(TunixLora, ProductsEqualTunixEinsum) {
   const formats::OrbaxFolder opened = formats::open_orbax(checkpoint());
   const formats::OrbaxTree tree(opened.steps.back().items.front().folder);
   const auto inventory_ = inventory();
@@ -54,19 +55,19 @@ TEST_P(TunixLora, EveryProjectionsProductIsTheEinsumOfTheStoredArrays) {
   }
 }
 
-TEST_P(TunixLora, MergedComputesWhatBaseAndAdapterDo) {
+TEST_P(TunixLora, MergedModelEqualsBaseWithAdapter) {
   const formats::Adapter lora = adapter();
-  const Merged merged = merge(base(), lora, folder_ / "merged", 2);
+  const MergeResult merged = merge(base(), lora, folder_ / "merged", 2);
   EXPECT_EQ(merged.merged, static_cast<long>(lora.modules.size()));
   const Parity parity = check_parity(base(), lora, folder_ / "merged", {});
   EXPECT_EQ(parity.verdict, Parity::Verdict::passed) << parity.reason;
   EXPECT_LT(parity.largest, 1e-4);
   EXPECT_GT(parity.effect, 1e-2) << "the adapter must change something, or the gate could not fail";
-  // Against the base the same gate fails: it sees what a merge left out.
+  // The check fails for the base model, so it detects a missing merge.
   EXPECT_EQ(check_parity(base(), lora, base(), {}).verdict, Parity::Verdict::failed);
 }
 
-TEST_P(TunixLora, ConvertedToPeftItIsTheSameAdapter) {
+TEST_P(TunixLora, ConvertsToSamePeftAdapter) {
   const formats::Adapter lora = adapter();
   fs::create_directories(folder_ / "peft");
   formats::write_peft(folder_ / "peft", lora, inventory());
@@ -80,7 +81,7 @@ TEST_P(TunixLora, ConvertedToPeftItIsTheSameAdapter) {
   }
 }
 
-TEST_P(TunixLora, AlphaIsNeverGuessed) {
+TEST_P(TunixLora, RequiresAlpha) {
   try {
     formats::read_tunix_adapter(checkpoint(), inventory(), std::nullopt);
     FAIL();
@@ -89,7 +90,7 @@ TEST_P(TunixLora, AlphaIsNeverGuessed) {
   }
 }
 
-TEST_P(TunixLora, NothingIsOverwritten) {
+TEST_P(TunixLora, OverwritesNothing) {
   fs::create_directories(folder_ / "mine");
   formats::put(folder_ / "mine" / "notes.txt", "precious");
   EXPECT_THROW(merge(base(), adapter(), folder_ / "mine", 1), Error);
@@ -104,9 +105,9 @@ TEST_P(TunixLora, NothingIsOverwritten) {
 INSTANTIATE_TEST_SUITE_P(Merge, TunixLora, testing::Values("gemma3_tiny", "gemma4_tiny"),
                          [](const auto& p) { return std::string(p.param); });
 
-// A checkpoint that a run of google-tunix 0.1.7 left (scripts/fixtures/tunix_run.sh), against what the same process
-// wrote as a PEFT adapter; alpha is in its metadata.
-TEST(TunixAdapter, OfARealRunIsWhatThatRunHadInMemory) {
+// A checkpoint of a google-tunix 0.1.7 run (scripts/fixtures/tunix_run.sh), compared with the PEFT adapter that the
+// same process wrote; alpha is in its metadata.
+TEST(TunixAdapter, MatchesAdapterOfRealRun) {
   const fs::path run = kFixtures / "orbax" / "tunix_run";
   const model::TensorInventory inventory(formats::read_config(kFixtures / "gemma4_tiny"));
   const formats::TunixAdapter read = formats::read_tunix_adapter(run, inventory, std::nullopt);
@@ -125,13 +126,13 @@ TEST(TunixAdapter, OfARealRunIsWhatThatRunHadInMemory) {
   EXPECT_TRUE(trained);
 }
 
-TEST(TunixAdapter, OfAnotherModelIsRefused) {
+TEST(TunixAdapter, RejectsOtherModel) {
   const model::TensorInventory other(formats::read_config(kFixtures / "gemma4_tiny"));
   EXPECT_THROW(formats::read_tunix_adapter(kFixtures / "orbax" / "tunix_gemma3_tiny", other, 6.0f), Error);
   EXPECT_THROW(formats::read_tunix_adapter(kFixtures / "orbax" / "ocdbt", other, 6.0f), Error);
 }
 
-// Puts a pair of arrays that adapt `weight` into a checkpoint of plain Zarr files.
+// Writes a pair of arrays that adapt `weight` to a checkpoint of zarr files.
 void put_pair(const formats::Scratch& folder, const std::string& weight, std::int64_t in, std::int64_t out) {
   const std::int64_t kRank = 2;
   const auto put_array = [&](const std::string& name, std::int64_t rows, std::int64_t cols) {
@@ -147,8 +148,8 @@ void put_pair(const formats::Scratch& folder, const std::string& weight, std::in
   put_array("_lora_b", kRank, out);
 }
 
-// What a merge cannot add to must not be left out of it unsaid. (Fuzzing found it: alone it was a crash.)
-TEST(TunixAdapter, OfAWeightThatIsNoProjectionIsRefused) {
+// Adapters that cannot be merged are errors. (Found by fuzzing.)
+TEST(TunixAdapter, RejectsWeightThatIsNotProjection) {
   const model::TensorInventory inventory(formats::read_config(kFixtures / "gemma3_tiny"));
   const formats::Scratch folder;
   folder.put("_CHECKPOINT_METADATA", R"({"custom_metadata":{"alpha":6}})");

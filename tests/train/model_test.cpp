@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a model folder and an adapter are refused for, before any weight is read.
+// Checks of model folders and adapters that need no weights.
 #include "core/train/model.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ Problem problem_of(const std::function<void()>& run) {
   return {};
 }
 
-TEST(LoadModel, RefusesRowsLongerThanTheContext) {
+TEST(LoadModel, RejectsRowsLongerThanContext) {
   const Problem p = problem_of([] {
     load_model({.path = kModels / "gemma3_tiny",
                 .tokenizer = {},
@@ -48,12 +48,12 @@ TEST(LoadModel, RefusesRowsLongerThanTheContext) {
   EXPECT_THAT(p.expected, HasSubstr("64"));
 }
 
-TEST(ReadAdapter, FitsItsOwnModel) {
+TEST(ReadAdapter, AcceptsOwnModel) {
   for (const char* name : {"gemma2_tiny", "gemma3_tiny", "gemma4_tiny", "gemma4_e_tiny", "gemma4_moe_tiny"})
     EXPECT_FALSE(read_adapter(kModels / name / "lora", kModels / name).modules.empty()) << name;
 }
 
-TEST(ReadAdapter, OfAnotherBaseModelIsOneClearError) {
+TEST(ReadAdapter, RejectsOtherBaseModel) {
   for (const char* other : {"gemma2_tiny", "gemma3_tiny_gqa", "gemma4_tiny", "gemma4_e_tiny", "gemma4_moe_tiny"}) {
     const Problem p = problem_of([&] { read_adapter(kModels / "gemma3_tiny" / "lora", kModels / other); });
     EXPECT_EQ(p.id, "ADAPTER") << other;
@@ -62,7 +62,7 @@ TEST(ReadAdapter, OfAnotherBaseModelIsOneClearError) {
   }
 }
 
-TEST(ReadAdapter, OfAShorterModelOfTheSameWidthsIsOneClearError) {
+TEST(ReadAdapter, RejectsModelWithMoreLayers) {
   Json config = read_json(kModels / "gemma3_tiny" / "config.json");
   config["num_hidden_layers"] = 7;
   config["layer_types"].push_back("full_attention");
@@ -91,7 +91,7 @@ class Answers : public testing::TestWithParam<std::string> {
                        .mesh = mesh,
                        .rules = mesh::engine_rules({})});
   }
-  // Of every projection, with B as if it had learned much: answers go their own ways.
+  // All projections, with large B, so that the answers differ from those of the base model.
   formats::Adapter adapter() const {
     const engine::LoraOptions options{
         .rank = 4,
@@ -120,7 +120,7 @@ class Answers : public testing::TestWithParam<std::string> {
 };
 INSTANTIATE_TEST_SUITE_P(Families, Answers, testing::ValuesIn(engine::test::families()), engine::test::family_name);
 
-TEST_P(Answers, AreTheSameTokensOnEveryMeshBeforeAndAfterTheAdapter) {
+TEST_P(Answers, AreEqualOnEveryMeshWithAndWithoutAdapter) {
   const formats::Adapter tuned = adapter();
   LoadedModel one = load({});
   const auto base = ask(one);
@@ -144,7 +144,7 @@ TEST_P(Answers, AreTheSameTokensOnEveryMeshBeforeAndAfterTheAdapter) {
   }
 }
 
-TEST_P(Answers, StayWithinTheCapacityOfEveryDevice) {
+TEST_P(Answers, StayWithinDeviceCapacity) {
   const mesh::Mesh mesh{{{"fsdp", 2}, {"tp", 2}}};
   LoadedModel one = load({}), roomy = load(mesh);
   const auto expected = ask(one);
@@ -161,7 +161,7 @@ TEST_P(Answers, StayWithinTheCapacityOfEveryDevice) {
             "MEMORY");
 }
 
-TEST(Trainables, HaveNoGradientsUntilTheyAreTrained) {
+TEST(Trainables, AllocateGradientsOnlyForTraining) {
   model::Config config = engine::test::tiny_config();
   config.vocab = 64;  // in equal parts
   for (const int tp : {1, 2}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A proof holds for the engine as it is, on every mesh and for every architecture, with room to spare; and finds the
-// mistakes that a sharded engine can make, by name.
+// Proofs hold with a margin on every mesh and for every architecture, and detect the typical mistakes of a sharded
+// engine.
 #include "core/train/proof.h"
 
 #include <gmock/gmock.h>
@@ -47,22 +47,22 @@ Settings settings(const mesh::Mesh& mesh, const fs::path& model = kBase) {
   return s;
 }
 
-// How near the nearest of losses and gradients comes to its bound, and which it is. Updates are not meant: AdamW's
-// first step is the learning rate in the direction of a gradient that may be all rounding, so that their bound is
-// reached.
-std::pair<double, std::string> closest(const Proof& proof) {
+// The largest difference / bound of losses and gradients, and its name. Updates are excluded, because the first step of
+// AdamW has the size of the learning rate even for gradients that are only rounding errors, so that it reaches its
+// bound.
+std::pair<double, std::string> closest(const MeshProof& proof) {
   std::pair<double, std::string> nearest{0, ""};
-  for (const TensorCompared& t : proof.tensors)
+  for (const TensorComparison& t : proof.tensors)
     if (!t.part.ends_with("moment") && t.part != "value" && t.bound > 0 && t.difference / t.bound > nearest.first)
       nearest = {t.difference / t.bound, t.part + " of " + t.tensor + " in step " + std::to_string(t.step)};
   return nearest;
 }
 
-std::string broken(const Proof& proof) {
-  if (const TensorCompared* t = proof.first_broken_tensor())
+std::string broken(const MeshProof& proof) {
+  if (const TensorComparison* t = proof.first_broken_tensor())
     return t->part + " " + t->tensor + " step " + std::to_string(t->step) + ": " + std::to_string(t->difference) +
            " > " + std::to_string(t->bound);
-  if (const TrafficCompared* t = proof.first_broken_traffic())
+  if (const TrafficComparison* t = proof.first_broken_traffic())
     return mesh::to_string(t->what.kind) + " " + t->what.tensor + " over " + t->what.axis + " " +
            mesh::to_string(t->what.phase) + ": " + std::to_string(t->counted.value) + " counted, " +
            std::to_string(t->planned.value) + " planned";
@@ -70,7 +70,7 @@ std::string broken(const Proof& proof) {
 }
 
 void expect_holds(const ProofRequest& request) {
-  const Proof proof = prove(request);
+  const MeshProof proof = prove(request);
   EXPECT_TRUE(proof.holds()) << broken(proof);
   EXPECT_GT(proof.counted(), Bytes(0));
   const auto [share, which] = closest(proof);
@@ -80,7 +80,7 @@ void expect_holds(const ProofRequest& request) {
 
 class OnMesh : public testing::TestWithParam<std::pair<int, int>> {};
 
-TEST_P(OnMesh, LoraOnTheShippedModelIsProved) {
+TEST_P(OnMesh, ProvesLoraOnShippedModel) {
   expect_holds({.settings = settings(two(GetParam().first, GetParam().second))});
 }
 
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Meshes, OnMesh,
 class OfFamily : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Families, OfFamily, testing::ValuesIn(engine::test::families()), engine::test::family_name);
 
-TEST_P(OfFamily, LoraWithDropoutAndRematIsProved) {
+TEST_P(OfFamily, ProvesLoraWithDropoutAndRemat) {
   const formats::Scratch folder;
   ProofRequest request{.settings = settings(two(2, 2), test::random_model(GetParam(), folder.path()))};
   request.settings.lora.dropout = 0.1f;
@@ -99,7 +99,7 @@ TEST_P(OfFamily, LoraWithDropoutAndRematIsProved) {
   expect_holds(request);
 }
 
-TEST_P(OfFamily, FullTrainingIsProved) {
+TEST_P(OfFamily, ProvesFullTraining) {
   const formats::Scratch folder;
   ProofRequest request{.settings = settings(two(2, 2), test::random_model(GetParam(), folder.path()))};
   request.settings.method = model::TrainMethod::full;
@@ -107,15 +107,15 @@ TEST_P(OfFamily, FullTrainingIsProved) {
   expect_holds(request);
 }
 
-TEST(Proof, OfBf16WeightsHolds) {
+TEST(Proof, HoldsForBf16Weights) {
   ProofRequest request{.settings = settings(two(2, 2))};
   request.settings.model.weights = model::WeightType::bf16;
   expect_holds(request);
 }
 
-TEST(Proof, IsTheSameTwice) {
+TEST(Proof, IsReproducible) {
   const ProofRequest request{.settings = settings(two(2, 2))};
-  const Proof a = prove(request), b = prove(request);
+  const MeshProof a = prove(request), b = prove(request);
   ASSERT_EQ(a.tensors.size(), b.tensors.size());
   for (size_t i = 0; i < a.tensors.size(); ++i) {
     EXPECT_EQ(a.tensors[i].difference, b.tensors[i].difference) << a.tensors[i].tensor;
@@ -123,26 +123,26 @@ TEST(Proof, IsTheSameTwice) {
   }
 }
 
-// `fault`: before the first step.
-Proof with_fault(const mesh::Mesh& mesh, const std::function<void(engine::Cluster&)>& fault) {
+// Runs `fault` before the first step.
+MeshProof with_fault(const mesh::Mesh& mesh, const std::function<void(engine::Cluster&)>& fault) {
   ProofRequest request{.settings = settings(mesh)};
   request.settings.batch = 8;
   request.on_mesh = fault;
   return prove(request);
 }
 
-TEST(Proof, NamesALoraFactorThatOneDeviceAloneUpdates) {
+TEST(Proof, DetectsFactorUpdatedOnOneDeviceOnly) {
   std::shared_ptr<ClusterFaults::Copies> copies;
-  const Proof proof = with_fault(two(2, 4), [&](engine::Cluster& cluster) {
+  const MeshProof proof = with_fault(two(2, 4), [&](engine::Cluster& cluster) {
     copies = ClusterFaults::update_on_one_device(cluster, "layers.3.q_proj.lora_a", settings({}).adamw);
   });
-  const TensorCompared* first = proof.first_broken_tensor();
+  const TensorComparison* first = proof.first_broken_tensor();
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->tensor, "layers.3.q_proj.lora_a");
   EXPECT_EQ(first->step, 2);  // in step 1 its gradient is zero: B is
 }
 
-TEST(Proof, NamesAFactorWhoseMomentsAreOfAnotherShard) {
+TEST(Proof, DetectsMomentsOfOtherShard) {
   ProofRequest request{.settings = settings(two(1, 4))};
   request.settings.batch = 8;
   engine::Cluster* mesh = nullptr;
@@ -150,38 +150,38 @@ TEST(Proof, NamesAFactorWhoseMomentsAreOfAnotherShard) {
   request.progress = [&](const std::string& phase, long done, long) {
     if (phase == "proving" && done == 1) ClusterFaults::exchange_moments(*mesh, "layers.2.up_proj.lora_b");
   };
-  const Proof proof = prove(request);
-  const TensorCompared* first = proof.first_broken_tensor();
+  const MeshProof proof = prove(request);
+  const TensorComparison* first = proof.first_broken_tensor();
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->tensor, "layers.2.up_proj.lora_b");
   EXPECT_EQ(first->part, "first moment");
   EXPECT_EQ(first->step, 2);
 }
 
-TEST(Proof, NamesAGradientThatWasNotSummed) {
+TEST(Proof, DetectsGradientThatWasNotReduced) {
   for (const auto& [mesh, tensor] :
        {std::pair(two(2, 1), "layers.4.down_proj.lora_b"), std::pair(two(2, 4), "layers.0.q_proj.lora_b")}) {
-    const Proof proof =
+    const MeshProof proof =
         with_fault(mesh, [&, of = tensor](engine::Cluster& cluster) { ClusterFaults::leave_sum_out(cluster, of); });
-    const TensorCompared* first = proof.first_broken_tensor();
+    const TensorComparison* first = proof.first_broken_tensor();
     ASSERT_NE(first, nullptr) << tensor;
     EXPECT_EQ(first->part, "gradient");
     EXPECT_EQ(first->tensor, tensor);
     EXPECT_EQ(first->step, 1);
     EXPECT_GT(first->difference, 100 * first->bound) << "the bound is too generous to be one";
-    const TrafficCompared* unread = proof.first_broken_traffic();
+    const TrafficComparison* unread = proof.first_broken_traffic();
     ASSERT_NE(unread, nullptr);
     EXPECT_EQ(unread->what.tensor, tensor);
     EXPECT_LT(unread->counted, unread->planned);
   }
 }
 
-// Nothing that is computed shows it.
-TEST(Proof, NamesAWeightThatIsReadTwice) {
-  const Proof proof = with_fault(
+// The mistake does not affect computed values.
+TEST(Proof, DetectsWeightGatheredTwice) {
+  const MeshProof proof = with_fault(
       two(2, 2), [&](engine::Cluster& cluster) { ClusterFaults::read_weight_twice(cluster, "layers.2.down_proj", 2); });
   EXPECT_EQ(proof.first_broken_tensor(), nullptr);
-  const TrafficCompared* first = proof.first_broken_traffic();
+  const TrafficComparison* first = proof.first_broken_traffic();
   ASSERT_NE(first, nullptr);
   EXPECT_FALSE(proof.holds());
   EXPECT_EQ(first->what.tensor, "layers.2.down_proj");
@@ -189,7 +189,7 @@ TEST(Proof, NamesAWeightThatIsReadTwice) {
   EXPECT_EQ(first->counted.value, 2 * first->planned.value);
 }
 
-TEST(Proof, OfOneDeviceIsRefused) {
+TEST(Proof, RejectsOneDevice) {
   try {
     prove({.settings = settings(two(1, 1))});
     FAIL() << "accepted";
@@ -198,7 +198,7 @@ TEST(Proof, OfOneDeviceIsRefused) {
   }
 }
 
-TEST(Proof, AStopEndsIt) {
+TEST(Proof, StopsOnRequest) {
   std::stop_source stop;
   ProofRequest request{.settings = settings(two(2, 2))};
   request.progress = [&](const std::string& phase, long, long) {

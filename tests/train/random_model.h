@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A model folder of an architecture for random weights, with sizes that common meshes divide; the tokenizer is the
+// A model folder for random weights, with sizes that common meshes divide; the tokenizer is the
 // shipped one.
 #pragma once
 #include <filesystem>

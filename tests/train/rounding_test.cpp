@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a proof allows: enough for sums in another order, not enough for a mistake.
+// The bounds of a proof cover sums in another order but no mistakes.
 #include "core/train/rounding.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ struct State {
   double value, first, second;
 };
 
-// AdamW in double, as torch writes it.
-State adamw(const UpdateOf& u, State s, double gradient, double coefficient) {
+// AdamW in double precision, as in PyTorch.
+State adamw(const UpdateInput& u, State s, double gradient, double coefficient) {
   const double g = gradient * coefficient;
   const double m = u.options.beta1 * s.first + (1 - u.options.beta1) * g;
   const double v = u.options.beta2 * s.second + (1 - u.options.beta2) * g * g;
@@ -30,7 +30,7 @@ State adamw(const UpdateOf& u, State s, double gradient, double coefficient) {
 }
 
 struct Sample {
-  UpdateOf of;
+  UpdateInput of;
   State before;
   double gradient, off;
 };
@@ -53,7 +53,7 @@ Sample sample(Rng& rng) {
   return s;
 }
 
-TEST(UpdateBound, HoldsForEveryGradientThatIsOffByWhatItMayBe) {
+TEST(UpdateBound, HoldsForEveryGradientWithinItsError) {
   Rng rng({5});
   int tight = 0;
   for (int i = 0; i < 20000; ++i) {
@@ -64,7 +64,7 @@ TEST(UpdateBound, HoldsForEveryGradientThatIsOffByWhatItMayBe) {
       const double coefficient = s.of.coefficient * (1 + side * s.of.off_coefficient * 0.99);
       const double gradient = s.gradient + side * s.off * (s.of.off_coefficient > 0 ? 0.99 : 1);
       const State other = adamw(s.of, s.before, gradient, coefficient);
-      // The product of both being off is left out of the bound: it is far below either.
+      // The bound neglects the product of both errors, which is much smaller.
       const double slack = 1 + s.of.off_coefficient + 1e-9;
       ASSERT_LE(std::abs(one.value - other.value), bound.value * slack) << i << " " << side;
       ASSERT_LE(std::abs(one.first - other.first), bound.first * slack) << i << " " << side;
@@ -75,14 +75,14 @@ TEST(UpdateBound, HoldsForEveryGradientThatIsOffByWhatItMayBe) {
   EXPECT_GT(tight, 10000);  // of 100,000: it is no bound that anything would keep
 }
 
-TEST(UpdateBound, AnElementWithAGradientIsHeldTight) {
-  const UpdateOf first{.options = {}, .t = 1, .rate = 1e-3};
+TEST(UpdateBound, IsTightForElementWithGradient) {
+  const UpdateInput first{.options = {}, .t = 1, .rate = 1e-3};
   EXPECT_LT(update_bound(first, 0.1, 0, 0, 0.5, 0.5e-4).value, 1e-3 * 1e-3);  // a thousandth of a step
   EXPECT_LE(update_bound(first, 0.1, 0, 0, 1e-9, 1e-6).value, 1e-3 * 2.1);    // rounding alone: up to a step each way
 }
 
-TEST(StepRounding, SumsInAnotherOrderStayWithinIt) {
-  // Whole chains are held to it by the proofs of tests/runs; here the elementary sum.
+TEST(StepRounding, BoundsSumsInOtherOrder) {
+  // Tests one sum; proofs test whole steps.
   Rng rng({6});
   for (const int n : {100, 10000}) {
     model::Config c = engine::test::tiny_config();
@@ -99,7 +99,7 @@ TEST(StepRounding, SumsInAnotherOrderStayWithinIt) {
   }
 }
 
-TEST(StepRounding, IsFarBelowAnyMistakeAndGrowsAsTheRootOfTheSums) {
+TEST(StepRounding, IsSmallAndGrowsWithRootOfLength) {
   model::Config c = engine::test::tiny_config();
   const double small = step_rounding(c, {.tokens = 100, .longest = 10, .loss = 2}).relative;
   EXPECT_GT(small, 1e-6);
@@ -111,7 +111,7 @@ TEST(StepRounding, IsFarBelowAnyMistakeAndGrowsAsTheRootOfTheSums) {
   EXPECT_LT(step_rounding(c, {.tokens = 1600, .longest = 10, .loss = 2, .bf16_products = true}).relative, 0.2);
 }
 
-TEST(StepRounding, ALearntTaskAllowsForTheCancellationOfItsLoss) {
+TEST(StepRounding, AllowsForCancellationAtSmallLoss) {
   const model::Config c = engine::test::tiny_config();
   EXPECT_LT(step_rounding(c, {.tokens = 9, .longest = 3, .loss = 3}).cancellation, 1.1);
   EXPECT_NEAR(step_rounding(c, {.tokens = 9, .longest = 3, .loss = 0.01}).cancellation, 100, 1);

@@ -6,8 +6,8 @@
 namespace mw::train {
 namespace {
 
-TEST(LearningRate, WarmsUpLinearlyThenFollowsTheSchedule) {
-  Rate rate{.schedule = Schedule::cosine, .peak = 1.0, .final_ratio = 0.1, .warmup = 4, .steps = 24};
+TEST(LearningRate, WarmsUpLinearlyThenFollowsSchedule) {
+  LearningRateSchedule rate{.schedule = Schedule::cosine, .peak = 1.0, .final_ratio = 0.1, .warmup = 4, .steps = 24};
   EXPECT_DOUBLE_EQ(learning_rate(rate, 1), 0.25);
   EXPECT_DOUBLE_EQ(learning_rate(rate, 4), 1.0);
   EXPECT_NEAR(learning_rate(rate, 14), 0.55, 1e-12);  // half-way: mean of peak and final
@@ -20,10 +20,10 @@ TEST(LearningRate, WarmsUpLinearlyThenFollowsTheSchedule) {
   EXPECT_DOUBLE_EQ(learning_rate(rate, 1), 1.0);
 }
 
-TEST(LearningRate, NeverLeavesItsBounds) {
+TEST(LearningRate, StaysWithinBounds) {
   for (const Schedule s : {Schedule::cosine, Schedule::linear, Schedule::constant})
     for (long warmup : {0L, 1L, 10L, 50L, 100L}) {
-      const Rate rate{.schedule = s, .peak = 2e-3, .final_ratio = 0, .warmup = warmup, .steps = 50};
+      const LearningRateSchedule rate{.schedule = s, .peak = 2e-3, .final_ratio = 0, .warmup = warmup, .steps = 50};
       for (long step = 1; step <= 50; ++step) {
         EXPECT_GE(learning_rate(rate, step), 0);
         EXPECT_LE(learning_rate(rate, step), 2e-3 * (1 + 1e-12));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A model run layer by layer from its files against the same one in memory.
+// Compares a model run layer by layer from its files with the same model in memory.
 #include "core/train/sliced_model.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ struct Text {
 
 class SlicedModelTest : public testing::TestWithParam<const char*> {
  protected:
-  // Weights in files, and the same in memory with an adapter whose layers differ.
+  // Writes weights to files and loads them in memory, with an adapter that differs between layers.
   void SetUp() override {
     settings_.path = test::random_model(GetParam(), folder_ / "base");
     settings_.weights = model::WeightType::f32;
@@ -87,7 +87,7 @@ double farthest(const std::vector<float>& a, const std::vector<float>& b) {
   return most;
 }
 
-TEST_P(SlicedModelTest, GivesTheLogitsOfTheWholeWithAndWithoutAnAdapter) {
+TEST_P(SlicedModelTest, LogitsEqualWholeModelWithAndWithoutAdapter) {
   ASSERT_TRUE(SlicedModel::possible(config_));
   const Text t = text();
   const std::vector<float> base = whole(nullptr), tuned = whole(&adapter_);
@@ -102,13 +102,13 @@ TEST_P(SlicedModelTest, GivesTheLogitsOfTheWholeWithAndWithoutAnAdapter) {
 INSTANTIATE_TEST_SUITE_P(Families, SlicedModelTest, testing::Values("gemma2", "gemma3", "gemma4", "gemma4_moe"),
                          [](const auto& p) { return std::string(p.param); });
 
-TEST(SlicedModelOf, LayersThatReadEachOthersKeysIsNotPossible) {
+TEST(SlicedModel, IsNotPossibleWithSharedKv) {
   formats::Scratch folder;
   EXPECT_FALSE(SlicedModel::possible(formats::read_config(test::random_model("gemma4_e", folder / "e"))));
 }
 
-// 8 GB of weights are checked in a few hundred MB.
-TEST(SlicedModelOf, MemoryIsThatOfALayerAndAPieceOfTheHead) {
+// An 8 GB model needs a few hundred MB.
+TEST(SlicedModel, MemoryCoversOneLayerAndPieceOfHead) {
   const model::Config config = model::catalogue_config("gemma3-4b");
   const std::int64_t whole = 4 * model::TensorInventory(config).parameters();
   EXPECT_LT(SlicedModel::memory(config).value, whole / 12);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Checkpoints and merged models under every fault of the file system at every change on disk.
+// Writes checkpoints and merged models with every file system fault at every change on disk.
 #include <gtest/gtest.h>
 
 #include "core/formats/orbax/tunix_adapter.h"
@@ -36,7 +36,7 @@ void expect_latest(const fs::path& folder, const std::set<long>& steps) {
   EXPECT_TRUE(steps.contains(restore_checkpoint(*latest, trained.cluster).step)) << *latest;
 }
 
-TEST(WriteFaults, ALoadableCheckpointIsThereAtAnyMoment) {
+TEST(WriteFaults, AlwaysLeaveLoadableCheckpoint) {
   mw::test::try_every_fault({.prepare = [](const fs::path& f) { write_step(f, 1); },
                              .write = [](const fs::path& f) { write_step(f, 2); },
                              .check_written = [](const fs::path& f) { expect_latest(f, {2}); },
@@ -60,7 +60,7 @@ void expect_model(const fs::path& folder) {
   const formats::HfWeights weights(folder / "merged", inventory);
 }
 
-TEST(WriteFaults, AMergedModelIsWholeOrMissing) {
+TEST(WriteFaults, LeaveWholeOrNoMergedModel) {
   mw::test::try_every_fault({.prepare = [](const fs::path&) {},
                              .write = write_merged,
                              .check_written = expect_model,
