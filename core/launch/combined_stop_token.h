@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever either of two tokens asks for, as one. Any thread.
+// A stop token that is requested when one of two others is. Thread-safe.
 #pragma once
 #include <stop_token>
 
 namespace mw::launch {
 
-class Either {
+class CombinedStopToken {
  public:
-  Either(const std::stop_token& a, const std::stop_token& b) : of_a_(a, Stop{source_}), of_b_(b, Stop{source_}) {}
-  Either(const Either&) = delete;
-  Either& operator=(const Either&) = delete;
+  CombinedStopToken(const std::stop_token& a, const std::stop_token& b)
+      : of_a_(a, Stop{source_}), of_b_(b, Stop{source_}) {}
+  CombinedStopToken(const CombinedStopToken&) = delete;
+  CombinedStopToken& operator=(const CombinedStopToken&) = delete;
   std::stop_token token() const { return source_.get_token(); }
 
  private:

@@ -45,13 +45,13 @@ bool FrameReader::take(const OnFrame& on_frame) {
   const size_t end = buffer_.find('\n');
   if (end == std::string::npos) {
     if (buffer_.size() <= kMostHead) return false;
-    if (begun_) broken("a line without an end", buffer_);
+    if (begun_) broken("a line is too long", buffer_);
     buffer_.clear();
     return false;
   }
   const std::string line = buffer_.substr(0, end);
   if (!line.starts_with(kMark)) {
-    if (begun_) broken("something between the frames", line);
+    if (begun_) broken("there is data between frames", line);
     buffer_.erase(0, end + 1);
     return true;
   }

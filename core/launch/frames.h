@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What resources/launch/remote.py answers with: a line "@mw {json}", then as many bytes as its "size" says. What a
-// login prints before the first one is skipped; after it, anything else is an Error LAUNCH-STREAM (failed). One thread.
+// Parses the frames of resources/launch/remote.py: a line "@mw {json}", then "size" bytes. Skips the output of a login
+// before the first frame; throws LAUNCH-STREAM (failed) for other data after it. Use on one thread.
 #pragma once
 #include <functional>
 #include <string>
@@ -22,7 +22,7 @@ class FrameReader {
   void feed(std::string_view bytes, const OnFrame& on_frame);
 
  private:
-  bool take(const OnFrame& on_frame);  // one frame, or one line before the first
+  bool take(const OnFrame& on_frame);  // consumes one frame, or one line before the first frame
   std::string buffer_;
   bool begun_ = false;
 };

@@ -16,7 +16,7 @@ JobStream::JobStream(runs::ExternalRun& run, const std::optional<std::string>& c
   connect();
 }
 
-// A last word that was heard is not in the record yet, so it goes with the position behind it.
+// A received Finished event is not recorded yet, so the cursor contains it.
 std::string JobStream::cursor() const {
   Json json{{"out", out()}, {"err", err()}};
   if (const auto& f = run_.finished()) json["finished"] = to_json(Event{f->seconds, *f}, "");
@@ -31,7 +31,7 @@ void JobStream::connect() {
   }
 }
 
-void JobStream::hand_on(size_t which, const std::string& line) {
+void JobStream::add_line(size_t which, const std::string& line) {
   Source& s = sources_[which];
   s.kept = s.base + s.lines.consumed_bytes();
   const runs::ExternalRun::At at{seconds_, cursor(), s.lines.dropped_bytes()};
@@ -48,19 +48,19 @@ void JobStream::take(const Frame& data) {
   const long long at = int_member(data.head, "at", "frame");
   if ((name != "out" && name != "err") || at < 0 || static_cast<std::uint64_t>(at) != s.base + s.fed)
     throw Error({.id = "LAUNCH-STREAM",
-                 .message = "not the bytes that come next",
+                 .message = "the data does not follow the previous data",
                  .place = valid_utf8(name),
                  .found = std::to_string(at),
                  .expected = std::to_string(s.base + s.fed)},
                 Error::Kind::failed);
   seconds_ = std::max(seconds_, number_member(data.head, "seconds", "frame"));
   s.fed += data.bytes.size();
-  s.lines.feed(data.bytes, [&](const std::string& line) { hand_on(which, line); });
+  s.lines.feed(data.bytes, [&](const std::string& line) { add_line(which, line); });
 }
 
 void JobStream::end() {
   for (const size_t which : {0u, 1u})
-    sources_[which].lines.finish([&](const std::string& line) { hand_on(which, line); });
+    sources_[which].lines.finish([&](const std::string& line) { add_line(which, line); });
 }
 
 }  // namespace mw::launch

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process's care for one launched job: the run's lock, copying, starting, following, fetching, the last word. One
-// thread.
+// Supervises one launched job: locks the run, copies the recipe, starts the job, streams its events into the store,
+// fetches its results and records how it ended. Not thread-safe: create and use on one thread.
 #pragma once
 #include <chrono>
 #include <filesystem>
@@ -15,50 +15,53 @@
 
 namespace mw::launch {
 
-inline constexpr const char* kFetched = "fetched";  // of the run's folder: what came back
+inline constexpr const char* kFetched = "fetched";  // subfolder of the run's folder for fetched files
 
-class Attendance {
+class JobSupervisor {
  public:
-  // Takes the run's lock: Error RUN-LOCKED where another process attends to it. Everything outlives it.
-  Attendance(store::Store& store, store::RunId run, Ticket ticket, std::filesystem::path resources, Timing timing,
-             const EventSink& sink, const importing::OnLine& on_line, Stops stops);
+  // Acquires the run's lock; throws RUN-LOCKED if another process supervises the run. All references must outlive the
+  // object.
+  JobSupervisor(runs::Store& store, runs::RunId run, LaunchRecord record, std::filesystem::path resources,
+                Timing timing, const EventSink& sink, const runs::OnLine& on_line, StopTokens stops);
 
-  void begin(const std::string& name);  // Started, with where and what
-  void say(const std::string& text, const char* level = "info");
-  // Whole or not at all, again after lost connections. Throws LAUNCH-COPY (failed) when it gives up, or cancelled().
-  void put(const std::filesystem::path& recipe, const std::vector<std::string>& files, Folder use);
+  void record_start(const std::string& name);
+  void log(const std::string& text, const char* level = "info");
+  // Uploads the recipe atomically and retries after a lost connection. Throws LAUNCH-COPY (failed) when it gives up,
+  // and cancelled() after a stop.
+  void upload_recipe(const std::filesystem::path& recipe, const std::vector<std::string>& files, FolderUse use);
   event::Finished fail(RunState state, const std::string& error);
-  // Starts the job where it has not been, follows it to its end, fetches, ends the record. Detached: finished is empty.
-  Launched attend();
+  // Starts the job unless it already runs, streams it to its end and fetches the results. If the user detaches, the
+  // result has no Finished event.
+  LaunchResult run_to_completion();
 
  private:
-  std::optional<std::uint64_t> send(const std::filesystem::path& recipe, const std::vector<std::string>& files,
-                                    Folder use);  // bytes; none: stopped
-  Answer ask(const Call& what, const OnFrame& on_frame, const std::stop_token& stop);
-  Answer ask_until_answered(const Call& what, const OnFrame& on_frame, const std::stop_token& stop);
-  Answer follow(const std::stop_token& stop);
-  Answer follow_to_the_end();
-  void waiting(const std::string& why, std::chrono::milliseconds wait, const char* during = "");
-  void reached();
-  bool fetch();  // false: detached
+  std::optional<std::uint64_t> upload(const std::filesystem::path& recipe, const std::vector<std::string>& files,
+                                      FolderUse use);  // number of bytes; empty if stopped
+  CallResult call_target(const RemoteCall& what, const OnFrame& on_frame, const std::stop_token& stop);
+  CallResult call_until_answered(const RemoteCall& what, const OnFrame& on_frame, const std::stop_token& stop);
+  CallResult follow(const std::stop_token& stop);
+  CallResult follow_to_end();
+  void log_lost_connection(const std::string& why, std::chrono::milliseconds wait, const char* during = "");
+  void log_reconnected();
+  bool fetch_results();  // false if the user detached
   void progress(const char* phase, std::uint64_t done, std::uint64_t total);
-  void idle();  // that has ended, well or not: the record says so
-  Launched last_word(const Json& end);
+  void record_transfer_finished();
+  LaunchResult record_end(const Json& end);
 
-  store::Store& store_;
-  store::RunId run_id_;
-  Ticket ticket_;
+  runs::Store& store_;
+  runs::RunId run_id_;
+  LaunchRecord record_;
   std::filesystem::path resources_;
   Timing timing_;
   const EventSink& sink_;
-  const importing::OnLine& on_line_;
-  Stops stops_;
-  std::unique_ptr<store::RunLock> lock_;
-  importing::ExternalRun run_;
+  const runs::OnLine& on_line_;
+  StopTokens stops_;
+  std::unique_ptr<runs::RunLock> lock_;
+  runs::ExternalRun run_;
   JobStream stream_;
-  bool lost_ = false;  // the connection, and the record says so
-  bool busy_ = false;  // with something whose progress is in the record
-  std::uint64_t told_ = 0;
+  bool connection_lost_ = false;  // and logged
+  bool transferring_ = false;     // and the progress is recorded
+  std::uint64_t reported_mib_ = 0;
 };
 
 }  // namespace mw::launch

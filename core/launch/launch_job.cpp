@@ -16,7 +16,7 @@ struct LaunchJob::Impl {
   void begin(Work work) {
     thread = std::jthread([this, work = std::move(work)] {
       try {
-        work(Stops{detach.get_token(), cancel.get_token()});
+        work(StopTokens{detach.get_token(), cancel.get_token()});
       } catch (const Error& error) {
         if (error.kind() != Error::Kind::cancelled) problem = error.problem();
       } catch (const std::exception& error) {
@@ -28,18 +28,19 @@ struct LaunchJob::Impl {
 };
 
 namespace {
-const importing::OnLine kQuiet = [](const std::string&) {};  // the events say it all
+const runs::OnLine kQuiet = [](const std::string&) {};  // events contain all information
 }
 
-LaunchJob::LaunchJob(Request request, hardware::LoadCatalogue catalogue, EventSink sink)
+LaunchJob::LaunchJob(LaunchRequest request, hardware::LoadCatalogue catalogue, EventSink sink)
     : impl_(std::make_unique<Impl>()) {
-  impl_->begin([request = std::move(request), catalogue = std::move(catalogue),
-                sink = std::move(sink)](const Stops& stops) { launch(request, catalogue(), sink, kQuiet, stops); });
+  impl_->begin([request = std::move(request), catalogue = std::move(catalogue), sink = std::move(sink)](
+                   const StopTokens& stops) { launch(request, catalogue(), sink, kQuiet, stops); });
 }
 
-LaunchJob::LaunchJob(Again again, EventSink sink) : impl_(std::make_unique<Impl>()) {
-  impl_->begin(
-      [again = std::move(again), sink = std::move(sink)](const Stops& stops) { reattach(again, sink, kQuiet, stops); });
+LaunchJob::LaunchJob(ReattachRequest again, EventSink sink) : impl_(std::make_unique<Impl>()) {
+  impl_->begin([again = std::move(again), sink = std::move(sink)](const StopTokens& stops) {
+    reattach(again, sink, kQuiet, stops);
+  });
 }
 
 LaunchJob::~LaunchJob() {

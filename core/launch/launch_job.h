@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launch, or the care for one again, on a thread of its own, for a window. Events arrive at the sink on that thread.
+// Runs launch() or reattach() on a thread of its own; the sink is called on that thread.
 #pragma once
 #include <functional>
 #include <memory>
@@ -11,12 +11,12 @@ namespace mw::launch {
 
 class LaunchJob {
  public:
-  LaunchJob(Request request, hardware::LoadCatalogue catalogue, EventSink sink);
-  LaunchJob(Again again, EventSink sink);
+  LaunchJob(LaunchRequest request, hardware::LoadCatalogue catalogue, EventSink sink);
+  LaunchJob(ReattachRequest again, EventSink sink);
   ~LaunchJob();   // detaches and joins
-  void cancel();  // ends the job there
-  void detach();  // leaves it alone
-  // Afterwards: either the sink had a Finished, or the job is detached, or problem() says why it is not attended to.
+  void cancel();  // stops the job
+  void detach();  // stops supervising; the job continues
+  // When finished, the sink has received a Finished event, the job is detached, or problem() is the reason.
   bool finished() const;
   std::optional<Problem> problem() const;  // once finished
 

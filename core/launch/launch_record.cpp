@@ -25,7 +25,7 @@ std::string new_token() {
   return out;
 }
 
-void save(const Ticket& t, const fs::path& run_folder) {
+void save(const LaunchRecord& t, const fs::path& run_folder) {
   const Json json{{"schema", 1},
                   {"on", t.target.text},
                   {"where", kWhere[static_cast<size_t>(t.target.where)]},
@@ -41,25 +41,25 @@ void save(const Ticket& t, const fs::path& run_folder) {
   write_file_atomically(run_folder / kFile, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-bool has_ticket(const fs::path& run_folder) {
+bool has_launch_record(const fs::path& run_folder) {
   return path_exists(run_folder / kFile);
 }
 
-Ticket load_ticket(const fs::path& run_folder) {
+LaunchRecord load_launch_record(const fs::path& run_folder) {
   const fs::path file = run_folder / kFile;
-  if (!has_ticket(run_folder))
+  if (!has_launch_record(run_folder))
     throw Error({.id = "LAUNCH-TICKET",
-                 .message = "the run was not launched elsewhere",
+                 .message = "the run was not launched on a target",
                  .file = file.string(),
-                 .fix = "list the runs with: meshwright runs"});
+                 .fix = "list the runs with `meshwright runs`"});
   const Json json = read_json(file);
   const auto text = [&](const char* key) { return string_member(json, key, file.string()); };
-  Ticket t{.target = {.where = Where::local, .text = text("on")},
-           .folder = text("folder"),
-           .token = text("token"),
-           .command = text("command"),
-           .recipe = recipes::parse_recipe_kind(text("recipe")),
-           .fetch = {}};
+  LaunchRecord t{.target = {.where = Where::local, .text = text("on")},
+                 .folder = text("folder"),
+                 .token = text("token"),
+                 .command = text("command"),
+                 .recipe = recipes::parse_recipe_kind(text("recipe")),
+                 .fetch = {}};
   for (size_t i = 0; i < kWhere.size(); ++i)
     if (text("where") == kWhere[i]) t.target.where = static_cast<Where>(i);
   t.target.host = text("host");

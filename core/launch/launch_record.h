@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept of a launch in its run's folder, launch.json: enough to find the job again. No secrets: programs that
-// connect keep theirs themselves. Plain values; any thread.
+// launch.json in a run's folder: identifies a launched job so that a later process can reattach to it. Contains no
+// secrets. Plain values.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -11,17 +11,18 @@
 
 namespace mw::launch {
 
-struct Ticket {
+struct LaunchRecord {
   Target target;
-  std::string folder;  // there, absolute
-  std::string token;   // tells this launch's folder from another's
+  std::string folder;  // absolute path on the target
+  std::string token;   // identifies the folder of this launch
   std::string command;
   recipes::Kind recipe = recipes::Kind::tunix;
   std::vector<std::string> fetch;
 };
-void save(const Ticket& ticket, const std::filesystem::path& run_folder);
-Ticket load_ticket(const std::filesystem::path& run_folder);  // throws Error LAUNCH-TICKET: not launched
-bool has_ticket(const std::filesystem::path& run_folder);
+void save(const LaunchRecord& record, const std::filesystem::path& run_folder);
+LaunchRecord load_launch_record(
+    const std::filesystem::path& run_folder);  // throws LAUNCH-TICKET if the run was not launched
+bool has_launch_record(const std::filesystem::path& run_folder);
 std::string new_token();  // 16 random hexadecimal digits
 
 }  // namespace mw::launch

@@ -31,8 +31,7 @@ bool all_of(std::string_view text, std::string_view allowed) {
   });
 }
 
-// A host is what ssh, its configuration and the programs named there may see: nothing that any of them would read
-// otherwise.
+// Restricts the host name, because ssh and programs in its configuration may interpret other characters.
 Target ssh_target(std::string_view text) {
   Target t{.where = Where::ssh, .text = std::string(text)};
   std::string_view rest = text.substr(4);
@@ -48,12 +47,12 @@ Target ssh_target(std::string_view text) {
   const size_t at = rest.find('@');
   const std::string_view name = at == std::string_view::npos ? rest : rest.substr(at + 1);
   if (name.empty() || at == 0 || rest.front() == '-' || name.front() == '-' || !all_of(rest, ".-_@:%"))
-    refuse(text, "no name of a host", "letters, digits, dots and dashes, not beginning with a dash",
-           "a Host of ~/.ssh/config may stand for anything else");
+    refuse(text, "invalid host name", "letters, digits, dots and dashes, not starting with a dash",
+           "define other names as Host in ~/.ssh/config");
   return t;
 }
 
-// Calls `on_field(name, fallback)` for what stands in braces and joins what it gives.
+// Replaces each field in braces by on_field(name, fallback).
 template <class OnField>
 std::string expand(std::string_view text, const OnField& on_field) {
   std::string out;
@@ -71,8 +70,8 @@ std::string expand(std::string_view text, const OnField& on_field) {
   return out;
 }
 
-Template read_template(const fs::path& file) {
-  Template t{.name = file.stem().string(), .about = {}, .command = {}, .fields = {}};
+TargetTemplate read_template(const fs::path& file) {
+  TargetTemplate t{.name = file.stem().string(), .about = {}, .command = {}, .fields = {}};
   const std::string text = read_file(file, 1 << 16);
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
@@ -103,17 +102,17 @@ std::map<std::string, std::string> values_of(std::string_view text, std::string_
   return out;
 }
 
-Target from_template(std::string_view text, const Template& t, std::string_view given) {
+Target from_template(std::string_view text, const TargetTemplate& t, std::string_view given) {
   std::map<std::string, std::string> values = values_of(text, given);
   Target target{.where = Where::command, .text = std::string(text)};
   target.command = expand(t.command, [&](const std::string& name, const std::optional<std::string>& fallback) {
     if (name == "command") return std::string(kCommand);
     const auto value = values.find(name);
     if (value == values.end() && !fallback)
-      refuse(text, "a field of the template is missing", name, "give it: " + t.name + ":" + name + "=...");
+      refuse(text, "a field of the template is missing", name, "add it: " + t.name + ":" + name + "=...");
     std::string word = value == values.end() ? *fallback : value->second;
     if (word.empty() || word.front() == '-' || word.find(kCommand) != std::string::npos)
-      refuse(text, "a field of the template has a value that cannot be one", name + ", not beginning with a dash");
+      refuse(text, "a field of the template has an invalid value", name + ", not starting with a dash");
     if (value != values.end()) values.erase(value);
     return recipes::shell_quoted(word);
   });
@@ -127,38 +126,38 @@ Target from_template(std::string_view text, const Template& t, std::string_view 
 
 }  // namespace
 
-std::vector<Template> templates(const fs::path& folder) {
-  std::vector<Template> out;
+std::vector<TargetTemplate> load_templates(const fs::path& folder) {
+  std::vector<TargetTemplate> out;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (entry.path().extension() == ".txt") out.push_back(read_template(entry.path()));
-  std::sort(out.begin(), out.end(), [](const Template& a, const Template& b) { return a.name < b.name; });
+  std::sort(out.begin(), out.end(), [](const TargetTemplate& a, const TargetTemplate& b) { return a.name < b.name; });
   return out;
 }
 
 Target parse_target(std::string_view text, const fs::path& templates_folder) {
   if (text.find('\0') != std::string_view::npos || text.find('\n') != std::string_view::npos)
-    refuse(recipes::escape_markdown(text), "more than one line", kForms);
+    refuse(recipes::escape_markdown(text), "the target has more than one line", kForms);
   if (text == "local") return {.where = Where::local, .text = "local"};
   if (text.starts_with("ssh:")) return ssh_target(text);
   if (text.find(kCommand) != std::string_view::npos)
     return {.where = Where::command, .text = std::string(text), .host = {}, .port = {}, .command = std::string(text)};
   const std::string_view name = text.substr(0, text.find(':'));
   std::string names;
-  for (const Template& t : templates(templates_folder)) {
+  for (const TargetTemplate& t : load_templates(templates_folder)) {
     if (t.name == name)
       return from_template(text, t, name.size() == text.size() ? std::string_view() : text.substr(name.size() + 1));
     names += (names.empty() ? "" : ", ") + t.name;
   }
-  refuse(text, "not known where that is", kForms, "shipped templates: " + names);
+  refuse(text, "unknown target", kForms, "shipped templates: " + names);
 }
 
 std::vector<std::string> command_line(const Target& target, const std::string& script) {
-  // Whatever shell the user has there: it reads one word in single quotes.
+  // One word in single quotes, which every login shell accepts.
   const std::string word = "exec sh -c " + recipes::shell_quoted(script);
   if (target.where == Where::local) return {"sh", "-c", script};
   if (target.where == Where::ssh) {
-    // No question can be answered here; a connection that has gone silent is given up.
+    // Disables prompts and closes silent connections.
     std::vector<std::string> out{"ssh", "-T",
                                  "-o",  "BatchMode=yes",
                                  "-o",  "ConnectTimeout=20",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a recipe is to run, as --on says it, and the program that takes a command there. Plain values; any thread.
-// Errors: LAUNCH-TARGET.
+// Targets of a launch (option --on) and the program that runs a command there. Errors are LAUNCH-TARGET. Thread-safe.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -14,14 +13,14 @@ enum class Where { local, ssh, command };
 
 struct Target {
   Where where = Where::local;
-  std::string text;                    // as it was given: "ssh:me@host:2222"
-  std::string host{}, port{};          // of ssh
-  std::string command{};               // of the local shell; {command} is what is to be run there, as one quoted word
-  std::filesystem::path ssh_config{};  // instead of the user's own; empty: that
+  std::string text;                    // as given by the user: "ssh:me@host:2222"
+  std::string host{}, port{};          // for ssh
+  std::string command{};               // local shell command; {command} is the remote command as one quoted word
+  std::filesystem::path ssh_config{};  // empty: the user's configuration
 };
 
-// resources/launch/<name>.txt: a command of the local shell with {field} or {field=default}, besides {command}.
-struct Template {
+// resources/launch/<name>.txt: a local shell command with {command} and fields {field} or {field=default}.
+struct TargetTemplate {
   struct Field {
     std::string name;
     std::optional<std::string> fallback;
@@ -29,13 +28,13 @@ struct Template {
   std::string name, about, command;
   std::vector<Field> fields;
 };
-std::vector<Template> templates(const std::filesystem::path& folder);  // by name
+std::vector<TargetTemplate> load_templates(const std::filesystem::path& folder);  // sorted by name
 
-// local; ssh:[USER@]HOST[:PORT]; NAME:field=value,... of a template; or a command with {command} in it.
+// `text` is local, ssh:[USER@]HOST[:PORT], NAME:field=value,... for a template, or a command with {command}.
 Target parse_target(std::string_view text, const std::filesystem::path& templates_folder);
 
-// Program and arguments that run `script`, one line of POSIX shell, there. Nothing goes through a local shell but the
-// user's own template.
+// Program and arguments that run `script`, one line of POSIX shell, on the target. Only templates and commands of the
+// user go through a local shell.
 std::vector<std::string> command_line(const Target& target, const std::string& script);
 
 }  // namespace mw::launch

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/base/units.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "core/base/json.h"
 #include "core/data/tokenizer/chat.h"
 #include "core/data/tokenizer/tokenizer.h"
 #include "core/engine/distributed/cluster.h"

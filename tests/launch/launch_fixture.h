@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the tests of launching share: an experiment, a job that prints slowly with the recipe's own events.py, what the
-// record has to be afterwards.
+// Shared by the tests of core/launch: an experiment, a job that prints slowly with the recipe's events.py, and checks
+// of the record.
 #pragma once
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include "core/base/files.h"
 #include "core/launch/launch.h"
 #include "core/views/run_view.h"
-#include "tests/store/store_fixture.h"
+#include "tests/runs/store_test_help.h"
 
 namespace mw::launch {
 
@@ -19,15 +19,15 @@ struct Launching : testing::Test {
   std::vector<Event> heard;
   std::stop_source detach, cancel;
 
-  static experiment::Experiment experiment() {
-    experiment::Experiment e;
+  static runs::Experiment experiment() {
+    runs::Experiment e;
     e.set_value("name", "It's a launch");
     e.set_value("model.id", "gemma3-270m");
     e.set_value("train.steps", kSteps);
     return e;
   }
-  // Prints every event in two pieces, with something on standard error after it, and leaves an adapter. events.py is
-  // the recipe's own, so it runs only where that has arrived.
+  // Prints every event in two pieces, followed by text on standard error, and writes an adapter. It uses the events.py
+  // of the recipe, so it needs the uploaded files.
   std::string command(double pause_s) const {
     const std::string steps = std::to_string(kSteps), pause = std::to_string(pause_s);
     write_file_atomically(folder.path() / "job.py", R"(import json, pathlib, sys, time, events
@@ -51,8 +51,8 @@ events.finished("done", )" + steps + R"(, tokens=7)
   }
   void hold(int step) const { write_file_atomically(folder.path() / ("wait-" + std::to_string(step)), ""); }
   void let_go(int step) const { std::filesystem::remove(folder.path() / ("wait-" + std::to_string(step))); }
-  Request request(const std::string& on, const std::string& shell) const {
-    Request r{.experiment = experiment(), .target = parse_target(on, MW_RESOURCES "/launch")};
+  LaunchRequest request(const std::string& on, const std::string& shell) const {
+    LaunchRequest r{.experiment = experiment(), .target = parse_target(on, MW_RESOURCES "/launch")};
     r.command = shell;
     r.folder = (folder.path() / "there").string();
     r.runs_folder = folder.path() / "runs";
@@ -60,29 +60,29 @@ events.finished("done", )" + steps + R"(, tokens=7)
     r.timing.first_wait = std::chrono::milliseconds(50);
     return r;
   }
-  // One whose recipe has data in it: more than goes out in one piece.
-  Request with_data(const std::string& on, const std::string& shell) const {
-    Request r = request(on, shell);
-    r.experiment = experiment::Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
+  // A request whose recipe contains data of more than one piece.
+  LaunchRequest with_data(const std::string& on, const std::string& shell) const {
+    LaunchRequest r = request(on, shell);
+    r.experiment = runs::Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
     r.recipe = recipes::Kind::trl_fsdp;
     return r;
   }
-  std::vector<std::string> logged(const store::RunId& run, const std::string& part) const {
+  std::vector<std::string> logged(const runs::RunId& run, const std::string& part) const {
     std::vector<std::string> out;
-    const store::Store store(folder.path() / "runs");
+    const runs::Store store(folder.path() / "runs");
     for (const auto& stored : store.events(run))
       if (const auto* l = std::get_if<event::Log>(&stored.event.body); l && l->text.find(part) != std::string::npos)
         out.push_back(l->text);
     return out;
   }
-  // What an attempt to copy would have left beside the folder, or a job's folder that is not whole.
+  // Remains of an upload, or an incomplete job folder.
   std::vector<std::string> left_beside() const {
     std::vector<std::string> out;
     for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
       if (const std::string name = entry.path().filename(); name.starts_with("there")) out.push_back(name);
     return out;
   }
-  void expect_whole_recipe(const store::RunId& run) const {
+  void expect_whole_recipe(const runs::RunId& run) const {
     namespace fs = std::filesystem;
     const fs::path sent = folder.path() / "runs" / run / "recipe";
     int files = 0;
@@ -100,21 +100,21 @@ events.finished("done", )" + steps + R"(, tokens=7)
   EventSink sink() {
     return [this](const Event& e) { heard.push_back(e); };
   }
-  Launched go(const Request& r) {
+  LaunchResult go(const LaunchRequest& r) {
     return launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), sink(),
                   [this](const std::string& l) { lines.push_back(l); }, {detach.get_token(), cancel.get_token()});
   }
-  Launched go_on(const store::RunId& run) {
+  LaunchResult go_on(const runs::RunId& run) {
     return reattach({.run = run, .runs_folder = folder.path() / "runs", .resources = MW_RESOURCES}, sink(),
                     [this](const std::string& l) { lines.push_back(l); }, {detach.get_token(), cancel.get_token()});
   }
-  std::string refusal(const Request& r) {
+  std::string refusal(const LaunchRequest& r) {
     return test::error_id([&] { go(r); });
   }
 
-  // Every line of the job once, in order; the adapter whole.
-  void expect_whole_record(const store::RunId& run) const {
-    const store::Store store(folder.path() / "runs");
+  // Checks that the record has every line of the job once, in order, and that the adapter is complete.
+  void expect_whole_record(const runs::RunId& run) const {
+    const runs::Store store(folder.path() / "runs");
     std::vector<long> steps, said;
     int finished = 0;
     for (const auto& stored : store.events(run)) {

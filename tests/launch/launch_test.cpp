@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A recipe on this machine, through the shell and through templates: the record, the files, the ways it can end.
+// Local launches through the shell and through templates: record, files and outcomes.
 #include <signal.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// A program in a folder of its own that comes first in PATH, for as long as it lives.
+// Adds a folder with programs at the front of PATH during its lifetime.
 class FakePrograms {
  public:
   explicit FakePrograms(fs::path folder) : folder_(std::move(folder)), before_(::getenv("PATH")) {
@@ -32,13 +32,13 @@ class FakePrograms {
   std::string before_;
 };
 
-TEST_F(Launching, LocallyTheRecordIsWholeAndTheAdapterComes) {
-  const Launched l = go(request("local", command(0.002)));
+TEST_F(Launching, RunsLocallyAndFetchesAdapter) {
+  const LaunchResult l = go(request("local", command(0.002)));
   ASSERT_TRUE(l.finished);
   EXPECT_EQ(l.finished->state, RunState::done);
   expect_whole_record(l.run);
-  const store::Store store(folder.path() / "runs");
-  views::RunView live, stored;
+  const runs::Store store(folder.path() / "runs");
+  runs::RunView live, stored;
   for (const Event& e : heard) live.feed(e);
   for (const auto& e : store.events(l.run)) stored.feed(e.event);
   EXPECT_EQ(live, stored);
@@ -50,67 +50,67 @@ TEST_F(Launching, LocallyTheRecordIsWholeAndTheAdapterComes) {
   EXPECT_EQ(test::error_id([&] { go_on(l.run); }), "LAUNCH-ENDED");
 }
 
-TEST_F(Launching, TemplatesRunTheProgramsOfTheirCloud) {
+TEST_F(Launching, RunsProgramsOfTemplates) {
   const FakePrograms programs(folder.path() / "bin");
   programs.add("kubectl", R"(echo "$@" | head -c 60 >> "$0.log"; echo >> "$0.log"
 while [ "$1" != -- ]; do shift; done; shift; exec "$@")");
   programs.add("gcloud", R"(echo "$@" | head -c 60 >> "$0.log"; echo >> "$0.log"
 echo "Using ssh batch size of 1." ; for a; do case $a in --command=*) exec sh -c "${a#--command=}";; esac; done; exit 9)");
-  Request kubectl = request("kubectl:pod=trainer,namespace=ml", command(0.001));
-  const Launched k = go(kubectl);
+  LaunchRequest kubectl = request("kubectl:pod=trainer,namespace=ml", command(0.001));
+  const LaunchResult k = go(kubectl);
   ASSERT_TRUE(k.finished);
   expect_whole_record(k.run);
   EXPECT_THAT(read_file(folder.path() / "bin/kubectl.log"), HasSubstr("--namespace=ml exec -i trainer -- sh -c"));
-  Request gcloud = request("gcloud-tpu:name=tpu,zone=us-east5-a", command(0.001));
+  LaunchRequest gcloud = request("gcloud-tpu:name=tpu,zone=us-east5-a", command(0.001));
   gcloud.folder = (folder.path() / "tpu vm's").string();
-  const Launched g = go(gcloud);
+  const LaunchResult g = go(gcloud);
   ASSERT_TRUE(g.finished);
   expect_whole_record(g.run);
   EXPECT_THAT(read_file(folder.path() / "bin/gcloud.log"), HasSubstr("tpu-vm ssh tpu --zone=us-east5-a --worker=0"));
 }
 
-TEST_F(Launching, AJobThatFailsIsAFailedRunWithWhatItLeft) {
-  Request r = request("local", "echo working; echo oops >&2; mkdir -p out/logs; echo x > out/logs/x; exit 3");
-  const Launched l = go(r);
+TEST_F(Launching, FailedJobIsFailedRunWithFetchedFiles) {
+  LaunchRequest r = request("local", "echo working; echo oops >&2; mkdir -p out/logs; echo x > out/logs/x; exit 3");
+  const LaunchResult l = go(r);
   ASSERT_TRUE(l.finished);
   EXPECT_EQ(l.finished->state, RunState::failed);
   EXPECT_THAT(l.finished->error, HasSubstr("exit code 3"));
   EXPECT_THAT(lines, testing::IsSupersetOf({"working", "oops"}));
-  const store::Store store(folder.path() / "runs");
+  const runs::Store store(folder.path() / "runs");
   EXPECT_EQ(read_file(store.run_folder(l.run) / "fetched/out/logs/x"), "x\n");
   EXPECT_FALSE(merge_offer(store, l.run));
 }
 
-TEST_F(Launching, DetachedAndCancelledItSaysSo) {
+TEST_F(Launching, ReportsDetachAndCancel) {
   const EventSink wait_for_first = [this](const Event& e) {
     heard.push_back(e);
     if (std::holds_alternative<event::Metric>(e.body)) detach.request_stop();
   };
-  const Request r =
+  const LaunchRequest r =
       request("local",
               "echo '{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}'; mkdir -p out/adapter; echo x > "
               "out/adapter/x; exec sleep 600");
-  const Launched l = launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), wait_for_first,
-                            [](const std::string&) {}, {detach.get_token(), {}});
+  const LaunchResult l = launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), wait_for_first,
+                                [](const std::string&) {}, {detach.get_token(), {}});
   EXPECT_FALSE(l.finished);
   {
-    store::Store store(folder.path() / "runs");
+    runs::Store store(folder.path() / "runs");
     EXPECT_TRUE(store.recover().empty());  // its job goes on: not interrupted
     EXPECT_TRUE(can_reattach(store, *store.find(l.run)));
   }
   detach = {};
   cancel.request_stop();
-  const Launched end = go_on(l.run);
+  const LaunchResult end = go_on(l.run);
   ASSERT_TRUE(end.finished);
   EXPECT_EQ(end.finished->state, RunState::cancelled);
   EXPECT_EQ(end.finished->steps, 0);  // of train/: none
-  store::Store store(folder.path() / "runs");
+  runs::Store store(folder.path() / "runs");
   EXPECT_TRUE(merge_offer(store, l.run));
 }
 
-// Whatever this process was just doing when it was killed.
-TEST_F(Launching, AfterKillNineTheRecordGoesOnWhereItEnds) {
-  const Request r = request("local", command(0.005));
+// Kills the process at different stages.
+TEST_F(Launching, ContinuesRecordAfterKill) {
+  const LaunchRequest r = request("local", command(0.005));
   for (const int step : {1, 9, 20}) {
     const pid_t child = test::fork_child([&] {
       const EventSink dying = [&](const Event& e) {
@@ -124,15 +124,15 @@ TEST_F(Launching, AfterKillNineTheRecordGoesOnWhereItEnds) {
       return 0;
     });
     ASSERT_EQ(test::wait_for(child), -SIGKILL) << step;
-    EXPECT_TRUE(store::Store(r.runs_folder).recover().empty());
+    EXPECT_TRUE(runs::Store(r.runs_folder).recover().empty());
   }
   ASSERT_TRUE(go_on("run-1").finished);
   expect_whole_record("run-1");
 }
 
-TEST_F(Launching, BadInputIsOneErrorAndNoRun) {
+TEST_F(Launching, BadInputCreatesNoRun) {
   const std::string path = ::getenv("PATH");
-  Request r = request("local", "true");
+  LaunchRequest r = request("local", "true");
   write_file_atomically(folder.path() / "there" / "mine", "x");
   EXPECT_EQ(refusal(r), "LAUNCH-FOLDER");
   r.folder = (folder.path() / "there" / "mine").string();
@@ -152,24 +152,25 @@ TEST_F(Launching, BadInputIsOneErrorAndNoRun) {
   r = request("ssh:somewhere", "true");
   EXPECT_EQ(refusal(r), "PROCESS");
   ::setenv("PATH", path.c_str(), 1);
-  EXPECT_TRUE(store::Store(folder.path() / "runs").list().empty());
+  EXPECT_TRUE(runs::Store(folder.path() / "runs").list().empty());
   EXPECT_EQ(read_file(folder.path() / "there" / "mine"), "x");
 }
 
 TEST_F(Launching, FetchDoesNotFollowSymbolicLinks) {
   const fs::path outside = folder.path() / "outside";
   for (const char* file : {"secret", "sub/secret"}) write_file_atomically(outside / file, "SECRET");
-  Request r = request("local",
-                      "mkdir -p out/logs/own; echo x > out/logs/own/x; echo y > y; ln -s ../../y out/logs/inside; "
-                      "ln -s '" +
-                          outside.string() + "' out/logs/folder; ln -s '" + outside.string() +
-                          "/secret' out/logs/file; ln -s '" + outside.string() + "' leak; mkfifo out/logs/pipe");
+  LaunchRequest r =
+      request("local",
+              "mkdir -p out/logs/own; echo x > out/logs/own/x; echo y > y; ln -s ../../y out/logs/inside; "
+              "ln -s '" +
+                  outside.string() + "' out/logs/folder; ln -s '" + outside.string() +
+                  "/secret' out/logs/file; ln -s '" + outside.string() + "' leak; mkfifo out/logs/pipe");
   r.fetch = {"out",    "out/logs", "leak", "leak/sub", "leak/secret", "out/logs/folder/secret", "out/logs/file|y",
              "missing"};
-  const Launched l = go(r);
+  const LaunchResult l = go(r);
   ASSERT_TRUE(l.finished);
   EXPECT_EQ(l.finished->state, RunState::done) << l.finished->error;
-  const fs::path fetched = store::Store(folder.path() / "runs").run_folder(l.run) / "fetched";
+  const fs::path fetched = runs::Store(folder.path() / "runs").run_folder(l.run) / "fetched";
   std::vector<std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(fetched)) {
     EXPECT_FALSE(entry.is_symlink()) << entry.path();
@@ -181,9 +182,9 @@ TEST_F(Launching, FetchDoesNotFollowSymbolicLinks) {
                                                   HasSubstr("out/logs/file"), HasSubstr("out/logs/inside"))));
 }
 
-TEST_F(Launching, BadFetchPathsAreRefusedBeforeAnythingIsStarted) {
+TEST_F(Launching, RejectsBadFetchPathsBeforeStart) {
   for (const char* path : {"../x", "/etc", "a/../../x", "out|../x", "a//b", "", "out|", "."}) {
-    Request r = request("local", "true");
+    LaunchRequest r = request("local", "true");
     r.fetch = {"out", path};
     try {
       go(r);
@@ -191,25 +192,25 @@ TEST_F(Launching, BadFetchPathsAreRefusedBeforeAnythingIsStarted) {
     } catch (const Error& error) {
       EXPECT_EQ(error.problem().id, "LAUNCH-PATH") << path;
       EXPECT_EQ(error.kind(), Error::Kind::bad_input);
-      EXPECT_THAT(error.what(), HasSubstr("--fetch: the path must stay inside the job's folder"));
+      EXPECT_THAT(error.what(), HasSubstr("--fetch: the path is outside the job's folder"));
     }
   }
   EXPECT_FALSE(fs::exists(folder.path() / "runs"));
   EXPECT_THAT(left_beside(), testing::IsEmpty());
 }
 
-TEST_F(Launching, CredentialsInTheCommandAreRefusedAsTheRecordKeepsIt) {
-  Request r = request("local", "wget https://user:hunter2@host/data");
+TEST_F(Launching, RejectsCredentialsInCommand) {
+  LaunchRequest r = request("local", "wget https://user:hunter2@host/data");
   EXPECT_EQ(refusal(r), "LAUNCH-SECRET");
   r = request("box --proxy http://user:hunter2@proxy {command}", "true");
   EXPECT_EQ(refusal(r), "LAUNCH-SECRET");
   EXPECT_FALSE(fs::exists(folder.path() / "runs"));
 }
 
-TEST_F(Launching, WhoCannotBeReachedIsTriedByHandOnTheSamePort) {
+TEST_F(Launching, UnreachableTargetSuggestsCommandWithPort) {
   const FakePrograms programs(folder.path() / "bin");
   programs.add("ssh", "echo 'Connection refused' >&2; exit 255");
-  Request r = request("ssh:me@box:2222", "true");
+  LaunchRequest r = request("ssh:me@box:2222", "true");
   const auto fix = [&]() -> std::string {
     try {
       go(r);
@@ -225,24 +226,24 @@ TEST_F(Launching, WhoCannotBeReachedIsTriedByHandOnTheSamePort) {
   EXPECT_THAT(fix(), testing::EndsWith(": ssh box"));
 }
 
-TEST_F(Launching, AForcedFolderKeepsWhatAnEarlierJobLeft) {
-  Request r = request("local", "mkdir -p out/logs; ls out >> out/logs/seen; echo more >> out/logs/x");
+TEST_F(Launching, ForcedFolderKeepsFilesOfEarlierJob) {
+  LaunchRequest r = request("local", "mkdir -p out/logs; ls out >> out/logs/seen; echo more >> out/logs/x");
   ASSERT_TRUE(go(r).finished);
   EXPECT_EQ(refusal(r), "LAUNCH-FOLDER");
-  r.use = Folder::forced;
-  const Launched again = go(r);
+  r.use = FolderUse::forced;
+  const LaunchResult again = go(r);
   EXPECT_EQ(again.finished->state, RunState::done);
   EXPECT_EQ(read_file(folder.path() / "there/out/logs/x"), "more\nmore\n");
 }
 
-// All of it came through, but the answer did not: it is there already.
-TEST_F(Launching, ACopyWhoseAnswerWasLostIsNotMadeTwice) {
+// The upload is complete, but its answer is lost.
+TEST_F(Launching, DoesNotRepeatUploadWithLostAnswer) {
   write_file_atomically(folder.path() / "box.sh",
                         "case \"$1\" in *\"put\"*) if mkdir '" + (folder.path() / "cut").string() +
                             "' 2>/dev/null; then sh -c \"$1\" > '" + (folder.path() / "answer").string() +
                             "'; exit 255; fi;; esac\nexec sh -c \"$1\"\n");
-  const Request r = with_data("sh " + (folder.path() / "box.sh").string() + " {command}", command(0.001));
-  const Launched l = go(r);
+  const LaunchRequest r = with_data("sh " + (folder.path() / "box.sh").string() + " {command}", command(0.001));
+  const LaunchResult l = go(r);
   ASSERT_TRUE(l.finished);
   EXPECT_EQ(l.finished->state, RunState::done) << l.finished->error;
   EXPECT_THAT(read_file(folder.path() / "answer"), HasSubstr("\"end\""));  // of the one that nobody heard
@@ -251,16 +252,16 @@ TEST_F(Launching, ACopyWhoseAnswerWasLostIsNotMadeTwice) {
   EXPECT_EQ(logged(l.run, "while the recipe was copied").size(), 1u);
 }
 
-// A connection can be lost for one side long before the other hears of it: that attempt then ends after its successor.
-TEST_F(Launching, AnAttemptThatOutlivesItsSuccessorChangesNothing) {
+// One side may detect a lost connection late, so an attempt may end after its successor.
+TEST_F(Launching, LateAttemptChangesNothing) {
   const Target local = parse_target("local", MW_RESOURCES "/launch");
   const auto file = [](const std::string& path, const std::string& text) {
     return Json{{"path", path}, {"size", text.size()}, {"mode", 0644}}.dump() + "\n" + text;
   };
   for (const std::string use : {"fresh", "force"}) {
     const auto put = [&](const std::function<std::string_view()>& input) {
-      const Call what{{"put", (folder.path() / "there").string(), "0123456789abcdef" + use, "1000", use}, input};
-      return call(local, MW_RESOURCES, what, [](const Frame&) {}, {}, {}).ended;
+      const RemoteCall what{{"put", (folder.path() / "there").string(), "0123456789abcdef" + use, "1000", use}, input};
+      return call_remote(local, MW_RESOURCES, what, [](const Frame&) {}, {}, {}).outcome;
     };
     const std::string early = file("a/one", "early"), late = file("c/late", "late") + "{\"files\":2}\n",
                       whole = file("a/one", use) + file("b/two", use) + "{\"files\":2}\n";
@@ -273,7 +274,7 @@ TEST_F(Launching, AnAttemptThatOutlivesItsSuccessorChangesNothing) {
     int piece = 0;
     const auto outliving = [&]() -> std::string_view {
       if (++piece == 2) {
-        EXPECT_EQ(successor(), Ended::answered) << use;
+        EXPECT_EQ(successor(), CallOutcome::answered) << use;
       }
       return piece == 1 ? early : piece == 2 ? late : std::string_view();
     };
@@ -286,11 +287,11 @@ TEST_F(Launching, AnAttemptThatOutlivesItsSuccessorChangesNothing) {
   }
 }
 
-// Somebody detaches, or what is fetched has no room here: the record does not go on saying what was being done.
-TEST_F(Launching, NothingIsGoingOnInARecordThatNobodyAttendsTo) {
-  const auto view_of = [&](const store::RunId& run) {
-    views::RunView view;
-    const store::Store store(folder.path() / "runs");
+// After a detach or a full disk, the record shows no transfer in progress.
+TEST_F(Launching, UnsupervisedRecordShowsNoProgress) {
+  const auto view_of = [&](const runs::RunId& run) {
+    runs::RunView view;
+    const runs::Store store(folder.path() / "runs");
     for (const auto& e : store.events(run)) view.feed(e.event);
     return view;
   };
@@ -303,36 +304,36 @@ TEST_F(Launching, NothingIsGoingOnInARecordThatNobodyAttendsTo) {
   const std::string job =
       "mkdir -p out/adapter; head -c 3000000 /dev/zero > out/adapter/x; "
       "echo '{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}'; while [ ! -e go ]; do sleep 0.01; done";
-  const Launched l = launch(request("local", job), hardware::Catalogue::load(MW_RESOURCES "/hardware"), detaching,
-                            [](const std::string&) {}, {detach.get_token(), {}});
+  const LaunchResult l = launch(request("local", job), hardware::Catalogue::load(MW_RESOURCES "/hardware"), detaching,
+                                [](const std::string&) {}, {detach.get_token(), {}});
   ASSERT_FALSE(l.finished);
   EXPECT_FALSE(view_of(l.run).activity()) << view_of(l.run).activity()->phase;  // it was "copying"
   write_file_atomically(folder.path() / "there" / "go", "");
   phase = "fetching";
   detach = {};
-  const Launched again = reattach({.run = l.run, .runs_folder = folder.path() / "runs", .resources = MW_RESOURCES},
-                                  detaching, [](const std::string&) {}, {detach.get_token(), {}});
+  const LaunchResult again = reattach({.run = l.run, .runs_folder = folder.path() / "runs", .resources = MW_RESOURCES},
+                                      detaching, [](const std::string&) {}, {detach.get_token(), {}});
   ASSERT_FALSE(again.finished);
   EXPECT_FALSE(view_of(l.run).activity()) << view_of(l.run).activity()->phase;
   detach = {};
-  const Launched end = go_on(l.run);
+  const LaunchResult end = go_on(l.run);
   ASSERT_TRUE(end.finished);
-  EXPECT_EQ(fs::file_size(store::Store(folder.path() / "runs").run_folder(l.run) / "fetched/out/adapter/x"), 3000000u);
+  EXPECT_EQ(fs::file_size(runs::Store(folder.path() / "runs").run_folder(l.run) / "fetched/out/adapter/x"), 3000000u);
 }
 
-// What watches over the job there is gone without a word, as after a restart of the machine.
-TEST_F(Launching, AJobThatWasLostEndsItsRecord) {
-  const Request r = request("local", "echo $PPID > pid; exec sleep 5");
+// The process that watches the job is killed, as by a restart of the machine.
+TEST_F(Launching, LostJobEndsRecord) {
+  const LaunchRequest r = request("local", "echo $PPID > pid; exec sleep 5");
   std::jthread killer([&] {
     const fs::path pid = folder.path() / "there" / "pid";
     while (!fs::exists(pid) || fs::file_size(pid) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ::kill(std::stoi(read_file(pid)), SIGKILL);
   });
-  const Launched l = go(r);
+  const LaunchResult l = go(r);
   ASSERT_TRUE(l.finished);
   EXPECT_EQ(l.finished->state, RunState::failed);
-  EXPECT_THAT(l.finished->error, HasSubstr("left alone"));
+  EXPECT_THAT(l.finished->error, HasSubstr("the job was lost"));
 }
 
 }  // namespace

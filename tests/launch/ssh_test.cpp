@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Launching over a real sshd: Debian's, on a port of the loopback, with keys of its own, all in a temporary folder; the
-// connection is cut under it.
+// Launches over a real sshd (Debian) on a loopback port, with its own keys in a temporary folder. The tests cut the
+// connection.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ int free_port() {
   return good ? ntohs(at.sin_port) : 0;
 }
 
-// Runs to its end; what it printed.
+// Runs the command and returns its output.
 std::string run(const std::vector<std::string>& command) {
   Process process(command, Process::Input::none);
   std::string all;
@@ -41,7 +41,7 @@ std::string run(const std::vector<std::string>& command) {
   return all;
 }
 
-// Processes whose parent is `pid`.
+// Child processes of `pid`.
 std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> out;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -97,7 +97,7 @@ class Sshd {
     ::kill(pid_, SIGKILL);
     test::wait_for(std::exchange(pid_, -1));
   }
-  // Kills the processes that serve connections; how many there were.
+  // Kills the processes that serve connections and returns their number.
   int cut() const {
     int killed = 0;
     for (const pid_t session : children_of(pid_)) {
@@ -135,22 +135,22 @@ class Sshd {
 
 struct OverSsh : Launching {
   Sshd sshd{folder.path() / "sshd"};
-  Request to(const std::string& on, const std::string& shell) const { return over_ssh(request(on, shell)); }
-  Request over_ssh(Request r) const {
+  LaunchRequest to(const std::string& on, const std::string& shell) const { return over_ssh(request(on, shell)); }
+  LaunchRequest over_ssh(LaunchRequest r) const {
     r.target.ssh_config = sshd.ssh_config();
     return r;
   }
 };
 
-// The last piece of the last file and the line that ends them all are not out when the copy is said to be complete
-// here.
+// The last piece and the final line are not sent yet when the copy is reported as complete
+// locally.
 bool copied_all_but_the_end(const Event& e) {
   const auto* p = std::get_if<event::Progress>(&e.body);
   return p && p->phase == "copying" && p->done == p->total;
 }
 
-TEST_F(OverSsh, ConnectionsThatAreCutLoseAndRepeatNothing) {
-  // The steps behind a cut are held back until there is a connection again: each cut finds one.
+TEST_F(OverSsh, CutConnectionsLoseAndRepeatNothing) {
+  // The job waits after each cut until there is a new connection, so that each cut finds one.
   hold(10), hold(20);
   int cuts = 0;
   const EventSink cutting = [&](const Event& e) {
@@ -162,15 +162,15 @@ TEST_F(OverSsh, ConnectionsThatAreCutLoseAndRepeatNothing) {
     if (const auto* l = std::get_if<event::Log>(&e.body); l && l->text.find("connected again") != std::string::npos)
       let_go(cuts == 1 ? 10 : 20);
   };
-  const Launched l = launch(to("ssh:box", command(0.02)), hardware::Catalogue::load(MW_RESOURCES "/hardware"), cutting,
-                            [this](const std::string& line) { lines.push_back(line); }, {});
+  const LaunchResult l = launch(to("ssh:box", command(0.02)), hardware::Catalogue::load(MW_RESOURCES "/hardware"),
+                                cutting, [this](const std::string& line) { lines.push_back(line); }, {});
   ASSERT_TRUE(l.finished);
   expect_whole_record(l.run);
   EXPECT_EQ(logged(l.run, "connection lost").size(), 2u);
   EXPECT_EQ(logged(l.run, "connected again").size(), 2u);
 }
 
-TEST_F(OverSsh, ARecipeWhoseCopyIsCutArrivesWholeAndIsStartedOnce) {
+TEST_F(OverSsh, ResumesCutUploadAndStartsOnce) {
   int cuts = 0;
   const EventSink cutting = [&](const Event& e) {
     if (!copied_all_but_the_end(e) || cuts == 2) return;
@@ -178,7 +178,7 @@ TEST_F(OverSsh, ARecipeWhoseCopyIsCutArrivesWholeAndIsStartedOnce) {
     EXPECT_GE(sshd.cut(), 1) << cuts;
     EXPECT_FALSE(fs::exists(folder.path() / "there"));
   };
-  const Launched l =
+  const LaunchResult l =
       launch(over_ssh(with_data("ssh:box", command(0.002))), hardware::Catalogue::load(MW_RESOURCES "/hardware"),
              cutting, [this](const std::string& line) { lines.push_back(line); }, {});
   EXPECT_EQ(cuts, 2);
@@ -194,14 +194,14 @@ TEST_F(OverSsh, ARecipeWhoseCopyIsCutArrivesWholeAndIsStartedOnce) {
   EXPECT_EQ(logged(l.run, "copied ").size(), 1u);
 }
 
-TEST_F(OverSsh, ACopyIsGivenUpWithPatienceAndNothingIsStarted) {
+TEST_F(OverSsh, GivesUpUploadWithoutStarting) {
   const EventSink stopping = [this](const Event& e) {
     if (copied_all_but_the_end(e)) sshd.stop();
   };
-  Request r = over_ssh(with_data("ssh:box", "touch " + (folder.path() / "started").string()));
+  LaunchRequest r = over_ssh(with_data("ssh:box", "touch " + (folder.path() / "started").string()));
   r.timing.give_up = std::chrono::milliseconds(300);
-  const Launched l = launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), stopping,
-                            [this](const std::string& line) { lines.push_back(line); }, {});
+  const LaunchResult l = launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), stopping,
+                                [this](const std::string& line) { lines.push_back(line); }, {});
   ASSERT_TRUE(l.finished);
   EXPECT_EQ(l.finished->state, RunState::failed);
   EXPECT_THAT(l.finished->error, HasSubstr("the recipe could not be copied"));
@@ -213,14 +213,14 @@ TEST_F(OverSsh, ACopyIsGivenUpWithPatienceAndNothingIsStarted) {
   EXPECT_FALSE(fs::exists(folder.path() / "started"));
 }
 
-// sshd itself is away for a while: it is asked again, with longer and longer waits; and given up in the end.
-TEST_F(OverSsh, AServerThatIsAwayIsAskedAgainAndGivenUpInTheEnd) {
+// sshd is stopped for a while: the launch retries with increasing waits, and finally gives up.
+TEST_F(OverSsh, RetriesStoppedServerAndGivesUp) {
   const EventSink stopping = [this](const Event& e) {
     const auto* m = std::get_if<event::Metric>(&e.body);
     if (m && m->step == 5) sshd.stop();
   };
   hold(10);
-  Request r = to("ssh:box", command(0.01));
+  LaunchRequest r = to("ssh:box", command(0.01));
   r.timing.give_up = std::chrono::milliseconds(300);
   std::string text;
   EXPECT_EQ(test::error_id(
@@ -238,8 +238,8 @@ TEST_F(OverSsh, AServerThatIsAwayIsAskedAgainAndGivenUpInTheEnd) {
   expect_whole_record(run);
 }
 
-TEST_F(OverSsh, WhatCannotBeReachedIsOneErrorAndNoRun) {
-  Request r = to("ssh:no-such-host.invalid", "true");
+TEST_F(OverSsh, UnreachableHostCreatesNoRun) {
+  LaunchRequest r = to("ssh:no-such-host.invalid", "true");
   std::string text;
   EXPECT_EQ(test::error_id([&] { go(r); }, &text), "LAUNCH-REACH");
   EXPECT_THAT(text, HasSubstr("no-such-host.invalid"));

@@ -2,6 +2,7 @@
 // Models and adapters of others.
 #include <cstring>
 
+#include "core/base/json.h"
 #include "core/base/files.h"
 #include "core/formats/peft/peft_patterns.h"
 #include "core/formats/peft/peft_adapter.h"

@@ -2,6 +2,7 @@
 // Orbax checkpoints, from their database's bytes to what Tunix keeps in them.
 #include <map>
 
+#include "core/base/json.h"
 #include "core/formats/orbax/ocdbt.h"
 #include "core/formats/orbax/ocdbt_format.h"
 #include "core/formats/orbax/orbax.h"

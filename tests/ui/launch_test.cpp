@@ -151,7 +151,7 @@ class LaunchTest : public test::WindowFixture {
     dialog().host().setText(u"-oProxyCommand=x"_s);
     QVERIFY(dialog().command().contains(u"'ssh:-oProxyCommand=x'"_s));
     click(dialog().launch_button());
-    QVERIFY(dialog().said().contains(u"no name of a host"_s));
+    QVERIFY(dialog().said().contains(u"invalid host name"_s));
     grab(dialog(), u"launch-refused"_s);
     // By keys: the fields of the place come right after it, and Enter in one of them launches.
     dialog().where().setFocus();

@@ -74,7 +74,7 @@ void RunController::begin(jobs::JobRequest request) {
   emit state_changed();
 }
 
-void RunController::launch(launch::Request request) {
+void RunController::launch(launch::LaunchRequest request) {
   if (busy()) return;
   live_ = std::make_shared<RunData>();
   live_->record = request.experiment;
@@ -143,7 +143,7 @@ void RunController::drain() {
         continue;
       }
       launched_ = std::make_unique<launch::LaunchJob>(
-          launch::Again{.run = live_->id, .runs_folder = runs_folder_, .resources = resources_}, begin());
+          launch::ReattachRequest{.run = live_->id, .runs_folder = runs_folder_, .resources = resources_}, begin());
       show(live_);
       emit state_changed();
     }

@@ -46,7 +46,7 @@ LaunchDialog::LaunchDialog(RunController& runs, std::filesystem::path resources,
     : QDialog(parent),
       runs_(runs),
       resources_(std::move(resources)),
-      templates_(launch::templates(resources_ / "launch")) {
+      templates_(launch::load_templates(resources_ / "launch")) {
   setWindowTitle(tr("Launch Elsewhere"));
   setObjectName(u"launch"_s);
   build();
@@ -149,7 +149,7 @@ void LaunchDialog::add_templates() {
   host_ = line(tr("Host"), tr("[USER@]HOST[:PORT], or a Host of ~/.ssh/config"),
                tr("Reached as `ssh HOST` does it: with its keys, without a question"));
   form_of(place(tr("A host, by ssh")))->addRow(tr("Host"), host_);
-  for (const launch::Template& t : templates_) {
+  for (const launch::TargetTemplate& t : templates_) {
     QWidget* page = place(tr("%1: %2").arg(qs(t.name), qs(t.about.substr(0, t.about.find(':')))));
     QFormLayout* form = form_of(page);
     fields_.emplace_back();
@@ -225,12 +225,12 @@ void LaunchDialog::show_state() {
 void LaunchDialog::begin() {
   said_->say({});
   try {
-    launch::Request request{.experiment = experiment_->chosen().experiment,
+    launch::LaunchRequest request{.experiment = experiment_->chosen().experiment,
                             .recipe = recipe_->kind(),
                             .target = launch::parse_target(ss(target_text()), resources_ / "launch"),
                             .command = ss(start_->text()),
                             .folder = ss(folder_->text().trimmed()),
-                            .use = force_->isChecked() ? launch::Folder::forced : launch::Folder::fresh,
+                            .use = force_->isChecked() ? launch::FolderUse::forced : launch::FolderUse::fresh,
                             .fetch = {},
                             .runs_folder = {},
                             .resources = resources_};

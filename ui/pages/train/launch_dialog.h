@@ -62,7 +62,7 @@ class LaunchDialog : public QDialog {
 
   RunController& runs_;
   std::filesystem::path resources_;
-  std::vector<launch::Template> templates_;
+  std::vector<launch::TargetTemplate> templates_;
   std::vector<std::vector<Field>> fields_;  // by template
   QLabel* command_;
   SaidText* said_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/launch/call.h"
+#include "core/launch/remote_call.h"
 
 #include <signal.h>
 
@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 constexpr int kNoPython = 97;
 constexpr size_t kMostSaid = 4096;
 
-// remote.py comes first on standard input, after its length; so nothing has to be there but Python.
+// Standard input starts with the length and the text of remote.py, so the target only needs Python.
 std::string script(const std::vector<std::string>& arguments) {
   std::string out = "command -v python3 >/dev/null 2>&1 || exit " + std::to_string(kNoPython) + "; exec python3 -c " +
                     recipes::shell_quoted(
@@ -44,8 +44,8 @@ std::string script(const std::vector<std::string>& arguments) {
                .fix = text("fix")});
 }
 
-// The last words of ssh and its like, on one line.
-std::string last_words(std::string said) {
+// The last output of the connecting program, on one line.
+std::string last_output(std::string said) {
   while (!said.empty() && std::isspace(static_cast<unsigned char>(said.back()))) said.pop_back();
   std::string out;
   for (const char c : valid_utf8(said)) {
@@ -58,9 +58,9 @@ std::string last_words(std::string said) {
   return out;
 }
 
-// What one call has come to.
+// State of a call.
 struct State {
-  Answer answer;
+  CallResult answer;
   std::optional<Json> error;
   FrameReader reader;
   Clock::time_point heard = Clock::now();
@@ -70,7 +70,7 @@ void read_frame(State& state, const Frame& frame, const OnFrame& on_frame) {
   state.heard = Clock::now();
   if (frame.kind == "error") state.error = frame.head;
   if (frame.kind == "end") {
-    state.answer.ended = Ended::answered;
+    state.answer.outcome = CallOutcome::answered;
     state.answer.end = frame.head;
   }
   if (frame.kind != "error" && frame.kind != "end") on_frame(frame);
@@ -78,12 +78,12 @@ void read_frame(State& state, const Frame& frame, const OnFrame& on_frame) {
 
 }  // namespace
 
-std::string in_words(milliseconds time) {
+std::string duration_text(milliseconds time) {
   return to_text(Seconds(static_cast<double>(time.count()) / 1000));
 }
 
-Answer call(const Target& target, const std::filesystem::path& resources, const Call& what, const OnFrame& on_frame,
-            const Timing& timing, std::stop_token stop) {
+CallResult call_remote(const Target& target, const std::filesystem::path& resources, const RemoteCall& what,
+                       const OnFrame& on_frame, const Timing& timing, std::stop_token stop) {
   std::string program = read_file(resources / "launch" / "remote.py", 1 << 20);
   program.insert(0, std::to_string(program.size()) + "\n");
   const std::vector<std::string> command = command_line(target, script(what.arguments));
@@ -91,7 +91,7 @@ Answer call(const Target& target, const std::filesystem::path& resources, const 
   bool sent = false;
   const OnFrame each = [&](const Frame& frame) { read_frame(state, frame, on_frame); };
   const Process::Streams streams{.input = [&]() -> std::string_view {
-                                   state.heard = Clock::now();  // what is taken is a sign of life, too
+                                   state.heard = Clock::now();  // accepted input counts as activity
                                    if (sent) return what.input ? what.input() : std::string_view();
                                    sent = true;
                                    return program;
@@ -99,41 +99,41 @@ Answer call(const Target& target, const std::filesystem::path& resources, const 
                                  .out = [&](std::string_view bytes) { state.reader.feed(bytes, each); },
                                  .err =
                                      [&](std::string_view bytes) {
-                                       state.answer.said.append(bytes);
-                                       if (state.answer.said.size() > kMostSaid)
-                                         state.answer.said.erase(0, state.answer.said.size() - kMostSaid);
+                                       state.answer.diagnostics.append(bytes);
+                                       if (state.answer.diagnostics.size() > kMostSaid)
+                                         state.answer.diagnostics.erase(0, state.answer.diagnostics.size() - kMostSaid);
                                      }};
   Process process(command, Process::Input::pipe);
   bool silent = false;
   while (process.transfer(streams, milliseconds(100))) {
-    if (state.error || state.answer.ended == Ended::answered) break;
+    if (state.error || state.answer.outcome == CallOutcome::answered) break;
     if (stop.stop_requested()) {
       process.kill(SIGKILL);
-      state.answer.ended = Ended::stopped;
+      state.answer.outcome = CallOutcome::stopped;
       return state.answer;
     }
     silent = Clock::now() - state.heard > timing.silence;
     if (silent) break;
   }
   if (state.error) refused(*state.error);
-  if (state.answer.ended == Ended::answered) return state.answer;
+  if (state.answer.outcome == CallOutcome::answered) return state.answer;
   if (silent) process.kill(SIGKILL);
   const int exit_code = process.wait();
   if (exit_code == kNoPython)
     throw Error({.id = "LAUNCH-PYTHON",
-                 .message = "there is no python3",
+                 .message = "python3 is not installed",
                  .place = target.text,
-                 .expected = "Python 3.6 or newer in the PATH of a login",
-                 .fix = "install it there"});
-  const std::string said = last_words(state.answer.said);
-  state.answer.said = silent         ? "nothing was heard for " + in_words(timing.silence)
-                      : said.empty() ? "it ended with exit code " + std::to_string(exit_code)
-                                     : said;
+                 .expected = "Python 3.6 or newer in the PATH of a login shell",
+                 .fix = "install Python on the target"});
+  const std::string said = last_output(state.answer.diagnostics);
+  state.answer.diagnostics = silent         ? "no data received for " + duration_text(timing.silence)
+                             : said.empty() ? "exit code " + std::to_string(exit_code)
+                                            : said;
   return state.answer;
 }
 
-Answer persistently(const std::function<Answer(const OnFrame& counting)>& once, const OnFrame& on_frame,
-                    const Timing& timing, const OnWait& waiting, std::stop_token stop) {
+CallResult retry_until_answered(const std::function<CallResult(const OnFrame& counting)>& once, const OnFrame& on_frame,
+                                const Timing& timing, const OnWait& waiting, std::stop_token stop) {
   auto heard = Clock::now();
   milliseconds wait = timing.first_wait;
   const OnFrame counting = [&](const Frame& frame) {
@@ -144,39 +144,40 @@ Answer persistently(const std::function<Answer(const OnFrame& counting)>& once, 
   for (;;) {
     std::string why;
     try {
-      const Answer answer = once(counting);
-      if (answer.ended != Ended::lost) return answer;
-      why = answer.said;
+      const CallResult answer = once(counting);
+      if (answer.outcome != CallOutcome::lost) return answer;
+      why = answer.diagnostics;
     } catch (const Error& error) {
       if (error.problem().id != "LAUNCH-STREAM") throw;
       why = error.what();
     }
     if (Clock::now() - heard > timing.give_up)
       throw Error({.id = "LAUNCH-LOST",
-                   .message = "no connection for " + in_words(timing.give_up),
+                   .message = "no connection for " + duration_text(timing.give_up),
                    .found = why,
-                   .fix = "the job may go on: reattach when it can be reached again"},
+                   .fix = "reattach when the target is reachable again; the job may still be running"},
                   Error::Kind::failed);
     waiting(why, wait);
     std::mutex mutex;
     std::unique_lock lock(mutex);
     std::condition_variable_any wake;
-    if (wake.wait_for(lock, stop, wait, [] { return false; }); stop.stop_requested()) return {.ended = Ended::stopped};
+    if (wake.wait_for(lock, stop, wait, [] { return false; }); stop.stop_requested())
+      return {.outcome = CallOutcome::stopped};
     wait = std::min(wait * 2, timing.longest_wait);
   }
 }
 
-Error unreachable(const Target& target, const Answer& answer) {
+Error unreachable(const Target& target, const CallResult& answer) {
   const bool ssh = target.where == Where::ssh;
   std::string by_hand = "ssh ";
   if (!target.ssh_config.empty()) by_hand += "-F " + recipes::shell_quoted(target.ssh_config.string()) + " ";
   if (!target.port.empty()) by_hand += "-p " + target.port + " ";
   return Error({.id = "LAUNCH-REACH",
-                .message = "it cannot be reached",
+                .message = "the target cannot be reached",
                 .place = target.text,
-                .found = answer.said,
-                .fix = ssh ? "try the same by hand, until it asks nothing any more: " + by_hand + target.host
-                           : "try the same by hand: " + command_line(target, "true").back()});
+                .found = answer.diagnostics,
+                .fix = ssh ? "run this command until it connects without a prompt: " + by_hand + target.host
+                           : "run this command to find the cause: " + command_line(target, "true").back()});
 }
 
 }  // namespace mw::launch

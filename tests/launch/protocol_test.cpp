@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Targets, command lines, frames, copies: the parts of a launch by themselves.
+// Unit tests of targets, command lines, frames and file transfer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
-#include "core/launch/copies.h"
+#include "core/launch/file_transfer.h"
 #include "core/launch/job_stream.h"
 #include "core/launch/target.h"
 #include "tests/base/file_faults.h"
@@ -21,7 +21,7 @@ Target parse(const std::string& text) {
   return parse_target(text, MW_RESOURCES "/launch");
 }
 
-TEST(LaunchTarget, HostsAreNamesAndNothingElse) {
+TEST(LaunchTarget, AcceptsOnlyHostNames) {
   EXPECT_EQ(parse("local").where, Where::local);
   const Target t = parse("ssh:me@box.example:2222");
   EXPECT_EQ(t.host, "me@box.example");
@@ -39,7 +39,7 @@ TEST(LaunchTarget, HostsAreNamesAndNothingElse) {
   EXPECT_THAT(text, HasSubstr("invalid port"));
 }
 
-TEST(LaunchTarget, TemplatesTakeFieldsAsSingleWords) {
+TEST(LaunchTarget, QuotesFieldsOfTemplates) {
   const Target k = parse("kubectl:pod=it's; rm -rf /");
   EXPECT_EQ(command_line(k, "date").back(),
             "kubectl --namespace='default' exec -i 'it'\\''s; rm -rf /' -- sh -c "
@@ -48,7 +48,7 @@ TEST(LaunchTarget, TemplatesTakeFieldsAsSingleWords) {
   EXPECT_THAT(g.command, HasSubstr("tpu-vm ssh 'mine' --zone='us-east5-a' --worker='0'"));
   const Target own = parse("docker exec -i box sh -c {command} | cat");
   EXPECT_EQ(command_line(own, "x").back(), "docker exec -i box sh -c 'exec sh -c '\\''x'\\''' | cat");
-  EXPECT_GE(templates(MW_RESOURCES "/launch").size(), 2u);
+  EXPECT_GE(load_templates(MW_RESOURCES "/launch").size(), 2u);
 }
 
 struct Frames : testing::Test {
@@ -61,7 +61,7 @@ struct Frames : testing::Test {
   }
 };
 
-TEST_F(Frames, ComeWholeWhateverThePieces) {
+TEST_F(Frames, ParseDataInAnyPieces) {
   for (const size_t piece : {1u, 3u, 1000u}) {
     reader = {};
     seen.clear();
@@ -70,7 +70,7 @@ TEST_F(Frames, ComeWholeWhateverThePieces) {
   }
 }
 
-TEST_F(Frames, AnythingElseIsNoStream) {
+TEST_F(Frames, RejectOtherData) {
   for (const char* bad : {"@mw {}\n", "@mw nonsense\n", "@mw {\"kind\":\"data\",\"size\":-1}\n",
                           "@mw {\"kind\":\"data\",\"size\":99999999}\n", "@mw {\"kind\":\"x\"}\nbetween\n"}) {
     reader = {};
@@ -78,10 +78,10 @@ TEST_F(Frames, AnythingElseIsNoStream) {
   }
 }
 
-TEST(LaunchCopies, WhatComesBackStaysInItsFolder) {
+TEST(FileTransfer, RejectsPathsOutsideFolder) {
   const test::Scratch folder;
   const auto take = [&](const std::string& path) {
-    Incoming in(folder.path() / "in", [](auto, auto) {});
+    DownloadReceiver in(folder.path() / "in", [](auto, auto) {});
     const Json head{{"kind", "file"}, {"path", path}, {"bytes", 1}};
     in.take({"file", head, {}});
     in.take({"data", Json::object(), "x"});
@@ -93,14 +93,14 @@ TEST(LaunchCopies, WhatComesBackStaysInItsFolder) {
   EXPECT_EQ(read_file(folder.path() / "in/a/b"), "x");
   EXPECT_NE(test::error_id([&] { take("a/b"); }), "") << "never twice the same";
   EXPECT_EQ(read_file(folder.path() / "in/a/b"), "x");
-  Incoming missing(folder.path() / "in2", [](auto, auto) {});
+  DownloadReceiver missing(folder.path() / "in2", [](auto, auto) {});
   EXPECT_EQ(test::error_id([&] { missing.end({{"files", 2}}); }), "LAUNCH-STREAM");
 }
 
-TEST(LaunchCopies, FilesAreAsLongAsAnnounced) {
+TEST(FileTransfer, RejectsWrongSizes) {
   const test::Scratch folder;
   const auto take = [&](long long announced, const std::string& bytes) {
-    Incoming in(folder.path() / std::to_string(announced), [](auto, auto) {});
+    DownloadReceiver in(folder.path() / std::to_string(announced), [](auto, auto) {});
     in.take({"file", Json{{"path", "x"}, {"bytes", announced}}, {}});
     in.take({"data", Json::object(), bytes});
     in.end({{"files", 1}});
@@ -113,13 +113,13 @@ TEST(LaunchCopies, FilesAreAsLongAsAnnounced) {
   EXPECT_EQ(read_file(folder.path() / "2/x"), "xy");
 }
 
-TEST(LaunchCopies, WhatIsFetchedIsThereWholeOrNotAtAll) {
+TEST(FileTransfer, FetchedFolderIsWholeOrMissing) {
   const auto fetched = [](const fs::path& f) { return f / "fetched" / "a" / "b"; };
   test::try_every_fault({.prepare = [](const fs::path&) {},
                          .write =
                              [](const fs::path& f) {
                                StagedFolder staged(f / "fetched");
-                               Incoming in(staged.path(), [](auto, auto) {});
+                               DownloadReceiver in(staged.path(), [](auto, auto) {});
                                in.take({"file", Json{{"path", "a/b"}, {"bytes", 5}}, {}});
                                in.take({"data", Json::object(), "whole"});
                                in.end({{"files", 1}});
@@ -134,8 +134,8 @@ TEST(LaunchCopies, WhatIsFetchedIsThereWholeOrNotAtAll) {
                              }});
 }
 
-// A line is in the record once, wherever connections were cut and whichever process read on.
-TEST(JobStream, GoesOnBehindTheLastWholeLine) {
+// Each line is recorded once, regardless of lost connections and restarts.
+TEST(JobStream, ContinuesAfterLastWholeLine) {
   const std::string out =
       "{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}\r\n\nplain\n"
       "{\"event\":\"finished\",\"state\":\"done\"}\nafter\nlast";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/launch/copies.h"
+#include "core/launch/file_transfer.h"
 
 #include <sys/stat.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kChunk = 1 << 18;
 
-constexpr std::uint64_t kSpare = 16 << 20;  // bytes that stay free on the disk
+constexpr std::uint64_t kSpare = 16 << 20;  // bytes to keep free on the disk
 constexpr size_t kMostLinks = 20;
 
 }  // namespace
@@ -31,18 +31,18 @@ void require_inside(std::string_view path, const std::string& place) {
   }
   if (!good)
     throw Error({.id = "LAUNCH-PATH",
-                 .message = "the path must stay inside the job's folder",
+                 .message = "the path is outside the job's folder",
                  .place = place,
                  .found = valid_utf8(path.substr(0, 200)),
                  .expected = "a relative path without '..', such as out/logs"});
 }
 
-Outgoing::Outgoing(fs::path folder, std::vector<std::string> files, Copied copied)
+UploadStream::UploadStream(fs::path folder, std::vector<std::string> files, TransferProgress copied)
     : folder_(std::move(folder)), files_(std::move(files)), copied_(std::move(copied)), buffer_(kChunk, '\0') {
   for (const std::string& file : files_) bytes_ += fs::file_size(folder_ / file);
 }
 
-std::string_view Outgoing::header() {
+std::string_view UploadStream::header() {
   if (ended_) return {};
   if (at_ == files_.size()) {
     ended_ = true;
@@ -59,13 +59,13 @@ std::string_view Outgoing::header() {
   return buffer_;
 }
 
-std::string_view Outgoing::next() {
+std::string_view UploadStream::next() {
   if (!file_ || left_ == 0) return header();
   buffer_.resize(kChunk);
   const size_t n = std::fread(buffer_.data(), 1, std::min<std::uint64_t>(kChunk, left_), file_.get());
   if (n == 0)
     throw Error({.id = "LAUNCH-COPY",
-                 .message = "a file became shorter while it was copied",
+                 .message = "the file was truncated during the copy",
                  .file = (folder_ / files_[at_ - 1]).string()},
                 Error::Kind::failed);
   left_ -= n;
@@ -74,15 +74,15 @@ std::string_view Outgoing::next() {
   return std::string_view(buffer_).substr(0, n);
 }
 
-void Incoming::close() {
+void DownloadReceiver::close() {
   if (!file_) return;
   if (left_ > 0)
-    throw Error({.id = "LAUNCH-STREAM", .message = "a file is shorter than announced", .file = path_.string()},
+    throw Error({.id = "LAUNCH-STREAM", .message = "the file is shorter than announced", .file = path_.string()},
                 Error::Kind::failed);
   file_.reset();
 }
 
-void Incoming::open(const Frame& frame) {
+void DownloadReceiver::open(const Frame& frame) {
   close();
   files_.push_back(string_member(frame.head, "path", "frame"));
   require_inside(files_.back(), "fetched file");
@@ -92,19 +92,19 @@ void Incoming::open(const Frame& frame) {
   std::error_code error;
   if (const auto disk = fs::space(folder_, error); !error && disk.available < kSpare + left_)
     throw Error({.id = "DISK-FULL",
-                 .message = "the disk has no room for what is fetched",
+                 .message = "the disk has not enough space for the fetched files",
                  .file = path_.string(),
                  .found = std::to_string(disk.available >> 20) + " MiB free",
                  .expected = std::to_string((left_ + kSpare) >> 20) + " MiB",
-                 .fix = "free some space, then reattach"},
+                 .fix = "free some space and reattach"},
                 Error::Kind::failed);
   file_.emplace(path_, OutputFile::Create::must_be_new);
 }
 
-void Incoming::write(std::string_view bytes) {
+void DownloadReceiver::write(std::string_view bytes) {
   if (!file_ || bytes.size() > left_)
     throw Error({.id = "LAUNCH-STREAM",
-                 .message = file_ ? "a file is longer than announced" : "bytes of no file",
+                 .message = file_ ? "the file is longer than announced" : "received bytes that belong to no file",
                  .file = path_.string()},
                 Error::Kind::failed);
   file_->write(std::as_bytes(std::span(bytes)));
@@ -113,16 +113,16 @@ void Incoming::write(std::string_view bytes) {
   copied_(got_, total_);
 }
 
-void Incoming::take(const Frame& frame) {
+void DownloadReceiver::take(const Frame& frame) {
   if (frame.kind == "begin") total_ = static_cast<std::uint64_t>(int_member(frame.head, "bytes", "frame"));
   if (frame.kind == "file") open(frame);
   if (frame.kind == "data") write(frame.bytes);
 }
 
-void Incoming::end(const Json& head) {
+void DownloadReceiver::end(const Json& head) {
   close();
   if (int_member(head, "files", "frame") != static_cast<long long>(files_.size()))
-    throw Error({.id = "LAUNCH-STREAM", .message = "files are missing"}, Error::Kind::failed);
+    throw Error({.id = "LAUNCH-STREAM", .message = "some files were not received"}, Error::Kind::failed);
   if (!head.contains("links")) return;
   links_ = int_member(head, "links", "frame");
   for (const Json& path : list_member(head, "link_paths", "frame"))

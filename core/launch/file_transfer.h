@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files on their way there and back, as remote.py's put and fetch have them. One thread.
+// File transfer in the format of remote.py's put and fetch. Use each object on one thread.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -16,14 +16,14 @@
 
 namespace mw::launch {
 
-using Copied = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes
+using TransferProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes
 
-// What put() reads: a line {"path", "size", "mode"}, the file's bytes, ..., a line {"files"}.
-class Outgoing {
+// Stream of files for `put`: per file a line {"path", "size", "mode"} and its bytes, then a line {"files"}.
+class UploadStream {
  public:
-  Outgoing(std::filesystem::path folder, std::vector<std::string> files, Copied copied);
+  UploadStream(std::filesystem::path folder, std::vector<std::string> files, TransferProgress copied);
   std::uint64_t bytes() const { return bytes_; }
-  std::string_view next();  // valid until the next call; empty: the end. Throws Error where a file cannot be read
+  std::string_view next();  // valid until the next call; empty at the end
 
  private:
   struct Close {
@@ -32,7 +32,7 @@ class Outgoing {
   std::string_view header();
   std::filesystem::path folder_;
   std::vector<std::string> files_;
-  Copied copied_;
+  TransferProgress copied_;
   size_t at_ = 0;
   bool ended_ = false;
   std::unique_ptr<std::FILE, Close> file_;
@@ -40,19 +40,19 @@ class Outgoing {
   std::string buffer_;
 };
 
-// Throws Error LAUNCH-PATH unless the path stays below the folder that it is relative to: no absolute path, no "..".
-// `place` is what is at fault: an option, a folder.
+// Throws LAUNCH-PATH, naming `place` (an option or a folder), if the path is absolute or contains "..".
 void require_inside(std::string_view path, const std::string& place);
 
-// Receives the files that fetch() sends, into an empty folder. The sender is not trusted: paths that
-// would lead out of the folder or come twice, files longer than announced or than the disk has room for are an Error.
-class Incoming {
+// Receives the files of `fetch` in an empty folder. Throws for paths outside the folder, duplicate paths, wrong sizes
+// and files that do not fit on the disk.
+class DownloadReceiver {
  public:
-  Incoming(std::filesystem::path folder, Copied copied) : folder_(std::move(folder)), copied_(std::move(copied)) {}
+  DownloadReceiver(std::filesystem::path folder, TransferProgress copied)
+      : folder_(std::move(folder)), copied_(std::move(copied)) {}
   void take(const Frame& frame);
-  void end(const Json& head);  // throws Error LAUNCH-STREAM where files are missing
+  void end(const Json& head);  // throws LAUNCH-STREAM if files are missing
   const std::vector<std::string>& files() const { return files_; }
-  // Symbolic links, which are not fetched: how many there are, and the first of them.
+  // Number of symbolic links, which are not fetched, and the paths of the first ones.
   long long links() const { return links_; }
   const std::vector<std::string>& link_paths() const { return link_paths_; }
 
@@ -61,12 +61,12 @@ class Incoming {
   void write(std::string_view bytes);
   void close();
   std::filesystem::path folder_, path_;
-  Copied copied_;
+  TransferProgress copied_;
   std::optional<OutputFile> file_;
   std::vector<std::string> files_, link_paths_;
   long long links_ = 0;
   std::uint64_t got_ = 0, total_ = 0;
-  std::uint64_t left_ = 0;  // of the file, as announced
+  std::uint64_t left_ = 0;  // remaining bytes of the current file
 };
 
 }  // namespace mw::launch
