@@ -43,7 +43,8 @@ std::vector<model::Role> targets_of(const experiment::Experiment& e) {
 
 // The scripts train for train.steps; train.epochs is kept beside it for people. What the rows say (none: not at hand)
 // is what the engine would count, else a plan's answer.
-void set_steps(const experiment::Experiment& e, const std::optional<train::Settings>& settled, recipes::Subject& s) {
+void set_steps(const experiment::Experiment& e, const std::optional<train::Settings>& settled,
+               recipes::RecipeInput& s) {
   if (e.number("train.epochs") <= 0) return;
   const auto steps = settled ? std::optional<long long>(settled->rate.steps) : planning::training_steps(e);
   s.values["train"]["steps"] = steps.value_or(1);
@@ -54,7 +55,7 @@ void set_steps(const experiment::Experiment& e, const std::optional<train::Setti
 }
 
 // Adds rows if data and tokenizer are available, else a remark that names the missing one. Always sets the steps.
-void add_rows(const experiment::Experiment& e, recipes::Subject& s, std::stop_token stop,
+void add_rows(const experiment::Experiment& e, recipes::RecipeInput& s, std::stop_token stop,
               const data::Progress& progress) {
   const fs::path given = e.path("model.tokenizer"), tokenizer_at = given.empty() ? e.path("model.path") : given;
   if (e.path("data.path").empty() || tokenizer_at.empty()) {
@@ -125,12 +126,12 @@ experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experi
   return e;
 }
 
-recipes::Subject recipe_subject(Kind kind, const experiment::Experiment& experiment,
-                                const hardware::Catalogue& catalogue, const fs::path& templates, std::stop_token stop,
-                                const data::Progress& progress) {
+recipes::RecipeInput recipe_subject(Kind kind, const experiment::Experiment& experiment,
+                                    const hardware::Catalogue& catalogue, const fs::path& templates,
+                                    std::stop_token stop, const data::Progress& progress) {
   for (const Problem& p : experiment.validate())
     if (p.severity == Severity::error) throw Error(p);
-  recipes::Subject s{.kind = kind, .name = experiment.string("name"), .model = experiment::config_of(experiment)};
+  recipes::RecipeInput s{.kind = kind, .name = experiment.string("name"), .model = experiment::config_of(experiment)};
   s.model_id = experiment.string("model.id");
   if (const fs::path path = experiment.path("model.path"); !path.empty()) s.model_path = fs::absolute(path);
   s.mesh = experiment::given_mesh(experiment);

@@ -18,8 +18,8 @@ experiment::Experiment as_recipe(recipes::Kind kind, const experiment::Experimen
 
 // Throws the first error of validate(), Error naming the key for a model that is none, and what reading the data
 // throws.
-recipes::Subject recipe_subject(recipes::Kind kind, const experiment::Experiment& experiment,
-                                const hardware::Catalogue& catalogue, const std::filesystem::path& templates,
-                                std::stop_token stop = {}, const data::Progress& progress = {});
+recipes::RecipeInput recipe_subject(recipes::Kind kind, const experiment::Experiment& experiment,
+                                    const hardware::Catalogue& catalogue, const std::filesystem::path& templates,
+                                    std::stop_token stop = {}, const data::Progress& progress = {});
 
 }  // namespace mw::jobs

@@ -9,6 +9,7 @@
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
+#include "core/model/catalogue.h"
 #include "core/planning/predict.h"
 #include "core/train/model.h"
 

@@ -5,7 +5,7 @@
 
 namespace mw::launch {
 
-JobStream::JobStream(runs::ExternalRun& run, const std::optional<std::string>& cursor) : run_(run) {
+JobStream::JobStream(importing::ExternalRun& run, const std::optional<std::string>& cursor) : run_(run) {
   if (cursor) {
     const Json json = parse_json(*cursor, "cursor of the run");
     sources_[0].kept = static_cast<std::uint64_t>(int_member(json, "out", "cursor of the run"));
@@ -34,7 +34,7 @@ void JobStream::connect() {
 void JobStream::add_line(size_t which, const std::string& line) {
   Source& s = sources_[which];
   s.kept = s.base + s.lines.consumed_bytes();
-  const runs::ExternalRun::At at{seconds_, cursor(), s.lines.dropped_bytes()};
+  const importing::ExternalRun::At at{seconds_, cursor(), s.lines.dropped_bytes()};
   if (which == 0)
     run_.line(line, at);
   else

@@ -15,7 +15,7 @@ namespace mw::launch {
 class JobStream {
  public:
   // Continues at the cursor of an earlier process, or starts at the beginning.
-  JobStream(runs::ExternalRun& run, const std::optional<std::string>& cursor);
+  JobStream(importing::ExternalRun& run, const std::optional<std::string>& cursor);
 
   void connect();                // starts a new connection, which repeats an incomplete last line
   void take(const Frame& data);  // throws LAUNCH-STREAM unless the data follows the previous data
@@ -31,7 +31,7 @@ class JobStream {
     LineSplitter lines{};
   };
   void add_line(size_t which, const std::string& line);
-  runs::ExternalRun& run_;
+  importing::ExternalRun& run_;
   std::array<Source, 2> sources_;  // out, err
   double seconds_ = 0;
 };

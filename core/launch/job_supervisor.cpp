@@ -33,8 +33,8 @@ std::string skipped_links(const DownloadReceiver& incoming) {
 
 }  // namespace
 
-JobSupervisor::JobSupervisor(runs::Store& store, runs::RunId run, LaunchRecord record, fs::path resources,
-                             Timing timing, const EventSink& sink, const runs::OnLine& on_line, StopTokens stops)
+JobSupervisor::JobSupervisor(store::Store& store, store::RunId run, LaunchRecord record, fs::path resources,
+                             Timing timing, const EventSink& sink, const importing::OnLine& on_line, StopTokens stops)
     : store_(store),
       run_id_(std::move(run)),
       record_(std::move(record)),

@@ -21,8 +21,8 @@ class JobSupervisor {
  public:
   // Acquires the run's lock; throws RUN-LOCKED if another process supervises the run. All references must outlive the
   // object.
-  JobSupervisor(runs::Store& store, runs::RunId run, LaunchRecord record, std::filesystem::path resources,
-                Timing timing, const EventSink& sink, const runs::OnLine& on_line, StopTokens stops);
+  JobSupervisor(store::Store& store, store::RunId run, LaunchRecord record, std::filesystem::path resources,
+                Timing timing, const EventSink& sink, const importing::OnLine& on_line, StopTokens stops);
 
   void record_start(const std::string& name);
   void log(const std::string& text, const char* level = "info");
@@ -48,16 +48,16 @@ class JobSupervisor {
   void record_transfer_finished();
   LaunchResult record_end(const Json& end);
 
-  runs::Store& store_;
-  runs::RunId run_id_;
+  store::Store& store_;
+  store::RunId run_id_;
   LaunchRecord record_;
   std::filesystem::path resources_;
   Timing timing_;
   const EventSink& sink_;
-  const runs::OnLine& on_line_;
+  const importing::OnLine& on_line_;
   StopTokens stops_;
-  std::unique_ptr<runs::RunLock> lock_;
-  runs::ExternalRun run_;
+  std::unique_ptr<store::RunLock> lock_;
+  importing::ExternalRun run_;
   JobStream stream_;
   bool connection_lost_ = false;  // and logged
   bool transferring_ = false;     // and the progress is recorded

@@ -68,7 +68,7 @@ void check_no_credentials(const std::string& text, const char* option) {
 }
 
 // The launch record of an open run.
-LaunchRecord open_launch_record(const runs::Store& store, const runs::RunId& run) {
+LaunchRecord open_launch_record(const store::Store& store, const store::RunId& run) {
   LaunchRecord record = load_launch_record(store.run_folder(run));
   const auto row = store.find(run);
   if (!row || !can_reattach(store, *row))
@@ -92,7 +92,7 @@ std::vector<std::string> default_fetch(recipes::Kind recipe) {
 }
 
 LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& catalogue, const EventSink& sink,
-                    const runs::OnLine& on_line, const StopTokens& stops) {
+                    const importing::OnLine& on_line, const StopTokens& stops) {
   check_text(request.command, "--command");
   check_text(request.folder, "--dir");
   for (const std::string& path : request.fetch) check_fetch(path);
@@ -100,7 +100,7 @@ LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& cat
   check_no_credentials(request.target.command, "--on");
   const CombinedStopToken stop(stops.detach, stops.cancel);  // both stop the launch before the job is started
   const recipes::RecipeInput subject =
-      runs::recipe_subject(request.recipe, request.experiment, catalogue, request.resources / "recipes", stop.token());
+      jobs::recipe_subject(request.recipe, request.experiment, catalogue, request.resources / "recipes", stop.token());
   recipes::recipe_files(subject,
                         request.resources / "recipes");  // throws before anything is created
   LaunchRecord record{.target = request.target,
@@ -113,8 +113,8 @@ LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& cat
   if (record.folder.empty()) record.folder = folder_name(name, record.token);
   record.folder = check_target(request, record.folder, stop.token());
 
-  runs::Store store(request.runs_folder);
-  const runs::RunId run = store.create(request.experiment, name);
+  store::Store store(request.runs_folder);
+  const store::RunId run = store.create(request.experiment, name);
   JobSupervisor supervisor(store, run, record, request.resources, request.timing, sink, on_line, stops);
   try {
     save(record, store.run_folder(run));
@@ -131,33 +131,33 @@ LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& cat
   return supervisor.run_to_completion();
 }
 
-LaunchResult reattach(const ReattachRequest& again, const EventSink& sink, const runs::OnLine& on_line,
+LaunchResult reattach(const ReattachRequest& again, const EventSink& sink, const importing::OnLine& on_line,
                       const StopTokens& stops) {
-  runs::Store store(again.runs_folder);
+  store::Store store(again.runs_folder);
   JobSupervisor supervisor(store, again.run, open_launch_record(store, again.run), again.resources, again.timing, sink,
                            on_line, stops);
   return supervisor.run_to_completion();
 }
 
 void give_up(const ReattachRequest& again) {
-  runs::Store store(again.runs_folder);
+  store::Store store(again.runs_folder);
   const EventSink sink = [](const Event&) {};
-  const runs::OnLine on_line = [](const std::string&) {};
+  const importing::OnLine on_line = [](const std::string&) {};
   JobSupervisor supervisor(store, again.run, open_launch_record(store, again.run), again.resources, again.timing, sink,
                            on_line, {});
   supervisor.fail(RunState::cancelled, "given up; the job may still be running");
 }
 
-bool can_reattach(const runs::Store& store, const runs::RunRow& run) {
+bool can_reattach(const store::Store& store, const store::RunRow& run) {
   const bool open = run.state == RunState::queued || run.state == RunState::running || run.state == RunState::paused;
   return open && has_launch_record(store.run_folder(run.id)) && store.cursor(run.id).has_value();
 }
 
-bool was_launched(const fs::path& runs_folder, const runs::RunId& run) {
+bool was_launched(const fs::path& runs_folder, const store::RunId& run) {
   return has_launch_record(runs_folder / run);
 }
 
-std::optional<MergeOffer> merge_offer(const runs::Store& store, const runs::RunId& run) {
+std::optional<MergeOffer> merge_offer(const store::Store& store, const store::RunId& run) {
   const fs::path folder = store.run_folder(run);
   for (const char* adapter : {"out/adapter", "out/checkpoints"}) {
     const fs::path at = folder / kFetched / adapter;

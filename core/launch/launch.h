@@ -19,7 +19,7 @@ namespace mw::launch {
 enum class FolderUse { fresh, forced };  // fresh: must be empty; forced: existing files are overwritten or remain
 
 struct LaunchRequest {
-  runs::Experiment experiment;
+  experiment::Experiment experiment;
   recipes::Kind recipe = recipes::Kind::tunix;
   Target target;
   std::string command{};  // shell command, run in the folder; empty: default_command()
@@ -37,7 +37,7 @@ struct StopTokens {
 };
 
 struct LaunchResult {
-  runs::RunId run;
+  store::RunId run;
   std::optional<event::Finished> finished;  // empty if detached
 };
 
@@ -47,29 +47,29 @@ std::vector<std::string> default_fetch(recipes::Kind recipe);
 // Throws for bad input (recipe, target, folder, no Python) before it creates a run. A failure before the job is started
 // ends the run as failed; later failures (LAUNCH-LOST, fetching) throw and leave the run open.
 LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& catalogue, const EventSink& sink,
-                    const runs::OnLine& on_line, const StopTokens& stops);
+                    const importing::OnLine& on_line, const StopTokens& stops);
 
 // An open run that was launched by any process.
 struct ReattachRequest {
-  runs::RunId run;
+  store::RunId run;
   std::filesystem::path runs_folder, resources;
   Timing timing{};
 };
-LaunchResult reattach(const ReattachRequest& again, const EventSink& sink, const runs::OnLine& on_line,
+LaunchResult reattach(const ReattachRequest& again, const EventSink& sink, const importing::OnLine& on_line,
                       const StopTokens& stops);
 
 // Ends the record of a job that cannot be reached any more, without contacting the target.
 void give_up(const ReattachRequest& again);
 
 // Whether a run was launched and is open, so that its job may be running.
-bool can_reattach(const runs::Store& store, const runs::RunRow& run);
-bool was_launched(const std::filesystem::path& runs_folder, const runs::RunId& run);  // open or ended
+bool can_reattach(const store::Store& store, const store::RunRow& run);
+bool was_launched(const std::filesystem::path& runs_folder, const store::RunId& run);  // open or ended
 
 // The arguments of `meshwright merge` for the fetched adapter of a run; empty if there is none.
 struct MergeOffer {
   std::filesystem::path base, adapter, out;  // base is empty if unknown on this machine
 };
-std::optional<MergeOffer> merge_offer(const runs::Store& store, const runs::RunId& run);
+std::optional<MergeOffer> merge_offer(const store::Store& store, const store::RunId& run);
 std::string merge_command(const MergeOffer& offer);
 
 }  // namespace mw::launch

@@ -28,7 +28,7 @@ struct LaunchJob::Impl {
 };
 
 namespace {
-const runs::OnLine kQuiet = [](const std::string&) {};  // events contain all information
+const importing::OnLine kQuiet = [](const std::string&) {};  // events contain all information
 }
 
 LaunchJob::LaunchJob(LaunchRequest request, hardware::LoadCatalogue catalogue, EventSink sink)

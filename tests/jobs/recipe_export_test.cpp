@@ -14,6 +14,7 @@
 #include "core/experiment/settings.h"
 #include "core/formats/safetensors/safetensors.h"
 #include "core/lint/check.h"
+#include "core/model/catalogue.h"
 #include "core/planning/diagnostics.h"
 #include "core/recipes/quote.h"
 #include "tests/shipped.h"
@@ -39,7 +40,7 @@ experiment::Experiment shipped(const std::string& name, const Sets& sets = {}) {
   return e;
 }
 
-recipes::Subject subject(Kind kind, const experiment::Experiment& e) {
+recipes::RecipeInput subject(Kind kind, const experiment::Experiment& e) {
   return recipe_subject(kind, e, test::catalogue(), kTemplates);
 }
 
@@ -70,7 +71,8 @@ TEST(RecipeQuote, QuotesEveryTextAsOneShellWord) {
 TEST(Recipe, UserTextIsQuotedInEveryFile) {
   const std::string name = "it's \"my\" $(touch pwned) `x` | <b>\n# title";
   for (const Kind kind : recipes::kKinds) {
-    experiment::Experiment e = shipped(recipes::trains(kind) ? "tiny-lora.json" : "tiny-serve.json", {"train.steps=1"});
+    experiment::Experiment e =
+        shipped(recipes::is_training(kind) ? "tiny-lora.json" : "tiny-serve.json", {"train.steps=1"});
     e.set_value("name", name);
     const auto files = recipes::recipe_files(subject(kind, e), kTemplates);
     EXPECT_EQ(parse_json(content(files, "settings.json"), "settings")["name"], name);
@@ -97,7 +99,7 @@ TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
     const experiment::Experiment e =
         shipped("tiny-lora.json", {"train.steps=40", "train.accumulation=2", "train.batch=8",
                                    std::string("data.packing=") + packing, "data.max_len=96"});
-    const recipes::Subject s = subject(Kind::tunix, e);
+    const recipes::RecipeInput s = subject(Kind::tunix, e);
     ASSERT_TRUE(s.rows);
     const auto tokenizer = data::load_tokenizer(e.path("model.path"));
     const train::Settings settings = experiment::train_settings(e);
@@ -232,7 +234,8 @@ TEST(Recipe, FilesThatTunixDoesNotFindAreLoadedByName) {
   EXPECT_THAT(ids_of(e), Contains("LOAD-1"));
   const recipes::RecipeInput s = subject(Kind::tunix, e);
   EXPECT_THAT(s.remarks, Not(Contains(HasSubstr("LOAD-1"))));
-  const Json tensors = parse_json(content(recipes::recipe_files(s, kTemplates), "settings.json"), "")["model"]["tensors"];
+  const Json tensors =
+      parse_json(content(recipes::recipe_files(s, kTemplates), "settings.json"), "")["model"]["tensors"];
   const formats::SafetensorsFile file(fs::path(MW_FIXTURES) / "gemma4_tiny" / "model.safetensors");
   for (const Json& t : tensors) EXPECT_TRUE(file.find("model." + t[2].get<std::string>())) << t;
 }

@@ -52,7 +52,7 @@ TEST(WriteFaults, ANewStoreIsUsableAfterEveryFault) {
                          .check_unwritten = [](const fs::path& f) { append_line(f, "again"); }});
 }
 
-recipes::Subject recipe_with(int max_num_seqs) {
+recipes::RecipeInput recipe_with(int max_num_seqs) {
   experiment::Experiment e =
       experiment::Experiment::load(fs::path(MW_RESOURCES) / "examples" / "paper-serve-2xh100.json");
   experiment::apply_sets(e, {"serve.max_num_seqs=" + std::to_string(max_num_seqs)});
@@ -60,7 +60,8 @@ recipes::Subject recipe_with(int max_num_seqs) {
 }
 
 void export_with(const fs::path& folder, int max_num_seqs) {
-  static const std::map<int, recipes::RecipeInput> subjects{{7, recipe_with(7)}, {8, recipe_with(8)}, {9, recipe_with(9)}};
+  static const std::map<int, recipes::RecipeInput> subjects{
+      {7, recipe_with(7)}, {8, recipe_with(8)}, {9, recipe_with(9)}};
   recipes::write_recipe(subjects.at(max_num_seqs), fs::path(MW_RESOURCES) / "recipes", folder / "recipe",
                         recipes::Overwrite::refuse);
 }

@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/store/store_fixture.h"
 #include "core/base/files.h"
 #include "core/launch/launch.h"
 #include "core/views/run_view.h"
-#include "tests/runs/store_test_help.h"
 
 namespace mw::launch {
 
@@ -19,8 +19,8 @@ struct Launching : testing::Test {
   std::vector<Event> heard;
   std::stop_source detach, cancel;
 
-  static runs::Experiment experiment() {
-    runs::Experiment e;
+  static experiment::Experiment experiment() {
+    experiment::Experiment e;
     e.set_value("name", "It's a launch");
     e.set_value("model.id", "gemma3-270m");
     e.set_value("train.steps", kSteps);
@@ -63,13 +63,13 @@ events.finished("done", )" + steps + R"(, tokens=7)
   // A request whose recipe contains data of more than one piece.
   LaunchRequest with_data(const std::string& on, const std::string& shell) const {
     LaunchRequest r = request(on, shell);
-    r.experiment = runs::Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
+    r.experiment = experiment::Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
     r.recipe = recipes::Kind::trl_fsdp;
     return r;
   }
-  std::vector<std::string> logged(const runs::RunId& run, const std::string& part) const {
+  std::vector<std::string> logged(const store::RunId& run, const std::string& part) const {
     std::vector<std::string> out;
-    const runs::Store store(folder.path() / "runs");
+    const store::Store store(folder.path() / "runs");
     for (const auto& stored : store.events(run))
       if (const auto* l = std::get_if<event::Log>(&stored.event.body); l && l->text.find(part) != std::string::npos)
         out.push_back(l->text);
@@ -82,7 +82,7 @@ events.finished("done", )" + steps + R"(, tokens=7)
       if (const std::string name = entry.path().filename(); name.starts_with("there")) out.push_back(name);
     return out;
   }
-  void expect_whole_recipe(const runs::RunId& run) const {
+  void expect_whole_recipe(const store::RunId& run) const {
     namespace fs = std::filesystem;
     const fs::path sent = folder.path() / "runs" / run / "recipe";
     int files = 0;
@@ -104,7 +104,7 @@ events.finished("done", )" + steps + R"(, tokens=7)
     return launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), sink(),
                   [this](const std::string& l) { lines.push_back(l); }, {detach.get_token(), cancel.get_token()});
   }
-  LaunchResult go_on(const runs::RunId& run) {
+  LaunchResult go_on(const store::RunId& run) {
     return reattach({.run = run, .runs_folder = folder.path() / "runs", .resources = MW_RESOURCES}, sink(),
                     [this](const std::string& l) { lines.push_back(l); }, {detach.get_token(), cancel.get_token()});
   }
@@ -113,8 +113,8 @@ events.finished("done", )" + steps + R"(, tokens=7)
   }
 
   // Checks that the record has every line of the job once, in order, and that the adapter is complete.
-  void expect_whole_record(const runs::RunId& run) const {
-    const runs::Store store(folder.path() / "runs");
+  void expect_whole_record(const store::RunId& run) const {
+    const store::Store store(folder.path() / "runs");
     std::vector<long> steps, said;
     int finished = 0;
     for (const auto& stored : store.events(run)) {

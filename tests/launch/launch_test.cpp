@@ -37,8 +37,8 @@ TEST_F(Launching, RunsLocallyAndFetchesAdapter) {
   ASSERT_TRUE(l.finished);
   EXPECT_EQ(l.finished->state, RunState::done);
   expect_whole_record(l.run);
-  const runs::Store store(folder.path() / "runs");
-  runs::RunView live, stored;
+  const store::Store store(folder.path() / "runs");
+  views::RunView live, stored;
   for (const Event& e : heard) live.feed(e);
   for (const auto& e : store.events(l.run)) stored.feed(e.event);
   EXPECT_EQ(live, stored);
@@ -76,7 +76,7 @@ TEST_F(Launching, FailedJobIsFailedRunWithFetchedFiles) {
   EXPECT_EQ(l.finished->state, RunState::failed);
   EXPECT_THAT(l.finished->error, HasSubstr("exit code 3"));
   EXPECT_THAT(lines, testing::IsSupersetOf({"working", "oops"}));
-  const runs::Store store(folder.path() / "runs");
+  const store::Store store(folder.path() / "runs");
   EXPECT_EQ(read_file(store.run_folder(l.run) / "fetched/out/logs/x"), "x\n");
   EXPECT_FALSE(merge_offer(store, l.run));
 }
@@ -94,7 +94,7 @@ TEST_F(Launching, ReportsDetachAndCancel) {
                                 [](const std::string&) {}, {detach.get_token(), {}});
   EXPECT_FALSE(l.finished);
   {
-    runs::Store store(folder.path() / "runs");
+    store::Store store(folder.path() / "runs");
     EXPECT_TRUE(store.recover().empty());  // its job goes on: not interrupted
     EXPECT_TRUE(can_reattach(store, *store.find(l.run)));
   }
@@ -104,7 +104,7 @@ TEST_F(Launching, ReportsDetachAndCancel) {
   ASSERT_TRUE(end.finished);
   EXPECT_EQ(end.finished->state, RunState::cancelled);
   EXPECT_EQ(end.finished->steps, 0);  // of train/: none
-  runs::Store store(folder.path() / "runs");
+  store::Store store(folder.path() / "runs");
   EXPECT_TRUE(merge_offer(store, l.run));
 }
 
@@ -124,7 +124,7 @@ TEST_F(Launching, ContinuesRecordAfterKill) {
       return 0;
     });
     ASSERT_EQ(test::wait_for(child), -SIGKILL) << step;
-    EXPECT_TRUE(runs::Store(r.runs_folder).recover().empty());
+    EXPECT_TRUE(store::Store(r.runs_folder).recover().empty());
   }
   ASSERT_TRUE(go_on("run-1").finished);
   expect_whole_record("run-1");
@@ -152,7 +152,7 @@ TEST_F(Launching, BadInputCreatesNoRun) {
   r = request("ssh:somewhere", "true");
   EXPECT_EQ(refusal(r), "PROCESS");
   ::setenv("PATH", path.c_str(), 1);
-  EXPECT_TRUE(runs::Store(folder.path() / "runs").list().empty());
+  EXPECT_TRUE(store::Store(folder.path() / "runs").list().empty());
   EXPECT_EQ(read_file(folder.path() / "there" / "mine"), "x");
 }
 
@@ -170,7 +170,7 @@ TEST_F(Launching, FetchDoesNotFollowSymbolicLinks) {
   const LaunchResult l = go(r);
   ASSERT_TRUE(l.finished);
   EXPECT_EQ(l.finished->state, RunState::done) << l.finished->error;
-  const fs::path fetched = runs::Store(folder.path() / "runs").run_folder(l.run) / "fetched";
+  const fs::path fetched = store::Store(folder.path() / "runs").run_folder(l.run) / "fetched";
   std::vector<std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(fetched)) {
     EXPECT_FALSE(entry.is_symlink()) << entry.path();
@@ -289,9 +289,9 @@ TEST_F(Launching, LateAttemptChangesNothing) {
 
 // After a detach or a full disk, the record shows no transfer in progress.
 TEST_F(Launching, UnsupervisedRecordShowsNoProgress) {
-  const auto view_of = [&](const runs::RunId& run) {
-    runs::RunView view;
-    const runs::Store store(folder.path() / "runs");
+  const auto view_of = [&](const store::RunId& run) {
+    views::RunView view;
+    const store::Store store(folder.path() / "runs");
     for (const auto& e : store.events(run)) view.feed(e.event);
     return view;
   };
@@ -318,7 +318,7 @@ TEST_F(Launching, UnsupervisedRecordShowsNoProgress) {
   detach = {};
   const LaunchResult end = go_on(l.run);
   ASSERT_TRUE(end.finished);
-  EXPECT_EQ(fs::file_size(runs::Store(folder.path() / "runs").run_folder(l.run) / "fetched/out/adapter/x"), 3000000u);
+  EXPECT_EQ(fs::file_size(store::Store(folder.path() / "runs").run_folder(l.run) / "fetched/out/adapter/x"), 3000000u);
 }
 
 // The process that watches the job is killed, as by a restart of the machine.

@@ -51,7 +51,7 @@ void Pricer::work(const Question& question, const std::stop_token& stop,
   bound.last = !bound.prediction;
   const bool failed = bound.last;
   answers_.push(std::move(bound), Delivery::state);
-  if (failed || !quiet(std::chrono::milliseconds(400))) return;
+  if (failed || !pause(std::chrono::milliseconds(400))) return;
   Answer exact = predict(question, planning::ReadData::yes, stop);
   exact.last = true;
   answers_.push(std::move(exact), Delivery::state);

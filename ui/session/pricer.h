@@ -65,7 +65,7 @@ class Pricer : public QObject {
     int hardware = 0;
   };
   void ask_worker(const experiment::Experiment& experiment);
-  void work(const Question& question, const std::stop_token& stop, const LatestTaskWorker<Question>::Quiet& quiet);
+  void work(const Question& question, const std::stop_token& stop, const LatestTaskWorker<Question>::Pause& pause);
   static Answer predict(const Question& question, planning::ReadData read_data, std::stop_token cancel);
   Answer design(const Question& question);
   void take_design(Answer answer);

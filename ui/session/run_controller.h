@@ -53,7 +53,7 @@ class RunController : public QObject {
   void resume();
   void stop();  // of a job elsewhere: it is ended there
   // Copies and starts a recipe elsewhere; shown once its run exists. Ignored while a run goes.
-  void launch(launch::Request request);
+  void launch(launch::LaunchRequest request);
   void reattach(const store::RunId& run, const std::filesystem::path& resources);
   void detach();                       // leaves a job elsewhere alone
   void open(const store::RunId& run);  // loads its record on a worker; the live one is simply shown again

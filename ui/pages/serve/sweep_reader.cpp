@@ -45,7 +45,7 @@ void SweepReader::send(Parcel parcel) {
       std::move(parcel.points.begin(), parcel.points.end(), std::back_inserter(parcel_.points));
     }
   }
-  worker_.ask(++asked_);
+  worker_.submit(++asked_);
 }
 
 void SweepReader::discard(SweepViewPtr view) {
@@ -54,7 +54,7 @@ void SweepReader::discard(SweepViewPtr view) {
     const std::lock_guard lock(mutex_);
     parcel_.discarded.push_back(std::move(view));
   }
-  worker_.ask(asked_);
+  worker_.submit(asked_);
 }
 
 // On the worker thread. Includes physical limits if the catalogue has model and target.

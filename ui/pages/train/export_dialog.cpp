@@ -91,9 +91,10 @@ void ExportDialog::preview() {
   task_.start([kind = recipe_->kind(), experiment = experiment_->chosen().experiment, templates = templates_,
                load = catalogue_](const ReportProgress&, const std::stop_token& stop) {
     auto made = std::make_shared<Preview>(Preview{jobs::recipe_subject(kind, experiment, load(), templates, stop), {}});
-    for (recipes::File& file : recipes::recipe(made->subject, templates)) made->files.push_back(std::move(file.path));
-    if (recipes::trains(kind) && made->subject.rows) made->files.emplace_back("data/rows.safetensors");
-    if (recipes::trains(kind) && !made->subject.adapter.empty()) made->files.emplace_back("adapter/");
+    for (recipes::File& file : recipes::recipe_files(made->subject, templates))
+      made->files.push_back(std::move(file.path));
+    if (recipes::is_training(kind) && made->subject.rows) made->files.emplace_back("data/rows.safetensors");
+    if (recipes::is_training(kind) && !made->subject.adapter.empty()) made->files.emplace_back("adapter/");
     return Exported{std::move(made), {}};
   });
 }

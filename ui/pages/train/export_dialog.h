@@ -46,7 +46,7 @@ class ExportDialog : public QDialog {
   void write();
 
   struct Preview {
-    recipes::Subject subject;
+    recipes::RecipeInput subject;
     std::vector<std::string> files;
   };
   struct Exported {
