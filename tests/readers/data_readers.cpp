@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Tokenizers and training data.
+// Readers of tokenizers and training data.
 #include <memory>
 
 #include "core/base/error.h"
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using namespace data;
 using Texts = std::vector<std::string>;
 
-// A whole tokenizer in a few hundred bytes: the fixture with the first of its pieces and merges.
+// A small complete tokenizer: the fixture with only its first pieces and merges.
 Json small_tokenizer(const char* name) {
   Json json = Json::parse(fixture(std::string("tokenizer_bpe/") + name));
   Json vocabulary = Json::object(), merges = Json::array();
@@ -58,7 +58,7 @@ void tokenizer_file(std::string_view bytes) {
   parse_tokenizer_file(bytes, "tokenizer.json");
 }
 
-// Fields of a model whose normaliser the library gets only if the check lets it.
+// Fields of a model; the library receives it only if the check accepts it.
 void sentencepiece(std::string_view bytes) {
   check_sentencepiece_model(bytes, "tokenizer.model");
   static const Scratch scratch;
@@ -71,7 +71,7 @@ std::string piece(const std::string& text, int type) {
 }
 Texts sentencepiece_seeds() {
   const std::string all = fixture("tokenizer_spm/tokenizer.model");
-  // The trainer's and the normaliser's settings stand at the end.
+  // The settings of trainer and normalizer are at the end.
   std::string settings;
   size_t at = 0;
   while (at + 2 < all.size() && all[at] == '\x0a') at += 2 + static_cast<unsigned char>(all[at + 1]);
@@ -151,7 +151,7 @@ void utf8(std::string_view bytes) {
   const std::string valid = valid_utf8(bytes);
   if (valid_utf8(valid) != valid) std::abort();
   excerpt(std::string(bytes), 40);
-  Json(valid).dump();  // throws where it is not valid
+  Json(valid).dump();  // throws if it is not valid
 }
 Texts utf8_seeds() {
   return {"a\xc3\xa9\xe2\x96\x81\xf0\x9f\x98\x80", "\xc3", "\xed\xa0\x80\xff\xf8\x80"};

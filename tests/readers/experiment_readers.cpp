@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// This program's own files, which anybody may have written: experiments, rows of hardware and measurements, recordings,
+// Readers of Meshwright's own files: experiments, rows of hardware and measurements, recordings,
 // checkpoints, event lines.
 #include "core/base/error.h"
 #include "core/compare/recording.h"
@@ -10,7 +10,7 @@
 #include "core/import/import_events.h"
 #include "core/import/import_results.h"
 #include "core/import/watched.h"
-#include "core/plan/calibration/calibration_file.h"
+#include "core/plan/calibration/calibrate.h"
 #include "core/plan/calibration/measurements.h"
 #include "core/train/checkpoint.h"
 #include "tests/readers/reader.h"
@@ -20,9 +20,7 @@ namespace mw::readers {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace compare;
-using namespace experiment;
-using namespace importing;
+using namespace runs;
 using Texts = std::vector<std::string>;
 
 void experiment(std::string_view bytes) {
@@ -40,7 +38,7 @@ Texts experiment_seeds() {
   return seeds;
 }
 
-// "key=value", as --set takes it.
+// "key=value", as for --set.
 void sets(std::string_view bytes) {
   Experiment e;
   apply_sets(e, {std::string(bytes)});
@@ -70,7 +68,7 @@ Texts event_line_seeds() {
       R"({"event":"finished","state":"done","steps":10,"tokens":100,"seconds":5,"peak_bytes":7,"error":""})"};
 }
 
-// A whole run's lines, from the program that printed them.
+// All lines of a run, as printed by a program.
 void event_record(std::string_view bytes) {
   static const Scratch scratch;
   const fs::path file = scratch.put("events.jsonl", bytes);
@@ -91,7 +89,7 @@ void measurements(std::string_view bytes) {
   static const Scratch scratch;
   plan::read_measurements(scratch.put("measurements.json", bytes), test::catalogue(), plan::BadRows::collected);
 }
-// The shipped file with one row at a time: of training, of serving.
+// The shipped file reduced to one row, of training or serving.
 Texts measurements_seeds() {
   const Json shipped = Json::parse(resource("hardware/measurements.json"));
   Texts seeds;
@@ -118,7 +116,7 @@ Texts calibration_seeds() {
   return {Json{{"schema", 1}, {"date", "2026"}, {"source", "x"}, {"by", "you"}, {"factors", first}}.dump()};
 }
 
-// The shipped file, of its rows only those of this chip.
+// The shipped file reduced to the rows of this chip.
 std::string rows_of(const char* file, const char* list, const char* key, const char* chip) {
   Json json = Json::parse(resource(std::string("hardware/") + file + ".json"));
   Json rows = Json::array();
@@ -133,7 +131,7 @@ const Texts& small_hardware() {
   return kFiles;
 }
 
-// One of the user's own files beside shipped ones.
+// A user's file in addition to the shipped ones.
 void hardware_rows(std::string_view bytes) {
   static const Scratch own;
   static const char* const kFiles[] = {"chips.json", "slices.json", "prices.json"};
@@ -171,7 +169,7 @@ Texts recording_seeds() {
       R"x("points":[{"request_rate":"inf","requests":[{"intended_s":0,"prompt_tokens":3,"output_tokens":4}]}]})x"};
 }
 
-// The counters of a checkpoint, and its folder's name.
+// The counters of a checkpoint and the name of its folder.
 void checkpoint(std::string_view bytes) {
   static const Scratch scratch;
   const fs::path file = scratch.put("checkpoint-3/trainer_state.json", bytes);
@@ -212,7 +210,7 @@ Reader checkpoint_reader() {
   return {"checkpoint", checkpoint, checkpoint_seeds, 1024};
 }
 
-std::vector<Reader> experiment_readers() {
+std::vector<Reader> runs_readers() {
   return {experiment_reader(),  sets_reader(),     event_line_reader(), event_record_reader(), measurements_reader(),
           calibration_reader(), hardware_reader(), recording_reader(),  checkpoint_reader()};
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Models and adapters of others.
+// Readers of models and adapters.
 #include <cstring>
 
-#include "core/base/json.h"
 #include "core/base/files.h"
-#include "core/formats/peft/peft_patterns.h"
+#include "core/base/json.h"
 #include "core/formats/peft/peft_adapter.h"
+#include "core/formats/peft/peft_patterns.h"
 #include "tests/formats/ocdbt_bytes.h"
 #include "tests/readers/tiny_model.h"
 
@@ -32,7 +32,7 @@ void safetensors(std::string_view bytes) {
   const SafetensorsFile file(scratch.put("x.safetensors", bytes));
   std::vector<float> values;
   for (const TensorInfo& t : file.tensors()) {
-    if (t.elements() > static_cast<std::int64_t>(bytes.size())) continue;  // of no bytes at all
+    if (t.elements() > static_cast<std::int64_t>(bytes.size())) continue;  // more elements than bytes
     values.resize(static_cast<size_t>(t.elements()));
     if (t.dtype != DType::other) file.read_f32(t, 0, values);
   }
@@ -65,7 +65,7 @@ Texts hf_config_seeds() {
   return seeds;
 }
 
-// Two shards, each with one tensor.
+// Two shards with one tensor each.
 void hf_index(std::string_view bytes) {
   static const Scratch scratch;
   static const bool kMade = [] {
@@ -77,7 +77,7 @@ void hf_index(std::string_view bytes) {
   scratch.put("model.safetensors.index.json", bytes);
   for (const fs::path& file : weight_files(scratch.path()))
     if (*file.lexically_normal().lexically_relative(scratch.path()).begin() == "..")
-      std::abort();  // outside of the folder
+      std::abort();  // outside the folder
   compare_folder(scratch.path(), tiny());
 }
 Texts hf_index_seeds() {
@@ -86,7 +86,7 @@ Texts hf_index_seeds() {
           R"({"weight_map":{"model.embed_tokens.weight":"./model-00002-of-00002.safetensors"}})"};
 }
 
-// One module a layer, so that a whole adapter has a few thousand bytes.
+// One module per layer, so that the adapter has only a few thousand bytes.
 const std::pair<std::string, std::string>& small_adapter() {  // config, weights
   static const auto kAdapter = [] {
     const Scratch scratch;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Orbax checkpoints, from their database's bytes to what Tunix keeps in them.
+// Readers of Orbax checkpoints, from database nodes to Tunix adapters.
 #include <map>
 
 #include "core/base/json.h"
@@ -43,7 +43,7 @@ Texts orbax_node_seeds() {
           ocdbt_bytes::interior(1, "d/node", {{"a/0", 2, {0, 10}}, {"b/0", 0, {10, 20}}})};
 }
 
-// Nodes in one data file, each behind two bytes of length; the first is the root.
+// Nodes in one data file, each preceded by two bytes of length; the first is the root.
 void orbax_database(std::string_view bytes) {
   static const Scratch scratch;
   const auto [which, all] = choose(bytes, 4);
@@ -100,8 +100,8 @@ class Values : public KvStore {
   fs::path folder_ = "store";
 };
 
-// Metadata up to the first line's end, then the chunk, which is every chunk of the first few. Of version 3 the index of
-// a shard gets its checksum: it is 16 bytes an inner chunk, and whoever changes it would not get past that.
+// Metadata in the first line, then one chunk that is used for the first few chunks. For version 3, the index of
+// a shard gets a valid checksum, so that mutations reach the code behind it.
 void zarr(std::string_view bytes, const char* metadata, bool fix_index) {
   Values store;
   const size_t end = std::min(bytes.find('\n'), bytes.size());
@@ -167,7 +167,7 @@ Texts zstd_seeds() {
   return seeds;
 }
 
-// One file of a good checkpoint of two arrays, without a database.
+// Replaces one file of a valid checkpoint of two arrays, without a database.
 std::string two_arrays() {
   Json metadata = Json::parse(fixture("orbax/files/_METADATA"));
   Json few = Json::object();
@@ -201,7 +201,7 @@ Texts orbax_folder_seeds() {
           "2" + fixture("orbax/files/scale/.zarray"), "3" + fixture("orbax/files/zeros/0.0")};
 }
 
-// The arrays of a module called so, of the tiny model's MLP (40 in, 52 out), in place of those of another name.
+// Renames the arrays of a module of the tiny model's MLP (40 in, 52 out).
 void put_module(const Scratch& scratch, const std::string& name, const std::string& before) {
   static const fs::path kMetadata = scratch.put("item/_METADATA", R"({"tree_metadata":{}})");
   const struct {
@@ -226,7 +226,7 @@ void put_module(const Scratch& scratch, const std::string& name, const std::stri
   }
 }
 
-// What Tunix wrote, as one array of a store of plain files and its step's metadata: names, shapes, alpha.
+// A Tunix checkpoint in plain files with varied names, shapes and alpha.
 void tunix(std::string_view bytes) {
   static const Scratch scratch;
   const size_t end = std::min(bytes.find('\n'), bytes.size());

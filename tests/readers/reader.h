@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Everything that reads what others wrote, as functions of bytes: tests/fuzz feeds them to libFuzzer, replay_test.cpp
-// holds them to the seeds and to what was once found. A function may throw mw::Error and nothing else.
+// All readers of foreign data as functions of bytes: tests/fuzz runs them with libFuzzer, replay_test.cpp runs them on
+// seeds and known inputs. A function may throw only mw::Error.
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -17,11 +17,11 @@ struct Reader {
   void (*read)(std::string_view bytes);
   std::vector<std::string> (*seeds)();
   size_t max_len = 3072;          // of generated inputs; longer seeds are cut
-  size_t factor = 400;            // bytes in memory at once, at most: this much times the input ...
-  size_t fixed_bytes = 12 << 20;  // ... and this
+  size_t factor = 400;            // memory limit: `factor` times the size of the input ...
+  size_t fixed_bytes = 12 << 20;  // ... plus `fixed_bytes`
 };
 
-// Each reader also has a function of its own, NAME_reader(), which is all that its fuzzer links.
+// Each reader also has a function NAME_reader(), so that its fuzzer links nothing else.
 std::vector<Reader> formats_readers();
 std::vector<Reader> orbax_readers();
 std::vector<Reader> results_readers();
@@ -29,20 +29,20 @@ std::vector<Reader> data_readers();
 std::vector<Reader> serve_readers();
 std::vector<Reader> experiment_readers();
 
-using test::Scratch;  // each reader's own is static: files in it stay from call to call
+using test::Scratch;  // static per reader: files remain between calls
 
 std::string fixture(const std::string& path);   // content of a file below tests/fixtures
 std::string resource(const std::string& path);  // below resources
-// Contents of the fixtures below `folder` whose file is called so.
+// Contents of the fixtures with this file name below `folder`.
 std::vector<std::string> fixtures_called(const std::string& folder, const std::string& file);
 
-// Inputs that together reach all that the fuzzers ever reached in a reader. Its file has of each input the length in
-// decimal, a newline, the bytes; no file, no inputs. Throws std::runtime_error when the file is not made so.
+// Inputs that together have the coverage of all fuzzing of a reader. The file contains, per input, the length in
+// decimal, a newline and the bytes. Returns none if there is no file; throws std::runtime_error for a malformed file.
 std::filesystem::path corpus_file(const std::string& reader);
 std::vector<std::string> corpus(const std::string& reader);
 std::string packed(const std::vector<std::string>& inputs);
 
-// The first byte chooses among `n`, the rest is the input.
+// The first byte selects one of `n`, the rest is the input.
 struct Choice {
   size_t which;
   std::string_view rest;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every reader over its seeds, over damaged ones, over what fuzzing reached it with (tests/readers/corpus) and over
-// what fuzzing once found (tests/readers/found): values or one mw::Error, whatever comes.
+// Runs every reader on its seeds, on damaged seeds, on the fuzzing corpus (tests/readers/corpus) and on the inputs of
+// former failures (tests/readers/found). Each must return values or throw mw::Error.
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
@@ -34,13 +34,13 @@ class EveryReader : public testing::TestWithParam<Reader> {
   }
 };
 
-TEST_P(EveryReader, TakesASeed) {
+TEST_P(EveryReader, AcceptsSeeds) {
   int taken = 0;
   for (const std::string& seed : GetParam().seeds()) taken += try_out(seed) == Said::values;
   EXPECT_GT(taken, 0) << "no seed is read to its end: fuzzing would never get far";
 }
 
-TEST_P(EveryReader, DamageEndsInValuesOrOneError) {
+TEST_P(EveryReader, DamagedSeedsGiveValuesOrError) {
   Rng rng{11};
   std::uint64_t at = 0;
   for (const std::string& seed : GetParam().seeds())
@@ -55,8 +55,8 @@ TEST_P(EveryReader, DamageEndsInValuesOrOneError) {
     }
 }
 
-// In the build "asan" with the checks that fuzzing leaves out, too.
-TEST_P(EveryReader, TakesItsCorpus) {
+// The build "asan" also runs the checks that fuzzing omits.
+TEST_P(EveryReader, AcceptsCorpus) {
   const std::vector<std::string> inputs = corpus(GetParam().name);
   ASSERT_FALSE(inputs.empty()) << "fuzz it, then: scripts/fuzz.sh --minimise " << GetParam().name;
   EXPECT_EQ(packed(inputs), read_file(corpus_file(GetParam().name)));
@@ -74,8 +74,8 @@ TEST(Fuzzers, AreListedForEveryReader) {
   }
 }
 
-// Inputs that once broke a reader: values or one mw::Error now.
-TEST(Found, EveryInputIsReadByItsReader) {
+// Inputs of former failures.
+TEST(FormerFailures, GiveValuesOrError) {
   const std::vector<Reader> all = all_readers();
   int inputs = 0;
   for (const auto& folder : fs::directory_iterator(fs::path(MW_SOURCE_DIR) / "tests/readers/found")) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Results and logs of others.
+// Readers of results and logs of other programs.
 #include <sstream>
 
 #include "core/formats/logs/run_log.h"
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using namespace formats;
 using Texts = std::vector<std::string>;
 
-// Lists of two entries at most: the shape of a large file in a small one.
+// Shortens lists to two entries, to keep the structure of a large file in a small one.
 Json shortened(const Json& json) {
   if (!json.is_structured()) return json;
   Json out = json.is_array() ? Json::array() : Json::object();
@@ -83,7 +83,7 @@ std::string masked(std::string_view bytes) {
   const std::uint32_t crc = crc32c(std::as_bytes(std::span(bytes)));
   return ocdbt_bytes::little(((crc >> 15) | (crc << 17)) + 0xa282ead8u, 4);
 }
-// Records behind two bytes of length, framed here with their checksums; or the file as it is.
+// Records preceded by two bytes of length, framed with valid checksums; or the unchanged file.
 void tensorboard(std::string_view bytes) {
   const auto [which, rest] = choose(bytes, 2);
   if (which == 1) return log_file(rest, "events.out.tfevents.1");
@@ -116,7 +116,7 @@ Texts tensorboard_seeds() {
   return seeds;
 }
 
-// Chunks: a type, two bytes of length, content; framed here, or the file as it is.
+// Chunks of a type, two bytes of length and content, framed with valid checksums; or the unchanged file.
 std::uint32_t crc32_of(std::string_view bytes) {
   std::uint32_t crc = 0xffffffff;
   for (const char c : bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What comes over the network, and recorded traffic.
+// Readers of network input and recorded traffic.
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/serve/http/http_head.h"
@@ -21,7 +21,7 @@ void openai(std::string_view bytes) {
   try {
     parse_openai_request(which == 0 ? Endpoint::completions : Endpoint::chat, rest);
   } catch (const Error& error) {
-    to_json(to_http_error(error)).dump();  // the answer has to be JSON
+    to_json(to_http_error(error)).dump();  // the response must be JSON
     throw;
   }
 }
@@ -34,7 +34,7 @@ Texts openai_seeds() {
       R"("response_format":{"type":"text"},"logprobs":false,"add_special_tokens":false,"n":1})"};
 }
 
-// However the network cuts a request, its head and the framing of its body are read or refused in the same way.
+// The pieces in which a request arrives do not affect how its head and body are read or rejected.
 void http_request(std::string_view bytes) {
   const auto [cut, rest] = choose(bytes, 32);
   size_t scanned = 0, size = 0;
@@ -68,7 +68,7 @@ StreamedCompletion read_stream(std::string_view bytes, size_t cut) {
   return out;
 }
 
-// However the network cuts it, it says the same.
+// The pieces in which data arrives do not affect the result.
 void stream(std::string_view bytes) {
   const auto [cut, rest] = choose(bytes, 32);
   const StreamedCompletion whole = read_stream(rest, rest.size() + 1), pieces = read_stream(rest, cut + 1);
@@ -76,7 +76,7 @@ void stream(std::string_view bytes) {
       whole.result.error == pieces.result.error && whole.text == pieces.text && whole.pieces == pieces.pieces;
   if (!whole.result.error.empty() && pieces.result.error.empty()) std::abort();
   if (whole.result.error.empty() && !same) std::abort();
-  Json(whole.result.error).dump();  // is shown
+  Json(whole.result.error).dump();  // is displayed
 }
 Texts stream_seeds() {
   const std::string text =
@@ -125,7 +125,7 @@ class ByteTokenizer : public data::Tokenizer {
   int find(std::string_view) const override { return -1; }
 };
 
-// Whatever tokens come, what is given out is whole characters, and no stop string is in it.
+// For any tokens, the output consists of whole characters and contains no stop string.
 void text_stream(std::string_view bytes) {
   static const ByteTokenizer tokenizer;
   const std::string stop = "ab\xc3\xa9";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The smallest fixture's tensors, which adapters are read for.
+// Tensors of the smallest fixture, used to read adapters.
 #pragma once
 #include "core/formats/huggingface/hf_weights.h"
 #include "tests/readers/reader.h"
