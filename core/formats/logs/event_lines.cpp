@@ -68,7 +68,7 @@ RunLog read_event_lines(const std::filesystem::path& file) {
     ++line;
     if (content.find_first_not_of(" \t\r") == content.npos) continue;
     const std::optional<Event> event = parse_event(content, file.string());
-    if (event) take(*event, log);
+    if (event) add_event(*event, log);
     if (!event && static_cast<size_t>(++others) <= kMostNotes)
       log.notes.push_back("line " + std::to_string(line) + " is not an event and was skipped");
   }
