@@ -9,6 +9,7 @@
 #include "core/formats/orbax/tunix_adapter.h"
 #include "core/formats/peft/peft_adapter.h"
 #include "core/jobs/merge_adapter.h"
+#include "core/model/catalogue.h"
 
 namespace mw::app {
 namespace {
@@ -26,7 +27,7 @@ void add_convert_options(CLI::App& command, CommonOptions&, ConvertOptions& opti
 }
 
 void refuse_bad_paths(const ConvertOptions& options) {
-  if (!is_free(options.out))
+  if (!is_missing_or_empty(options.out))
     throw Error({.id = "OUT",
                  .message = "the output exists already",
                  .file = options.out.string(),
@@ -44,8 +45,8 @@ void refuse_bad_paths(const ConvertOptions& options) {
 std::vector<std::string> models_that_fit(const std::filesystem::path& adapter) {
   std::vector<std::string> ids;
   for (const std::string& id : model::catalogue_ids()) {
-    const model::Config config = model::catalogue(id);
-    if (model::planning_only(config)) continue;
+    const model::Config config = model::catalogue_config(id);
+    if (model::is_planning_only(config)) continue;
     try {
       formats::read_tunix_adapter(adapter, model::TensorInventory(config), 1.0f);
       ids.push_back(id);
@@ -58,7 +59,7 @@ std::vector<std::string> models_that_fit(const std::filesystem::path& adapter) {
 // The base model's configuration: from its folder, from its catalogue id, or else from the only model that fits.
 model::Config base_config(const ConvertOptions& options, std::vector<std::string>& notes) {
   if (!options.base.empty()) return formats::read_config(options.base);
-  if (!options.model.empty()) return model::catalogue(options.model);
+  if (!options.model.empty()) return model::catalogue_config(options.model);
   const std::vector<std::string> ids = models_that_fit(options.adapter);
   if (ids.size() != 1) {
     std::string found;
@@ -71,7 +72,7 @@ model::Config base_config(const ConvertOptions& options, std::vector<std::string
                  .fix = "give --base with the base model's folder, or --model with its id"});
   }
   notes.push_back("the base model is taken to be " + ids.front() + ", the only catalogue model that fits");
-  return model::catalogue(ids.front());
+  return model::catalogue_config(ids.front());
 }
 
 int run_convert(const CommonOptions& common, const ConvertOptions& options) {

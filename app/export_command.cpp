@@ -25,10 +25,10 @@ void add_export_options(CLI::App& command, CommonOptions& common, ExportOptions&
 }
 
 int run_export(const CommonOptions& common, const ExportOptions& options) {
-  const recipes::Kind kind = recipes::recipe_kind(options.recipe);
+  const recipes::Kind kind = recipes::parse_recipe_kind(options.recipe);
   const auto templates = std::filesystem::path(MW_RESOURCES) / "recipes";
   ProgressLine line;
-  const recipes::Subject input = jobs::recipe_subject(
+  const recipes::RecipeInput input = jobs::recipe_subject(
       kind, load_experiment(common), load_catalogue(), templates, common.stop, [&](long done, long total) {
         line.update("reading data: " + std::to_string(done) + " of " + std::to_string(total));
       });
@@ -40,7 +40,8 @@ int run_export(const CommonOptions& common, const ExportOptions& options) {
         {{"recipe", options.recipe}, {"out", options.out.string()}, {"files", files}, {"remarks", input.remarks}});
     return 0;
   }
-  print_text("%s: %zu files in %s\n", std::string(recipes::described(kind)).c_str(), files.size(), options.out.c_str());
+  print_text("%s: %zu files in %s\n", std::string(recipes::description(kind)).c_str(), files.size(),
+             options.out.c_str());
   for (const std::string& remark : input.remarks) print_text("- %s\n", remark.c_str());
   return 0;
 }

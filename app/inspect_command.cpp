@@ -179,7 +179,7 @@ Json inspect_log(const fs::path& path) {
   const formats::RunLog log = formats::read_log(path);
   Json series = Json::array();
   long last_step = 0;
-  for (const formats::LogSeries& s : formats::series_of(log)) {
+  for (const formats::LogSeries& s : formats::summarize_series(log)) {
     Json one{{"name", s.name}, {"points", s.points}, {"first_step", s.first_step}, {"last_step", s.last_step}};
     if (s.finite > 0) one.update({{"last", s.last}, {"least", s.least}, {"most", s.most}});
     series.push_back(one);

@@ -45,27 +45,27 @@ void require_given(const std::string& value, const char* option) {
                  .fix = "for example: meshwright launch my.json --recipe tunix --on ssh:HOST"});
 }
 
-launch::Request launch_request(const CommonOptions& common, const LaunchOptions& options) {
+launch::LaunchRequest launch_request(const CommonOptions& common, const LaunchOptions& options) {
   require_given(common.file.string(), "an experiment file");
   require_given(options.recipe, "--recipe");
   require_given(options.on, "--on");
   const fs::path resources = MW_RESOURCES;
-  launch::Request request{.experiment = {},
-                          .recipe = recipes::recipe_kind(options.recipe),
-                          .target = launch::parse_target(options.on, resources / "launch"),
-                          .command = options.command,
-                          .folder = options.folder,
-                          .use = options.force ? launch::Folder::forced : launch::Folder::fresh,
-                          .fetch = options.fetch,
-                          .runs_folder = common.runs_folder,
-                          .resources = resources,
-                          .timing = launch_timing(options)};
+  launch::LaunchRequest request{.experiment = {},
+                                .recipe = recipes::parse_recipe_kind(options.recipe),
+                                .target = launch::parse_target(options.on, resources / "launch"),
+                                .command = options.command,
+                                .folder = options.folder,
+                                .use = options.force ? launch::FolderUse::forced : launch::FolderUse::fresh,
+                                .fetch = options.fetch,
+                                .runs_folder = common.runs_folder,
+                                .resources = resources,
+                                .timing = launch_timing(options)};
   if (!options.ssh_config.empty()) request.target.ssh_config = fs::absolute(options.ssh_config);
   request.experiment = load_experiment(common);
   return request;
 }
 
-int summarise_launch(const CommonOptions& common, const launch::Launched& launched) {
+int summarise_launch(const CommonOptions& common, const launch::LaunchResult& launched) {
   if (!launched.finished) {
     print_error("detached from %s: its job keeps running\n", launched.run.c_str());
     print_reattach_commands(common, launched.run);
@@ -112,7 +112,7 @@ void add_launch_options(CLI::App& command, CommonOptions& common, LaunchOptions&
 }
 
 // Launches a job, or reattaches to the one of `open` if that names a run.
-int follow_job(const CommonOptions& common, const LaunchOptions& options, const launch::Again& open) {
+int follow_job(const CommonOptions& common, const LaunchOptions& options, const launch::ReattachRequest& open) {
   store::RunId run = open.run;
   RunProgressPrinter progress;
   const EventSink sink = [&](const Event& event) {
@@ -122,10 +122,10 @@ int follow_job(const CommonOptions& common, const LaunchOptions& options, const 
   };
   std::stop_source cancel;
   if (!options.cancel.empty()) cancel.request_stop();
-  const launch::Stops stops{.detach = common.stop, .cancel = cancel.get_token()};
+  const launch::StopTokens stops{.detach = common.stop, .cancel = cancel.get_token()};
   const importing::OnLine on_line = [](const std::string&) {};  // `progress` prints the recorded output
   try {
-    const launch::Launched launched =
+    const launch::LaunchResult launched =
         open.run.empty() ? launch::launch(launch_request(common, options), load_catalogue(), sink, on_line, stops)
                          : launch::reattach(open, sink, on_line, stops);
     progress.clear();
@@ -139,7 +139,7 @@ int follow_job(const CommonOptions& common, const LaunchOptions& options, const 
 }
 
 int run_launch(const CommonOptions& common, const LaunchOptions& options) {
-  launch::Again open{
+  launch::ReattachRequest open{
       .run = {}, .runs_folder = common.runs_folder, .resources = MW_RESOURCES, .timing = launch_timing(options)};
   for (const std::string& run : {options.reattach, options.cancel, options.forget})
     if (!run.empty()) open.run = run;

@@ -7,7 +7,6 @@
 #include "app/progress_line.h"
 #include "app/subcommands.h"
 #include "core/jobs/merge_adapter.h"
-#include "core/model/catalogue.h"
 
 namespace mw::app {
 namespace {

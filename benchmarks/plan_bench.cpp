@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "core/hardware/catalogue.h"
+#include "core/model/catalogue.h"
 #include "core/plan/time/predict.h"
 #include "core/plan/time/serve_step.h"
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kMemoryShare = 0.02;
 
-std::vector<MemoryComparison> compare_memory(const train::Settings& settings, const train::Proof& proof) {
+std::vector<MemoryComparison> compare_memory(const train::Settings& settings, const train::MeshProof& proof) {
   const planning::Prediction predicted = planning::predict_run(settings, proof.facts);
   std::vector<MemoryComparison> all;
   for (size_t d = 0; d < proof.memory.size(); ++d)

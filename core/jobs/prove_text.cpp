@@ -159,8 +159,8 @@ std::string MeshProof::broken() const {
 
 Json to_json(const MeshProof& p) {
   Json tensors = Json::array(), traffic = Json::array(), memory = Json::array();
-  for (const TensorCompared& t : p.proof.tensors) tensors.push_back(to_json(t));
-  for (const TrafficCompared& t : p.proof.traffic) traffic.push_back(to_json(t));
+  for (const TensorComparison& t : p.proof.tensors) tensors.push_back(to_json(t));
+  for (const TrafficComparison& t : p.proof.traffic) traffic.push_back(to_json(t));
   for (const MemoryComparison& m : p.memory)
     memory.push_back({{"device", m.device},
                       {"category", to_string(m.category)},

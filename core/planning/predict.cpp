@@ -8,6 +8,7 @@
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/layout/size_constraints.h"
+#include "core/model/catalogue.h"
 #include "core/plan/memory/mesh_memory.h"
 #include "core/planning/epoch_rows.h"
 #include "core/train/model.h"

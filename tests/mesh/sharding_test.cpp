@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/mesh/layout/tiles.h"
+#include "core/model/catalogue.h"
 #include "core/model/config.h"
 #include "tests/mesh/targets.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Rows to calibrate with whose truth is known: steps as if an efficiency were so many times its default.
 #pragma once
+#include "core/model/catalogue.h"
 #include "core/plan/calibration/calibration_file.h"
 #include "tests/shipped.h"
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/hardware/catalogue.h"
+#include "core/model/catalogue.h"
 #include "core/plan/time/predict.h"
 
 namespace mw::plan {

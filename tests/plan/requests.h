@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests that several tests start from.
 #pragma once
+#include "core/model/catalogue.h"
 #include "core/plan/time/predict.h"
 #include "tests/shipped.h"
 

@@ -11,6 +11,8 @@
 
 #include "core/base/json_row.h"
 
+#include "core/model/catalogue.h"
+#include "core/model/hf_config.h"
 #include "core/plan/time/steady_state.h"
 
 namespace mw::plan {
@@ -248,7 +250,7 @@ Configs read_configs(const Json& document, const std::string& file) {
 
 model::Config model_of(const std::string& id, const Configs& configs) {
   const auto found = configs.find(id);
-  return found == configs.end() ? model::catalogue(id) : found->second;
+  return found == configs.end() ? model::catalogue_config(id) : found->second;
 }
 
 // Runs `ask` and attributes its errors to a key of this row.
@@ -280,7 +282,7 @@ std::vector<model::Role> roles_of(JsonRow& row) {
 
 void read_mesh(JsonRow& row, Request& request) {
   const Json& axes = row.required("mesh");
-  if (!axes.is_object()) row.bad("mesh", "wrong type", short_text(axes), "{\"fsdp\": 8}");
+  if (!axes.is_object()) row.bad("mesh", "wrong type", json_excerpt(axes), "{\"fsdp\": 8}");
   for (const auto& [axis, size] : axes.items())
     request.mesh.axes.push_back({axis, row.as_whole<int>(size, "mesh." + axis, 1, kMost)});
   if (request.mesh.devices() != request.target.devices())
@@ -293,7 +295,7 @@ void read_stack(JsonRow& row, Request& request) {
   asked(row, "stack", [&] { set_stack(request, parse_stack(stack)); });
   if (row.optional("rules")) request.rules.preset = row.choice("rules", row.text("rules"), kPresets);
   if (const Json* compiled = row.optional("compile")) {
-    if (!compiled->is_boolean()) row.bad("compile", "wrong type", short_text(*compiled), "true or false");
+    if (!compiled->is_boolean()) row.bad("compile", "wrong type", json_excerpt(*compiled), "true or false");
     request.profile.elementwise = *compiled ? StackProfile::Elementwise::fused : StackProfile::Elementwise::eager;
   }
   request.profile.logit_bytes = row.number_or("logit_bytes", request.profile.logit_bytes);
@@ -307,7 +309,8 @@ void read_histogram(JsonRow& row, Lengths& lengths) {
   if (!row.optional("lengths")) return;
   int before = 0;
   for (const Json& bin : row.list("lengths")) {
-    if (!bin.is_array() || bin.size() != 2) row.bad("lengths", "not a bin", short_text(bin), "[tokens of a row, rows]");
+    if (!bin.is_array() || bin.size() != 2)
+      row.bad("lengths", "not a bin", json_excerpt(bin), "[tokens of a row, rows]");
     before = row.as_whole<int>(bin[0], "lengths", before + 1, kMost);
     lengths.histogram.emplace_back(before, row.as_whole<std::int64_t>(bin[1], "lengths", 1, 1LL << 40));
   }
@@ -325,7 +328,7 @@ void read_work(JsonRow& row, Request& request) {
     s.output_len = row.whole("output_len", s.output_len, 1, kMost);
     if (row.optional("kv_dtype")) request.kv = row.choice("kv_dtype", row.text("kv_dtype"), kKvTypeNames);
     if (const Json* saved = row.optional("sliding_window_kv")) {
-      if (!saved->is_boolean()) row.bad("sliding_window_kv", "wrong type", short_text(*saved), "true or false");
+      if (!saved->is_boolean()) row.bad("sliding_window_kv", "wrong type", json_excerpt(*saved), "true or false");
       request.sliding_window_kv = saved->get<bool>();
     }
     return;
@@ -353,7 +356,7 @@ void read_work(JsonRow& row, Request& request) {
 // Settings of the server's host.
 void read_host(JsonRow& row, Request& request) {
   if (const Json* async = row.optional("async_scheduling")) {
-    if (!async->is_boolean()) row.bad("async_scheduling", "wrong type", short_text(*async), "true or false");
+    if (!async->is_boolean()) row.bad("async_scheduling", "wrong type", json_excerpt(*async), "true or false");
     if (async->get<bool>()) enable_async_scheduling(request);
   }
 }
@@ -369,7 +372,7 @@ OfferedLoad read_load(JsonRow& row) {
   return load;
 }
 
-Measurement read_row(const Json& json, RowPlace at, const hardware::Catalogue& catalogue, const Configs& configs) {
+Measurement read_row(const Json& json, RowLocation at, const hardware::Catalogue& catalogue, const Configs& configs) {
   JsonRow row(json, std::move(at));
   Measurement m;
   m.id = row.text("id");
@@ -444,10 +447,10 @@ Measurements read_measurements(const std::filesystem::path& file, const hardware
                  .message = "no rows",
                  .file = name,
                  .place = "rows",
-                 .found = short_text(listed),
+                 .found = json_excerpt(listed),
                  .expected = "a list of measurements, as in resources/hardware/measurements.json"});
   for (size_t i = 0; i < rows.size(); ++i) try {
-      const RowPlace at{sources, name, "rows[" + std::to_string(i) + "]", "MEASUREMENT"};
+      const RowLocation at{sources, name, "rows[" + std::to_string(i) + "]", "MEASUREMENT"};
       Measurement m = read_row(rows.at(i), at, catalogue, configs);
       if (!ids.insert(m.id).second)
         throw Error({.id = "MEASUREMENT",

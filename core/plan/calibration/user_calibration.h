@@ -2,6 +2,7 @@
 // Accepts, restores and removes calibration.json in the user's hardware folder. Keeps the previous file as
 // calibration.json.bak. Errors name the file. Any thread.
 #pragma once
+#include "core/base/json.h"
 #include "core/plan/calibration/proposal.h"
 
 namespace mw::plan {
