@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include "core/hardware/catalogue.h"
+#include "core/model/catalogue.h"
 #include "core/serve/load/load_summary.h"
 #include "core/serve/load/simulated_backend.h"
 

@@ -51,7 +51,7 @@ void ExternalRun::line(const std::string& text, const At& at) {
   if (at.left_out > 0 && text.starts_with('{'))
     log("a line of " + std::to_string(text.size() + at.left_out) +
             " bytes begins like an event but is too long for one; " + "events of at most " +
-            std::to_string(Lines::kMost >> 20) + " MiB are read",
+            std::to_string(LineSplitter::kMaxLineBytes >> 20) + " MiB are read",
         {at.time_s, {}}, "warning");
   std::optional<Event> event = at.left_out == 0 ? event_of_line(text) : std::nullopt;
   if (!event) return said(text, at);

@@ -24,7 +24,7 @@ struct MemoryComparison {
 };
 
 struct MeshProof {
-  train::Proof proof;
+  train::MeshProof proof;
   std::vector<MemoryComparison> memory;  // categories with measured or predicted memory
   bool holds() const;
   // Describes the first failed comparison: of tensors in the order of a step, then collectives, then memory. Empty if

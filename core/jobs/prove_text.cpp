@@ -66,12 +66,12 @@ std::string padded(std::string text, size_t width) {
 }
 
 // One line per part and step, with the tensor whose difference is closest to its bound.
-std::string tensor_lines(const train::Proof& proof) {
+std::string tensor_lines(const train::MeshProof& proof) {
   std::string text = "  " + padded("step", 6) + padded("compared", 16) + padded("tensors", 9) +
                      padded("largest difference", 20) + padded("allowed there", 15) + "of\n";
   for (size_t i = 0; i < proof.tensors.size();) {
     // The parts of one tensor are adjacent, so each part is counted over the whole step.
-    const TensorCompared& first = proof.tensors[i];
+    const TensorComparison& first = proof.tensors[i];
     std::vector<std::string> parts;
     size_t end = i;
     for (; end < proof.tensors.size() && proof.tensors[end].step == first.step; ++end)

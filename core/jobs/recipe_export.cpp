@@ -88,7 +88,7 @@ bool holds_every_tensor(const recipes::RecipeInput& s) try {
 
 // Returns whether a rule does not apply to the scripts because they differ from the plain software: they load files
 // with the recipe's own name map and add LoRA with remat off.
-bool repaired(const recipes::Subject& s, const std::string& rule) {
+bool repaired(const recipes::RecipeInput& s, const std::string& rule) {
   return s.kind == Kind::tunix && (rule == "REMAT-1" || (rule == "LOAD-1" && holds_every_tensor(s)));
 }
 

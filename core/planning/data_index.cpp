@@ -45,7 +45,7 @@ DataIndex index_lengths(const DataIndexRequest& request) {
   DataIndex index;
   index.lengths = data::read_lengths(request.lengths);
   index.report.rows = data::length_stats(index.lengths).rows;
-  index.train = sizes_of(index.lengths, request.options.max_len, request.options.overlong, kMostDataRows);
+  index.train = example_sizes(index.lengths, request.options.max_len, request.options.overlong, kMostDataRows);
   index.report.kept = std::ssize(index.train);
   for (const auto& size : index.train) index.report.tokens += size.tokens;
   for (const auto& [tokens, rows] : index.lengths)

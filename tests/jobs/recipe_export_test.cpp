@@ -271,7 +271,7 @@ TEST(Recipe, AnExpressionOfAnotherLibraryIsRegenerated) {
 }
 
 TEST(Recipe, RejectsUnsupportedExperiments) {
-  EXPECT_THROW(recipes::recipe_kind("maxtext"), Error);
+  EXPECT_THROW(recipes::parse_recipe_kind("maxtext"), Error);
   EXPECT_THROW(subject(Kind::tunix, shipped("tiny-lora.json", {"train.method=full"})), Error);
   EXPECT_THROW(subject(Kind::tunix, shipped("tiny-lora.json", {"train.dtype=int8"})), Error);
   EXPECT_THROW(

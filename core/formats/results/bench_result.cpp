@@ -174,7 +174,7 @@ Json steps_json(const std::vector<StepTime>& steps) {
   Json all = Json::array();
   for (const StepTime& s : steps) {
     all.push_back({s.tokens, s.requests, s.sampled, s.read, s.pairs, s.seconds, s.count});
-    if (!std::isnan(s.moment)) all.back().push_back(s.moment);
+    if (!std::isnan(s.progress)) all.back().push_back(s.progress);
   }
   return all;
 }
@@ -183,14 +183,14 @@ std::vector<StepTime> read_steps(const Json& list) {
   std::vector<StepTime> steps;
   for (const Json& row : list) {
     if (!row.is_array() || row.size() < 7 || row.size() > 8)
-      bad("steps", row, "seven or eight numbers: tokens, requests, sampled, read, pairs, seconds, count, moment");
+      bad("steps", row, "seven or eight numbers: tokens, requests, sampled, read, pairs, seconds, count, progress");
     const auto at = [&](size_t i) { return bench::number_of(row[i], "steps"); };
     steps.push_back({at(0), at(1), at(2), at(3), at(4), at(5), static_cast<long>(bench::count_of(row[6], "steps"))});
     StepTime& s = steps.back();
     if (!(s.tokens > 0 && s.requests > 0 && s.seconds > 0 && s.count > 0))
       bad("steps", row, "tokens, requests, seconds and count above 0");
-    if (row.size() == 8) s.moment = at(7);
-    if (s.moment > 1) bad("steps", row, "a moment from 0 to 1");
+    if (row.size() == 8) s.progress = at(7);
+    if (s.progress > 1) bad("steps", row, "a progress from 0 to 1");
   }
   return steps;
 }

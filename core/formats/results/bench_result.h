@@ -44,7 +44,7 @@ struct StepTime {
   double read = 0, pairs = 0;                    // as in serve::StepWork
   double seconds = 0;                            // per step, up to the next one if that follows immediately
   long count = 1;
-  double moment = kUnknown;  // position in the load: fraction of the output tokens produced so far, 0 to 1
+  double progress = kUnknown;  // fraction of the load's output tokens generated before the step, 0 to 1
 };
 
 struct BenchPoint {
