@@ -17,11 +17,12 @@
 namespace mw::ui {
 namespace {
 
-// SIGINT, SIGTERM and SIGHUP as a call on the GUI thread; the second one of a kind ends the process. One at a time.
+// Forwards SIGINT, SIGTERM and SIGHUP to the GUI thread; a second one of a kind ends the process. One instance at a
+// time.
 class SignalWatch {
  public:
   explicit SignalWatch(const std::function<void()>& on_signal) {
-    if (::pipe(pipe_.data()) != 0) return;  // no descriptors left: signals end the process as by default
+    if (::pipe(pipe_.data()) != 0) return;  // out of descriptors: signals keep their default action
     notifier_ = std::make_unique<QSocketNotifier>(pipe_[0], QSocketNotifier::Read);
     QObject::connect(notifier_.get(), &QSocketNotifier::activated, notifier_.get(), [on_signal] {
       char c = 0;

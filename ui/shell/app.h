@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The window's two entry points, for the command line. Each makes its own QApplication: one call per process.
+// Entry points of the window for the command line. Each creates a QApplication: one call per process.
 #pragma once
 #include <filesystem>
 #include <vector>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The docks at the bottom as one line of tabs that opens: a click on the tab in front, or the action. Folded, the page
-// has their room. Widget thread.
+// Folds the docks at the bottom to a line of tabs, by a click on the current tab or by the action. GUI thread.
 #pragma once
 #include <QIcon>
 #include <QObject>

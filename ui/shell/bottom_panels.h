@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The docks at the bottom beside Problems: Log, Jobs.
+// The Log and Jobs docks at the bottom. GUI thread.
 #pragma once
 #include <QPlainTextEdit>
 #include <QWidget>
@@ -12,7 +12,7 @@ class QPushButton;
 
 namespace mw::ui {
 
-// The log of the run that is looked at, oldest first; follows the newest line unless scrolled away.
+// The log of the displayed run, oldest line first; follows the newest line unless the user has scrolled.
 class LogPanel : public QPlainTextEdit {
   Q_OBJECT
  public:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Ctrl+K: type a few letters of any command, setting or run. Closes on Escape or when it loses the focus.
+// Command palette (Ctrl+K) that finds commands, settings and runs by a few letters. Closes on Escape or when it loses
+// the focus. GUI thread.
 #pragma once
 #include <QFrame>
 #include <QPointer>
@@ -18,7 +19,8 @@ struct PaletteEntry {
   bool enabled = true;
 };
 
-// How well `letters` fit `text` in order; negative: not at all. Word beginnings and runs of letters count more.
+// Score of `letters` occurring in `text` in order; negative: no match. Beginnings of words and runs of letters score
+// higher.
 int fuzzy_score(const QString& letters, const QString& text);
 
 class CommandPalette : public QFrame {

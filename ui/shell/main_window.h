@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Composition only: puts document, runs, pages and docks together and connects them.
+// The main window: composes document, runs, pages and docks, and connects them. GUI thread.
 #pragma once
 #include <QMainWindow>
 #include <QPointer>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// All plans of the document that fit: searched on a worker, as a table and as memory against time; one can be applied.
-// They belong to the document as it was searched, and to what applying one of them makes of it: while it says anything
-// else they are greyed and cannot be applied, and when it is replaced by another one they go.
+// Searches all plans of the document that fit on a worker thread and shows them as a table and as memory by time; a
+// plan can be applied. The plans belong to the searched document and to the result of applying one. They are disabled
+// while the document differs and removed when it is replaced. GUI thread.
 #pragma once
 #include <QSortFilterProxyModel>
 #include <QWidget>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A mesh axis as something to take hold of: "tp 4". Tells the canvas what mouse, wheel and keys ask for; of a design
-// that is only looked at, nothing. GUI thread.
+// A draggable mesh axis such as "tp 4". Reports mouse, wheel and key actions to the canvas, unless the design is
+// read-only. GUI thread.
 #pragma once
 #include <QAbstractButton>
 #include <QColor>

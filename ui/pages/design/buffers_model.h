@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The largest buffers at a plan's peak, as rows.
+// Table model of the largest buffers at the peak of a plan. GUI thread.
 #pragma once
 #include <QAbstractTableModel>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Calibrating the plan with the user's own measurements: files and runs in, every row predicted without it, the
-// efficiencies that follow; then accepted or not. Shows what the calibrator answers. GUI thread.
+// Dialog that calibrates the plan with the user's measurements from files and runs. Shows held-out predictions of every
+// row and the resulting efficiencies, which can be accepted. GUI thread.
 #pragma once
 #include <QDialog>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A proposed calibration as two tables: rows predicted against measured, and the efficiencies they lead to.
+// Table models of a proposed calibration: predicted and measured rows, and the resulting efficiencies. GUI thread.
 #pragma once
 #include <QAbstractTableModel>
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Fits the planner to the user's measurements on a thread of its own, and keeps or takes back what was accepted.
-// Nothing is written but by accept(), remove() and undo(). GUI thread.
+// Fits the planner to the user's measurements on a worker thread, and stores or reverts accepted calibrations. Writes
+// only in accept(), remove() and undo(). GUI thread.
 #pragma once
 #include <QObject>
 #include <memory>

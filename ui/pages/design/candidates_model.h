@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a search found, as rows: best first as ranked, sortable by every column through a proxy.
+// Table model of the plans that a search found, best first; sortable by every column through a proxy. GUI thread.
 #pragma once
 #include <QAbstractTableModel>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The mesh on its target: chips and links, axes to drag, the shards of the selected tensor, what moves along which
-// links. Shows what it is given and asks core/mesh what an action leads to; it changes nothing itself. GUI thread.
+// The mesh on its target: chips and links, draggable axes, the shards of the selected tensor and the traffic on links.
+// Shows the given design and computes previews of actions with core/designer; does not change the design itself. GUI
+// thread.
 #pragma once
 #include <QLineF>
 #include <QPixmap>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Taking hold of an axis: with the mouse, the wheel or the keys, all of it one attempt after another until it is kept
-// or taken back.
+// Moving and resizing axes of a MeshCanvas by mouse, wheel or keys: a sequence of previews that is confirmed or
+// cancelled.
 #include <QAccessible>
 #include <QPushButton>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The plan's figures as rows, beside those of a pinned design where there is one.
+// Table model of the figures of the plan and of a pinned design. GUI thread.
 #pragma once
 #include <QAbstractTableModel>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One table of a proof; what does not hold is marked in words and colour.
+// Table model of one table of a proof; failures are marked by text and colour. GUI thread.
 #pragma once
 #include <QAbstractTableModel>
 

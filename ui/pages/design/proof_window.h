@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a proof does and what came out: progress with what is left and a way to stop it, then the verdict, a table of
-// each kind of evidence with the first that breaks selected, to copy and to keep. Not modal. GUI thread.
+// Modeless window of a proof: progress with remaining time and a stop button, then the verdict and a table for each
+// kind of result with the first failure selected; can be copied and saved. GUI thread.
 #pragma once
 #include <QDialog>
 

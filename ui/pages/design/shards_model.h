@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where every kind of tensor lies, as rows; the spec can be typed, and becomes a rule of the experiment.
+// Table model of the sharding of every kind of tensor; an edited spec becomes a rule of the experiment. GUI thread.
 #pragma once
 #include <QAbstractTableModel>
 

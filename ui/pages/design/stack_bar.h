@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One or two horizontal bars in parts against a limit: predicted memory by category, seconds by kind. Hatched, since
-// it is predicted.
+// One or two horizontal bars of parts with a limit: predicted memory by category or seconds by kind. Hatched, because
+// the values are predicted. GUI thread.
 #pragma once
 #include <QColor>
 #include <QString>

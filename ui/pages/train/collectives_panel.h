@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the devices of a run sent each other in each step, as counted: bytes or seconds, by cause, kind or axis.
+// Counted traffic between the devices of a run in each step: bytes or seconds, by cause, kind or axis. GUI thread.
 #pragma once
 #include <QWidget>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Memory over time of a run on one device or many: the largest, a chosen one, or all at once.
+// Memory of a run over time: of the largest device, a chosen one, or all devices. GUI thread.
 #pragma once
 #include <QWidget>
 
@@ -15,10 +15,10 @@ class DeviceMemory : public QWidget {
   Q_OBJECT
  public:
   explicit DeviceMemory(PlotLink& by_time, QWidget* parent = nullptr);
-  void show_run(const RunPtr& run);  // also where the same one grew by a device or was replaced
+  void show_run(const RunPtr& run);  // also call it if the same run gained a device or was replaced
   void choose(int device);           // kLargest, kAll, or one
   int chosen() const { return chosen_; }
-  int device() const { return device_; }  // in the chart now
+  int device() const { return device_; }  // shown in the chart
   Plot& plot() { return *plot_; }
   MemoryGrid& grid() { return *grid_; }
   QComboBox& selector() { return *selector_; }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which experiment a dialog is about, by name: that of the form, or that of a run as it was frozen at its start. GUI
-// thread.
+// Selects the experiment of a dialog: that of the form, or the frozen one of a run. GUI thread.
 #pragma once
 #include <QComboBox>
 #include <vector>
@@ -12,7 +11,7 @@ namespace mw::ui {
 struct NamedExperiment {
   QString name;  // "Form: tiny-lora.json", "run-3: Tiny LoRA"
   experiment::Experiment experiment;
-  QString file{};      // as a command line names it
+  QString file{};      // as written in a command line
   store::RunId run{};  // empty: of the form
 };
 
@@ -20,7 +19,7 @@ class ExperimentChoice : public QComboBox {
   Q_OBJECT
  public:
   explicit ExperimentChoice(QWidget* parent);
-  // One at least. Emits currentIndexChanged only for choices of the user.
+  // At least one entry. Emits currentIndexChanged only if the user changes the choice.
   void offer(std::vector<NamedExperiment> experiments, int chosen);
   const NamedExperiment& chosen() const { return experiments_.at(static_cast<size_t>(currentIndex())); }
 

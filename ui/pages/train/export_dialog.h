@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An experiment as a folder that runs it elsewhere: which recipe, which files, what the checker says of it, where to.
-// GUI thread.
+// Dialog that exports an experiment as a recipe: choice of recipe and folder, preview of files and findings. GUI
+// thread.
 #pragma once
 #include <QDialog>
 
@@ -33,7 +33,7 @@ class ExportDialog : public QDialog {
   QCheckBox& overwrite() { return *overwrite_; }
   QPushButton& export_button() { return *export_; }
   QString said() const;
-  QString last_recipe() const;  // for the next start
+  QString last_recipe() const;  // to restore at the next start
   void set_recipe(const QString& name);
 
  private:
@@ -51,13 +51,13 @@ class ExportDialog : public QDialog {
   };
   struct Exported {
     std::shared_ptr<const Preview> preview;
-    std::filesystem::path folder;  // that was written; empty: only previewed
+    std::filesystem::path folder;  // written to; empty: preview only
     size_t files = 0;
   };
   std::filesystem::path templates_;
   hardware::LoadCatalogue catalogue_;
   BackgroundTask<Exported> task_;
-  std::shared_ptr<const Preview> preview_;  // null: none yet, or it failed
+  std::shared_ptr<const Preview> preview_;  // null: not available or failed
   SaidText* said_;
   ExperimentChoice* experiment_;
   RecipeChoice* recipe_;

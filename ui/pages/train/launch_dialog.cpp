@@ -20,7 +20,7 @@ namespace mw::ui {
 namespace {
 
 constexpr int kLaunchWidth = 620;
-enum Place { here, by_ssh, first_template };  // then the templates, then a command of the user's own
+enum Place { here, by_ssh, first_template };  // followed by the templates and a custom command
 
 QLineEdit* line(const QString& name, const QString& placeholder, const QString& help) {
   auto* l = new QLineEdit;
@@ -105,7 +105,7 @@ void LaunchDialog::build() {
   const DialogButtons buttons = add_buttons(*column, tr("Cancel"), tr("Launch"));
   cancel_ = buttons.cancel;
   launch_ = buttons.go;
-  // As they stand, whenever they were made: the fields of the place come right after its choice.
+  // Tab order as displayed: the fields of a place follow its choice.
   QWidget* before = where_;
   for (QLineEdit* l : places_->findChildren<QLineEdit*>()) {
     setTabOrder(before, l);
@@ -127,7 +127,7 @@ void LaunchDialog::build() {
   connect(force_, &QCheckBox::toggled, this, &LaunchDialog::show_command);
 }
 
-// As high as the fields of the place that is chosen, not as those of the largest.
+// As high as the fields of the chosen place instead of the largest page.
 void LaunchDialog::fit_place() {
   for (int i = 0; i < places_->count(); ++i)
     places_->widget(i)->setSizePolicy(QSizePolicy::Preferred,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Starting an experiment's recipe elsewhere: which recipe, where, in which folder; the command line that does the same.
-// GUI thread.
+// Dialog that launches a recipe on another machine: recipe, machine, folder and the equivalent command line. GUI
+// thread.
 #pragma once
 #include <QDialog>
 #include <QVariantMap>
@@ -27,7 +27,7 @@ class LaunchDialog : public QDialog {
  public:
   LaunchDialog(RunController& runs, std::filesystem::path resources, QWidget* parent = nullptr);
   void open_with(std::vector<NamedExperiment> experiments, int chosen);
-  QVariantMap remembered() const;  // for the next start; nothing secret is asked for
+  QVariantMap remembered() const;  // to restore at the next start; contains no secrets
   void remember(const QVariantMap& values);
 
   ExperimentChoice& experiment() { return *experiment_; }
@@ -35,7 +35,7 @@ class LaunchDialog : public QDialog {
   QComboBox& where() { return *where_; }
   QLineEdit& host() { return *host_; }
   QLineEdit& own_command() { return *own_; }
-  QLineEdit& field(const QString& name);  // of the template that is chosen
+  QLineEdit& field(const QString& name);  // of the chosen template
   QLineEdit& folder() { return *folder_; }
   QLineEdit& start() { return *start_; }
   QCheckBox& force() { return *force_; }
@@ -45,7 +45,7 @@ class LaunchDialog : public QDialog {
   QPushButton& cancel_button() { return *cancel_; }
 
  public slots:
-  void reject() override;  // while it is being launched: cancels that
+  void reject() override;  // cancels a launch in progress
 
  private:
   struct Field {

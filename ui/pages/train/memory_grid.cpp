@@ -44,7 +44,7 @@ QString MemoryGrid::summary() const {
   return parts.join(u", "_s);
 }
 
-// As many columns as give cells about three times as wide as high.
+// Chooses the number of columns so that cells are about three times as wide as high.
 int MemoryGrid::columns() const {
   const int devices = run_ ? std::max(1, static_cast<int>(run_->view.memory().size())) : 1;
   const double room = std::max(1.0, height() - kGridHeader);
@@ -90,7 +90,7 @@ double MemoryGrid::time_at(int index, double pixel) const {
   return link_.range().low + (pixel - area.left()) / area.width() * link_.range().size();
 }
 
-// One scale for all, so that heights can be compared; up to the capacity where the data comes near it.
+// All cells have the same scale, which includes the capacity if the data comes near it.
 double MemoryGrid::highest() const {
   double most = 1;
   for (const auto& [device, memory] : run_->view.memory())
@@ -184,7 +184,7 @@ void MemoryGrid::paint_cell(QPainter& p, const QRectF& area, int device, const v
 }
 
 void MemoryGrid::paint_level(QPainter& p, const QRectF& area, double y, const QColor& color, Qt::PenStyle style) const {
-  if (y < area.top()) return;  // far above what is held: the single chart names it
+  if (y < area.top()) return;  // far above the data: shown only in the single chart
   p.setPen(QPen(color, 1.2, style));
   p.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
 }

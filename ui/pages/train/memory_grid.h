@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Memory of every device of a run at once: one small stacked timeline each, on one scale, with capacity and what was
-// predicted. The playhead of all charts; a click moves it and chooses the device. GUI thread.
+// Memory of every device of a run as small stacked timelines on one scale, with capacity and prediction. Shows the
+// playhead; a click moves it and selects the device. GUI thread.
 #pragma once
 #include <QPixmap>
 #include <QWidget>
@@ -15,7 +15,7 @@ class MemoryGrid : public QWidget {
  public:
   explicit MemoryGrid(PlotLink& by_time, QWidget* parent = nullptr);
   void show_run(const RunPtr& run);
-  void refresh();                   // the run grew
+  void refresh();                   // call it when the run has new data
   QRectF cell(int index) const;     // of the index-th device that reported
   int device_at(QPointF at) const;  // -1: none
   QString summary() const;

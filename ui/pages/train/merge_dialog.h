@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An adapter added into its base model: three folders, progress, the verdict of the comparison. GUI thread.
+// Dialog that merges an adapter into its base model: three folders, progress, result of the comparison. GUI thread.
 #pragma once
 #include <QDialog>
 
@@ -28,14 +28,14 @@ class MergeDialog : public QDialog {
   QString said() const;
 
  public slots:
-  void reject() override;  // while it merges: cancels that
+  void reject() override;  // cancels a merge in progress
 
  private:
   void show_state();
   void show_outcome();
   void begin();
 
-  BackgroundTask<QString> task_{"MERGE"};  // its result is the verdict in words
+  BackgroundTask<QString> task_{"MERGE"};  // its result is the verdict as text
   QLineEdit *base_, *adapter_, *out_, *alpha_;
   SaidText* said_;
   QProgressBar* progress_;

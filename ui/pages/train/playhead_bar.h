@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Below the charts: the playhead of all of them, held or live, and how the loss is smoothed.
+// Controls below the charts: the playhead, held or live, and the smoothing. GUI thread.
 #pragma once
 #include <QWidget>
 
@@ -16,8 +16,8 @@ class PlayheadBar : public QWidget {
  public:
   PlayheadBar(PlotLink& link, QWidget* parent);
   void set_data(Span steps);
-  void set_reading(const QString& text);  // what everything says at the playhead, for tooltip and screen readers
-  void step_by(int steps);                // from where it stands; held there
+  void set_reading(const QString& text);  // values at the playhead, for tooltip and screen readers
+  void step_by(int steps);                // moves the playhead and holds it
   QPushButton& live() { return *live_; }
   QSlider& slider() { return *head_; }
   double smoothing() const;

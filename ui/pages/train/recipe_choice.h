@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every recipe with what it is for, as a list to choose from. GUI thread.
+// Selects a recipe from a list with descriptions. GUI thread.
 #pragma once
 #include <QComboBox>
 
@@ -14,8 +14,8 @@ class RecipeChoice : public QComboBox {
   explicit RecipeChoice(QWidget* parent);
   recipes::Kind kind() const;
   QString name() const { return currentData().toString(); }
-  void choose(const QString& name);  // an unknown one: the first
-  // Chooses the first recipe that can carry out this experiment where the chosen one cannot: training or serving.
+  void choose(const QString& name);  // unknown name: the first
+  // If the chosen recipe cannot run this kind of experiment, selects the first one that can.
   void suit(const experiment::Experiment& experiment);
 };
 

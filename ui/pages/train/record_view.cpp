@@ -81,7 +81,7 @@ void RecordView::fill() {
   for (const experiment::Parameter& p : experiment::parameters()) {
     const std::string key = p.key.ends_with(".*") ? p.key.substr(0, p.key.size() - 2) : p.key;
     const Json* set = raw_value(e, key);
-    if (!set && p.level == experiment::Level::advanced) continue;  // defaults of the folded ones say nothing
+    if (!set && p.level == experiment::Level::advanced) continue;  // defaults of advanced settings are omitted
     if (p.group != group_name || !group) {
       group = add(config, qs(p.group), {});
       group_name = p.group;

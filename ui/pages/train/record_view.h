@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a run was made of and what came out, from its record: the frozen experiment, the facts of its start, its
-// outcome and the kernel profile. Never from the form.
+// The record of a run: the frozen experiment, facts about its start, the outcome and the kernel profile. Independent of
+// the form. GUI thread.
 #pragma once
 #include <QTreeWidget>
 

@@ -10,7 +10,7 @@
 namespace mw::ui {
 namespace {
 
-// The turn marks of a chat template are the same in every row; the tooltip has them.
+// Omits the turn markers of the chat template, which are the same in every row; the tooltip has them.
 QString without_turns(const std::string& prompt) {
   QString s = qs(prompt);
   static const QRegularExpression marks(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The answers to held-out prompts by step, newest first; a model over the shown run's samples.
+// Table model of the outputs for held-out prompts by step, newest first. GUI thread.
 #pragma once
 #include <QAbstractTableModel>
 #include <QSortFilterProxyModel>

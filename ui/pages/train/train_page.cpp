@@ -208,7 +208,7 @@ void TrainPage::adopt() {
   show_frame();
 }
 
-// Cheap: a few pointers. Done for every batch of events, because a resumed run's series may have been replaced.
+// Called for every batch of events, because the series of a resumed run may have been replaced. Copies a few pointers.
 void TrainPage::rebind() {
   loss_->set_lines(loss_lines(run_));
   speed_->set_lines(metric_line(run_, "train/tokens_per_second", tr("real tokens"), 2, true));
@@ -220,7 +220,7 @@ void TrainPage::rebind() {
   show_mesh_panels();
 }
 
-// One device has nothing to tell of collectives; its page stays as it is.
+// A single device has no collectives.
 void TrainPage::show_mesh_panels() {
   const bool on = on_a_mesh(run_);
   collectives_->setVisible(on);
@@ -233,7 +233,7 @@ void TrainPage::show_mesh_panels() {
   rows_->setSizes({height * 35 / 100, height * 33 / 100, height * 32 / 100});
 }
 
-// As the charts' legends: under the mouse, else at the playhead, else the newest.
+// Like the legends of the charts: at the cursor, otherwise at the playhead, otherwise the newest.
 views::Playhead TrainPage::reading() const {
   return {by_step_.reading(), by_instant_ ? by_time_.reading() : std::nullopt};
 }
@@ -269,7 +269,7 @@ void TrainPage::show_frame() {
   record_->grow();
 }
 
-// The mesh of the Design page is read here, too: whichever page is in sight.
+// The mesh of the Design page follows too, whichever page is visible.
 void TrainPage::follow() {
   if (!unread_) return;
   unread_ = false;
@@ -283,7 +283,7 @@ void TrainPage::follow() {
   read_moment();
 }
 
-// New ones come in at the top; who has scrolled down or pinned a step keeps the rows in sight.
+// New rows are inserted at the top; the visible rows stay if the user has scrolled or pinned a step.
 void TrainPage::show_samples() {
   const bool newest = samples_->verticalScrollBar()->value() == 0 && !by_step_.playhead();
   const QPersistentModelIndex top = samples_->indexAt(QPoint(0, 0));
@@ -293,7 +293,7 @@ void TrainPage::show_samples() {
   lower_->setTabText(lower_->indexOf(samples_), count > 0 ? tr("Samples (%1)").arg(count) : tr("Samples"));
 }
 
-// The memory chart runs over time, since loading has no step: its cursor stands where the others' step was reached.
+// The x axis of the memory chart is time, because loading has no step; its cursor is at the time of the step.
 void TrainPage::steps_to_time() {
   if (!run_) return;
   const auto time_of = [&](std::optional<double> step) {
@@ -319,12 +319,12 @@ void TrainPage::time_to_steps() {
 void TrainPage::select_samples() {
   const auto head = by_step_.playhead();
   if (!head || !run_) {
-    if (samples_->selectionModel()->hasSelection()) samples_->scrollToTop();  // no longer pinned: the newest
+    if (samples_->selectionModel()->hasSelection()) samples_->scrollToTop();  // unpinned: shows the newest
     samples_->clearSelection();
     return;
   }
   samples_model_.grow();
-  // The samples taken last at or before the playhead.
+  // The last samples at or before the playhead.
   int row = 0;
   while (row < samples_model_.rowCount() && static_cast<double>(samples_model_.step_of(row)) > *head + 0.5) ++row;
   if (row == samples_model_.rowCount()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Train page: one run, live or finished, from its events alone.
+// The Train page: one live or finished run, built from its events. GUI thread.
 #pragma once
 #include <QWidget>
 
@@ -26,14 +26,14 @@ class TrainPage : public QWidget {
   Q_OBJECT
  public:
   TrainPage(RunController& runs, QWidget* parent = nullptr);
-  void show_frame();  // redraw what changed since the last one
-  void follow();      // the playhead and what it reads, in sight or not
+  void show_frame();  // redraws what changed since the last frame
+  void follow();      // updates the playhead and its readouts, visible or not
   void restyle();     // after a theme change
   PlotLink& link() { return by_step_; }
   PlotLink& times() { return by_time_; }
   const RunPtr& run() const { return run_; }
   bool offers_proof() const;                                         // of the run that is shown
-  const views::StepSnapshot& snapshot() const { return snapshot_; }  // what everything says where the charts are read
+  const views::StepSnapshot& snapshot() const { return snapshot_; }  // values at the position of the charts
   MeasuredMesh::Held held() const;
   Plot& loss() { return *loss_; }
   Plot& memory() { return memory_->plot(); }
