@@ -71,8 +71,6 @@ void MainWindow::build_toolbar() {
   for (const auto& id : {u"run.pause"_s, u"run.stop"_s})
     static_cast<QToolButton*>(tool(id))->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   bar->addSeparator();
-  actions_[u"help.manual"_s]->setIconText(u"?"_s);
-  static_cast<QToolButton*>(tool(u"help.manual"_s))->setToolButtonStyle(Qt::ToolButtonTextOnly);
   tool(u"view.theme"_s);
   auto* command = static_cast<QToolButton*>(tool(u"view.palette"_s));
   command->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
