@@ -10,7 +10,7 @@
 #include "core/import/import_events.h"
 #include "core/import/import_results.h"
 #include "core/import/watched.h"
-#include "core/plan/calibration/calibrate.h"
+#include "core/plan/calibration/calibration_file.h"
 #include "core/plan/calibration/measurements.h"
 #include "core/train/checkpoint.h"
 #include "tests/readers/reader.h"
@@ -20,7 +20,9 @@ namespace mw::readers {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace runs;
+using namespace compare;
+using namespace experiment;
+using namespace importing;
 using Texts = std::vector<std::string>;
 
 void experiment(std::string_view bytes) {
@@ -210,7 +212,7 @@ Reader checkpoint_reader() {
   return {"checkpoint", checkpoint, checkpoint_seeds, 1024};
 }
 
-std::vector<Reader> runs_readers() {
+std::vector<Reader> experiment_readers() {
   return {experiment_reader(),  sets_reader(),     event_line_reader(), event_record_reader(), measurements_reader(),
           calibration_reader(), hardware_reader(), recording_reader(),  checkpoint_reader()};
 }
