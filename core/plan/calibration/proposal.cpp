@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostFolds = 10;
 
-const Efficiencies::Named& named(std::string_view name) {
+const Efficiencies::Named& efficiency_named(std::string_view name) {
   const auto& all = Efficiencies::names();
   return *std::find_if(all.begin(), all.end(), [&](const auto& n) { return n.name == name; });
 }
@@ -161,7 +161,7 @@ class Proposer {
       const auto row = std::find_if(out_.rows.begin(), out_.rows.end(), [&](const ProposedRow& r) {
         return r.used() && r.measured.request.stack == f.stack && r.measured.request.target.chip.id == f.chip;
       });
-      const auto member = named(f.name).member;
+      const auto member = efficiency_named(f.name).member;
       Request before = row->measured.request, after = before;
       const Efficiency original = before.efficiencies.*member;
       apply(in_.in_force, before);
