@@ -113,7 +113,7 @@ class DesignTest : public test::WindowFixture {
     QTest::mouseClick(&page().alternatives().search_button(), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(!page().alternatives().searching(), 20000);
     QVERIFY(page().alternatives().model().rowCount() > 10);
-    const plan::Candidate best = page().alternatives().model().candidate(0);
+    const plan::Candidate best = page().alternatives().model().row(0);
     picture(u"searched"_s);
     page().alternatives().table().selectRow(0);
     page().alternatives().table().setFocus();

@@ -34,7 +34,7 @@ class ServeTest : public test::WindowFixture {
     QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), test::patience(120000));
     page().show_frame();
   }
-  double cell(int row, int column) { return page().model().index(row, column).data(SizesModel::value_role).toDouble(); }
+  double cell(int row, int column) { return page().model().index(row, column).data(sort_role).toDouble(); }
   // Every number of the charts, from the table's row of that workload and batch.
   void check_charts_say_what_the_table_says() {
     SizesModel& table = page().model();
@@ -42,12 +42,12 @@ class ServeTest : public test::WindowFixture {
     for (const auto& [plot, column] : {std::pair{&page().total(), int{SizesModel::time}},
                                        std::pair{&page().per_token(), int{SizesModel::per_token}}})
       for (int row = 0; row < table.rowCount(); ++row) {
-        if (!table.point(row).measured) continue;
+        if (!table.row(row).measured) continue;
         for (const PlotLine& line : plot->lines()) {
-          if (line.name != json_excerpt(table.point(row).workload)) continue;
-          const auto at = line.raw->nearest(std::log2(table.point(row).batch));
+          if (line.name != short_text(table.row(row).workload)) continue;
+          const auto at = line.raw->nearest(std::log2(table.row(row).batch));
           QVERIFY(at.has_value());
-          QCOMPARE((*line.raw)[*at].x, std::log2(table.point(row).batch));
+          QCOMPARE((*line.raw)[*at].x, std::log2(table.row(row).batch));
           QCOMPARE((*line.raw)[*at].y, cell(row, column));
           ++drawn;
         }
@@ -56,14 +56,14 @@ class ServeTest : public test::WindowFixture {
     for (const PlotLine& line : page().total().lines()) samples += line.raw->size();
     QCOMPARE(drawn, 2 * samples);
     for (int row = 0; row < table.rowCount(); ++row) {
-      const auto split = page().memory(table.point(row).workload).stack().at(std::log2(table.point(row).batch));
+      const auto split = page().memory(table.row(row).workload).stack().at(std::log2(table.row(row).batch));
       QCOMPARE(split.size(), kMemoryCategories);
       double sum = 0;
       for (size_t c = 0; c < split.size(); ++c) {
         QCOMPARE(cell(row, SizesModel::categories + static_cast<int>(c)), split[c]);
         sum += split[c];
       }
-      QCOMPARE(cell(row, table.point(row).measured ? SizesModel::peak : SizesModel::predicted), sum);
+      QCOMPARE(cell(row, table.row(row).measured ? SizesModel::peak : SizesModel::predicted), sum);
     }
   }
 
@@ -134,7 +134,7 @@ class ServeTest : public test::WindowFixture {
     SizesModel& table = page().model();
     QCOMPARE(table.rowCount(), 6);
     for (const int row : {1, 3}) {
-      const auto& p = table.point(row);
+      const auto& p = table.row(row);
       QCOMPARE(p.batch, 2000);
       QVERIFY(!p.measured && !p.fits() && p.largest_batch > 1 && p.largest_batch < 2000);
       const QString said = table.index(row, SizesModel::result).data().toString();

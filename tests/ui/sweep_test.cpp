@@ -54,13 +54,13 @@ class SweepTest : public test::WindowFixture {
           std::tuple{&page().throughput(), u"output_throughput"_s, 1.0}})
       for (int row = 0; row < page().model().rowCount(); ++row) {
         const QString len = page().model().index(row, SweepModel::input_len).data().toString();
-        const double rate = page().model().index(row, SweepModel::request_rate).data(SweepModel::value_role).toDouble();
+        const double rate = page().model().index(row, SweepModel::request_rate).data(sort_role).toDouble();
         for (const PlotLine& line : plot->lines()) {
           if (line.name != len) continue;
           const auto at = line.raw->nearest(std::log2(rate));
           QCOMPARE((*line.raw)[*at].x, std::log2(rate));
           QCOMPARE((*line.raw)[*at].y,
-                   page().model().index(row, column(field)).data(SweepModel::value_role).toDouble() * unit);
+                   page().model().index(row, column(field)).data(sort_role).toDouble() * unit);
           QCOMPARE(line.origin, Origin::predicted);
           ++compared;
         }

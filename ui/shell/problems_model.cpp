@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/shell/problems_model.h"
 
-#include <QColor>
-#include <algorithm>
-
-#include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
@@ -24,7 +20,36 @@ QString message_text(const Problem& p) {
   return notes.isEmpty() ? s : QString(s + u" ("_s + notes.join(u"; "_s) + u')');
 }
 
+QString severity_text(const Problem& p) {
+  return p.severity == Severity::error     ? u"\u25CF "_s + ProblemsModel::tr("Error")
+         : p.severity == Severity::warning ? u"\u25B2 "_s + ProblemsModel::tr("Warning")
+                                           : u"\u2022 "_s + ProblemsModel::tr("Note");
+}
+
+QString place_text(const Problem& p) {
+  if (p.file.empty() || p.file == "experiment") return qs(p.place);
+  const QString file = qs(p.file.substr(p.file.find_last_of('/') + 1));
+  return p.place.empty() ? file : QString(file + u", "_s + qs(p.place));
+}
+
+QString fix_text(const Problem& p) {
+  QString s = qs(p.fix);
+  if (!s.isEmpty()) s[0] = s[0].toUpper();
+  return s;
+}
+
 }  // namespace
+
+ProblemsModel::ProblemsModel()
+    : TableModel({{.title = tr("Severity"), .text = [](const auto& d) { return severity_text(d.problem); }},
+                  {.title = tr("Place"), .text = [](const auto& d) { return place_text(d.problem); }},
+                  {.title = tr("Message"), .text = [](const auto& d) { return message_text(d.problem); }},
+                  {.title = tr("Fix"), .text = [](const auto& d) { return fix_text(d.problem); }}},
+                 [](const planning::Diagnostic& d, int column, int role) -> QVariant {
+                   if (role == Qt::ToolTipRole) return qs(to_text(d.problem));
+                   const bool coloured = role == Qt::ForegroundRole && column == severity;
+                   return coloured ? QVariant(theme().severity(d.problem.severity)) : QVariant();
+                 }) {}
 
 void ProblemsModel::set(ProblemSource source, const std::vector<Problem>& problems) {
   std::vector<planning::Diagnostic> diagnostics;
@@ -39,9 +64,7 @@ void ProblemsModel::set_diagnostics(ProblemSource source, std::vector<planning::
   for (const auto& [from, list] : by_source_) all.insert(all.end(), list.begin(), list.end());
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.problem.severity > b.problem.severity; });
-  beginResetModel();
-  rows_ = std::move(all);
-  endResetModel();
+  set_rows(std::move(all));
   emit counted();
 }
 
@@ -57,56 +80,6 @@ int ProblemsModel::count(Severity of, std::initializer_list<ProblemSource> from)
       n += std::count_if(list->second.begin(), list->second.end(),
                          [&](const auto& d) { return d.problem.severity == of; });
   return static_cast<int>(n);
-}
-
-int ProblemsModel::rowCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : static_cast<int>(rows_.size());
-}
-
-int ProblemsModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : columns;
-}
-
-QVariant ProblemsModel::data(const QModelIndex& index, int role) const {
-  if (!index.isValid()) return {};
-  const Problem& p = problem(index.row());
-  if (role == Qt::ToolTipRole) return qs(to_text(p));
-  if (role == Qt::ForegroundRole && index.column() == severity) return theme().severity(p.severity);
-  if (role != Qt::DisplayRole) return {};
-  switch (index.column()) {
-    case severity:
-      return p.severity == Severity::error     ? QString(u"\u25CF "_s + tr("Error"))
-             : p.severity == Severity::warning ? QString(u"\u25B2 "_s + tr("Warning"))
-                                               : QString(u"\u2022 "_s + tr("Note"));
-    case place: {
-      if (p.file.empty() || p.file == "experiment") return qs(p.place);
-      const QString file = qs(p.file.substr(p.file.find_last_of('/') + 1));
-      return p.place.empty() ? file : QString(file + u", "_s + qs(p.place));
-    }
-    case message:
-      return message_text(p);
-    case fix: {
-      QString s = qs(p.fix);
-      if (!s.isEmpty()) s[0] = s[0].toUpper();
-      return s;
-    }
-  }
-  return {};
-}
-
-QVariant ProblemsModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
-  switch (section) {
-    case severity:
-      return tr("Severity");
-    case place:
-      return tr("Place");
-    case message:
-      return tr("Message");
-    case fix:
-      return tr("Fix");
-  }
-  return {};
 }
 
 }  // namespace mw::ui

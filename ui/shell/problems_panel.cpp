@@ -103,9 +103,9 @@ void ProblemsPanel::choose(int row) {
 bool ProblemsPanel::fix_first() {
   int row = table_->currentIndex().isValid() ? table_->currentIndex().row() : -1;
   for (int r = 0; row < 0 && r < model_.rowCount(); ++r)
-    if (!model_.diagnostic(r).fixes.empty()) row = r;
-  if (row < 0 || model_.diagnostic(row).fixes.empty()) return false;
-  emit fix_wanted(model_.diagnostic(row).fixes.front(), qs(model_.problem(row).id));
+    if (!model_.row(r).fixes.empty()) row = r;
+  if (row < 0 || model_.row(row).fixes.empty()) return false;
+  emit fix_wanted(model_.row(row).fixes.front(), qs(model_.problem(row).id));
   return true;
 }
 
@@ -117,11 +117,10 @@ void ProblemsPanel::show_details() {
   for (QPushButton* button : buttons_) button->deleteLater();
   buttons_.clear();
   const QModelIndex at = table_->currentIndex();
-  const bool any =
-      at.isValid() && (!model_.diagnostic(at.row()).why.empty() || !model_.diagnostic(at.row()).fixes.empty());
+  const bool any = at.isValid() && (!model_.row(at.row()).why.empty() || !model_.row(at.row()).fixes.empty());
   details_->setVisible(any);
   if (!any) return;
-  const planning::Diagnostic& d = model_.diagnostic(at.row());
+  const planning::Diagnostic& d = model_.row(at.row());
   title_->setText(qs(d.problem.id) + u": "_s + qs(d.problem.message));
   why_->setText(qs(d.why));
   why_->setVisible(!d.why.empty());

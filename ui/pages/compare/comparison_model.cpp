@@ -2,9 +2,7 @@
 #include "ui/pages/compare/comparison_model.h"
 
 #include <QFont>
-#include <cmath>
 
-#include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
@@ -33,14 +31,27 @@ double slo_of_key(const serve::Slo& slo, std::string_view key) {
   return about("ttft") ? slo.ttft_ms : about("tpot") ? slo.tpot_ms : about("e2el") ? slo.e2e_ms : 0;
 }
 
+ComparisonModel::ComparisonModel()
+    : TableModel({}, [this](const compare::ComparisonRow& row, int column, int role) { return cell(row, column, role); }) {
+}
+
 void ComparisonModel::refill() {
-  beginResetModel();
-  rows_.clear();
-  for (size_t i = 0; comparison_ && i < comparison_->rows.size(); ++i) {
-    const auto& r = comparison_->rows[i];
-    if (shown_ == RowsShown::all || r.differs || r.kind == compare::ComparisonRow::Kind::result) rows_.push_back(i);
+  Columns columns;
+  if (comparison_)
+    columns.push_back({.title = tr("What"), .text = [](const compare::ComparisonRow& r) {
+                         return r.unit.empty() ? qs(r.label) : tr("%1, %2").arg(qs(r.label), qs(r.unit));
+                       }});
+  for (size_t c = 0; comparison_ && c < comparison_->names.size(); ++c) {
+    const QString name = qs(comparison_->names[c]);
+    columns.push_back({.title = name,
+                       .tooltip = c == 0 ? tr("%1: the baseline, the others' changes are against it").arg(name) : name,
+                       .text = [this, c](const compare::ComparisonRow& r) { return value_text(r, c); }});
   }
-  endResetModel();
+  std::vector<compare::ComparisonRow> rows;
+  if (comparison_)
+    for (const auto& r : comparison_->rows)
+      if (shown_ == RowsShown::all || r.differs || r.kind == compare::ComparisonRow::Kind::result) rows.push_back(r);
+  set_table(std::move(columns), std::move(rows));
 }
 
 void ComparisonModel::show(Ptr comparison) {
@@ -55,21 +66,13 @@ void ComparisonModel::set_shown(RowsShown shown) {
 
 void ComparisonModel::set_slo(const serve::Slo& slo) {
   slo_ = slo;
-  if (rowCount() > 0) emit dataChanged(index(0, 0), index(rowCount() - 1, columnCount() - 1));
+  announce_all();
 }
 
 void ComparisonModel::set_emphasis(int column) {
   if (column == emphasis_) return;
   emphasis_ = column;
-  if (rowCount() > 0) emit dataChanged(index(0, 0), index(rowCount() - 1, columnCount() - 1));
-}
-
-int ComparisonModel::rowCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : static_cast<int>(rows_.size());
-}
-
-int ComparisonModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() || !comparison_ ? 0 : 1 + static_cast<int>(comparison_->names.size());
+  announce_all();
 }
 
 bool ComparisonModel::over_slo(const compare::ComparisonRow& row, size_t column) const {
@@ -79,19 +82,19 @@ bool ComparisonModel::over_slo(const compare::ComparisonRow& row, size_t column)
 
 int ComparisonModel::marked_cells() const {
   int marked = 0;
-  for (const size_t r : rows_)
-    for (const auto& mark : comparison_->rows[r].marks) marked += is_mark(mark);
+  for (const auto& row : rows_)
+    for (const auto& mark : row.marks) marked += is_mark(mark);
   return marked;
 }
 
 int ComparisonModel::cells_over_slo() const {
   int over = 0;
-  for (const size_t r : rows_)
-    for (size_t c = 0; c < comparison_->names.size(); ++c) over += over_slo(comparison_->rows[r], c);
+  for (const auto& row : rows_)
+    for (size_t c = 0; c < comparison_->names.size(); ++c) over += over_slo(row, c);
   return over;
 }
 
-QString ComparisonModel::cell(const compare::ComparisonRow& row, size_t column) const {
+QString ComparisonModel::value_text(const compare::ComparisonRow& row, size_t column) const {
   QString text = column < row.texts.size() ? qs(row.texts[column]) : QString();
   if (text.isEmpty()) return u"\u2013"_s;
   if (column > 0 && column < row.deltas.size() && row.deltas[column])
@@ -100,34 +103,28 @@ QString ComparisonModel::cell(const compare::ComparisonRow& row, size_t column) 
   return text;
 }
 
-QString ComparisonModel::tip(const compare::ComparisonRow& row, size_t column) const {
+QString ComparisonModel::tooltip(const compare::ComparisonRow& row, size_t column) const {
   QStringList lines{
       u"<b>%1</b>, %2"_s.arg(qs(row.label).toHtmlEscaped(), qs(comparison_->names[column]).toHtmlEscaped())};
-  lines << cell(row, column).toHtmlEscaped() + u' ' + qs(row.unit).toHtmlEscaped();
+  lines << value_text(row, column).toHtmlEscaped() + u' ' + qs(row.unit).toHtmlEscaped();
   if (over_slo(row, column)) lines << tr("above the SLO of %1 ms").arg(slo_of_key(slo_, row.key));
   if (column < row.marks.size() && !row.marks[column].empty())
     lines << tr("<b>Audit:</b> %1").arg(qs(row.marks[column]).toHtmlEscaped().replace(u'\n', u"<br>"_s));
   return lines.join(u"<br>"_s);
 }
 
-QVariant ComparisonModel::data(const QModelIndex& index, int role) const {
-  if (!index.isValid()) return {};
-  const compare::ComparisonRow& r = row(index.row());
+QVariant ComparisonModel::cell(const compare::ComparisonRow& r, int table_column, int role) const {
   const bool setting = r.kind == compare::ComparisonRow::Kind::setting;
-  if (index.column() == 0) {
-    if (role == Qt::DisplayRole) return r.unit.empty() ? qs(r.label) : tr("%1, %2").arg(qs(r.label), qs(r.unit));
+  if (table_column == 0) {
     if (role == Qt::ToolTipRole) return qs(r.key);
-    if (role == Qt::ForegroundRole) return setting ? theme().muted : theme().text;
-    return {};
+    return role == Qt::ForegroundRole ? QVariant(setting ? theme().muted : theme().text) : QVariant();
   }
-  const auto column = static_cast<size_t>(index.column() - 1);
+  const auto column = static_cast<size_t>(table_column - 1);
   const bool marked = column < r.marks.size() && is_mark(r.marks[column]);
   const bool impossible = marked && r.marks[column].starts_with("impossible");
   switch (role) {
-    case Qt::DisplayRole:
-      return cell(r, column);
     case Qt::ToolTipRole:
-      return tip(r, column);
+      return tooltip(r, column);
     case Qt::TextAlignmentRole:
       return static_cast<int>((setting ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
     case Qt::BackgroundRole:
@@ -155,18 +152,6 @@ QVariant ComparisonModel::data(const QModelIndex& index, int role) const {
     case over_slo_role:
       return over_slo(r, column);
   }
-  return {};
-}
-
-QVariant ComparisonModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  if (orientation != Qt::Horizontal || !comparison_) return {};
-  if (role == Qt::DisplayRole)
-    return section == 0 ? tr("What") : qs(comparison_->names[static_cast<size_t>(section - 1)]);
-  if (role == Qt::ToolTipRole && section > 0) {
-    const QString name = qs(comparison_->names[static_cast<size_t>(section - 1)]);
-    return section == 1 ? tr("%1: the baseline, the others' changes are against it").arg(name) : name;
-  }
-  if (role == Qt::TextAlignmentRole) return static_cast<int>(Qt::AlignLeft | Qt::AlignVCenter);
   return {};
 }
 

@@ -51,6 +51,33 @@ QColor ink(RowState state) {
   }
 }
 
+QVariant row_cell(const planning::DataRow& r, int column, int role) {
+  if (role == Qt::ToolTipRole) return QString(place_text(r) + u"\n"_s + explained(r));
+  if (role != Qt::ForegroundRole) return {};
+  if (column == DataRowsModel::number) return theme().muted;
+  return column == DataRowsModel::state ? ink(r.state) : r.used > 0 ? theme().text : theme().muted;
+}
+
+TableModel<planning::DataRow>::Columns row_columns() {
+  return {
+      {.title = words("Row"),
+       .tooltip = words("In the order of the file"),
+       .alignment = Qt::AlignRight,
+       .text =
+           [](const planning::DataRow& r) {
+             return r.row >= 0 ? grouped(r.row + 1) : words("line %1").arg(grouped(r.place.line));
+           }},
+      {.title = words("State"), .tooltip = words("What training does with the row"), .text = state_text},
+      {.title = words("Tokens"),
+       .tooltip = words("Tokens of the whole row, beginning and end markers included"),
+       .alignment = Qt::AlignRight,
+       .text = [](const planning::DataRow& r) { return r.state == RowState::bad ? QString() : grouped(r.tokens); }},
+      {.title = words("Loss"),
+       .tooltip = words("Tokens that carry loss"),
+       .alignment = Qt::AlignRight,
+       .text = [](const planning::DataRow& r) { return r.state == RowState::bad ? QString() : grouped(r.loss_tokens); }}};
+}
+
 }  // namespace
 
 QString filter_text(RowFilter filter) {
@@ -95,8 +122,8 @@ QString place_text(const planning::DataRow& row) {
   return words("Row %1, line %2").arg(grouped(row.row + 1), grouped(row.place.line));
 }
 
-DataRowsModel::DataRowsModel(const std::vector<planning::DataRow>& rows, QObject* parent)
-    : QAbstractTableModel(parent), rows_(rows) {}
+DataRowsModel::DataRowsModel(const std::vector<planning::DataRow>& rows)
+    : TableModel(row_columns(), row_cell), all_(rows) {}
 
 void DataRowsModel::restart() {
   beginResetModel();
@@ -109,10 +136,10 @@ void DataRowsModel::restart() {
 
 void DataRowsModel::grow() {
   std::vector<std::uint32_t> more;
-  for (; seen_ < rows_.size(); ++seen_) {
+  for (; seen_ < all_.size(); ++seen_) {
     for (int f = 0; f < kRowFilters; ++f)
-      counts_[static_cast<size_t>(f)] += matches(rows_[seen_], static_cast<RowFilter>(f));
-    if (matches(rows_[seen_], filter_)) more.push_back(static_cast<std::uint32_t>(seen_));
+      counts_[static_cast<size_t>(f)] += matches(all_[seen_], static_cast<RowFilter>(f));
+    if (matches(all_[seen_], filter_)) more.push_back(static_cast<std::uint32_t>(seen_));
   }
   if (more.empty()) return;
   if (sorted_by_ != number || direction_ != Qt::AscendingOrder) {
@@ -140,9 +167,9 @@ void DataRowsModel::arrange() {
   beginResetModel();
   order_.clear();
   for (size_t i = 0; i < seen_; ++i)
-    if (matches(rows_[i], filter_)) order_.push_back(static_cast<std::uint32_t>(i));
+    if (matches(all_[i], filter_)) order_.push_back(static_cast<std::uint32_t>(i));
   const auto key = [this](std::uint32_t i) -> std::int64_t {
-    const planning::DataRow& r = rows_[i];
+    const planning::DataRow& r = all_[i];
     return sorted_by_ == tokens ? r.tokens : sorted_by_ == loss ? r.loss_tokens : static_cast<std::int64_t>(r.state);
   };
   if (sorted_by_ != number)
@@ -156,57 +183,15 @@ void DataRowsModel::arrange() {
 
 int DataRowsModel::find(std::int64_t row) const {
   for (size_t i = 0; i < order_.size(); ++i)
-    if (rows_[order_[i]].row == row) return static_cast<int>(i);
+    if (all_[order_[i]].row == row) return static_cast<int>(i);
   return -1;
 }
 
-int DataRowsModel::rowCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : static_cast<int>(order_.size());
-}
-
-int DataRowsModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : columns;
-}
-
-QVariant DataRowsModel::data(const QModelIndex& index, int role) const {
-  if (!index.isValid()) return {};
-  const planning::DataRow& r = row(index.row());
-  const bool read = r.state != RowState::bad;
-  switch (role) {
-    case Qt::DisplayRole:
-      if (index.column() == number)
-        return r.row >= 0 ? grouped(r.row + 1) : words("line %1").arg(grouped(r.place.line));
-      if (index.column() == state) return state_text(r);
-      if (!read) return {};
-      return grouped(index.column() == tokens ? r.tokens : r.loss_tokens);
-    case Qt::ToolTipRole:
-      return QString(place_text(r) + u"\n"_s + explained(r));
-    case Qt::ForegroundRole:
-      if (index.column() == number) return theme().muted;
-      return index.column() == state ? ink(r.state) : r.used > 0 ? theme().text : theme().muted;
-    case Qt::TextAlignmentRole:
-      return static_cast<int>((index.column() == state ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
-  }
-  return {};
-}
-
+// The indicator of the order is at the right.
 QVariant DataRowsModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  if (orientation != Qt::Horizontal) return {};
-  if (role == Qt::TextAlignmentRole)  // the sort indicator is on the right
-    return static_cast<int>((section == state ? Qt::AlignLeft : Qt::AlignHCenter) | Qt::AlignVCenter);
-  const bool tip = role == Qt::ToolTipRole;
-  if (role != Qt::DisplayRole && !tip) return {};
-  switch (section) {
-    case number:
-      return tip ? words("In the order of the file") : words("Row");
-    case state:
-      return tip ? words("What training does with the row") : words("State");
-    case tokens:
-      return tip ? words("Tokens of the whole row, beginning and end markers included") : words("Tokens");
-    case loss:
-      return tip ? words("Tokens that carry loss") : words("Loss");
-  }
-  return {};
+  if (role == Qt::TextAlignmentRole && orientation == Qt::Horizontal && section != state)
+    return static_cast<int>(Qt::AlignHCenter | Qt::AlignVCenter);
+  return TableModel::headerData(section, orientation, role);
 }
 
 }  // namespace mw::ui

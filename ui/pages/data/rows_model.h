@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Table model of the data rows. Filters and sorts by an index, so that it is fast with millions of rows. GUI thread.
 #pragma once
-#include <QAbstractTableModel>
 #include <array>
 
 #include "core/views/data_view.h"
+#include "ui/theme/table_model.h"
 
 namespace mw::ui {
 
@@ -16,30 +16,27 @@ QString state_text(const planning::DataRow& row);
 // "Row 12, line 14", "Line 3" where it is no row.
 QString place_text(const planning::DataRow& row);
 
-class DataRowsModel : public QAbstractTableModel {
-  Q_OBJECT
+class DataRowsModel : public TableModel<planning::DataRow> {
  public:
-  enum Column { number, state, tokens, loss, columns };
+  enum Column { number, state, tokens, loss };
   // `rows` outlives the model.
-  explicit DataRowsModel(const std::vector<planning::DataRow>& rows, QObject* parent = nullptr);
+  explicit DataRowsModel(const std::vector<planning::DataRow>& rows);
 
   void restart();  // the rows were reset
   void grow();     // rows were appended
   void set_filter(RowFilter filter);
   RowFilter filter() const { return filter_; }
   std::int64_t count(RowFilter filter) const { return counts_[static_cast<size_t>(filter)]; }
-  const planning::DataRow& row(int at) const { return rows_[order_[static_cast<size_t>(at)]]; }
+  const planning::DataRow& row(int at) const override { return all_[order_[static_cast<size_t>(at)]]; }
   int find(std::int64_t row) const;  // the visible row with this number; -1: none
 
-  int rowCount(const QModelIndex& parent = {}) const override;
-  int columnCount(const QModelIndex& parent = {}) const override;
-  QVariant data(const QModelIndex& index, int role) const override;
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
   void sort(int column, Qt::SortOrder order) override;
 
  private:
+  int size() const override { return static_cast<int>(order_.size()); }
   void arrange();
-  const std::vector<planning::DataRow>& rows_;
+  const std::vector<planning::DataRow>& all_;
   std::vector<std::uint32_t> order_;  // of the visible rows
   size_t seen_ = 0;                   // rows examined
   std::array<std::int64_t, kRowFilters> counts_{};

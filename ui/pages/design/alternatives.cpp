@@ -116,7 +116,7 @@ void Alternatives::build() {
   row->addWidget(apply_);
   column->addLayout(row);
   sorted_.setSourceModel(&model_);
-  sorted_.setSortRole(CandidatesModel::value_role);
+  sorted_.setSortRole(sort_role);
   table_ = new QTableView;
   set_up_table(*table_, sorted_, tr("Alternative plans"));
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
@@ -231,7 +231,7 @@ void Alternatives::show_found() {
   table_->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
   sorted_.sort(-1);
   const QAbstractItemView& view = *table_;
-  for (int c = 0; c < CandidatesModel::columns; ++c) {
+  for (int c = 0; c < model_.columnCount(); ++c) {
     table_->setColumnHidden(c, !model_.column_used(c));
     table_->setColumnWidth(c, std::max(view.sizeHintForColumn(c), table_->horizontalHeader()->sectionSizeHint(c)) + 4);
   }
@@ -271,7 +271,7 @@ void Alternatives::restyle() {
 // Every key the search varies is set, whatever the document says by now.
 void Alternatives::apply(int row) {
   if (!found_ || outdated_) return;
-  const plan::PlanChoice to = model_.candidate(row).choice;
+  const plan::PlanChoice to = model_.row(row).choice;
   plan::PlanChoice from = plan::choice_of(found_->request);
   from.target = document_.experiment().string("target.id");
   from.batch = from.accumulation = 0;

@@ -153,14 +153,14 @@ void CalibrateDialog::show_in_force() {
 }
 
 void CalibrateDialog::show_answer() {
-  const CalibratedPtr& answer = calibrator_.answer();
+  const auto& answer = calibrator_.answer();
   progress_->setVisible(calibrator_.busy());
   progress_->setValue(calibrator_.percent());
   const bool proposed = answer && answer->proposal;
   accept_->setEnabled(proposed && calibrator_.can_keep());
   if (calibrator_.busy()) return;  // what was there stays until the next answer
-  rows_.show(answer);
-  efficiencies_.show(answer);
+  rows_.set_rows(proposed ? answer->proposal->rows : std::vector<plan::ProposedRow>());
+  efficiencies_.set_rows(proposed ? answer->proposal->efficiencies : std::vector<plan::ProposedEfficiency>());
   for (QTableView* t : {rows_table_, efficiencies_table_}) t->resizeColumnsToContents();
   verdict_->setText(proposed ? qs(planning::verdict_text(*answer->proposal))
                     : answer ? tr("Nothing to fit")
@@ -193,7 +193,7 @@ QString CalibrateDialog::notes() const {
 
 // Points on the line are predicted exactly. A gap before each, so that no line joins them.
 void CalibrateDialog::draw() {
-  const CalibratedPtr& answer = calibrator_.answer();
+  const auto& answer = calibrator_.answer();
   std::vector<const plan::ProposedRow*> rows;
   if (answer && answer->proposal)
     for (const plan::ProposedRow& r : answer->proposal->rows)

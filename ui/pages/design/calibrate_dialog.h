@@ -4,7 +4,7 @@
 #pragma once
 #include <QDialog>
 
-#include "ui/pages/design/calibration_models.h"
+#include "ui/pages/design/calibration_tables.h"
 #include "ui/pages/design/calibrator.h"
 #include "ui/plot/plot.h"
 

@@ -28,6 +28,15 @@ Bar bar_of(const plan::DeviceMemory& memory, const QString& name) {
   return bar;
 }
 
+TableModel<plan::Buffer>::Columns buffer_columns() {
+  return {
+      {.title = MemoryPanel::tr("Largest at the Peak"), .text = [](const plan::Buffer& b) { return qs(b.name); }},
+      {.title = MemoryPanel::tr("Bytes"),
+       .alignment = Qt::AlignRight,
+       .text = [](const plan::Buffer& b) { return qs(to_text(b.bytes)); }},
+      {.title = MemoryPanel::tr("Category"), .text = [](const plan::Buffer& b) { return category_text(b.category); }}};
+}
+
 }  // namespace
 
 MemoryPanel::MemoryPanel(QWidget* parent)
@@ -35,7 +44,14 @@ MemoryPanel::MemoryPanel(QWidget* parent)
       title_(new QLabel(this)),
       legend_(new QLabel(this)),
       bar_(new StackBar(this)),
-      buffers_(new QTableView(this)) {
+      buffers_(new QTableView(this)),
+      model_(buffer_columns(), [this](const plan::Buffer& b, int column, int role) -> QVariant {
+        if (role != Qt::ToolTipRole) return {};
+        QStringList lines{model_.text(b, column)};
+        if (!b.formula.empty()) lines << qs(b.formula);
+        if (b.unpadded < b.bytes) lines << tr("%1 without padding").arg(qs(to_text(b.unpadded)));
+        return lines.join(u'\n');
+      }) {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 6, 8, 4);
   column->setSpacing(4);
@@ -51,8 +67,7 @@ MemoryPanel::MemoryPanel(QWidget* parent)
   buffers_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   // Fixed: measuring every row at every price would hold up a drag.
   const QFontMetrics metrics(buffers_->font());
-  for (const auto& [at, widest] :
-       {std::pair{BuffersModel::bytes, tr("1,023.99 GiB")}, std::pair{BuffersModel::category, tr("activations")}}) {
+  for (const auto& [at, widest] : {std::pair{1, tr("1,023.99 GiB")}, std::pair{2, tr("activations")}}) {
     buffers_->horizontalHeader()->setSectionResizeMode(at, QHeaderView::Fixed);
     buffers_->setColumnWidth(at, metrics.horizontalAdvance(widest) + 18);
   }
@@ -74,7 +89,7 @@ void MemoryPanel::show_design(const views::DesignPtr& design, const views::Desig
   if (pinned) bars.push_back(bar_of(pinned->plan().memory, tr("pinned")));
   bar_->show_bars(std::move(bars), stale);
   show_legend(memory);
-  model_.show(memory.buffers);
+  model_.set_rows(memory.buffers, [](const auto&, const auto&) { return true; });
 }
 
 void MemoryPanel::show_nothing() {
@@ -82,7 +97,7 @@ void MemoryPanel::show_nothing() {
   title_->setToolTip({});
   bar_->show_bars({}, false);
   legend_->clear();
-  model_.show({});
+  model_.set_rows({});
 }
 
 void MemoryPanel::show_legend(const plan::DeviceMemory& memory) {

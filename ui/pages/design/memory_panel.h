@@ -4,8 +4,8 @@
 #include <QWidget>
 
 #include "core/views/design.h"
-#include "ui/pages/design/buffers_model.h"
 #include "ui/pages/design/stack_bar.h"
+#include "ui/theme/table_model.h"
 
 class QLabel;
 class QTableView;
@@ -26,7 +26,7 @@ class MemoryPanel : public QWidget {
   QLabel *title_, *legend_;
   StackBar* bar_;
   QTableView* buffers_;
-  BuffersModel model_;
+  TableModel<plan::Buffer> model_;
 };
 
 }  // namespace mw::ui

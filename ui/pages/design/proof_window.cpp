@@ -13,11 +13,38 @@
 #include <QVBoxLayout>
 
 #include "core/base/files.h"
+#include "ui/theme/table_model.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
+namespace {
+
+using ProofTableModel = TableModel<views::ProofRow>;
+
+// The table's own columns, then the verdict in words and colour.
+ProofTableModel* proof_model(const views::ProofTable& table, QObject* parent) {
+  ProofTableModel::Columns columns;
+  for (size_t c = 0; c < table.columns.size(); ++c)
+    columns.push_back({.title = qs(table.columns[c]),
+                       .alignment = c == 0 ? Qt::AlignLeft : Qt::AlignRight,
+                       .text = [c](const views::ProofRow& row) { return qs(row.cells[c]); }});
+  columns.push_back({.title = ProofWindow::tr("Verdict"), .text = [](const views::ProofRow& row) {
+                       return row.holds ? u"\u2713 "_s + ProofWindow::tr("holds")
+                                        : u"\u2717 "_s + ProofWindow::tr("differs");
+                     }});
+  const int verdict = static_cast<int>(table.columns.size());
+  const auto color = [verdict](const views::ProofRow& row, int column, int role) -> QVariant {
+    if (role != Qt::ForegroundRole || (column != verdict && row.holds)) return {};
+    return row.holds ? theme().good : theme().bad;
+  };
+  auto* model = new ProofTableModel(std::move(columns), color, parent);
+  model->set_rows(table.rows);
+  return model;
+}
+
+}  // namespace
 
 ProofWindow::ProofWindow(Prove prove, QWidget* parent) : QDialog(parent), prove_(std::move(prove)) {
   setWindowTitle(tr("Proof of the Mesh"));
@@ -134,8 +161,7 @@ void ProofWindow::show_proof() {
   for (size_t i = 0; i < shown_->tables.size(); ++i) {
     const views::ProofTable& table = shown_->tables[i];
     auto* view = new QTableView;
-    auto* model = new ProofModel(view);
-    model->show(shown_, i);
+    ProofTableModel* model = proof_model(table, view);
     set_up_table(*view, *model, tr("Proof: %1").arg(qs(table.title)));
     view->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
     view->horizontalHeader()->setStretchLastSection(true);

@@ -3,9 +3,10 @@
 // kind of result with the first failure selected; can be copied and saved. GUI thread.
 #pragma once
 #include <QDialog>
+#include <memory>
 
 #include "core/experiment/experiment.h"
-#include "ui/pages/design/proof_model.h"
+#include "core/views/proof_view.h"
 #include "ui/session/background_task.h"
 
 class QLabel;
@@ -15,6 +16,8 @@ class QTableView;
 class QTabWidget;
 
 namespace mw::ui {
+
+using ProofPtr = std::shared_ptr<const views::ProofView>;
 
 class ProofWindow : public QDialog {
   Q_OBJECT

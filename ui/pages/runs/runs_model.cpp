@@ -2,16 +2,15 @@
 #include "ui/pages/runs/runs_model.h"
 
 #include <QDateTime>
-#include <algorithm>
-#include <cmath>
 
 #include "ui/run_views/run_header.h"
 #include "ui/run_views/run_mime.h"
-#include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
 namespace {
+
+using store::RunRow;
 
 bool same(const store::RunRow& a, const store::RunRow& b) {
   const auto all = [](const store::RunRow& r) {
@@ -21,8 +20,8 @@ bool same(const store::RunRow& a, const store::RunRow& b) {
   return all(a) == all(b);
 }
 
-QVariant loss_text(const std::optional<double>& loss) {
-  return loss ? QVariant(QString::number(*loss, 'f', 4)) : QVariant();
+QString loss_text(const std::optional<double>& loss) {
+  return loss ? QString::number(*loss, 'f', 4) : QString();
 }
 
 QVariant number_or_last(const std::optional<double>& value) {
@@ -42,10 +41,87 @@ qlonglong run_number(const std::string& id) {
   return dash == std::string::npos ? 0 : qs(id.substr(dash + 1)).toLongLong();
 }
 
+QString steps_text(const RunRow& r) {
+  return r.steps_total > 0 ? RunsModel::tr("%1 / %2").arg(r.steps_done).arg(r.steps_total)
+                           : QString::number(r.steps_done);
+}
+
+TableColumn<RunRow> text_column(const QString& title, const QString& tooltip,
+                                std::function<QString(const RunRow&)> text) {
+  return {.title = title, .tooltip = tooltip, .text = text, .sort_key = [text](const RunRow& r) {
+            return text(r).toLower();
+          }};
+}
+
+TableModel<RunRow>::Columns run_columns() {
+  const auto tr = [](const char* text) { return RunsModel::tr(text); };
+  return {
+      text_column(tr("Name"), {}, [](const RunRow& r) { return qs(r.name.empty() ? r.id : r.name); }),
+      text_column(tr("State"), {},
+                  [tr](const RunRow& r) { return r.interrupted() ? tr("Interrupted") : state_text(r.state); }),
+      {.title = tr("Created"),
+       .text = [](const RunRow& r) { return when_text(r.created, true); },
+       .sort_key = [](const RunRow& r) { return run_number(r.id); }},
+      text_column(tr("Model"), {}, [](const RunRow& r) { return qs(r.model); }),
+      text_column(tr("Method"), {}, [](const RunRow& r) { return qs(r.method); }),
+      {.title = tr("Steps"),
+       .tooltip = tr("Optimizer steps done, of those asked for"),
+       .alignment = Qt::AlignRight,
+       .text = [](const RunRow& r) { return steps_text(r); },
+       .sort_key = [](const RunRow& r) { return static_cast<qlonglong>(r.steps_done); }},
+      {.title = tr("Train Loss"),
+       .tooltip = tr("Last training loss, nats per token"),
+       .alignment = Qt::AlignRight,
+       .text = [](const RunRow& r) { return loss_text(r.train_loss); },
+       .sort_key = [](const RunRow& r) { return number_or_last(r.train_loss); }},
+      {.title = tr("Eval Loss"),
+       .tooltip = tr("Last held-out loss, nats per token"),
+       .alignment = Qt::AlignRight,
+       .text = [](const RunRow& r) { return loss_text(r.eval_loss); },
+       .sort_key = [](const RunRow& r) { return number_or_last(r.eval_loss); }},
+      {.title = tr("Time"),
+       .alignment = Qt::AlignRight,
+       .text = [](const RunRow& r) { return r.seconds > 0 ? qs(to_text(Seconds(r.seconds))) : QString(); },
+       .sort_key = [](const RunRow& r) { return r.seconds; }},
+      {.title = tr("Tokens"),
+       .tooltip = tr("Real tokens seen in training, without padding"),
+       .alignment = Qt::AlignRight,
+       .text = [](const RunRow& r) { return r.tokens > 0 ? qs(count_text(static_cast<double>(r.tokens))) : QString(); },
+       .sort_key = [](const RunRow& r) { return static_cast<qlonglong>(r.tokens); }},
+      {.title = tr("Peak"),
+       .tooltip = tr("Largest memory of the device"),
+       .alignment = Qt::AlignRight,
+       .text = [](const RunRow& r) { return r.peak.value > 0 ? qs(to_text(r.peak)) : QString(); },
+       .sort_key = [](const RunRow& r) { return static_cast<qlonglong>(r.peak.value); }},
+      text_column(tr("Tags"), tr("Your own words, for filtering; F2 edits"),
+                  [](const RunRow& r) { return qs(r.tags); }),
+      text_column(tr("Source"), tr("Measured here, predicted, or imported from elsewhere"),
+                  [](const RunRow& r) { return qs(r.source); })};
+}
+
+QVariant run_cell(const RunRow& r, int column, int role) {
+  switch (role) {
+    case Qt::EditRole:
+      return column == RunsModel::name ? qs(r.name) : QVariant();
+    case Qt::ToolTipRole:
+      if (column == RunsModel::created) return when_text(r.created, false);
+      if (column == RunsModel::state && !r.error.empty()) return qs(r.error);
+      if (column == RunsModel::name) return RunsModel::tr("%1, %2. Press F2 to rename.").arg(qs(r.id), qs(r.name));
+      return {};
+    case Qt::ForegroundRole:
+      if (column != RunsModel::state) return {};
+      return theme().state(r.interrupted() ? RunState::cancelled : r.state);
+    case RunsModel::id_role:
+      return qs(r.id);
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 RunsModel::RunsModel(std::filesystem::path folder, QObject* parent)
-    : QAbstractTableModel(parent), folder_(std::move(folder)) {}
+    : TableModel(run_columns(), run_cell, parent), folder_(std::move(folder)) {}
 
 store::Store& RunsModel::store() {
   if (store_ && store_->gone()) store_.reset();
@@ -75,7 +151,7 @@ void RunsModel::refresh() {
     for (size_t i = 0; i < now.size(); ++i) {
       if (same(now[i], rows_[i])) continue;
       rows_[i] = now[i];
-      emit dataChanged(index(static_cast<int>(i), 0), index(static_cast<int>(i), columns - 1));
+      emit dataChanged(index(static_cast<int>(i), 0), index(static_cast<int>(i), columnCount() - 1));
     }
     return;
   }
@@ -90,7 +166,7 @@ void RunsModel::refresh() {
     if (i < rows_.size() && rows_[i].id == now[i].id) {
       if (same(now[i], rows_[i])) continue;
       rows_[i] = now[i];
-      emit dataChanged(index(static_cast<int>(i), 0), index(static_cast<int>(i), columns - 1));
+      emit dataChanged(index(static_cast<int>(i), 0), index(static_cast<int>(i), columnCount() - 1));
       continue;
     }
     beginInsertRows({}, static_cast<int>(i), static_cast<int>(i));
@@ -114,133 +190,8 @@ void RunsModel::set_deleted(const std::vector<store::RunId>& which, store::Trash
   refresh();
 }
 
-int RunsModel::rowCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : static_cast<int>(rows_.size());
-}
-
-int RunsModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : columns;
-}
-
-QVariant RunsModel::shown(const store::RunRow& r, int column) const {
-  switch (column) {
-    case name:
-      return qs(r.name.empty() ? r.id : r.name);
-    case state:
-      return r.interrupted() ? tr("Interrupted") : state_text(r.state);
-    case created:
-      return when_text(r.created, true);
-    case model:
-      return qs(r.model);
-    case method:
-      return qs(r.method);
-    case steps:
-      return r.steps_total > 0 ? tr("%1 / %2").arg(r.steps_done).arg(r.steps_total) : QString::number(r.steps_done);
-    case train_loss:
-      return loss_text(r.train_loss);
-    case eval_loss:
-      return loss_text(r.eval_loss);
-    case duration:
-      return r.seconds > 0 ? QVariant(qs(to_text(Seconds(r.seconds)))) : QVariant();
-    case tokens:
-      return r.tokens > 0 ? QVariant(qs(count_text(static_cast<double>(r.tokens)))) : QVariant();
-    case peak:
-      return r.peak.value > 0 ? QVariant(qs(to_text(r.peak))) : QVariant();
-    case tags:
-      return qs(r.tags);
-    case source:
-      return qs(r.source);
-  }
-  return {};
-}
-
-QVariant RunsModel::sort_value(const store::RunRow& r, int column) const {
-  switch (column) {
-    case created:
-      return QVariant::fromValue(run_number(r.id));
-    case steps:
-      return QVariant::fromValue(static_cast<qlonglong>(r.steps_done));
-    case train_loss:
-      return number_or_last(r.train_loss);
-    case eval_loss:
-      return number_or_last(r.eval_loss);
-    case duration:
-      return r.seconds;
-    case tokens:
-      return QVariant::fromValue(static_cast<qlonglong>(r.tokens));
-    case peak:
-      return QVariant::fromValue(static_cast<qlonglong>(r.peak.value));
-    default:
-      return shown(r, column).toString().toLower();
-  }
-}
-
-QVariant RunsModel::data(const QModelIndex& index, int role) const {
-  if (!index.isValid()) return {};
-  const store::RunRow& r = row(index.row());
-  switch (role) {
-    case Qt::DisplayRole:
-      return shown(r, index.column());
-    case Qt::EditRole:
-      return index.column() == name ? qs(r.name) : shown(r, index.column());
-    case Qt::ToolTipRole:
-      if (index.column() == created) return when_text(r.created, false);
-      if (index.column() == state && !r.error.empty()) return qs(r.error);
-      if (index.column() == name) return tr("%1, %2. Press F2 to rename.").arg(qs(r.id), qs(r.name));
-      return shown(r, index.column());
-    case Qt::ForegroundRole:
-      if (index.column() == state) return theme().state(r.interrupted() ? RunState::cancelled : r.state);
-      return {};
-    case Qt::TextAlignmentRole:
-      return static_cast<int>((index.column() >= steps && index.column() <= peak ? Qt::AlignRight : Qt::AlignLeft) |
-                              Qt::AlignVCenter);
-    case sort_role:
-      return sort_value(r, index.column());
-    case id_role:
-      return qs(r.id);
-  }
-  return {};
-}
-
-QVariant RunsModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  if (orientation != Qt::Horizontal) return {};
-  if (role == Qt::TextAlignmentRole)
-    return static_cast<int>((section >= steps && section <= peak ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
-  if (role != Qt::DisplayRole && role != Qt::ToolTipRole) return {};
-  const bool tip = role == Qt::ToolTipRole;
-  switch (section) {
-    case name:
-      return tr("Name");
-    case state:
-      return tr("State");
-    case created:
-      return tr("Created");
-    case model:
-      return tr("Model");
-    case method:
-      return tr("Method");
-    case steps:
-      return tip ? tr("Optimizer steps done, of those asked for") : tr("Steps");
-    case train_loss:
-      return tip ? tr("Last training loss, nats per token") : tr("Train Loss");
-    case eval_loss:
-      return tip ? tr("Last held-out loss, nats per token") : tr("Eval Loss");
-    case duration:
-      return tr("Time");
-    case tokens:
-      return tip ? tr("Real tokens seen in training, without padding") : tr("Tokens");
-    case peak:
-      return tip ? tr("Largest memory of the device") : tr("Peak");
-    case tags:
-      return tip ? tr("Your own words, for filtering; F2 edits") : tr("Tags");
-    case source:
-      return tip ? tr("Measured here, predicted, or imported from elsewhere") : tr("Source");
-  }
-  return {};
-}
-
 Qt::ItemFlags RunsModel::flags(const QModelIndex& index) const {
-  Qt::ItemFlags f = QAbstractTableModel::flags(index);
+  Qt::ItemFlags f = TableModel::flags(index);
   if (!index.isValid()) return f;
   f |= Qt::ItemIsDragEnabled;
   if (index.column() == name || index.column() == tags) f |= Qt::ItemIsEditable;
@@ -276,7 +227,7 @@ QMimeData* RunsModel::mimeData(const QModelIndexList& indexes) const {
 }
 
 RunsFilter::RunsFilter(QObject* parent) : QSortFilterProxyModel(parent) {
-  setSortRole(RunsModel::sort_role);
+  setSortRole(sort_role);
   setDynamicSortFilter(true);
 }
 
@@ -296,7 +247,7 @@ bool RunsFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
 }
 
 bool RunsFilter::lessThan(const QModelIndex& a, const QModelIndex& b) const {
-  const QVariant x = a.data(RunsModel::sort_role), y = b.data(RunsModel::sort_role);
+  const QVariant x = a.data(sort_role), y = b.data(sort_role);
   if (x == y) return a.data(RunsModel::id_role).toString() < b.data(RunsModel::id_role).toString();
   return QSortFilterProxyModel::lessThan(a, b);
 }

@@ -192,7 +192,7 @@ void RunsPage::build_table() {
   const QString widest[] = {
       {},          u"Interrupted"_s, u"00-00 00:00"_s, u"base-model"_s, u"lora r16"_s, u"000 / 0000"_s, u"0.0000"_s,
       u"0.0000"_s, u"0:00:00"_s,     u"000 k"_s,       u"000 MiB"_s,    u"tag"_s,      u"measured"_s};
-  for (int c = 0; c < RunsModel::columns; ++c) {
+  for (int c = 0; c < model_->columnCount(); ++c) {
     const QString title = model_->headerData(c, Qt::Horizontal, Qt::DisplayRole).toString();
     const int title_width = header->fontMetrics().horizontalAdvance(title) + kHeaderAir;
     const int text_width = table_->fontMetrics().horizontalAdvance(widest[c]) + kCellAir;

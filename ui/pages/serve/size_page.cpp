@@ -48,7 +48,7 @@ SizePage::SizePage(RunController& runs, QWidget* parent)
     const auto head = by_batch_.playhead();
     table_->clearSelection();
     for (int row = 0; head && row < model_.rowCount(); ++row)
-      if (QString::number(model_.point(row).batch) == by_batch_.x_text(*head))
+      if (QString::number(model_.row(row).batch) == by_batch_.x_text(*head))
         table_->selectionModel()->select(model_.index(row, 0), QItemSelectionModel::Select | QItemSelectionModel::Rows);
   });
   adopt();
@@ -135,7 +135,7 @@ void SizePage::build_table() {
   table_->installEventFilter(this);
   connect(table_, &QTableView::clicked, this, [this](const QModelIndex& at) {
     for (const Tick& stop : by_batch_.stops())
-      if (stop.label == QString::number(model_.point(at.row()).batch)) by_batch_.set_playhead(stop.value);
+      if (stop.label == QString::number(model_.row(at.row()).batch)) by_batch_.set_playhead(stop.value);
   });
   copy_on_ctrl_c(*table_);
 }

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/serve/sweep_model.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
@@ -59,25 +55,56 @@ bool same_point(const BenchPoint& a, const BenchPoint& b) {
 
 }  // namespace
 
+SweepModel::SweepModel()
+    : TableModel(table_columns(),
+                 [this](const SweepRow& row, int column, int role) { return cell(row, column, role); }) {}
+
+SweepModel::Columns SweepModel::table_columns() const {
+  Columns columns{{.title = u"input_len"_s,
+                   .tooltip = tr("Tokens of every prompt"),
+                   .alignment = Qt::AlignRight,
+                   .text = [](const SweepRow& r) { return QString::number(r.point.input_len); },
+                   .sort_key = [](const SweepRow& r) { return r.point.input_len; }},
+                  {.title = u"request_rate"_s,
+                   .tooltip = tr("Requests a second that were offered"),
+                   .alignment = Qt::AlignRight,
+                   .text =
+                       [](const SweepRow& r) {
+                         const double rate = r.point.request_rate;
+                         return std::isfinite(rate) ? QString::number(rate, 'g', 6) : qs(views::load_text(r.point));
+                       },
+                   .sort_key = [](const SweepRow& r) { return r.point.request_rate; }},
+                  {.title = tr("verdict"),
+                   .tooltip = tr("Whether the server kept up: stable, backlogged, overloaded"),
+                   .text = [](const SweepRow& r) { return qs(r.point.verdict); }},
+                  {.title = tr("audit"),
+                   .tooltip = tr("Rules of the audit that this point breaks; point at it for the numbers"),
+                   .text = [this](const SweepRow& r) {
+                     QStringList rules;
+                     for (const auto* finding : findings(r)) rules << qs(finding->rule);
+                     rules.removeDuplicates();
+                     return rules.join(u", "_s);
+                   }}};
+  for (const Number& number : kNumbers)
+    columns.push_back({.title = QString::fromLatin1(number.name),
+                       .tooltip = tr(number.help),
+                       .alignment = Qt::AlignRight,
+                       .text =
+                           [&number](const SweepRow& r) {
+                             const double v = number.of(r.point);
+                             if (!std::isfinite(v)) return QString();
+                             return value_text(v, v == std::floor(v) ? Quantity::count : Quantity::plain);
+                           },
+                       .sort_key = [&number](const SweepRow& r) { return number.of(r.point); }});
+  return columns;
+}
+
 void SweepModel::show(SweepViewPtr view) {
-  const SweepViewPtr before = std::move(view_);
-  const size_t had = before ? before->set.points.size() : 0, has = view ? view->set.points.size() : 0;
-  // During a run points are only appended, without a reset, so that the scroll position stays.
-  const bool grows =
-      had > 0 && has >= had &&
-      std::equal(before->set.points.begin(), before->set.points.end(), view->set.points.begin(), same_point);
-  if (!grows) {
-    view_ = before;
-    beginResetModel();
-    view_ = std::move(view);
-    endResetModel();
-    return;
-  }
-  view_ = before;
-  if (has > had) beginInsertRows({}, static_cast<int>(had), static_cast<int>(has) - 1);
   view_ = std::move(view);
-  if (has > had) endInsertRows();
-  emit dataChanged(index(0, 0), index(static_cast<int>(had) - 1, columnCount() - 1));
+  std::vector<SweepRow> now;
+  if (view_)
+    for (const BenchPoint& point : view_->set.points) now.push_back({point, now.size()});
+  set_rows(std::move(now), [](const SweepRow& a, const SweepRow& b) { return same_point(a.point, b.point); });
 }
 
 bool SweepModel::column_used(int column) const {
@@ -86,122 +113,39 @@ bool SweepModel::column_used(int column) const {
                      [&](const BenchPoint& p) { return std::isfinite(number(column).of(p)); });
 }
 
-int SweepModel::rowCount(const QModelIndex& parent) const {
-  return parent.isValid() || !view_ ? 0 : static_cast<int>(view_->set.points.size());
-}
-
-int SweepModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : first_number + static_cast<int>(std::size(kNumbers));
-}
-
-const serve::Finding* SweepModel::finding(int row, int column) const {
-  if (column < first_number || !view_) return nullptr;
-  return views::worst_finding(view_->findings, static_cast<size_t>(row), number(column).name);
-}
-
-QString SweepModel::notes(int row) const {
-  QStringList all;
+std::vector<const serve::Finding*> SweepModel::findings(const SweepRow& row) const {
+  std::vector<const serve::Finding*> found;
   for (const auto& f : view_->findings)
-    if (f.point == static_cast<size_t>(row) && f.verdict != serve::Verdict::fine) all << finding_text(f);
-  return all.join(u"<br>"_s);
+    if (f.point == row.index && f.verdict != serve::Verdict::fine) found.push_back(&f);
+  return found;
 }
 
-serve::Verdict SweepModel::worst(int row) const {
-  auto worst = serve::Verdict::fine;
-  for (const auto& f : view_->findings)
-    if (f.point == static_cast<size_t>(row)) worst = std::max(worst, f.verdict);
-  return worst;
-}
-
-QString SweepModel::text(int row, int column) const {
-  const BenchPoint& p = point(row);
-  switch (column) {
-    case input_len:
-      return QString::number(p.input_len);
-    case request_rate:
-      return std::isfinite(p.request_rate) ? QString::number(p.request_rate, 'g', 6) : qs(views::load_text(p));
-    case verdict:
-      return qs(p.verdict);
-    case audit: {
-      QStringList rules;
-      for (const auto& f : view_->findings)
-        if (f.point == static_cast<size_t>(row) && f.verdict != serve::Verdict::fine) rules << qs(f.rule);
-      rules.removeDuplicates();
-      return rules.join(u", "_s);
-    }
-    default:
-      const double v = number(column).of(p);
-      return std::isfinite(v) ? value_text(v, v == std::floor(v) ? Quantity::count : Quantity::plain) : QString();
-  }
-}
-
-QVariant SweepModel::data(const QModelIndex& index, int role) const {
-  if (!index.isValid()) return {};
-  const int row = index.row(), c = index.column();
-  const auto* marked = finding(row, c);
+QVariant SweepModel::cell(const SweepRow& row, int column, int role) const {
+  const auto* marked =
+      column < first_number ? nullptr : views::worst_finding(view_->findings, row.index, number(column).name);
   switch (role) {
-    case Qt::DisplayRole:
-      return text(row, c);
-    case Qt::ToolTipRole:
-      if (c == audit) return notes(row);
+    case Qt::ToolTipRole: {
       if (marked) return finding_text(*marked);
-      return point(row).note.empty() ? text(row, c) : qs(point(row).note);
-    case Qt::BackgroundRole:
-      if (marked)
-        return mix(theme().panel, marked->verdict == serve::Verdict::impossible ? theme().bad : theme().warn, 0.28);
-      return {};
-    case Qt::ForegroundRole:
-      if (c == verdict) {
-        const std::string& v = point(row).verdict;
-        return v == "stable" ? theme().good : v == "overloaded" ? theme().bad : theme().warn;
-      }
-      if (c == audit) return worst(row) == serve::Verdict::impossible ? theme().bad : theme().warn;
-      return {};
-    case Qt::TextAlignmentRole:
-      return static_cast<int>((c == verdict || c == audit ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
-    case value_role:
-      if (c == input_len) return point(row).input_len;
-      if (c == request_rate) return point(row).request_rate;
-      return c < first_number ? QVariant() : QVariant(number(c).of(point(row)));
-  }
-  return {};
-}
-
-QVariant SweepModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  if (orientation != Qt::Horizontal) return {};
-  if (role == Qt::TextAlignmentRole)
-    return static_cast<int>((section == verdict || section == audit ? Qt::AlignLeft : Qt::AlignRight) |
-                            Qt::AlignVCenter);
-  if (role != Qt::DisplayRole && role != Qt::ToolTipRole) return {};
-  const bool tip = role == Qt::ToolTipRole;
-  switch (section) {
-    case input_len:
-      return tip ? tr("Tokens of every prompt") : u"input_len"_s;
-    case request_rate:
-      return tip ? tr("Requests a second that were offered") : u"request_rate"_s;
-    case verdict:
-      return tip ? tr("Whether the server kept up: stable, backlogged, overloaded") : tr("verdict");
-    case audit:
-      return tip ? tr("Rules of the audit that this point breaks; point at it for the numbers") : tr("audit");
-    default:
-      return tip ? tr(number(section).help) : QString::fromLatin1(number(section).name);
-  }
-}
-
-QString SweepModel::csv() const {
-  QStringList names;
-  for (int c = 0; c < columnCount(); ++c) names << headerData(c, Qt::Horizontal, Qt::DisplayRole).toString();
-  QString out = names.join(u',') + u"\r\n"_s;
-  for (int row = 0; row < rowCount(); ++row) {
-    QStringList cells;
-    for (int c = 0; c < columnCount(); ++c) {
-      const QVariant v = index(row, c).data(value_role);
-      const bool finite = v.isValid() && std::isfinite(v.toDouble());
-      cells << (finite ? QString::number(v.toDouble(), 'g', 17) : csv_cell(text(row, c)));
+      if (column != audit) return row.point.note.empty() ? QVariant() : qs(row.point.note);
+      QStringList all;
+      for (const auto* finding : findings(row)) all << finding_text(*finding);
+      return all.join(u"<br>"_s);
     }
-    out += cells.join(u',') + u"\r\n"_s;
+    case Qt::BackgroundRole:
+      if (!marked) return {};
+      return mix(theme().panel, marked->verdict == serve::Verdict::impossible ? theme().bad : theme().warn, 0.28);
+    case Qt::ForegroundRole: {
+      const std::string& v = row.point.verdict;
+      if (column == verdict) return v == "stable" ? theme().good : v == "overloaded" ? theme().bad : theme().warn;
+      if (column != audit) return {};
+      const auto all = findings(row);
+      const bool impossible =
+          std::any_of(all.begin(), all.end(), [](const auto* f) { return f->verdict == serve::Verdict::impossible; });
+      return impossible ? theme().bad : theme().warn;
+    }
+    default:
+      return {};
   }
-  return out;
 }
 
 }  // namespace mw::ui

@@ -1,31 +1,24 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Table model of the outputs for held-out prompts by step, newest first. GUI thread.
 #pragma once
-#include <QAbstractTableModel>
-#include <QSortFilterProxyModel>
-#include <optional>
-
 #include "ui/session/run_controller.h"
+#include "ui/theme/table_model.h"
 
 namespace mw::ui {
 
-class SamplesModel : public QAbstractTableModel {
-  Q_OBJECT
+class SamplesModel : public TableModel<views::SampleShown> {
  public:
-  enum Column { step, verdict, prompt, text, expected, columns };
-  using QAbstractTableModel::QAbstractTableModel;
+  enum Column { step, verdict, prompt, answer, expected };
+  SamplesModel();
   void show_run(RunPtr run);
   void grow();  // rows were added (or the run rewound)
-  int rowCount(const QModelIndex& parent = {}) const override;
-  int columnCount(const QModelIndex& parent = {}) const override;
-  QVariant data(const QModelIndex& index, int role) const override;
-  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
-  long step_of(int row) const { return sample(row).step; }
+  const views::SampleShown& row(int at) const override;
+  long step_of(int at) const { return row(at).step; }
 
  private:
-  const views::SampleShown& sample(int row) const;
+  int size() const override { return shown_; }
   RunPtr run_;
-  int rows_ = 0;
+  int shown_ = 0;
 };
 
 }  // namespace mw::ui
