@@ -22,7 +22,7 @@ class CalibrateTest : public QObject {
   std::unique_ptr<test::Scratch> scratch_;
   std::unique_ptr<MainWindow> window_;
 
-  CalibrateDialog& dialog() { return window_->calibrate_dialog(); }
+  CalibrateDialog& dialog() { return window_->design_page().calibrate_dialog(); }
   fs::path kept() { return scratch_->path() / "config" / "hardware" / "calibration.json"; }
   QAction* action(const QString& id) { return window_->actions()[id]; }
   void priced() {

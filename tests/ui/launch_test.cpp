@@ -47,7 +47,7 @@ class LaunchTest : public test::WindowFixture {
     }
     window_->set_shade(Shade::light);
   }
-  LaunchDialog& dialog() { return window_->launch_dialog(); }
+  LaunchDialog& dialog() { return window_->train_page().launch_dialog(); }
   void fill(const QString& command) {
     press(u"Launch\u2026"_s);
     QVERIFY(dialog().isVisible());
@@ -98,7 +98,7 @@ class LaunchTest : public test::WindowFixture {
     QCOMPARE(window_->train_page().memory().options().empty, u"Not reported by tunix"_s);
     QCOMPARE(window_->train_page().gradient().options().empty, u"Not reported by tunix"_s);
     press(u"Merge\u2026"_s);
-    MergeDialog& merge = window_->merge_dialog();
+    MergeDialog& merge = window_->train_page().merge_dialog();
     QVERIFY(merge.isVisible());
     QCOMPARE(merge.base().text(), qpath(fs::canonical(fixtures() / "gemma3_tiny")));
     QTRY_VERIFY(merge.base().hasFocus());
@@ -179,7 +179,7 @@ class LaunchTest : public test::WindowFixture {
   void a_recipe_is_looked_at_and_written() {
     open();
     press(u"Export\u2026"_s);
-    ExportDialog& d = window_->export_dialog();
+    ExportDialog& d = window_->train_page().export_dialog();
     QTRY_VERIFY_WITH_TIMEOUT(d.files().count() > 5, 20000);
     QVERIFY(!d.export_button().isEnabled());
     d.recipe().setCurrentIndex(2);
@@ -224,7 +224,7 @@ class LaunchTest : public test::WindowFixture {
   void a_long_path_makes_no_dialog_wider() {
     open();
     press(u"Export\u2026"_s);
-    ExportDialog& d = window_->export_dialog();
+    ExportDialog& d = window_->train_page().export_dialog();
     QTRY_VERIFY_WITH_TIMEOUT(d.files().count() > 5, 20000);
     const int wide = d.width();
     const fs::path deep = folder() / std::string(120, 'a') / std::string(120, 'b');

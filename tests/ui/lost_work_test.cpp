@@ -494,7 +494,7 @@ class LostWorkTest : public test::WindowFixture {
     open_window(setup(example("tiny-serve.json")), Page::train);
     show_run(run);
     press(u"Export\u2026"_s);
-    ExportDialog& d = window_->export_dialog();
+    ExportDialog& d = window_->train_page().export_dialog();
     QCOMPARE(d.experiment().count(), 2);
     QCOMPARE(d.experiment().chosen().run, run);
     QVERIFY(d.experiment().currentText().contains(u"Trained before"_s));
@@ -512,9 +512,9 @@ class LostWorkTest : public test::WindowFixture {
     QTRY_VERIFY_WITH_TIMEOUT(d.export_button().isEnabled(), 20000);
     d.reject();
     press(u"Launch\u2026"_s);
-    QCOMPARE(window_->launch_dialog().experiment().chosen().run, run);
-    QVERIFY(recipes::is_training(window_->launch_dialog().recipe().kind()));
-    window_->launch_dialog().reject();
+    QCOMPARE(window_->train_page().launch_dialog().experiment().chosen().run, run);
+    QVERIFY(recipes::is_training(window_->train_page().launch_dialog().recipe().kind()));
+    window_->train_page().launch_dialog().reject();
     window_->show_page(Page::design);  // which is about the form
     window_->actions()[u"file.export"_s]->trigger();
     QVERIFY(d.experiment().chosen().run.empty());
@@ -528,20 +528,20 @@ class LostWorkTest : public test::WindowFixture {
     show_run(run);
     QTRY_VERIFY(window_->train_page().offers_proof());
     window_->actions()[u"run.prove"_s]->trigger();
-    QVERIFY2(window_->proof_window().windowTitle().contains(qs(run)),
-             qPrintable(window_->proof_window().windowTitle()));
-    window_->proof_window().task().cancel();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->proof_window().task().busy(), 20000);
+    QVERIFY2(window_->design_page().proof_window().windowTitle().contains(qs(run)),
+             qPrintable(window_->design_page().proof_window().windowTitle()));
+    window_->design_page().proof_window().task().cancel();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().busy(), 20000);
     window_->show_page(Page::design);
-    emit window_->proof_window().again_wanted();
-    QVERIFY(window_->proof_window().windowTitle().contains(qs(run)));
-    window_->proof_window().task().cancel();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->proof_window().task().busy(), 20000);
+    emit window_->design_page().proof_window().again_wanted();
+    QVERIFY(window_->design_page().proof_window().windowTitle().contains(qs(run)));
+    window_->design_page().proof_window().task().cancel();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().busy(), 20000);
     window_->actions()[u"run.prove"_s]->trigger();
-    QVERIFY(window_->proof_window().windowTitle().contains(u"Form: "_s));
-    window_->proof_window().task().cancel();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->proof_window().task().busy(), 20000);
-    window_->proof_window().close();
+    QVERIFY(window_->design_page().proof_window().windowTitle().contains(u"Form: "_s));
+    window_->design_page().proof_window().task().cancel();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().busy(), 20000);
+    window_->design_page().proof_window().close();
   }
 
   // --- No prediction ---

@@ -135,20 +135,23 @@ class MeshJourneyTest : public test::Journey {
   void the_proof_holds_and_counts_it() {
     window_->show_page(Page::design);
     window_->actions()[u"run.prove"_s]->trigger();
-    QVERIFY(window_->proof_window().task().busy());
-    QVERIFY(window_->proof_window().isVisible());
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->proof_window().task().busy(), 120000);
-    QVERIFY2(window_->proof_window().proof(),
-             window_->proof_window().task().problem() ? window_->proof_window().task().problem()->message.c_str() : "");
-    QVERIFY2(window_->proof_window().proof()->holds, window_->proof_window().proof()->verdict.c_str());
-    QCOMPARE(window_->proof_window().verdict(), u"Holds"_s);
-    QTest::mouseClick(&window_->proof_window().copy_button(), Qt::LeftButton);
+    QVERIFY(window_->design_page().proof_window().task().busy());
+    QVERIFY(window_->design_page().proof_window().isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().busy(), 120000);
+    QVERIFY2(window_->design_page().proof_window().proof(),
+             window_->design_page().proof_window().task().problem()
+                 ? window_->design_page().proof_window().task().problem()->message.c_str()
+                 : "");
+    QVERIFY2(window_->design_page().proof_window().proof()->holds,
+             window_->design_page().proof_window().proof()->verdict.c_str());
+    QCOMPARE(window_->design_page().proof_window().verdict(), u"Holds"_s);
+    QTest::mouseClick(&window_->design_page().proof_window().copy_button(), Qt::LeftButton);
     QVERIFY(QApplication::clipboard()->text().startsWith(u"**Holds.**"_s));
     const auto file = project_->folder / "proof.csv";
-    window_->proof_window().export_to(file);
+    window_->design_page().proof_window().export_to(file);
     QVERIFY(read_file(file).starts_with("table,"));
-    picture(u"proof"_s, &window_->proof_window());
-    window_->proof_window().close();
+    picture(u"proof"_s, &window_->design_page().proof_window());
+    window_->design_page().proof_window().close();
   }
 
   void the_checkers_fix_takes_it_back_with_one_click() {

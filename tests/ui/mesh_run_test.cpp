@@ -308,10 +308,10 @@ class MeshRunTest : public test::WindowFixture {
   void one_device_has_nothing_to_prove_and_says_so() {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
     window_->actions()[u"run.prove"_s]->trigger();
-    QVERIFY(window_->proof_window().isVisible());
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->proof_window().task().busy(), 20000);
-    QVERIFY(window_->proof_window().task().problem());
-    QCOMPARE(window_->proof_window().verdict(), u"Could not be proved"_s);
+    QVERIFY(window_->design_page().proof_window().isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().busy(), 20000);
+    QVERIFY(window_->design_page().proof_window().task().problem());
+    QCOMPARE(window_->design_page().proof_window().verdict(), u"Could not be proved"_s);
     QVERIFY(window_->actions()[u"run.prove"_s]->isEnabled());
   }
 

@@ -44,7 +44,7 @@ class ServeTest : public test::WindowFixture {
       for (int row = 0; row < table.rowCount(); ++row) {
         if (!table.row(row).measured) continue;
         for (const PlotLine& line : plot->lines()) {
-          if (line.name != short_text(table.row(row).workload)) continue;
+          if (line.name != json_excerpt(table.row(row).workload)) continue;
           const auto at = line.raw->nearest(std::log2(table.row(row).batch));
           QVERIFY(at.has_value());
           QCOMPARE((*line.raw)[*at].x, std::log2(table.row(row).batch));

@@ -59,8 +59,7 @@ class SweepTest : public test::WindowFixture {
           if (line.name != len) continue;
           const auto at = line.raw->nearest(std::log2(rate));
           QCOMPARE((*line.raw)[*at].x, std::log2(rate));
-          QCOMPARE((*line.raw)[*at].y,
-                   page().model().index(row, column(field)).data(sort_role).toDouble() * unit);
+          QCOMPARE((*line.raw)[*at].y, page().model().index(row, column(field)).data(sort_role).toDouble() * unit);
           QCOMPARE(line.origin, Origin::predicted);
           ++compared;
         }

@@ -54,7 +54,7 @@ void LogPanel::grow() {
   if (follow) verticalScrollBar()->setValue(verticalScrollBar()->maximum());
 }
 
-JobsPanel::JobsPanel(RunController& runs, QWidget* parent)
+JobsPanel::JobsPanel(RunController& runs, ActionRegistry& actions, QWidget* parent)
     : QWidget(parent),
       runs_(runs),
       idle_(new QLabel(tr("Nothing is running"), this)),
@@ -86,9 +86,9 @@ JobsPanel::JobsPanel(RunController& runs, QWidget* parent)
   column->addWidget(row_);
   column->addWidget(idle_, 0, Qt::AlignCenter);
   column->addStretch(1);
-  connect(pause_, &QPushButton::clicked, this, &JobsPanel::pause_wanted);
-  connect(stop_, &QPushButton::clicked, this, &JobsPanel::stop_wanted);
-  connect(look_, &QPushButton::clicked, this, &JobsPanel::look_wanted);
+  for (const auto& [button, action] :
+       {std::pair{pause_, u"run.pause"_s}, {stop_, u"run.stop"_s}, {look_, u"view.live"_s}})
+    connect(button, &QPushButton::clicked, this, [&actions, id = action] { actions[id]->trigger(); });
   show_frame();
 }
 

@@ -4,6 +4,7 @@
 #include <QPlainTextEdit>
 #include <QWidget>
 
+#include "ui/session/action_registry.h"
 #include "ui/session/run_controller.h"
 
 class QLabel;
@@ -28,13 +29,8 @@ class LogPanel : public QPlainTextEdit {
 class JobsPanel : public QWidget {
   Q_OBJECT
  public:
-  JobsPanel(RunController& runs, QWidget* parent = nullptr);
+  JobsPanel(RunController& runs, ActionRegistry& actions, QWidget* parent = nullptr);
   void show_frame();
-
- signals:
-  void pause_wanted();
-  void stop_wanted();
-  void look_wanted();
 
  private:
   RunController& runs_;

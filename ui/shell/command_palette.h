@@ -7,17 +7,13 @@
 #include <functional>
 #include <vector>
 
+#include "ui/session/workspace.h"
+
 class QLineEdit;
 class QListView;
 class QStandardItemModel;
 
 namespace mw::ui {
-
-struct PaletteEntry {
-  QString text{}, detail{};  // "Run", "F5"; "Go to Rank", "lora.rank"
-  std::function<void()> run{};
-  bool enabled = true;
-};
 
 // Score of `letters` occurring in `text` in order; negative: no match. Beginnings of words and runs of letters score
 // higher.

@@ -5,21 +5,42 @@
 #include <QCloseEvent>
 #include <QDockWidget>
 #include <QDragEnterEvent>
+#include <QLineEdit>
 #include <QMimeData>
-#include <QScreen>
 #include <QStackedWidget>
 #include <QToolButton>
+#include <algorithm>
 
-#include "core/base/files.h"
+#include "ui/form/text_fields.h"
+#include "ui/manual/manual_window.h"
 #include "ui/run_views/run_mime.h"
+#include "ui/theme/error_link.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
 namespace fs = std::filesystem;
 namespace {
+
 Pricer::Folders hardware_folders(const WindowSetup& setup) {
   return {setup.resources / "hardware", setup.session_folder.empty() ? fs::path() : setup.session_folder / "hardware"};
 }
+
+QString manual_chapter_of(Page page) {
+  switch (page) {
+    case Page::design:
+      return u"02-designing-a-mesh.md"_s;
+    case Page::data:
+    case Page::train:
+      return u"03-training.md"_s;
+    case Page::serve:
+      return u"04-serving-and-sweeps.md"_s;
+    case Page::compare:
+    case Page::runs:
+      return u"05-comparing-and-auditing.md"_s;
+  }
+  return {};
+}
+
 }  // namespace
 
 MainWindow::MainWindow(const WindowSetup& setup)
@@ -29,8 +50,8 @@ MainWindow::MainWindow(const WindowSetup& setup)
       runs_(setup.runs_folder,
             [f = hardware_folders(setup)] { return hardware::Catalogue::load(f.hardware, f.own_hardware); }),
       pricer_(hardware_folders(setup)),
-      calibrator_(hardware_folders(setup)),
       actions_(this),
+      question_(*this),
       pages_(new QStackedWidget(this)) {
   const QString shade = session_.value(u"theme"_s).toString();
   if (!shade.isEmpty()) theme_ = make_theme(shade == u"dark"_s ? Shade::dark : Shade::light);
@@ -40,34 +61,20 @@ MainWindow::MainWindow(const WindowSetup& setup)
   setTabPosition(Qt::BottomDockWidgetArea, QTabWidget::North);
   build_pages();
   build_docks();
-  build_actions();
-  build_toolbar();
-  palette_ = new CommandPalette(this);
-  calibrate_ = new CalibrateDialog(calibrator_, setup_.runs_folder, this);
-  proof_window_ = new ProofWindow(views::prove_view, this);
-  build_elsewhere();
-  build_undo();
-  wire();
-  resize(1280, 800);
-  restoreGeometry(session_.value(u"layout/geometry"_s).toByteArray());
-  restoreState(session_.value(u"layout/state"_s).toByteArray());
-  const QVariant folded = session_.value(u"layout/folded"_s);
-  bottom_->restore(folded.isNull() ? std::nullopt : std::optional(folded.toBool() ? Fold::folded : Fold::open),
-                   session_.value(u"layout/bottom_height"_s, bottom_->height()).toInt());
-  design_->restore_layout(session_.value(u"layout/design"_s).toByteArray());
-  data_->restore_layout(session_.value(u"layout/data"_s).toByteArray());
-  train_->restore_layout(session_.value(u"layout/train"_s).toByteArray());
-  serve_->sizes().restore_layout(session_.value(u"layout/serve"_s).toByteArray());
-  serve_->sweep().restore_layout(session_.value(u"layout/sweep"_s).toByteArray());
-  serve_->setCurrentIndex(session_.value(u"layout/serve_tab"_s, 0).toInt());
-  compare_->restore_layout(session_.value(u"layout/compare"_s).toByteArray());
-  runs_page_->restore_layout(session_.value(u"layout/runs"_s).toByteArray());
-  first_document();
-  const int last = session_.value(u"page"_s, -1).toInt();
-  const bool elsewhere = planning::planned_elsewhere(document_.experiment());
-  show_page(last >= 0 && last < pages_->count() ? static_cast<Page>(last) : elsewhere ? Page::design : Page::train);
-  update_title();
-  update_actions();
+  documents_ = std::make_unique<DocumentActions>(*this, *this, session_, question_);
+  undo_ = std::make_unique<UndoActions>(*this);
+  run_actions_ = std::make_unique<RunActions>(*this);
+  close_guard_ = std::make_unique<CloseGuard>(*this, *this, *documents_, question_, all_pages_);
+  register_page_actions();
+  for (WindowPage* page : all_pages_) page->attach(*this);
+  register_view_actions();
+  register_panel_actions();
+  build_bars();
+  connect_frames();
+  connect_document();
+  connect_runs();
+  connect_problems();
+  restore();
 }
 
 MainWindow::~MainWindow() {
@@ -77,26 +84,23 @@ MainWindow::~MainWindow() {
   hide();
   clock_.disconnect();
   document_.disconnect();
-  document_.undo_stack().disconnect();  // it speaks while it is cleared
-  runs_page_->undo_stack().disconnect();
-  undo_group_.disconnect();
   runs_.disconnect();
 }
 
 void MainWindow::build_pages() {
-  design_ = new DesignPage(document_, pricer_, hardware_folders(setup_));
-  data_ = new DataPage(document_);
-  train_ = new TrainPage(runs_);
-  serve_ = new ServePage(document_, runs_);
-  compare_ = new ComparePage({setup_.runs_folder, setup_.resources / "results", hardware_folders(setup_).hardware,
-                              hardware_folders(setup_).own_hardware});
-  runs_page_ = new RunsPage(setup_.runs_folder);
-  pages_->addWidget(design_);
-  pages_->addWidget(data_);
-  pages_->addWidget(train_);
-  pages_->addWidget(serve_);
-  pages_->addWidget(compare_);
-  pages_->addWidget(runs_page_);
+  const Pricer::Folders hardware = hardware_folders(setup_);
+  const auto add = [this](auto* page) {
+    pages_->addWidget(page);
+    all_pages_.push_back(page);
+    return page;
+  };
+  design_ = add(new DesignPage(document_, pricer_, hardware));
+  data_ = add(new DataPage(document_));
+  train_ = add(new TrainPage(runs_));
+  serve_ = add(new ServePage(document_, runs_));
+  compare_ = add(
+      new ComparePage({setup_.runs_folder, setup_.resources / "results", hardware.hardware, hardware.own_hardware}));
+  runs_page_ = add(new RunsPage(setup_.runs_folder));
   setCentralWidget(pages_);
   strip_ = new StatusStrip(pricer_, runs_, this);
   setStatusBar(strip_);
@@ -116,7 +120,7 @@ void MainWindow::build_docks() {
   panel_ = new ExperimentPanel(document_, setup_.runs_folder);
   problems_panel_ = new ProblemsPanel(problems_);
   log_ = new LogPanel;
-  jobs_ = new JobsPanel(runs_);
+  jobs_ = new JobsPanel(runs_, actions_);
   experiment_dock_ = dock(u"experiment"_s, tr("Experiment"), panel_, Qt::LeftDockWidgetArea);
   problems_dock_ = dock(u"problems"_s, tr("Problems"), problems_panel_, Qt::BottomDockWidgetArea);
   log_dock_ = dock(u"log"_s, tr("Log"), log_, Qt::BottomDockWidgetArea);
@@ -129,21 +133,178 @@ void MainWindow::build_docks() {
   resizeDocks({problems_dock_}, {bottom_->height()}, Qt::Vertical);
 }
 
+void MainWindow::register_page_actions() {
+  const auto add = [this](Page page, const QString& id, const QString& text, const QString& help) {
+    const int digit = static_cast<int>(page) + 1;
+    actions_.add({u"page."_s + id, text, help, QKeySequence(u"Ctrl+%1"_s.arg(digit))},
+                 [this, page] { show_page(page); });
+  };
+  add(Page::design, u"design"_s, tr("Show Design"), tr("Mesh, shards, memory, time and cost of the experiment"));
+  add(Page::data, u"data"_s, tr("Show Data"), tr("Rows, their tokens and loss, lengths, padding and packing"));
+  add(Page::train, u"train"_s, tr("Show Train"), tr("The run that is looked at"));
+  add(Page::serve, u"serve"_s, tr("Show Serve"), tr("Latency sweeps, and time and memory by batch size"));
+  add(Page::compare, u"compare"_s, tr("Show Compare"), tr("Runs and results side by side, the first as baseline"));
+  add(Page::runs, u"runs"_s, tr("Show Runs"), tr("All runs of the store"));
+}
+
+void MainWindow::register_panel_actions() {
+  const auto key = [](auto k) { return QKeySequence(k); };
+  actions_.add({u"view.form"_s, tr("Show the Form"), tr("The experiment as a form"), key(Qt::ALT | Qt::Key_1)},
+               [this] { panel_->show_form(); });
+  actions_.add({u"view.json"_s, tr("Show the JSON"), tr("The experiment as text"), key(Qt::ALT | Qt::Key_2)},
+               [this] { panel_->show_json(); });
+  actions_.add(
+      {u"view.command"_s, tr("Show the Command Line"), tr("The same run from a terminal"), key(Qt::ALT | Qt::Key_3)},
+      [this] { panel_->show_command(); });
+  actions_.add({u"view.find"_s, tr("Find a Setting"), tr("Search the form"), key(QKeySequence::Find)}, [this] {
+    show_setting({});
+    panel_->form().search()->setFocus();
+  });
+  actions_.add(
+      {u"problems.fix"_s, tr("Fix the Problem"),
+       tr("Apply the first fix of the chosen problem, or of the first that has one"), key(Qt::CTRL | Qt::Key_Period)},
+      [this] { problems_panel_->fix_first(); });
+  actions_.add(
+      {u"view.panels"_s, tr("Open or Fold the Panels"), tr("Problems, log and jobs below the page, or their tabs only"),
+       key(Qt::CTRL | Qt::Key_J), Glyph::panels},
+      [this] { bottom_->toggle(); });
+  for (const auto& [dock, text] : {std::pair{experiment_dock_, tr("Experiment Panel")},
+                                   {problems_dock_, tr("Problems")},
+                                   {log_dock_, tr("Log")},
+                                   {jobs_dock_, tr("Jobs")}})
+    actions_.add({u"panel."_s + dock->objectName(), tr("Show %1").arg(text), tr("Show or hide this panel"), {}},
+                 [d = dock] {
+                   const bool hide = d->isVisible() && !d->visibleRegion().isEmpty();
+                   d->setVisible(!hide);
+                   if (!hide) d->raise();
+                 });
+}
+
+void MainWindow::register_view_actions() {
+  const auto key = [](auto k) { return QKeySequence(k); };
+  actions_.add({u"view.theme"_s, tr("Light or Dark Theme"), tr("Switch between the light and the dark theme"),
+                key(Qt::CTRL | Qt::SHIFT | Qt::Key_T), Glyph::theme},
+               [this] { set_shade(theme_.shade == Shade::dark ? Shade::light : Shade::dark); });
+  actions_.add({u"view.palette"_s, tr("Command Palette"), tr("Find any command, setting or run by a few letters"),
+                key(Qt::CTRL | Qt::Key_K), Glyph::command},
+               [this] { open_palette(); });
+  actions_[u"view.palette"_s]->setShortcuts({key(Qt::CTRL | Qt::Key_K), key(Qt::CTRL | Qt::SHIFT | Qt::Key_P)});
+  actions_.add({u"help.manual"_s, tr("Manual"), tr("Open the manual at the chapter of this page"), key(Qt::Key_F1)},
+               [this] { show_manual(); });
+  actions_.add({u"app.quit"_s, tr("Quit"), tr("Close the window; unsaved edits come back at the next start"),
+                key(QKeySequence::Quit)},
+               [this] { close(); });
+}
+
+void MainWindow::build_bars() {
+  toolbar_ = new Toolbar(
+      *this, [this](QMenu& menu) { documents_->fill_menu(menu); }, this);
+  addToolBar(toolbar_);
+  auto* panels = new QToolButton(strip_);
+  panels->setDefaultAction(actions_[u"view.panels"_s]);
+  panels->setProperty("flat", true);
+  panels->setFocusPolicy(Qt::TabFocus);
+  panels->setAccessibleName(actions_[u"view.panels"_s]->text());
+  strip_->addPermanentWidget(panels);
+  palette_ = new CommandPalette(this);
+  undo_->add_stack(&document_.undo_stack());
+  for (WindowPage* page : all_pages_) undo_->add_stack(page->active_undo_stack(document_));
+  undo_->follow_focus(*experiment_dock_, *pages_);
+}
+
+void MainWindow::connect_frames() {
+  connect(&clock_, &FrameClock::drain, &runs_, &RunController::drain);
+  connect(&clock_, &FrameClock::drain, &pricer_, &Pricer::drain);
+  connect(&clock_, &FrameClock::show, this, [this] {
+    if (!isVisible()) return;
+    for (WindowPage* page : all_pages_) page->show_frame();
+    jobs_->show_frame();
+    strip_->show_frame();
+  });
+}
+
+void MainWindow::connect_document() {
+  connect(&document_, &Document::changed, this, [this] {
+    problems_.set(ProblemSource::document, document_.problems());
+    pricer_.ask(document_);
+    update_actions();
+  });
+  connect(&document_, &Document::file_changed, this, &MainWindow::update_title);
+  connect(close_guard_.get(), &CloseGuard::title_changed, this, &MainWindow::update_title);
+  connect(&pricer_, &Pricer::changed, this, [this] {
+    if (pricer_.stale()) return;
+    if (FormRow* mesh = panel_->form().row("mesh"))
+      mesh->field()->set_default_text(pricer_.design() && !pricer_.design_outdated() && !mesh->is_set()
+                                          ? mesh_text(pricer_.design()->request().mesh)
+                                          : QString());
+    show_predicted_problems();
+  });
+}
+
+void MainWindow::connect_runs() {
+  connect(&runs_, &RunController::shown_changed, this, [this] { log_->show_run(runs_.shown()); });
+  connect(&runs_, &RunController::shown_grew, log_, &LogPanel::grow);
+  connect(&runs_, &RunController::state_changed, this, &MainWindow::update_actions);
+  connect(train_, &TrainPage::moment_changed, this,
+          [this] { design_->measured().show_snapshot(train_->run(), train_->snapshot(), train_->held()); });
+}
+
+void MainWindow::connect_problems() {
+  connect(&problems_, &ProblemsModel::counted, this, &MainWindow::show_problem_counts);
+  connect(problems_panel_, &ProblemsPanel::chosen, this, [this](const Problem& problem) { panel_->go_to(problem); });
+  connect(problems_panel_, &ProblemsPanel::fix_wanted, this, [this](const lint::Fix& fix, const QString& id) {
+    experiment::Experiment next = document_.experiment();
+    planning::apply(next, fix);
+    document_.replace(std::move(next), tr("fix of %1").arg(id));
+  });
+  connect(&strip_->error_link(), &ErrorLink::clicked, this, &MainWindow::show_errors);
+  for (WindowPage* page : all_pages_)
+    if (ErrorLink* link = page->prediction_errors()) connect(link, &ErrorLink::clicked, this, &MainWindow::show_errors);
+}
+
+void MainWindow::restore() {
+  resize(1280, 800);
+  restoreGeometry(session_.value(u"layout/geometry"_s).toByteArray());
+  restoreState(session_.value(u"layout/state"_s).toByteArray());
+  const QVariant folded = session_.value(u"layout/folded"_s);
+  bottom_->restore(folded.isNull() ? std::nullopt : std::optional(folded.toBool() ? Fold::folded : Fold::open),
+                   session_.value(u"layout/bottom_height"_s, bottom_->height()).toInt());
+  for (WindowPage* page : all_pages_) page->restore_state(session_);
+  documents_->open_first(setup_.experiment);
+  problems_.set(ProblemSource::document, document_.problems());
+  pricer_.ask(document_);
+  const int last = session_.value(u"page"_s, -1).toInt();
+  const bool elsewhere = planning::planned_elsewhere(document_.experiment());
+  show_page(last >= 0 && last < pages_->count() ? static_cast<Page>(last) : elsewhere ? Page::design : Page::train);
+  update_title();
+}
+
+void MainWindow::remember() {
+  session_.set_value(u"layout/geometry"_s, saveGeometry());
+  session_.set_value(u"layout/state"_s, saveState());
+  if (const auto chosen = bottom_->chosen()) session_.set_value(u"layout/folded"_s, *chosen == Fold::folded);
+  session_.set_value(u"layout/bottom_height"_s, bottom_->height());
+  for (const WindowPage* page : all_pages_) page->save_state(session_);
+}
+
+void MainWindow::begin(Start start) {
+  documents_->open_postponed([this, start] {
+    if (start != Start::run) return;
+    show_page(Page::train);
+    actions_[u"run.start"_s]->trigger();
+  });
+}
+
 void MainWindow::show_page(Page page) {
   pages_->setCurrentIndex(static_cast<int>(page));
-  for (size_t i = 0; i < page_buttons_.size(); ++i) page_buttons_[i]->setChecked(i == static_cast<size_t>(page));
+  toolbar_->show_page(page);
   if (page == Page::runs) runs_page_->refresh();
-  if (page == Page::train) runs_.look_at(RunKind::train);
-  if (page == Page::serve) runs_.look_at(serve_->kind());
-  strip_->set_about(page == Page::serve ? serve_->kind() : RunKind::train);
-  panel_->set_command(page == Page::serve    ? serve_->kind() == RunKind::size ? u"size"_s : u"sweep"_s
-                      : page == Page::design ? u"plan"_s
-                                             : u"run"_s);
-  design_->show_frame();
-  data_->show_frame();
-  train_->show_frame();
-  serve_->show_frame();
-  choose_undo_stack();
+  const auto kind = current_page().run_kind();
+  if (kind) runs_.look_at(*kind);
+  strip_->set_about(kind.value_or(RunKind::train));
+  panel_->set_command(current_page().subcommand());
+  for (WindowPage* each : all_pages_) each->show_frame();
+  undo_->choose_stack();
   update_actions();
 }
 
@@ -155,20 +316,95 @@ Page page_of(RunKind kind) {
   return kind == RunKind::train ? Page::train : Page::serve;
 }
 
+void MainWindow::show_kind(RunKind kind) {
+  if (kind != RunKind::train) serve_->show_kind(kind);
+  show_page(page_of(kind));
+}
+
+void MainWindow::show_setting(const std::string& key) {
+  raise_panel(u"experiment"_s);
+  panel_->show_form();
+  if (!key.empty()) panel_->form().focus_key(key);
+}
+
+RunKind MainWindow::kind_of_run(const store::RunId& run) const {
+  const int row = runs_page_->model().row_of(run);
+  return row >= 0 ? kind_of(runs_page_->model().row(row)) : RunKind::train;
+}
+
+void MainWindow::open_run(const store::RunId& run) {
+  runs_.open(run);
+  show_kind(kind_of_run(run));
+}
+
+void MainWindow::resume_run(const store::RunId& run) {
+  runs_page_->refresh();
+  run_actions_->resume(run);
+  show_kind(kind_of_run(run));
+}
+
+void MainWindow::clone_run(const store::RunId& run) {
+  try {
+    documents_->open_copy(store::Store(setup_.runs_folder).experiment(run));
+  } catch (const Error& error) {
+    report(ProblemSource::store, error.problem());
+  }
+}
+
+void MainWindow::report(ProblemSource source, const Problem& problem) {
+  problems_.set(source, {problem});
+  raise_panel(u"problems"_s);
+}
+
+// A problem that the document itself reports, or the checker with a fix, is not shown twice.
+void MainWindow::show_predicted_problems() {
+  std::vector<Problem> more;
+  for (const Problem& p : pricer_.problems())
+    if (std::none_of(document_.problems().begin(), document_.problems().end(),
+                     [&](const Problem& d) { return d.id == p.id && d.place == p.place; }) &&
+        std::none_of(pricer_.diagnostics().begin(), pricer_.diagnostics().end(),
+                     [&](const planning::Diagnostic& d) { return d.problem.id == p.id; }))
+      more.push_back(p);
+  problems_.set(ProblemSource::prediction, more);
+  problems_.set_diagnostics(ProblemSource::checker, pricer_.diagnostics());
+}
+
+void MainWindow::show_problem_counts() {
+  const int errors = problems_.count(Severity::error), warnings = problems_.count(Severity::warning);
+  problems_dock_->setWindowTitle(errors + warnings > 0 ? tr("Problems (%1)").arg(errors + warnings) : tr("Problems"));
+  bottom_->mark(problems_dock_, errors > 0     ? icon(Glyph::error, Ink::bad)
+                                : warnings > 0 ? icon(Glyph::warning, Ink::warn)
+                                               : QIcon());
+  if (errors + warnings > 0) bottom_->offer();
+  // The document's own errors prevent a prediction, or those of the planner; the checker finds others, too.
+  int preventing = problems_.count(Severity::error, {ProblemSource::document});
+  if (preventing == 0)
+    preventing = problems_.count(Severity::error, {ProblemSource::prediction, ProblemSource::checker});
+  strip_->set_errors(preventing);
+  for (WindowPage* page : all_pages_)
+    if (ErrorLink* link = page->prediction_errors()) link->set_errors(preventing);
+}
+
+// Errors come first in the list.
+void MainWindow::show_errors() {
+  raise_panel(u"problems"_s);
+  if (problems_.rowCount() > 0) problems_panel_->choose(0);
+  problems_panel_->table().setFocus(Qt::OtherFocusReason);
+}
+
+void MainWindow::show_manual() {
+  if (!manual_) manual_ = new ManualWindow(setup_.resources / "manual", this);
+  manual_->open_chapter(manual_chapter_of(page()));
+}
+
 void MainWindow::set_shade(Shade shade) {
   theme_ = make_theme(shade);
   apply(theme_, *qApp);
   session_.set_value(u"theme"_s, shade == Shade::dark ? u"dark"_s : u"light"_s);
   update_actions();
   // Colours that were handed out.
-  design_->restyle();
-  data_->restyle();
-  train_->restyle();
-  serve_->restyle();
-  compare_->restyle();
-  calibrate_->restyle();
+  for (WindowPage* page : all_pages_) page->restyle();
   log_->show_run(runs_.shown());
-  proof_window_->restyle();
   panel_->json().restyle();
   strip_->refresh();
 }
@@ -182,55 +418,50 @@ void MainWindow::raise_panel(const QString& dock) {
 }
 
 void MainWindow::update_title() {
-  const RunPtr live = runs_.live();
-  const QString until = closing_ != Closing::when_done ? QString()
-                        : live ? tr("Closes after %1, %2 \u2013 ").arg(qs(live->id), steps_text(live->view))
-                               : tr("Closes when its work is done \u2013 ");
-  setWindowTitle(until + document_.title() + u"[*] \u2013 Meshwright"_s);
+  setWindowTitle(close_guard_->title_prefix() + document_.title() + u"[*] \u2013 Meshwright"_s);
   setWindowModified(document_.dirty());
-  if (!file_button_) return;
-  const QString name = document_.title() + (document_.dirty() ? u" \u2022"_s : QString());
-  file_button_->setText(file_button_->fontMetrics().elidedText(name, Qt::ElideMiddle, 240));
-  file_button_->setToolTip(document_.file().empty() ? tr("Not saved in a file yet") : qpath(document_.file()));
+  toolbar_->show_document(document_);
 }
 
 void MainWindow::update_actions() {
-  const RunPtr live = runs_.live();
-  const bool paused = live && live->view.state() == RunState::paused;
-  QAction* run = actions_[u"run.start"_s];
-  run->setEnabled(!live);
-  const RunKind kind = page() == Page::serve ? serve_->kind() : kind_of(document_.experiment());
-  const QString help = kind == RunKind::size    ? tr("Measure time and memory of this experiment's model by batch size")
-                       : kind == RunKind::sweep ? tr("Sweep request rates and prompt lengths of this experiment")
-                                                : tr("Train this experiment on this machine");
-  run->setToolTip(tr("%1 (%2)").arg(help, run->shortcut().toString(QKeySequence::NativeText)));
-  for (const auto& id : {u"run.size"_s, u"run.sweep"_s, u"run.launch"_s}) actions_[id]->setEnabled(!live);
-  actions_[u"run.detach"_s]->setEnabled(runs_.elsewhere());
-  actions_[u"run.prove"_s]->setEnabled(!live && !proof_window_->task().busy());
-  QAction* pause = actions_[u"run.pause"_s];
-  pause->setEnabled(live && !runs_.stopping() && !runs_.elsewhere());
-  pause->setText(paused ? tr("Continue") : tr("Pause"));
-  pause->setIcon(icon(paused ? Glyph::run : Glyph::pause));
-  actions_[u"run.stop"_s]->setEnabled(live && !runs_.stopping());
-  for (const auto& id : {u"design.both"_s, u"design.swap"_s}) actions_[id]->setEnabled(design_->pinned());
-  actions_[u"design.pin"_s]->setText(design_->pinned() ? tr("Unpin the Design") : tr("Pin the Design"));
+  run_actions_->update();
+  for (WindowPage* page : all_pages_) page->update_actions();
 }
 
-void MainWindow::remember() {
-  session_.set_value(u"layout/geometry"_s, saveGeometry());
-  session_.set_value(u"layout/state"_s, saveState());
-  if (const auto chosen = bottom_->chosen()) session_.set_value(u"layout/folded"_s, *chosen == Fold::folded);
-  session_.set_value(u"layout/bottom_height"_s, bottom_->height());
-  session_.set_value(u"layout/design"_s, design_->save_layout());
-  session_.set_value(u"layout/data"_s, data_->save_layout());
-  session_.set_value(u"layout/train"_s, train_->save_layout());
-  session_.set_value(u"layout/serve"_s, serve_->sizes().save_layout());
-  session_.set_value(u"layout/sweep"_s, serve_->sweep().save_layout());
-  session_.set_value(u"layout/serve_tab"_s, serve_->currentIndex());
-  session_.set_value(u"layout/compare"_s, compare_->save_layout());
-  session_.set_value(u"layout/runs"_s, runs_page_->save_layout());
-  session_.set_value(u"launch"_s, launch_->remembered());
-  session_.set_value(u"export/recipe"_s, export_->last_recipe());
+std::vector<PaletteEntry> MainWindow::palette_entries() {
+  std::vector<PaletteEntry> out;
+  for (QAction* a : actions_.all()) {
+    if (a->objectName() == u"view.palette"_s) continue;
+    out.push_back({a->text(), a->shortcut().toString(QKeySequence::NativeText), [a] { a->trigger(); }, a->isEnabled()});
+  }
+  for (const experiment::Parameter& p : experiment::parameters())
+    out.push_back({tr("Set %1: %2").arg(qs(p.group), qs(p.label)), qs(p.key), [this, key = p.key] {
+                     raise_panel(u"experiment"_s);
+                     panel_->go_to({.place = key.ends_with(".*") ? key.substr(0, key.size() - 2) : key});
+                   }});
+  for (WindowPage* page : all_pages_)
+    for (PaletteEntry& entry : page->palette_entries()) out.push_back(std::move(entry));
+  return out;
+}
+
+void MainWindow::open_palette() {
+  palette_->open(palette_entries());
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  remember();
+  if (!close_guard_->is_stopping()) session_.set_value(u"page"_s, pages_->currentIndex());
+  event->ignore();
+  if (!close_guard_->may_close()) return;
+  event->accept();
+  QMainWindow::closeEvent(event);
+}
+
+// A window that waits for its work to end is a window like any other again once it is brought back and used.
+void MainWindow::changeEvent(QEvent* event) {
+  QMainWindow::changeEvent(event);
+  if (event->type() == QEvent::WindowStateChange || event->type() == QEvent::ActivationChange)
+    if (close_guard_) close_guard_->window_activated();
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
@@ -245,11 +476,18 @@ void MainWindow::dragMoveEvent(QDragMoveEvent* event) {
     event->acceptProposedAction();
 }
 
+// The Compare page, or its button from any other.
+bool MainWindow::takes_runs(QPoint at) const {
+  const QToolButton& button = toolbar_->page_button(Page::compare);
+  return page() == Page::compare || button.rect().contains(button.mapFrom(this, at));
+}
+
 void MainWindow::dropEvent(QDropEvent* event) {
   event->acceptProposedAction();
   if (event->mimeData()->hasFormat(run_mime_type())) {
-    if (takes_runs(event->position().toPoint())) compare(runs_in(*event->mimeData()));
-    return;
+    if (!takes_runs(event->position().toPoint())) return;
+    for (const store::RunId& run : runs_in(*event->mimeData())) compare_->add_run(run);
+    return show_page(Page::compare);
   }
   open_file(fspath(event->mimeData()->urls().front().toLocalFile()));
 }

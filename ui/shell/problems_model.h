@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "core/planning/diagnostics.h"
+#include "ui/session/workspace.h"
 #include "ui/theme/table_model.h"
 
 namespace mw::ui {
-
-enum class ProblemSource { document, prediction, checker, file, run, store };
 
 class ProblemsModel : public TableModel<planning::Diagnostic> {
   Q_OBJECT

@@ -62,6 +62,64 @@ ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
   changed();
 }
 
+void ComparePage::attach(Workspace& workspace) {
+  register_actions(workspace);
+  connect(&workspace.clock(), &FrameClock::drain, charts_, &CompareCharts::drain);
+  connect(this, &ComparePage::problem, this,
+          [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); });
+  connect(this, &ComparePage::runs_wanted, this, [&workspace] { workspace.show_page(Page::runs); });
+  connect(this, &ComparePage::replayed, this, [&workspace] { workspace.show_page(Page::compare); });
+  connect(this, &ComparePage::open_wanted, this, [&workspace](const QString& run) { workspace.open_run(ss(run)); });
+  connect(&replay_->task(), &BackgroundWork::ended, this, [&workspace] { workspace.work_ended(); });
+}
+
+void ComparePage::register_actions(Workspace& workspace) {
+  ActionRegistry& actions = workspace.actions();
+  actions.add({u"runs.compare"_s, tr("Compare the Runs"),
+               tr("Put the runs selected in the table, or the sweep that is looked at, beside each other"),
+               QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C)},
+              [this, &workspace] {
+                for (const store::RunId& run : workspace.current_page().runs_to_compare()) add_run(run);
+                workspace.show_page(Page::compare);
+              });
+  actions.add({u"runs.replay"_s,
+               tr("Replay on Another Target\u2026"),
+               tr("Serve recorded requests on another target, mesh, KV type or cache policy, simulated"),
+               {}},
+              [this, &workspace] {
+                auto offer = workspace.current_page().replay_offer();
+                if (!offer) offer = workspace.replay_offer();
+                if (!offer) return workspace.show_page(Page::compare);  // which says what to do
+                replay(offer->run, offer->point);
+              });
+  actions.add({u"compare.clear"_s, tr("Empty the Comparison"), tr("Take every run out of the tray"), {}},
+              [this] { clear(); });
+  actions.add({u"compare.export"_s,
+               tr("Export the Comparison…"),
+               tr("As CSV, Markdown, LaTeX, PNG, SVG or PDF, by the file's name"),
+               {}},
+              [this, &workspace] {
+                workspace.show_page(Page::compare);
+                choose_export();
+              });
+}
+
+void ComparePage::save_state(Session& session) const {
+  session.set_value(u"layout/compare"_s, save_layout());
+}
+
+void ComparePage::restore_state(const Session& session) {
+  restore_layout(session.value(u"layout/compare"_s).toByteArray());
+}
+
+std::optional<ReplayOffer> ComparePage::replay_offer() const {
+  return runs_.empty() ? std::nullopt : std::optional(ReplayOffer{runs_.front()});
+}
+
+QStringList ComparePage::unfinished_work() const {
+  return replay_->task().busy() ? QStringList{tr("the replay")} : QStringList();
+}
+
 hardware::LoadCatalogue ComparePage::catalogue() const {
   return [f = reader_.folders()] { return hardware::Catalogue::load(f.hardware, f.own_hardware); };
 }
@@ -175,10 +233,6 @@ void ComparePage::changed() {
   show_verdict();
   fit_columns();
   light(-1);
-}
-
-void ComparePage::drain() {
-  charts_->drain();
 }
 
 void ComparePage::restyle() {

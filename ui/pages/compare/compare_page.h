@@ -9,6 +9,7 @@
 #include "ui/pages/compare/compared_reader.h"
 #include "ui/pages/compare/comparison_model.h"
 #include "ui/pages/compare/replay_dialog.h"
+#include "ui/session/workspace.h"
 
 class QLabel;
 class QLineEdit;
@@ -20,10 +21,19 @@ class QToolButton;
 
 namespace mw::ui {
 
-class ComparePage : public QWidget {
+class ComparePage : public QWidget, public WindowPage {
   Q_OBJECT
  public:
   explicit ComparePage(ComparedReader::Folders folders, QWidget* parent = nullptr);
+  void attach(Workspace& workspace) override;
+  void restyle() override;
+  void save_state(Session& session) const override;
+  void restore_state(const Session& session) override;
+  std::optional<ReplayOffer> replay_offer() const override;
+  QUndoStack* active_undo_stack(Document&) override { return nullptr; }  // the page changes nothing
+  QStringList unfinished_work() const override;
+  void stop_work() override { replay_->task().cancel(); }
+
   void add_run(const store::RunId& run);  // reads it again if it is already there
   void add_file(const std::filesystem::path& file);
   void remove(int at);
@@ -31,8 +41,6 @@ class ComparePage : public QWidget {
   void clear();
   // Opens the replay dialog for a run and adds the result to the tray. `point`: index of a point in its set.
   void replay(const compare::ComparedRun& run, std::optional<size_t> point);
-  void drain();
-  void restyle();
   void choose_export();
   void export_to(const std::filesystem::path& file);  // format by extension
   bool busy() const { return reader_.pending() > 0; }
@@ -46,19 +54,20 @@ class ComparePage : public QWidget {
   QString verdict() const;  // including all confounders
   serve::Slo slo() const;
   QLineEdit& slo_field(size_t at) { return *slo_[at]; }  // TTFT, TPOT, E2E
-  QByteArray save_layout() const;
-  void restore_layout(const QByteArray& state);
 
  signals:
   void problem(const mw::Problem& problem);
   void runs_wanted();
   void open_wanted(const QString& run);
-  void replayed();  // emitted when its result is being read
+  void replayed();  // the replay's run is being read
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
+  void register_actions(Workspace& workspace);
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
   // compare_page_build.cpp
   void build();
   QWidget* verdict_line();

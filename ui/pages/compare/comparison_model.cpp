@@ -32,8 +32,8 @@ double slo_of_key(const serve::Slo& slo, std::string_view key) {
 }
 
 ComparisonModel::ComparisonModel()
-    : TableModel({}, [this](const compare::ComparisonRow& row, int column, int role) { return cell(row, column, role); }) {
-}
+    : TableModel({},
+                 [this](const compare::ComparisonRow& row, int column, int role) { return cell(row, column, role); }) {}
 
 void ComparisonModel::refill() {
   Columns columns;

@@ -102,6 +102,60 @@ QString DataPage::notice() const {
            grouped(reader_.index()->report.rows));
 }
 
+void DataPage::attach(Workspace& workspace) {
+  register_actions(workspace);
+  Pricer& pricer = workspace.pricer();
+  connect(&workspace.clock(), &FrameClock::drain, &reader_, &DataReader::drain);
+  connect(this, &DataPage::problem, this, [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); });
+  connect(this, &DataPage::setting_wanted, this, [&workspace](const QString& key) { workspace.show_setting(ss(key)); });
+  connect(&pricer, &Pricer::changed, this, [this, &pricer] {
+    if (pricer.has_no_prediction() || !pricer.stale()) price_tokens(pricer);
+  });
+}
+
+void DataPage::register_actions(Workspace& workspace) {
+  workspace.actions().add(
+      {u"data.read_again"_s, tr("Read the Data Again"), tr("Read the data file and the tokenizer anew"), {}},
+      [this, &workspace] {
+        workspace.show_page(Page::data);
+        reader_.read_again();
+      });
+  workspace.actions().add({u"data.save_lengths"_s,
+                           tr("Save the Data's Lengths…"),
+                           tr("Export the length histogram, to plan without the dataset"),
+                           {}},
+                          [this, &workspace] {
+                            workspace.show_page(Page::data);
+                            choose_lengths_file();
+                          });
+}
+
+// Padding has a price only for a plan of training on another target.
+void DataPage::price_tokens(const Pricer& pricer) {
+  const views::DesignPtr& d = pricer.design();
+  const bool known = d && !pricer.design_outdated() && !pricer.prediction() && d->request().work == plan::Work::train;
+  if (!known) return economy_->set_price({}, views::PadTo::longest);
+  const plan::RunTotals& run = d->plan().run;
+  views::TokenPrice price{.per_padded_token = Seconds(1 / run.padded_tokens_per_second), .per_hour = {}};
+  if (run.usd_per_hour > 0) price.per_hour = Usd(run.usd_per_hour);
+  economy_->set_price(
+      price, d->request().lengths.rows == plan::RowLayout::padded ? views::PadTo::max_len : views::PadTo::longest);
+}
+
+void DataPage::save_state(Session& session) const {
+  session.set_value(u"layout/data"_s, save_layout());
+}
+
+void DataPage::restore_state(const Session& session) {
+  restore_layout(session.value(u"layout/data"_s).toByteArray());
+}
+
+bool DataPage::follow_newest() {
+  by_length_.set_playhead(std::nullopt);
+  by_length_.set_following(true);
+  return true;
+}
+
 void DataPage::show_frame() {
   if (!isVisible()) return;
   if (!asked_) {

@@ -9,7 +9,7 @@
 #include "ui/pages/data/rows_model.h"
 #include "ui/pages/data/token_view.h"
 #include "ui/plot/plot.h"
-#include "ui/session/document.h"
+#include "ui/session/workspace.h"
 
 class QComboBox;
 class QFrame;
@@ -24,13 +24,16 @@ namespace mw::ui {
 
 class ElidedLabel;
 
-class DataPage : public QWidget {
+class DataPage : public QWidget, public WindowPage {
   Q_OBJECT
  public:
   explicit DataPage(Document& document, QWidget* parent = nullptr);
-  void drain() { reader_.drain(); }
-  void show_frame();  // reads the data of the current document and redraws changes
-  void restyle();     // after a theme change
+  void attach(Workspace& workspace) override;
+  void show_frame() override;  // reads what the document now says, and redraws what changed
+  void restyle() override;
+  void save_state(Session& session) const override;
+  void restore_state(const Session& session) override;
+  bool follow_newest() override;
   DataReader& reader() { return reader_; }
   DataRowsModel& model() { return model_; }
   QTableView& table() { return *table_; }
@@ -41,12 +44,9 @@ class DataPage : public QWidget {
   QComboBox& filter() { return *filter_; }
   QString notice() const;  // empty: no problem
   QString row_text() const;
-  void set_price(const views::TokenPrice& price, views::PadTo pad_to) { economy_->set_price(price, pad_to); }
   bool can_save_lengths() const { return reader_.index() && !reader_.index()->lengths.empty(); }
   void choose_lengths_file();
   void save_lengths(const QString& file);
-  QByteArray save_layout() const;
-  void restore_layout(const QByteArray& state);
 
  signals:
   void setting_wanted(const QString& key);
@@ -56,6 +56,10 @@ class DataPage : public QWidget {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
+  void register_actions(Workspace& workspace);
+  void price_tokens(const Pricer& pricer);
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
   void build();
   QWidget* bar();
   QWidget* rows_side();

@@ -59,23 +59,24 @@ QVariant row_cell(const planning::DataRow& r, int column, int role) {
 }
 
 TableModel<planning::DataRow>::Columns row_columns() {
-  return {
-      {.title = words("Row"),
-       .tooltip = words("In the order of the file"),
-       .alignment = Qt::AlignRight,
-       .text =
-           [](const planning::DataRow& r) {
-             return r.row >= 0 ? grouped(r.row + 1) : words("line %1").arg(grouped(r.place.line));
-           }},
-      {.title = words("State"), .tooltip = words("What training does with the row"), .text = state_text},
-      {.title = words("Tokens"),
-       .tooltip = words("Tokens of the whole row, beginning and end markers included"),
-       .alignment = Qt::AlignRight,
-       .text = [](const planning::DataRow& r) { return r.state == RowState::bad ? QString() : grouped(r.tokens); }},
-      {.title = words("Loss"),
-       .tooltip = words("Tokens that carry loss"),
-       .alignment = Qt::AlignRight,
-       .text = [](const planning::DataRow& r) { return r.state == RowState::bad ? QString() : grouped(r.loss_tokens); }}};
+  return {{.title = words("Row"),
+           .tooltip = words("In the order of the file"),
+           .alignment = Qt::AlignRight,
+           .text =
+               [](const planning::DataRow& r) {
+                 return r.row >= 0 ? grouped(r.row + 1) : words("line %1").arg(grouped(r.place.line));
+               }},
+          {.title = words("State"), .tooltip = words("What training does with the row"), .text = state_text},
+          {.title = words("Tokens"),
+           .tooltip = words("Tokens of the whole row, beginning and end markers included"),
+           .alignment = Qt::AlignRight,
+           .text = [](const planning::DataRow& r) { return r.state == RowState::bad ? QString() : grouped(r.tokens); }},
+          {.title = words("Loss"),
+           .tooltip = words("Tokens that carry loss"),
+           .alignment = Qt::AlignRight,
+           .text = [](const planning::DataRow& r) {
+             return r.state == RowState::bad ? QString() : grouped(r.loss_tokens);
+           }}};
 }
 
 }  // namespace

@@ -75,7 +75,9 @@ CalibrationRowsModel::CalibrationRowsModel()
            {.title = tr("Error Held Out"),
             .alignment = Qt::AlignRight,
             .text =
-                [](const ProposedRow& r) { return r.held_out ? qs(planning::error_text(r.held_out->error)) : QString(); }},
+                [](const ProposedRow& r) {
+                  return r.held_out ? qs(planning::error_text(r.held_out->error)) : QString();
+                }},
            {.title = tr("Error Fitted"),
             .alignment = Qt::AlignRight,
             .text = [](const ProposedRow& r) { return qs(planning::error_text(r.fitted.error)); }}},

@@ -9,6 +9,7 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
+#include "core/store/store.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -49,7 +50,7 @@ Bar time_bar_of(const views::Design& d, const QString& name) {
 }  // namespace
 
 DesignPage::DesignPage(Document& document, Pricer& pricer, const Pricer::Folders& hardware, QWidget* parent)
-    : QWidget(parent), document_(document), pricer_(pricer) {
+    : QWidget(parent), document_(document), pricer_(pricer), calibrator_(hardware) {
   setObjectName(u"pageBody"_s);
   build(hardware);
   connect(&pricer_, &Pricer::changed, this, [this] {
@@ -64,6 +65,114 @@ DesignPage::DesignPage(Document& document, Pricer& pricer, const Pricer::Folders
   connect(pin_, &QPushButton::toggled, this, [this](bool on) { on ? pin() : unpin(); });
   connect(both_, &QPushButton::toggled, this, [this](bool on) { set_meshes(on ? Meshes::both : Meshes::one); });
   connect(swap_, &QPushButton::clicked, this, &DesignPage::swap_pinned);
+}
+
+void DesignPage::attach(Workspace& workspace) {
+  workspace_ = &workspace;
+  calibrate_ = new CalibrateDialog(calibrator_, workspace.runs().runs_folder(), window());
+  proof_window_ = new ProofWindow(views::prove_view, window());
+  register_actions(workspace);
+  const auto report = [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); };
+  const auto trigger = [&workspace](const QString& action) {
+    return [&workspace, action] { workspace.actions()[action]->trigger(); };
+  };
+  connect(&workspace.clock(), &FrameClock::drain, alternatives_, &Alternatives::drain);
+  connect(this, &DesignPage::problem, this, report);
+  connect(this, &DesignPage::pin_changed, this, [&workspace] { workspace.update_actions(); });
+  connect(this, &DesignPage::calibrate_wanted, this, trigger(u"plan.calibrate"_s));
+  connect(this, &DesignPage::prove_wanted, this, trigger(u"run.prove"_s));
+  connect(&calibrator_, &Calibrator::problem, this, report);
+  connect(&calibrator_, &Calibrator::accepted_changed, this, [this, &workspace] {
+    workspace.clear_problems(ProblemSource::file);
+    workspace.update_actions();
+    pricer_.hardware_changed();
+    pricer_.ask(document_);
+    alternatives_->clear();
+  });
+  connect(&proof_window_->task(), &BackgroundWork::changed, this, [&workspace] { workspace.update_actions(); });
+  connect(&proof_window_->task(), &BackgroundWork::ended, this, [&workspace] { workspace.work_ended(); });
+  connect(proof_window_, &ProofWindow::again_wanted, this, &DesignPage::prove_again);
+  connect(proof_window_, &ProofWindow::tensor_chosen, this, &DesignPage::select_tensor);
+  connect(proof_window_, &ProofWindow::problem, this, report);
+}
+
+void DesignPage::register_actions(Workspace& workspace) {
+  const auto key = [](auto k) { return QKeySequence(k); };
+  ActionRegistry& actions = workspace.actions();
+  const auto on_page = [&workspace](auto run) {
+    return [&workspace, run] {
+      workspace.show_page(Page::design);
+      run();
+    };
+  };
+  actions.add(
+      {u"run.prove"_s, tr("Prove the Mesh"),
+       tr("Compute a step of this experiment on its mesh and on one device, and compare them tensor by tensor"),
+       key(Qt::Key_F8)},
+      [this, &workspace] { prove(workspace.current_page().provable_run().value_or(form_experiment(document_))); });
+  actions.add(
+      {u"view.measured"_s, tr("Measured or Planned Mesh"),
+       tr("Switch the Design page between the plan and what the shown run measured"), key(Qt::CTRL | Qt::Key_M)},
+      on_page([this] { measured_->show_measured(!measured_->measured_shown()); }));
+  actions.add({u"design.pin"_s, tr("Pin the Design"), tr("Keep this design on screen beside the ones that follow"),
+               key(Qt::CTRL | Qt::Key_P)},
+              on_page([this] { pinned() ? unpin() : pin(); }));
+  actions.add({u"design.both"_s, tr("Show Both Meshes"), tr("Show the pinned mesh beside this one, or this one alone"),
+               key(Qt::CTRL | Qt::Key_B)},
+              on_page([this] { set_meshes(canvases_->wanted() == Meshes::both ? Meshes::one : Meshes::both); }));
+  actions.add({u"design.swap"_s, tr("Swap With the Pinned Design"), tr("Swap current and pinned designs"),
+               key(Qt::CTRL | Qt::SHIFT | Qt::Key_B)},
+              on_page([this] { swap_pinned(); }));
+  actions.add({u"plan.calibrate"_s,
+               tr("Calibrate the Plan…"),
+               tr("Fit the plan's efficiencies to your own measurements, and see the error of rows held out"),
+               {}},
+              [this] { calibrate_->open(); });
+  actions.add({u"plan.undo_calibration"_s,
+               tr("Undo the Calibration"),
+               tr("Take back the last calibration that was accepted or removed"),
+               {}},
+              [this] { calibrator_.undo(); });
+}
+
+void DesignPage::update_actions() {
+  ActionRegistry& actions = workspace_->actions();
+  actions[u"run.prove"_s]->setEnabled(!workspace_->runs().live() && !proof_window_->task().busy());
+  for (const auto& id : {u"design.both"_s, u"design.swap"_s}) actions[id]->setEnabled(pinned());
+  actions[u"design.pin"_s]->setText(pinned() ? tr("Unpin the Design") : tr("Pin the Design"));
+  actions[u"plan.undo_calibration"_s]->setEnabled(calibrator_.can_undo());
+}
+
+void DesignPage::save_state(Session& session) const {
+  session.set_value(u"layout/design"_s, save_layout());
+}
+
+void DesignPage::restore_state(const Session& session) {
+  restore_layout(session.value(u"layout/design"_s).toByteArray());
+}
+
+QStringList DesignPage::unfinished_work() const {
+  return proof_window_->task().busy() ? QStringList{tr("the proof of the mesh")} : QStringList();
+}
+
+// A run in progress and a proof would only slow each other, and the timings of the run.
+void DesignPage::prove(const NamedExperiment& experiment) {
+  proof_window_->show();
+  proof_window_->activateWindow();
+  if (workspace_->runs().busy() || proof_window_->task().busy()) return;
+  proved_run_ = experiment.run;
+  proof_window_->start(experiment.name, experiment.experiment);
+}
+
+// The same run again, or the form as it is now.
+void DesignPage::prove_again() {
+  if (proved_run_.empty()) return prove(form_experiment(document_));
+  try {
+    const store::Store store(workspace_->runs().runs_folder());
+    prove({qs(proved_run_), store.experiment(proved_run_), {}, proved_run_});
+  } catch (const Error& error) {
+    workspace_->report(ProblemSource::store, error.problem());
+  }
 }
 
 void DesignPage::build(const Pricer::Folders& hardware) {

@@ -7,13 +7,16 @@
 #include <array>
 
 #include "ui/pages/design/alternatives.h"
+#include "ui/pages/design/calibrate_dialog.h"
 #include "ui/pages/design/canvas_pair.h"
 #include "ui/pages/design/measured_switch.h"
 #include "ui/pages/design/memory_panel.h"
 #include "ui/pages/design/plan_model.h"
+#include "ui/pages/design/proof_window.h"
 #include "ui/pages/design/shards_model.h"
 #include "ui/session/document.h"
 #include "ui/session/pricer.h"
+#include "ui/session/workspace.h"
 #include "ui/theme/error_link.h"
 
 class QLabel;
@@ -23,12 +26,22 @@ class QTableView;
 
 namespace mw::ui {
 
-class DesignPage : public QWidget {
+class DesignPage : public QWidget, public WindowPage {
   Q_OBJECT
  public:
   DesignPage(Document& document, Pricer& pricer, const Pricer::Folders& hardware, QWidget* parent = nullptr);
-  void show_frame();
-  void restyle();
+  void attach(Workspace& workspace) override;
+  void update_actions() override;
+  void show_frame() override;
+  void restyle() override;
+  void save_state(Session& session) const override;
+  void restore_state(const Session& session) override;
+  QString subcommand() const override { return QStringLiteral("plan"); }
+  ErrorLink* prediction_errors() override { return errors_; }
+  QStringList unfinished_work() const override;
+  void stop_work() override { proof_window_->task().cancel(); }
+  CalibrateDialog& calibrate_dialog() { return *calibrate_; }
+  ProofWindow& proof_window() { return *proof_window_; }
   PlanModel& plan() { return plan_; }
   ShardsModel& shards() { return shards_; }
   QTableView& plan_table() { return *plan_table_; }
@@ -39,16 +52,13 @@ class DesignPage : public QWidget {
   MemoryPanel& memory() { return *memory_; }
   Alternatives& alternatives() { return *alternatives_; }
   StackBar& time_bar() { return *time_; }
-  void drain() { alternatives_->drain(); }
   void pin();  // keeps the design on screen to compare the next ones with
   void unpin();
   void select_tensor(const QString& name);  // logical name, of any layer
   void swap_pinned();  // the pinned design into the document, one undo step; the one on screen is pinned instead
   void set_meshes(Meshes meshes);
-  ErrorLink& error_link() { return *errors_; }  // in the figures' place while nothing is predicted
+  ErrorLink& error_link() { return *errors_; }
   bool pinned() const { return pinned_ != nullptr; }
-  QByteArray save_layout() const;
-  void restore_layout(const QByteArray& state);
 
  signals:
   void problem(const mw::Problem& problem);
@@ -57,6 +67,11 @@ class DesignPage : public QWidget {
   void calibrate_wanted();
 
  private:
+  void register_actions(Workspace& workspace);
+  void prove(const NamedExperiment& experiment);
+  void prove_again();
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
   void build(const Pricer::Folders& hardware);
   QWidget* header();
   QWidget* plan_panel();
@@ -76,6 +91,11 @@ class DesignPage : public QWidget {
 
   Document& document_;
   Pricer& pricer_;
+  Workspace* workspace_ = nullptr;
+  Calibrator calibrator_;
+  CalibrateDialog* calibrate_ = nullptr;
+  ProofWindow* proof_window_ = nullptr;
+  store::RunId proved_run_;  // of the last proof; empty: of the form
   views::DesignPtr shown_, pinned_;
   std::vector<views::PlanLine> pinned_lines_;
   std::vector<views::ShardRow> pinned_rows_;

@@ -8,16 +8,15 @@ namespace mw::ui {
 using views::PlanLine;
 
 PlanModel::PlanModel()
-    : TableModel(
-          {{.title = tr("Plan"), .text = [](const PlanLine& l) { return qs(l.label); }},
-           {.title = tr("Predicted"), .text = [](const PlanLine& l) { return qs(l.value); }},
-           {.title = tr("Pinned"),
-            .text = [this](const PlanLine& l) { return beside(l) ? qs(beside(l)->value) : QString(); }},
-           {.title = tr("Change"),
-            .alignment = Qt::AlignRight,
-            .text = [this](const PlanLine& l) { return beside(l) ? qs(difference(*beside(l), l)) : QString(); }},
-           {.title = tr("Of Which"), .text = [](const PlanLine& l) { return qs(l.detail); }}},
-          [this](const PlanLine& line, int column, int role) { return cell(line, column, role); }) {}
+    : TableModel({{.title = tr("Plan"), .text = [](const PlanLine& l) { return qs(l.label); }},
+                  {.title = tr("Predicted"), .text = [](const PlanLine& l) { return qs(l.value); }},
+                  {.title = tr("Pinned"),
+                   .text = [this](const PlanLine& l) { return beside(l) ? qs(beside(l)->value) : QString(); }},
+                  {.title = tr("Change"),
+                   .alignment = Qt::AlignRight,
+                   .text = [this](const PlanLine& l) { return beside(l) ? qs(difference(*beside(l), l)) : QString(); }},
+                  {.title = tr("Of Which"), .text = [](const PlanLine& l) { return qs(l.detail); }}},
+                 [this](const PlanLine& line, int column, int role) { return cell(line, column, role); }) {}
 
 void PlanModel::show(std::vector<PlanLine> lines, std::vector<PlanLine> baseline, bool stale) {
   pinned_ = std::move(baseline);

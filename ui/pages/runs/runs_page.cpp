@@ -22,6 +22,8 @@
 
 namespace mw::ui {
 namespace {
+
+constexpr qint64 kRefreshMs = 1500;
 constexpr int kNameWidth = 116;                // minimum; narrower windows scroll
 constexpr int kHeaderAir = 16, kCellAir = 11;  // padding
 }  // namespace
@@ -100,6 +102,59 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
   }
   model_->refresh();
   recount();
+}
+
+void RunsPage::attach(Workspace& workspace) {
+  workspace_ = &workspace;
+  register_actions(workspace);
+  connect(this, &RunsPage::open_wanted, this, [&workspace](const QString& run) { workspace.open_run(ss(run)); });
+  connect(this, &RunsPage::clone_wanted, this, [&workspace](const QString& run) { workspace.clone_run(ss(run)); });
+  connect(this, &RunsPage::resume_wanted, this, [&workspace](const QString& run) { workspace.resume_run(ss(run)); });
+  connect(this, &RunsPage::put_away, this, [&workspace](const QString& run) { workspace.runs().close_shown(ss(run)); });
+  connect(this, &RunsPage::compare_wanted, this, [&workspace] { workspace.actions()[u"runs.compare"_s]->trigger(); });
+  connect(this, &RunsPage::problem, this, [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); });
+  connect(model_, &RunsModel::problem, this,
+          [&workspace](const Problem& p) { workspace.report(ProblemSource::store, p); });
+  connect(&workspace.runs(), &RunController::state_changed, this, [this] { refreshed_.invalidate(); });
+}
+
+void RunsPage::register_actions(Workspace& workspace) {
+  ActionRegistry& actions = workspace.actions();
+  actions.add({u"runs.import"_s,
+               tr("Import Results…"),
+               tr("Read results of vLLM bench, GuideLLM, llama-bench or a CSV into the run store"),
+               {}},
+              [this, &workspace] {
+                workspace.show_page(Page::runs);
+                choose_import();
+              });
+  actions.add({u"runs.undo_delete"_s, tr("Undo Deletion of Runs"), tr("Bring back the runs deleted last"), {}},
+              [this] { undo_delete(); });
+}
+
+void RunsPage::show_frame() {
+  if (!isVisible() || (refreshed_.isValid() && refreshed_.elapsed() <= kRefreshMs)) return;
+  refreshed_.start();
+  refresh();
+}
+
+void RunsPage::save_state(Session& session) const {
+  session.set_value(u"layout/runs"_s, save_layout());
+}
+
+void RunsPage::restore_state(const Session& session) {
+  restore_layout(session.value(u"layout/runs"_s).toByteArray());
+}
+
+std::vector<PaletteEntry> RunsPage::palette_entries() {
+  refresh();
+  std::vector<PaletteEntry> entries;
+  for (int i = 0; i < model_->rowCount(); ++i) {
+    const store::RunRow& r = model_->row(i);
+    entries.push_back({tr("Open Run %1").arg(qs(r.name.empty() ? r.id : r.name)), qs(r.id),
+                       [this, id = r.id] { workspace_->open_run(id); }});
+  }
+  return entries;
 }
 
 void RunsPage::build_toolbar() {

@@ -2,11 +2,13 @@
 // The Runs page: sorts, filters, opens, clones, renames, tags, compares, deletes (with undo) and resumes runs; imports
 // results of other tools by dialog or drop. GUI thread.
 #pragma once
+#include <QElapsedTimer>
 #include <QUndoStack>
 #include <QWidget>
 
 #include "ui/pages/runs/runs_model.h"
 #include "ui/session/background_task.h"
+#include "ui/session/workspace.h"
 
 class QFrame;
 class QLabel;
@@ -17,10 +19,18 @@ class QToolButton;
 
 namespace mw::ui {
 
-class RunsPage : public QWidget {
+class RunsPage : public QWidget, public WindowPage {
   Q_OBJECT
  public:
   explicit RunsPage(const std::filesystem::path& runs_folder, QWidget* parent = nullptr);
+  void attach(Workspace& workspace) override;
+  void show_frame() override;  // reads the store again every second or so
+  void save_state(Session& session) const override;
+  void restore_state(const Session& session) override;
+  std::vector<store::RunId> runs_to_compare() const override { return selected(); }
+  std::vector<PaletteEntry> palette_entries() override;
+  QUndoStack* active_undo_stack(Document&) override { return &undo_; }
+
   RunsModel& model() { return *model_; }
   QTableView& table() { return *table_; }
   QLineEdit& filter() { return *filter_; }
@@ -33,8 +43,6 @@ class RunsPage : public QWidget {
   void choose_import();
   void import_files(const std::vector<std::filesystem::path>& files);
   bool can_undo_delete() const { return undo_.canUndo(); }
-  QByteArray save_layout() const;
-  void restore_layout(const QByteArray& state);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -48,6 +56,9 @@ class RunsPage : public QWidget {
   void problem(const mw::Problem& problem);
 
  private:
+  void register_actions(Workspace& workspace);
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
   void build_toolbar();
   void build_table();
   void fit_name();
@@ -78,6 +89,8 @@ class RunsPage : public QWidget {
   QFrame* toast_;
   QLabel *toast_text_, *empty_;
   QUndoStack undo_;
+  Workspace* workspace_ = nullptr;
+  QElapsedTimer refreshed_;  // invalid: the store is to be read again
 };
 
 }  // namespace mw::ui

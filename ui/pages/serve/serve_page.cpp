@@ -3,16 +3,103 @@
 
 #include <QTabBar>
 
+#include "ui/theme/text.h"
+
 namespace mw::ui {
 
 ServePage::ServePage(Document& document, RunController& runs, QWidget* parent)
-    : QTabWidget(parent), sweep_(new SweepPage(document, runs)), sizes_(new SizePage(runs)) {
+    : QTabWidget(parent), runs_(runs), sweep_(new SweepPage(document, runs)), sizes_(new SizePage(runs)) {
   setDocumentMode(true);
   setAccessibleName(tr("Latency sweeps and batch sizes"));
   addTab(sweep_, tr("Latency Sweep"));
   addTab(sizes_, tr("Batch Size"));
   tabBar()->setAccessibleName(tr("Latency sweep or batch size"));
   tabBar()->setFocusPolicy(Qt::TabFocus);
+}
+
+void ServePage::attach(Workspace& workspace) {
+  workspace_ = &workspace;
+  register_actions();
+  connect_sweep();
+  connect_sizes();
+  connect(this, &QTabWidget::currentChanged, this, [&workspace] {
+    if (workspace.page() == Page::serve) workspace.show_page(Page::serve);  // the command line, strip and log follow
+  });
+  // Another document opens the tab that it is about; edits of the same one do not.
+  Document& document = workspace.document();
+  connect(&document, &Document::file_changed, this, [this, &document, last = std::pair<QString, RunKind>()]() mutable {
+    const std::pair now(document.title(), kind_of(document.experiment()));
+    if (now != last && now.second != RunKind::train) show_kind(now.second);
+    last = now;
+  });
+}
+
+void ServePage::register_actions() {
+  workspace_->actions().add(
+      {u"run.size"_s, tr("Measure Batch Sizes"), tr("Measure time and memory of this experiment's model by batch size"),
+       QKeySequence(Qt::CTRL | Qt::Key_F5)},
+      [this] { workspace_->start_run(RunKind::size); });
+  workspace_->actions().add(
+      {u"run.sweep"_s, tr("Run the Latency Sweep"),
+       tr("Sweep request rates and prompt lengths of this experiment: latency, throughput, every request"),
+       QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F5)},
+      [this] { workspace_->start_run(RunKind::sweep); });
+}
+
+void ServePage::connect_sweep() {
+  ActionRegistry& actions = workspace_->actions();
+  connect(sweep_, &SweepPage::run_wanted, actions[u"run.sweep"_s], &QAction::trigger);
+  connect(sweep_, &SweepPage::stop_wanted, actions[u"run.stop"_s], &QAction::trigger);
+  connect(sweep_, &SweepPage::runs_wanted, this, [this] { workspace_->show_page(Page::runs); });
+  connect(sweep_, &SweepPage::settings_wanted, this, [this] { workspace_->show_setting("sweep.arrival"); });
+  connect(sweep_, &SweepPage::resume_wanted, this, [this](const QString& run) { workspace_->resume_run(ss(run)); });
+  connect(sweep_, &SweepPage::compare_wanted, this, [this] { workspace_->actions()[u"runs.compare"_s]->trigger(); });
+  connect(sweep_, &SweepPage::replay_wanted, this, [this] { workspace_->actions()[u"runs.replay"_s]->trigger(); });
+}
+
+void ServePage::connect_sizes() {
+  ActionRegistry& actions = workspace_->actions();
+  connect(sizes_, &SizePage::measure_wanted, actions[u"run.size"_s], &QAction::trigger);
+  connect(sizes_, &SizePage::stop_wanted, actions[u"run.stop"_s], &QAction::trigger);
+  connect(sizes_, &SizePage::runs_wanted, this, [this] { workspace_->show_page(Page::runs); });
+  connect(sizes_, &SizePage::settings_wanted, this, [this] { workspace_->show_setting("size.batches"); });
+}
+
+void ServePage::update_actions() {
+  for (const auto& id : {u"run.size"_s, u"run.sweep"_s}) workspace_->actions()[id]->setEnabled(!runs_.live());
+}
+
+void ServePage::save_state(Session& session) const {
+  session.set_value(u"layout/serve"_s, sizes_->save_layout());
+  session.set_value(u"layout/sweep"_s, sweep_->save_layout());
+  session.set_value(u"layout/serve_tab"_s, currentIndex());
+}
+
+void ServePage::restore_state(const Session& session) {
+  sizes_->restore_layout(session.value(u"layout/serve"_s).toByteArray());
+  sweep_->restore_layout(session.value(u"layout/sweep"_s).toByteArray());
+  setCurrentIndex(session.value(u"layout/serve_tab"_s, 0).toInt());
+}
+
+bool ServePage::follow_newest() {
+  PlotLink& link = kind() == RunKind::size ? sizes_->link() : sweep_->link();
+  link.set_playhead(std::nullopt);
+  link.set_following(true);
+  return true;
+}
+
+QString ServePage::subcommand() const {
+  return kind() == RunKind::size ? u"size"_s : u"sweep"_s;
+}
+
+std::vector<store::RunId> ServePage::runs_to_compare() const {
+  if (kind() != RunKind::sweep || !sweep_->run()) return {};
+  return {sweep_->run()->id};
+}
+
+std::optional<ReplayOffer> ServePage::replay_offer() const {
+  if (!sweep_->run() || !sweep_->view()) return {};
+  return ReplayOffer{sweep_->compared(), sweep_->chosen_point()};
 }
 
 void ServePage::show_frame() {

@@ -5,10 +5,11 @@
 
 #include "ui/pages/serve/size_page.h"
 #include "ui/pages/serve/sweep_page.h"
+#include "ui/session/workspace.h"
 
 namespace mw::ui {
 
-class ServePage : public QTabWidget {
+class ServePage : public QTabWidget, public WindowPage {
   Q_OBJECT
  public:
   ServePage(Document& document, RunController& runs, QWidget* parent = nullptr);
@@ -16,11 +17,26 @@ class ServePage : public QTabWidget {
   SizePage& sizes() { return *sizes_; }
   RunKind kind() const { return currentIndex() == 0 ? RunKind::sweep : RunKind::size; }
   void show_kind(RunKind kind) { setCurrentIndex(kind == RunKind::size ? 1 : 0); }
-  void show_frame();
-  void restyle();
-  PlotLink& link() { return kind() == RunKind::size ? sizes_->link() : sweep_->link(); }
+
+  void attach(Workspace& workspace) override;
+  void update_actions() override;
+  void show_frame() override;
+  void restyle() override;
+  void save_state(Session& session) const override;
+  void restore_state(const Session& session) override;
+  bool follow_newest() override;
+  QString subcommand() const override;
+  std::optional<RunKind> run_kind() const override { return kind(); }
+  RunPtr shown_run() const override { return runs_.shown(kind()); }
+  std::vector<store::RunId> runs_to_compare() const override;
+  std::optional<ReplayOffer> replay_offer() const override;
 
  private:
+  void register_actions();
+  void connect_sweep();
+  void connect_sizes();
+  RunController& runs_;
+  Workspace* workspace_ = nullptr;
   SweepPage* sweep_;
   SizePage* sizes_;
 };

@@ -4,16 +4,9 @@
 #include <QComboBox>
 #include <vector>
 
-#include "core/store/store.h"
+#include "ui/session/named_experiment.h"
 
 namespace mw::ui {
-
-struct NamedExperiment {
-  QString name;  // "Form: tiny-lora.json", "run-3: Tiny LoRA"
-  experiment::Experiment experiment;
-  QString file{};      // as written in a command line
-  store::RunId run{};  // empty: of the form
-};
 
 class ExperimentChoice : public QComboBox {
   Q_OBJECT

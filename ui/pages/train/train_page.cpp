@@ -36,6 +36,130 @@ TrainPage::TrainPage(RunController& runs, QWidget* parent)
   adopt();
 }
 
+void TrainPage::attach(Workspace& workspace) {
+  workspace_ = &workspace;
+  launch_dialog_ = new LaunchDialog(runs_, workspace.resources(), window());
+  export_dialog_ = new ExportDialog(workspace.resources() / "recipes", runs_.catalogue(), window());
+  merge_dialog_ = new MergeDialog(window());
+  register_actions(workspace);
+  register_chart_actions(workspace);
+  const auto trigger = [&workspace](const QString& action) {
+    return [&workspace, action] { workspace.actions()[action]->trigger(); };
+  };
+  connect(this, &TrainPage::run_wanted, this, trigger(u"run.start"_s));
+  connect(this, &TrainPage::prove_wanted, this, trigger(u"run.prove"_s));
+  connect(this, &TrainPage::export_wanted, this, trigger(u"file.export"_s));
+  connect(this, &TrainPage::launch_wanted, this, trigger(u"run.launch"_s));
+  connect(this, &TrainPage::detach_wanted, this, trigger(u"run.detach"_s));
+  connect(this, &TrainPage::merge_wanted, this, trigger(u"run.merge"_s));
+  connect(this, &TrainPage::runs_wanted, this, [&workspace] { workspace.show_page(Page::runs); });
+  connect(this, &TrainPage::reattach_wanted, this, [this, &workspace] {
+    if (run_) workspace.resume_run(run_->id);
+  });
+  connect(&workspace.clock(), &FrameClock::show, this, [this] {
+    if (window()->isVisible()) follow();
+  });
+  connect(&merge_dialog_->task(), &BackgroundWork::ended, this, [&workspace] { workspace.work_ended(); });
+}
+
+void TrainPage::register_actions(Workspace& workspace) {
+  ActionRegistry& actions = workspace.actions();
+  actions.add({u"file.export"_s,
+               tr("Export as a Recipe\u2026"),
+               tr("Write the experiment as a folder that runs it on Tunix, TorchAX, TRL or vLLM"),
+               {}},
+              [this] { open_with_experiments(*export_dialog_); });
+  actions.add({u"run.launch"_s,
+               tr("Launch Elsewhere\u2026"),
+               tr("Start the experiment's recipe on another machine, and follow it here"),
+               {}},
+              [this] { open_with_experiments(*launch_dialog_); });
+  actions.add({u"run.detach"_s,
+               tr("Detach from the Launched Job"),
+               tr("Stop following the job; it continues to run and can be followed again"),
+               {}},
+              [this] { runs_.detach(); });
+  actions.add({u"run.merge"_s,
+               tr("Merge an Adapter\u2026"),
+               tr("Add an adapter, that of the run that is shown, into its base model"),
+               {}},
+              [this] { merge_shown(); });
+}
+
+void TrainPage::register_chart_actions(Workspace& workspace) {
+  const auto key = [](auto k) { return QKeySequence(k); };
+  ActionRegistry& actions = workspace.actions();
+  actions.add({u"view.follow"_s, tr("Follow the Newest Step"), tr("Keep the newest step of the charts in view"),
+               key(Qt::CTRL | Qt::Key_End)},
+              [this, &workspace] {
+                if (!workspace.current_page().follow_newest()) follow_newest();
+              });
+  actions.add({u"view.step_back"_s, tr("Playhead a Step Back"), tr("Hold the playhead a step earlier"),
+               key(Qt::ALT | Qt::Key_Left)},
+              [this] { playhead_->step_by(-1); });
+  actions.add(
+      {u"view.step_on"_s, tr("Playhead a Step On"), tr("Hold the playhead a step later"), key(Qt::ALT | Qt::Key_Right)},
+      [this] { playhead_->step_by(1); });
+  actions.add(
+      {u"view.log_scale"_s, tr("Logarithmic Loss"), tr("Switch the loss chart between linear and logarithmic"), {}},
+      [this] { loss_->set_scale(loss_->scale() == Scale::linear ? Scale::logarithmic : Scale::linear); });
+}
+
+void TrainPage::update_actions() {
+  workspace_->actions()[u"run.launch"_s]->setEnabled(!runs_.live());
+  workspace_->actions()[u"run.detach"_s]->setEnabled(runs_.elsewhere());
+}
+
+void TrainPage::save_state(Session& session) const {
+  session.set_value(u"layout/train"_s, save_layout());
+  session.set_value(u"launch"_s, launch_dialog_->remembered());
+  session.set_value(u"export/recipe"_s, export_dialog_->last_recipe());
+}
+
+void TrainPage::restore_state(const Session& session) {
+  restore_layout(session.value(u"layout/train"_s).toByteArray());
+  launch_dialog_->remember(session.value(u"launch"_s).toMap());
+  export_dialog_->set_recipe(session.value(u"export/recipe"_s).toString());
+}
+
+bool TrainPage::follow_newest() {
+  by_step_.set_playhead(std::nullopt);
+  by_step_.set_following(true);
+  return true;
+}
+
+std::optional<NamedExperiment> TrainPage::provable_run() const {
+  return offers_proof() ? std::optional(run_experiment(*run_)) : std::nullopt;
+}
+
+QStringList TrainPage::unfinished_work() const {
+  return merge_dialog_->task().busy() ? QStringList{tr("the merge")} : QStringList();
+}
+
+// Offers the form's experiment and that of the run that is shown, which is chosen if its page is in sight; another page
+// offers the run that was shown last.
+template <class Dialog>
+void TrainPage::open_with_experiments(Dialog& dialog) {
+  const bool shows_runs = workspace_->current_page().run_kind().has_value();
+  const RunPtr run = shows_runs ? workspace_->current_page().shown_run() : runs_.shown();
+  std::vector<NamedExperiment> offered{form_experiment(workspace_->document())};
+  if (run) offered.push_back(run_experiment(*run));
+  dialog.open_with(std::move(offered), shows_runs && run ? 1 : 0);
+}
+
+// Proposes the folders of the run that is shown; otherwise the document's base model.
+void TrainPage::merge_shown() {
+  std::optional<launch::MergeOffer> offer;
+  if (run_ && !run_->id.empty()) try {
+      offer = launch::merge_offer(store::Store(runs_.runs_folder()), run_->id);
+    } catch (const Error& error) {
+      workspace_->report(ProblemSource::store, error.problem());
+    }
+  const launch::MergeOffer folders =
+      offer.value_or(launch::MergeOffer{workspace_->document().experiment().path("model.path"), {}, {}});
+  merge_dialog_->open_with(folders.base, folders.adapter, folders.out);
+}
+
 void TrainPage::connect_charts() {
   connect(&by_step_, &PlotLink::cursor_changed, this, [this] {
     if (translating_) return;

@@ -6,12 +6,16 @@
 #include "core/views/step_snapshot.h"
 #include "ui/pages/train/collectives_panel.h"
 #include "ui/pages/train/device_memory.h"
+#include "ui/pages/train/export_dialog.h"
+#include "ui/pages/train/launch_dialog.h"
+#include "ui/pages/train/merge_dialog.h"
 #include "ui/pages/train/playhead_bar.h"
 #include "ui/pages/train/record_view.h"
 #include "ui/pages/train/samples_model.h"
 #include "ui/plot/plot.h"
 #include "ui/run_views/measured_mesh.h"
 #include "ui/run_views/run_header.h"
+#include "ui/session/workspace.h"
 
 class QLayout;
 class QPushButton;
@@ -22,13 +26,26 @@ class QTabWidget;
 
 namespace mw::ui {
 
-class TrainPage : public QWidget {
+class TrainPage : public QWidget, public WindowPage {
   Q_OBJECT
  public:
   TrainPage(RunController& runs, QWidget* parent = nullptr);
-  void show_frame();  // redraws what changed since the last frame
-  void follow();      // updates the playhead and its readouts, visible or not
-  void restyle();     // after a theme change
+  void attach(Workspace& workspace) override;
+  void update_actions() override;
+  void show_frame() override;  // redraws what changed since the last frame
+  void follow();               // updates the playhead and what it reads, also while the page is hidden
+  void restyle() override;
+  void save_state(Session& session) const override;
+  void restore_state(const Session& session) override;
+  bool follow_newest() override;
+  std::optional<RunKind> run_kind() const override { return RunKind::train; }
+  RunPtr shown_run() const override { return run_; }
+  std::optional<NamedExperiment> provable_run() const override;
+  QStringList unfinished_work() const override;
+  void stop_work() override { merge_dialog_->task().cancel(); }
+  LaunchDialog& launch_dialog() { return *launch_dialog_; }
+  ExportDialog& export_dialog() { return *export_dialog_; }
+  MergeDialog& merge_dialog() { return *merge_dialog_; }
   PlotLink& link() { return by_step_; }
   PlotLink& times() { return by_time_; }
   const RunPtr& run() const { return run_; }
@@ -49,8 +66,6 @@ class TrainPage : public QWidget {
   RecordView& record() { return *record_; }
   void show_record_tab();
   void show_samples_tab();
-  QByteArray save_layout() const;
-  void restore_layout(const QByteArray& state);
 
  signals:
   void run_wanted();  // from the empty page
@@ -64,6 +79,13 @@ class TrainPage : public QWidget {
   void moment_changed();
 
  private:
+  void register_actions(Workspace& workspace);
+  void register_chart_actions(Workspace& workspace);
+  template <class Dialog>
+  void open_with_experiments(Dialog& dialog);
+  void merge_shown();
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
   void build();
   QLayout* build_top();
   void show_buttons();
@@ -81,6 +103,10 @@ class TrainPage : public QWidget {
   void show_mesh_panels();  // as the run has devices
 
   RunController& runs_;
+  Workspace* workspace_ = nullptr;
+  LaunchDialog* launch_dialog_ = nullptr;
+  ExportDialog* export_dialog_ = nullptr;
+  MergeDialog* merge_dialog_ = nullptr;
   PlotLink by_step_, by_time_;
   RunPtr run_;
   bool changed_ = true, unread_ = true, translating_ = false;

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/session/named_experiment.h"
+
+#include <QCoreApplication>
+
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace {
+
+QString named_tr(const char* text) {
+  return QCoreApplication::translate("mw::ui::NamedExperiment", text);
+}
+
+}  // namespace
+
+NamedExperiment form_experiment(const Document& document) {
+  const auto& file = document.file();
+  return {named_tr("Form: %1").arg(document.title()),
+          document.experiment(),
+          file.empty() ? named_tr("EXPERIMENT.json") : qpath(file),
+          {}};
+}
+
+NamedExperiment run_experiment(const RunData& run) {
+  QStringList names;
+  for (const std::string& name : {run.id, run.name})
+    if (!name.empty() && !names.contains(qs(name))) names << qs(name);
+  return {named_tr("Run: %1").arg(names.join(u"  \u00B7  "_s)), run.record, named_tr("EXPERIMENT.json"), run.id};
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/shell/document_actions.h"
+
+#include <QDir>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QMainWindow>
+#include <QMenu>
+
+#include "core/base/files.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace fs = std::filesystem;
+namespace {
+constexpr int kJournalMs = 1000;
+}
+
+DocumentActions::DocumentActions(QMainWindow& window, Workspace& workspace, Session& session, PendingQuestion& question)
+    : window_(window), workspace_(workspace), document_(workspace.document()), session_(session), question_(question) {
+  register_actions();
+  journal_.setSingleShot(true);
+  journal_.setInterval(kJournalMs);
+  connect(&journal_, &QTimer::timeout, this, &DocumentActions::write_journal);
+  connect(&document_, &Document::changed, &journal_, qOverload<>(&QTimer::start));
+  connect(&document_, &Document::file_changed, &journal_, qOverload<>(&QTimer::start));
+}
+
+void DocumentActions::register_actions() {
+  ActionRegistry& actions = workspace_.actions();
+  actions.add({u"file.new"_s, tr("New Experiment"), tr("Start from an empty document with every default"),
+               QKeySequence(QKeySequence::New)},
+              [this] { when_edits_are_safe([this] { document_.clear(); }); });
+  actions.add(
+      {u"file.open"_s, tr("Open…"), tr("Open an experiment file"), QKeySequence(QKeySequence::Open), Glyph::open},
+      [this] { choose_file(); });
+  actions.add({u"file.save"_s, tr("Save"), tr("Save the experiment"), QKeySequence(QKeySequence::Save), Glyph::save},
+              [this] { save(); });
+  actions.add({u"file.save_as"_s, tr("Save As…"), tr("Save the experiment in another file"),
+               QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S)},
+              [this] { save_as(); });
+}
+
+void DocumentActions::open_first(const fs::path& file) {
+  const fs::path wanted = file.empty() ? fs::path() : fs::absolute(file).lexically_normal();
+  try {
+    const auto left = session_.journal();
+    if (left && (left->dirty || (left->file.empty() && wanted.empty()))) {
+      document_.restore(left->snapshot, left->file, left->dirty ? Edited::yes : Edited::no);
+      if (wanted.empty() || wanted == left->file) return;
+      if (document_.dirty()) {
+        postponed_ = wanted;
+        return;
+      }
+    }
+    if (!wanted.empty()) {
+      document_.open(wanted);
+      session_.add_recent(qpath(document_.file()));
+      return;
+    }
+    if (left && path_exists(left->file)) {
+      document_.open(left->file);
+      return;
+    }
+    const auto example = workspace_.resources() / "examples" / "tiny-lora.json";
+    if (path_exists(example)) document_.open_example(example);
+  } catch (const Error& error) {
+    workspace_.report(ProblemSource::file, error.problem());
+  }
+}
+
+void DocumentActions::open_postponed(const std::function<void()>& then) {
+  postponed_.empty() ? then() : open_file(std::exchange(postponed_, {}), then);
+}
+
+void DocumentActions::when_edits_are_safe(const std::function<void()>& go_on) {
+  if (!document_.dirty()) return go_on();
+  if (question_.raise()) return;
+  if (window_.isMinimized()) window_.showNormal();
+  const QString details = document_.text_broken()
+                              ? tr("The JSON text is not valid. Save keeps its last valid values only.")
+                              : tr("Edits that are not saved are lost.");
+  const auto save_first = [this, go_on] {
+    save([this, go_on] {
+      if (!document_.dirty()) return go_on();
+      workspace_.report(ProblemSource::file, {.id = "JSON",
+                                              .message = "the JSON text is not valid and was not saved",
+                                              .file = document_.file().string(),
+                                              .fix = "correct the text, or discard it, and try again"});
+    });
+  };
+  question_.ask(u"unsaved_edits"_s, tr("Save the changes to %1?").arg(document_.title()), details,
+                {{u"save"_s, tr("Save"), QMessageBox::AcceptRole, save_first},
+                 {u"discard"_s, tr("Discard"), QMessageBox::DestructiveRole, go_on},
+                 {u"cancel"_s, tr("Cancel"), QMessageBox::RejectRole, {}}});
+}
+
+template <class Open>
+void DocumentActions::replace_document(Open open) {
+  when_edits_are_safe([this, open] {
+    try {
+      open();
+    } catch (const Error& error) {
+      workspace_.report(ProblemSource::file, error.problem());
+    }
+  });
+}
+
+void DocumentActions::open_file(const fs::path& file, const std::function<void()>& then) {
+  replace_document([this, file, then] {
+    document_.open(file);
+    workspace_.clear_problems(ProblemSource::file);
+    session_.add_recent(qpath(document_.file()));
+    if (then) then();
+  });
+}
+
+void DocumentActions::open_copy(const experiment::Experiment& experiment) {
+  replace_document([this, experiment] {
+    document_.open_copy(experiment);
+    workspace_.show_setting({});
+  });
+}
+
+void DocumentActions::choose_file() {
+  auto* dialog = new QFileDialog(&window_, tr("Open Experiment"), qpath(document_.experiment().folder()),
+                                 tr("Experiment (*.json)"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setFileMode(QFileDialog::ExistingFile);
+  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& file) { open_file(fspath(file)); });
+  dialog->open();
+}
+
+// `then` follows a successful save.
+void DocumentActions::save(const std::function<void()>& then) {
+  if (document_.file().empty()) return save_as(then);
+  try {
+    document_.save();
+    workspace_.clear_problems(ProblemSource::file);
+    if (then) then();
+  } catch (const Error& error) {
+    workspace_.report(ProblemSource::file, error.problem());
+  }
+}
+
+void DocumentActions::save_as(const std::function<void()>& then) {
+  auto* dialog = new QFileDialog(&window_, tr("Save Experiment"),
+                                 document_.file().empty() ? u"experiment.json"_s : qpath(document_.file()),
+                                 tr("Experiment (*.json)"));
+  dialog->setObjectName(u"save_as"_s);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setDefaultSuffix(u"json"_s);
+  connect(dialog, &QFileDialog::fileSelected, this, [this, then](const QString& file) {
+    try {
+      document_.save_as(fspath(file));
+      workspace_.clear_problems(ProblemSource::file);
+      session_.add_recent(qpath(document_.file()));
+      if (then) then();
+    } catch (const Error& error) {
+      workspace_.report(ProblemSource::file, error.problem());
+    }
+  });
+  dialog->open();
+}
+
+bool DocumentActions::write_journal() {
+  try {
+    session_.write_journal(document_);
+    return session_.has_journal() || !document_.dirty();
+  } catch (const Error& error) {
+    workspace_.report(ProblemSource::file, error.problem());
+    return !document_.dirty();
+  }
+}
+
+void DocumentActions::fill_menu(QMenu& menu) {
+  menu.clear();
+  for (const auto& id : {u"file.new"_s, u"file.open"_s, u"file.save"_s, u"file.save_as"_s, u"file.export"_s})
+    menu.addAction(workspace_.actions()[id]);
+  const auto add = [&](const QString& title, const QStringList& files, bool example) {
+    if (files.isEmpty()) return;
+    menu.addSection(title);
+    for (const QString& file : files) {
+      const QString name = QFileInfo(file).fileName();
+      QAction* a = menu.addAction(menu.fontMetrics().elidedText(example ? name : file, Qt::ElideMiddle, 420));
+      a->setToolTip(file);
+      connect(a, &QAction::triggered, this, [this, file = fspath(file), example] {
+        if (!example) return open_file(file);
+        replace_document([this, file] {
+          document_.open_example(file);
+          workspace_.clear_problems(ProblemSource::file);
+        });
+      });
+    }
+  };
+  add(tr("Recent"), session_.recent(), false);
+  QStringList examples;
+  const QDir folder(qpath(workspace_.resources() / "examples"));
+  for (const QString& name : folder.entryList({u"*.json"_s}, QDir::Files, QDir::Name))
+    examples << folder.filePath(name);
+  add(tr("Examples"), examples, true);
+  menu.addSection(tr("Help"));
+  menu.addAction(workspace_.actions()[u"help.manual"_s]);
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Opens, saves and replaces the document, and keeps its unsaved edits in the session's journal. Nothing here drops
+// unsaved edits without a question. GUI thread.
+#pragma once
+#include <QObject>
+#include <QTimer>
+
+#include "ui/session/workspace.h"
+#include "ui/shell/pending_question.h"
+
+class QMainWindow;
+class QMenu;
+
+namespace mw::ui {
+
+class DocumentActions : public QObject {
+  Q_OBJECT
+ public:
+  DocumentActions(QMainWindow& window, Workspace& workspace, Session& session, PendingQuestion& question);
+  // Opens `wanted`, else what was open last, else the default example. Unsaved edits of the last session come back; if
+  // another file is wanted then, it is opened by open_postponed(), which asks about them.
+  void open_first(const std::filesystem::path& wanted);
+  void open_postponed(const std::function<void()>& then);
+  void open_file(const std::filesystem::path& file, const std::function<void()>& then = {});
+  void open_copy(const experiment::Experiment& experiment);  // a document without a file
+  // Calls `go_on` once the document has no unsaved edits, or its edits may be dropped; not if the user cancels.
+  void when_edits_are_safe(const std::function<void()>& go_on);
+  bool write_journal();  // false: unsaved edits would be lost with the window
+  void fill_menu(QMenu& menu);
+
+ private:
+  void register_actions();
+  template <class Open>
+  void replace_document(Open open);
+  void choose_file();
+  void save(const std::function<void()>& then = {});
+  void save_as(const std::function<void()>& then = {});
+  QMainWindow& window_;
+  Workspace& workspace_;
+  Document& document_;
+  Session& session_;
+  PendingQuestion& question_;
+  QTimer journal_;
+  std::filesystem::path postponed_;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/shell/undo_actions.h"
+
+#include <QApplication>
+#include <QUndoStack>
+
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+UndoActions::UndoActions(Workspace& workspace) : workspace_(workspace) {
+  ActionRegistry& actions = workspace_.actions();
+  actions.add({u"edit.undo"_s, tr("Undo"), tr("Undo the last change made on this page"),
+               QKeySequence(QKeySequence::Undo), Glyph::undo},
+              [this] { group_.undo(); });
+  const QKeySequence redo(Qt::CTRL | Qt::SHIFT | Qt::Key_Z);
+  actions.add({u"edit.redo"_s, tr("Redo"), tr("Make the undone change again"), redo, Glyph::redo},
+              [this] { group_.redo(); });
+  actions[u"edit.redo"_s]->setShortcuts({redo, QKeySequence(Qt::CTRL | Qt::Key_Y)});
+  connect(&group_, &QUndoGroup::canUndoChanged, this, &UndoActions::update_undo);
+  connect(&group_, &QUndoGroup::undoTextChanged, this, &UndoActions::update_undo);
+  connect(&group_, &QUndoGroup::canRedoChanged, this, &UndoActions::update_redo);
+  connect(&group_, &QUndoGroup::redoTextChanged, this, &UndoActions::update_redo);
+  connect(&workspace_.document(), &Document::replaced, this, &UndoActions::choose_stack);
+  update_undo();
+  update_redo();
+}
+
+UndoActions::~UndoActions() {
+  for (QUndoStack* stack : group_.stacks()) stack->disconnect();  // a stack emits signals while it is cleared
+  group_.disconnect();
+}
+
+void UndoActions::add_stack(QUndoStack* stack) {
+  if (!stack || group_.stacks().contains(stack)) return;
+  group_.addStack(stack);
+  // The latest change is undone first, wherever the focus is.
+  connect(stack, &QUndoStack::indexChanged, this, [this, stack] { group_.setActiveStack(stack); });
+}
+
+void UndoActions::follow_focus(const QWidget& form, const QWidget& pages) {
+  connect(qApp, &QApplication::focusChanged, this, [this, &form, &pages](QWidget*, QWidget* now) {
+    if (!now) return;
+    if (form.isAncestorOf(now)) group_.setActiveStack(&workspace_.document().undo_stack());
+    if (pages.isAncestorOf(now)) choose_stack();
+  });
+}
+
+void UndoActions::choose_stack() {
+  group_.setActiveStack(workspace_.current_page().active_undo_stack(workspace_.document()));
+}
+
+void UndoActions::update_undo() {
+  update(u"edit.undo"_s, group_.canUndo(), tr("Undo"), group_.undoText());
+}
+
+void UndoActions::update_redo() {
+  update(u"edit.redo"_s, group_.canRedo(), tr("Redo"), group_.redoText());
+}
+
+void UndoActions::update(const QString& id, bool can, const QString& verb, const QString& what) {
+  QAction* action = workspace_.actions()[id];
+  const QString text = can && !what.isEmpty() ? verb + u' ' + what : verb;
+  const QString keys = action->shortcut().toString(QKeySequence::NativeText);
+  action->setEnabled(can);
+  action->setText(text);
+  action->setToolTip(tr("%1 (%2)").arg(can ? text : tr("Nothing to %1 on this page").arg(verb.toLower()), keys));
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Undo and Redo act on the stack of the page in sight, or on the document while its form has the focus. GUI thread.
+#pragma once
+#include <QUndoGroup>
+
+#include "ui/session/workspace.h"
+
+namespace mw::ui {
+
+class UndoActions : public QObject {
+  Q_OBJECT
+ public:
+  explicit UndoActions(Workspace& workspace);
+  ~UndoActions() override;
+  void add_stack(QUndoStack* stack);
+  // The widgets in which the focus chooses the stack.
+  void follow_focus(const QWidget& form, const QWidget& pages);
+  void choose_stack();  // of the page in sight
+
+ private:
+  void update_undo();
+  void update_redo();
+  void update(const QString& id, bool can, const QString& verb, const QString& what);
+  Workspace& workspace_;
+  QUndoGroup group_;
+};
+
+}  // namespace mw::ui
