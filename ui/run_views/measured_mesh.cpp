@@ -4,8 +4,11 @@
 #include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
+#include <QPainter>
+#include <QPainterPath>
 #include <QToolTip>
 #include <algorithm>
+#include <cmath>
 
 #include "ui/plot/ticks.h"
 #include "ui/run_views/run_lines.h"
@@ -19,6 +22,12 @@ constexpr double kTitleRow = 25;
 
 QString time_text(double seconds, double waited) {
   return MeasuredMesh::tr("in %1, %2 of it waiting").arg(qs(to_text(Seconds(seconds))), qs(to_text(Seconds(waited))));
+}
+
+void draw_text(QPainter& p, const QRectF& box, int flags, const QString& text, const QColor& color) {
+  p.setPen(color);
+  p.drawText(box, flags | Qt::AlignVCenter,
+             p.fontMetrics().elidedText(text, Qt::ElideRight, static_cast<int>(box.width())));
 }
 
 }  // namespace
@@ -202,6 +211,221 @@ void MeasuredMesh::keyPressEvent(QKeyEvent* event) {
       if (d.column == from.column + dx && d.row == from.row + dy) next = d.device;
   select_device(next);
   emit device_selected(selected_);
+}
+
+QColor MeasuredMesh::axis_color(int axis) const {
+  return theme().series(static_cast<int>(mesh_.axes.size()) - 1 - axis);  // as on the Design page
+}
+
+// Measured values are solid, predicted ones dashed and outlined.
+void MeasuredMesh::paintEvent(QPaintEvent*) {
+  const Theme& t = theme();
+  QPainter p(this);
+  p.fillRect(rect(), t.panel);
+  p.setFont(small_font());
+  p.setRenderHint(QPainter::Antialiasing);
+  const Frame f = frame();
+  paint_header(p, f.header);
+  if (run_) {
+    paint_edges(p);
+    for (size_t d = 0; d < grid_.devices.size(); ++d) paint_device(p, static_cast<int>(d));
+    paint_labels(p);
+    paint_lines(p, f.lines);
+  }
+  p.setPen(hasFocus() ? t.accent : t.line);
+  p.setBrush(Qt::NoBrush);
+  p.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
+}
+
+void MeasuredMesh::paint_header(QPainter& p, const QRectF& box) const {
+  const Theme& t = theme();
+  QFont bold = small_font();
+  bold.setWeight(QFont::DemiBold);
+  p.setFont(bold);
+  const QString badge = tr("Measured");
+  const QRectF pill(box.left(), box.top() + 5, p.fontMetrics().horizontalAdvance(badge) + 14, 17);
+  p.setPen(Qt::NoPen);
+  p.setBrush(t.accent);
+  p.drawRoundedRect(pill, 8, 8);
+  p.setPen(t.accent_text);
+  p.drawText(pill, Qt::AlignCenter, badge);
+  p.setFont(small_font());
+  draw_text(p, QRectF(pill.right() + 8, box.top() + 4, box.right() - pill.right() - 8, 18), Qt::AlignLeft,
+            run_ ? caption() : tr("No run on a mesh is shown"), t.text);
+}
+
+double MeasuredMesh::edge_width(int axis) const {
+  const views::AxisTraffic* flow = of_axis(axis);
+  double most = 0;
+  for (const views::AxisTraffic& a : snapshot_.axes) most = std::max(most, a.sum.bytes);
+  if (!flow || flow->sum.bytes <= 0) return 0;
+  return 2.5 + 5 * std::sqrt(flow->sum.bytes / most);
+}
+
+void MeasuredMesh::paint_edges(QPainter& p) const {
+  p.setBrush(Qt::NoBrush);
+  for (const views::DeviceEdge& e : grid_.edges) {
+    const double width = edge_width(e.axis);
+    const QColor color = width > 0 ? axis_color(e.axis) : theme().line;
+    p.setPen(QPen(color, std::max(1.0, width), Qt::SolidLine, Qt::FlatCap));
+    const QPointF a = device_at(e.a).center(), b = device_at(e.b).center();
+    const auto &from = grid_.devices[static_cast<size_t>(e.a)], &to = grid_.devices[static_cast<size_t>(e.b)];
+    if (std::abs(from.column - to.column) + std::abs(from.row - to.row) == 1) {
+      p.drawLine(a, b);
+      continue;
+    }
+    // Past the devices between: a bow.
+    const QPointF way = b - a, aside = QPointF(-way.y(), way.x()) / std::hypot(way.x(), way.y());
+    QPainterPath path(a);
+    path.quadTo((a + b) / 2 + aside * device_at(e.a).height() * 1.1, b);
+    p.drawPath(path);
+  }
+}
+
+// Once per axis, in the gap of its first edge, where there is room; the lines below say it in any case.
+void MeasuredMesh::paint_labels(QPainter& p) const {
+  const Theme& t = theme();
+  std::vector<bool> done(mesh_.axes.size());
+  for (const views::DeviceEdge& e : grid_.edges) {
+    const auto axis = static_cast<size_t>(e.axis);
+    const views::AxisTraffic* flow = of_axis(e.axis);
+    if (done[axis] || !flow) continue;
+    done[axis] = true;
+    const QString text = value_text(flow->sum.bytes, Quantity::bytes);
+    const QRectF a = device_at(e.a), b = device_at(e.b);
+    QRectF box(0, 0, p.fontMetrics().horizontalAdvance(text) + 8, 15);
+    box.moveCenter((a.center() + b.center()) / 2);
+    const bool across = b.left() > a.right();
+    if (across ? box.width() > b.left() - a.right() : box.height() > b.top() - a.bottom() + 6) continue;
+    p.setPen(QPen(axis_color(e.axis), 1));
+    p.setBrush(t.panel);
+    p.drawRoundedRect(box, 4, 4);
+    p.setPen(t.text);
+    p.drawText(box, Qt::AlignCenter, text);
+  }
+}
+
+// The capacity where somebody comes near it, else a little more than the largest: bars are compared with each other.
+double MeasuredMesh::bar_whole() const {
+  double most = 1;
+  for (const views::DeviceSnapshot& d : snapshot_.devices) {
+    most = std::max(most, static_cast<double>(d.bytes.total().value));
+    if (d.predicted) most = std::max(most, static_cast<double>(d.predicted->total().value));
+  }
+  const auto capacity = run_->view.capacity();
+  const double limit = capacity ? static_cast<double>(capacity->value) : 0;
+  return limit > 0 && limit < 4 * most ? std::max(limit, most) : most * 1.15;
+}
+
+void MeasuredMesh::paint_bar(QPainter& p, const QRectF& rail, const views::DeviceSnapshot& device) const {
+  const Theme& t = theme();
+  const double whole = bar_whole();
+  p.fillRect(rail, mix(t.panel, t.text, 0.12));
+  double x = rail.left();
+  for (size_t c = 0; c < kMemoryCategories; ++c) {
+    const double w = static_cast<double>(device.bytes.bytes[c].value) / whole * rail.width();
+    p.fillRect(QRectF(x, rail.top(), w, rail.height()), t.memory(static_cast<MemoryCategory>(c)));
+    x += w;
+  }
+  const auto at = [&](Bytes b) { return rail.left() + static_cast<double>(b.value) / whole * rail.width(); };
+  if (device.predicted) {
+    p.setPen(QPen(device.beyond_prediction() ? t.bad : t.text, 1.2, Qt::CustomDashLine));
+    QPen pen = p.pen();
+    pen.setDashPattern({3, 2});
+    p.setPen(pen);
+    p.setBrush(Qt::NoBrush);
+    p.drawRect(QRectF(QPointF(rail.left(), rail.top() - 2), QPointF(at(device.predicted->total()), rail.bottom() + 2)));
+  }
+  if (const auto capacity = run_->view.capacity(); capacity && at(*capacity) <= rail.right() + 0.5) {
+    p.setPen(QPen(t.bad, 1.6));
+    p.drawLine(QPointF(at(*capacity), rail.top() - 2), QPointF(at(*capacity), rail.bottom() + 2));
+  }
+}
+
+void MeasuredMesh::paint_device(QPainter& p, int device) const {
+  const Theme& t = theme();
+  const QRectF box = device_at(device);
+  const views::DeviceSnapshot* d = of_device(device);
+  const auto capacity = run_->view.capacity();
+  const bool over = d && ((capacity && d->bytes.total() > *capacity) || d->beyond_prediction());
+  p.setPen(QPen(device == selected_ ? t.accent
+                : over              ? t.bad
+                                    : mix(t.panel, t.text, 0.35),
+                device == selected_ ? 2.2 : 1));
+  p.setBrush(mix(t.panel, t.text, 0.04));
+  p.drawRoundedRect(box, 4, 4);
+  const double bar = std::clamp(box.height() * 0.25, 4.0, 14.0);
+  const QRectF inside = box.adjusted(6, 1, -6, -4);
+  if (d) paint_bar(p, QRectF(inside.left(), inside.bottom() - bar, inside.width(), bar), *d);
+  QRectF line(inside.left(), inside.top(), inside.width(), std::min(14.0, inside.height() - bar));
+  if (line.height() < 10) return;
+  const QString number = QString::number(device), held = d ? qs(to_text(d->bytes.total())) : QString();
+  const int number_width = p.fontMetrics().horizontalAdvance(number),
+            held_width = p.fontMetrics().horizontalAdvance(held);
+  draw_text(p, line, Qt::AlignLeft, number, t.text);
+  if (number_width + held_width + 8 <= line.width()) draw_text(p, line, Qt::AlignRight, held, t.text);
+  if (inside.height() - bar < 30) return;
+  line.translate(0, 14);
+  const QString share =
+      d && capacity && capacity->value > 0 ? tr("%1 %").arg(d->bytes.total() / *capacity * 100, 0, 'f', 0) : QString();
+  draw_text(p, line, Qt::AlignLeft, qs(grid_.devices[static_cast<size_t>(device)].name), t.muted);
+  if (p.fontMetrics().horizontalAdvance(qs(grid_.devices[static_cast<size_t>(device)].name) + share) + 8 < line.width())
+    draw_text(p, line, Qt::AlignRight, share, t.muted);
+  if (!d || !d->predicted || inside.height() - bar < 46) return;
+  line.translate(0, 15);
+  const QString said = tr("predicted peak"), bytes = qs(to_text(d->predicted->total()));
+  const QColor color = d->beyond_prediction() ? t.bad : t.text;
+  const double wide = p.fontMetrics().horizontalAdvance(bytes);
+  if (p.fontMetrics().horizontalAdvance(said) + wide + 8 < line.width()) {
+    draw_text(p, line, Qt::AlignLeft, said, t.muted);
+  } else {  // no room for words: outlined
+    p.setPen(QPen(color, 1, Qt::DashLine));
+    p.setBrush(Qt::NoBrush);
+    p.drawRect(QRectF(line.right() - wide - 3, line.top(), wide + 5, line.height()));
+  }
+  draw_text(p, line, Qt::AlignRight, bytes, color);
+}
+
+// Counted beside planned: a solid and a dashed mark. Bytes that differ are told in the colour of errors.
+void MeasuredMesh::paint_axis(QPainter& p, QRectF line, const views::AxisTraffic& axis, const QColor& color) const {
+  const Theme& t = theme();
+  const double middle = line.center().y();
+  const auto write = [&](const QString& text, const QColor& text_color) {
+    if (line.width() < 20) return;
+    draw_text(p, line, Qt::AlignLeft, text, text_color);
+    line.setLeft(line.left() + p.fontMetrics().horizontalAdvance(text) + 8);
+  };
+  const auto mark = [&](Qt::PenStyle style) {
+    p.setPen(QPen(color, style == Qt::SolidLine ? 3 : 1.6, style, Qt::FlatCap));
+    p.drawLine(QPointF(line.left(), middle), QPointF(line.left() + 11, middle));
+    line.setLeft(line.left() + 15);
+  };
+  mark(Qt::SolidLine);
+  const bool as_planned = axis.sum.as_planned();
+  write(tr("%1 %2: %3").arg(qs(axis.axis)).arg(mesh_.size(axis.axis)).arg(value_text(axis.sum.bytes, Quantity::bytes)),
+        as_planned ? t.text : t.bad);
+  if (const QString planned = planned_text(axis.sum); !planned.isEmpty()) {
+    mark(Qt::DashLine);
+    write(planned, as_planned ? t.text : t.bad);
+  }
+  write(tr("in %1, %2 waiting").arg(qs(to_text(Seconds(axis.sum.seconds))), qs(to_text(Seconds(axis.sum.waited)))),
+        t.muted);
+  if (const QString calls = tr("%1 calls").arg(axis.sum.calls); p.fontMetrics().horizontalAdvance(calls) < line.width())
+    write(calls, t.muted);
+}
+
+void MeasuredMesh::paint_lines(QPainter& p, QRectF box) const {
+  const Theme& t = theme();
+  QRectF line(box.left(), box.top(), box.width(), kTextLine);
+  for (size_t i = 0; i < mesh_.axes.size(); ++i) {
+    const views::AxisTraffic* flow = of_axis(static_cast<int>(i));
+    if (!flow || line.bottom() > box.bottom() + 1) continue;
+    paint_axis(p, line, *flow, axis_color(static_cast<int>(i)));
+    line.translate(0, kTextLine);
+  }
+  if (snapshot_.axes.empty()) draw_text(p, line, Qt::AlignLeft, tr("Nothing moved between devices yet"), t.muted);
+  if (selected_ >= 0 && line.bottom() <= box.bottom() + 1)
+    draw_text(p, line, Qt::AlignLeft, device_text(selected_), t.muted);
 }
 
 }  // namespace mw::ui

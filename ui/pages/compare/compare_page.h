@@ -68,12 +68,10 @@ class ComparePage : public QWidget, public WindowPage {
   void register_actions(Workspace& workspace);
   QByteArray save_layout() const;
   void restore_layout(const QByteArray& state);
-  // compare_page_build.cpp
   void build();
   QWidget* verdict_line();
   QWidget* table_side();
   QWidget* empty_page();
-  // compare_page.cpp
   hardware::LoadCatalogue catalogue() const;
   void take(std::vector<compare::ComparedRun>& runs);
   void fill_add_menu();

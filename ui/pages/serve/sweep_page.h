@@ -65,13 +65,11 @@ class SweepPage : public QWidget {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
-  // sweep_page_build.cpp
   void build();
   QWidget* bar();
   QWidget* charts();
   void build_table();
   QWidget* empty_page();
-  // sweep_page.cpp
   void adopt();
   void show_view(SweepViewPtr view);
   void redraw();
