@@ -302,7 +302,7 @@ class DataTest : public test::WindowFixture {
   void what_cannot_be_read_says_why_and_leads_to_the_setting() {
     open_page({{"max_len", 64}});
     QTRY_VERIFY(shown_text().contains(u"No data yet"_s));
-    press(u"Data File"_s);
+    press(u"Go to Data File"_s);
     QTRY_COMPARE(QApplication::focusWidget(), window_->panel().form().row("data.path")->field()->editor());
     window_->document().set("data.path", (folder() / "none.jsonl").string());
     QTRY_VERIFY(shown_text().contains(u"none.jsonl"_s) && shown_text().contains(u"cannot be read"_s));
@@ -314,7 +314,7 @@ class DataTest : public test::WindowFixture {
     QTRY_COMPARE(page().model().rowCount(), 1);
     window_->document().set("data.max_len", 1);
     QTRY_VERIFY(shown_text().contains(u"out of range"_s));
-    press(u"Data File"_s);
+    press(u"Go to Data File"_s);
     QTRY_COMPARE(QApplication::focusWidget(), window_->panel().form().row("data.max_len")->field()->editor());
     window_->document().set("data.max_len", 64);
     window_->document().reset("model.path");
@@ -340,7 +340,7 @@ class DataTest : public test::WindowFixture {
     QVERIFY(page().economy().summary().contains(u"padding"_s) && !page().economy().summary().contains(u"loss"_s));
     const QString planned = page().economy().summary().section(u';', 3, 3);
     QVERIFY2(seen.startsWith(planned), qPrintable(seen + u" / "_s + planned));
-    QVERIFY(shown_text().contains(u"loss not known"_s));
+    QVERIFY(shown_text().contains(u"loss is unknown"_s));
     picture(u"data-lengths-only"_s);
     window_->document().set("data.lengths", write("bad.csv", "12,3\nx,1\n"));
     QTRY_VERIFY(shown_text().contains(u"bad.csv, line 2"_s));
@@ -379,7 +379,7 @@ class DataTest : public test::WindowFixture {
       const auto* b = qobject_cast<QPushButton*>(f);
       if (f) reached << (b ? b->text() : f->accessibleName());
     }
-    for (const auto& name : {u"Data page"_s, u"Rows to show"_s, u"Rows of the data"_s, u"Tokens of the row"_s,
+    for (const auto& name : {u"Data page"_s, u"Filter of rows"_s, u"Rows of the data"_s, u"Tokens of the row"_s,
                              u"Lengths chart"_s, u"Read Again"_s, u"Save Lengths\u2026"_s})
       QVERIFY2(reached.contains(name), qPrintable(name));
     for (const Shade shade : {Shade::light, Shade::dark})

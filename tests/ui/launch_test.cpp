@@ -189,7 +189,7 @@ class LaunchTest : public test::WindowFixture {
     d.folder().setText(qpath(folder() / "recipe"));
     d.folder().setFocus();
     QTest::keyClick(&d.folder(), Qt::Key_Return);
-    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"files are in"_s), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"Exported"_s), 20000);
     grab(d, u"export-dialog"_s);
     QVERIFY(fs::exists(folder() / "recipe" / "fsdp.yaml"));
     write_file_atomically(folder() / "recipe" / "train.py", "mine");
@@ -199,7 +199,7 @@ class LaunchTest : public test::WindowFixture {
     QCOMPARE(read_file(folder() / "recipe" / "train.py"), std::string("mine"));
     d.overwrite().setChecked(true);
     click(d.export_button());
-    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"files are in"_s), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"Exported"_s), 20000);
     QVERIFY(read_file(folder() / "recipe" / "train.py") != "mine");
     QCOMPARE(test::unnamed(d).join(u"; "_s), QString());
     QTest::keyClick(&d, Qt::Key_Escape);

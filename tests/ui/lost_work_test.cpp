@@ -505,7 +505,7 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY(d.grab().save(qpath(fs::path(MW_PICTURES)) + u"/export-of-a-run.png"_s));
     d.folder().setText(qpath(folder() / "recipe"));
     QTest::mouseClick(&d.export_button(), Qt::LeftButton);
-    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"files are in"_s), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"Exported"_s), 20000);
     QVERIFY(read_file(folder() / "recipe" / "experiment.json").find("Trained before") != std::string::npos);
     d.experiment().setCurrentIndex(0);  // the form's serves: a recipe that serves is chosen
     QVERIFY(!recipes::is_training(d.recipe().kind()));

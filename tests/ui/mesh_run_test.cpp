@@ -124,8 +124,8 @@ class MeshRunTest : public test::WindowFixture {
              qPrintable(mesh.device_text(1)));
     const QImage as_planned = mesh.grab().toImage();
     page().link().set_playhead(50);
-    QVERIFY2(over_tp().contains(u"2.00 MiB, not the planned 1.50 MiB"_s), qPrintable(over_tp()));
-    QVERIFY(mesh.summary().contains(u"not the planned"_s));
+    QVERIFY2(over_tp().contains(u"2.00 MiB, instead of the planned 1.50 MiB"_s), qPrintable(over_tp()));
+    QVERIFY(mesh.summary().contains(u"instead of the planned"_s));
     const auto reds = [](const QImage& image) {  // nearly, as letters have them
       const QColor bad = theme().bad;
       int count = 0;
@@ -311,7 +311,7 @@ class MeshRunTest : public test::WindowFixture {
     QVERIFY(window_->design_page().proof_window().isVisible());
     QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().busy(), 20000);
     QVERIFY(window_->design_page().proof_window().task().problem());
-    QCOMPARE(window_->design_page().proof_window().verdict(), u"Could not be proved"_s);
+    QCOMPARE(window_->design_page().proof_window().verdict(), u"The proof failed to run"_s);
     QVERIFY(window_->actions()[u"run.prove"_s]->isEnabled());
   }
 

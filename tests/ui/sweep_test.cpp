@@ -229,7 +229,7 @@ class SweepTest : public test::WindowFixture {
   void an_empty_page_says_what_to_press() {
     open_window(setup(), Page::serve);
     window_->serve_page().show_kind(RunKind::sweep);
-    QVERIFY(button(u"Run Sweep"_s) && button(u"Sweep Settings"_s) && button(u"Earlier Runs"_s));
+    QVERIFY(button(u"Run Sweep"_s) && button(u"Show Sweep Settings"_s) && button(u"Show Earlier Runs"_s));
     QCOMPARE(test::unnamed(*window_).join(u"; "_s), QString());
   }
 

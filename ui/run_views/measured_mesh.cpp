@@ -21,7 +21,8 @@ namespace {
 constexpr double kTitleRow = 25;
 
 QString time_text(double seconds, double waited) {
-  return MeasuredMesh::tr("in %1, %2 of it waiting").arg(qs(to_text(Seconds(seconds))), qs(to_text(Seconds(waited))));
+  return MeasuredMesh::tr("in %1, including %2 waiting")
+      .arg(qs(to_text(Seconds(seconds))), qs(to_text(Seconds(waited))));
 }
 
 void draw_text(QPainter& p, const QRectF& box, int flags, const QString& text, const QColor& color) {
@@ -84,7 +85,7 @@ void MeasuredMesh::set_header_inset(int pixels) {
 QString MeasuredMesh::caption() const {
   if (!run_) return {};
   const QString name = qs(run_->id.empty() ? run_->name : run_->id);
-  const QString where = held_ == Held::pointed ? tr("pointed at")
+  const QString where = held_ == Held::pointed ? tr("at the cursor")
                         : held_ == Held::held  ? tr("held")
                         : run_->live           ? tr("live")
                                                : tr("last");
@@ -104,7 +105,7 @@ QString MeasuredMesh::axis_text(const views::AxisTraffic& axis) const {
 QString MeasuredMesh::planned_text(const views::TrafficTotals& flow) {
   if (!flow.planned) return {};
   const QString bytes = value_text(*flow.planned, Quantity::bytes);
-  return flow.as_planned() ? tr("planned %1").arg(bytes) : tr("not the planned %1").arg(bytes);
+  return flow.as_planned() ? tr("planned %1").arg(bytes) : tr("instead of the planned %1").arg(bytes);
 }
 
 const views::DeviceSnapshot* MeasuredMesh::of_device(int device) const {
@@ -423,7 +424,7 @@ void MeasuredMesh::paint_lines(QPainter& p, QRectF box) const {
     paint_axis(p, line, *flow, axis_color(static_cast<int>(i)));
     line.translate(0, kTextLine);
   }
-  if (snapshot_.axes.empty()) draw_text(p, line, Qt::AlignLeft, tr("Nothing moved between devices yet"), t.muted);
+  if (snapshot_.axes.empty()) draw_text(p, line, Qt::AlignLeft, tr("No traffic between devices yet"), t.muted);
   if (selected_ >= 0 && line.bottom() <= box.bottom() + 1)
     draw_text(p, line, Qt::AlignLeft, device_text(selected_), t.muted);
 }

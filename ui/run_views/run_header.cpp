@@ -149,9 +149,9 @@ void RunHeader::fill(const RunData& run, bool stopping) {
   const auto pace = view.seconds_per_step();
   speed_->setText(pace && *pace > 0 ? tr("%1/step").arg(qs(to_text(Seconds(*pace)))) : QString());
   eta_->setText(eta_text(view));
-  eta_->setToolTip(view.ended() ? QString() : tr("From the pace so far, pauses left out"));
-  const QString ending = runs_.elsewhere()  ? tr("ending the job there")
-                         : has_points(view) ? tr("the points so far are kept")
+  eta_->setToolTip(view.ended() ? QString() : tr("Estimated from the speed so far, without pauses"));
+  const QString ending = runs_.elsewhere()  ? tr("stopping the remote job")
+                         : has_points(view) ? tr("finished points are kept")
                                             : tr("writing a checkpoint");
   activity_->setText(!view.error().empty() ? qs(view.error()) : stopping ? ending : activity_text(view));
   // What went wrong is worth more than how far it was.

@@ -20,7 +20,7 @@ LogPanel::LogPanel(QWidget* parent) : QPlainTextEdit(parent) {
   setLineWrapMode(QPlainTextEdit::NoWrap);
   setMaximumBlockCount(20000);
   setAccessibleName(tr("Log of the run"));
-  setPlaceholderText(tr("The log of the run that is shown appears here"));
+  setPlaceholderText(tr("The log of the displayed run appears here"));
 }
 
 void LogPanel::show_run(RunPtr run) {

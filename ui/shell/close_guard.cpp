@@ -37,8 +37,8 @@ bool CloseGuard::has_work() const {
 void CloseGuard::ask_about(const QStringList& work) {
   if (question_.raise()) return;
   question_.ask(u"unfinished_work"_s, tr("Still running: %1.").arg(work.join(tr(" and "))),
-                tr("Stop and Close ends it; a run writes a checkpoint first, from which it can be resumed.\n"
-                   "Keep Running minimises this window, and closes it when the work has ended."),
+                tr("Stop and Close ends it; a training run writes a checkpoint first, from which it can be "
+                   "resumed.\nKeep Running minimises this window and closes it when the work is finished."),
                 {{u"cancel"_s, tr("Cancel"), QMessageBox::RejectRole, {}},
                  {u"stop_and_close"_s, tr("Stop and Close"), QMessageBox::DestructiveRole,
                   [this] {
@@ -108,7 +108,7 @@ QString CloseGuard::title_prefix() const {
   if (closing_ != Closing::when_done) return {};
   const RunPtr live = runs_.live();
   return live ? tr("Closes after %1, %2 \u2013 ").arg(qs(live->id), steps_text(live->view))
-              : tr("Closes when its work is done \u2013 ");
+              : tr("Closes when its tasks are finished \u2013 ");
 }
 
 }  // namespace mw::ui

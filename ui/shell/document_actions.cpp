@@ -28,7 +28,7 @@ DocumentActions::DocumentActions(QMainWindow& window, Workspace& workspace, Sess
 
 void DocumentActions::register_actions() {
   ActionRegistry& actions = workspace_.actions();
-  actions.add({u"file.new"_s, tr("New Experiment"), tr("Start from an empty document with every default"),
+  actions.add({u"file.new"_s, tr("New Experiment"), tr("Start a new experiment with default settings"),
                QKeySequence(QKeySequence::New)},
               [this] { when_edits_are_safe([this] { document_.clear(); }); });
   actions.add(
@@ -36,7 +36,7 @@ void DocumentActions::register_actions() {
       [this] { choose_file(); });
   actions.add({u"file.save"_s, tr("Save"), tr("Save the experiment"), QKeySequence(QKeySequence::Save), Glyph::save},
               [this] { save(); });
-  actions.add({u"file.save_as"_s, tr("Save As…"), tr("Save the experiment in another file"),
+  actions.add({u"file.save_as"_s, tr("Save As…"), tr("Save the experiment to another file"),
                QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S)},
               [this] { save_as(); });
 }
@@ -78,8 +78,8 @@ void DocumentActions::when_edits_are_safe(const std::function<void()>& go_on) {
   if (question_.raise()) return;
   if (window_.isMinimized()) window_.showNormal();
   const QString details = document_.text_broken()
-                              ? tr("The JSON text is not valid. Save keeps its last valid values only.")
-                              : tr("Edits that are not saved are lost.");
+                              ? tr("The JSON text is invalid. Save stores only its last valid values.")
+                              : tr("Unsaved changes are lost if you discard them.");
   const auto save_first = [this, go_on] {
     save([this, go_on] {
       if (!document_.dirty()) return go_on();

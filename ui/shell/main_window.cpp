@@ -139,30 +139,30 @@ void MainWindow::register_page_actions() {
     actions_.add({u"page."_s + id, text, help, QKeySequence(u"Ctrl+%1"_s.arg(digit))},
                  [this, page] { show_page(page); });
   };
-  add(Page::design, u"design"_s, tr("Show Design"), tr("Mesh, shards, memory, time and cost of the experiment"));
-  add(Page::data, u"data"_s, tr("Show Data"), tr("Rows, their tokens and loss, lengths, padding and packing"));
-  add(Page::train, u"train"_s, tr("Show Train"), tr("The run that is looked at"));
-  add(Page::serve, u"serve"_s, tr("Show Serve"), tr("Latency sweeps, and time and memory by batch size"));
-  add(Page::compare, u"compare"_s, tr("Show Compare"), tr("Runs and results side by side, the first as baseline"));
-  add(Page::runs, u"runs"_s, tr("Show Runs"), tr("All runs of the store"));
+  add(Page::design, u"design"_s, tr("Show Design"), tr("Show mesh, shards, memory, time and cost of the experiment"));
+  add(Page::data, u"data"_s, tr("Show Data"), tr("Show rows, tokens, loss masks, lengths, padding and packing"));
+  add(Page::train, u"train"_s, tr("Show Train"), tr("Show the displayed run"));
+  add(Page::serve, u"serve"_s, tr("Show Serve"), tr("Show latency sweeps, and time and memory by batch size"));
+  add(Page::compare, u"compare"_s, tr("Show Compare"), tr("Show runs and results side by side with the first as baseline"));
+  add(Page::runs, u"runs"_s, tr("Show Runs"), tr("Show all runs"));
 }
 
 void MainWindow::register_panel_actions() {
   const auto key = [](auto k) { return QKeySequence(k); };
-  actions_.add({u"view.form"_s, tr("Show the Form"), tr("The experiment as a form"), key(Qt::ALT | Qt::Key_1)},
+  actions_.add({u"view.form"_s, tr("Show the Form"), tr("Edit the experiment as a form"), key(Qt::ALT | Qt::Key_1)},
                [this] { panel_->show_form(); });
-  actions_.add({u"view.json"_s, tr("Show the JSON"), tr("The experiment as text"), key(Qt::ALT | Qt::Key_2)},
+  actions_.add({u"view.json"_s, tr("Show the JSON"), tr("Edit the experiment as JSON text"), key(Qt::ALT | Qt::Key_2)},
                [this] { panel_->show_json(); });
   actions_.add(
       {u"view.command"_s, tr("Show the Command Line"), tr("The same run from a terminal"), key(Qt::ALT | Qt::Key_3)},
       [this] { panel_->show_command(); });
-  actions_.add({u"view.find"_s, tr("Find a Setting"), tr("Search the form"), key(QKeySequence::Find)}, [this] {
+  actions_.add({u"view.find"_s, tr("Find a Setting"), tr("Search the settings of the form"), key(QKeySequence::Find)}, [this] {
     show_setting({});
     panel_->form().search()->setFocus();
   });
   actions_.add(
       {u"problems.fix"_s, tr("Fix the Problem"),
-       tr("Apply the first fix of the chosen problem, or of the first that has one"), key(Qt::CTRL | Qt::Key_Period)},
+       tr("Apply the fix of the selected problem, or the first available fix"), key(Qt::CTRL | Qt::Key_Period)},
       [this] { problems_panel_->fix_first(); });
   actions_.add(
       {u"view.panels"_s, tr("Open or Fold the Panels"), tr("Problems, log and jobs below the page, or their tabs only"),
@@ -182,16 +182,16 @@ void MainWindow::register_panel_actions() {
 
 void MainWindow::register_view_actions() {
   const auto key = [](auto k) { return QKeySequence(k); };
-  actions_.add({u"view.theme"_s, tr("Light or Dark Theme"), tr("Switch between the light and the dark theme"),
+  actions_.add({u"view.theme"_s, tr("Toggle Dark Theme"), tr("Switch between the light and the dark theme"),
                 key(Qt::CTRL | Qt::SHIFT | Qt::Key_T), Glyph::theme},
                [this] { set_shade(theme_.shade == Shade::dark ? Shade::light : Shade::dark); });
-  actions_.add({u"view.palette"_s, tr("Command Palette"), tr("Find any command, setting or run by a few letters"),
+  actions_.add({u"view.palette"_s, tr("Command Palette"), tr("Find a command, setting or run by a few letters"),
                 key(Qt::CTRL | Qt::Key_K), Glyph::command},
                [this] { open_palette(); });
   actions_[u"view.palette"_s]->setShortcuts({key(Qt::CTRL | Qt::Key_K), key(Qt::CTRL | Qt::SHIFT | Qt::Key_P)});
   actions_.add({u"help.manual"_s, tr("Manual"), tr("Open the manual at the chapter of this page"), key(Qt::Key_F1)},
                [this] { show_manual(); });
-  actions_.add({u"app.quit"_s, tr("Quit"), tr("Close the window; unsaved edits come back at the next start"),
+  actions_.add({u"app.quit"_s, tr("Quit"), tr("Close the window and restore unsaved edits at the next start"),
                 key(QKeySequence::Quit)},
                [this] { close(); });
 }

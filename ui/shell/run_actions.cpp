@@ -10,15 +10,15 @@ RunActions::RunActions(Workspace& workspace) : workspace_(workspace), runs_(work
   ActionRegistry& actions = workspace_.actions();
   actions.add({u"run.start"_s, tr("Run"), tr("Train this experiment on this machine"), key(Qt::Key_F5), Glyph::run},
               [this] { start(next_kind()); });
-  actions.add({u"run.pause"_s, tr("Pause"), tr("Hold the run between two steps or points, or let it go on"),
+  actions.add({u"run.pause"_s, tr("Pause"), tr("Pause the run after the current step or point, or continue it"),
                key(Qt::Key_F6), Glyph::pause},
               [this] { pause_or_continue(); });
   actions.add(
-      {u"run.stop"_s, tr("Stop"), tr("End the run after this step; what was done is kept, and training can be resumed"),
+      {u"run.stop"_s, tr("Stop"), tr("Stop the run after the current step; its results are kept and training can be resumed"),
        key(Qt::SHIFT | Qt::Key_F5), Glyph::stop},
       [this] { runs_.stop(); });
   actions.add(
-      {u"view.live"_s, tr("Show the Live Run"), tr("Go back to the run that is going on"), key(Qt::CTRL | Qt::Key_L)},
+      {u"view.live"_s, tr("Show the Live Run"), tr("Show the active run"), key(Qt::CTRL | Qt::Key_L)},
       [this] {
         runs_.show_live();
         const RunPtr run = runs_.shown();
@@ -75,8 +75,8 @@ void RunActions::update() {
   QAction* run = actions[u"run.start"_s];
   run->setEnabled(!live);
   const RunKind kind = next_kind();
-  const QString help = kind == RunKind::size    ? tr("Measure time and memory of this experiment's model by batch size")
-                       : kind == RunKind::sweep ? tr("Sweep request rates and prompt lengths of this experiment")
+  const QString help = kind == RunKind::size    ? tr("Measure time and memory of the model by batch size")
+                       : kind == RunKind::sweep ? tr("Run the latency sweep of this experiment")
                                                 : tr("Train this experiment on this machine");
   run->setToolTip(tr("%1 (%2)").arg(help, run->shortcut().toString(QKeySequence::NativeText)));
   const bool paused = live && live->view.state() == RunState::paused;

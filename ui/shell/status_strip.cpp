@@ -67,7 +67,8 @@ QString provenance(const Ledger& at_peak, const std::string& target, const std::
   }
   QString notes;
   for (const auto& s : sources) notes += u"<li>"_s + qs(s).toHtmlEscaped() + u"</li>"_s;
-  return StatusStrip::tr("<p><b>Predicted peak on %1</b><br>largest at: %2</p><table>%3</table><p>From:</p><ul>%4</ul>")
+  return StatusStrip::tr(
+             "<p><b>Predicted peak on %1</b><br>largest at: %2</p><table>%3</table><p>Sources:</p><ul>%4</ul>")
       .arg(qs(target).toHtmlEscaped(), qs(instant).toHtmlEscaped(), rows, notes);
 }
 
@@ -77,7 +78,7 @@ QString design_text(const views::Design& d) {
   QStringList parts{
       (p.fits() ? StatusStrip::tr("Fits: %1 of %2 per device") : StatusStrip::tr("Does not fit: %1 of %2 per device"))
           .arg(qs(to_text(p.memory.at_peak.total())), qs(to_text(p.memory.capacity)))};
-  if (views::speed_known(d)) parts << StatusStrip::tr("%1 a step").arg(qs(to_text(Seconds(p.step.seconds.value))));
+  if (views::speed_known(d)) parts << StatusStrip::tr("%1 per step").arg(qs(to_text(Seconds(p.step.seconds.value))));
   if (d.request().work == plan::Work::train) {
     QString run = qs(to_text(Seconds(p.run.hours.value * 3600)));
     if (p.run.usd_per_hour > 0) run += u", "_s + qs(to_text(Usd(p.run.usd.value)));
@@ -117,7 +118,7 @@ StatusStrip::StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent)
   row->addWidget(origin_);
   why_->setIcon(icon(Glyph::info));
   why_->setProperty("flat", true);
-  why_->setAccessibleName(tr("Where the predicted numbers come from"));
+  why_->setAccessibleName(tr("Sources of the predicted numbers"));
   why_->setFocusPolicy(Qt::TabFocus);
   left->setMinimumHeight(why_->sizeHint().height() + 4);  // the pages do not move when there is nothing to ask
   row->addWidget(why_);
@@ -207,8 +208,8 @@ QString StatusStrip::predicted_for() {
 }
 
 void StatusStrip::show_nothing() {
-  say(about_ == RunKind::size ? tr("Each batch size is predicted before it is measured")
-                              : tr("A sweep on this machine is measured, on other targets it is simulated"),
+  say(about_ == RunKind::size ? tr("The memory of each batch size is predicted before it is measured")
+                              : tr("Sweeps are measured on this machine and simulated on other targets"),
       theme().muted);
   price_->show();
   price_->setToolTip({});

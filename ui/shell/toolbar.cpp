@@ -85,7 +85,7 @@ void Toolbar::show_page(Page page) {
 void Toolbar::show_document(const Document& document) {
   const QString name = document.title() + (document.dirty() ? u" \u2022"_s : QString());
   file_->setText(file_->fontMetrics().elidedText(name, Qt::ElideMiddle, 240));
-  file_->setToolTip(document.file().empty() ? tr("Not saved in a file yet") : qpath(document.file()));
+  file_->setToolTip(document.file().empty() ? tr("Not saved to a file yet") : qpath(document.file()));
 }
 
 }  // namespace mw::ui

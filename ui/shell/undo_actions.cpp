@@ -14,7 +14,7 @@ UndoActions::UndoActions(Workspace& workspace) : workspace_(workspace) {
                QKeySequence(QKeySequence::Undo), Glyph::undo},
               [this] { group_.undo(); });
   const QKeySequence redo(Qt::CTRL | Qt::SHIFT | Qt::Key_Z);
-  actions.add({u"edit.redo"_s, tr("Redo"), tr("Make the undone change again"), redo, Glyph::redo},
+  actions.add({u"edit.redo"_s, tr("Redo"), tr("Redo the last undone change"), redo, Glyph::redo},
               [this] { group_.redo(); });
   actions[u"edit.redo"_s]->setShortcuts({redo, QKeySequence(Qt::CTRL | Qt::Key_Y)});
   connect(&group_, &QUndoGroup::canUndoChanged, this, &UndoActions::update_undo);
@@ -64,7 +64,7 @@ void UndoActions::update(const QString& id, bool can, const QString& verb, const
   const QString keys = action->shortcut().toString(QKeySequence::NativeText);
   action->setEnabled(can);
   action->setText(text);
-  action->setToolTip(tr("%1 (%2)").arg(can ? text : tr("Nothing to %1 on this page").arg(verb.toLower()), keys));
+  action->setToolTip(tr("%1 (%2)").arg(can ? text : tr("There is nothing to %1 on this page").arg(verb.toLower()), keys));
 }
 
 }  // namespace mw::ui

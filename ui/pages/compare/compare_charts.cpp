@@ -147,7 +147,7 @@ QWidget* CompareCharts::page(CompareView view) {
   auto* column = new QSplitter(Qt::Vertical, this);
   column->setHandleWidth(5);
   column->setChildrenCollapsible(false);
-  const QString none = tr("Nothing of this is recorded in these runs"), band = tr("median to p99");
+  const QString none = tr("These runs do not record this metric"), band = tr("median to p99");
   const auto latency = [&](const QString& title, const QString& unit, PlotLink& link) {
     auto* p =
         add_plot(view, column, {.title = title, .unit = unit, .quantity = Quantity::seconds, .empty = none}, link);
@@ -169,8 +169,8 @@ QWidget* CompareCharts::page(CompareView view) {
       latency(tr("TPOT"), tr("median, by output tokens/s"), *by_throughput_);
       break;
     case CompareView::distribution: {
-      const QString requests = tr("No run records single requests of this cell");
-      const QString unit = tr("% of the requests, at most");
+      const QString requests = tr("No run records the requests of this cell");
+      const QString unit = tr("% of requests at or below");
       add_plot(view, column,
                {.title = tr("TTFT"), .unit = unit, .quantity = Quantity::plain, .empty = requests, .from_zero = true},
                *by_ttft_);
@@ -181,7 +181,9 @@ QWidget* CompareCharts::page(CompareView view) {
     }
     default:
       add_plot(view, column,
-               {.title = tr("Training loss"), .unit = tr("nats per token"), .empty = tr("No training run is compared")},
+               {.title = tr("Training loss"),
+                .unit = tr("nats per token"),
+                .empty = tr("The comparison has no training runs")},
                *by_step_);
       add_plot(
           view, column,
@@ -189,8 +191,8 @@ QWidget* CompareCharts::page(CompareView view) {
           *by_step_);
       add_plot(view, column,
                {.title = tr("Difference from the baseline"),
-                .unit = tr("% of its training loss, either way"),
-                .empty = tr("No step is reported by the baseline and another, or they agree to the last bit")},
+                .unit = tr("absolute, % of its training loss"),
+                .empty = tr("The baseline shares no step with another run, or all losses are bit-identical")},
                *by_step_)
           ->set_scale(Scale::logarithmic);
   }
@@ -218,10 +220,10 @@ QWidget* CompareCharts::cost_page() {
     row->addWidget(edit);
     return edit;
   };
-  demand_ =
-      line(tr("Demand, tokens/s"), tr("one server"), tr("Output tokens a second to serve: decides how many servers"));
+  demand_ = line(tr("Demand, tokens/s"), tr("one server"),
+                 tr("Output tokens per second to serve, which determines the number of servers"));
   once_ = line(tr("Paid once, USD"), tr("0, 0"),
-               tr("What was paid before serving began (training, porting), a number for each run in order"));
+               tr("Costs before serving begins, such as training and porting: one number per run, in order"));
   row->addStretch(1);
   rows->addWidget(bar);
   break_even_ = new QLabel(whole);
@@ -235,13 +237,13 @@ QWidget* CompareCharts::cost_page() {
   add_plot(CompareView::cost, column,
            {.title = tr("Cost of tokens"),
             .unit = tr("USD per million output tokens"),
-            .empty = tr("No price is known of these runs")},
+            .empty = tr("The prices of these runs are unknown")},
            *by_cost_load_)
       ->set_scale(Scale::logarithmic);
   add_plot(CompareView::cost, column,
            {.title = tr("Cost of serving"),
-            .unit = tr("USD over hours"),
-            .empty = tr("No price is known of these runs"),
+            .unit = tr("USD by hours of serving"),
+            .empty = tr("The prices of these runs are unknown"),
             .from_zero = true},
            *by_hours_);
   rows->addWidget(column, 1);
@@ -483,10 +485,10 @@ void CompareCharts::fill_cost() {
   for (size_t i = 1; i < costs.size(); ++i)
     if (const auto hours = compare::break_even(costs[0], costs[i])) {
       most = std::max(most, *hours * 1.6);
-      said << tr("%1 and %2 have cost the same after %3 h")
+      said << tr("%1 and %2 cost the same after %3 h")
                   .arg(name(costs[0].column), name(costs[i].column))
                   .arg(*hours, 0, 'f', *hours < 10 ? 1 : 0);
-      limits.push_back({tr("even"), *hours, theme().series(static_cast<int>(costs[i].column)), Origin::asked,
+      limits.push_back({tr("break-even"), *hours, theme().series(static_cast<int>(costs[i].column)), Origin::asked,
                         tr("%1 h").arg(*hours, 0, 'f', 0)});
     }
   std::vector<PlotLine> all;
@@ -499,7 +501,7 @@ void CompareCharts::fill_cost() {
   by_hours_->set_data({0, most});
   plots(CompareView::cost)[1]->set_lines(std::move(all));
   plots(CompareView::cost)[1]->set_limits(std::move(limits));
-  break_even_->setText(said.isEmpty() && costs.size() > 1 ? tr("No break-even: one is cheaper from the first hour")
+  break_even_->setText(said.isEmpty() && costs.size() > 1 ? tr("No break-even: one run is always cheaper")
                                                           : said.join(u"; "_s));
 }
 

@@ -85,7 +85,7 @@ void ComparePage::attach(Workspace& workspace) {
 void ComparePage::register_actions(Workspace& workspace) {
   ActionRegistry& actions = workspace.actions();
   actions.add({u"runs.compare"_s, tr("Compare the Runs"),
-               tr("Put the runs selected in the table, or the sweep that is looked at, beside each other"),
+               tr("Add the selected runs or the displayed sweep to the comparison"),
                QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C)},
               [this, &workspace] {
                 for (const store::RunId& run : workspace.current_page().runs_to_compare()) add_run(run);
@@ -93,7 +93,7 @@ void ComparePage::register_actions(Workspace& workspace) {
               });
   actions.add({u"runs.replay"_s,
                tr("Replay on Another Target\u2026"),
-               tr("Serve recorded requests on another target, mesh, KV type or cache policy, simulated"),
+               tr("Simulate recorded requests on another target, mesh, KV type or cache policy"),
                {}},
               [this, &workspace] {
                 auto offer = workspace.current_page().replay_offer();
@@ -101,11 +101,11 @@ void ComparePage::register_actions(Workspace& workspace) {
                 if (!offer) return workspace.show_page(Page::compare);  // which says what to do
                 replay(offer->run, offer->point);
               });
-  actions.add({u"compare.clear"_s, tr("Empty the Comparison"), tr("Take every run out of the tray"), {}},
+  actions.add({u"compare.clear"_s, tr("Empty the Comparison"), tr("Remove all runs from the comparison"), {}},
               [this] { clear(); });
   actions.add({u"compare.export"_s,
                tr("Export the Comparison…"),
-               tr("As CSV, Markdown, LaTeX, PNG, SVG or PDF, by the file's name"),
+               tr("Save the comparison as CSV, Markdown, LaTeX, PNG, SVG or PDF, depending on the file name"),
                {}},
               [this, &workspace] {
                 workspace.show_page(Page::compare);
@@ -271,9 +271,9 @@ void ComparePage::show_verdict() {
                                                                  said.toHtmlEscaped());
   }
   QString text = u"<b style='color:%1'>%2</b>"_s.arg(color_of(c.verdict).name(), word);
-  text += why.isEmpty() ? tr(": nothing known stands between these numbers") : u"  "_s + why.join(u"  "_s);
+  text += why.isEmpty() ? tr(": no known difference affects these numbers") : u"  "_s + why.join(u"  "_s);
   if (const int marked = model_.marked_cells(); marked > 0)
-    text += tr("  <b style='color:%1'>the audit marks %2 cells</b>").arg(theme().bad.name()).arg(marked);
+    text += tr("  <b style='color:%1'>the audit flags %2 cells</b>").arg(theme().bad.name()).arg(marked);
   verdict_->setText(text);
   verdict_->setToolTip(u"<p>"_s + verdict().toHtmlEscaped().replace(u"\n"_s, u"<br>"_s) + u"</p>"_s);
   const int lines = verdict_->heightForWidth(std::max(200, verdict_area_->width() - 14));
@@ -382,7 +382,7 @@ QWidget* ComparePage::verdict_line() {
   verdict_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   verdict_->setContentsMargins(4, 0, 4, 0);
   verdict_->setAlignment(Qt::AlignLeft | Qt::AlignTop);
-  verdict_->setAccessibleName(tr("Whether these may be compared"));
+  verdict_->setAccessibleName(tr("Validity of the comparison"));
   verdict_area_->setWidget(verdict_);
   verdict_area_->installEventFilter(this);
   return verdict_area_;
@@ -396,12 +396,12 @@ QWidget* ComparePage::table_side() {
   auto* row = new QHBoxLayout;
   row->setSpacing(5);
   differing_ = new QToolButton(side);
-  differing_->setText(tr("Only Differences"));
+  differing_->setText(tr("Show Only Differences"));
   differing_->setCheckable(true);
   differing_->setChecked(true);
   differing_->setProperty("chip", true);
   differing_->setFocusPolicy(Qt::TabFocus);
-  differing_->setToolTip(tr("Leave out settings that are the same in all"));
+  differing_->setToolTip(tr("Hide settings that are equal in all runs"));
   row->addWidget(differing_);
   auto* label = new QLabel(tr("SLO, ms"), side);
   label->setProperty("muted", true);
@@ -411,7 +411,7 @@ QWidget* ComparePage::table_side() {
     slo_[i] = new QLineEdit(side);
     slo_[i]->setPlaceholderText(names[i]);
     slo_[i]->setAccessibleName(tr("SLO of %1, ms").arg(names[i]));
-    slo_[i]->setToolTip(tr("Longest median %1 in ms: cells above it are marked").arg(names[i]));
+    slo_[i]->setToolTip(tr("Limit of the median %1 in ms; cells above it are highlighted").arg(names[i]));
     slo_[i]->setMinimumWidth(50);
     slo_[i]->setMaximumWidth(70);
     auto* number = new QDoubleValidator(0, 1e9, 6, slo_[i]);
@@ -428,16 +428,16 @@ QWidget* ComparePage::table_side() {
   copy_->setAccessibleName(tr("Copy"));
   copy_->setToolTip(tr("Copy the comparison as Markdown"));
   export_ = new QPushButton(tr("Export\u2026"), side);
-  export_->setToolTip(tr("As CSV, Markdown, LaTeX, PNG, SVG or PDF, by the file's name"));
+  export_->setToolTip(tr("Save the comparison as CSV, Markdown, LaTeX, PNG, SVG or PDF, depending on the file name"));
   row->addWidget(copy_);
   row->addWidget(export_);
   column->addLayout(row);
   table_ = new QTableView(side);
-  set_up_table(*table_, model_, tr("What differs"));
+  set_up_table(*table_, model_, tr("Differences"));
   table_->setMouseTracking(true);
   table_->viewport()->installEventFilter(this);
   column->addWidget(table_, 1);
-  alone_ = new QLabel(tr("Add a second run: what differs between them stands here."), side);
+  alone_ = new QLabel(tr("Add a second run to see the differences here."), side);
   alone_->setProperty("muted", true);
   alone_->setWordWrap(true);
   alone_->setAlignment(Qt::AlignCenter);
@@ -458,9 +458,9 @@ QWidget* ComparePage::table_side() {
 QWidget* ComparePage::empty_page() {
   const EmptyPage empty = ui::empty_page(
       tr("Nothing to compare yet"),
-      tr("Drag runs from the Runs page, press Compare on a sweep of the Serve page, or add shipped results and files.\n"
-         "The first is the baseline; the page says what differs, whether the comparison is fair, and which numbers\n"
-         "break physics."),
+      tr("Drag runs from the Runs page, press Compare for a sweep on the Serve page, or add shipped "
+         "results and files.\nThe first run is the baseline. The page shows what differs, whether the "
+         "comparison is valid, and which numbers\nare physically impossible."),
       {tr("Choose Runs")}, this);
   connect(empty.buttons[0], &QPushButton::clicked, this, &ComparePage::runs_wanted);
   return empty.page;

@@ -68,7 +68,7 @@ TrayChip::TrayChip(const compare::ComparedRun& run, const QString& short_name, i
   row->addWidget(close);
   connect(close, &QToolButton::clicked, this, [this] { emit remove_wanted(at_); });
   setAccessibleName(tr("%1, %2").arg(qs(run.name), about->text()));
-  setToolTip(tr("<b>%1</b><br>%2 %3<br>Drag to reorder, Ctrl+Left and Ctrl+Right move, Delete removes")
+  setToolTip(tr("<b>%1</b><br>%2 %3<br>Drag or use Ctrl+Left and Ctrl+Right to reorder; Delete removes the run")
                  .arg(qs(run.name).toHtmlEscaped(), origin_text(run.provenance), source_text(run).toHtmlEscaped()));
 }
 
@@ -135,7 +135,7 @@ void TrayChip::keyPressEvent(QKeyEvent* event) {
 void TrayChip::contextMenuEvent(QContextMenuEvent* event) {
   auto* menu = new QMenu(this);
   menu->setAttribute(Qt::WA_DeleteOnClose);
-  QAction* base = menu->addAction(tr("Make It the Baseline"), this, [this] { emit move_wanted(at_, 0); });
+  QAction* base = menu->addAction(tr("Use as Baseline"), this, [this] { emit move_wanted(at_, 0); });
   base->setEnabled(at_ > 0);
   menu->addAction(tr("Move Left"), this, [this] { emit move_wanted(at_, at_ - 1); })->setEnabled(at_ > 0);
   menu->addAction(tr("Move Right"), this, [this] { emit move_wanted(at_, at_ + 1); });
@@ -149,7 +149,7 @@ void TrayChip::contextMenuEvent(QContextMenuEvent* event) {
 
 CompareTray::CompareTray(QWidget* parent) : QFrame(parent), hint_(new QLabel(this)), add_(new QToolButton(this)) {
   setAcceptDrops(true);
-  setAccessibleName(tr("Runs that are compared"));
+  setAccessibleName(tr("Compared runs"));
   auto* whole = new QHBoxLayout(this);
   whole->setContentsMargins(4, 3, 6, 3);
   auto* scroll = new QScrollArea(this);
@@ -174,7 +174,7 @@ CompareTray::CompareTray(QWidget* parent) : QFrame(parent), hint_(new QLabel(thi
   add_->setPopupMode(QToolButton::InstantPopup);
   add_->setStyleSheet(u"QToolButton::menu-indicator { image: none; }"_s);
   add_->setAccessibleName(tr("Add to the comparison"));
-  add_->setToolTip(tr("Add a run, a shipped result or a file"));
+  add_->setToolTip(tr("Add a run, a shipped result or a result file"));
   row_->addWidget(hint_);
   row_->addStretch(1);
 }
@@ -201,7 +201,7 @@ void CompareTray::show_runs(const std::vector<compare::ComparedRun>& runs, int p
     chips_.push_back(chip);
   }
   hint_->setText(pending > 0    ? tr("reading\u2026")
-                 : runs.empty() ? tr("Drag runs or result files here, or press Add. The first is the baseline.")
+                 : runs.empty() ? tr("Drag runs or result files here, or press Add. The first run is the baseline.")
                                 : QString());
   hint_->setVisible(!hint_->text().isEmpty());
   // Applies at once instead of with the next layout: chips scroll and are never squeezed.

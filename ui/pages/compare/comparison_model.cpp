@@ -38,13 +38,13 @@ ComparisonModel::ComparisonModel()
 void ComparisonModel::refill() {
   Columns columns;
   if (comparison_)
-    columns.push_back({.title = tr("What"), .text = [](const compare::ComparisonRow& r) {
+    columns.push_back({.title = tr("Property"), .text = [](const compare::ComparisonRow& r) {
                          return r.unit.empty() ? qs(r.label) : tr("%1, %2").arg(qs(r.label), qs(r.unit));
                        }});
   for (size_t c = 0; comparison_ && c < comparison_->names.size(); ++c) {
     const QString name = qs(comparison_->names[c]);
     columns.push_back({.title = name,
-                       .tooltip = c == 0 ? tr("%1: the baseline, the others' changes are against it").arg(name) : name,
+                       .tooltip = c == 0 ? tr("%1: the baseline for the changes of the others").arg(name) : name,
                        .text = [this, c](const compare::ComparisonRow& r) { return value_text(r, c); }});
   }
   std::vector<compare::ComparisonRow> rows;

@@ -176,7 +176,7 @@ void HeatMapView::paint_whole(QPainter& painter) {
   painter.fillRect(rect(), theme().panel);
   if (grids_.empty()) {
     painter.setPen(theme().faint);
-    painter.drawText(rect(), Qt::AlignCenter, tr("Sweeps or imported results are drawn here"));
+    painter.drawText(rect(), Qt::AlignCenter, tr("Sweeps and imported results are shown here"));
     return;
   }
   for (size_t g = 0; g < grids_.size(); ++g) paint_grid(painter, g);

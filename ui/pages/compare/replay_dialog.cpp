@@ -47,14 +47,14 @@ ReplayDialog::ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCata
   add("serve.kv_dtype", tr("KV cache"), *form);
   add("serve.prefix_cache", tr("Prefix cache"), *form);
   column->addLayout(form);
-  said_ = add_said(*column, tr("What went wrong"));
+  said_ = add_said(*column, tr("Error"));
   progress_ = add_progress(*column, tr("Progress of the replay"));
   progress_->setRange(0, 100);
   column->addStretch(1);
   const DialogButtons buttons = add_buttons(*column, tr("Cancel"), tr("Replay"));
   cancel_ = buttons.cancel;
   replay_ = buttons.go;
-  replay_->setToolTip(tr("Simulate the requests at their recorded moments; the result joins the comparison"));
+  replay_->setToolTip(tr("Simulate the requests at their recorded times and add the result to the comparison"));
   connect(replay_, &QPushButton::clicked, this, &ReplayDialog::start);
   connect(cancel_, &QPushButton::clicked, this, &ReplayDialog::reject);
   connect(&task_, &BackgroundWork::changed, this, &ReplayDialog::show_progress);
@@ -100,11 +100,11 @@ void ReplayDialog::open_with(compare::Recording recording, std::optional<size_t>
   } catch (const Error&) {  // reported when the replay starts
     catalogue_.reset();
   }
-  QString about = tr("<b>%1</b>, %2. Its requests come again at their recorded moments, in a simulation of the server "
-                     "below: what that gives is predicted.")
+  QString about = tr("<b>%1</b>, %2. Its requests are repeated at their recorded times in a simulation of the server "
+                     "below; the result is a prediction.")
                       .arg(qs(recording_.set.name).toHtmlEscaped(), origin_text(recording_.set.provenance));
   if (recording_.summaries > 0)
-    about += u" "_s + tr("Points that do not say their requests are left out: %1.").arg(recording_.summaries);
+    about += u" "_s + tr("Points without recorded requests are omitted: %1.").arg(recording_.summaries);
   about_->setText(about);
   points_->clear();
   points_->addItem(tr("All points (%1): %2 requests").arg(recording_.set.points.size()).arg(recording_.requests()));
@@ -161,7 +161,7 @@ void ReplayDialog::show_progress() {
 }
 
 void ReplayDialog::show_outcome() {
-  if (task_.cancelled()) return said_->say(tr("Cancelled: nothing was recorded."));
+  if (task_.cancelled()) return said_->say(tr("Cancelled; nothing was recorded."));
   if (task_.problem()) return said_->say(qs(to_text(*task_.problem())), SaidText::Tone::bad);
   accept();
   emit replayed(qs(*task_.result()));

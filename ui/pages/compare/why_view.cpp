@@ -31,7 +31,7 @@ std::optional<double> known(double v) {
 class WaterfallBars : public QWidget {
  public:
   explicit WaterfallBars(QWidget* parent) : QWidget(parent) {
-    setAccessibleName(WhyView::tr("Waterfall of what explains the gap"));
+    setAccessibleName(WhyView::tr("Waterfall chart of the gap"));
   }
   void show(const std::optional<compare::Waterfall>& waterfall, const QString& from, const QString& to,
             const QString& text) {
@@ -193,13 +193,13 @@ void WhyView::show_cell(int input_len, const std::string& load) {
 void WhyView::ask() {
   const auto at = static_cast<size_t>(other_->currentIndex() + 1);
   if (runs_.size() < 2 || at >= runs_.size() || at == 0)
-    return say(tr("Compare two servings: the gap between them is explained here"));
+    return say(tr("Compare two serving results to see an explanation of the gap between them"));
   const auto metric = kMetrics[static_cast<size_t>(std::max(0, metric_->currentIndex()))];
   const auto* from = compare::point_at(runs_.front(), input_len_, load_);
   const auto* to = compare::point_at(runs_[at], input_len_, load_);
   const auto* either = from ? from : to;
   if (!either || std::isnan(either->request_rate))
-    return say(tr("Choose a cell with a rate: what is not said cannot be simulated"));
+    return say(tr("Choose a cell with a request rate; others cannot be simulated"));
   const std::string key = runs_.front().id + runs_.front().name + "|" + runs_[at].id + runs_[at].name + "|" + load_ +
                           "|" + std::to_string(input_len_) + "|" + std::to_string(metric_->currentIndex());
   if (key == last_asked_) return;
@@ -213,7 +213,7 @@ void WhyView::ask() {
   if (from && runs_.front().provenance != formats::Provenance::predicted)
     q.ends.from = known(compare::value_of(*from, metric));
   if (to && runs_[at].provenance != formats::Provenance::predicted) q.ends.to = known(compare::value_of(*to, metric));
-  say(tr("Simulating one factor after the other\u2026"));
+  say(tr("Simulating one factor after another\u2026"));
   worker_.submit(std::move(q));
 }
 

@@ -128,7 +128,7 @@ void DataPage::attach(Workspace& workspace) {
 
 void DataPage::register_actions(Workspace& workspace) {
   workspace.actions().add(
-      {u"data.read_again"_s, tr("Read the Data Again"), tr("Read the data file and the tokenizer anew"), {}},
+      {u"data.read_again"_s, tr("Read the Data Again"), tr("Read the data file and the tokenizer again"), {}},
       [this, &workspace] {
         workspace.show_page(Page::data);
         reader_.read_again();
@@ -199,9 +199,9 @@ void DataPage::show_state() {
   empty_title_->setText(wrong.isEmpty() ? tr("No data yet") : tr("The data cannot be read"));
   empty_text_->setText(!wrong.isEmpty()
                            ? wrong
-                           : tr("Name a data file in the form to see what training will make of it: each row's tokens "
-                                "and which of them carry loss, how long the rows are, and how much of a batch is "
-                                "padding. Where the data is not at hand, a file of lengths is enough to plan with."));
+                           : tr("Choose a data file in the form to see how training uses it: the tokens of each row "
+                                "and which of them carry loss, the lengths of the rows, and the share of padding in a "
+                                "batch. Without the data, a file of lengths is enough to plan."));
   notice_->setVisible(!empty && !wrong.isEmpty());
   notice_text_->setText(wrong);
   const auto& index = reader_.index();
@@ -246,7 +246,7 @@ QString DataPage::summary_text() const {
   if (reader_.question().source == planning::DataSource::rows)
     add(r.loss_tokens, tr("%1 carry loss"));
   else
-    parts << tr("a histogram of lengths, loss not known");
+    parts << tr("a histogram of lengths; loss is unknown");
   return parts.join(u"  \u00B7  "_s);
 }
 
@@ -272,10 +272,10 @@ void DataPage::show_counts() {
 void DataPage::show_results() {
   const auto& index = reader_.index();
   const QString waiting = reader_.state() == DataReader::State::stopped ? tr("Cancelled before all rows were read")
-                                                                        : tr("Shown when all rows have been read");
+                                                                        : tr("Shown after all rows have been read");
   lengths_->set_empty_text(waiting);
   const bool none_to_train = index && index->train.empty();
-  economy_->set_empty_text(none_to_train ? tr("There is no row to train on") : waiting);
+  economy_->set_empty_text(none_to_train ? tr("There are no rows to train on") : waiting);
   economy_->show_economy(reader_.economy(), reader_.question().batches.packing);
   fit_columns();
   const LengthChart chart = index && !index->lengths.empty() ? length_chart(*index, reader_.question()) : LengthChart{};
@@ -309,7 +309,7 @@ QString DataPage::row_text() const {
   if (row.state != data::RowState::bad)
     parts << tr("%1 tokens, %2 carry loss").arg(grouped(row.tokens), grouped(row.loss_tokens));
   if (constexpr auto most = static_cast<std::int64_t>(views::DataDetail::kMostTokens); row.tokens > most)
-    parts << tr("the first %1 are shown").arg(grouped(most));
+    parts << tr("showing the first %1").arg(grouped(most));
   return parts.join(u"  \u00B7  "_s);
 }
 
@@ -322,10 +322,10 @@ void DataPage::show_head() {
   const bool dark = t.shade == Shade::dark;
   legend_->setText(chip(mix(t.panel, t.accent, dark ? 0.40 : 0.26), t.text, tr("carries loss")) + u"&nbsp; "_s +
                    chip(mix(t.panel, t.text, dark ? 0.07 : 0.05), t.text, tr("no loss")) + u"&nbsp; "_s +
-                   chip(t.panel, t.muted, tr("dashed: special")));
+                   chip(t.panel, t.muted, tr("dashed: special token")));
   if (model_.rowCount() > 0) return;
   detail_stack_->setCurrentIndex(kTokens);
-  tokens_->clear(model_.filter() == RowFilter::all ? tr("No row to look at yet") : tr("No such row"));
+  tokens_->clear(model_.filter() == RowFilter::all ? tr("No rows yet") : tr("This row does not exist"));
 }
 
 void DataPage::show_detail() {
@@ -345,7 +345,7 @@ void DataPage::show_pointed() {
   const int token = tokens_->pointed_at();
   const bool any = !tokens_->detail().tokens.empty() && detail_stack_->currentIndex() == kTokens;
   pointed_->setText(token >= 0 && any ? token_text(tokens_->detail(), token)
-                    : any             ? tr("Point at a token, or walk through them with the arrow keys")
+                    : any             ? tr("Point at a token or use the arrow keys")
                                       : QString());
 }
 
@@ -409,7 +409,7 @@ void DataPage::build() {
   notice_text_ = new QLabel(notice_);
   notice_text_->setWordWrap(true);
   fix_ = new QPushButton(tr("Skip Bad Rows"), notice_);
-  fix_->setToolTip(tr("Set data.on_error to skip: bad rows are counted and left out"));
+  fix_->setToolTip(tr("Set data.on_error to skip, which counts and omits bad rows"));
   row->addWidget(notice_text_, 1);
   row->addWidget(fix_);
   notice_->hide();
@@ -426,7 +426,7 @@ void DataPage::build() {
   lengths_ = new Plot({.title = tr("Lengths"),
                        .unit = tr("rows by tokens"),
                        .quantity = Quantity::count,
-                       .empty = tr("Drawn when all rows have been read"),
+                       .empty = tr("Shown after all rows have been read"),
                        .from_zero = true},
                       by_length_, bottom_);
   economy_ = new EconomyView(bottom_);
@@ -468,10 +468,10 @@ QWidget* DataPage::bar() {
     b->setToolTip(tip);
     return b;
   };
-  stop_ = button(tr("Cancel"), tr("Stop reading; the rows so far stay"), Glyph::stop);
-  again_ = button(tr("Read Again"), tr("Read the file and the tokenizer anew"), Glyph::refresh);
+  stop_ = button(tr("Cancel"), tr("Stop reading and keep the rows read so far"), Glyph::stop);
+  again_ = button(tr("Read Again"), tr("Read the data file and the tokenizer again"), Glyph::refresh);
   save_ = button(tr("Save Lengths\u2026"),
-                 tr("Keep how many rows have how many tokens, for data.lengths: to plan where the data is not"),
+                 tr("Export the length histogram for data.lengths, to plan without the dataset"),
                  Glyph::save);
   row->addWidget(name_);
   row->addWidget(summary_, 1);
@@ -486,7 +486,7 @@ QWidget* DataPage::rows_side() {
   rows_side_ = new QWidget;
   auto* column = column_of(rows_side_, 4);
   filter_ = new QComboBox(rows_side_);
-  filter_->setAccessibleName(tr("Rows to show"));
+  filter_->setAccessibleName(tr("Filter of rows"));
   for (int f = 0; f < kRowFilters; ++f) filter_->addItem(filter_text(static_cast<RowFilter>(f)));
   column->addWidget(filter_);
   table_ = new QTableView(rows_side_);
@@ -565,10 +565,10 @@ QWidget* DataPage::empty_page() {
   empty_text_->setMinimumWidth(560);
   auto* row = new QHBoxLayout;
   row->setAlignment(Qt::AlignCenter);
-  auto* file = new QPushButton(tr("Data File"), page);
-  auto* lengths = new QPushButton(tr("Lengths File"), page);
-  file->setToolTip(tr("Go to data.path in the form"));
-  lengths->setToolTip(tr("Go to data.lengths in the form"));
+  auto* file = new QPushButton(tr("Go to Data File"), page);
+  auto* lengths = new QPushButton(tr("Go to Lengths File"), page);
+  file->setToolTip(tr("Select data.path in the form"));
+  lengths->setToolTip(tr("Select data.lengths in the form"));
   row->addWidget(file);
   row->addWidget(lengths);
   column->addWidget(empty_title_, 0, Qt::AlignCenter);

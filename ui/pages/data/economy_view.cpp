@@ -30,9 +30,8 @@ QFont bold(QFont font) {
 EconomyView::EconomyView(QWidget* parent) : QWidget(parent) {
   setAccessibleName(tr("Token economy"));
   setToolTip(
-      tr("Of the rows to train on, over the first epoch: real tokens, those of them that carry loss, and padding.\n"
-         "This engine pads each batch to its longest row; programs compiled for one shape, as on TPUs, pad\n"
-         "every row to data.max_len."));
+      tr("Share of real tokens, tokens with loss and padding in the first epoch. This engine pads each batch to its "
+         "longest row;\nprograms compiled for a fixed shape, as on TPUs, pad every row to data.max_len."));
 }
 
 void EconomyView::show_economy(std::optional<views::DataEconomy> economy, data::Packing in_force) {
@@ -80,7 +79,7 @@ std::vector<std::pair<QString, QString>> EconomyView::costs() const {
     return text;
   };
   const views::EpochCost cost = epoch_cost(*economy_, priced_, price_);
-  return {{tr("Padding of an epoch, predicted"), words(cost.padding)}, {tr("Packing saves"), words(cost.saved)}};
+  return {{tr("Predicted padding of an epoch"), words(cost.padding)}, {tr("Packing saves"), words(cost.saved)}};
 }
 
 QString EconomyView::cost_text() const {

@@ -96,7 +96,7 @@ QString filter_text(RowFilter filter) {
     case RowFilter::bad:
       return words("Bad");
     case RowFilter::held_out:
-      return words("Held Out");
+      return words("Held out");
   }
   return {};
 }

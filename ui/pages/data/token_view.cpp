@@ -196,7 +196,7 @@ QString TokenView::tokens_as_table() const {
 }
 
 QString TokenView::note() const {
-  return used() == 0 ? tr("Not used for training:") : tr("Cut off at data.max_len:");
+  return used() == 0 ? tr("Not used for training:") : tr("Truncated at data.max_len:");
 }
 
 void TokenView::paint_chip(QPainter& painter, int token, const QRect& where) const {

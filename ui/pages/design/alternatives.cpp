@@ -98,7 +98,8 @@ void Alternatives::build() {
   where_ = new QComboBox(this);
   where_->addItems({tr("this target"), tr("every target")});
   where_->setAccessibleName(tr("Targets searched"));
-  where_->setItemData(1, tr("All of the catalogue with up to %1 devices").arg(kMostDevices), Qt::ToolTipRole);
+  where_->setItemData(1, tr("Search all targets of the catalogue with up to %1 devices").arg(kMostDevices),
+                      Qt::ToolTipRole);
   said_ = new ElidedLabel(Qt::ElideRight, this, kMostSaid);
   said_->setProperty("muted", true);
   said_->setContentsMargins(0, 0, 8, 0);
@@ -107,7 +108,7 @@ void Alternatives::build() {
   progress_->setTextVisible(false);
   progress_->hide();
   apply_ = new QPushButton(tr("Apply"), this);
-  apply_->setToolTip(tr("Set mesh, batch, remat and loss chunk of the experiment as in the chosen row (Enter)"));
+  apply_->setToolTip(tr("Apply mesh, batch, remat and loss chunk of the selected row to the experiment (Enter)"));
   apply_->setEnabled(false);
   for (QWidget* w : {static_cast<QWidget*>(search_), static_cast<QWidget*>(by_), static_cast<QWidget*>(where_)})
     row->addWidget(w);
@@ -121,9 +122,9 @@ void Alternatives::build() {
   set_up_table(*table_, sorted_, tr("Alternative plans"));
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   chart_ = new Plot({.title = tr("Step time"),
-                     .unit = tr("by memory of a device"),
+                     .unit = tr("by memory per device"),
                      .quantity = Quantity::seconds,
-                     .empty = tr("Search, and every plan that fits is a point here"),
+                     .empty = tr("Search to see every plan that fits as a point"),
                      .from_zero = true},
                     by_memory_);
   by_memory_.set_x(tr("memory"), Quantity::bytes);
@@ -131,7 +132,7 @@ void Alternatives::build() {
   tabs_->setDocumentMode(true);
   tabs_->setAccessibleName(tr("Alternatives as table or chart"));
   tabs_->addTab(table_, tr("Alternatives"));
-  tabs_->addTab(chart_, tr("Time Against Memory"));
+  tabs_->addTab(chart_, tr("Time by memory"));
   tabs_->setCornerWidget(said_);
   column->addWidget(tabs_, 1);
 }
@@ -183,12 +184,12 @@ void Alternatives::show_state() {
   said_->setText(outdated_ ? tr("Outdated: search again")
                  : found_  ? tr("%1 of %2 fit").arg(found_->result.candidates.size()).arg(found_->result.evaluated)
                            : QString());
-  said_->setToolTip(outdated_ ? tr("The experiment has changed since these plans were searched. Undo the change, or "
-                                   "search again, to apply one of them.")
-                    : found_  ? tr("%1 plans predicted in %2")
-                                   .arg(found_->result.evaluated)
-                                   .arg(qs(to_text(Seconds(found_->result.seconds))))
-                             : QString());
+  said_->setToolTip(
+      outdated_ ? tr("The experiment has changed since the search. Undo the change or search again to apply a plan.")
+      : found_  ? tr("%1 plans predicted in %2")
+                     .arg(found_->result.evaluated)
+                     .arg(qs(to_text(Seconds(found_->result.seconds))))
+               : QString());
 }
 
 QString Alternatives::status() const {
@@ -199,8 +200,10 @@ void Alternatives::set_searchable(bool on) {
   if (!on && searching_) cancel();
   for (QWidget* w : {static_cast<QWidget*>(search_), static_cast<QWidget*>(by_), static_cast<QWidget*>(where_)})
     w->setEnabled(on);
-  search_->setToolTip(on ? tr("Every legal mesh, micro-batch, remat and loss chunk that fits, ranked (predicted)")
-                         : tr("Plans are searched for other targets: this machine's speed is measured, not predicted"));
+  search_->setToolTip(
+      on ? tr("Find and rank all legal meshes, micro-batches, remat policies and loss chunks that are predicted to fit")
+         : tr("Plans are available for other targets only, because the speed of this machine is measured, not "
+              "predicted"));
 }
 
 void Alternatives::drain() {

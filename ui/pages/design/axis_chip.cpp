@@ -30,13 +30,11 @@ void AxisChip::show_axis(const QString& axis, int size, const QString& place, co
     setToolTip(place);
     return;
   }
-  const QString how =
-      tr("Up and Down change its size, Space picks it up for a side or a dimension, Enter keeps, "
-         "Escape takes back");
+  const QString how = tr("Up and Down change the size; Space picks up the axis, Enter drops it, Escape cancels");
   setAccessibleDescription(place % u". "_s % how);
   setToolTip(place % u'\n' %
-             tr("Drag: along the row for its size, onto a side of the grid, onto a dimension of the "
-                "tensor. Wheel and arrow keys: its size. Space: pick up."));
+             tr("Drag along the row or use the wheel to change the size; drag onto a side of the grid or a tensor "
+                "dimension to use the axis; Space picks it up"));
 }
 
 void AxisChip::show_state(bool previewed, bool refused) {

@@ -126,7 +126,7 @@ void CalibrateDialog::fill_runs(QMenu* menu) {
   } catch (const Error& error) {
     menu->addAction(qs(error.problem().message))->setEnabled(false);
   }
-  if (menu->isEmpty()) menu->addAction(tr("No finished training run yet"))->setEnabled(false);
+  if (menu->isEmpty()) menu->addAction(tr("No finished training runs yet"))->setEnabled(false);
 }
 
 void CalibrateDialog::add_files(const std::vector<std::filesystem::path>& files) {
@@ -163,14 +163,15 @@ void CalibrateDialog::show_sources() {
   for (const store::RunId& run : question_.runs) all << qs(run);
   const bool any = !all.isEmpty();
   const QString text =
-      any ? all.join(u", "_s) : tr("Rows as in resources/hardware/measurements.json, or finished runs of this machine");
+      any ? all.join(u", "_s)
+          : tr("Add rows in the format of resources/hardware/measurements.json, or finished runs of this machine");
   sources_->setText(text);
   clear_->setEnabled(any);
 }
 
 void CalibrateDialog::show_in_force() {
   const QString now = qs(calibrator_.in_force());
-  in_force_->setText(now.isEmpty() ? tr("In force: the defaults, nothing calibrated") : tr("In force: %1").arg(now));
+  in_force_->setText(now.isEmpty() ? tr("Current: the defaults (not calibrated)") : tr("Current: %1").arg(now));
   remove_->setEnabled(calibrator_.has_own());
   undo_->setEnabled(calibrator_.can_undo());
 }
@@ -187,10 +188,10 @@ void CalibrateDialog::show_answer() {
   for (QTableView* t : {rows_table_, efficiencies_table_}) t->resizeColumnsToContents();
   verdict_->setText(proposed ? qs(planning::verdict_text(*answer->proposal))
                     : answer ? tr("Nothing to fit")
-                             : tr("Nothing is fitted until rows are given, and nothing written until accepted."));
+                             : tr("Add rows and press Fit. Nothing is saved until you accept the result."));
   QStringList notes;
   if (answer) {
-    for (const Problem& p : answer->problems) notes << tr("left out: %1").arg(qs(to_text(p)));
+    for (const Problem& p : answer->problems) notes << tr("omitted: %1").arg(qs(to_text(p)));
     if (proposed)
       for (const Problem& p : answer->proposal->notes) notes << qs(to_string(p.severity) + ": " + to_text(p));
   }
@@ -270,7 +271,7 @@ void CalibrateDialog::build() {
   notes_->setReadOnly(true);
   notes_->setLineWrapMode(QPlainTextEdit::NoWrap);
   notes_->setTabChangesFocus(true);
-  notes_->setAccessibleName(tr("What to know before accepting"));
+  notes_->setAccessibleName(tr("Notes"));
   notes_->hide();
   column->addWidget(notes_);
   column->addWidget(in_force_bar());
@@ -281,9 +282,9 @@ QWidget* CalibrateDialog::sources_bar() {
   auto* bar = new QWidget(this);
   auto* row = row_of(bar);
   add_files_ = new QPushButton(icon(Glyph::open), tr("Add Files…"), bar);
-  add_files_->setToolTip(tr("Measurements with their configurations, as rows of JSON"));
+  add_files_->setToolTip(tr("Add measurements with their configurations from JSON files"));
   add_runs_ = new QPushButton(tr("Add Runs"), bar);
-  add_runs_->setToolTip(tr("Finished training runs of this machine"));
+  add_runs_->setToolTip(tr("Add finished training runs of this machine"));
   add_runs_->setMenu(new QMenu(add_runs_));
   clear_ = new QPushButton(tr("Clear"), bar);
   sources_ = new ElidedLabel(Qt::ElideMiddle, bar);
@@ -316,12 +317,12 @@ QWidget* CalibrateDialog::names_bar() {
 }
 
 QWidget* CalibrateDialog::tables() {
-  rows_table_ = table(rows_, tr("Measured rows, predicted now, held out and fitted"));
-  efficiencies_table_ = table(efficiencies_, tr("Efficiencies now and as proposed"));
-  chart_ = new Plot({.title = tr("Step Time"),
-                     .unit = tr("predicted against measured"),
+  rows_table_ = table(rows_, tr("Measured rows with current, held-out and fitted predictions"));
+  efficiencies_table_ = table(efficiencies_, tr("Current and proposed efficiencies"));
+  chart_ = new Plot({.title = tr("Step time"),
+                     .unit = tr("predicted by measured"),
                      .quantity = Quantity::seconds,
-                     .empty = tr("Each row is a point here"),
+                     .empty = tr("Every row is shown as a point"),
                      .from_zero = true},
                     link_);
   link_.set_x(tr("measured"), Quantity::seconds);
@@ -346,9 +347,9 @@ QWidget* CalibrateDialog::in_force_bar() {
   in_force_ = new ElidedLabel(Qt::ElideRight, bar);
   in_force_->setProperty("muted", true);
   undo_ = new QPushButton(tr("Undo"), bar);
-  undo_->setToolTip(tr("Take back the last calibration that was accepted or removed"));
-  remove_ = new QPushButton(tr("Remove My Calibration"), bar);
-  remove_->setToolTip(tr("Go back to the shipped calibration; the file is kept as calibration.json.bak"));
+  undo_->setToolTip(tr("Undo the last accepted or removed calibration"));
+  remove_ = new QPushButton(tr("Remove Calibration"), bar);
+  remove_->setToolTip(tr("Restore the shipped calibration and keep yours as calibration.json.bak"));
   row->addWidget(in_force_, 1);
   row->addWidget(undo_);
   row->addWidget(remove_);
@@ -360,7 +361,7 @@ QWidget* CalibrateDialog::buttons() {
   auto* row = row_of(bar);
   cancel_ = new QPushButton(tr("Cancel"), bar);
   accept_ = new QPushButton(tr("Accept"), bar);
-  accept_->setToolTip(tr("Keep these efficiencies: every plan uses them from now on"));
+  accept_->setToolTip(tr("Use these efficiencies for all plans"));
   for (QPushButton* b : findChildren<QPushButton*>()) b->setAutoDefault(false);  // Return is no acceptance
   row->addStretch(1);
   row->addWidget(cancel_);  // the one that acts is the last, as in the other dialogs

@@ -18,9 +18,9 @@ QString row_tooltip(const ProposedRow& r) {
   QStringList parts{tr("measured; from %1").arg(qs(r.measured.source))};
   if (r.held_out)
     parts << (r.others > 0 ? tr("held out: predicted by %n other row(s) of this chip and stack", r.others)
-                           : tr("held out: no other row of this chip and stack; other chips or the defaults say it"));
+                           : tr("held out: no other row of this chip and stack; predicted from other chips or the defaults"));
   else
-    parts << tr("only predicted, never fitted to");
+    parts << tr("predicted only, never used for fitting");
   for (const std::string& text : r.measured.assumed) parts << tr("assumed: %1").arg(qs(text));
   return parts.join(u'\n');
 }
@@ -44,7 +44,7 @@ QString efficiency_tooltip(const ProposedEfficiency& e) {
   QStringList ids;
   for (const std::string& id : e.factor.rows) ids << qs(id);
   parts << tr("fitted to: %1").arg(ids.join(u", "_s));
-  if (e.at_limit) parts << tr("the rows ask for a value beyond its limit");
+  if (e.at_limit) parts << tr("the rows require a value beyond the limit");
   return parts.join(u'\n');
 }
 
@@ -63,22 +63,22 @@ CalibrationRowsModel::CalibrationRowsModel()
            {.title = tr("Now"),
             .alignment = Qt::AlignRight,
             .text = [](const ProposedRow& r) { return value_text(r.now.predicted); }},
-           {.title = tr("Held Out"),
+           {.title = tr("Held out"),
             .alignment = Qt::AlignRight,
             .text = [](const ProposedRow& r) { return r.held_out ? value_text(r.held_out->predicted) : QString(); }},
            {.title = tr("Fitted"),
             .alignment = Qt::AlignRight,
             .text = [](const ProposedRow& r) { return value_text(r.fitted.predicted); }},
-           {.title = tr("Error Now"),
+           {.title = tr("Current error"),
             .alignment = Qt::AlignRight,
             .text = [](const ProposedRow& r) { return qs(planning::error_text(r.now.error)); }},
-           {.title = tr("Error Held Out"),
+           {.title = tr("Held-out error"),
             .alignment = Qt::AlignRight,
             .text =
                 [](const ProposedRow& r) {
                   return r.held_out ? qs(planning::error_text(r.held_out->error)) : QString();
                 }},
-           {.title = tr("Error Fitted"),
+           {.title = tr("Fitted error"),
             .alignment = Qt::AlignRight,
             .text = [](const ProposedRow& r) { return qs(planning::error_text(r.fitted.error)); }}},
           [](const ProposedRow& r, int column, int role) -> QVariant {

@@ -13,7 +13,7 @@ using plan::Candidate;
 CandidatesModel::CandidatesModel()
     : TableModel(
           {{.title = tr("\u25CF"),
-            .tooltip = tr("On the Pareto front: no other plan is as good in time, cost and memory, and better in one"),
+            .tooltip = tr("On the Pareto front: no other plan is better in time, cost or memory without being worse in another"),
             .alignment = Qt::AlignHCenter,
             .text = [](const Candidate& c) { return c.pareto ? u"\u25CF"_s : QString(); },
             .sort_key = [](const Candidate& c) { return c.pareto ? 0 : 1; }},
@@ -70,7 +70,7 @@ bool CandidatesModel::column_used(int column) const {
 QVariant CandidatesModel::cell(const Candidate& c, int column, int role) const {
   if (role == Qt::ForegroundRole && column == pareto) return theme().accent;
   if (role != Qt::ToolTipRole) return {};
-  return tr("%1\npredicted: %2 a step, %3 of %4%5\nEnter or double-click applies it")
+  return tr("%1\npredicted: %2 per step, %3 of %4%5\nEnter or double-click applies it")
       .arg(qs(plan::to_text(c.choice, work_)), qs(to_text(Seconds(c.seconds))), qs(to_text(c.peak)),
            qs(to_text(c.capacity)), c.pareto ? tr("\non the Pareto front of time, cost and memory") : QString());
 }

@@ -107,30 +107,30 @@ void DesignPage::register_actions(Workspace& workspace) {
   };
   actions.add(
       {u"run.prove"_s, tr("Prove the Mesh"),
-       tr("Compute a step of this experiment on its mesh and on one device, and compare them tensor by tensor"),
+       tr("Run a step of this experiment on its mesh and on one device, and compare every tensor"),
        key(Qt::Key_F8)},
       [this, &workspace] { prove(workspace.current_page().provable_run().value_or(form_experiment(document_))); });
   actions.add(
-      {u"view.measured"_s, tr("Measured or Planned Mesh"),
-       tr("Switch the Design page between the plan and what the shown run measured"), key(Qt::CTRL | Qt::Key_M)},
+      {u"view.measured"_s, tr("Toggle Measured Mesh"),
+       tr("Switch the Design page between the plan and the measurements of the displayed run"), key(Qt::CTRL | Qt::Key_M)},
       on_page([this] { measured_->show_measured(!measured_->measured_shown()); }));
-  actions.add({u"design.pin"_s, tr("Pin the Design"), tr("Keep this design on screen beside the ones that follow"),
+  actions.add({u"design.pin"_s, tr("Pin the Design"), tr("Pin this design for comparison with later ones"),
                key(Qt::CTRL | Qt::Key_P)},
               on_page([this] { pinned() ? unpin() : pin(); }));
-  actions.add({u"design.both"_s, tr("Show Both Meshes"), tr("Show the pinned mesh beside this one, or this one alone"),
+  actions.add({u"design.both"_s, tr("Show Both Meshes"), tr("Show the pinned mesh beside the current one, or hide it"),
                key(Qt::CTRL | Qt::Key_B)},
               on_page([this] { set_meshes(canvases_->wanted() == Meshes::both ? Meshes::one : Meshes::both); }));
-  actions.add({u"design.swap"_s, tr("Swap With the Pinned Design"), tr("Swap current and pinned designs"),
+  actions.add({u"design.swap"_s, tr("Swap with Pinned Design"), tr("Swap current and pinned designs"),
                key(Qt::CTRL | Qt::SHIFT | Qt::Key_B)},
               on_page([this] { swap_pinned(); }));
   actions.add({u"plan.calibrate"_s,
                tr("Calibrate the Plan…"),
-               tr("Fit the plan's efficiencies to your own measurements, and see the error of rows held out"),
+               tr("Fit the efficiencies of the plan to your own measurements and show held-out errors"),
                {}},
               [this] { calibrate_->open(); });
   actions.add({u"plan.undo_calibration"_s,
                tr("Undo the Calibration"),
-               tr("Take back the last calibration that was accepted or removed"),
+               tr("Undo the last accepted or removed calibration"),
                {}},
               [this] { calibrator_.undo(); });
 }
@@ -186,7 +186,7 @@ void DesignPage::build(const Pricer::Folders& hardware) {
   memory_->setProperty("panel", true);
   alternatives_ = new Alternatives(document_, hardware);
   connect(alternatives_, &Alternatives::problem, this, &DesignPage::problem);
-  shards_table_ = table(shards_, tr("Where every tensor lies"));
+  shards_table_ = table(shards_, tr("Sharding of every tensor"));
   shards_table_->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
   columns_ = new QSplitter(Qt::Horizontal, this);
   left_ = new QSplitter(Qt::Vertical, columns_);
@@ -223,9 +223,9 @@ QWidget* DesignPage::header() {
     b->setToolTip(tip);
     return b;
   };
-  both_ = button(tr("Both Meshes"), tr("Show the pinned mesh beside this one (Ctrl+B)"));
-  swap_ = button(tr("Swap"), {});
-  pin_ = button(tr("Pin to Compare"), tr("Keep this design on screen beside the ones that follow (Ctrl+P)"));
+  both_ = button(tr("Show Both Meshes"), tr("Show the pinned mesh beside the current one (Ctrl+B)"));
+  swap_ = button(tr("Swap Designs"), {});
+  pin_ = button(tr("Pin to Compare"), tr("Pin this design for comparison with later ones (Ctrl+P)"));
   for (QPushButton* b : {both_, pin_}) b->setCheckable(true);
   errors_ = new ErrorLink(bar);
   errors_->hide();
@@ -233,12 +233,11 @@ QWidget* DesignPage::header() {
   row->addWidget(errors_);
   row->addWidget(pinned_title_);
   auto* calibrate = new QPushButton(tr("Calibrate…"), bar);
-  calibrate->setToolTip(tr("Fit the plan's efficiencies to your own measurements"));
+  calibrate->setToolTip(tr("Fit the efficiencies of the plan to your own measurements"));
   connect(calibrate, &QPushButton::clicked, this, &DesignPage::calibrate_wanted);
   row->addStretch(1);
-  QPushButton* prove =
-      button(tr("Prove"), tr("Make steps on this mesh and on one device and compare them tensor by tensor; bytes and "
-                             "memory against the plan (F8)"));
+  QPushButton* prove = button(tr("Prove"), tr("Run the same steps on this mesh and on one device, and compare every "
+                                              "tensor, the traffic and the memory with the plan (F8)"));
   connect(prove, &QPushButton::clicked, this, &DesignPage::prove_wanted);
   row->addWidget(&measured_->button());
   for (QPushButton* b : {calibrate, prove, both_, swap_, pin_}) row->addWidget(b);
@@ -251,7 +250,7 @@ QWidget* DesignPage::plan_panel() {
   column->setContentsMargins(0, 2, 0, 0);
   column->setSpacing(3);
   time_ = new StackBar(panel);
-  time_->setAccessibleName(tr("Predicted seconds of a step by kind"));
+  time_->setAccessibleName(tr("Predicted seconds of a step by category"));
   time_->setContentsMargins(8, 0, 8, 0);
   plan_table_ = table(plan_, tr("Figures of the plan"));
   column->addWidget(time_);
@@ -406,8 +405,8 @@ void DesignPage::show_pin_buttons() {
   pin_->setText(pinned_ ? tr("Unpin") : tr("Pin to Compare"));
   pin_->setEnabled(pinned_ || shown_);
   swap_->setEnabled(shown_ && !pinned_is_other_);
-  swap_->setToolTip(pinned_is_other_ ? tr("The pinned design is that of another document")
-                                     : tr("Go on with the pinned design and pin this one (Ctrl+Shift+B)"));
+  swap_->setToolTip(pinned_is_other_ ? tr("The pinned design belongs to another document")
+                                     : tr("Swap current and pinned designs (Ctrl+Shift+B)"));
   both_->setChecked(both);
   for (QPushButton* b : {both_, swap_}) b->setVisible(pinned_ != nullptr);
 }

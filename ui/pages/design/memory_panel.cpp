@@ -30,7 +30,7 @@ Bar bar_of(const plan::DeviceMemory& memory, const QString& name) {
 
 TableModel<plan::Buffer>::Columns buffer_columns() {
   return {
-      {.title = MemoryPanel::tr("Largest at the Peak"), .text = [](const plan::Buffer& b) { return qs(b.name); }},
+      {.title = MemoryPanel::tr("Largest at the peak"), .text = [](const plan::Buffer& b) { return qs(b.name); }},
       {.title = MemoryPanel::tr("Bytes"),
        .alignment = Qt::AlignRight,
        .text = [](const plan::Buffer& b) { return qs(to_text(b.bytes)); }},

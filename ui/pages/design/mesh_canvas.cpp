@@ -143,9 +143,9 @@ QString MeshCanvas::summary() const {
   QString text = design_.caption % u": "_s % qs(mesh::to_text(shown_.choice.mesh));
   if (const mesh::PlacedTensor* t = shown_.tensor)
     text += u"; "_s % qs(t->name) % u' ' % qs(mesh::to_text(t->spec)) % u", "_s %
-            (t->shards == 1 ? tr("the same on all devices") : tr("%1 pieces").arg(t->shards));
+            (t->shards == 1 ? tr("replicated on all devices") : tr("%1 pieces").arg(t->shards));
   else if (!tensor_.empty())
-    text += u"; "_s % tr("no %1 in this design").arg(qs(tensor_));
+    text += u"; "_s % tr("this design has no %1").arg(qs(tensor_));
   for (const CanvasTraffic& t : traffic_) text += u"; "_s % t.text;
   return message_.isEmpty() ? text : text % u". "_s % message_;
 }
@@ -374,7 +374,7 @@ QString MeshCanvas::status() const {
   if (hold_ != Hold::none && outcome_) return outcome_->accepted ? qs(outcome_->text) : QString();
   const int device = hovered_ >= 0 ? hovered_ : selected_;
   if (device < 0 || !drawable_) return {};
-  if (device >= devices()) return tr("No device %1 in this design: it has %2").arg(device).arg(devices());
+  if (device >= devices()) return tr("This design has no device %1; it has %2").arg(device).arg(devices());
   QString text = qs(designer::device_text(shown_.choice.mesh, shown_.layout, shown_.tensor, device));
   if (memory_.empty()) return text;
   const double share =

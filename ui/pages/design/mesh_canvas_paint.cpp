@@ -289,7 +289,7 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
   QRectF line(tensor_area_.left(), tensor_area_.top(), tensor_area_.width(), 18);
   if (!shown_.tensor) {
     const QString why =
-        tensor_.empty() ? tr("Select a tensor to see its shards") : tr("No %1 in this design").arg(qs(tensor_));
+        tensor_.empty() ? tr("Select a tensor to see its shards") : tr("This design has no %1").arg(qs(tensor_));
     draw_small(p, line, Qt::AlignLeft | Qt::AlignVCenter, why, t.muted);
     return;
   }
@@ -311,7 +311,7 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
     line.translate(0, 16);
   };
   write((tensor.shards > 1 ? tr("%1 each, %2 pieces").arg(times(tensor.shard)).arg(tensor.shards)
-                           : tr("whole on every device")) %
+                           : tr("complete on every device")) %
             (tensor.replicas > 1 && tensor.shards > 1 ? tr(", %1 copies").arg(tensor.replicas) : QString()),
         t.text);
   if (!beside())

@@ -15,7 +15,7 @@ PlanModel::PlanModel()
                   {.title = tr("Change"),
                    .alignment = Qt::AlignRight,
                    .text = [this](const PlanLine& l) { return beside(l) ? qs(difference(*beside(l), l)) : QString(); }},
-                  {.title = tr("Of Which"), .text = [](const PlanLine& l) { return qs(l.detail); }}},
+                  {.title = tr("Details"), .text = [](const PlanLine& l) { return qs(l.detail); }}},
                  [this](const PlanLine& line, int column, int role) { return cell(line, column, role); }) {}
 
 void PlanModel::show(std::vector<PlanLine> lines, std::vector<PlanLine> baseline, bool stale) {

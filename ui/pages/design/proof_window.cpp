@@ -69,16 +69,16 @@ void ProofWindow::build() {
   bar_->setAccessibleName(tr("Progress of the proof"));
   tabs_ = new QTabWidget(this);
   tabs_->setDocumentMode(true);
-  tabs_->setAccessibleName(tr("Evidence of the proof"));
+  tabs_->setAccessibleName(tr("Results of the proof"));
   auto* row = new QHBoxLayout;
   cancel_ = new QPushButton(tr("Cancel"), this);
   again_ = new QPushButton(tr("Prove Again"), this);
   copy_ = new QPushButton(tr("Copy as Markdown"), this);
   save_ = new QPushButton(tr("Save…"), this);
   auto* close = new QPushButton(tr("Close"), this);
-  cancel_->setToolTip(tr("Stop proving; nothing is kept"));
-  again_->setToolTip(tr("Prove the same run again, or the form as it is now"));
-  save_->setToolTip(tr("All tables as CSV or Markdown"));
+  cancel_->setToolTip(tr("Stop the proof and discard its results"));
+  again_->setToolTip(tr("Repeat the proof for the same run or the current form"));
+  save_->setToolTip(tr("Save all tables as CSV or Markdown"));
   for (QPushButton* b : {cancel_, again_, copy_, save_, close}) b->setAutoDefault(false);
   row->addWidget(cancel_);
   row->addWidget(again_);
@@ -108,8 +108,8 @@ void ProofWindow::start(const QString& name, const experiment::Experiment& exper
 QString ProofWindow::verdict() {
   if (task_.busy()) return task_.cancelling() ? tr("Stopping") : tr("Proving");
   if (task_.cancelled()) return tr("Cancelled");
-  if (task_.problem()) return tr("Could not be proved");
-  if (!proof()) return tr("Nothing proved yet");
+  if (task_.problem()) return tr("The proof failed to run");
+  if (!proof()) return tr("No proof yet");
   return proof()->holds ? tr("Holds") : tr("Does not hold");
 }
 
@@ -145,8 +145,8 @@ void ProofWindow::show_frame() {
     said_->setText(qs(proof()->verdict));
   } else {
     said_->setText(
-        tr("One step on the mesh and on one device, compared tensor by tensor; bytes and memory against the "
-           "plan."));
+        tr("Runs one step on the mesh and on one device, and compares every tensor, the traffic and the memory with "
+           "the plan."));
   }
 }
 

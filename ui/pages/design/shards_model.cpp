@@ -23,16 +23,16 @@ TableModel<ShardRow>::Columns shard_columns() {
            .text = [](const ShardRow& r) { return QString::number(r.count); }},
           {.title = tr("Shape"), .text = [](const ShardRow& r) { return qs(r.shape); }},
           {.title = tr("Spec"), .text = [](const ShardRow& r) { return qs(mesh::to_text(r.spec)); }},
-          {.title = tr("On Each Device"), .text = [](const ShardRow& r) { return qs(r.shard); }},
+          {.title = tr("On each device"), .text = [](const ShardRow& r) { return qs(r.shard); }},
           {.title = tr("Bytes"),
            .alignment = Qt::AlignRight,
            .text = [](const ShardRow& r) { return qs(to_text(r.per_device)); }},
           {.title = tr("Padding"),
-           .tooltip = tr("What memory tiles and uneven pieces add to the bytes of the values"),
+           .tooltip = tr("Bytes added by memory tiles and uneven pieces"),
            .alignment = Qt::AlignRight,
            .text = [](const ShardRow& r) { return padding_text(r.padding); }},
           {.title = tr("Copies"),
-           .tooltip = tr("Devices that hold the same piece"),
+           .tooltip = tr("Number of devices with the same piece"),
            .alignment = Qt::AlignRight,
            .text = [](const ShardRow& r) { return QString::number(r.replicas); }},
           {.title = tr("Rule"), .text = [](const ShardRow& r) { return qs(r.rule); }}};
@@ -86,7 +86,7 @@ QVariant ShardsModel::cell(const ShardRow& r, int column, int role) const {
       if (!pinned && column != spec) return {};
       return pinned ? tr("%1\npinned: %2, %3 each")
                           .arg(text(r, column), qs(mesh::to_text(pinned->spec)), qs(pinned->shard))
-                    : tr("%1\nDouble-click or F2 to type another: axes, - for not split").arg(text(r, column));
+                    : tr("%1\nDouble-click or press F2 to enter another spec: axes, or - for not sharded").arg(text(r, column));
     }
     default:
       return {};

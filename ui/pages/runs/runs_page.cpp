@@ -78,7 +78,7 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
   auto* close = new QToolButton(toast_);
   close->setProperty("flat", true);
   close->setIcon(icon(Glyph::close));
-  close->setAccessibleName(tr("Close this notice"));
+  close->setAccessibleName(tr("Close this message"));
   row->addWidget(toast_text_, 1);
   row->addWidget(undo);
   row->addWidget(close);
@@ -89,7 +89,7 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
   const auto recount = [this] {
     empty_->setText(model_->rowCount() > 0                     ? tr("No run matches the filter")
                     : model_->trash() == store::Trash::deleted ? tr("No deleted runs")
-                                                               : tr("No runs yet: each one you start is kept here"));
+                                                               : tr("No runs yet; every run you start is listed here"));
     empty_->setVisible(proxy_->rowCount() == 0);
     fit_numbers();
     update_buttons();
@@ -122,13 +122,13 @@ void RunsPage::register_actions(Workspace& workspace) {
   ActionRegistry& actions = workspace.actions();
   actions.add({u"runs.import"_s,
                tr("Import Results…"),
-               tr("Read results of vLLM bench, GuideLLM, llama-bench or a CSV into the run store"),
+               tr("Import results of vLLM bench, GuideLLM, llama-bench or a CSV file as runs"),
                {}},
               [this, &workspace] {
                 workspace.show_page(Page::runs);
                 choose_import();
               });
-  actions.add({u"runs.undo_delete"_s, tr("Undo Deletion of Runs"), tr("Bring back the runs deleted last"), {}},
+  actions.add({u"runs.undo_delete"_s, tr("Undo Deletion of Runs"), tr("Restore the runs that were deleted last"), {}},
               [this] { undo_delete(); });
 }
 
@@ -160,27 +160,28 @@ std::vector<PaletteEntry> RunsPage::palette_entries() {
 void RunsPage::build_toolbar() {
   auto* row = new QHBoxLayout;
   row->setSpacing(6);
-  filter_->setPlaceholderText(tr("Filter by any word: name, model, state, tag"));
+  filter_->setPlaceholderText(tr("Filter by name, model, state or tag"));
   filter_->setAccessibleName(tr("Filter runs"));
   filter_->setClearButtonEnabled(true);
   filter_->setMaximumWidth(420);
   filter_->addAction(icon(Glyph::search), QLineEdit::LeadingPosition);
   row->addWidget(filter_, 8);
   row->addStretch(1);
-  open_->setToolTip(tr("Show the run on the page of its kind (Enter)"));
-  clone_->setToolTip(tr("Put the run's experiment into the form"));
+  open_->setToolTip(tr("Show the run on its page (Enter)"));
+  clone_->setToolTip(tr("Load the experiment of the run into the form"));
   resume_->setToolTip(
-      tr("Go on from the last checkpoint of a stopped or interrupted run; follow the job of a launched one again"));
-  delete_->setToolTip(tr("Put the selected runs away; this can be undone (Del)"));
-  compare_->setToolTip(tr("Put the selected runs beside each other; rows can be dragged there, too (Ctrl+Shift+C)"));
-  import_->setToolTip(tr("Read results of vLLM bench, GuideLLM, llama-bench or a CSV file, or another trainer's log"));
+      tr("Continue a stopped or interrupted run from its last checkpoint, or reattach to a launched job"));
+  delete_->setToolTip(tr("Delete the selected runs, which can be undone (Del)"));
+  compare_->setToolTip(tr("Compare the selected runs; rows can also be dragged to the Compare page (Ctrl+Shift+C)"));
+  import_->setToolTip(
+      tr("Import results of vLLM bench, GuideLLM, llama-bench or a CSV file, or the log of another trainer"));
   for (QPushButton* b : {open_, clone_, resume_, compare_, import_}) row->addWidget(b);
   row->addSpacing(16);  // separates the destructive buttons
   row->addWidget(delete_);
   trash_->setText(tr("Show Deleted"));
   trash_->setCheckable(true);
   trash_->setProperty("chip", true);
-  trash_->setToolTip(tr("Show deleted runs, to restore them"));
+  trash_->setToolTip(tr("List deleted runs, so that they can be restored"));
   trash_->setFocusPolicy(Qt::TabFocus);
   row->addWidget(trash_);
   static_cast<QVBoxLayout*>(layout())->addLayout(row);

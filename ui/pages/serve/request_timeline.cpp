@@ -152,7 +152,7 @@ void RequestTimeline::paintEvent(QPaintEvent*) {
   if (rows_.empty()) {
     painter.setPen(t.faint);
     painter.drawText(a.adjusted(8, 0, -8, 0), Qt::AlignCenter | Qt::TextWordWrap,
-                     title_.isEmpty() ? tr("Choose a point of the sweep: its requests are drawn here")
+                     title_.isEmpty() ? tr("Choose a point of the sweep to see its requests")
                                       : tr("This result does not record its requests"));
   } else {
     painter.setFont(small_font());

@@ -13,7 +13,7 @@ ServePage::ServePage(Document& document, RunController& runs, QWidget* parent)
   setAccessibleName(tr("Latency sweeps and batch sizes"));
   addTab(sweep_, tr("Latency Sweep"));
   addTab(sizes_, tr("Batch Size"));
-  tabBar()->setAccessibleName(tr("Latency sweep or batch size"));
+  tabBar()->setAccessibleName(tr("Latency sweeps or batch sizes"));
   tabBar()->setFocusPolicy(Qt::TabFocus);
 }
 
@@ -36,7 +36,7 @@ void ServePage::attach(Workspace& workspace) {
 
 void ServePage::register_actions() {
   workspace_->actions().add(
-      {u"run.size"_s, tr("Measure Batch Sizes"), tr("Measure time and memory of this experiment's model by batch size"),
+      {u"run.size"_s, tr("Measure Batch Sizes"), tr("Measure time and memory of the model by batch size"),
        QKeySequence(Qt::CTRL | Qt::Key_F5)},
       [this] { workspace_->start_run(RunKind::size); });
   workspace_->actions().add(

@@ -89,17 +89,17 @@ QWidget* SizePage::bar() {
     return b;
   };
   row->addWidget(settings_, 1);
-  edit_ = button(tr("Settings"), tr("Go to the sizing's settings in the form"));
-  copy_ = button(tr("Copy Table"), tr("Every row as CSV, in seconds and bytes at full precision"), Glyph::copy);
-  measure_ = button(tr("Measure"), tr("Measure the experiment of the form, as a new run (Ctrl+F5)"), Glyph::run);
-  stop_ = button(tr("Stop"), tr("End after this token; the points so far are kept (Shift+F5)"), Glyph::stop);
+  edit_ = button(tr("Settings"), tr("Show the sizing settings in the form"));
+  copy_ = button(tr("Copy Table"), tr("Copy all rows as CSV with full precision, in seconds and bytes"), Glyph::copy);
+  measure_ = button(tr("Measure"), tr("Measure the experiment in the form as a new run (Ctrl+F5)"), Glyph::run);
+  stop_ = button(tr("Stop"), tr("Stop after the current token and keep the finished points (Shift+F5)"), Glyph::stop);
   return bar;
 }
 
 QWidget* SizePage::charts() {
   rows_ = new QSplitter(Qt::Vertical);
   rows_->setHandleWidth(5);
-  const QString waiting = tr("Each point appears when it is measured"), unit = tr("by batch size");
+  const QString waiting = tr("Points appear when they are measured"), unit = tr("by batch size");
   const auto row = [this] {
     auto* s = new QSplitter(Qt::Horizontal, rows_);
     s->setHandleWidth(5);
@@ -143,10 +143,10 @@ void SizePage::build_table() {
 QWidget* SizePage::empty_page() {
   const EmptyPage empty = ui::empty_page(
       tr("No sizing yet"),
-      tr("Measure runs the model of the experiment on this machine at several batch sizes and shows how time,\n"
-         "time per token and memory grow: generating answers, scoring with all logits at once, and in chunks.\n"
-         "A batch that would not fit is predicted and never started. Batches and lengths: Sizing, in the form."),
-      {tr("Measure Batch Sizes"), tr("Sizing Settings"), tr("Earlier Runs")}, this);
+      tr("Measure runs the model of the experiment on this machine with several batch sizes and shows time, time "
+         "per\ntoken and memory for generation, for scoring with all logits at once and for scoring in chunks. Batches "
+         "that\nare predicted not to fit are not run. Set batches and lengths in the Sizing group of the form."),
+      {tr("Measure Batch Sizes"), tr("Show Sizing Settings"), tr("Show Earlier Runs")}, this);
   connect(empty.buttons[0], &QPushButton::clicked, this, &SizePage::measure_wanted);
   connect(empty.buttons[1], &QPushButton::clicked, this, &SizePage::settings_wanted);
   connect(empty.buttons[2], &QPushButton::clicked, this, &SizePage::runs_wanted);

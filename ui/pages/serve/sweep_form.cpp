@@ -21,7 +21,7 @@ SweepForm::SweepForm(Document& document, QWidget* parent) : QWidget(parent), doc
   add(kServer, tr("Server"), 6);
   add("sweep.request_rates", tr("Rates, requests/s"), 8);
   add("sweep.input_lens", tr("Prompts, tokens"), 6);
-  add("sweep.output_len", tr("Answer, tokens"), 3);
+  add("sweep.output_len", tr("Output, tokens"), 3);
   add("sweep.num_prompts", tr("Requests"), 3);
   add("sweep.arrival", tr("Arrival"), 3);
   add("sweep.slo_ttft_ms", tr("SLO TTFT, ms"), 3);

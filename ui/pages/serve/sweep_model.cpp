@@ -61,12 +61,12 @@ SweepModel::SweepModel()
 
 SweepModel::Columns SweepModel::table_columns() const {
   Columns columns{{.title = u"input_len"_s,
-                   .tooltip = tr("Tokens of every prompt"),
+                   .tooltip = tr("Tokens per prompt"),
                    .alignment = Qt::AlignRight,
                    .text = [](const SweepRow& r) { return QString::number(r.point.input_len); },
                    .sort_key = [](const SweepRow& r) { return r.point.input_len; }},
                   {.title = u"request_rate"_s,
-                   .tooltip = tr("Requests a second that were offered"),
+                   .tooltip = tr("Offered requests per second"),
                    .alignment = Qt::AlignRight,
                    .text =
                        [](const SweepRow& r) {
@@ -78,7 +78,7 @@ SweepModel::Columns SweepModel::table_columns() const {
                    .tooltip = tr("Whether the server kept up: stable, backlogged, overloaded"),
                    .text = [](const SweepRow& r) { return qs(r.point.verdict); }},
                   {.title = tr("audit"),
-                   .tooltip = tr("Rules of the audit that this point breaks; point at it for the numbers"),
+                   .tooltip = tr("Audit rules that this point violates; details are in the tooltips"),
                    .text = [this](const SweepRow& r) {
                      QStringList rules;
                      for (const auto* finding : findings(r)) rules << qs(finding->rule);

@@ -251,7 +251,7 @@ void SweepPage::show_verdict() {
   }
   const auto found = std::count_if(view_->findings.begin(), view_->findings.end(),
                                    [](const auto& f) { return f.verdict != serve::Verdict::fine; });
-  if (found > 0) text += (text.isEmpty() ? QString() : u"  \u00B7  "_s) + tr("the audit marks %1").arg(found);
+  if (found > 0) text += (text.isEmpty() ? QString() : u"  \u00B7  "_s) + tr("the audit flags %1").arg(found);
   if (view_->ignored > 0) text += tr("  \u00B7  %1 points could not be read").arg(view_->ignored);
   verdict_->setText(text);
 }
@@ -308,25 +308,25 @@ QWidget* SweepPage::bar() {
   row->setContentsMargins(2, 0, 0, 0);
   row->setSpacing(6);
   verdict_ = new ElidedLabel(Qt::ElideRight, bar);
-  verdict_->setAccessibleName(tr("How the server kept up"));
+  verdict_->setAccessibleName(tr("Saturation of the server"));
   row->addWidget(verdict_, 1);
   const auto add = [&](QPushButton* b, const QString& tip) {
     b->setToolTip(tip);
     row->addWidget(b);
     return b;
   };
-  more_ = add(new QPushButton(tr("Settings"), bar), tr("Go to every setting of sweep and server in the form"));
+  more_ = add(new QPushButton(tr("Settings"), bar), tr("Show all settings of sweep and server in the form"));
   copy_ = add(new QPushButton(icon(Glyph::copy), tr("Copy Table"), bar),
-              tr("Every point as CSV, under vLLM's names and in its units"));
+              tr("Copy all points as CSV with vLLM's names and units"));
   compare_ = new DragButton(tr("Compare"), bar);
-  add(compare_, tr("Add this sweep to the Compare page, or drag it there"));
+  add(compare_, tr("Add this sweep to the Compare page; it can also be dragged there"));
   replay_ = add(new QPushButton(tr("Replay\u2026"), bar),
-                tr("What these requests would have met on another target, mesh, KV type or cache policy"));
-  resume_ = add(new QPushButton(tr("Resume"), bar), tr("Go on with this sweep: the points it has are kept"));
+                tr("Simulate these requests on another target, mesh, KV type or cache policy"));
+  resume_ = add(new QPushButton(tr("Resume"), bar), tr("Continue this sweep and keep its finished points"));
   run_button_ = add(new QPushButton(icon(Glyph::run), tr("Run Sweep"), bar),
-                    tr("Sweep rates and prompts of the form, as a new run (Ctrl+Shift+F5)"));
+                    tr("Sweep the rates and prompt lengths in the form as a new run (Ctrl+Shift+F5)"));
   stop_ = add(new QPushButton(icon(Glyph::stop), tr("Stop"), bar),
-              tr("End the sweep; the points so far are kept (Shift+F5)"));
+              tr("Stop the sweep and keep the finished points (Shift+F5)"));
   compare_->set_run([this] { return run_ ? run_->id : store::RunId(); });
   return bar;
 }
@@ -335,7 +335,7 @@ QWidget* SweepPage::charts() {
   rows_ = new QSplitter(Qt::Vertical);
   top_ = new QSplitter(Qt::Horizontal, rows_);
   bottom_ = new QSplitter(Qt::Horizontal, rows_);
-  const QString waiting = tr("Each point appears when it is complete");
+  const QString waiting = tr("Points appear when they are complete");
   const auto by_load = [&](const QString& title, const QString& unit, Quantity quantity) {
     auto* p = new Plot({.title = title, .unit = unit, .quantity = quantity, .empty = waiting}, by_load_, top_);
     p->set_scale(Scale::logarithmic);
@@ -347,11 +347,11 @@ QWidget* SweepPage::charts() {
   throughput_ = by_load(tr("Throughput"), tr("output tokens/s"), Quantity::plain);
   timeline_ = new RequestTimeline(by_time_, bottom_);
   auto* state = new QSplitter(Qt::Vertical, bottom_);
-  const QString unsaid = tr("The server's state is not recorded");
+  const QString unsaid = tr("The state of the server is not recorded");
   in_flight_ = new Plot({.title = tr("Requests"), .quantity = Quantity::count, .empty = unsaid, .from_zero = true},
                         by_time_, state);
   kv_ = new Plot({.title = tr("KV blocks in use"),
-                  .unit = tr("% of all"),
+                  .unit = tr("% of all blocks"),
                   .quantity = Quantity::plain,
                   .empty = unsaid,
                   .from_zero = true},
@@ -392,10 +392,10 @@ void SweepPage::build_table() {
 QWidget* SweepPage::empty_page() {
   const EmptyPage empty = ui::empty_page(
       tr("No sweep yet"),
-      tr("Press Run Sweep: every rate and prompt length of the row above becomes one point, with its latencies,\n"
-         "throughput and each request. This machine's engine is measured, other targets are simulated step by step,\n"
-         "and a server over HTTP is measured with the same traffic. Points that are complete survive a stop."),
-      {tr("Run Sweep"), tr("Sweep Settings"), tr("Earlier Runs")}, this);
+      tr("Press Run Sweep to measure one point per rate and prompt length above, with latencies, throughput and all "
+         "requests.\nThe engine on this machine is measured, other targets are simulated step by step, and a server "
+         "over HTTP is measured\nwith the same traffic. Complete points are kept if you stop the sweep."),
+      {tr("Run Sweep"), tr("Show Sweep Settings"), tr("Show Earlier Runs")}, this);
   connect(empty.buttons[0], &QPushButton::clicked, this, &SweepPage::run_wanted);
   connect(empty.buttons[1], &QPushButton::clicked, this, &SweepPage::settings_wanted);
   connect(empty.buttons[2], &QPushButton::clicked, this, &SweepPage::runs_wanted);

@@ -19,7 +19,7 @@ CollectivesPanel::CollectivesPanel(PlotLink& by_step, QWidget* parent)
     auto* p = new Plot({.title = tr("Collectives"),
                         .unit = unit,
                         .quantity = quantity,
-                        .empty = tr("Nothing moved between devices yet"),
+                        .empty = tr("No traffic between devices yet"),
                         .from_zero = true},
                        by_step, this);
     column->addWidget(p);
@@ -31,12 +31,12 @@ CollectivesPanel::CollectivesPanel(PlotLink& by_step, QWidget* parent)
   amount_->addItem(tr("Bytes"), static_cast<int>(views::TrafficAmount::bytes));
   amount_->addItem(tr("Seconds"), static_cast<int>(views::TrafficAmount::seconds));
   amount_->setAccessibleName(tr("Bytes or seconds of collectives"));
-  amount_->setItemData(0, tr("Sum over the devices of what each sent"), Qt::ToolTipRole);
-  amount_->setItemData(1, tr("Mean of the devices; waiting for the others stands apart"), Qt::ToolTipRole);
+  amount_->setItemData(0, tr("Sum of the bytes sent by all devices"), Qt::ToolTipRole);
+  amount_->setItemData(1, tr("Mean of the devices; waiting for other devices is shown separately"), Qt::ToolTipRole);
   by_->addItem(tr("by cause"), static_cast<int>(views::TrafficBy::cause));
   by_->addItem(tr("by kind"), static_cast<int>(views::TrafficBy::kind));
   by_->addItem(tr("by axis"), static_cast<int>(views::TrafficBy::axis));
-  by_->setAccessibleName(tr("How collectives are told apart"));
+  by_->setAccessibleName(tr("Grouping of the collectives"));
   for (QComboBox* c : {amount_, by_}) {
     c->setFont(small_font());
     connect(c, &QComboBox::activated, this, &CollectivesPanel::draw);

@@ -24,8 +24,8 @@ DeviceMemory::DeviceMemory(PlotLink& by_time, QWidget* parent)
   column->addWidget(stack_);
   stack_->addWidget(plot_);
   stack_->addWidget(grid_);
-  selector_->setAccessibleName(tr("Device whose memory is shown"));
-  selector_->setToolTip(tr("The device whose memory was largest, every device at once, or one of them"));
+  selector_->setAccessibleName(tr("Device of the memory chart"));
+  selector_->setToolTip(tr("Show the device with the largest memory, all devices, or one device"));
   selector_->setFont(small_font());
   selector_->hide();
   connect(selector_, &QComboBox::activated, this, [this](int at) { choose(selector_->itemData(at).toInt()); });

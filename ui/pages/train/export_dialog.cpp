@@ -39,15 +39,15 @@ ExportDialog::ExportDialog(std::filesystem::path templates, hardware::LoadCatalo
 void ExportDialog::build() {
   QVBoxLayout* column = dialog_column(*this, kExportWidth);
   add_about(*column)->setText(
-      tr("A folder that runs the experiment elsewhere, unedited: scripts, settings, the batches where data and "
-         "tokenizer are at hand, and a README."));
+      tr("Exports a folder that runs the experiment elsewhere without changes: scripts, settings, batches (if data and "
+         "tokenizer are available) and a README."));
   auto* form = new QFormLayout;
   experiment_ = new ExperimentChoice(this);
   form->addRow(tr("Experiment"), experiment_);
   recipe_ = new RecipeChoice(this);
   form->addRow(tr("Recipe"), recipe_);
-  folder_ = add_folder(*form, tr("Folder"), tr("one that is not there yet, is empty, or holds an export"), *this).line;
-  overwrite_ = new QCheckBox(tr("write again what has been changed since an earlier export"), this);
+  folder_ = add_folder(*form, tr("Folder"), tr("a new or empty folder, or an earlier export"), *this).line;
+  overwrite_ = new QCheckBox(tr("overwrite files that were changed since an earlier export"), this);
   form->addRow(QString(), overwrite_);
   column->addLayout(form);
   const auto list = [&](const QString& title, int stretch) {
@@ -61,9 +61,9 @@ void ExportDialog::build() {
     return l;
   };
   files_ = list(tr("Files"), 3);
-  remarks_ = list(tr("What the checker says of it there"), 3);
-  said_ = add_said(*column, tr("What came of it"));
-  progress_ = add_progress(*column, tr("The recipe is being made"));
+  remarks_ = list(tr("Findings of the checker"), 3);
+  said_ = add_said(*column, tr("Result"));
+  progress_ = add_progress(*column, tr("Exporting the recipe"));
   const DialogButtons buttons = add_buttons(*column, tr("Close"), tr("Export"));
   export_ = buttons.go;
   connect(buttons.cancel, &QPushButton::clicked, this, &QDialog::reject);
@@ -103,7 +103,7 @@ void ExportDialog::show_outcome() {
   if (const auto& exported = task_.result()) {
     preview_ = exported->preview;
     if (!exported->folder.empty())
-      said_->say(tr("%1 files are in %2. Its README.md says how to run it.")
+      said_->say(tr("Exported %1 files to %2. See README.md there for how to run them.")
                      .arg(exported->files)
                      .arg(qpath(exported->folder)));
   }
@@ -124,7 +124,7 @@ void ExportDialog::show_preview() {
   for (const std::string& file : preview_->files) files_->addItem(qs(file));
   const auto& remarks = preview_->subject.remarks;
   for (const std::string& remark : remarks) remarks_->addItem(qs(remark));
-  if (remarks.empty()) remarks_->addItem(tr("Nothing to object to."));
+  if (remarks.empty()) remarks_->addItem(tr("No findings."));
 }
 
 void ExportDialog::write() {

@@ -55,7 +55,7 @@ LaunchDialog::LaunchDialog(RunController& runs, std::filesystem::path resources,
   connect(&runs_, &RunController::state_changed, this, &LaunchDialog::show_state);
   connect(&runs_, &RunController::launch_failed, this, [this](const Problem& problem) {
     waiting_ = false;
-    said_->say(problem.message.empty() ? tr("Cancelled: nothing was launched.") : qs(to_text(problem)),
+    said_->say(problem.message.empty() ? tr("Cancelled; nothing was launched.") : qs(to_text(problem)),
                problem.message.empty() ? SaidText::Tone::plain : SaidText::Tone::bad);
     show_state();
   });
@@ -69,8 +69,8 @@ LaunchDialog::LaunchDialog(RunController& runs, std::filesystem::path resources,
 void LaunchDialog::build() {
   QVBoxLayout* column = dialog_column(*this, kLaunchWidth);
   add_about(*column)->setText(
-      tr("A recipe on another machine. It is started detached: it goes on when the connection is lost or this window "
-         "is closed, and its run is shown here as it goes."));
+      tr("Runs a recipe on another machine and shows the run here. The job keeps running if the connection is lost or "
+         "this window is closed."));
   auto* form = new QFormLayout;
   experiment_ = new ExperimentChoice(this);
   form->addRow(tr("Experiment"), experiment_);
@@ -82,13 +82,13 @@ void LaunchDialog::build() {
   places_ = new QStackedWidget(this);
   places_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Maximum);
   form->addRow(QString(), places_);
-  folder_ = line(tr("Folder there"), tr("a new one in meshwright/"),
-                 tr("From the home folder there; it must be empty or not be there yet"));
-  form->addRow(tr("Folder there"), folder_);
-  force_ = new QCheckBox(tr("write into it though it is not empty: training goes on from what is there"), this);
+  folder_ = line(tr("Remote folder"), tr("a new one in meshwright/"),
+                 tr("Relative to the remote home folder; must be empty or new"));
+  form->addRow(tr("Remote folder"), folder_);
+  force_ = new QCheckBox(tr("use it even if it is not empty and continue the training in it"), this);
   form->addRow(QString(), force_);
   start_ = line(tr("Command"), tr("./launch.sh: installs requirements.txt into venv/, then starts"),
-                tr("One line of shell, run in that folder"));
+                tr("A shell command line that is run in that folder"));
   form->addRow(tr("Command"), start_);
   column->addLayout(form);
   add_templates();
@@ -96,11 +96,11 @@ void LaunchDialog::build() {
   command_->setWordWrap(true);
   command_->setFont(mono_font(0.92));
   command_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  command_->setAccessibleName(tr("The same from a terminal"));
+  command_->setAccessibleName(tr("Command line for this launch"));
   command_->setProperty("muted", true);
   column->addWidget(command_);
-  said_ = add_said(*column, tr("What went wrong"));
-  progress_ = add_progress(*column, tr("The launch is being prepared"));
+  said_ = add_said(*column, tr("Error"));
+  progress_ = add_progress(*column, tr("Preparing the launch"));
   column->addStretch(1);
   const DialogButtons buttons = add_buttons(*column, tr("Cancel"), tr("Launch"));
   cancel_ = buttons.cancel;
@@ -143,12 +143,12 @@ void LaunchDialog::add_templates() {
     return page;
   };
   auto* none = place(tr("This machine, in another folder"));
-  auto* nothing = new QLabel(tr("Detached all the same: it goes on without this window."), none);
+  auto* nothing = new QLabel(tr("The job is also detached and keeps running without this window."), none);
   nothing->setProperty("muted", true);
   form_of(none)->addRow(nothing);
   host_ = line(tr("Host"), tr("[USER@]HOST[:PORT], or a Host of ~/.ssh/config"),
-               tr("Reached as `ssh HOST` does it: with its keys, without a question"));
-  form_of(place(tr("A host, by ssh")))->addRow(tr("Host"), host_);
+               tr("Connects like `ssh HOST` with its keys and does not ask for passwords"));
+  form_of(place(tr("A host via SSH")))->addRow(tr("Host"), host_);
   for (const launch::TargetTemplate& t : templates_) {
     QWidget* page = place(tr("%1: %2").arg(qs(t.name), qs(t.about.substr(0, t.about.find(':')))));
     QFormLayout* form = form_of(page);
@@ -159,10 +159,10 @@ void LaunchDialog::add_templates() {
       fields_.back().push_back({qs(field.name), l});
     }
   }
-  own_ =
-      line(tr("Command of your own"), tr("docker exec -i box sh -c {command}"),
-           tr("{command} is what is to be run there, as one quoted word; it is kept with the run: no secrets in it"));
-  form_of(place(tr("A command of your own")))->addRow(tr("Shell"), own_);
+  own_ = line(tr("Custom command"), tr("docker exec -i box sh -c {command}"),
+              tr("{command} is replaced by the command to run, as one quoted word; it is stored with the run and must "
+                 "not contain secrets"));
+  form_of(place(tr("A custom command")))->addRow(tr("Shell"), own_);
 }
 
 QLineEdit& LaunchDialog::field(const QString& name) {
@@ -217,8 +217,8 @@ void LaunchDialog::show_state() {
   for (QWidget* w : std::initializer_list<QWidget*>{experiment_, recipe_, where_, places_, folder_, force_, start_})
     w->setEnabled(!waiting_);
   launch_->setEnabled(!runs_.busy());
-  launch_->setToolTip(runs_.busy() ? tr("Another run is going on in this window")
-                                   : tr("Copy the recipe there, start it, and show its run as it goes"));
+  launch_->setToolTip(runs_.busy() ? tr("Another run is active in this window")
+                                   : tr("Copy the recipe to the machine, start it and show the run here"));
   cancel_->setEnabled(!waiting_ || !runs_.stopping());
 }
 
@@ -226,14 +226,14 @@ void LaunchDialog::begin() {
   said_->say({});
   try {
     launch::LaunchRequest request{.experiment = experiment_->chosen().experiment,
-                            .recipe = recipe_->kind(),
-                            .target = launch::parse_target(ss(target_text()), resources_ / "launch"),
-                            .command = ss(start_->text()),
-                            .folder = ss(folder_->text().trimmed()),
-                            .use = force_->isChecked() ? launch::FolderUse::forced : launch::FolderUse::fresh,
-                            .fetch = {},
-                            .runs_folder = {},
-                            .resources = resources_};
+                                  .recipe = recipe_->kind(),
+                                  .target = launch::parse_target(ss(target_text()), resources_ / "launch"),
+                                  .command = ss(start_->text()),
+                                  .folder = ss(folder_->text().trimmed()),
+                                  .use = force_->isChecked() ? launch::FolderUse::forced : launch::FolderUse::fresh,
+                                  .fetch = {},
+                                  .runs_folder = {},
+                                  .resources = resources_};
     waiting_ = true;
     runs_.launch(std::move(request));
   } catch (const Error& error) {

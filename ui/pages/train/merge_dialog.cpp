@@ -31,18 +31,18 @@ MergeDialog::MergeDialog(QWidget* parent) : QDialog(parent) {
   setObjectName(u"merge"_s);
   QVBoxLayout* column = dialog_column(*this, kMergeWidth);
   add_about(*column)->setText(
-      tr("The adapter is added into the base model's weights: a Hugging Face folder, compared by its logits with base "
-         "and adapter before it is called good. Nothing is overwritten."));
+      tr("Adds the adapter to the weights of the base model and writes a Hugging Face folder. The result is verified "
+         "by comparing logits with base model and adapter. Nothing is overwritten."));
   auto* form = new QFormLayout;
   base_ = add_folder(*form, tr("Base model"), tr("Hugging Face folder"), *this).line;
   adapter_ = add_folder(*form, tr("Adapter"), tr("PEFT folder, or an Orbax checkpoint of Tunix"), *this).line;
-  out_ = add_folder(*form, tr("Merged model"), tr("a folder that is not there yet, or is empty"), *this).line;
+  out_ = add_folder(*form, tr("Merged model"), tr("a new or empty folder"), *this).line;
   alpha_ = new QLineEdit(this);
   alpha_->setAccessibleName(tr("Alpha"));
-  alpha_->setPlaceholderText(tr("only for a checkpoint that does not say it"));
+  alpha_->setPlaceholderText(tr("only for checkpoints without alpha"));
   form->addRow(tr("Alpha"), alpha_);
   column->addLayout(form);
-  said_ = add_said(*column, tr("What came of it"));
+  said_ = add_said(*column, tr("Result"));
   progress_ = add_progress(*column, tr("Progress of the merge"));
   column->addStretch(1);
   const DialogButtons buttons = add_buttons(*column, tr("Close"), tr("Merge"));
@@ -76,9 +76,8 @@ void MergeDialog::show_state() {
   progress_->setRange(0, 100);
   progress_->setValue(task_.percent());
   if (busy)
-    said_->say((task_.progress().phase == kComparingLogits
-                    ? tr("Comparing its logits with those of base and adapter: %1 %")
-                    : tr("Merging: %1 % of the weights"))
+    said_->say((task_.progress().phase == kComparingLogits ? tr("Comparing logits with base model and adapter: %1 %")
+                                                           : tr("Merging: %1 % of the weights"))
                    .arg(task_.percent()));
   for (QLineEdit* l : {base_, adapter_, out_, alpha_}) l->setEnabled(!busy);
   cancel_->setText(busy ? tr("Cancel") : tr("Close"));
@@ -93,7 +92,7 @@ void MergeDialog::begin() {
     request.alpha = text.toFloat(&good);
     if (!good || !(*request.alpha > 0)) {
       alpha_->setFocus();
-      return said_->say(tr("Alpha is a number above 0."), SaidText::Tone::bad);
+      return said_->say(tr("Alpha must be a number above 0."), SaidText::Tone::bad);
     }
   }
   if (task_.busy()) return;
@@ -113,7 +112,7 @@ void MergeDialog::begin() {
 }
 
 void MergeDialog::show_outcome() {
-  if (task_.cancelled()) return said_->say(tr("Cancelled: nothing was written."));
+  if (task_.cancelled()) return said_->say(tr("Cancelled; nothing was written."));
   if (task_.problem()) return said_->say(qs(to_text(*task_.problem())), SaidText::Tone::bad);
   said_->say(*task_.result());
 }

@@ -38,12 +38,12 @@ PlayheadBar::PlayheadBar(PlotLink& link, QWidget* parent)
   smooth_->setFixedWidth(90);
   row->addWidget(smooth_);
   head_->setAccessibleName(tr("Playhead step"));
-  head_->setToolTip(tr("Reads every chart, the mesh and the samples at one step"));
+  head_->setToolTip(tr("Shows all charts, the mesh and the samples at one step"));
   live_->setCheckable(true);
-  live_->setToolTip(tr("Everything follows the newest step; pressed again, it is held where it is"));
+  live_->setToolTip(tr("Follow the newest step, or hold the current one"));
   smooth_->setAccessibleName(tr("Smoothing of the curves"));
   smooth_->setToolTip(
-      tr("Weight of the moving average of loss, gradient norm and tokens per second; 0 shows raw values"));
+      tr("Weight of the moving average for loss, gradient norm and tokens per second; 0 shows raw values"));
   smooth_->setRange(0, 99);
   smooth_->setValue(90);
   smooth_label_->setText(tr("Smoothing %1").arg(0.90, 0, 'f', 2));

@@ -91,8 +91,7 @@ void RecordView::fill() {
     if (!set) item->setForeground(1, theme().faint);
   }
   if (started_)
-    add_json(new QTreeWidgetItem(this, {tr("At the start"), tr("measured, and predicted before it")}),
-             run_->view.info());
+    add_json(new QTreeWidgetItem(this, {tr("At the start"), tr("measured and predicted")}), run_->view.info());
   if (const auto& f = run_->view.finished()) {
     auto* out = new QTreeWidgetItem(this, {tr("Outcome"), qs(to_string(f->state))});
     add(out, tr("Steps"), QString::number(f->steps));

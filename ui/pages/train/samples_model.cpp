@@ -45,7 +45,7 @@ SamplesModel::SamplesModel()
                   {.title = tr("Verdict"), .text = verdict_text},
                   {.title = tr("Prompt"),
                    .text = [](const views::SampleShown& s) { return one_line(ss(without_turns(s.prompt))); }},
-                  {.title = tr("Answer"), .text = [](const views::SampleShown& s) { return one_line(s.text); }},
+                  {.title = tr("Output"), .text = [](const views::SampleShown& s) { return one_line(s.text); }},
                   {.title = tr("Expected"), .text = [](const views::SampleShown& s) { return one_line(s.expected); }}},
                  sample_cell) {}
 

@@ -66,12 +66,12 @@ void TrainPage::register_actions(Workspace& workspace) {
   ActionRegistry& actions = workspace.actions();
   actions.add({u"file.export"_s,
                tr("Export as a Recipe\u2026"),
-               tr("Write the experiment as a folder that runs it on Tunix, TorchAX, TRL or vLLM"),
+               tr("Export the experiment as a folder that runs it with Tunix, TorchAX, TRL or vLLM"),
                {}},
               [this] { open_with_experiments(*export_dialog_); });
   actions.add({u"run.launch"_s,
                tr("Launch Elsewhere\u2026"),
-               tr("Start the experiment's recipe on another machine, and follow it here"),
+               tr("Start the recipe of the experiment on another machine and follow the run here"),
                {}},
               [this] { open_with_experiments(*launch_dialog_); });
   actions.add({u"run.detach"_s,
@@ -81,7 +81,7 @@ void TrainPage::register_actions(Workspace& workspace) {
               [this] { runs_.detach(); });
   actions.add({u"run.merge"_s,
                tr("Merge an Adapter\u2026"),
-               tr("Add an adapter, that of the run that is shown, into its base model"),
+               tr("Merge an adapter, by default that of the displayed run, into its base model"),
                {}},
               [this] { merge_shown(); });
 }
@@ -89,19 +89,19 @@ void TrainPage::register_actions(Workspace& workspace) {
 void TrainPage::register_chart_actions(Workspace& workspace) {
   const auto key = [](auto k) { return QKeySequence(k); };
   ActionRegistry& actions = workspace.actions();
-  actions.add({u"view.follow"_s, tr("Follow the Newest Step"), tr("Keep the newest step of the charts in view"),
+  actions.add({u"view.follow"_s, tr("Follow the Newest Step"), tr("Keep the newest step of the charts visible"),
                key(Qt::CTRL | Qt::Key_End)},
               [this, &workspace] {
                 if (!workspace.current_page().follow_newest()) follow_newest();
               });
-  actions.add({u"view.step_back"_s, tr("Playhead a Step Back"), tr("Hold the playhead a step earlier"),
+  actions.add({u"view.step_back"_s, tr("Move Playhead Back"), tr("Move the playhead one step back and hold it"),
                key(Qt::ALT | Qt::Key_Left)},
               [this] { playhead_->step_by(-1); });
   actions.add(
-      {u"view.step_on"_s, tr("Playhead a Step On"), tr("Hold the playhead a step later"), key(Qt::ALT | Qt::Key_Right)},
+      {u"view.step_on"_s, tr("Move Playhead Forward"), tr("Move the playhead one step forward and hold it"), key(Qt::ALT | Qt::Key_Right)},
       [this] { playhead_->step_by(1); });
   actions.add(
-      {u"view.log_scale"_s, tr("Logarithmic Loss"), tr("Switch the loss chart between linear and logarithmic"), {}},
+      {u"view.log_scale"_s, tr("Toggle Logarithmic Loss"), tr("Switch the loss chart between linear and logarithmic"), {}},
       [this] { loss_->set_scale(loss_->scale() == Scale::linear ? Scale::logarithmic : Scale::linear); });
 }
 
@@ -249,22 +249,20 @@ QLayout* TrainPage::build_top() {
     connect(b, &QPushButton::clicked, this, wanted);
     return b;
   };
-  reattach_ =
-      button(tr("Reattach"), tr("Follow this run's job again, where its record ends"), &TrainPage::reattach_wanted);
-  detach_ = button(tr("Detach"), tr("Leave the job alone: it goes on, and can be followed again. Stop ends it there"),
+  reattach_ = button(tr("Reattach"), tr("Follow the job of this run again from the end of its record"),
+                     &TrainPage::reattach_wanted);
+  detach_ = button(tr("Detach"), tr("Stop following the job, which keeps running; use Stop to end it"),
                    &TrainPage::detach_wanted);
-  merge_ =
-      button(tr("Merge\u2026"), tr("Add the adapter that was fetched into its base model"), &TrainPage::merge_wanted);
+  merge_ = button(tr("Merge\u2026"), tr("Merge the fetched adapter into its base model"), &TrainPage::merge_wanted);
   prove_ =
       button(tr("Prove"), tr("Compute a step of this run's experiment on its mesh and on one device, and compare them"),
              &TrainPage::prove_wanted);
   export_ = button(tr("Export\u2026"),
-                   tr("Write the experiment of this run, or of the form, as a recipe: a folder that runs it elsewhere"),
+                   tr("Export the experiment of this run or of the form as a recipe, a folder that runs it elsewhere"),
                    &TrainPage::export_wanted);
-  launch_ =
-      button(tr("Launch\u2026"),
-             tr("Start the recipe of this run's experiment, or of the form's, on another machine, and follow it here"),
-             &TrainPage::launch_wanted);
+  launch_ = button(tr("Launch\u2026"),
+                   tr("Start the experiment of this run or of the form on another machine and follow it here"),
+                   &TrainPage::launch_wanted);
   for (QPushButton* b : {reattach_, detach_, merge_, prove_}) b->hide();
   return top;
 }
@@ -292,7 +290,7 @@ void TrainPage::build_samples() {
   lower_->setAccessibleName(tr("Samples and record"));
   samples_ = new QTableView;
   set_up_table(*samples_, samples_model_, tr("Samples by step"));
-  say_when_empty(*samples_, tr("No answers to held-out prompts so far"));
+  say_when_empty(*samples_, tr("No samples from held-out prompts yet"));
   samples_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   samples_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   for (const auto& [c, w] : {std::pair{SamplesModel::step, 56}, std::pair{SamplesModel::verdict, 74}}) {
@@ -305,11 +303,10 @@ void TrainPage::build_samples() {
 }
 
 QWidget* TrainPage::empty_page() {
-  const EmptyPage empty =
-      ui::empty_page(tr("No run is shown yet"),
-                     tr("Run the experiment on the left: loss, memory, speed and samples appear here while it trains.\n"
-                        "Or open an earlier run; it is shown in this same page."),
-                     {tr("Run the Experiment"), tr("Earlier Runs")}, this);
+  const EmptyPage empty = ui::empty_page(tr("No run yet"),
+                                         tr("Run the experiment on the left to see loss, memory, speed and samples "
+                                            "here while it trains,\nor open an earlier run."),
+                                         {tr("Run Experiment"), tr("Show Earlier Runs")}, this);
   connect(empty.buttons[0], &QPushButton::clicked, this, &TrainPage::run_wanted);
   connect(empty.buttons[1], &QPushButton::clicked, this, &TrainPage::runs_wanted);
   return empty.page;
