@@ -19,7 +19,8 @@ std::vector<BlockHash> hash_blocks(std::span<const int> ids, int block_size, std
   return hashes;
 }
 
-std::vector<BlockHash> hash_blocks(std::uint64_t shared_seed, int shared, std::uint64_t seed, int len, int block_size) {
+std::vector<BlockHash> hash_synthetic_blocks(std::uint64_t shared_seed, int shared, std::uint64_t seed, int len,
+                                             int block_size) {
   const int size = std::max(1, block_size);
   std::vector<BlockHash> hashes;
   hashes.reserve(static_cast<size_t>(std::max(0, len) / size));

@@ -73,7 +73,7 @@ QString workload_text(serve::Workload workload) {
   return {};
 }
 
-QString json_excerpt(serve::Workload workload) {
+QString short_text(serve::Workload workload) {
   switch (workload) {
     case serve::Workload::rollout:
       return size_words("Rollout");
@@ -108,7 +108,7 @@ std::vector<PlotLine> size_lines(const views::SizeView& view, PointValue value) 
     auto series = std::make_shared<views::Series>();
     for (const auto& p : line.points)
       if (p.measured) series->append(place(p.batch), value(*p.measured));
-    lines.push_back({.name = json_excerpt(line.workload),
+    lines.push_back({.name = short_text(line.workload),
                      .color = color_of(line.workload),
                      .raw = std::move(series),
                      .marks = marks_of(line.workload)});

@@ -11,7 +11,7 @@ namespace mw::ui {
 using SizeViewPtr = std::shared_ptr<const views::SizeView>;
 
 QString workload_text(serve::Workload workload);
-QString json_excerpt(serve::Workload workload);  // for legends
+QString short_text(serve::Workload workload);  // for legends
 // "does not fit: needs 9.1 GiB, largest that fits 95 (predicted)"; empty where it was measured.
 QString refusal_text(const serve::SizePoint& point);
 

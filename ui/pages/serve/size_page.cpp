@@ -113,11 +113,9 @@ QWidget* SizePage::charts() {
   for (Plot* p : {total_, per_token_}) p->set_scale(Scale::logarithmic);
   auto* memory = row();
   for (const serve::Workload w : kWorkloads)
-    memory_[w] = new Plot({.title = tr("%1 memory").arg(json_excerpt(w)),
-                           .quantity = Quantity::bytes,
-                           .empty = waiting,
-                           .from_zero = true},
-                          by_batch_, memory);
+    memory_[w] = new Plot(
+        {.title = tr("%1 memory").arg(short_text(w)), .quantity = Quantity::bytes, .empty = waiting, .from_zero = true},
+        by_batch_, memory);
   build_table();
   rows_->addWidget(table_);
   rows_->setSizes({190, 220, 160});
