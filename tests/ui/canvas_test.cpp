@@ -7,6 +7,7 @@
 #include <QWheelEvent>
 #include <QWindow>
 
+#include "core/model/catalogue.h"
 #include "tests/mesh/targets.h"
 #include "tests/ui/support.h"
 #include "ui/pages/design/axis_chip.h"
