@@ -124,7 +124,7 @@ void write_logits(train::LoadedModel& model, const std::vector<std::string>& pro
 // The experiment's mesh is used if its target is this machine. Other targets, and logits, run on one device.
 train::ModelSettings generation_settings(const experiment::Experiment& experiment, const GenerateOptions& options) {
   train::ModelSettings settings = experiment::model_settings(experiment);
-  settings.use = engine::Use::inference;
+  settings.use = engine::NetworkUse::inference;
   if (experiment.string("target.id") == "cpu" && options.logits.empty()) return settings;
   settings.capacity = settings.capacity * settings.mesh.devices();
   settings.mesh = {};

@@ -265,7 +265,7 @@ void decode(benchmark::State& state, const model::Config& config, model::WeightT
   constexpr int kNew = 48;
   const auto rows = static_cast<size_t>(state.range(0));
   Device device(Bytes(0), kThreads);
-  Network network(config, device, type, Use::inference);
+  Network network(config, device, type, NetworkUse::inference);
   network.init_random(1);
   if (lora == Lora::rank16)
     network.add_lora({.targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}}, 1);

@@ -43,7 +43,7 @@ double median(std::vector<double> v) {
 
 struct Model {
   Model(const model::Config& config, model::WeightType type)
-      : device(Bytes(0), kThreads), network(config, device, type, engine::Use::inference) {}
+      : device(Bytes(0), kThreads), network(config, device, type, engine::NetworkUse::inference) {}
   engine::Device device;
   engine::Network network;
 };

@@ -41,7 +41,7 @@ double median(std::vector<double> values) {
 struct Model {
   engine::Device device;
   engine::Network network;
-  Model(const model::Config& config, const Options& o, engine::Use use)
+  Model(const model::Config& config, const Options& o, engine::NetworkUse use)
       : device(Bytes(0), o.threads),
         network(config, device,
                 o.dtype == "f32"    ? model::WeightType::f32
@@ -50,7 +50,7 @@ struct Model {
                 use) {}
 };
 
-std::unique_ptr<Model> load(const Options& o, engine::Use use) {
+std::unique_ptr<Model> load(const Options& o, engine::NetworkUse use) {
   const model::Config config = formats::read_config(o.model);
   auto model = std::make_unique<Model>(config, o, use);
   const formats::HfWeights weights(o.model, model->network.inventory());
@@ -115,7 +115,7 @@ Json profile(engine::Network& network, size_t repeats) {
 // Measures whole passes over the batches, with an optimizer step per batch. The first batch also serves as warm-up.
 Json lora(const Options& o) {
   const std::vector<data::Batch> batches = read_batches(o.batches);
-  const auto model = load(o, engine::Use::training);
+  const auto model = load(o, engine::NetworkUse::training);
   engine::Network& network = model->network;
   network.add_lora({.rank = 16,
                     .alpha = 32,
@@ -157,7 +157,7 @@ std::vector<int> random_ids(int count, int vocab, std::uint64_t seed) {
 
 // Measures a prompt up to the logits of its last token.
 Json prefill(const Options& o) {
-  const auto model = load(o, engine::Use::inference);
+  const auto model = load(o, engine::NetworkUse::inference);
   const std::vector<int> prompt = random_ids(o.tokens, model->network.config().vocab, 1);
   engine::Sampler sampler(model->network);
   const auto once = [&] { sampler.generate(prompt, {.max_new_tokens = 1}); };
@@ -167,7 +167,7 @@ Json prefill(const Options& o) {
 
 // Measures greedy decoding from the first token of the last row until every row has `tokens` more.
 Json decode(const Options& o) {
-  const auto model = load(o, o.panels ? engine::Use::training : engine::Use::inference);
+  const auto model = load(o, o.panels ? engine::NetworkUse::training : engine::NetworkUse::inference);
   std::vector<std::vector<int>> prompts;
   for (int row = 0; row < o.rows; ++row)
     prompts.push_back(random_ids(o.prompt, model->network.config().vocab, static_cast<std::uint64_t>(row) + 1));

@@ -27,13 +27,13 @@ inline constexpr Count kPanelRows = 32;
 constexpr bool packable(Count rows, Count columns) {
   return rows % kPanelRows == 0 && columns % 2 == 0;
 }
-// bf16 weights in 12 bits (engine/kernels/slim.h): blocks of a panel's columns, each a header and 1.5 bytes an element.
-inline constexpr Count kSlimDepth = 128, kSlimHeader = 64;
-constexpr bool slimmable(Count rows, Count columns) {
+// bf16 weights in 12 bits (engine/kernels/bf16x12.h): blocks of a panel's columns, each a header and 1.5 bytes an element.
+inline constexpr Count kBf16x12Depth = 128, kBf16x12HeaderBytes = 64;
+constexpr bool fits_bf16x12(Count rows, Count columns) {
   return packable(rows, columns) && columns % 4 == 0;
 }
-constexpr Count slim_bytes(Count rows, Count columns) {
-  return rows / kPanelRows * ((columns + kSlimDepth - 1) / kSlimDepth * kSlimHeader + columns * kPanelRows * 3 / 2);
+constexpr Count bf16x12_bytes(Count rows, Count columns) {
+  return rows / kPanelRows * ((columns + kBf16x12Depth - 1) / kBf16x12Depth * kBf16x12HeaderBytes + columns * kPanelRows * 3 / 2);
 }
 // int8 weights have a bf16 scale for each row's groups of columns.
 inline constexpr Count kScaleGroup = 64;
@@ -42,7 +42,7 @@ constexpr Count scale_groups(Count columns) {
 }
 
 // Of one thread, for bf16 weights that are widened before use: floats, 1 MiB. Products of few rows need none.
-inline constexpr Count kWidenedFloats = 1 << 18, kFewRows = 8;
+inline constexpr Count kWidenedFloats = 1 << 18, kSkinnyRows = 8;
 
 // Of one thread, for packed products, in bf16: blocks of rounded activations and of panels, and of a low-rank summand.
 // They stay near its L2, a panel of one block of depth in L1.
@@ -64,6 +64,13 @@ constexpr Count score_blocks(float softcap) {
 }
 // Keys of a paged cache that a block of queries reads at once.
 inline constexpr Count kTileKeys = 256;
+// The KV cache of sampling: blocks of so many tokens. A row needs those of all its tokens; with a window (0: none) those
+// that the window overlaps.
+inline constexpr Count kSamplerBlock = 16;
+constexpr Count sampler_blocks(Count tokens, Count window) {
+  const Count all = (tokens + kSamplerBlock - 1) / kSamplerBlock;
+  return window > 0 ? std::min(all, (window + kSamplerBlock - 1) / kSamplerBlock + 1) : all;
+}
 // Keys of a block that hold the scores of one token's `group` queries against the cache.
 constexpr Count cached_keys(Count group, Count keys) {
   return group * keys / (2 * kQueries) + 1;

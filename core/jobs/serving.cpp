@@ -46,7 +46,7 @@ ServedModel load_served(const experiment::Experiment& e, const train::Progress& 
   train::ModelSettings model = experiment::model_settings(e);
   model.capacity = model.capacity * model.mesh.devices();  // one device with all cores gives the same results
   model.mesh = {};
-  model.use = engine::Use::inference;
+  model.use = engine::NetworkUse::inference;
   ServedModel out{.model = {},
                   .settings = planning::server_settings(e, formats::read_config(model.path)),
                   .name = served_name(e, model.path)};

@@ -123,7 +123,7 @@ event::Finished run_sizes(const experiment::Experiment& e, Json info, const Even
   };
   emit(event::StateChanged{RunState::running});
   train::ModelSettings model = experiment::model_values(e);
-  model.use = engine::Use::inference;
+  model.use = engine::NetworkUse::inference;
   serve::SizingRequest request{
       .config = config_of(e, model), .model = {}, .capacity = {}, .settings = {}, .network = {}};
   request.settings = sizing_settings(e);

@@ -26,7 +26,7 @@ serve::OutOfWindowKv window_kv(const experiment::Experiment& e) {
 
 EngineServer engine_server(const experiment::Experiment& e, const model::Config& config) {
   train::ModelSettings settings = experiment::model_values(e);
-  settings.use = engine::Use::inference;
+  settings.use = engine::NetworkUse::inference;
   const plan::InferenceModel model = inference_model(settings);
   const serve::SchedulerSettings wanted = server_settings(e, config);
   EngineServer out{.settings = {}, .memory = {}};

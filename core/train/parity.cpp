@@ -38,7 +38,7 @@ std::vector<float> logits_of(const fs::path& folder, const formats::Adapter* ada
     return SlicedModel(folder, adapter, settings.threads).logits(text.batch(), progress);
   settings.path = folder;
   settings.weights = model::WeightType::f32;
-  settings.use = engine::Use::inference;
+  settings.use = engine::NetworkUse::inference;
   settings.init = Init::load;
   LoadedModel model = load_weights(settings, formats::read_config(folder));
   if (adapter) attach_adapter(*adapter, settings.seed, *model.cluster);

@@ -280,7 +280,7 @@ void Prover::update(long step, double norm_one, double norm_mesh) {
     }
     for (const Worst* w : {&first, &second, &value}) proof_.tensors.push_back(w->result());
     Worst copies({.step = step, .part = "copies", .tensor = name});
-    copies.take(0, mesh_.cluster->odd_copies(i, Part::value), 0);
+    copies.take(0, mesh_.cluster->differing_replicas(i, Part::value), 0);
     proof_.tensors.push_back(copies.result());
   }
 }

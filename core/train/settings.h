@@ -22,7 +22,7 @@ struct ModelSettings {
   std::filesystem::path path, tokenizer;  // Hugging Face folder; tokenizer: path, or empty if it is in this folder
   Init init = Init::load;
   model::WeightType weights = model::WeightType::f32;
-  engine::Use use = engine::Use::training;
+  engine::NetworkUse use = engine::NetworkUse::training;
   Bytes capacity;   // of each device; 0: the machine's memory
   int threads = 0;  // 0: all cores
   std::uint64_t seed = 1;

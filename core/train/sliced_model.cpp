@@ -57,7 +57,7 @@ SlicedModel::Slice SlicedModel::slice(int layer, Rows rows) const {
   config.layers = {config_.layers[static_cast<size_t>(layer)]};
   config.vocab = static_cast<int>(rows.size());
   Slice out{std::make_unique<engine::Cluster>(config, engine::ClusterOptions{.weights = model::WeightType::f32,
-                                                                             .use = engine::Use::inference,
+                                                                             .use = engine::NetworkUse::inference,
                                                                              .capacity = machine_memory(),
                                                                              .threads = threads_})};
   const auto tensors = out.cluster->inventory().tensors();

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/distributed/cluster_mesh.h"
+#include "core/engine/distributed/mesh_backend.h"
 
 namespace mw::engine {
 
 struct ClusterFaults {
-  using Node = Cluster::Many::Node;
-  static Cluster::Many& many(Cluster& cluster) { return dynamic_cast<Cluster::Many&>(*cluster.impl_); }
+  using Node = Cluster::MeshBackend::Node;
+  static Cluster::MeshBackend& many(Cluster& cluster) { return dynamic_cast<Cluster::MeshBackend&>(*cluster.impl_); }
 
   static size_t trained(const Cluster& cluster, const std::string& tensor) {
     const auto all = cluster.trained();
@@ -43,7 +43,7 @@ struct ClusterFaults {
     const size_t index = trained(cluster, tensor);
     for (const Cluster::Part part : {Cluster::Part::first_moment, Cluster::Part::second_moment}) {
       std::vector<std::span<float>> moments;
-      for (auto& node : many(cluster).nodes) moments.push_back(Cluster::Many::values(*node, index, part));
+      for (auto& node : many(cluster).nodes) moments.push_back(Cluster::MeshBackend::values(*node, index, part));
       for (size_t d = 0; d + 1 < moments.size(); ++d)
         std::swap_ranges(moments[d].begin(), moments[d].end(), moments[d + 1].begin());
     }
@@ -51,27 +51,28 @@ struct ClusterFaults {
 
   // Every device, or that one, keeps its own part of a gradient's sum only.
   static void leave_sum_out(Cluster& cluster, const std::string& tensor, int device = -1) {
-    change_flow(cluster, tensor, device, [](Flow& flow, int d) {
-      std::erase_if(flow.terms[static_cast<size_t>(d)], [d](const Share& term) { return term.device != d; });
+    change_flow(cluster, tensor, device, [](ReshardPlan& plan, int d) {
+      std::erase_if(plan.terms[static_cast<size_t>(d)], [d](const CopySource& term) { return term.device != d; });
     });
   }
   // The device gathers what a peer stores once more, or not at all.
   static void read_weight_twice(Cluster& cluster, const std::string& tensor, int device) {
-    change_flow(cluster, tensor, device, [](Flow& flow, int d) {
-      std::vector<Share>& sources = flow.sources[static_cast<size_t>(d)];
+    change_flow(cluster, tensor, device, [](ReshardPlan& plan, int d) {
+      std::vector<CopySource>& sources = plan.sources[static_cast<size_t>(d)];
       sources.push_back(*peer_in(sources, d));
     });
   }
   static void leave_read_out(Cluster& cluster, const std::string& tensor, int device) {
-    change_flow(cluster, tensor, device, [](Flow& flow, int d) {
-      std::vector<Share>& sources = flow.sources[static_cast<size_t>(d)];
+    change_flow(cluster, tensor, device, [](ReshardPlan& plan, int d) {
+      std::vector<CopySource>& sources = plan.sources[static_cast<size_t>(d)];
       sources.erase(peer_in(sources, d));
     });
   }
 
  private:
-  static std::vector<Share>::iterator peer_in(std::vector<Share>& sources, int device) {
-    const auto at = std::find_if(sources.begin(), sources.end(), [&](const Share& s) { return s.device != device; });
+  static std::vector<CopySource>::iterator peer_in(std::vector<CopySource>& sources, int device) {
+    const auto at =
+        std::find_if(sources.begin(), sources.end(), [&](const CopySource& s) { return s.device != device; });
     if (at == sources.end()) throw std::invalid_argument("nothing is read of a peer");
     return at;
   }
@@ -79,16 +80,16 @@ struct ClusterFaults {
   // device -1: on all.
   template <class Change>
   static void change_flow(Cluster& cluster, const std::string& tensor, int device, const Change& change) {
-    Cluster::Many& all = many(cluster);
+    Cluster::MeshBackend& all = many(cluster);
     for (int d = 0; d < all.devices(); ++d) {
       if (device >= 0 && d != device) continue;
-      std::vector<Shards::Held>& held = all.node(d).shards->held_;
+      std::vector<DeviceShards::Held>& held = all.node(d).shards->held_;
       const auto at = std::find_if(held.begin(), held.end(), [&](const auto& h) { return h.placed->name == tensor; });
       if (at == held.end()) throw std::invalid_argument(tensor);
-      auto changed = std::make_shared<Flow>(*at->flow);
+      auto changed = std::make_shared<ReshardPlan>(*at->plan);
       change(*changed, d);
-      all.weight_flows.push_back(changed);  // keeps it
-      at->flow = changed.get();
+      all.weight_plans.push_back(changed);  // keeps it
+      at->plan = changed.get();
     }
   }
 };

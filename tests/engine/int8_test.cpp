@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/engine/generate/decode.h"
+#include "core/engine/generate/paged_decoder.h"
 #include "core/engine/generate/sampler.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
@@ -84,11 +84,12 @@ TEST_P(Int8Families, LogitsStayCloseToF32AndDecodingSaysWhatFullForwardsSay) {
   const auto vocab = static_cast<size_t>(config.vocab);
   std::vector<float> exact(27 * vocab), bytes(27 * vocab);
   Device device(Bytes(0), 2);
-  Core f32(config, device, model::WeightType::f32), core(config, device, model::WeightType::int8);
-  f32.load(normal_weights(0.1f), {});
-  core.load(normal_weights(0.1f), {});
-  f32.logits(b, {}, exact);
-  core.logits(b, {}, bytes);
+  Transformer f32(config, device, model::WeightType::f32, NetworkUse::training),
+      net(config, device, model::WeightType::int8, NetworkUse::training);
+  f32.weights.load(normal_weights(0.1f), {});
+  net.weights.load(normal_weights(0.1f), {});
+  all_logits(f32, b, {}, exact);
+  all_logits(net, b, {}, bytes);
   double difference = 0, size = 0;
   for (size_t i = 0; i < exact.size(); ++i) {
     difference += std::pow(static_cast<double>(bytes[i]) - static_cast<double>(exact[i]), 2);
@@ -96,11 +97,11 @@ TEST_P(Int8Families, LogitsStayCloseToF32AndDecodingSaysWhatFullForwardsSay) {
   }
   EXPECT_LT(std::sqrt(difference / size), 0.1);
   EXPECT_GT(difference, 0);
-  KvCache cache = make_cache(core, std::vector<int>{27});
+  SequenceDecoder decoder(net, std::vector<int>{27});
   for (size_t end = 4; end <= 27; ++end) {
     const size_t first = end == 4 ? 0 : end - 1;
     const Continuation step{0, std::span<const int>(b.ids).subspan(first, end - first)};
-    const float* logits = advance(core, cache, {&step, 1});
+    const std::span<const float> logits = decoder.advance({&step, 1});
     for (size_t i = 0; i < vocab; ++i)
       ASSERT_NEAR(logits[i], bytes[(end - 1) * vocab + i], test::tolerance(model::WeightType::int8, 2e-5f, 6e-2f))
           << "token " << end;
@@ -118,7 +119,7 @@ TEST_P(Int8Families, ARowAnswersTheSameAloneAndInAFullBatch) {
     network.add_lora(test::all_projections(), 5);
     test::randomise_adapters(network, 6);
     std::vector<std::vector<int>> prompts;
-    for (int row = 0; row < kDecodedRows; ++row) prompts.push_back({5 * row + 2});
+    for (int row = 0; row < kMaxSkinnyRows; ++row) prompts.push_back({5 * row + 2});
     const auto together = Sampler(network).generate_batch(prompts, {.max_new_tokens = 12});
     for (size_t row = 0; row < prompts.size(); row += 3)
       EXPECT_EQ(together[row], Sampler(network).generate(prompts[row], {.max_new_tokens = 12})) << "row " << row;

@@ -44,7 +44,7 @@ TEST_P(Kernels, NormAndItsBackward) {
       std::vector<float> y(n), dx(n, 2.0f), again(n);
       float inv = 0;
       k->rms_norm(1, GetParam(), x.data(), g, 1e-6f, y.data(), &inv);
-      k->rms_norm_again(1, GetParam(), x.data(), g, &inv, again.data());
+      k->recompute_rms_norm(1, GetParam(), x.data(), g, &inv, again.data());
       k->rms_norm_backward(1, GetParam(), x.data(), g, &inv, dy.data(), 1.0f, dx.data());
       EXPECT_EQ(y, again) << k->name;
       for (size_t i = 0; i < n; ++i) {
@@ -102,7 +102,7 @@ TEST_P(Kernels, SoftmaxOverASpan) {
   for (const VectorKernels* k : available()) {
     std::vector<float> p = x, again = x;
     const float lse = k->softmax(n, lo, hi, p.data());
-    k->softmax_again(n, lo, hi, lse, again.data());
+    k->recompute_softmax(n, lo, hi, lse, again.data());
     EXPECT_NEAR(lse, std::log(total), 2e-6 * (1 + std::abs(lse))) << k->name;
     for (int i = 0; i < n; ++i) {
       const auto at = static_cast<size_t>(i);
@@ -207,7 +207,7 @@ TEST(KernelSet, Bf16RoundsToNearestEvenAndKeepsNan) {
   }
 }
 
-TEST(KernelSet, NanPassesThroughGegluAndCrossEntropy) {  // a broken step must show, not become a plausible number
+TEST(KernelSet, NanPassesThroughGegluAndCrossEntropy) {  // a broken step must publish, not become a plausible number
   for (const VectorKernels* k : available()) {
     std::vector<float> x(40, 1.0f), out(40), up(40, 1.0f);
     x[3] = NAN;

@@ -226,7 +226,7 @@ TEST_F(Packed, ARowOfADecodedBatchDoesNotDependOnItsSize) {
               {z.at.data() + first * rank, l.at.data(), rank, 0.5f});
     };
     for (std::int64_t r = 0; r < 20; ++r) product(r, 1, one.data() + r * n);
-    for (std::int64_t rows = 2; rows <= kDecodedRows; ++rows) {
+    for (std::int64_t rows = 2; rows <= kMaxSkinnyRows; ++rows) {
       std::vector<float> all(static_cast<size_t>(rows * n));
       product(20 - rows, rows, all.data());
       EXPECT_TRUE(std::equal(all.begin(), all.end(), one.end() - rows * n)) << rows << " rows, depth " << k;
@@ -251,7 +251,7 @@ TEST_F(Packed, StreamedTilesAreTheProduct) {
 
 // Rows of logits as the loss streams them: log-sum-exp, and exponentials that one factor a row makes gradients.
 TEST_F(Packed, LogitTilesGiveTheLossAndItsGradient) {
-  const WideKernels& kernels = *wide_kernels();
+  const GemmKernels& kernels = *gemm_kernels();
   const std::int64_t rows = 14;
   for (const float cap : {0.0f, 30.0f})
     for (const int n : {2, 16, 96, 334}) {
@@ -292,7 +292,7 @@ TEST_F(Packed, GatheredStripesAreTheProduct) {
       const std::vector<std::uint16_t> w = packed(b);
       std::vector<float> c(static_cast<size_t>(s.m * s.n), NAN);
       const auto fill = [&](const PackedGemm::Stripe& at, std::uint16_t* out) {
-        wide_kernels()->groups(at.rows, at.columns, {a.at.data() + at.row * s.k + at.column, s.k, nullptr, {}}, 1.0f,
+        gemm_kernels()->groups(at.rows, at.columns, {a.at.data() + at.row * s.k + at.column, s.k, nullptr, {}}, 1.0f,
                                out);
       };
       gemm.packed().gather(s.m, s.m + 4, s.n, s.k, w.data(), fill, c.data());
@@ -324,11 +324,11 @@ TEST_F(Packed, FusedBranchesAreTheSeparateProducts) {
       gemm.nt(s.m, s.rank, s.k, 1.0f, y.at.data(), {.f32 = down.at.data()}, 0.0f, z.data());
       gemm.nt(s.m, s.n, s.k, 1.0f, y.at.data(), {.packed = w.data()}, 0.0f, c.data(),
               {z.data(), up.at.data(), s.rank, 0.5f});
-      Branch nt{.b = {Kind::panels, w.data(), nullptr, {}}, .n = s.n, .c = c2.data(), .low = {}}, nn = nt;
+      FusedProduct nt{.b = {Kind::panels, w.data(), nullptr, {}}, .n = s.n, .c = c2.data(), .low = {}}, nn = nt;
       nt.low = {factor(Kind::rows, down), factor(Kind::rows, up), s.rank, z2.data(), 1.0f, 0.5f};
-      nn.b = {Kind::turned, turned.data(), nullptr, {}}, nn.c = c3.data();
+      nn.b = {Kind::transposed_panels, turned.data(), nullptr, {}}, nn.c = c3.data();
       nn.low = {factor(Kind::columns, down_t), factor(Kind::columns, up_t), s.rank, z2.data(), 1.0f, 0.5f};
-      const Branch both[] = {nt, nn};
+      const FusedProduct both[] = {nt, nn};
       gemm.packed().fused(s.m, s.k, {x.at.data(), s.k, inv_again.data(), g}, both, {inv_again.data(), 1e-6f});
       EXPECT_EQ(inv, inv_again);
       EXPECT_EQ(z, z2);
@@ -347,7 +347,7 @@ TEST_F(Packed, FewRowsInOneDispatchAreTheSeparateProducts) {
                            Size{16, 32, 640, 64}, Size{16, 320, 64, 24}, Size{2, 96, 2, 0}}) {
         Device device(Bytes(0), threads);
         Gemm gemm(device, type);
-        ASSERT_TRUE(gemm.packed().takes_few(s.m, s.k));
+        ASSERT_TRUE(gemm.packed().fits_skinny(s.m, s.k));
         const Matrix x = normals(s.m, s.k, 1), gain = normals(1, s.k, 2), low_a = normals(s.rank, s.k, 3),
                      low_b = normals(s.n, s.rank, 4), w[] = {normals(s.n, s.k, 5), normals(s.n, s.k, 6)};
         const std::vector<std::uint16_t> panels[] = {packed(w[0]), packed(w[1])};
@@ -357,7 +357,7 @@ TEST_F(Packed, FewRowsInOneDispatchAreTheSeparateProducts) {
         const NormGain g{gain.at.data(), 1.0f};
         vector_kernels().rms_norm(s.m, s.k, x.at.data(), g, 1e-6f, y.at.data(), inv.data());
         std::vector<float> z(static_cast<size_t>(s.m * s.rank)), z2[] = {z, z}, c[2], c2[2];
-        Branch both[2];
+        FusedProduct both[2];
         for (size_t i = 0; i < 2; ++i) {
           c[i].resize(static_cast<size_t>(s.m * s.n)), c2[i] = c[i];
           const WeightRef ref =
@@ -371,7 +371,8 @@ TEST_F(Packed, FewRowsInOneDispatchAreTheSeparateProducts) {
         }
         std::vector<float> gated(c[0].size()), gated2 = gated;
         vector_kernels().geglu(s.m * s.n, c[0].data(), c[1].data(), gated.data());
-        gemm.packed().few(s.m, s.k, {x.at.data(), s.k, inv2.data(), g}, both, {inv2.data(), 1e-6f}, gated2.data());
+        gemm.packed().multiply_skinny(s.m, s.k, {x.at.data(), s.k, inv2.data(), g}, both, {inv2.data(), 1e-6f},
+                                      gated2.data());
         EXPECT_EQ(inv, inv2);
         for (size_t i = 0; i < 2; ++i) {
           EXPECT_EQ(z, z2[i]);
@@ -392,10 +393,11 @@ TEST_F(Packed, SumsOverRowsAgreeWithDoubleArithmetic) {
       vector_kernels().rms_norm(s.m, s.n, x.at.data(), {gain.at.data(), 0.0f}, 1e-6f, y.at.data(), inv.data());
       const Matrix rl = transposed(rounded(l)), rx = transposed(rounded(x)), ry = transposed(rounded(y));
       std::vector<float> plain(static_cast<size_t>(s.rank * s.n), 1.0f), normed = plain;
-      gemm.packed().sums(s.m, s.rank, s.n, 2.0f, l.at.data(), {x.at.data(), s.n, nullptr, {}}, Sum::transposed,
-                         plain.data());
-      gemm.packed().sums(s.m, s.rank, s.n, 2.0f, l.at.data(), {x.at.data(), s.n, inv.data(), {gain.at.data(), 0.0f}},
-                         Sum::as_is, normed.data());
+      gemm.packed().add_lora_gradient(s.m, s.rank, s.n, 2.0f, l.at.data(), {x.at.data(), s.n, nullptr, {}},
+                                      GradientLayout::transposed, plain.data());
+      gemm.packed().add_lora_gradient(s.m, s.rank, s.n, 2.0f, l.at.data(),
+                                      {x.at.data(), s.n, inv.data(), {gain.at.data(), 0.0f}}, GradientLayout::plain,
+                                      normed.data());
       const double tolerance = 1e-4 * std::sqrt(static_cast<double>(s.m));
       for (std::int64_t r = 0; r < s.rank; ++r)
         for (std::int64_t n = 0; n < s.n; ++n) {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/engine/generate/decode.h"
+#include "core/engine/generate/paged_decoder.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 
@@ -61,78 +61,32 @@ TEST_P(Decode, CachedLogitsEqualFullForwardLogits) {  // prompts shorter and lon
     model::Config config = as_family(tiny_config(), GetParam());
     if (type != model::WeightType::f32)
       config.experts_per_token = config.experts;  // a rounded score may choose another
-    Core core(config, device, type);
-    core.load({.f32 =
-                   [](size_t index, std::int64_t first, std::span<float> out) {
-                     const Rng rng{8, index};
-                     for (size_t i = 0; i < out.size(); ++i)
-                       out[i] = 0.25f * rng.normal_at(static_cast<std::uint64_t>(first) + i);
-                   },
-               .bf16 = {}},
-              {});
-    core.add_lora(all_projections(), 5);
+    Transformer net(config, device, type, NetworkUse::training);
+    net.weights.load({.f32 =
+                          [](size_t index, std::int64_t first, std::span<float> out) {
+                            const Rng rng{8, index};
+                            for (size_t i = 0; i < out.size(); ++i)
+                              out[i] = 0.25f * rng.normal_at(static_cast<std::uint64_t>(first) + i);
+                          },
+                      .bf16 = {}},
+                     {});
+    net.add_lora(all_projections(), 5);
     OwnedBatch b{1, 27, std::vector<int>(27), std::vector<int>(27, -1), std::vector<int>(27), std::vector<int>(27, 0)};
     for (size_t i = 0; i < 27; ++i) b.ids[i] = static_cast<int>(7 * i + 3) % 61, b.positions[i] = static_cast<int>(i);
     std::vector<float> expected(27 * 61);
-    core.logits(b, {}, expected);
+    all_logits(net, b, {}, expected);
     for (const size_t prompt : {size_t{1}, size_t{4}, size_t{5}, size_t{15}}) {
-      KvCache cache = make_cache(core, std::vector<int>{27});
+      SequenceDecoder decoder(net, std::vector<int>{27});
       for (size_t end = prompt; end <= 27; ++end) {
         const size_t first = end == prompt ? 0 : end - 1;
         const Continuation step{0, std::span<const int>(b.ids).subspan(first, end - first)};
-        const float* logits = advance(core, cache, {&step, 1});
+        const std::span<const float> logits = decoder.advance({&step, 1});
         for (size_t i = 0; i < 61; ++i)
           ASSERT_NEAR(logits[i], expected[(end - 1) * 61 + i], tolerance(type, 2e-5f, 6e-2f))
               << "token " << end << " of prompt " << prompt;
       }
     }
   }
-}
-
-// Rows that continue in pieces of several tokens, at different places, together: what chunked prefill needs.
-TEST_P(Decode, PiecesOfSeveralRowsEqualFullForwards) {
-  Device device(Bytes(0), 2);
-  Core core(as_family(tiny_config(), GetParam()), device, model::WeightType::f32);
-  core.load({.f32 =
-                 [](size_t index, std::int64_t first, std::span<float> out) {
-                   const Rng rng{8, index};
-                   for (size_t i = 0; i < out.size(); ++i)
-                     out[i] = 0.25f * rng.normal_at(static_cast<std::uint64_t>(first) + i);
-                 },
-             .bf16 = {}},
-            {});
-  constexpr int kLen = 27;
-  OwnedBatch b{2,
-               kLen,
-               std::vector<int>(2 * kLen),
-               std::vector<int>(2 * kLen, -1),
-               std::vector<int>(2 * kLen),
-               std::vector<int>(2 * kLen, 0)};
-  for (size_t i = 0; i < b.ids.size(); ++i)
-    b.ids[i] = static_cast<int>(11 * i + i / 27 + 3) % 61, b.positions[i] = static_cast<int>(i) % kLen;
-  std::vector<float> expected(2 * kLen * 61);
-  core.logits(b, {}, expected);
-  KvCache cache = make_cache(core, std::vector<int>{kLen, kLen});
-  // Row 0 starts alone; the rows then move at their own pace, one step with a fresh row beside a continued one.
-  const int pieces[][2]{{4, 0}, {1, 9}, {6, 1}, {1, 1}, {9, 0}, {3, 12}, {3, 4}};
-  int done[2]{};
-  for (const auto& piece : pieces) {
-    std::vector<Continuation> steps;
-    for (int row = 0; row < 2; ++row)
-      if (piece[row] > 0)
-        steps.push_back({row, std::span<const int>(b.ids).subspan(static_cast<size_t>(row * kLen + done[row]),
-                                                                  static_cast<size_t>(piece[row]))});
-    const float* logits = advance(core, cache, steps);
-    for (size_t i = 0; i < steps.size(); ++i) {
-      const int row = steps[i].row, token = done[row] + piece[row] - 1;
-      for (size_t j = 0; j < 61; ++j)
-        ASSERT_NEAR(logits[i * 61 + j], expected[static_cast<size_t>(row * kLen + token) * 61 + j], 2e-5f)
-            << "row " << row << " token " << token;
-    }
-    for (int row = 0; row < 2; ++row) done[row] += piece[row];
-  }
-  EXPECT_EQ(done[0], kLen);
-  EXPECT_EQ(done[1], kLen);
 }
 
 const std::vector<std::vector<int>> kRagged{

@@ -107,15 +107,14 @@ TEST_P(MeshTraffic, OfClumsySpecsIsCountedAsSuch) {
         const auto cluster = expect_planned(config, t);
         std::int64_t bytes = 0;
         for (const Traffic& traffic : cluster->traffic(1))
-          if (traffic.what.cause == mesh::Cause::inefficient_spec)
-            bytes += traffic.what.moved.value * traffic.what.calls;
+          if (traffic.what.cause == mesh::Cause::inefficient_spec) bytes += traffic.what.moved.value * traffic.what.calls;
         EXPECT_GT(bytes, 0);
       }
     }
 }
 
 // Rows of logits are gathered one by one: bytes of each tensor, in however many calls.
-void book(Moves& bytes, mesh::Collective c) {
+void record(Moves& bytes, mesh::Collective c) {
   const std::int64_t moved = c.moved.value * c.calls;
   c.moved = Bytes(0);
   bytes[text_of(c)] += moved;
@@ -136,9 +135,9 @@ TEST_P(MeshTraffic, OfSamplingIsThatOfItsForwards) {
                                                    {.tokens = rows, .loss_tokens = rows}};
       Moves plan;
       const mesh::DeviceCollectives each(config, mesh, cluster->placement(), {.work = mesh::StepKind::decode});
-      for (const mesh::Collective& c : each.of(device, passes)) book(plan, c);
+      for (const mesh::Collective& c : each.of(device, passes)) record(plan, c);
       Moves found;
-      for (const Traffic& one : cluster->traffic(device)) book(found, one.what);
+      for (const Traffic& one : cluster->traffic(device)) record(found, one.what);
       EXPECT_EQ(found, plan) << mesh::to_text(mesh) << ", device " << device;
     }
   }

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "core/engine/generate/sampler.h"
-#include "core/engine/generate/score.h"
-#include "core/engine/generate/serving.h"
+#include "core/engine/generate/scorer.h"
+#include "core/engine/generate/serving_engine.h"
 #include "core/engine/kernels/packed.h"
 #include "core/engine/transformer/network.h"
 #include "core/engine/transformer/optimizer.h"
@@ -133,9 +133,9 @@ Outcome run_server(const model::Config& config, Network& network, const Inferenc
     if (config.layers[i].has_k)
       work.groups[config.layers[i].attention == model::Attention::sliding ? 1 : 0].layers.push_back(
           static_cast<int>(i));
-  engine::ServeRoom room{.block_size = kBlock, .groups = {}, .tokens = r.chunk, .rows = r.rows, .context = r.len};
+  engine::ServingCapacity room{.block_size = kBlock, .groups = {}, .tokens = r.chunk, .rows = r.rows, .context = r.len};
   for (const Serving::Group& g : work.groups) room.groups.push_back({g.layers, g.blocks});
-  engine::Server server(network, room);
+  engine::ServingEngine server(network, room);
   for (const int rank : {r.rank, r.rank / 2}) {
     if (rank == 0) continue;
     std::deque<std::vector<float>> values;
@@ -153,7 +153,7 @@ Outcome run_server(const model::Config& config, Network& network, const Inferenc
   std::iota(table.begin(), table.end(), 0);
   const std::span<const int> tables[]{table, table};
   const std::vector<int> prompt = prompt_of(std::min({r.chunk, r.len, blocks / 2 * kBlock}));
-  const engine::ServeChunk chunk{prompt, 0, tables, r.rank > 0 ? 0 : -1};
+  const engine::TokenChunk chunk{prompt, 0, tables, r.rank > 0 ? 0 : -1};
   for (int twice = 0; twice < 2; ++twice) server.step({&chunk, 1});
   const InferenceModel model{.weights = r.weights, .bf16 = bf16_here(), .lora = {}, .threads = r.threads};
   return {network.device().arena.use(), predict_memory(config, model, work)};
@@ -163,7 +163,7 @@ Outcome run_server(const model::Config& config, Network& network, const Inferenc
 
 Outcome run(const model::Config& config, const InferenceRun& r) {
   engine::Device device(Bytes(0), r.threads);
-  Network network(config, device, r.weights, engine::Use::inference);
+  Network network(config, device, r.weights, engine::NetworkUse::inference);
   network.init_random(1);
   if (r.work == InferenceRun::Work::serve) return run_server(config, network, r);
   if (r.rank > 0) network.add_lora({.rank = r.rank, .targets = {"q_proj", "down_proj"}}, 1);

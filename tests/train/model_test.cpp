@@ -84,7 +84,7 @@ class Answers : public testing::TestWithParam<std::string> {
     return load_model({.path = folder_.path(),
                        .tokenizer = fs::path(MW_RESOURCES) / "base-model",
                        .init = Init::random,
-                       .use = engine::Use::inference,
+                       .use = engine::NetworkUse::inference,
                        .capacity = capacity,
                        .threads = 1,
                        .seed = 3,

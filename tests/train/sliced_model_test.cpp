@@ -66,7 +66,7 @@ class SlicedModelTest : public testing::TestWithParam<const char*> {
   }
   std::vector<float> whole(const formats::Adapter* adapter) {
     settings_.init = Init::load;
-    settings_.use = engine::Use::inference;
+    settings_.use = engine::NetworkUse::inference;
     LoadedModel model = load_weights(settings_, config_);
     if (adapter) attach_adapter(*adapter, 0, *model.cluster);
     std::vector<float> out(static_cast<size_t>(kRows * kLen * config_.vocab));

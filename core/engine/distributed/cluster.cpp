@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/engine/distributed/cluster_impl.h"
+#include "core/engine/distributed/cluster_backend.h"
 #include "core/mesh/collectives/engine_step.h"
 
 namespace mw::engine {
@@ -52,8 +52,8 @@ void Cluster::Impl::check_trained(size_t index, size_t values) const {
   check_size(values, trained.at(index).size);
 }
 
-struct Cluster::One final : Cluster::Impl {
-  One(const model::Config& c, const ClusterOptions& o)
+struct Cluster::SingleDevice final : Cluster::Impl {
+  SingleDevice(const model::Config& c, const ClusterOptions& o)
       : Impl(c, o), own(o.capacity, o.threads), whole(c, own, o.weights, o.use) {}
 
   int devices() const override { return 1; }
@@ -131,7 +131,7 @@ Cluster::Cluster(const model::Config& config, const ClusterOptions& options) {
   if (options.mesh.devices() > 1)
     impl_ = Impl::on_mesh(config, options);
   else
-    impl_ = std::make_unique<One>(config, options);
+    impl_ = std::make_unique<SingleDevice>(config, options);
 }
 Cluster::~Cluster() = default;
 
@@ -214,8 +214,8 @@ void Cluster::read_weight(size_t index, std::span<float> out) const {
   impl_->read_weight(index, out);
 }
 
-int Cluster::odd_copies(size_t index, Part part) const {
-  return impl_->odd_copies(index, part);
+int Cluster::differing_replicas(size_t index, Part part) const {
+  return impl_->differing_replicas(index, part);
 }
 
 const std::vector<Traffic>& Cluster::traffic(int device) const {

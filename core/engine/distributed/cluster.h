@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model on a mesh of virtual devices: what a training run drives. Weights, adapters, gradients and moments are stored
-// in shards as their PartitionSpecs say; a step computes in the working form of mesh/collectives.h. One device: the
-// Network and AdamW as they are, with every core. Driven by one thread; the devices' own threads work inside.
+// A model on a mesh of virtual devices, as a training run drives it. Weights, adapters, gradients and moments are
+// stored in shards according to their PartitionSpecs; a step computes in the compute sharding of core/mesh/collectives.
+// On one device: a Network and AdamW with all cores. Driven by one thread; the devices have threads of their own.
 #pragma once
 #include <memory>
 #include <span>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/distributed/fabric.h"
+#include "core/engine/distributed/communicators.h"
 #include "core/engine/generate/sampler.h"
 #include "core/engine/transformer/network.h"
 #include "core/engine/transformer/optimizer.h"
@@ -21,9 +21,9 @@ struct ClusterOptions {
   mesh::Mesh mesh{};  // no axes, or all of size 1: one device
   mesh::ShardingRules rules{};
   model::WeightType weights = model::WeightType::f32;
-  Use use = Use::training;  // of one device; a mesh keeps its weights for training
-  Bytes capacity{};         // of each device; 0: no limit
-  int threads = 1;          // of one device; devices of a mesh have one each
+  NetworkUse use = NetworkUse::training;  // of one device; a mesh keeps its weights for training
+  Bytes capacity{};                       // of each device; 0: no limit
+  int threads = 1;                        // of one device; devices of a mesh have one each
 };
 
 class Cluster {
@@ -35,14 +35,14 @@ class Cluster {
   const model::Config& config() const;  // the whole model's
   const model::TensorInventory& inventory() const;
   const mesh::Mesh& mesh() const;
-  const mesh::Placement& placement() const;  // with the adapters, once there are
+  const mesh::Placement& placement() const;  // includes the adapters after add_lora()
   int devices() const;
   Device& device(int index);
 
   void load(const WeightSource& source, const std::function<void(long done, long total)>& progress = {});
   void init_random(std::uint64_t seed);  // the same values on every mesh
   void add_lora(const LoraOptions& options, std::uint64_t seed);
-  void train(model::TrainMethod method, AdamWOptions options);  // makes gradients and moments
+  void train(model::TrainMethod method, AdamWOptions options);  // allocates gradients and moments
 
   // Micro-batches are split by rows over the batch axes. Losses and gradients are those of the whole batch.
   void zero_gradients();
@@ -55,8 +55,8 @@ class Cluster {
   std::vector<std::vector<int>> generate_batch(std::span<const std::vector<int>> prompts, const SampleOptions& options,
                                                std::stop_token stop = {});
 
-  // Trainables as whole tensors, whatever their shards: for checkpoints, export and proofs. Adapters from add_lora()
-  // on, values only until train().
+  // Trainable tensors as a whole, whatever their shards: for checkpoints, export and proofs. Adapters are available
+  // after add_lora(), gradients and moments after train().
   struct Trained {
     std::string name;
     std::int64_t size = 0;
@@ -69,8 +69,9 @@ class Cluster {
   void values_written();                                               // after the last write of values
   void read_weight(size_t inventory_index, std::span<float> out) const;
 
-  // How many devices hold a part of the tensor whose bits are not those of the device that it is read from: 0.
-  int odd_copies(size_t index, Part part) const;
+  // The number of devices whose copy of a part of the tensor differs in any bit from the copy that read() returns; 0
+  // unless the replicas have diverged.
+  int differing_replicas(size_t index, Part part) const;
 
   // What a device sent and received since clear_traffic(); empty on one device.
   const std::vector<Traffic>& traffic(int device) const;
@@ -80,10 +81,10 @@ class Cluster {
   Network& network(int device);  // one device: the whole model
 
  private:
-  friend struct ClusterFaults;  // of tests: mistakes that a proof has to find
+  friend struct ClusterFaults;  // tests: injects the mistakes that a proof must find
   struct Impl;
-  struct One;
-  struct Many;
+  struct SingleDevice;
+  struct MeshBackend;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -21,7 +21,7 @@ const model::Config& checked(const model::Config& config) {
 }  // namespace
 
 MeshCollectives::MeshCollectives(const model::Config& config, const mesh::ComputeSharding& working_form,
-                                 const mesh::Placement& placement, Port& device_port)
+                                 const mesh::Placement& placement, Communicator& device_port)
     : whole_(checked(config)),
       form_(working_form),
       port_(device_port),
@@ -44,7 +44,7 @@ MeshCollectives::MeshCollectives(const model::Config& config, const mesh::Comput
   }
 }
 
-void MeshCollectives::all_reduce(AxisSet axes, const CallFor& why, std::span<float> values, Reduce how) {
+void MeshCollectives::all_reduce(AxisSet axes, const CallTag& why, std::span<float> values, Reduce how) {
   for (int a = 0; a < form_.axes() && !values.empty(); ++a)
     if (axes >> a & 1) port_.all_reduce(a, why, values, how);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives of a network that computes one device's part of a model, over the device's Port.
+// The collectives of a network that computes one device's part of a model, over the device's Communicator.
 #pragma once
 #include <array>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "core/engine/distributed/fabric.h"
+#include "core/engine/distributed/communicators.h"
 #include "core/engine/transformer/collective_hooks.h"
 
 namespace mw::engine {
@@ -15,13 +15,13 @@ class MeshCollectives final : public CollectiveHooks {
  public:
   // The working form and the port must outlive it. Throws what check_model and mesh::local_config throw.
   MeshCollectives(const model::Config& config, const mesh::ComputeSharding& working_form,
-                  const mesh::Placement& placement, Port& device_port);
+                  const mesh::Placement& placement, Communicator& device_port);
 
   const model::Config& whole_config() const override { return whole_; }
   const mesh::LocalConfig& local() const override { return local_; }
   ShardedStorage* storage() const override { return storage_; }
   void set_storage(ShardedStorage* storage) { storage_ = storage; }
-  Port& port() const { return port_; }
+  Communicator& port() const { return port_; }
   void set_phase(mesh::Phase phase) override { phase_ = phase; }
 
   bool splits(mesh::Block block, int layer) const override { return form_.parallel(block, layer) != 0; }
@@ -38,11 +38,11 @@ class MeshCollectives final : public CollectiveHooks {
   std::int64_t gathered_logits_size() const override;
 
  private:
-  void all_reduce(mesh::AxisSet axes, const CallFor& why, std::span<float> values, Reduce how = Reduce::sum);
+  void all_reduce(mesh::AxisSet axes, const CallTag& why, std::span<float> values, Reduce how = Reduce::sum);
 
   model::Config whole_;
   const mesh::ComputeSharding& form_;
-  Port& port_;
+  Communicator& port_;
   mesh::LocalConfig local_;
   ShardedStorage* storage_ = nullptr;
   mesh::Phase phase_ = mesh::Phase::forward;

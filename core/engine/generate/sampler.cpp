@@ -4,9 +4,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/engine/generate/decode.h"
+#include "core/engine/generate/paged_decoder.h"
 #include "core/engine/transformer/checks.h"
-#include "core/engine/transformer/network_impl.h"
 
 namespace mw::engine {
 namespace {
@@ -24,34 +23,45 @@ void check(std::span<const std::vector<int>> prompts, int vocab) {
   }
 }
 
-// One call of generate_batch.
+// The state of one call of generate_batch.
 class Generation {
  public:
-  Generation(Core& core, std::span<const std::vector<int>> prompts, const SampleOptions& options,
+  Generation(Transformer& net, std::span<const std::vector<int>> prompts, const SampleOptions& options,
              const Sampler::OnToken& on_token)
-      : core_(core), prompts_(prompts), options_(options), on_token_(on_token), out_(prompts.size()) {
-    std::vector<int> room;
-    for (const auto& prompt : prompts) room.push_back(static_cast<int>(prompt.size()) + options.max_new_tokens);
-    core.prepare_rope(*std::max_element(room.begin(), room.end()) - 1);
-    cache_ = make_cache(core, room);
-    if (core.splits_vocab())
-      gathered_ = Buffer<float>(core.device.arena, MemoryCategory::logits,
-                                static_cast<size_t>(core.part->gathered_logits_size()), "logits of all devices");
+      : net_(net),
+        prompts_(prompts),
+        options_(options),
+        on_token_(on_token),
+        out_(prompts.size()),
+        decoder_(net, lengths(net, prompts, options)) {
+    if (net.splits_vocab())
+      gathered_ = Buffer<float>(net.device.arena, MemoryCategory::logits,
+                                static_cast<size_t>(net.hooks->gathered_logits_size()), "logits of all devices");
   }
 
   std::vector<std::vector<int>> run(const std::stop_token& stop) {
     for (size_t next = 0; next < prompts_.size() && !stop.stop_requested();) prefill(next);
-    while (!live_.empty() && !stop.stop_requested()) {
+    while (!active_.empty() && !stop.stop_requested()) {
       std::vector<Continuation> steps;
-      for (const int row : live_) steps.push_back({row, std::span<const int>(out_[static_cast<size_t>(row)]).last(1)});
-      live_.clear();
+      for (const int row : active_)
+        steps.push_back({row, std::span<const int>(out_[static_cast<size_t>(row)]).last(1)});
+      active_.clear();
       step(steps);
     }
     return std::move(out_);
   }
 
  private:
-  // As many prompts from `next` on as one pass takes.
+  // The most tokens of each row; prepares the RoPE tables for them.
+  static std::vector<int> lengths(Transformer& net, std::span<const std::vector<int>> prompts,
+                                  const SampleOptions& options) {
+    std::vector<int> tokens;
+    for (const auto& prompt : prompts) tokens.push_back(static_cast<int>(prompt.size()) + options.max_new_tokens);
+    net.buffers.prepare_rope(*std::max_element(tokens.begin(), tokens.end()) - 1);
+    return tokens;
+  }
+
+  // Takes as many prompts from `next` on as fit one pass.
   void prefill(size_t& next) {
     std::vector<Continuation> steps;
     size_t tokens = 0;
@@ -63,32 +73,32 @@ class Generation {
     step(steps);
   }
 
-  // Advances the rows by one token each; those that go on join live_.
+  // Advances the rows by one token each; those that continue join active_.
   void step(std::span<const Continuation> steps) {
-    const std::int64_t vocab = core_.config.vocab;
-    float* logits = advance(core_, cache_, steps);
+    const std::int64_t vocab = net_.config.vocab;
+    float* logits = decoder_.advance(steps).data();
     std::vector<int> ids(steps.size());
     const auto pick = [&](std::int64_t i, float* of_all) {
       const int row = steps[static_cast<size_t>(i)].row;
       const auto position = static_cast<int>(out_[static_cast<size_t>(row)].size());
-      ids[static_cast<size_t>(i)] = pick_token({of_all, static_cast<size_t>(core_.vocab())}, options_,
+      ids[static_cast<size_t>(i)] = pick_token({of_all, static_cast<size_t>(net_.vocab())}, options_,
                                                sampling_uniform(options_.seed, options_.first_row + row, position));
     };
     const auto count = static_cast<std::int64_t>(steps.size());
     const auto pick_all = [&] {
-      const auto timer = core_.profile.time(Kernel::sampling);
-      if (!core_.splits_vocab())
-        return core_.device.pool.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
+      const auto timer = net_.profile.time(Kernel::sampling);
+      if (!net_.splits_vocab())
+        return net_.device.pool.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
           for (std::int64_t i = begin; i < end; ++i) pick(i, logits + i * vocab);
         });
       for (std::int64_t i = 0; i < count; ++i) {  // every device picks from the same logits
-        core_.part->gather_logits({logits + i * vocab, static_cast<size_t>(vocab)}, gathered_.span());
+        net_.hooks->gather_logits({logits + i * vocab, static_cast<size_t>(vocab)}, gathered_.span());
         pick(i, gathered_.data());
       }
     };
     pick_all();
     for (size_t i = 0; i < steps.size(); ++i)
-      if (accept(steps[i].row, ids[i])) live_.push_back(steps[i].row);
+      if (accept(steps[i].row, ids[i])) active_.push_back(steps[i].row);
   }
 
   bool accept(int row, int id) {
@@ -99,13 +109,13 @@ class Generation {
     return static_cast<int>(answer.size()) < options_.max_new_tokens;
   }
 
-  Core& core_;
+  Transformer& net_;
   std::span<const std::vector<int>> prompts_;
   const SampleOptions& options_;
   const Sampler::OnToken& on_token_;
   std::vector<std::vector<int>> out_;
-  std::vector<int> live_;  // rows that want another token, in order
-  KvCache cache_;
+  std::vector<int> active_;  // rows that continue, in order
+  SequenceDecoder decoder_;
   Buffer<float> gathered_;  // a row of logits
 };
 
@@ -114,12 +124,12 @@ class Generation {
 std::vector<std::vector<int>> Sampler::generate_batch(std::span<const std::vector<int>> prompts,
                                                       const SampleOptions& options, std::stop_token stop,
                                                       const OnToken& on_token) {
-  Core& core = network_.impl_->core;
-  check(prompts, core.vocab());
+  Transformer& net = network_.transformer();
+  check(prompts, net.vocab());
   if (prompts.empty() || options.max_new_tokens <= 0) return std::vector<std::vector<int>>(prompts.size());
   for (const std::vector<int>& prompt : prompts)
-    check_context(core.config, static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens);
-  return Generation(core, prompts, options, on_token).run(stop);
+    check_context(net.config, static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens);
+  return Generation(net, prompts, options, on_token).run(stop);
 }
 
 std::vector<int> Sampler::generate(std::span<const int> prompt, const SampleOptions& options, std::stop_token stop,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Autoregressive sampling from a Network (with its adapters) through a KV cache (category kv_cache), many rows at once.
+// Autoregressive sampling from a Network (with its adapters) through a KV cache in blocks (category kv_cache), for a
+// batch of rows.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,26 +9,10 @@
 #include <vector>
 
 #include "core/base/buffer_sizes.h"
+#include "core/engine/generate/pick_token.h"
 #include "core/engine/transformer/network.h"
 
 namespace mw::engine {
-
-struct SampleOptions {
-  int max_new_tokens = 64;
-  float temperature = 0;  // 0: greedy
-  int top_k = 0;          // 0: off
-  float top_p = 1;
-  std::uint64_t seed = 0;
-  int first_row = 0;            // of the whole batch, where these prompts are a part of it
-  std::vector<int> stop_ids{};  // a row ends before one of these (it is not returned)
-};
-
-// In (0, 1): the random number behind a row's token at `position` of its answer is a function of these three alone.
-double sampling_uniform(std::uint64_t seed, int row, int position);
-
-// The token that `uniform` in (0, 1) picks after temperature, top-k and top-p (which keeps the token that crosses the
-// threshold), in that order. Overwrites the logits. Any thread.
-int pick_token(std::span<float> logits, const SampleOptions& options, double uniform);
 
 class Sampler {
  public:
@@ -35,8 +20,8 @@ class Sampler {
   using OnToken = std::function<bool(int row, int id)>;
 
   explicit Sampler(Network& network) : network_(network) {}
-  // Continues every prompt (bos included), lengths as they come; rows that have ended leave the batch. Prompts are read
-  // kPrefillTokens at a time. A stop ends all rows with what they have.
+  // Continues every prompt (bos included), of any lengths; rows that have ended leave the batch. Prompts are prefilled
+  // kPrefillTokens at a time. A stop ends all rows with the tokens so far.
   std::vector<std::vector<int>> generate_batch(std::span<const std::vector<int>> prompts, const SampleOptions& options,
                                                std::stop_token stop = {}, const OnToken& on_token = {});
   // One prompt: row 0 of a batch of its own. on_token may return false to stop early.

@@ -13,9 +13,9 @@
 namespace mw::engine {
 namespace {
 
-constexpr std::int64_t kPanel = sizes::kWidenedFloats;  // stays in L2 between widening and use
-constexpr std::int64_t kFewRows = sizes::kFewRows;      // below, sgemm packs more than it computes
-constexpr double kInlineFlops = 100e3;                  // waking a worker costs about as much
+constexpr std::int64_t kPanel = sizes::kWidenedFloats;    // stays in L2 between widening and use
+constexpr std::int64_t kSkinnyRows = sizes::kSkinnyRows;  // below, sgemm packs more than it computes
+constexpr double kInlineFlops = 100e3;                    // waking a worker costs about as much
 
 void single_threaded_blas() {  // our pool decides who computes what
   static const bool once = (openblas_set_num_threads(1), true);
@@ -42,8 +42,11 @@ void gemm_block(Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std:
 
 Gemm::Gemm(Device& device, model::WeightType type) : device_(device) {
   single_threaded_blas();
-  if (const PackedKernels* kernels = packed_kernels(); kernels && type != model::WeightType::f32)
-    packed_.emplace(device, *kernels);
+  if (packs_weights(type)) packed_.emplace(device, *packed_kernels());
+}
+
+bool Gemm::packs_weights(model::WeightType type) {
+  return packed_kernels() && type != model::WeightType::f32;
 }
 
 std::string Gemm::describe(model::WeightType type) {
@@ -57,19 +60,19 @@ std::string Gemm::describe(model::WeightType type) {
 
 // A low-rank summand goes into the product itself while its factor stays small beside the weight.
 bool Gemm::fuses(std::int64_t m, const WeightRef& b, const LowRank& low) const {
-  return (b.packed || b.slim) && low.z && m > kDecodedRows && low.rank <= kMostFusedRank;
+  return (b.packed || b.bf16x12) && low.z && m > kMaxSkinnyRows && low.rank <= kMostFusedRank;
 }
 
 // True if the packed kernels did it; `stored` and `dense` say how B lies in memory, packed or f32.
 bool Gemm::multiply_packed(const PackedProduct& shape, PackedProduct::Kind stored, PackedProduct::Kind dense,
                            WeightRef b, float beta, const LowRank& low) {
-  if (!b.packed && !b.slim && !(packed_ && (b.int8.at || (b.f32 && shape.m > kDecodedRows)))) return false;
+  if (!b.packed && !b.bf16x12 && !(packed_ && (b.int8.at || (b.f32 && shape.m > kMaxSkinnyRows)))) return false;
   PackedProduct p = shape;
-  const PackedProduct::Kind kind = b.int8.at  ? PackedProduct::Kind::int8
-                                   : b.slim   ? PackedProduct::Kind::slim
-                                   : b.packed ? stored
-                                              : dense;
-  p.b = {kind, b.packed, b.f32, b.int8, b.slim};
+  const PackedProduct::Kind kind = b.int8.at   ? PackedProduct::Kind::int8
+                                   : b.bf16x12 ? PackedProduct::Kind::bf16x12
+                                   : b.packed  ? stored
+                                               : dense;
+  p.b = {kind, b.packed, b.f32, b.int8, b.bf16x12};
   if (low.z) p.low = {low.z, low.rank, low.scale, {dense, nullptr, low.l, {}}};
   p.store = beta == 0.0f ? Store::write : Store::accumulate;
   packed_->run(p);
@@ -97,10 +100,10 @@ void Gemm::nt(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const
 
 void Gemm::nn(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
               float* c, const LowRank& low) {
-  if (b.int8.at || b.slim) throw std::logic_error("weights for inference have no backward");
+  if (b.int8.at || b.bf16x12) throw std::logic_error("weights for inference have no backward");
   const bool fused = fuses(m, b, low);
-  if (!multiply_packed(shape_of(m, n, k, alpha, a, c), PackedProduct::Kind::turned, PackedProduct::Kind::columns, b,
-                       beta, fused ? low : LowRank{}))
+  if (!multiply_packed(shape_of(m, n, k, alpha, a, c), PackedProduct::Kind::transposed_panels,
+                       PackedProduct::Kind::columns, b, beta, fused ? low : LowRank{}))
     nn_rows(m, n, k, alpha, a, b, beta, c);
   if (low.z && !fused) nn(m, n, low.rank, low.scale, low.z, {.f32 = low.l}, 1.0f, c);
 }
@@ -112,7 +115,7 @@ void Gemm::prepare_blocks() {
 void Gemm::block(std::int64_t thread, Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std::int64_t k,
                  float alpha, const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c,
                  std::int64_t ldc) {
-  if (packed_ && m > kFewRows)
+  if (packed_ && m > kSkinnyRows)
     packed_->block(thread, a_op, b_op, m, n, k, alpha, a, lda, b, ldb, beta == 0.0f ? Store::write : Store::accumulate,
                    c, ldc);
   else
@@ -139,11 +142,11 @@ void widen_row(const WeightRef& w, std::int64_t k, std::int64_t row, std::int64_
     vector_kernels().widen(count, w.bf16 + row * k + first, out);
   } else if (w.packed) {
     for (std::int64_t i = 0; i < count; ++i) out[i] = widened(w.packed[packed_index(k, row, first + i)]);
-  } else if (w.slim) {
-    std::uint16_t block[kPanelRows * kSlimDepth];
+  } else if (w.bf16x12) {
+    std::uint16_t block[kPanelRows * kBf16x12Depth];
     for (std::int64_t i = first, end; i < first + count; i = end) {
-      const std::int64_t begin = i / kSlimDepth * kSlimDepth, depth = std::min(kSlimDepth, k - begin);
-      packed_kernels()->widen_slim(kPanelRows, k, begin, depth, w.slim + sizes::slim_bytes(row, k), block);
+      const std::int64_t begin = i / kBf16x12Depth * kBf16x12Depth, depth = std::min(kBf16x12Depth, k - begin);
+      packed_kernels()->widen_bf16x12(kPanelRows, k, begin, depth, w.bf16x12 + sizes::bf16x12_bytes(row, k), block);
       for (end = std::min(begin + depth, first + count); i < end; ++i)
         *out++ = widened(block[packed_index(depth, row % kPanelRows, i - begin)]);
     }
@@ -163,7 +166,7 @@ void Gemm::nt_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, 
   if (m == 0) return;
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const VectorKernels& v = vector_kernels();
-  if ((m <= kFewRows && !b.int8.at) || (m <= kDecodedRows && b.f32 && n * k <= kPanel)) {
+  if ((m <= kSkinnyRows && !b.int8.at) || (m <= kMaxSkinnyRows && b.f32 && n * k <= kPanel)) {
     return split(n, 16, flops, [&](int, std::int64_t begin, std::int64_t end) {
       if (b.f32)
         v.dot_rows(m, n, k, alpha, a, b.f32, beta, c, begin, end);

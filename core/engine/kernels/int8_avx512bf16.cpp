@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // int8 weights with AVX-512 BF16 and VNNI; see packed.h.
 #if defined(__AVX512BF16__)
-#include "core/engine/kernels/packed_table.h"
+#include "core/engine/kernels/packed_avx512bf16.h"
 #include "core/engine/kernels/packed_vectors.h"
 
 namespace mw::engine {

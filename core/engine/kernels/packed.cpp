@@ -2,7 +2,7 @@
 #include "core/engine/kernels/packed.h"
 
 #include "core/engine/kernels/cpu.h"
-#include "core/engine/kernels/packed_table.h"
+#include "core/engine/kernels/packed_avx512bf16.h"
 
 namespace mw::engine {
 
@@ -13,9 +13,9 @@ const PackedKernels* packed_kernels() {
   return nullptr;
 }
 
-const WideKernels* wide_kernels() {
+const GemmKernels* gemm_kernels() {
 #if defined(__x86_64__)
-  if (packed_kernels()) return &wide_kernels_avx512bf16();
+  if (packed_kernels()) return &gemm_kernels_avx512bf16();
 #endif
   return nullptr;
 }

@@ -11,8 +11,8 @@
 
 namespace mw::engine {
 
+using sizes::kBf16x12Depth;
 using sizes::kPanelRows;
-using sizes::kSlimDepth;
 using sizes::packable;  // weights of other shapes stay row-major
 
 constexpr std::int64_t packed_index(std::int64_t k_total, std::int64_t n, std::int64_t k) {
@@ -28,7 +28,7 @@ struct Strip {
   std::int64_t pairs;
 };
 
-inline constexpr std::int64_t kDecodedRows = 16;  // what decoding takes at once
+inline constexpr std::int64_t kMaxSkinnyRows = 16;  // rows of the kernels for decoding
 
 enum class Store { write, accumulate };
 
@@ -51,13 +51,13 @@ struct PackedKernels {
   // C[rows, columns) (+)= sum of strips. Every output's terms are added in order of depth, whatever the shape.
   void (*block)(std::int64_t rows, std::int64_t columns, const Strip* strips, int count, float* c, std::int64_t ldc,
                 Store store);
-  // The same of at most kDecodedRows rows with a packed W [columns, k], from a whole panel on, even k: weights are read
-  // once, front to back. a: bf16 [rows, k].
-  void (*few_rows)(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a,
-                   const std::uint16_t* w, float* c, std::int64_t ldc, Store store);
-  // The same from 12 bits an element (slim.h), bit for bit.
-  void (*few_slim)(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a, const std::byte* w,
-                   float* c, std::int64_t ldc, Store store);
+  // The same for at most kMaxSkinnyRows rows with a packed W [columns, k], from a whole panel on, even k: weights are
+  // read once, front to back. a: bf16 [rows, k].
+  void (*skinny_rows)(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a,
+                      const std::uint16_t* w, float* c, std::int64_t ldc, Store store);
+  // The same from 12 bits an element (bf16x12.h), bit for bit.
+  void (*skinny_bf16x12)(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a,
+                         const std::byte* w, float* c, std::int64_t ldc, Store store);
   // out[r, 0..k) = bf16(scale * x[r, 0..k)); an odd k is padded with a zero. out_stride even.
   void (*narrow_rows)(std::int64_t rows, std::int64_t k, float scale, const float* x, std::int64_t x_stride,
                       std::uint16_t* out, std::int64_t out_stride);
@@ -71,8 +71,8 @@ struct PackedKernels {
                        std::uint16_t* out);
   // Panels of columns [first, first + columns) and depth [begin, begin + depth) of a packed W [N,K] read as [depth N,
   // columns K]. begin and depth multiples of 16, first a multiple of 32.
-  void (*turn)(std::int64_t k_total, std::int64_t begin, std::int64_t depth, std::int64_t first, std::int64_t columns,
-               const std::uint16_t* w, std::uint16_t* out);
+  void (*transpose_panels)(std::int64_t k_total, std::int64_t begin, std::int64_t depth, std::int64_t first,
+                           std::int64_t columns, const std::uint16_t* w, std::uint16_t* out);
   // out = x / scale as 16-bit integers; scales [rows, groups].
   void (*quantise_rows)(std::int64_t rows, std::int64_t k, const float* x, std::int16_t* out, float* scales);
   // C[rows, columns) = A W^T from quantised rows; W [columns, k] from a whole panel on.
@@ -81,12 +81,12 @@ struct PackedKernels {
   // bf16 panels of columns [0, columns) and depth [begin, begin + depth) of W [N,k]; begin a multiple of kGroup.
   void (*widen_int8)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth, Int8Weight w,
                      std::uint16_t* out);
-  // The same of 12 bits an element; begin a multiple of sizes::kSlimDepth, and depth too unless it ends at k.
-  void (*widen_slim)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth, const std::byte* w,
-                     std::uint16_t* out);
+  // The same of 12 bits an element; begin a multiple of sizes::kBf16x12Depth, and depth too unless it ends at k.
+  void (*widen_bf16x12)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth,
+                        const std::byte* w, std::uint16_t* out);
 };
 
-// Null where the processor lacks AVX-512 BF16, or use_cpu() forbids it.
+// Null if the processor lacks AVX-512 BF16 or MESHWRIGHT_CPU selects a lower instruction set.
 const PackedKernels* packed_kernels();
 
 }  // namespace mw::engine

@@ -4,7 +4,7 @@
 #if defined(__AVX512BF16__)
 #include <immintrin.h>
 
-#include "core/engine/kernels/packed_table.h"
+#include "core/engine/kernels/packed_avx512bf16.h"
 #include "core/engine/kernels/packed_vectors.h"
 
 namespace mw::engine {
@@ -147,7 +147,8 @@ void pack_rows(i64 columns, i64 k, const float* b, i64 b_stride, std::uint16_t* 
   for (i64 pair = 0; pair < pairs; ++pair) _mm512_storeu_si512(last + pair * kPairs, _mm512_setzero_si512());
 }
 
-void turn(i64 k_total, i64 begin, i64 depth, i64 first, i64 columns, const std::uint16_t* w, std::uint16_t* out) {
+void transpose_panels(i64 k_total, i64 begin, i64 depth, i64 first, i64 columns, const std::uint16_t* w,
+                      std::uint16_t* out) {
   alignas(64) static constexpr std::uint16_t kLow[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
                                                          8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
   const __m512i low = _mm512_load_si512(kLow), high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
@@ -172,17 +173,17 @@ void turn(i64 k_total, i64 begin, i64 depth, i64 first, i64 columns, const std::
 
 const PackedKernels& packed_kernels_avx512bf16() {
   static constexpr PackedKernels kKernels{.block = block,
-                                          .few_rows = few_rows_avx512bf16,
-                                          .few_slim = few_slim_avx512bf16,
+                                          .skinny_rows = skinny_rows_avx512bf16,
+                                          .skinny_bf16x12 = skinny_bf16x12_avx512bf16,
                                           .narrow_rows = narrow_rows,
                                           .narrow_columns = narrow_columns,
                                           .pack_rows = pack_rows,
                                           .pack_columns = pack_columns,
-                                          .turn = turn,
+                                          .transpose_panels = transpose_panels,
                                           .quantise_rows = quantise_rows_avx512bf16,
                                           .int8_rows = int8_rows_avx512bf16,
                                           .widen_int8 = widen_int8_avx512bf16,
-                                          .widen_slim = widen_slim_avx512bf16};
+                                          .widen_bf16x12 = widen_bf16x12_avx512bf16};
   return kKernels;
 }
 

@@ -1,19 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include "core/engine/kernels/packed_gemm.h"
 
-#include "core/engine/kernels/packed_blocks.h"
+#include <algorithm>
+#include <latch>
 
 namespace mw::engine {
 namespace {
 
 using Kind = PackedProduct::Kind;
 
+// Blocks: a thread's rounded activations and its packed panels stay near its L2; a panel of one block of depth in L1.
+constexpr std::int64_t kRows = sizes::kBlockRows, kPackedDepth = sizes::kPanelDepth, kColumns = sizes::kPanelColumns;
+constexpr std::int64_t kActivations = kRows * sizes::kBlockDepth, kPanels = kColumns * kPackedDepth,
+                       kLowRows = kRows * kMostFusedRank, kLowPanels = kColumns * kMostFusedRank;
+constexpr std::int64_t kWorkspace = sizes::kPackedBlocks;
+static_assert(kActivations + kPanels + kLowRows + kLowPanels == kWorkspace);
+
+constexpr std::int64_t even(std::int64_t n) {
+  return (n + 1) / 2 * 2;
+}
+
+// The i-th of `count` nearly equal parts of [0, total), in whole `unit`s.
+constexpr std::int64_t edge(std::int64_t total, std::int64_t unit, std::int64_t i, std::int64_t count) {
+  const std::int64_t at = (total + unit - 1) / unit * i / count * unit;
+  return at < total ? at : total;
+}
+
+constexpr double kInlineFlops = 200e3;  // waking a worker costs about as much
+
+// Its rows from `row` on, the first of a panel.
+Int8Weight int8_from(Int8Weight w, std::int64_t k, std::int64_t row) {
+  return {w.at + row * k, w.scales + scale_index(k, row, 0)};
+}
+
 constexpr std::int64_t kDepth = 1024;
 constexpr std::int64_t kInt8Rows = 24;             // from here on widening the bytes to bf16 once is cheaper
 constexpr std::int64_t kWideRows = 32;             // from here on laying out the activations pays
 constexpr std::int64_t kSharedElements = 4 << 20;  // of a weight: all threads may read it, it stays in L3
 
+// Rows of a LoRA factor that threads share out. dot_rows() takes short ones sixteen at a time, in an order of its own.
+constexpr std::int64_t kShortRow = 64, kShortRows = 16, kFactorRows = 4;
+
+// The workspace's activations hold them in bf16 and, before, in f32.
+constexpr std::int64_t kDeepest = kActivations / (3 * kMaxSkinnyRows);
+
+constexpr std::int64_t kMostDepth = 4096,
+                       kDepthUnit = sizes::kBf16x12Depth;  // a block of panels is at least 64 columns wide
+constexpr std::int64_t kSumRows = 512, kSumRank = 64;
+
+std::int64_t groups_size(std::int64_t rows, std::int64_t depth) {
+  return (rows + kGroupRows - 1) / kGroupRows * kGroupRows * even(depth);
+}
+static_assert(kSumRank * kColumns * 2 <= kLowRows, "sums of a block of columns take the place of z");
+
+constexpr std::int64_t kLine = 32;               // elements of a cache line
+constexpr std::int64_t kTransposedColumns = 64;  // columns: a stripe of them stays in L2 with everything else
+
 }  // namespace
+
+PackedGemm::Range PackedGemm::Share::of(std::int64_t total, std::int64_t unit) const {
+  return {edge(total, unit, thread, threads), edge(total, unit, thread + 1, threads)};
+}
 
 PackedGemm::Workspace PackedGemm::workspace(std::int64_t thread) {
   std::uint16_t* at = workspace_.data() + thread * kWorkspace;
@@ -25,16 +72,16 @@ void PackedGemm::pack(const PackedProduct::Matrix& b, std::int64_t k_total, std:
   switch (b.kind) {
     case Kind::panels:
       break;
-    case Kind::turned:
-      kernels_.turn(n_total, depth.begin, depth.size(), columns.begin, columns.size(), b.packed, out);
+    case Kind::transposed_panels:
+      kernels_.transpose_panels(n_total, depth.begin, depth.size(), columns.begin, columns.size(), b.packed, out);
       break;
     case Kind::int8:
       kernels_.widen_int8(columns.size(), k_total, depth.begin, depth.size(), int8_from(b.int8, k_total, columns.begin),
                           out);
       break;
-    case Kind::slim:
-      kernels_.widen_slim(columns.size(), k_total, depth.begin, depth.size(),
-                          b.slim + sizes::slim_bytes(columns.begin, k_total), out);
+    case Kind::bf16x12:
+      kernels_.widen_bf16x12(columns.size(), k_total, depth.begin, depth.size(),
+                             b.bf16x12 + sizes::bf16x12_bytes(columns.begin, k_total), out);
       break;
     case Kind::rows:
       kernels_.pack_rows(columns.size(), depth.size(), b.f32 + columns.begin * k_total + depth.begin, k_total, out);
@@ -45,7 +92,7 @@ void PackedGemm::pack(const PackedProduct::Matrix& b, std::int64_t k_total, std:
   }
 }
 
-void PackedGemm::run_part(const PackedProduct& p, Range rows, Range columns, const Workspace& w) {
+void PackedGemm::run_blocked(const PackedProduct& p, Range rows, Range columns, const Workspace& w) {
   const bool packs = p.b.kind != Kind::panels;
   const std::int64_t deepest = packs ? kPackedDepth : kDepth, low_stride = even(p.low.rank);
   const std::int64_t blocks = (rows.size() + kRows - 1) / kRows;
@@ -79,7 +126,7 @@ void PackedGemm::run_part(const PackedProduct& p, Range rows, Range columns, con
 }
 
 // A few rows straight from the bytes; activations and their scales take the places of bf16 rows and panels.
-void PackedGemm::int8_part(const PackedProduct& p, Range columns, const Workspace& w) {
+void PackedGemm::run_int8(const PackedProduct& p, Range columns, const Workspace& w) {
   auto* rows = reinterpret_cast<std::int16_t*>(w.a);
   auto* scales = reinterpret_cast<float*>(w.b);
   kernels_.quantise_rows(p.m, p.k, p.a, rows, scales);
@@ -89,18 +136,18 @@ void PackedGemm::int8_part(const PackedProduct& p, Range columns, const Workspac
 }
 
 // Columns of C [m, n] from rounded activations in w.a.
-void PackedGemm::few_columns(std::int64_t m, std::int64_t k, const PackedProduct::Matrix& b, Range columns,
-                             const Workspace& w, float* c, std::int64_t n, Store store) {
-  if (b.kind == Kind::slim)
-    kernels_.few_slim(m, columns.size(), k, w.a, b.slim + sizes::slim_bytes(columns.begin, k), c + columns.begin, n,
-                      store);
+void PackedGemm::skinny_columns(std::int64_t m, std::int64_t k, const PackedProduct::Matrix& b, Range columns,
+                                const Workspace& w, float* c, std::int64_t n, Store store) {
+  if (b.kind == Kind::bf16x12)
+    kernels_.skinny_bf16x12(m, columns.size(), k, w.a, b.bf16x12 + sizes::bf16x12_bytes(columns.begin, k),
+                            c + columns.begin, n, store);
   else
-    kernels_.few_rows(m, columns.size(), k, w.a, b.packed + columns.begin * k, c + columns.begin, n, store);
+    kernels_.skinny_rows(m, columns.size(), k, w.a, b.packed + columns.begin * k, c + columns.begin, n, store);
 }
 
-void PackedGemm::few_part(const PackedProduct& p, Range columns, const Workspace& w) {
+void PackedGemm::run_skinny(const PackedProduct& p, Range columns, const Workspace& w) {
   kernels_.narrow_rows(p.m, p.k, p.scale, p.a, p.k, w.a, p.k);
-  few_columns(p.m, p.k, p.b, columns, w, p.c, p.n, p.store);
+  skinny_columns(p.m, p.k, p.b, columns, w, p.c, p.n, p.store);
 }
 
 void PackedGemm::prepare() {
@@ -146,15 +193,289 @@ void PackedGemm::run(const PackedProduct& p) {
       const Range columns{edge(p.n, kPanelRows, t, threads), edge(p.n, kPanelRows, t + 1, threads)};
       const Range rows{edge(p.m, kGroupRows, t, threads), edge(p.m, kGroupRows, t + 1, threads)};
       if (p.b.kind == Kind::int8 && p.m <= kInt8Rows && p.m * p.k <= kActivations)
-        int8_part(p, columns, w);
+        run_int8(p, columns, w);
       else if (p.m >= kWideRows)
-        by_rows ? run_wide(p, rows, {0, p.n}, w) : run_wide(p, {0, p.m}, columns, w);
-      else if ((p.b.kind == Kind::panels || p.b.kind == Kind::slim) && p.m <= kDecodedRows &&
+        by_rows ? run_grouped(p, rows, {0, p.n}, w) : run_grouped(p, {0, p.m}, columns, w);
+      else if ((p.b.kind == Kind::panels || p.b.kind == Kind::bf16x12) && p.m <= kMaxSkinnyRows &&
                p.m * p.k <= kActivations && !p.low.z)
-        few_part(p, columns, w);
+        run_skinny(p, columns, w);
       else
-        by_rows ? run_part(p, rows, {0, p.n}, w) : run_part(p, {0, p.m}, columns, w);
+        by_rows ? run_blocked(p, rows, {0, p.n}, w) : run_blocked(p, {0, p.m}, columns, w);
     }
+  });
+}
+
+// Products of at most kMaxSkinnyRows rows, as in decoding: everything that reads one input, from its norm to GeGLU, in
+// one dispatch. Each thread normalises and rounds all rows itself, which costs less than waiting for another thread.
+
+bool PackedGemm::fits_skinny(std::int64_t m, std::int64_t k) const {
+  return m > 0 && m <= kMaxSkinnyRows && k <= kDeepest;
+}
+
+void PackedGemm::skinny_products(std::int64_t m, std::int64_t k, const Activations& x,
+                                 std::span<const FusedProduct> branches, const RowNorm& norm, Share share) {
+  const VectorKernels& v = vector_kernels();
+  const Workspace w = workspace(share.thread);
+  const float* rows = x.x;
+  if (norm.inv) {
+    auto* const normed = reinterpret_cast<float*>(w.a + kMaxSkinnyRows * k);
+    float unused[kMaxSkinnyRows];
+    v.rms_norm(m, k, x.x, x.gain, norm.eps, normed, share.thread == 0 ? norm.inv : unused);
+    rows = normed;
+  }
+  for (const FusedProduct& b : branches) {
+    const Range some = share.of(b.low.rank, k <= kShortRow ? kShortRows : kFactorRows);
+    if (some.size() > 0) v.dot_rows(m, b.low.rank, k, 1.0f, rows, b.low.first.f32, 0.0f, b.low.z, some.begin, some.end);
+  }
+  auto* const whole = reinterpret_cast<std::int16_t*>(w.a);
+  auto* const scales = reinterpret_cast<float*>(w.b);
+  const bool int8 = branches.front().b.kind == Kind::int8;
+  int8 ? kernels_.quantise_rows(m, k, rows, whole, scales) : kernels_.narrow_rows(m, k, 1.0f, rows, k, w.a, k);
+  for (const FusedProduct& b : branches) {
+    const Range columns = share.of(b.n, kPanelRows);
+    if (int8)
+      kernels_.int8_rows(m, columns.size(), k, whole, scales, int8_from(b.b.int8, k, columns.begin),
+                         b.c + columns.begin, b.n, b.store);
+    else
+      skinny_columns(m, k, b.b, columns, w, b.c, b.n, b.store);
+  }
+}
+
+void PackedGemm::multiply_skinny(std::int64_t m, std::int64_t k, const Activations& x,
+                                 std::span<const FusedProduct> branches, const RowNorm& norm, float* gated) {
+  const VectorKernels& v = vector_kernels();
+  double work = 0;
+  bool low = false;
+  for (const FusedProduct& b : branches)
+    work += 2.0 * static_cast<double>(m * k) * static_cast<double>(b.n), low = low || b.low.rank > 0;
+  const std::int64_t threads = work < kInlineFlops ? 1 : device_.pool.threads();
+  prepare();
+  std::latch every_z(threads);
+  device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t t = first; t < last; ++t) skinny_products(m, k, x, branches, norm, {t, threads});
+    if (low) every_z.arrive_and_wait(last - first);
+    for (std::int64_t t = first; t < last; ++t) {
+      const Share share{t, threads};
+      for (const FusedProduct& b : branches) {
+        const Range columns = share.of(b.n, kPanelRows);
+        if (b.low.rank > 0)
+          v.dot_rows(m, b.n, b.low.rank, b.low.scale, b.low.z, b.low.second.f32, 1.0f, b.c, columns.begin, columns.end);
+      }
+      if (!gated) continue;
+      const std::int64_t n = branches[0].n;
+      const Range columns = share.of(n, kPanelRows);
+      for (std::int64_t at = columns.begin; at < m * n; at += n)
+        v.geglu(columns.size(), branches[0].c + at, branches[1].c + at, gated + at);
+    }
+  });
+}
+
+// Products of many rows: one layout of the activations for several weights and their LoRA branches, and sums over rows
+// for the gradients of LoRA factors.
+
+struct PackedGemm::Left {
+  Activations x;
+  std::int64_t k = 0;
+  float scale = 1;
+};
+
+std::int64_t PackedGemm::block_rows(std::int64_t depth) const {
+  return std::min(kRows, kActivations / even(depth) / kGroupRows * kGroupRows);
+}
+
+// z (+)= X first of one block, from its activations in w.a.
+void PackedGemm::multiply_low_rank(const Left& left, Range rows, Range depth, const FusedProduct& branch,
+                                   const Workspace& w) {
+  const std::int64_t rank = branch.low.rank, deep = even(depth.size());
+  const std::int64_t widest = kPanels / deep / kPanelRows * kPanelRows;
+  for (std::int64_t j = 0; j < rank; j += widest) {
+    const Range columns{j, std::min(rank, j + widest)};
+    pack(branch.low.first, left.k, rank, depth, columns, w.b);
+    const GroupedStrip strip{w.a, w.b, deep * kPanelRows, deep / 2};
+    gemm_kernels_.block(rows.size(), columns.size(), &strip, 1, branch.low.z + rows.begin * rank + j, rank,
+                        depth.begin > 0 ? Store::accumulate : Store::write, nullptr);
+  }
+  float* const z = branch.low.z + rows.begin * rank;
+  if (depth.end == left.k && branch.low.z_scale != 1)
+    for (std::int64_t i = 0; i < rows.size() * rank; ++i) z[i] *= branch.low.z_scale;
+}
+
+// One block of rows and depth, from its activations in w.a and, at the last depth, z.
+void PackedGemm::multiply_block(const Left& left, Range rows, Range depth, const FusedProduct& branch, Range columns,
+                                const Workspace& w) {
+  const std::int64_t deep = even(depth.size()), rank = branch.low.rank;
+  const bool with_low = rank > 0 && depth.end == left.k;
+  if (with_low)
+    gemm_kernels_.groups(rows.size(), rank, {branch.low.z + rows.begin * rank, rank, nullptr, {}}, branch.low.scale,
+                         w.z);
+  const std::int64_t widest = std::min(kColumns, kPanels / deep / kPanelRows * kPanelRows);
+  for (std::int64_t j = columns.begin; j < columns.end; j += widest) {
+    const Range part{j, std::min(columns.end, j + widest)};
+    GroupedStrip strips[2] = {{w.a, w.b, deep * kPanelRows, deep / 2},
+                              {w.z, w.low, even(rank) * kPanelRows, even(rank) / 2}};
+    if (branch.b.kind == Kind::panels)
+      strips[0].b = branch.b.packed + packed_index(left.k, j, depth.begin), strips[0].b_stride = left.k * kPanelRows;
+    else
+      pack(branch.b, left.k, branch.n, depth, part, w.b);
+    if (with_low) pack(branch.low.second, rank, branch.n, {0, rank}, part, w.low);
+    gemm_kernels_.block(rows.size(), part.size(), strips, with_low ? 2 : 1, branch.c + rows.begin * branch.n + j,
+                        branch.n, depth.begin > 0 ? Store::accumulate : branch.store, nullptr);
+  }
+}
+
+void PackedGemm::run_grouped(const PackedProduct& p, Range rows, Range columns, const Workspace& w) {
+  const Left left{{p.a, p.k, nullptr, {}}, p.k, p.scale};
+  FusedProduct branch{.b = p.b, .n = p.n, .c = p.c, .store = p.store, .low = {}};
+  if (p.low.z) {
+    branch.low.second = p.low.b, branch.low.rank = p.low.rank, branch.low.scale = p.low.scale;
+    branch.low.z = const_cast<float*>(p.low.z);  // only read: it is there already
+  }
+  const std::int64_t depths = (p.k + kMostDepth - 1) / kMostDepth;
+  const std::int64_t most = block_rows((p.k + depths - 1) / depths + kDepthUnit);
+  const std::int64_t blocks = (rows.size() + most - 1) / most;
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    const Range some{rows.begin + edge(rows.size(), kGroupRows, i, blocks),
+                     rows.begin + edge(rows.size(), kGroupRows, i + 1, blocks)};
+    for (std::int64_t d = 0; d < depths; ++d) {
+      const Range depth{edge(p.k, kDepthUnit, d, depths), edge(p.k, kDepthUnit, d + 1, depths)};
+      gemm_kernels_.groups(some.size(), depth.size(), left.x.from(some.begin, depth.begin), left.scale, w.a);
+      multiply_block(left, some, depth, branch, columns, w);
+    }
+  }
+}
+
+bool PackedGemm::fuses(std::int64_t m, std::int64_t k) const {
+  return m >= 2 * kGroupRows * device_.pool.threads() && k <= kMostDepth * 2;
+}
+
+void PackedGemm::fused(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
+                       const RowNorm& norm) {
+  const Left left{x, k, 1};
+  const Range depth{0, k};
+  const std::int64_t threads = device_.pool.threads(), most = block_rows(k);
+  prepare();
+  device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t t = first; t < last; ++t) {
+      const Workspace w = workspace(t);
+      const Range rows{edge(m, kGroupRows, t, threads), edge(m, kGroupRows, t + 1, threads)};
+      const std::int64_t blocks = (rows.size() + most - 1) / most;
+      for (std::int64_t i = 0; i < blocks; ++i) {
+        const Range some{rows.begin + edge(rows.size(), kGroupRows, i, blocks),
+                         rows.begin + edge(rows.size(), kGroupRows, i + 1, blocks)};
+        const Activations here = x.from(some.begin, 0);
+        for (std::int64_t g = 0; g < some.size(); g += kGroupRows) {  // a group's rows stay in L1 between the two
+          const std::int64_t count = std::min(kGroupRows, some.size() - g);
+          if (norm.inv)
+            for (std::int64_t r = 0; r < count; ++r)
+              norm.inv[some.begin + g + r] = vector_kernels().inverse_rms(k, here.x + (g + r) * x.stride, norm.eps);
+          gemm_kernels_.groups(count, k, here.from(g, 0), 1.0f, w.a + groups_size(g, k));
+        }
+        for (const FusedProduct& branch : branches) {
+          if (branch.low.rank > 0) multiply_low_rank(left, some, depth, branch, w);
+          multiply_block(left, some, depth, branch, {0, branch.n}, w);
+        }
+      }
+    }
+  });
+}
+
+void PackedGemm::add_lora_gradient(std::int64_t m, std::int64_t rank, std::int64_t columns, float scale, const float* l,
+                                   const Activations& x, GradientLayout layout, float* g) {
+  const std::int64_t threads = device_.pool.threads();
+  prepare();
+  device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t t = first; t < last; ++t) {
+      const Workspace w = workspace(t);
+      auto* const sum = reinterpret_cast<float*>(w.z);  // [rank part, width]
+      const std::int64_t end = edge(columns, kPanelRows, t + 1, threads);
+      for (std::int64_t j = edge(columns, kPanelRows, t, threads); j < end; j += kColumns)
+        for (std::int64_t r = 0; r < rank; r += kSumRank) {
+          const std::int64_t width = std::min(kColumns, end - j), some = std::min(kSumRank, rank - r);
+          for (std::int64_t row = 0; row < m; row += kSumRows) {
+            const std::int64_t depth = std::min(kSumRows, m - row), stride = even(depth);
+            kernels_.narrow_columns(depth, some, scale, l + row * rank + r, rank, w.a, stride);
+            gemm_kernels_.panels(depth, width, x.from(row, j), w.b);
+            const Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};
+            kernels_.block(some, width, &strip, 1, sum, width, row > 0 ? Store::accumulate : Store::write);
+          }
+          for (std::int64_t a = 0; a < some; ++a)
+            for (std::int64_t b = 0; b < width; ++b)
+              g[layout == GradientLayout::plain ? (r + a) * columns + j + b : (j + b) * rank + r + a] +=
+                  sum[a * width + b];
+        }
+    }
+  });
+}
+
+// Products with the output head, as wide as the vocabulary: logits leave as tiles, their gradients come in stripe by
+// stripe, and the next stripe of weights is prefetched meanwhile.
+
+void PackedGemm::stream(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const std::uint16_t* b,
+                        const std::function<void(const Tile&)>& take) {
+  const std::int64_t threads = device_.pool.threads(), most = kActivations / k / kGroupRows * kGroupRows;
+  prepare();
+  if (!tiles_)
+    tiles_ = Buffer<float>(device_.arena, MemoryCategory::workspace, static_cast<size_t>(threads * sizes::kLogitTile),
+                           "tiles of logits");
+  device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t t = first; t < last; ++t) {
+      const Workspace w = workspace(t);
+      float* const tile = tiles_.data() + t * sizes::kLogitTile;
+      const Range columns{edge(n, kStripe, t, threads), edge(n, kStripe, t + 1, threads)};
+      for (std::int64_t row = 0; row < m; row += most) {
+        const Range rows{row, std::min(m, row + most)};
+        gemm_kernels_.groups(rows.size(), k, {a + row * k, k, nullptr, {}}, 1.0f, w.a);
+        for (std::int64_t j = columns.begin; j < columns.end; j += kStripe) {
+          const std::int64_t width = std::min(kStripe, columns.end - j), run = k / 8 * kLine;  // of one tile
+          Prefetch ahead{b + (j + width) * k, run,
+                         std::min(kStripe, columns.end - j - width) * k / std::max(run, kLine)};
+          for (std::int64_t r = 0; r < rows.size(); r += kGroupRows) {
+            const std::int64_t some = std::min(kGroupRows, rows.size() - r);
+            const GroupedStrip strip{w.a + r * k, b + j * k, k * kPanelRows, k / 2};
+            gemm_kernels_.block(some, width, &strip, 1, tile, width, Store::write, &ahead);
+            take({static_cast<int>(t), row + r, some, j, width, tile, width});
+          }
+        }
+      }
+    }
+  });
+}
+
+void PackedGemm::gather(std::int64_t m, std::int64_t most, std::int64_t n, std::int64_t k, const std::uint16_t* b,
+                        const std::function<void(const Stripe&, std::uint16_t*)>& fill, float* c) {
+  const std::int64_t threads = device_.pool.threads(), tallest = kActivations / kStripe / kGroupRows * kGroupRows;
+  prepare();
+  if (partial_.size() < static_cast<size_t>((threads - 1) * most * n)) {
+    partial_ = {};
+    partial_ = Buffer<float>(device_.arena, MemoryCategory::workspace, static_cast<size_t>((threads - 1) * most * n),
+                             "partial gradients");
+  }
+  const auto part = [&](std::int64_t t) { return t == 0 ? c : partial_.data() + (t - 1) * m * n; };
+  device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t t = first; t < last; ++t) {
+      const Workspace w = workspace(t);
+      const Range depth{edge(k, kStripe, t, threads), edge(k, kStripe, t + 1, threads)};
+      if (depth.size() == 0) std::fill_n(part(t), m * n, 0.0f);
+      for (std::int64_t j = depth.begin; j < depth.end; j += kStripe)
+        for (std::int64_t row = 0; row < m; row += tallest) {
+          const std::int64_t deep = std::min(kStripe, depth.end - j), rows = std::min(tallest, m - row);
+          fill({row, rows, j, deep}, w.a);
+          for (std::int64_t i = 0; i < n; i += kTransposedColumns) {
+            const std::int64_t columns = std::min(kTransposedColumns, n - i);
+            kernels_.transpose_panels(n, j, deep, i, columns, b, w.b);
+            // The columns turned next, or the first of the next stripe: a run of them in each panel of the depth.
+            const bool ends = i + kTransposedColumns >= n;
+            const std::int64_t from = ends ? j + deep : j, panels = std::min(kStripe, depth.end - from) / kPanelRows;
+            Prefetch ahead{b + packed_index(n, from, ends ? 0 : i + kTransposedColumns), n * kPanelRows, panels};
+            const GroupedStrip strip{w.a, w.b, deep * kPanelRows, deep / 2};
+            gemm_kernels_.block(rows, columns, &strip, 1, part(t) + row * n + i, n,
+                                j > depth.begin ? Store::accumulate : Store::write, &ahead);
+          }
+        }
+    }
+  });
+  device_.pool.parallel_for(m * n, 4096, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = 1; t < threads; ++t) vector_kernels().add(end - begin, part(t) + begin, 1.0f, c + begin);
   });
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of f32 activations with packed bf16 weights: activations are rounded to bf16 block by block, the weights'
-// panels are read as they are (depth along K) or turned block by block (depth along N, the backward). Many rows go
-// through the wide kernels (wide.h), few through those of packed.h; a row's bits are the same either way.
+// panels are read in place (depth along K) or transposed block by block (depth along N, in the backward). Many rows use
+// the kernels of gemm_kernels.h, few rows those of packed.h; the bits of a row are the same.
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <span>
 
+#include "core/engine/kernels/gemm_kernels.h"
 #include "core/engine/kernels/packed.h"
-#include "core/engine/kernels/wide.h"
 #include "core/engine/runtime/device.h"
 
 namespace mw::engine {
@@ -18,19 +18,19 @@ enum class Operand { plain, transposed };
 // C[M,N] (+)= scale * A[M,K] B + low.scale * Z[M,rank] L, B and L as their kinds say.
 struct PackedProduct {
   enum class Kind {
-    panels,  // packed [N,K]
-    turned,  // packed [K,N]
-    slim,    // packed [N,K] in 12 bits (slim.h)
-    int8,    // packed int8 [N,K]
-    rows,    // f32 [N,K]
-    columns  // f32 [K,N]
+    panels,             // packed [N,K]
+    transposed_panels,  // packed [K,N]
+    bf16x12,            // packed [N,K] in 12 bits (bf16x12.h)
+    int8,               // packed int8 [N,K]
+    rows,               // f32 [N,K]
+    columns             // f32 [K,N]
   };
   struct Matrix {
     Kind kind = Kind::panels;
     const std::uint16_t* packed = nullptr;
     const float* f32 = nullptr;
     Int8Weight int8{};
-    const std::byte* slim = nullptr;
+    const std::byte* bf16x12 = nullptr;
   };
   std::int64_t m = 0, n = 0, k = 0;
   float scale = 1;
@@ -50,7 +50,7 @@ using sizes::kMostFusedRank;
 
 // One of several products with the same left operand X[M,K]: C[M,N] (+)= X B + z_scale * scale * (X first) second, the
 // LoRA branch, whose z_scale * X first [M,rank] is left in z. rank 0: none.
-struct Branch {
+struct FusedProduct {
   PackedProduct::Matrix b;
   std::int64_t n = 0;
   float* c = nullptr;
@@ -63,15 +63,15 @@ struct Branch {
   } low;
 };
 
-enum class Sum { as_is, transposed };
+enum class GradientLayout { plain, transposed };
 
 class PackedGemm {
  public:
   PackedGemm(Device& device, const PackedKernels& kernels)
-      : device_(device), kernels_(kernels), wide_(*wide_kernels()) {}
+      : device_(device), kernels_(kernels), gemm_kernels_(*gemm_kernels()) {}
   void run(const PackedProduct& product);
 
-  // Whether fused() and sums() are for so many rows of so many columns.
+  // Whether multiply_fused() and add_lora_gradient() support so many rows of so many columns.
   bool fuses(std::int64_t m, std::int64_t k) const;
   // All branches in one dispatch: X is normalised, rounded and laid out once for all of them. With `inv` the rows'
   // inverse RMS are computed first, into it: x.inv.
@@ -79,16 +79,16 @@ class PackedGemm {
     float* inv = nullptr;
     float eps = 0;
   };
-  void fused(std::int64_t m, std::int64_t k, const Activations& x, std::span<const Branch> branches,
+  void fused(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
              const RowNorm& norm);
-  // The same of at most kDecodedRows rows, for forward branches whose weights are all of one kind, panels, slim or
+  // The same of at most kMaxSkinnyRows rows, for forward branches whose weights are all of one kind, panels, slim or
   // int8; the norm is computed on the way too. With `gated`, of two branches: gelu(first) * second goes there.
-  bool takes_few(std::int64_t m, std::int64_t k) const;
-  void few(std::int64_t m, std::int64_t k, const Activations& x, std::span<const Branch> branches, const RowNorm& norm,
-           float* gated);
+  bool fits_skinny(std::int64_t m, std::int64_t k) const;
+  void multiply_skinny(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
+                       const RowNorm& norm, float* gated);
   // g[rank,columns] += scale * L[M,rank]^T X[M,columns], or g[columns,rank], transposed: gradients of LoRA factors.
-  void sums(std::int64_t m, std::int64_t rank, std::int64_t columns, float scale, const float* l, const Activations& x,
-            Sum how, float* g);
+  void add_lora_gradient(std::int64_t m, std::int64_t rank, std::int64_t columns, float scale, const float* l,
+                         const Activations& x, GradientLayout layout, float* g);
 
   // C[M,N] (+)= scale * op(A) op(B) of f32 blocks with leading dimensions, on the calling thread: attention's. `thread`
   // is its index in the pool; prepare() comes first, outside.
@@ -109,8 +109,9 @@ class PackedGemm {
   static constexpr std::int64_t kStripe = sizes::kLogitStripe;
   void stream(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const std::uint16_t* b,
               const std::function<void(const Tile&)>& take);
-  // C[M,N] = G[M,K] B[K,N], B packed: `fill` lays out (wide.h) rows [row, row + rows) of G's stripe of `columns` from
-  // `column` on. Threads share the depth; their sums are added in order. `most` >= m: rows of any call to come.
+  // C[M,N] = G[M,K] B[K,N], B packed: `fill` lays out (gemm_kernels.h) rows [row, row + rows) of G's stripe of
+  // `columns` from `column` on. Threads share the depth; their sums are added in order. `most` >= m: rows of any call
+  // to come.
   struct Stripe {
     std::int64_t row, rows, column, columns;
   };
@@ -131,24 +132,25 @@ class PackedGemm {
     Range of(std::int64_t total, std::int64_t unit) const;
   };
   Workspace workspace(std::int64_t thread);
-  void few_part(const PackedProduct& p, Range columns, const Workspace& w);
-  void few_columns(std::int64_t m, std::int64_t k, const PackedProduct::Matrix& b, Range columns, const Workspace& w,
-                   float* c, std::int64_t n, Store store);
-  void few_products(std::int64_t m, std::int64_t k, const Activations& x, std::span<const Branch> branches,
-                    const RowNorm& norm, Share share);
-  void int8_part(const PackedProduct& p, Range columns, const Workspace& w);
-  void run_part(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
-  void run_wide(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
-  void wide_block(const Left& left, Range rows, Range depth, const Branch& branch, Range columns, const Workspace& w);
-  void low_rows(const Left& left, Range rows, Range depth, const Branch& branch, const Workspace& w);
-  // Panels of `columns`, `depth` of a matrix [k_total, n_total] that is not stored as such.
+  void run_skinny(const PackedProduct& p, Range columns, const Workspace& w);
+  void skinny_columns(std::int64_t m, std::int64_t k, const PackedProduct::Matrix& b, Range columns, const Workspace& w,
+                      float* c, std::int64_t n, Store store);
+  void skinny_products(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
+                       const RowNorm& norm, Share share);
+  void run_int8(const PackedProduct& p, Range columns, const Workspace& w);
+  void run_blocked(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
+  void run_grouped(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
+  void multiply_block(const Left& left, Range rows, Range depth, const FusedProduct& branch, Range columns,
+                      const Workspace& w);
+  void multiply_low_rank(const Left& left, Range rows, Range depth, const FusedProduct& branch, const Workspace& w);
+  // Packs panels of `columns` and `depth` of a matrix [k_total, n_total] that is stored in another layout.
   void pack(const PackedProduct::Matrix& b, std::int64_t k_total, std::int64_t n_total, Range depth, Range columns,
             std::uint16_t* out);
   std::int64_t block_rows(std::int64_t depth) const;
 
   Device& device_;
   const PackedKernels& kernels_;
-  const WideKernels& wide_;
+  const GemmKernels& gemm_kernels_;
   Buffer<std::uint16_t> workspace_;
   Buffer<float> tiles_, partial_;
 };

@@ -30,9 +30,10 @@ struct VectorKernels {
   void (*rms_norm_add)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, float eps,
                        const float* residual, float* y, float* inv);
   // y = x * inv * gain again from a kept inv: bitwise what rms_norm wrote.
-  void (*rms_norm_again)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, const float* inv, float* y);
-  void (*rms_norm_add_again)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, const float* inv,
-                             const float* residual, float* y);
+  void (*recompute_rms_norm)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, const float* inv,
+                             float* y);
+  void (*recompute_rms_norm_add)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, const float* inv,
+                                 const float* residual, float* y);
   // dx = keep * dx + the gradient (keep 0 or 1). With keep 0 dx may be dy.
   void (*rms_norm_backward)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, const float* inv,
                             const float* dy, float keep, float* dx);
@@ -49,7 +50,7 @@ struct VectorKernels {
   // s[0,n): softmax over [lo, hi), zero elsewhere. Returns log(sum(exp)).
   float (*softmax)(std::int64_t n, std::int64_t lo, std::int64_t hi, float* s);
   // s <- exp(s - lse) in [lo, hi), zero elsewhere: the probabilities again.
-  void (*softmax_again)(std::int64_t n, std::int64_t lo, std::int64_t hi, float lse, float* s);
+  void (*recompute_softmax)(std::int64_t n, std::int64_t lo, std::int64_t hi, float lse, float* s);
   // p <- p * (dp - delta)
   void (*softmax_backward)(std::int64_t n, float* p, const float* dp, float delta);
   // Returns -log softmax(logits)[target]; with scale != 0 also logits <- scale * (softmax - onehot(target)). cap > 0:

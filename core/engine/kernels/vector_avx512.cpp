@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/engine/kernels/vector_impl.h"
+// Implements vector.h for AVX-512.
+#include "core/engine/kernels/vector_bodies.h"
 
 namespace mw::engine {
 

@@ -54,12 +54,12 @@ void rms_norm_add(i64 rows, i64 dim, const float* x, NormGain g, float eps, cons
   }
 }
 
-void rms_norm_again(i64 rows, i64 dim, const float* x, NormGain g, const float* inv, float* y) {
+void recompute_rms_norm(i64 rows, i64 dim, const float* x, NormGain g, const float* inv, float* y) {
   for (i64 r = 0; r < rows; ++r) norm_row(dim, x + r * dim, g, inv[r], y + r * dim);
 }
 
-void rms_norm_add_again(i64 rows, i64 dim, const float* x, NormGain g, const float* inv, const float* residual,
-                        float* y) {
+void recompute_rms_norm_add(i64 rows, i64 dim, const float* x, NormGain g, const float* inv, const float* residual,
+                            float* y) {
   for (i64 r = 0; r < rows; ++r) norm_add_row(dim, x + r * dim, g, inv[r], residual + r * dim, y + r * dim);
 }
 

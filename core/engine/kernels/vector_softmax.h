@@ -50,7 +50,7 @@ float softmax(i64 n, i64 lo, i64 hi, float* s) {
   return m + logf(total);
 }
 
-void softmax_again(i64 n, i64 lo, i64 hi, float lse, float* s) {
+void recompute_softmax(i64 n, i64 lo, i64 hi, float lse, float* s) {
   memset(s, 0, static_cast<size_t>(lo) * sizeof(float));
   memset(s + hi, 0, static_cast<size_t>(n - hi) * sizeof(float));
   for_vectors(

@@ -51,7 +51,7 @@ Problem problem_of(const OutOfMemory::Moment& m) {
           .fix = "use a smaller batch or sequence, remat block or layer, a smaller loss chunk, or bf16 weights"};
 }
 
-// Null where the system refuses. Large ones begin with a huge page: reading memory in small pages is half as fast.
+// Null if the system refuses. Large buffers start on a huge page: reading memory in small pages is half as fast.
 void* map(std::int64_t bytes) {
   const std::int64_t slack = bytes >= kHugePage ? kHugePage - kPage : 0;
   void* all =
@@ -66,7 +66,7 @@ void* map(std::int64_t bytes) {
   return begin + before;
 }
 
-// Present from the start, so that the ledger and RSS agree and no step pays for page faults.
+// Faults all pages in, so that the ledger and RSS agree and no step pays for page faults.
 bool populate(char* data, std::int64_t bytes) {
 #ifdef MADV_POPULATE_WRITE
   if (madvise(data, static_cast<size_t>(bytes), MADV_POPULATE_WRITE) == 0) return true;
@@ -80,7 +80,7 @@ bool populate(char* data, std::int64_t bytes) {
 
 OutOfMemory::OutOfMemory(Moment what) : Error(problem_of(what), Kind::failed), moment(std::move(what)) {}
 
-// Needs the lock.
+// The caller holds mutex_.
 OutOfMemory Arena::refused(MemoryCategory category, Bytes bytes, const char* label, Bytes capacity) const {
   std::map<std::pair<MemoryCategory, std::string>, OutOfMemory::Held> by_label;
   for (const auto& [data, held] : held_) {

@@ -23,7 +23,7 @@ class Arena;
 template <class T>
 class Buffer;
 
-// What did not fit, and what the device held at that moment. Error "MEMORY", Kind::failed.
+// An allocation that failed, and what the device held at that moment. Error "MEMORY", Kind::failed.
 struct OutOfMemory : Error {
   struct Held {
     std::string label;
@@ -32,13 +32,13 @@ struct OutOfMemory : Error {
     int buffers = 1;
   };
   struct Moment {
-    // From who knows; may be empty. "device 3 (fsdp 0, tp 3)"; what was being done: "the update of step 3"
+    // Filled in by callers that know them, else empty: "device 3 (fsdp 0, tp 3)"; "the update of step 3".
     std::string device, phase;
-    std::string label;  // of what was asked for
+    std::string label;  // of the buffer that did not fit
     MemoryCategory category{};
-    Bytes wanted, capacity;  // capacity 0: the system refused
+    Bytes wanted, capacity;  // capacity 0: the system refused the memory
     Ledger held;
-    std::vector<Held> largest;  // first
+    std::vector<Held> largest;  // largest first
   };
   explicit OutOfMemory(Moment what);
   Moment moment;

@@ -56,7 +56,7 @@ class Profile {
     std::chrono::steady_clock::time_point start_;
   };
   [[nodiscard]] Timer time(Kernel kernel, double flops = 0) { return Timer(*this, kernel, flops); }
-  std::vector<KernelTime> take();  // those that ran; starts over
+  std::vector<KernelTime> take();  // kernels that ran since the last call
 
  private:
   friend class Timer;

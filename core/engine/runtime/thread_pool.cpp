@@ -23,25 +23,26 @@ thread_local bool inside_parallel_for = false;
 
 using Body = std::function<void(std::int64_t, std::int64_t)>;
 
-// Kernels follow each other within microseconds and a server's steps within tens of them, but a thread that is put to
-// sleep takes longer than that to wake. So it holds its core for a while. Where that is in vain, as it is when others
-// have the cores that this waits for, it is only tried now and then. After a pause, though, the threads may wake on one
-// core, and the scheduler parts them only while both want it.
-class Patience {  // one thread's
+// Spins for a while before a thread sleeps. Kernels follow each other within microseconds and a server's steps within
+// tens of them, but a sleeping thread takes longer than that to wake. If spinning repeatedly fails, as it does when
+// other processes have the cores, the thread spins only briefly and retries the long wait now and then. After a pause
+// threads may wake on the same core, and the scheduler separates them only while both run, so the long wait is used
+// then.
+class SpinWait {  // of one thread
  public:
-  // Until `ready`, or for a while.
+  // Returns when `ready` or when the spinning time is over.
   template <class Ready>
-  void linger(const Ready& ready) {
+  void spin(const Ready& ready) {
     const Clock::time_point now = Clock::now();
-    if (now - last_ > kPause) parting_ = now + kParting;
-    const bool trusting = in_vain_ < kTrust || now < parting_ || ++waits_ % kTry == 0;
-    in_vain_ = until(ready, trusting ? kMost : kLeast) ? (trusting ? 0 : in_vain_) : in_vain_ + 1;
+    if (now - last_ > kPause) separating_ = now + kSeparating;
+    const bool patient = failures_ < kMaxFailures || now < separating_ || ++waits_ % kRetry == 0;
+    failures_ = spin_until(ready, patient ? kLongest : kShortest) ? (patient ? 0 : failures_) : failures_ + 1;
     last_ = Clock::now();
   }
 
  private:
   template <class Ready>
-  static bool until(const Ready& ready, Clock::duration most) {
+  static bool spin_until(const Ready& ready, Clock::duration limit) {
     constexpr int kPauses = 16;  // between two looks at the clock
     const Clock::time_point begun = Clock::now();
     while (true) {
@@ -49,15 +50,15 @@ class Patience {  // one thread's
         if (ready()) return true;
         __builtin_ia32_pause();
       }
-      if (Clock::now() - begun > most) return false;
+      if (Clock::now() - begun > limit) return false;
     }
   }
 
-  static constexpr std::chrono::microseconds kLeast{10}, kMost{150};
-  static constexpr std::chrono::milliseconds kPause{3}, kParting{60};
-  static constexpr unsigned kTrust = 2, kTry = 16;
-  Clock::time_point last_, parting_;
-  unsigned in_vain_ = 0, waits_ = 0;  // in vain: one after another
+  static constexpr std::chrono::microseconds kShortest{10}, kLongest{150};
+  static constexpr std::chrono::milliseconds kPause{3}, kSeparating{60};
+  static constexpr unsigned kMaxFailures = 2, kRetry = 16;
+  Clock::time_point last_, separating_;
+  unsigned failures_ = 0, waits_ = 0;  // failures: consecutive
 };
 
 }  // namespace
@@ -71,7 +72,7 @@ struct ThreadPool::Impl {
   std::int64_t count = 0, grain = 1;
   std::atomic<std::uint32_t> generation{0}, running{0};
   std::atomic<bool> quit{false};
-  Patience patience;  // the caller's
+  SpinWait spin_wait;  // of the caller
 
   std::pair<std::int64_t, std::int64_t> part(int thread) const {
     const std::int64_t units = (count + grain - 1) / grain;
@@ -93,9 +94,9 @@ struct ThreadPool::Impl {
     lower_priority();
     inside_parallel_for = true;
     std::uint32_t seen = 0;
-    Patience own;
+    SpinWait own;
     while (true) {
-      own.linger([&] { return generation.load(std::memory_order_acquire) != seen; });
+      own.spin([&] { return generation.load(std::memory_order_acquire) != seen; });
       generation.wait(seen, std::memory_order_acquire);
       seen = generation.load(std::memory_order_acquire);
       if (quit.load()) return;
@@ -138,7 +139,7 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, const Body
   inside_parallel_for = true;
   p.run_part(0);
   inside_parallel_for = false;
-  p.patience.linger([&] { return p.running.load(std::memory_order_acquire) == 0; });
+  p.spin_wait.spin([&] { return p.running.load(std::memory_order_acquire) == 0; });
   for (std::uint32_t left = p.running.load(std::memory_order_acquire); left != 0;
        left = p.running.load(std::memory_order_acquire))
     p.running.wait(left, std::memory_order_acquire);

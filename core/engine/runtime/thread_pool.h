@@ -21,7 +21,7 @@ class ThreadPool {
   std::unique_ptr<Impl> impl_;
 };
 
-// The calling thread gives way to a window's: nice +5.
+// Lowers the priority of the calling thread (nice +5), so that a window stays responsive.
 void lower_priority();
 
 }  // namespace mw::engine

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixture of experts (transformers modeling_gemma4.py): tokens are sorted by expert, each expert works on its rows, and
-// what it makes is added back in order of experts, as the reference does.
+#include "core/engine/transformer/experts.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "core/engine/transformer/core.h"
+#include "core/engine/transformer/norms.h"
 
 namespace mw::engine {
 namespace {
@@ -19,23 +19,23 @@ struct Expert {
   float *d_gate, *d_up, *d_down;  // null unless trained
 };
 
-Expert expert_at(const Core& core, const LayerParts& parts, const Routing& r, std::int64_t e) {
-  const std::int64_t f = core.config.expert_dim, d = core.config.dim, gate = 2 * e * f, up = gate + f, down = e * d;
+Expert expert_at(const Transformer& net, const LayerWeights& weights, const Routing& r, std::int64_t e) {
+  const std::int64_t f = net.config.expert_dim, d = net.config.dim, gate = 2 * e * f, up = gate + f, down = e * d;
   const auto gradient = [](const Weight& w, std::int64_t row) {
     return w.gradient ? w.gradient + row * w.cols : nullptr;
   };
   return {.begin = r.first[e],
           .count = r.first[e + 1] - r.first[e],
-          .gate = slice(parts.experts_gate_up->at, gate, d),
-          .up = slice(parts.experts_gate_up->at, up, d),
-          .down = slice(parts.experts_down->at, down, f),
-          .d_gate = gradient(*parts.experts_gate_up, gate),
-          .d_up = gradient(*parts.experts_gate_up, up),
-          .d_down = gradient(*parts.experts_down, down)};
+          .gate = slice(weights.experts_gate_up->at, gate, d),
+          .up = slice(weights.experts_gate_up->at, up, d),
+          .down = slice(weights.experts_down->at, down, f),
+          .d_gate = gradient(*weights.experts_gate_up, gate),
+          .d_up = gradient(*weights.experts_gate_up, up),
+          .d_down = gradient(*weights.experts_down, down)};
 }
 
-double expert_flops(const Core& core, std::int64_t n) {
-  return 6.0 * static_cast<double>(n * core.config.experts_per_token * core.config.expert_dim) * core.config.dim;
+double expert_flops(const Transformer& net, std::int64_t n) {
+  return 6.0 * static_cast<double>(n * net.config.experts_per_token * net.config.expert_dim) * net.config.dim;
 }
 
 // The highest of `scores`, highest first (ties: lower index), and the softmax over them alone: what normalising the
@@ -56,11 +56,9 @@ void choose(std::span<const float> scores, std::span<int> expert, std::span<floa
   for (float& s : share) s /= sum;
 }
 
-}  // namespace
-
-void Core::route(std::int64_t n, const float* scores, const Routing& r) {
-  const std::int64_t k = config.experts_per_token, experts = config.experts;
-  device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+void route(Transformer& net, std::int64_t n, const float* scores, const Routing& r) {
+  const std::int64_t k = net.config.experts_per_token, experts = net.config.experts;
+  net.device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
       choose({scores + i * experts, static_cast<size_t>(experts)}, {r.expert + i * k, static_cast<size_t>(k)},
              {r.share + i * k, static_cast<size_t>(k)});
@@ -73,110 +71,119 @@ void Core::route(std::int64_t n, const float* scores, const Routing& r) {
   r.first[0] = 0;
 }
 
-void Core::gather_rows(const Routing& r, std::int64_t first, std::int64_t count, const float* from, float* to) {
-  const std::int64_t d = config.dim, k = config.experts_per_token;
-  device.pool.parallel_for(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+void gather_rows(Transformer& net, const Routing& r, std::int64_t first, std::int64_t count, const float* from,
+                 float* to) {
+  const std::int64_t d = net.config.dim, k = net.config.experts_per_token;
+  net.device.pool.parallel_for(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
       std::memcpy(to + i * d, from + r.order[first + i] / k * d, static_cast<size_t>(d) * sizeof(float));
   });
 }
 
-void Core::experts_block(const Pass& pass, int layer, LayerState& s, const float* h) {
-  const LayerParts& parts = layers[static_cast<size_t>(layer)];
-  const std::int64_t n = pass.tokens->count, d = config.dim, f = config.expert_dim, k = config.experts_per_token;
-  Scratch& c = memory.scratch;
-  const Routing& r = s.routing;
-  const auto timer = profile.time(Kernel::experts, expert_flops(*this, n));
-  norm(n, d, h, *parts.router_scale, c.norm, s.inv_router);
-  gemm.nt(n, config.experts, d, 1.0f / std::sqrt(static_cast<float>(d)), c.norm, parts.router->at, 0.0f, c.scores);
-  route(n, c.scores, r);
-  norm(n, d, h, *parts.moe_pre_norm, c.norm, s.inv_moe_pre);
-  std::memset(s.experts, 0, static_cast<size_t>(n * d) * sizeof(float));
-  for (std::int64_t e = 0; e < config.experts; ++e) {
-    const Expert x = expert_at(*this, parts, r, e);
-    if (x.count == 0) continue;
-    float *const g = s.eg + x.begin * f, *const u = s.eu + x.begin * f;
-    gather_rows(r, x.begin, x.count, c.norm, c.xs);
-    gemm.nt(x.count, f, d, 1.0f, c.xs, x.gate, 0.0f, g);
-    gemm.nt(x.count, f, d, 1.0f, c.xs, x.up, 0.0f, u);
-    kernels.geglu(x.count * f, g, u, c.em);
-    gemm.nt(x.count, d, f, 1.0f, c.em, x.down, 0.0f, c.ys);
-    device.pool.parallel_for(x.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t a = r.order[x.begin + i];
-        kernels.add(d, c.ys + i * d, r.share[a] * parts.per_expert_scale->at.f32[e], s.experts + a / k * d);
-      }
-    });
-  }
-  sum_parts(mesh::Block::experts, layer, n * d, s.experts);
-}
-
-void Core::experts_backward(const Pass& pass, int layer, LayerState& s, const float* h) {
-  const LayerParts& parts = layers[static_cast<size_t>(layer)];
-  const std::int64_t n = pass.tokens->count, d = config.dim, f = config.expert_dim, k = config.experts_per_token;
-  Scratch& c = memory.scratch;
-  const Routing& r = s.routing;
-  const auto timer = profile.time(Kernel::experts, 2 * expert_flops(*this, n));
-  if (full) norm_again(n, d, h, *parts.moe_pre_norm, s.inv_moe_pre, c.norm);
-  std::memset(c.ds, 0, static_cast<size_t>(n * d) * sizeof(float));
-  for (std::int64_t e = 0; e < config.experts; ++e) {
-    const Expert x = expert_at(*this, parts, r, e);
-    if (x.count == 0) continue;
-    float *const g = s.eg + x.begin * f, *const u = s.eu + x.begin * f;
-    gather_rows(r, x.begin, x.count, c.d_experts, c.xs);
-    gemm.nn(x.count, f, d, 1.0f, c.xs, x.down, 0.0f, c.dm);
-    kernels.geglu(x.count * f, g, u, c.em);
-    for (std::int64_t i = 0; i < x.count; ++i) {  // d of a share: what the expert said along d; then the share itself
-      const std::int64_t a = r.order[x.begin + i];
-      const float weight = r.share[a] * parts.per_expert_scale->at.f32[e];
-      c.d_share[a] = static_cast<float>(kernels.dot(f, c.dm + i * f, c.em + i * f));
-      kernels.scale(f, weight, c.dm + i * f);
-      if (x.d_down) kernels.scale(d, weight, c.xs + i * d);
-    }
-    if (x.d_down) gemm.tn(d, f, x.count, 1.0f, c.xs, c.em, 1.0f, x.d_down);
-    kernels.geglu_backward(x.count * f, g, u, c.dm);
-    if (x.d_gate) {
-      gather_rows(r, x.begin, x.count, c.norm, c.xs);
-      gemm.tn(f, d, x.count, 1.0f, g, c.xs, 1.0f, x.d_gate);
-      gemm.tn(f, d, x.count, 1.0f, u, c.xs, 1.0f, x.d_up);
-    }
-    gemm.nn(x.count, d, f, 1.0f, g, x.gate, 0.0f, c.ys);
-    gemm.nn(x.count, d, f, 1.0f, u, x.up, 1.0f, c.ys);
-    device.pool.parallel_for(x.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
-        kernels.add(d, c.ys + i * d, 1.0f, c.ds + r.order[x.begin + i] / k * d);
-    });
-  }
-  sum_parts(mesh::Block::experts, layer, n * d, c.ds);
-  if (part) part->sum_router_gradients(layer, {c.d_share, static_cast<size_t>(n * k)});
-  norm_backward(n, d, h, *parts.moe_pre_norm, s.inv_moe_pre, c.ds, 1.0f, c.dx);
-  router_backward(pass, layer, s, h);
-}
-
 // From scratch.d_share, the gradient of share * per_expert_scale.
-void Core::router_backward(const Pass& pass, int layer, LayerState& s, const float* h) {
-  const LayerParts& parts = layers[static_cast<size_t>(layer)];
-  const std::int64_t n = pass.tokens->count, d = config.dim, k = config.experts_per_token, experts = config.experts;
+void router_backward(Transformer& net, const PassContext& pass, int layer, LayerActivations& acts, const float* h) {
+  const LayerWeights& weights = net.weights.layers[static_cast<size_t>(layer)];
+  const std::int64_t n = pass.tokens->count, d = net.config.dim, k = net.config.experts_per_token,
+                     experts = net.config.experts;
   const float factor = 1.0f / std::sqrt(static_cast<float>(d));
-  Scratch& c = memory.scratch;
-  const Routing& r = s.routing;
-  std::memset(c.scores, 0, static_cast<size_t>(n * experts) * sizeof(float));
+  Scratch& scratch = net.buffers.step.scratch;
+  const Routing& r = acts.routing;
+  std::memset(scratch.scores, 0, static_cast<size_t>(n * experts) * sizeof(float));
   for (std::int64_t first = 0; first < n * k; first += k) {
     float mean = 0;
     for (std::int64_t a = first; a < first + k; ++a) {
-      if (float* gradient = parts.per_expert_scale->gradient) gradient[r.expert[a]] += c.d_share[a] * r.share[a];
-      c.d_share[a] *= parts.per_expert_scale->at.f32[r.expert[a]];
-      mean += r.share[a] * c.d_share[a];
+      if (float* gradient = weights.per_expert_scale->gradient)
+        gradient[r.expert[a]] += scratch.d_share[a] * r.share[a];
+      scratch.d_share[a] *= weights.per_expert_scale->at.f32[r.expert[a]];
+      mean += r.share[a] * scratch.d_share[a];
     }
     for (std::int64_t a = first; a < first + k; ++a)
-      c.scores[first / k * experts + r.expert[a]] = r.share[a] * (c.d_share[a] - mean);
+      scratch.scores[first / k * experts + r.expert[a]] = r.share[a] * (scratch.d_share[a] - mean);
   }
-  if (parts.router->gradient) {
-    norm_again(n, d, h, *parts.router_scale, s.inv_router, c.norm);
-    gemm.tn(experts, d, n, factor, c.scores, c.norm, 1.0f, parts.router->gradient);
+  if (weights.router->gradient) {
+    recompute_norm(net, n, d, h, *weights.router_scale, acts.inv_router, scratch.norm);
+    net.gemm.tn(experts, d, n, factor, scratch.scores, scratch.norm, 1.0f, weights.router->gradient);
   }
-  gemm.nn(n, d, experts, factor, c.scores, parts.router->at, 0.0f, c.ds);
-  norm_backward(n, d, h, *parts.router_scale, s.inv_router, c.ds, 1.0f, c.dx);
+  net.gemm.nn(n, d, experts, factor, scratch.scores, weights.router->at, 0.0f, scratch.ds);
+  norm_backward(net, n, d, h, *weights.router_scale, acts.inv_router, scratch.ds, 1.0f, scratch.dx);
+}
+
+}  // namespace
+
+void experts_block(Transformer& net, const PassContext& pass, int layer, LayerActivations& acts, const float* h) {
+  const LayerWeights& weights = net.weights.layers[static_cast<size_t>(layer)];
+  const std::int64_t n = pass.tokens->count, d = net.config.dim, f = net.config.expert_dim,
+                     k = net.config.experts_per_token;
+  Scratch& scratch = net.buffers.step.scratch;
+  const Routing& r = acts.routing;
+  const auto timer = net.profile.time(Kernel::experts, expert_flops(net, n));
+  norm(net, n, d, h, *weights.router_scale, scratch.norm, acts.inv_router);
+  net.gemm.nt(n, net.config.experts, d, 1.0f / std::sqrt(static_cast<float>(d)), scratch.norm, weights.router->at, 0.0f,
+              scratch.scores);
+  route(net, n, scratch.scores, r);
+  norm(net, n, d, h, *weights.moe_pre_norm, scratch.norm, acts.inv_moe_pre);
+  std::memset(acts.experts, 0, static_cast<size_t>(n * d) * sizeof(float));
+  for (std::int64_t e = 0; e < net.config.experts; ++e) {
+    const Expert x = expert_at(net, weights, r, e);
+    if (x.count == 0) continue;
+    float *const g = acts.eg + x.begin * f, *const u = acts.eu + x.begin * f;
+    gather_rows(net, r, x.begin, x.count, scratch.norm, scratch.xs);
+    net.gemm.nt(x.count, f, d, 1.0f, scratch.xs, x.gate, 0.0f, g);
+    net.gemm.nt(x.count, f, d, 1.0f, scratch.xs, x.up, 0.0f, u);
+    net.kernels.geglu(x.count * f, g, u, scratch.em);
+    net.gemm.nt(x.count, d, f, 1.0f, scratch.em, x.down, 0.0f, scratch.ys);
+    net.device.pool.parallel_for(x.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t a = r.order[x.begin + i];
+        net.kernels.add(d, scratch.ys + i * d, r.share[a] * weights.per_expert_scale->at.f32[e],
+                        acts.experts + a / k * d);
+      }
+    });
+  }
+  sum_block(net, mesh::Block::experts, layer, n * d, acts.experts);
+}
+
+void experts_backward(Transformer& net, const PassContext& pass, int layer, LayerActivations& acts, const float* h) {
+  const LayerWeights& weights = net.weights.layers[static_cast<size_t>(layer)];
+  const std::int64_t n = pass.tokens->count, d = net.config.dim, f = net.config.expert_dim,
+                     k = net.config.experts_per_token;
+  Scratch& scratch = net.buffers.step.scratch;
+  const Routing& r = acts.routing;
+  const auto timer = net.profile.time(Kernel::experts, 2 * expert_flops(net, n));
+  if (net.weights.full) recompute_norm(net, n, d, h, *weights.moe_pre_norm, acts.inv_moe_pre, scratch.norm);
+  std::memset(scratch.ds, 0, static_cast<size_t>(n * d) * sizeof(float));
+  for (std::int64_t e = 0; e < net.config.experts; ++e) {
+    const Expert x = expert_at(net, weights, r, e);
+    if (x.count == 0) continue;
+    float *const g = acts.eg + x.begin * f, *const u = acts.eu + x.begin * f;
+    gather_rows(net, r, x.begin, x.count, scratch.d_experts, scratch.xs);
+    net.gemm.nn(x.count, f, d, 1.0f, scratch.xs, x.down, 0.0f, scratch.dm);
+    net.kernels.geglu(x.count * f, g, u, scratch.em);
+    for (std::int64_t i = 0; i < x.count; ++i) {  // d of a share: what the expert said along d; then the share itself
+      const std::int64_t a = r.order[x.begin + i];
+      const float weight = r.share[a] * weights.per_expert_scale->at.f32[e];
+      scratch.d_share[a] = static_cast<float>(net.kernels.dot(f, scratch.dm + i * f, scratch.em + i * f));
+      net.kernels.scale(f, weight, scratch.dm + i * f);
+      if (x.d_down) net.kernels.scale(d, weight, scratch.xs + i * d);
+    }
+    if (x.d_down) net.gemm.tn(d, f, x.count, 1.0f, scratch.xs, scratch.em, 1.0f, x.d_down);
+    net.kernels.geglu_backward(x.count * f, g, u, scratch.dm);
+    if (x.d_gate) {
+      gather_rows(net, r, x.begin, x.count, scratch.norm, scratch.xs);
+      net.gemm.tn(f, d, x.count, 1.0f, g, scratch.xs, 1.0f, x.d_gate);
+      net.gemm.tn(f, d, x.count, 1.0f, u, scratch.xs, 1.0f, x.d_up);
+    }
+    net.gemm.nn(x.count, d, f, 1.0f, g, x.gate, 0.0f, scratch.ys);
+    net.gemm.nn(x.count, d, f, 1.0f, u, x.up, 1.0f, scratch.ys);
+    net.device.pool.parallel_for(x.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        net.kernels.add(d, scratch.ys + i * d, 1.0f, scratch.ds + r.order[x.begin + i] / k * d);
+    });
+  }
+  sum_block(net, mesh::Block::experts, layer, n * d, scratch.ds);
+  if (net.hooks) net.hooks->sum_router_gradients(layer, {scratch.d_share, static_cast<size_t>(n * k)});
+  norm_backward(net, n, d, h, *weights.moe_pre_norm, acts.inv_moe_pre, scratch.ds, 1.0f, scratch.dx);
+  router_backward(net, pass, layer, acts, h);
 }
 
 }  // namespace mw::engine

@@ -13,39 +13,23 @@
 
 #include "core/engine/runtime/device.h"
 #include "core/engine/runtime/profile.h"
+#include "core/engine/transformer/lora.h"
 #include "core/model/inventory.h"
 #include "core/model/types.h"
 
 namespace mw::engine {
 
-// What a Network is for. Where kernels pack, bf16 weights for inference are kept in 12 bits, exactly (kernels/slim.h).
-enum class Use { training, inference };
+// For inference, bf16 weights are stored losslessly in 12 bits if the processor has packed kernels (kernels/bf16x12.h).
+enum class NetworkUse { training, inference };
 
 class CollectiveHooks;
+struct Transformer;
 
 // Row-major [rows, len]; see data::Batch. targets -1: no loss. segments -1: padding.
 struct TokenBatch {
   int rows = 0, len = 0;
   std::span<const int> ids, targets, positions, segments;
 };
-
-struct LoraOptions {
-  int rank = 16;
-  float alpha = 16, dropout = 0;
-  bool rslora = false;               // scaling alpha/sqrt(r) instead of alpha/r
-  std::vector<std::string> targets;  // of q_proj k_proj v_proj o_proj gate_proj up_proj down_proj
-  // Overrides whose pattern (PEFT rule: regex full-matching ".*\.(pattern)$" or the whole module path) matches.
-  std::vector<std::pair<std::string, int>> rank_pattern{};
-  std::vector<std::pair<std::string, float>> alpha_pattern{};
-};
-
-// What the options make of a model: its adapted projections, in inventory order. Throws Error for bad options.
-struct ResolvedLora {
-  model::LoraTarget target;
-  int rank = 0;
-  float alpha = 0, scaling = 0;
-};
-std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, const LoraOptions& options);
 
 struct StepOptions {
   model::Remat remat = model::Remat::none;
@@ -69,13 +53,6 @@ struct Parameter {
   bool decays = true;  // weight decay applies (not to norms)
 };
 
-struct LoraModule {  // for checkpoints; A [r,in], B [out,r], f32
-  model::LoraTarget target;
-  int rank;
-  float alpha;
-  std::span<float> a, b;
-};
-
 // Fills elements [first, first+out.size()) of inventory tensor `index`.
 struct WeightSource {
   std::function<void(size_t index, std::int64_t first, std::span<float> out)> f32;
@@ -85,9 +62,8 @@ struct WeightSource {
 class Network {
  public:
   // Allocates the weights. Throws Error (ARCH) before that for sizes that cannot be or untied output heads.
-  Network(const model::Config& config, Device& device, model::WeightType type, Use use = Use::training);
-  // A device's part of a model; the part outlives it. What it computes is the whole model's if every device of its
-  // group makes the same calls.
+  Network(const model::Config& config, Device& device, model::WeightType type, NetworkUse use = NetworkUse::training);
+  // One device's part of a model; the hooks must outlive it. Every device of its group must make the same calls.
   Network(CollectiveHooks& part, Device& device, model::WeightType type);
   ~Network();
   // Throws Error (WEIGHTS) for NaN or infinity, naming tensor and element.
@@ -111,7 +87,7 @@ class Network {
   void hidden(const TokenBatch& batch, std::span<const float> from, std::span<float> out);
   void logits_from(const TokenBatch& batch, std::span<const float> from, std::span<float> out);
 
-  // Gives back what steps, scoring and sampling keep for the next one of their size.
+  // Frees the buffers that steps, scoring and sampling keep for the next call.
   void release_step_memory();
 
   const model::Config& config() const;
@@ -121,13 +97,10 @@ class Network {
   // Time and calls of each kind of kernel since the last call.
   std::vector<KernelTime> take_profile();
 
+  Transformer& transformer() { return *transformer_; }  // for the rooms of the engine
+
  private:
-  friend class Cluster;
-  friend class Sampler;
-  friend class Scorer;
-  friend class Server;
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Transformer> transformer_;
 };
 
 }  // namespace mw::engine

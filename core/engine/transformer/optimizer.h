@@ -31,7 +31,7 @@ class AdamW {
 
   Device& device_;
   std::vector<Parameter> parameters_;
-  std::vector<std::int64_t> starts_;  // of each parameter among the elements of all, and their number
+  std::vector<std::int64_t> starts_;  // the first element of each parameter, and the number of all elements
   AdamWOptions options_;
   Buffer<float> m_, v_;
 };

@@ -38,7 +38,7 @@ void check_batch(const TokenBatch& batch, int vocab, int max_positions) {
   }
 }
 
-Tokens compact(const TokenBatch& batch, int vocab, int max_positions) {
+Tokens remove_padding(const TokenBatch& batch, int vocab, int max_positions) {
   check_batch(batch, vocab, max_positions);
   Tokens t;
   std::vector<std::pair<int, int>> row;  // (segment, column): a stable sort makes every segment one run
@@ -55,7 +55,7 @@ Tokens compact(const TokenBatch& batch, int vocab, int max_positions) {
       t.positions.push_back(batch.positions[at]);
       t.targets.push_back(batch.targets[at]);
       t.origin.push_back(from);
-      if (batch.targets[at] >= 0) t.with_loss.push_back(t.count);
+      if (batch.targets[at] >= 0) t.loss_tokens.push_back(t.count);
       t.last_position = std::max(t.last_position, batch.positions[at]);
       t.runs.back().end = ++t.count;
       t.longest_run = std::max(t.longest_run, t.runs.back().end - t.runs.back().begin);

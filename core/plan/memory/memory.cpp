@@ -25,8 +25,8 @@ Bytes weights(const StepPlan& plan, Use use) {
     else if (plan.shape.weights == model::WeightType::int8 && packable(t))  // bytes, and a bf16 scale for 64 of them
       bytes += sizes::aligned_bytes(t.elements()) +
                sizes::aligned_bytes(t.elements() / cols * sizes::scale_groups(cols) * 2);
-    else if (slim && sizes::slimmable(t.matrix_rows(), cols))
-      bytes += sizes::aligned_bytes(sizes::slim_bytes(t.elements() / cols, cols));
+    else if (slim && sizes::fits_bf16x12(t.matrix_rows(), cols))
+      bytes += sizes::aligned_bytes(sizes::bf16x12_bytes(t.elements() / cols, cols));
     else
       bytes += sizes::aligned_bytes(t.elements() * (plan.shape.weights == model::WeightType::f32 ? 4 : 2));
   }
@@ -86,10 +86,7 @@ MemoryPlan predict_memory(const model::Config& config, const InferenceModel& mod
   Ledger ledger = forward_only(p);
   ledger[MemoryCategory::logits] = buffer_bytes(work.rows * config.vocab);
   ledger[MemoryCategory::workspace] = workspace(p);
-  for (size_t l = 0; l < config.layers.size(); ++l)
-    if (config.layers[l].has_k)
-      ledger[MemoryCategory::kv_cache] +=
-          buffer_bytes(work.rows * kept_tokens(config, l, shape.generate_tokens) * p.kv(l)) * 2;
+  ledger[MemoryCategory::kv_cache] = kv_cache(p, work.rows);
   return {.at_peak = ledger, .category_peaks = ledger, .peak_instant = "decoding"};
 }
 

@@ -63,7 +63,7 @@ struct Scoring {  // engine::Scorer: rows of one length, a target in every posit
   int chunk = 64;  // rows of logits at once; 0: all
   int top_k = 0;
 };
-struct Serving {  // engine::Server
+struct Serving {  // engine::ServingEngine
   struct Group {
     std::vector<int> layers;
     int blocks = 0;

@@ -187,13 +187,13 @@ Bytes loss_workspace(const StepPlan& plan) {
          buffer_bytes((plan.shape.threads - 1) * loss_rows(plan) * plan.config.dim);
 }
 
-// Tokens that a layer's cache keeps of a row of `tokens`.
-std::int64_t kept_tokens(const model::Config& config, size_t layer, std::int64_t tokens) {
+namespace {
+
+// Keys that a decoded token of a row of `tokens` sees at most.
+std::int64_t visible_keys(const model::Config& config, size_t layer, std::int64_t tokens) {
   const bool sliding = config.layers[layer].attention == model::Attention::sliding && config.sliding_window > 0;
   return sliding ? std::min<std::int64_t>(tokens, config.sliding_window) : tokens;
 }
-
-namespace {
 
 // Keys of the longest block of scores.
 std::int64_t block_keys(const StepPlan& plan) {
@@ -201,7 +201,7 @@ std::int64_t block_keys(const StepPlan& plan) {
   for (size_t i = 0; i < plan.config.layers.size() && plan.shape.generate_tokens > 0; ++i) {
     const model::Layer& l = plan.config.layers[i];  // one token's scores, of the heads that share a kv head
     keys = std::max(keys,
-                    sizes::cached_keys(l.heads / l.kv_heads, kept_tokens(plan.config, i, plan.shape.generate_tokens)));
+                    sizes::cached_keys(l.heads / l.kv_heads, visible_keys(plan.config, i, plan.shape.generate_tokens)));
   }
   return keys;
 }
@@ -221,7 +221,7 @@ Bytes workspace(const StepPlan& plan) {
   const std::span<const model::Tensor> tensors = plan.inventory.tensors();
   const auto widened = [](const model::Tensor& t) { return !is_vector(t) && !packable(t); };
   if (packs(plan)) sum += buffer_bytes(plan.shape.threads * sizes::kPackedBlocks, 2);
-  const bool many_rows = plan.lowest < plan.config.layers.size() || plan.shape.tokens > sizes::kFewRows ||
+  const bool many_rows = plan.lowest < plan.config.layers.size() || plan.shape.tokens > sizes::kSkinnyRows ||
                          plan.shape.weights == model::WeightType::int8;
   if (plan.shape.weights != model::WeightType::f32 && many_rows &&
       (!packs(plan) || std::any_of(tensors.begin(), tensors.end(), widened)))
@@ -229,12 +229,18 @@ Bytes workspace(const StepPlan& plan) {
   return sum;
 }
 
-Bytes kv_cache(const StepPlan& plan) {
-  Bytes sum;
-  for (size_t l = 0; l < plan.config.layers.size(); ++l)
-    if (plan.config.layers[l].has_k)  // others read their donor's
-      sum += buffer_bytes(kept_tokens(plan.config, l, plan.shape.generate_tokens) * plan.kv(l)) * 2;
-  return sum;
+// Two groups of blocks: of layers with full attention and of sliding ones.
+Bytes kv_cache(const StepPlan& plan, std::int64_t rows) {
+  std::int64_t floats[2] = {};
+  for (size_t l = 0; l < plan.config.layers.size(); ++l) {
+    const model::Layer& layer = plan.config.layers[l];
+    if (!layer.has_k) continue;  // it reads the keys of its donor
+    const bool sliding = layer.attention == model::Attention::sliding && plan.config.sliding_window > 0;
+    const std::int64_t blocks =
+        sizes::sampler_blocks(plan.shape.generate_tokens, sliding ? plan.config.sliding_window : 0);
+    floats[sliding] += 2 * rows * blocks * sizes::kSamplerBlock * plan.kv(l);
+  }
+  return buffer_bytes(floats[0]) + buffer_bytes(floats[1]);
 }
 
 Bytes forward_activations(const StepPlan& plan) {
@@ -295,7 +301,7 @@ MemoryPlan run_memory(StepPlan p, const Ledger& kept, Bytes sampled_logits) {
   // into it.
   Bytes there = prompt > room ? forward(prompt) : of_step;
   if (replaces && prompt <= evaluation.tokens) there = std::max(there, of_evaluation);
-  working[MemoryCategory::kv_cache] = kv_cache(p);
+  working[MemoryCategory::kv_cache] = kv_cache(p, 1);
   working[MemoryCategory::logits] += sampled_logits;
   instant(working, there, "start of sampling");
   return plan;

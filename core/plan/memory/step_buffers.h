@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The buffers of a step of the engine, as core/engine/transformer/step_memory.cpp and its neighbours lay them out.
+// The buffers of a step of the engine, as core/engine/transformer/step_buffers.cpp lays them out.
 // Inside this room only. n: tokens of the step. Any thread.
 #pragma once
 #include <array>
@@ -56,12 +56,9 @@ Bytes logits(const StepPlan& plan);          // of its loss
 Bytes loss_workspace(const StepPlan& plan);  // 0 unless streams_loss()
 bool streams_loss(const StepPlan& plan);
 Bytes workspace(const StepPlan& plan);
-Bytes kv_cache(const StepPlan& plan);  // of one sampled row
+Bytes kv_cache(const StepPlan& plan, std::int64_t rows);  // of sampled rows
 // The peak of a run over its steps, evaluation and sampling. `kept`: memory held during the whole run;
 // `sampled_logits`: logits of a sampled row in addition to those of the loss.
 MemoryPlan run_memory(StepPlan p, const Ledger& kept, Bytes sampled_logits);
 Bytes forward_activations(const StepPlan& plan);  // of a forward pass without a backward
-std::int64_t kept_tokens(const model::Config& config, size_t layer,
-                         std::int64_t tokens);  // tokens of a row that the layer's cache keeps
-
 }  // namespace mw::plan

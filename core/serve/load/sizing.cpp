@@ -8,7 +8,7 @@
 #include "core/base/event.h"
 #include "core/base/rng.h"
 #include "core/engine/generate/sampler.h"
-#include "core/engine/generate/score.h"
+#include "core/engine/generate/scorer.h"
 
 namespace mw::serve {
 namespace {

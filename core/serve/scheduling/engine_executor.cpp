@@ -13,7 +13,7 @@ namespace mw::serve {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Logits = engine::ServeChunk::Logits;
+using Logits = engine::TokenChunk::Logits;
 
 }  // namespace
 
@@ -93,10 +93,10 @@ std::shared_ptr<EngineExecutor::Sequence> EngineExecutor::find(RequestId id) con
 
 StepResult EngineExecutor::run(const Step& step, const Scheduler& scheduler) {
   const auto begun = Clock::now();
-  const size_t groups = server_.room().groups.size();
+  const size_t groups = server_.capacity().groups.size();
   std::vector<std::shared_ptr<Sequence>> sequences, sampling;
   std::vector<std::span<const int>> blocks;
-  std::vector<engine::ServeChunk> chunks;
+  std::vector<engine::TokenChunk> chunks;
   StepResult result;
   blocks.reserve(step.items.size() * groups);
   for (const StepItem& item : step.items) {

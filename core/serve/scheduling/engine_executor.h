@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "core/engine/generate/serving.h"
+#include "core/engine/generate/serving_engine.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
 #include "core/serve/scheduling/executor.h"
@@ -17,7 +17,7 @@ namespace mw::serve {
 class EngineExecutor : public Executor {
  public:
   // Allocates the memory that `settings` describe (engine_kv_layout.h). The network must outlive the executor. Throws
-  // what engine::Server throws.
+  // what engine::ServingEngine throws.
   EngineExecutor(engine::Network& network, const SchedulerSettings& settings);
   ~EngineExecutor() override;
   // Makes an adapter available to requests under `name`. Call it before the first request. Throws Error ADAPTER if the
@@ -35,7 +35,7 @@ class EngineExecutor : public Executor {
   struct Sequence;
   std::shared_ptr<Sequence> find(RequestId id) const;
 
-  engine::Server server_;
+  engine::ServingEngine server_;
   int max_model_len_;
   std::map<std::string, int> adapters_;
   mutable std::mutex mutex_;  // guards sequences_

@@ -90,15 +90,15 @@ SchedulerSettings lay_out_engine_kv(const model::Config& config, SchedulerSettin
   return lay_out_engine_kv(config, wanted, Bytes(std::max<std::int64_t>(1, left.value / 2)), windows);
 }
 
-engine::ServeRoom engine_capacity(const model::Config& config, const SchedulerSettings& s) {
-  engine::ServeRoom room{.block_size = s.kv.block_size,
+engine::ServingCapacity engine_capacity(const model::Config& config, const SchedulerSettings& s) {
+  engine::ServingCapacity room{.block_size = s.kv.block_size,
                          .groups = {},
                          .tokens = std::max(s.max_num_batched_tokens, s.max_num_seqs),
                          .rows = s.max_num_seqs,
                          .context = s.max_model_len};
   const bool separate_groups = s.kv.groups.size() > 1;
   for (const KvGroup& g : s.kv.groups) {
-    engine::ServeRoom::Group& group = room.groups.emplace_back();
+    engine::ServingCapacity::Group& group = room.groups.emplace_back();
     group.blocks = g.max_blocks;
     for (size_t i = 0; i < config.layers.size(); ++i)
       if (config.layers[i].has_k && (!separate_groups || is_sliding(config, config.layers[i]) == (g.window > 0)))
@@ -108,14 +108,14 @@ engine::ServeRoom engine_capacity(const model::Config& config, const SchedulerSe
 }
 
 plan::Serving planned_serving(const model::Config& config, const SchedulerSettings& settings) {
-  const engine::ServeRoom room = engine_capacity(config, settings);
+  const engine::ServingCapacity room = engine_capacity(config, settings);
   plan::Serving work{.tokens = room.tokens,
                      .rows = room.rows,
                      .context = room.context,
                      .block_size = room.block_size,
                      .groups = {},
                      .adapters = {}};
-  for (const engine::ServeRoom::Group& g : room.groups) work.groups.push_back({g.layers, g.blocks});
+  for (const engine::ServingCapacity::Group& g : room.groups) work.groups.push_back({g.layers, g.blocks});
   return work;
 }
 

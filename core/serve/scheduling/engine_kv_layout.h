@@ -2,7 +2,7 @@
 // The engine's KV cache layout (f32): layers with full attention form one group of blocks, sliding ones another. Pure
 // functions; any thread.
 #pragma once
-#include "core/engine/generate/serving.h"
+#include "core/engine/generate/serving_engine.h"
 #include "core/plan/memory/memory.h"
 #include "core/serve/scheduling/scheduler.h"
 
@@ -23,7 +23,7 @@ SchedulerSettings lay_out_engine_kv(const model::Config& config, SchedulerSettin
                                     OutOfWindowKv windows, const DeviceMemory& device);
 
 // What the engine allocates for a server with these settings, and the same as the planner describes it.
-engine::ServeRoom engine_capacity(const model::Config& config, const SchedulerSettings& settings);
+engine::ServingCapacity engine_capacity(const model::Config& config, const SchedulerSettings& settings);
 plan::Serving planned_serving(const model::Config& config, const SchedulerSettings& settings);
 
 }  // namespace mw::serve

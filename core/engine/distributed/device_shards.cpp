@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/distributed/device_shards.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "core/mesh/collectives/engine_step.h"
+
+namespace mw::engine {
+namespace {
+
+using mesh::Range;
+using model::Role;
+
+std::int64_t floats_of(const IndexRegion& region) {
+  return aligned_floats(region.elements());
+}
+
+// Columns of a row, to or from where they lie without gaps.
+template <class Values>
+void take_columns(const IndexRegion& region, const Values* row, Values* out) {
+  for (const Range& c : region.cols) out = std::copy(row + c.begin, row + c.end, out);
+}
+
+void init_lora(const IndexRegion& region, const LoraInit& start, std::int64_t cols, float* out) {
+  for (const Range& r : region.rows)
+    for (std::int64_t y = r.begin; y < r.end; ++y)
+      for (const Range& c : region.cols)
+        for (std::int64_t x = c.begin; x < c.end; ++x) *out++ = start.at(y * cols + x);
+}
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+struct Place {
+  std::int64_t row, col;
+};
+struct Size {
+  std::int64_t rows, cols;
+};
+
+// The only ways to what another device stores or has summed. Each adds the bytes that it reads to `read`.
+
+template <class T>
+void copy_plain(const T* from, std::int64_t from_cols, T* to, std::int64_t to_cols, Size size, std::int64_t& read) {
+  if (size.cols == from_cols && size.cols == to_cols) size = {1, size.rows * size.cols};
+  const auto bytes = static_cast<size_t>(size.cols) * sizeof(T);
+  for (std::int64_t r = 0; r < size.rows; ++r, read += static_cast<std::int64_t>(bytes))
+    std::memcpy(to + r * to_cols, from + r * from_cols, bytes);
+}
+
+std::int64_t index_in(const Weight& w, std::int64_t row, std::int64_t col) {
+  return w.at.packed ? packed_index(w.cols, row, col) : row * w.cols + col;
+}
+
+// bf16, in rows or in panels on either side. A run of whole panels is contiguous for any even columns.
+void copy_bf16(const Weight& from, Place f, const Weight& to, Place t, Size size, std::int64_t& read) {
+  constexpr std::int64_t kBytes = sizeof(std::uint16_t);
+  if (!from.at.packed && !to.at.packed)
+    return copy_plain(from.bf16 + f.row * from.cols + f.col, from.cols, to.bf16 + t.row * to.cols + t.col, to.cols,
+                      size, read);
+  const bool panels = from.at.packed && to.at.packed &&
+                      (f.row % kPanelRows | t.row % kPanelRows | size.rows % kPanelRows) == 0 &&
+                      (f.col % 2 | t.col % 2 | size.cols % 2) == 0;
+  for (std::int64_t r = 0; panels && r < size.rows; r += kPanelRows, read += size.cols * kPanelRows * kBytes)
+    std::memcpy(to.bf16 + index_in(to, t.row + r, t.col), from.bf16 + index_in(from, f.row + r, f.col),
+                static_cast<size_t>(size.cols * kPanelRows * kBytes));
+  for (std::int64_t r = 0; !panels && r < size.rows; ++r, read += size.cols * kBytes)
+    for (std::int64_t c = 0; c < size.cols; ++c)
+      to.bf16[index_in(to, t.row + r, t.col + c)] = from.bf16[index_in(from, f.row + r, f.col + c)];
+}
+
+// A part of what a peer stores to where Core reads it.
+void copy_part(const VectorKernels& kernels, const Weight& from, Place f, const Weight& to, Place t, Size size,
+               std::int64_t& read) {
+  if (to.vector && from.bf16) {  // read as f32
+    kernels.widen(size.cols, from.bf16 + f.col, to.norm + t.col);
+    read += size.cols * static_cast<std::int64_t>(sizeof(std::uint16_t));
+  } else if (to.vector) {
+    copy_plain(from.norm + f.col, from.cols, to.norm + t.col, to.cols, size, read);
+  } else if (to.bf16) {
+    copy_bf16(from, f, to, t, size, read);
+  } else {
+    copy_plain(from.f32 + f.row * from.cols + f.col, from.cols, to.f32 + t.row * to.cols + t.col, to.cols, size, read);
+  }
+}
+
+void add_values(const VectorKernels& kernels, const float* from, std::int64_t n, float* to, std::int64_t& read) {
+  kernels.add(n, from, 1.0f, to);
+  read += n * static_cast<std::int64_t>(sizeof(float));
+}
+
+}  // namespace
+
+DeviceShards::DeviceShards(MeshCollectives& part, const mesh::Placement& placement,
+                           std::span<const std::shared_ptr<const ReshardPlan>> plans)
+    : part_(part), placement_(placement), device_(part.port().device()) {
+  for (size_t i = 0; i < plans.size(); ++i) held_.push_back({.placed = &placement.tensors[i], .plan = plans[i].get()});
+}
+
+void DeviceShards::attach(Transformer& net, std::span<DeviceShards* const> peers) {
+  net_ = &net;
+  peers_ = peers;
+  gathered_.assign(net.weights.layers.size() + 2, {});
+  std::int64_t bytes = 0;
+  const auto lay_out = [&](std::byte* at) {
+    bytes = 0;
+    for (size_t i = 0; i < held_.size(); ++i) {
+      Held& h = held_[i];
+      h.used = &net.weights.weights[i];
+      if (h.plan->direct) continue;
+      Weight& w = h.shard;
+      w.rows = stored(h).height(), w.cols = stored(h).width();
+      w.vector = h.used->vector, w.offset = h.used->offset;
+      std::byte* const to = at ? at + bytes : nullptr;
+      if (w.elements() == 0) continue;
+      if (w.vector && net.weights.type == model::WeightType::bf16) {
+        w.bf16 = reinterpret_cast<std::uint16_t*>(to);
+        bytes += sizes::aligned_bytes(w.cols * 2);
+      } else {
+        bytes += net.weights.place_matrix(w, w.rows, to);
+        if (w.vector) w.norm = w.f32;
+      }
+    }
+  };
+  lay_out(nullptr);
+  shards_ = Buffer<std::byte>(net.device.arena, MemoryCategory::weights, static_cast<size_t>(bytes), "weight shards");
+  lay_out(shards_.data());
+  for (size_t i = 0; i < held_.size(); ++i) {
+    if (held_[i].plan->direct) continue;
+    const mesh::PlacedTensor& p = *held_[i].placed;
+    gathered_[index_of(p)].push_back(i);
+    if (p.role == Role::embed) gathered_[index_of(kHead)].push_back(i);
+  }
+  allocate_working();
+}
+
+// Where Core finds what it computes with, from `at` on; returns its bytes. Null: only asked.
+std::int64_t DeviceShards::place_used(Held& h, std::byte* at) const {
+  Weight& w = *h.used;
+  if (h.value_at) {
+    *h.value_at = w.f32 = reinterpret_cast<float*>(at);
+    return sizes::aligned_bytes(w.elements() * 4);
+  }
+  if (w.vector) {
+    w.at.f32 = w.norm = reinterpret_cast<float*>(at);
+    return sizes::aligned_bytes(w.cols * 4);
+  }
+  return net_->weights.place_matrix(
+      w, net_->weights.inventory.tensors()[static_cast<size_t>(&w - net_->weights.weights.data())].matrix_rows(), at);
+}
+
+void DeviceShards::allocate_working() {
+  std::int64_t most = 0;
+  for (const std::vector<size_t>& part : gathered_) {
+    std::int64_t bytes = 0;
+    for (const size_t i : part) bytes += place_used(held_[i], nullptr);
+    most = std::max(most, bytes);
+  }
+  working_ = {};
+  working_ =
+      Buffer<std::byte>(net_->device.arena, MemoryCategory::collectives, static_cast<size_t>(most), "gathered weights");
+}
+
+// --- Values ---
+
+template <class Values>
+void DeviceShards::put_row(Weight& w, std::int64_t row, std::span<const Values> values) {
+  constexpr bool kBits = std::is_same_v<Values, std::uint16_t>;
+  const VectorKernels& kernels = net_->kernels;
+  const auto n = static_cast<std::int64_t>(values.size());
+  const auto to_floats = [&](float* out) {
+    if constexpr (kBits)
+      kernels.widen(n, values.data(), out);
+    else
+      std::copy(values.begin(), values.end(), out);
+  };
+  if (!w.vector) {
+    write_rows(kernels, w, row, values);
+  } else if (w.norm) {
+    to_floats(w.norm);
+  } else if (w.bf16) {
+    if constexpr (kBits)
+      std::copy(values.begin(), values.end(), w.bf16);
+    else
+      kernels.narrow(n, values.data(), w.bf16);
+  }
+  if (w.f32 && w.f32 != w.norm) to_floats(w.f32 + row * w.cols);
+}
+
+// `values`: whole rows of the tensor, from row `first` on.
+template <class Values>
+void DeviceShards::put_rows(Held& h, std::int64_t first, std::span<const Values> values) {
+  const IndexRegion& region = stored(h);
+  Weight& w = shard(h);
+  const std::int64_t cols = h.plan->cols, last = first + static_cast<std::int64_t>(values.size()) / cols;
+  std::vector<Values> row(static_cast<size_t>(region.width()));
+  std::int64_t before = 0;
+  for (const Range& r : region.rows) {
+    for (std::int64_t i = std::max(first, r.begin); i < std::min(last, r.end); ++i) {
+      take_columns(region, values.data() + (i - first) * cols, row.data());
+      put_row<Values>(w, before + i - r.begin, row);
+    }
+    before += r.end - r.begin;
+  }
+}
+
+void DeviceShards::load_rows(size_t weight, std::int64_t first, std::span<const float> values) {
+  put_rows(held_[weight], first, values);
+}
+void DeviceShards::load_rows(size_t weight, std::int64_t first, std::span<const std::uint16_t> values) {
+  put_rows(held_[weight], first, values);
+}
+
+void DeviceShards::init_random(std::uint64_t seed) {
+  for (size_t i = 0; i < net_->weights.weights.size(); ++i) {
+    Held& h = held_[i];
+    Weight& w = shard(h);
+    const IndexRegion& region = stored(h);
+    const Rng rng{seed, i};
+    std::vector<float> row(static_cast<size_t>(region.width()));
+    std::int64_t at = 0;
+    for (const Range& r : region.rows)
+      for (std::int64_t y = r.begin; y < r.end; ++y, ++at) {
+        float* next = row.data();
+        for (const Range& c : region.cols)
+          for (std::int64_t x = c.begin; x < c.end; ++x)
+            *next++ = w.vector ? 1.0f - w.offset
+                               : kInitialDeviation * rng.normal_at(static_cast<std::uint64_t>(y * h.plan->cols + x));
+        put_row<float>(w, at, row);
+      }
+  }
+}
+
+void DeviceShards::add_lora(const LoraOptions& options, std::uint64_t seed,
+                            std::span<const std::shared_ptr<const ReshardPlan>> plans) {
+  net_->buffers.step = {};
+  net_->weights.define_adapters(options);
+  trained_.clear();
+  partials_ = {};
+  held_.resize(net_->weights.weights.size());
+  for (std::vector<size_t>& part : gathered_) std::erase_if(part, [&](size_t i) { return i >= held_.size(); });
+  adapter_forms_.assign(plans.size(), {});
+  std::int64_t total = 0;
+  for (const auto& plan : plans) total += floats_of(plan->stored[static_cast<size_t>(device_)]);
+  net_->weights.adapter_values =
+      Buffer<float>(net_->device.arena, MemoryCategory::adapters, static_cast<size_t>(total), "LoRA adapters");
+  float* next = net_->weights.adapter_values.data();
+  for (size_t i = 0; i < plans.size(); ++i) {
+    Adapter& a = net_->weights.adapters[i / 2];
+    const bool is_a = i % 2 == 0;
+    Held& h = held_.emplace_back();
+    h.placed = &placement_.adapters[i], h.plan = plans[i].get(), h.value_at = is_a ? &a.a : &a.b;
+    h.used = &adapter_forms_[i];
+    h.used->rows = is_a ? a.rank : a.out, h.used->cols = is_a ? a.in : a.rank;
+    const IndexRegion& region = stored(h);
+    h.shard.rows = region.height(), h.shard.cols = region.width();
+    shard(h).f32 = next;
+    if (h.plan->direct)
+      *h.value_at = next;
+    else
+      gathered_[index_of(a.layer)].push_back(held_.size() - 1);
+    if (is_a) init_lora(region, LoraInit(seed, a.layer, a.projection, a.whole_in), a.whole_in, next);
+    trained_.push_back(held_.size() - 1);
+    net_->weights.parameters.push_back({h.placed->name, {next, static_cast<size_t>(region.elements())}, {}, true});
+    next += floats_of(region);
+  }
+  allocate_working();
+}
+
+// --- Training ---
+
+// What the gradient of a tensor lies in until it is summed.
+std::int64_t DeviceShards::partial_floats(const Held& h) const {
+  return h.plan->sums ? aligned_floats(h.used->elements()) : 0;
+}
+std::int64_t DeviceShards::gradient_floats(const Held& h) const {
+  return h.plan->sums ? floats_of(stored(h)) : aligned_floats(h.used->elements());
+}
+
+void DeviceShards::set_trainable(model::TrainMethod method) {
+  net_->weights.check_trainable(method);
+  net_->buffers.step = {};
+  ModelWeights& model_weights = net_->weights;
+  model_weights.parameters.clear();
+  model_weights.full = method == model::TrainMethod::full;
+  model_weights.trainable = true;
+  model_weights.masters = {}, model_weights.gradients = {}, partials_ = {};
+  trained_.clear();
+  for (size_t i = 0; i < held_.size(); ++i)
+    if (model_weights.full ? !model_weights.inventory.tensors()[i].is_buffer : i >= model_weights.weights.size())
+      trained_.push_back(i);
+  summed_.assign(gathered_.size(), {});
+  std::int64_t gradients = 0, masters = 0;
+  for (const size_t i : trained_) {
+    const Held& h = held_[i];
+    gradients += gradient_floats(h);
+    masters += floats_of(stored(h));
+    if (h.plan->sums) summed_[index_of(*h.placed)].push_back(i);
+  }
+  if (model_weights.full && model_weights.type == model::WeightType::bf16)
+    model_weights.masters = Buffer<float>(model_weights.device.arena, MemoryCategory::optimizer,
+                                          static_cast<size_t>(masters), "f32 master weights");
+  model_weights.gradients =
+      Buffer<float>(model_weights.device.arena, MemoryCategory::gradients, static_cast<size_t>(gradients),
+                    model_weights.full ? "gradients" : "adapter gradients");
+  float *gradient = model_weights.gradients.data(), *master = model_weights.masters.data();
+  for (const size_t i : trained_) {
+    Held& h = held_[i];
+    Weight& w = shard(h);
+    const auto count = static_cast<size_t>(stored(h).elements());
+    if (model_weights.masters) {
+      w.f32 = w.norm;  // not an earlier master
+      read_shard(h, {master, count});
+      w.f32 = master;
+      master += floats_of(stored(h));
+    }
+    h.gradient = gradient;
+    gradient += gradient_floats(h);
+    model_weights.parameters.push_back(
+        {h.placed->name, {w.f32, count}, {h.gradient, count}, h.value_at != nullptr || !h.used->vector});
+  }
+  place_partials();
+}
+
+// Model-level gradients grow through the whole step; those of layers take turns.
+void DeviceShards::place_partials() {
+  std::int64_t kept = 0, most = 0;
+  for (size_t part = 0; part < summed_.size(); ++part) {
+    std::int64_t floats = 0;
+    for (const size_t i : summed_[part]) floats += partial_floats(held_[i]);
+    (part < 2 ? kept += floats : most = std::max(most, floats));
+  }
+  partials_ = Buffer<float>(net_->device.arena, MemoryCategory::collectives, static_cast<size_t>(kept + most),
+                            "gradients to sum");
+  float* next = partials_.data();
+  for (size_t part = 0; part < summed_.size(); ++part) {
+    if (part >= 2) next = partials_.data() + kept;
+    for (const size_t i : summed_[part]) {
+      held_[i].partial = next;
+      next += partial_floats(held_[i]);
+    }
+  }
+  for (const size_t i : trained_) {
+    Held& h = held_[i];
+    float* const at = h.plan->sums ? h.partial : h.gradient;
+    if (!h.value_at) {
+      h.used->gradient = at;
+      continue;
+    }
+    const size_t half = i - net_->weights.weights.size();
+    (half % 2 == 0 ? net_->weights.adapters[half / 2].da : net_->weights.adapters[half / 2].db) = at;
+  }
+}
+
+void DeviceShards::zero_gradients() {
+  const std::span<float> gradients = net_->weights.gradients.span(), partials = partials_.span();
+  std::fill(gradients.begin(), gradients.end(), 0.0f);
+  if (dirty_) std::fill(partials.begin(), partials.end(), 0.0f);
+  dirty_ = false;
+}
+
+void DeviceShards::values_changed() {
+  if (!net_->weights.masters) return;
+  const VectorKernels& kernels = net_->kernels;
+  for (const size_t i : trained_) {
+    Weight& w = shard(held_[i]);
+    const IndexRegion& region = stored(held_[i]);
+    if (region.elements() == 0) continue;
+    if (!w.vector) {
+      write_rows(kernels, w, 0, std::span<const float>(w.f32, static_cast<size_t>(region.elements())));
+    } else if (w.norm) {
+      std::vector<std::uint16_t> bits(static_cast<size_t>(w.cols));
+      kernels.narrow(w.cols, w.f32, bits.data());
+      kernels.widen(w.cols, bits.data(), w.norm);
+    } else {
+      kernels.narrow(w.cols, w.f32, w.bf16);
+    }
+  }
+}
+
+// Blocks of a fixed size, as AdamW's norm is summed.
+double DeviceShards::square_sum(size_t trained) const {
+  const Held& h = held_[trained_[trained]];
+  if (!h.plan->counts[static_cast<size_t>(device_)]) return 0;
+  constexpr std::int64_t kBlock = 1 << 16;
+  const std::int64_t n = stored(h).elements();
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; i += kBlock)
+    sum += net_->kernels.dot(std::min(kBlock, n - i), h.gradient + i, h.gradient + i);
+  return sum;
+}
+
+// --- Whole tensors ---
+
+// each(row and column in the files, length, place in the shard) for every run of the device's elements.
+template <class Each>
+void DeviceShards::for_runs(const Held& h, const Each& each) const {
+  const IndexRegion& region = stored(h);
+  std::int64_t at = 0;
+  for (const Range& r : region.rows)
+    for (std::int64_t y = r.begin; y < r.end; ++y)
+      for (const Range& c : region.cols) {
+        each(y * h.plan->cols + c.begin, c.end - c.begin, at);
+        at += c.end - c.begin;
+      }
+}
+
+void DeviceShards::copy_out(size_t trained, std::span<const float> from, std::span<float> whole) const {
+  for_runs(held_[trained_[trained]], [&](std::int64_t in_file, std::int64_t n, std::int64_t at) {
+    std::copy_n(from.data() + at, n, whole.data() + in_file);
+  });
+}
+
+void DeviceShards::copy_in(size_t trained, std::span<const float> whole, std::span<float> to) const {
+  for_runs(held_[trained_[trained]], [&](std::int64_t in_file, std::int64_t n, std::int64_t at) {
+    std::copy_n(whole.data() + in_file, n, to.data() + at);
+  });
+}
+
+bool DeviceShards::counts(size_t trained) const {
+  return held_[trained_[trained]].plan->counts[static_cast<size_t>(device_)];
+}
+bool DeviceShards::counts_weight(size_t weight) const {
+  return held_[weight].plan->counts[static_cast<size_t>(device_)];
+}
+
+// What is stored, as f32: the master where there is one.
+void DeviceShards::read_shard(const Held& h, std::span<float> out) const {
+  const Weight& w = shard(h);
+  if (out.empty()) return;
+  if (w.f32)
+    std::copy_n(w.f32, out.size(), out.data());
+  else if (w.norm)
+    std::copy_n(w.norm, out.size(), out.data());
+  else if (w.vector)
+    net_->kernels.widen(static_cast<std::int64_t>(out.size()), w.bf16, out.data());
+  else
+    read_rows(w, 0, out);
+}
+
+void DeviceShards::read_weight(size_t weight, std::span<float> whole) const {
+  const Held& h = held_[weight];
+  std::vector<float> values(static_cast<size_t>(stored(h).elements()));
+  read_shard(h, values);
+  for_runs(h, [&](std::int64_t in_file, std::int64_t n, std::int64_t at) {
+    std::copy_n(values.data() + at, n, whole.data() + in_file);
+  });
+}
+
+// --- Moving weights and gradients ---
+
+// Each device reads the memory of its peers. Weights do not change during a step, so gathers need no barrier; sums of
+// gradients have one before and one after.
+
+void DeviceShards::count(const Held& h, std::span<const mesh::Stage> stages, const Read& read, mesh::Phase phase,
+                         CallTime spent) {
+  for (size_t i = 0; i < stages.size(); ++i) {
+    if (read[i] == 0) continue;
+    const mesh::Stage& s = stages[i];
+    part_.port().count(s.kind, s.axis, s.group, {phase, s.cause, h.placed->layer, h.placed->name}, Bytes(read[i]),
+                       spent.seconds, spent.waited);
+    spent = {};
+  }
+}
+
+void DeviceShards::gather(size_t index, Read& read) {
+  const Held& h = held_[index];
+  read.assign(h.plan->gather_stages.size() + 1, 0);
+  for (const CopySource& share : h.plan->sources[static_cast<size_t>(device_)]) {
+    const DeviceShards& peer = *peers_[static_cast<size_t>(share.device)];
+    const Weight& from = peer.shard(peer.held_[index]);
+    for (const IndexRange& r : share.at.rows)
+      for (const IndexRange& c : share.at.cols)
+        copy_part(net_->kernels, from, {r.from, c.from}, *h.used, {r.to, c.to}, {r.count, c.count}, read[share.stage]);
+  }
+}
+
+void DeviceShards::gather_weights(int part, mesh::Phase phase) {
+  if (part == kHead) dirty_ = true;
+  std::byte* at = working_.data();
+  Read read;
+  for (const size_t i : gathered_[index_of(part)]) {
+    Held& h = held_[i];
+    // Looking up has no backward that reads the table.
+    if (phase == mesh::Phase::backward && mesh::block_of(h.placed->base) == mesh::Block::vocab) continue;
+    const auto start = Clock::now();
+    const std::int64_t bytes = place_used(h, at);
+    if (h.used->rows > h.plan->working[static_cast<size_t>(device_)].height())
+      std::memset(at, 0, static_cast<size_t>(bytes));
+    at += bytes;
+    gather(i, read);
+    count(h, h.plan->gather_stages, read, phase, {since(start), 0});
+  }
+}
+
+// The device's part of the stored gradient += the working gradients of all that have terms of it, in their order.
+void DeviceShards::add_terms(size_t index, Read& read) {
+  Held& h = held_[index];
+  read.assign(h.plan->sum_stages.size() + 1, 0);
+  const std::vector<Replica>& replicas = h.plan->replicas[static_cast<size_t>(device_)];
+  const auto own =
+      std::find_if(replicas.begin(), replicas.end(), [&](const Replica& r) { return r.device == device_; });
+  if (own == replicas.end()) return;
+  const IndexRegion& region = stored(h);
+  const mesh::Range mine =
+      mesh::reduction_range(region.elements(), replicas.size(), static_cast<size_t>(own - replicas.begin()));
+  const std::int64_t width = region.width();
+  for (const CopySource& term : h.plan->terms[static_cast<size_t>(device_)]) {
+    const Held& other = peers_[static_cast<size_t>(term.device)]->held_[index];
+    const std::int64_t there = other.used->cols;
+    const auto add = [&](const float* from, std::int64_t first, std::int64_t n) {  // to elements from `first` on
+      const std::int64_t begin = std::max(first, mine.begin), end = std::min(first + n, mine.end);
+      if (begin < end)
+        add_values(net_->kernels, from + (begin - first), end - begin, h.gradient + begin, read[term.stage]);
+    };
+    for (const IndexRange& r : term.at.rows)
+      for (const IndexRange& c : term.at.cols) {
+        if (c.count == width && c.count == there) {
+          add(other.partial + r.from * there, r.to * width, r.count * width);
+          continue;
+        }
+        for (std::int64_t i = 0; i < r.count; ++i)
+          add(other.partial + (r.from + i) * there + c.from, (r.to + i) * width + c.to, c.count);
+      }
+  }
+}
+
+// What the others that share the sums have made.
+void DeviceShards::take_sums(size_t index, Read& read) {
+  Held& h = held_[index];
+  const std::vector<Replica>& replicas = h.plan->replicas[static_cast<size_t>(device_)];
+  for (size_t i = 0; i < replicas.size(); ++i) {
+    if (replicas[i].device == device_) continue;
+    const mesh::Range theirs = mesh::reduction_range(stored(h).elements(), replicas.size(), i);
+    const std::int64_t n = theirs.end - theirs.begin;
+    copy_plain(peers_[static_cast<size_t>(replicas[i].device)]->held_[index].gradient + theirs.begin, n,
+               h.gradient + theirs.begin, n, {1, n}, read[replicas[i].stage]);
+  }
+}
+
+void DeviceShards::reduce_gradients(int part) {
+  const std::vector<size_t>& list = summed_[index_of(part)];
+  if (!list.empty()) {
+    std::vector<Read> reads(list.size());
+    const auto start = Clock::now();
+    part_.port().barrier();
+    double waited = since(start);
+    for (size_t i = 0; i < list.size(); ++i) add_terms(list[i], reads[i]);
+    const auto summed = Clock::now();
+    part_.port().barrier();
+    waited += since(summed);
+    for (size_t i = 0; i < list.size(); ++i) {
+      take_sums(list[i], reads[i]);
+      std::fill_n(held_[list[i]].partial, held_[list[i]].used->elements(), 0.0f);
+    }
+    // The devices enter once for all of them.
+    const double each = 1.0 / static_cast<double>(list.size()), seconds = since(start);
+    for (size_t i = 0; i < list.size(); ++i)
+      count(held_[list[i]], held_[list[i]].plan->sum_stages, reads[i], mesh::Phase::backward,
+            {seconds * each, waited * each});
+  }
+  if (part == (net_->weights.full ? kEmbeddings : net_->weights.lowest_trained_layer())) dirty_ = false;
+}
+
+}  // namespace mw::engine

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shards of weights, adapters, gradients and f32 masters that one device of a mesh stores, and how they become what
+// the device computes with. Used by the device's thread; whole tensors are read and written by the driving thread
+// between steps.
+//
+// Memory of a device, each region on a cache line, each buffer in whole pages:
+//   weights      direct matrices and vectors as ModelWeights stores them; shards of the others, vectors in the weight
+//                type, too
+//   adapters     A and B: shards, f32
+//   collectives  gathered weights that are not direct: the largest of the embeddings' part (embedding,
+//                per-layer embedding, its projection and norm), the head's (final norm, embedding) and each layer's
+//                with its adapters. Gradients before their sum: the model-level ones, and the largest layer's
+//   gradients    of the stored shards, f32; optimizer: moments of them, and f32 masters of bf16 weights
+#pragma once
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/engine/distributed/cluster.h"
+#include "core/engine/distributed/mesh_collectives.h"
+#include "core/engine/distributed/reshard_plan.h"
+#include "core/engine/transformer/transformer.h"
+
+namespace mw::engine {
+
+class DeviceShards : public ShardedStorage {
+ public:
+  // plans: of all weights in inventory order. The placement and the plans must outlive it.
+  DeviceShards(MeshCollectives& part, const mesh::Placement& placement,
+               std::span<const std::shared_ptr<const ReshardPlan>> plans);
+
+  // Allocates the shards. peers: the shards of every device, including its own; they must not move.
+  void attach(Transformer& net, std::span<DeviceShards* const> peers);
+  void load_rows(size_t weight, std::int64_t first, std::span<const float> values);          // whole rows of the files
+  void load_rows(size_t weight, std::int64_t first, std::span<const std::uint16_t> values);  // bf16
+  void init_random(std::uint64_t seed);
+  // plans: of placement.adapters.
+  void add_lora(const LoraOptions& options, std::uint64_t seed,
+                std::span<const std::shared_ptr<const ReshardPlan>> plans);
+  void set_trainable(model::TrainMethod method);
+  void zero_gradients();
+  void values_changed();  // after the optimizer wrote f32 values
+
+  // Trainables in the order of the whole model's, with the device's shards of them.
+  std::span<const Parameter> parameters() const { return net_->weights.parameters; }
+  double square_sum(size_t trained) const;  // of the gradient; 0 where another device counts the piece
+  // Between the shard's `stored` values and the tensor of the files [rows, cols].
+  void copy_out(size_t trained, std::span<const float> stored, std::span<float> whole) const;
+  void copy_in(size_t trained, std::span<const float> whole, std::span<float> stored) const;
+  bool counts(size_t trained) const;
+  void read_weight(size_t weight, std::span<float> whole) const;  // the device's elements of it
+  bool counts_weight(size_t weight) const;
+
+  bool is_direct(size_t weight) const override { return held_[weight].plan->direct; }
+  void gather_weights(int part, mesh::Phase phase) override;
+  void reduce_gradients(int part) override;
+
+ private:
+  friend struct ClusterFaults;
+  struct Held {  // one tensor
+    const mesh::PlacedTensor* placed = nullptr;
+    const ReshardPlan* plan = nullptr;
+    Weight* used = nullptr;      // in ModelWeights or adapter_forms_
+    Weight shard{};              // what is stored, unless it is direct
+    float* gradient = nullptr;   // of what is stored
+    float* partial = nullptr;    // of what is computed with, where the sum is still to come
+    float** value_at = nullptr;  // where ModelWeights keeps the pointer to an adapter's values
+  };
+  const IndexRegion& stored(const Held& h) const { return h.plan->stored[static_cast<size_t>(device_)]; }
+  Weight& shard(Held& h) { return h.plan->direct ? *h.used : h.shard; }
+  const Weight& shard(const Held& h) const { return h.plan->direct ? *h.used : h.shard; }
+  // Index in the lists by part. A tied embedding belongs to the embeddings and is gathered for the head, too.
+  static size_t index_of(int part) { return static_cast<size_t>(part + 2); }
+  static size_t index_of(const mesh::PlacedTensor& p) {
+    return index_of(p.layer >= 0 ? p.layer : p.role == model::Role::final_norm ? kHead : kEmbeddings);
+  }
+
+  std::int64_t place_used(Held& h, std::byte* at) const;
+  void allocate_working();
+  template <class Values>
+  void put_rows(Held& h, std::int64_t first, std::span<const Values> values);
+  template <class Values>
+  void put_row(Weight& w, std::int64_t row, std::span<const Values> values);
+  template <class Each>
+  void for_runs(const Held& h, const Each& each) const;
+  void read_shard(const Held& h, std::span<float> out) const;
+  std::int64_t partial_floats(const Held& h) const;
+  std::int64_t gradient_floats(const Held& h) const;
+  void place_partials();
+
+  struct CallTime {
+    double seconds = 0, waited = 0;
+  };
+  // Bytes read from peers by stage; the last entry: from the device itself.
+  using Read = std::vector<std::int64_t>;
+  void gather(size_t index, Read& read);
+  void add_terms(size_t index, Read& read);
+  void take_sums(size_t index, Read& read);
+  void count(const Held& h, std::span<const mesh::Stage> stages, const Read& read, mesh::Phase phase, CallTime spent);
+
+  MeshCollectives& part_;
+  const mesh::Placement& placement_;
+  const int device_;
+  Transformer* net_ = nullptr;
+  std::span<DeviceShards* const> peers_;
+  std::vector<Held> held_;                              // weights, then adapters
+  std::deque<Weight> adapter_forms_;                    // A and B of each adapter
+  std::vector<size_t> trained_;                         // in held_
+  std::vector<std::vector<size_t>> gathered_, summed_;  // by part + 2
+  Buffer<std::byte> shards_, working_;
+  Buffer<float> partials_;
+  bool dirty_ = false;  // a step left partial sums
+};
+
+}  // namespace mw::engine

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The implementation of a Cluster on several devices, each with a thread and a Network of its own. Internal to the
+// engine.
+#pragma once
+#include "core/engine/distributed/cluster_backend.h"
+#include "core/engine/distributed/device_shards.h"
+
+namespace mw::engine {
+
+struct Cluster::MeshBackend final : Cluster::Impl {
+  struct Node {  // one device
+    Node(MeshCollectives&& its_part, Bytes capacity);
+    Transformer& net();
+
+    Device device;
+    MeshCollectives part;
+    std::unique_ptr<DeviceShards> shards;
+    std::unique_ptr<Network> network;
+    std::unique_ptr<AdamW> optimizer;
+  };
+
+  MeshBackend(const model::Config& config, const ClusterOptions& options);
+
+  int devices() const override { return communicators.devices(); }
+  Node& node(int index) { return *nodes.at(static_cast<size_t>(index)); }
+  Device& device(int index) override { return node(index).device; }
+  Network& network(int index) override { return *node(index).network; }
+
+  void load(const WeightSource& source, const std::function<void(long, long)>& progress) override;
+  void init_random(std::uint64_t seed) override;
+  void add_lora(const LoraOptions& lora, std::uint64_t seed) override;
+  void train(model::TrainMethod method, AdamWOptions adamw) override;
+
+  void zero_gradients() override;
+  LossSum forward_backward(const TokenBatch& batch, const StepOptions& whole, std::stop_token stop) override;
+  LossSum evaluate(const TokenBatch& batch, const StepOptions& whole, std::stop_token stop) override;
+  double gradient_norm() override;
+  void update(std::int64_t t, float learning_rate, float clip, double norm) override;
+  std::vector<std::vector<int>> generate_batch(std::span<const std::vector<int>> prompts, const SampleOptions& sample,
+                                               std::stop_token stop) override;
+  const std::vector<Traffic>& traffic(int index) const override;
+  void clear_traffic() override;
+  std::vector<KernelTime> take_profile() override;
+  void release_step_memory() override;
+
+  void read(size_t index, Part part, std::span<float> out) const override;
+  int differing_replicas(size_t index, Part part) const override;
+  void write(size_t index, Part part, std::span<const float> from) override;
+  void values_written() override;
+  void read_weight(size_t index, std::span<float> out) override;
+
+  static std::span<float> values(const Node& node, size_t index, Part part);  // the device's shard
+
+  // Runs `work` on every device; errors name the device.
+  void each(const std::function<void(Node&)>& work, std::stop_token stop = {});
+  void named(const Communicator& port, const std::function<void()>& work) const;
+  void compute_local_configs();
+  void list_trained(const std::vector<mesh::PlacedTensor>& list);
+  template <class SliceOf>
+  std::vector<mesh::LocalSlice> slices_of(const SliceOf& slice_of) const;
+  template <class Values>
+  void store_rows(size_t weight, std::int64_t first, std::span<const Values> rows);
+  struct Rows {  // of a batch
+    int first = 0, count = 0;
+  };
+  Rows rows_of(int device, int all) const;
+  bool reports_rows(int device) const;
+  template <class Run>
+  LossSum step(const TokenBatch& batch, const StepOptions& whole, std::stop_token stop, const Run& run);
+
+  CommunicatorGroup communicators;
+  const mesh::ComputeSharding form;
+  ReshardPlans plans;
+  std::vector<mesh::LocalConfig> locals;  // by device
+  std::vector<std::shared_ptr<const ReshardPlan>> weight_plans, adapter_plans;
+  std::vector<std::unique_ptr<Node>> nodes;
+  std::vector<DeviceShards*> shards;
+};
+
+}  // namespace mw::engine

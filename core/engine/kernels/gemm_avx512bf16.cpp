@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Built with AVX-512 BF16; see gemm_kernels.h. 12 rows by 32 columns of accumulators: 24 products for 14 loads.
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+
+#include "core/engine/kernels/packed_avx512bf16.h"
+#include "core/engine/kernels/packed_vectors.h"
+
+namespace mw::engine {
+namespace {
+
+constexpr i64 kSlots = 2 * kGroupRows;  // elements of one pair of depth in a group
+constexpr i64 kStep = 4, kLine = 32;    // pairs of depth between prefetches; elements of a cache line
+constexpr i64 kFarAhead = 128;          // floats of a row: more rows are read at once than memory follows by itself
+
+template <int R, int V>
+[[gnu::always_inline]] inline void pair_of_depth(const std::uint16_t* a, const std::uint16_t* b, __m512 (&acc)[R][V]) {
+  __m512bh w[V];
+  for (int v = 0; v < V; ++v) w[v] = load_pairs(b + 32 * v);
+  for (int r = 0; r < R; ++r) {
+    const __m512bh x = splat_pair(a + 2 * r);
+    for (int v = 0; v < V; ++v) acc[r][v] = _mm512_dpbf16_ps(acc[r][v], x, w[v]);
+  }
+}
+
+template <int R, int V>
+void tile(const GroupedStrip* strips, int count, i64 group, i64 panel, const Columns& columns, float* c, i64 ldc,
+          Store how, const std::uint16_t* ahead) {
+  __m512 acc[R][V];
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v)
+      acc[r][v] =
+          how == Store::write ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(columns.of[v], c + r * ldc + 16 * v);
+  for (int s = 0; s < count; ++s) {
+    const GroupedStrip& strip = strips[s];
+    const std::uint16_t* a = strip.a + group * kSlots * strip.pairs;
+    const std::uint16_t* b = strip.b + panel * strip.b_stride;
+    i64 k = 0;
+    for (; k + kStep <= strip.pairs; k += kStep, a += kStep * kSlots, b += kStep * kPairs, ahead += kLine) {
+      _mm_prefetch(ahead, _MM_HINT_T1);
+      for (int i = 0; i < kStep; ++i) pair_of_depth<R, V>(a + i * kSlots, b + i * kPairs, acc);
+    }
+    for (; k < strip.pairs; ++k, a += kSlots, b += kPairs) pair_of_depth<R, V>(a, b, acc);
+  }
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) _mm512_mask_storeu_ps(c + r * ldc + 16 * v, columns.of[v], acc[r][v]);
+}
+
+using Tile = void (*)(const GroupedStrip*, int, i64, i64, const Columns&, float*, i64, Store, const std::uint16_t*);
+constexpr Tile kTiles[2][kGroupRows + 1] = {
+    {nullptr, tile<1, 1>, tile<2, 1>, tile<3, 1>, tile<4, 1>, tile<5, 1>, tile<6, 1>, tile<7, 1>, tile<8, 1>,
+     tile<9, 1>, tile<10, 1>, tile<11, 1>, tile<12, 1>},
+    {nullptr, tile<1, 2>, tile<2, 2>, tile<3, 2>, tile<4, 2>, tile<5, 2>, tile<6, 2>, tile<7, 2>, tile<8, 2>,
+     tile<9, 2>, tile<10, 2>, tile<11, 2>, tile<12, 2>}};
+
+// Without anything ahead the line fetched is the strip's own, which is there already.
+void block(i64 rows, i64 columns, const GroupedStrip* strips, int count, float* c, i64 ldc, Store store,
+           Prefetch* ahead) {
+  for (i64 row = 0; row < rows; row += kGroupRows) {
+    const i64 height = rows - row < kGroupRows ? rows - row : kGroupRows;
+    for (i64 column = 0; column < columns; column += kPanelRows) {
+      const i64 left = columns - column;
+      const std::uint16_t* next = strips[0].b;
+      if (ahead && ahead->left > 0) {
+        next = ahead->at;
+        ahead->at += ahead->stride;
+        --ahead->left;
+      }
+      kTiles[left > 16][height](strips, count, row / kGroupRows, column / kPanelRows, masks(left),
+                                c + row * ldc + column, ldc, store, next);
+    }
+  }
+}
+
+[[gnu::always_inline]] inline __m512i two_narrow(__m512 low, __m512 high) {
+  return _mm512_inserti64x4(_mm512_castsi256_si512(narrow16(low)), narrow16(high), 1);
+}
+
+// Up to 12 rows of `pairs` (at most 16) pairs become slots of a group.
+[[gnu::always_inline]] inline void store_group(__m512i v[16], i64 pairs, std::uint16_t* out) {
+  for (int i = kGroupRows; i < 16; ++i) v[i] = _mm512_setzero_si512();
+  transpose(v);
+  for (i64 p = 0; p < pairs; ++p) _mm512_mask_storeu_epi32(out + p * kSlots, 0x0fff, v[p]);
+}
+
+[[gnu::always_inline]] inline __m512 activation(const Activations& x, const float* at, i64 column, float inv,
+                                                __mmask16 some) {
+  const __m512 v = _mm512_maskz_loadu_ps(some, at + column);
+  if (!x.inv) return v;
+  const __m512 gain = _mm512_add_ps(_mm512_maskz_loadu_ps(some, x.gain.w + column), _mm512_set1_ps(x.gain.offset));
+  return _mm512_mul_ps(_mm512_mul_ps(v, _mm512_set1_ps(inv)), gain);
+}
+
+void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* out) {
+  const i64 pairs = (k + 1) / 2;
+  const __m512 by = _mm512_set1_ps(scale);
+  for (i64 row = 0; row < rows; row += kGroupRows, out += pairs * kSlots) {
+    const i64 height = rows - row < kGroupRows ? rows - row : kGroupRows;
+    for (i64 pair = 0; pair < pairs; pair += 16) {
+      const Columns mask = masks(k - 2 * pair);
+      __m512i v[16];
+      for (i64 i = 0; i < kGroupRows; ++i) {
+        if (i >= height) {
+          v[i] = _mm512_setzero_si512();
+          continue;
+        }
+        const float* at = x.x + (row + i) * x.stride;
+        for (int line = 0; line < 32; line += 16) _mm_prefetch(at + 2 * pair + kFarAhead + line, _MM_HINT_T0);
+        const float inv = x.inv ? x.inv[row + i] : 1.0f;
+        v[i] = two_narrow(_mm512_mul_ps(activation(x, at, 2 * pair, inv, mask.of[0]), by),
+                          _mm512_mul_ps(activation(x, at, 2 * pair + 16, inv, mask.of[1]), by));
+      }
+      store_group(v, pairs - pair < 16 ? pairs - pair : 16, out + pair * kSlots);
+    }
+  }
+}
+
+// Along the rows of x, which may be far away: memory fetches lines ahead within a row only.
+void panels(i64 depth, i64 columns, const Activations& x, std::uint16_t* out) {
+  const i64 pairs = (depth + 1) / 2;
+  for (i64 pair = 0; pair < pairs; ++pair) {
+    const float* row = x.x + 2 * pair * x.stride;
+    const bool whole = 2 * pair + 1 < depth;
+    const float even_inv = x.inv ? x.inv[2 * pair] : 1.0f, odd_inv = x.inv && whole ? x.inv[2 * pair + 1] : 1.0f;
+    for (i64 column = 0; column < (columns + kPanelRows - 1) / kPanelRows * kPanelRows; column += 16) {
+      const __mmask16 mask = masks(columns - column).of[0];
+      const __m512 even = activation(x, row, column, even_inv, mask);
+      const __m512 odd = whole ? activation(x, row + x.stride, column, odd_inv, mask) : _mm512_setzero_ps();
+      _mm512_storeu_si512(out + column / kPanelRows * kPairs * pairs + pair * kPairs + column % kPanelRows * 2,
+                          paired(narrow16(even), narrow16(odd)));
+    }
+  }
+}
+
+// 2^x, relative error below 3e-7; 0 far below.
+[[gnu::always_inline]] inline __m512 power_of_two(__m512 x) {
+  const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const V f = (V)_mm512_sub_ps(x, n);
+  V p = splat(1.32764725e-3f);
+  p = p * f + 9.67554096e-3f;
+  p = p * f + 5.55071309e-2f;
+  p = p * f + 2.40221202e-1f;
+  p = p * f + 6.93146944e-1f;
+  p = p * f + 1.00000012f;
+  return _mm512_scalef_ps((__m512)p, n);
+}
+
+void logit_tile(i64 n, float cap, float* x, std::uint16_t* out, float* max, float* sum_so_far) {
+  constexpr float kLog2E = 1.44269504f;
+  V top = splat(*max);
+  for_vectors(
+      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        V v = load_n(x + i, c);
+        if (cap > 0) store_n(x + i, v = tanh(v / cap) * cap, c);
+        const auto mask = static_cast<__mmask16>((1u << c) - 1);
+        top = (V)_mm512_mask_max_ps((__m512)top, mask, (__m512)top, (__m512)v);
+      });
+  const float highest_now = highest(top), shift = -kLog2E * highest_now;
+  V total{};
+  for_vectors(
+      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        const auto mask = static_cast<__mmask16>((1u << c) - 1);
+        const V v = load_n(x + i, c);
+        V e = (V)power_of_two((__m512)(v * kLog2E + shift));
+        total = (V)_mm512_mask_add_ps((__m512)total, mask, (__m512)total, (__m512)e);
+        if (cap > 0) e *= 1.0f - (v / cap) * (v / cap);
+        _mm256_mask_storeu_epi16(out + i, mask, _mm512_cvtps_ph((__m512)e, _MM_FROUND_TO_NEAREST_INT));
+      });
+  *sum_so_far = *sum_so_far * expf(*max - highest_now) + sum(total);
+  *max = highest_now;
+}
+
+void scaled_groups(i64 rows, i64 n, const float* factor, const std::uint16_t* x, i64 stride, std::uint16_t* out) {
+  for (i64 row = 0; row < rows; row += kGroupRows, out += n * kGroupRows) {
+    const i64 height = rows - row < kGroupRows ? rows - row : kGroupRows;
+    for (i64 column = 0; column < n; column += 32) {
+      const Columns mask = masks(n - column);
+      __m512i v[16];
+      for (i64 i = 0; i < kGroupRows; ++i) {
+        if (i >= height) {
+          v[i] = _mm512_setzero_si512();
+          continue;
+        }
+        const std::uint16_t* at = x + (row + i) * stride + column;
+        const __m512 by = _mm512_set1_ps(factor[row + i]);
+        v[i] = two_narrow(_mm512_mul_ps(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask.of[0], at)), by),
+                          _mm512_mul_ps(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask.of[1], at + 16)), by));
+      }
+      store_group(v, n - column < 32 ? (n - column) / 2 : 16, out + column * kGroupRows);
+    }
+  }
+}
+
+}  // namespace
+
+const GemmKernels& gemm_kernels_avx512bf16() {
+  static constexpr GemmKernels kKernels{
+      .block = block, .groups = groups, .panels = panels, .logit_tile = logit_tile, .scaled_groups = scaled_groups};
+  return kKernels;
+}
+
+}  // namespace mw::engine
+#endif

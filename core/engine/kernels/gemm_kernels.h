@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels for products of many rows (AVX-512 BF16): the left operand is laid out once per use in groups of kGroupRows,
+//   element (m, k) at (m / 12) * 12 * K + (k / 2) * 24 + (m % 12) * 2 + k % 2, K even, rows padded to whole groups,
+// so that a tile reads it as one stream beside one panel of the right operand (packed.h), over the whole depth at once.
+#pragma once
+#include "core/engine/kernels/packed.h"
+#include "core/engine/kernels/vector.h"
+
+namespace mw::engine {
+
+inline constexpr std::int64_t kGroupRows = 12;
+
+constexpr std::int64_t group_index(std::int64_t k_total, std::int64_t m, std::int64_t k) {
+  return m / kGroupRows * kGroupRows * k_total + k / 2 * 2 * kGroupRows + m % kGroupRows * 2 + k % 2;
+}
+
+// Activations, as they are or normalised on the way: x, or x * inv[row] * gain.
+struct Activations {
+  const float* x = nullptr;
+  std::int64_t stride = 0;     // between rows
+  const float* inv = nullptr;  // null: as they are
+  NormGain gain{};
+  Activations from(std::int64_t row, std::int64_t column) const {
+    return {x + row * stride + column,
+            stride,
+            inv ? inv + row : nullptr,
+            {gain.w ? gain.w + column : nullptr, gain.offset}};
+  }
+};
+
+struct GroupedStrip {  // one summand of a product: groups of A against panels of B, `pairs` pairs deep
+  const std::uint16_t* a;
+  const std::uint16_t* b;
+  std::int64_t b_stride;  // elements between panels
+  std::int64_t pairs;
+};
+
+// Memory that is read next, prefetched into L2 while a block is computed: `left` ranges, one for each tile. A tile
+// prefetches one cache line for every four pairs of depth.
+struct Prefetch {
+  const std::uint16_t* at = nullptr;
+  std::int64_t stride = 0, left = 0;
+};
+
+struct GemmKernels {
+  // C[rows, columns) (+)= sum of strips. Every output's terms are added in order of depth, as in packed.h.
+  void (*block)(std::int64_t rows, std::int64_t columns, const GroupedStrip* strips, int count, float* c,
+                std::int64_t ldc, Store store, Prefetch* ahead);
+  // The layout above of bf16(scale * x[r, 0..k)); an odd k is padded with a zero.
+  void (*groups)(std::int64_t rows, std::int64_t k, const Activations& x, float scale, std::uint16_t* out);
+  // Panels of x [depth, columns]: depth along its rows, padded to whole panels and pairs.
+  void (*panels)(std::int64_t depth, std::int64_t columns, const Activations& x, std::uint16_t* out);
+  // A tile of logits of one row: max and sum (of exp(x - max)) go on, and out = f16(exp(x - max)) with max as it is
+  // then. cap > 0: x becomes cap * tanh(x / cap) first, and out is multiplied by that one's slope.
+  void (*logit_tile)(std::int64_t n, float cap, float* x, std::uint16_t* out, float* max, float* sum);
+  // The layout above of bf16(factor[row] * x), x f16 [rows, n], n even.
+  void (*scaled_groups)(std::int64_t rows, std::int64_t n, const float* factor, const std::uint16_t* x,
+                        std::int64_t stride, std::uint16_t* out);
+};
+
+// Null if packed_kernels() is.
+const GemmKernels* gemm_kernels();
+
+}  // namespace mw::engine

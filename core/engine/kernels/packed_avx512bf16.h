@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The AVX-512 BF16 build of the packed kernels; packed.cpp decides whether the processor can run them.
+#pragma once
+#include "core/engine/kernels/bf16x12.h"
+#include "core/engine/kernels/gemm_kernels.h"
+#include "core/engine/kernels/packed.h"
+
+namespace mw::engine {
+
+const PackedKernels& packed_kernels_avx512bf16();
+const GemmKernels& gemm_kernels_avx512bf16();
+
+// Kernels in other files.
+void skinny_rows_avx512bf16(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a,
+                            const std::uint16_t* w, float* c, std::int64_t ldc, Store store);
+void quantise_rows_avx512bf16(std::int64_t rows, std::int64_t k, const float* x, std::int16_t* out, float* scales);
+void int8_rows_avx512bf16(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::int16_t* a,
+                          const float* a_scales, Int8Weight w, float* c, std::int64_t ldc, Store store);
+void widen_int8_avx512bf16(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth, Int8Weight w,
+                           std::uint16_t* out);
+void skinny_bf16x12_avx512bf16(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a,
+                               const std::byte* w, float* c, std::int64_t ldc, Store store);
+void widen_bf16x12_block(std::int64_t depth, const std::byte* block, std::uint16_t* out);
+void widen_bf16x12_avx512bf16(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth,
+                              const std::byte* w, std::uint16_t* out);
+
+}  // namespace mw::engine

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of VectorKernels; included by exactly the vector_*.cpp files, each built for one instruction set.
+#pragma once
+#include <utility>
+
+#include "core/engine/kernels/vector.h"
+#include "core/engine/kernels/vector_math.h"
+#include "core/engine/kernels/vector_rows.h"
+#include "core/engine/kernels/vector_softmax.h"
+
+namespace mw::engine {
+namespace {
+
+// ---- vectors
+
+void scale_all(i64 n, float factor, float* x) {
+  multiply(n, factor, x);
+}
+
+void add(i64 n, const float* x, float scale, float* y) {
+  for_vectors(
+      n, [&](i64 i, i64 c)
+             __attribute__((always_inline)) { store_n(y + i, load_n(y + i, c) + load_n(x + i, c) * scale, c); });
+}
+
+double dot(i64 n, const float* x, const float* y) {
+  D low{}, high{};
+  i64 i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int l = 0; l < 8; ++l) {
+      low[l] += static_cast<double>(x[i + l]) * static_cast<double>(y[i + l]);
+      high[l] += static_cast<double>(x[i + 8 + l]) * static_cast<double>(y[i + 8 + l]);
+    }
+  double total = 0;
+  for (int l = 0; l < 8; ++l) total += low[l] + high[l];
+  for (; i < n; ++i) total += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+  return total;
+}
+
+[[gnu::always_inline]] inline V widened(const std::uint16_t* p) {
+  H h;
+  memcpy(&h, p, sizeof h);
+  const I bits = __builtin_convertvector(h, I) << 16;
+  V v;
+  memcpy(&v, &bits, sizeof v);
+  return v;
+}
+[[gnu::always_inline]] inline float widened1(std::uint16_t h) {
+  const std::uint32_t bits = static_cast<std::uint32_t>(h) << 16;
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+void widen(i64 n, const std::uint16_t* in, float* out) {
+  i64 i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(out + i, widened(in + i));
+  for (; i < n; ++i) out[i] = widened1(in[i]);
+}
+
+void narrow(i64 n, const float* in, std::uint16_t* out) {
+  for (i64 i = 0; i < n; ++i) {
+    std::uint32_t bits;
+    memcpy(&bits, in + i, sizeof bits);
+    const bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    out[i] = static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40u : rounded);
+  }
+}
+
+[[gnu::always_inline]] inline V load_weight(const float* p) {
+  return load(p);
+}
+[[gnu::always_inline]] inline V load_weight(const std::uint16_t* p) {
+  return widened(p);
+}
+[[gnu::always_inline]] inline float load_weight1(const float* p) {
+  return *p;
+}
+[[gnu::always_inline]] inline float load_weight1(const std::uint16_t* p) {
+  return widened1(*p);
+}
+
+// M rows of A against R rows of B at once: M*R accumulators keep the loads busy.
+template <int M, int R, class W>
+[[gnu::always_inline]] inline void dot_tile(i64 n, i64 k, float alpha, const float* a, const W* b, float beta,
+                                            float* c) {
+  V acc[M][R] = {};
+  float tail[M][R] = {};
+  i64 i = 0;
+  for (; i + kLanes <= k; i += kLanes)
+    for (int r = 0; r < R; ++r) {
+      const V w = load_weight(b + r * k + i);
+      for (int m = 0; m < M; ++m) acc[m][r] += load(a + m * k + i) * w;
+    }
+  for (; i < k; ++i)
+    for (int r = 0; r < R; ++r)
+      for (int m = 0; m < M; ++m) tail[m][r] += a[m * k + i] * load_weight1(b + r * k + i);
+  for (int m = 0; m < M; ++m)
+    for (int r = 0; r < R; ++r) {
+      const float y = alpha * (sum(acc[m][r]) + tail[m][r]);
+      c[m * n + r] = beta == 0.0f ? y : y + beta * c[m * n + r];
+    }
+}
+
+// Two vectors of rows, W lanes each, into one with W/2 lanes a row: a's rows, then b's, each half added to the other.
+template <int W, int... Lane>
+[[gnu::always_inline]] inline V halved(V a, V b, std::integer_sequence<int, Lane...>) {
+  constexpr int kHalf = W / 2;
+  return __builtin_shufflevector(a, b, ((Lane / 8) * 16 + (Lane % 8) / kHalf * W + Lane % kHalf)...) +
+         __builtin_shufflevector(a, b, ((Lane / 8) * 16 + (Lane % 8) / kHalf * W + Lane % kHalf + kHalf)...);
+}
+template <int W>
+[[gnu::always_inline]] inline V halved(V a, V b) {
+  return halved<W>(a, b, std::make_integer_sequence<int, 16>());
+}
+
+// 16 rows of few columns, K = 4, 8 or a multiple of 16: one row's sum would cost more than its products. LoRA's second
+// factor at decode.
+template <int K>
+[[gnu::always_inline]] inline V dot_short_rows(const float* a, const float* b) {
+  constexpr int kPerVector = K < kLanes ? static_cast<int>(kLanes) / K : 1, kVectors = 16 / kPerVector;
+  V x[K < kLanes ? 1 : K / kLanes];
+  for (int i = 0; i < static_cast<int>(sizeof x / sizeof x[0]) * kLanes; ++i) x[i / kLanes][i % kLanes] = a[i % K];
+  V acc[kVectors];
+  for (int r = 0; r < kVectors; ++r) {
+    acc[r] = load(b + r * kPerVector * K) * x[0];
+    for (int i = 1; i < K / kLanes; ++i) acc[r] += load(b + r * K + i * kLanes) * x[i];
+  }
+  if constexpr (K >= kLanes)
+    for (int r = 0; r < 8; ++r) acc[r] = halved<16>(acc[2 * r], acc[2 * r + 1]);
+  if constexpr (K >= 8)
+    for (int r = 0; r < 4; ++r) acc[r] = halved<8>(acc[2 * r], acc[2 * r + 1]);
+  for (int r = 0; r < 2; ++r) acc[r] = halved<4>(acc[2 * r], acc[2 * r + 1]);
+  return halved<2>(acc[0], acc[1]);
+}
+
+// g++ 12 turns a condition on beta around the last addition into a mask of one lane, so each case has its loop.
+template <int K>
+void dot_rows_short(i64 m, i64 n, float alpha, const float* a, const float* b, float beta, float* c, i64 begin,
+                    i64 end) {
+  const auto each = [&](auto put) __attribute__((always_inline)) {
+    for (i64 row = begin; row < end; row += kLanes)
+      for (i64 i = 0; i < m; ++i) put(c + i * n + row, dot_short_rows<K>(a + i * K, b + row * K) * alpha);
+  };
+  if (beta == 0.0f)
+    each([](float* out, V y) __attribute__((always_inline)) { store(out, y); });
+  else
+    each([&](float* out, V y) __attribute__((always_inline)) { store(out, y + load(out) * beta); });
+}
+
+template <int M, class W>
+void dot_rows_m(i64 n, i64 k, float alpha, const float* a, const W* b, float beta, float* c, i64 begin, i64 end) {
+  constexpr int kRows = M <= 2 ? 4 : 2;
+  i64 row = begin;
+  for (; row + kRows <= end; row += kRows) dot_tile<M, kRows>(n, k, alpha, a, b + row * k, beta, c + row);
+  for (; row < end; ++row) dot_tile<M, 1>(n, k, alpha, a, b + row * k, beta, c + row);
+}
+
+template <class W>
+void dot_rows_any(i64 m, i64 n, i64 k, float alpha, const float* a, const W* b, float beta, float* c, i64 begin,
+                  i64 end) {
+  for (; m >= 4; m -= 4, a += 4 * k, c += 4 * n) dot_rows_m<4>(n, k, alpha, a, b, beta, c, begin, end);
+  if (m == 3) dot_rows_m<3>(n, k, alpha, a, b, beta, c, begin, end);
+  if (m == 2) dot_rows_m<2>(n, k, alpha, a, b, beta, c, begin, end);
+  if (m == 1) dot_rows_m<1>(n, k, alpha, a, b, beta, c, begin, end);
+}
+
+// M rows of p against C vectors of v's columns at once; `last` counts the lanes of the last of them.
+template <int M, int C>
+[[gnu::always_inline]] inline void weigh_tile(i64 n, i64 dim, const float* p, i64 p_stride, const float* v, float keep,
+                                              float* o, i64 last) {
+  V acc[M][C] = {};
+  if (keep != 0.0f)
+    for (int m = 0; m < M; ++m)
+      for (int c = 0; c < C; ++c) acc[m][c] = load_n(o + m * dim + c * kLanes, c + 1 == C ? last : kLanes);
+  for (i64 j = 0; j < n; ++j, v += dim) {
+    V x[C];
+    for (int c = 0; c < C; ++c) x[c] = c + 1 == C ? load_n(v + c * kLanes, last) : load(v + c * kLanes);
+    for (int m = 0; m < M; ++m) {
+      const V weight = splat(p[m * p_stride + j]);
+      for (int c = 0; c < C; ++c) acc[m][c] += weight * x[c];
+    }
+  }
+  for (int m = 0; m < M; ++m)
+    for (int c = 0; c < C; ++c) store_n(o + m * dim + c * kLanes, acc[m][c], c + 1 == C ? last : kLanes);
+}
+
+template <int M>
+void weigh_rows_m(i64 n, i64 dim, const float* p, i64 p_stride, const float* v, float keep, float* o) {
+  constexpr int kVectors = 4;
+  i64 i = 0;
+  for (; i + kVectors * kLanes <= dim; i += kVectors * kLanes)
+    weigh_tile<M, kVectors>(n, dim, p, p_stride, v + i, keep, o + i, kLanes);
+  for (; i < dim; i += kLanes)
+    weigh_tile<M, 1>(n, dim, p, p_stride, v + i, keep, o + i, dim - i < kLanes ? dim - i : kLanes);
+}
+
+void weigh_rows(i64 m, i64 n, i64 dim, const float* p, i64 p_stride, const float* v, float keep, float* o) {
+  for (; m >= 4; m -= 4, p += 4 * p_stride, o += 4 * dim) weigh_rows_m<4>(n, dim, p, p_stride, v, keep, o);
+  if (m == 3) weigh_rows_m<3>(n, dim, p, p_stride, v, keep, o);
+  if (m == 2) weigh_rows_m<2>(n, dim, p, p_stride, v, keep, o);
+  if (m == 1) weigh_rows_m<1>(n, dim, p, p_stride, v, keep, o);
+}
+
+void dot_rows(i64 m, i64 n, i64 k, float alpha, const float* a, const float* b, float beta, float* c, i64 begin,
+              i64 end) {
+  const i64 whole = begin + (end - begin) / kLanes * kLanes;
+  switch (k) {
+    case 4:
+      dot_rows_short<4>(m, n, alpha, a, b, beta, c, begin, whole);
+      break;
+    case 8:
+      dot_rows_short<8>(m, n, alpha, a, b, beta, c, begin, whole);
+      break;
+    case 16:
+      dot_rows_short<16>(m, n, alpha, a, b, beta, c, begin, whole);
+      break;
+    case 32:
+      dot_rows_short<32>(m, n, alpha, a, b, beta, c, begin, whole);
+      break;
+    case 64:
+      dot_rows_short<64>(m, n, alpha, a, b, beta, c, begin, whole);
+      break;
+    default:
+      return dot_rows_any(m, n, k, alpha, a, b, beta, c, begin, end);
+  }
+  dot_rows_any(m, n, k, alpha, a, b, beta, c, whole, end);
+}
+
+[[gnu::always_inline]] inline u64 mixed(u64 x) {  // as mix64 of core/base/rng.h
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+void dropout(i64 n, u64 key, u64 first, float p, bool accumulate, const float* x, float* out) {
+  const auto threshold = static_cast<u64>(static_cast<double>(p) * 16777216.0);  // of 24 bits
+  const float scale = 1.0f / (1.0f - p);
+  for (i64 i = 0; i < n; ++i) {
+    const u64 draw = mixed(key + (first + static_cast<u64>(i)) * 0xd1342543de82ef95ull) >> 40;
+    const float y = draw >= threshold ? x[i] * scale : 0.0f;
+    out[i] = accumulate ? out[i] + y : y;
+  }
+}
+
+void adamw(i64 n, const AdamWScalars& s, const float* gradient, float* value, float* m, float* v) {
+  for_vectors(
+      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        const V g = load_n(gradient + i, c) * s.gradient_scale;
+        const V m1 = load_n(m + i, c) + (g - load_n(m + i, c)) * s.new1;
+        const V v1 = load_n(v + i, c) * s.beta2 + g * g * s.new2;
+        V root;
+        for (int l = 0; l < kLanes; ++l) root[l] = sqrtf(v1[l]);
+        const V step = m1 / (root * s.inverse_sqrt_bias2 + s.epsilon);
+        store_n(value + i, load_n(value + i, c) * s.decay - step * s.step_size, c);
+        store_n(m + i, m1, c);
+        store_n(v + i, v1, c);
+      });
+}
+
+constexpr VectorKernels kernels_of(const char* name) {
+  return {.name = name,
+          .inverse_rms = inverse_rms_of,
+          .rms_norm = rms_norm,
+          .rms_norm_add = rms_norm_add,
+          .recompute_rms_norm = recompute_rms_norm,
+          .recompute_rms_norm_add = recompute_rms_norm_add,
+          .rms_norm_backward = rms_norm_backward,
+          .rms_norm_weight = rms_norm_weight,
+          .rope = rope,
+          .geglu = geglu,
+          .geglu_backward = geglu_backward,
+          .highest = row_max,
+          .softmax = softmax,
+          .recompute_softmax = recompute_softmax,
+          .softmax_backward = softmax_backward,
+          .cross_entropy = cross_entropy,
+          .exp_sum = exp_sum_of_part,
+          .softmax_gradient = softmax_gradient,
+          .softcap = softcap,
+          .softcap_backward = softcap_backward,
+          .scale = scale_all,
+          .add = add,
+          .dot = dot,
+          .widen = widen,
+          .narrow = narrow,
+          .dot_rows = dot_rows,
+          .dot_rows_bf16 = dot_rows_any<std::uint16_t>,
+          .weigh_rows = weigh_rows,
+          .dropout = dropout,
+          .adamw = adamw};
+}
+
+}  // namespace
+}  // namespace mw::engine

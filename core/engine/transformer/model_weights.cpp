@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/transformer/model_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/engine/transformer/checks.h"
+
+namespace mw::engine {
+namespace {
+
+using model::Role;
+
+const model::Config& checked(const model::Config& config) {
+  check_model(config);
+  return config;
+}
+
+float rounded_to_bf16(const VectorKernels& kernels, float x) {
+  std::uint16_t half;
+  kernels.narrow(1, &x, &half);
+  kernels.widen(1, &half, &x);
+  return x;
+}
+
+int widest_head(const model::Config& config) {
+  int widest = 0;
+  for (const model::Layer& l : config.layers) widest = std::max(widest, l.head_dim);
+  return widest;
+}
+
+constexpr std::int64_t kLoadChunk = 1 << 22;  // elements: progress, and the size of a loader's reads
+
+// The inputs of a projection: of the whole model, and the device's first one.
+struct Inputs {
+  std::int64_t whole, first;
+};
+
+Inputs inputs_of(const CollectiveHooks* hooks, const model::LoraTarget& t) {
+  if (!hooks) return {t.in, 0};
+  const model::Layer& l = hooks->whole_config().layers[static_cast<size_t>(t.layer)];
+  const mesh::LocalLayer& own = hooks->local().layers[static_cast<size_t>(t.layer)];
+  if (t.role == model::Role::o_proj) return {std::int64_t{l.heads} * l.head_dim, own.heads.begin * l.head_dim};
+  if (t.role == model::Role::down_proj) return {l.mlp_dim, own.mlp.begin};
+  return {t.in, 0};
+}
+
+}  // namespace
+
+ModelWeights::ModelWeights(const model::Config& whole, Device& its_device, model::WeightType weight_type,
+                           NetworkUse network_use, CollectiveHooks* its_hooks)
+    : hooks(its_hooks),
+      config(hooks ? hooks->local().config : checked(whole)),
+      inventory(hooks ? mesh::local_inventory(hooks->local()) : model::TensorInventory(config)),
+      device(its_device),
+      type(weight_type),
+      use(network_use) {
+  allocate_weights();
+  embedding = required_weight(Role::embed, -1);
+  final_norm = required_weight(Role::final_norm, -1);
+  embed_scale = std::sqrt(static_cast<float>(config.dim));
+  ple_embedding = find_weight(Role::ple_embed, -1);
+  ple_model_proj = find_weight(Role::ple_model_proj, -1);
+  ple_model_norm = find_weight(Role::ple_model_norm, -1);
+  ple_scale = std::sqrt(static_cast<float>(config.ple_dim));
+  if (type != model::WeightType::f32)
+    for (float* scale : {&embed_scale, &ple_scale}) *scale = rounded_to_bf16(kernels, *scale);
+  for (int layer = 0; layer < static_cast<int>(config.layers.size()); ++layer) connect_layer(layer);
+}
+
+// Norms and other vectors are f32 in one buffer, with the gain of norms without weights at its end. All matrices are in
+// another buffer in inventory order, so that all of it is in huge pages and a step reads it in order.
+void ModelWeights::allocate_weights() {
+  const std::span<const model::Tensor> tensors = inventory.tensors();
+  weights.resize(tensors.size());
+  const std::int64_t unit = config.v_norm ? aligned_floats(widest_head(config)) : 0;
+  std::int64_t norm_floats = unit;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Weight& w = weights[i];
+    w.cols = tensors[i].hf_shape.back();
+    w.rows = tensors[i].elements() / w.cols;
+    w.vector = tensors[i].hf_shape.size() == 1;
+    if (w.vector) w.offset = config.norm_form == model::NormForm::one_plus_w ? 1.0f : 0.0f;
+    if (w.vector && is_allocated(i)) norm_floats += aligned_floats(w.cols);
+  }
+  norms = Buffer<float>(device.arena, MemoryCategory::weights, static_cast<size_t>(norm_floats), "norms");
+  std::int64_t bytes = 0;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (!weights[i].vector && is_allocated(i)) bytes += place_matrix(weights[i], tensors[i].matrix_rows(), nullptr);
+  matrices = Buffer<std::byte>(device.arena, MemoryCategory::weights, static_cast<size_t>(bytes), "weights");
+  std::byte* matrix = matrices.data();
+  float* next = norms.data();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Weight& w = weights[i];
+    if (!is_allocated(i)) continue;
+    if (!w.vector) {
+      matrix += place_matrix(w, tensors[i].matrix_rows(), matrix);
+      continue;
+    }
+    w.at.f32 = w.f32 = w.norm = next;
+    next += aligned_floats(w.cols);
+  }
+  if (unit == 0) return;
+  unit_norm.at.f32 = unit_norm.f32 = next;
+  unit_norm.cols = unit, unit_norm.offset = 1.0f;
+}
+
+std::int64_t ModelWeights::place_matrix(Weight& w, std::int64_t matrix_rows, std::byte* at) {
+  const std::int64_t count = w.elements();
+  const bool panels = packable(matrix_rows, w.cols);
+  if (type == model::WeightType::f32) {
+    w.at.f32 = w.f32 = reinterpret_cast<float*>(at);
+    return sizes::aligned_bytes(count * 4);
+  }
+  if (type == model::WeightType::int8 && panels) {
+    w.int8 = reinterpret_cast<std::int8_t*>(at);
+    w.scales = at ? reinterpret_cast<std::uint16_t*>(at + sizes::aligned_bytes(count)) : nullptr;
+    w.at.int8 = {w.int8, w.scales};
+    return sizes::aligned_bytes(count) + sizes::aligned_bytes(w.rows * groups_of(w.cols) * 2);
+  }
+  if (use == NetworkUse::inference && Gemm::packs_weights(type) && sizes::fits_bf16x12(matrix_rows, w.cols)) {
+    w.at.bf16x12 = w.bf16x12 = at;
+    w.overflow = &bf16x12_overflow;
+    return sizes::aligned_bytes(sizes::bf16x12_bytes(w.rows, w.cols));
+  }
+  w.bf16 = reinterpret_cast<std::uint16_t*>(at);
+  (Gemm::packs_weights(type) && panels ? w.at.packed : w.at.bf16) = w.bf16;
+  return sizes::aligned_bytes(count * 2);
+}
+
+bool ModelWeights::is_allocated(size_t weight) const {
+  return !hooks || !hooks->storage() || hooks->storage()->is_direct(weight);
+}
+
+Weight* ModelWeights::find_weight(Role role, int layer) {
+  const model::Tensor* tensor = inventory.find(role, layer);
+  return tensor ? &weights[static_cast<size_t>(tensor - inventory.tensors().data())] : nullptr;
+}
+
+Weight* ModelWeights::required_weight(Role role, int layer) {
+  Weight* weight = find_weight(role, layer);
+  if (!weight)
+    throw Error({.id = "ARCH",
+                 .message = "the model's inventory lacks a tensor",
+                 .file = config.id,
+                 .place = "layer " + std::to_string(layer)});
+  return weight;
+}
+
+void ModelWeights::connect_layer(int layer) {
+  LayerWeights& p = layers.emplace_back();
+  p.input_norm = required_weight(Role::input_norm, layer);
+  p.post_attention_norm = required_weight(Role::post_attention_norm, layer);
+  p.pre_ffw_norm = required_weight(Role::pre_ffw_norm, layer);
+  p.post_ffw_norm = required_weight(Role::post_ffw_norm, layer);
+  p.q_norm = find_weight(Role::q_norm, layer);
+  p.k_norm = find_weight(Role::k_norm, layer);
+  p.ple_gate = find_weight(Role::ple_gate, layer);
+  p.ple_proj = find_weight(Role::ple_proj, layer);
+  p.post_ple_norm = find_weight(Role::post_ple_norm, layer);
+  p.layer_scalar = find_weight(Role::layer_scalar, layer);
+  p.router = find_weight(Role::router_proj, layer);
+  p.router_scale = find_weight(Role::router_scale, layer);
+  p.per_expert_scale = find_weight(Role::per_expert_scale, layer);
+  p.experts_gate_up = find_weight(Role::experts_gate_up, layer);
+  p.experts_down = find_weight(Role::experts_down, layer);
+  p.moe_pre_norm = find_weight(Role::moe_pre_ffw_norm, layer);
+  p.dense_post_norm = find_weight(Role::dense_post_ffw_norm, layer);
+  p.moe_post_norm = find_weight(Role::moe_post_ffw_norm, layer);
+  static constexpr Role kRoles[kProjections] = {Role::q_proj,    Role::k_proj,  Role::v_proj,   Role::o_proj,
+                                                Role::gate_proj, Role::up_proj, Role::down_proj};
+  for (int i = 0; i < kProjections; ++i) p.projection[i] = find_weight(kRoles[i], layer);
+  const model::Layer& l = config.layers[static_cast<size_t>(layer)];
+  if (config.v_norm && l.has_k) p.v_norm = &unit_norm;
+  if (l.kv_donor >= 0) layers[static_cast<size_t>(l.kv_donor)].shares_kv = true;
+  const RopeSpec spec = rope_spec(l);
+  const auto found = std::find(rope_specs.begin(), rope_specs.end(), spec);
+  p.rope = static_cast<int>(found - rope_specs.begin());
+  if (found == rope_specs.end()) rope_specs.push_back(spec);
+}
+
+void ModelWeights::load(const WeightSource& source, const std::function<void(long, long)>& progress) {
+  std::int64_t total = 0, done = 0;
+  for (const Weight& w : weights) total += w.elements();
+  std::vector<float> wide;
+  std::vector<std::uint16_t> bits;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const Weight& w = weights[i];
+    const model::Tensor& tensor = inventory.tensors()[i];
+    const std::int64_t chunk = sizes::round_up(std::max<std::int64_t>(1, kLoadChunk / w.cols), kPanelRows) * w.cols;
+    for (std::int64_t first = 0; first < w.elements(); first += chunk) {
+      const std::int64_t n = std::min(chunk, w.elements() - first);
+      const auto count = static_cast<size_t>(n);
+      if (type == model::WeightType::f32) {
+        source.f32(i, first, {w.f32 + first, count});
+        check_finite(tensor, first, std::span<const float>(w.f32 + first, count));
+      } else {
+        bits.resize(count);
+        if (source.bf16) {
+          source.bf16(i, first, bits);
+        } else {
+          wide.resize(count);
+          source.f32(i, first, wide);
+          kernels.narrow(n, wide.data(), bits.data());
+        }
+        check_finite(tensor, first, bits);
+        if (w.norm)
+          kernels.widen(n, bits.data(), w.norm + first);
+        else
+          device.pool.parallel_for(n / w.cols, kPanelRows, [&](std::int64_t begin, std::int64_t end) {
+            write_rows(kernels, w, first / w.cols + begin,
+                       std::span<const std::uint16_t>(bits).subspan(static_cast<size_t>(begin * w.cols),
+                                                                    static_cast<size_t>((end - begin) * w.cols)));
+          });
+        if (w.f32 && w.f32 != w.norm) kernels.widen(n, bits.data(), w.f32 + first);
+      }
+      done += n;
+      if (progress) progress(static_cast<long>(done), static_cast<long>(total));
+    }
+  }
+}
+
+void ModelWeights::init_random(std::uint64_t seed) {
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const Weight& w = weights[i];
+    if (weights[i].vector) {
+      std::fill_n(w.f32, w.cols, 1.0f - w.offset);
+      std::fill_n(w.norm, w.cols, 1.0f - w.offset);
+      continue;
+    }
+    const Rng rng{seed, i};
+    device.pool.parallel_for(w.rows, kPanelRows, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<float> panel;
+      for (std::int64_t r = begin; r < end; r += kPanelRows) {
+        panel.resize(static_cast<size_t>(std::min(kPanelRows, end - r) * w.cols));
+        for (size_t j = 0; j < panel.size(); ++j)
+          panel[j] = kInitialDeviation * rng.normal_at(static_cast<std::uint64_t>(r * w.cols) + j);
+        write_rows(kernels, w, r, std::span<const float>(panel));
+        if (w.f32) std::copy(panel.begin(), panel.end(), w.f32 + r * w.cols);
+      }
+    });
+  }
+}
+
+void ModelWeights::check_trainable(model::TrainMethod method) const {
+  if (use == NetworkUse::inference && type != model::WeightType::int8)
+    throw Error(
+        {.id = "TRAIN", .message = "the weights were loaded for inference only", .fix = "load the model for training"});
+  if (type == model::WeightType::int8)
+    throw Error({.id = "DTYPE",
+                 .message = "int8 weights are for inference only",
+                 .found = "int8",
+                 .expected = "f32 or bf16",
+                 .fix = "load the model as bf16 to train it"});
+  if (method == model::TrainMethod::lora && adapters.empty())
+    throw Error({.id = "LORA", .message = "LoRA training needs adapters", .fix = "add adapters first"});
+  if (method == model::TrainMethod::full && !adapters.empty())
+    throw Error(
+        {.id = "LORA", .message = "full training of a model with adapters", .fix = "merge or drop the adapters first"});
+}
+
+void ModelWeights::set_trainable(model::TrainMethod method) {
+  check_trainable(method);
+  parameters.clear();
+  full = method == model::TrainMethod::full;
+  trainable = true;
+  if (full) {
+    masters = {};
+    std::int64_t total = 0, master_total = 0;
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (!inventory.tensors()[i].is_buffer) total += aligned_floats(weights[i].elements());
+    if (type == model::WeightType::bf16) master_total = total;
+    gradients = Buffer<float>(device.arena, MemoryCategory::gradients, static_cast<size_t>(total), "gradients");
+    if (master_total > 0)
+      masters = Buffer<float>(device.arena, MemoryCategory::optimizer, static_cast<size_t>(master_total),
+                              "f32 master weights");
+    float *gradient = gradients.data(), *master = masters.data();
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (inventory.tensors()[i].is_buffer) continue;
+      Weight& w = weights[i];
+      const auto count = static_cast<size_t>(w.elements());
+      if (type == model::WeightType::bf16) {
+        w.f32 = master;
+        read_rows(w, 0, {master, count});
+        master += aligned_floats(w.elements());
+      }
+      w.gradient = gradient;
+      gradient += aligned_floats(w.elements());
+      parameters.push_back({inventory.tensors()[i].name, {w.f32, count}, {w.gradient, count}, !weights[i].vector});
+    }
+    return;
+  }
+  std::int64_t total = 0;
+  for (const Adapter& a : adapters) total += aligned_floats(a.rank * a.in) + aligned_floats(a.out * a.rank);
+  gradients = Buffer<float>(device.arena, MemoryCategory::gradients, static_cast<size_t>(total), "adapter gradients");
+  list_adapter_parameters(gradients.span());
+}
+
+void ModelWeights::parameters_changed() {
+  if (!full || type == model::WeightType::f32) return;
+  std::vector<std::uint16_t> bits;
+  for (const Weight& w : weights) {
+    if (!w.gradient) continue;
+    if (w.norm) {
+      bits.resize(static_cast<size_t>(w.cols));
+      kernels.narrow(w.cols, w.f32, bits.data());
+      kernels.widen(w.cols, bits.data(), w.norm);
+      continue;
+    }
+    device.pool.parallel_for(w.rows, kPanelRows, [&](std::int64_t begin, std::int64_t end) {
+      write_rows(kernels, w, begin,
+                 std::span<const float>(w.f32 + begin * w.cols, static_cast<size_t>((end - begin) * w.cols)));
+    });
+  }
+}
+
+std::span<const float> ModelWeights::weight_f32(size_t index) {
+  const Weight& w = weights.at(index);
+  const auto count = static_cast<size_t>(w.elements());
+  if (w.f32) return {w.f32, count};
+  if (widened.size() < count) {
+    widened = {};
+    widened = Buffer<float>(device.arena, MemoryCategory::workspace, count, "widened weight");
+  }
+  read_rows(w, 0, {widened.data(), count});
+  return {widened.data(), count};
+}
+
+// --- Adapters ---
+
+void ModelWeights::define_adapters(const LoraOptions& options) {
+  std::vector<Adapter> added;
+  std::vector<LoraModule> described;
+  for (const ResolvedLora& r : resolve_lora(inventory, options)) {
+    const model::LoraTarget& t = r.target;
+    const Inputs inputs = inputs_of(hooks, t);
+    added.push_back({.layer = t.layer,
+                     .projection = projection_of(t.role),
+                     .in = t.in,
+                     .out = t.out,
+                     .rank = r.rank,
+                     .scaling = r.scaling,
+                     .whole_in = inputs.whole,
+                     .first_in = inputs.first});
+    described.push_back({.target = t, .rank = r.rank, .alpha = r.alpha, .a = {}, .b = {}});
+  }
+  adapter_values = {};
+  adapters = std::move(added);
+  modules = std::move(described);
+  lora_dropout = options.dropout;
+  parameters.clear();
+  gradients = {};
+  trainable = full = false;
+  for (LayerWeights& p : layers) std::fill(std::begin(p.adapter), std::end(p.adapter), nullptr);
+  for (Weight& w : weights) w.gradient = nullptr;
+  for (Adapter& a : adapters) layers[static_cast<size_t>(a.layer)].adapter[static_cast<size_t>(a.projection)] = &a;
+}
+
+void ModelWeights::add_lora(const LoraOptions& options, std::uint64_t seed) {
+  define_adapters(options);
+  std::int64_t total = 0;
+  for (const Adapter& a : adapters) total += aligned_floats(a.rank * a.in) + aligned_floats(a.out * a.rank);
+  adapter_values = Buffer<float>(device.arena, MemoryCategory::adapters, static_cast<size_t>(total), "LoRA adapters");
+  float* next = adapter_values.data();
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    Adapter& a = adapters[i];
+    a.a = next;
+    a.b = a.a + aligned_floats(a.rank * a.in);
+    next = a.b + aligned_floats(a.out * a.rank);
+    modules[i].a = {a.a, static_cast<size_t>(a.rank * a.in)};
+    modules[i].b = {a.b, static_cast<size_t>(a.out * a.rank)};
+    const LoraInit start(seed, a.layer, a.projection, a.whole_in);
+    for (std::int64_t row = 0; row < a.rank; ++row)
+      for (std::int64_t j = 0; j < a.in; ++j) a.a[row * a.in + j] = start.at(row * a.whole_in + a.first_in + j);
+  }
+  list_adapter_parameters({});
+}
+
+void ModelWeights::list_adapter_parameters(std::span<float> adapter_gradients) {
+  parameters.clear();
+  size_t next = 0;
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    Adapter& a = adapters[i];
+    const std::string name =
+        "layers." + std::to_string(a.layer) + "." + std::string(model::hf_module_name(modules[i].target.role));
+    const auto add = [&](float*& grad, const char* suffix, std::span<float> value) {
+      const std::span<float> own =
+          adapter_gradients.empty() ? adapter_gradients : adapter_gradients.subspan(next, value.size());
+      next += static_cast<size_t>(aligned_floats(static_cast<std::int64_t>(value.size())));
+      grad = own.data();
+      parameters.push_back({name + suffix, value, own, true});
+    };
+    add(a.da, ".lora_a", modules[i].a);
+    add(a.db, ".lora_b", modules[i].b);
+  }
+}
+
+std::int64_t ModelWeights::ple_width() const {
+  return layers.front().ple_gate ? layers.front().ple_gate->rows : 0;
+}
+
+int ModelWeights::lowest_trained_layer() const {
+  if (full) return 0;
+  int lowest = static_cast<int>(layers.size());
+  for (const Adapter& a : adapters) lowest = std::min(lowest, a.layer);
+  return lowest;
+}
+
+}  // namespace mw::engine

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The weights and adapters of a model, or of one device's part of it: storage, loading, initialisation and training
+// state. The tensors of a layer depend on its model::Layer.
+#pragma once
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/engine/runtime/device.h"
+#include "core/engine/transformer/collective_hooks.h"
+#include "core/engine/transformer/network.h"
+#include "core/engine/transformer/rope.h"
+#include "core/engine/transformer/weight.h"
+
+namespace mw::engine {
+
+inline constexpr float kInitialDeviation = 0.02f;  // standard deviation of randomly initialised matrices
+
+struct LayerWeights {  // null: the layer has no such tensor
+  Weight *input_norm = nullptr, *post_attention_norm = nullptr, *pre_ffw_norm = nullptr, *post_ffw_norm = nullptr;
+  Weight *q_norm = nullptr, *k_norm = nullptr, *v_norm = nullptr;
+  Weight *ple_gate = nullptr, *ple_proj = nullptr, *post_ple_norm = nullptr;
+  Weight* layer_scalar = nullptr;
+  Weight *router = nullptr, *router_scale = nullptr, *per_expert_scale = nullptr;
+  Weight *experts_gate_up = nullptr, *experts_down = nullptr;
+  Weight *moe_pre_norm = nullptr, *dense_post_norm = nullptr, *moe_post_norm = nullptr;
+  Weight* projection[kProjections] = {};
+  Adapter* adapter[kProjections] = {};
+  int rope = 0;            // index in ModelWeights::rope_specs
+  bool shares_kv = false;  // later layers attend with its keys and values
+};
+
+struct ModelWeights {
+  // With hooks: the device's part of a model on a mesh; `whole` is not read then. Throws what check_model() throws.
+  ModelWeights(const model::Config& whole, Device& device, model::WeightType type, NetworkUse use,
+               CollectiveHooks* hooks);
+
+  // Throws Error WEIGHTS for NaN or infinity, with the tensor and the element.
+  void load(const WeightSource& source, const std::function<void(long, long)>& progress);
+  void init_random(std::uint64_t seed);
+  void define_adapters(const LoraOptions& options);  // without memory for their values
+  void add_lora(const LoraOptions& options, std::uint64_t seed);
+  // Lists the adapters as parameters; their gradients are in `gradients`, without if that is empty.
+  void list_adapter_parameters(std::span<float> adapter_gradients);
+  void check_trainable(model::TrainMethod method) const;
+  void set_trainable(model::TrainMethod method);
+  void parameters_changed();
+  // An f32 view or copy of a weight; a copy is valid until the next call.
+  std::span<const float> weight_f32(size_t index);
+
+  // Points the weight at its memory `at` and returns its size in bytes; with `at` null it only computes the size.
+  // matrix_rows: rows of one of the matrices that the tensor stacks.
+  std::int64_t place_matrix(Weight& w, std::int64_t matrix_rows, std::byte* at);
+  int lowest_trained_layer() const;
+  // Columns of its per-layer inputs that a layer gates on this device, and the first of them.
+  std::int64_t ple_width() const;
+  std::int64_t first_ple() const { return hooks ? hooks->local().ple.begin : 0; }
+
+  CollectiveHooks* const hooks;
+  model::Config config;  // the device's own sizes
+  model::TensorInventory inventory;
+  Device& device;
+  model::WeightType type;
+  NetworkUse use;
+  const VectorKernels& kernels = vector_kernels();
+
+  std::vector<Weight> weights;  // by inventory index
+  Buffer<std::byte> matrices;
+  OverflowTable bf16x12_overflow{device.arena};
+  Buffer<float> norms, masters, gradients, adapter_values, widened;
+  std::vector<LayerWeights> layers;
+  Weight *embedding = nullptr, *final_norm = nullptr;
+  Weight *ple_embedding = nullptr, *ple_model_proj = nullptr, *ple_model_norm = nullptr;
+  Weight unit_norm;  // the gain of norms without weights
+  float embed_scale = 1, ple_scale = 1;
+  std::vector<RopeSpec> rope_specs;
+
+  std::vector<Adapter> adapters;
+  std::vector<LoraModule> modules;
+  float lora_dropout = 0;
+  bool full = false, trainable = false;
+  std::vector<Parameter> parameters;
+
+ private:
+  void allocate_weights();
+  bool is_allocated(size_t weight) const;
+  Weight* find_weight(model::Role role, int layer);  // null: the model has none
+  Weight* required_weight(model::Role role, int layer);
+  void connect_layer(int layer);
+};
+
+}  // namespace mw::engine

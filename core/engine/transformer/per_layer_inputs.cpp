@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/transformer/per_layer_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/engine/transformer/embedding.h"
+#include "core/engine/transformer/norms.h"
+
+namespace mw::engine {
+namespace {
+
+constexpr std::int64_t kGrain = 8;
+constexpr float kHalf = 0.70710678f;  // 2^-1/2, of the two parts
+
+// Each device has the gradients of its columns of the per-layer inputs; other columns still hold the inputs.
+void sum_per_layer_gradients(Transformer& net, std::int64_t n) {
+  const std::int64_t p = net.config.ple_dim, first = net.weights.first_ple(), last = first + net.weights.ple_width();
+  for (std::int64_t i = 0; i < n * static_cast<std::int64_t>(net.weights.layers.size()); ++i) {
+    std::fill_n(net.buffers.step.ple + i * p, first, 0.0f);
+    std::fill_n(net.buffers.step.ple + i * p + last, p - last, 0.0f);
+  }
+  net.hooks->sum_per_layer_gradients({net.buffers.step.ple, static_cast<size_t>(n * p) * net.weights.layers.size()});
+}
+
+}  // namespace
+
+// step.ple = (norm(W embedded / sqrt D) + table[ids] * sqrt P) / sqrt 2.
+void per_layer_inputs(Transformer& net, const Tokens& tokens, const float* embedded) {
+  const std::int64_t n = tokens.count, p = net.config.ple_dim,
+                     count = static_cast<std::int64_t>(net.weights.layers.size());
+  const std::int64_t all = count * p;
+  float* const context = net.buffers.step.scratch.ple;
+  {
+    const auto timer = net.profile.time(Kernel::projections, 2.0 * static_cast<double>(n * all) * net.config.dim);
+    net.gemm.nt(n, all, net.config.dim, 1.0f / std::sqrt(static_cast<float>(net.config.dim)), embedded,
+                net.weights.ple_model_proj->at, 0.0f, context);
+  }
+  norm(net, n * count, p, context, *net.weights.ple_model_norm, context, net.buffers.step.ple_inv);
+  const auto timer = net.profile.time(Kernel::embedding);
+  const mesh::Range own = net.ple_vocab_rows();
+  const auto look_up_rows = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      look_up_row(*net.weights.ple_embedding, own, tokens.ids[static_cast<size_t>(i)], net.buffers.step.ple + i * all);
+  };
+  if (net.hooks) {
+    net.device.pool.parallel_for(n, kGrain, look_up_rows);
+    net.hooks->sum_per_layer_embedding_rows({net.buffers.step.ple, static_cast<size_t>(n * all)});
+  }
+  net.device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      float* const row = net.buffers.step.ple + i * all;
+      if (!net.hooks) look_up_rows(i, i + 1);
+      net.kernels.scale(all, net.weights.ple_scale, row);
+      net.kernels.add(all, context + i * all, 1.0f, row);
+      net.kernels.scale(all, kHalf, row);
+    }
+  });
+}
+
+void per_layer_block(Transformer& net, const PassContext& pass, int layer, LayerActivations& acts, float* x) {
+  const LayerWeights& weights = net.weights.layers[static_cast<size_t>(layer)];
+  const std::int64_t n = pass.tokens->count, dim = net.config.dim, p = net.weights.ple_width();
+  const std::int64_t all = static_cast<std::int64_t>(net.weights.layers.size()) * net.config.ple_dim;
+  float* const m = net.buffers.step.scratch.pm;
+  const float* const input = net.buffers.step.ple + layer * net.config.ple_dim + net.weights.first_ple();
+  const auto timer = net.profile.time(Kernel::projections, 4.0 * static_cast<double>(n * dim * p));
+  net.gemm.nt(n, p, dim, 1.0f, x, weights.ple_gate->at, 0.0f, acts.pg);
+  net.device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) net.kernels.geglu(p, acts.pg + i * p, input + i * all, m + i * p);
+  });
+  net.gemm.nt(n, dim, p, 1.0f, m, weights.ple_proj->at, 0.0f, acts.p);
+  sum_block(net, mesh::Block::ple, layer, n * dim, acts.p);
+  norm_add(net, n, dim, acts.p, *weights.post_ple_norm, x, x, acts.inv_post_ple);
+}
+
+void per_layer_block_backward(Transformer& net, const PassContext& pass, int layer, LayerActivations& acts,
+                              const float* h) {
+  const LayerWeights& weights = net.weights.layers[static_cast<size_t>(layer)];
+  const std::int64_t n = pass.tokens->count, dim = net.config.dim, p = net.weights.ple_width();
+  const std::int64_t all = static_cast<std::int64_t>(net.weights.layers.size()) * net.config.ple_dim;
+  Scratch& scratch = net.buffers.step.scratch;
+  float* const input = net.buffers.step.ple + layer * net.config.ple_dim + net.weights.first_ple();
+  norm_backward(net, n, dim, acts.p, *weights.post_ple_norm, acts.inv_post_ple, scratch.dx, 0.0f,
+                scratch.t);  // t = d p
+  const auto timer = net.profile.time(Kernel::projections_back, 4.0 * static_cast<double>(n * dim * p));
+  net.gemm.nn(n, p, dim, 1.0f, scratch.t, weights.ple_proj->at, 0.0f, scratch.pm);
+  net.device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      net.kernels.geglu_backward(p, acts.pg + i * p, input + i * all, scratch.pm + i * p);
+  });
+  if (weights.ple_proj->gradient) net.gemm.tn(dim, p, n, 1.0f, scratch.t, scratch.pm, 1.0f, weights.ple_proj->gradient);
+  if (net.hooks && net.hooks->splits(mesh::Block::ple, layer)) {
+    net.gemm.nn(n, dim, p, 1.0f, acts.pg, weights.ple_gate->at, 0.0f, scratch.t);
+    sum_block(net, mesh::Block::ple, layer, n * dim, scratch.t);
+    net.device.pool.parallel_for(n * dim, 4096, [&](std::int64_t begin, std::int64_t end) {
+      net.kernels.add(end - begin, scratch.t + begin, 1.0f, scratch.dx + begin);
+    });
+  } else {
+    net.gemm.nn(n, dim, p, 1.0f, acts.pg, weights.ple_gate->at, 1.0f, scratch.dx);
+  }
+  if (!weights.ple_proj->gradient) return;
+  net.device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {  // t = the block's input again
+    net.kernels.recompute_rms_norm_add(end - begin, dim, acts.f + begin * dim, weights.post_ffw_norm->gain(),
+                                       acts.inv_post_ffw + begin, h + begin * dim, scratch.t + begin * dim);
+  });
+  net.gemm.tn(p, dim, n, 1.0f, acts.pg, scratch.t, 1.0f, weights.ple_gate->gradient);
+}
+
+void per_layer_inputs_backward(Transformer& net, const Tokens& tokens, const float* embedded, float* dx) {
+  const std::int64_t n = tokens.count, p = net.config.ple_dim,
+                     count = static_cast<std::int64_t>(net.weights.layers.size());
+  const std::int64_t all = count * p, dim = net.config.dim;
+  const float factor = 1.0f / std::sqrt(static_cast<float>(dim));
+  float* const context = net.buffers.step.scratch.ple;
+  if (net.hooks) sum_per_layer_gradients(net, n);
+  scale_values(net, n * all, kHalf, net.buffers.step.ple);
+  add_embedding_gradient(net, tokens, net.buffers.step.ple, net.weights.ple_scale, *net.weights.ple_embedding,
+                         net.ple_vocab_rows());
+  net.gemm.nt(n, all, dim, factor, embedded, net.weights.ple_model_proj->at, 0.0f, context);
+  norm_backward(net, n * count, p, context, *net.weights.ple_model_norm, net.buffers.step.ple_inv, net.buffers.step.ple,
+                0.0f, net.buffers.step.ple);
+  net.gemm.tn(all, dim, n, factor, net.buffers.step.ple, embedded, 1.0f, net.weights.ple_model_proj->gradient);
+  net.gemm.nn(n, dim, all, factor, net.buffers.step.ple, net.weights.ple_model_proj->at, 1.0f, dx);
+}
+
+}  // namespace mw::engine
