@@ -13,7 +13,7 @@ namespace {
 std::string short_cause(const std::string& cause) {
   using mesh::Cause;
   for (const auto& [known, label] :
-       {std::pair{Cause::gather_shards, "weights gathered"}, std::pair{Cause::inefficient_spec, "inefficient specs"},
+       {std::pair{Cause::gather_shards, "weights gathered"}, std::pair{Cause::inefficient_spec, "extra resharding"},
         std::pair{Cause::partial_sums, "partial sums"}, std::pair{Cause::embedding_rows, "embedding rows"},
         std::pair{Cause::softmax, "softmax"}, std::pair{Cause::logits, "whole logits"},
         std::pair{Cause::gradients, "gradients"}})

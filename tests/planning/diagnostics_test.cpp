@@ -273,7 +273,7 @@ TEST(Diagnostics, ASpecThatDoesNotFitItsMatmul) {
   passes("SHARD-4", here({"down_proj = (tp, -)"}));                    // whole along the batch axis: nothing to gather
   passes("SHARD-4", here({"down_proj = (fsdp, tp)"}, {"mesh.tp=1"}));  // then it is FSDP along another dimension
   const Diagnostic d = of(look(here({"down_proj = (fsdp, tp)"})), "SHARD-4");
-  EXPECT_THAT(d.problem.message, HasSubstr("layers.0.down_proj for one"));
+  EXPECT_THAT(d.problem.message, HasSubstr("such as layers.0.down_proj"));
   EXPECT_THAT(d.problem.expected, HasSubstr("(tp, fsdp)"));
 }
 

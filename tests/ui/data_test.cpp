@@ -356,13 +356,13 @@ class DataTest : public test::WindowFixture {
     open_page(small_world());
     read_through();
     QVERIFY(page().economy().cost_text().isEmpty());
-    page().set_price({Seconds(0.001), std::nullopt}, views::PadTo::max_len);
+    page().economy().set_price({Seconds(0.001), std::nullopt}, views::PadTo::max_len);
     const auto& e = *page().reader().economy();
     const QString padding = qs(to_text(Seconds(0.001 * static_cast<double>(e.plain.fixed - e.plain.tokens))));
     QVERIFY2(page().economy().cost_text().contains(padding), qPrintable(page().economy().cost_text()));
     QVERIFY(!page().economy().cost_text().contains(u'$'));
     picture(u"data-priced"_s);
-    page().set_price({Seconds(0.001), Usd(36)}, views::PadTo::max_len);
+    page().economy().set_price({Seconds(0.001), Usd(36)}, views::PadTo::max_len);
     const auto saved = *epoch_cost(e, views::PadTo::max_len, {Seconds(0.001), Usd(36)}).saved.usd;
     QVERIFY(saved.value > 1);
     QVERIFY(page().economy().cost_text().contains(qs(to_text(saved))));

@@ -66,7 +66,7 @@ class MeshJourneyTest : public test::Journey {
     Measured m{.bytes = window_->train_page().snapshot().traffic.bytes,
                .loss = view.metric("train/loss")->raw.back().y};
     for (const views::TrafficTotals& f : view.traffic().points.back().flows)
-      if (view.traffic().kinds[f.kind].cause == "inefficient specs") m.clumsy += f.bytes;
+      if (view.traffic().kinds[f.kind].cause == "extra resharding") m.clumsy += f.bytes;
     return m;
   }
   // What the plan says a device stores.
@@ -127,7 +127,7 @@ class MeshJourneyTest : public test::Journey {
     QVERIFY2(std::abs(wrong_.loss - right_.loss) < 1e-5 * right_.loss,
              qPrintable(u"%1 and %2"_s.arg(wrong_.loss).arg(right_.loss)));
     window_->train_page().collectives().choose(views::TrafficBy::cause, views::TrafficAmount::bytes);
-    QVERIFY2(window_->train_page().collectives().shown().summary().contains(u"inefficient specs"_s),
+    QVERIFY2(window_->train_page().collectives().shown().summary().contains(u"extra resharding"_s),
              qPrintable(window_->train_page().collectives().shown().summary()));
     picture(u"measured"_s);
   }

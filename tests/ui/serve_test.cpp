@@ -44,7 +44,7 @@ class ServeTest : public test::WindowFixture {
       for (int row = 0; row < table.rowCount(); ++row) {
         if (!table.row(row).measured) continue;
         for (const PlotLine& line : plot->lines()) {
-          if (line.name != json_excerpt(table.row(row).workload)) continue;
+          if (line.name != short_text(table.row(row).workload)) continue;
           const auto at = line.raw->nearest(std::log2(table.row(row).batch));
           QVERIFY(at.has_value());
           QCOMPARE((*line.raw)[*at].x, std::log2(table.row(row).batch));
@@ -151,7 +151,7 @@ class ServeTest : public test::WindowFixture {
       QCOMPARE(memory.stack().origin_at(0), Origin::measured);
     }
     QVERIFY(page().total().caption().contains(u"Predicted not to fit"_s));
-    if (table.point(5).measured) QCOMPARE(page().memory(Workload::chunked_forward).caption(), u"Every batch fits"_s);
+    if (table.row(5).measured) QCOMPARE(page().memory(Workload::chunked_forward).caption(), u"Every batch fits"_s);
     // The same height in pixels for the same bytes.
     window_->resize(1280, 800);
     QTest::qWait(60);

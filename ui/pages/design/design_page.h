@@ -59,6 +59,8 @@ class DesignPage : public QWidget, public WindowPage {
   void set_meshes(Meshes meshes);
   ErrorLink& error_link() { return *errors_; }
   bool pinned() const { return pinned_ != nullptr; }
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
 
  signals:
   void problem(const mw::Problem& problem);
@@ -70,8 +72,6 @@ class DesignPage : public QWidget, public WindowPage {
   void register_actions(Workspace& workspace);
   void prove(const NamedExperiment& experiment);
   void prove_again();
-  QByteArray save_layout() const;
-  void restore_layout(const QByteArray& state);
   void build(const Pricer::Folders& hardware);
   QWidget* header();
   QWidget* plan_panel();
