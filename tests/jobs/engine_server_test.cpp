@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/planning/engine_server.h"
+#include "core/engine/kernels/packed.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,12 @@ TEST(EngineServer, IsPredictedExactly) {
     const planning::EngineServer planned = planning::engine_server(e, real.model.cluster->network(0).config());
     for (size_t c = 0; c < kMemoryCategories; ++c) {
       const auto category = static_cast<MemoryCategory>(c);
-      EXPECT_EQ(planned.memory.at_peak[category].value, held[category].value) << to_string(category);
+      // Without packed kernels, the panels of widened weights are allocated by the first product.
+      if (category == MemoryCategory::workspace && !engine::packed_kernels()) {
+        EXPECT_GE(planned.memory.at_peak[category].value, held[category].value);
+      } else {
+        EXPECT_EQ(planned.memory.at_peak[category].value, held[category].value) << to_string(category);
+      }
     }
     EXPECT_GT(held[MemoryCategory::kv_cache].value, 0);
     EXPECT_EQ(planned.settings.kv.capacity, real.settings.kv.capacity);
