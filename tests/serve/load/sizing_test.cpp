@@ -92,8 +92,8 @@ TEST_F(SizingTest, MemoryGrowsByWorkload) {
   EXPECT_NEAR(bytes(Workload::forward, 9, logits) / bytes(Workload::forward, 1, logits), 9, 0.5);
   const double kept = 9 * 32 * (16 * 8 + 4) + 3 * 4096;  // kept for every position, in whole pages
   EXPECT_LE(bytes(Workload::chunked_forward, 9, logits), 64 * 2048 * 4 + kept);
-  // Two layers of 16 and 32 tokens a row, keys and values, each in whole pages.
-  EXPECT_NEAR(bytes(Workload::rollout, 9, MemoryCategory::kv_cache), 9 * 2 * (16 + 32) * 32 * 4, 4 * 4096);
+  // Two layers, keys and values: 32 tokens of a row in blocks of 16, and a window of 16 tokens, which spans two blocks.
+  EXPECT_NEAR(bytes(Workload::rollout, 9, MemoryCategory::kv_cache), 9 * 2 * (32 + 32) * 32 * 4, 4 * 4096);
 }
 
 TEST_F(SizingTest, SkipsPointsThatDoNotFitAndNamesTheLargestThatDoes) {
