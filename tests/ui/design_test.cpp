@@ -244,7 +244,7 @@ class DesignTest : public test::WindowFixture {
     QCOMPARE(pair.pinned().devices(), 4);
     QCOMPARE(canvas().devices(), 2);
     QTest::mouseClick(&pair.pinned(), Qt::LeftButton, {}, pair.pinned().device_at(3).center().toPoint());
-    QCOMPARE(canvas().status(), u"No device 3 in this design: it has 2"_s);
+    QCOMPARE(canvas().status(), u"This design has no device 3; it has 2"_s);
     picture(u"two-targets"_s);
     QTest::mouseClick(&canvas(), Qt::LeftButton, {}, canvas().device_at(1).center().toPoint());
     QVERIFY(pair.pinned().status().contains(u"device 1"_s));
