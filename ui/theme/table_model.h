@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -14,13 +15,23 @@ namespace mw::ui {
 
 enum TableRole { sort_role = Qt::UserRole, first_own_role };  // sort_role: the value behind the text
 
+// Takes functions that return a QString itself: an expression of + is a QStringBuilder, which refers to temporaries
+// that are gone when it is converted. Such a lambda names its type: -> QString.
+template <class Row>
+struct CellText : std::function<QString(const Row&)> {
+  CellText() = default;
+  template <class F>
+  requires(std::is_same_v<std::remove_cvref_t<std::invoke_result_t<F, const Row&>>, QString>) CellText(F text)
+      : std::function<QString(const Row&)>(std::move(text)) {}
+};
+
 template <class Row>
 struct TableColumn {
   QString title{};
   QString unit{};     // of the sort keys; part of the column's name in csv()
   QString tooltip{};  // of the header
   Qt::AlignmentFlag alignment = Qt::AlignLeft;
-  std::function<QString(const Row&)> text{};
+  CellText<Row> text{};
   std::function<QVariant(const Row&)> sort_key{};  // empty: the text
 };
 

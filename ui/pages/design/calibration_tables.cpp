@@ -17,8 +17,9 @@ QString row_tooltip(const ProposedRow& r) {
   const auto tr = [](const char* text, int n = -1) { return CalibrationRowsModel::tr(text, nullptr, n); };
   QStringList parts{tr("measured; from %1").arg(qs(r.measured.source))};
   if (r.held_out)
-    parts << (r.others > 0 ? tr("held out: predicted by %n other row(s) of this chip and stack", r.others)
-                           : tr("held out: no other row of this chip and stack; predicted from other chips or the defaults"));
+    parts << (r.others > 0
+                  ? tr("held out: predicted by %n other row(s) of this chip and stack", r.others)
+                  : tr("held out: no other row of this chip and stack; predicted from other chips or the defaults"));
   else
     parts << tr("predicted only, never used for fitting");
   for (const std::string& text : r.measured.assumed) parts << tr("assumed: %1").arg(qs(text));
@@ -59,7 +60,9 @@ CalibrationRowsModel::CalibrationRowsModel()
            {.title = tr("Use"), .text = [](const ProposedRow& r) { return r.used() ? tr("fitted") : tr("held out"); }},
            {.title = tr("Measured"),
             .alignment = Qt::AlignRight,
-            .text = [](const ProposedRow& r) { return value_text(r.measured.value) + u" "_s + qs(r.measured.unit); }},
+            .text = [](const ProposedRow& r) -> QString {
+              return value_text(r.measured.value) + u" "_s + qs(r.measured.unit);
+            }},
            {.title = tr("Now"),
             .alignment = Qt::AlignRight,
             .text = [](const ProposedRow& r) { return value_text(r.now.predicted); }},
@@ -97,10 +100,9 @@ EfficienciesModel::EfficienciesModel()
             .text = [](const ProposedEfficiency& e) { return value_text(e.before); }},
            {.title = tr("Proposed"),
             .alignment = Qt::AlignRight,
-            .text =
-                [](const ProposedEfficiency& e) {
-                  return value_text(e.after) + (e.at_limit ? tr(" (limit)") : QString());
-                }},
+            .text = [](const ProposedEfficiency& e) -> QString {
+              return value_text(e.after) + (e.at_limit ? tr(" (limit)") : QString());
+            }},
            {.title = tr("Interval"),
             .alignment = Qt::AlignRight,
             .text =

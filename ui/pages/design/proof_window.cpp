@@ -30,7 +30,7 @@ ProofTableModel* proof_model(const views::ProofTable& table, QObject* parent) {
     columns.push_back({.title = qs(table.columns[c]),
                        .alignment = c == 0 ? Qt::AlignLeft : Qt::AlignRight,
                        .text = [c](const views::ProofRow& row) { return qs(row.cells[c]); }});
-  columns.push_back({.title = ProofWindow::tr("Verdict"), .text = [](const views::ProofRow& row) {
+  columns.push_back({.title = ProofWindow::tr("Verdict"), .text = [](const views::ProofRow& row) -> QString {
                        return row.holds ? u"\u2713 "_s + ProofWindow::tr("holds")
                                         : u"\u2717 "_s + ProofWindow::tr("differs");
                      }});
