@@ -14,7 +14,7 @@ namespace {
 
 constexpr qsizetype kExcerpt = 140, kBefore = 12;  // characters
 
-// A heading or a line of text as it is read: without the marks of Markdown.
+// The displayed text of a Markdown line, without markup.
 QString plain_text(QString markdown) {
   static const QRegularExpression kLink(u"!?\\[([^\\]]*)\\]\\([^)]*\\)"_s), kComment(u"<!--.*?-->"_s);
   markdown.replace(kComment, QString()).replace(kLink, u"\\1"_s);

@@ -65,7 +65,7 @@ void ManualBrowser::open(const QString& file, const QString& anchor) {
 void ManualBrowser::doSetSource(const QUrl& name, QTextDocument::ResourceType type) {
   const bool other = name.isRelative() ? !name.path().isEmpty() : name.path() != source().path();
   QTextCursor cursor(document());
-  cursor.beginEditBlock();  // otherwise every paragraph that is read makes a new layout: seconds for a long chapter
+  cursor.beginEditBlock();  // otherwise every paragraph causes a new layout, which takes seconds for a long chapter
   QTextBrowser::doSetSource(name, type);
   cursor.endEditBlock();
   if (other) restyle();
@@ -74,7 +74,7 @@ void ManualBrowser::doSetSource(const QUrl& name, QTextDocument::ResourceType ty
 
 QVariant ManualBrowser::loadResource(int type, const QUrl& name) {
   const QVariant resource = QTextBrowser::loadResource(type, name);
-  if (type == QTextDocument::MarkdownResource) {  // Qt takes what follows a comment for HTML
+  if (type == QTextDocument::MarkdownResource) {  // Qt parses the text after a comment as HTML
     static const QRegularExpression kComment(u"<!--.*?-->\n?"_s);
     return QString::fromUtf8(resource.toByteArray()).remove(kComment).toUtf8();
   }
@@ -216,7 +216,7 @@ void ManualWindow::follow(const QTreeWidgetItem* item) {
   browser_->open(item->data(0, kFile).toString(), item->data(0, kAnchor).toString());
   const QString query = search_->text().simplified();
   if (query.isEmpty()) return;
-  // The first word of the query after the heading; its match stays selected.
+  // Selects the first match of the query below the heading.
   QTextCursor cursor = browser_->cursorForPosition({0, 0});
   cursor = browser_->document()->find(query, cursor);
   if (cursor.isNull())

@@ -11,6 +11,7 @@
 
 namespace mw::ui {
 
+// Labels are beside their line where there is room, or in the upper left corner if the level is above the chart.
 std::vector<QRectF> Plot::level_labels(const QRectF& area) const {
   const QFontMetricsF metrics(small_font());
   constexpr double kHeight = 15, kStep = kHeight + 2;

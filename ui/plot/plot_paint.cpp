@@ -265,7 +265,4 @@ void Plot::paint_stack(QPainter& painter, const QRectF& area) const {
   }
 }
 
-// Positions of the labels of levels: beside their line where it is free, or in the upper left corner for levels beyond
-// the chart.
-
 }  // namespace mw::ui

@@ -40,7 +40,7 @@ mesh::Mesh mesh_of(const RunData& run) {
     for (const auto& [axis, size] : run.record.mesh())
       mesh.axes.push_back({axis, static_cast<int>(std::clamp(size, 1LL, 4096LL))});
   } catch (const Error&) {
-    mesh.axes.clear();  // a mesh of the wrong type: the run itself says so
+    mesh.axes.clear();  // a mesh of the wrong type, which the run reports
   }
   return mesh;
 }
@@ -62,7 +62,7 @@ void MeasuredMesh::show_snapshot(const RunPtr& run, const views::StepSnapshot& s
   }
   run_ = run;
   if (const int reported = static_cast<int>(snapshot.devices.size()); reported > mesh_.devices()) {
-    mesh_.axes = {{"device", reported}};  // of another program: its record says nothing of a mesh
+    mesh_.axes = {{"device", reported}};  // records of other programs contain no mesh
     grid_ = views::device_grid(mesh_);
   }
   snapshot_ = snapshot;
@@ -200,7 +200,7 @@ void MeasuredMesh::mousePressEvent(QMouseEvent* event) {
     }
 }
 
-// From device to device as they stand.
+// Arrow keys select the adjacent device.
 void MeasuredMesh::keyPressEvent(QKeyEvent* event) {
   const int dx = event->key() == Qt::Key_Right ? 1 : event->key() == Qt::Key_Left ? -1 : 0;
   const int dy = event->key() == Qt::Key_Down ? 1 : event->key() == Qt::Key_Up ? -1 : 0;
@@ -275,7 +275,7 @@ void MeasuredMesh::paint_edges(QPainter& p) const {
       p.drawLine(a, b);
       continue;
     }
-    // Past the devices between: a bow.
+    // Devices that are not adjacent are connected by a curve around those in between.
     const QPointF way = b - a, aside = QPointF(-way.y(), way.x()) / std::hypot(way.x(), way.y());
     QPainterPath path(a);
     path.quadTo((a + b) / 2 + aside * device_at(e.a).height() * 1.1, b);
@@ -283,7 +283,7 @@ void MeasuredMesh::paint_edges(QPainter& p) const {
   }
 }
 
-// Once per axis, in the gap of its first edge, where there is room; the lines below say it in any case.
+// Labels each axis at its first edge if there is room; the lines below show the same figures.
 void MeasuredMesh::paint_labels(QPainter& p) const {
   const Theme& t = theme();
   std::vector<bool> done(mesh_.axes.size());
@@ -306,7 +306,7 @@ void MeasuredMesh::paint_labels(QPainter& p) const {
   }
 }
 
-// The capacity where somebody comes near it, else a little more than the largest: bars are compared with each other.
+// Full scale of the bars: the capacity if a device comes near it, otherwise slightly more than the largest value.
 double MeasuredMesh::bar_whole() const {
   double most = 1;
   for (const views::DeviceSnapshot& d : snapshot_.devices) {
@@ -379,7 +379,7 @@ void MeasuredMesh::paint_device(QPainter& p, int device) const {
   const double wide = p.fontMetrics().horizontalAdvance(bytes);
   if (p.fontMetrics().horizontalAdvance(said) + wide + 8 < line.width()) {
     draw_text(p, line, Qt::AlignLeft, said, t.muted);
-  } else {  // no room for words: outlined
+  } else {  // without room for the words, a dashed outline marks the prediction
     p.setPen(QPen(color, 1, Qt::DashLine));
     p.setBrush(Qt::NoBrush);
     p.drawRect(QRectF(line.right() - wide - 3, line.top(), wide + 5, line.height()));
@@ -387,7 +387,7 @@ void MeasuredMesh::paint_device(QPainter& p, int device) const {
   draw_text(p, line, Qt::AlignRight, bytes, color);
 }
 
-// Counted beside planned: a solid and a dashed mark. Bytes that differ are told in the colour of errors.
+// Counted and planned bytes with a solid and a dashed mark; the error colour marks a difference.
 void MeasuredMesh::paint_axis(QPainter& p, QRectF line, const views::AxisTraffic& axis, const QColor& color) const {
   const Theme& t = theme();
   const double middle = line.center().y();

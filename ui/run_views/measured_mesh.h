@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The virtual devices of a run as they were at the playhead: memory by category in each, what moved along each axis on
-// the lines between them. Beside each measured figure what was predicted of it, dashed; where they differ it is marked.
-// GUI thread.
+// Shows the virtual devices of a run at the playhead: memory by category in each device, traffic along each mesh axis
+// on the edges. Measured values are solid, predictions beside them dashed; differences are marked. GUI thread.
 #pragma once
 #include <QWidget>
 #include <optional>
@@ -15,18 +14,18 @@ namespace mw::ui {
 class MeasuredMesh : public QWidget {
   Q_OBJECT
  public:
-  enum class Held { newest, held, pointed };  // how the playhead came to where it is
+  enum class Held { newest, held, pointed };  // how the position of the playhead is determined
   explicit MeasuredMesh(QWidget* parent = nullptr);
   void show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, Held held);
   void select_device(int device);
-  void set_header_inset(int pixels);  // kept free at the right of the first line
+  void set_header_inset(int pixels);  // free space at the right of the first line
 
   const views::StepSnapshot& snapshot() const { return snapshot_; }
   const views::DeviceGrid& grid() const { return grid_; }
   int selected() const { return selected_; }
   QString caption() const;  // "run-12, step 40, live"
   QString axis_text(const views::AxisTraffic& axis) const;
-  static QString planned_text(const views::TrafficTotals& flow);  // "planned 30.0 MiB"; empty where nothing is known
+  static QString planned_text(const views::TrafficTotals& flow);  // "planned 30.0 MiB"; empty if unknown
   QString device_text(int device) const;
   QString summary() const;
   QRectF device_at(int device) const;
@@ -44,7 +43,7 @@ class MeasuredMesh : public QWidget {
   void keyPressEvent(QKeyEvent* event) override;
 
  private:
-  struct Frame {  // where things stand
+  struct Frame {  // areas of the widget
     QRectF header, devices, lines;
   };
   Frame frame() const;
@@ -70,7 +69,7 @@ class MeasuredMesh : public QWidget {
   int selected_ = -1, inset_ = 0;
 };
 
-// As its start said it, which may be another one after a resume; else as frozen in its experiment.
+// The mesh of the Started event, which may differ after a resume, otherwise that of the frozen experiment.
 mesh::Mesh mesh_of(const RunData& run);
 bool on_a_mesh(const RunPtr& run);  // of more than one device
 

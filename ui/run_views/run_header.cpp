@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kLoading = "loading weights";
 constexpr int kMostRunName = 420;  // pixels
 
-// A sizing's progress is a share of its work, in thousandths; loading the model has one of its own.
+// Size runs report their progress as a share of all work, except while they load the model.
 bool by_work(const views::RunView& view) {
   const auto& a = view.activity();
   return view.kind() == "size" && a && a->total > 0 && a->phase != kLoading;
@@ -76,7 +76,7 @@ void show_progress(QProgressBar& bar, const views::RunView& view) {
     bar.style()->unpolish(&bar);
     bar.style()->polish(&bar);
   }
-  // What it does before the first step (loading) has a progress of its own, and so have points of different cost.
+  // Loading before the first step and points of different cost report their own progress.
   const auto& activity = view.activity();
   const bool preparing = !view.ended() && activity && activity->total > 0 && (view.step() == 0 || by_work(view));
   const double share =
@@ -154,7 +154,7 @@ void RunHeader::fill(const RunData& run, bool stopping) {
                          : has_points(view) ? tr("finished points are kept")
                                             : tr("writing a checkpoint");
   activity_->setText(!view.error().empty() ? qs(view.error()) : stopping ? ending : activity_text(view));
-  // What went wrong is worth more than how far it was.
+  // The error takes the space of progress and speed.
   bar_->setVisible(view.error().empty());
   speed_->setVisible(view.error().empty() && !speed_->text().isEmpty());
 }

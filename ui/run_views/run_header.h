@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The line above the charts: state, name, step, progress, elapsed, ETA; the way back to a live run that is not shown.
-// Every number has its unit.
+// The line above the charts: state, name, step, progress, speed and ETA of a run, and a button to show the live run.
+// GUI thread.
 #pragma once
 #include <QFrame>
 
@@ -15,17 +15,17 @@ namespace mw::ui {
 class ElidedLabel;
 
 QString state_text(RunState state);
-// "step 412 of 1200", "point 3 of 15", "ETA 1:42": what header, jobs panel and status strip say alike.
+// "step 412 of 1200", "point 3 of 15", "ETA 1:42": shared by header, jobs panel and status strip.
 QString steps_text(const views::RunView& view);
 QString eta_text(const views::RunView& view);
-// Sets range, value and the state its colour follows.
+// Sets range, value and the state that determines the colour.
 void show_progress(QProgressBar& bar, const views::RunView& view);
 
 class RunHeader : public QFrame {
   Q_OBJECT
  public:
   RunHeader(RunController& runs, QWidget* parent);
-  void show_run(const RunPtr& run, RunKind kind);  // null: none of that kind is shown
+  void show_run(const RunPtr& run, RunKind kind);  // null: none
 
  private:
   void fill(const RunData& run, bool stopping);

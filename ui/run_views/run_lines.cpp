@@ -122,7 +122,7 @@ std::vector<LevelLine> memory_levels(const RunPtr& run, int device) {
 
 namespace {
 
-// Who runs it, where it is not this program: the recipe, else what it says of itself. Empty: this program.
+// The recipe or program that executes the run; empty: this program.
 QString runs_elsewhere(const views::RunView& view) {
   const Json& info = view.info();
   const auto text = [&](const Json& of, const char* key) {

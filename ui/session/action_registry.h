@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every command of the window once: id, text, shortcut, icon. Toolbar, menus and the command palette are fed from it.
+// Registry of all commands of the window: id, text, shortcut, icon. Toolbar, menus and command palette show them.
 #pragma once
 #include <QAction>
 #include <QObject>
@@ -12,7 +12,7 @@
 namespace mw::ui {
 
 struct ActionSpec {
-  QString id{}, text{}, help{};  // text in header caps, help one sentence
+  QString id{}, text{}, help{};  // text: title case; help: one sentence
   QKeySequence shortcut{};
   Glyph glyph = Glyph::none;
 };

@@ -10,7 +10,7 @@
 namespace mw::ui {
 namespace fs = std::filesystem;
 
-// Holds both states whole: documents are small, and nothing can be forgotten.
+// Stores the complete states before and after the edit, because documents are small.
 class EditCommand : public QUndoCommand {
  public:
   EditCommand(Document& document, Document::Snapshot next, const QString& what, std::string merge_key)
@@ -77,7 +77,7 @@ void Document::set_text(const std::string& text) {
     next.experiment = experiment::Experiment::from_json(parse_json(text, "experiment"), now_.experiment.folder());
     if (next.experiment.text() == text) next.text.reset();
   } catch (const Error&) {
-    // The last valid value stays in force; become() reports what is wrong.
+    // The last valid value is kept; become() reports the error.
   }
   push(std::move(next), tr("edit of the JSON text"), "json");
 }
@@ -121,7 +121,7 @@ void Document::start(experiment::Experiment experiment, fs::path file) {
   file_ = std::move(file);
   saved_ = file_.empty() ? experiment::Experiment() : experiment;
   undo_.clear();
-  undo_.setClean();  // an empty stack that is not clean stays so
+  undo_.setClean();  // clear() does not make an unclean empty stack clean
   become({std::move(experiment), std::nullopt});
   emit replaced();
   emit file_changed();
@@ -154,7 +154,7 @@ void Document::save_as(const fs::path& file) {
   file_ = target;
   saved_ = moved;
   if (!(moved == now_.experiment)) replace(moved, tr("save in another folder"));
-  // A text that cannot be read is not what was saved: it keeps the document dirty.
+  // An invalid text was not saved, so the document still has unsaved edits.
   if (broken_)
     undo_.resetClean();
   else
@@ -171,7 +171,7 @@ void Document::restore(Snapshot snapshot, const fs::path& file, Edited untitled)
       saved = experiment::Experiment::load(file);
       edited = !(snapshot.experiment == saved);
     } catch (const Error&) {
-      // The file is gone or unreadable by now: all of the document is unsaved.
+      // The file cannot be read any more, so the whole document is unsaved.
     }
   }
   start(std::move(snapshot.experiment), file);
@@ -202,7 +202,7 @@ experiment::Experiment rebased(const experiment::Experiment& experiment, const f
     if (!raw || !raw->is_string() || raw->get<std::string>().empty()) continue;
     if (fs::path(raw->get<std::string>()).is_absolute()) continue;
     const fs::path target = experiment.path(p.key);
-    if (!target.is_absolute()) continue;  // the old document had no folder: leave it as it was written
+    if (!target.is_absolute()) continue;  // the old document had no folder, so the path cannot be resolved
     fs::path relative = target.lexically_relative(folder);
     out.set_value(p.key, (relative.empty() ? target : relative).generic_string());
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The one open document: an Experiment, its JSON text while that is being typed, its file and one undo stack. Form,
-// JSON view and command line are views of it. GUI thread.
+// The open document: an Experiment, its JSON text while it is being typed, its file and its undo stack. Form, JSON view
+// and command line show it. GUI thread.
 #pragma once
 #include <QObject>
 #include <QUndoStack>
@@ -16,8 +16,8 @@ enum class Edited { no, yes };
 class Document : public QObject {
   Q_OBJECT
  public:
-  // One state of the document. `text` is set while the JSON text is not the canonical one: being typed, with other
-  // spacing, or not valid at all; then `experiment` is the last valid value.
+  // A state of the document. `text` is set if the JSON text is not canonical (other spacing) or not valid; in the
+  // latter case `experiment` is the last valid value.
   struct Snapshot {
     experiment::Experiment experiment;
     std::optional<std::string> text;
@@ -29,35 +29,35 @@ class Document : public QObject {
   const experiment::Experiment& experiment() const { return now_.experiment; }
   std::string json_text() const { return now_.text ? *now_.text : now_.experiment.text(); }
   const Snapshot& snapshot() const { return now_; }
-  // Errors and warnings of the value, and of the JSON text where it cannot be read.
+  // Errors and warnings of the experiment and, if it cannot be parsed, of the JSON text.
   const std::vector<Problem>& problems() const { return problems_; }
   bool text_broken() const { return broken_; }
-  bool has_errors() const;  // nothing can be predicted for it
+  bool has_errors() const;  // prevents predictions
   QUndoStack& undo_stack() { return undo_; }
   bool dirty() const { return !undo_.isClean(); }
 
   const std::filesystem::path& file() const { return file_; }     // empty: never saved
-  const experiment::Experiment& saved() const { return saved_; }  // as in the file; empty document where there is none
+  const experiment::Experiment& saved() const { return saved_; }  // as stored in the file; empty if there is no file
   QString title() const;
 
-  // Every edit is one undo step; what cannot be valid is kept and reported by problems().
+  // Each edit is one undo step. Invalid values are kept and reported by problems().
   void set(const std::string& key, Json value, Gesture gesture = Gesture::single);
-  void reset(const std::string& key);  // back to the table's default
+  void reset(const std::string& key);  // restores the default of the parameter table
   void set_text(const std::string& json_text);
-  void discard_text();                                                   // back to the canonical text
+  void discard_text();                                                   // restores the canonical text
   void replace(experiment::Experiment experiment, const QString& what);  // e.g. "fix of MESH-1"
   void end_gesture() { ++gesture_; }
 
-  // Another document takes the place of this one, with nothing to undo and no unsaved edits. Errors: Error, and the
-  // document stays as it was.
+  // Replaces the document and clears the undo stack. Throws Error and leaves the document unchanged if the file cannot
+  // be read.
   void open(const std::filesystem::path& file);
-  void open_example(const std::filesystem::path& file);  // its content, as a document without a file
-  void open_copy(experiment::Experiment experiment);     // e.g. of a run, as a document without a file
+  void open_example(const std::filesystem::path& file);  // opens the content without the file
+  void open_copy(experiment::Experiment experiment);     // without a file, e.g. that of a run
   void clear();                                          // an empty document without a file
   void save();
   void save_as(const std::filesystem::path& file);
-  // The state of an earlier session, with nothing to undo. Has unsaved edits if it differs from its file; a document
-  // without a file, if `untitled` says so.
+  // Restores the state of an earlier session and clears the undo stack. The document has unsaved edits if it differs
+  // from its file or, without a file, if `untitled` is Edited::yes.
   void restore(Snapshot snapshot, const std::filesystem::path& file, Edited untitled);
 
  signals:
@@ -80,10 +80,10 @@ class Document : public QObject {
   QUndoStack undo_;
 };
 
-// What the document itself holds at a dotted key, valid or not; nullptr where it is not set.
+// The value stored at a dotted key, valid or not; nullptr if it is not set.
 const Json* raw_value(const experiment::Experiment& experiment, std::string_view key);
 
-// The same experiment with its relative paths rewritten for a document that lives in `folder`.
+// A copy of the experiment whose relative paths are rewritten for a document in `folder`.
 experiment::Experiment rebased(const experiment::Experiment& experiment, const std::filesystem::path& folder);
 
 }  // namespace mw::ui

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The one clock of the window: every 33 ms mailboxes are drained and visible views follow. GUI thread.
+// Timer of the window: every 33 ms drains the mailboxes, then redraws the visible views. GUI thread.
 #pragma once
 #include <QObject>
 #include <QTimer>
@@ -21,8 +21,8 @@ class FrameClock : public QObject {
   static constexpr int kFrameMs = 33;
 
  signals:
-  void drain();  // take what other threads left
-  void show();   // then redraw what changed
+  void drain();  // take the messages of other threads
+  void show();   // emitted after drain(): redraw what changed
 
  private:
   QTimer timer_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An experiment that a dialog offers: that of the form, or that of a run as it was frozen at its start.
+// An experiment that a dialog offers: that of the form, or the frozen one of a run.
 #pragma once
 #include "ui/session/document.h"
 #include "ui/session/run_controller.h"
@@ -9,8 +9,8 @@ namespace mw::ui {
 struct NamedExperiment {
   QString name;  // "Form: tiny-lora.json", "Run: run-3"
   experiment::Experiment experiment;
-  QString file{};      // as a command line names it
-  store::RunId run{};  // empty: of the form
+  QString file{};      // argument of the command line
+  store::RunId run{};  // empty: from the form
 };
 
 NamedExperiment form_experiment(const Document& document);

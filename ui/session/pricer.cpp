@@ -39,8 +39,8 @@ bool Pricer::has_no_prediction() const {
   return invalid_ || (settled() && !prediction_ && !(design_ && views::is_whole(*design_)));
 }
 
-// At once with every row as long as it may be; then, when nothing newer came for a moment, with the data's real rows.
-// What runs elsewhere has one answer.
+// Sends the upper bound first, with all rows at their maximum length, then, unless a newer request arrives, the exact
+// prediction for the data. Other targets have one result.
 void Pricer::work(const Question& question, const std::stop_token& stop,
                   const LatestTaskWorker<Question>::Pause& pause) {
   Answer drawn = design(question);
@@ -71,7 +71,7 @@ Pricer::Answer Pricer::predict(const Question& question, planning::ReadData read
 
 namespace {
 
-// The plan's own problems less those that the checker says too, with a fix.
+// Problems of the plan that the checker does not report with a fix.
 std::vector<Problem> unsaid(const planning::ExperimentPlan& planned,
                             const std::vector<planning::Diagnostic>& diagnostics) {
   std::vector<Problem> out;
@@ -95,14 +95,14 @@ Pricer::Answer Pricer::design(const Question& question) {
           new views::Design(views::design(question.experiment, *catalogue_)), [bin = bin_](const views::Design* d) {
             bin->push(std::unique_ptr<const views::Design>(d), Delivery::state);
           });
-      // Here the planner's memory is not the engine's: only what needs no plan is said.
+      // The plan does not describe the engine of this machine, so only checks that need no plan are used.
       answer.diagnostics =
           (answer.last ? drawn->planned.diagnosis : planning::diagnose(question.experiment, *catalogue_))
               .beyond_the_document();
       if (answer.last) answer.problems = unsaid(drawn->planned, answer.diagnostics);
       answer.design = drawn;
     } catch (const Error& error) {
-      if (answer.last) answer.problems.push_back(error.problem());  // here the engine's own prediction says it
+      if (answer.last) answer.problems.push_back(error.problem());  // on this machine the prediction reports it
       answer.diagnostics = planning::diagnose(question.experiment, *catalogue_).beyond_the_document();
     }
     for (const Problem& p : catalogue_->problems()) answer.problems.push_back(p);
@@ -117,7 +117,7 @@ Pricer::Answer Pricer::design(const Question& question) {
 void Pricer::drain() {
   for (Answer& answer : answers_.drain().items) {
     if (answer.question != asked_) continue;
-    if (invalid_) {  // what the planner says follows from the document's own errors
+    if (invalid_) {  // errors of the planner follow from those of the document
       answer.design.reset();
       answer.prediction.reset();
       answer.problems.clear();
@@ -131,7 +131,7 @@ void Pricer::take_design(Answer answer) {
   diagnostics_ = std::move(answer.diagnostics);
   design_ = std::move(answer.design);
   designed_ = answer.question;
-  if (!answer.last) return;  // the prediction of this machine follows
+  if (!answer.last) return;  // the prediction for this machine follows
   answered_ = settled_ = answer.question;
   problems_ = std::move(answer.problems);
   prediction_.reset();
@@ -147,10 +147,10 @@ void Pricer::take_prediction(Answer answer) {
   if (answer.last) {
     settled_ = answer.question;
     if (!answer.prediction)
-      answer.prediction = std::move(bound_);  // the data cannot be read: the bound is all there is
+      answer.prediction = std::move(bound_);  // the data cannot be read, so only the bound is known
     bound_.reset();
   }
-  if (!answer.prediction && predicted_ == answer.question) return;  // so does the bound that is shown already
+  if (!answer.prediction && predicted_ == answer.question) return;  // the bound is already shown
   prediction_ = std::move(answer.prediction);
   predicted_ = answered_;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Prices the document at every edit: what the run would need of this machine's memory or, on another target, its whole
-// design: memory, time, cost. On its own thread; a newer document cancels the older question, stale answers are
-// dropped.
+// Predicts memory, time and cost of the document after every edit, on a worker thread. On this machine it predicts
+// memory by the formulas of the engine; for other targets it computes the complete plan. A newer request replaces an
+// older one, whose results are dropped. GUI thread.
 #pragma once
 #include <QObject>
 #include <optional>
@@ -19,47 +19,46 @@ class Document;
 class Pricer : public QObject {
   Q_OBJECT
  public:
-  enum class About { design, memory };  // of the target; of a run here, by the engine's own formulas
+  enum class About { design, memory };  // design: the plan for the target; memory: of the engine on this machine
   struct Answer {
     std::uint64_t question = 0;
     About about = About::memory;
-    bool last = false;                                 // nothing better will come for this question
-    std::optional<planning::Prediction> prediction{};  // of the engine's memory here
+    bool last = false;                                 // no further result follows for this request
+    std::optional<planning::Prediction> prediction{};  // memory of the engine on this machine
     views::DesignPtr design{};
-    std::vector<Problem> problems{};                  // why there is none
-    std::vector<planning::Diagnostic> diagnostics{};  // what the checker finds; comes with the design
+    std::vector<Problem> problems{};                  // why there is no prediction
+    std::vector<planning::Diagnostic> diagnostics{};  // of the checker; sent with the design
   };
-  // Where the hardware catalogue and the user's own are.
+  // The shipped hardware catalogue and that of the user.
   struct Folders {
     std::filesystem::path hardware, own_hardware;
   };
   explicit Pricer(Folders folders, QObject* parent = nullptr);
-  // A document with errors has no prediction: that of its last valid state goes at once, and the answer brings only
-  // what else is wrong.
+  // For a document with errors the prediction is removed at once, and only diagnostics are computed.
   void ask(const Document& document);
-  void ask(const experiment::Experiment& experiment);  // a preview of a change to the document
-  void hardware_changed() { ++hardware_; }             // chips, prices or calibration: read again for the next question
+  void ask(const experiment::Experiment& experiment);  // previews a change of the document
+  void hardware_changed() { ++hardware_; }             // reads chips, prices and calibration again for the next request
   void drain();
-  // Nothing is predicted for the document, and nothing will be before it changes: it has errors, or the planner refused
-  // it. prediction() and design() are null then.
+  // The document has errors or the planner rejects it, so there is no prediction until it changes; prediction() and
+  // design() are null.
   bool has_no_prediction() const;
-  // The last one there was, until its successor comes. An exact one stays, outdated, until the next exact one: it does
+  // The latest prediction. An exact prediction is kept, outdated, until the next exact one, so that the display does
   // not jump to the upper bound in between.
   const std::optional<planning::Prediction>& prediction() const { return prediction_; }
-  // Of the target, this machine included; null before the first.
+  // The design for the target, which may be this machine; null before the first result.
   const views::DesignPtr& design() const { return design_; }
   bool design_outdated() const { return designed_ != asked_; }
   const std::vector<Problem>& problems() const { return problems_; }
   const std::vector<planning::Diagnostic>& diagnostics() const { return diagnostics_; }
-  bool stale() const { return answered_ != asked_; }      // no answer yet
-  bool outdated() const { return predicted_ != asked_; }  // the prediction is of an earlier document: dim it
-  bool settled() const { return settled_ == asked_; }     // no more answers will come
+  bool stale() const { return answered_ != asked_; }      // no result for the latest request yet
+  bool outdated() const { return predicted_ != asked_; }  // the prediction belongs to an earlier document
+  bool settled() const { return settled_ == asked_; }     // no more results will follow
 
  signals:
   void changed();
 
  private:
-  struct Question {  // the newest replaces an older one
+  struct Question {
     std::uint64_t number = 0;
     experiment::Experiment experiment;
     int hardware = 0;
@@ -70,20 +69,20 @@ class Pricer : public QObject {
   Answer design(const Question& question);
   void take_design(Answer answer);
   void take_prediction(Answer answer);
-  // Designs that nobody shows any more: thousands of small pieces, put away by the worker and not by the window.
+  // Discarded designs; the worker destroys them, because they consist of thousands of allocations.
   using Bin = Mailbox<std::unique_ptr<const views::Design>>;
   std::shared_ptr<Bin> bin_ = std::make_shared<Bin>();
   Mailbox<Answer> answers_;
   Folders folders_;
-  std::optional<hardware::Catalogue> catalogue_;  // the worker's
-  int hardware_ = 0, loaded_ = 0;                 // asked for; the worker's
-  bool invalid_ = false;                          // the document that was asked for last has errors
+  std::optional<hardware::Catalogue> catalogue_;  // used by the worker thread only
+  int hardware_ = 0, loaded_ = 0;                 // version: requested; loaded by the worker
+  bool invalid_ = false;                          // the latest document has errors
   std::uint64_t asked_ = 0, answered_ = 0, predicted_ = 0, designed_ = 0, settled_ = 0;
   views::DesignPtr design_;
-  std::optional<planning::Prediction> prediction_, bound_;  // bound_: held back while an exact one is shown
+  std::optional<planning::Prediction> prediction_, bound_;  // bound_: withheld while an exact one is shown
   std::vector<Problem> problems_;
   std::vector<planning::Diagnostic> diagnostics_;
-  LatestTaskWorker<Question> worker_;  // last: it uses the others
+  LatestTaskWorker<Question> worker_;  // last: it uses the other members
 };
 
 }  // namespace mw::ui

@@ -10,7 +10,7 @@
 namespace mw::ui {
 
 RunKind kind_of(const experiment::Experiment& experiment) {
-  const Json& document = experiment.json();  // raw: a kind of the wrong type is for others to report
+  const Json& document = experiment.json();  // unchecked: validation reports a kind of the wrong type
   const auto kind = document.find("kind");
   if (kind == document.end()) return RunKind::train;
   return *kind == "size" ? RunKind::size : *kind == "serve" ? RunKind::sweep : RunKind::train;
@@ -48,7 +48,7 @@ void RunController::start(const experiment::Experiment& experiment) {
   if (busy()) return;
   live_ = std::make_shared<RunData>();
   live_->record = experiment;
-  live_->name.clear();  // Started names it; a name of the wrong type is the job's error to report
+  live_->name.clear();  // set by the Started event; the job reports a name of the wrong type
   begin({experiment, runs_folder_, std::nullopt});
 }
 
@@ -62,7 +62,7 @@ EventSink RunController::begin() {
   dropped_ = 0;
   inbox_ = std::make_shared<Inbox>();
   return [inbox = inbox_](const Event& event) {
-    std::call_once(inbox->first, lower_thread_priority);  // the run's first event comes before the engine's threads
+    std::call_once(inbox->first, lower_thread_priority);  // the first event precedes the threads of the engine
     inbox->events.push(event, is_telemetry(event) ? Delivery::telemetry : Delivery::state);
   };
 }
@@ -110,7 +110,7 @@ void RunController::stop() {
 
 void RunController::drain() {
   if (busy()) {
-    const bool left = launched_ && launched_->finished();  // before draining: nothing comes after what is there now
+    const bool left = launched_ && launched_->finished();  // read before draining, so that no event is missed
     auto drained = inbox_->events.drain();
     const RunState before = live_->view.state();
     for (const Event& event : drained.items) take(event);
@@ -150,18 +150,18 @@ void RunController::drain() {
   }
 }
 
-// Its run has a cursor from when the job may run.
+// The run has a cursor as soon as the job may be running.
 bool RunController::was_started_there() const {
   if (live_->id.empty()) return false;
   try {
     return store::Store(runs_folder_).cursor(live_->id).has_value();
   } catch (const Error&) {
-    return false;  // asked again with the next events
+    return false;  // retried with the next events
   }
 }
 
 void RunController::take(const Event& event) {
-  // A resumed run starts from the record of the steps before; events repeat none of it.
+  // A resumed run already has the record of the earlier steps; events do not repeat it.
   live_->view.feed(event);
   if (const auto* log = std::get_if<event::Log>(&event.body)) emit log_line(qs(log->level), qs(log->text));
   const auto* started = std::get_if<event::Started>(&event.body);
@@ -175,7 +175,7 @@ void RunController::take(const Event& event) {
   }
 }
 
-// Its record has ended, it was detached, or it could not be attended to any more.
+// The record has ended, the job was detached, or its supervision failed.
 void RunController::finish_launch() {
   const std::optional<Problem> said = launched_->problem();
   const bool has_run = !live_->id.empty();
@@ -188,12 +188,12 @@ void RunController::finish_launch() {
   emit launch_failed(said.value_or(Problem{}));
 }
 
-// More telemetry came than anybody could look at: the store has all of it.
+// Telemetry was dropped because it came too fast; the store has all of it.
 void RunController::reload_live() {
   if (live_->id.empty()) return;
   try {
     const RunPtr before = live_;
-    live_ = load_run(runs_folder_, live_->id);  // a new object: charts still point into the old one
+    live_ = load_run(runs_folder_, live_->id);  // a new object, because charts still refer to the old one
     live_->live = true;
     if (shown_ == before) shown_ = live_;
     std::replace(by_kind_.begin(), by_kind_.end(), before, live_);
@@ -228,7 +228,7 @@ void RunController::open(const store::RunId& run) {
 }
 
 void RunController::load(const store::RunId& run, Purpose purpose) {
-  // A newer choice replaces an older one that is still being read.
+  // Replaces an earlier request that is still being read.
   loader_->thread = {};
   loader_->results.drain();
   loader_->thread = std::jthread([this, run, purpose](std::stop_token stop) {

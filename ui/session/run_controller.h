@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The run that goes, here or elsewhere, and the runs that are looked at: one of each kind, each in the page of its
-// kind. Jobs and loaders work on their own threads and leave what they have in mailboxes; drain() takes it on the GUI
-// thread.
+// Controls the live run, on this or another machine, and holds the displayed run of each kind. The job runs on threads
+// of its own and posts events to a mailbox; drain() processes them. GUI thread.
 #pragma once
 #include <QObject>
 #include <array>
@@ -23,9 +22,9 @@ RunKind kind_of(const store::RunRow& row);
 struct RunData {
   store::RunId id;
   std::string name;
-  experiment::Experiment record;  // as frozen at its start
+  experiment::Experiment record;  // frozen at the start of the run
   views::RunView view;
-  bool live = false;  // its job belongs to this window and has not ended
+  bool live = false;  // its job was started by this window and has not ended
   RunKind kind() const { return kind_of(record); }
 };
 using RunPtr = std::shared_ptr<RunData>;
@@ -39,47 +38,47 @@ class RunController : public QObject {
   const std::filesystem::path& runs_folder() const { return runs_folder_; }
   const hardware::LoadCatalogue& catalogue() const { return catalogue_; }
   RunPtr live() const { return busy() ? live_ : nullptr; }
-  RunPtr shown() const { return shown_; }  // looked at last, of whatever kind
+  RunPtr shown() const { return shown_; }  // displayed last, of any kind
   RunPtr shown(RunKind kind) const { return by_kind_[static_cast<size_t>(kind)]; }
   bool busy() const { return job_ || launched_; }
-  bool elsewhere() const { return launched_ != nullptr; }  // the live one was launched
+  bool elsewhere() const { return launched_ != nullptr; }  // the live run was launched on another machine
   bool stopping() const { return stopping_; }
-  // The live one is a job elsewhere that has been started there: it goes on without this window.
+  // The live run is a remote job that has started and continues without this window.
   bool goes_on_alone() const { return launched_ && started_there_; }
 
-  void start(const experiment::Experiment& experiment);  // freezes a copy; ignored while a run goes
+  void start(const experiment::Experiment& experiment);  // freezes a copy; ignored while a run is live
   void continue_run(const store::RunId& run);            // from its last checkpoint
   void pause();
   void resume();
-  void stop();  // of a job elsewhere: it is ended there
-  // Copies and starts a recipe elsewhere; shown once its run exists. Ignored while a run goes.
+  void stop();  // also ends a remote job
+  // Copies a recipe to another machine and starts it; the run is shown once it exists. Ignored while a run is live.
   void launch(launch::LaunchRequest request);
   void reattach(const store::RunId& run, const std::filesystem::path& resources);
-  void detach();                       // leaves a job elsewhere alone
-  void open(const store::RunId& run);  // loads its record on a worker; the live one is simply shown again
+  void detach();                       // stops following a remote job, which continues
+  void open(const store::RunId& run);  // loads its record on a worker thread, unless it is live
   void show_live();
-  void look_at(RunKind kind);                 // again at what its page shows
-  void close_shown(const store::RunId& run);  // the run was put away
+  void look_at(RunKind kind);                 // makes the run that the page shows the displayed one
+  void close_shown(const store::RunId& run);  // after the run was deleted
   void drain();
 
  signals:
-  void state_changed();  // started, paused, resumed, stopping, ended: buttons follow
-  void shown_changed();  // another run is looked at
-  void shown_grew();     // new events in it, at most once per frame
+  void state_changed();  // started, paused, resumed, stopping or ended
+  void shown_changed();  // another run is displayed
+  void shown_grew();     // it has new events; at most once per frame
   void live_grew();
   void ended(const QString& run);                  // the live run's record is complete
-  void launched(const QString& run);               // its run exists, and is shown
-  void launch_failed(const mw::Problem& problem);  // before that; no message: it was cancelled
+  void launched(const QString& run);               // its run exists and is displayed
+  void launch_failed(const mw::Problem& problem);  // before its run existed; empty message: cancelled
   void problem(const mw::Problem& problem);
   void log_line(const QString& level, const QString& text);
 
  private:
-  struct Inbox;  // shared with the job's thread
+  struct Inbox;  // shared with the thread of the job
   struct Loader;
   enum class Purpose { show, resume, reattach };
   void load(const store::RunId& run, Purpose purpose);
   void begin(jobs::JobRequest request);
-  EventSink begin();  // what any job needs: an inbox
+  EventSink begin();  // creates the inbox of a job
   void finish_launch();
   void take(const Event& event);
   bool was_started_there() const;
@@ -90,9 +89,9 @@ class RunController : public QObject {
   std::filesystem::path runs_folder_;
   hardware::LoadCatalogue catalogue_;  // for sweeps
   std::shared_ptr<Inbox> inbox_;
-  std::unique_ptr<jobs::Job> job_;  // at most one of the two
+  std::unique_ptr<jobs::Job> job_;  // at most one of these is set
   std::unique_ptr<launch::LaunchJob> launched_;
-  std::filesystem::path resources_;  // of a run that is being loaded, to reattach
+  std::filesystem::path resources_;  // for reattaching, while the run is being loaded
   std::unique_ptr<Loader> loader_;
   RunPtr live_, shown_;
   std::array<RunPtr, kRunKinds> by_kind_;
@@ -100,7 +99,7 @@ class RunController : public QObject {
   std::uint64_t dropped_ = 0;
 };
 
-// Reads a run's record from the store. Throws Error.
+// Reads the record of a run from the store. Throws Error.
 RunPtr load_run(const std::filesystem::path& runs_folder, const store::RunId& run, std::stop_token stop = {});
 
 }  // namespace mw::ui

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kRecent = 10;
-constexpr int kLayoutVersion = 1;  // another arrangement of docks starts afresh
+constexpr int kLayoutVersion = 1;  // layouts of other versions are discarded
 constexpr int kJournalVersion = 1;
 
 QSettings settings(const fs::path& folder) {
@@ -38,7 +38,7 @@ Session::Left read_journal(const fs::path& file) {
   return left;
 }
 
-// Null: another window has the journal, or the folder cannot be written.
+// Null if another window holds the lock or the folder cannot be written.
 std::unique_ptr<QLockFile> lock_journal(const fs::path& folder) {
   try {
     make_folders(folder);
@@ -46,7 +46,7 @@ std::unique_ptr<QLockFile> lock_journal(const fs::path& folder) {
     return nullptr;
   }
   auto lock = std::make_unique<QLockFile>(qpath(folder / "unsaved.lock"));
-  lock->setStaleLockTime(0);  // only a dead process loses it
+  lock->setStaleLockTime(0);  // the lock of a dead process is stale at any age
   return lock->tryLock(0) ? std::move(lock) : nullptr;
 }
 
@@ -54,7 +54,7 @@ std::unique_ptr<QLockFile> lock_journal(const fs::path& folder) {
 
 Session::Session(fs::path folder) : folder_(std::move(folder)) {
   if (persistent()) {
-    keep_private(folder_);  // a document may hold a URL with its password
+    keep_private(folder_);  // documents may contain URLs with passwords
     journal_lock_ = lock_journal(folder_);
   }
   if (persistent() && settings(folder_).value(u"layout_version"_s, 0).toInt() != kLayoutVersion) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the window remembers: layout and theme, recent files, and a journal of the unsaved document that is brought
-// back at the next start instead of a question at closing. One folder; empty path: nothing is read or written.
-// The journal belongs to one window at a time: a second one that is opened meanwhile neither reads nor writes it.
+// Stores the state of the window between sessions in one folder: layout, theme, recent files, and a journal of the
+// unsaved document, which is restored at the next start. With an empty path nothing is read or written. A lock assigns
+// the journal to one window; other windows neither read nor write it. GUI thread.
 #pragma once
 #include <QByteArray>
 #include <QLockFile>
@@ -29,17 +29,17 @@ class Session {
     std::filesystem::path file;  // may be empty
     bool dirty = false;
   };
-  // A journal that cannot be read is set aside under another name, never deleted.
+  // Renames a journal that cannot be read instead of deleting it.
   std::optional<Left> journal() const;
-  void write_journal(const Document& document);  // throws Error when the folder refuses
+  void write_journal(const Document& document);  // throws Error if it cannot be written
   bool persistent() const { return !folder_.empty(); }
-  bool has_journal() const { return journal_lock_ != nullptr; }  // false: unsaved edits do not outlive the window
+  bool has_journal() const { return journal_lock_ != nullptr; }  // false: unsaved edits are lost with the window
 
  private:
   std::filesystem::path folder_;
   std::unique_ptr<QLockFile> journal_lock_;
 };
 
-std::filesystem::path default_session_folder();  // $XDG_CONFIG_HOME/meshwright or its usual place
+std::filesystem::path default_session_folder();  // $XDG_CONFIG_HOME/meshwright, by default ~/.config/meshwright
 
 }  // namespace mw::ui

@@ -17,8 +17,8 @@
 namespace mw::ui {
 namespace {
 
-// Forwards SIGINT, SIGTERM and SIGHUP to the GUI thread; a second one of a kind ends the process. One instance at a
-// time.
+// Forwards SIGINT, SIGTERM and SIGHUP to the GUI thread; a second signal of the same kind ends the process. At most one
+// instance at a time.
 class SignalWatch {
  public:
   explicit SignalWatch(const std::function<void()>& on_signal) {
@@ -44,7 +44,7 @@ class SignalWatch {
   SignalWatch& operator=(const SignalWatch&) = delete;
 
  private:
-  static inline std::array<int, 2> pipe_{-1, -1};  // open for the rest of the process: a handler may still write
+  static inline std::array<int, 2> pipe_{-1, -1};  // never closed, because a handler may still write
   std::unique_ptr<QSocketNotifier> notifier_;
 };
 

@@ -8,10 +8,10 @@
 
 namespace mw::ui {
 
-enum class Start { open, run };  // run: as if Run were pressed once the window shows
+enum class Start { open, run };  // run: starts the run when the window is shown
 
 struct WindowOptions {
-  std::filesystem::path experiment;   // opened first; empty: what was open last, else the default example
+  std::filesystem::path experiment;   // to open; empty: the last document, otherwise the default example
   std::filesystem::path runs_folder;  // the run store
   std::filesystem::path resources;    // holds examples/
   Start start = Start::open;
@@ -27,8 +27,8 @@ struct TourOptions {
   std::filesystem::path runs_folder;  // a store with at least one finished run, and a size run for the Serve page
   std::filesystem::path resources;
 };
-// Opens every page with real content, without a display; returns the files written. Throws Error where the store has
-// no run to show or a file cannot be written.
+// Takes pictures of every page with real content, without a display, and returns the files. Throws Error if the store
+// has no finished run or a file cannot be written.
 std::vector<std::filesystem::path> take_tour(int& argc, char** argv, const TourOptions& options);
 
 }  // namespace mw::ui

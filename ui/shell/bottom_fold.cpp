@@ -11,14 +11,14 @@
 namespace mw::ui {
 namespace {
 
-constexpr int kNothing = 1;  // the title that docks do not have counts as -1
-constexpr int kHeight = 118, kLeastHeight = 60;  // the tabs, a table's head and three rows; less is not open
+constexpr int kNothing = 1;                      // height of a folded dock, whose missing title counts as -1
+constexpr int kHeight = 118, kLeastHeight = 60;  // default: tabs, table header and three rows
 
 }  // namespace
 
 BottomFold::BottomFold(QMainWindow& window, std::vector<QDockWidget*> docks)
     : QObject(&window), window_(window), docks_(std::move(docks)), marks_(docks_.size()), height_(kHeight) {
-  // The window makes tab bars as it needs them, and others when a layout is restored.
+  // The window creates tab bars on demand and again when a layout is restored.
   window_.installEventFilter(this);
   for (QTabBar* bar : bars()) watch(bar);
 }
@@ -32,7 +32,7 @@ bool BottomFold::eventFilter(QObject* watched, QEvent* event) {
 void BottomFold::watch(QTabBar* bar) {
   disconnect(bar, nullptr, this, nullptr);
   bar->setIconSize({12, 12});
-  // Said of every button, and before the clicked tab comes to the front.
+  // Emitted for every mouse button, before the clicked tab becomes current.
   connect(bar, &QTabBar::tabBarClicked, this, [this, bar](int tab) {
     if (tab < 0 || QGuiApplication::mouseButtons().testFlag(Qt::RightButton)) return;
     if (tab == bar->currentIndex())
@@ -62,7 +62,7 @@ void BottomFold::set(Fold state) {
   height_ = height();
   state_ = state;
   for (QDockWidget* dock : docks_) {
-    dock->widget()->setEnabled(state == Fold::open);  // the keyboard does not go where nothing is seen
+    dock->widget()->setEnabled(state == Fold::open);  // keeps the focus out of hidden widgets
     dock->widget()->setMaximumHeight(state == Fold::open ? QWIDGETSIZE_MAX : kNothing);
   }
   if (state == Fold::open) window_.resizeDocks({docks_.front()}, {height_}, Qt::Vertical);

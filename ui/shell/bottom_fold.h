@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Folds the docks at the bottom to a line of tabs, by a click on the current tab or by the action. GUI thread.
+// Collapses the docks at the bottom of the window to their tabs, by a click on the current tab or by an action. GUI
+// thread.
 #pragma once
 #include <QIcon>
 #include <QObject>
@@ -17,16 +18,16 @@ enum class Fold { open, folded };
 class BottomFold : public QObject {
   Q_OBJECT
  public:
-  BottomFold(QMainWindow& window, std::vector<QDockWidget*> docks);  // tabbed already; open
+  BottomFold(QMainWindow& window, std::vector<QDockWidget*> docks);  // already tabbed
   Fold state() const { return state_; }
-  std::optional<Fold> chosen() const { return chosen_; }  // by the user, last
-  int height() const;                                     // when open, tabs included; pixels
+  std::optional<Fold> chosen() const { return chosen_; }  // last choice of the user
+  int height() const;                                     // when open, including the tabs; pixels
   void set(Fold state);
-  void restore(std::optional<Fold> chosen, int height);  // folded until the user or offer() opens it
+  void restore(std::optional<Fold> chosen, int height);  // without a choice: folded
   void choose(Fold state);
-  void toggle();                                          // is a choice
-  void offer();                                           // opens, unless the user chose otherwise before
-  void mark(const QDockWidget* dock, const QIcon& icon);  // on its tab; a null one: none
+  void toggle();                                          // counts as a choice of the user
+  void offer();                                           // opens unless the user has chosen
+  void mark(const QDockWidget* dock, const QIcon& icon);  // icon of its tab; null: none
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;

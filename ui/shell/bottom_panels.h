@@ -23,7 +23,7 @@ class LogPanel : public QPlainTextEdit {
 
  private:
   RunPtr run_;
-  size_t shown_ = 0;  // lines of the run written so far, dropped ones included
+  size_t shown_ = 0;  // lines shown so far, including dropped ones
 };
 
 class JobsPanel : public QWidget {

@@ -19,7 +19,7 @@ CloseGuard::CloseGuard(QMainWindow& window, Workspace& workspace, DocumentAction
   connect(&workspace.document(), &Document::changed, this, [this] { edits_given_up_ = false; });
 }
 
-// In words, the work that would end with this window. A job that was started elsewhere goes on.
+// Work that would end with this window, as text. Remote jobs that have started continue.
 QStringList CloseGuard::unfinished_work() const {
   QStringList work;
   if (const RunPtr live = runs_.live(); live && !runs_.goes_on_alone())
@@ -68,7 +68,7 @@ bool CloseGuard::may_close() {
   return false;
 }
 
-// The window still answers meanwhile: a checkpoint is written first. A job elsewhere is left alone.
+// The window stays responsive while a checkpoint is written. Remote jobs are detached.
 void CloseGuard::stop_work() {
   closing_ = Closing::stopping;
   if (const RunPtr live = runs_.live()) {

@@ -14,10 +14,10 @@ class CloseGuard : public QObject {
  public:
   CloseGuard(QMainWindow& window, Workspace& workspace, DocumentActions& documents, PendingQuestion& question,
              std::vector<WindowPage*> pages);
-  bool may_close();         // on a close event; if false, the guard closes the window once it may
-  void close_unattended();  // without a question, for the end of the session: a run writes a checkpoint first
-  void close_when_done();   // to be called when work has ended
-  void window_activated();  // a window that waited for its work to end is used again
+  bool may_close();         // on a close event; if false, the guard may close the window later
+  void close_unattended();  // for the end of the session: asks nothing; a run writes a checkpoint first
+  void close_when_done();   // call it when work has ended
+  void window_activated();  // cancels closing if the user uses a waiting window again
   bool is_stopping() const { return closing_ == Closing::stopping; }
   QString title_prefix() const;
 
@@ -36,10 +36,14 @@ class CloseGuard : public QObject {
   DocumentActions& documents_;
   PendingQuestion& question_;
   std::vector<WindowPage*> pages_;
-  enum class Closing { no, stopping, when_done };  // stopping: closes then; when_done: minimised until work is done
+  enum class Closing {
+    no,
+    stopping,
+    when_done
+  };  // stopping: closes after stopping; when_done: minimised until the work is done
   Closing closing_ = Closing::no;
   bool unattended_ = false;
-  bool edits_given_up_ = false;  // the user discarded them, and has made none since
+  bool edits_given_up_ = false;  // the user has discarded all edits
 };
 
 }  // namespace mw::ui

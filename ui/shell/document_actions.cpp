@@ -131,7 +131,7 @@ void DocumentActions::choose_file() {
   dialog->open();
 }
 
-// `then` follows a successful save.
+// Calls `then` after a successful save.
 void DocumentActions::save(const std::function<void()>& then) {
   if (document_.file().empty()) return save_as(then);
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Opens, saves and replaces the document, and keeps its unsaved edits in the session's journal. Nothing here drops
-// unsaved edits without a question. GUI thread.
+// Opens, saves and replaces the document and writes its unsaved edits to the journal. Asks before unsaved edits are
+// discarded. GUI thread.
 #pragma once
 #include <QObject>
 #include <QTimer>
@@ -17,15 +17,15 @@ class DocumentActions : public QObject {
   Q_OBJECT
  public:
   DocumentActions(QMainWindow& window, Workspace& workspace, Session& session, PendingQuestion& question);
-  // Opens `wanted`, else what was open last, else the default example. Unsaved edits of the last session come back; if
-  // another file is wanted then, it is opened by open_postponed(), which asks about them.
+  // Opens `wanted`, otherwise the last document, otherwise the default example. Restores unsaved edits of the last
+  // session; in that case open_postponed() opens `wanted` after asking about them.
   void open_first(const std::filesystem::path& wanted);
   void open_postponed(const std::function<void()>& then);
   void open_file(const std::filesystem::path& file, const std::function<void()>& then = {});
   void open_copy(const experiment::Experiment& experiment);  // a document without a file
-  // Calls `go_on` once the document has no unsaved edits, or its edits may be dropped; not if the user cancels.
+  // Calls `go_on` when the document has no unsaved edits or they may be discarded; never if the user cancels.
   void when_edits_are_safe(const std::function<void()>& go_on);
-  bool write_journal();  // false: unsaved edits would be lost with the window
+  bool write_journal();  // false: closing the window would lose unsaved edits
   void fill_menu(QMenu& menu);
 
  private:

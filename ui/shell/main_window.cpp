@@ -79,7 +79,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
 
 MainWindow::~MainWindow() {
   qApp->disconnect(this);
-  // Before the document goes: a field that loses the focus ends its gesture.
+  // A field that loses the focus ends its gesture, which needs the document.
   if (QWidget* focused = focusWidget()) focused->clearFocus();
   hide();
   clock_.disconnect();
@@ -112,7 +112,7 @@ void MainWindow::build_docks() {
     d->setObjectName(id);
     d->setWidget(content);
     d->setFeatures(QDockWidget::DockWidgetClosable | QDockWidget::DockWidgetMovable);
-    d->setTitleBarWidget(new QWidget(d));  // tabs and the form's own tabs already say what it is
+    d->setTitleBarWidget(new QWidget(d));  // the tabs already name the docks
     addDockWidget(area, d);
     return d;
   };
@@ -143,7 +143,8 @@ void MainWindow::register_page_actions() {
   add(Page::data, u"data"_s, tr("Show Data"), tr("Show rows, tokens, loss masks, lengths, padding and packing"));
   add(Page::train, u"train"_s, tr("Show Train"), tr("Show the displayed run"));
   add(Page::serve, u"serve"_s, tr("Show Serve"), tr("Show latency sweeps, and time and memory by batch size"));
-  add(Page::compare, u"compare"_s, tr("Show Compare"), tr("Show runs and results side by side with the first as baseline"));
+  add(Page::compare, u"compare"_s, tr("Show Compare"),
+      tr("Show runs and results side by side with the first as baseline"));
   add(Page::runs, u"runs"_s, tr("Show Runs"), tr("Show all runs"));
 }
 
@@ -156,10 +157,11 @@ void MainWindow::register_panel_actions() {
   actions_.add(
       {u"view.command"_s, tr("Show the Command Line"), tr("The same run from a terminal"), key(Qt::ALT | Qt::Key_3)},
       [this] { panel_->show_command(); });
-  actions_.add({u"view.find"_s, tr("Find a Setting"), tr("Search the settings of the form"), key(QKeySequence::Find)}, [this] {
-    show_setting({});
-    panel_->form().search()->setFocus();
-  });
+  actions_.add({u"view.find"_s, tr("Find a Setting"), tr("Search the settings of the form"), key(QKeySequence::Find)},
+               [this] {
+                 show_setting({});
+                 panel_->form().search()->setFocus();
+               });
   actions_.add(
       {u"problems.fix"_s, tr("Fix the Problem"),
        tr("Apply the fix of the selected problem, or the first available fix"), key(Qt::CTRL | Qt::Key_Period)},
@@ -356,7 +358,7 @@ void MainWindow::report(ProblemSource source, const Problem& problem) {
   raise_panel(u"problems"_s);
 }
 
-// A problem that the document itself reports, or the checker with a fix, is not shown twice.
+// Omits problems that the document reports, or the checker with a fix.
 void MainWindow::show_predicted_problems() {
   std::vector<Problem> more;
   for (const Problem& p : pricer_.problems())
@@ -376,7 +378,7 @@ void MainWindow::show_problem_counts() {
                                 : warnings > 0 ? icon(Glyph::warning, Ink::warn)
                                                : QIcon());
   if (errors + warnings > 0) bottom_->offer();
-  // The document's own errors prevent a prediction, or those of the planner; the checker finds others, too.
+  // Errors of the document prevent a prediction; without any, errors of planner or checker do.
   int preventing = problems_.count(Severity::error, {ProblemSource::document});
   if (preventing == 0)
     preventing = problems_.count(Severity::error, {ProblemSource::prediction, ProblemSource::checker});
@@ -402,7 +404,7 @@ void MainWindow::set_shade(Shade shade) {
   apply(theme_, *qApp);
   session_.set_value(u"theme"_s, shade == Shade::dark ? u"dark"_s : u"light"_s);
   update_actions();
-  // Colours that were handed out.
+  // Updates colours that widgets have stored.
   for (WindowPage* page : all_pages_) page->restyle();
   log_->show_run(runs_.shown());
   panel_->json().restyle();
@@ -457,7 +459,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   QMainWindow::closeEvent(event);
 }
 
-// A window that waits for its work to end is a window like any other again once it is brought back and used.
+// A minimised window that waits for its work becomes a normal window when the user activates it.
 void MainWindow::changeEvent(QEvent* event) {
   QMainWindow::changeEvent(event);
   if (event->type() == QEvent::WindowStateChange || event->type() == QEvent::ActivationChange)
@@ -476,7 +478,7 @@ void MainWindow::dragMoveEvent(QDragMoveEvent* event) {
     event->acceptProposedAction();
 }
 
-// The Compare page, or its button from any other.
+// On the Compare page and on its toolbar button.
 bool MainWindow::takes_runs(QPoint at) const {
   const QToolButton& button = toolbar_->page_button(Page::compare);
   return page() == Page::compare || button.rect().contains(button.mapFrom(this, at));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Composes the document, the runs, the pages and the docks into the window.
+// The main window: composes document, runs, pages and docks. GUI thread.
 #pragma once
 #include <QMainWindow>
 
@@ -42,10 +42,10 @@ class MainWindow : public QMainWindow, public Workspace {
   explicit MainWindow(const WindowSetup& setup);
   ~MainWindow() override;
 
-  // To be called once, when the window is shown: opens the setup's experiment if unsaved edits of another one stand in
-  // its way, which asks for them, and starts a run.
+  // Call it once when the window is shown: opens the experiment of the setup if it was postponed because of unsaved
+  // edits, and starts a run if requested.
   void begin(Start start);
-  // Closes without a question, for the end of the session: a run is stopped with a checkpoint first.
+  // For the end of the session: closes without a question; a run writes a checkpoint first.
   void close_unattended() { close_guard_->close_unattended(); }
 
   ActionRegistry& actions() override { return actions_; }
@@ -86,7 +86,7 @@ class MainWindow : public QMainWindow, public Workspace {
   JobsPanel& jobs() { return *jobs_; }
   BottomFold& bottom() { return *bottom_; }
   void set_shade(Shade shade);
-  void raise_panel(const QString& dock);  // "problems", "log", "jobs", "experiment"; open, where it was folded
+  void raise_panel(const QString& dock);  // "problems", "log", "jobs" or "experiment"
   void open_palette();
   void open_file(const std::filesystem::path& file) { documents_->open_file(file); }
 
@@ -114,10 +114,10 @@ class MainWindow : public QMainWindow, public Workspace {
   void show_predicted_problems();
   void show_problem_counts();
   void show_errors();
-  void show_manual();  // at the chapter of the page in use
+  void show_manual();  // at the chapter of the current page
   void update_title();
   RunKind kind_of_run(const store::RunId& run) const;
-  bool takes_runs(QPoint at) const;  // a drop there adds them to the comparison
+  bool takes_runs(QPoint at) const;  // whether a drop at this position adds runs to the comparison
   std::vector<PaletteEntry> palette_entries();
 
   WindowSetup setup_;
@@ -145,10 +145,10 @@ class MainWindow : public QMainWindow, public Workspace {
   StatusStrip* strip_;
   CommandPalette* palette_;
   Toolbar* toolbar_ = nullptr;
-  ManualWindow* manual_ = nullptr;  // made when it is first opened
+  ManualWindow* manual_ = nullptr;  // created on first use
   QDockWidget *experiment_dock_, *problems_dock_, *log_dock_, *jobs_dock_;
   BottomFold* bottom_;
-  std::unique_ptr<DocumentActions> documents_;  // last: they use the others
+  std::unique_ptr<DocumentActions> documents_;  // last: they use the other members
   std::unique_ptr<UndoActions> undo_;
   std::unique_ptr<RunActions> run_actions_;
   std::unique_ptr<CloseGuard> close_guard_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// At most one question stands before the window. GUI thread.
+// Ensures that the window asks at most one question at a time. GUI thread.
 #pragma once
 #include <QPointer>
 

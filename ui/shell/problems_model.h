@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// All that is wrong, by where it was found: the document, its prediction, files, runs. Errors first.
+// Table model of all problems by source: document, prediction, files, runs. Errors come first. GUI thread.
 #pragma once
 #include <initializer_list>
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Problems dock: the list, and beside it why the chosen one matters and what can be done about it.
+// The Problems dock: the list, and the explanation and the fixes of the selected problem. GUI thread.
 #pragma once
 #include <QTableView>
 #include <QWidget>
@@ -28,7 +28,7 @@ class ProblemsPanel : public QWidget {
   explicit ProblemsPanel(ProblemsModel& model, QWidget* parent = nullptr);
   ProblemsTable& table() { return *table_; }
   void choose(int row);
-  // The first fix of the chosen problem, or of the first that has one; false: there is none.
+  // Applies the first fix of the selected problem, otherwise of the first problem that has one; false: none.
   bool fix_first();
   const std::vector<QPushButton*>& fix_buttons() const { return buttons_; }
   QString why() const;
@@ -45,7 +45,7 @@ class ProblemsPanel : public QWidget {
   QLabel *title_, *why_, *evidence_;
   QVBoxLayout* fixes_;
   std::vector<QPushButton*> buttons_;
-  std::string kept_id_;  // of the chosen problem: chosen again where it is after the list was made anew
+  std::string kept_id_;  // id of the selected problem, which is selected again after a reset of the model
 };
 
 }  // namespace mw::ui

@@ -14,7 +14,7 @@ class RunActions : public QObject {
   void update();  // enables the actions
 
  private:
-  RunKind next_kind() const;  // what Run starts
+  RunKind next_kind() const;  // kind of run that the Run action starts
   void pause_or_continue();
   Workspace& workspace_;
   RunController& runs_;

@@ -17,7 +17,7 @@
 
 namespace mw::ui {
 
-// Predicted memory by category within the capacity: hatched, since it is not measured.
+// Predicted memory by category relative to the capacity; hatched, because it is not measured.
 class MemoryBar : public QWidget {
  public:
   explicit MemoryBar(QWidget* parent) : QWidget(parent) { setFixedSize(150, 12); }
@@ -120,7 +120,7 @@ StatusStrip::StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent)
   why_->setProperty("flat", true);
   why_->setAccessibleName(tr("Sources of the predicted numbers"));
   why_->setFocusPolicy(Qt::TabFocus);
-  left->setMinimumHeight(why_->sizeHint().height() + 4);  // the pages do not move when there is nothing to ask
+  left->setMinimumHeight(why_->sizeHint().height() + 4);  // keeps the height when the button is hidden
   row->addWidget(why_);
   row->addStretch(1);
   addWidget(left, 1);
@@ -131,7 +131,7 @@ StatusStrip::StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent)
   connect(&pricer_, &Pricer::changed, this, &StatusStrip::refresh);
   connect(&runs_, &RunController::shown_changed, this, &StatusStrip::refresh);
   connect(&runs_, &RunController::shown_grew, this, [this] {
-    if (!told_) refresh();  // until the run has said what was predicted for it
+    if (!told_) refresh();  // until the Started event with the prediction of the run
   });
   refresh();
 }
@@ -193,8 +193,8 @@ void StatusStrip::show_figures(bool on) {
     w->setVisible(on);
 }
 
-// The figure is the document's. The run on the page may be of other settings or of another version of the engine: then
-// what was predicted for it at its start stands beside.
+// The figure is that of the document. If the prediction at the start of the displayed run differs, because of other
+// settings or another version of the engine, the text includes it.
 QString StatusStrip::predicted_for() {
   const RunPtr run = runs_.shown(RunKind::train);
   told_ = run && !run->view.info().is_null();

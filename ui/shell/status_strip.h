@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The line at the window's foot: what the document would need here (predicted), where that number comes from, and the
-// job that goes.
+// The status bar: predicted memory or design figures of the document with their sources, and the live run. GUI thread.
 #pragma once
 #include <QStatusBar>
 
@@ -19,21 +18,21 @@ class StatusStrip : public QStatusBar {
   Q_OBJECT
  public:
   StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent = nullptr);
-  // What the page on screen is about: a price of the document's training says nothing about batch sizes.
+  // Kind of run that the current page shows; predictions for training do not apply to batch sizes.
   void set_about(RunKind kind);
-  void set_errors(int errors);  // in the way of a prediction
+  void set_errors(int errors);  // that prevent a prediction
   void refresh();
   void show_frame();
   QString price_text() const;
   QString origin_text() const;
-  ErrorLink& error_link() { return *errors_; }  // in the price's place while nothing is predicted
+  ErrorLink& error_link() { return *errors_; }  // replaces the figures if there is no prediction
 
  private:
   QString predicted_for();
   void say(const QString& text, const QColor& color);
   void show_nothing();
   void show_no_prediction();
-  void show_figures(bool on);  // the bar and where the price comes from
+  void show_figures(bool on);  // shows or hides the memory bar and the sources
   void show_prediction(const planning::Prediction& prediction);
   void show_design(const views::Design& design);
   Pricer& pricer_;

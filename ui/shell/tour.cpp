@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Opens every page of a real window on real runs and keeps a picture of each.
+// Opens every page of a real window with real runs and takes a picture of each.
 #include <QAbstractItemView>
 #include <QApplication>
 #include <QComboBox>
@@ -38,7 +38,7 @@ class Tour {
   std::vector<fs::path> take() {
     window_.resize(1280, 800);
     window_.show();
-    // Only the pixels are wanted: no caret that blinks into one picture and not the next.
+    // A blinking caret would make the pictures differ between runs.
     QApplication::setCursorFlashTime(0);
     wait_for([&] { return window_.pricer().settled(); }, 10000);
     shot("first-start", Shade::light, {1280, 800});
@@ -78,7 +78,7 @@ class Tour {
   }
 
  private:
-  // The paper's mesh, alone and beside another one; the document is as before afterwards.
+  // The mesh of the paper, alone and beside another one. Restores the document afterwards.
   void designs() {
     const auto before = window_.document().snapshot();
     const auto file = window_.document().file();
@@ -105,7 +105,7 @@ class Tour {
     window_.bottom().set(Fold::folded);  // the problems were that document's
   }
 
-  // The finished run of a kind with most steps, so that the charts have something to show.
+  // The finished run of a kind with the most steps, which gives the charts the most data.
   store::RunId longest(RunKind kind) const {
     store::RunId run;
     long most = -1;
@@ -138,7 +138,7 @@ class Tour {
     open(run_);
   }
 
-  // The newest finished run on several virtual devices, where there is one.
+  // The newest finished run on several virtual devices; empty: none.
   store::RunId newest_on_a_mesh() const {
     const store::Store store(options_.runs_folder);
     for (const store::RunRow& r : store.list()) {
@@ -170,7 +170,7 @@ class Tour {
     window_.design_page().measured().show_measured(false);
   }
 
-  // Every sweep there is beside the shipped results, in each view.
+  // All sweeps and shipped results, in each view.
   void comparisons() {
     ComparePage& page = window_.compare_page();
     const fs::path shipped = options_.resources / "results";
@@ -199,7 +199,7 @@ class Tour {
              20000);
   }
 
-  // The longest rows cut, one of them looked at.
+  // Truncated rows with one of them selected.
   void data_details(Shade shade) {
     window_.document().set("data.max_len", 56);
     window_.document().set("data.overlong", "truncate");

@@ -34,7 +34,7 @@ UndoActions::~UndoActions() {
 void UndoActions::add_stack(QUndoStack* stack) {
   if (!stack || group_.stacks().contains(stack)) return;
   group_.addStack(stack);
-  // The latest change is undone first, wherever the focus is.
+  // Undo reverts the latest change, wherever the focus is.
   connect(stack, &QUndoStack::indexChanged, this, [this, stack] { group_.setActiveStack(stack); });
 }
 
@@ -64,7 +64,8 @@ void UndoActions::update(const QString& id, bool can, const QString& verb, const
   const QString keys = action->shortcut().toString(QKeySequence::NativeText);
   action->setEnabled(can);
   action->setText(text);
-  action->setToolTip(tr("%1 (%2)").arg(can ? text : tr("There is nothing to %1 on this page").arg(verb.toLower()), keys));
+  action->setToolTip(
+      tr("%1 (%2)").arg(can ? text : tr("There is nothing to %1 on this page").arg(verb.toLower()), keys));
 }
 
 }  // namespace mw::ui

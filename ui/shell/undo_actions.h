@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Undo and Redo act on the stack of the page in sight, or on the document while its form has the focus. GUI thread.
+// Undo and Redo act on the stack of the current page, or on that of the document while the form has the focus. GUI
+// thread.
 #pragma once
 #include <QUndoGroup>
 
@@ -13,9 +14,9 @@ class UndoActions : public QObject {
   explicit UndoActions(Workspace& workspace);
   ~UndoActions() override;
   void add_stack(QUndoStack* stack);
-  // The widgets in which the focus chooses the stack.
+  // The focus in one of these widgets chooses the stack.
   void follow_focus(const QWidget& form, const QWidget& pages);
-  void choose_stack();  // of the page in sight
+  void choose_stack();  // that of the current page
 
  private:
   void update_undo();

@@ -84,13 +84,13 @@ void ComparePage::attach(Workspace& workspace) {
 
 void ComparePage::register_actions(Workspace& workspace) {
   ActionRegistry& actions = workspace.actions();
-  actions.add({u"runs.compare"_s, tr("Compare the Runs"),
-               tr("Add the selected runs or the displayed sweep to the comparison"),
-               QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C)},
-              [this, &workspace] {
-                for (const store::RunId& run : workspace.current_page().runs_to_compare()) add_run(run);
-                workspace.show_page(Page::compare);
-              });
+  actions.add(
+      {u"runs.compare"_s, tr("Compare the Runs"), tr("Add the selected runs or the displayed sweep to the comparison"),
+       QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C)},
+      [this, &workspace] {
+        for (const store::RunId& run : workspace.current_page().runs_to_compare()) add_run(run);
+        workspace.show_page(Page::compare);
+      });
   actions.add({u"runs.replay"_s,
                tr("Replay on Another Target\u2026"),
                tr("Simulate recorded requests on another target, mesh, KV type or cache policy"),
@@ -98,7 +98,7 @@ void ComparePage::register_actions(Workspace& workspace) {
               [this, &workspace] {
                 auto offer = workspace.current_page().replay_offer();
                 if (!offer) offer = workspace.replay_offer();
-                if (!offer) return workspace.show_page(Page::compare);  // which says what to do
+                if (!offer) return workspace.show_page(Page::compare);  // its empty page explains what to do
                 replay(offer->run, offer->point);
               });
   actions.add({u"compare.clear"_s, tr("Empty the Comparison"), tr("Remove all runs from the comparison"), {}},
@@ -456,12 +456,12 @@ QWidget* ComparePage::table_side() {
 }
 
 QWidget* ComparePage::empty_page() {
-  const EmptyPage empty = ui::empty_page(
-      tr("Nothing to compare yet"),
-      tr("Drag runs from the Runs page, press Compare for a sweep on the Serve page, or add shipped "
-         "results and files.\nThe first run is the baseline. The page shows what differs, whether the "
-         "comparison is valid, and which numbers\nare physically impossible."),
-      {tr("Choose Runs")}, this);
+  const EmptyPage empty =
+      ui::empty_page(tr("Nothing to compare yet"),
+                     tr("Drag runs from the Runs page, press Compare for a sweep on the Serve page, or add shipped "
+                        "results and files.\nThe first run is the baseline. The page shows what differs, whether the "
+                        "comparison is valid, and which numbers\nare physically impossible."),
+                     {tr("Choose Runs")}, this);
   connect(empty.buttons[0], &QPushButton::clicked, this, &ComparePage::runs_wanted);
   return empty.page;
 }

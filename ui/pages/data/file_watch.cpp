@@ -26,7 +26,7 @@ void FileWatch::watch(const std::filesystem::path& file) {
   follow();
 }
 
-// The folder tells of a file that is made or renamed into place, where the watch of the file itself has ended.
+// Watches the folder, too: a file that is replaced or created is not reported otherwise.
 void FileWatch::follow() {
   if (file_.empty()) return;
   if (const QString path = qpath(file_); path_exists(file_) && !watcher_.files().contains(path)) watcher_.addPath(path);

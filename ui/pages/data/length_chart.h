@@ -10,7 +10,7 @@ struct LengthChart {
   PlotStack stack{};
   Span range{};
   QString caption{};
-  std::vector<LevelLine> limits{};  // upright lines
+  std::vector<LevelLine> limits{};  // vertical lines
 };
 LengthChart length_chart(const planning::DataIndex& index, const planning::DataIndexRequest& question);
 

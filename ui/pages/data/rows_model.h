@@ -13,7 +13,7 @@ inline constexpr int kRowFilters = 7;
 
 QString filter_text(RowFilter filter);
 QString state_text(const planning::DataRow& row);
-// "Row 12, line 14", "Line 3" where it is no row.
+// "Row 12, line 14"; "Line 3" for a line that is not a row.
 QString place_text(const planning::DataRow& row);
 
 class DataRowsModel : public TableModel<planning::DataRow> {

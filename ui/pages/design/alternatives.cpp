@@ -25,7 +25,7 @@ namespace {
 constexpr int kMostSaid = 220;    // pixels, beside the tabs
 constexpr int kMostDevices = 64;  // of the other targets that are searched too
 
-// Every listed target but this machine, up to a size that somebody rents by the hour.
+// All targets except this machine, up to a size that can be rented by the hour.
 std::vector<std::string> other_targets(const hardware::Catalogue& catalogue) {
   std::vector<std::string> out;
   for (const std::string& id : catalogue.target_ids())
@@ -158,7 +158,7 @@ void Alternatives::cancel() {
   set_searching(false);
 }
 
-// A search of an earlier state is cancelled: its plans could not be applied.
+// Cancels the search of an earlier state, because its plans could not be applied.
 void Alternatives::document_changed() {
   if (searching_ && !(document_.experiment() == searched_)) cancel();
   const bool outdated =
@@ -240,7 +240,7 @@ void Alternatives::show_found() {
   }
 }
 
-// Points only: a gap after each, so that no line joins them.
+// Draws points only: a gap after each prevents a connecting line.
 void Alternatives::draw() {
   if (!found_) return chart_->set_lines({});
   auto front = std::make_shared<views::Series>(), others = std::make_shared<views::Series>();
@@ -271,7 +271,7 @@ void Alternatives::restyle() {
   draw();
 }
 
-// Every key the search varies is set, whatever the document says by now.
+// Sets every key that the search varies, whatever its present value.
 void Alternatives::apply(int row) {
   if (!found_ || outdated_) return;
   const plan::PlanChoice to = model_.row(row).choice;

@@ -30,9 +30,9 @@ class Alternatives : public QWidget {
   Alternatives(Document& document, Pricer::Folders hardware, QWidget* parent = nullptr);
   void search();  // the document as it is now
   void cancel();
-  void clear();                  // what was found holds no longer
-  void set_searchable(bool on);  // off: the target is this machine, which is measured rather than planned
-  void drain();                  // what the worker said
+  void clear();                  // discards the plans
+  void set_searchable(bool on);  // off: this machine is measured, not planned
+  void drain();                  // processes messages of the worker thread
   void restyle();
   bool searching() const { return searching_; }
   bool outdated() const { return outdated_; }  // found for another state of the document
@@ -42,7 +42,7 @@ class Alternatives : public QWidget {
   QTabWidget& tabs() { return *tabs_; }
   QPushButton& apply_button() { return *apply_; }
   QString status() const;  // "12 of 300 fit", or why the plans cannot be applied
-  void apply(int row);     // of the model, as one undo step; nothing where they are outdated
+  void apply(int row);     // applies a row of the model in one undo step; does nothing if outdated
 
  signals:
   void problem(const mw::Problem& problem);
@@ -71,9 +71,9 @@ class Alternatives : public QWidget {
   void set_searching(bool on);
   Document& document_;
   std::shared_ptr<const planning::ExperimentSearch> found_;
-  experiment::Experiment searched_;  // the newest question is about it
+  experiment::Experiment searched_;  // the latest search
   std::vector<experiment::Experiment>
-      found_for_;  // found_ holds for these: what was searched, and what apply() made of it
+      found_for_;  // found_ is valid for these: the searched document and results of apply()
   bool searching_ = false, outdated_ = false;
   CandidatesModel model_;
   QSortFilterProxyModel sorted_;
@@ -87,7 +87,7 @@ class Alternatives : public QWidget {
   QProgressBar* progress_;
   std::uint64_t asked_ = 0;
   Mailbox<Answer> answers_;
-  LatestTaskWorker<Question> worker_;  // last: its thread ends first
+  LatestTaskWorker<Question> worker_;  // last: it uses the other members
 };
 
 }  // namespace mw::ui

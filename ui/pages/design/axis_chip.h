@@ -20,16 +20,16 @@ class AxisChip : public QAbstractButton {
   QSize sizeHint() const override;
 
  signals:
-  void grabbed(QPoint at);  // in the canvas, as those below
+  void grabbed(QPoint at);  // in coordinates of the canvas, as below
   void dragged(QPoint at);
   void let_go();
-  void stepped(int by);  // sizes up or down
+  void stepped(int by);  // next larger or smaller size
   void wheeled(int by);
-  void picked();         // Space: to be carried with the arrow keys, and put down where it was
+  void picked();         // Space: starts or ends moving with the arrow keys
   void carried(int by);  // to the next or previous place
   void confirmed();      // Enter
   void cancelled();      // Escape
-  void left();           // the focus went elsewhere
+  void left();           // the chip lost the focus
   void removed();        // Delete
   void attention_changed();
 

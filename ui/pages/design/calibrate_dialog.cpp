@@ -77,7 +77,7 @@ void CalibrateDialog::wire() {
   connect(&calibrator_, &Calibrator::problem, this, [this](const Problem& problem) { say({qs(to_text(problem))}); });
   connect(&calibrator_, &Calibrator::accepted_changed, this, [this] {
     show_in_force();
-    if (isVisible()) ask();  // now is another now
+    if (isVisible()) ask();  // the current predictions have changed
   });
 }
 
@@ -106,7 +106,7 @@ void CalibrateDialog::choose_files() {
   dialog->open();
 }
 
-// Newest runs first; one that is chosen already is taken out again.
+// Newest runs first; choosing a run again removes it.
 void CalibrateDialog::fill_runs(QMenu* menu) {
   constexpr size_t kMost = 30;
   menu->clear();
@@ -182,7 +182,7 @@ void CalibrateDialog::show_answer() {
   progress_->setValue(calibrator_.percent());
   const bool proposed = answer && answer->proposal;
   accept_->setEnabled(proposed && calibrator_.can_keep());
-  if (calibrator_.busy()) return;  // what was there stays until the next answer
+  if (calibrator_.busy()) return;  // keeps the previous result until the next one
   rows_.set_rows(proposed ? answer->proposal->rows : std::vector<plan::ProposedRow>());
   efficiencies_.set_rows(proposed ? answer->proposal->efficiencies : std::vector<plan::ProposedEfficiency>());
   for (QTableView* t : {rows_table_, efficiencies_table_}) t->resizeColumnsToContents();
@@ -199,7 +199,7 @@ void CalibrateDialog::show_answer() {
   draw();
 }
 
-// As high as its lines, up to four of them.
+// As high as its lines, at most four.
 void CalibrateDialog::say(const QStringList& notes) {
   notes_->setPlainText(notes.join(u'\n'));
   notes_->setFixedHeight(
@@ -215,7 +215,7 @@ QString CalibrateDialog::notes() const {
   return notes_->toPlainText();
 }
 
-// Points on the line are predicted exactly. A gap before each, so that no line joins them.
+// Points on the diagonal are predicted exactly. A gap before each prevents a connecting line.
 void CalibrateDialog::draw() {
   const auto& answer = calibrator_.answer();
   std::vector<const plan::ProposedRow*> rows;
@@ -362,9 +362,9 @@ QWidget* CalibrateDialog::buttons() {
   cancel_ = new QPushButton(tr("Cancel"), bar);
   accept_ = new QPushButton(tr("Accept"), bar);
   accept_->setToolTip(tr("Use these efficiencies for all plans"));
-  for (QPushButton* b : findChildren<QPushButton*>()) b->setAutoDefault(false);  // Return is no acceptance
+  for (QPushButton* b : findChildren<QPushButton*>()) b->setAutoDefault(false);  // Return must not accept the result
   row->addStretch(1);
-  row->addWidget(cancel_);  // the one that acts is the last, as in the other dialogs
+  row->addWidget(cancel_);  // the confirming button is last, as in the other dialogs
   row->addWidget(accept_);
   return bar;
 }

@@ -40,7 +40,7 @@ class CalibrateDialog : public QDialog {
   const std::vector<QToolButton*>& names() const { return names_; }
 
  public slots:
-  void reject() override;  // nothing of what is shown is kept
+  void reject() override;  // discards what is shown
 
  protected:
   void showEvent(QShowEvent* event) override;

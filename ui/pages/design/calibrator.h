@@ -15,27 +15,25 @@ class Calibrator : public QObject {
   Q_OBJECT
  public:
   explicit Calibrator(Pricer::Folders folders, QObject* parent = nullptr);
-  void ask(planning::CalibrationRequest question);  // the newest question replaces an older one
-  void cancel();                                    // and forgets the answer
+  void ask(planning::CalibrationRequest question);  // a newer request replaces an older one
+  void cancel();                                    // also discards the result
 
   bool busy() const { return task_.busy(); }
   int percent() const { return task_.percent(); }
-  const std::shared_ptr<const planning::CalibrationResult>& answer() const {
-    return answer_;
-  }  // null: none, or none yet
+  const std::shared_ptr<const planning::CalibrationResult>& answer() const { return answer_; }  // null: none
 
   bool can_keep() const { return !folders_.own_hardware.empty(); }
   bool has_own() const;
-  // "calibrated by you, 2026-11-21, steps.json"; why not, where it cannot be read.
+  // "calibrated by you, 2026-11-21, steps.json", or the error if it cannot be read.
   std::string in_force() const;
-  void accept();  // what is proposed
-  void remove();  // back to the shipped one
+  void accept();  // stores the proposal
+  void remove();  // restores the shipped calibration
   bool can_undo() const { return !before_.empty(); }
-  void undo();  // the last accept() or remove()
+  void undo();  // reverts the last accept() or remove()
 
  signals:
-  void changed();           // answer, progress
-  void accepted_changed();  // another calibration is in force: prices are to be asked again
+  void changed();           // result or progress
+  void accepted_changed();  // another calibration is used: predictions must be repeated
   void problem(const mw::Problem& problem);
 
  private:

@@ -116,7 +116,7 @@ void CanvasPair::show(Pane& pane, const views::Design* other, bool stale) {
                                                            line_of(heading.comes_to, u" \u00B7 "_s)));
   pane.heading->setToolTip(pane.heading->text());
   pane.heading->setEnabled(!stale);
-  // A new price of the same mesh leaves alone what the hand is doing there, and an old price knows no better.
+  // A new prediction for the same mesh or an outdated one must not disturb an edit in progress.
   const bool same = pane.on_canvas && same_work(*pane.on_canvas, d) && pane.canvas->given() == views::choice_of(d);
   if (!pane.on_canvas || !(same || stale || pane.canvas->previewing())) {
     if (!pane.on_canvas || !(pane.on_canvas->request().model == d.request().model))

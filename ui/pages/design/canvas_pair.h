@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One mesh, or two side by side: the pinned one left, to look at, the live one right, to edit; the same tensor and the
-// same device in both. One above the other where there is no width for two. GUI thread.
+// Shows one mesh or two: the pinned one (read-only) on the left, the editable one on the right, with the same selected
+// tensor and device. Stacks them if the width is too small. GUI thread.
 #pragma once
 #include <QSplitter>
 
@@ -22,14 +22,14 @@ class CanvasPair : public QSplitter {
   QString live_heading() const;
   QString pinned_heading() const;
 
-  // `pinned` may be null. What a hand does on the live canvas is left alone.
+  // `pinned` may be null. Does not disturb an edit in progress on the live canvas.
   void show_designs(const views::DesignPtr& live, const views::DesignPtr& pinned, bool stale);
-  void show_nothing();  // no design; the tensor stays chosen
+  void show_nothing();  // keeps the selected tensor
   void set_tensor(const std::string& name);
-  void set_wanted(Meshes meshes);  // both: where one is pinned
+  void set_wanted(Meshes meshes);  // both: if a design is pinned
   Meshes wanted() const { return wanted_; }
   Meshes shown() const;
-  // The design on the live canvas as the document has it.
+  // The design on the live canvas without the preview.
   const designer::MeshDesign& given() const { return live_.canvas->given(); }
 
   QByteArray save_layout() const;
@@ -54,7 +54,7 @@ class CanvasPair : public QSplitter {
 
   Pane pinned_, live_;
   Meshes wanted_ = Meshes::both;
-  double share_ = 0.5;  // of the pinned one
+  double share_ = 0.5;  // width of the pinned canvas, relative
 };
 
 }  // namespace mw::ui

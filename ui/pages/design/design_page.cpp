@@ -17,7 +17,7 @@
 namespace mw::ui {
 namespace {
 
-constexpr quint32 kLayout = 2;  // of what is remembered
+constexpr quint32 kLayout = 2;  // version of the saved layout
 constexpr qint64 kDimAfterMs = 150;
 const QList<int> kColumnsOfOne{520, 430}, kColumnsOfBoth{600, 350}, kRowsOfOne{330, 220}, kRowsOfBoth{400, 150};
 
@@ -54,7 +54,7 @@ DesignPage::DesignPage(Document& document, Pricer& pricer, const Pricer::Folders
   setObjectName(u"pageBody"_s);
   build(hardware);
   connect(&pricer_, &Pricer::changed, this, [this] {
-    if (pricer_.prediction()) changed_ = true;  // of this machine: it comes after the design
+    if (pricer_.prediction()) changed_ = true;  // for this machine, sent after the design
   });
   connect(&document_, &Document::replaced, this, [this] {
     pinned_is_other_ = pinned();
@@ -107,13 +107,12 @@ void DesignPage::register_actions(Workspace& workspace) {
   };
   actions.add(
       {u"run.prove"_s, tr("Prove the Mesh"),
-       tr("Run a step of this experiment on its mesh and on one device, and compare every tensor"),
-       key(Qt::Key_F8)},
+       tr("Run a step of this experiment on its mesh and on one device, and compare every tensor"), key(Qt::Key_F8)},
       [this, &workspace] { prove(workspace.current_page().provable_run().value_or(form_experiment(document_))); });
-  actions.add(
-      {u"view.measured"_s, tr("Toggle Measured Mesh"),
-       tr("Switch the Design page between the plan and the measurements of the displayed run"), key(Qt::CTRL | Qt::Key_M)},
-      on_page([this] { measured_->show_measured(!measured_->measured_shown()); }));
+  actions.add({u"view.measured"_s, tr("Toggle Measured Mesh"),
+               tr("Switch the Design page between the plan and the measurements of the displayed run"),
+               key(Qt::CTRL | Qt::Key_M)},
+              on_page([this] { measured_->show_measured(!measured_->measured_shown()); }));
   actions.add({u"design.pin"_s, tr("Pin the Design"), tr("Pin this design for comparison with later ones"),
                key(Qt::CTRL | Qt::Key_P)},
               on_page([this] { pinned() ? unpin() : pin(); }));
@@ -128,11 +127,9 @@ void DesignPage::register_actions(Workspace& workspace) {
                tr("Fit the efficiencies of the plan to your own measurements and show held-out errors"),
                {}},
               [this] { calibrate_->open(); });
-  actions.add({u"plan.undo_calibration"_s,
-               tr("Undo the Calibration"),
-               tr("Undo the last accepted or removed calibration"),
-               {}},
-              [this] { calibrator_.undo(); });
+  actions.add(
+      {u"plan.undo_calibration"_s, tr("Undo the Calibration"), tr("Undo the last accepted or removed calibration"), {}},
+      [this] { calibrator_.undo(); });
 }
 
 void DesignPage::update_actions() {
@@ -155,7 +152,7 @@ QStringList DesignPage::unfinished_work() const {
   return proof_window_->task().busy() ? QStringList{tr("the proof of the mesh")} : QStringList();
 }
 
-// A run in progress and a proof would only slow each other, and the timings of the run.
+// A proof during a run would slow both and distort the timings of the run.
 void DesignPage::prove(const NamedExperiment& experiment) {
   proof_window_->show();
   proof_window_->activateWindow();
@@ -164,7 +161,7 @@ void DesignPage::prove(const NamedExperiment& experiment) {
   proof_window_->start(experiment.name, experiment.experiment);
 }
 
-// The same run again, or the form as it is now.
+// Repeats the proof for the same run or for the current form.
 void DesignPage::prove_again() {
   if (proved_run_.empty()) return prove(form_experiment(document_));
   try {
@@ -267,7 +264,7 @@ QTableView* DesignPage::table(QAbstractTableModel& model, const QString& name) {
   return t;
 }
 
-// What is carried over the canvas is priced as if it were dropped; the document changes with the drop.
+// Predicts the previewed mesh while an axis is dragged; the document changes with the drop.
 void DesignPage::wire_canvas() {
   connect(&canvas(), &MeshCanvas::previewed, this, [this](const designer::MeshDesign& choice) {
     if (shown_) pricer_.ask(views::with_choice(document_.experiment(), canvases_->given(), choice));
@@ -284,7 +281,7 @@ void DesignPage::wire_canvas() {
 
 // --- Pinned ---
 
-// Rows stand for all layers; the canvas shows the one that is asked for.
+// A row represents all layers; the canvas shows the given one.
 void DesignPage::select_tensor(const QString& name) {
   if (const int row = shards_.row_of(name); row >= 0) shards_table_->selectRow(row);
   canvases_->set_tensor(ss(name));
@@ -319,7 +316,7 @@ void DesignPage::set_meshes(Meshes meshes) {
   show_pins();
 }
 
-// Only what the document says is swapped: not a preview, nor the design of another document.
+// Swaps only the design of the document, not a preview or the design of another document.
 void DesignPage::swap_pinned() {
   if (!pinned_ || pinned_is_other_ || !shown_ || !(shown_->experiment == document_.experiment())) return;
   const views::DesignPtr next = pinned_;
@@ -335,7 +332,7 @@ void DesignPage::restyle() {
   show_frame();
 }
 
-// A price that is late dims; under a drag the next one comes before that.
+// Whether the figures are dimmed: the prediction is late. During a drag the next one usually arrives earlier.
 bool DesignPage::dims() {
   if (!pricer_.design_outdated()) {
     outdated_for_.invalidate();
@@ -348,7 +345,7 @@ bool DesignPage::dims() {
 void DesignPage::show_frame() {
   if (!isVisible()) return;
   const bool dim = dims();
-  const bool nothing = pricer_.has_no_prediction() && !canvas().held();  // a hand on the canvas goes on
+  const bool nothing = pricer_.has_no_prediction() && !canvas().held();  // an edit on the canvas continues
   if (!changed_ && pricer_.design() == seen_ && dim == dimmed_ && nothing == nothing_) return;
   changed_ = false;
   dimmed_ = dim;
@@ -389,7 +386,7 @@ void DesignPage::update_all() {
   alternatives_->set_searchable(!views::is_here(*shown_));
   plan_.show(views::plan_lines(*shown_), pinned_lines_, dimmed_);
   shards_.show(views::shard_rows(*shown_), pinned_rows_, dimmed_);
-  if (!canvas().held()) update_columns();  // they would twitch under a drag, and measuring takes its time
+  if (!canvas().held()) update_columns();  // columns would jump during a drag, and measuring is slow
   canvases_->show_designs(shown_, pinned_, pricer_.design_outdated());
   arrange(canvases_->shown());
   if (canvas().tensor().empty() && shards_.rowCount() > 0)
@@ -399,7 +396,7 @@ void DesignPage::update_all() {
 void DesignPage::show_pin_buttons() {
   const bool both = canvases_->wanted() == Meshes::both;
   pinned_title_->setText(pinned_ ? tr("pinned: %1").arg(mesh_text(*pinned_)) : QString());
-  pinned_title_->setVisible(pinned_ && !both);  // its canvas says it
+  pinned_title_->setVisible(pinned_ && !both);  // its canvas shows it
   const QSignalBlocker quiet_pin(pin_), quiet_both(both_);
   pin_->setChecked(pinned_ != nullptr);
   pin_->setText(pinned_ ? tr("Unpin") : tr("Pin to Compare"));
@@ -415,7 +412,7 @@ void DesignPage::update_columns() {
   plan_table_->setColumnHidden(PlanModel::pinned, !plan_.compares());
   plan_table_->setColumnHidden(PlanModel::change, !plan_.compares());
   for (QTableView* t : {plan_table_, shards_table_}) {
-    const int most = t == plan_table_ && plan_.compares() ? 128 : 260;  // so that the difference is in sight
+    const int most = t == plan_table_ && plan_.compares() ? 128 : 260;  // keeps the column of differences visible
     for (int c = 0; c + 1 < t->model()->columnCount(); ++c) {
       const QAbstractItemView& view = *t;
       const int wanted = std::max(view.sizeHintForColumn(c), t->horizontalHeader()->sectionSizeHint(c));
@@ -424,7 +421,7 @@ void DesignPage::update_columns() {
   }
 }
 
-// A typed spec is a rule for the tensors of that row, before the others.
+// Adds the typed spec as the first rule, for the tensors of that row.
 void DesignPage::set_spec(const QString& tensor, const QString& spec) {
   const std::string pattern = ss(QString(tensor).replace(u".*."_s, u"."_s + u"\\d+"_s + u"."_s));
   Json rules = document_.experiment().value("sharding.overrides");
@@ -435,7 +432,7 @@ void DesignPage::set_spec(const QString& tensor, const QString& spec) {
   document_.set("sharding.overrides", kept);
 }
 
-// --- Dividers: apart for one mesh and for both, which want more room ---
+// --- Dividers: separate positions for one mesh and for both ---
 
 void DesignPage::arrange(Meshes meshes) {
   if (meshes == arranged_) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Design page: the mesh canvas, where each tensor lies, memory of a device, the plan's figures, alternatives;
-// beside a pinned design where there is one. Shows what the pricer answers; edits go to the document.
+// The Design page: mesh canvas, sharding of every tensor, memory of a device, figures of the plan and alternatives,
+// each compared with the pinned design if there is one. Shows predictions; edits go to the document. GUI thread.
 #pragma once
 #include <QElapsedTimer>
 #include <QWidget>
@@ -48,14 +48,14 @@ class DesignPage : public QWidget, public WindowPage {
   QTableView& shards_table() { return *shards_table_; }
   CanvasPair& canvases() { return *canvases_; }
   MeshCanvas& canvas() { return canvases_->live(); }
-  MeasuredSwitch& measured() { return *measured_; }  // or the run's mesh in its place
+  MeasuredSwitch& measured() { return *measured_; }  // the planned mesh or the measured one of a run
   MemoryPanel& memory() { return *memory_; }
   Alternatives& alternatives() { return *alternatives_; }
   StackBar& time_bar() { return *time_; }
-  void pin();  // keeps the design on screen to compare the next ones with
+  void pin();  // keeps the displayed design for comparison
   void unpin();
   void select_tensor(const QString& name);  // logical name, of any layer
-  void swap_pinned();  // the pinned design into the document, one undo step; the one on screen is pinned instead
+  void swap_pinned();                       // applies the pinned design in one undo step and pins the displayed one
   void set_meshes(Meshes meshes);
   ErrorLink& error_link() { return *errors_; }
   bool pinned() const { return pinned_ != nullptr; }
@@ -95,16 +95,16 @@ class DesignPage : public QWidget, public WindowPage {
   Calibrator calibrator_;
   CalibrateDialog* calibrate_ = nullptr;
   ProofWindow* proof_window_ = nullptr;
-  store::RunId proved_run_;  // of the last proof; empty: of the form
+  store::RunId proved_run_;  // of the last proof; empty: from the form
   views::DesignPtr shown_, pinned_;
   std::vector<views::PlanLine> pinned_lines_;
   std::vector<views::ShardRow> pinned_rows_;
-  bool changed_ = true;    // all is to be shown anew
-  views::DesignPtr seen_;  // the price on screen
+  bool changed_ = true;    // everything must be updated
+  views::DesignPtr seen_;  // the displayed prediction
   QElapsedTimer outdated_for_;
   bool dimmed_ = false;
-  bool nothing_ = false;          // is predicted: the page has no figures
-  bool pinned_is_other_ = false;  // the pinned design is of a document that was replaced since
+  bool nothing_ = false;          // there is no prediction to show
+  bool pinned_is_other_ = false;  // the pinned design belongs to a document that was replaced
   PlanModel plan_;
   ShardsModel shards_;
   QSplitter *columns_, *left_, *right_;
@@ -114,7 +114,7 @@ class DesignPage : public QWidget, public WindowPage {
   CanvasPair* canvases_;
   MeasuredSwitch* measured_;
   Meshes arranged_ = Meshes::one;
-  std::array<QByteArray, 2> dividers_;  // of the page with one mesh and with both
+  std::array<QByteArray, 2> dividers_;  // for one mesh and for both
   MemoryPanel* memory_;
   StackBar* time_;
   Alternatives* alternatives_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// In the canvas' place: the planned mesh, or the mesh of the run that is looked at as it was measured at the playhead.
-// One click each way. GUI thread.
+// Switches between the planned mesh and the measured mesh of the displayed run at the playhead. GUI thread.
 #pragma once
 #include <QStackedWidget>
 
@@ -14,12 +13,12 @@ class MeasuredSwitch : public QStackedWidget {
   Q_OBJECT
  public:
   explicit MeasuredSwitch(QWidget* planned, QWidget* parent = nullptr);
-  // The run the Train page shows; null or one device: nothing measured to offer, and the plan is shown.
+  // `run`: that of the Train page. If it is null or has one device, only the plan is available.
   void show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, MeasuredMesh::Held held);
-  void show_measured(bool on);  // where there is something measured
+  void show_measured(bool on);  // does nothing without a measured mesh
   bool measured_shown() const { return currentIndex() == 1; }
   MeasuredMesh& measured() { return *measured_; }
-  QPushButton& button() { return *button_; }  // for the page's header
+  QPushButton& button() { return *button_; }  // placed in the header of the page
 
  private:
   MeasuredMesh* measured_;

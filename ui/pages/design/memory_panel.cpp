@@ -65,7 +65,7 @@ MemoryPanel::MemoryPanel(QWidget* parent)
   buffers_->verticalHeader()->setDefaultSectionSize(20);
   buffers_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   buffers_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
-  // Fixed: measuring every row at every price would hold up a drag.
+  // Fixed widths, because measuring every row for every prediction would slow a drag.
   const QFontMetrics metrics(buffers_->font());
   for (const auto& [at, widest] : {std::pair{1, tr("1,023.99 GiB")}, std::pair{2, tr("activations")}}) {
     buffers_->horizontalHeader()->setSectionResizeMode(at, QHeaderView::Fixed);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a device holds at the plan's peak: a bar by category against its capacity, the categories, the largest buffers.
+// Predicted memory of a device at its peak: a bar by category with the capacity, a legend, and the largest buffers. GUI
+// thread.
 #pragma once
 #include <QWidget>
 

@@ -48,7 +48,7 @@ MeshCanvas::MeshCanvas(Editing editing, QWidget* parent)
   });
 }
 
-// A window that goes takes the focus from its chip, which would tell a canvas that is no more.
+// During destruction a chip loses the focus and would notify the destroyed canvas.
 MeshCanvas::~MeshCanvas() {
   for (AxisChip* chip : chips_) chip->disconnect(this);
 }
@@ -76,7 +76,7 @@ void MeshCanvas::show_given() {
   redraw();
 }
 
-// False where the mesh does not fit its target: then only the axes are shown, to be changed.
+// Returns false if the mesh does not fit its target; then only the axes are shown.
 bool MeshCanvas::build(Scene& scene, const designer::MeshDesign& choice,
                        std::shared_ptr<const mesh::Placement> placement) {
   try {
@@ -168,7 +168,7 @@ void MeshCanvas::show_chips() {
   const bool placed = shown_.layout.axes.size() == axes.size();
   for (size_t i = 0; i < axes.size(); ++i) {
     const QString place = placed ? qs(designer::placement_text(shown_.layout.axes[i], shown_.picture)) : QString();
-    // A size that is refused is shown all the same: it is what the hand asks for.
+    // Shows the requested size even if it is refused.
     int size = axes[i].size;
     if (action_ && action_->kind == designer::Action::Kind::resize && action_->axis == axes[i].name)
       size = action_->value;
@@ -227,10 +227,10 @@ bool MeshCanvas::beside() const {
 }
 
 double MeshCanvas::status_height() const {
-  return beside() ? 20 : 34;  // two lines where they are short
+  return beside() ? 20 : 34;  // two lines if they are short
 }
 
-// Name, dimensions, then a line for the shards, for what each axis moves and for each collective.
+// Name, dimensions, then one line for the shards, each axis and each collective.
 double MeshCanvas::tensor_height() const {
   if (!shown_.tensor) return 20;
   const auto sums = std::count_if(traffic_.begin(), traffic_.end(), [](const auto& t) { return !t.label.isEmpty(); });
@@ -294,7 +294,7 @@ void MeshCanvas::resizeEvent(QResizeEvent*) {
   redraw();
 }
 
-// There may be no room for all of what moves.
+// The tooltip lists all traffic, which may not fit.
 bool MeshCanvas::event(QEvent* event) {
   if (event->type() != QEvent::ToolTip) return QWidget::event(event);
   auto* help = static_cast<QHelpEvent*>(event);
@@ -348,7 +348,7 @@ void MeshCanvas::keyPressEvent(QKeyEvent* event) {
   }
 }
 
-// To the nearest device in that direction.
+// Selects the nearest device in that direction.
 void MeshCanvas::move_selection(int dx, int dy) {
   const int devices = this->devices();
   if (devices == 0) return;

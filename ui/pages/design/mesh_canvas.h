@@ -44,32 +44,32 @@ class MeshCanvas : public QWidget {
 
   void set_design(CanvasDesign design);  // ends a preview
   void set_tensor(const std::string& name);
-  // Share of its capacity that each device uses, by index in the grid; one value: all alike; empty: not known.
+  // Used share of the capacity by device; one value: the same for all; empty: unknown.
   void set_memory(std::vector<double> shares);
   void set_traffic(std::vector<CanvasTraffic> traffic);
-  void select_device(int device);  // without a signal; one that there is not is told, -1: none
+  void select_device(int device);  // emits no signal; status() reports a device that does not exist; -1: none
 
   const std::string& tensor() const { return tensor_; }
   bool has_tensor() const { return shown_.tensor != nullptr; }
   int selected_device() const { return selected_; }
   int devices() const { return static_cast<int>(shown_.picture.devices.size()); }
   const designer::MeshDesign& shown() const { return shown_.choice; }  // previewed or given
-  const designer::MeshDesign& given() const { return given_.choice; }  // what an action starts from
+  const designer::MeshDesign& given() const { return given_.choice; }  // actions start from it
   bool held() const { return hold_ != Hold::none; }
   bool previewing() const { return outcome_ && outcome_->accepted; }
-  QString message() const { return message_; }  // a refusal, or why nothing can be drawn
+  QString message() const { return message_; }  // why an action was refused or nothing can be drawn
   QString summary() const;                      // for screen readers
-  QString status() const;                       // of the device pointed at or selected
+  QString status() const;                       // of the hovered, otherwise the selected device
   AxisChip* chip(const QString& axis) const;
   QRectF device_at(int device) const;
-  QRectF side_at(int dimension) const;          // of the grid: where an axis is dropped to lie on it
-  QRectF tensor_dimension_at(int index) const;  // where one is dropped to split it
+  QRectF side_at(int dimension) const;          // drop area of a grid side, which places the axis on it
+  QRectF tensor_dimension_at(int index) const;  // drop area that shards this dimension
 
   QSize sizeHint() const override { return {640, 380}; }
   QSize minimumSizeHint() const override { return {240, 200}; }
 
  signals:
-  // While something is dragged, scrolled or carried over a place where it can go; then one of the two below.
+  // While an axis is dragged, resized or moved to a valid place; followed by one of the next two signals.
   void previewed(const mw::designer::MeshDesign& choice, const QString& text);
   void preview_ended();
   void dropped(const mw::designer::MeshDesign& choice, const QString& text);
@@ -103,10 +103,10 @@ class MeshCanvas : public QWidget {
   void show_given();
   void show_chips();
   void place_all();
-  bool beside() const;  // the tensor stands beside the grid, else below it
+  bool beside() const;  // whether the tensor is beside the grid or below it
   double status_height() const;
   double tensor_height() const;
-  bool short_of_height() const;  // only the tensor's name has room
+  bool short_of_height() const;  // only the name of the tensor fits
   void redraw();
 
   // mesh_canvas_actions.cpp
@@ -160,18 +160,18 @@ class MeshCanvas : public QWidget {
   QRectF grid_area_, tensor_area_;
   QPointF origin_;
   double pitch_ = 40;
-  // What is going on
+  // Edit in progress
   Hold hold_ = Hold::none;
   QString held_axis_;
   QPoint grabbed_at_, cursor_;
   std::optional<designer::Action> action_;
   std::optional<designer::ActionResult> outcome_;
   std::vector<std::pair<designer::Action, designer::ActionResult>>
-      tried_;  // from what is given: a drag goes to and fro
+      tried_;  // cached results for the given design, as a drag repeats actions
   int carried_ = -1;
   QString message_;
   bool drawable_ = false;
-  QPixmap still_;  // all but what follows the mouse
+  QPixmap still_;  // cached picture without hover and selection
   bool stale_ = true;
   int selected_ = -1, hovered_ = -1;
 };

@@ -14,8 +14,8 @@ using designer::Action;
 
 namespace {
 
-constexpr int kStepPixels = 28;  // of a drag along the row for the next size
-constexpr int kRowBelow = 14;    // so far below the row a drag still is about the size
+constexpr int kStepPixels = 28;  // drag distance for the next size
+constexpr int kRowBelow = 14;    // a drag within this distance below the row changes the size
 
 designer::DesignContext subject_of(const CanvasDesign& design) {
   return {design.inventory.get(), &design.target, design.adapters, design.use};
@@ -67,7 +67,7 @@ void MeshCanvas::drag(QPoint at) {
   update();
 }
 
-// What letting go there would do.
+// The action of a drop at this position.
 std::optional<Action> MeshCanvas::action_at(QPoint at) const {
   const std::string axis = ss(held_axis_);
   if (shown_.tensor)
@@ -101,7 +101,7 @@ void MeshCanvas::step(const QString& axis, int by, Hold hold) {
   if (hold == Hold::wheel) wheel_done_.start();
 }
 
-// All sides and dimensions, in the order the arrow keys go through them; the last is to release its place.
+// All sides and dimensions in the order of the arrow keys; the last entry releases the placement.
 std::vector<Action> MeshCanvas::places_for(const QString& axis) const {
   std::vector<Action> places;
   for (const designer::CanvasSide& s : given_.picture.sides)
@@ -190,7 +190,7 @@ const designer::ActionResult& MeshCanvas::outcome_of(const Action& action) {
   return tried_.back().second;
 }
 
-// Nothing is aimed at now; still held.
+// The axis is still held, but not over a drop area.
 void MeshCanvas::leave_preview() {
   if (!action_) return;
   action_.reset();
@@ -222,14 +222,14 @@ void MeshCanvas::commit() {
   show_chips();
   redraw();
   emit dropped(done.choice, qs(done.text));
-  // The next action starts from here, though the design that comes of it is not known yet.
+  // The next action starts from this design, although its prediction has not arrived yet.
   design_.choice = done.choice;
   if (done.placement) design_.placement = done.placement;
   given_ = shown_;
   tried_.clear();
 }
 
-// The refusal stays to be read, with the nearest possible size as a button.
+// Keeps the refusal visible and offers the nearest possible size as a button.
 void MeshCanvas::offer_fix() {
   if (outcome_->nearest_size) {
     fix_->setText(tr("Use %1 %2").arg(qs(action_->axis)).arg(*outcome_->nearest_size));

@@ -14,19 +14,19 @@ namespace {
 using designer::Action;
 using designer::Box;
 
-constexpr double kRoomy = 26;   // pixels of a device from which its miniature is drawn, below it is one colour
-constexpr double kFine = 30;    // pitch below which lines are plain, for there are many
+constexpr double kRoomy = 26;   // width of a device in pixels from which its piece is drawn to scale
+constexpr double kFine = 30;    // pitch below which lines are plain, because there are many
 constexpr double kLabels = 90;  // pitch from which links have labels
-constexpr int kCrowd = 64;      // devices above which straight lines are not smoothed: there are hundreds
+constexpr int kCrowd = 64;      // devices above which straight lines are not antialiased
 
-// Distinct pieces: eight colours, then the same ones paler, so that neighbours always differ.
+// Eight colours, then paler variants, so that adjacent pieces always differ.
 QColor piece_color(std::int64_t index) {
   const Theme& t = theme();
   const double pale = 0.24 * static_cast<double>(index / 8 % 3);
   return mix(t.series(static_cast<int>(index % 8)), t.panel, pale);
 }
 
-// Between two points further apart than neighbours: a bow, so that it does not run through the chips between.
+// Connects points that are not adjacent by a curve around the chips in between.
 void draw_bow(QPainter& p, QPointF a, QPointF b, double pitch) {
   const QPointF way = b - a;
   const double length = std::hypot(way.x(), way.y());
@@ -50,7 +50,7 @@ QString times(const std::vector<std::int64_t>& sizes) {
 
 }  // namespace
 
-// What stays while the mouse only looks around is kept as a picture.
+// Everything except hover and selection is cached as a picture.
 void MeshCanvas::paintEvent(QPaintEvent*) {
   const Theme& t = theme();
   const qreal ratio = devicePixelRatioF();
@@ -144,14 +144,14 @@ void MeshCanvas::paint_links(QPainter& p) const {
                                   [](const auto& s) { return s.where == designer::CanvasSide::Where::layers; });
   QVector<QLineF> lines;
   for (const designer::CanvasLink& l : shown_.picture.links) {
-    if (sheets && l.dimension == 2) continue;  // between sheets: shown where an axis uses them
+    if (sheets && l.dimension == 2) continue;  // links between layers are drawn only if an axis uses them
     const QPointF a = to_pixels(shown_.picture.chips[static_cast<size_t>(l.a)].at).center();
     const QPointF b = to_pixels(shown_.picture.chips[static_cast<size_t>(l.b)].at).center();
     if (!l.wrap) {
       lines << QLineF(a, b);
       continue;
     }
-    // Out of the last chip and into the first: two stubs over the edge, as on a map of a torus.
+    // A wraparound link is drawn as a stub at both ends.
     const QPointF out = (a - b) / std::max(1.0, std::hypot(a.x() - b.x(), a.y() - b.y())) * pitch_ * 0.56;
     lines << QLineF(a, a + out) << QLineF(b, b - out);
   }
@@ -171,7 +171,7 @@ void MeshCanvas::paint_links(QPainter& p) const {
 void MeshCanvas::paint_chips(QPainter& p) const {
   const Theme& t = theme();
   const QColor ground = mix(t.panel, t.text, 0.05), edge = mix(t.panel, t.text, 0.3);
-  p.setRenderHint(QPainter::Antialiasing, false);  // upright boxes are sharper without
+  p.setRenderHint(QPainter::Antialiasing, false);  // boxes are sharper without it
   for (const designer::CanvasChip& c : shown_.picture.chips) {
     const QRectF box = to_pixels(c.at);
     p.fillRect(box, ground);
@@ -212,7 +212,7 @@ void MeshCanvas::paint_device(QPainter& p, int device) const {
   const double share = memory_[std::min(i, memory_.size() - 1)];
   const QRectF rail(box.left() + 1, box.bottom() - bar, box.width() - 2, bar - 1);
   p.fillRect(rail, mix(t.panel, t.text, 0.16));
-  // Planned, so hatched where there is room to tell.
+  // Hatched if there is room, because the value is predicted.
   const QRectF held(rail.left(), rail.top(), rail.width() * std::clamp(share, 0.0, 1.0), rail.height());
   const QColor color = share > 1 ? t.bad : t.accent;
   p.fillRect(held, bar < 5 ? color : mix(t.panel, color, 0.45));
@@ -221,7 +221,7 @@ void MeshCanvas::paint_device(QPainter& p, int device) const {
 
 // --- Links in use ---
 
-// Straight ones are collected, bows drawn; what leaves the sheet or its edge is a stub at either end.
+// Appends straight links to `lines` and draws curves; links to other layers and wraparound links are stubs.
 void MeshCanvas::draw_edge(QPainter& p, const designer::CanvasEdge& e, QVector<QLineF>& lines) const {
   using Way = designer::CanvasEdge::Way;
   const QPointF a = center_of(e.a);
@@ -242,7 +242,7 @@ void MeshCanvas::draw_edge(QPainter& p, const designer::CanvasEdge& e, QVector<Q
     lines << QLineF(a, a + up) << QLineF(b, b - up);
   } else if (length < 1.3 * pitch_) {
     lines << QLineF(a, b);
-  } else if (pitch_ < kFine) {  // beside the chips between
+  } else if (pitch_ < kFine) {  // passes beside the chips in between
     const QPointF aside = QPointF(-way.y(), way.x()) / length * pitch_ * 0.44;
     lines << QLineF(a + aside, b + aside);
   } else {
@@ -252,7 +252,7 @@ void MeshCanvas::draw_edge(QPainter& p, const designer::CanvasEdge& e, QVector<Q
 
 void MeshCanvas::paint_edges(QPainter& p) const {
   const auto draw = [&](const std::vector<designer::CanvasEdge>& edges, const QColor& color, double width) {
-    // Planned, so dashed; where lines are many and thin, dashes would only blur them.
+    // Dashed, because the traffic is predicted; thin lines are solid to remain readable.
     p.setPen(QPen(color, width, pitch_ < kFine ? Qt::SolidLine : Qt::DashLine, Qt::FlatCap));
     p.setBrush(Qt::NoBrush);
     QVector<QLineF> lines;
@@ -320,7 +320,7 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
   const auto room = static_cast<size_t>(std::max(0.0, (tensor_area_.bottom() - line.top() - 2) / 16));
   for (size_t i = 0; i < traffic_.size(); ++i) {
     const size_t left = traffic_.size() - i;
-    if (i + 1 == room && left > 1) return write(tr("and %1 more").arg(left), t.muted);  // the tooltip has them
+    if (i + 1 == room && left > 1) return write(tr("and %1 more").arg(left), t.muted);  // listed in the tooltip
     write(traffic_[i].text, axis_color(traffic_[i].axis));
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The plan's figures as rows, beside those of a pinned design if there is one.
+// Table model of the figures of the plan, compared with a pinned design if there is one.
 #pragma once
 #include "core/views/design_view.h"
 #include "ui/theme/table_model.h"

@@ -23,7 +23,7 @@ namespace {
 
 using ProofTableModel = TableModel<views::ProofRow>;
 
-// The table's own columns, then the verdict in words and colour.
+// The columns of the table, followed by the verdict.
 ProofTableModel* proof_model(const views::ProofTable& table, QObject* parent) {
   ProofTableModel::Columns columns;
   for (size_t c = 0; c < table.columns.size(); ++c)

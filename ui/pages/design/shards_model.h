@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The sharding of every kind of tensor as rows; a spec that is typed becomes a rule of the experiment.
+// Table model of the sharding of every kind of tensor; an edited spec becomes a rule of the experiment.
 #pragma once
 #include "core/views/design_view.h"
 #include "ui/theme/table_model.h"
@@ -12,8 +12,8 @@ class ShardsModel : public TableModel<views::ShardRow> {
   enum Column { tensor, count, shape, spec, shard, per_device, padding, copies, rule };
   ShardsModel();
   void show(std::vector<views::ShardRow> rows, std::vector<views::ShardRow> baseline, bool stale);
-  int find(const QString& first) const;   // row of that tensor, -1
-  int row_of(const QString& name) const;  // of the row that stands for it, whatever its layer; -1
+  int find(const QString& first) const;   // row of the tensor; -1: none
+  int row_of(const QString& name) const;  // row of this tensor in any layer; -1: none
   bool setData(const QModelIndex& index, const QVariant& value, int role) override;
   Qt::ItemFlags flags(const QModelIndex& index) const override;
 

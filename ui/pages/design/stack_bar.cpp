@@ -93,7 +93,7 @@ void StackBar::paintEvent(QPaintEvent*) {
   }
 }
 
-// Where no limit takes the room above: what the parts are.
+// Legend of the parts, in the space of a limit.
 void StackBar::paint_legend(QPainter& painter) const {
   const QFontMetricsF metrics(painter.font());
   double x = bar_rect(0).left();

@@ -14,10 +14,10 @@ struct BarPart {
   QString name;
   QColor color;
   double value = 0;
-  QString text;  // the value as it reads
+  QString text;  // the value with its unit
 };
 struct Bar {
-  QString name{};  // "this", "pinned"; empty: a bar alone
+  QString name{};  // "this", "pinned"; empty for a single bar
   std::vector<BarPart> parts{};
   double limit = 0;  // 0: none
   QString limit_text{};
@@ -34,7 +34,7 @@ class StackBar : public QWidget {
 
  protected:
   void paintEvent(QPaintEvent* event) override;
-  bool event(QEvent* event) override;  // the part under the mouse says what it is
+  bool event(QEvent* event) override;  // tooltip of the part under the mouse
 
  private:
   void paint_legend(QPainter& painter) const;

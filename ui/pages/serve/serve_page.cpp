@@ -23,9 +23,10 @@ void ServePage::attach(Workspace& workspace) {
   connect_sweep();
   connect_sizes();
   connect(this, &QTabWidget::currentChanged, this, [&workspace] {
-    if (workspace.page() == Page::serve) workspace.show_page(Page::serve);  // the command line, strip and log follow
+    if (workspace.page() == Page::serve)
+      workspace.show_page(Page::serve);  // updates command line, status strip and log
   });
-  // Another document opens the tab that it is about; edits of the same one do not.
+  // Opening another document selects the tab for its kind; edits do not.
   Document& document = workspace.document();
   connect(&document, &Document::file_changed, this, [this, &document, last = std::pair<QString, RunKind>()]() mutable {
     const std::pair now(document.title(), kind_of(document.experiment()));

@@ -12,7 +12,7 @@ using SizeViewPtr = std::shared_ptr<const views::SizeView>;
 
 QString workload_text(serve::Workload workload);
 QString short_text(serve::Workload workload);  // for legends
-// "does not fit: needs 9.1 GiB, largest that fits 95 (predicted)"; empty where it was measured.
+// "does not fit: needs 9.1 GiB, largest that fits 95 (predicted)"; empty if it was measured.
 QString refusal_text(const serve::SizePoint& point);
 
 struct BatchAxis {

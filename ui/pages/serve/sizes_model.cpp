@@ -17,7 +17,7 @@ QString size_tr(const char* text) {
   return SizesModel::tr(text);
 }
 
-// A number with its unit; empty where the point has none.
+// A number with its unit; empty if the point has none.
 SizeColumn number_column(const QString& title, const QString& tooltip, Quantity quantity, Value value) {
   return {.title = title,
           .unit = quantity == Quantity::bytes     ? u"bytes"_s
@@ -69,22 +69,22 @@ std::vector<SizeColumn> size_columns() {
       number_column(size_tr("Time"), size_tr("Measured time of the whole batch"), Quantity::seconds,
                     measured([](const Measured& m) { return m.seconds; })),
       number_column(size_tr("Time/token"),
-                    size_tr("Time per generated token of a rollout or per scored token of a forward pass"), Quantity::seconds,
-                    measured([](const Measured& m) { return m.seconds_per_token(); })),
+                    size_tr("Time per generated token of a rollout or per scored token of a forward pass"),
+                    Quantity::seconds, measured([](const Measured& m) { return m.seconds_per_token(); })),
       number_column(size_tr("Tokens/s"), size_tr("Tokens per second of all rows"), Quantity::plain,
                     measured([](const Measured& m) { return m.tokens_per_second(); })),
       number_column(size_tr("Peak"), size_tr("Measured peak memory"), Quantity::bytes,
                     measured([](const Measured& m) { return static_cast<double>(m.memory.total().value); })),
-      number_column(size_tr("Predicted peak"), size_tr("Peak memory predicted before the measurement"),
-                    Quantity::bytes, [](const SizePoint& p) { return static_cast<double>(p.predicted.total().value); }),
+      number_column(size_tr("Predicted peak"), size_tr("Peak memory predicted before the measurement"), Quantity::bytes,
+                    [](const SizePoint& p) { return static_cast<double>(p.predicted.total().value); }),
       {.title = size_tr("Result"),
        .tooltip = size_tr("Whether the point was measured, or why not"),
        .text =
            [](const SizePoint& p) {
              return p.measured ? size_tr("measured, median of %1").arg(p.measured->repeats) : refusal_text(p);
            }},
-      number_column(size_tr("Prefill"), size_tr("Time of a rollout until every row has its first token"), Quantity::seconds,
-                    measured_rollout(&Measured::prefill_seconds)),
+      number_column(size_tr("Prefill"), size_tr("Time of a rollout until every row has its first token"),
+                    Quantity::seconds, measured_rollout(&Measured::prefill_seconds)),
       number_column(size_tr("Step"), size_tr("Time of a rollout for one more token of every row"), Quantity::seconds,
                     measured_rollout(&Measured::step_seconds))};
   for (size_t c = 0; c < kMemoryCategories; ++c) columns.push_back(category_column(c));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The points of a size run as rows, to read and to copy.
+// Table model of the points of a size run.
 #pragma once
 #include "ui/pages/serve/size_lines.h"
 #include "ui/theme/table_model.h"
@@ -13,7 +13,7 @@ class SizesModel : public TableModel<serve::SizePoint> {
   static constexpr int columns = categories + static_cast<int>(kMemoryCategories);
   SizesModel();
   void show(SizeViewPtr view);
-  bool column_used(int column) const;  // false: a category that no point has
+  bool column_used(int column) const;  // false: a memory category that no point uses
 
  private:
   SizeViewPtr view_;

@@ -14,7 +14,7 @@ class SweepForm : public QWidget {
   Q_OBJECT
  public:
   explicit SweepForm(Document& document, QWidget* parent = nullptr);
-  Field* field(const std::string& key);  // null: not in the row
+  Field* field(const std::string& key);  // null: not shown
 
  private:
   struct Cell {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The points of a sweep as rows, with vLLM's names and units (ms, tokens/s); the findings of the audit are marked.
+// Table model of the points of a sweep with the names and units of vLLM (ms, tokens/s) and audit findings.
 #pragma once
 #include "ui/run_views/sweep_lines.h"
 #include "ui/theme/table_model.h"

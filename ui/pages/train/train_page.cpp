@@ -97,12 +97,14 @@ void TrainPage::register_chart_actions(Workspace& workspace) {
   actions.add({u"view.step_back"_s, tr("Move Playhead Back"), tr("Move the playhead one step back and hold it"),
                key(Qt::ALT | Qt::Key_Left)},
               [this] { playhead_->step_by(-1); });
-  actions.add(
-      {u"view.step_on"_s, tr("Move Playhead Forward"), tr("Move the playhead one step forward and hold it"), key(Qt::ALT | Qt::Key_Right)},
-      [this] { playhead_->step_by(1); });
-  actions.add(
-      {u"view.log_scale"_s, tr("Toggle Logarithmic Loss"), tr("Switch the loss chart between linear and logarithmic"), {}},
-      [this] { loss_->set_scale(loss_->scale() == Scale::linear ? Scale::logarithmic : Scale::linear); });
+  actions.add({u"view.step_on"_s, tr("Move Playhead Forward"), tr("Move the playhead one step forward and hold it"),
+               key(Qt::ALT | Qt::Key_Right)},
+              [this] { playhead_->step_by(1); });
+  actions.add({u"view.log_scale"_s,
+               tr("Toggle Logarithmic Loss"),
+               tr("Switch the loss chart between linear and logarithmic"),
+               {}},
+              [this] { loss_->set_scale(loss_->scale() == Scale::linear ? Scale::logarithmic : Scale::linear); });
 }
 
 void TrainPage::update_actions() {
@@ -136,8 +138,8 @@ QStringList TrainPage::unfinished_work() const {
   return merge_dialog_->task().busy() ? QStringList{tr("the merge")} : QStringList();
 }
 
-// Offers the form's experiment and that of the run that is shown, which is chosen if its page is in sight; another page
-// offers the run that was shown last.
+// Offers the experiment of the form and that of the displayed run, which is preselected if the current page shows runs;
+// other pages offer the run that was displayed last.
 template <class Dialog>
 void TrainPage::open_with_experiments(Dialog& dialog) {
   const bool shows_runs = workspace_->current_page().run_kind().has_value();
@@ -147,7 +149,7 @@ void TrainPage::open_with_experiments(Dialog& dialog) {
   dialog.open_with(std::move(offered), shows_runs && run ? 1 : 0);
 }
 
-// Proposes the folders of the run that is shown; otherwise the document's base model.
+// Proposes the folders of the displayed run, otherwise the base model of the document.
 void TrainPage::merge_shown() {
   std::optional<launch::MergeOffer> offer;
   if (run_ && !run_->id.empty()) try {

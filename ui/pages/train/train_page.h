@@ -49,7 +49,7 @@ class TrainPage : public QWidget, public WindowPage {
   PlotLink& link() { return by_step_; }
   PlotLink& times() { return by_time_; }
   const RunPtr& run() const { return run_; }
-  bool offers_proof() const;                                         // of the run that is shown
+  bool offers_proof() const;                                         // of the displayed run
   const views::StepSnapshot& snapshot() const { return snapshot_; }  // values at the position of the charts
   MeasuredMesh::Held held() const;
   Plot& loss() { return *loss_; }
@@ -70,12 +70,12 @@ class TrainPage : public QWidget, public WindowPage {
  signals:
   void run_wanted();  // from the empty page
   void runs_wanted();
-  void prove_wanted();  // the run that is shown
+  void prove_wanted();  // the displayed run
   void export_wanted();
   void launch_wanted();
-  void reattach_wanted();  // to the job of the run that is shown
-  void detach_wanted();    // from the live one's
-  void merge_wanted();     // the adapter of the run that is shown
+  void reattach_wanted();  // to the job of the displayed run
+  void detach_wanted();    // from the job of the live run
+  void merge_wanted();     // the adapter of the displayed run
   void moment_changed();
 
  private:
@@ -93,14 +93,14 @@ class TrainPage : public QWidget, public WindowPage {
   void connect_charts();
   QWidget* empty_page();
   void adopt();          // another run
-  void rebind();         // lines point at the run's series
-  void steps_to_time();  // the memory chart runs over time: cursors are translated both ways
+  void rebind();         // updates the series that the charts refer to
+  void steps_to_time();  // converts the cursor between the axes of the charts
   void time_to_steps();
-  void show_samples();  // as many as there are by now
+  void show_samples();  // adds new samples
   void select_samples();
   void read_moment();
   views::Playhead reading() const;
-  void show_mesh_panels();  // as the run has devices
+  void show_mesh_panels();  // if the run has several devices
 
   RunController& runs_;
   Workspace* workspace_ = nullptr;
@@ -110,7 +110,7 @@ class TrainPage : public QWidget, public WindowPage {
   PlotLink by_step_, by_time_;
   RunPtr run_;
   bool changed_ = true, unread_ = true, translating_ = false;
-  bool by_instant_ = false;  // the playhead was put into the memory timeline, not onto a step
+  bool by_instant_ = false;  // the playhead was set in the memory chart, not at a step
   SamplesModel samples_model_;
   QStackedWidget* stack_;
   RunHeader* header_;
