@@ -9,13 +9,13 @@
 #include <algorithm>
 
 #include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
 ChoiceField::ChoiceField(const experiment::Parameter& parameter, QWidget* parent)
     : Field(parameter, parent), box_(new QComboBox(this)) {
-  auto* row = new QHBoxLayout(this);
-  row->setContentsMargins(0, 0, 0, 0);
+  auto* row = flush_layout<QHBoxLayout>(this);
   row->addWidget(box_, 1);
   for (const auto& choice : parameter.choices) box_->addItem(qs(choice));
   box_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
@@ -43,8 +43,7 @@ void ChoiceField::show_value(const Json* set) {
 
 FlagField::FlagField(const experiment::Parameter& parameter, QWidget* parent)
     : Field(parameter, parent), box_(new QCheckBox(this)) {
-  auto* row = new QHBoxLayout(this);
-  row->setContentsMargins(0, 0, 0, 0);
+  auto* row = flush_layout<QHBoxLayout>(this);
   row->addWidget(box_);
   row->addStretch(1);
   watch(box_);

@@ -3,7 +3,6 @@
 
 #include <QClipboard>
 #include <QGuiApplication>
-#include <QLabel>
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <QRegularExpression>
@@ -14,6 +13,7 @@
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -89,13 +89,10 @@ QString command_line(const Document& document, const std::filesystem::path& runs
 
 CommandView::CommandView(Document& document, std::filesystem::path runs_folder, QWidget* parent)
     : QWidget(parent), document_(document), runs_folder_(std::move(runs_folder)), text_(new QPlainTextEdit(this)) {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(0);
+  auto* column = flush_layout<QVBoxLayout>(this, 0);
   auto* top = new QHBoxLayout;
   top->setContentsMargins(10, 5, 8, 5);
-  auto* label = new QLabel(tr("Command line for this run"), this);
-  label->setProperty("muted", true);
+  auto* label = muted_label(tr("Command line for this run"), this);
   auto* copy = new QPushButton(icon(Glyph::copy), tr("Copy"), this);
   top->addWidget(label, 1);
   top->addWidget(copy);

@@ -6,6 +6,7 @@
 #include <QVBoxLayout>
 
 #include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
@@ -15,8 +16,7 @@ ExperimentPanel::ExperimentPanel(Document& document, const std::filesystem::path
       form_(new Form(document)),
       json_(new JsonView(document)),
       command_(new CommandView(document, runs_folder)) {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(0, 0, 0, 0);
+  auto* column = flush_layout<QVBoxLayout>(this);
   column->addWidget(tabs_);
   tabs_->setDocumentMode(true);
   tabs_->addTab(form_, tr("Form"));

@@ -10,14 +10,13 @@
 
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
 Form::Form(Document& document, QWidget* parent)
     : QWidget(parent), document_(document), search_(new QLineEdit(this)), scroll_(new QScrollArea(this)) {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(0);
+  auto* column = flush_layout<QVBoxLayout>(this, 0);
   search_->setPlaceholderText(tr("Find a setting"));
   search_->setAccessibleName(tr("Find a setting"));
   search_->setClearButtonEnabled(true);

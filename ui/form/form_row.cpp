@@ -3,13 +3,13 @@
 
 #include <QGridLayout>
 #include <QLabel>
-#include <QStyle>
 #include <QToolButton>
 #include <algorithm>
 
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -79,11 +79,7 @@ void FormRow::refresh() {
 }
 
 void FormRow::show_label() {
-  if (label_->property("set").toBool() != set_ || !label_->property("set").isValid()) {
-    label_->setProperty("set", set_);  // bold by the style sheet, which overrides the font of the label
-    label_->style()->unpolish(label_);
-    label_->style()->polish(label_);
-  }
+  set_style_property(*label_, "set", set_);  // bold by the style sheet, which overrides the font of the label
   label_->setText(field_->label());
   // Only bold labels may need a second line; wrapping is expensive to lay out.
   label_->setWordWrap(label_->fontMetrics().horizontalAdvance(field_->label()) > kLabelWidth - 2);

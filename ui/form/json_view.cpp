@@ -12,6 +12,7 @@
 
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -120,9 +121,7 @@ JsonView::JsonView(Document& document, QWidget* parent)
       highlighter_(new JsonHighlighter(edit_->document())),
       notice_(new QFrame(this)),
       notice_text_(new QLabel(notice_)) {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(0);
+  auto* column = flush_layout<QVBoxLayout>(this, 0);
   notice_->setObjectName(u"notice"_s);
   auto* row = new QHBoxLayout(notice_);
   row->setContentsMargins(8, 4, 6, 4);

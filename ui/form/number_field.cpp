@@ -2,7 +2,6 @@
 #include "ui/form/number_field.h"
 
 #include <QKeyEvent>
-#include <QLabel>
 #include <QLineEdit>
 #include <QSlider>
 #include <QToolButton>
@@ -14,6 +13,7 @@
 #include "core/base/units.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -36,15 +36,12 @@ double rounded_step(double v, int direction, bool integer) {
 
 NumberField::NumberField(const experiment::Parameter& parameter, QWidget* parent)
     : Field(parameter, parent), edit_(new QLineEdit(this)), slider_button_(new QToolButton(this)) {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(1);
+  auto* column = flush_layout<QVBoxLayout>(this, 1);
   auto* row = new QHBoxLayout;
   row->setSpacing(3);
   row->addWidget(edit_, 1);
   if (!parameter.unit.empty()) {
-    unit_ = new QLabel(qs(parameter.unit), this);
-    unit_->setProperty("muted", true);
+    unit_ = muted_label(qs(parameter.unit), this);
     unit_->setMaximumWidth(84);
     row->addWidget(unit_);
   }

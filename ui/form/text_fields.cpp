@@ -13,14 +13,13 @@
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
 TextField::TextField(const experiment::Parameter& parameter, QWidget* parent)
     : Field(parameter, parent), edit_(new QLineEdit(this)) {
-  auto* row = new QHBoxLayout(this);
-  row->setContentsMargins(0, 0, 0, 0);
-  row->setSpacing(3);
+  auto* row = flush_layout<QHBoxLayout>(this, 3);
   row->addWidget(edit_, 1);
   watch(edit_);
   if (parameter.type == experiment::ParamType::map) edit_->setFont(mono_font(0.92));
@@ -96,12 +95,9 @@ PathField::PathField(const experiment::Parameter& parameter, QWidget* parent) : 
 }
 
 void PathField::browse(bool folder) {
-  auto* dialog = new QFileDialog(window(), qs(parameter().label));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setFileMode(folder ? QFileDialog::Directory : QFileDialog::ExistingFile);
-  connect(dialog, &QFileDialog::fileSelected, this,
-          [this](const QString& chosen) { emit edited(ss(chosen), Gesture::single); });
-  dialog->open();
+  open_file_dialog(
+      this, {.title = qs(parameter().label), .mode = folder ? QFileDialog::Directory : QFileDialog::ExistingFile},
+      [this](const auto& files) { emit edited(files.front().string(), Gesture::single); });
 }
 
 void PathField::dragEnterEvent(QDragEnterEvent* event) {

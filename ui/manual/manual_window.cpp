@@ -5,7 +5,6 @@
 #include <QEvent>
 #include <QHBoxLayout>
 #include <QImage>
-#include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QRegularExpression>
@@ -20,6 +19,7 @@
 
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -113,36 +113,38 @@ void ManualWindow::build() {
   search_->setPlaceholderText(tr("Search all chapters"));
   search_->setAccessibleName(tr("Search all chapters"));
   search_->setClearButtonEnabled(true);
-  found_ = new QLabel(this);
-  found_->setProperty("muted", true);
+  found_ = muted_label(QString(), this);
   found_->hide();
   back_ = new QPushButton(tr("Back"), this);
   forward_ = new QPushButton(tr("Forward"), this);
   back_->setToolTip(tr("Go to the place shown before (Alt+Left)"));
   forward_->setToolTip(tr("Go forward again (Alt+Right)"));
   for (QPushButton* b : {back_, forward_}) b->setAutoDefault(false), b->setEnabled(false);
-  const auto tree = [this](const QString& name) {
-    auto* widget = new QTreeWidget(this);
-    widget->setHeaderHidden(true);
-    widget->setAccessibleName(name);
-    widget->setUniformRowHeights(false);
-    widget->setWordWrap(true);
-    connect(widget, &QTreeWidget::itemClicked, this, [this](QTreeWidgetItem* item) { follow(item); });
-    connect(widget, &QTreeWidget::itemActivated, this, [this](QTreeWidgetItem* item) { follow(item); });
-    return widget;
-  };
-  contents_ = tree(tr("Contents of the manual"));
-  results_ = tree(tr("Search results"));
+  contents_ = make_tree(tr("Contents of the manual"));
+  results_ = make_tree(tr("Search results"));
   results_->setRootIsDecorated(false);
   results_->hide();
+  lay_out();
+  connect_controls();
+}
 
+QTreeWidget* ManualWindow::make_tree(const QString& name) {
+  auto* tree = new QTreeWidget(this);
+  tree->setHeaderHidden(true);
+  tree->setAccessibleName(name);
+  tree->setUniformRowHeights(false);
+  tree->setWordWrap(true);
+  connect(tree, &QTreeWidget::itemClicked, this, &ManualWindow::follow);
+  connect(tree, &QTreeWidget::itemActivated, this, &ManualWindow::follow);
+  return tree;
+}
+
+void ManualWindow::lay_out() {
   auto* left = new QWidget(this);
-  auto* column = new QVBoxLayout(left);
-  column->setContentsMargins(0, 0, 0, 0);
+  auto* column = flush_layout<QVBoxLayout>(left);
   for (QWidget* w : std::initializer_list<QWidget*>{search_, found_, contents_, results_}) column->addWidget(w);
   auto* right = new QWidget(this);
-  auto* text = new QVBoxLayout(right);
-  text->setContentsMargins(0, 0, 0, 0);
+  auto* text = flush_layout<QVBoxLayout>(right);
   auto* row = new QHBoxLayout;
   row->addWidget(back_);
   row->addWidget(forward_);
@@ -155,7 +157,9 @@ void ManualWindow::build() {
   splitter->setStretchFactor(1, 1);
   splitter->setSizes({300, 780});
   (new QVBoxLayout(this))->addWidget(splitter);
+}
 
+void ManualWindow::connect_controls() {
   connect(back_, &QPushButton::clicked, browser_, &QTextBrowser::backward);
   connect(forward_, &QPushButton::clicked, browser_, &QTextBrowser::forward);
   connect(browser_, &QTextBrowser::backwardAvailable, back_, &QPushButton::setEnabled);

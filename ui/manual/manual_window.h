@@ -52,6 +52,9 @@ class ManualWindow : public QDialog {
 
  private:
   void build();
+  QTreeWidget* make_tree(const QString& name);
+  void lay_out();
+  void connect_controls();
   void fill_contents();
   void show_results();
   void follow(const QTreeWidgetItem* item);

@@ -2,13 +2,17 @@
 #include "ui/plot/plot.h"
 
 #include <QAccessible>
-#include <QFileDialog>
+#include <QContextMenuEvent>
 #include <QHeaderView>
+#include <QHelpEvent>
+#include <QKeyEvent>
 #include <QMenu>
+#include <QMouseEvent>
 #include <QPainter>
 #include <QPushButton>
 #include <QTableView>
 #include <QToolButton>
+#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
@@ -19,10 +23,12 @@
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
 constexpr double kHeader = 25, kBottom = 19, kRight = 10;
+constexpr double kNear = 9;  // pixels between the mouse and a sample
 constexpr int kTableMs = 400;
 }  // namespace
 
@@ -85,12 +91,12 @@ QMenu* Plot::make_menu() {
   menu->addSeparator();
   menu->addAction(tr("Copy Data as CSV"), this, [this] { copy_csv(*this); });
   menu->addAction(tr("Save as PNG…"), this, [this] {
-    auto* dialog = new QFileDialog(window(), tr("Save Chart"), QString(options_.title.toLower() + u".png"));
-    dialog->setAttribute(Qt::WA_DeleteOnClose);
-    dialog->setAcceptMode(QFileDialog::AcceptSave);
-    dialog->setNameFilter(tr("PNG image (*.png)"));
-    connect(dialog, &QFileDialog::fileSelected, this, &Plot::export_png);
-    dialog->open();
+    open_save_dialog(
+        window(),
+        {.title = tr("Save Chart"), .start = options_.title.toLower() + u".png"_s, .filters = tr("PNG image (*.png)")},
+        [plot = QPointer(this)](const auto& files) {
+          if (plot) plot->export_png(qpath(files.front()));
+        });
   });
   return menu;
 }
@@ -234,7 +240,6 @@ void Plot::update_y() {
 }
 
 void Plot::paintEvent(QPaintEvent*) {
-  ++frames_;
   lay_out_legend();
   QPainter painter(this);
   if (!table_shown()) {
@@ -352,6 +357,146 @@ bool Plot::export_png(const QString& file) {
     return false;
   }
   return true;
+}
+
+// --- Mouse, wheel and keys ---
+
+void Plot::mouseMoveEvent(QMouseEvent* event) {
+  const QPointF at = event->position();
+  if (dragging_) {
+    if (std::abs(at.x() - pressed_at_.x()) > 3) moved_ = true;
+    if (moved_) {
+      const double by = (pressed_at_.x() - at.x()) / area().width() * pressed_range_.size();
+      link_.show_range({pressed_range_.low + by, pressed_range_.high + by});
+    }
+  }
+  const bool over_legend = std::any_of(legend_.begin(), legend_.end(),
+                                       [&](const LegendEntry& e) { return e.color.isValid() && e.at.contains(at); });
+  setCursor(over_legend ? Qt::PointingHandCursor : Qt::ArrowCursor);
+  if (const int group = group_at(at); group != hovered_) {
+    hovered_ = group;
+    emit group_hovered(group);
+  }
+  if (area().adjusted(-1, 0, 1, 0).contains(at) && !empty())
+    link_.set_cursor(x_at(at.x()));
+  else
+    link_.set_cursor(std::nullopt);
+}
+
+void Plot::mousePressEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton) return;
+  for (const LegendEntry& e : legend_) {
+    if (!e.at.contains(event->position()) || !e.color.isValid()) continue;
+    if (!hidden_.erase(e.name)) hidden_.insert(e.name);
+    y_ = {0, 0};
+    refresh();
+    return;
+  }
+  dragging_ = area().contains(event->position());
+  moved_ = false;
+  pressed_at_ = event->position();
+  pressed_range_ = link_.range();
+}
+
+void Plot::mouseReleaseEvent(QMouseEvent* event) {
+  if (dragging_ && !moved_ && event->button() == Qt::LeftButton && !empty())
+    link_.set_playhead(x_at(event->position().x()));
+  dragging_ = false;
+}
+
+void Plot::mouseDoubleClickEvent(QMouseEvent*) {
+  dragging_ = false;
+  link_.set_playhead(std::nullopt);
+  link_.set_following(true);
+}
+
+void Plot::wheelEvent(QWheelEvent* event) {
+  if (!area().contains(event->position()) || empty()) return;
+  if (std::abs(event->angleDelta().x()) > std::abs(event->angleDelta().y()))
+    link_.pan(-event->angleDelta().x() / 1200.0);
+  else
+    link_.zoom(std::pow(0.8, event->angleDelta().y() / 120.0), x_at(event->position().x()));
+  event->accept();
+}
+
+int Plot::group_at(QPointF at) const {
+  for (const LegendEntry& e : legend_)
+    if (e.group >= 0 && e.at.contains(at)) return e.group;
+  const QRectF a = area();
+  if (!a.contains(at)) return -1;
+  int group = -1;
+  double nearest = kNear;
+  for (const PlotLine& line : lines_) {
+    if (line.group < 0 || !line.raw || line.raw->empty() || hidden(line.name)) continue;
+    const auto sample = line.raw->nearest(x_at(at.x()));
+    if (!sample) continue;
+    const views::Point p = (*line.raw)[*sample];
+    const double distance = std::hypot(to_x(a, p.x) - at.x(), to_y(a, p.y) - at.y());
+    if (distance < nearest) nearest = distance, group = line.group;
+  }
+  return group;
+}
+
+bool Plot::event(QEvent* event) {
+  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+  const auto* help = static_cast<QHelpEvent*>(event);
+  const QRectF a = area();
+  for (const PlotLine& line : lines_)
+    for (const PlotFlag& flag : line.flags)
+      if (!hidden(line.name) && QLineF(QPointF(to_x(a, flag.x), to_y(a, flag.y)), help->pos()).length() < kNear) {
+        QToolTip::showText(help->globalPos(), flag.text, this);
+        return true;
+      }
+  return QWidget::event(event);
+}
+
+void Plot::leaveEvent(QEvent*) {
+  if (hovered_ >= 0) {
+    hovered_ = -1;
+    emit group_hovered(-1);
+  }
+  link_.set_cursor(std::nullopt);
+}
+
+void Plot::keyPressEvent(QKeyEvent* event) {
+  const Span r = link_.range();
+  const int far = event->modifiers() & Qt::ShiftModifier ? 10 : 1;
+  const double at = link_.playhead().value_or(r.high);
+  switch (event->key()) {
+    case Qt::Key_Left:
+      link_.set_playhead(link_.x_beside(at, -far));
+      break;
+    case Qt::Key_Right:
+      link_.set_playhead(link_.x_beside(at, far));
+      break;
+    case Qt::Key_Plus:
+    case Qt::Key_Equal:
+      link_.zoom(0.7, link_.playhead().value_or((r.low + r.high) / 2));
+      break;
+    case Qt::Key_Minus:
+      link_.zoom(1 / 0.7, link_.playhead().value_or((r.low + r.high) / 2));
+      break;
+    case Qt::Key_PageUp:
+      link_.pan(-0.5);
+      break;
+    case Qt::Key_PageDown:
+      link_.pan(0.5);
+      break;
+    case Qt::Key_Home:
+      link_.set_playhead(link_.data().low);
+      break;
+    case Qt::Key_End:
+    case Qt::Key_Escape:
+      link_.set_playhead(std::nullopt);
+      link_.set_following(true);
+      break;
+    default:
+      QWidget::keyPressEvent(event);
+  }
+}
+
+void Plot::contextMenuEvent(QContextMenuEvent* event) {
+  more_->menu()->popup(event->globalPos());
 }
 
 }  // namespace mw::ui

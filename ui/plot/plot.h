@@ -64,7 +64,6 @@ class Plot : public QWidget {
   std::vector<QRectF> level_labels(const QRectF& area) const;  // of set_levels(), in `area`
   QString summary() const;  // "Loss: train 0.512, eval 0.61", for screen readers and tests
   int legend_entries() const { return static_cast<int>(legend_.size()); }  // that fitted when it was last painted
-  int frames_painted() const { return frames_; }
   int group_at(QPointF at) const;  // group of the line or legend entry at a position; -1: none
 
   QSize sizeHint() const override { return {320, 160}; }
@@ -78,7 +77,6 @@ class Plot : public QWidget {
   void paintEvent(QPaintEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
   void changeEvent(QEvent* event) override;
-  // plot_input.cpp
   void mouseMoveEvent(QMouseEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseReleaseEvent(QMouseEvent* event) override;
@@ -101,7 +99,7 @@ class Plot : public QWidget {
     bool shown = true;  // the legend shows the value; stacks show theirs at the cursor
     int group = -1;
   };
-  // plot_paint.cpp
+  // Painting: plot_paint.cpp
   void paint_data(QPainter& painter, const QRectF& area) const;
   void paint_axes(QPainter& painter, const QRectF& area) const;
   void paint_line(QPainter& painter, const QRectF& area, const PlotLine& line) const;
@@ -113,7 +111,6 @@ class Plot : public QWidget {
   void paint_bars(QPainter& painter, const QRectF& area) const;
   void paint_notes(QPainter& painter, const QRectF& area) const;
   void paint_header(QPainter& painter) const;
-  // plot_overlay.cpp
   void paint_levels(QPainter& painter, const QRectF& area) const;
   QString level_text(const LevelLine& level) const;
   void paint_limits(QPainter& painter, const QRectF& area) const;
@@ -155,7 +152,6 @@ class Plot : public QWidget {
   bool stale_ = true, dragging_ = false, moved_ = false;
   QPointF pressed_at_;
   Span pressed_range_;
-  int frames_ = 0;
   QToolButton *log_, *more_;
   QPushButton* pill_;
   QTableView* table_ = nullptr;

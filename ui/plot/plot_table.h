@@ -1,33 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The data of a chart as table rows, for reading, screen readers and the clipboard.
 #pragma once
-#include <QAbstractTableModel>
 #include <vector>
 
 #include "ui/plot/ticks.h"
+#include "ui/theme/table_model.h"
 
 namespace mw::ui {
 
 class Plot;
 
-class PlotTableModel : public QAbstractTableModel {
-  Q_OBJECT
- public:
-  explicit PlotTableModel(QObject* parent) : QAbstractTableModel(parent) {}
-  void load(const Plot& plot);  // the visible range
-  int rowCount(const QModelIndex& parent = {}) const override;
-  int columnCount(const QModelIndex& parent = {}) const override;
-  QVariant data(const QModelIndex& index, int role) const override;
-  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
-  QString csv() const;  // RFC 4180, full precision
+struct PlotRow {
+  QString name{};                // of x, if the x axis has named positions
+  std::vector<double> values{};  // x, then one value per column; NaN: none
+};
 
-  static constexpr size_t kMaxRows = 100000;
+class PlotTableModel : public TableModel<PlotRow> {
+ public:
+  explicit PlotTableModel(QObject* parent) : TableModel({}, {}, parent) {}
+  void load(const Plot& plot);  // the visible range
+  QString csv() const;          // RFC 4180, full precision
 
  private:
-  QStringList columns_;
-  std::vector<std::vector<double>> rows_;  // x, then one value per column; NaN: none
-  std::vector<QString> names_;             // of the rows, if the x axis has named positions
-  Quantity x_ = Quantity::count, y_ = Quantity::plain;
+  QStringList titles_;
 };
 
 void copy_csv(const Plot& plot);

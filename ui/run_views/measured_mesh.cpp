@@ -240,8 +240,7 @@ void MeasuredMesh::paintEvent(QPaintEvent*) {
 
 void MeasuredMesh::paint_header(QPainter& p, const QRectF& box) const {
   const Theme& t = theme();
-  QFont bold = small_font();
-  bold.setWeight(QFont::DemiBold);
+  const QFont bold = demi_bold(small_font());
   p.setFont(bold);
   const QString badge = tr("Measured");
   const QRectF pill(box.left(), box.top() + 5, p.fontMetrics().horizontalAdvance(badge) + 14, 17);

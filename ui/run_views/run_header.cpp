@@ -5,11 +5,11 @@
 #include <QLabel>
 #include <QProgressBar>
 #include <QPushButton>
-#include <QStyle>
 
 #include "ui/theme/elided_label.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
@@ -69,13 +69,8 @@ QString eta_text(const views::RunView& view) {
 }
 
 void show_progress(QProgressBar& bar, const views::RunView& view) {
-  const char* state = view.state() == RunState::running ? "running" : nullptr;
-  const QByteArray name = state ? QByteArray(state) : QByteArray(std::string(to_string(view.state())).c_str());
-  if (bar.property("state").toByteArray() != name) {
-    bar.setProperty("state", name);
-    bar.style()->unpolish(&bar);
-    bar.style()->polish(&bar);
-  }
+  const QByteArray name(std::string(to_string(view.state())).c_str());
+  set_style_property(bar, "state", name);
   // Loading before the first step and points of different cost report their own progress.
   const auto& activity = view.activity();
   const bool preparing = !view.ended() && activity && activity->total > 0 && (view.step() == 0 || by_work(view));
@@ -97,8 +92,7 @@ RunHeader::RunHeader(RunController& runs, QWidget* parent)
       speed_(new QLabel(line_)),
       eta_(new QLabel(line_)),
       bar_(new QProgressBar(line_)) {
-  auto* both = new QHBoxLayout(this);
-  both->setContentsMargins(0, 0, 0, 0);
+  auto* both = flush_layout<QHBoxLayout>(this);
   both->addWidget(line_, 1);
   both->addWidget(back_);
   back_->hide();
@@ -106,10 +100,8 @@ RunHeader::RunHeader(RunController& runs, QWidget* parent)
   auto* row = new QHBoxLayout(line_);
   row->setContentsMargins(2, 2, 4, 2);
   row->setSpacing(12);
-  QFont bold = font();
-  bold.setWeight(QFont::DemiBold);
-  state_->setFont(bold);
-  name_->setFont(bold);
+  state_->setFont(demi_bold(font()));
+  name_->setFont(demi_bold(font()));
   bar_->setTextVisible(false);
   bar_->setMinimumWidth(90);
   bar_->setAccessibleName(tr("Progress of the run"));

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/run_views/run_lines.h"
 
-#include <QCoreApplication>
+#include <QObject>
 
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
 namespace {
-
-QString run_words(const char* text) {
-  return QCoreApplication::translate("mw::ui::TrainPage", text);
-}
 
 void add_line(std::vector<PlotLine>& lines, const RunPtr& run, const std::string& metric, const QString& name,
               int color, bool smooth, Marks marks) {
@@ -27,8 +23,8 @@ void add_line(std::vector<PlotLine>& lines, const RunPtr& run, const std::string
 std::vector<PlotLine> loss_lines(const RunPtr& run) {
   std::vector<PlotLine> lines;
   if (!run) return lines;
-  add_line(lines, run, "train/loss", run_words("train"), 0, true, Marks::none);
-  add_line(lines, run, "eval/loss", run_words("eval"), 1, false, Marks::points);
+  add_line(lines, run, "train/loss", QObject::tr("train"), 0, true, Marks::none);
+  add_line(lines, run, "eval/loss", QObject::tr("eval"), 1, false, Marks::points);
   return lines;
 }
 
@@ -113,10 +109,10 @@ std::vector<LevelLine> memory_levels(const RunPtr& run, int device) {
   std::vector<LevelLine> levels;
   if (!run) return levels;
   if (const auto capacity = run->view.capacity())
-    levels.push_back({run_words("capacity"), static_cast<double>(capacity->value), theme().bad, Origin::measured});
+    levels.push_back({QObject::tr("capacity"), static_cast<double>(capacity->value), theme().bad, Origin::measured});
   if (const auto predicted = run->view.predicted(device))
-    levels.push_back(
-        {run_words("predicted peak"), static_cast<double>(predicted->total().value), theme().text, Origin::predicted});
+    levels.push_back({QObject::tr("predicted peak"), static_cast<double>(predicted->total().value), theme().text,
+                      Origin::predicted});
   return levels;
 }
 
@@ -132,7 +128,7 @@ QString runs_elsewhere(const views::RunView& view) {
   for (const QString& name : {info.contains("launched") ? text(info["launched"], "recipe") : QString(),
                               text(info, "software"), text(info, "tool")})
     if (!name.isEmpty()) return name;
-  return run_words("its program");
+  return QObject::tr("its program");
 }
 
 }  // namespace
@@ -142,12 +138,12 @@ QString absent_text(const RunPtr& run, Comes with) {
   const QString who = run ? runs_elsewhere(run->view) : QString();
   const bool ended = run && run->view.ended(), stepped = run && run->view.step() > 0;
   if (who.isEmpty() && ended)
-    return model ? run_words("The run ended before its model was loaded")
-                 : run_words("The run ended before its first step");
+    return model ? QObject::tr("The run ended before its model was loaded")
+                 : QObject::tr("The run ended before its first step");
   if (who.isEmpty())
-    return model ? run_words("Appears when the model is loaded") : run_words("Appears with the first step");
-  if (ended || stepped) return run_words("Not reported by %1").arg(who);
-  return run_words("Appears if %1 reports it").arg(who);
+    return model ? QObject::tr("Appears when the model is loaded") : QObject::tr("Appears with the first step");
+  if (ended || stepped) return QObject::tr("Not reported by %1").arg(who);
+  return QObject::tr("Appears if %1 reports it").arg(who);
 }
 
 QString category_text(MemoryCategory category) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/run_views/sweep_lines.h"
 
-#include <QCoreApplication>
+#include <QObject>
 #include <cmath>
 
 #include "ui/theme/text.h"
@@ -9,10 +9,6 @@
 
 namespace mw::ui {
 namespace {
-
-QString sweep_words(const char* text) {
-  return QCoreApplication::translate("mw::ui::SweepPage", text);
-}
 
 double slo_of(const serve::Slo& slo, views::SweepMetric metric) {
   switch (metric) {
@@ -44,11 +40,11 @@ Origin origin_of(formats::Provenance provenance) {
 QString origin_text(formats::Provenance provenance) {
   switch (provenance) {
     case formats::Provenance::measured:
-      return sweep_words("measured");
+      return QObject::tr("measured");
     case formats::Provenance::predicted:
-      return sweep_words("predicted");
+      return QObject::tr("predicted");
     case formats::Provenance::imported:
-      return sweep_words("imported");
+      return QObject::tr("imported");
   }
   return {};
 }
@@ -120,13 +116,13 @@ PlotLine offered_line(const views::SweepView& view, const views::LoadAxis& axis)
   const int output = view.set.points.empty() ? 0 : view.set.points.front().output_len;
   for (const auto& stop : axis.stops())
     if (const auto rate = axis.rate_at(stop.place); rate && output > 0) series->append(stop.place, *rate * output);
-  return {.name = sweep_words("offered"), .color = theme().muted, .raw = std::move(series), .origin = Origin::asked};
+  return {.name = QObject::tr("offered"), .color = theme().muted, .raw = std::move(series), .origin = Origin::asked};
 }
 
 std::vector<LevelLine> slo_levels(const serve::Slo& slo, views::SweepMetric metric) {
   const double limit = slo_of(slo, metric);
   if (limit <= 0) return {};
-  return {{sweep_words("SLO"), limit / 1e3, theme().good, Origin::asked}};
+  return {{QObject::tr("SLO"), limit / 1e3, theme().good, Origin::asked}};
 }
 
 std::vector<LevelLine> capacity_limits(const views::SweepView& view, size_t line) {
@@ -137,8 +133,8 @@ std::vector<LevelLine> capacity_limits(const views::SweepView& view, size_t line
       out.push_back({name, std::log2(rate), color, Origin::asked, QString::number(rate, 'g', 3)});
   };
   const serve::Capacity& capacity = view.lines[line].capacity;
-  add(sweep_words("knee"), capacity.knee, theme().muted);
-  if (view.slo.any() && !capacity.beyond_last) add(sweep_words("SLO met to"), capacity.at_slo, theme().good);
+  add(QObject::tr("knee"), capacity.knee, theme().muted);
+  if (view.slo.any() && !capacity.beyond_last) add(QObject::tr("SLO met to"), capacity.at_slo, theme().good);
   return out;
 }
 

@@ -15,7 +15,6 @@ QAction* ActionRegistry::add(const ActionSpec& spec, std::function<void()> run) 
   action->setShortcut(spec.shortcut);
   const QString keys = spec.shortcut.toString(QKeySequence::NativeText);
   action->setToolTip(keys.isEmpty() ? spec.help : tr("%1 (%2)").arg(spec.help, keys));
-  action->setStatusTip({});
   action->setWhatsThis(spec.help);
   if (spec.glyph != Glyph::none) action->setIcon(icon(spec.glyph));
   connect(action, &QAction::triggered, this, [run = std::move(run)] { run(); });

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/session/named_experiment.h"
 
-#include <QCoreApplication>
+#include <QObject>
 
 #include "ui/theme/text.h"
 
 namespace mw::ui {
-namespace {
-
-QString named_tr(const char* text) {
-  return QCoreApplication::translate("mw::ui::NamedExperiment", text);
-}
-
-}  // namespace
-
 NamedExperiment form_experiment(const Document& document) {
   const auto& file = document.file();
-  return {named_tr("Form: %1").arg(document.title()),
+  return {QObject::tr("Form: %1").arg(document.title()),
           document.experiment(),
-          file.empty() ? named_tr("EXPERIMENT.json") : qpath(file),
+          file.empty() ? QObject::tr("EXPERIMENT.json") : qpath(file),
           {}};
 }
 
@@ -26,7 +18,7 @@ NamedExperiment run_experiment(const RunData& run) {
   QStringList names;
   for (const std::string& name : {run.id, run.name})
     if (!name.empty() && !names.contains(qs(name))) names << qs(name);
-  return {named_tr("Run: %1").arg(names.join(u"  \u00B7  "_s)), run.record, named_tr("EXPERIMENT.json"), run.id};
+  return {QObject::tr("Run: %1").arg(names.join(u"  \u00B7  "_s)), run.record, QObject::tr("EXPERIMENT.json"), run.id};
 }
 
 }  // namespace mw::ui

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <mutex>
 
-#include "ui/session/background_task.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -25,21 +24,12 @@ struct RunController::Inbox {
   std::once_flag first;
 };
 
-struct RunController::Loader {
-  struct Result {
-    RunPtr run;  // null: failed
-    Purpose purpose = Purpose::show;
-    Problem problem;
-  };
-  Mailbox<Result> results;
-  std::jthread thread;
-};
-
 RunController::RunController(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue)
-    : runs_folder_(std::move(runs_folder)), catalogue_(std::move(catalogue)), loader_(std::make_unique<Loader>()) {}
+    : runs_folder_(std::move(runs_folder)), catalogue_(std::move(catalogue)) {
+  connect(&loading_, &BackgroundWork::ended, this, &RunController::take_loaded);
+}
 
 RunController::~RunController() {
-  loader_->thread = {};
   job_.reset();  // joins; its sink writes into the inbox until then
   launched_.reset();
 }
@@ -131,23 +121,6 @@ void RunController::drain() {
     else if (before != live_->view.state())
       emit state_changed();
   }
-  for (Loader::Result& result : loader_->results.drain().items) {
-    if (!result.run)
-      emit problem(result.problem);
-    else if (result.purpose == Purpose::show)
-      show(std::move(result.run));
-    else if (!busy()) {
-      live_ = std::move(result.run);
-      if (result.purpose == Purpose::resume) {
-        begin({live_->record, runs_folder_, live_->id});
-        continue;
-      }
-      launched_ = std::make_unique<launch::LaunchJob>(
-          launch::ReattachRequest{.run = live_->id, .runs_folder = runs_folder_, .resources = resources_}, begin());
-      show(live_);
-      emit state_changed();
-    }
-  }
 }
 
 // The run has a cursor as soon as the job may be running.
@@ -163,7 +136,6 @@ bool RunController::was_started_there() const {
 void RunController::take(const Event& event) {
   // A resumed run already has the record of the earlier steps; events do not repeat it.
   live_->view.feed(event);
-  if (const auto* log = std::get_if<event::Log>(&event.body)) emit log_line(qs(log->level), qs(log->text));
   const auto* started = std::get_if<event::Started>(&event.body);
   if (!started || !started->info.is_object()) return;
   if (started->info.contains("name") && started->info["name"].is_string())
@@ -227,20 +199,26 @@ void RunController::open(const store::RunId& run) {
   load(run, Purpose::show);
 }
 
+// Replaces an earlier request that is still being read.
 void RunController::load(const store::RunId& run, Purpose purpose) {
-  // Replaces an earlier request that is still being read.
-  loader_->thread = {};
-  loader_->results.drain();
-  loader_->thread = std::jthread([this, run, purpose](std::stop_token stop) {
-    Loader::Result result;
-    result.purpose = purpose;
-    try {
-      result.run = load_run(runs_folder_, run, stop);
-    } catch (const Error& error) {
-      result.problem = error.problem();
-    }
-    if (!stop.stop_requested()) loader_->results.push(std::move(result), Delivery::state);
+  purpose_ = purpose;
+  loading_.start([folder = runs_folder_, run](const ReportProgress&, const std::stop_token& stop) {
+    return load_run(folder, run, stop);
   });
+}
+
+void RunController::take_loaded() {
+  if (loading_.problem()) emit problem(*loading_.problem());
+  if (!loading_.result()) return;
+  const RunPtr run = *loading_.result();
+  if (purpose_ == Purpose::show) return show(run);
+  if (busy()) return;
+  live_ = run;
+  if (purpose_ == Purpose::resume) return begin({live_->record, runs_folder_, live_->id});
+  launched_ = std::make_unique<launch::LaunchJob>(
+      launch::ReattachRequest{.run = live_->id, .runs_folder = runs_folder_, .resources = resources_}, begin());
+  show(live_);
+  emit state_changed();
 }
 
 void RunController::show_live() {

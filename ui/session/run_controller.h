@@ -5,12 +5,12 @@
 #include <QObject>
 #include <array>
 #include <memory>
-#include <thread>
 
 #include "core/base/mailbox.h"
 #include "core/jobs/job.h"
 #include "core/launch/launch_job.h"
 #include "core/views/run_view.h"
+#include "ui/session/background_task.h"
 
 namespace mw::ui {
 
@@ -70,13 +70,12 @@ class RunController : public QObject {
   void launched(const QString& run);               // its run exists and is displayed
   void launch_failed(const mw::Problem& problem);  // before its run existed; empty message: cancelled
   void problem(const mw::Problem& problem);
-  void log_line(const QString& level, const QString& text);
 
  private:
   struct Inbox;  // shared with the thread of the job
-  struct Loader;
   enum class Purpose { show, resume, reattach };
   void load(const store::RunId& run, Purpose purpose);
+  void take_loaded();
   void begin(jobs::JobRequest request);
   EventSink begin();  // creates the inbox of a job
   void finish_launch();
@@ -92,11 +91,12 @@ class RunController : public QObject {
   std::unique_ptr<jobs::Job> job_;  // at most one of these is set
   std::unique_ptr<launch::LaunchJob> launched_;
   std::filesystem::path resources_;  // for reattaching, while the run is being loaded
-  std::unique_ptr<Loader> loader_;
   RunPtr live_, shown_;
   std::array<RunPtr, kRunKinds> by_kind_;
   bool stopping_ = false, started_there_ = false;
   std::uint64_t dropped_ = 0;
+  Purpose purpose_ = Purpose::show;  // of the run that is being loaded
+  BackgroundTask<RunPtr> loading_;
 };
 
 // Reads the record of a run from the store. Throws Error.

@@ -11,6 +11,7 @@
 #include "ui/run_views/run_header.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
@@ -71,9 +72,7 @@ JobsPanel::JobsPanel(RunController& runs, ActionRegistry& actions, QWidget* pare
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(10, 6, 10, 6);
   idle_->setProperty("muted", true);
-  auto* row = new QHBoxLayout(row_);
-  row->setContentsMargins(0, 0, 0, 0);
-  row->setSpacing(12);
+  auto* row = flush_layout<QHBoxLayout>(row_, 12);
   row->addWidget(name_);
   row->addWidget(bar_, 1);
   row->addWidget(steps_);

@@ -9,6 +9,7 @@
 
 #include "core/base/files.h"
 #include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace fs = std::filesystem;
@@ -123,12 +124,11 @@ void DocumentActions::open_copy(const experiment::Experiment& experiment) {
 }
 
 void DocumentActions::choose_file() {
-  auto* dialog = new QFileDialog(&window_, tr("Open Experiment"), qpath(document_.experiment().folder()),
-                                 tr("Experiment (*.json)"));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setFileMode(QFileDialog::ExistingFile);
-  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& file) { open_file(fspath(file)); });
-  dialog->open();
+  open_file_dialog(&window_,
+                   {.title = tr("Open Experiment"),
+                    .start = qpath(document_.experiment().folder()),
+                    .filters = tr("Experiment (*.json)")},
+                   [this](const auto& files) { open_file(files.front()); });
 }
 
 // Calls `then` after a successful save.
@@ -144,16 +144,13 @@ void DocumentActions::save(const std::function<void()>& then) {
 }
 
 void DocumentActions::save_as(const std::function<void()>& then) {
-  auto* dialog = new QFileDialog(&window_, tr("Save Experiment"),
-                                 document_.file().empty() ? u"experiment.json"_s : qpath(document_.file()),
-                                 tr("Experiment (*.json)"));
-  dialog->setObjectName(u"save_as"_s);
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setAcceptMode(QFileDialog::AcceptSave);
-  dialog->setDefaultSuffix(u"json"_s);
-  connect(dialog, &QFileDialog::fileSelected, this, [this, then](const QString& file) {
+  const FileDialogOptions options{.title = tr("Save Experiment"),
+                                  .start = document_.file().empty() ? u"experiment.json"_s : qpath(document_.file()),
+                                  .filters = tr("Experiment (*.json)"),
+                                  .suffix = u"json"_s};
+  QFileDialog* dialog = open_save_dialog(&window_, options, [this, then](const auto& files) {
     try {
-      document_.save_as(fspath(file));
+      document_.save_as(files.front());
       workspace_.clear_problems(ProblemSource::file);
       session_.add_recent(qpath(document_.file()));
       if (then) then();
@@ -161,7 +158,7 @@ void DocumentActions::save_as(const std::function<void()>& then) {
       workspace_.report(ProblemSource::file, error.problem());
     }
   });
-  dialog->open();
+  dialog->setObjectName(u"save_as"_s);
 }
 
 bool DocumentActions::write_journal() {

@@ -4,14 +4,13 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
-#include <QPainter>
 #include <QPushButton>
 #include <QScrollArea>
 
 #include "core/planning/diagnostics.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
-#include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -26,37 +25,17 @@ QLabel* text_label(bool muted) {
 }
 }  // namespace
 
-ProblemsTable::ProblemsTable(ProblemsModel& model, QWidget* parent) : QTableView(parent) {
-  set_up_table(*this, model, tr("Problems"));
-  setAlternatingRowColors(false);
-  setSelectionMode(QAbstractItemView::SingleSelection);
-  horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
-  setColumnWidth(ProblemsModel::severity, 90);
-  setColumnWidth(ProblemsModel::place, 190);
-  horizontalHeader()->setSectionResizeMode(ProblemsModel::message, QHeaderView::Stretch);
-  setColumnWidth(ProblemsModel::fix, 280);
-}
-
-void ProblemsTable::paintEvent(QPaintEvent* event) {
-  QTableView::paintEvent(event);
-  if (model()->rowCount() > 0) return;
-  QPainter painter(viewport());
-  painter.setPen(theme().faint);
-  painter.drawText(viewport()->rect(), Qt::AlignCenter, tr("No problems"));
-}
-
 ProblemsPanel::ProblemsPanel(ProblemsModel& model, QWidget* parent)
     : QWidget(parent),
       model_(model),
-      table_(new ProblemsTable(model)),
+      table_(new QTableView),
       details_(new QScrollArea),
       title_(text_label(false)),
       why_(text_label(false)),
       evidence_(text_label(true)),
       fixes_(new QVBoxLayout) {
-  auto* row = new QHBoxLayout(this);
-  row->setContentsMargins(0, 0, 0, 0);
-  row->setSpacing(0);
+  build_table();
+  auto* row = flush_layout<QHBoxLayout>(this, 0);
   row->addWidget(table_, 1);
   row->addWidget(details_);
   auto* body = new QWidget;
@@ -77,9 +56,8 @@ ProblemsPanel::ProblemsPanel(ProblemsModel& model, QWidget* parent)
   details_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   details_->setFocusPolicy(Qt::NoFocus);
   details_->hide();
-  const auto tell = [this](const QModelIndex& at) { emit chosen(model_.problem(at.row())); };
-  connect(table_, &QTableView::clicked, this, tell);
-  connect(table_, &QTableView::activated, this, tell);
+  for (const auto signal : {&QTableView::clicked, &QTableView::activated})
+    connect(table_, signal, this, [this](const QModelIndex& at) { emit chosen(model_.problem(at.row())); });
   connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& at) {
     kept_id_ = at.isValid() ? model_.problem(at.row()).id : std::string();
     show_details();
@@ -94,6 +72,18 @@ ProblemsPanel::ProblemsPanel(ProblemsModel& model, QWidget* parent)
     kept_id_ = kept;
     show_details();
   });
+}
+
+void ProblemsPanel::build_table() {
+  set_up_table(*table_, model_, tr("Problems"));
+  say_when_empty(*table_, tr("No problems"));
+  table_->setAlternatingRowColors(false);
+  table_->setSelectionMode(QAbstractItemView::SingleSelection);
+  table_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  table_->setColumnWidth(ProblemsModel::severity, 90);
+  table_->setColumnWidth(ProblemsModel::place, 190);
+  table_->horizontalHeader()->setSectionResizeMode(ProblemsModel::message, QHeaderView::Stretch);
+  table_->setColumnWidth(ProblemsModel::fix, 280);
 }
 
 void ProblemsPanel::choose(int row) {

@@ -13,20 +13,11 @@ class QVBoxLayout;
 
 namespace mw::ui {
 
-class ProblemsTable : public QTableView {
-  Q_OBJECT
- public:
-  explicit ProblemsTable(ProblemsModel& model, QWidget* parent = nullptr);
-
- protected:
-  void paintEvent(QPaintEvent* event) override;
-};
-
 class ProblemsPanel : public QWidget {
   Q_OBJECT
  public:
   explicit ProblemsPanel(ProblemsModel& model, QWidget* parent = nullptr);
-  ProblemsTable& table() { return *table_; }
+  QTableView& table() { return *table_; }
   void choose(int row);
   // Applies the first fix of the selected problem, otherwise of the first problem that has one; false: none.
   bool fix_first();
@@ -38,9 +29,10 @@ class ProblemsPanel : public QWidget {
   void fix_wanted(const mw::lint::Fix& fix, const QString& id);
 
  private:
+  void build_table();
   void show_details();
   ProblemsModel& model_;
-  ProblemsTable* table_;
+  QTableView* table_;
   QScrollArea* details_;
   QLabel *title_, *why_, *evidence_;
   QVBoxLayout* fixes_;

@@ -8,12 +8,12 @@
 #include <QLineEdit>
 #include <QProgressBar>
 #include <QPushButton>
-#include <QStyle>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
 
 #include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -64,11 +64,7 @@ SaidText::SaidText(const QString& name, QWidget* parent) : QTextEdit(parent) {
 }
 
 void SaidText::say(const QString& text, Tone tone) {
-  if (const bool bad = tone == Tone::bad; property("bad").toBool() != bad) {
-    setProperty("bad", bad);
-    style()->unpolish(this);
-    style()->polish(this);
-  }
+  set_style_property(*this, "bad", tone == Tone::bad);
   setPlainText(text);
   setVisible(!text.isEmpty());
   fit();
@@ -119,8 +115,7 @@ DialogButtons add_buttons(QVBoxLayout& column, const QString& cancel, const QStr
 
 FolderRow add_folder(QFormLayout& form, const QString& name, const QString& placeholder, QWidget& dialog) {
   auto* both = new QWidget(&dialog);
-  auto* row = new QHBoxLayout(both);
-  row->setContentsMargins(0, 0, 0, 0);
+  auto* row = flush_layout<QHBoxLayout>(both);
   const FolderRow out{new QLineEdit(both), new QPushButton(QObject::tr("Choose…"), both)};
   out.line->setAccessibleName(name);
   out.line->setPlaceholderText(placeholder);
@@ -131,12 +126,8 @@ FolderRow add_folder(QFormLayout& form, const QString& name, const QString& plac
   out.choose->setAutoDefault(false);  // Enter activates the default button of the dialog
   form.addRow(name, both);
   QObject::connect(out.choose, &QPushButton::clicked, &dialog, [&dialog, name, line = out.line] {
-    auto* chooser = new QFileDialog(&dialog, name, line->text());
-    chooser->setAttribute(Qt::WA_DeleteOnClose);
-    chooser->setFileMode(QFileDialog::Directory);
-    chooser->setOption(QFileDialog::ShowDirsOnly);
-    QObject::connect(chooser, &QFileDialog::fileSelected, line, &QLineEdit::setText);
-    chooser->open();
+    open_file_dialog(&dialog, {.title = name, .start = line->text(), .mode = QFileDialog::Directory},
+                     [line](const auto& files) { line->setText(qpath(files.front())); });
   });
   return out;
 }

@@ -4,6 +4,8 @@
 #include <QLabel>
 #include <QVBoxLayout>
 
+#include "ui/theme/widgets.h"
+
 namespace mw::ui {
 
 EmptyPage empty_page(const QString& title, const QString& text, const QStringList& buttons, QWidget* parent) {
@@ -16,8 +18,7 @@ EmptyPage empty_page(const QString& title, const QString& text, const QStringLis
   big.setPointSizeF(big.pointSizeF() * 1.4);
   big.setWeight(QFont::DemiBold);
   heading->setFont(big);
-  auto* lines = new QLabel(text, out.page);
-  lines->setProperty("muted", true);
+  auto* lines = muted_label(text, out.page);
   lines->setAlignment(Qt::AlignCenter);
   auto* row = new QHBoxLayout;
   row->setAlignment(Qt::AlignCenter);

@@ -4,12 +4,12 @@
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QHeaderView>
-#include <QLabel>
 #include <QShortcut>
 #include <QTableView>
 #include <QVBoxLayout>
 
 #include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -55,8 +55,7 @@ void copy_on_ctrl_c(QTableView& view) {
 }
 
 void say_when_empty(QTableView& view, const QString& text) {
-  auto* words = new QLabel(text, &view);
-  words->setProperty("muted", true);
+  auto* words = muted_label(text, &view);
   words->setAlignment(Qt::AlignCenter);
   words->setWordWrap(true);
   words->setAttribute(Qt::WA_TransparentForMouseEvents);

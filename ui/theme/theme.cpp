@@ -171,6 +171,11 @@ QFont small_font() {
   return font;
 }
 
+QFont demi_bold(QFont font) {
+  font.setWeight(QFont::DemiBold);
+  return font;
+}
+
 QColor mix(const QColor& under, const QColor& over, double share) {
   const auto part = [&](int a, int b) { return qRound(a + (b - a) * share); };
   return QColor(part(under.red(), over.red()), part(under.green(), over.green()), part(under.blue(), over.blue()));

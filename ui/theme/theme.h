@@ -51,6 +51,7 @@ class PaintedWith {
 
 QFont mono_font(double scale = 1.0);
 QFont small_font();
+QFont demi_bold(QFont font);
 // Blends `over` with weight `share` (0..1) on `under`.
 QColor mix(const QColor& under, const QColor& over, double share);
 

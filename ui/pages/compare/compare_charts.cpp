@@ -6,7 +6,6 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QScrollArea>
-#include <QSplitter>
 #include <QStackedWidget>
 #include <QTabBar>
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include "ui/run_views/sweep_lines.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -63,9 +63,7 @@ CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, hard
   by_cost_load_ = &add_link();
   by_hours_ = &add_link();
   by_step_ = &add_link();
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(3);
+  auto* column = flush_layout<QVBoxLayout>(this, 3);
   tabs_ = new QTabBar(this);
   tabs_->setAccessibleName(tr("What the charts show"));
   tabs_->setDrawBase(false);
@@ -115,8 +113,7 @@ QWidget* CompareCharts::controls() {
   row->setContentsMargins(2, 0, 2, 0);
   row->setSpacing(5);
   const auto box = [&](const QString& text, QLabel*& label) {
-    label = new QLabel(text, bar);
-    label->setProperty("muted", true);
+    label = muted_label(text, bar);
     auto* b = new QComboBox(bar);
     b->setAccessibleName(text);
     label->setBuddy(b);
@@ -133,83 +130,86 @@ QWidget* CompareCharts::controls() {
 }
 
 QWidget* CompareCharts::page(CompareView view) {
-  if (view == CompareView::heat) {
-    auto* scroll = new QScrollArea(this);
-    scroll->setWidgetResizable(true);
-    scroll->setFrameShape(QFrame::NoFrame);
-    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    scroll->setFocusPolicy(Qt::NoFocus);
-    scroll->setWidget(heat_ = new HeatMapView(scroll));
-    return scroll;
-  }
+  if (view == CompareView::heat) return heat_page();
   if (view == CompareView::cost) return cost_page();
   if (view == CompareView::why) return why_ = new WhyView(runs_, catalogue_, this);
-  auto* column = new QSplitter(Qt::Vertical, this);
-  column->setHandleWidth(5);
+  auto* column = make_splitter(Qt::Vertical, this);
   column->setChildrenCollapsible(false);
-  const QString none = tr("These runs do not record this metric"), band = tr("median to p99");
-  const auto latency = [&](const QString& title, const QString& unit, PlotLink& link) {
-    auto* p =
-        add_plot(view, column, {.title = title, .unit = unit, .quantity = Quantity::seconds, .empty = none}, link);
-    p->set_scale(Scale::logarithmic);
-  };
-  switch (view) {
-    case CompareView::load:
-    case CompareView::length: {
-      PlotLink& link = view == CompareView::load ? *by_load_ : *by_length_;
-      latency(tr("TTFT"), band, link);
-      latency(tr("TPOT"), band, link);
-      add_plot(view, column,
-               {.title = tr("Throughput"), .unit = tr("output tokens/s"), .quantity = Quantity::plain, .empty = none},
-               link);
-      break;
-    }
-    case CompareView::curve:
-      latency(tr("TTFT"), tr("median, by output tokens/s"), *by_throughput_);
-      latency(tr("TPOT"), tr("median, by output tokens/s"), *by_throughput_);
-      break;
-    case CompareView::distribution: {
-      const QString requests = tr("No run records the requests of this cell");
-      const QString unit = tr("% of requests at or below");
-      add_plot(view, column,
-               {.title = tr("TTFT"), .unit = unit, .quantity = Quantity::plain, .empty = requests, .from_zero = true},
-               *by_ttft_);
-      add_plot(view, column,
-               {.title = tr("TPOT"), .unit = unit, .quantity = Quantity::plain, .empty = requests, .from_zero = true},
-               *by_tpot_);
-      break;
-    }
-    default:
-      add_plot(view, column,
-               {.title = tr("Training loss"),
-                .unit = tr("nats per token"),
-                .empty = tr("The comparison has no training runs")},
-               *by_step_);
-      add_plot(
-          view, column,
-          {.title = tr("Held-out loss"), .unit = tr("nats per token"), .empty = tr("No held-out loss is recorded")},
-          *by_step_);
-      add_plot(view, column,
-               {.title = tr("Difference from the baseline"),
-                .unit = tr("absolute, % of its training loss"),
-                .empty = tr("The baseline shares no step with another run, or all losses are bit-identical")},
-               *by_step_)
-          ->set_scale(Scale::logarithmic);
+  if (view == CompareView::load || view == CompareView::length) {
+    PlotLink& link = view == CompareView::load ? *by_load_ : *by_length_;
+    add_latency_plots(view, column, tr("median to p99"), link);
+    add_plot(view, column,
+             {.title = tr("Throughput"),
+              .unit = tr("output tokens/s"),
+              .quantity = Quantity::plain,
+              .empty = tr("These runs do not record this metric")},
+             link);
+  } else if (view == CompareView::curve) {
+    add_latency_plots(view, column, tr("median, by output tokens/s"), *by_throughput_);
+  } else if (view == CompareView::distribution) {
+    add_distribution_plots(column);
+  } else {
+    add_loss_plots(column);
   }
   return column;
 }
 
+QWidget* CompareCharts::heat_page() {
+  auto* scroll = new QScrollArea(this);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  scroll->setWidget(heat_ = new HeatMapView(scroll));
+  return scroll;
+}
+
+void CompareCharts::add_latency_plots(CompareView view, QWidget* parent, const QString& unit, PlotLink& link) {
+  for (const QString& title : {tr("TTFT"), tr("TPOT")})
+    add_plot(view, parent,
+             {.title = title,
+              .unit = unit,
+              .quantity = Quantity::seconds,
+              .empty = tr("These runs do not record this metric")},
+             link)
+        ->set_scale(Scale::logarithmic);
+}
+
+void CompareCharts::add_distribution_plots(QWidget* parent) {
+  for (const auto& [title, link] : {std::pair{tr("TTFT"), by_ttft_}, {tr("TPOT"), by_tpot_}})
+    add_plot(CompareView::distribution, parent,
+             {.title = title,
+              .unit = tr("% of requests at or below"),
+              .quantity = Quantity::plain,
+              .empty = tr("No run records the requests of this cell"),
+              .from_zero = true},
+             *link);
+}
+
+void CompareCharts::add_loss_plots(QWidget* parent) {
+  add_plot(
+      CompareView::loss, parent,
+      {.title = tr("Training loss"), .unit = tr("nats per token"), .empty = tr("The comparison has no training runs")},
+      *by_step_);
+  add_plot(CompareView::loss, parent,
+           {.title = tr("Held-out loss"), .unit = tr("nats per token"), .empty = tr("No held-out loss is recorded")},
+           *by_step_);
+  add_plot(CompareView::loss, parent,
+           {.title = tr("Difference from the baseline"),
+            .unit = tr("absolute, % of its training loss"),
+            .empty = tr("The baseline shares no step with another run, or all losses are bit-identical")},
+           *by_step_)
+      ->set_scale(Scale::logarithmic);
+}
+
 QWidget* CompareCharts::cost_page() {
   auto* whole = new QWidget(this);
-  auto* rows = new QVBoxLayout(whole);
-  rows->setContentsMargins(0, 0, 0, 0);
-  rows->setSpacing(3);
+  auto* rows = flush_layout<QVBoxLayout>(whole, 3);
   auto* bar = new QWidget(whole);
   auto* row = new QHBoxLayout(bar);
   row->setContentsMargins(2, 0, 2, 0);
   const auto line = [&](const QString& text, const QString& hint, const QString& tip) {
-    auto* label = new QLabel(text, bar);
-    label->setProperty("muted", true);
+    auto* label = muted_label(text, bar);
     auto* edit = new QLineEdit(bar);
     edit->setPlaceholderText(hint);
     edit->setToolTip(tip);
@@ -231,8 +231,7 @@ QWidget* CompareCharts::cost_page() {
   break_even_->setContentsMargins(4, 0, 4, 0);
   break_even_->setAccessibleName(tr("Break-even"));
   rows->addWidget(break_even_);
-  auto* column = new QSplitter(Qt::Vertical, whole);
-  column->setHandleWidth(5);
+  auto* column = make_splitter(Qt::Vertical, whole);
   column->setChildrenCollapsible(false);
   add_plot(CompareView::cost, column,
            {.title = tr("Cost of tokens"),
@@ -267,10 +266,6 @@ void CompareCharts::choose_cell(int input_len, const QString& load) {
 
 int CompareCharts::input_len() const {
   return length_->currentText().toInt();
-}
-
-void CompareCharts::drain() {
-  why_->drain();
 }
 
 std::string CompareCharts::load() const {

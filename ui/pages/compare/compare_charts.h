@@ -27,7 +27,6 @@ class CompareCharts : public QWidget {
  public:
   CompareCharts(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue,
                 QWidget* parent = nullptr);
-  void drain();
   void refresh();  // call it when the runs have changed
   void set_slo(const serve::Slo& slo);
   void set_emphasis(int column);
@@ -40,7 +39,6 @@ class CompareCharts : public QWidget {
   QComboBox& lengths() { return *length_; }
   QComboBox& loads() { return *load_; }
   QComboBox& metrics() { return *metric_; }
-  QLineEdit& demand() { return *demand_; }
   QLineEdit& once() { return *once_; }
 
  signals:
@@ -51,6 +49,10 @@ class CompareCharts : public QWidget {
   Plot* add_plot(CompareView view, QWidget* parent, PlotOptions options, PlotLink& link);
   QWidget* controls();
   QWidget* page(CompareView view);
+  QWidget* heat_page();
+  void add_latency_plots(CompareView view, QWidget* parent, const QString& unit, PlotLink& link);
+  void add_distribution_plots(QWidget* parent);
+  void add_loss_plots(QWidget* parent);
   QWidget* cost_page();
   void fill_choices();
   void fill();

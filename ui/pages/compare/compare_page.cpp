@@ -14,7 +14,6 @@
 #include <QPushButton>
 #include <QScrollArea>
 #include <QShortcut>
-#include <QSplitter>
 #include <QTableView>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -27,6 +26,7 @@
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -73,7 +73,6 @@ ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
 
 void ComparePage::attach(Workspace& workspace) {
   register_actions(workspace);
-  connect(&workspace.clock(), &FrameClock::drain, charts_, &CompareCharts::drain);
   connect(this, &ComparePage::problem, this,
           [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); });
   connect(this, &ComparePage::runs_wanted, this, [&workspace] { workspace.show_page(Page::runs); });
@@ -114,11 +113,11 @@ void ComparePage::register_actions(Workspace& workspace) {
 }
 
 void ComparePage::save_state(Session& session) const {
-  session.set_value(u"layout/compare"_s, save_layout());
+  session.set_value(u"layout/compare"_s, across_->saveState());
 }
 
 void ComparePage::restore_state(const Session& session) {
-  restore_layout(session.value(u"layout/compare"_s).toByteArray());
+  across_->restoreState(session.value(u"layout/compare"_s).toByteArray());
 }
 
 std::optional<ReplayOffer> ComparePage::replay_offer() const {
@@ -167,14 +166,13 @@ void ComparePage::fill_add_menu() {
   }
   add_menu_->addSeparator();
   add_menu_->addAction(tr("Result File\u2026"), this, [this] {
-    auto* dialog = new QFileDialog(window(), tr("Add Results"), QString(),
-                                   tr("Results (*.json *.jsonl *.csv *.txt);;Any file (*)"));
-    dialog->setAttribute(Qt::WA_DeleteOnClose);
-    dialog->setFileMode(QFileDialog::ExistingFiles);
-    connect(dialog, &QFileDialog::filesSelected, this, [this](const QStringList& chosen) {
-      for (const QString& file : chosen) add_file(fspath(file));
-    });
-    dialog->open();
+    open_file_dialog(this,
+                     {.title = tr("Add Results"),
+                      .filters = tr("Results (*.json *.jsonl *.csv *.txt);;Any file (*)"),
+                      .mode = QFileDialog::ExistingFiles},
+                     [this](const auto& chosen) {
+                       for (const auto& file : chosen) add_file(file);
+                     });
   });
 }
 
@@ -319,11 +317,9 @@ void ComparePage::copy_markdown() {
 
 void ComparePage::choose_export() {
   if (runs_.empty()) return;
-  auto* dialog = new QFileDialog(window(), tr("Export the Comparison"), u"comparison.pdf"_s, export_filter());
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setAcceptMode(QFileDialog::AcceptSave);
-  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& file) { export_to(fspath(file)); });
-  dialog->open();
+  open_save_dialog(this,
+                   {.title = tr("Export the Comparison"), .start = u"comparison.pdf"_s, .filters = export_filter()},
+                   [this](const auto& files) { export_to(files.front()); });
 }
 
 void ComparePage::export_to(const std::filesystem::path& file) {
@@ -332,14 +328,6 @@ void ComparePage::export_to(const std::filesystem::path& file) {
   } catch (const Error& error) {
     emit problem(error.problem());
   }
-}
-
-QByteArray ComparePage::save_layout() const {
-  return across_->saveState();
-}
-
-void ComparePage::restore_layout(const QByteArray& state) {
-  across_->restoreState(state);
 }
 
 void ComparePage::build() {
@@ -353,8 +341,7 @@ void ComparePage::build() {
   column->addWidget(tray_);
   column->addWidget(verdict_line());
   column->addWidget(empty_ = empty_page(), 1);
-  across_ = new QSplitter(Qt::Horizontal, this);
-  across_->setHandleWidth(5);
+  across_ = make_splitter(Qt::Horizontal, this);
   across_->addWidget(table_side());
   charts_ = new CompareCharts(runs_, catalogue(), across_);
   across_->addWidget(charts_);
@@ -390,12 +377,29 @@ QWidget* ComparePage::verdict_line() {
 
 QWidget* ComparePage::table_side() {
   auto* side = new QWidget(this);
-  auto* column = new QVBoxLayout(side);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(4);
+  auto* column = flush_layout<QVBoxLayout>(side, 4);
+  column->addLayout(table_controls());
+  table_ = new QTableView(side);
+  set_up_table(*table_, model_, tr("Differences"));
+  table_->setMouseTracking(true);
+  table_->viewport()->installEventFilter(this);
+  column->addWidget(table_, 1);
+  alone_ = muted_label(tr("Add a second run to see the differences here."), side);
+  alone_->setWordWrap(true);
+  alone_->setAlignment(Qt::AlignCenter);
+  column->addWidget(alone_, 1);
+  connect(table_, &QTableView::entered, this, [this](const QModelIndex& at) { light(at.column() - 1); });
+  auto* copy = new QShortcut(QKeySequence::Copy, table_);
+  copy->setContext(Qt::WidgetShortcut);
+  connect(copy, &QShortcut::activated, this, &ComparePage::copy_markdown);
+  return side;
+}
+
+// Above the table: filter, SLO limits, copy and export.
+QLayout* ComparePage::table_controls() {
   auto* row = new QHBoxLayout;
   row->setSpacing(5);
-  differing_ = new QToolButton(side);
+  differing_ = new QToolButton(this);
   differing_->setText(tr("Show Only Differences"));
   differing_->setCheckable(true);
   differing_->setChecked(true);
@@ -403,56 +407,43 @@ QWidget* ComparePage::table_side() {
   differing_->setFocusPolicy(Qt::TabFocus);
   differing_->setToolTip(tr("Hide settings that are equal in all runs"));
   row->addWidget(differing_);
-  auto* label = new QLabel(tr("SLO, ms"), side);
-  label->setProperty("muted", true);
-  row->addWidget(label);
-  const QString names[] = {tr("TTFT"), tr("TPOT"), tr("E2E")};
-  for (size_t i = 0; i < std::size(names); ++i) {
-    slo_[i] = new QLineEdit(side);
-    slo_[i]->setPlaceholderText(names[i]);
-    slo_[i]->setAccessibleName(tr("SLO of %1, ms").arg(names[i]));
-    slo_[i]->setToolTip(tr("Limit of the median %1 in ms; cells above it are highlighted").arg(names[i]));
-    slo_[i]->setMinimumWidth(50);
-    slo_[i]->setMaximumWidth(70);
-    auto* number = new QDoubleValidator(0, 1e9, 6, slo_[i]);
-    number->setLocale(QLocale::c());
-    slo_[i]->setValidator(number);
-    row->addWidget(slo_[i]);
-    connect(slo_[i], &QLineEdit::textChanged, this, [this] {
-      model_.set_slo(slo());
-      charts_->set_slo(slo());
-    });
-  }
+  add_slo_fields(*row);
   row->addStretch(1);
-  copy_ = new QPushButton(icon(Glyph::copy), QString(), side);
+  copy_ = new QPushButton(icon(Glyph::copy), QString(), this);
   copy_->setAccessibleName(tr("Copy"));
   copy_->setToolTip(tr("Copy the comparison as Markdown"));
-  export_ = new QPushButton(tr("Export\u2026"), side);
+  export_ = new QPushButton(tr("Export\u2026"), this);
   export_->setToolTip(tr("Save the comparison as CSV, Markdown, LaTeX, PNG, SVG or PDF, depending on the file name"));
   row->addWidget(copy_);
   row->addWidget(export_);
-  column->addLayout(row);
-  table_ = new QTableView(side);
-  set_up_table(*table_, model_, tr("Differences"));
-  table_->setMouseTracking(true);
-  table_->viewport()->installEventFilter(this);
-  column->addWidget(table_, 1);
-  alone_ = new QLabel(tr("Add a second run to see the differences here."), side);
-  alone_->setProperty("muted", true);
-  alone_->setWordWrap(true);
-  alone_->setAlignment(Qt::AlignCenter);
-  column->addWidget(alone_, 1);
   connect(differing_, &QToolButton::toggled, this, [this](bool on) {
     model_.set_shown(on ? RowsShown::differing : RowsShown::all);
     fit_columns();
   });
-  connect(table_, &QTableView::entered, this, [this](const QModelIndex& at) { light(at.column() - 1); });
   connect(copy_, &QPushButton::clicked, this, &ComparePage::copy_markdown);
   connect(export_, &QPushButton::clicked, this, &ComparePage::choose_export);
-  auto* copy = new QShortcut(QKeySequence::Copy, table_);
-  copy->setContext(Qt::WidgetShortcut);
-  connect(copy, &QShortcut::activated, this, &ComparePage::copy_markdown);
-  return side;
+  return row;
+}
+
+void ComparePage::add_slo_fields(QHBoxLayout& row) {
+  row.addWidget(muted_label(tr("SLO, ms"), this));
+  const QString names[] = {tr("TTFT"), tr("TPOT"), tr("E2E")};
+  for (size_t i = 0; i < std::size(names); ++i) {
+    auto* field = slo_[i] = new QLineEdit(this);
+    field->setPlaceholderText(names[i]);
+    field->setAccessibleName(tr("SLO of %1, ms").arg(names[i]));
+    field->setToolTip(tr("Limit of the median %1 in ms; cells above it are highlighted").arg(names[i]));
+    field->setMinimumWidth(50);
+    field->setMaximumWidth(70);
+    auto* number = new QDoubleValidator(0, 1e9, 6, field);
+    number->setLocale(QLocale::c());
+    field->setValidator(number);
+    row.addWidget(field);
+    connect(field, &QLineEdit::textChanged, this, [this] {
+      model_.set_slo(slo());
+      charts_->set_slo(slo());
+    });
+  }
 }
 
 QWidget* ComparePage::empty_page() {

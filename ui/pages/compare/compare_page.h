@@ -14,6 +14,7 @@
 class QLabel;
 class QLineEdit;
 class QPushButton;
+class QHBoxLayout;
 class QScrollArea;
 class QSplitter;
 class QTableView;
@@ -66,11 +67,11 @@ class ComparePage : public QWidget, public WindowPage {
 
  private:
   void register_actions(Workspace& workspace);
-  QByteArray save_layout() const;
-  void restore_layout(const QByteArray& state);
   void build();
   QWidget* verdict_line();
   QWidget* table_side();
+  QLayout* table_controls();
+  void add_slo_fields(QHBoxLayout& row);
   QWidget* empty_page();
   hardware::LoadCatalogue catalogue() const;
   void take(std::vector<compare::ComparedRun>& runs);

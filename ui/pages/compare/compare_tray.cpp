@@ -22,6 +22,7 @@
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -50,9 +51,7 @@ TrayChip::TrayChip(const compare::ComparedRun& run, const QString& short_name, i
   row->setContentsMargins(kSample + 14, 3, 4, 3);
   row->setSpacing(7);
   auto* name = new QLabel(short_name, this);
-  QFont bold = name->font();
-  bold.setWeight(QFont::DemiBold);
-  name->setFont(bold);
+  name->setFont(demi_bold(name->font()));
   auto* about =
       new QLabel(at == 0 ? tr("baseline, %1").arg(origin_text(run.provenance)) : origin_text(run.provenance), this);
   about->setProperty("muted", true);
@@ -160,9 +159,7 @@ CompareTray::CompareTray(QWidget* parent) : QFrame(parent), hint_(new QLabel(thi
   scroll->viewport()->setAutoFillBackground(false);
   auto* body = new QWidget;
   body->setAutoFillBackground(false);
-  row_ = new QHBoxLayout(body);
-  row_->setContentsMargins(0, 0, 0, 0);
-  row_->setSpacing(6);
+  row_ = flush_layout<QHBoxLayout>(body, 6);
   scroll->setWidget(body);
   whole->addWidget(scroll, 1);
   whole->addWidget(add_);

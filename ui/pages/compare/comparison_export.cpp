@@ -2,8 +2,8 @@
 #include "ui/pages/compare/comparison_export.h"
 
 #include <QBuffer>
-#include <QCoreApplication>
 #include <QImage>
+#include <QObject>
 #include <QPainter>
 #include <QPdfWriter>
 #include <QSvgGenerator>
@@ -21,10 +21,6 @@ namespace {
 
 constexpr int kWidth = 1200, kMargin = 28, kChartHeight = 260, kGap = 12;
 constexpr int kDpi = 96;
-
-QString tr(const char* text) {
-  return QCoreApplication::translate("mw::ui::ComparePage", text);
-}
 
 QString html_table(const ComparisonModel& model) {
   const Theme& t = theme();
@@ -53,7 +49,7 @@ QString html_table(const ComparisonModel& model) {
 
 QString html_of(const compare::Comparison& comparison, const ComparisonModel& model,
                 const std::vector<compare::ComparedRun>& runs) {
-  QString html = u"<h2>%1</h2>"_s.arg(tr("Comparison"));
+  QString html = u"<h2>%1</h2>"_s.arg(QObject::tr("Comparison"));
   html += u"<p><b>%1</b></p><ul>"_s.arg(qs(to_string(comparison.verdict)));
   for (const auto& c : comparison.confounders) html += u"<li>%1</li>"_s.arg(qs(c.text).toHtmlEscaped());
   html += u"</ul>"_s + html_table(model);
@@ -63,7 +59,7 @@ QString html_of(const compare::Comparison& comparison, const ComparisonModel& mo
       if (!row.marks[c].empty())
         notes << u"<li><b>%1, %2:</b> %3</li>"_s.arg(qs(comparison.names[c]).toHtmlEscaped(),
                                                      qs(row.label).toHtmlEscaped(), qs(row.marks[c]).toHtmlEscaped());
-  if (!notes.isEmpty()) html += u"<p><b>%1</b></p><ul>%2</ul>"_s.arg(tr("Audit"), notes.join(QString()));
+  if (!notes.isEmpty()) html += u"<p><b>%1</b></p><ul>%2</ul>"_s.arg(QObject::tr("Audit"), notes.join(QString()));
   QStringList sources;
   for (const auto& run : runs)
     sources << u"%1: %2 %3"_s
@@ -136,7 +132,7 @@ QByteArray painted(Report& report, const QString& extension) {
     svg.setResolution(kDpi);
     svg.setSize(size);
     svg.setViewBox(QRect(QPoint(), size));
-    svg.setTitle(tr("Comparison"));
+    svg.setTitle(QObject::tr("Comparison"));
     QPainter painter(&svg);
     report.paint(painter);
   } else {
@@ -144,7 +140,7 @@ QByteArray painted(Report& report, const QString& extension) {
     pdf.setResolution(kDpi);
     pdf.setPageSize(QPageSize(QSizeF(size) * 72.0 / kDpi, QPageSize::Point, QString(), QPageSize::ExactMatch));
     pdf.setPageMargins(QMarginsF());
-    pdf.setTitle(tr("Comparison"));
+    pdf.setTitle(QObject::tr("Comparison"));
     QPainter painter(&pdf);
     report.paint(painter);
   }
@@ -154,7 +150,7 @@ QByteArray painted(Report& report, const QString& extension) {
 }  // namespace
 
 QString export_filter() {
-  return tr("PDF (*.pdf);;PNG image (*.png);;SVG image (*.svg);;CSV (*.csv);;Markdown (*.md);;LaTeX (*.tex)");
+  return QObject::tr("PDF (*.pdf);;PNG image (*.png);;SVG image (*.svg);;CSV (*.csv);;Markdown (*.md);;LaTeX (*.tex)");
 }
 
 void export_comparison(const compare::Comparison& comparison, const std::vector<compare::ComparedRun>& runs,

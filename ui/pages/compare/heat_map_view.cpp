@@ -117,8 +117,7 @@ void HeatMapView::paint_grid(QPainter& painter, size_t g) const {
   const Grid& grid = grids_[g];
   const QRectF whole = grid_area(g);
   painter.setOpacity(emphasis_ < 0 || emphasis_ == static_cast<int>(g) ? 1 : 0.4);
-  QFont bold = small_font();
-  bold.setWeight(QFont::DemiBold);
+  const QFont bold = demi_bold(small_font());
   painter.setFont(bold);
   painter.setPen(t.series(static_cast<int>(g)));
   painter.drawText(QRectF(whole.left() + 4, whole.top(), whole.width() - 8, kTitle), Qt::AlignVCenter,

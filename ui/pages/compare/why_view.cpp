@@ -4,7 +4,6 @@
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QHelpEvent>
-#include <QLabel>
 #include <QPainter>
 #include <QToolTip>
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "ui/plot/plot_strokes.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -88,8 +88,7 @@ class WaterfallBars : public QWidget {
     const double names = std::clamp(width() * 0.42, 120.0, 330.0), left = names + 10, right = width() - 76.0;
     const double y = 8 + row * height_, bar = std::min(20.0, height_ - 6);
     const auto x = [&](double v) { return left + (most_ > 0 ? v / most_ : 0) * std::max(10.0, right - left); };
-    QFont bold = small_font();
-    bold.setWeight(QFont::DemiBold);
+    const QFont bold = demi_bold(small_font());
     const QFontMetricsF strong(bold), metrics(small_font());
     painter.setFont(bold);
     painter.setPen(t.text);
@@ -129,27 +128,12 @@ WhyView::WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCa
       catalogue_(std::move(catalogue)),
       other_(new QComboBox(this)),
       metric_(new QComboBox(this)),
-      bars_(new WaterfallBars(this)),
-      worker_([this](const Question& q, const std::stop_token& stop, const auto&) {
-        Answer answer{.question = q.number, .waterfall = {}, .problem = {}};
-        try {
-          answer.waterfall = compare::waterfall(q.baseline, q.other, q.point, q.metric, catalogue_(), q.ends, stop);
-        } catch (const Error& error) {
-          if (error.kind() == Error::Kind::cancelled) return;  // superseded or closed
-          answer.problem = error.problem();
-        } catch (const std::exception& error) {
-          answer.problem = {.id = "INTERNAL", .message = error.what()};
-        }
-        answers_.push(std::move(answer), Delivery::state);
-      }) {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(3);
+      bars_(new WaterfallBars(this)) {
+  auto* column = flush_layout<QVBoxLayout>(this, 3);
   auto* row = new QHBoxLayout;
   row->setContentsMargins(2, 0, 2, 0);
   const auto label = [&](const QString& text, QComboBox* box) {
-    auto* l = new QLabel(text, this);
-    l->setProperty("muted", true);
+    auto* l = muted_label(text, this);
     l->setBuddy(box);
     box->setAccessibleName(text);
     row->addWidget(l);
@@ -163,6 +147,7 @@ WhyView::WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCa
   column->addLayout(row);
   column->addWidget(bars_, 1);
   for (QComboBox* box : {other_, metric_}) connect(box, &QComboBox::currentIndexChanged, this, &WhyView::ask);
+  connect(&task_, &BackgroundWork::ended, this, &WhyView::show_result);
 }
 
 void WhyView::say(const QString& text) {
@@ -204,31 +189,24 @@ void WhyView::ask() {
                           "|" + std::to_string(input_len_) + "|" + std::to_string(metric_->currentIndex());
   if (key == last_asked_) return;
   last_asked_ = key;
-  Question q{.number = ++asked_,
-             .baseline = compare::server_of(runs_.front()),
-             .other = compare::server_of(runs_[at]),
-             .point = {either->request_rate, input_len_},
-             .metric = metric,
-             .ends = {}};
+  compare::WaterfallEnds ends;
   if (from && runs_.front().provenance != formats::Provenance::predicted)
-    q.ends.from = known(compare::value_of(*from, metric));
-  if (to && runs_[at].provenance != formats::Provenance::predicted) q.ends.to = known(compare::value_of(*to, metric));
+    ends.from = known(compare::value_of(*from, metric));
+  if (to && runs_[at].provenance != formats::Provenance::predicted) ends.to = known(compare::value_of(*to, metric));
   say(tr("Simulating one factor after another\u2026"));
-  worker_.submit(std::move(q));
+  task_.start([baseline = compare::server_of(runs_.front()), other = compare::server_of(runs_[at]),
+               point = compare::LoadPoint{either->request_rate, input_len_}, metric, ends,
+               load = catalogue_](const ReportProgress&, const std::stop_token& stop) {
+    return compare::waterfall(baseline, other, point, metric, load(), ends, stop);
+  });
 }
 
-void WhyView::drain() {
-  for (Answer& answer : answers_.drain().items) {
-    answered_ = std::max(answered_, answer.question);
-    if (answer.question != asked_) continue;
-    if (!answer.waterfall) {
-      say(qs(to_text(answer.problem)));
-      continue;
-    }
-    shown_ = std::move(answer.waterfall);
-    const auto at = static_cast<size_t>(other_->currentIndex() + 1);
-    bars_->show(shown_, qs(runs_.front().name), at < runs_.size() ? qs(runs_[at].name) : QString(), {});
-  }
+void WhyView::show_result() {
+  if (task_.problem()) return say(qs(to_text(*task_.problem())));
+  if (!task_.result()) return;
+  shown_ = *task_.result();
+  const auto at = static_cast<size_t>(other_->currentIndex() + 1);
+  bars_->show(shown_, qs(runs_.front().name), at < runs_.size() ? qs(runs_[at].name) : QString(), {});
 }
 
 }  // namespace mw::ui

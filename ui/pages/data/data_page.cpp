@@ -4,7 +4,6 @@
 #include <QComboBox>
 #include <QDataStream>
 #include <QEvent>
-#include <QFileDialog>
 #include <QFrame>
 #include <QHeaderView>
 #include <QKeyEvent>
@@ -24,6 +23,7 @@
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -50,13 +50,6 @@ QString problem_html(const Problem& p) {
 }
 
 constexpr int kMostFileName = 300;  // pixels
-
-QVBoxLayout* column_of(QWidget* panel, int spacing) {
-  auto* column = new QVBoxLayout(panel);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(spacing);
-  return column;
-}
 
 }  // namespace
 
@@ -156,11 +149,19 @@ void DataPage::price_tokens(const Pricer& pricer) {
 }
 
 void DataPage::save_state(Session& session) const {
-  session.set_value(u"layout/data"_s, save_layout());
+  QByteArray state;
+  QDataStream out(&state, QIODevice::WriteOnly);
+  for (const QSplitter* s : {across_, down_, bottom_}) out << s->saveState();
+  session.set_value(u"layout/data"_s, state);
 }
 
 void DataPage::restore_state(const Session& session) {
-  restore_layout(session.value(u"layout/data"_s).toByteArray());
+  QDataStream in(session.value(u"layout/data"_s).toByteArray());
+  for (QSplitter* s : {across_, down_, bottom_}) {
+    QByteArray state;
+    in >> state;
+    if (!state.isEmpty()) s->restoreState(state);
+  }
 }
 
 bool DataPage::follow_newest() {
@@ -358,14 +359,12 @@ void DataPage::choose_lengths_file() {
   if (!can_save_lengths()) return;
   const auto& question = reader_.question();
   const auto& from = question.source == planning::DataSource::lengths ? question.lengths : question.options.path;
-  auto* dialog = new QFileDialog(window(), tr("Save Lengths"),
-                                 qpath(document_.experiment().folder() / from.stem().concat(".lengths.json")),
-                                 tr("Histogram of lengths (*.json *.csv)"));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setAcceptMode(QFileDialog::AcceptSave);
-  dialog->setDefaultSuffix(u"json"_s);
-  connect(dialog, &QFileDialog::fileSelected, this, &DataPage::save_lengths);
-  dialog->open();
+  open_save_dialog(this,
+                   {.title = tr("Save Lengths"),
+                    .start = qpath(document_.experiment().folder() / from.stem().concat(".lengths.json")),
+                    .filters = tr("Histogram of lengths (*.json *.csv)"),
+                    .suffix = u"json"_s},
+                   [this](const auto& files) { save_lengths(qpath(files.front())); });
 }
 
 void DataPage::save_lengths(const QString& file) {
@@ -378,22 +377,6 @@ void DataPage::save_lengths(const QString& file) {
     data::write_lengths(fspath(file), reader_.index()->lengths, source);
   } catch (const Error& error) {
     emit problem(error.problem());
-  }
-}
-
-QByteArray DataPage::save_layout() const {
-  QByteArray all;
-  QDataStream out(&all, QIODevice::WriteOnly);
-  for (const QSplitter* s : {across_, down_, bottom_}) out << s->saveState();
-  return all;
-}
-
-void DataPage::restore_layout(const QByteArray& state) {
-  QDataStream in(state);
-  for (QSplitter* s : {across_, down_, bottom_}) {
-    QByteArray one;
-    in >> one;
-    if (!one.isEmpty()) s->restoreState(one);
   }
 }
 
@@ -415,14 +398,11 @@ void DataPage::build() {
   notice_->hide();
   column->addWidget(notice_);
   stack_->addWidget(empty_page());
-  across_ = new QSplitter(Qt::Horizontal);
-  across_->setHandleWidth(5);
+  across_ = make_splitter(Qt::Horizontal);
   across_->addWidget(rows_side());
-  down_ = new QSplitter(Qt::Vertical, across_);
-  down_->setHandleWidth(5);
+  down_ = make_splitter(Qt::Vertical, across_);
   down_->addWidget(token_side());
-  bottom_ = new QSplitter(Qt::Horizontal, down_);
-  bottom_->setHandleWidth(5);
+  bottom_ = make_splitter(Qt::Horizontal, down_);
   lengths_ = new Plot({.title = tr("Lengths"),
                        .unit = tr("rows by tokens"),
                        .quantity = Quantity::count,
@@ -451,9 +431,7 @@ QWidget* DataPage::bar() {
   row->setContentsMargins(2, 0, 0, 0);
   row->setSpacing(10);
   name_ = new ElidedLabel(Qt::ElideMiddle, bar, kMostFileName);
-  QFont bold = name_->font();
-  bold.setWeight(QFont::DemiBold);
-  name_->setFont(bold);
+  name_->setFont(demi_bold(name_->font()));
   summary_ = new ElidedLabel(Qt::ElideRight, bar);
   summary_->setProperty("muted", true);
   progress_ = new QProgressBar(bar);
@@ -461,8 +439,7 @@ QWidget* DataPage::bar() {
   progress_->setRange(0, 1000);
   progress_->setFixedWidth(140);
   progress_->setAccessibleName(tr("Progress of reading the data"));
-  eta_ = new QLabel(bar);
-  eta_->setProperty("muted", true);
+  eta_ = muted_label(QString(), bar);
   const auto button = [&](const QString& text, const QString& tip, Glyph glyph) {
     auto* b = new QPushButton(icon(glyph), text, bar);
     b->setToolTip(tip);
@@ -471,8 +448,7 @@ QWidget* DataPage::bar() {
   stop_ = button(tr("Cancel"), tr("Stop reading and keep the rows read so far"), Glyph::stop);
   again_ = button(tr("Read Again"), tr("Read the data file and the tokenizer again"), Glyph::refresh);
   save_ = button(tr("Save Lengths\u2026"),
-                 tr("Export the length histogram for data.lengths, to plan without the dataset"),
-                 Glyph::save);
+                 tr("Export the length histogram for data.lengths, to plan without the dataset"), Glyph::save);
   row->addWidget(name_);
   row->addWidget(summary_, 1);
   for (QWidget* w : std::initializer_list<QWidget*>{progress_, eta_, stop_, again_, save_}) row->addWidget(w);
@@ -484,7 +460,7 @@ QWidget* DataPage::bar() {
 
 QWidget* DataPage::rows_side() {
   rows_side_ = new QWidget;
-  auto* column = column_of(rows_side_, 4);
+  auto* column = flush_layout<QVBoxLayout>(rows_side_, 4);
   filter_ = new QComboBox(rows_side_);
   filter_->setAccessibleName(tr("Filter of rows"));
   for (int f = 0; f < kRowFilters; ++f) filter_->addItem(filter_text(static_cast<RowFilter>(f)));
@@ -516,7 +492,7 @@ QWidget* DataPage::token_side() {
   token_side_ = new QWidget;
   token_side_->setObjectName(u"panelBody"_s);
   token_side_->setAttribute(Qt::WA_StyledBackground);
-  auto* column = column_of(token_side_, 2);
+  auto* column = flush_layout<QVBoxLayout>(token_side_, 2);
   auto* head = new QHBoxLayout;
   row_ = new QLabel(token_side_);
   row_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
@@ -537,8 +513,7 @@ QWidget* DataPage::token_side() {
   detail_stack_->addWidget(tokens_);
   detail_stack_->addWidget(bad_);
   column->addWidget(detail_stack_, 1);
-  pointed_ = new QLabel(token_side_);
-  pointed_->setProperty("muted", true);
+  pointed_ = muted_label(QString(), token_side_);
   pointed_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   pointed_->setContentsMargins(8, 2, 8, 3);
   pointed_->setTextFormat(Qt::PlainText);
@@ -558,8 +533,7 @@ QWidget* DataPage::empty_page() {
   big.setPointSizeF(big.pointSizeF() * 1.4);
   big.setWeight(QFont::DemiBold);
   empty_title_->setFont(big);
-  empty_text_ = new QLabel(page);
-  empty_text_->setProperty("muted", true);
+  empty_text_ = muted_label(QString(), page);
   empty_text_->setAlignment(Qt::AlignCenter);
   empty_text_->setWordWrap(true);
   empty_text_->setMinimumWidth(560);

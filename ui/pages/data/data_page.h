@@ -58,8 +58,6 @@ class DataPage : public QWidget, public WindowPage {
  private:
   void register_actions(Workspace& workspace);
   void price_tokens(const Pricer& pricer);
-  QByteArray save_layout() const;
-  void restore_layout(const QByteArray& state);
   void build();
   QWidget* bar();
   QWidget* rows_side();

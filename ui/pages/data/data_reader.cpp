@@ -22,14 +22,12 @@ DataReader::DataReader(QObject* parent)
       reading_([this](Question question, std::stop_token stop, const LatestTaskWorker<Question>::Pause& pause) {
         if (question.pace == Pace::when_quiet && !pause(kQuiet)) return;
         read(question, stop);
-      }),
-      looking_([this](DetailQuestion q, const std::stop_token&, const LatestTaskWorker<DetailQuestion>::Pause&) {
-        try {
-          details_.push({q.number, views::detail_of(q.question, *q.tokenizer, q.row)}, Delivery::state);
-        } catch (const std::exception& error) {
-          details_.push({q.number, problem_of(error)}, Delivery::state);
-        }
       }) {
+  connect(&detail_task_, &BackgroundWork::ended, this, [this] {
+    detail_ = std::move(detail_task_.result());
+    detail_problem_ = detail_task_.problem();
+    emit detail_changed();
+  });
   connect(&file_, &FileWatch::changed, this, [this] {
     if (asked_for_) start(Pace::when_quiet, false);
   });
@@ -115,22 +113,15 @@ std::shared_ptr<const planning::DataIndex> DataReader::index_of(const Question& 
 
 void DataReader::look_at(const planning::DataRow& row) {
   if (!tokenizer_) return;
-  looking_.submit({++detail_asked_, question_, tokenizer_, row});
+  detail_task_.start(
+      [question = question_, tokenizer = tokenizer_, row](const ReportProgress&, const std::stop_token&) {
+        return views::detail_of(question, *tokenizer, row);
+      });
 }
 
 void DataReader::drain() {
   for (Answer& answer : answers_.drain().items)
     if (answer.number == asked_) std::visit([this](auto& body) { take(std::move(body)); }, answer.body);
-  for (DetailAnswer& answer : details_.drain().items) {
-    if (answer.number != detail_asked_) continue;
-    detail_.reset();
-    detail_problem_.reset();
-    if (auto* detail = std::get_if<views::DataDetail>(&answer.body))
-      detail_ = std::move(*detail);
-    else
-      detail_problem_ = std::get<Problem>(answer.body);
-    emit detail_changed();
-  }
 }
 
 void DataReader::take(Began began) {
@@ -144,7 +135,7 @@ void DataReader::take(Began began) {
   index_.reset();
   economy_.reset();
   problem_.reset();
-  ++detail_asked_;  // discards a pending result of an earlier row
+  detail_task_.abandon();
   emit restarted();
   emit changed();
 }

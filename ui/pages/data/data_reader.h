@@ -11,6 +11,7 @@
 #include "core/base/mailbox.h"
 #include "core/views/data_view.h"
 #include "ui/pages/data/file_watch.h"
+#include "ui/session/background_task.h"
 
 namespace mw::ui {
 
@@ -71,16 +72,6 @@ class DataReader : public QObject {
     std::uint64_t number = 0;
     std::variant<Began, std::vector<planning::DataRow>, Progress, Done, Problem> body;
   };
-  struct DetailQuestion {
-    std::uint64_t number = 0;
-    planning::DataIndexRequest question;
-    Tokenizer tokenizer;
-    planning::DataRow row;
-  };
-  struct DetailAnswer {
-    std::uint64_t number = 0;
-    std::variant<views::DataDetail, Problem> body;
-  };
   void start(Pace pace, bool again);
   void watch();
   void read(const Question& question, const std::stop_token& stop);
@@ -94,7 +85,7 @@ class DataReader : public QObject {
 
   std::optional<experiment::Experiment> asked_for_;
   FileWatch file_;  // of the data
-  std::uint64_t asked_ = 0, detail_asked_ = 0;
+  std::uint64_t asked_ = 0;
   State state_ = State::idle;
   bool outdated_ = false;
   double fraction_ = 0;
@@ -115,9 +106,8 @@ class DataReader : public QObject {
     Tokenizer tokenizer;
   } kept_;
   Mailbox<Answer> answers_;
-  Mailbox<DetailAnswer> details_;
   LatestTaskWorker<Question> reading_;  // last: it uses the other members
-  LatestTaskWorker<DetailQuestion> looking_;
+  BackgroundTask<views::DataDetail> detail_task_{"DATA"};
 };
 
 }  // namespace mw::ui

@@ -20,11 +20,6 @@ QString percent(double share) {
   return u"%1 %"_s.arg(p, 0, 'f', p > 0 && p < 0.95 ? 1 : 0);
 }
 
-QFont bold(QFont font) {
-  font.setWeight(QFont::DemiBold);
-  return font;
-}
-
 }  // namespace
 
 EconomyView::EconomyView(QWidget* parent) : QWidget(parent) {
@@ -121,7 +116,7 @@ void EconomyView::paintEvent(QPaintEvent*) {
   painter.setPen(t.line);
   painter.setBrush(t.panel);
   painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
-  painter.setFont(bold(small_font()));
+  painter.setFont(demi_bold(small_font()));
   painter.setPen(t.text);
   painter.drawText(QPointF(kEconomyMargin, 17), tr("Token economy"));
   painter.setFont(small_font());
@@ -161,7 +156,7 @@ void EconomyView::paintEvent(QPaintEvent*) {
     line(group.title, group.factor);
     painter.setPen(t.text);
     for (const Bar& bar : group.bars) {
-      painter.setFont(bar.in_force ? bold(small_font()) : small_font());
+      painter.setFont(bar.in_force ? demi_bold(small_font()) : small_font());
       painter.drawText(QRectF(kEconomyMargin + 6, y, width(), kText), Qt::AlignVCenter, bar.name);
       QStringList values{percent(bar.shares.real), percent(bar.shares.padding)};
       if (economy_->loss_known) values << percent(bar.shares.loss);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/data/length_chart.h"
 
-#include <QCoreApplication>
 #include <QLocale>
+#include <QObject>
 #include <algorithm>
 
 #include "ui/theme/text.h"
@@ -13,10 +13,6 @@ namespace {
 
 constexpr int kMostBins = 64;
 constexpr int kFarBeyond = 3;  // a few much longer rows must not flatten the chart
-
-QString chart_words(const char* text) {
-  return QCoreApplication::translate("mw::ui::DataPage", text);
-}
 
 struct Bars {
   std::array<data::LengthBins, 2> layers;  // rows that fit and longer ones
@@ -44,8 +40,8 @@ PlotStack stack_of(std::shared_ptr<const Bars> bars, data::Overlong overlong) {
   stack.shape = Shape::bars;
   stack.bar_width = bars->width();
   stack.layers = {
-      {chart_words("fit"), theme().series(0)},
-      {overlong == data::Overlong::drop ? chart_words("too long, dropped") : chart_words("too long, truncated"),
+      {QObject::tr("fit"), theme().series(0)},
+      {overlong == data::Overlong::drop ? QObject::tr("too long, dropped") : QObject::tr("too long, truncated"),
        theme().series(1)}};
   stack.sample = [bars](double x0, double x1, int) {
     Stack out;
@@ -86,13 +82,13 @@ LengthChart length_chart(const planning::DataIndex& index, const planning::DataI
   bars->layers[0] = data::length_bins({index.lengths.begin(), longer}, end, kMostBins);
   bars->layers[1] = data::length_bins({longer, index.lengths.end()}, end, kMostBins);
   chart.range = {0, bars->width() * static_cast<double>(bars->bins())};
-  QStringList words{chart_words("mean %1").arg(qs(number_text(stats.mean, stats.mean < 1000 ? 3 : 6))),
-                    chart_words("p50 %1").arg(grouped(stats.p50)), chart_words("p95 %1").arg(grouped(stats.p95)),
-                    chart_words("p99 %1").arg(grouped(stats.p99)), chart_words("max %1").arg(grouped(stats.longest))};
+  QStringList words{QObject::tr("mean %1").arg(qs(number_text(stats.mean, stats.mean < 1000 ? 3 : 6))),
+                    QObject::tr("p50 %1").arg(grouped(stats.p50)), QObject::tr("p95 %1").arg(grouped(stats.p95)),
+                    QObject::tr("p99 %1").arg(grouped(stats.p99)), QObject::tr("max %1").arg(grouped(stats.longest))};
   if (const auto beyond = bars->layers[0].beyond + bars->layers[1].beyond; beyond > 0)
-    words << chart_words("%1 beyond the chart").arg(grouped(beyond));
+    words << QObject::tr("%1 beyond the chart").arg(grouped(beyond));
   chart.caption = words.join(u" \u00B7 "_s);
-  chart.limits = {{chart_words("max_len"), static_cast<double>(max_len), theme().bad}};
+  chart.limits = {{QObject::tr("max_len"), static_cast<double>(max_len), theme().bad}};
   chart.stack = stack_of(std::move(bars), question.options.overlong);
   return chart;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/data/rows_model.h"
 
-#include <QCoreApplication>
 #include <QLocale>
+#include <QObject>
 #include <algorithm>
 #include <numeric>
 
@@ -14,10 +14,6 @@ namespace {
 
 using data::RowState;
 
-QString words(const char* text) {
-  return QCoreApplication::translate("mw::ui::DataPage", text);
-}
-
 bool matches(const planning::DataRow& row, RowFilter filter) {
   if (filter == RowFilter::held_out) return row.used > 0 && row.split == data::Split::held_out;
   return filter == RowFilter::all || static_cast<int>(filter) == static_cast<int>(row.state) + 1;
@@ -26,16 +22,17 @@ bool matches(const planning::DataRow& row, RowFilter filter) {
 QString explained(const planning::DataRow& row) {
   switch (row.state) {
     case RowState::ok:
-      return row.split == data::Split::held_out ? words("Kept for evaluation, not trained on") : words("Trained on");
+      return row.split == data::Split::held_out ? QObject::tr("Kept for evaluation, not trained on")
+                                                : QObject::tr("Trained on");
     case RowState::truncated:
-      return words("Longer than data.max_len: the first %1 of %2 tokens are used")
+      return QObject::tr("Longer than data.max_len: the first %1 of %2 tokens are used")
           .arg(grouped(row.used), grouped(row.tokens));
     case RowState::too_long:
-      return words("Longer than data.max_len: dropped");
+      return QObject::tr("Longer than data.max_len: dropped");
     case RowState::no_loss:
-      return words("Nothing to learn: no token that would be used carries loss; dropped");
+      return QObject::tr("Nothing to learn: no token that would be used carries loss; dropped");
     case RowState::bad:
-      return words("Cannot be read: choose it to see why");
+      return QObject::tr("Cannot be read: choose it to see why");
   }
   return {};
 }
@@ -59,24 +56,25 @@ QVariant row_cell(const planning::DataRow& r, int column, int role) {
 }
 
 TableModel<planning::DataRow>::Columns row_columns() {
-  return {{.title = words("Row"),
-           .tooltip = words("In the order of the file"),
-           .alignment = Qt::AlignRight,
-           .text =
-               [](const planning::DataRow& r) {
-                 return r.row >= 0 ? grouped(r.row + 1) : words("line %1").arg(grouped(r.place.line));
-               }},
-          {.title = words("State"), .tooltip = words("What training does with the row"), .text = state_text},
-          {.title = words("Tokens"),
-           .tooltip = words("Tokens of the whole row, beginning and end markers included"),
-           .alignment = Qt::AlignRight,
-           .text = [](const planning::DataRow& r) { return r.state == RowState::bad ? QString() : grouped(r.tokens); }},
-          {.title = words("Loss"),
-           .tooltip = words("Tokens that carry loss"),
-           .alignment = Qt::AlignRight,
-           .text = [](const planning::DataRow& r) {
-             return r.state == RowState::bad ? QString() : grouped(r.loss_tokens);
-           }}};
+  return {
+      {.title = QObject::tr("Row"),
+       .tooltip = QObject::tr("In the order of the file"),
+       .alignment = Qt::AlignRight,
+       .text =
+           [](const planning::DataRow& r) {
+             return r.row >= 0 ? grouped(r.row + 1) : QObject::tr("line %1").arg(grouped(r.place.line));
+           }},
+      {.title = QObject::tr("State"), .tooltip = QObject::tr("What training does with the row"), .text = state_text},
+      {.title = QObject::tr("Tokens"),
+       .tooltip = QObject::tr("Tokens of the whole row, beginning and end markers included"),
+       .alignment = Qt::AlignRight,
+       .text = [](const planning::DataRow& r) { return r.state == RowState::bad ? QString() : grouped(r.tokens); }},
+      {.title = QObject::tr("Loss"),
+       .tooltip = QObject::tr("Tokens that carry loss"),
+       .alignment = Qt::AlignRight,
+       .text = [](const planning::DataRow& r) {
+         return r.state == RowState::bad ? QString() : grouped(r.loss_tokens);
+       }}};
 }
 
 }  // namespace
@@ -84,19 +82,19 @@ TableModel<planning::DataRow>::Columns row_columns() {
 QString filter_text(RowFilter filter) {
   switch (filter) {
     case RowFilter::all:
-      return words("All");
+      return QObject::tr("All");
     case RowFilter::ok:
-      return words("OK");
+      return QObject::tr("OK");
     case RowFilter::truncated:
-      return words("Truncated");
+      return QObject::tr("Truncated");
     case RowFilter::too_long:
-      return words("Too Long");
+      return QObject::tr("Too Long");
     case RowFilter::no_loss:
-      return words("No Loss");
+      return QObject::tr("No Loss");
     case RowFilter::bad:
-      return words("Bad");
+      return QObject::tr("Bad");
     case RowFilter::held_out:
-      return words("Held out");
+      return QObject::tr("Held out");
   }
   return {};
 }
@@ -105,22 +103,22 @@ QString state_text(const planning::DataRow& row) {
   const bool held_out = row.used > 0 && row.split == data::Split::held_out;
   switch (row.state) {
     case RowState::ok:
-      return held_out ? words("ok, held out") : words("ok");
+      return held_out ? QObject::tr("ok, held out") : QObject::tr("ok");
     case RowState::truncated:
-      return held_out ? words("truncated, held out") : words("truncated");
+      return held_out ? QObject::tr("truncated, held out") : QObject::tr("truncated");
     case RowState::too_long:
-      return words("long, dropped");
+      return QObject::tr("long, dropped");
     case RowState::no_loss:
-      return words("no loss, dropped");
+      return QObject::tr("no loss, dropped");
     case RowState::bad:
-      return words("bad");
+      return QObject::tr("bad");
   }
   return {};
 }
 
 QString place_text(const planning::DataRow& row) {
-  if (row.row < 0) return words("Line %1").arg(grouped(row.place.line));
-  return words("Row %1, line %2").arg(grouped(row.row + 1), grouped(row.place.line));
+  if (row.row < 0) return QObject::tr("Line %1").arg(grouped(row.place.line));
+  return QObject::tr("Row %1, line %2").arg(grouped(row.row + 1), grouped(row.place.line));
 }
 
 DataRowsModel::DataRowsModel(const std::vector<planning::DataRow>& rows)

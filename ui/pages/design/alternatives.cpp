@@ -4,7 +4,6 @@
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QHeaderView>
-#include <QLabel>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QShortcut>
@@ -18,6 +17,7 @@
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -38,14 +38,11 @@ std::vector<std::string> other_targets(const hardware::Catalogue& catalogue) {
 }  // namespace
 
 Alternatives::Alternatives(Document& document, Pricer::Folders hardware, QWidget* parent)
-    : QWidget(parent),
-      document_(document),
-      worker_([this, folders = std::move(hardware)](const Question& question, const std::stop_token& stop,
-                                                    const LatestTaskWorker<Question>::Pause&) {
-        work(question, folders, stop);
-      }) {
+    : QWidget(parent), document_(document), folders_(std::move(hardware)) {
   build();
-  connect(search_, &QPushButton::clicked, this, [this] { searching_ ? cancel() : search(); });
+  connect(&task_, &BackgroundWork::changed, this, &Alternatives::show_progress);
+  connect(&task_, &BackgroundWork::ended, this, &Alternatives::take_result);
+  connect(search_, &QPushButton::clicked, this, [this] { searching() ? cancel() : search(); });
   connect(by_, &QComboBox::activated, this, &Alternatives::search);
   connect(where_, &QComboBox::activated, this, &Alternatives::search);
   connect(apply_, &QPushButton::clicked, this, [this] {
@@ -58,36 +55,8 @@ Alternatives::Alternatives(Document& document, Pricer::Folders hardware, QWidget
   connect(&document_, &Document::replaced, this, &Alternatives::clear);
 }
 
-// On the worker's thread.
-void Alternatives::work(const Question& question, const Pricer::Folders& folders, const std::stop_token& stop) {
-  const auto say = [&](Answer answer) {
-    answer.question = question.number;
-    answers_.push(std::move(answer), Delivery::state);
-  };
-  try {
-    const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
-    plan::SearchOptions options{.by = question.by};
-    int last = -1;
-    options.progress = [&](std::int64_t done, std::int64_t total) {
-      const int percent = static_cast<int>(100 * done / std::max<std::int64_t>(1, total));
-      if (percent == last) return;
-      last = percent;
-      say({.percent = percent});
-    };
-    const auto targets = question.where == Where::everywhere ? other_targets(catalogue) : std::vector<std::string>();
-    auto found = planning::search_experiment(question.experiment, targets, catalogue, options, stop);
-    say({.percent = 100, .found = std::make_shared<planning::ExperimentSearch>(std::move(found))});
-  } catch (const Error& error) {
-    if (error.kind() != Error::Kind::cancelled) say({.problem = error.problem()});
-  } catch (const std::exception& error) {
-    say({.problem = Problem{.id = "SEARCH", .message = error.what()}});
-  }
-}
-
 void Alternatives::build() {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(3);
+  auto* column = flush_layout<QVBoxLayout>(this, 3);
   auto* row = new QHBoxLayout;
   row->setContentsMargins(8, 4, 8, 0);
   row->setSpacing(6);
@@ -137,30 +106,35 @@ void Alternatives::build() {
   column->addWidget(tabs_, 1);
 }
 
-void Alternatives::set_searching(bool on) {
-  searching_ = on;
-  search_->setText(on ? tr("Stop") : tr("Search"));
-  search_->setIcon(icon(on ? Glyph::stop : Glyph::search));
-  progress_->setVisible(on);
+void Alternatives::show_progress() {
+  const bool busy = searching();
+  search_->setText(busy ? tr("Stop") : tr("Search"));
+  search_->setIcon(icon(busy ? Glyph::stop : Glyph::search));
+  progress_->setVisible(busy);
+  progress_->setValue(task_.percent());
 }
 
 void Alternatives::search() {
   searched_ = document_.experiment();
-  set_searching(true);
-  progress_->setValue(0);
-  worker_.submit({++asked_, searched_, where_->currentIndex() == 1 ? Where::everywhere : Where::here,
-                  static_cast<plan::RankBy>(by_->currentIndex())});
+  task_.start(
+      [experiment = searched_, all_targets = where_->currentIndex() == 1, folders = folders_,
+       by = static_cast<plan::RankBy>(by_->currentIndex())](const ReportProgress& report, const std::stop_token& stop) {
+        const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
+        plan::SearchOptions options{.by = by};
+        options.progress = [&](std::int64_t done, std::int64_t total) { report({"searching", done, total}); };
+        const auto targets = all_targets ? other_targets(catalogue) : std::vector<std::string>();
+        return std::make_shared<const planning::ExperimentSearch>(
+            planning::search_experiment(experiment, targets, catalogue, options, stop));
+      });
 }
 
 void Alternatives::cancel() {
-  ++asked_;
-  worker_.cancel();
-  set_searching(false);
+  task_.abandon();
 }
 
 // Cancels the search of an earlier state, because its plans could not be applied.
 void Alternatives::document_changed() {
-  if (searching_ && !(document_.experiment() == searched_)) cancel();
+  if (searching() && !(document_.experiment() == searched_)) cancel();
   const bool outdated =
       found_ && std::find(found_for_.begin(), found_for_.end(), document_.experiment()) == found_for_.end();
   if (outdated == outdated_) return;
@@ -169,7 +143,7 @@ void Alternatives::document_changed() {
 }
 
 void Alternatives::clear() {
-  if (searching_) cancel();
+  if (searching()) cancel();
   found_.reset();
   found_for_.clear();
   outdated_ = false;
@@ -197,7 +171,7 @@ QString Alternatives::status() const {
 }
 
 void Alternatives::set_searchable(bool on) {
-  if (!on && searching_) cancel();
+  if (!on && searching()) cancel();
   for (QWidget* w : {static_cast<QWidget*>(search_), static_cast<QWidget*>(by_), static_cast<QWidget*>(where_)})
     w->setEnabled(on);
   search_->setToolTip(
@@ -206,22 +180,14 @@ void Alternatives::set_searchable(bool on) {
               "predicted"));
 }
 
-void Alternatives::drain() {
-  for (const Answer& answer : answers_.drain().items)
-    if (answer.question == asked_) take(answer);
-}
-
-void Alternatives::take(const Answer& answer) {
-  progress_->setValue(answer.percent);
-  if (answer.problem) {
-    set_searching(false);
-    said_->setText(qs(answer.problem->message));
+void Alternatives::take_result() {
+  if (task_.problem()) {
+    said_->setText(qs(task_.problem()->message));
     said_->setToolTip({});
-    emit problem(*answer.problem);
+    emit problem(*task_.problem());
   }
-  if (!answer.found) return;
-  set_searching(false);
-  found_ = answer.found;
+  if (!task_.result()) return;
+  found_ = *task_.result();
   found_for_ = {searched_};
   outdated_ = false;
   show_found();

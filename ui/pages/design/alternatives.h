@@ -7,11 +7,10 @@
 #include <QWidget>
 #include <memory>
 
-#include "core/base/latest_task_worker.h"
-#include "core/base/mailbox.h"
 #include "core/planning/diagnostics.h"
 #include "ui/pages/design/candidates_model.h"
 #include "ui/plot/plot.h"
+#include "ui/session/background_task.h"
 #include "ui/session/document.h"
 #include "ui/session/pricer.h"
 
@@ -32,9 +31,8 @@ class Alternatives : public QWidget {
   void cancel();
   void clear();                  // discards the plans
   void set_searchable(bool on);  // off: this machine is measured, not planned
-  void drain();                  // processes messages of the worker thread
   void restyle();
-  bool searching() const { return searching_; }
+  bool searching() const { return task_.busy(); }
   bool outdated() const { return outdated_; }  // found for another state of the document
   CandidatesModel& model() { return model_; }
   QTableView& table() { return *table_; }
@@ -48,33 +46,21 @@ class Alternatives : public QWidget {
   void problem(const mw::Problem& problem);
 
  private:
-  enum class Where { here, everywhere };  // the document's target; every listed one
-  struct Question {
-    std::uint64_t number = 0;
-    experiment::Experiment experiment;
-    Where where = Where::here;
-    plan::RankBy by = plan::RankBy::time;
-  };
-  struct Answer {
-    std::uint64_t question = 0;
-    int percent = 0;
-    std::shared_ptr<const planning::ExperimentSearch> found{};
-    std::optional<Problem> problem{};
-  };
-  void work(const Question& question, const Pricer::Folders& folders, const std::stop_token& stop);
+  using SearchPtr = std::shared_ptr<const planning::ExperimentSearch>;
   void build();
-  void take(const Answer& answer);
+  void show_progress();
+  void take_result();
   void show_found();
   void document_changed();
   void show_state();
   void draw();
-  void set_searching(bool on);
   Document& document_;
-  std::shared_ptr<const planning::ExperimentSearch> found_;
+  Pricer::Folders folders_;
+  SearchPtr found_;
   experiment::Experiment searched_;  // the latest search
   std::vector<experiment::Experiment>
       found_for_;  // found_ is valid for these: the searched document and results of apply()
-  bool searching_ = false, outdated_ = false;
+  bool outdated_ = false;
   CandidatesModel model_;
   QSortFilterProxyModel sorted_;
   PlotLink by_memory_;
@@ -85,9 +71,7 @@ class Alternatives : public QWidget {
   QPushButton *search_, *apply_;
   QLabel* said_;
   QProgressBar* progress_;
-  std::uint64_t asked_ = 0;
-  Mailbox<Answer> answers_;
-  LatestTaskWorker<Question> worker_;  // last: it uses the other members
+  BackgroundTask<SearchPtr> task_{"SEARCH"};
 };
 
 }  // namespace mw::ui

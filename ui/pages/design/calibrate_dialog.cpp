@@ -21,16 +21,10 @@
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
-
-QHBoxLayout* row_of(QWidget* bar) {
-  auto* row = new QHBoxLayout(bar);
-  row->setContentsMargins(0, 0, 0, 0);
-  row->setSpacing(6);
-  return row;
-}
 
 QTableView* table(QAbstractTableModel& model, const QString& name) {
   auto* t = new QTableView;
@@ -95,15 +89,10 @@ void CalibrateDialog::reject() {
 }
 
 void CalibrateDialog::choose_files() {
-  auto* dialog = new QFileDialog(this, tr("Add Measurements"), QString(), tr("Measurements (*.json)"));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setFileMode(QFileDialog::ExistingFiles);
-  connect(dialog, &QFileDialog::filesSelected, this, [this](const QStringList& chosen) {
-    std::vector<std::filesystem::path> files;
-    for (const QString& file : chosen) files.push_back(fspath(file));
-    add_files(files);
-  });
-  dialog->open();
+  open_file_dialog(
+      this,
+      {.title = tr("Add Measurements"), .filters = tr("Measurements (*.json)"), .mode = QFileDialog::ExistingFiles},
+      [this](const auto& files) { add_files(files); });
 }
 
 // Newest runs first; choosing a run again removes it.
@@ -280,7 +269,7 @@ void CalibrateDialog::build() {
 
 QWidget* CalibrateDialog::sources_bar() {
   auto* bar = new QWidget(this);
-  auto* row = row_of(bar);
+  auto* row = flush_layout<QHBoxLayout>(bar, 6);
   add_files_ = new QPushButton(icon(Glyph::open), tr("Add Files…"), bar);
   add_files_->setToolTip(tr("Add measurements with their configurations from JSON files"));
   add_runs_ = new QPushButton(tr("Add Runs"), bar);
@@ -298,7 +287,7 @@ QWidget* CalibrateDialog::sources_bar() {
 
 QWidget* CalibrateDialog::names_bar() {
   auto* bar = new QWidget(this);
-  auto* row = row_of(bar);
+  auto* row = flush_layout<QHBoxLayout>(bar, 6);
   row->addWidget(new QLabel(tr("Fit"), bar));
   for (const auto& n : planning::fittable_efficiencies()) {
     auto* chip = new QToolButton(bar);
@@ -343,7 +332,7 @@ QWidget* CalibrateDialog::tables() {
 
 QWidget* CalibrateDialog::in_force_bar() {
   auto* bar = new QWidget(this);
-  auto* row = row_of(bar);
+  auto* row = flush_layout<QHBoxLayout>(bar, 6);
   in_force_ = new ElidedLabel(Qt::ElideRight, bar);
   in_force_->setProperty("muted", true);
   undo_ = new QPushButton(tr("Undo"), bar);
@@ -358,7 +347,7 @@ QWidget* CalibrateDialog::in_force_bar() {
 
 QWidget* CalibrateDialog::buttons() {
   auto* bar = new QWidget(this);
-  auto* row = row_of(bar);
+  auto* row = flush_layout<QHBoxLayout>(bar, 6);
   cancel_ = new QPushButton(tr("Cancel"), bar);
   accept_ = new QPushButton(tr("Accept"), bar);
   accept_->setToolTip(tr("Use these efficiencies for all plans"));

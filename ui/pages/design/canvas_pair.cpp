@@ -8,6 +8,7 @@
 #include "core/plan/request/local_model.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -71,9 +72,7 @@ CanvasPair::Pane CanvasPair::pane(Editing editing) {
   p.heading->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
   p.heading->setContentsMargins(8, 0, 0, 0);
   p.canvas = new MeshCanvas(editing, p.frame);
-  auto* column = new QVBoxLayout(p.frame);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(2);
+  auto* column = flush_layout<QVBoxLayout>(p.frame, 2);
   column->addWidget(p.heading);
   column->addWidget(p.canvas, 1);
   addWidget(p.frame);

@@ -13,6 +13,7 @@
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -76,7 +77,6 @@ void DesignPage::attach(Workspace& workspace) {
   const auto trigger = [&workspace](const QString& action) {
     return [&workspace, action] { workspace.actions()[action]->trigger(); };
   };
-  connect(&workspace.clock(), &FrameClock::drain, alternatives_, &Alternatives::drain);
   connect(this, &DesignPage::problem, this, report);
   connect(this, &DesignPage::pin_changed, this, [&workspace] { workspace.update_actions(); });
   connect(this, &DesignPage::calibrate_wanted, this, trigger(u"plan.calibrate"_s));
@@ -213,8 +213,7 @@ QWidget* DesignPage::header() {
   row->setSpacing(8);
   title_ = new QLabel(bar);
   title_->setTextFormat(Qt::RichText);
-  pinned_title_ = new QLabel(bar);
-  pinned_title_->setProperty("muted", true);
+  pinned_title_ = muted_label(QString(), bar);
   const auto button = [bar](const QString& text, const QString& tip) {
     auto* b = new QPushButton(text, bar);
     b->setToolTip(tip);

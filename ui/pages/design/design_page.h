@@ -44,7 +44,6 @@ class DesignPage : public QWidget, public WindowPage {
   ProofWindow& proof_window() { return *proof_window_; }
   PlanModel& plan() { return plan_; }
   ShardsModel& shards() { return shards_; }
-  QTableView& plan_table() { return *plan_table_; }
   QTableView& shards_table() { return *shards_table_; }
   CanvasPair& canvases() { return *canvases_; }
   MeshCanvas& canvas() { return canvases_->live(); }

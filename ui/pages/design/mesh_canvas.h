@@ -109,7 +109,7 @@ class MeshCanvas : public QWidget {
   bool short_of_height() const;  // only the name of the tensor fits
   void redraw();
 
-  // mesh_canvas_actions.cpp
+  // Editing axes
   void connect_chip(AxisChip* chip);
   void take_hold(const QString& axis, QPoint at);
   void drag(QPoint at);
@@ -127,7 +127,7 @@ class MeshCanvas : public QWidget {
   std::optional<designer::Action> action_at(QPoint at) const;
   std::vector<designer::Action> places_for(const QString& axis) const;
 
-  // mesh_canvas_paint.cpp
+  // Painting: mesh_canvas_paint.cpp
   void paint_still(QPainter& painter) const;
   QRectF to_pixels(const designer::Box& box) const;
   QPointF center_of(int device) const;

@@ -17,6 +17,7 @@
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -60,8 +61,7 @@ void ProofWindow::build() {
   title_ = new QLabel(this);
   title_->setTextFormat(Qt::RichText);
   title_->setWordWrap(true);
-  said_ = new QLabel(this);
-  said_->setProperty("muted", true);
+  said_ = muted_label(QString(), this);
   said_->setWordWrap(true);
   bar_ = new QProgressBar(this);
   bar_->setRange(0, 1000);
@@ -194,15 +194,14 @@ void ProofWindow::export_to(const std::filesystem::path& file) {
 }
 
 void ProofWindow::choose_file() {
-  auto* dialog = new QFileDialog(this, tr("Save Proof"), u"proof.csv"_s);
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setAcceptMode(QFileDialog::AcceptSave);
-  dialog->setNameFilters({tr("CSV (*.csv)"), tr("Markdown (*.md)")});
+  QFileDialog* dialog = open_save_dialog(this,
+                                         {.title = tr("Save Proof"),
+                                          .start = u"proof.csv"_s,
+                                          .filters = tr("CSV (*.csv);;Markdown (*.md)"),
+                                          .suffix = u"csv"_s},
+                                         [this](const auto& files) { export_to(files.front()); });
   connect(dialog, &QFileDialog::filterSelected, dialog,
           [dialog](const QString& filter) { dialog->setDefaultSuffix(filter.contains(u"md"_s) ? u"md"_s : u"csv"_s); });
-  dialog->setDefaultSuffix(u"csv"_s);
-  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& file) { export_to(fspath(file)); });
-  dialog->open();
 }
 
 }  // namespace mw::ui

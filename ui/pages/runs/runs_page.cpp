@@ -19,6 +19,7 @@
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -139,11 +140,12 @@ void RunsPage::show_frame() {
 }
 
 void RunsPage::save_state(Session& session) const {
-  session.set_value(u"layout/runs"_s, save_layout());
+  session.set_value(u"layout/runs"_s, table_->horizontalHeader()->saveState());
 }
 
 void RunsPage::restore_state(const Session& session) {
-  restore_layout(session.value(u"layout/runs"_s).toByteArray());
+  const QByteArray state = session.value(u"layout/runs"_s).toByteArray();
+  if (!state.isEmpty() && table_->horizontalHeader()->restoreState(state)) fit_name();
 }
 
 std::vector<PaletteEntry> RunsPage::palette_entries() {
@@ -343,16 +345,11 @@ void RunsPage::delete_selected() {
 }
 
 void RunsPage::choose_import() {
-  auto* dialog = new QFileDialog(window(), tr("Import Results"), QString(),
-                                 tr("Results (*.json *.jsonl *.csv *.txt);;Any file (*)"));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setFileMode(QFileDialog::ExistingFiles);
-  connect(dialog, &QFileDialog::filesSelected, this, [this](const QStringList& files) {
-    std::vector<std::filesystem::path> all;
-    for (const QString& file : files) all.push_back(fspath(file));
-    import_files(std::move(all));
-  });
-  dialog->open();
+  open_file_dialog(this,
+                   {.title = tr("Import Results"),
+                    .filters = tr("Results (*.json *.jsonl *.csv *.txt);;Any file (*)"),
+                    .mode = QFileDialog::ExistingFiles},
+                   [this](const auto& files) { import_files(files); });
 }
 
 void RunsPage::undo_delete() {
@@ -411,14 +408,6 @@ void RunsPage::fit_numbers() {
 bool RunsPage::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == QEvent::Resize && watched == table_->viewport()) fit_name();
   return QWidget::eventFilter(watched, event);
-}
-
-QByteArray RunsPage::save_layout() const {
-  return table_->horizontalHeader()->saveState();
-}
-
-void RunsPage::restore_layout(const QByteArray& state) {
-  if (!state.isEmpty() && table_->horizontalHeader()->restoreState(state)) fit_name();
 }
 
 }  // namespace mw::ui

@@ -57,8 +57,6 @@ class RunsPage : public QWidget, public WindowPage {
 
  private:
   void register_actions(Workspace& workspace);
-  QByteArray save_layout() const;
-  void restore_layout(const QByteArray& state);
   void build_toolbar();
   void build_table();
   void fit_name();

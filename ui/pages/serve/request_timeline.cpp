@@ -110,8 +110,7 @@ void RequestTimeline::paint_row(QPainter& painter, const Row& row, double top, d
 
 void RequestTimeline::paint_header(QPainter& painter) const {
   const Theme& t = theme();
-  QFont bold = small_font();
-  bold.setWeight(QFont::DemiBold);
+  const QFont bold = demi_bold(small_font());
   painter.setFont(bold);
   painter.setPen(t.text);
   const double room = viewport()->width() - 20;

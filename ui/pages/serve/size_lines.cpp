@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/serve/size_lines.h"
 
-#include <QCoreApplication>
+#include <QObject>
 #include <algorithm>
 #include <cmath>
 
@@ -14,10 +14,6 @@ namespace {
 
 // Shows the capacity if the measured bars reach at least a quarter of it.
 constexpr double kMostEmpty = 4, kAboveCapacity = 1.2;
-
-QString size_words(const char* text) {
-  return QCoreApplication::translate("mw::ui::SizePage", text);
-}
 
 double place(int batch) {
   return std::log2(static_cast<double>(batch));
@@ -64,11 +60,11 @@ double top_of(const views::SizeView& view) {
 QString workload_text(serve::Workload workload) {
   switch (workload) {
     case serve::Workload::rollout:
-      return size_words("Rollout");
+      return QObject::tr("Rollout");
     case serve::Workload::forward:
-      return size_words("Forward, full logits");
+      return QObject::tr("Forward, full logits");
     case serve::Workload::chunked_forward:
-      return size_words("Forward, chunked top-k");
+      return QObject::tr("Forward, chunked top-k");
   }
   return {};
 }
@@ -76,11 +72,11 @@ QString workload_text(serve::Workload workload) {
 QString short_text(serve::Workload workload) {
   switch (workload) {
     case serve::Workload::rollout:
-      return size_words("Rollout");
+      return QObject::tr("Rollout");
     case serve::Workload::forward:
-      return size_words("Forward");
+      return QObject::tr("Forward");
     case serve::Workload::chunked_forward:
-      return size_words("Chunked");
+      return QObject::tr("Chunked");
   }
   return {};
 }
@@ -88,11 +84,11 @@ QString short_text(serve::Workload workload) {
 QString refusal_text(const serve::SizePoint& point) {
   if (point.measured) return {};
   if (point.fits())
-    return point.error.empty() ? size_words("not measured") : size_words("failed: %1").arg(qs(point.error));
+    return point.error.empty() ? QObject::tr("not measured") : QObject::tr("failed: %1").arg(qs(point.error));
   const QString need = need_text(point);
   if (point.largest_batch == 0)
-    return size_words("does not fit: needs %1, nor does any smaller batch (predicted)").arg(need);
-  return size_words("does not fit: needs %1, largest that fits %2 (predicted)").arg(need).arg(point.largest_batch);
+    return QObject::tr("does not fit: needs %1, nor does any smaller batch (predicted)").arg(need);
+  return QObject::tr("does not fit: needs %1, largest that fits %2 (predicted)").arg(need).arg(point.largest_batch);
 }
 
 BatchAxis batch_axis(const views::SizeView& view) {
@@ -126,11 +122,11 @@ Notes time_notes(const views::SizeView& view) {
       (p.fits() ? failed : refused) = true;
     }
   if (refused && failed)
-    notes.caption = size_words("\u2715 Predicted not to fit, or failed: the table says why");
+    notes.caption = QObject::tr("\u2715 Predicted not to fit, or failed: the table says why");
   else if (refused)
-    notes.caption = size_words("\u2715 Predicted not to fit");
+    notes.caption = QObject::tr("\u2715 Predicted not to fit");
   else if (failed)
-    notes.caption = size_words("\u2715 Failed: the table says why");
+    notes.caption = QObject::tr("\u2715 Failed: the table says why");
   return notes;
 }
 
@@ -170,7 +166,7 @@ PlotStack size_stack(const SizeViewPtr& view, serve::Workload workload) {
 
 std::vector<LevelLine> size_levels(const views::SizeView& view) {
   if (!view.capacity) return {};
-  return {{size_words("capacity"), as_double(*view.capacity), theme().bad, Origin::measured}};
+  return {{QObject::tr("capacity"), as_double(*view.capacity), theme().bad, Origin::measured}};
 }
 
 Notes memory_notes(const views::SizeView& view, serve::Workload workload) {
@@ -181,17 +177,17 @@ Notes memory_notes(const views::SizeView& view, serve::Workload workload) {
     if (p.measured) continue;
     notes.marks.push_back({place(p.batch), theme().bad});
     if (notes.marks.size() == 1)  // the smallest one
-      notes.caption = p.fits() ? size_words("\u2715 %1 failed: the table says why").arg(p.batch)
+      notes.caption = p.fits() ? QObject::tr("\u2715 %1 failed: the table says why").arg(p.batch)
                       : p.largest_batch == 0
-                          ? size_words("\u2715 Predicted: %1 needs %2, none fits").arg(p.batch).arg(need_text(p))
-                          : size_words("\u2715 Predicted: %1 needs %2, largest fit %3")
+                          ? QObject::tr("\u2715 Predicted: %1 needs %2, none fits").arg(p.batch).arg(need_text(p))
+                          : QObject::tr("\u2715 Predicted: %1 needs %2, largest fit %3")
                                 .arg(p.batch)
                                 .arg(need_text(p))
                                 .arg(p.largest_batch);
   }
   // Also shown if the chart of another workload has such a line, so that all have the same height.
   if (notes.marks.empty() && view.largest_refused.value > 0 && !line->points.empty())
-    notes.caption = size_words("Every batch fits");
+    notes.caption = QObject::tr("Every batch fits");
   return notes;
 }
 

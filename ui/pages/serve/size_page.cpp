@@ -5,9 +5,7 @@
 #include <QEvent>
 #include <QGuiApplication>
 #include <QHeaderView>
-#include <QLabel>
 #include <QPushButton>
-#include <QSplitter>
 #include <QStackedWidget>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -21,6 +19,7 @@
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -62,9 +61,7 @@ void SizePage::build() {
   column->addWidget(header_);
   stack_->addWidget(empty_page());
   auto* full = new QWidget(this);
-  auto* inner = new QVBoxLayout(full);
-  inner->setContentsMargins(0, 0, 0, 0);
-  inner->setSpacing(4);
+  auto* inner = flush_layout<QVBoxLayout>(full, 4);
   inner->addWidget(bar());
   inner->addWidget(charts(), 1);
   stack_->addWidget(full);
@@ -97,12 +94,10 @@ QWidget* SizePage::bar() {
 }
 
 QWidget* SizePage::charts() {
-  rows_ = new QSplitter(Qt::Vertical);
-  rows_->setHandleWidth(5);
+  rows_ = make_splitter(Qt::Vertical);
   const QString waiting = tr("Points appear when they are measured"), unit = tr("by batch size");
   const auto row = [this] {
-    auto* s = new QSplitter(Qt::Horizontal, rows_);
-    s->setHandleWidth(5);
+    auto* s = make_splitter(Qt::Horizontal, rows_);
     return s;
   };
   auto* times = row();

@@ -13,10 +13,6 @@ using serve::SizePoint;
 using SizeColumn = TableColumn<SizePoint>;
 using Value = std::function<std::optional<double>(const SizePoint&)>;
 
-QString size_tr(const char* text) {
-  return SizesModel::tr(text);
-}
-
 // A number with its unit; empty if the point has none.
 SizeColumn number_column(const QString& title, const QString& tooltip, Quantity quantity, Value value) {
   return {.title = title,
@@ -52,7 +48,7 @@ SizeColumn category_column(size_t at) {
   const QString name = category_text(static_cast<MemoryCategory>(at));
   return number_column(
       name.startsWith(u"kv "_s) ? QString(u"KV"_s + name.mid(2)) : QString(name.left(1).toUpper() + name.mid(1)),
-      size_tr("Memory of %1 at the peak of the total; italic: predicted").arg(name), Quantity::bytes,
+      QObject::tr("Memory of %1 at the peak of the total; italic: predicted").arg(name), Quantity::bytes,
       [at](const SizePoint& p) {
         return static_cast<double>((p.measured ? p.measured->memory : p.predicted).bytes[at].value);
       });
@@ -61,32 +57,32 @@ SizeColumn category_column(size_t at) {
 std::vector<SizeColumn> size_columns() {
   using Measured = SizePoint::Measured;
   std::vector<SizeColumn> columns{
-      {.title = size_tr("Workload"),
+      {.title = QObject::tr("Workload"),
        .text = [](const SizePoint& p) { return workload_text(p.workload); },
        .sort_key = [](const SizePoint& p) { return qs(to_string(p.workload)); }},
-      number_column(size_tr("Batch"), size_tr("Rows in the batch"), Quantity::count,
+      number_column(QObject::tr("Batch"), QObject::tr("Rows in the batch"), Quantity::count,
                     [](const SizePoint& p) { return p.batch; }),
-      number_column(size_tr("Time"), size_tr("Measured time of the whole batch"), Quantity::seconds,
+      number_column(QObject::tr("Time"), QObject::tr("Measured time of the whole batch"), Quantity::seconds,
                     measured([](const Measured& m) { return m.seconds; })),
-      number_column(size_tr("Time/token"),
-                    size_tr("Time per generated token of a rollout or per scored token of a forward pass"),
+      number_column(QObject::tr("Time/token"),
+                    QObject::tr("Time per generated token of a rollout or per scored token of a forward pass"),
                     Quantity::seconds, measured([](const Measured& m) { return m.seconds_per_token(); })),
-      number_column(size_tr("Tokens/s"), size_tr("Tokens per second of all rows"), Quantity::plain,
+      number_column(QObject::tr("Tokens/s"), QObject::tr("Tokens per second of all rows"), Quantity::plain,
                     measured([](const Measured& m) { return m.tokens_per_second(); })),
-      number_column(size_tr("Peak"), size_tr("Measured peak memory"), Quantity::bytes,
+      number_column(QObject::tr("Peak"), QObject::tr("Measured peak memory"), Quantity::bytes,
                     measured([](const Measured& m) { return static_cast<double>(m.memory.total().value); })),
-      number_column(size_tr("Predicted peak"), size_tr("Peak memory predicted before the measurement"), Quantity::bytes,
-                    [](const SizePoint& p) { return static_cast<double>(p.predicted.total().value); }),
-      {.title = size_tr("Result"),
-       .tooltip = size_tr("Whether the point was measured, or why not"),
+      number_column(QObject::tr("Predicted peak"), QObject::tr("Peak memory predicted before the measurement"),
+                    Quantity::bytes, [](const SizePoint& p) { return static_cast<double>(p.predicted.total().value); }),
+      {.title = QObject::tr("Result"),
+       .tooltip = QObject::tr("Whether the point was measured, or why not"),
        .text =
            [](const SizePoint& p) {
-             return p.measured ? size_tr("measured, median of %1").arg(p.measured->repeats) : refusal_text(p);
+             return p.measured ? QObject::tr("measured, median of %1").arg(p.measured->repeats) : refusal_text(p);
            }},
-      number_column(size_tr("Prefill"), size_tr("Time of a rollout until every row has its first token"),
+      number_column(QObject::tr("Prefill"), QObject::tr("Time of a rollout until every row has its first token"),
                     Quantity::seconds, measured_rollout(&Measured::prefill_seconds)),
-      number_column(size_tr("Step"), size_tr("Time of a rollout for one more token of every row"), Quantity::seconds,
-                    measured_rollout(&Measured::step_seconds))};
+      number_column(QObject::tr("Step"), QObject::tr("Time of a rollout for one more token of every row"),
+                    Quantity::seconds, measured_rollout(&Measured::step_seconds))};
   for (size_t c = 0; c < kMemoryCategories; ++c) columns.push_back(category_column(c));
   return columns;
 }

@@ -3,10 +3,10 @@
 
 #include <QHBoxLayout>
 #include <QLabel>
-#include <QStyle>
 
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -33,9 +33,7 @@ SweepForm::SweepForm(Document& document, QWidget* parent) : QWidget(parent), doc
 
 void SweepForm::add(const std::string& key, const QString& caption, int stretch) {
   auto* cell = new QWidget(this);
-  auto* column = new QVBoxLayout(cell);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(1);
+  auto* column = flush_layout<QVBoxLayout>(cell, 1);
   auto* label = new QLabel(caption, cell);
   label->setFont(small_font());
   label->setProperty("muted", true);
@@ -68,11 +66,8 @@ void SweepForm::refresh() {
     for (const Problem& p : document_.problems())
       if (p.place.starts_with(key) && p.severity != Severity::info) wrong = qs(to_text(p));
     c.caption->setToolTip(wrong.isEmpty() ? describe(c.field->parameter()) : wrong);
-    if (c.caption->property("bad").toBool() == !wrong.isEmpty()) continue;
-    c.caption->setProperty("bad", !wrong.isEmpty());
-    c.caption->setProperty("muted", wrong.isEmpty());
-    c.caption->style()->unpolish(c.caption);
-    c.caption->style()->polish(c.caption);
+    set_style_property(*c.caption, "bad", !wrong.isEmpty());
+    set_style_property(*c.caption, "muted", wrong.isEmpty());
   }
   const Json* backend = raw_value(document_.experiment(), "sweep.backend");
   field(kServer)->parentWidget()->setVisible(backend && *backend == "http");

@@ -5,7 +5,6 @@
 #include <QEvent>
 #include <QGuiApplication>
 #include <QHeaderView>
-#include <QLabel>
 #include <QPushButton>
 #include <QSplitter>
 #include <QStackedWidget>
@@ -22,6 +21,7 @@
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -293,9 +293,7 @@ void SweepPage::build() {
   stack_ = new QStackedWidget(this);
   stack_->addWidget(empty_page());
   auto* full = new QWidget(this);
-  auto* inner = new QVBoxLayout(full);
-  inner->setContentsMargins(0, 0, 0, 0);
-  inner->setSpacing(4);
+  auto* inner = flush_layout<QVBoxLayout>(full, 4);
   inner->addWidget(bar());
   inner->addWidget(charts(), 1);
   stack_->addWidget(full);

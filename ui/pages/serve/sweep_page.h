@@ -40,7 +40,6 @@ class SweepPage : public QWidget {
   SweepModel& model() { return model_; }
   QTableView& table() { return *table_; }
   SweepForm& form() { return *form_; }
-  DragButton& compare_button() { return *compare_; }
   const SweepViewPtr& view() const { return view_; }
   RunPtr run() const { return run_; }
   bool busy() const { return reader_.busy(); }  // the display is not up to date yet

@@ -8,13 +8,13 @@
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
 CollectivesPanel::CollectivesPanel(PlotLink& by_step, QWidget* parent)
     : QWidget(parent), amount_(new QComboBox(this)), by_(new QComboBox(this)) {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(0, 0, 0, 0);
+  auto* column = flush_layout<QVBoxLayout>(this);
   const auto plot = [&](const QString& unit, Quantity quantity) {
     auto* p = new Plot({.title = tr("Collectives"),
                         .unit = unit,

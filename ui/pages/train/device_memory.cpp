@@ -10,6 +10,7 @@
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
@@ -19,8 +20,7 @@ DeviceMemory::DeviceMemory(PlotLink& by_time, QWidget* parent)
       plot_(new Plot({.title = tr("Memory"), .quantity = Quantity::bytes, .from_zero = true}, by_time)),
       grid_(new MemoryGrid(by_time)),
       selector_(new QComboBox(this)) {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(0, 0, 0, 0);
+  auto* column = flush_layout<QVBoxLayout>(this);
   column->addWidget(stack_);
   stack_->addWidget(plot_);
   stack_->addWidget(grid_);

@@ -15,6 +15,7 @@
 #include "ui/theme/dialog_parts.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -143,8 +144,7 @@ void LaunchDialog::add_templates() {
     return page;
   };
   auto* none = place(tr("This machine, in another folder"));
-  auto* nothing = new QLabel(tr("The job is also detached and keeps running without this window."), none);
-  nothing->setProperty("muted", true);
+  auto* nothing = muted_label(tr("The job is also detached and keeps running without this window."), none);
   form_of(none)->addRow(nothing);
   host_ = line(tr("Host"), tr("[USER@]HOST[:PORT], or a Host of ~/.ssh/config"),
                tr("Connects like `ssh HOST` with its keys and does not ask for passwords"));

@@ -34,7 +34,6 @@ class LaunchDialog : public QDialog {
   RecipeChoice& recipe() { return *recipe_; }
   QComboBox& where() { return *where_; }
   QLineEdit& host() { return *host_; }
-  QLineEdit& own_command() { return *own_; }
   QLineEdit& field(const QString& name);  // of the chosen template
   QLineEdit& folder() { return *folder_; }
   QLineEdit& start() { return *start_; }

@@ -130,8 +130,7 @@ void MemoryGrid::paintEvent(QPaintEvent*) {
 
 void MemoryGrid::paint_still(QPainter& p) const {
   const Theme& t = theme();
-  QFont bold = small_font();
-  bold.setWeight(QFont::DemiBold);
+  const QFont bold = demi_bold(small_font());
   p.setFont(bold);
   p.setPen(t.text);
   p.drawText(QPointF(10, 17), tr("Memory"));

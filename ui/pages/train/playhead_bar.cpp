@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
@@ -23,8 +24,7 @@ PlayheadBar::PlayheadBar(PlotLink& link, QWidget* parent)
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(2, 0, 2, 0);
   row->setSpacing(8);
-  auto* name = new QLabel(tr("Playhead"), this);
-  name->setProperty("muted", true);
+  auto* name = muted_label(tr("Playhead"), this);
   name->setBuddy(head_);
   row->addWidget(name);
   row->addWidget(head_, 1);

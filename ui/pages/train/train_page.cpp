@@ -2,7 +2,6 @@
 #include "ui/pages/train/train_page.h"
 
 #include <QHeaderView>
-#include <QLabel>
 #include <QPushButton>
 #include <QScrollBar>
 #include <QSplitter>
@@ -17,6 +16,7 @@
 #include "ui/theme/empty_page.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
@@ -113,13 +113,13 @@ void TrainPage::update_actions() {
 }
 
 void TrainPage::save_state(Session& session) const {
-  session.set_value(u"layout/train"_s, save_layout());
+  session.set_value(u"layout/train"_s, rows_->saveState());
   session.set_value(u"launch"_s, launch_dialog_->remembered());
   session.set_value(u"export/recipe"_s, export_dialog_->last_recipe());
 }
 
 void TrainPage::restore_state(const Session& session) {
-  restore_layout(session.value(u"layout/train"_s).toByteArray());
+  rows_->restoreState(session.value(u"layout/train"_s).toByteArray());
   launch_dialog_->remember(session.value(u"launch"_s).toMap());
   export_dialog_->set_recipe(session.value(u"export/recipe"_s).toString());
 }
@@ -198,20 +198,15 @@ void TrainPage::build() {
   stack_->addWidget(empty_page());
 
   auto* charts = new QWidget(this);
-  auto* inner = new QVBoxLayout(charts);
-  inner->setContentsMargins(0, 0, 0, 0);
-  inner->setSpacing(3);
-  rows_ = new QSplitter(Qt::Vertical, charts);
-  rows_->setHandleWidth(5);
-  upper_ = new QSplitter(Qt::Horizontal);
-  upper_->setHandleWidth(5);
+  auto* inner = flush_layout<QVBoxLayout>(charts, 3);
+  rows_ = make_splitter(Qt::Vertical, charts);
+  upper_ = make_splitter(Qt::Horizontal);
   loss_ = new Plot({.title = tr("Loss"), .unit = tr("nats/token"), .pill = true}, by_step_);
   memory_ = new DeviceMemory(by_time_);
   upper_->addWidget(loss_);
   upper_->addWidget(memory_);
   upper_->setSizes({500, 460});
-  auto* small = new QSplitter(Qt::Horizontal);
-  small->setHandleWidth(5);
+  auto* small = make_splitter(Qt::Horizontal);
   speed_ = new Plot({.title = tr("Speed"), .unit = tr("tokens/s"), .from_zero = true}, by_step_);
   rate_ = new Plot({.title = tr("Learning rate"), .from_zero = true}, by_step_);
   gradient_ = new Plot({.title = tr("Gradient norm")}, by_step_);
@@ -464,14 +459,6 @@ void TrainPage::show_record_tab() {
 }
 void TrainPage::show_samples_tab() {
   lower_->setCurrentWidget(samples_);
-}
-
-QByteArray TrainPage::save_layout() const {
-  return rows_->saveState();
-}
-
-void TrainPage::restore_layout(const QByteArray& state) {
-  rows_->restoreState(state);
 }
 
 }  // namespace mw::ui

@@ -84,8 +84,6 @@ class TrainPage : public QWidget, public WindowPage {
   template <class Dialog>
   void open_with_experiments(Dialog& dialog);
   void merge_shown();
-  QByteArray save_layout() const;
-  void restore_layout(const QByteArray& state);
   void build();
   QLayout* build_top();
   void show_buttons();
