@@ -104,13 +104,13 @@ class Bench {
 
   Json run() {
     settle();
-    if (!window_.pricer().design() || window_.pricer().design()->request().mesh.devices() != 256)
+    if (!window_.predictor().design() || window_.predictor().design()->request().mesh.devices() != 256)
       throw Error({.id = "BENCH", .message = "256 chips could not be designed"}, Error::Kind::failed);
     if (options_.meshes == Meshes::both) window_.design_page().pin();
     settle();
     frames_.canvas = &canvas();
-    const auto prices = QObject::connect(&window_.pricer(), &Pricer::changed, &window_, [&] {
-      if (!window_.pricer().stale()) ++answers_;
+    const auto prices = QObject::connect(&window_.predictor(), &Predictor::changed, &window_, [&] {
+      if (!window_.predictor().is_stale()) ++answers_;
     });
     frames_.measuring = true;
     drag();
@@ -132,7 +132,7 @@ class Bench {
   void settle() {
     for (int quiet = 0; quiet < 15;) {
       QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents, 20);
-      quiet = window_.pricer().settled() ? quiet + 1 : 0;
+      quiet = window_.predictor().is_settled() ? quiet + 1 : 0;
     }
   }
   void send(QEvent::Type type, QPoint at, Qt::MouseButton button) {

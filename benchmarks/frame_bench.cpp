@@ -140,10 +140,10 @@ class Bench {
     const long first = window_.runs().shown()->view.step();
     measure();
     const views::RunView& view = window_.runs().shown()->view;
-    const bool training = window_.runs().busy();
+    const bool training = window_.runs().is_busy();
     const long last = view.step();
     window_.runs().stop();
-    wait([&] { return !window_.runs().busy(); }, 60);
+    wait([&] { return !window_.runs().is_busy(); }, 60);
     const auto over =
         std::count_if(frames_.begin(), frames_.end(), [](double ms) { return ms > 2 * FrameClock::kFrameMs; });
     const auto& busy = application_.busy;

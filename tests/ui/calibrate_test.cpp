@@ -26,7 +26,7 @@ class CalibrateTest : public QObject {
   fs::path kept() { return scratch_->path() / "config" / "hardware" / "calibration.json"; }
   QAction* action(const QString& id) { return window_->actions()[id]; }
   void priced() {
-    QTRY_VERIFY_WITH_TIMEOUT(window_->pricer().settled(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().is_settled(), 20000);
     window_->design_page().show_frame();
   }
   QString figure(const QString& name) {
@@ -39,7 +39,7 @@ class CalibrateTest : public QObject {
   // The paper's mesh measured by the user, so many times as long as it is planned now.
   fs::path steps(double times, int rows = 4, const Json& bad = {}) {
     Json all = Json::array();
-    const double now = window_->pricer().design()->plan().step.seconds.value;
+    const double now = window_->predictor().design()->plan().step.seconds.value;
     for (int i = 0; i < rows; ++i)
       all.push_back({{"id", "my-step-" + std::to_string(i + 1)},
                      {"use", "calibration"},

@@ -101,7 +101,7 @@ class CanvasTest : public QObject {
   void a_size_is_dragged_with_a_preview_before_the_drop() {
     const QPoint to = middle(canvas_->chip(u"tp"_s)) - QPoint(28, 0);
     drag(u"tp"_s, to, false);
-    QVERIFY(canvas_->previewing());
+    QVERIFY(canvas_->is_previewing());
     QCOMPARE(last(*previewed_).mesh, two(4, 2));
     QCOMPARE(canvas_->shown().mesh, two(4, 2));
     QCOMPARE(dropped_->count(), 0);
@@ -152,7 +152,7 @@ class CanvasTest : public QObject {
 
   void an_axis_is_dropped_on_a_dimension_of_the_tensor() {
     drag(u"tp"_s, canvas_->tensor_dimension_at(1).center().toPoint(), false);
-    QVERIFY(canvas_->previewing());
+    QVERIFY(canvas_->is_previewing());
     save(u"preview"_s);
     QTest::mouseRelease(window(), Qt::LeftButton, {}, canvas_->tensor_dimension_at(1).center().toPoint());
     QCOMPARE(dropped_->count(), 1);
@@ -165,9 +165,9 @@ class CanvasTest : public QObject {
     drag(u"tp"_s, canvas_->device_at(0).center().toPoint());
     QCOMPARE(dropped_->count(), 0);
     drag(u"tp"_s, canvas_->tensor_dimension_at(1).center().toPoint(), false);
-    QVERIFY(canvas_->previewing());
+    QVERIFY(canvas_->is_previewing());
     QTest::keyClick(canvas_->chip(u"tp"_s), Qt::Key_Escape);
-    QVERIFY(!canvas_->previewing());
+    QVERIFY(!canvas_->is_previewing());
     QVERIFY(ended_->count() >= 1);
     QTest::mouseRelease(window(), Qt::LeftButton, {}, canvas_->tensor_dimension_at(1).center().toPoint());
     QCOMPARE(dropped_->count(), 0);
@@ -178,7 +178,7 @@ class CanvasTest : public QObject {
     AxisChip* tp = canvas_->chip(u"tp"_s);
     tp->setFocus();
     QTest::keyClick(tp, Qt::Key_Minus);
-    QVERIFY(canvas_->previewing());
+    QVERIFY(canvas_->is_previewing());
     QTest::keyClick(tp, Qt::Key_Down);
     QCOMPARE(last(*previewed_).mesh, two(8, 1));
     QTest::keyClick(tp, Qt::Key_Up);
@@ -190,7 +190,7 @@ class CanvasTest : public QObject {
     QTest::keyClick(tp, Qt::Key_Space);
     QVERIFY(canvas_->message().contains(u"does not fit"_s));  // rows have two chips
     QTest::keyClick(tp, Qt::Key_Right);
-    QVERIFY(canvas_->previewing());
+    QVERIFY(canvas_->is_previewing());
     QTest::keyClick(tp, Qt::Key_Return);
     QCOMPARE(last(*dropped_).places, (std::vector<mesh::RequestedPlacement>{{"tp", {1}}}));
     dropped_->clear();
@@ -205,7 +205,7 @@ class CanvasTest : public QObject {
     QVERIFY(canvas_->message().isEmpty());
     QTest::keyClick(tp, Qt::Key_Down);
     canvas_->chip(u"fsdp"_s)->setFocus();
-    QTRY_VERIFY(!canvas_->previewing());
+    QTRY_VERIFY(!canvas_->is_previewing());
   }
 
   void the_wheel_previews_and_settles() {
@@ -213,7 +213,7 @@ class CanvasTest : public QObject {
     const QPointF at = tp->rect().center();
     QWheelEvent down(at, tp->mapToGlobal(at), {}, {0, -120}, Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase, false);
     QApplication::sendEvent(tp, &down);
-    QVERIFY(canvas_->previewing());
+    QVERIFY(canvas_->is_previewing());
     QCOMPARE(dropped_->count(), 0);
     QTRY_COMPARE(dropped_->count(), 1);
     QCOMPARE(last(*dropped_).mesh, two(4, 2));

@@ -28,7 +28,7 @@ class CompareTest : public test::WindowFixture {
   Q_OBJECT
 
   ComparePage& page() { return window_->compare_page(); }
-  void settle() { QTRY_VERIFY_WITH_TIMEOUT(!page().busy(), 20000); }
+  void settle() { QTRY_VERIFY_WITH_TIMEOUT(!page().is_busy(), 20000); }
   // As a drag from the Runs table ends.
   void drop(QMimeData* carried) {
     const std::unique_ptr<QMimeData> owned(carried);

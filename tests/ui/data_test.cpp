@@ -43,7 +43,8 @@ class DataTest : public test::WindowFixture {
   }
   // All is read, and what it says is on the screen.
   void read_through() {
-    QTRY_VERIFY_WITH_TIMEOUT(!page().reader().outdated() && page().reader().state() == DataReader::State::done, 30000);
+    QTRY_VERIFY_WITH_TIMEOUT(!page().reader().is_outdated() && page().reader().state() == DataReader::State::done,
+                             30000);
     page().show_frame();
   }
   void choose(int row) {
@@ -204,8 +205,8 @@ class DataTest : public test::WindowFixture {
     QTest::qWait(400);
     QCOMPARE(restarts, 0);
     for (const int limit : {30, 31, 32, 33, 40}) window_->document().set("data.max_len", limit);
-    QTRY_VERIFY(page().reader().outdated());
-    QTRY_COMPARE(page().reader().question().options.max_len, 40);
+    QTRY_VERIFY(page().reader().is_outdated());
+    QTRY_COMPARE(page().reader().request().options.max_len, 40);
     read_through();
     QCOMPARE(restarts, 1);
     QVERIFY(page().model().count(RowFilter::too_long) > 0);
@@ -221,7 +222,7 @@ class DataTest : public test::WindowFixture {
     QTest::qWait(400);
     QCOMPARE(restarts, 1);
     window_->show_page(Page::data);
-    QTRY_COMPARE(page().reader().question().options.max_len, 64);
+    QTRY_COMPARE(page().reader().request().options.max_len, 64);
   }
 
   void a_large_file_is_read_in_the_background_and_can_be_cancelled() {
@@ -296,7 +297,7 @@ class DataTest : public test::WindowFixture {
     choose(3);
     write("other.jsonl", kGood);  // a neighbour is none of it
     QTest::qWait(600);
-    QVERIFY(!page().reader().outdated());
+    QVERIFY(!page().reader().is_outdated());
   }
 
   void what_cannot_be_read_says_why_and_leads_to_the_setting() {
@@ -334,7 +335,7 @@ class DataTest : public test::WindowFixture {
     window_->document().reset("data.path");
     window_->document().reset("model.path");
     window_->document().set("data.lengths", ss(file));
-    QTRY_VERIFY(page().reader().question().source == planning::DataSource::lengths);
+    QTRY_VERIFY(page().reader().request().source == planning::DataSource::lengths);
     read_through();
     QVERIFY(!page().table().isVisible() && !page().tokens().isVisible() && page().lengths().isVisible());
     QVERIFY(page().economy().summary().contains(u"padding"_s) && !page().economy().summary().contains(u"loss"_s));

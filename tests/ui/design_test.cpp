@@ -36,7 +36,7 @@ class DesignTest : public test::WindowFixture {
     return false;
   }
   void priced() {
-    QTRY_VERIFY_WITH_TIMEOUT(window_->pricer().settled(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().is_settled(), 20000);
     page().show_frame();
   }
   void open(const char* example) {
@@ -72,7 +72,7 @@ class DesignTest : public test::WindowFixture {
   void the_journey() {
     open("paper-train-v5p-8.json");
     const experiment::Experiment paper = window_->document().experiment();
-    QVERIFY2(window_->strip().price_text().startsWith(u"Fits"_s), qPrintable(window_->strip().price_text()));
+    QVERIFY2(window_->strip().figures_text().startsWith(u"Fits"_s), qPrintable(window_->strip().figures_text()));
     QVERIFY(has_problem(u"COV-1"_s));                                   // its expression leaves k_einsum out
     QCOMPARE(figure(u"Trained, served 1 h, measured"_s), u"$77.63"_s);  // the paper's own rows
     QCOMPARE(figure(u"Trained, served 24 h, measured"_s), u"$572.59"_s);
@@ -96,7 +96,7 @@ class DesignTest : public test::WindowFixture {
     tp = canvas().chip(u"tp"_s);
     tp->setFocus();
     QTest::keyClick(tp, Qt::Key_Down);
-    QVERIFY(canvas().previewing());
+    QVERIFY(canvas().is_previewing());
     priced();
     QCOMPARE(window_->document().experiment(), paper);
     QVERIFY(figure(u"Memory per device"_s) != memory);
@@ -111,7 +111,7 @@ class DesignTest : public test::WindowFixture {
     picture(u"dropped"_s);
     // The search's best plan.
     QTest::mouseClick(&page().alternatives().search_button(), Qt::LeftButton);
-    QTRY_VERIFY_WITH_TIMEOUT(!page().alternatives().searching(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(!page().alternatives().is_searching(), 20000);
     QVERIFY(page().alternatives().model().rowCount() > 10);
     const plan::Candidate best = page().alternatives().model().row(0);
     picture(u"searched"_s);
@@ -341,7 +341,7 @@ class DesignTest : public test::WindowFixture {
     QTRY_VERIFY(page().plan().rowCount() > 0);
     QVERIFY(page().shards().rowCount() > 0);
     // The same memory as in the strip, and no speed that nobody measured.
-    const Bytes exact = window_->pricer().prediction()->at_peak.total();
+    const Bytes exact = window_->predictor().prediction()->at_peak.total();
     QVERIFY2(figure(u"Memory per device"_s).startsWith(qs(to_text(exact))), qPrintable(figure(u"Memory per device"_s)));
     QCOMPARE(page().plan().rowCount(), 2);
     QVERIFY(!page().time_bar().isVisible());
@@ -352,7 +352,7 @@ class DesignTest : public test::WindowFixture {
   void a_server_on_this_machine_is_a_design_too() {
     open("tiny-serve.json");
     QVERIFY(page().shards().rowCount() > 0);
-    const Bytes exact = window_->pricer().design()->plan().memory.at_peak.total();
+    const Bytes exact = window_->predictor().design()->plan().memory.at_peak.total();
     QVERIFY(exact.value > 0);
     QVERIFY2(figure(u"Memory per device"_s).startsWith(qs(to_text(exact))), qPrintable(figure(u"Memory per device"_s)));
     QVERIFY(!page().time_bar().isVisible());

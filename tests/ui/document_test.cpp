@@ -57,13 +57,13 @@ class DocumentTest : public QObject {
     const std::string good = d.json_text();
     const std::string broken = good.substr(0, good.size() - 3);
     d.set_text(broken);
-    QVERIFY(d.text_broken());
+    QVERIFY(d.has_invalid_text());
     QCOMPARE(d.json_text(), broken);
     QCOMPARE(d.experiment().integer("lora.rank"), 32);  // the last valid value stays in force
     QCOMPARE(d.problems().front().severity, Severity::error);
     QVERIFY(!d.problems().front().place.empty());
     d.set("train.steps", 5);  // an edit in the form wins, and undo brings the text back
-    QVERIFY(!d.text_broken());
+    QVERIFY(!d.has_invalid_text());
     d.undo_stack().undo();
     QCOMPARE(d.json_text(), broken);
   }
@@ -72,7 +72,7 @@ class DocumentTest : public QObject {
     Document d;
     const std::string text = "{ \"schema\": 1,\n\n   \"lora\": {\"rank\": 64} }";
     d.set_text(text);
-    QVERIFY(!d.text_broken());
+    QVERIFY(!d.has_invalid_text());
     QCOMPARE(d.json_text(), text);
     QCOMPARE(d.experiment().integer("lora.rank"), 64);
   }
@@ -102,7 +102,7 @@ class DocumentTest : public QObject {
     Document d;
     d.open(a / "e.json");
     d.save_as(b / "e.json");
-    QVERIFY(!d.dirty());
+    QVERIFY(!d.is_dirty());
     QCOMPARE(d.experiment().path("data.path"), a / "rows.jsonl");
     QCOMPARE(experiment::Experiment::load(b / "e.json").path("data.path"), a / "rows.jsonl");
     d.undo_stack().undo();  // back to the old folder's spelling; the next save is right again
@@ -122,16 +122,16 @@ class DocumentTest : public QObject {
       d.set_text(d.json_text() + "   oops");
       session.write_journal(d);
     }
-    const auto left = session.journal();
+    const auto left = session.read_journal();
     QVERIFY(left && left->dirty);
     Document d;
     d.restore(left->snapshot, left->file, Edited::yes);
-    QVERIFY(d.dirty() && d.text_broken());
+    QVERIFY(d.is_dirty() && d.has_invalid_text());
     QCOMPARE(d.experiment().integer("lora.rank"), 48);
     QVERIFY(!d.undo_stack().canUndo());  // undo ends where the session began
     d.discard_text();
     d.save();
-    QVERIFY(!d.dirty());
+    QVERIFY(!d.is_dirty());
     QCOMPARE(experiment::Experiment::load(file).integer("lora.rank"), 48);
   }
 
@@ -145,15 +145,15 @@ class DocumentTest : public QObject {
     d.set("lora.rank", 5);
     const Document::Snapshot other = d.snapshot();
     d.restore(same, file, Edited::yes);
-    QVERIFY(!d.dirty());
+    QVERIFY(!d.is_dirty());
     d.restore(other, file, Edited::no);
-    QVERIFY(d.dirty());
+    QVERIFY(d.is_dirty());
     d.restore(other, {}, Edited::no);
-    QVERIFY(!d.dirty());
+    QVERIFY(!d.is_dirty());
     d.restore(other, {}, Edited::yes);
-    QVERIFY(d.dirty() && !d.undo_stack().canUndo());
+    QVERIFY(d.is_dirty() && !d.undo_stack().canUndo());
     d.restore(same, scratch.path() / "gone.json", Edited::no);
-    QVERIFY(d.dirty());
+    QVERIFY(d.is_dirty());
   }
 
   void a_cleared_document_and_a_copy_have_no_file() {
@@ -165,10 +165,10 @@ class DocumentTest : public QObject {
     d.open(file);
     d.set("lora.rank", 5);
     d.clear();
-    QVERIFY(d.file().empty() && !d.dirty() && !d.experiment().has("lora.rank"));
+    QVERIFY(d.file().empty() && !d.is_dirty() && !d.experiment().has("lora.rank"));
     d.open(file);
     d.open_copy(d.experiment());
-    QVERIFY(d.file().empty() && !d.dirty());
+    QVERIFY(d.file().empty() && !d.is_dirty());
     QCOMPARE(d.experiment().integer("lora.rank"), 4);
     QCOMPARE(replaced.count(), 4);
   }
@@ -186,7 +186,7 @@ class DocumentTest : public QObject {
   void an_unreadable_journal_is_set_aside() {
     test::Scratch scratch;
     write_file_atomically(scratch.path() / "unsaved.json", "{\"version\": ");
-    QVERIFY(!Session(scratch.path()).journal());
+    QVERIFY(!Session(scratch.path()).read_journal());
     QVERIFY(std::filesystem::exists(scratch.path() / "unsaved.json.unreadable"));
   }
 

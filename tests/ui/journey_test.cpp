@@ -71,8 +71,8 @@ class JourneyTest : public test::Journey {
   }
 
   void first_start_prices_the_experiment() {
-    QTRY_VERIFY_WITH_TIMEOUT(window_->pricer().prediction().has_value(), 10000);
-    QVERIFY2(window_->strip().price_text().contains(u"Fits"_s), qPrintable(window_->strip().price_text()));
+    QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().prediction().has_value(), 10000);
+    QVERIFY2(window_->strip().figures_text().contains(u"Fits"_s), qPrintable(window_->strip().figures_text()));
     QCOMPARE(window_->problems().count(Severity::error), 0);
     picture(u"first-start"_s);
   }
@@ -102,7 +102,7 @@ class JourneyTest : public test::Journey {
 
   void stop_keeps_what_was_done() {
     click(u"Stop"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 30000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 30000);
     QCOMPARE(view().state(), RunState::cancelled);
     QVERIFY(view().step() > 0 && view().step() < 240);
     QVERIFY(!view().checkpoints().empty());
@@ -117,8 +117,8 @@ class JourneyTest : public test::Journey {
     picture(u"runs-page"_s);
     for (QPushButton* b : window_->runs_page().findChildren<QPushButton*>())
       if (b->text() == u"Resume"_s) QTest::mouseClick(b, Qt::LeftButton);
-    QTRY_VERIFY(window_->runs().busy());
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 120000);
+    QTRY_VERIFY(window_->runs().is_busy());
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 120000);
     QCOMPARE(view().state(), RunState::done);
     QCOMPARE(view().step(), 240);
     QCOMPARE(steps_seen(), size_t{240});

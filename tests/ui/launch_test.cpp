@@ -76,13 +76,13 @@ class LaunchTest : public test::WindowFixture {
     QVERIFY(dialog().command().contains(u"--recipe tunix --on 'local'"_s));
     grab(dialog(), u"launch-dialog"_s);
     click(dialog().launch_button());
-    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().elsewhere() && steps() > 0, 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().is_remote() && steps() > 0, 20000);
     QVERIFY(!dialog().isVisible());
     QVERIFY(button(u"Detach"_s));
     QVERIFY(!window_->actions()[u"run.pause"_s]->isEnabled());
     picture(u"launch-live"_s);
     write_file_atomically(folder() / "go", "");
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 20000);
     QCOMPARE(steps(), 12L);
     QCOMPARE(window_->train_page().run()->view.state(), RunState::done);
     QTRY_VERIFY(button(u"Merge\u2026"_s));
@@ -105,15 +105,16 @@ class LaunchTest : public test::WindowFixture {
     grab(merge, u"merge-offered"_s);
     merge.alpha().setText(u"x"_s);
     click(merge.merge_button());
-    QVERIFY(merge.said().contains(u"number"_s));
+    QVERIFY(merge.result_text().contains(u"number"_s));
     merge.alpha().setText(u"6"_s);
     click(merge.merge_button());
-    QTRY_VERIFY_WITH_TIMEOUT(merge.said().contains(u"Parity passed"_s), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(merge.result_text().contains(u"Parity passed"_s), 20000);
     grab(merge, u"merge-dialog"_s);
     QVERIFY(fs::exists(fspath(merge.out().text()) / "merge.json"));
     click(merge.merge_button());  // again: nothing is overwritten
     QTRY_VERIFY_WITH_TIMEOUT(merge.merge_button().isEnabled(), 20000);
-    QVERIFY2(merge.said().contains(u"Fix: "_s) && !merge.said().contains(u"Parity"_s), qPrintable(merge.said()));
+    QVERIFY2(merge.result_text().contains(u"Fix: "_s) && !merge.result_text().contains(u"Parity"_s),
+             qPrintable(merge.result_text()));
     grab(merge, u"merge-refused"_s);
     QTest::keyClick(&merge, Qt::Key_Escape);
     QVERIFY(!merge.isVisible());
@@ -126,14 +127,14 @@ class LaunchTest : public test::WindowFixture {
     QTRY_VERIFY_WITH_TIMEOUT(steps() == 1, 20000);
     QTRY_VERIFY(button(u"Detach"_s));
     press(u"Detach"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 20000);
     QTRY_VERIFY(button(u"Reattach"_s));
     picture(u"launch-detached"_s);
     QCOMPARE(test::clipped(window_->train_page()).join(u"; "_s), QString());
     press(u"Reattach"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().elsewhere(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().is_remote(), 20000);
     window_->actions()[u"run.stop"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 30000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 30000);
     QCOMPARE(window_->train_page().run()->view.state(), RunState::cancelled);
     QCOMPARE(steps(), 1L);
     QVERIFY(!button(u"Reattach"_s));
@@ -144,14 +145,14 @@ class LaunchTest : public test::WindowFixture {
     write_file_atomically(folder() / "there" / "mine", "x");
     fill(u"true"_s);
     click(dialog().launch_button());
-    QTRY_VERIFY_WITH_TIMEOUT(dialog().said().contains(u"not empty"_s), 20000);
-    QVERIFY(dialog().isVisible() && !window_->runs().busy());
+    QTRY_VERIFY_WITH_TIMEOUT(dialog().result_text().contains(u"not empty"_s), 20000);
+    QVERIFY(dialog().isVisible() && !window_->runs().is_busy());
     QVERIFY(!window_->train_page().run());
     dialog().where().setCurrentIndex(1);
     dialog().host().setText(u"-oProxyCommand=x"_s);
     QVERIFY(dialog().command().contains(u"'ssh:-oProxyCommand=x'"_s));
     click(dialog().launch_button());
-    QVERIFY(dialog().said().contains(u"invalid host name"_s));
+    QVERIFY(dialog().result_text().contains(u"invalid host name"_s));
     grab(dialog(), u"launch-refused"_s);
     // By keys: the fields of the place come right after it, and Enter in one of them launches.
     dialog().where().setFocus();
@@ -159,7 +160,7 @@ class LaunchTest : public test::WindowFixture {
     QVERIFY(dialog().host().hasFocus());
     dialog().host().setText(u"-x"_s);
     QTest::keyClick(&dialog().host(), Qt::Key_Return);
-    QVERIFY2(dialog().said().contains(u"-x"_s), qPrintable(dialog().said()));
+    QVERIFY2(dialog().result_text().contains(u"-x"_s), qPrintable(dialog().result_text()));
     QTest::keyClick(&dialog().host(), Qt::Key_Tab);
     QVERIFY(dialog().folder().hasFocus());
     dialog().where().setCurrentIndex(2);
@@ -189,17 +190,17 @@ class LaunchTest : public test::WindowFixture {
     d.folder().setText(qpath(folder() / "recipe"));
     d.folder().setFocus();
     QTest::keyClick(&d.folder(), Qt::Key_Return);
-    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"Exported"_s), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(d.result_text().contains(u"Exported"_s), 20000);
     grab(d, u"export-dialog"_s);
     QVERIFY(fs::exists(folder() / "recipe" / "fsdp.yaml"));
     write_file_atomically(folder() / "recipe" / "train.py", "mine");
     click(d.export_button());
-    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"train.py"_s), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(d.result_text().contains(u"train.py"_s), 20000);
     grab(d, u"export-refused"_s);
     QCOMPARE(read_file(folder() / "recipe" / "train.py"), std::string("mine"));
     d.overwrite().setChecked(true);
     click(d.export_button());
-    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"Exported"_s), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(d.result_text().contains(u"Exported"_s), 20000);
     QVERIFY(read_file(folder() / "recipe" / "train.py") != "mine");
     QCOMPARE(test::unnamed(d).join(u"; "_s), QString());
     QTest::keyClick(&d, Qt::Key_Escape);
@@ -231,11 +232,11 @@ class LaunchTest : public test::WindowFixture {
     write_file_atomically(deep / "mine", "x");
     d.folder().setText(qpath(deep));
     click(d.export_button());
-    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"bbbb"_s), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(d.result_text().contains(u"bbbb"_s), 20000);
     QTest::qWait(60);
     QCOMPARE(d.width(), wide);
     grab(d, u"export-long-path"_s);
-    const QTextEdit* said = d.findChild<SaidText*>();
+    const QTextEdit* said = d.findChild<ResultText*>();
     QVERIFY(said && said->isVisible() && said->horizontalScrollBar()->maximum() == 0);
     d.reject();
   }

@@ -85,12 +85,12 @@ class LostWorkTest : public test::WindowFixture {
     return nullptr;
   }
   void priced() {
-    QTRY_VERIFY_WITH_TIMEOUT(window_->pricer().settled(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().is_settled(), 20000);
     window_->design_page().show_frame();
   }
   void search() {
     QTest::mouseClick(&plans().search_button(), Qt::LeftButton);
-    QTRY_VERIFY_WITH_TIMEOUT(!plans().searching(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(!plans().is_searching(), 20000);
     QVERIFY(plans().model().rowCount() > 10);
   }
   Alternatives& plans() { return window_->design_page().alternatives(); }
@@ -123,7 +123,7 @@ class LostWorkTest : public test::WindowFixture {
     open_window(setup(kept), Page::train);
     window_->actions()[u"file.new"_s]->trigger();
     QVERIFY(window_->document().file().empty());
-    QVERIFY(!window_->document().dirty());
+    QVERIFY(!window_->document().is_dirty());
     window_->document().set("lora.rank", 9);
     window_->actions()[u"file.save"_s]->trigger();
     QVERIFY(save_as());
@@ -132,7 +132,7 @@ class LostWorkTest : public test::WindowFixture {
     QTRY_COMPARE(window_->document().file(), folder() / "new.json");
     QCOMPARE(rank_in(folder() / "new.json"), 9LL);
     QCOMPARE(rank_in(kept), 4LL);
-    QVERIFY(!window_->document().dirty());
+    QVERIFY(!window_->document().is_dirty());
   }
 
   void a_clone_of_a_run_has_no_file_either() {
@@ -170,7 +170,7 @@ class LostWorkTest : public test::WindowFixture {
     QTRY_VERIFY(!unsaved());
     QCOMPARE(rank(), 77LL);
     QCOMPARE(window_->document().file(), edited);
-    QVERIFY(window_->document().dirty());
+    QVERIFY(window_->document().is_dirty());
     route(*window_, other);
     QTRY_VERIFY(unsaved());
     QTest::keyClick(unsaved(), Qt::Key_Escape);  // as Cancel
@@ -214,7 +214,7 @@ class LostWorkTest : public test::WindowFixture {
     save_as()->reject();
     QTRY_VERIFY(!save_as());
     QCOMPARE(rank(), 77LL);
-    QVERIFY(window_->document().dirty());
+    QVERIFY(window_->document().is_dirty());
     drop(*window_, folder() / "other.json");
     answer(unsaved(), u"save"_s);
     pick(*window_, qpath(folder() / "saved.json"));
@@ -233,9 +233,9 @@ class LostWorkTest : public test::WindowFixture {
     answer(unsaved(), u"save"_s);
     QTRY_VERIFY(!unsaved());
     QCOMPARE(rank(), 77LL);
-    QVERIFY(window_->document().dirty());
+    QVERIFY(window_->document().is_dirty());
     QVERIFY(window_->problems().count(Severity::error) >= 1);
-    QCOMPARE(window_->bottom().state(), Fold::open);
+    QCOMPARE(window_->bottom().state(), DockState::expanded);
   }
 
   void json_text_that_is_not_valid_is_not_given_up_by_saving() {
@@ -244,7 +244,7 @@ class LostWorkTest : public test::WindowFixture {
     drop(*window_, file("other.json", 12));
     answer(unsaved(), u"save"_s);
     QTRY_VERIFY(!unsaved());
-    QVERIFY(window_->document().text_broken());
+    QVERIFY(window_->document().has_invalid_text());
     QCOMPARE(rank_in(edited), 77LL);
     drop(*window_, folder() / "other.json");
     answer(unsaved(), u"discard"_s);
@@ -315,7 +315,7 @@ class LostWorkTest : public test::WindowFixture {
     window_.reset();
     open_window(setup(), Page::train);
     QVERIFY(window_->document().experiment() == left);
-    QCOMPARE(window_->document().dirty(), edited);
+    QCOMPARE(window_->document().is_dirty(), edited);
     QVERIFY(!window_->document().undo_stack().canUndo());
   }
 
@@ -325,14 +325,14 @@ class LostWorkTest : public test::WindowFixture {
     window_.reset();
     {
       MainWindow again(setup());
-      QVERIFY(again.document().dirty());
+      QVERIFY(again.document().is_dirty());
       QVERIFY(!again.document().undo_stack().canUndo());
       again.close();
     }
     file("edited.json", 77);  // saved by another program
     MainWindow again(setup());
     QCOMPARE(again.document().file(), edited);
-    QVERIFY(!again.document().dirty());
+    QVERIFY(!again.document().is_dirty());
   }
 
   // --- Undo ---
@@ -386,10 +386,10 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY(unfinished()->grab().save(qpath(fs::path(MW_PICTURES)) + u"/unfinished-work.png"_s));
     QTest::keyClick(unfinished(), Qt::Key_Escape);
     QTRY_VERIFY(!unfinished());
-    QVERIFY(window_->isVisible() && window_->runs().busy() && !window_->runs().stopping());
+    QVERIFY(window_->isVisible() && window_->runs().is_busy() && !window_->runs().is_stopping());
     QVERIFY(!window_->close());
     answer(unfinished(), u"keep_running"_s);
-    QVERIFY(window_->isMinimized() && !window_->runs().stopping());
+    QVERIFY(window_->isMinimized() && !window_->runs().is_stopping());
     QVERIFY2(window_->windowTitle().contains(u"Closes after "_s + qs(run)), qPrintable(window_->windowTitle()));
     QTRY_VERIFY_WITH_TIMEOUT(!window_->isVisible(), 60000);
     const store::RunRow row = *store::Store(project.runs).find(run);
@@ -410,7 +410,7 @@ class LostWorkTest : public test::WindowFixture {
     QApplication::setActiveWindow(window_.get());
     QTRY_VERIFY(!window_->windowTitle().contains(u"Closes"_s));
     window_->actions()[u"run.stop"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 30000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 30000);
     QVERIFY(window_->isVisible());
   }
 
@@ -441,7 +441,7 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY(plans().apply_button().isEnabled());
     const experiment::Experiment searched = window_->document().experiment();
     window_->document().set("train.epochs", 7);
-    QVERIFY(plans().outdated());
+    QVERIFY(plans().is_outdated());
     QVERIFY(!plans().apply_button().isEnabled() && !plans().table().isEnabled());
     QVERIFY2(plans().status().contains(u"search again"_s), qPrintable(plans().status()));
     picture(u"plans-outdated"_s);
@@ -450,12 +450,12 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY(window_->document().experiment() == edited);
     window_->document().undo_stack().undo();  // the same content: they hold again
     QVERIFY(window_->document().experiment() == searched);
-    QVERIFY(!plans().outdated() && plans().apply_button().isEnabled());
+    QVERIFY(!plans().is_outdated() && plans().apply_button().isEnabled());
     plans().apply(1);  // one after another can be tried
     QVERIFY(!(window_->document().experiment() == searched));
-    QVERIFY(!plans().outdated());
+    QVERIFY(!plans().is_outdated());
     plans().apply(0);
-    QVERIFY(!plans().outdated());
+    QVERIFY(!plans().is_outdated());
     drop(*window_, example("tiny-serve.json"));
     answer(unsaved(), u"discard"_s);
     QTRY_COMPARE(plans().model().rowCount(), 0);
@@ -467,13 +467,13 @@ class LostWorkTest : public test::WindowFixture {
     open_window(setup(example("paper-train-v5p-8.json")), Page::design);
     priced();
     plans().search();
-    QVERIFY(plans().searching());
+    QVERIFY(plans().is_searching());
     window_->document().set("train.epochs", 7);
-    QVERIFY(!plans().searching());
+    QVERIFY(!plans().is_searching());
     QTest::qWait(1500);
     QCOMPARE(plans().model().rowCount(), 0);
     search();
-    QVERIFY(!plans().outdated());
+    QVERIFY(!plans().is_outdated());
   }
 
   void a_pinned_design_is_not_swapped_into_another_document() {
@@ -505,7 +505,7 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY(d.grab().save(qpath(fs::path(MW_PICTURES)) + u"/export-of-a-run.png"_s));
     d.folder().setText(qpath(folder() / "recipe"));
     QTest::mouseClick(&d.export_button(), Qt::LeftButton);
-    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"Exported"_s), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(d.result_text().contains(u"Exported"_s), 20000);
     QVERIFY(read_file(folder() / "recipe" / "experiment.json").find("Trained before") != std::string::npos);
     d.experiment().setCurrentIndex(0);  // the form's serves: a recipe that serves is chosen
     QVERIFY(!recipes::is_training(d.recipe().kind()));
@@ -531,16 +531,16 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY2(window_->design_page().proof_window().windowTitle().contains(qs(run)),
              qPrintable(window_->design_page().proof_window().windowTitle()));
     window_->design_page().proof_window().task().cancel();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().busy(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().is_busy(), 20000);
     window_->show_page(Page::design);
     emit window_->design_page().proof_window().again_wanted();
     QVERIFY(window_->design_page().proof_window().windowTitle().contains(qs(run)));
     window_->design_page().proof_window().task().cancel();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().busy(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().is_busy(), 20000);
     window_->actions()[u"run.prove"_s]->trigger();
     QVERIFY(window_->design_page().proof_window().windowTitle().contains(u"Form: "_s));
     window_->design_page().proof_window().task().cancel();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().busy(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().is_busy(), 20000);
     window_->design_page().proof_window().close();
   }
 
@@ -550,13 +550,13 @@ class LostWorkTest : public test::WindowFixture {
     open_window(setup(example("paper-train-v5p-8.json")), Page::design);
     priced();
     DesignPage& page = window_->design_page();
-    QVERIFY(window_->strip().price_text().startsWith(u"Fits"_s));
+    QVERIFY(window_->strip().figures_text().startsWith(u"Fits"_s));
     QVERIFY(page.plan().rowCount() > 0 && !page.error_link().isVisible());
     window_->document().set("lora.rank", 0);
     window_->document().set("train.learning_rate", "fast");
-    QCOMPARE(window_->strip().price_text(), u"No prediction: 2 errors"_s);  // at once
+    QCOMPARE(window_->strip().figures_text(), u"No prediction: 2 errors"_s);  // at once
     priced();
-    QCOMPARE(window_->strip().price_text(), u"No prediction: 2 errors"_s);
+    QCOMPARE(window_->strip().figures_text(), u"No prediction: 2 errors"_s);
     QCOMPARE(page.plan().rowCount(), 0);
     QCOMPARE(page.shards().rowCount(), 0);
     QVERIFY(page.memory().bar().bars().empty());
@@ -565,7 +565,7 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY(page.error_link().isVisible());
     QCOMPARE(page.error_link().text(), u"No prediction: 2 errors"_s);
     picture(u"no-prediction"_s);
-    window_->bottom().set(Fold::folded);
+    window_->bottom().set(DockState::collapsed);
     ErrorLink& link = window_->strip().error_link();
     QVERIFY(link.isVisible());
     link.setFocus();
@@ -575,12 +575,12 @@ class LostWorkTest : public test::WindowFixture {
     QCOMPARE(window_->problems().problem(window_->problems_panel().table().currentIndex().row()).severity,
              Severity::error);
     window_->show_page(Page::train);
-    QCOMPARE(window_->strip().price_text(), u"No prediction: 2 errors"_s);
+    QCOMPARE(window_->strip().figures_text(), u"No prediction: 2 errors"_s);
     window_->document().undo_stack().undo();
     window_->document().undo_stack().undo();
     window_->show_page(Page::design);
     priced();
-    QVERIFY(window_->strip().price_text().startsWith(u"Fits"_s));
+    QVERIFY(window_->strip().figures_text().startsWith(u"Fits"_s));
     QVERIFY(page.plan().rowCount() > 0 && !page.error_link().isVisible());
     QVERIFY(page.canvas().devices() > 0);
   }
@@ -589,20 +589,20 @@ class LostWorkTest : public test::WindowFixture {
     open_window(setup(example("paper-train-v5p-8.json")), Page::design);
     priced();
     window_->document().set_text(window_->document().json_text() + "oops");
-    QCOMPARE(window_->strip().price_text(), u"No prediction: 1 error"_s);
+    QCOMPARE(window_->strip().figures_text(), u"No prediction: 1 error"_s);
     window_->document().undo_stack().undo();
     priced();
     window_->document().set("target.id", "v5p-9");  // only the planner knows that there is none
     priced();
-    QVERIFY2(window_->strip().price_text().startsWith(u"No prediction: 1"_s),
-             qPrintable(window_->strip().price_text()));
+    QVERIFY2(window_->strip().figures_text().startsWith(u"No prediction: 1"_s),
+             qPrintable(window_->strip().figures_text()));
     QCOMPARE(window_->design_page().plan().rowCount(), 0);
     window_->document().open_example(example("tiny-lora.json"));
     priced();
-    QVERIFY(window_->strip().price_text().contains(u"of "_s));
+    QVERIFY(window_->strip().figures_text().contains(u"of "_s));
     window_->document().set("lora.rank", 0);
     priced();
-    QCOMPARE(window_->strip().price_text(), u"No prediction: 1 error"_s);
+    QCOMPARE(window_->strip().figures_text(), u"No prediction: 1 error"_s);
     QCOMPARE(window_->design_page().plan().rowCount(), 0);
   }
 };

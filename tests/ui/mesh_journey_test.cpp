@@ -39,7 +39,7 @@ class MeshJourneyTest : public test::Journey {
     return -1;
   }
   void priced() {
-    QTRY_VERIFY_WITH_TIMEOUT(window_->pricer().settled(), 30000);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().is_settled(), 30000);
     design().show_frame();
   }
   int down_proj() {
@@ -49,8 +49,8 @@ class MeshJourneyTest : public test::Journey {
   }
   void run_it() {
     window_->actions()[u"run.start"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().busy(), 10000);
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 120000);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().is_busy(), 10000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 120000);
     const views::RunView& view = window_->runs().shown()->view;
     QVERIFY2(view.error().empty(), view.error().c_str());
     QCOMPARE(view.state(), RunState::done);
@@ -70,7 +70,7 @@ class MeshJourneyTest : public test::Journey {
     return m;
   }
   // What the plan says a device stores.
-  Bytes stored() { return window_->pricer().prediction()->at_peak[MemoryCategory::weights]; }
+  Bytes stored() { return window_->predictor().prediction()->at_peak[MemoryCategory::weights]; }
 
  public:
   MeshJourneyTest() : Journey(u"mesh-journey-"_s) {}
@@ -135,9 +135,9 @@ class MeshJourneyTest : public test::Journey {
   void the_proof_holds_and_counts_it() {
     window_->show_page(Page::design);
     window_->actions()[u"run.prove"_s]->trigger();
-    QVERIFY(window_->design_page().proof_window().task().busy());
+    QVERIFY(window_->design_page().proof_window().task().is_busy());
     QVERIFY(window_->design_page().proof_window().isVisible());
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().busy(), 120000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().is_busy(), 120000);
     QVERIFY2(window_->design_page().proof_window().proof(),
              window_->design_page().proof_window().task().problem()
                  ? window_->design_page().proof_window().task().problem()->message.c_str()

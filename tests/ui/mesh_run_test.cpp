@@ -206,7 +206,7 @@ class MeshRunTest : public test::WindowFixture {
         const auto* m = std::get_if<event::Metric>(&e.body);
         if ((t && t->step == step) || (m && m->step == step)) run.view.feed(e);
       }
-      emit window_->runs().shown_grew();
+      emit window_->runs().shown_updated();
       page().follow();
     };
     feed(kSteps + 1);
@@ -236,16 +236,16 @@ class MeshRunTest : public test::WindowFixture {
     window_->show_page(Page::design);
     QTest::qWait(60);
     MeasuredSwitch& both = window_->design_page().measured();
-    QVERIFY(both.button().isVisible() && !both.measured_shown());
+    QVERIFY(both.button().isVisible() && !both.is_measured_shown());
     QVERIFY2(both.button().text().contains(u"run-1"_s), qPrintable(both.button().text()));
     QTest::mouseClick(&both.button(), Qt::LeftButton);
-    QVERIFY(both.measured_shown() && both.measured().isVisible());
+    QVERIFY(both.is_measured_shown() && both.measured().isVisible());
     QVERIFY2(both.measured().caption().contains(u"run-1, step 12, held"_s), qPrintable(both.measured().caption()));
     picture(u"mesh-run-design-measured"_s);
     window_->actions()[u"view.step_on"_s]->trigger();  // the same playhead
     QCOMPARE(both.measured().snapshot().step, 13);
     QTest::mouseClick(&both.button(), Qt::LeftButton);
-    QVERIFY(!both.measured_shown() && window_->design_page().canvas().isVisible());
+    QVERIFY(!both.is_measured_shown() && window_->design_page().canvas().isVisible());
   }
 
   // What a proof does to the window; what it proves is tests/train's.
@@ -272,7 +272,7 @@ class MeshRunTest : public test::WindowFixture {
     QCOMPARE(window.bar().value(), 250);
     QVERIFY(window.cancel_button().isVisible() && !window.copy_button().isEnabled());
     go = true;
-    QTRY_VERIFY(!window.task().busy());
+    QTRY_VERIFY(!window.task().is_busy());
     QCOMPARE(window.verdict(), u"Does not hold"_s);
     QCOMPARE(window.tabs().count(), 2);
     QCOMPARE(window.tabs().tabText(0), u"Tensors (1 differ)"_s);
@@ -300,7 +300,7 @@ class MeshRunTest : public test::WindowFixture {
     window.show();
     window.start(u"a mesh"_s, experiment::Experiment());
     QTest::mouseClick(&window.cancel_button(), Qt::LeftButton);
-    QTRY_VERIFY(!window.task().busy());
+    QTRY_VERIFY(!window.task().is_busy());
     QCOMPARE(window.verdict(), u"Cancelled"_s);
     QVERIFY(!window.proof() && !window.task().problem());
   }
@@ -309,7 +309,7 @@ class MeshRunTest : public test::WindowFixture {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
     window_->actions()[u"run.prove"_s]->trigger();
     QVERIFY(window_->design_page().proof_window().isVisible());
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().busy(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().is_busy(), 20000);
     QVERIFY(window_->design_page().proof_window().task().problem());
     QCOMPARE(window_->design_page().proof_window().verdict(), u"The proof failed to run"_s);
     QVERIFY(window_->actions()[u"run.prove"_s]->isEnabled());

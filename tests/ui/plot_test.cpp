@@ -58,7 +58,8 @@ class PlotTest : public QObject {
     warnings_.start();
     apply(make_theme(Shade::light), *qApp);
     link_.set_x(u"step"_s, Quantity::count);
-    plot_ = std::make_unique<Plot>(PlotOptions{.title = u"Loss"_s, .empty = u"nothing yet"_s, .pill = true}, link_);
+    plot_ =
+        std::make_unique<Plot>(PlotOptions{.title = u"Loss"_s, .empty = u"nothing yet"_s, .jump_to_now = true}, link_);
     plot_->resize(600, 300);
     plot_->show();
     QVERIFY(QTest::qWaitForWindowExposed(plot_.get()));
@@ -205,16 +206,16 @@ class PlotTest : public QObject {
 
   void panning_ends_following_and_the_pill_brings_it_back() {
     show({{.name = u"a"_s, .color = Qt::blue, .raw = wave(1000)}}, {0, 999});
-    QVERIFY(link_.following());
+    QVERIFY(link_.is_following());
     link_.zoom(0.3, 500);
-    QVERIFY(!link_.following());
+    QVERIFY(!link_.is_following());
     const Span seen = link_.range();
     link_.set_data({0, 1500});  // the run goes on; the view stays where it was put
     QCOMPARE(link_.range(), seen);
     auto* pill = plot_->findChild<QPushButton*>(u"pill"_s);
     QVERIFY(pill->isVisible());
     QTest::mouseClick(pill, Qt::LeftButton);
-    QVERIFY(link_.following());
+    QVERIFY(link_.is_following());
     QCOMPARE(link_.range().high, 1500.0);
     QVERIFY(!pill->isVisible());
   }
@@ -292,7 +293,7 @@ class PlotTest : public QObject {
     QCOMPARE(resets.count(), 0);
     QVERIFY(model.csv().startsWith(u"step,train\r\n0,2\r\n"_s));
     plot_->show_table(true);
-    QVERIFY(plot_->table_shown());
+    QVERIFY(plot_->is_table_shown());
     QAbstractItemModel* shown = plot_->findChild<QTableView*>()->model();
     QCOMPARE(shown->rowCount(), 60);
     QSignalSpy inserted(shown, &QAbstractItemModel::rowsInserted);

@@ -36,19 +36,19 @@ class ServeJourneyTest : public test::WindowFixture {
     QApplication::sendEvent(&page().tray(), &enter);
     QDropEvent event(QPointF(20, 20), Qt::CopyAction, carried.get(), Qt::LeftButton, Qt::NoModifier);
     QApplication::sendEvent(&page().tray(), &event);
-    QTRY_VERIFY_WITH_TIMEOUT(!page().busy(), 30000);
+    QTRY_VERIFY_WITH_TIMEOUT(!page().is_busy(), 30000);
   }
   void simulate(const char* example, const QString& picture_name) {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / example);
     QCOMPARE(window_->serve_page().kind(), RunKind::sweep);  // what the document is about
     window_->show_page(Page::serve);
     press(u"Run Sweep"_s);
-    QVERIFY(window_->runs().busy());
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 120000);
+    QVERIFY(window_->runs().is_busy());
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 120000);
     const RunPtr run = window_->runs().shown(RunKind::sweep);
     QVERIFY2(run->view.state() == RunState::done, run->view.error().c_str());
     window_->sweep_page().show_frame();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->sweep_page().busy(), 30000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->sweep_page().is_busy(), 30000);
     QCOMPARE(window_->sweep_page().model().rowCount(), 40);  // 8 loads of 5 lengths
     for (const PlotLine& line : window_->sweep_page().ttft().lines()) QCOMPARE(line.origin, Origin::predicted);
     QVERIFY(window_->sweep_page().timeline().requests() == 30);
@@ -90,7 +90,7 @@ class ServeJourneyTest : public test::WindowFixture {
       if (a->text().contains(u"paper-2605.25645"_s)) shipped = a;
     QVERIFY(shipped);
     shipped->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(!page().busy(), 30000);
+    QTRY_VERIFY_WITH_TIMEOUT(!page().is_busy(), 30000);
     QVERIFY(page().runs().size() >= 4);
 
     // Published cells side by side: the GPU's first, as the paper does.
@@ -137,8 +137,8 @@ class ServeJourneyTest : public test::WindowFixture {
     page().charts().choose_cell(4096, u"4 requests/s"_s);
     page().charts().show_view(CompareView::why);
     WhyView& why = page().charts().why();
-    QTRY_VERIFY2_WITH_TIMEOUT(!why.busy(), qPrintable(why.said()), 60000);
-    QVERIFY2(why.shown().has_value(), qPrintable(why.said()));
+    QTRY_VERIFY2_WITH_TIMEOUT(!why.is_busy(), qPrintable(why.message()), 60000);
+    QVERIFY2(why.shown().has_value(), qPrintable(why.message()));
     double at = why.shown()->from;
     for (const auto& part : why.shown()->parts) {
       QCOMPARE(part.before, at);

@@ -31,7 +31,7 @@ class ServeTest : public test::WindowFixture {
   SizePage& page() { return window_->size_page(); }
   void measure_to_the_end() {
     window_->actions()[u"run.size"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), test::patience(120000));
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), test::patience(120000));
     page().show_frame();
   }
   double cell(int row, int column) { return page().model().index(row, column).data(sort_role).toDouble(); }
@@ -71,15 +71,15 @@ class ServeTest : public test::WindowFixture {
   void points_appear_as_they_are_measured_and_the_run_reopens_with_the_same_numbers() {
     open_window();
     std::vector<int> rows_while_running;
-    connect(&window_->runs(), &RunController::shown_grew, this, [&] {
+    connect(&window_->runs(), &RunController::shown_updated, this, [&] {
       page().show_frame();
-      if (window_->runs().busy()) rows_while_running.push_back(page().model().rowCount());
+      if (window_->runs().is_busy()) rows_while_running.push_back(page().model().rowCount());
     });
     press(u"Measure Batch Sizes"_s);
-    QVERIFY(window_->runs().busy());
+    QVERIFY(window_->runs().is_busy());
     QTRY_VERIFY(!page().link().stops().empty());
     QCOMPARE(page().link().stops().size(), size_t{3});  // the axis stands before the first point
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), test::patience(120000));
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), test::patience(120000));
     page().show_frame();
     const RunPtr live = window_->runs().shown(RunKind::size);
     QCOMPARE(live->view.state(), RunState::done);
@@ -113,7 +113,7 @@ class ServeTest : public test::WindowFixture {
     QTRY_VERIFY_WITH_TIMEOUT(page().model().rowCount() >= 2, 60000);
     QVERIFY(window_->runs().live()->view.eta_seconds().has_value());
     press(u"Stop"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 30000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 30000);
     page().show_frame();
     const RunPtr run = window_->runs().shown(RunKind::size);
     QCOMPARE(run->view.state(), RunState::cancelled);
@@ -181,7 +181,7 @@ class ServeTest : public test::WindowFixture {
     QCOMPARE(*window_->train_page().link().playhead(), 12.0);
     window_->show_page(Page::serve);
     QCOMPARE(window_->runs().shown()->id, sized);
-    emit window_->runs_page().put_away(qs(sized));
+    emit window_->runs_page().run_deleted(qs(sized));
     QVERIFY(!window_->runs().shown(RunKind::size) && window_->runs().shown(RunKind::train));
     QVERIFY(button(u"Measure Batch Sizes"_s));
   }
@@ -258,7 +258,7 @@ class ServeTest : public test::WindowFixture {
     window_.reset();
     MainWindow again(setup());
     QCOMPARE(again.page(), Page::serve);
-    QVERIFY(!again.runs().busy());
+    QVERIFY(!again.runs().is_busy());
   }
 };
 

@@ -31,7 +31,7 @@ class SweepTest : public test::WindowFixture {
     window_->serve_page().show_kind(RunKind::sweep);
     window_->runs().open(run);
     QTRY_VERIFY(window_->runs().shown(RunKind::sweep));
-    QTRY_VERIFY(!page().busy());
+    QTRY_VERIFY(!page().is_busy());
   }
   static void keep(QWidget& of, const char* name) {
     std::filesystem::create_directories(MW_PICTURES);
@@ -67,7 +67,7 @@ class SweepTest : public test::WindowFixture {
     QCOMPARE(compared, 36);
     // What was offered: rate x 32 tokens, its own style.
     const PlotLine& offered = page().throughput().lines().front();
-    QCOMPARE(offered.origin, Origin::asked);
+    QCOMPARE(offered.origin, Origin::requested);
     QCOMPARE((*offered.raw)[3].y, 8.0 * 32);
     QVERIFY(page().ttft().options().unit.contains(u"predicted"_s));
     QVERIFY(page().verdict().contains(u"512 tokens: stable to 16 requests/s, overloaded from 32 requests/s"_s));
@@ -129,7 +129,7 @@ class SweepTest : public test::WindowFixture {
     SweepViewPtr view;
     const auto settled = [&] {
       if (SweepViewPtr newest = reader.drain()) view = std::move(newest);
-      return !reader.busy();
+      return !reader.is_busy();
     };
     QTRY_VERIFY(settled());
     QCOMPARE(view->set.points.size(), size_t{2});
@@ -141,9 +141,9 @@ class SweepTest : public test::WindowFixture {
     QCOMPARE(view->lines[0].points.size(), size_t{3});
     QCOMPARE(before->set.points.size(), size_t{2});  // what is on screen is never changed behind it
     reader.grow();
-    QVERIFY2(!reader.busy(), "nothing came: nothing is made");
+    QVERIFY2(!reader.is_busy(), "nothing came: nothing is made");
     reader.show(nullptr);
-    QVERIFY(!reader.busy());
+    QVERIFY(!reader.is_busy());
   }
 
   void requests_are_replayed_on_another_target_and_stand_beside_those_recorded() {
@@ -175,7 +175,7 @@ class SweepTest : public test::WindowFixture {
     QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(!dialog.isVisible(), 30000);
     QCOMPARE(window_->page(), Page::compare);
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->compare_page().busy(), 30000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->compare_page().is_busy(), 30000);
     const auto& runs = window_->compare_page().runs();
     QCOMPARE(runs.size(), size_t{2});
     QCOMPARE(runs[0].name, std::string("Simulated sweep"));
@@ -206,21 +206,21 @@ class SweepTest : public test::WindowFixture {
     dialog.open_with(compare::recording_of(run), std::nullopt);
     emit dialog.field("target.id")->edited("v99-1", Gesture::single);
     QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
-    QTRY_VERIFY_WITH_TIMEOUT(dialog.said().contains(u"v99-1"_s), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(dialog.result_text().contains(u"v99-1"_s), 20000);
     QVERIFY(qobject_cast<QLineEdit*>(dialog.field("mesh")->editor())->placeholderText().isEmpty());
     keep(dialog, "replay-refused.png");
     QVERIFY(dialog.isVisible() && dialog.replay_button().isEnabled());
     emit dialog.field("target.id")->cleared();
     wait = true;
     QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
-    QVERIFY(dialog.task().busy() && !dialog.replay_button().isEnabled());
-    QVERIFY(dialog.said().contains(u"0 % of the requests"_s));
+    QVERIFY(dialog.task().is_busy() && !dialog.replay_button().isEnabled());
+    QVERIFY(dialog.result_text().contains(u"0 % of the requests"_s));
     keep(dialog, "replay-going.png");
     QTest::mouseClick(&dialog.cancel_button(), Qt::LeftButton);
     go.set_value();
-    QTRY_VERIFY_WITH_TIMEOUT(!dialog.task().busy(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(!dialog.task().is_busy(), 20000);
     QVERIFY(dialog.isVisible());  // to be tried with something else
-    QVERIFY(dialog.said().contains(u"Cancelled"_s));
+    QVERIFY(dialog.result_text().contains(u"Cancelled"_s));
     QCOMPARE(store::Store(store()).list().size(), size_t{1});
     QTest::keyClick(&dialog, Qt::Key_Escape);
     QVERIFY(!dialog.isVisible());

@@ -97,7 +97,7 @@ class WindowTest : public test::WindowFixture {
     show(window);
     emit window.runs_page().clone_wanted(u"run-1"_s);
     QCOMPARE(window.document().experiment().integer("lora.rank"), 8);
-    QVERIFY(window.document().file().empty() && !window.document().dirty());
+    QVERIFY(window.document().file().empty() && !window.document().is_dirty());
     QVERIFY(!window.document().undo_stack().canUndo());
   }
 
@@ -120,7 +120,7 @@ class WindowTest : public test::WindowFixture {
     MainWindow window(s);
     show(window);
     QVERIFY(window.problems().count(Severity::error) >= 1);
-    QCOMPARE(window.bottom().state(), Fold::open);
+    QCOMPARE(window.bottom().state(), DockState::expanded);
     QTRY_VERIFY(window.problems_panel().height() > 60);
     QVERIFY(!QApplication::activeModalWidget());
   }
@@ -130,7 +130,7 @@ class WindowTest : public test::WindowFixture {
     {
       MainWindow window(setup());
       show(window);
-      QCOMPARE(window.bottom().state(), Fold::folded);
+      QCOMPARE(window.bottom().state(), DockState::collapsed);
       folded = window.train_page().height();
       click_tab(window, u"Problems"_s);  // in front: opens, folds
       QTRY_VERIFY(window.problems_panel().height() > 60);
@@ -145,9 +145,9 @@ class WindowTest : public test::WindowFixture {
       QVERIFY(!window.log().visibleRegion().isEmpty());
       QCOMPARE(window.train_page().height(), open);
       click_tab(window, u"Jobs"_s);  // open already
-      QCOMPARE(window.bottom().state(), Fold::open);
-      window.bottom().set(Fold::folded);
-      window.bottom().restore(Fold::open, window.bottom().height() + 100);
+      QCOMPARE(window.bottom().state(), DockState::expanded);
+      window.bottom().set(DockState::collapsed);
+      window.bottom().restore(DockState::expanded, window.bottom().height() + 100);
       QTRY_COMPARE(window.train_page().height(), open - 100);
       QTest::keyClick(&window, Qt::Key_J, Qt::ControlModifier);
       QTRY_COMPARE(window.train_page().height(), folded);
@@ -158,14 +158,14 @@ class WindowTest : public test::WindowFixture {
     QTRY_COMPARE(window.train_page().height(), folded);
     window.document().set("lora.rank", 0);
     QTRY_VERIFY(window.problems().count(Severity::error) > 0);
-    QCOMPARE(window.bottom().state(), Fold::folded);  // the user folded it: problems move nothing
+    QCOMPARE(window.bottom().state(), DockState::collapsed);  // the user folded it: problems move nothing
     QTest::keyClick(&window, Qt::Key_J, Qt::ControlModifier);
     QTRY_COMPARE(window.train_page().height(), open - 100);
     window.document().undo_stack().undo();
     window.close();
     MainWindow again(setup());
     show(again);
-    QCOMPARE(again.bottom().state(), Fold::open);
+    QCOMPARE(again.bottom().state(), DockState::expanded);
     QTRY_COMPARE(again.train_page().height(), open - 100);
   }
 
@@ -177,7 +177,7 @@ class WindowTest : public test::WindowFixture {
     QTRY_VERIFY(tab_of(window, u"Problems (1)"_s).second >= 0);
     const auto [bar, tab] = tab_of(window, u"Problems (1)"_s);
     QVERIFY(!bar->tabIcon(tab).isNull());
-    QCOMPARE(window.bottom().state(), Fold::open);  // the first ones say where they are
+    QCOMPARE(window.bottom().state(), DockState::expanded);  // the first ones say where they are
     window.document().undo_stack().undo();
     QTRY_VERIFY(tab_of(window, u"Problems"_s).second >= 0);
     QVERIFY(bar->tabIcon(tab).isNull());
@@ -202,7 +202,7 @@ class WindowTest : public test::WindowFixture {
     show(window);
     window.document().replace(experiment::Experiment(), u"empty"_s);
     window.actions()[u"run.start"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(!window.runs().busy(), 10000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window.runs().is_busy(), 10000);
     QVERIFY(window.problems().count(Severity::error) >= 1);
     QVERIFY(window.actions()[u"run.start"_s]->isEnabled());
     QVERIFY(!QApplication::activeModalWidget());
@@ -249,7 +249,7 @@ class WindowTest : public test::WindowFixture {
     QVERIFY(mentions_name());
     QSignalSpy problems(&window.runs(), &RunController::problem);
     window.runs().start(window.document().experiment());
-    QTRY_VERIFY_WITH_TIMEOUT(!window.runs().busy(), 10000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window.runs().is_busy(), 10000);
     QCOMPARE(problems.count(), 1);
     QVERIFY2(problems.first().first().value<Problem>().message.find("name") != std::string::npos,
              problems.first().first().value<Problem>().message.c_str());
@@ -282,13 +282,13 @@ class WindowTest : public test::WindowFixture {
       seen = window.runs().shown()->view.step();
       QVERIFY(!window.close());  // asks first
       auto* box = window.findChild<QMessageBox*>(u"unfinished_work"_s);
-      QVERIFY(box && !window.runs().stopping());
+      QVERIFY(box && !window.runs().is_stopping());
       QTest::mouseClick(box->findChild<QPushButton*>(u"stop_and_close"_s), Qt::LeftButton);
       // Not yet: it stops first, with the window still answering.
-      QVERIFY(window.isVisible() && window.runs().stopping());
+      QVERIFY(window.isVisible() && window.runs().is_stopping());
       window.close();  // an impatient second click
       QTRY_VERIFY_WITH_TIMEOUT(!window.isVisible(), 30000);
-      QVERIFY(!window.runs().busy());
+      QVERIFY(!window.runs().is_busy());
     }
     store::Store store(project.runs);
     const store::RunRow row = *store.find(run);
@@ -360,27 +360,27 @@ class WindowTest : public test::WindowFixture {
     s.experiment = project.experiment;
     MainWindow window(s);
     QStringList said;
-    connect(&window.pricer(), &Pricer::changed, this, [&] {
-      if (window.pricer().prediction()) said << window.strip().price_text();
+    connect(&window.predictor(), &Predictor::changed, this, [&] {
+      if (window.predictor().prediction()) said << window.strip().figures_text();
     });
     show(window);
-    QTRY_VERIFY_WITH_TIMEOUT(window.pricer().settled(), 10000);
-    const QString exact = window.strip().price_text();
+    QTRY_VERIFY_WITH_TIMEOUT(window.predictor().is_settled(), 10000);
+    const QString exact = window.strip().figures_text();
     QVERIFY2(exact.startsWith(u"Fits: "_s) && !exact.contains(u"at most"_s), qPrintable(exact));
     QVERIFY2(!said.isEmpty() && said.first().contains(u"at most"_s), qPrintable(said.join(u", "_s)));
     said.clear();
     window.document().set("train.batch", 8);
-    QVERIFY(window.pricer().outdated());
-    QTRY_VERIFY_WITH_TIMEOUT(window.pricer().settled(), 10000);
-    QVERIFY(!window.pricer().outdated());
-    const QString renewed = window.strip().price_text();
+    QVERIFY(window.predictor().is_outdated());
+    QTRY_VERIFY_WITH_TIMEOUT(window.predictor().is_settled(), 10000);
+    QVERIFY(!window.predictor().is_outdated());
+    const QString renewed = window.strip().figures_text();
     QVERIFY(renewed != exact);
     for (const QString& text : said) QVERIFY2(text == exact || text == renewed, qPrintable(text));
     QVERIFY(said.contains(exact));
     // Without the data there is only the bound, and it says so.
     window.document().set("data.path", "nowhere.jsonl");
-    QTRY_VERIFY_WITH_TIMEOUT(window.pricer().settled(), 10000);
-    QVERIFY2(window.strip().price_text().contains(u"at most"_s), qPrintable(window.strip().price_text()));
+    QTRY_VERIFY_WITH_TIMEOUT(window.predictor().is_settled(), 10000);
+    QVERIFY2(window.strip().figures_text().contains(u"at most"_s), qPrintable(window.strip().figures_text()));
     QVERIFY(window.problems().count(Severity::error) >= 1);
   }
 

@@ -21,18 +21,18 @@ QString Field::label() const {
   return parameter_.key == "mesh.*" ? tr("Axes") : qs(parameter_.label);
 }
 
-void Field::watch(QWidget* e) {
+void Field::watch(QWidget* editor) {
   QString name = label();
   if (!parameter_.unit.empty()) name += u", "_s + qs(parameter_.unit);
-  e->setAccessibleName(name);
-  e->setAccessibleDescription(qs(parameter_.help));
-  e->setToolTip(describe(parameter_));
-  e->setFocusPolicy(Qt::StrongFocus);
-  e->installEventFilter(this);
+  editor->setAccessibleName(name);
+  editor->setAccessibleDescription(qs(parameter_.help));
+  editor->setToolTip(describe(parameter_));
+  editor->setFocusPolicy(Qt::StrongFocus);
+  editor->installEventFilter(this);
 }
 
 bool Field::eventFilter(QObject* watched, QEvent* event) {
-  if (event->type() == QEvent::FocusOut) emit left();
+  if (event->type() == QEvent::FocusOut) emit editing_finished();
   // The wheel over an unfocused field must scroll the form instead of changing the value.
   if (event->type() == QEvent::Wheel && !static_cast<QWidget*>(watched)->hasFocus()) {
     event->ignore();

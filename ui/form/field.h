@@ -27,8 +27,8 @@ class Field : public QWidget {
 
  signals:
   void edited(const mw::Json& value, mw::ui::Gesture gesture);
-  void cleared();  // the user reset the value to its default
-  void left();     // the editing gesture has ended
+  void cleared();           // the user reset the value to its default
+  void editing_finished();  // the editing gesture has ended
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;

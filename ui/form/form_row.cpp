@@ -53,7 +53,7 @@ FormRow::FormRow(const experiment::Parameter& parameter, Document& document, QWi
   connect(field_, &Field::edited, this,
           [this](const Json& value, Gesture gesture) { document_.set(field_->key(), value, gesture); });
   connect(field_, &Field::cleared, this, [this] { document_.reset(field_->key()); });
-  connect(field_, &Field::left, this, [this] { document_.end_gesture(); });
+  connect(field_, &Field::editing_finished, this, [this] { document_.end_gesture(); });
   connect(reset_, &QToolButton::clicked, this, [this] { document_.reset(field_->key()); });
   refresh();
 }

@@ -158,7 +158,7 @@ void JsonView::refresh() {
     cursor.movePosition(QTextCursor::Right, QTextCursor::MoveAnchor, std::min(column, block.length() - 1));
     edit_->setTextCursor(cursor);
   }
-  const bool broken = document_.text_broken();
+  const bool broken = document_.has_invalid_text();
   if (broken) {
     const Problem& p = document_.problems().front();
     notice_text_->setText(tr("%1: %2. The form shows the last valid document.").arg(qs(p.place), qs(p.message)));

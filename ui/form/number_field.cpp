@@ -142,7 +142,7 @@ void NumberField::toggle_slider(bool shown) {
   if (!shown) {
     delete slider_;
     slider_ = nullptr;
-    emit left();
+    emit editing_finished();
     return;
   }
   const double at = current();
@@ -161,7 +161,7 @@ void NumberField::toggle_slider(bool shown) {
                                    : (at - slider_low_) / (slider_high_ - slider_low_);
   slider_->setValue(static_cast<int>(std::lround(share * kSliderSteps)));
   connect(slider_, &QSlider::valueChanged, this, &NumberField::slide);
-  connect(slider_, &QSlider::sliderReleased, this, &Field::left);
+  connect(slider_, &QSlider::sliderReleased, this, &Field::editing_finished);
   slider_->setFocus();
 }
 

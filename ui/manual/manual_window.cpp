@@ -142,7 +142,8 @@ QTreeWidget* ManualWindow::make_tree(const QString& name) {
 void ManualWindow::lay_out() {
   auto* left = new QWidget(this);
   auto* column = flush_layout<QVBoxLayout>(left);
-  for (QWidget* w : std::initializer_list<QWidget*>{search_, found_, contents_, results_}) column->addWidget(w);
+  for (QWidget* widget : std::initializer_list<QWidget*>{search_, found_, contents_, results_})
+    column->addWidget(widget);
   auto* right = new QWidget(this);
   auto* text = flush_layout<QVBoxLayout>(right);
   auto* row = new QHBoxLayout;

@@ -16,7 +16,7 @@ const Tick& nearest(const std::vector<Tick>& stops, double x) {
 
 }  // namespace
 
-void PlotLink::become(Span range) {
+void PlotLink::set_range(Span range) {
   if (range == range_) return;
   range_ = range;
   emit range_changed();
@@ -24,7 +24,7 @@ void PlotLink::become(Span range) {
 
 void PlotLink::set_data(Span data) {
   data_ = data.size() > 0 ? data : Span{data.low, data.low + 1};
-  if (follow_) become(data_);
+  if (following_) set_range(data_);
 }
 
 void PlotLink::set_x(const QString& name, Quantity quantity) {
@@ -50,29 +50,29 @@ double PlotLink::x_beside(double x, int by) const {
   return stops_[static_cast<size_t>(std::clamp<std::ptrdiff_t>(wanted, 0, std::ssize(stops_) - 1))].value;
 }
 
-std::optional<double> PlotLink::placed(std::optional<double> x) const {
+std::optional<double> PlotLink::snapped(std::optional<double> x) const {
   if (!x || stops_.empty()) return x;
   return nearest(stops_, *x).value;
 }
 
 void PlotLink::set_cursor(std::optional<double> x) {
-  x = placed(x);
+  x = snapped(x);
   if (x == cursor_) return;
   cursor_ = x;
   emit cursor_changed();
 }
 
 void PlotLink::set_playhead(std::optional<double> x) {
-  if (x) x = placed(std::clamp(*x, data_.low, data_.high));
+  if (x) x = snapped(std::clamp(*x, data_.low, data_.high));
   if (x == playhead_) return;
   playhead_ = x;
   emit cursor_changed();
 }
 
 void PlotLink::set_following(bool on) {
-  if (on) become(data_);
-  if (on == follow_) return;
-  follow_ = on;
+  if (on) set_range(data_);
+  if (on == following_) return;
+  following_ = on;
   emit following_changed(on);
 }
 
@@ -82,7 +82,7 @@ void PlotLink::show_range(Span range) {
   const double least = !stops_.empty() ? 1 : x_quantity_ == Quantity::count ? 4 : data_.size() / 2000;
   double width = std::clamp(range.size(), std::min(least, data_.size()), data_.size());
   const double low = std::clamp(range.low, data_.low, std::max(data_.low, data_.high - width));
-  become({low, low + width});
+  set_range({low, low + width});
 }
 
 void PlotLink::zoom(double factor, double around) {

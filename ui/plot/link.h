@@ -16,7 +16,7 @@ class PlotLink : public QObject {
 
   Span range() const { return range_; }  // visible
   Span data() const { return data_; }    // of all data
-  bool following() const { return follow_; }
+  bool is_following() const { return following_; }
   std::optional<double> cursor() const { return cursor_; }      // under the mouse
   std::optional<double> playhead() const { return playhead_; }  // pinned
   // Where values are read: cursor, otherwise playhead, otherwise none (the newest values).
@@ -47,10 +47,10 @@ class PlotLink : public QObject {
   void following_changed(bool on);
 
  private:
-  void become(Span range);
-  std::optional<double> placed(std::optional<double> x) const;
+  void set_range(Span range);
+  std::optional<double> snapped(std::optional<double> x) const;
   Span range_{0, 1}, data_{0, 1};
-  bool follow_ = true;
+  bool following_ = true;
   std::optional<double> cursor_, playhead_;
   Quantity x_quantity_ = Quantity::count;
   QString x_name_;

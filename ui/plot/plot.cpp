@@ -38,7 +38,7 @@ Plot::Plot(PlotOptions options, PlotLink& link, QWidget* parent)
       link_(link),
       log_(new QToolButton(this)),
       more_(new QToolButton(this)),
-      pill_(new QPushButton(tr("Jump to Now"), this)) {
+      jump_(new QPushButton(tr("Jump to Now"), this)) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(tr("%1 chart").arg(options_.title));
@@ -58,22 +58,22 @@ Plot::Plot(PlotOptions options, PlotLink& link, QWidget* parent)
   more_->setPopupMode(QToolButton::InstantPopup);
   more_->setStyleSheet(u"QToolButton::menu-indicator { image: none; }"_s);
   more_->setMenu(make_menu());
-  pill_->setObjectName(u"pill"_s);
-  pill_->hide();
+  jump_->setObjectName(u"pill"_s);
+  jump_->hide();
   table_due_.setSingleShot(true);
   table_due_.setInterval(kTableMs);
   connect(&table_due_, &QTimer::timeout, this, [this] {
-    if (table_shown()) table_model_->load(*this);
+    if (is_table_shown()) table_model_->load(*this);
   });
   connect(log_, &QToolButton::toggled, this, [this](bool on) { set_scale(on ? Scale::logarithmic : Scale::linear); });
-  connect(pill_, &QPushButton::clicked, this, [this] {
+  connect(jump_, &QPushButton::clicked, this, [this] {
     link_.set_playhead(std::nullopt);
     link_.set_following(true);
   });
   connect(&link_, &PlotLink::range_changed, this, &Plot::refresh);
   connect(&link_, &PlotLink::cursor_changed, this, qOverload<>(&QWidget::update));
   connect(&link_, &PlotLink::following_changed, this,
-          [this](bool on) { pill_->setVisible(options_.pill && !on && !table_shown()); });
+          [this](bool on) { jump_->setVisible(options_.jump_to_now && !on && !is_table_shown()); });
 }
 
 Plot::~Plot() = default;
@@ -85,7 +85,7 @@ QMenu* Plot::make_menu() {
   connect(table, &QAction::toggled, this, &Plot::show_table);
   connect(menu, &QMenu::aboutToShow, table, [this, table] {
     const QSignalBlocker quiet(table);
-    table->setChecked(table_shown());
+    table->setChecked(is_table_shown());
   });
   menu->addAction(tr("Show Everything"), this, [this] { link_.set_following(true); });
   menu->addSeparator();
@@ -154,7 +154,7 @@ bool Plot::empty() const {
 
 void Plot::refresh() {
   stale_ = true;
-  if (table_shown() && !table_due_.isActive()) table_due_.start();
+  if (is_table_shown() && !table_due_.isActive()) table_due_.start();
   if (QAccessible::isActive()) setAccessibleDescription(summary());
   update();
 }
@@ -242,7 +242,7 @@ void Plot::update_y() {
 void Plot::paintEvent(QPaintEvent*) {
   lay_out_legend();
   QPainter painter(this);
-  if (!table_shown()) {
+  if (!is_table_shown()) {
     const qreal ratio = devicePixelRatioF();
     if (stale_ || cache_.size() != size() * ratio) {
       update_y();
@@ -310,9 +310,9 @@ void Plot::place_children() {
     b->setGeometry(QRect(QPoint(right, 3), s));
     right -= 2;
   }
-  pill_->adjustSize();
-  pill_->move(width() - pill_->width() - static_cast<int>(kRight) - 6,
-              height() - static_cast<int>(kBottom) - pill_->height() - 6);
+  jump_->adjustSize();
+  jump_->move(width() - jump_->width() - static_cast<int>(kRight) - 6,
+              height() - static_cast<int>(kBottom) - jump_->height() - 6);
   const int top = static_cast<int>(area().top());
   if (table_) table_->setGeometry(1, top, width() - 2, height() - top - 1);
 }
@@ -328,7 +328,7 @@ void Plot::changeEvent(QEvent* event) {
   }
 }
 
-bool Plot::table_shown() const {
+bool Plot::is_table_shown() const {
   return table_ && !table_->isHidden();
 }
 
@@ -343,7 +343,7 @@ void Plot::show_table(bool on) {
   if (table_) table_->setVisible(on);
   if (on) table_model_->load(*this);
   place_children();
-  pill_->setVisible(options_.pill && !on && !link_.following());
+  jump_->setVisible(options_.jump_to_now && !on && !link_.is_following());
   update();
 }
 

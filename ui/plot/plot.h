@@ -22,9 +22,9 @@ class PlotTableModel;
 struct PlotOptions {
   QString title{}, unit{};  // the unit is shown beside the title
   Quantity quantity = Quantity::plain;
-  QString empty{};         // shown while there is no data
-  bool pill = false;       // has the "Jump to Now" button
-  bool from_zero = false;  // the y axis starts at zero
+  QString empty{};           // shown while there is no data
+  bool jump_to_now = false;  // has the "Jump to Now" button
+  bool from_zero = false;    // the y axis starts at zero
 };
 
 class Plot : public QWidget {
@@ -56,7 +56,7 @@ class Plot : public QWidget {
   Span y_span() const { return y_; }
   Scale scale() const { return scale_; }
   void set_scale(Scale scale);
-  bool table_shown() const;
+  bool is_table_shown() const;
   void show_table(bool on);
   bool export_png(const QString& file);
   void paint_whole(QPainter& painter);                         // as vector graphics, without interactive elements
@@ -153,7 +153,7 @@ class Plot : public QWidget {
   QPointF pressed_at_;
   Span pressed_range_;
   QToolButton *log_, *more_;
-  QPushButton* pill_;
+  QPushButton* jump_;
   QTableView* table_ = nullptr;
   PlotTableModel* table_model_ = nullptr;
   QTimer table_due_;  // limits table updates, because numbers that change every frame are unreadable

@@ -14,7 +14,7 @@
 namespace mw::ui {
 
 // Solid, dashed, dotted; dash-dot: a requested value, not a result.
-enum class Origin { measured, predicted, imported, asked };
+enum class Origin { measured, predicted, imported, requested };
 enum class Marks { none, points, squares, triangles, diamonds };  // for few samples; shapes distinguish lines
 
 struct PlotFlag {  // marks a questionable sample; the text is shown on hover

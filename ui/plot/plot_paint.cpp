@@ -168,7 +168,7 @@ void Plot::paint_line(QPainter& painter, const QRectF& area, const PlotLine& lin
   const bool dense = !line.smooth && polygon.size() > area.width();
   // Round caps would close the gaps of dots and dashes.
   const Qt::PenCapStyle cap = line.origin == Origin::measured ? Qt::RoundCap : Qt::FlatCap;
-  QPen pen(color_of(line), dense || line.origin == Origin::asked ? 1.0 : 1.7, pen_style(line.origin), cap,
+  QPen pen(color_of(line), dense || line.origin == Origin::requested ? 1.0 : 1.7, pen_style(line.origin), cap,
            Qt::RoundJoin);
   painter.setPen(pen);
   painter.setBrush(Qt::NoBrush);
@@ -530,7 +530,7 @@ void Plot::paint_header(QPainter& painter) const {
   painter.drawText(QPointF(10, 17), options_.title);
   painter.setFont(small_font());
   const QFontMetricsF metrics(small_font());
-  if (!caption_.isEmpty() && !table_shown()) {
+  if (!caption_.isEmpty() && !is_table_shown()) {
     painter.setPen(notes_.empty() ? t.muted : t.bad);
     const QRectF row(10, area().top() - kCaption - 1, width() - 20, kCaption);
     painter.drawText(row, Qt::AlignLeft | Qt::AlignVCenter, metrics.elidedText(caption_, Qt::ElideRight, row.width()));

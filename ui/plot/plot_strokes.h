@@ -15,7 +15,7 @@ inline Qt::PenStyle pen_style(Origin origin) {
       return Qt::DashLine;
     case Origin::imported:
       return Qt::DotLine;
-    case Origin::asked:
+    case Origin::requested:
       return Qt::DashDotLine;
   }
   return Qt::SolidLine;

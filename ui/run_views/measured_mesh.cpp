@@ -54,7 +54,7 @@ MeasuredMesh::MeasuredMesh(QWidget* parent) : QWidget(parent) {
   setAccessibleName(tr("Mesh as measured"));
 }
 
-void MeasuredMesh::show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, Held held) {
+void MeasuredMesh::show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, PlayheadMode mode) {
   if (run != run_) selected_ = -1;
   if (const mesh::Mesh now = run ? mesh_of(*run) : mesh::Mesh{}; run != run_ || !(now == mesh_)) {
     mesh_ = now;
@@ -66,7 +66,7 @@ void MeasuredMesh::show_snapshot(const RunPtr& run, const views::StepSnapshot& s
     grid_ = views::device_grid(mesh_);
   }
   snapshot_ = snapshot;
-  held_ = held;
+  mode_ = mode;
   setAccessibleDescription(summary());
   update();
 }
@@ -85,10 +85,10 @@ void MeasuredMesh::set_header_inset(int pixels) {
 QString MeasuredMesh::caption() const {
   if (!run_) return {};
   const QString name = qs(run_->id.empty() ? run_->name : run_->id);
-  const QString where = held_ == Held::pointed ? tr("at the cursor")
-                        : held_ == Held::held  ? tr("held")
-                        : run_->live           ? tr("live")
-                                               : tr("last");
+  const QString where = mode_ == PlayheadMode::hovered ? tr("at the cursor")
+                        : mode_ == PlayheadMode::held  ? tr("held")
+                        : run_->is_live                ? tr("live")
+                                                       : tr("last");
   return tr("%1, step %2, %3").arg(name).arg(snapshot_.step).arg(where);
 }
 
@@ -180,10 +180,10 @@ bool MeasuredMesh::event(QEvent* event) {
     QStringList lines{device_text(device)};
     if (const views::DeviceSnapshot* d = of_device(device))
       for (size_t c = 0; c < kMemoryCategories; ++c)
-        if (const Bytes said = d->predicted ? d->predicted->bytes[c] : Bytes();
-            d->bytes.bytes[c].value > 0 || said.value > 0)
+        if (const Bytes predicted = d->predicted ? d->predicted->bytes[c] : Bytes();
+            d->bytes.bytes[c].value > 0 || predicted.value > 0)
           lines << category_text(static_cast<MemoryCategory>(c)) + u' ' + qs(to_text(d->bytes.bytes[c])) +
-                       (d->predicted ? tr(", at the predicted peak %1").arg(qs(to_text(said))) : QString());
+                       (d->predicted ? tr(", at the predicted peak %1").arg(qs(to_text(predicted))) : QString());
     QToolTip::showText(help->globalPos(), lines.join(u'\n'), this);
     return true;
   }
@@ -359,11 +359,11 @@ void MeasuredMesh::paint_device(QPainter& p, int device) const {
   if (d) paint_bar(p, QRectF(inside.left(), inside.bottom() - bar, inside.width(), bar), *d);
   QRectF line(inside.left(), inside.top(), inside.width(), std::min(14.0, inside.height() - bar));
   if (line.height() < 10) return;
-  const QString number = QString::number(device), held = d ? qs(to_text(d->bytes.total())) : QString();
+  const QString number = QString::number(device), used = d ? qs(to_text(d->bytes.total())) : QString();
   const int number_width = p.fontMetrics().horizontalAdvance(number),
-            held_width = p.fontMetrics().horizontalAdvance(held);
+            used_width = p.fontMetrics().horizontalAdvance(used);
   draw_text(p, line, Qt::AlignLeft, number, t.text);
-  if (number_width + held_width + 8 <= line.width()) draw_text(p, line, Qt::AlignRight, held, t.text);
+  if (number_width + used_width + 8 <= line.width()) draw_text(p, line, Qt::AlignRight, used, t.text);
   if (inside.height() - bar < 30) return;
   line.translate(0, 14);
   const QString share =
@@ -373,11 +373,11 @@ void MeasuredMesh::paint_device(QPainter& p, int device) const {
     draw_text(p, line, Qt::AlignRight, share, t.muted);
   if (!d || !d->predicted || inside.height() - bar < 46) return;
   line.translate(0, 15);
-  const QString said = tr("predicted peak"), bytes = qs(to_text(d->predicted->total()));
+  const QString predicted = tr("predicted peak"), bytes = qs(to_text(d->predicted->total()));
   const QColor color = d->beyond_prediction() ? t.bad : t.text;
   const double wide = p.fontMetrics().horizontalAdvance(bytes);
-  if (p.fontMetrics().horizontalAdvance(said) + wide + 8 < line.width()) {
-    draw_text(p, line, Qt::AlignLeft, said, t.muted);
+  if (p.fontMetrics().horizontalAdvance(predicted) + wide + 8 < line.width()) {
+    draw_text(p, line, Qt::AlignLeft, predicted, t.muted);
   } else {  // without room for the words, a dashed outline marks the prediction
     p.setPen(QPen(color, 1, Qt::DashLine));
     p.setBrush(Qt::NoBrush);

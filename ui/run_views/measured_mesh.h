@@ -14,9 +14,9 @@ namespace mw::ui {
 class MeasuredMesh : public QWidget {
   Q_OBJECT
  public:
-  enum class Held { newest, held, pointed };  // how the position of the playhead is determined
+  enum class PlayheadMode { newest, held, hovered };  // how the position of the playhead is determined
   explicit MeasuredMesh(QWidget* parent = nullptr);
-  void show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, Held held);
+  void show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, PlayheadMode mode);
   void select_device(int device);
   void set_header_inset(int pixels);  // free space at the right of the first line
 
@@ -65,7 +65,7 @@ class MeasuredMesh : public QWidget {
   mesh::Mesh mesh_;
   views::DeviceGrid grid_;
   views::StepSnapshot snapshot_;
-  Held held_ = Held::newest;
+  PlayheadMode mode_ = PlayheadMode::newest;
   int selected_ = -1, inset_ = 0;
 };
 

@@ -119,7 +119,7 @@ void RunHeader::show_run(const RunPtr& run, RunKind kind) {
   const RunPtr live = runs_.live();
   back_->setVisible(live && live->kind() == kind && live != run);
   line_->setVisible(run != nullptr);
-  if (run) fill(*run, runs_.stopping() && run->live);
+  if (run) fill(*run, runs_.is_stopping() && run->is_live);
 }
 
 void RunHeader::fill(const RunData& run, bool stopping) {
@@ -127,12 +127,12 @@ void RunHeader::fill(const RunData& run, bool stopping) {
   const bool interrupted = view.error() == store::kInterrupted;
   const QColor color = theme().state(interrupted ? RunState::cancelled : view.state());
   const QString dot = u"<span style='color:%1'>\u25CF</span> "_s.arg(color.name());
-  const bool left_alone = !run.live && !view.ended() && view.info().is_object() && view.info().contains("launched");
-  const QString said = stopping      ? tr("Stopping")
-                       : interrupted ? tr("Interrupted")
-                       : left_alone  ? tr("Detached")
-                                     : state_text(view.state());
-  state_->setText(dot + said);
+  const bool is_detached = !run.is_live && !view.ended() && view.info().is_object() && view.info().contains("launched");
+  const QString state = stopping      ? tr("Stopping")
+                        : interrupted ? tr("Interrupted")
+                        : is_detached ? tr("Detached")
+                                      : state_text(view.state());
+  state_->setText(dot + state);
   QString name = qs(run.name.empty() ? run.id : run.name);
   if (!run.id.empty() && run.name != run.id && !run.name.empty()) name += u"  \u00B7  "_s + qs(run.id);
   name_->setText(name);
@@ -142,7 +142,7 @@ void RunHeader::fill(const RunData& run, bool stopping) {
   speed_->setText(pace && *pace > 0 ? tr("%1/step").arg(qs(to_text(Seconds(*pace)))) : QString());
   eta_->setText(eta_text(view));
   eta_->setToolTip(view.ended() ? QString() : tr("Estimated from the speed so far, without pauses"));
-  const QString ending = runs_.elsewhere()  ? tr("stopping the remote job")
+  const QString ending = runs_.is_remote()  ? tr("stopping the remote job")
                          : has_points(view) ? tr("finished points are kept")
                                             : tr("writing a checkpoint");
   activity_->setText(!view.error().empty() ? qs(view.error()) : stopping ? ending : activity_text(view));

@@ -116,13 +116,14 @@ PlotLine offered_line(const views::SweepView& view, const views::LoadAxis& axis)
   const int output = view.set.points.empty() ? 0 : view.set.points.front().output_len;
   for (const auto& stop : axis.stops())
     if (const auto rate = axis.rate_at(stop.place); rate && output > 0) series->append(stop.place, *rate * output);
-  return {.name = QObject::tr("offered"), .color = theme().muted, .raw = std::move(series), .origin = Origin::asked};
+  return {
+      .name = QObject::tr("offered"), .color = theme().muted, .raw = std::move(series), .origin = Origin::requested};
 }
 
 std::vector<LevelLine> slo_levels(const serve::Slo& slo, views::SweepMetric metric) {
   const double limit = slo_of(slo, metric);
   if (limit <= 0) return {};
-  return {{QObject::tr("SLO"), limit / 1e3, theme().good, Origin::asked}};
+  return {{QObject::tr("SLO"), limit / 1e3, theme().good, Origin::requested}};
 }
 
 std::vector<LevelLine> capacity_limits(const views::SweepView& view, size_t line) {
@@ -130,7 +131,7 @@ std::vector<LevelLine> capacity_limits(const views::SweepView& view, size_t line
   if (line >= view.lines.size()) return out;
   const auto add = [&](const QString& name, double rate, const QColor& color) {
     if (std::isfinite(rate) && rate > 0)
-      out.push_back({name, std::log2(rate), color, Origin::asked, QString::number(rate, 'g', 3)});
+      out.push_back({name, std::log2(rate), color, Origin::requested, QString::number(rate, 'g', 3)});
   };
   const serve::Capacity& capacity = view.lines[line].capacity;
   add(QObject::tr("knee"), capacity.knee, theme().muted);

@@ -81,7 +81,7 @@ void BackgroundWork::run(Work work, std::function<void()> keep) {
 }
 
 void BackgroundWork::cancel() {
-  if (!busy() || cancelling()) return;
+  if (!is_busy() || is_cancelling()) return;
   run_->stop.request_stop();
   emit changed();
 }
@@ -92,8 +92,8 @@ void BackgroundWork::abandon() {
   emit changed();
 }
 
-bool BackgroundWork::cancelling() const {
-  return busy() && run_->stop.stop_requested();
+bool BackgroundWork::is_cancelling() const {
+  return is_busy() && run_->stop.stop_requested();
 }
 
 int BackgroundWork::percent() const {
@@ -101,7 +101,7 @@ int BackgroundWork::percent() const {
 }
 
 std::optional<double> BackgroundWork::eta_seconds() const {
-  if (!busy() || progress_.done <= 0 || progress_.total <= progress_.done) return std::nullopt;
+  if (!is_busy() || progress_.done <= 0 || progress_.total <= progress_.done) return std::nullopt;
   const double seconds = static_cast<double>(clock_.elapsed()) / 1000;
   return seconds * static_cast<double>(progress_.total - progress_.done) / static_cast<double>(progress_.done);
 }

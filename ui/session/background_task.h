@@ -28,9 +28,9 @@ class BackgroundWork : public QObject {
   ~BackgroundWork() override;  // cancels and waits
   void cancel();               // the task ends with neither a result nor a problem
   void abandon();              // cancels; ended() is not emitted
-  bool busy() const { return run_ != nullptr; }
-  bool cancelling() const;
-  bool cancelled() const { return cancelled_; }                       // the last task ended this way
+  bool is_busy() const { return run_ != nullptr; }
+  bool is_cancelling() const;
+  bool was_cancelled() const { return cancelled_; }                   // the last task ended this way
   const std::optional<Problem>& problem() const { return problem_; }  // why the last task has no result
   const TaskProgress& progress() const { return progress_; }
   int percent() const;

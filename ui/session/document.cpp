@@ -20,8 +20,8 @@ class EditCommand : public QUndoCommand {
         after_(std::move(next)),
         key_(std::move(merge_key)) {}
   int id() const override { return key_.empty() ? -1 : 1; }
-  void undo() override { document_.become(before_); }
-  void redo() override { document_.become(after_); }
+  void undo() override { document_.apply(before_); }
+  void redo() override { document_.apply(after_); }
   bool mergeWith(const QUndoCommand* other) override {
     const auto& next = static_cast<const EditCommand&>(*other);
     if (next.key_ != key_) return false;
@@ -39,7 +39,7 @@ class EditCommand : public QUndoCommand {
 Document::Document(QObject* parent) : QObject(parent) {
   undo_.setUndoLimit(1000);
   connect(&undo_, &QUndoStack::cleanChanged, this, &Document::file_changed);
-  become({});
+  apply({});
 }
 
 QString Document::title() const {
@@ -77,7 +77,7 @@ void Document::set_text(const std::string& text) {
     next.experiment = experiment::Experiment::from_json(parse_json(text, "experiment"), now_.experiment.folder());
     if (next.experiment.text() == text) next.text.reset();
   } catch (const Error&) {
-    // The last valid value is kept; become() reports the error.
+    // The last valid value is kept; apply() reports the error.
   }
   push(std::move(next), tr("edit of the JSON text"), "json");
 }
@@ -92,15 +92,15 @@ void Document::replace(experiment::Experiment experiment, const QString& what) {
   push({std::move(experiment), std::nullopt}, what, "");
 }
 
-void Document::become(Snapshot snapshot) {
+void Document::apply(Snapshot snapshot) {
   now_ = std::move(snapshot);
   problems_.clear();
-  broken_ = false;
+  invalid_text_ = false;
   if (now_.text) {
     try {
       experiment::Experiment::from_json(parse_json(*now_.text, "experiment"));
     } catch (const Error& error) {
-      broken_ = true;
+      invalid_text_ = true;
       Problem p = error.problem();
       if (p.file.empty()) p.file = "experiment";
       if (p.fix.empty()) p.fix = "correct the JSON text; until then the last valid values are in force";
@@ -122,7 +122,7 @@ void Document::start(experiment::Experiment experiment, fs::path file) {
   saved_ = file_.empty() ? experiment::Experiment() : experiment;
   undo_.clear();
   undo_.setClean();  // clear() does not make an unclean empty stack clean
-  become({std::move(experiment), std::nullopt});
+  apply({std::move(experiment), std::nullopt});
   emit replaced();
   emit file_changed();
 }
@@ -155,7 +155,7 @@ void Document::save_as(const fs::path& file) {
   saved_ = moved;
   if (!(moved == now_.experiment)) replace(moved, tr("save in another folder"));
   // An invalid text was not saved, so the document still has unsaved edits.
-  if (broken_)
+  if (invalid_text_)
     undo_.resetClean();
   else
     undo_.setClean();
@@ -176,8 +176,8 @@ void Document::restore(Snapshot snapshot, const fs::path& file, Edited untitled)
   }
   start(std::move(snapshot.experiment), file);
   saved_ = std::move(saved);
-  become({now_.experiment, std::move(snapshot.text)});
-  if (edited || broken_) undo_.resetClean();
+  apply({now_.experiment, std::move(snapshot.text)});
+  if (edited || invalid_text_) undo_.resetClean();
   emit file_changed();
 }
 

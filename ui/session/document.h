@@ -31,10 +31,10 @@ class Document : public QObject {
   const Snapshot& snapshot() const { return now_; }
   // Errors and warnings of the experiment and, if it cannot be parsed, of the JSON text.
   const std::vector<Problem>& problems() const { return problems_; }
-  bool text_broken() const { return broken_; }
+  bool has_invalid_text() const { return invalid_text_; }
   bool has_errors() const;  // prevents predictions
   QUndoStack& undo_stack() { return undo_; }
-  bool dirty() const { return !undo_.isClean(); }
+  bool is_dirty() const { return !undo_.isClean(); }
 
   const std::filesystem::path& file() const { return file_; }     // empty: never saved
   const experiment::Experiment& saved() const { return saved_; }  // as stored in the file; empty if there is no file
@@ -68,14 +68,14 @@ class Document : public QObject {
  private:
   friend class EditCommand;
   void push(Snapshot next, const QString& what, const std::string& merge_key);
-  void become(Snapshot snapshot);
+  void apply(Snapshot snapshot);
   void start(experiment::Experiment experiment, std::filesystem::path file);
 
   Snapshot now_;
   experiment::Experiment saved_;
   std::filesystem::path file_;
   std::vector<Problem> problems_;
-  bool broken_ = false;
+  bool invalid_text_ = false;
   int gesture_ = 0;
   QUndoStack undo_;
 };

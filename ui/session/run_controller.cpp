@@ -35,7 +35,7 @@ RunController::~RunController() {
 }
 
 void RunController::start(const experiment::Experiment& experiment) {
-  if (busy()) return;
+  if (is_busy()) return;
   live_ = std::make_shared<RunData>();
   live_->record = experiment;
   live_->name.clear();  // set by the Started event; the job reports a name of the wrong type
@@ -43,12 +43,12 @@ void RunController::start(const experiment::Experiment& experiment) {
 }
 
 void RunController::continue_run(const store::RunId& run) {
-  if (!busy()) load(run, Purpose::resume);
+  if (!is_busy()) load(run, Purpose::resume);
 }
 
 EventSink RunController::begin() {
-  live_->live = true;
-  stopping_ = started_there_ = false;
+  live_->is_live = true;
+  stopping_ = remote_started_ = false;
   dropped_ = 0;
   inbox_ = std::make_shared<Inbox>();
   return [inbox = inbox_](const Event& event) {
@@ -65,7 +65,7 @@ void RunController::begin(jobs::JobRequest request) {
 }
 
 void RunController::launch(launch::LaunchRequest request) {
-  if (busy()) return;
+  if (is_busy()) return;
   live_ = std::make_shared<RunData>();
   live_->record = request.experiment;
   request.runs_folder = runs_folder_;
@@ -75,7 +75,7 @@ void RunController::launch(launch::LaunchRequest request) {
 
 void RunController::reattach(const store::RunId& run, const std::filesystem::path& resources) {
   resources_ = resources;
-  if (!busy()) load(run, Purpose::reattach);
+  if (!is_busy()) load(run, Purpose::reattach);
 }
 
 void RunController::detach() {
@@ -91,7 +91,7 @@ void RunController::resume() {
 }
 
 void RunController::stop() {
-  if (!busy() || stopping_) return;
+  if (!is_busy() || stopping_) return;
   stopping_ = true;
   if (job_) job_->stop();
   if (launched_) launched_->cancel();
@@ -99,22 +99,22 @@ void RunController::stop() {
 }
 
 void RunController::drain() {
-  if (busy()) {
-    const bool left = launched_ && launched_->finished();  // read before draining, so that no event is missed
+  if (is_busy()) {
+    const bool has_ended = launched_ && launched_->finished();  // read before draining, so that no event is missed
     auto drained = inbox_->events.drain();
     const RunState before = live_->view.state();
-    for (const Event& event : drained.items) take(event);
+    for (const Event& event : drained.items) apply_event(event);
     if (job_ && live_->id.empty()) live_->id = job_->run();
     if (drained.dropped_total != dropped_) {
       dropped_ = drained.dropped_total;
       reload_live();
     }
-    if (launched_ && !started_there_ && !drained.items.empty()) started_there_ = was_started_there();
+    if (launched_ && !remote_started_ && !drained.items.empty()) remote_started_ = has_remote_started();
     if (!drained.items.empty()) {
-      emit live_grew();
-      if (shown(live_->kind()) == live_) emit shown_grew();
+      emit live_updated();
+      if (shown(live_->kind()) == live_) emit shown_updated();
     }
-    if (left)
+    if (has_ended)
       finish_launch();
     else if (job_ && live_->view.ended() && job_->finished())
       finish_job();
@@ -124,7 +124,7 @@ void RunController::drain() {
 }
 
 // The run has a cursor as soon as the job may be running.
-bool RunController::was_started_there() const {
+bool RunController::has_remote_started() const {
   if (live_->id.empty()) return false;
   try {
     return store::Store(runs_folder_).cursor(live_->id).has_value();
@@ -133,7 +133,7 @@ bool RunController::was_started_there() const {
   }
 }
 
-void RunController::take(const Event& event) {
+void RunController::apply_event(const Event& event) {
   // A resumed run already has the record of the earlier steps; events do not repeat it.
   live_->view.feed(event);
   const auto* started = std::get_if<event::Started>(&event.body);
@@ -149,15 +149,15 @@ void RunController::take(const Event& event) {
 
 // The record has ended, the job was detached, or its supervision failed.
 void RunController::finish_launch() {
-  const std::optional<Problem> said = launched_->problem();
+  const std::optional<Problem> failure = launched_->problem();
   const bool has_run = !live_->id.empty();
-  if (said && has_run) emit problem(*said);
+  if (failure && has_run) emit problem(*failure);
   if (has_run) return finish_job();
   launched_.reset();
   live_.reset();
   stopping_ = false;
   emit state_changed();
-  emit launch_failed(said.value_or(Problem{}));
+  emit launch_failed(failure.value_or(Problem{}));
 }
 
 // Telemetry was dropped because it came too fast; the store has all of it.
@@ -166,7 +166,7 @@ void RunController::reload_live() {
   try {
     const RunPtr before = live_;
     live_ = load_run(runs_folder_, live_->id);  // a new object, because charts still refer to the old one
-    live_->live = true;
+    live_->is_live = true;
     if (shown_ == before) shown_ = live_;
     std::replace(by_kind_.begin(), by_kind_.end(), before, live_);
     emit shown_changed();
@@ -178,7 +178,7 @@ void RunController::reload_live() {
 void RunController::finish_job() {
   job_.reset();
   launched_.reset();
-  live_->live = false;
+  live_->is_live = false;
   stopping_ = false;
   const auto& finished = live_->view.finished();
   if (finished && finished->state == RunState::failed)
@@ -188,11 +188,11 @@ void RunController::finish_job() {
                   .fix = live_->id.empty() ? "" : "the log of the run says what came before"});
   emit ended(qs(live_->id));
   emit state_changed();
-  if (shown(live_->kind()) == live_) emit shown_grew();
+  if (shown(live_->kind()) == live_) emit shown_updated();
 }
 
 void RunController::open(const store::RunId& run) {
-  if (live_ && live_->id == run && busy()) {
+  if (live_ && live_->id == run && is_busy()) {
     show_live();
     return;
   }
@@ -212,7 +212,7 @@ void RunController::take_loaded() {
   if (!loading_.result()) return;
   const RunPtr run = *loading_.result();
   if (purpose_ == Purpose::show) return show(run);
-  if (busy()) return;
+  if (is_busy()) return;
   live_ = run;
   if (purpose_ == Purpose::resume) return begin({live_->record, runs_folder_, live_->id});
   launched_ = std::make_unique<launch::LaunchJob>(
@@ -226,15 +226,15 @@ void RunController::show_live() {
 }
 
 void RunController::close_shown(const store::RunId& run) {
-  const auto gone = [&run](const RunPtr& p) { return p && p->id == run && !p->live; };
-  if (!gone(shown_) && std::none_of(by_kind_.begin(), by_kind_.end(), gone)) return;
+  const auto is_deleted = [&run](const RunPtr& p) { return p && p->id == run && !p->is_live; };
+  if (!is_deleted(shown_) && std::none_of(by_kind_.begin(), by_kind_.end(), is_deleted)) return;
   for (RunPtr& p : by_kind_)
-    if (gone(p)) p.reset();
-  if (gone(shown_)) shown_.reset();
+    if (is_deleted(p)) p.reset();
+  if (is_deleted(shown_)) shown_.reset();
   emit shown_changed();
 }
 
-void RunController::look_at(RunKind kind) {
+void RunController::activate(RunKind kind) {
   if (const RunPtr run = shown(kind); run && run != shown_) show(run);
 }
 

@@ -24,7 +24,7 @@ struct RunData {
   std::string name;
   experiment::Experiment record;  // frozen at the start of the run
   views::RunView view;
-  bool live = false;  // its job was started by this window and has not ended
+  bool is_live = false;  // its job was started by this window and has not ended
   RunKind kind() const { return kind_of(record); }
 };
 using RunPtr = std::shared_ptr<RunData>;
@@ -37,14 +37,14 @@ class RunController : public QObject {
 
   const std::filesystem::path& runs_folder() const { return runs_folder_; }
   const hardware::LoadCatalogue& catalogue() const { return catalogue_; }
-  RunPtr live() const { return busy() ? live_ : nullptr; }
+  RunPtr live() const { return is_busy() ? live_ : nullptr; }
   RunPtr shown() const { return shown_; }  // displayed last, of any kind
   RunPtr shown(RunKind kind) const { return by_kind_[static_cast<size_t>(kind)]; }
-  bool busy() const { return job_ || launched_; }
-  bool elsewhere() const { return launched_ != nullptr; }  // the live run was launched on another machine
-  bool stopping() const { return stopping_; }
+  bool is_busy() const { return job_ || launched_; }
+  bool is_remote() const { return launched_ != nullptr; }  // the live run was launched on another machine
+  bool is_stopping() const { return stopping_; }
   // The live run is a remote job that has started and continues without this window.
-  bool goes_on_alone() const { return launched_ && started_there_; }
+  bool continues_without_window() const { return launched_ && remote_started_; }
 
   void start(const experiment::Experiment& experiment);  // freezes a copy; ignored while a run is live
   void continue_run(const store::RunId& run);            // from its last checkpoint
@@ -57,15 +57,15 @@ class RunController : public QObject {
   void detach();                       // stops following a remote job, which continues
   void open(const store::RunId& run);  // loads its record on a worker thread, unless it is live
   void show_live();
-  void look_at(RunKind kind);                 // makes the run that the page shows the displayed one
+  void activate(RunKind kind);                // makes the run that the page shows the displayed one
   void close_shown(const store::RunId& run);  // after the run was deleted
   void drain();
 
  signals:
   void state_changed();  // started, paused, resumed, stopping or ended
   void shown_changed();  // another run is displayed
-  void shown_grew();     // it has new events; at most once per frame
-  void live_grew();
+  void shown_updated();  // it has new events; at most once per frame
+  void live_updated();
   void ended(const QString& run);                  // the live run's record is complete
   void launched(const QString& run);               // its run exists and is displayed
   void launch_failed(const mw::Problem& problem);  // before its run existed; empty message: cancelled
@@ -79,8 +79,8 @@ class RunController : public QObject {
   void begin(jobs::JobRequest request);
   EventSink begin();  // creates the inbox of a job
   void finish_launch();
-  void take(const Event& event);
-  bool was_started_there() const;
+  void apply_event(const Event& event);
+  bool has_remote_started() const;
   void finish_job();
   void reload_live();
   void show(RunPtr run);
@@ -93,7 +93,7 @@ class RunController : public QObject {
   std::filesystem::path resources_;  // for reattaching, while the run is being loaded
   RunPtr live_, shown_;
   std::array<RunPtr, kRunKinds> by_kind_;
-  bool stopping_ = false, started_there_ = false;
+  bool stopping_ = false, remote_started_ = false;
   std::uint64_t dropped_ = 0;
   Purpose purpose_ = Purpose::show;  // of the run that is being loaded
   BackgroundTask<RunPtr> loading_;

@@ -24,18 +24,18 @@ fs::path journal_file(const fs::path& folder) {
   return folder / "unsaved.json";
 }
 
-Session::Left read_journal(const fs::path& file) {
+Session::Journal parse_journal(const fs::path& file) {
   const Json j = read_json(file);
   const std::string name = file.string();
   if (int_member(j, "version", name) != kJournalVersion)
     throw Error({.id = "JOURNAL", .message = "a journal of another version", .file = name});
-  Session::Left left;
-  left.file = string_member(j, "file", name);
-  left.dirty = member(j, "dirty", name) == Json(true);
-  left.snapshot.experiment =
+  Session::Journal journal;
+  journal.file = string_member(j, "file", name);
+  journal.dirty = member(j, "dirty", name) == Json(true);
+  journal.snapshot.experiment =
       experiment::Experiment::from_json(member(j, "experiment", name), string_member(j, "folder", name));
-  if (j.contains("text") && j["text"].is_string()) left.snapshot.text = j["text"].get<std::string>();
-  return left;
+  if (j.contains("text") && j["text"].is_string()) journal.snapshot.text = j["text"].get<std::string>();
+  return journal;
 }
 
 // Null if another window holds the lock or the folder cannot be written.
@@ -53,11 +53,11 @@ std::unique_ptr<QLockFile> lock_journal(const fs::path& folder) {
 }  // namespace
 
 Session::Session(fs::path folder) : folder_(std::move(folder)) {
-  if (persistent()) {
+  if (is_persistent()) {
     keep_private(folder_);  // documents may contain URLs with passwords
     journal_lock_ = lock_journal(folder_);
   }
-  if (persistent() && settings(folder_).value(u"layout_version"_s, 0).toInt() != kLayoutVersion) {
+  if (is_persistent() && settings(folder_).value(u"layout_version"_s, 0).toInt() != kLayoutVersion) {
     QSettings s = settings(folder_);
     s.remove(u"layout"_s);
     s.setValue(u"layout_version"_s, kLayoutVersion);
@@ -65,11 +65,11 @@ Session::Session(fs::path folder) : folder_(std::move(folder)) {
 }
 
 QVariant Session::value(const QString& key, const QVariant& fallback) const {
-  return persistent() ? settings(folder_).value(key, fallback) : fallback;
+  return is_persistent() ? settings(folder_).value(key, fallback) : fallback;
 }
 
 void Session::set_value(const QString& key, const QVariant& value) {
-  if (!persistent()) return;
+  if (!is_persistent()) return;
   settings(folder_).setValue(key, value);
 }
 
@@ -88,12 +88,12 @@ void Session::add_recent(const QString& file) {
   set_value(u"recent"_s, files);
 }
 
-std::optional<Session::Left> Session::journal() const {
+std::optional<Session::Journal> Session::read_journal() const {
   if (!has_journal()) return std::nullopt;
   const fs::path file = journal_file(folder_);
   if (!path_exists(file)) return std::nullopt;
   try {
-    return read_journal(file);
+    return parse_journal(file);
   } catch (const Error&) {
     file_system().rename(file.c_str(), fs::path(file).concat(".unreadable").c_str());
     return std::nullopt;
@@ -105,7 +105,7 @@ void Session::write_journal(const Document& document) {
   Json j{{"version", kJournalVersion},
          {"file", document.file().string()},
          {"folder", document.experiment().folder().string()},
-         {"dirty", document.dirty()},
+         {"dirty", document.is_dirty()},
          {"experiment", document.experiment().json()}};
   if (document.snapshot().text) j["text"] = valid_utf8(*document.snapshot().text);
   write_file_atomically(journal_file(folder_), j.dump(1, ' ', false, Json::error_handler_t::replace));

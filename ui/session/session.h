@@ -24,15 +24,15 @@ class Session {
   QStringList recent() const;
   void add_recent(const QString& file);
 
-  struct Left {
+  struct Journal {
     Document::Snapshot snapshot;
     std::filesystem::path file;  // may be empty
     bool dirty = false;
   };
   // Renames a journal that cannot be read instead of deleting it.
-  std::optional<Left> journal() const;
+  std::optional<Journal> read_journal() const;
   void write_journal(const Document& document);  // throws Error if it cannot be written
-  bool persistent() const { return !folder_.empty(); }
+  bool is_persistent() const { return !folder_.empty(); }
   bool has_journal() const { return journal_lock_ != nullptr; }  // false: unsaved edits are lost with the window
 
  private:

@@ -11,7 +11,7 @@
 #include "ui/session/document.h"
 #include "ui/session/frame_clock.h"
 #include "ui/session/named_experiment.h"
-#include "ui/session/pricer.h"
+#include "ui/session/predictor.h"
 #include "ui/session/run_controller.h"
 #include "ui/session/session.h"
 
@@ -69,7 +69,7 @@ class Workspace {
   virtual FrameClock& clock() = 0;
   virtual Document& document() = 0;
   virtual RunController& runs() = 0;
-  virtual Pricer& pricer() = 0;
+  virtual Predictor& predictor() = 0;
   virtual const std::filesystem::path& resources() const = 0;
 
   virtual Page page() const = 0;

@@ -65,7 +65,7 @@ JobsPanel::JobsPanel(RunController& runs, ActionRegistry& actions, QWidget* pare
       bar_(new QProgressBar),
       pause_(new QPushButton(tr("Pause"))),
       stop_(new QPushButton(tr("Stop"))),
-      look_(new QPushButton(tr("Show"))),
+      show_(new QPushButton(tr("Show"))),
       row_(new QWidget(this)) {
   setObjectName(u"panelBody"_s);
   setAttribute(Qt::WA_StyledBackground);
@@ -77,7 +77,7 @@ JobsPanel::JobsPanel(RunController& runs, ActionRegistry& actions, QWidget* pare
   row->addWidget(bar_, 1);
   row->addWidget(steps_);
   row->addWidget(eta_);
-  row->addWidget(look_);
+  row->addWidget(show_);
   row->addWidget(pause_);
   row->addWidget(stop_);
   bar_->setTextVisible(false);
@@ -86,7 +86,7 @@ JobsPanel::JobsPanel(RunController& runs, ActionRegistry& actions, QWidget* pare
   column->addWidget(idle_, 0, Qt::AlignCenter);
   column->addStretch(1);
   for (const auto& [button, action] :
-       {std::pair{pause_, u"run.pause"_s}, {stop_, u"run.stop"_s}, {look_, u"view.live"_s}})
+       {std::pair{pause_, u"run.pause"_s}, {stop_, u"run.stop"_s}, {show_, u"view.live"_s}})
     connect(button, &QPushButton::clicked, this, [&actions, id = action] { actions[id]->trigger(); });
   show_frame();
 }
@@ -102,10 +102,10 @@ void JobsPanel::show_frame() {
                                                   : tr("Train %1"))
                      .arg(qs(run->id.empty() ? run->name : run->id)));
   steps_->setText(steps_text(run->view));
-  eta_->setText(runs_.stopping() ? tr("stopping") : paused ? tr("paused") : eta_text(run->view));
+  eta_->setText(runs_.is_stopping() ? tr("stopping") : paused ? tr("paused") : eta_text(run->view));
   pause_->setText(paused ? tr("Continue") : tr("Pause"));
-  pause_->setEnabled(!runs_.stopping());
-  stop_->setEnabled(!runs_.stopping());
+  pause_->setEnabled(!runs_.is_stopping());
+  stop_->setEnabled(!runs_.is_stopping());
   show_progress(*bar_, run->view);
 }
 

@@ -36,7 +36,7 @@ class JobsPanel : public QWidget {
   RunController& runs_;
   QLabel *idle_, *name_, *steps_, *eta_;
   QProgressBar* bar_;
-  QPushButton *pause_, *stop_, *look_;
+  QPushButton *pause_, *stop_, *show_;
   QWidget* row_;
 };
 

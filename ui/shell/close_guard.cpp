@@ -15,23 +15,23 @@ CloseGuard::CloseGuard(QMainWindow& window, Workspace& workspace, DocumentAction
       question_(question),
       pages_(std::move(pages)) {
   connect(&runs_, &RunController::state_changed, this, &CloseGuard::close_when_done);
-  connect(&runs_, &RunController::live_grew, this, &CloseGuard::close_when_done);
+  connect(&runs_, &RunController::live_updated, this, &CloseGuard::close_when_done);
   connect(&workspace.document(), &Document::changed, this, [this] { edits_given_up_ = false; });
 }
 
 // Work that would end with this window, as text. Remote jobs that have started continue.
 QStringList CloseGuard::unfinished_work() const {
   QStringList work;
-  if (const RunPtr live = runs_.live(); live && !runs_.goes_on_alone())
+  if (const RunPtr live = runs_.live(); live && !runs_.continues_without_window())
     work << (live->id.empty()    ? tr("the run that is starting")
-             : runs_.elsewhere() ? tr("the launch of %1").arg(qs(live->id))
+             : runs_.is_remote() ? tr("the launch of %1").arg(qs(live->id))
                                  : qs(live->id));
   for (const WindowPage* page : pages_) work << page->unfinished_work();
   return work;
 }
 
 bool CloseGuard::has_work() const {
-  return runs_.busy() || !unfinished_work().isEmpty();
+  return runs_.is_busy() || !unfinished_work().isEmpty();
 }
 
 void CloseGuard::ask_about(const QStringList& work) {
@@ -58,7 +58,7 @@ bool CloseGuard::may_close() {
   }
   if (!documents_.write_journal() && !unattended_ && !edits_given_up_) {
     documents_.when_edits_are_safe([this] {
-      edits_given_up_ = workspace_.document().dirty();
+      edits_given_up_ = workspace_.document().is_dirty();
       window_.close();
     });
     return false;
@@ -73,7 +73,7 @@ void CloseGuard::stop_work() {
   closing_ = Closing::stopping;
   if (const RunPtr live = runs_.live()) {
     workspace_.show_kind(live->kind());
-    runs_.goes_on_alone() ? runs_.detach() : runs_.stop();
+    runs_.continues_without_window() ? runs_.detach() : runs_.stop();
   }
   for (WindowPage* page : pages_) page->stop_work();
 }

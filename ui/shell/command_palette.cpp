@@ -103,7 +103,7 @@ CommandPalette::CommandPalette(QWidget* window)
 
 void CommandPalette::open(std::vector<PaletteEntry> entries) {
   entries_ = std::move(entries);
-  before_ = QApplication::focusWidget();
+  previous_focus_ = QApplication::focusWidget();
   const QSize room = parentWidget()->size();
   const int width = std::min(620, room.width() - 60);
   setGeometry((room.width() - width) / 2, 56, width, std::min(430, room.height() - 100));
@@ -140,7 +140,7 @@ int CommandPalette::shown() const {
 void CommandPalette::choose() {
   const QModelIndex at = list_->currentIndex();
   hide();
-  if (before_) before_->setFocus();
+  if (previous_focus_) previous_focus_->setFocus();
   if (!at.isValid() || !(at.flags() & Qt::ItemIsEnabled)) return;
   const auto run = entries_[at.data(kEntryRole).toULongLong()].run;
   if (run) run();
@@ -152,7 +152,7 @@ bool CommandPalette::eventFilter(QObject* watched, QEvent* event) {
     switch (static_cast<QKeyEvent*>(event)->key()) {
       case Qt::Key_Escape:
         hide();
-        if (before_) before_->setFocus();
+        if (previous_focus_) previous_focus_->setFocus();
         return true;
       case Qt::Key_Return:
       case Qt::Key_Enter:

@@ -37,7 +37,7 @@ class CommandPalette : public QFrame {
   QListView* list_;
   QStandardItemModel* model_;
   std::vector<PaletteEntry> entries_;
-  QPointer<QWidget> before_;  // previous focus widget
+  QPointer<QWidget> previous_focus_;  // previous focus widget
 };
 
 }  // namespace mw::ui

@@ -45,11 +45,11 @@ void DocumentActions::register_actions() {
 void DocumentActions::open_first(const fs::path& file) {
   const fs::path wanted = file.empty() ? fs::path() : fs::absolute(file).lexically_normal();
   try {
-    const auto left = session_.journal();
-    if (left && (left->dirty || (left->file.empty() && wanted.empty()))) {
-      document_.restore(left->snapshot, left->file, left->dirty ? Edited::yes : Edited::no);
-      if (wanted.empty() || wanted == left->file) return;
-      if (document_.dirty()) {
+    const auto journal = session_.read_journal();
+    if (journal && (journal->dirty || (journal->file.empty() && wanted.empty()))) {
+      document_.restore(journal->snapshot, journal->file, journal->dirty ? Edited::yes : Edited::no);
+      if (wanted.empty() || wanted == journal->file) return;
+      if (document_.is_dirty()) {
         postponed_ = wanted;
         return;
       }
@@ -59,8 +59,8 @@ void DocumentActions::open_first(const fs::path& file) {
       session_.add_recent(qpath(document_.file()));
       return;
     }
-    if (left && path_exists(left->file)) {
-      document_.open(left->file);
+    if (journal && path_exists(journal->file)) {
+      document_.open(journal->file);
       return;
     }
     const auto example = workspace_.resources() / "examples" / "tiny-lora.json";
@@ -75,15 +75,15 @@ void DocumentActions::open_postponed(const std::function<void()>& then) {
 }
 
 void DocumentActions::when_edits_are_safe(const std::function<void()>& go_on) {
-  if (!document_.dirty()) return go_on();
+  if (!document_.is_dirty()) return go_on();
   if (question_.raise()) return;
   if (window_.isMinimized()) window_.showNormal();
-  const QString details = document_.text_broken()
+  const QString details = document_.has_invalid_text()
                               ? tr("The JSON text is invalid. Save stores only its last valid values.")
                               : tr("Unsaved changes are lost if you discard them.");
   const auto save_first = [this, go_on] {
     save([this, go_on] {
-      if (!document_.dirty()) return go_on();
+      if (!document_.is_dirty()) return go_on();
       workspace_.report(ProblemSource::file, {.id = "JSON",
                                               .message = "the JSON text is not valid and was not saved",
                                               .file = document_.file().string(),
@@ -164,10 +164,10 @@ void DocumentActions::save_as(const std::function<void()>& then) {
 bool DocumentActions::write_journal() {
   try {
     session_.write_journal(document_);
-    return session_.has_journal() || !document_.dirty();
+    return session_.has_journal() || !document_.is_dirty();
   } catch (const Error& error) {
     workspace_.report(ProblemSource::file, error.problem());
-    return !document_.dirty();
+    return !document_.is_dirty();
   }
 }
 

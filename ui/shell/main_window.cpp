@@ -21,7 +21,7 @@ namespace mw::ui {
 namespace fs = std::filesystem;
 namespace {
 
-Pricer::Folders hardware_folders(const WindowSetup& setup) {
+Predictor::Folders hardware_folders(const WindowSetup& setup) {
   return {setup.resources / "hardware", setup.session_folder.empty() ? fs::path() : setup.session_folder / "hardware"};
 }
 
@@ -49,7 +49,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
       theme_(make_theme(system_shade())),
       runs_(setup.runs_folder,
             [f = hardware_folders(setup)] { return hardware::Catalogue::load(f.hardware, f.own_hardware); }),
-      pricer_(hardware_folders(setup)),
+      predictor_(hardware_folders(setup)),
       actions_(this),
       question_(*this),
       pages_(new QStackedWidget(this)) {
@@ -88,13 +88,13 @@ MainWindow::~MainWindow() {
 }
 
 void MainWindow::build_pages() {
-  const Pricer::Folders hardware = hardware_folders(setup_);
+  const Predictor::Folders hardware = hardware_folders(setup_);
   const auto add = [this](auto* page) {
     pages_->addWidget(page);
     all_pages_.push_back(page);
     return page;
   };
-  design_ = add(new DesignPage(document_, pricer_, hardware));
+  design_ = add(new DesignPage(document_, predictor_, hardware));
   data_ = add(new DataPage(document_));
   train_ = add(new TrainPage(runs_));
   serve_ = add(new ServePage(document_, runs_));
@@ -102,19 +102,19 @@ void MainWindow::build_pages() {
       new ComparePage({setup_.runs_folder, setup_.resources / "results", hardware.hardware, hardware.own_hardware}));
   runs_page_ = add(new RunsPage(setup_.runs_folder));
   setCentralWidget(pages_);
-  strip_ = new StatusStrip(pricer_, runs_, this);
+  strip_ = new StatusStrip(predictor_, runs_, this);
   setStatusBar(strip_);
 }
 
 void MainWindow::build_docks() {
   const auto dock = [this](const QString& id, const QString& title, QWidget* content, Qt::DockWidgetArea area) {
-    auto* d = new QDockWidget(title, this);
-    d->setObjectName(id);
-    d->setWidget(content);
-    d->setFeatures(QDockWidget::DockWidgetClosable | QDockWidget::DockWidgetMovable);
-    d->setTitleBarWidget(new QWidget(d));  // the tabs already name the docks
-    addDockWidget(area, d);
-    return d;
+    auto* added = new QDockWidget(title, this);
+    added->setObjectName(id);
+    added->setWidget(content);
+    added->setFeatures(QDockWidget::DockWidgetClosable | QDockWidget::DockWidgetMovable);
+    added->setTitleBarWidget(new QWidget(added));  // the tabs already name the docks
+    addDockWidget(area, added);
+    return added;
   };
   setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
   panel_ = new ExperimentPanel(document_, setup_.runs_folder);
@@ -128,7 +128,7 @@ void MainWindow::build_docks() {
   tabifyDockWidget(problems_dock_, log_dock_);
   tabifyDockWidget(log_dock_, jobs_dock_);
   problems_dock_->raise();
-  bottom_ = new BottomFold(*this, {problems_dock_, log_dock_, jobs_dock_});
+  bottom_ = new BottomDocks(*this, {problems_dock_, log_dock_, jobs_dock_});
   resizeDocks({experiment_dock_}, {318}, Qt::Horizontal);
   resizeDocks({problems_dock_}, {bottom_->height()}, Qt::Vertical);
 }
@@ -167,8 +167,8 @@ void MainWindow::register_panel_actions() {
        tr("Apply the fix of the selected problem, or the first available fix"), key(Qt::CTRL | Qt::Key_Period)},
       [this] { problems_panel_->fix_first(); });
   actions_.add(
-      {u"view.panels"_s, tr("Open or Fold the Panels"), tr("Problems, log and jobs below the page, or their tabs only"),
-       key(Qt::CTRL | Qt::Key_J), Glyph::panels},
+      {u"view.panels"_s, tr("Toggle the Bottom Panels"),
+       tr("Problems, log and jobs below the page, or their tabs only"), key(Qt::CTRL | Qt::Key_J), Glyph::panels},
       [this] { bottom_->toggle(); });
   for (const auto& [dock, text] : {std::pair{experiment_dock_, tr("Experiment Panel")},
                                    {problems_dock_, tr("Problems")},
@@ -216,7 +216,7 @@ void MainWindow::build_bars() {
 
 void MainWindow::connect_frames() {
   connect(&clock_, &FrameClock::drain, &runs_, &RunController::drain);
-  connect(&clock_, &FrameClock::drain, &pricer_, &Pricer::drain);
+  connect(&clock_, &FrameClock::drain, &predictor_, &Predictor::drain);
   connect(&clock_, &FrameClock::show, this, [this] {
     if (!isVisible()) return;
     for (WindowPage* page : all_pages_) page->show_frame();
@@ -228,16 +228,16 @@ void MainWindow::connect_frames() {
 void MainWindow::connect_document() {
   connect(&document_, &Document::changed, this, [this] {
     problems_.set(ProblemSource::document, document_.problems());
-    pricer_.ask(document_);
+    predictor_.request(document_);
     update_actions();
   });
   connect(&document_, &Document::file_changed, this, &MainWindow::update_title);
   connect(close_guard_.get(), &CloseGuard::title_changed, this, &MainWindow::update_title);
-  connect(&pricer_, &Pricer::changed, this, [this] {
-    if (pricer_.stale()) return;
+  connect(&predictor_, &Predictor::changed, this, [this] {
+    if (predictor_.is_stale()) return;
     if (FormRow* mesh = panel_->form().row("mesh"))
-      mesh->field()->set_default_text(pricer_.design() && !pricer_.design_outdated() && !mesh->is_set()
-                                          ? mesh_text(pricer_.design()->request().mesh)
+      mesh->field()->set_default_text(predictor_.design() && !predictor_.is_design_outdated() && !mesh->is_set()
+                                          ? mesh_text(predictor_.design()->request().mesh)
                                           : QString());
     show_predicted_problems();
   });
@@ -245,10 +245,10 @@ void MainWindow::connect_document() {
 
 void MainWindow::connect_runs() {
   connect(&runs_, &RunController::shown_changed, this, [this] { log_->show_run(runs_.shown()); });
-  connect(&runs_, &RunController::shown_grew, log_, &LogPanel::grow);
+  connect(&runs_, &RunController::shown_updated, log_, &LogPanel::grow);
   connect(&runs_, &RunController::state_changed, this, &MainWindow::update_actions);
-  connect(train_, &TrainPage::moment_changed, this,
-          [this] { design_->measured().show_snapshot(train_->run(), train_->snapshot(), train_->held()); });
+  connect(train_, &TrainPage::snapshot_changed, this,
+          [this] { design_->measured().show_snapshot(train_->run(), train_->snapshot(), train_->playhead_mode()); });
 }
 
 void MainWindow::connect_problems() {
@@ -269,12 +269,13 @@ void MainWindow::restore() {
   restoreGeometry(session_.value(u"layout/geometry"_s).toByteArray());
   restoreState(session_.value(u"layout/state"_s).toByteArray());
   const QVariant folded = session_.value(u"layout/folded"_s);
-  bottom_->restore(folded.isNull() ? std::nullopt : std::optional(folded.toBool() ? Fold::folded : Fold::open),
-                   session_.value(u"layout/bottom_height"_s, bottom_->height()).toInt());
+  bottom_->restore(
+      folded.isNull() ? std::nullopt : std::optional(folded.toBool() ? DockState::collapsed : DockState::expanded),
+      session_.value(u"layout/bottom_height"_s, bottom_->height()).toInt());
   for (WindowPage* page : all_pages_) page->restore_state(session_);
   documents_->open_first(setup_.experiment);
   problems_.set(ProblemSource::document, document_.problems());
-  pricer_.ask(document_);
+  predictor_.request(document_);
   const int last = session_.value(u"page"_s, -1).toInt();
   const bool elsewhere = planning::planned_elsewhere(document_.experiment());
   show_page(last >= 0 && last < pages_->count() ? static_cast<Page>(last) : elsewhere ? Page::design : Page::train);
@@ -284,7 +285,7 @@ void MainWindow::restore() {
 void MainWindow::remember() {
   session_.set_value(u"layout/geometry"_s, saveGeometry());
   session_.set_value(u"layout/state"_s, saveState());
-  if (const auto chosen = bottom_->chosen()) session_.set_value(u"layout/folded"_s, *chosen == Fold::folded);
+  if (const auto chosen = bottom_->chosen()) session_.set_value(u"layout/folded"_s, *chosen == DockState::collapsed);
   session_.set_value(u"layout/bottom_height"_s, bottom_->height());
   for (const WindowPage* page : all_pages_) page->save_state(session_);
 }
@@ -302,8 +303,8 @@ void MainWindow::show_page(Page page) {
   toolbar_->show_page(page);
   if (page == Page::runs) runs_page_->refresh();
   const auto kind = current_page().run_kind();
-  if (kind) runs_.look_at(*kind);
-  strip_->set_about(kind.value_or(RunKind::train));
+  if (kind) runs_.activate(*kind);
+  strip_->set_kind(kind.value_or(RunKind::train));
   panel_->set_command(current_page().subcommand());
   for (WindowPage* each : all_pages_) each->show_frame();
   undo_->choose_stack();
@@ -361,21 +362,21 @@ void MainWindow::report(ProblemSource source, const Problem& problem) {
 // Omits problems that the document reports, or the checker with a fix.
 void MainWindow::show_predicted_problems() {
   std::vector<Problem> more;
-  for (const Problem& p : pricer_.problems())
+  for (const Problem& p : predictor_.problems())
     if (std::none_of(document_.problems().begin(), document_.problems().end(),
                      [&](const Problem& d) { return d.id == p.id && d.place == p.place; }) &&
-        std::none_of(pricer_.diagnostics().begin(), pricer_.diagnostics().end(),
+        std::none_of(predictor_.diagnostics().begin(), predictor_.diagnostics().end(),
                      [&](const planning::Diagnostic& d) { return d.problem.id == p.id; }))
       more.push_back(p);
   problems_.set(ProblemSource::prediction, more);
-  problems_.set_diagnostics(ProblemSource::checker, pricer_.diagnostics());
+  problems_.set_diagnostics(ProblemSource::checker, predictor_.diagnostics());
 }
 
 void MainWindow::show_problem_counts() {
   const int errors = problems_.count(Severity::error), warnings = problems_.count(Severity::warning);
   problems_dock_->setWindowTitle(errors + warnings > 0 ? tr("Problems (%1)").arg(errors + warnings) : tr("Problems"));
-  bottom_->mark(problems_dock_, errors > 0     ? icon(Glyph::error, Ink::bad)
-                                : warnings > 0 ? icon(Glyph::warning, Ink::warn)
+  bottom_->mark(problems_dock_, errors > 0     ? icon(Glyph::error, IconColor::bad)
+                                : warnings > 0 ? icon(Glyph::warning, IconColor::warn)
                                                : QIcon());
   if (errors + warnings > 0) bottom_->offer();
   // Errors of the document prevent a prediction; without any, errors of planner or checker do.
@@ -412,16 +413,16 @@ void MainWindow::set_shade(Shade shade) {
 }
 
 void MainWindow::raise_panel(const QString& dock) {
-  if (auto* d = findChild<QDockWidget*>(dock)) {
-    d->show();
-    d->raise();
-    if (d != experiment_dock_) bottom_->set(Fold::open);
+  if (auto* panel = findChild<QDockWidget*>(dock)) {
+    panel->show();
+    panel->raise();
+    if (panel != experiment_dock_) bottom_->set(DockState::expanded);
   }
 }
 
 void MainWindow::update_title() {
   setWindowTitle(close_guard_->title_prefix() + document_.title() + u"[*] \u2013 Meshwright"_s);
-  setWindowModified(document_.dirty());
+  setWindowModified(document_.is_dirty());
   toolbar_->show_document(document_);
 }
 

@@ -11,7 +11,7 @@
 #include "ui/pages/serve/serve_page.h"
 #include "ui/pages/train/train_page.h"
 #include "ui/shell/app.h"
-#include "ui/shell/bottom_fold.h"
+#include "ui/shell/bottom_docks.h"
 #include "ui/shell/bottom_panels.h"
 #include "ui/shell/close_guard.h"
 #include "ui/shell/command_palette.h"
@@ -52,7 +52,7 @@ class MainWindow : public QMainWindow, public Workspace {
   FrameClock& clock() override { return clock_; }
   Document& document() override { return document_; }
   RunController& runs() override { return runs_; }
-  Pricer& pricer() override { return pricer_; }
+  Predictor& predictor() override { return predictor_; }
   const std::filesystem::path& resources() const override { return setup_.resources; }
   Page page() const override;
   WindowPage& current_page() override { return *all_pages_[static_cast<size_t>(page())]; }
@@ -84,7 +84,7 @@ class MainWindow : public QMainWindow, public Workspace {
   CommandPalette& palette_box() { return *palette_; }
   LogPanel& log() { return *log_; }
   JobsPanel& jobs() { return *jobs_; }
-  BottomFold& bottom() { return *bottom_; }
+  BottomDocks& bottom() { return *bottom_; }
   void set_shade(Shade shade);
   void raise_panel(const QString& dock);  // "problems", "log", "jobs" or "experiment"
   void open_palette();
@@ -126,7 +126,7 @@ class MainWindow : public QMainWindow, public Workspace {
   FrameClock clock_;
   Document document_;
   RunController runs_;
-  Pricer pricer_;
+  Predictor predictor_;
   ProblemsModel problems_;
   ActionRegistry actions_;
   PendingQuestion question_;
@@ -147,7 +147,7 @@ class MainWindow : public QMainWindow, public Workspace {
   Toolbar* toolbar_ = nullptr;
   ManualWindow* manual_ = nullptr;  // created on first use
   QDockWidget *experiment_dock_, *problems_dock_, *log_dock_, *jobs_dock_;
-  BottomFold* bottom_;
+  BottomDocks* bottom_;
   std::unique_ptr<DocumentActions> documents_;  // last: they use the other members
   std::unique_ptr<UndoActions> undo_;
   std::unique_ptr<RunActions> run_actions_;

@@ -76,7 +76,7 @@ ProblemsPanel::ProblemsPanel(ProblemsModel& model, QWidget* parent)
 
 void ProblemsPanel::build_table() {
   set_up_table(*table_, model_, tr("Problems"));
-  say_when_empty(*table_, tr("No problems"));
+  show_when_empty(*table_, tr("No problems"));
   table_->setAlternatingRowColors(false);
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   table_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);

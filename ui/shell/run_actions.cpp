@@ -13,17 +13,15 @@ RunActions::RunActions(Workspace& workspace) : workspace_(workspace), runs_(work
   actions.add({u"run.pause"_s, tr("Pause"), tr("Pause the run after the current step or point, or continue it"),
                key(Qt::Key_F6), Glyph::pause},
               [this] { pause_or_continue(); });
-  actions.add(
-      {u"run.stop"_s, tr("Stop"), tr("Stop the run after the current step; its results are kept and training can be resumed"),
-       key(Qt::SHIFT | Qt::Key_F5), Glyph::stop},
-      [this] { runs_.stop(); });
-  actions.add(
-      {u"view.live"_s, tr("Show the Live Run"), tr("Show the active run"), key(Qt::CTRL | Qt::Key_L)},
-      [this] {
-        runs_.show_live();
-        const RunPtr run = runs_.shown();
-        workspace_.show_kind(run ? run->kind() : RunKind::train);
-      });
+  actions.add({u"run.stop"_s, tr("Stop"),
+               tr("Stop the run after the current step; its results are kept and training can be resumed"),
+               key(Qt::SHIFT | Qt::Key_F5), Glyph::stop},
+              [this] { runs_.stop(); });
+  actions.add({u"view.live"_s, tr("Show the Live Run"), tr("Show the active run"), key(Qt::CTRL | Qt::Key_L)}, [this] {
+    runs_.show_live();
+    const RunPtr run = runs_.shown();
+    workspace_.show_kind(run ? run->kind() : RunKind::train);
+  });
   connect(&runs_, &RunController::problem, this,
           [this](const Problem& p) { workspace_.report(ProblemSource::run, p); });
   connect(&runs_, &RunController::launched, this, [this] {
@@ -38,9 +36,9 @@ RunKind RunActions::next_kind() const {
 }
 
 void RunActions::start(RunKind kind) {
-  if (runs_.busy()) return;
+  if (runs_.is_busy()) return;
   workspace_.clear_problems(ProblemSource::run);
-  if (workspace_.document().text_broken())
+  if (workspace_.document().has_invalid_text())
     workspace_.report(ProblemSource::run, {.id = "JSON",
                                            .severity = Severity::warning,
                                            .message = "the run uses the last valid document, not the broken JSON text",
@@ -81,10 +79,10 @@ void RunActions::update() {
   run->setToolTip(tr("%1 (%2)").arg(help, run->shortcut().toString(QKeySequence::NativeText)));
   const bool paused = live && live->view.state() == RunState::paused;
   QAction* pause = actions[u"run.pause"_s];
-  pause->setEnabled(live && !runs_.stopping() && !runs_.elsewhere());
+  pause->setEnabled(live && !runs_.is_stopping() && !runs_.is_remote());
   pause->setText(paused ? tr("Continue") : tr("Pause"));
   pause->setIcon(icon(paused ? Glyph::run : Glyph::pause));
-  actions[u"run.stop"_s]->setEnabled(live && !runs_.stopping());
+  actions[u"run.stop"_s]->setEnabled(live && !runs_.is_stopping());
 }
 
 }  // namespace mw::ui

@@ -56,8 +56,8 @@ class MemoryBar : public QWidget {
 
 namespace {
 
-QString provenance(const Ledger& at_peak, const std::string& target, const std::string& instant,
-                   const std::vector<std::string>& sources) {
+QString sources_text(const Ledger& at_peak, const std::string& target, const std::string& instant,
+                     const std::vector<std::string>& sources) {
   QString rows;
   for (size_t c = 0; c < kMemoryCategories; ++c) {
     const Bytes b = at_peak.bytes[c];
@@ -73,80 +73,83 @@ QString provenance(const Ledger& at_peak, const std::string& target, const std::
 }
 
 // "Fits: 27.1 GiB of 95.7 GiB per device  \u00B7  9.8 s a step  \u00B7  3:20:00, $56.90  \u00B7  MFU 26 %"
-QString design_text(const views::Design& d) {
-  const plan::Plan& p = d.plan();
+QString design_text(const views::Design& design) {
+  const plan::Plan& plan_result = design.plan();
   QStringList parts{
-      (p.fits() ? StatusStrip::tr("Fits: %1 of %2 per device") : StatusStrip::tr("Does not fit: %1 of %2 per device"))
-          .arg(qs(to_text(p.memory.at_peak.total())), qs(to_text(p.memory.capacity)))};
-  if (views::speed_known(d)) parts << StatusStrip::tr("%1 per step").arg(qs(to_text(Seconds(p.step.seconds.value))));
-  if (d.request().work == plan::Work::train) {
-    QString run = qs(to_text(Seconds(p.run.hours.value * 3600)));
-    if (p.run.usd_per_hour > 0) run += u", "_s + qs(to_text(Usd(p.run.usd.value)));
+      (plan_result.fits() ? StatusStrip::tr("Fits: %1 of %2 per device")
+                          : StatusStrip::tr("Does not fit: %1 of %2 per device"))
+          .arg(qs(to_text(plan_result.memory.at_peak.total())), qs(to_text(plan_result.memory.capacity)))};
+  if (views::speed_known(design))
+    parts << StatusStrip::tr("%1 per step").arg(qs(to_text(Seconds(plan_result.step.seconds.value))));
+  if (design.request().work == plan::Work::train) {
+    QString run = qs(to_text(Seconds(plan_result.run.hours.value * 3600)));
+    if (plan_result.run.usd_per_hour > 0) run += u", "_s + qs(to_text(Usd(plan_result.run.usd.value)));
     parts << run;
-    if (!p.run.utilisation.empty())
+    if (!plan_result.run.utilisation.empty())
       parts << StatusStrip::tr("MFU %1 % (%2)")
-                   .arg(p.run.utilisation.front().share * 100, 0, 'f', 0)
-                   .arg(qs(p.run.utilisation.front().name));
+                   .arg(plan_result.run.utilisation.front().share * 100, 0, 'f', 0)
+                   .arg(qs(plan_result.run.utilisation.front().name));
   }
   return parts.join(u"  \u00B7  "_s);
 }
 
 }  // namespace
 
-StatusStrip::StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent)
+StatusStrip::StatusStrip(Predictor& predictor, RunController& runs, QWidget* parent)
     : QStatusBar(parent),
-      pricer_(pricer),
+      predictor_(predictor),
       runs_(runs),
       bar_(new MemoryBar(this)),
-      price_(new QLabel(this)),
+      figures_(new QLabel(this)),
       origin_(new QLabel(tr("predicted"), this)),
       job_(new QLabel(this)),
       errors_(new ErrorLink(this)),
-      why_(new QToolButton(this)) {
+      sources_(new QToolButton(this)) {
   setSizeGripEnabled(false);
   auto* left = new QWidget(this);
   auto* row = new QHBoxLayout(left);
   row->setContentsMargins(10, 2, 0, 2);
   row->setSpacing(9);
   row->addWidget(bar_);
-  row->addWidget(price_);
+  row->addWidget(figures_);
   row->addWidget(errors_);
   origin_->setProperty("muted", true);
   QFont italic = small_font();
   italic.setItalic(true);
   origin_->setFont(italic);
   row->addWidget(origin_);
-  why_->setIcon(icon(Glyph::info));
-  why_->setProperty("flat", true);
-  why_->setAccessibleName(tr("Sources of the predicted numbers"));
-  why_->setFocusPolicy(Qt::TabFocus);
-  left->setMinimumHeight(why_->sizeHint().height() + 4);  // keeps the height when the button is hidden
-  row->addWidget(why_);
+  sources_->setIcon(icon(Glyph::info));
+  sources_->setProperty("flat", true);
+  sources_->setAccessibleName(tr("Sources of the predicted numbers"));
+  sources_->setFocusPolicy(Qt::TabFocus);
+  left->setMinimumHeight(sources_->sizeHint().height() + 4);  // keeps the height when the button is hidden
+  row->addWidget(sources_);
   row->addStretch(1);
   addWidget(left, 1);
   job_->setContentsMargins(0, 0, 10, 0);
   addPermanentWidget(job_);
-  connect(why_, &QToolButton::clicked, this,
-          [this] { QToolTip::showText(why_->mapToGlobal(QPoint(0, -10)), why_->toolTip(), why_, {}, 60000); });
-  connect(&pricer_, &Pricer::changed, this, &StatusStrip::refresh);
+  connect(sources_, &QToolButton::clicked, this, [this] {
+    QToolTip::showText(sources_->mapToGlobal(QPoint(0, -10)), sources_->toolTip(), sources_, {}, 60000);
+  });
+  connect(&predictor_, &Predictor::changed, this, &StatusStrip::refresh);
   connect(&runs_, &RunController::shown_changed, this, &StatusStrip::refresh);
-  connect(&runs_, &RunController::shown_grew, this, [this] {
-    if (!told_) refresh();  // until the Started event with the prediction of the run
+  connect(&runs_, &RunController::shown_updated, this, [this] {
+    if (!prediction_known_) refresh();  // until the Started event with the prediction of the run
   });
   refresh();
 }
 
-QString StatusStrip::price_text() const {
-  return errors_->isHidden() ? price_->text() : errors_->text();
+QString StatusStrip::figures_text() const {
+  return errors_->isHidden() ? figures_->text() : errors_->text();
 }
 
 QString StatusStrip::origin_text() const {
   return origin_->text();
 }
 
-void StatusStrip::set_about(RunKind kind) {
-  if (kind == about_) return;
-  about_ = kind;
+void StatusStrip::set_kind(RunKind kind) {
+  if (kind == kind_) return;
+  kind_ = kind;
   refresh();
 }
 
@@ -157,20 +160,20 @@ void StatusStrip::set_errors(int errors) {
 }
 
 void StatusStrip::refresh() {
-  const views::DesignPtr& design = pricer_.design();
-  const bool of_sizes = design && !pricer_.prediction() && design->request().work != plan::Work::train;
-  if (about_ != RunKind::train && !of_sizes) return show_nothing();
-  if (pricer_.has_no_prediction()) return show_no_prediction();
+  const views::DesignPtr& design = predictor_.design();
+  const bool of_sizes = design && !predictor_.prediction() && design->request().work != plan::Work::train;
+  if (kind_ != RunKind::train && !of_sizes) return show_nothing();
+  if (predictor_.has_no_prediction()) return show_no_prediction();
   const bool designed = design && views::is_whole(*design);
-  const bool any = pricer_.prediction() || designed;
-  if (pricer_.prediction())
-    show_prediction(*pricer_.prediction());
+  const bool any = predictor_.prediction() || designed;
+  if (predictor_.prediction())
+    show_prediction(*predictor_.prediction());
   else if (designed)
     show_design(*design);
   else
-    say(tr("Memory: not predicted yet"), theme().muted);
-  price_->show();
-  price_->setToolTip({});
+    show_text(tr("Memory: not predicted yet"), theme().muted);
+  figures_->show();
+  figures_->setToolTip({});
   origin_->setText(predicted_for());
   errors_->hide();
   show_figures(any);
@@ -178,29 +181,29 @@ void StatusStrip::refresh() {
 
 // The checker's errors are in the Problems panel; if the planner fails without one, its reason is shown here.
 void StatusStrip::show_no_prediction() {
-  const bool linked = error_count_ > 0 || pricer_.problems().empty();
+  const bool linked = error_count_ > 0 || predictor_.problems().empty();
   errors_->setVisible(linked);
-  price_->setVisible(!linked);
+  figures_->setVisible(!linked);
   if (!linked) {
-    say(tr("No prediction: %1").arg(qs(pricer_.problems().front().message)), theme().muted);
-    price_->setToolTip(qs(to_text(pricer_.problems().front())));
+    show_text(tr("No prediction: %1").arg(qs(predictor_.problems().front().message)), theme().muted);
+    figures_->setToolTip(qs(to_text(predictor_.problems().front())));
   }
   show_figures(false);
 }
 
 void StatusStrip::show_figures(bool on) {
-  for (QWidget* w : {static_cast<QWidget*>(bar_), static_cast<QWidget*>(origin_), static_cast<QWidget*>(why_)})
-    w->setVisible(on);
+  for (QWidget* widget : {static_cast<QWidget*>(bar_), static_cast<QWidget*>(origin_), static_cast<QWidget*>(sources_)})
+    widget->setVisible(on);
 }
 
 // The figure is that of the document. If the prediction at the start of the displayed run differs, because of other
 // settings or another version of the engine, the text includes it.
 QString StatusStrip::predicted_for() {
   const RunPtr run = runs_.shown(RunKind::train);
-  told_ = run && !run->view.info().is_null();
-  const auto& here = pricer_.prediction();
-  const auto then = run && about_ == RunKind::train ? run->view.predicted() : std::nullopt;
-  if (here ? pricer_.outdated() : pricer_.design_outdated()) return tr("predicted before the last edit");
+  prediction_known_ = run && !run->view.info().is_null();
+  const auto& here = predictor_.prediction();
+  const auto then = run && kind_ == RunKind::train ? run->view.predicted() : std::nullopt;
+  if (here ? predictor_.is_outdated() : predictor_.is_design_outdated()) return tr("predicted before the last edit");
   const bool settled = here && here->basis == planning::Basis::exact;
   if (!settled || !then || then->total() == here->at_peak.total()) return tr("predicted");
   return tr("predicted for this form; for %1, when it started: %2")
@@ -208,47 +211,48 @@ QString StatusStrip::predicted_for() {
 }
 
 void StatusStrip::show_nothing() {
-  say(about_ == RunKind::size ? tr("The memory of each batch size is predicted before it is measured")
-                              : tr("Sweeps are measured on this machine and simulated on other targets"),
-      theme().muted);
-  price_->show();
-  price_->setToolTip({});
+  show_text(kind_ == RunKind::size ? tr("The memory of each batch size is predicted before it is measured")
+                                   : tr("Sweeps are measured on this machine and simulated on other targets"),
+            theme().muted);
+  figures_->show();
+  figures_->setToolTip({});
   errors_->hide();
   show_figures(false);
 }
 
-void StatusStrip::say(const QString& text, const QColor& color) {
-  QPalette palette = price_->palette();
+void StatusStrip::show_text(const QString& text, const QColor& color) {
+  QPalette palette = figures_->palette();
   palette.setColor(QPalette::WindowText, color);
-  price_->setText(text);
-  price_->setPalette(palette);
+  figures_->setText(text);
+  figures_->setPalette(palette);
 }
 
 void StatusStrip::show_prediction(const planning::Prediction& p) {
   const Theme& t = theme();
-  const bool stale = pricer_.outdated(), bound = p.basis == planning::Basis::bound;
+  const bool stale = predictor_.is_outdated(), bound = p.basis == planning::Basis::bound;
   const double share = p.at_peak.total() / p.capacity * 100;
-  say((p.fits() ? bound ? tr("Fits: at most %1 of %2 (%3 %)") : tr("Fits: %1 of %2 (%3 %)")
-       : bound ? tr("May not fit: at most %1 of %2 (%3 %)")
-                : tr("Does not fit: %1 of %2 (%3 %)"))
-              .arg(qs(to_text(p.at_peak.total())), qs(to_text(p.capacity)))
-              .arg(share, 0, 'f', share < 10 ? 1 : 0) +
-          (p.devices.size() > 1 ? tr(" on the fullest of %1 devices").arg(p.devices.size()) : QString()),
-      stale      ? t.faint
-      : p.fits() ? t.text
-      : bound    ? t.warn
-                 : t.bad);
-  why_->setToolTip(provenance(p.at_peak, p.target, p.peak_instant, p.sources));
+  show_text((p.fits() ? bound ? tr("Fits: at most %1 of %2 (%3 %)") : tr("Fits: %1 of %2 (%3 %)")
+             : bound ? tr("May not fit: at most %1 of %2 (%3 %)")
+                      : tr("Does not fit: %1 of %2 (%3 %)"))
+                    .arg(qs(to_text(p.at_peak.total())), qs(to_text(p.capacity)))
+                    .arg(share, 0, 'f', share < 10 ? 1 : 0) +
+                (p.devices.size() > 1 ? tr(" on the fullest of %1 devices").arg(p.devices.size()) : QString()),
+            stale      ? t.faint
+            : p.fits() ? t.text
+            : bound    ? t.warn
+                       : t.bad);
+  sources_->setToolTip(sources_text(p.at_peak, p.target, p.peak_instant, p.sources));
   bar_->show_memory(p.at_peak, p.capacity, stale ? 0.45 : 1);
 }
 
-void StatusStrip::show_design(const views::Design& d) {
+void StatusStrip::show_design(const views::Design& design) {
   const Theme& t = theme();
-  const plan::DeviceMemory& m = d.plan().memory;
-  const bool stale = pricer_.design_outdated();
-  say(design_text(d), stale ? t.faint : m.fits() ? t.text : t.bad);
-  why_->setToolTip(provenance(m.at_peak, d.request().target.id, m.peak_instant, d.plan().sources));
-  bar_->show_memory(m.at_peak, m.capacity, stale ? 0.45 : 1);
+  const plan::DeviceMemory& memory = design.plan().memory;
+  const bool stale = predictor_.is_design_outdated();
+  show_text(design_text(design), stale ? t.faint : memory.fits() ? t.text : t.bad);
+  sources_->setToolTip(
+      sources_text(memory.at_peak, design.request().target.id, memory.peak_instant, design.plan().sources));
+  bar_->show_memory(memory.at_peak, memory.capacity, stale ? 0.45 : 1);
 }
 
 void StatusStrip::show_frame() {
@@ -256,8 +260,8 @@ void StatusStrip::show_frame() {
   QString text;
   if (live) {
     text = live->id.empty() ? tr("run") : qs(live->id);
-    text += u"  \u00B7  "_s + (runs_.stopping() ? tr("Stopping") : state_text(live->view.state())) + u"  \u00B7  "_s +
-            steps_text(live->view);
+    text += u"  \u00B7  "_s + (runs_.is_stopping() ? tr("Stopping") : state_text(live->view.state())) +
+            u"  \u00B7  "_s + steps_text(live->view);
     if (const QString eta = eta_text(live->view); !eta.isEmpty()) text += u"  \u00B7  "_s + eta;
   }
   if (job_->text() != text) job_->setText(text);

@@ -3,7 +3,7 @@
 #pragma once
 #include <QStatusBar>
 
-#include "ui/session/pricer.h"
+#include "ui/session/predictor.h"
 #include "ui/session/run_controller.h"
 
 class QLabel;
@@ -17,32 +17,32 @@ class MemoryBar;
 class StatusStrip : public QStatusBar {
   Q_OBJECT
  public:
-  StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent = nullptr);
+  StatusStrip(Predictor& predictor, RunController& runs, QWidget* parent = nullptr);
   // Kind of run that the current page shows; predictions for training do not apply to batch sizes.
-  void set_about(RunKind kind);
+  void set_kind(RunKind kind);
   void set_errors(int errors);  // that prevent a prediction
   void refresh();
   void show_frame();
-  QString price_text() const;
+  QString figures_text() const;
   QString origin_text() const;
   ErrorLink& error_link() { return *errors_; }  // replaces the figures if there is no prediction
 
  private:
   QString predicted_for();
-  void say(const QString& text, const QColor& color);
+  void show_text(const QString& text, const QColor& color);
   void show_nothing();
   void show_no_prediction();
   void show_figures(bool on);  // shows or hides the memory bar and the sources
   void show_prediction(const planning::Prediction& prediction);
   void show_design(const views::Design& design);
-  Pricer& pricer_;
+  Predictor& predictor_;
   RunController& runs_;
-  RunKind about_ = RunKind::train;
-  bool told_ = false;
+  RunKind kind_ = RunKind::train;
+  bool prediction_known_ = false;
   MemoryBar* bar_;
-  QLabel *price_, *origin_, *job_;
+  QLabel *figures_, *origin_, *job_;
   ErrorLink* errors_;
-  QToolButton* why_;
+  QToolButton* sources_;
   int error_count_ = 0;
 };
 

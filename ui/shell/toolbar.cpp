@@ -20,7 +20,7 @@ Toolbar::Toolbar(Workspace& workspace, std::function<void(QMenu&)> fill_file_men
   add_file_button(std::move(fill_file_menu));
   for (const auto& id : {u"file.save"_s, u"edit.undo"_s, u"edit.redo"_s}) add_tool(id);
   add_gap();
-  actions_[u"run.start"_s]->setIcon(icon(Glyph::run, Ink::on_accent));
+  actions_[u"run.start"_s]->setIcon(icon(Glyph::run, IconColor::on_accent));
   QToolButton* run = add_tool(u"run.start"_s);
   run->setObjectName(u"run"_s);
   for (QToolButton* button : {run, add_tool(u"run.pause"_s), add_tool(u"run.stop"_s)})
@@ -83,7 +83,7 @@ void Toolbar::show_page(Page page) {
 }
 
 void Toolbar::show_document(const Document& document) {
-  const QString name = document.title() + (document.dirty() ? u" \u2022"_s : QString());
+  const QString name = document.title() + (document.is_dirty() ? u" \u2022"_s : QString());
   file_->setText(file_->fontMetrics().elidedText(name, Qt::ElideMiddle, 240));
   file_->setToolTip(document.file().empty() ? tr("Not saved to a file yet") : qpath(document.file()));
 }

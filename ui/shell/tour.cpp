@@ -40,7 +40,7 @@ class Tour {
     window_.show();
     // A blinking caret would make the pictures differ between runs.
     QApplication::setCursorFlashTime(0);
-    wait_for([&] { return window_.pricer().settled(); }, 10000);
+    wait_for([&] { return window_.predictor().is_settled(); }, 10000);
     shot("first-start", Shade::light, {1280, 800});
     window_.show_page(Page::serve);
     window_.serve_page().show_kind(RunKind::sweep);
@@ -65,7 +65,7 @@ class Tour {
         window_.serve_page().show_kind(RunKind::size);
         if (!size_run_.empty()) shot("serve", shade, size);
         window_.serve_page().show_kind(RunKind::sweep);
-        wait_for([&] { return !window_.sweep_page().busy(); }, 30000);
+        wait_for([&] { return !window_.sweep_page().is_busy(); }, 30000);
         if (!sweeps_.empty()) shot("sweep", shade, size);
         window_.show_page(Page::runs);
         window_.runs_page().select(run_);
@@ -84,11 +84,11 @@ class Tour {
     const auto file = window_.document().file();
     window_.document().open_example(options_.resources / "examples" / "paper-train-v5p-8.json");
     window_.show_page(Page::design);
-    const auto priced = [this] { return window_.pricer().settled(); };
+    const auto priced = [this] { return window_.predictor().is_settled(); };
     wait_for(priced, 10000);
     Alternatives& others = window_.design_page().alternatives();
     others.search();
-    wait_for([&] { return !others.searching(); }, 20000);
+    wait_for([&] { return !others.is_searching(); }, 20000);
     for (const Shade shade : {Shade::light, Shade::dark})
       for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) shot("design", shade, size);
     settle(100);
@@ -102,7 +102,7 @@ class Tour {
     window_.design_page().unpin();
     window_.document().restore(before, file, Edited::no);
     wait_for(priced, 10000);
-    window_.bottom().set(Fold::folded);  // the problems were that document's
+    window_.bottom().set(DockState::collapsed);  // the problems were that document's
   }
 
   // The finished run of a kind with the most steps, which gives the charts the most data.
@@ -179,7 +179,7 @@ class Tour {
         if (entry.path().extension() == ".json") page.add_file(entry.path());
     for (const auto& run : sweeps_) page.add_run(run);
     window_.show_page(Page::compare);
-    wait_for([&] { return !page.busy(); }, 20000);
+    wait_for([&] { return !page.is_busy(); }, 20000);
     if (page.runs().empty()) return;
     for (const Shade shade : {Shade::light, Shade::dark})
       for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) shot("compare", shade, size);
@@ -204,7 +204,7 @@ class Tour {
     window_.document().set("data.max_len", 56);
     window_.document().set("data.overlong", "truncate");
     DataPage& page = window_.data_page();
-    wait_for([&] { return page.reader().question().options.max_len == 56; }, 5000);
+    wait_for([&] { return page.reader().request().options.max_len == 56; }, 5000);
     show_data();
     page.filter().setCurrentIndex(static_cast<int>(RowFilter::truncated));
     wait_for([&] { return page.tokens().detail().row.state == data::RowState::truncated; }, 5000);
@@ -269,7 +269,7 @@ class Tour {
     shot("command-and-jobs", shade, size);
     window_.panel().show_form();
     window_.raise_panel(u"problems"_s);
-    window_.bottom().set(Fold::folded);
+    window_.bottom().set(DockState::collapsed);
     window_.open_palette();
     window_.palette_box().line().setText(u"ra"_s);
     shot("command-palette", shade, size);

@@ -17,12 +17,12 @@
 
 namespace mw::ui {
 namespace {
-constexpr int kMostSaidLines = 8;
+constexpr int kMostResultLines = 8;
 
 // Gets higher if wrapped lines need more space, which a layout does not request by itself.
-class Grows : public QObject {
+class GrowsWithContent : public QObject {
  public:
-  explicit Grows(QWidget& dialog) : QObject(&dialog) { dialog.installEventFilter(this); }
+  explicit GrowsWithContent(QWidget& dialog) : QObject(&dialog) { dialog.installEventFilter(this); }
   bool eventFilter(QObject* watched, QEvent* event) override {
     auto* dialog = static_cast<QWidget*>(watched);
     if (event->type() == QEvent::LayoutRequest && dialog->isVisible()) {
@@ -36,21 +36,21 @@ class Grows : public QObject {
 
 QVBoxLayout* dialog_column(QWidget& dialog, int least_width) {
   auto* column = new QVBoxLayout(&dialog);
-  new Grows(dialog);
+  new GrowsWithContent(dialog);
   column->setSpacing(8);
   // A minimum size of the dialog itself would replace that of the layout, and rows would be squeezed.
   column->addStrut(least_width - column->contentsMargins().left() - column->contentsMargins().right());
   return column;
 }
 
-QLabel* add_about(QVBoxLayout& column) {
-  auto* about = new QLabel;
-  about->setWordWrap(true);
-  column.addWidget(about);
-  return about;
+QLabel* add_description(QVBoxLayout& column) {
+  auto* description = new QLabel;
+  description->setWordWrap(true);
+  column.addWidget(description);
+  return description;
 }
 
-SaidText::SaidText(const QString& name, QWidget* parent) : QTextEdit(parent) {
+ResultText::ResultText(const QString& name, QWidget* parent) : QTextEdit(parent) {
   setReadOnly(true);
   setAcceptRichText(false);
   setTabChangesFocus(true);
@@ -58,36 +58,36 @@ SaidText::SaidText(const QString& name, QWidget* parent) : QTextEdit(parent) {
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   setWordWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
   document()->setDocumentMargin(0);
-  setProperty("said", true);
+  setProperty("result", true);
   setAccessibleName(name);
   hide();
 }
 
-void SaidText::say(const QString& text, Tone tone) {
+void ResultText::show_text(const QString& text, Tone tone) {
   set_style_property(*this, "bad", tone == Tone::bad);
   setPlainText(text);
   setVisible(!text.isEmpty());
   fit();
 }
 
-void SaidText::resizeEvent(QResizeEvent* event) {
+void ResultText::resizeEvent(QResizeEvent* event) {
   QTextEdit::resizeEvent(event);
   fit();
 }
 
-void SaidText::fit() {
+void ResultText::fit() {
   const int line = fontMetrics().lineSpacing();
   document()->setTextWidth(contentsRect().width());
-  const bool all = document()->size().height() <= kMostSaidLines * line;
+  const bool all = document()->size().height() <= kMostResultLines * line;
   setVerticalScrollBarPolicy(all ? Qt::ScrollBarAlwaysOff : Qt::ScrollBarAlwaysOn);
-  const int wanted = all ? static_cast<int>(std::ceil(document()->size().height())) + 1 : kMostSaidLines * line;
+  const int wanted = all ? static_cast<int>(std::ceil(document()->size().height())) + 1 : kMostResultLines * line;
   if (wanted != maximumHeight()) setFixedHeight(wanted);
 }
 
-SaidText* add_said(QVBoxLayout& column, const QString& name) {
-  auto* said = new SaidText(name, column.parentWidget());
-  column.addWidget(said);
-  return said;
+ResultText* add_result(QVBoxLayout& column, const QString& name) {
+  auto* result = new ResultText(name, column.parentWidget());
+  column.addWidget(result);
+  return result;
 }
 
 QProgressBar* add_progress(QVBoxLayout& column, const QString& name) {
@@ -102,14 +102,14 @@ QProgressBar* add_progress(QVBoxLayout& column, const QString& name) {
   return bar;
 }
 
-DialogButtons add_buttons(QVBoxLayout& column, const QString& cancel, const QString& go) {
+DialogButtons add_buttons(QVBoxLayout& column, const QString& cancel, const QString& confirm) {
   auto* row = new QHBoxLayout;
-  const DialogButtons out{new QPushButton(cancel), new QPushButton(go)};
+  const DialogButtons out{new QPushButton(cancel), new QPushButton(confirm)};
   row->addStretch(1);
   row->addWidget(out.cancel);
-  row->addWidget(out.go);
+  row->addWidget(out.confirm);
   column.addLayout(row);
-  out.go->setDefault(true);  // needs the dialog as parent
+  out.confirm->setDefault(true);  // needs the dialog as parent
   return out;
 }
 

@@ -14,16 +14,16 @@ class QVBoxLayout;
 namespace mw::ui {
 
 QVBoxLayout* dialog_column(QWidget& dialog, int least_width);  // pixels; grows with its content
-QLabel* add_about(QVBoxLayout& column);                        // a short description
+QLabel* add_description(QVBoxLayout& column);                  // a short description
 
-// Shows the result. Grows with its lines up to a limit and is hidden while it is empty. Paths wrap at any character and
-// can be selected and copied.
-class SaidText : public QTextEdit {
+// Shows the result. GrowsWithContent with its lines up to a limit and is hidden while it is empty. Paths wrap at any
+// character and can be selected and copied.
+class ResultText : public QTextEdit {
   Q_OBJECT
  public:
-  SaidText(const QString& name, QWidget* parent);
+  ResultText(const QString& name, QWidget* parent);
   enum class Tone { plain, bad };
-  void say(const QString& text, Tone tone = Tone::plain);
+  void show_text(const QString& text, Tone tone = Tone::plain);
   QString text() const { return toPlainText(); }
 
  protected:
@@ -32,15 +32,15 @@ class SaidText : public QTextEdit {
  private:
   void fit();
 };
-SaidText* add_said(QVBoxLayout& column, const QString& name);
+ResultText* add_result(QVBoxLayout& column, const QString& name);
 
 // A thin progress bar that keeps its space while it is hidden. Indeterminate until it gets a range.
 QProgressBar* add_progress(QVBoxLayout& column, const QString& name);
 
 struct DialogButtons {
-  QPushButton *cancel, *go;  // go: the default button
+  QPushButton *cancel, *confirm;  // confirm: the default button
 };
-DialogButtons add_buttons(QVBoxLayout& column, const QString& cancel, const QString& go);
+DialogButtons add_buttons(QVBoxLayout& column, const QString& cancel, const QString& confirm);
 
 // A line edit for a folder and a button that opens a folder dialog.
 struct FolderRow {

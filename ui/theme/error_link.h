@@ -14,7 +14,7 @@ class ErrorLink : public QToolButton {
   explicit ErrorLink(QWidget* parent) : QToolButton(parent) {
     setObjectName(QStringLiteral("errors"));
     setProperty("flat", true);
-    setIcon(ui::icon(Glyph::error, Ink::bad));
+    setIcon(ui::icon(Glyph::error, IconColor::bad));
     setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
     setFocusPolicy(Qt::StrongFocus);
     setCursor(Qt::PointingHandCursor);

@@ -78,16 +78,16 @@ QByteArray document(Glyph glyph, const QColor& color) {
   return svg.replace("'C'", QByteArray("'" + color.name().toLatin1() + "'"));
 }
 
-class Engine : public QIconEngine {
+class GlyphEngine : public QIconEngine {
  public:
-  Engine(Glyph glyph, Ink ink) : glyph_(glyph), ink_(ink) {}
+  GlyphEngine(Glyph glyph, IconColor color) : glyph_(glyph), color_(color) {}
   void paint(QPainter* painter, const QRect& rect, QIcon::Mode mode, QIcon::State) override {
     const Theme& t = theme();
-    const QColor color = mode == QIcon::Disabled  ? mix(t.panel, t.muted, 0.5)
-                         : ink_ == Ink::on_accent ? t.accent_text
-                         : ink_ == Ink::bad       ? t.bad
-                         : ink_ == Ink::warn      ? t.warn
-                                                  : t.muted;
+    const QColor color = mode == QIcon::Disabled          ? mix(t.panel, t.muted, 0.5)
+                         : color_ == IconColor::on_accent ? t.accent_text
+                         : color_ == IconColor::bad       ? t.bad
+                         : color_ == IconColor::warn      ? t.warn
+                                                          : t.muted;
     QSvgRenderer(document(glyph_, color)).render(painter, rect);
   }
   QPixmap pixmap(const QSize& size, QIcon::Mode mode, QIcon::State state) override {
@@ -98,17 +98,17 @@ class Engine : public QIconEngine {
     paint(&painter, QRect(QPoint(0, 0), size), mode, state);
     return out;
   }
-  QIconEngine* clone() const override { return new Engine(glyph_, ink_); }
+  QIconEngine* clone() const override { return new GlyphEngine(glyph_, color_); }
 
  private:
   Glyph glyph_;
-  Ink ink_;
+  IconColor color_;
 };
 
 }  // namespace
 
-QIcon icon(Glyph glyph, Ink ink) {
-  return glyph == Glyph::none ? QIcon() : QIcon(new Engine(glyph, ink));
+QIcon icon(Glyph glyph, IconColor color) {
+  return glyph == Glyph::none ? QIcon() : QIcon(new GlyphEngine(glyph, color));
 }
 
 }  // namespace mw::ui

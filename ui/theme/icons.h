@@ -33,9 +33,9 @@ enum class Glyph {
   warning
 };
 
-enum class Ink { normal, on_accent, bad, warn };
+enum class IconColor { normal, on_accent, bad, warn };
 
 // Painted in the colours of the current theme, so nothing needs an update after a theme change.
-QIcon icon(Glyph glyph, Ink ink = Ink::normal);
+QIcon icon(Glyph glyph, IconColor color = IconColor::normal);
 
 }  // namespace mw::ui

@@ -73,8 +73,8 @@ QTabWidget::tab-bar { left: 4px; }
 QHeaderView { background: @panel; border: 0; }
 QHeaderView::section { background: @panel; color: @muted; border: 0; border-bottom: 1px solid @line; border-right: 1px solid @soft; padding: 3px 7px; }
 QTableView, QTreeView, QListView, QPlainTextEdit { border: 0; background: @panel; alternate-background-color: @stripe; gridline-color: @soft; selection-background-color: @select; selection-color: @text; }
-QTextEdit[said="true"] { border: 0; background: transparent; selection-background-color: @select; selection-color: @text; }
-QTextEdit[said="true"][bad="true"] { color: @bad; }
+QTextEdit[result="true"] { border: 0; background: transparent; selection-background-color: @select; selection-color: @text; }
+QTextEdit[result="true"][bad="true"] { color: @bad; }
 QPlainTextEdit { background: @field; selection-background-color: @select; }
 QTableView, QTreeView { outline: 0; }
 QTableView::item { padding: 0 5px; }

@@ -54,19 +54,19 @@ void copy_on_ctrl_c(QTableView& view) {
                    [&view] { QGuiApplication::clipboard()->setText(selected_rows(view)); });
 }
 
-void say_when_empty(QTableView& view, const QString& text) {
-  auto* words = muted_label(text, &view);
-  words->setAlignment(Qt::AlignCenter);
-  words->setWordWrap(true);
-  words->setAttribute(Qt::WA_TransparentForMouseEvents);
+void show_when_empty(QTableView& view, const QString& text) {
+  auto* label = muted_label(text, &view);
+  label->setAlignment(Qt::AlignCenter);
+  label->setWordWrap(true);
+  label->setAttribute(Qt::WA_TransparentForMouseEvents);
   auto* over = new QVBoxLayout(view.viewport());
-  over->addWidget(words);
+  over->addWidget(label);
   QAbstractItemModel* model = view.model();
-  const auto look = [words, model] { words->setVisible(model->rowCount() == 0); };
+  const auto update = [label, model] { label->setVisible(model->rowCount() == 0); };
   for (const auto change : {&QAbstractItemModel::rowsInserted, &QAbstractItemModel::rowsRemoved})
-    QObject::connect(model, change, words, look);
-  QObject::connect(model, &QAbstractItemModel::modelReset, words, look);
-  look();
+    QObject::connect(model, change, label, update);
+  QObject::connect(model, &QAbstractItemModel::modelReset, label, update);
+  update();
 }
 
 }  // namespace mw::ui

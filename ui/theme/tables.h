@@ -14,6 +14,6 @@ void set_up_table(QTableView& view, QAbstractItemModel& model, const QString& na
 QString selected_rows(const QTableView& view);
 void copy_on_ctrl_c(QTableView& view);  // copies selected_rows()
 // Shows a text in the middle of the table while it has no rows.
-void say_when_empty(QTableView& view, const QString& text);
+void show_when_empty(QTableView& view, const QString& text);
 
 }  // namespace mw::ui

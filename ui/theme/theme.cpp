@@ -150,11 +150,11 @@ const Theme& theme() {
   return current();
 }
 
-PaintedWith::PaintedWith(const Theme& theme) : before_(current()) {
+ThemeOverride::ThemeOverride(const Theme& theme) : before_(current()) {
   current() = theme;
 }
 
-PaintedWith::~PaintedWith() {
+ThemeOverride::~ThemeOverride() {
   current() = before_;
 }
 

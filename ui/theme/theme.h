@@ -38,12 +38,12 @@ void apply(const Theme& theme, QApplication& application);
 const Theme& theme();
 // Painting uses this theme during the lifetime of the object, e.g. for files, which are always light. Widgets keep
 // theirs.
-class PaintedWith {
+class ThemeOverride {
  public:
-  explicit PaintedWith(const Theme& theme);
-  ~PaintedWith();
-  PaintedWith(const PaintedWith&) = delete;
-  PaintedWith& operator=(const PaintedWith&) = delete;
+  explicit ThemeOverride(const Theme& theme);
+  ~ThemeOverride();
+  ThemeOverride(const ThemeOverride&) = delete;
+  ThemeOverride& operator=(const ThemeOverride&) = delete;
 
  private:
   Theme before_;

@@ -318,10 +318,12 @@ void CompareCharts::fill() {
   const bool cell = v == CompareView::distribution || v == CompareView::why;
   const bool by_length = v == CompareView::load || v == CompareView::curve || v == CompareView::cost || cell;
   const bool by_load = v == CompareView::length || cell;
-  for (QWidget* w : {static_cast<QWidget*>(length_label_), static_cast<QWidget*>(length_)}) w->setVisible(by_length);
-  for (QWidget* w : {static_cast<QWidget*>(load_label_), static_cast<QWidget*>(load_)}) w->setVisible(by_load);
-  for (QWidget* w : {static_cast<QWidget*>(metric_label_), static_cast<QWidget*>(metric_)})
-    w->setVisible(v == CompareView::heat);
+  for (QWidget* widget : {static_cast<QWidget*>(length_label_), static_cast<QWidget*>(length_)})
+    widget->setVisible(by_length);
+  for (QWidget* widget : {static_cast<QWidget*>(load_label_), static_cast<QWidget*>(load_)})
+    widget->setVisible(by_load);
+  for (QWidget* widget : {static_cast<QWidget*>(metric_label_), static_cast<QWidget*>(metric_)})
+    widget->setVisible(v == CompareView::heat);
   switch (v) {
     case CompareView::load:
       return fill_load();
@@ -370,7 +372,7 @@ void CompareCharts::fill_load() {
 
 // The physical lower bound, if the audit computed it.
 PlotLine CompareCharts::floor_line() const {
-  PlotLine line{.name = tr("floor"), .color = theme().bad, .origin = Origin::asked};
+  PlotLine line{.name = tr("floor"), .color = theme().bad, .origin = Origin::requested};
   std::map<double, double> floors;
   for (const auto& run : runs_)
     if (run.sweep)
@@ -475,15 +477,15 @@ void CompareCharts::fill_cost() {
   const auto costs = compare::serving_costs(runs_, demand_->text().toDouble(), once);
   constexpr double kMonth = 720;
   double most = kMonth / 10;
-  QStringList said;
+  QStringList texts;
   std::vector<LevelLine> limits;
   for (size_t i = 1; i < costs.size(); ++i)
     if (const auto hours = compare::break_even(costs[0], costs[i])) {
       most = std::max(most, *hours * 1.6);
-      said << tr("%1 and %2 cost the same after %3 h")
-                  .arg(name(costs[0].column), name(costs[i].column))
-                  .arg(*hours, 0, 'f', *hours < 10 ? 1 : 0);
-      limits.push_back({tr("break-even"), *hours, theme().series(static_cast<int>(costs[i].column)), Origin::asked,
+      texts << tr("%1 and %2 cost the same after %3 h")
+                   .arg(name(costs[0].column), name(costs[i].column))
+                   .arg(*hours, 0, 'f', *hours < 10 ? 1 : 0);
+      limits.push_back({tr("break-even"), *hours, theme().series(static_cast<int>(costs[i].column)), Origin::requested,
                         tr("%1 h").arg(*hours, 0, 'f', 0)});
     }
   std::vector<PlotLine> all;
@@ -496,8 +498,8 @@ void CompareCharts::fill_cost() {
   by_hours_->set_data({0, most});
   plots(CompareView::cost)[1]->set_lines(std::move(all));
   plots(CompareView::cost)[1]->set_limits(std::move(limits));
-  break_even_->setText(said.isEmpty() && costs.size() > 1 ? tr("No break-even: one run is always cheaper")
-                                                          : said.join(u"; "_s));
+  break_even_->setText(texts.isEmpty() && costs.size() > 1 ? tr("No break-even: one run is always cheaper")
+                                                           : texts.join(u"; "_s));
 }
 
 void CompareCharts::fill_loss() {

@@ -47,7 +47,7 @@ ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
   connect(add_menu_, &QMenu::aboutToShow, this, &ComparePage::fill_add_menu);
   connect(tray_, &CompareTray::move_wanted, this, &ComparePage::move);
   connect(tray_, &CompareTray::remove_wanted, this, &ComparePage::remove);
-  connect(tray_, &CompareTray::hovered, this, &ComparePage::light);
+  connect(tray_, &CompareTray::hovered, this, &ComparePage::emphasise);
   connect(tray_, &CompareTray::open_wanted, this,
           [this](int at) { emit open_wanted(qs(runs_[static_cast<size_t>(at)].id)); });
   connect(tray_, &CompareTray::replay_wanted, this,
@@ -58,7 +58,7 @@ ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
   connect(tray_, &CompareTray::files_dropped, this, [this](const QStringList& files) {
     for (const QString& file : files) add_file(fspath(file));
   });
-  connect(charts_, &CompareCharts::hovered, this, &ComparePage::light);
+  connect(charts_, &CompareCharts::hovered, this, &ComparePage::emphasise);
   connect(&reader_, &ComparedReader::read, this, &ComparePage::take);
   connect(&reader_, &ComparedReader::problem, this, &ComparePage::problem);
   connect(&reader_, &ComparedReader::settled, this, [this] { tray_->show_runs(runs_, reader_.pending()); });
@@ -125,7 +125,7 @@ std::optional<ReplayOffer> ComparePage::replay_offer() const {
 }
 
 QStringList ComparePage::unfinished_work() const {
-  return replay_->task().busy() ? QStringList{tr("the replay")} : QStringList();
+  return replay_->task().is_busy() ? QStringList{tr("the replay")} : QStringList();
 }
 
 hardware::LoadCatalogue ComparePage::catalogue() const {
@@ -239,7 +239,7 @@ void ComparePage::changed() {
   table_->setVisible(runs_.size() > 1);
   show_verdict();
   fit_columns();
-  light(-1);
+  emphasise(-1);
 }
 
 void ComparePage::restyle() {
@@ -263,10 +263,10 @@ void ComparePage::show_verdict() {
   QStringList why;
   const QStringList names = short_names(runs_);  // as in the tray
   for (const auto& confounder : c.confounders) {
-    QString said = qs(confounder.text);
-    for (qsizetype i = 0; i < names.size(); ++i) said.replace(qs(runs_[static_cast<size_t>(i)].name), names[i]);
+    QString text = qs(confounder.text);
+    for (qsizetype i = 0; i < names.size(); ++i) text.replace(qs(runs_[static_cast<size_t>(i)].name), names[i]);
     why << u"<span style='color:%1'>\u25CF</span>&nbsp;%2"_s.arg(color_of(confounder.at_least).name(),
-                                                                 said.toHtmlEscaped());
+                                                                 text.toHtmlEscaped());
   }
   QString text = u"<b style='color:%1'>%2</b>"_s.arg(color_of(c.verdict).name(), word);
   text += why.isEmpty() ? tr(": no known difference affects these numbers") : u"  "_s + why.join(u"  "_s);
@@ -278,8 +278,8 @@ void ComparePage::show_verdict() {
   verdict_area_->setFixedHeight(std::clamp(lines + 4, 20, 76));
 }
 
-void ComparePage::light(int column) {
-  tray_->set_lit(column);
+void ComparePage::emphasise(int column) {
+  tray_->set_emphasised(column);
   charts_->set_emphasis(column);
   model_.set_emphasis(column);
 }
@@ -307,7 +307,7 @@ void ComparePage::fit_columns() {
 bool ComparePage::eventFilter(QObject* watched, QEvent* event) {
   if (watched == verdict_area_ && event->type() == QEvent::Resize) show_verdict();
   if (table_ && watched == table_->viewport() && event->type() == QEvent::Resize) fit_columns();
-  if (table_ && watched == table_->viewport() && event->type() == QEvent::Leave) light(-1);
+  if (table_ && watched == table_->viewport() && event->type() == QEvent::Leave) emphasise(-1);
   return QWidget::eventFilter(watched, event);
 }
 
@@ -388,7 +388,7 @@ QWidget* ComparePage::table_side() {
   alone_->setWordWrap(true);
   alone_->setAlignment(Qt::AlignCenter);
   column->addWidget(alone_, 1);
-  connect(table_, &QTableView::entered, this, [this](const QModelIndex& at) { light(at.column() - 1); });
+  connect(table_, &QTableView::entered, this, [this](const QModelIndex& at) { emphasise(at.column() - 1); });
   auto* copy = new QShortcut(QKeySequence::Copy, table_);
   copy->setContext(Qt::WidgetShortcut);
   connect(copy, &QShortcut::activated, this, &ComparePage::copy_markdown);

@@ -44,7 +44,7 @@ class ComparePage : public QWidget, public WindowPage {
   void replay(const compare::ComparedRun& run, std::optional<size_t> point);
   void choose_export();
   void export_to(const std::filesystem::path& file);  // format by extension
-  bool busy() const { return reader_.pending() > 0; }
+  bool is_busy() const { return reader_.pending() > 0; }
   const std::vector<compare::ComparedRun>& runs() const { return runs_; }
   const compare::Comparison& comparison() const { return *comparison_; }
   CompareTray& tray() { return *tray_; }
@@ -78,7 +78,7 @@ class ComparePage : public QWidget, public WindowPage {
   void fill_add_menu();
   void changed();
   void show_verdict();
-  void light(int column);
+  void emphasise(int column);
   void fit_columns();
   void copy_markdown();
 

@@ -71,9 +71,9 @@ TrayChip::TrayChip(const compare::ComparedRun& run, const QString& short_name, i
                  .arg(qs(run.name).toHtmlEscaped(), origin_text(run.provenance), source_text(run).toHtmlEscaped()));
 }
 
-void TrayChip::set_lit(bool lit) {
-  if (lit == lit_) return;
-  lit_ = lit;
+void TrayChip::set_emphasised(bool emphasised) {
+  if (emphasised == emphasised_) return;
+  emphasised_ = emphasised;
   update();
 }
 
@@ -83,8 +83,8 @@ void TrayChip::paintEvent(QPaintEvent*) {
   painter.setRenderHint(QPainter::Antialiasing);
   const Theme& t = theme();
   const QColor color = t.series(at_);
-  painter.setPen(QPen(hasFocus() ? t.accent : lit_ ? color : t.line, hasFocus() || lit_ ? 1.6 : 1));
-  painter.setBrush(lit_ ? mix(t.panel, color, 0.16) : t.panel);
+  painter.setPen(QPen(hasFocus() ? t.accent : emphasised_ ? color : t.line, hasFocus() || emphasised_ ? 1.6 : 1));
+  painter.setBrush(emphasised_ ? mix(t.panel, color, 0.16) : t.panel);
   painter.drawRoundedRect(QRectF(rect()).adjusted(1, 1, -1, -1), 6, 6);
   const double y = height() / 2.0;
   painter.setPen(QPen(color, 2, pen_style(origin_of(provenance_)), Qt::FlatCap));
@@ -212,8 +212,8 @@ void CompareTray::show_runs(const std::vector<compare::ComparedRun>& runs, int p
   update();
 }
 
-void CompareTray::set_lit(int at) {
-  for (TrayChip* chip : chips_) chip->set_lit(chip->at() == at);
+void CompareTray::set_emphasised(int at) {
+  for (TrayChip* chip : chips_) chip->set_emphasised(chip->at() == at);
 }
 
 int CompareTray::place_at(double x) const {

@@ -19,7 +19,7 @@ class TrayChip : public QFrame {
  public:
   TrayChip(const compare::ComparedRun& run, const QString& short_name, int at, QWidget* parent);
   int at() const { return at_; }
-  void set_lit(bool lit);
+  void set_emphasised(bool emphasised);
 
  signals:
   void hovered(int at);  // -1: left
@@ -41,7 +41,7 @@ class TrayChip : public QFrame {
  private:
   int at_;
   formats::Provenance provenance_;
-  bool lit_ = false, stored_, replayable_;
+  bool emphasised_ = false, stored_, replayable_;
   QPoint pressed_at_;
 };
 
@@ -50,7 +50,7 @@ class CompareTray : public QFrame {
  public:
   explicit CompareTray(QWidget* parent = nullptr);
   void show_runs(const std::vector<compare::ComparedRun>& runs, int pending);
-  void set_lit(int at);
+  void set_emphasised(int at);
   void set_menu(QMenu* menu);  // of the (+) button
   std::vector<TrayChip*> chips() const { return chips_; }
 

@@ -35,7 +35,7 @@ void ComparedReader::start(Task::Work work) {
 }
 
 void ComparedReader::deliver() {
-  while (!tasks_.empty() && !tasks_.front()->busy()) {
+  while (!tasks_.empty() && !tasks_.front()->is_busy()) {
     Task* task = tasks_.front().release();
     tasks_.pop_front();
     task->deleteLater();  // may be emitting ended()

@@ -164,7 +164,7 @@ void export_comparison(const compare::Comparison& comparison, const std::vector<
   } else if (extension == ".tex") {
     content = compare::to_latex(comparison);
   } else if (extension == ".png" || extension == ".svg" || extension == ".pdf") {
-    const PaintedWith light(make_theme(Shade::light));
+    const ThemeOverride light(make_theme(Shade::light));
     Report report(comparison, runs, slo);
     content = painted(report, qs(extension.substr(1))).toStdString();
   } else {

@@ -50,7 +50,7 @@ double HeatMapView::share(double value) const {
   return std::log(value / least_) / std::log(most_ / least_);
 }
 
-bool HeatMapView::beside() const {
+bool HeatMapView::fits_side_by_side() const {
   if (grids_.size() < 2) return true;
   const double n = static_cast<double>(grids_.size()), columns = static_cast<double>(grids_[0].map.loads.size());
   return (width() - kMapGap * (n - 1)) / n - kRows >= columns * kLeastWidth;
@@ -59,7 +59,7 @@ bool HeatMapView::beside() const {
 // Scrolls if the page is too small to show every number.
 void HeatMapView::fit_height() {
   const double rows = grids_.empty() ? 0 : static_cast<double>(grids_[0].map.lens.size());
-  const double n = beside() ? 1 : static_cast<double>(grids_.size());
+  const double n = fits_side_by_side() ? 1 : static_cast<double>(grids_.size());
   setMinimumHeight(std::max(120, static_cast<int>(n * (kTitle + kColumns + rows * kLeastCell) + kMapGap * (n - 1))));
 }
 
@@ -69,7 +69,7 @@ void HeatMapView::resizeEvent(QResizeEvent*) {
 
 QRectF HeatMapView::grid_area(size_t grid) const {
   const double n = static_cast<double>(std::max<size_t>(1, grids_.size()));
-  const bool across = beside();
+  const bool across = fits_side_by_side();
   const double w = across ? (width() - kMapGap * (n - 1)) / n : width();
   const double h = across ? height() : (height() - kMapGap * (n - 1)) / n;
   const double g = static_cast<double>(grid);

@@ -36,7 +36,7 @@ class HeatMapView : public QWidget {
   struct Place {
     size_t grid, row, column;
   };
-  bool beside() const;  // whether the grids fit side by side; otherwise they are stacked
+  bool fits_side_by_side() const;  // whether the grids fit side by side; otherwise they are stacked
   void fit_height();
   QRectF grid_area(size_t grid) const;
   QRectF cell_area(const Place& place) const;

@@ -36,7 +36,7 @@ ReplayDialog::ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCata
   setWindowTitle(tr("Replay on Another Target"));
   setObjectName(u"replay"_s);
   QVBoxLayout* column = dialog_column(*this, kDialogWidth);
-  about_ = add_about(*column);
+  about_ = add_description(*column);
   auto* form = new QFormLayout;
   points_ = new QComboBox(this);
   points_->setAccessibleName(tr("Requests"));
@@ -47,13 +47,13 @@ ReplayDialog::ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCata
   add("serve.kv_dtype", tr("KV cache"), *form);
   add("serve.prefix_cache", tr("Prefix cache"), *form);
   column->addLayout(form);
-  said_ = add_said(*column, tr("Error"));
+  result_ = add_result(*column, tr("Error"));
   progress_ = add_progress(*column, tr("Progress of the replay"));
   progress_->setRange(0, 100);
   column->addStretch(1);
   const DialogButtons buttons = add_buttons(*column, tr("Cancel"), tr("Replay"));
   cancel_ = buttons.cancel;
-  replay_ = buttons.go;
+  replay_ = buttons.confirm;
   replay_->setToolTip(tr("Simulate the requests at their recorded times and add the result to the comparison"));
   connect(replay_, &QPushButton::clicked, this, &ReplayDialog::start);
   connect(cancel_, &QPushButton::clicked, this, &ReplayDialog::reject);
@@ -85,7 +85,7 @@ Field* ReplayDialog::field(const std::string& key) {
 }
 
 void ReplayDialog::open_with(compare::Recording recording, std::optional<size_t> point) {
-  if (task_.busy()) {  // one replay at a time
+  if (task_.is_busy()) {  // one replay at a time
     open();
     return;
   }
@@ -110,7 +110,7 @@ void ReplayDialog::open_with(compare::Recording recording, std::optional<size_t>
   points_->addItem(tr("All points (%1): %2 requests").arg(recording_.set.points.size()).arg(recording_.requests()));
   for (const auto& p : recording_.set.points) points_->addItem(point_text(p));
   points_->setCurrentIndex(point ? static_cast<int>(*point) + 1 : 0);
-  said_->say({});
+  result_->show_text({});
   show_server();
   show_progress();
   open();
@@ -131,49 +131,49 @@ QString ReplayDialog::default_mesh(experiment::Experiment server) const {
 
 // The settings of the recording with the edits.
 experiment::Experiment ReplayDialog::server() const {
-  experiment::Experiment e = recording_.server;
+  experiment::Experiment experiment = recording_.server;
   if (const auto target = edits_.find("target.id"); target != edits_.end()) try {
       if (!catalogue_ || !target->second.is_string()) throw Error({.id = "TARGET", .message = "not known"});
-      planning::retarget(e, target->second.get<std::string>(), *catalogue_);
+      planning::retarget(experiment, target->second.get<std::string>(), *catalogue_);
     } catch (const Error&) {  // incomplete or unknown: reported by the replay
-      e.set_value("target.id", target->second);
+      experiment.set_value("target.id", target->second);
     }
   for (const auto& [key, value] : edits_)
-    if (key != "target.id") e.set_value(key, value);
-  return e;
+    if (key != "target.id") experiment.set_value(key, value);
+  return experiment;
 }
 
 void ReplayDialog::show_server() {
-  const experiment::Experiment e = server();
-  for (Field* f : fields_) f->show_value(raw_value(e, f->key()));
-  field("mesh")->set_default_text(default_mesh(e));
+  const experiment::Experiment experiment = server();
+  for (Field* f : fields_) f->show_value(raw_value(experiment, f->key()));
+  field("mesh")->set_default_text(default_mesh(experiment));
 }
 
 void ReplayDialog::show_progress() {
-  const bool busy = task_.busy();
+  const bool busy = task_.is_busy();
   progress_->setVisible(busy);
   progress_->setValue(task_.percent());
-  if (busy) said_->say(tr("Replaying: %1 % of the requests").arg(task_.percent()));
+  if (busy) result_->show_text(tr("Replaying: %1 % of the requests").arg(task_.percent()));
   points_->setEnabled(!busy);
   for (Field* f : fields_) f->setEnabled(!busy);
   replay_->setEnabled(!busy);
-  cancel_->setEnabled(!busy || !task_.cancelling());
+  cancel_->setEnabled(!busy || !task_.is_cancelling());
 }
 
 void ReplayDialog::show_outcome() {
-  if (task_.cancelled()) return said_->say(tr("Cancelled; nothing was recorded."));
-  if (task_.problem()) return said_->say(qs(to_text(*task_.problem())), SaidText::Tone::bad);
+  if (task_.was_cancelled()) return result_->show_text(tr("Cancelled; nothing was recorded."));
+  if (task_.problem()) return result_->show_text(qs(to_text(*task_.problem())), ResultText::Tone::bad);
   accept();
   emit replayed(qs(*task_.result()));
 }
 
-QString ReplayDialog::said() const {
-  return said_->text();
+QString ReplayDialog::result_text() const {
+  return result_->text();
 }
 
 void ReplayDialog::start() {
-  if (task_.busy()) return;
-  said_->say({});
+  if (task_.is_busy()) return;
+  result_->show_text({});
   compare::Recording chosen = recording_;
   if (const int at = points_->currentIndex() - 1; at >= 0) {
     chosen.summaries = 0;
@@ -193,7 +193,7 @@ void ReplayDialog::start() {
 }
 
 void ReplayDialog::reject() {
-  if (task_.busy()) return task_.cancel();
+  if (task_.is_busy()) return task_.cancel();
   QDialog::reject();
 }
 

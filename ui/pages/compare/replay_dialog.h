@@ -19,7 +19,7 @@ class QPushButton;
 
 namespace mw::ui {
 
-class SaidText;
+class ResultText;
 
 class ReplayDialog : public QDialog {
   Q_OBJECT
@@ -31,7 +31,7 @@ class ReplayDialog : public QDialog {
   experiment::Experiment server() const;
   Field* field(const std::string& key);
   QComboBox& points() { return *points_; }
-  QString said() const;
+  QString result_text() const;
   QPushButton& replay_button() { return *replay_; }
   QPushButton& cancel_button() { return *cancel_; }
 
@@ -56,7 +56,7 @@ class ReplayDialog : public QDialog {
   std::map<std::string, Json> edits_;
   std::vector<Field*> fields_;
   QLabel* about_;
-  SaidText* said_;
+  ResultText* result_;
   QComboBox* points_;
   QProgressBar* progress_;
   QPushButton *replay_, *cancel_;

@@ -38,7 +38,7 @@ class WaterfallBars : public QWidget {
     waterfall_ = waterfall, from_ = from, to_ = to, text_ = text;
     update();
   }
-  QString text_shown() const { return text_; }
+  QString message() const { return text_; }
 
  protected:
   void paintEvent(QPaintEvent*) override {
@@ -146,17 +146,17 @@ WhyView::WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCa
   row->addStretch(1);
   column->addLayout(row);
   column->addWidget(bars_, 1);
-  for (QComboBox* box : {other_, metric_}) connect(box, &QComboBox::currentIndexChanged, this, &WhyView::ask);
+  for (QComboBox* box : {other_, metric_}) connect(box, &QComboBox::currentIndexChanged, this, &WhyView::compute);
   connect(&task_, &BackgroundWork::ended, this, &WhyView::show_result);
 }
 
-void WhyView::say(const QString& text) {
+void WhyView::show_message(const QString& text) {
   shown_.reset();
   bars_->show({}, {}, {}, text);
 }
 
-QString WhyView::said() const {
-  return bars_->text_shown();
+QString WhyView::message() const {
+  return bars_->message();
 }
 
 void WhyView::show_cell(int input_len, const std::string& load) {
@@ -168,32 +168,32 @@ void WhyView::show_cell(int input_len, const std::string& load) {
     const QSignalBlocker quiet(other_);
     other_->clear();
     other_->addItems(names);
-    last_asked_.clear();
+    computed_key_.clear();
   }
   input_len_ = input_len;
   load_ = load;
-  ask();
+  compute();
 }
 
-void WhyView::ask() {
+void WhyView::compute() {
   const auto at = static_cast<size_t>(other_->currentIndex() + 1);
   if (runs_.size() < 2 || at >= runs_.size() || at == 0)
-    return say(tr("Compare two serving results to see an explanation of the gap between them"));
+    return show_message(tr("Compare two serving results to see an explanation of the gap between them"));
   const auto metric = kMetrics[static_cast<size_t>(std::max(0, metric_->currentIndex()))];
   const auto* from = compare::point_at(runs_.front(), input_len_, load_);
   const auto* to = compare::point_at(runs_[at], input_len_, load_);
   const auto* either = from ? from : to;
   if (!either || std::isnan(either->request_rate))
-    return say(tr("Choose a cell with a request rate; others cannot be simulated"));
+    return show_message(tr("Choose a cell with a request rate; others cannot be simulated"));
   const std::string key = runs_.front().id + runs_.front().name + "|" + runs_[at].id + runs_[at].name + "|" + load_ +
                           "|" + std::to_string(input_len_) + "|" + std::to_string(metric_->currentIndex());
-  if (key == last_asked_) return;
-  last_asked_ = key;
+  if (key == computed_key_) return;
+  computed_key_ = key;
   compare::WaterfallEnds ends;
   if (from && runs_.front().provenance != formats::Provenance::predicted)
     ends.from = known(compare::value_of(*from, metric));
   if (to && runs_[at].provenance != formats::Provenance::predicted) ends.to = known(compare::value_of(*to, metric));
-  say(tr("Simulating one factor after another\u2026"));
+  show_message(tr("Simulating one factor after another\u2026"));
   task_.start([baseline = compare::server_of(runs_.front()), other = compare::server_of(runs_[at]),
                point = compare::LoadPoint{either->request_rate, input_len_}, metric, ends,
                load = catalogue_](const ReportProgress&, const std::stop_token& stop) {
@@ -202,7 +202,7 @@ void WhyView::ask() {
 }
 
 void WhyView::show_result() {
-  if (task_.problem()) return say(qs(to_text(*task_.problem())));
+  if (task_.problem()) return show_message(qs(to_text(*task_.problem())));
   if (!task_.result()) return;
   shown_ = *task_.result();
   const auto at = static_cast<size_t>(other_->currentIndex() + 1);

@@ -20,20 +20,20 @@ class WhyView : public QWidget {
  public:
   WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
   void show_cell(int input_len, const std::string& load);  // computes the waterfall if the cell changed
-  bool busy() const { return task_.busy(); }
+  bool is_busy() const { return task_.is_busy(); }
   const std::optional<compare::Waterfall>& shown() const { return shown_; }
-  QString said() const;  // why there is no waterfall
+  QString message() const;  // why there is no waterfall
   QComboBox& other() { return *other_; }
   QComboBox& metric() { return *metric_; }
 
  private:
-  void ask();
+  void compute();
   void show_result();
-  void say(const QString& text);
+  void show_message(const QString& text);
   const std::vector<compare::ComparedRun>& runs_;
   hardware::LoadCatalogue catalogue_;
   int input_len_ = 0;
-  std::string load_, last_asked_;
+  std::string load_, computed_key_;
   std::optional<compare::Waterfall> shown_;
   QComboBox *other_, *metric_;
   WaterfallBars* bars_;

@@ -58,7 +58,7 @@ DataPage::DataPage(Document& document, QWidget* parent)
   setObjectName(u"pageBody"_s);
   by_length_.set_x(tr("tokens"), Quantity::count);
   build();
-  connect(&document_, &Document::changed, this, [this] { asked_ = false; });
+  connect(&document_, &Document::changed, this, [this] { requested_ = false; });
   connect(&reader_, &DataReader::restarted, this, [this] {
     model_.restart();
     select_first();
@@ -82,25 +82,25 @@ void DataPage::select_first() {
   table_->setCurrentIndex(model_.index(std::max(0, at), 0));
 }
 
-void DataPage::look_at_current() {
+void DataPage::show_current_row() {
   const QModelIndex at = table_->currentIndex();
   if (!at.isValid()) return;
   const planning::DataRow& row = model_.row(at.row());
   wanted_row_ = row.row;
-  reader_.look_at(row);
+  reader_.show_row(row);
 }
 
-const Problem* DataPage::what_is_wrong() const {
+const Problem* DataPage::current_problem() const {
   if (reader_.problem()) return &*reader_.problem();
   const auto& index = reader_.index();
   if (!index) return nullptr;
   if (index->ended) return &*index->ended;
-  const bool stops = reader_.question().options.on_error == data::OnError::stop;
+  const bool stops = reader_.request().options.on_error == data::OnError::stop;
   return stops && index->first_bad ? &*index->first_bad : nullptr;
 }
 
 QString DataPage::notice() const {
-  const Problem* p = what_is_wrong();
+  const Problem* p = current_problem();
   if (!p) return {};
   if (reader_.problem() || p == &*reader_.index()->ended) return qs(to_text(*p));
   return tr("Training would stop at %1: %2. %3 of %4 rows are bad")
@@ -110,12 +110,12 @@ QString DataPage::notice() const {
 
 void DataPage::attach(Workspace& workspace) {
   register_actions(workspace);
-  Pricer& pricer = workspace.pricer();
+  Predictor& predictor = workspace.predictor();
   connect(&workspace.clock(), &FrameClock::drain, &reader_, &DataReader::drain);
   connect(this, &DataPage::problem, this, [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); });
   connect(this, &DataPage::setting_wanted, this, [&workspace](const QString& key) { workspace.show_setting(ss(key)); });
-  connect(&pricer, &Pricer::changed, this, [this, &pricer] {
-    if (pricer.has_no_prediction() || !pricer.stale()) price_tokens(pricer);
+  connect(&predictor, &Predictor::changed, this, [this, &predictor] {
+    if (predictor.has_no_prediction() || !predictor.is_stale()) price_tokens(predictor);
   });
 }
 
@@ -137,9 +137,10 @@ void DataPage::register_actions(Workspace& workspace) {
 }
 
 // Padding has a price only for a plan of training on another target.
-void DataPage::price_tokens(const Pricer& pricer) {
-  const views::DesignPtr& d = pricer.design();
-  const bool known = d && !pricer.design_outdated() && !pricer.prediction() && d->request().work == plan::Work::train;
+void DataPage::price_tokens(const Predictor& predictor) {
+  const views::DesignPtr& d = predictor.design();
+  const bool known =
+      d && !predictor.is_design_outdated() && !predictor.prediction() && d->request().work == plan::Work::train;
   if (!known) return economy_->set_price({}, views::PadTo::longest);
   const plan::RunTotals& run = d->plan().run;
   views::TokenPrice price{.per_padded_token = Seconds(1 / run.padded_tokens_per_second), .per_hour = {}};
@@ -172,9 +173,9 @@ bool DataPage::follow_newest() {
 
 void DataPage::show_frame() {
   if (!isVisible()) return;
-  if (!asked_) {
-    asked_ = true;
-    reader_.ask(document_.experiment());
+  if (!requested_) {
+    requested_ = true;
+    reader_.read(document_.experiment());
   }
   if (!changed_) return;
   changed_ = false;
@@ -186,8 +187,8 @@ void DataPage::show_frame() {
 void DataPage::show_state() {
   using State = DataReader::State;
   const State state = reader_.state();
-  const auto source = reader_.question().source;
-  const bool reading = state == State::reading || reader_.outdated();
+  const auto source = reader_.request().source;
+  const bool reading = state == State::reading || reader_.is_outdated();
   const bool none = source == planning::DataSource::none;
   const bool nothing = reader_.index() && reader_.index()->report.rows == 0 && reader_.rows().empty();
   const bool first = none && reading && !reader_.problem();  // nothing has been read yet
@@ -208,12 +209,12 @@ void DataPage::show_state() {
   const auto& index = reader_.index();
   fix_->setVisible(index && !index->ended && index->first_bad);
   const auto& path =
-      source == planning::DataSource::lengths ? reader_.question().lengths : reader_.question().options.path;
+      source == planning::DataSource::lengths ? reader_.request().lengths : reader_.request().options.path;
   name_->setText(none ? tr("Data") : qpath(path.filename()));
   name_->setToolTip(qpath(path));
   summary_->setText(summary_text());
   progress_->setVisible(reading);
-  progress_->setValue(reader_.outdated() ? 0 : static_cast<int>(1000 * reader_.fraction()));
+  progress_->setValue(reader_.is_outdated() ? 0 : static_cast<int>(1000 * reader_.fraction()));
   const auto eta = reader_.eta();
   eta_->setVisible(reading);
   eta_->setText(eta ? tr("ETA %1").arg(qs(to_text(*eta))) : QString());
@@ -227,11 +228,11 @@ QString DataPage::summary_text() const {
   using State = DataReader::State;
   const State state = reader_.state();
   const auto read = grouped(static_cast<std::int64_t>(reader_.rows().size()));
-  if (reader_.outdated()) return tr("updating");
+  if (reader_.is_outdated()) return tr("updating");
   if (state == State::reading) return tr("reading, %1 rows so far").arg(read);
   if (state == State::stopped) return tr("cancelled after %1 rows").arg(read);
   const auto& index = reader_.index();
-  if (!index || reader_.question().source == planning::DataSource::none) return {};
+  if (!index || reader_.request().source == planning::DataSource::none) return {};
   const data::DatasetReport& r = index->report;
   QStringList parts{tr("%1 rows").arg(grouped(r.rows)),
                     tr("%1 to train on").arg(grouped(static_cast<std::int64_t>(index->train.size())))};
@@ -244,7 +245,7 @@ QString DataPage::summary_text() const {
   add(r.no_loss, tr("%1 without loss"));
   add(r.skipped_bad, tr("%1 bad"));
   add(r.tokens, tr("%1 tokens used"));
-  if (reader_.question().source == planning::DataSource::rows)
+  if (reader_.request().source == planning::DataSource::rows)
     add(r.loss_tokens, tr("%1 carry loss"));
   else
     parts << tr("a histogram of lengths; loss is unknown");
@@ -277,9 +278,9 @@ void DataPage::show_results() {
   lengths_->set_empty_text(waiting);
   const bool none_to_train = index && index->train.empty();
   economy_->set_empty_text(none_to_train ? tr("There are no rows to train on") : waiting);
-  economy_->show_economy(reader_.economy(), reader_.question().batches.packing);
+  economy_->show_economy(reader_.economy(), reader_.request().batches.packing);
   fit_columns();
-  const LengthChart chart = index && !index->lengths.empty() ? length_chart(*index, reader_.question()) : LengthChart{};
+  const LengthChart chart = index && !index->lengths.empty() ? length_chart(*index, reader_.request()) : LengthChart{};
   by_length_.set_data(chart.range);
   lengths_->set_stack(chart.stack);
   lengths_->set_limits(chart.limits);
@@ -357,8 +358,8 @@ void DataPage::restyle() {
 
 void DataPage::choose_lengths_file() {
   if (!can_save_lengths()) return;
-  const auto& question = reader_.question();
-  const auto& from = question.source == planning::DataSource::lengths ? question.lengths : question.options.path;
+  const auto& request = reader_.request();
+  const auto& from = request.source == planning::DataSource::lengths ? request.lengths : request.options.path;
   open_save_dialog(this,
                    {.title = tr("Save Lengths"),
                     .start = qpath(document_.experiment().folder() / from.stem().concat(".lengths.json")),
@@ -370,10 +371,10 @@ void DataPage::choose_lengths_file() {
 void DataPage::save_lengths(const QString& file) {
   if (!can_save_lengths()) return;
   try {
-    const auto& question = reader_.question();
-    const std::string source = question.source == planning::DataSource::lengths
-                                   ? question.lengths.string()
-                                   : question.options.path.string() + ", tokenizer " + question.tokenizer.string();
+    const auto& request = reader_.request();
+    const std::string source = request.source == planning::DataSource::lengths
+                                   ? request.lengths.string()
+                                   : request.options.path.string() + ", tokenizer " + request.tokenizer.string();
     data::write_lengths(fspath(file), reader_.index()->lengths, source);
   } catch (const Error& error) {
     emit problem(error.problem());
@@ -451,7 +452,7 @@ QWidget* DataPage::bar() {
                  tr("Export the length histogram for data.lengths, to plan without the dataset"), Glyph::save);
   row->addWidget(name_);
   row->addWidget(summary_, 1);
-  for (QWidget* w : std::initializer_list<QWidget*>{progress_, eta_, stop_, again_, save_}) row->addWidget(w);
+  for (QWidget* widget : std::initializer_list<QWidget*>{progress_, eta_, stop_, again_, save_}) row->addWidget(widget);
   connect(stop_, &QPushButton::clicked, &reader_, &DataReader::cancel);
   connect(again_, &QPushButton::clicked, &reader_, &DataReader::read_again);
   connect(save_, &QPushButton::clicked, this, &DataPage::choose_lengths_file);
@@ -483,7 +484,7 @@ QWidget* DataPage::rows_side() {
     select_first();
     show_head();
   });
-  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &DataPage::look_at_current);
+  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &DataPage::show_current_row);
   connect(header, &QHeaderView::sortIndicatorChanged, this, &DataPage::select_first);
   return rows_side_;
 }
@@ -549,7 +550,7 @@ QWidget* DataPage::empty_page() {
   column->addWidget(empty_text_, 0, Qt::AlignCenter);
   column->addLayout(row);
   connect(file, &QPushButton::clicked, this, [this] {
-    const Problem* p = what_is_wrong();
+    const Problem* p = current_problem();
     const bool of_setting = p && experiment::find_parameter(p->place);
     emit setting_wanted(of_setting ? qs(p->place) : u"data.path"_s);
   });

@@ -57,13 +57,13 @@ class DataPage : public QWidget, public WindowPage {
 
  private:
   void register_actions(Workspace& workspace);
-  void price_tokens(const Pricer& pricer);
+  void price_tokens(const Predictor& predictor);
   void build();
   QWidget* bar();
   QWidget* rows_side();
   QWidget* token_side();
   QWidget* empty_page();
-  void look_at_current();
+  void show_current_row();
   void select_first();
   void show_counts();
   void show_state();
@@ -73,13 +73,13 @@ class DataPage : public QWidget, public WindowPage {
   void show_head();
   void show_pointed();
   QString summary_text() const;
-  const Problem* what_is_wrong() const;
+  const Problem* current_problem() const;
 
   Document& document_;
   DataReader reader_;
   DataRowsModel model_;
   PlotLink by_length_;
-  bool asked_ = false, changed_ = true;
+  bool requested_ = false, changed_ = true;
   std::int64_t wanted_row_ = 0;  // keeps the selection over an edit
   QStackedWidget *stack_, *detail_stack_;
   ElidedLabel *name_, *summary_;

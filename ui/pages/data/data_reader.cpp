@@ -19,9 +19,9 @@ Problem problem_of(const std::exception& error) {
 
 DataReader::DataReader(QObject* parent)
     : QObject(parent),
-      reading_([this](Question question, std::stop_token stop, const LatestTaskWorker<Question>::Pause& pause) {
-        if (question.pace == Pace::when_quiet && !pause(kQuiet)) return;
-        read(question, stop);
+      reading_([this](Request request, std::stop_token stop, const LatestTaskWorker<Request>::Pause& pause) {
+        if (request.pace == Pace::when_quiet && !pause(kQuiet)) return;
+        read(request, stop);
       }) {
   connect(&detail_task_, &BackgroundWork::ended, this, [this] {
     detail_ = std::move(detail_task_.result());
@@ -29,108 +29,107 @@ DataReader::DataReader(QObject* parent)
     emit detail_changed();
   });
   connect(&file_, &FileWatch::changed, this, [this] {
-    if (asked_for_) start(Pace::when_quiet, false);
+    if (experiment_) start(Pace::when_quiet, false);
   });
 }
 
 // data.path, otherwise data.lengths.
 void DataReader::watch() {
   try {
-    const auto rows = asked_for_->path("data.path");
-    file_.watch(rows.empty() ? asked_for_->path("data.lengths") : rows);
+    const auto rows = experiment_->path("data.path");
+    file_.watch(rows.empty() ? experiment_->path("data.lengths") : rows);
   } catch (const Error&) {
     file_.watch({});  // no path: reported by reading
   }
 }
 
-void DataReader::ask(const experiment::Experiment& experiment) {
-  if (asked_for_ && planning::same_data(*asked_for_, experiment)) return;
-  const bool first = !asked_for_;
-  asked_for_ = experiment;
+void DataReader::read(const experiment::Experiment& experiment) {
+  if (experiment_ && planning::same_data(*experiment_, experiment)) return;
+  const bool first = !experiment_;
+  experiment_ = experiment;
   watch();
   start(first ? Pace::at_once : Pace::when_quiet, false);
 }
 
 void DataReader::read_again() {
-  if (asked_for_) start(Pace::at_once, true);
+  if (experiment_) start(Pace::at_once, true);
 }
 
 void DataReader::start(Pace pace, bool again) {
   outdated_ = true;
-  reading_.submit({++asked_, *asked_for_, pace, again});
+  reading_.submit({++requested_, *experiment_, pace, again});
   emit changed();
 }
 
 void DataReader::cancel() {
   if (state_ != State::reading) return;
-  ++asked_;
+  ++requested_;
   reading_.cancel();
   state_ = State::stopped;
   emit changed();
 }
 
-void DataReader::read(const Question& question, const std::stop_token& stop) {
+void DataReader::read(const Request& request, const std::stop_token& stop) {
   try {
-    const planning::DataIndexRequest data = planning::data_index_request(question.experiment);
-    if (!kept_.index || question.again || !kept_.question.same_rows(data)) {
-      kept_.index.reset();
-      kept_.index = index_of(question, data, stop);
-      kept_.question = data;
+    const planning::DataIndexRequest data = planning::data_index_request(request.experiment);
+    if (!cache_.index || request.again || !cache_.request.same_rows(data)) {
+      cache_.index.reset();
+      cache_.index = index_of(request, data, stop);
+      cache_.request = data;
     }
-    answers_.push({question.number, Done{data, kept_.index, views::economy_of(*kept_.index, data)}}, Delivery::state);
+    messages_.push({request.number, Done{data, cache_.index, views::economy_of(*cache_.index, data)}}, Delivery::state);
   } catch (const std::exception& error) {
-    if (!stop.stop_requested()) answers_.push({question.number, problem_of(error)}, Delivery::state);
+    if (!stop.stop_requested()) messages_.push({request.number, problem_of(error)}, Delivery::state);
   }
 }
 
-std::shared_ptr<const planning::DataIndex> DataReader::index_of(const Question& question,
+std::shared_ptr<const planning::DataIndex> DataReader::index_of(const Request& request,
                                                                 const planning::DataIndexRequest& data,
                                                                 const std::stop_token& stop) {
-  if (data.source == planning::DataSource::rows && (data.tokenizer != kept_.tokenizer_path || question.again)) {
-    kept_.tokenizer = data::load_tokenizer(data.tokenizer);
-    kept_.tokenizer_path = data.tokenizer;
+  if (data.source == planning::DataSource::rows && (data.tokenizer != cache_.tokenizer_path || request.again)) {
+    cache_.tokenizer = data::load_tokenizer(data.tokenizer);
+    cache_.tokenizer_path = data.tokenizer;
   }
-  answers_.push({question.number, Began{data, kept_.tokenizer}}, Delivery::state);
+  messages_.push({request.number, Started{data, cache_.tokenizer}}, Delivery::state);
   std::vector<planning::DataRow> rows;
   auto handed_over = std::chrono::steady_clock::now();
   const auto hand_over = [&] {
-    if (!rows.empty()) answers_.push({question.number, std::move(rows)}, Delivery::state);
+    if (!rows.empty()) messages_.push({request.number, std::move(rows)}, Delivery::state);
     rows = {};
     handed_over = std::chrono::steady_clock::now();
   };
   auto index = planning::index_data(
-      data, kept_.tokenizer.get(), stop,
+      data, cache_.tokenizer.get(), stop,
       [&](long done, long total) {
         if (std::chrono::steady_clock::now() - handed_over < kChunk) return;
         hand_over();
         const double fraction = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
-        answers_.push({question.number, Progress{fraction}}, Delivery::telemetry);
+        messages_.push({request.number, Progress{fraction}}, Delivery::telemetry);
       },
       [&](const planning::DataRow& row) { rows.push_back(row); });
   hand_over();
   return std::make_shared<const planning::DataIndex>(std::move(index));
 }
 
-void DataReader::look_at(const planning::DataRow& row) {
+void DataReader::show_row(const planning::DataRow& row) {
   if (!tokenizer_) return;
-  detail_task_.start(
-      [question = question_, tokenizer = tokenizer_, row](const ReportProgress&, const std::stop_token&) {
-        return views::detail_of(question, *tokenizer, row);
-      });
+  detail_task_.start([request = request_, tokenizer = tokenizer_, row](const ReportProgress&, const std::stop_token&) {
+    return views::detail_of(request, *tokenizer, row);
+  });
 }
 
 void DataReader::drain() {
-  for (Answer& answer : answers_.drain().items)
-    if (answer.number == asked_) std::visit([this](auto& body) { take(std::move(body)); }, answer.body);
+  for (Message& message : messages_.drain().items)
+    if (message.number == requested_) std::visit([this](auto& body) { take(std::move(body)); }, message.body);
 }
 
-void DataReader::take(Began began) {
+void DataReader::take(Started started) {
   state_ = State::reading;
   outdated_ = false;
   fraction_ = 0;
   clock_.start();
-  question_ = std::move(began.question);
-  tokenizer_ = std::move(began.tokenizer);
+  request_ = std::move(started.request);
+  tokenizer_ = std::move(started.tokenizer);
   rows_.clear();
   index_.reset();
   economy_.reset();
@@ -151,9 +150,9 @@ void DataReader::take(Progress progress) {
 }
 
 void DataReader::take(Done done) {
-  state_ = done.question.source == planning::DataSource::none ? State::idle : State::done;
+  state_ = done.request.source == planning::DataSource::none ? State::idle : State::done;
   outdated_ = false;
-  question_ = std::move(done.question);
+  request_ = std::move(done.request);
   index_ = std::move(done.index);
   economy_ = done.economy;
   problem_.reset();

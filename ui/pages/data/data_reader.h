@@ -21,15 +21,15 @@ class DataReader : public QObject {
   enum class State { idle, reading, done, failed, stopped };
 
   explicit DataReader(QObject* parent = nullptr);
-  void ask(const experiment::Experiment& experiment);  // does nothing if the data is the same
+  void read(const experiment::Experiment& experiment);  // does nothing if the data is the same
   void read_again();
-  void cancel();                               // keeps the rows read so far
-  void look_at(const planning::DataRow& row);  // detail() follows
+  void cancel();                                // keeps the rows read so far
+  void show_row(const planning::DataRow& row);  // detail() follows
   void drain();
 
   State state() const { return state_; }
-  bool outdated() const { return outdated_; }  // the displayed data belongs to an earlier document
-  const planning::DataIndexRequest& question() const { return question_; }
+  bool is_outdated() const { return outdated_; }  // the displayed data belongs to an earlier document
+  const planning::DataIndexRequest& request() const { return request_; }
   const std::vector<planning::DataRow>& rows() const { return rows_; }
   const std::shared_ptr<const planning::DataIndex>& index() const {
     return index_;
@@ -50,47 +50,47 @@ class DataReader : public QObject {
  private:
   using Tokenizer = std::shared_ptr<const data::Tokenizer>;
   enum class Pace { at_once, when_quiet };
-  struct Question {
+  struct Request {
     std::uint64_t number = 0;
     experiment::Experiment experiment;
     Pace pace = Pace::when_quiet;
     bool again = false;  // read the file again even if it looks the same
   };
-  struct Began {
-    planning::DataIndexRequest question;
+  struct Started {
+    planning::DataIndexRequest request;
     Tokenizer tokenizer;
   };
   struct Progress {
     double fraction = 0;
   };
   struct Done {
-    planning::DataIndexRequest question;
+    planning::DataIndexRequest request;
     std::shared_ptr<const planning::DataIndex> index;
     std::optional<views::DataEconomy> economy;
   };
-  struct Answer {
+  struct Message {
     std::uint64_t number = 0;
-    std::variant<Began, std::vector<planning::DataRow>, Progress, Done, Problem> body;
+    std::variant<Started, std::vector<planning::DataRow>, Progress, Done, Problem> body;
   };
   void start(Pace pace, bool again);
   void watch();
-  void read(const Question& question, const std::stop_token& stop);
-  std::shared_ptr<const planning::DataIndex> index_of(const Question& question, const planning::DataIndexRequest& data,
+  void read(const Request& request, const std::stop_token& stop);
+  std::shared_ptr<const planning::DataIndex> index_of(const Request& request, const planning::DataIndexRequest& data,
                                                       const std::stop_token& stop);
-  void take(Began began);
+  void take(Started started);
   void take(std::vector<planning::DataRow> rows);
   void take(Progress progress);
   void take(Done done);
   void take(Problem problem);
 
-  std::optional<experiment::Experiment> asked_for_;
+  std::optional<experiment::Experiment> experiment_;
   FileWatch file_;  // of the data
-  std::uint64_t asked_ = 0;
+  std::uint64_t requested_ = 0;
   State state_ = State::idle;
   bool outdated_ = false;
   double fraction_ = 0;
   QElapsedTimer clock_;  // since the start of reading
-  planning::DataIndexRequest question_;
+  planning::DataIndexRequest request_;
   Tokenizer tokenizer_;
   std::vector<planning::DataRow> rows_;
   std::shared_ptr<const planning::DataIndex> index_;
@@ -99,14 +99,14 @@ class DataReader : public QObject {
   std::optional<views::DataDetail> detail_;
 
   // Cache of the reading thread.
-  struct Kept {
-    planning::DataIndexRequest question;
+  struct Cache {
+    planning::DataIndexRequest request;
     std::shared_ptr<const planning::DataIndex> index;
     std::filesystem::path tokenizer_path;
     Tokenizer tokenizer;
-  } kept_;
-  Mailbox<Answer> answers_;
-  LatestTaskWorker<Question> reading_;  // last: it uses the other members
+  } cache_;
+  Mailbox<Message> messages_;
+  LatestTaskWorker<Request> reading_;  // last: it uses the other members
   BackgroundTask<views::DataDetail> detail_task_{"DATA"};
 };
 

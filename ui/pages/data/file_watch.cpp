@@ -12,7 +12,7 @@ constexpr int kBurstMs = 250;  // files are written in pieces
 FileWatch::FileWatch(QObject* parent) : QObject(parent) {
   due_.setSingleShot(true);
   due_.setInterval(kBurstMs);
-  connect(&due_, &QTimer::timeout, this, &FileWatch::look);
+  connect(&due_, &QTimer::timeout, this, &FileWatch::check);
   connect(&watcher_, &QFileSystemWatcher::fileChanged, this, [this] { due_.start(); });
   connect(&watcher_, &QFileSystemWatcher::directoryChanged, this, [this] { due_.start(); });
 }
@@ -34,7 +34,7 @@ void FileWatch::follow() {
     watcher_.addPath(qpath(folder));
 }
 
-void FileWatch::look() {
+void FileWatch::check() {
   follow();
   const planning::FileStamp now = planning::stamp_of(file_);
   if (now == seen_) return;

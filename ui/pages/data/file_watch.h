@@ -19,7 +19,7 @@ class FileWatch : public QObject {
   void changed();
 
  private:
-  void look();
+  void check();
   void follow();
   QFileSystemWatcher watcher_;
   QTimer due_;

@@ -72,11 +72,11 @@ PlotStack stack_of(std::shared_ptr<const Bars> bars, data::Overlong overlong) {
 
 }  // namespace
 
-LengthChart length_chart(const planning::DataIndex& index, const planning::DataIndexRequest& question) {
+LengthChart length_chart(const planning::DataIndex& index, const planning::DataIndexRequest& request) {
   LengthChart chart;
   if (index.lengths.empty()) return chart;
   const data::LengthStats stats = data::length_stats(index.lengths);
-  const int max_len = question.options.max_len, end = upto(stats, max_len);
+  const int max_len = request.options.max_len, end = upto(stats, max_len);
   const auto longer = index.lengths.upper_bound(max_len);
   auto bars = std::make_shared<Bars>();
   bars->layers[0] = data::length_bins({index.lengths.begin(), longer}, end, kMostBins);
@@ -89,7 +89,7 @@ LengthChart length_chart(const planning::DataIndex& index, const planning::DataI
     words << QObject::tr("%1 beyond the chart").arg(grouped(beyond));
   chart.caption = words.join(u" \u00B7 "_s);
   chart.limits = {{QObject::tr("max_len"), static_cast<double>(max_len), theme().bad}};
-  chart.stack = stack_of(std::move(bars), question.options.overlong);
+  chart.stack = stack_of(std::move(bars), request.options.overlong);
   return chart;
 }
 

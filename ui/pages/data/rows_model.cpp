@@ -37,7 +37,7 @@ QString explained(const planning::DataRow& row) {
   return {};
 }
 
-QColor ink(RowState state) {
+QColor state_color(RowState state) {
   switch (state) {
     case RowState::bad:
       return theme().bad;
@@ -52,7 +52,7 @@ QVariant row_cell(const planning::DataRow& r, int column, int role) {
   if (role == Qt::ToolTipRole) return QString(place_text(r) + u"\n"_s + explained(r));
   if (role != Qt::ForegroundRole) return {};
   if (column == DataRowsModel::number) return theme().muted;
-  return column == DataRowsModel::state ? ink(r.state) : r.used > 0 ? theme().text : theme().muted;
+  return column == DataRowsModel::state ? state_color(r.state) : r.used > 0 ? theme().text : theme().muted;
 }
 
 TableModel<planning::DataRow>::Columns row_columns() {

@@ -22,8 +22,8 @@
 namespace mw::ui {
 namespace {
 
-constexpr int kMostSaid = 220;    // pixels, beside the tabs
-constexpr int kMostDevices = 64;  // of the other targets that are searched too
+constexpr int kStatusWidth = 220;  // pixels, beside the tabs
+constexpr int kMostDevices = 64;   // of the other targets that are searched too
 
 // All targets except this machine, up to a size that can be rented by the hour.
 std::vector<std::string> other_targets(const hardware::Catalogue& catalogue) {
@@ -37,14 +37,14 @@ std::vector<std::string> other_targets(const hardware::Catalogue& catalogue) {
 
 }  // namespace
 
-Alternatives::Alternatives(Document& document, Pricer::Folders hardware, QWidget* parent)
+Alternatives::Alternatives(Document& document, Predictor::Folders hardware, QWidget* parent)
     : QWidget(parent), document_(document), folders_(std::move(hardware)) {
   build();
   connect(&task_, &BackgroundWork::changed, this, &Alternatives::show_progress);
   connect(&task_, &BackgroundWork::ended, this, &Alternatives::take_result);
-  connect(search_, &QPushButton::clicked, this, [this] { searching() ? cancel() : search(); });
-  connect(by_, &QComboBox::activated, this, &Alternatives::search);
-  connect(where_, &QComboBox::activated, this, &Alternatives::search);
+  connect(search_, &QPushButton::clicked, this, [this] { is_searching() ? cancel() : search(); });
+  connect(rank_, &QComboBox::activated, this, &Alternatives::search);
+  connect(targets_, &QComboBox::activated, this, &Alternatives::search);
   connect(apply_, &QPushButton::clicked, this, [this] {
     if (table_->currentIndex().isValid()) apply(sorted_.mapToSource(table_->currentIndex()).row());
   });
@@ -61,17 +61,17 @@ void Alternatives::build() {
   row->setContentsMargins(8, 4, 8, 0);
   row->setSpacing(6);
   search_ = new QPushButton(icon(Glyph::search), tr("Search"), this);
-  by_ = new QComboBox(this);
-  by_->addItems({tr("by time"), tr("by cost"), tr("by memory")});
-  by_->setAccessibleName(tr("Rank plans by"));
-  where_ = new QComboBox(this);
-  where_->addItems({tr("this target"), tr("every target")});
-  where_->setAccessibleName(tr("Targets searched"));
-  where_->setItemData(1, tr("Search all targets of the catalogue with up to %1 devices").arg(kMostDevices),
-                      Qt::ToolTipRole);
-  said_ = new ElidedLabel(Qt::ElideRight, this, kMostSaid);
-  said_->setProperty("muted", true);
-  said_->setContentsMargins(0, 0, 8, 0);
+  rank_ = new QComboBox(this);
+  rank_->addItems({tr("by time"), tr("by cost"), tr("by memory")});
+  rank_->setAccessibleName(tr("Rank plans by"));
+  targets_ = new QComboBox(this);
+  targets_->addItems({tr("this target"), tr("every target")});
+  targets_->setAccessibleName(tr("Targets searched"));
+  targets_->setItemData(1, tr("Search all targets of the catalogue with up to %1 devices").arg(kMostDevices),
+                        Qt::ToolTipRole);
+  status_ = new ElidedLabel(Qt::ElideRight, this, kStatusWidth);
+  status_->setProperty("muted", true);
+  status_->setContentsMargins(0, 0, 8, 0);
   progress_ = new QProgressBar(this);
   progress_->setMaximumHeight(8);
   progress_->setTextVisible(false);
@@ -79,8 +79,9 @@ void Alternatives::build() {
   apply_ = new QPushButton(tr("Apply"), this);
   apply_->setToolTip(tr("Apply mesh, batch, remat and loss chunk of the selected row to the experiment (Enter)"));
   apply_->setEnabled(false);
-  for (QWidget* w : {static_cast<QWidget*>(search_), static_cast<QWidget*>(by_), static_cast<QWidget*>(where_)})
-    row->addWidget(w);
+  for (QWidget* widget :
+       {static_cast<QWidget*>(search_), static_cast<QWidget*>(rank_), static_cast<QWidget*>(targets_)})
+    row->addWidget(widget);
   row->addWidget(progress_, 1);
   row->addStretch();
   row->addWidget(apply_);
@@ -102,12 +103,12 @@ void Alternatives::build() {
   tabs_->setAccessibleName(tr("Alternatives as table or chart"));
   tabs_->addTab(table_, tr("Alternatives"));
   tabs_->addTab(chart_, tr("Time by memory"));
-  tabs_->setCornerWidget(said_);
+  tabs_->setCornerWidget(status_);
   column->addWidget(tabs_, 1);
 }
 
 void Alternatives::show_progress() {
-  const bool busy = searching();
+  const bool busy = is_searching();
   search_->setText(busy ? tr("Stop") : tr("Search"));
   search_->setIcon(icon(busy ? Glyph::stop : Glyph::search));
   progress_->setVisible(busy);
@@ -116,16 +117,16 @@ void Alternatives::show_progress() {
 
 void Alternatives::search() {
   searched_ = document_.experiment();
-  task_.start(
-      [experiment = searched_, all_targets = where_->currentIndex() == 1, folders = folders_,
-       by = static_cast<plan::RankBy>(by_->currentIndex())](const ReportProgress& report, const std::stop_token& stop) {
-        const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
-        plan::SearchOptions options{.by = by};
-        options.progress = [&](std::int64_t done, std::int64_t total) { report({"searching", done, total}); };
-        const auto targets = all_targets ? other_targets(catalogue) : std::vector<std::string>();
-        return std::make_shared<const planning::ExperimentSearch>(
-            planning::search_experiment(experiment, targets, catalogue, options, stop));
-      });
+  task_.start([experiment = searched_, all_targets = targets_->currentIndex() == 1, folders = folders_,
+               by = static_cast<plan::RankBy>(rank_->currentIndex())](const ReportProgress& report,
+                                                                      const std::stop_token& stop) {
+    const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
+    plan::SearchOptions options{.by = by};
+    options.progress = [&](std::int64_t done, std::int64_t total) { report({"searching", done, total}); };
+    const auto targets = all_targets ? other_targets(catalogue) : std::vector<std::string>();
+    return std::make_shared<const planning::ExperimentSearch>(
+        planning::search_experiment(experiment, targets, catalogue, options, stop));
+  });
 }
 
 void Alternatives::cancel() {
@@ -134,7 +135,7 @@ void Alternatives::cancel() {
 
 // Cancels the search of an earlier state, because its plans could not be applied.
 void Alternatives::document_changed() {
-  if (searching() && !(document_.experiment() == searched_)) cancel();
+  if (is_searching() && !(document_.experiment() == searched_)) cancel();
   const bool outdated =
       found_ && std::find(found_for_.begin(), found_for_.end(), document_.experiment()) == found_for_.end();
   if (outdated == outdated_) return;
@@ -143,7 +144,7 @@ void Alternatives::document_changed() {
 }
 
 void Alternatives::clear() {
-  if (searching()) cancel();
+  if (is_searching()) cancel();
   found_.reset();
   found_for_.clear();
   outdated_ = false;
@@ -155,10 +156,10 @@ void Alternatives::show_state() {
   table_->setEnabled(!outdated_);
   draw();
   apply_->setEnabled(found_ && !outdated_ && table_->currentIndex().isValid());
-  said_->setText(outdated_ ? tr("Outdated: search again")
-                 : found_  ? tr("%1 of %2 fit").arg(found_->result.candidates.size()).arg(found_->result.evaluated)
-                           : QString());
-  said_->setToolTip(
+  status_->setText(outdated_ ? tr("Outdated: search again")
+                   : found_  ? tr("%1 of %2 fit").arg(found_->result.candidates.size()).arg(found_->result.evaluated)
+                             : QString());
+  status_->setToolTip(
       outdated_ ? tr("The experiment has changed since the search. Undo the change or search again to apply a plan.")
       : found_  ? tr("%1 plans predicted in %2")
                      .arg(found_->result.evaluated)
@@ -167,13 +168,14 @@ void Alternatives::show_state() {
 }
 
 QString Alternatives::status() const {
-  return said_->text();
+  return status_->text();
 }
 
 void Alternatives::set_searchable(bool on) {
-  if (!on && searching()) cancel();
-  for (QWidget* w : {static_cast<QWidget*>(search_), static_cast<QWidget*>(by_), static_cast<QWidget*>(where_)})
-    w->setEnabled(on);
+  if (!on && is_searching()) cancel();
+  for (QWidget* widget :
+       {static_cast<QWidget*>(search_), static_cast<QWidget*>(rank_), static_cast<QWidget*>(targets_)})
+    widget->setEnabled(on);
   search_->setToolTip(
       on ? tr("Find and rank all legal meshes, micro-batches, remat policies and loss chunks that are predicted to fit")
          : tr("Plans are available for other targets only, because the speed of this machine is measured, not "
@@ -182,8 +184,8 @@ void Alternatives::set_searchable(bool on) {
 
 void Alternatives::take_result() {
   if (task_.problem()) {
-    said_->setText(qs(task_.problem()->message));
-    said_->setToolTip({});
+    status_->setText(qs(task_.problem()->message));
+    status_->setToolTip({});
     emit problem(*task_.problem());
   }
   if (!task_.result()) return;
@@ -201,7 +203,7 @@ void Alternatives::show_found() {
   sorted_.sort(-1);
   const QAbstractItemView& view = *table_;
   for (int c = 0; c < model_.columnCount(); ++c) {
-    table_->setColumnHidden(c, !model_.column_used(c));
+    table_->setColumnHidden(c, !model_.is_column_used(c));
     table_->setColumnWidth(c, std::max(view.sizeHintForColumn(c), table_->horizontalHeader()->sectionSizeHint(c)) + 4);
   }
 }

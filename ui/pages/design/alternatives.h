@@ -12,7 +12,7 @@
 #include "ui/plot/plot.h"
 #include "ui/session/background_task.h"
 #include "ui/session/document.h"
-#include "ui/session/pricer.h"
+#include "ui/session/predictor.h"
 
 class QComboBox;
 class QLabel;
@@ -26,14 +26,14 @@ namespace mw::ui {
 class Alternatives : public QWidget {
   Q_OBJECT
  public:
-  Alternatives(Document& document, Pricer::Folders hardware, QWidget* parent = nullptr);
+  Alternatives(Document& document, Predictor::Folders hardware, QWidget* parent = nullptr);
   void search();  // the document as it is now
   void cancel();
   void clear();                  // discards the plans
   void set_searchable(bool on);  // off: this machine is measured, not planned
   void restyle();
-  bool searching() const { return task_.busy(); }
-  bool outdated() const { return outdated_; }  // found for another state of the document
+  bool is_searching() const { return task_.is_busy(); }
+  bool is_outdated() const { return outdated_; }  // found for another state of the document
   CandidatesModel& model() { return model_; }
   QTableView& table() { return *table_; }
   QPushButton& search_button() { return *search_; }
@@ -55,7 +55,7 @@ class Alternatives : public QWidget {
   void show_state();
   void draw();
   Document& document_;
-  Pricer::Folders folders_;
+  Predictor::Folders folders_;
   SearchPtr found_;
   experiment::Experiment searched_;  // the latest search
   std::vector<experiment::Experiment>
@@ -67,9 +67,9 @@ class Alternatives : public QWidget {
   QTabWidget* tabs_;
   QTableView* table_;
   Plot* chart_;
-  QComboBox *by_, *where_;
+  QComboBox *rank_, *targets_;
   QPushButton *search_, *apply_;
-  QLabel* said_;
+  QLabel* status_;
   QProgressBar* progress_;
   BackgroundTask<SearchPtr> task_{"SEARCH"};
 };

@@ -17,12 +17,12 @@ AxisChip::AxisChip(QWidget* canvas, Editing editing) : QAbstractButton(canvas), 
 }
 
 void AxisChip::show_axis(const QString& axis, int size, const QString& place, const QColor& color) {
-  const QString said = axis % u' ' % QString::number(size);
-  if (axis == axis_ && color == color_ && said == text() && place == place_) return;
+  const QString label = axis % u' ' % QString::number(size);
+  if (axis == axis_ && color == color_ && label == text() && place == place_) return;
   axis_ = axis;
   color_ = color;
   place_ = place;
-  setText(said);
+  setText(label);
   setAccessibleName(tr("Mesh axis %1, %2 devices").arg(axis).arg(size));
   update();
   if (editing_ == Editing::none) {
@@ -69,26 +69,26 @@ void AxisChip::mousePressEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton) return;
   setFocus(Qt::MouseFocusReason);
   if (editing_ == Editing::none) return;
-  held_ = true;
+  is_dragged_ = true;
   setCursor(Qt::ClosedHandCursor);
-  emit grabbed(mapToParent(event->position().toPoint()));
+  emit drag_started(mapToParent(event->position().toPoint()));
 }
 
 void AxisChip::mouseMoveEvent(QMouseEvent* event) {
-  if (held_) emit dragged(mapToParent(event->position().toPoint()));
+  if (is_dragged_) emit dragged(mapToParent(event->position().toPoint()));
 }
 
 void AxisChip::mouseReleaseEvent(QMouseEvent* event) {
-  if (event->button() != Qt::LeftButton || !held_) return;
-  held_ = false;
+  if (event->button() != Qt::LeftButton || !is_dragged_) return;
+  is_dragged_ = false;
   setCursor(Qt::OpenHandCursor);
-  emit let_go();
+  emit drag_ended();
 }
 
 void AxisChip::wheelEvent(QWheelEvent* event) {
   if (editing_ == Editing::none) return event->ignore();
   const int by = event->angleDelta().y();
-  if (by != 0) emit wheeled(by > 0 ? 1 : -1);
+  if (by != 0) emit wheel_stepped(by > 0 ? 1 : -1);
   event->accept();
 }
 
@@ -103,16 +103,16 @@ void AxisChip::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_Minus:
       return emit stepped(-1);
     case Qt::Key_Left:
-      return emit carried(-1);
+      return emit place_stepped(-1);
     case Qt::Key_Right:
-      return emit carried(1);
+      return emit place_stepped(1);
     case Qt::Key_Space:
-      return emit picked();
+      return emit move_toggled();
     case Qt::Key_Return:
     case Qt::Key_Enter:
       return emit confirmed();
     case Qt::Key_Escape:
-      held_ = false;
+      is_dragged_ = false;
       return emit cancelled();
     case Qt::Key_Delete:
     case Qt::Key_Backspace:
@@ -138,7 +138,7 @@ void AxisChip::focusInEvent(QFocusEvent* event) {
 }
 
 void AxisChip::focusOutEvent(QFocusEvent* event) {
-  if (!held_) emit left();
+  if (!is_dragged_) emit focus_lost();
   QAbstractButton::focusOutEvent(event);
   emit attention_changed();
 }

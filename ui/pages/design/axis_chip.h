@@ -16,21 +16,21 @@ class AxisChip : public QAbstractButton {
   void show_axis(const QString& axis, int size, const QString& place, const QColor& color);
   void show_state(bool previewed, bool refused);
   const QString& axis() const { return axis_; }
-  bool attended() const { return underMouse() || hasFocus(); }
+  bool has_attention() const { return underMouse() || hasFocus(); }
   QSize sizeHint() const override;
 
  signals:
-  void grabbed(QPoint at);  // in coordinates of the canvas, as below
+  void drag_started(QPoint at);  // in coordinates of the canvas, as below
   void dragged(QPoint at);
-  void let_go();
+  void drag_ended();
   void stepped(int by);  // next larger or smaller size
-  void wheeled(int by);
-  void picked();         // Space: starts or ends moving with the arrow keys
-  void carried(int by);  // to the next or previous place
-  void confirmed();      // Enter
-  void cancelled();      // Escape
-  void left();           // the chip lost the focus
-  void removed();        // Delete
+  void wheel_stepped(int by);
+  void move_toggled();         // Space: starts or ends moving with the arrow keys
+  void place_stepped(int by);  // to the next or previous place
+  void confirmed();            // Enter
+  void cancelled();            // Escape
+  void focus_lost();           // the chip lost the focus
+  void removed();              // Delete
   void attention_changed();
 
  protected:
@@ -49,7 +49,7 @@ class AxisChip : public QAbstractButton {
   const Editing editing_;
   QString axis_, place_;
   QColor color_;
-  bool previewed_ = false, refused_ = false, held_ = false;
+  bool previewed_ = false, refused_ = false, is_dragged_ = false;
 };
 
 }  // namespace mw::ui

@@ -53,7 +53,7 @@ void CalibrateDialog::wire() {
     connect(name, &QToolButton::clicked, this, [this, name] {
       if (std::none_of(names_.begin(), names_.end(), [](const QToolButton* b) { return b->isChecked(); }))
         name->setChecked(true);
-      ask();
+      update_result();
     });
   connect(accept_, &QPushButton::clicked, this, [this] {
     bool failed = false;
@@ -67,19 +67,20 @@ void CalibrateDialog::wire() {
   connect(cancel_, &QPushButton::clicked, this, &CalibrateDialog::reject);
   connect(remove_, &QPushButton::clicked, &calibrator_, &Calibrator::remove);
   connect(undo_, &QPushButton::clicked, &calibrator_, &Calibrator::undo);
-  connect(&calibrator_, &Calibrator::changed, this, &CalibrateDialog::show_answer);
-  connect(&calibrator_, &Calibrator::problem, this, [this](const Problem& problem) { say({qs(to_text(problem))}); });
+  connect(&calibrator_, &Calibrator::changed, this, &CalibrateDialog::show_result);
+  connect(&calibrator_, &Calibrator::problem, this,
+          [this](const Problem& problem) { show_notes({qs(to_text(problem))}); });
   connect(&calibrator_, &Calibrator::accepted_changed, this, [this] {
-    show_in_force();
-    if (isVisible()) ask();  // the current predictions have changed
+    show_current();
+    if (isVisible()) update_result();  // the current predictions have changed
   });
 }
 
 void CalibrateDialog::showEvent(QShowEvent* event) {
   QDialog::showEvent(event);
-  show_in_force();
+  show_current();
   show_sources();
-  show_answer();
+  show_result();
   add_files_->setFocus();
 }
 
@@ -105,11 +106,11 @@ void CalibrateDialog::fill_runs(QMenu* menu) {
     for (const store::RunRow& r : all) {
       QAction* a = menu->addAction(tr("%1  %2, %3 steps").arg(qs(r.id), qs(r.name)).arg(r.steps_done));
       a->setCheckable(true);
-      a->setChecked(std::find(question_.runs.begin(), question_.runs.end(), r.id) != question_.runs.end());
+      a->setChecked(std::find(request_.runs.begin(), request_.runs.end(), r.id) != request_.runs.end());
       connect(a, &QAction::triggered, this, [this, id = r.id](bool on) {
         if (on) return add_run(id);
-        std::erase(question_.runs, id);
-        ask();
+        std::erase(request_.runs, id);
+        update_result();
       });
     }
   } catch (const Error& error) {
@@ -120,36 +121,36 @@ void CalibrateDialog::fill_runs(QMenu* menu) {
 
 void CalibrateDialog::add_files(const std::vector<std::filesystem::path>& files) {
   for (const auto& file : files)
-    if (std::find(question_.files.begin(), question_.files.end(), file) == question_.files.end())
-      question_.files.push_back(file);
-  ask();
+    if (std::find(request_.files.begin(), request_.files.end(), file) == request_.files.end())
+      request_.files.push_back(file);
+  update_result();
 }
 
 void CalibrateDialog::add_run(const store::RunId& run) {
-  question_.runs.push_back(run);
-  ask();
+  request_.runs.push_back(run);
+  update_result();
 }
 
 void CalibrateDialog::clear() {
-  question_.files.clear();
-  question_.runs.clear();
-  ask();
+  request_.files.clear();
+  request_.runs.clear();
+  update_result();
 }
 
-void CalibrateDialog::ask() {
+void CalibrateDialog::update_result() {
   show_sources();
-  if (question_.files.empty() && question_.runs.empty()) return calibrator_.cancel();
-  question_.runs_folder = runs_folder_;
-  question_.names.clear();
+  if (request_.files.empty() && request_.runs.empty()) return calibrator_.cancel();
+  request_.runs_folder = runs_folder_;
+  request_.names.clear();
   for (const QToolButton* name : names_)
-    if (name->isChecked()) question_.names.push_back(ss(name->text()));
-  calibrator_.ask(question_);
+    if (name->isChecked()) request_.names.push_back(ss(name->text()));
+  calibrator_.calibrate(request_);
 }
 
 void CalibrateDialog::show_sources() {
   QStringList all;
-  for (const auto& file : question_.files) all << qpath(file.filename());
-  for (const store::RunId& run : question_.runs) all << qs(run);
+  for (const auto& file : request_.files) all << qpath(file.filename());
+  for (const store::RunId& run : request_.runs) all << qs(run);
   const bool any = !all.isEmpty();
   const QString text =
       any ? all.join(u", "_s)
@@ -158,38 +159,38 @@ void CalibrateDialog::show_sources() {
   clear_->setEnabled(any);
 }
 
-void CalibrateDialog::show_in_force() {
-  const QString now = qs(calibrator_.in_force());
-  in_force_->setText(now.isEmpty() ? tr("Current: the defaults (not calibrated)") : tr("Current: %1").arg(now));
-  remove_->setEnabled(calibrator_.has_own());
+void CalibrateDialog::show_current() {
+  const QString now = qs(calibrator_.current_calibration());
+  current_->setText(now.isEmpty() ? tr("Current: the defaults (not calibrated)") : tr("Current: %1").arg(now));
+  remove_->setEnabled(calibrator_.has_user_calibration());
   undo_->setEnabled(calibrator_.can_undo());
 }
 
-void CalibrateDialog::show_answer() {
-  const auto& answer = calibrator_.answer();
-  progress_->setVisible(calibrator_.busy());
+void CalibrateDialog::show_result() {
+  const auto& result = calibrator_.result();
+  progress_->setVisible(calibrator_.is_busy());
   progress_->setValue(calibrator_.percent());
-  const bool proposed = answer && answer->proposal;
-  accept_->setEnabled(proposed && calibrator_.can_keep());
-  if (calibrator_.busy()) return;  // keeps the previous result until the next one
-  rows_.set_rows(proposed ? answer->proposal->rows : std::vector<plan::ProposedRow>());
-  efficiencies_.set_rows(proposed ? answer->proposal->efficiencies : std::vector<plan::ProposedEfficiency>());
+  const bool proposed = result && result->proposal;
+  accept_->setEnabled(proposed && calibrator_.can_accept());
+  if (calibrator_.is_busy()) return;  // keeps the previous result until the next one
+  rows_.set_rows(proposed ? result->proposal->rows : std::vector<plan::ProposedRow>());
+  efficiencies_.set_rows(proposed ? result->proposal->efficiencies : std::vector<plan::ProposedEfficiency>());
   for (QTableView* t : {rows_table_, efficiencies_table_}) t->resizeColumnsToContents();
-  verdict_->setText(proposed ? qs(planning::verdict_text(*answer->proposal))
-                    : answer ? tr("Nothing to fit")
+  verdict_->setText(proposed ? qs(planning::verdict_text(*result->proposal))
+                    : result ? tr("Nothing to fit")
                              : tr("Add rows and press Fit. Nothing is saved until you accept the result."));
   QStringList notes;
-  if (answer) {
-    for (const Problem& p : answer->problems) notes << tr("omitted: %1").arg(qs(to_text(p)));
+  if (result) {
+    for (const Problem& p : result->problems) notes << tr("omitted: %1").arg(qs(to_text(p)));
     if (proposed)
-      for (const Problem& p : answer->proposal->notes) notes << qs(to_string(p.severity) + ": " + to_text(p));
+      for (const Problem& p : result->proposal->notes) notes << qs(to_string(p.severity) + ": " + to_text(p));
   }
-  say(notes);
+  show_notes(notes);
   draw();
 }
 
 // As high as its lines, at most four.
-void CalibrateDialog::say(const QStringList& notes) {
+void CalibrateDialog::show_notes(const QStringList& notes) {
   notes_->setPlainText(notes.join(u'\n'));
   notes_->setFixedHeight(
       notes_->fontMetrics().lineSpacing() * static_cast<int>(std::clamp<qsizetype>(notes.size(), 1, 4)) + 12);
@@ -206,10 +207,10 @@ QString CalibrateDialog::notes() const {
 
 // Points on the diagonal are predicted exactly. A gap before each prevents a connecting line.
 void CalibrateDialog::draw() {
-  const auto& answer = calibrator_.answer();
+  const auto& result = calibrator_.result();
   std::vector<const plan::ProposedRow*> rows;
-  if (answer && answer->proposal)
-    for (const plan::ProposedRow& r : answer->proposal->rows)
+  if (result && result->proposal)
+    for (const plan::ProposedRow& r : result->proposal->rows)
       if (r.measured_s > 0) rows.push_back(&r);
   if (rows.empty()) return chart_->set_lines({});
   std::sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->measured_s < b->measured_s; });
@@ -263,7 +264,7 @@ void CalibrateDialog::build() {
   notes_->setAccessibleName(tr("Notes"));
   notes_->hide();
   column->addWidget(notes_);
-  column->addWidget(in_force_bar());
+  column->addWidget(current_bar());
   column->addWidget(buttons());
 }
 
@@ -294,7 +295,7 @@ QWidget* CalibrateDialog::names_bar() {
     chip->setText(qs(n.name));
     chip->setToolTip(qs(n.help));
     chip->setCheckable(true);
-    chip->setChecked(n.name == question_.names.front());
+    chip->setChecked(n.name == request_.names.front());
     chip->setProperty("chip", true);
     chip->setFocusPolicy(Qt::StrongFocus);
     chip->setAccessibleName(tr("Fit %1: %2").arg(qs(n.name), qs(n.help)));
@@ -330,16 +331,16 @@ QWidget* CalibrateDialog::tables() {
   return down;
 }
 
-QWidget* CalibrateDialog::in_force_bar() {
+QWidget* CalibrateDialog::current_bar() {
   auto* bar = new QWidget(this);
   auto* row = flush_layout<QHBoxLayout>(bar, 6);
-  in_force_ = new ElidedLabel(Qt::ElideRight, bar);
-  in_force_->setProperty("muted", true);
+  current_ = new ElidedLabel(Qt::ElideRight, bar);
+  current_->setProperty("muted", true);
   undo_ = new QPushButton(tr("Undo"), bar);
   undo_->setToolTip(tr("Undo the last accepted or removed calibration"));
   remove_ = new QPushButton(tr("Remove Calibration"), bar);
   remove_->setToolTip(tr("Restore the shipped calibration and keep yours as calibration.json.bak"));
-  row->addWidget(in_force_, 1);
+  row->addWidget(current_, 1);
   row->addWidget(undo_);
   row->addWidget(remove_);
   return bar;

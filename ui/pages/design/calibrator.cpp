@@ -8,26 +8,26 @@
 
 namespace mw::ui {
 
-Calibrator::Calibrator(Pricer::Folders folders, QObject* parent) : QObject(parent), folders_(std::move(folders)) {
+Calibrator::Calibrator(Predictor::Folders folders, QObject* parent) : QObject(parent), folders_(std::move(folders)) {
   connect(&task_, &BackgroundWork::changed, this, [this] {
-    if (!task_.busy() && task_.result())
-      answer_ =
+    if (!task_.is_busy() && task_.result())
+      result_ =
           std::make_shared<const planning::CalibrationResult>(std::move(*std::exchange(task_.result(), std::nullopt)));
     emit changed();
   });
 }
 
-void Calibrator::ask(planning::CalibrationRequest question) {
-  question.published = folders_.hardware / "measurements.json";
-  question.date = planning::today_utc();
-  answer_.reset();
+void Calibrator::calibrate(planning::CalibrationRequest request) {
+  request.published = folders_.hardware / "measurements.json";
+  request.date = planning::today_utc();
+  result_.reset();
   task_.start(
-      [question = std::move(question), folders = folders_](const ReportProgress& report, const std::stop_token& stop) {
+      [request = std::move(request), folders = folders_](const ReportProgress& report, const std::stop_token& stop) {
         planning::CalibrationResult found;
         try {
           const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
           found = planning::calibrate(
-              question, catalogue,
+              request, catalogue,
               [&](int done, int total) {
                 report({"calibrating", done, total});
               },
@@ -43,28 +43,28 @@ void Calibrator::ask(planning::CalibrationRequest question) {
 }
 
 void Calibrator::cancel() {
-  answer_.reset();
+  result_.reset();
   task_.abandon();
 }
 
-bool Calibrator::has_own() const {
-  return can_keep() && path_exists(plan::user_calibration_file(folders_.own_hardware));
+bool Calibrator::has_user_calibration() const {
+  return can_accept() && path_exists(plan::user_calibration_file(folders_.own_hardware));
 }
 
-std::string Calibrator::in_force() const {
-  const auto file =
-      has_own() ? plan::user_calibration_file(folders_.own_hardware) : plan::user_calibration_file(folders_.hardware);
+std::string Calibrator::current_calibration() const {
+  const auto file = has_user_calibration() ? plan::user_calibration_file(folders_.own_hardware)
+                                           : plan::user_calibration_file(folders_.hardware);
   if (!path_exists(file)) return {};
   try {
     const plan::CalibrationBasis basis = plan::read_calibration(file).basis;
-    return has_own() ? plan::to_text(basis) : "the shipped calibration of " + basis.date;
+    return has_user_calibration() ? plan::to_text(basis) : "the shipped calibration of " + basis.date;
   } catch (const Error& error) {
     return error.what();
   }
 }
 
 template <class Write>
-void Calibrator::keep(Write write) {
+void Calibrator::change(Write write) {
   try {
     before_.push_back(write(folders_.own_hardware));
   } catch (const Error& error) {
@@ -75,12 +75,12 @@ void Calibrator::keep(Write write) {
 }
 
 void Calibrator::accept() {
-  if (!answer_ || !answer_->proposal) return;
-  keep([&](const auto& folder) { return plan::accept_proposal(folder, *answer_->proposal); });
+  if (!result_ || !result_->proposal) return;
+  change([&](const auto& folder) { return plan::accept_proposal(folder, *result_->proposal); });
 }
 
 void Calibrator::remove() {
-  keep([](const auto& folder) { return plan::remove_user_calibration(folder); });
+  change([](const auto& folder) { return plan::remove_user_calibration(folder); });
 }
 
 void Calibrator::undo() {

@@ -7,25 +7,25 @@
 
 #include "core/planning/calibrating.h"
 #include "ui/session/background_task.h"
-#include "ui/session/pricer.h"
+#include "ui/session/predictor.h"
 
 namespace mw::ui {
 
 class Calibrator : public QObject {
   Q_OBJECT
  public:
-  explicit Calibrator(Pricer::Folders folders, QObject* parent = nullptr);
-  void ask(planning::CalibrationRequest question);  // a newer request replaces an older one
-  void cancel();                                    // also discards the result
+  explicit Calibrator(Predictor::Folders folders, QObject* parent = nullptr);
+  void calibrate(planning::CalibrationRequest request);  // a newer request replaces an older one
+  void cancel();                                         // also discards the result
 
-  bool busy() const { return task_.busy(); }
+  bool is_busy() const { return task_.is_busy(); }
   int percent() const { return task_.percent(); }
-  const std::shared_ptr<const planning::CalibrationResult>& answer() const { return answer_; }  // null: none
+  const std::shared_ptr<const planning::CalibrationResult>& result() const { return result_; }  // null: none
 
-  bool can_keep() const { return !folders_.own_hardware.empty(); }
-  bool has_own() const;
+  bool can_accept() const { return !folders_.own_hardware.empty(); }
+  bool has_user_calibration() const;
   // "calibrated by you, 2026-11-21, steps.json", or the error if it cannot be read.
-  std::string in_force() const;
+  std::string current_calibration() const;
   void accept();  // stores the proposal
   void remove();  // restores the shipped calibration
   bool can_undo() const { return !before_.empty(); }
@@ -38,10 +38,10 @@ class Calibrator : public QObject {
 
  private:
   template <class Write>
-  void keep(Write write);
+  void change(Write write);
 
-  Pricer::Folders folders_;
-  std::shared_ptr<const planning::CalibrationResult> answer_;
+  Predictor::Folders folders_;
+  std::shared_ptr<const planning::CalibrationResult> result_;
   std::vector<std::optional<std::string>> before_;  // the user's file before each change of this session
   BackgroundTask<planning::CalibrationResult> task_{"CALIBRATION"};
 };

@@ -13,7 +13,8 @@ using plan::Candidate;
 CandidatesModel::CandidatesModel()
     : TableModel(
           {{.title = tr("\u25CF"),
-            .tooltip = tr("On the Pareto front: no other plan is better in time, cost or memory without being worse in another"),
+            .tooltip = tr(
+                "On the Pareto front: no other plan is better in time, cost or memory without being worse in another"),
             .alignment = Qt::AlignHCenter,
             .text = [](const Candidate& c) { return c.pareto ? u"\u25CF"_s : QString(); },
             .sort_key = [](const Candidate& c) { return c.pareto ? 0 : 1; }},
@@ -58,7 +59,7 @@ void CandidatesModel::show(const std::shared_ptr<const planning::ExperimentSearc
   set_rows(found ? found->result.candidates : std::vector<Candidate>());
 }
 
-bool CandidatesModel::column_used(int column) const {
+bool CandidatesModel::is_column_used(int column) const {
   if (rows_.empty()) return true;
   if (column == remat || column == loss) return work_ == plan::Work::train;
   const auto differs = [this](auto different) { return std::any_of(rows_.begin(), rows_.end(), different); };

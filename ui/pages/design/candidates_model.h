@@ -13,7 +13,7 @@ class CandidatesModel : public TableModel<plan::Candidate> {
   enum Column { pareto, target, mesh, batch, remat, loss, step, speed, hours, usd, memory };
   CandidatesModel();
   void show(const std::shared_ptr<const planning::ExperimentSearch>& found);  // may be null
-  bool column_used(int column) const;  // false: it has the same value in every row
+  bool is_column_used(int column) const;  // false: it has the same value in every row
 
  private:
   QVariant cell(const plan::Candidate& c, int column, int role) const;

@@ -108,22 +108,23 @@ void CanvasPair::show_nothing() {
 }
 
 void CanvasPair::show(Pane& pane, const views::Design* other, bool stale) {
-  const views::Design& d = *pane.shown;
-  const views::Heading heading = views::heading(d, other);
+  const views::Design& design = *pane.shown;
+  const views::Heading heading = views::heading(design, other);
   const QString name = &pane == &pinned_ ? tr("Pinned") : tr("This");
   pane.heading->setText(u"<b>%1</b> &nbsp; %2<br>%3"_s.arg(name, line_of(heading.what, u" &nbsp; "_s),
                                                            line_of(heading.comes_to, u" \u00B7 "_s)));
   pane.heading->setToolTip(pane.heading->text());
   pane.heading->setEnabled(!stale);
   // A new prediction for the same mesh or an outdated one must not disturb an edit in progress.
-  const bool same = pane.on_canvas && same_work(*pane.on_canvas, d) && pane.canvas->given() == views::choice_of(d);
-  if (!pane.on_canvas || !(same || stale || pane.canvas->previewing())) {
-    if (!pane.on_canvas || !(pane.on_canvas->request().model == d.request().model))
-      pane.inventory = std::make_shared<const model::TensorInventory>(d.request().model);
+  const bool same =
+      pane.on_canvas && same_work(*pane.on_canvas, design) && pane.canvas->given() == views::choice_of(design);
+  if (!pane.on_canvas || !(same || stale || pane.canvas->is_previewing())) {
+    if (!pane.on_canvas || !(pane.on_canvas->request().model == design.request().model))
+      pane.inventory = std::make_shared<const model::TensorInventory>(design.request().model);
     pane.on_canvas = pane.shown;
     pane.canvas->set_design(canvas_design(pane.shown, pane.inventory));
   }
-  const plan::DeviceMemory& memory = d.plan().memory;
+  const plan::DeviceMemory& memory = design.plan().memory;
   pane.canvas->set_memory({memory.capacity.value > 0 ? memory.at_peak.total() / memory.capacity : 0});
   show_traffic(pane);
 }

@@ -22,21 +22,21 @@ constexpr quint32 kLayout = 2;  // version of the saved layout
 constexpr qint64 kDimAfterMs = 150;
 const QList<int> kColumnsOfOne{520, 430}, kColumnsOfBoth{600, 350}, kRowsOfOne{330, 220}, kRowsOfBoth{400, 150};
 
-QString mesh_text(const views::Design& d) {
-  const hardware::Target& target = d.request().target;
-  const int devices = d.request().mesh.devices();
+QString mesh_text(const views::Design& design) {
+  const hardware::Target& target = design.request().target;
+  const int devices = design.request().mesh.devices();
   return (devices == 1 ? DesignPage::tr("%1, %2 device: %3") : DesignPage::tr("%1, %2 devices: %3"))
       .arg(qs(target.id))
       .arg(devices)
-      .arg(qs(mesh::to_text(d.request().mesh)));
+      .arg(qs(mesh::to_text(design.request().mesh)));
 }
 
-QString title_text(const views::Design& d) {
-  return u"<b>%1</b> &nbsp; %2"_s.arg(qs(d.request().model.id).toHtmlEscaped(), mesh_text(d).toHtmlEscaped());
+QString title_text(const views::Design& design) {
+  return u"<b>%1</b> &nbsp; %2"_s.arg(qs(design.request().model.id).toHtmlEscaped(), mesh_text(design).toHtmlEscaped());
 }
 
-Bar time_bar_of(const views::Design& d, const QString& name) {
-  const plan::StepTime& step = d.plan().step;
+Bar time_bar_of(const views::Design& design, const QString& name) {
+  const plan::StepTime& step = design.plan().step;
   Bar bar{.name = name};
   const auto part = [&](const QString& what, int color, double seconds) {
     if (seconds > 0) bar.parts.push_back({what, theme().series(color), seconds, qs(to_text(Seconds(seconds)))});
@@ -50,15 +50,15 @@ Bar time_bar_of(const views::Design& d, const QString& name) {
 
 }  // namespace
 
-DesignPage::DesignPage(Document& document, Pricer& pricer, const Pricer::Folders& hardware, QWidget* parent)
-    : QWidget(parent), document_(document), pricer_(pricer), calibrator_(hardware) {
+DesignPage::DesignPage(Document& document, Predictor& predictor, const Predictor::Folders& hardware, QWidget* parent)
+    : QWidget(parent), document_(document), predictor_(predictor), calibrator_(hardware) {
   setObjectName(u"pageBody"_s);
   build(hardware);
-  connect(&pricer_, &Pricer::changed, this, [this] {
-    if (pricer_.prediction()) changed_ = true;  // for this machine, sent after the design
+  connect(&predictor_, &Predictor::changed, this, [this] {
+    if (predictor_.prediction()) changed_ = true;  // for this machine, sent after the design
   });
   connect(&document_, &Document::replaced, this, [this] {
-    pinned_is_other_ = pinned();
+    pinned_is_other_ = has_pinned();
     show_pin_buttons();
   });
   connect(&shards_, &ShardsModel::spec_typed, this, &DesignPage::set_spec);
@@ -85,8 +85,8 @@ void DesignPage::attach(Workspace& workspace) {
   connect(&calibrator_, &Calibrator::accepted_changed, this, [this, &workspace] {
     workspace.clear_problems(ProblemSource::file);
     workspace.update_actions();
-    pricer_.hardware_changed();
-    pricer_.ask(document_);
+    predictor_.hardware_changed();
+    predictor_.request(document_);
     alternatives_->clear();
   });
   connect(&proof_window_->task(), &BackgroundWork::changed, this, [&workspace] { workspace.update_actions(); });
@@ -112,10 +112,10 @@ void DesignPage::register_actions(Workspace& workspace) {
   actions.add({u"view.measured"_s, tr("Toggle Measured Mesh"),
                tr("Switch the Design page between the plan and the measurements of the displayed run"),
                key(Qt::CTRL | Qt::Key_M)},
-              on_page([this] { measured_->show_measured(!measured_->measured_shown()); }));
+              on_page([this] { measured_->show_measured(!measured_->is_measured_shown()); }));
   actions.add({u"design.pin"_s, tr("Pin the Design"), tr("Pin this design for comparison with later ones"),
                key(Qt::CTRL | Qt::Key_P)},
-              on_page([this] { pinned() ? unpin() : pin(); }));
+              on_page([this] { has_pinned() ? unpin() : pin(); }));
   actions.add({u"design.both"_s, tr("Show Both Meshes"), tr("Show the pinned mesh beside the current one, or hide it"),
                key(Qt::CTRL | Qt::Key_B)},
               on_page([this] { set_meshes(canvases_->wanted() == Meshes::both ? Meshes::one : Meshes::both); }));
@@ -134,9 +134,9 @@ void DesignPage::register_actions(Workspace& workspace) {
 
 void DesignPage::update_actions() {
   ActionRegistry& actions = workspace_->actions();
-  actions[u"run.prove"_s]->setEnabled(!workspace_->runs().live() && !proof_window_->task().busy());
-  for (const auto& id : {u"design.both"_s, u"design.swap"_s}) actions[id]->setEnabled(pinned());
-  actions[u"design.pin"_s]->setText(pinned() ? tr("Unpin the Design") : tr("Pin the Design"));
+  actions[u"run.prove"_s]->setEnabled(!workspace_->runs().live() && !proof_window_->task().is_busy());
+  for (const auto& id : {u"design.both"_s, u"design.swap"_s}) actions[id]->setEnabled(has_pinned());
+  actions[u"design.pin"_s]->setText(has_pinned() ? tr("Unpin the Design") : tr("Pin the Design"));
   actions[u"plan.undo_calibration"_s]->setEnabled(calibrator_.can_undo());
 }
 
@@ -149,14 +149,14 @@ void DesignPage::restore_state(const Session& session) {
 }
 
 QStringList DesignPage::unfinished_work() const {
-  return proof_window_->task().busy() ? QStringList{tr("the proof of the mesh")} : QStringList();
+  return proof_window_->task().is_busy() ? QStringList{tr("the proof of the mesh")} : QStringList();
 }
 
 // A proof during a run would slow both and distort the timings of the run.
 void DesignPage::prove(const NamedExperiment& experiment) {
   proof_window_->show();
   proof_window_->activateWindow();
-  if (workspace_->runs().busy() || proof_window_->task().busy()) return;
+  if (workspace_->runs().is_busy() || proof_window_->task().is_busy()) return;
   proved_run_ = experiment.run;
   proof_window_->start(experiment.name, experiment.experiment);
 }
@@ -172,7 +172,7 @@ void DesignPage::prove_again() {
   }
 }
 
-void DesignPage::build(const Pricer::Folders& hardware) {
+void DesignPage::build(const Predictor::Folders& hardware) {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 4, 8, 6);
   column->setSpacing(3);
@@ -266,9 +266,9 @@ QTableView* DesignPage::table(QAbstractTableModel& model, const QString& name) {
 // Predicts the previewed mesh while an axis is dragged; the document changes with the drop.
 void DesignPage::wire_canvas() {
   connect(&canvas(), &MeshCanvas::previewed, this, [this](const designer::MeshDesign& choice) {
-    if (shown_) pricer_.ask(views::with_choice(document_.experiment(), canvases_->given(), choice));
+    if (shown_) predictor_.request(views::with_choice(document_.experiment(), canvases_->given(), choice));
   });
-  connect(&canvas(), &MeshCanvas::preview_ended, this, [this] { pricer_.ask(document_); });
+  connect(&canvas(), &MeshCanvas::preview_ended, this, [this] { predictor_.request(document_); });
   connect(&canvas(), &MeshCanvas::dropped, this, [this](const designer::MeshDesign& choice, const QString& text) {
     document_.replace(views::with_choice(document_.experiment(), canvases_->given(), choice), text);
   });
@@ -332,8 +332,8 @@ void DesignPage::restyle() {
 }
 
 // Whether the figures are dimmed: the prediction is late. During a drag the next one usually arrives earlier.
-bool DesignPage::dims() {
-  if (!pricer_.design_outdated()) {
+bool DesignPage::is_prediction_late() {
+  if (!predictor_.is_design_outdated()) {
     outdated_for_.invalidate();
     return false;
   }
@@ -343,18 +343,18 @@ bool DesignPage::dims() {
 
 void DesignPage::show_frame() {
   if (!isVisible()) return;
-  const bool dim = dims();
-  const bool nothing = pricer_.has_no_prediction() && !canvas().held();  // an edit on the canvas continues
-  if (!changed_ && pricer_.design() == seen_ && dim == dimmed_ && nothing == nothing_) return;
+  const bool late = is_prediction_late();
+  const bool nothing = predictor_.has_no_prediction() && !canvas().is_editing();  // an edit on the canvas continues
+  if (!changed_ && predictor_.design() == drawn_ && late == dimmed_ && nothing == no_prediction_) return;
   changed_ = false;
-  dimmed_ = dim;
-  nothing_ = nothing;
-  seen_ = pricer_.design();
+  dimmed_ = late;
+  no_prediction_ = nothing;
+  drawn_ = predictor_.design();
   if (nothing) return show_nothing();
-  if (const views::DesignPtr& design = pricer_.design(); design && views::is_whole(*design))
+  if (const views::DesignPtr& design = predictor_.design(); design && views::is_whole(*design))
     shown_ = design;
-  else if (design && pricer_.prediction())
-    shown_ = std::make_shared<const views::Design>(views::with_prediction(*design, *pricer_.prediction()));
+  else if (design && predictor_.prediction())
+    shown_ = std::make_shared<const views::Design>(views::with_prediction(*design, *predictor_.prediction()));
   else
     return;
   update_all();
@@ -385,8 +385,8 @@ void DesignPage::update_all() {
   alternatives_->set_searchable(!views::is_here(*shown_));
   plan_.show(views::plan_lines(*shown_), pinned_lines_, dimmed_);
   shards_.show(views::shard_rows(*shown_), pinned_rows_, dimmed_);
-  if (!canvas().held()) update_columns();  // columns would jump during a drag, and measuring is slow
-  canvases_->show_designs(shown_, pinned_, pricer_.design_outdated());
+  if (!canvas().is_editing()) update_columns();  // columns would jump during a drag, and measuring is slow
+  canvases_->show_designs(shown_, pinned_, predictor_.is_design_outdated());
   arrange(canvases_->shown());
   if (canvas().tensor().empty() && shards_.rowCount() > 0)
     shards_table_->selectRow(std::max(0, shards_.find(u"layers.0.q_proj"_s)));
@@ -408,10 +408,10 @@ void DesignPage::show_pin_buttons() {
 }
 
 void DesignPage::update_columns() {
-  plan_table_->setColumnHidden(PlanModel::pinned, !plan_.compares());
-  plan_table_->setColumnHidden(PlanModel::change, !plan_.compares());
+  plan_table_->setColumnHidden(PlanModel::pinned, !plan_.has_pinned());
+  plan_table_->setColumnHidden(PlanModel::change, !plan_.has_pinned());
   for (QTableView* t : {plan_table_, shards_table_}) {
-    const int most = t == plan_table_ && plan_.compares() ? 128 : 260;  // keeps the column of differences visible
+    const int most = t == plan_table_ && plan_.has_pinned() ? 128 : 260;  // keeps the column of differences visible
     for (int c = 0; c + 1 < t->model()->columnCount(); ++c) {
       const QAbstractItemView& view = *t;
       const int wanted = std::max(view.sizeHintForColumn(c), t->horizontalHeader()->sectionSizeHint(c));

@@ -15,7 +15,7 @@
 #include "ui/pages/design/proof_window.h"
 #include "ui/pages/design/shards_model.h"
 #include "ui/session/document.h"
-#include "ui/session/pricer.h"
+#include "ui/session/predictor.h"
 #include "ui/session/workspace.h"
 #include "ui/theme/error_link.h"
 
@@ -29,7 +29,7 @@ namespace mw::ui {
 class DesignPage : public QWidget, public WindowPage {
   Q_OBJECT
  public:
-  DesignPage(Document& document, Pricer& pricer, const Pricer::Folders& hardware, QWidget* parent = nullptr);
+  DesignPage(Document& document, Predictor& predictor, const Predictor::Folders& hardware, QWidget* parent = nullptr);
   void attach(Workspace& workspace) override;
   void update_actions() override;
   void show_frame() override;
@@ -57,7 +57,7 @@ class DesignPage : public QWidget, public WindowPage {
   void swap_pinned();                       // applies the pinned design in one undo step and pins the displayed one
   void set_meshes(Meshes meshes);
   ErrorLink& error_link() { return *errors_; }
-  bool pinned() const { return pinned_ != nullptr; }
+  bool has_pinned() const { return pinned_ != nullptr; }
   QByteArray save_layout() const;
   void restore_layout(const QByteArray& state);
 
@@ -71,11 +71,11 @@ class DesignPage : public QWidget, public WindowPage {
   void register_actions(Workspace& workspace);
   void prove(const NamedExperiment& experiment);
   void prove_again();
-  void build(const Pricer::Folders& hardware);
+  void build(const Predictor::Folders& hardware);
   QWidget* header();
   QWidget* plan_panel();
   QTableView* table(QAbstractTableModel& model, const QString& name);
-  bool dims();
+  bool is_prediction_late();
   void update_all();
   void show_nothing();
   void update_columns();
@@ -89,7 +89,7 @@ class DesignPage : public QWidget, public WindowPage {
   void set_dividers(const QByteArray& state);
 
   Document& document_;
-  Pricer& pricer_;
+  Predictor& predictor_;
   Workspace* workspace_ = nullptr;
   Calibrator calibrator_;
   CalibrateDialog* calibrate_ = nullptr;
@@ -98,11 +98,11 @@ class DesignPage : public QWidget, public WindowPage {
   views::DesignPtr shown_, pinned_;
   std::vector<views::PlanLine> pinned_lines_;
   std::vector<views::ShardRow> pinned_rows_;
-  bool changed_ = true;    // everything must be updated
-  views::DesignPtr seen_;  // the displayed prediction
+  bool changed_ = true;     // everything must be updated
+  views::DesignPtr drawn_;  // the displayed prediction
   QElapsedTimer outdated_for_;
   bool dimmed_ = false;
-  bool nothing_ = false;          // there is no prediction to show
+  bool no_prediction_ = false;    // there is no prediction to show
   bool pinned_is_other_ = false;  // the pinned design belongs to a document that was replaced
   PlanModel plan_;
   ShardsModel shards_;

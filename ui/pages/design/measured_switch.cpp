@@ -17,11 +17,12 @@ MeasuredSwitch::MeasuredSwitch(QWidget* planned, QWidget* parent)
   connect(button_, &QPushButton::clicked, this, &MeasuredSwitch::show_measured);
 }
 
-void MeasuredSwitch::show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, MeasuredMesh::Held held) {
+void MeasuredSwitch::show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot,
+                                   MeasuredMesh::PlayheadMode mode) {
   offered_ = on_a_mesh(run);
   run_name_ = run ? qs(run->id.empty() ? run->name : run->id) : QString();
-  if (offered_) measured_->show_snapshot(run, snapshot, held);
-  show_measured(measured_shown());
+  if (offered_) measured_->show_snapshot(run, snapshot, mode);
+  show_measured(is_measured_shown());
 }
 
 void MeasuredSwitch::show_measured(bool on) {

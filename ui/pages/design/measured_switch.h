@@ -14,9 +14,9 @@ class MeasuredSwitch : public QStackedWidget {
  public:
   explicit MeasuredSwitch(QWidget* planned, QWidget* parent = nullptr);
   // `run`: that of the Train page. If it is null or has one device, only the plan is available.
-  void show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, MeasuredMesh::Held held);
+  void show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, MeasuredMesh::PlayheadMode mode);
   void show_measured(bool on);  // does nothing without a measured mesh
-  bool measured_shown() const { return currentIndex() == 1; }
+  bool is_measured_shown() const { return currentIndex() == 1; }
   MeasuredMesh& measured() { return *measured_; }
   QPushButton& button() { return *button_; }  // placed in the header of the page
 

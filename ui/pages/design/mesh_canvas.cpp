@@ -25,7 +25,7 @@ constexpr double kMostPitch = 118;
 constexpr int kStepPixels = 28;  // drag distance for the next size
 constexpr int kRowBelow = 14;    // a drag within this distance below the row changes the size
 
-designer::DesignContext subject_of(const CanvasDesign& design) {
+designer::DesignContext context_of(const CanvasDesign& design) {
   return {design.inventory.get(), &design.target, design.adapters, design.use};
 }
 
@@ -54,7 +54,7 @@ MeshCanvas::MeshCanvas(Editing editing, QWidget* parent)
   wheel_done_.setSingleShot(true);
   wheel_done_.setInterval(450);
   connect(&wheel_done_, &QTimer::timeout, this, [this] {
-    if (hold_ == Hold::wheel) commit();
+    if (edit_mode_ == EditMode::wheel) commit();
   });
 }
 
@@ -65,8 +65,8 @@ MeshCanvas::~MeshCanvas() {
 
 void MeshCanvas::set_design(CanvasDesign design) {
   design_ = std::move(design);
-  tried_.clear();
-  hold_ = Hold::none;
+  cached_results_.clear();
+  edit_mode_ = EditMode::none;
   action_.reset();
   outcome_.reset();
   fix_->hide();
@@ -182,8 +182,8 @@ void MeshCanvas::show_chips() {
     int size = axes[i].size;
     if (action_ && action_->kind == Action::Kind::resize && action_->axis == axes[i].name) size = action_->value;
     chips_[i]->show_axis(qs(axes[i].name), size, place, axis_color(qs(axes[i].name)));
-    const bool held = action_ && action_->axis == axes[i].name && outcome_;
-    chips_[i]->show_state(held && outcome_->accepted, held && !outcome_->accepted);
+    const bool edited = action_ && action_->axis == axes[i].name && outcome_;
+    chips_[i]->show_state(edited && outcome_->accepted, edited && !outcome_->accepted);
   }
 }
 
@@ -213,11 +213,11 @@ void MeshCanvas::place_all() {
   row = std::max(row, add_->sizeHint().height());
   add_->setGeometry(x, kCanvasMargin, row, row);
   const double top = kCanvasMargin + row + 6, bottom = height() - status_height();
-  const double wide = beside() ? std::clamp(width() * 0.34, 190.0, 300.0) : 0;
+  const double wide = shows_tensor_beside() ? std::clamp(width() * 0.34, 190.0, 300.0) : 0;
   const double most = std::max(90.0, (bottom - top) * 0.45);
-  const double high = beside() ? 0 : short_of_height() ? 20 : std::clamp(tensor_height(), 90.0, most);
-  tensor_area_ = beside() ? QRectF(width() - wide, top, wide - kCanvasMargin, bottom - top)
-                          : QRectF(kCanvasMargin, bottom - high, width() - 2 * kCanvasMargin, high);
+  const double high = shows_tensor_beside() ? 0 : lacks_height() ? 20 : std::clamp(tensor_height(), 90.0, most);
+  tensor_area_ = shows_tensor_beside() ? QRectF(width() - wide, top, wide - kCanvasMargin, bottom - top)
+                                       : QRectF(kCanvasMargin, bottom - high, width() - 2 * kCanvasMargin, high);
   grid_area_ = QRectF(kCanvasMargin + kSide, top + kSide, width() - 2 * kCanvasMargin - kSide - wide,
                       bottom - top - kSide - high);
   for (const designer::CanvasSide& s : shown_.picture.sides)
@@ -231,12 +231,12 @@ void MeshCanvas::place_all() {
   fix_->move(static_cast<int>(grid_area_.left()), static_cast<int>(bottom) - fix_->height() - 4);
 }
 
-bool MeshCanvas::beside() const {
+bool MeshCanvas::shows_tensor_beside() const {
   return width() > 520;
 }
 
 double MeshCanvas::status_height() const {
-  return beside() ? 20 : 34;  // two lines if they are short
+  return shows_tensor_beside() ? 20 : 34;  // two lines if they are short
 }
 
 // Name, dimensions, then one line for the shards, each axis and each collective.
@@ -246,9 +246,9 @@ double MeshCanvas::tensor_height() const {
   return 73 + 16 * (1 + static_cast<double>(sums) + static_cast<double>(traffic_.size())) + 4;
 }
 
-bool MeshCanvas::short_of_height() const {
+bool MeshCanvas::lacks_height() const {
   constexpr int kLeast = 250;
-  return !beside() && height() < kLeast;
+  return !shows_tensor_beside() && height() < kLeast;
 }
 
 QRectF MeshCanvas::to_pixels(const designer::Box& box) const {
@@ -284,7 +284,7 @@ QRectF MeshCanvas::side_at(int dimension) const {
 
 QRectF MeshCanvas::tensor_dimension_at(int index) const {
   const mesh::PlacedTensor* t = shown_.tensor;
-  if (!t || short_of_height() || index < 0 || index >= static_cast<int>(t->dims.size())) return {};
+  if (!t || lacks_height() || index < 0 || index >= static_cast<int>(t->dims.size())) return {};
   const double n = static_cast<double>(t->dims.size());
   const double width = std::min(110.0, (tensor_area_.width() - 6 * (n - 1)) / n);
   return {tensor_area_.left() + index * (width + 6), tensor_area_.top() + 24, width, 44};
@@ -380,7 +380,7 @@ void MeshCanvas::move_selection(int dx, int dy) {
 }
 
 QString MeshCanvas::status() const {
-  if (hold_ != Hold::none && outcome_) return outcome_->accepted ? qs(outcome_->text) : QString();
+  if (edit_mode_ != EditMode::none && outcome_) return outcome_->accepted ? qs(outcome_->text) : QString();
   const int device = hovered_ >= 0 ? hovered_ : selected_;
   if (device < 0 || !drawable_) return {};
   if (device >= devices()) return tr("This design has no device %1; it has %2").arg(device).arg(devices());
@@ -396,39 +396,40 @@ QString MeshCanvas::status() const {
 void MeshCanvas::connect_chip(AxisChip* c) {
   connect(c, &AxisChip::attention_changed, this, &MeshCanvas::redraw);
   if (editing_ == Editing::none) return;
-  connect(c, &AxisChip::grabbed, this, [this, c](QPoint at) { take_hold(c->axis(), at); });
+  connect(c, &AxisChip::drag_started, this, [this, c](QPoint at) { begin_drag(c->axis(), at); });
   connect(c, &AxisChip::dragged, this, &MeshCanvas::drag);
-  connect(c, &AxisChip::let_go, this, [this] {
-    if (hold_ == Hold::mouse) commit();
+  connect(c, &AxisChip::drag_ended, this, [this] {
+    if (edit_mode_ == EditMode::mouse) commit();
   });
-  connect(c, &AxisChip::stepped, this, [this, c](int by) { step(c->axis(), by, Hold::keys); });
-  connect(c, &AxisChip::wheeled, this, [this, c](int by) { step(c->axis(), by, Hold::wheel); });
-  connect(c, &AxisChip::picked, this, [this, c] { hold_ == Hold::carried ? commit() : pick(c->axis()); });
-  connect(c, &AxisChip::carried, this, [this](int by) {
-    if (hold_ == Hold::carried) carry(by);
+  connect(c, &AxisChip::stepped, this, [this, c](int by) { step(c->axis(), by, EditMode::keys); });
+  connect(c, &AxisChip::wheel_stepped, this, [this, c](int by) { step(c->axis(), by, EditMode::wheel); });
+  connect(c, &AxisChip::move_toggled, this,
+          [this, c] { edit_mode_ == EditMode::moving ? commit() : begin_move(c->axis()); });
+  connect(c, &AxisChip::place_stepped, this, [this](int by) {
+    if (edit_mode_ == EditMode::moving) step_place(by);
   });
   connect(c, &AxisChip::confirmed, this, [this] {
-    if (hold_ != Hold::none) commit();
+    if (edit_mode_ != EditMode::none) commit();
   });
   connect(c, &AxisChip::cancelled, this, &MeshCanvas::cancel);
-  connect(c, &AxisChip::left, this, [this] {
-    if (hold_ == Hold::keys || hold_ == Hold::carried) cancel();
+  connect(c, &AxisChip::focus_lost, this, [this] {
+    if (edit_mode_ == EditMode::keys || edit_mode_ == EditMode::moving) cancel();
   });
   connect(c, &AxisChip::removed, this, [this, c] { remove(c->axis()); });
 }
 
 // --- With the mouse ---
 
-void MeshCanvas::take_hold(const QString& axis, QPoint at) {
+void MeshCanvas::begin_drag(const QString& axis, QPoint at) {
   cancel();
-  hold_ = Hold::mouse;
-  held_axis_ = axis;
-  grabbed_at_ = cursor_ = at;
+  edit_mode_ = EditMode::mouse;
+  edited_axis_ = axis;
+  drag_start_ = cursor_ = at;
   redraw();
 }
 
 void MeshCanvas::drag(QPoint at) {
-  if (hold_ != Hold::mouse) return;
+  if (edit_mode_ != EditMode::mouse) return;
   cursor_ = at;
   if (const std::optional<Action> action = action_at(at))
     attempt(*action);
@@ -439,15 +440,15 @@ void MeshCanvas::drag(QPoint at) {
 
 // The action of a drop at this position.
 std::optional<Action> MeshCanvas::action_at(QPoint at) const {
-  const std::string axis = ss(held_axis_);
+  const std::string axis = ss(edited_axis_);
   if (shown_.tensor)
     for (int d = 0; d < static_cast<int>(shown_.tensor->dims.size()); ++d)
       if (tensor_dimension_at(d).contains(at)) return Action{Action::Kind::shard, axis, d, tensor_};
   for (const designer::CanvasSide& s : shown_.picture.sides)
     if (side_at(s.dimension).contains(at)) return Action{Action::Kind::lay, axis, s.dimension};
   if (chips_.empty() || at.y() > chips_.front()->geometry().bottom() + kRowBelow) return {};
-  const int moved = static_cast<int>(std::lround((at.x() - grabbed_at_.x()) / static_cast<double>(kStepPixels)));
-  const std::vector<int> sizes = designer::size_steps(subject_of(design_), given_.choice.mesh, axis);
+  const int moved = static_cast<int>(std::lround((at.x() - drag_start_.x()) / static_cast<double>(kStepPixels)));
+  const std::vector<int> sizes = designer::size_steps(context_of(design_), given_.choice.mesh, axis);
   const auto now = std::find(sizes.begin(), sizes.end(), given_.choice.mesh.size(axis));
   const auto index =
       std::clamp<std::ptrdiff_t>(now - sizes.begin() + moved, 0, static_cast<std::ptrdiff_t>(sizes.size()) - 1);
@@ -457,18 +458,18 @@ std::optional<Action> MeshCanvas::action_at(QPoint at) const {
 
 // --- With the wheel and the keys ---
 
-void MeshCanvas::step(const QString& axis, int by, Hold hold) {
-  if (hold_ != hold || held_axis_ != axis) cancel();
-  hold_ = hold;
-  held_axis_ = axis;
+void MeshCanvas::step(const QString& axis, int by, EditMode mode) {
+  if (edit_mode_ != mode || edited_axis_ != axis) cancel();
+  edit_mode_ = mode;
+  edited_axis_ = axis;
   if (AxisChip* c = chip(axis)) cursor_ = c->geometry().bottomLeft();
-  const std::vector<int> sizes = designer::size_steps(subject_of(design_), given_.choice.mesh, ss(axis));
+  const std::vector<int> sizes = designer::size_steps(context_of(design_), given_.choice.mesh, ss(axis));
   const int from =
       action_ && action_->kind == Action::Kind::resize ? action_->value : given_.choice.mesh.size(ss(axis));
   const auto at = std::find(sizes.begin(), sizes.end(), from) - sizes.begin();
   const auto next = std::clamp<std::ptrdiff_t>(at + by, 0, static_cast<std::ptrdiff_t>(sizes.size()) - 1);
   attempt({Action::Kind::resize, ss(axis), sizes[static_cast<size_t>(next)]});
-  if (hold == Hold::wheel) wheel_done_.start();
+  if (mode == EditMode::wheel) wheel_done_.start();
 }
 
 // All sides and dimensions in the order of the arrow keys; the last entry releases the placement.
@@ -485,19 +486,19 @@ std::vector<Action> MeshCanvas::places_for(const QString& axis) const {
   return places;
 }
 
-void MeshCanvas::pick(const QString& axis) {
+void MeshCanvas::begin_move(const QString& axis) {
   cancel();
-  hold_ = Hold::carried;
-  held_axis_ = axis;
-  carried_ = -1;
-  carry(1);
+  edit_mode_ = EditMode::moving;
+  edited_axis_ = axis;
+  place_index_ = -1;
+  step_place(1);
 }
 
-void MeshCanvas::carry(int by) {
-  const std::vector<Action> places = places_for(held_axis_);
+void MeshCanvas::step_place(int by) {
+  const std::vector<Action> places = places_for(edited_axis_);
   const int n = static_cast<int>(places.size());
-  carried_ = carried_ < 0 ? (by > 0 ? 0 : n - 1) : (carried_ + by + n) % n;
-  const Action& action = places[static_cast<size_t>(carried_)];
+  place_index_ = place_index_ < 0 ? (by > 0 ? 0 : n - 1) : (place_index_ + by + n) % n;
+  const Action& action = places[static_cast<size_t>(place_index_)];
   if (action.kind == Action::Kind::lay) cursor_ = side_at(action.value).center().toPoint();
   if (action.kind == Action::Kind::shard) cursor_ = tensor_dimension_at(action.value).center().toPoint();
   attempt(action);
@@ -508,8 +509,8 @@ void MeshCanvas::remove(const QString& axis) {
   const std::string name = ss(axis);
   const bool laid = std::any_of(given_.choice.places.begin(), given_.choice.places.end(),
                                 [&](const mesh::RequestedPlacement& p) { return p.axis == name; });
-  hold_ = Hold::keys;
-  held_axis_ = axis;
+  edit_mode_ = EditMode::keys;
+  edited_axis_ = axis;
   if (AxisChip* c = chip(axis)) cursor_ = c->geometry().bottomLeft();
   attempt({laid ? Action::Kind::release : Action::Kind::remove, name, 0});
   commit();
@@ -519,8 +520,8 @@ void MeshCanvas::add_axis() {
   std::string name = "data";
   for (int i = 2; given_.choice.mesh.has(name); ++i) name = "axis" + std::to_string(i);
   cancel();
-  hold_ = Hold::keys;
-  held_axis_ = qs(name);
+  edit_mode_ = EditMode::keys;
+  edited_axis_ = qs(name);
   attempt({Action::Kind::add, name, 0});
   commit();
 }
@@ -548,19 +549,21 @@ void MeshCanvas::attempt(const Action& action) {
   show_chips();
   place_all();
   setAccessibleDescription(outcome_->accepted ? qs(outcome_->text) : message_);
-  QAccessibleEvent told(this, QAccessible::DescriptionChanged);
-  QAccessible::updateAccessibility(&told);
+  QAccessibleEvent event(this, QAccessible::DescriptionChanged);
+  QAccessible::updateAccessibility(&event);
   redraw();
 }
 
 const designer::ActionResult& MeshCanvas::outcome_of(const Action& action) {
-  const auto at = std::find_if(tried_.begin(), tried_.end(), [&](const auto& t) { return t.first == action; });
-  if (at != tried_.end()) return at->second;
-  tried_.emplace_back(action, designer::try_action(subject_of(design_), given_.choice, *design_.placement, action));
-  return tried_.back().second;
+  const auto at =
+      std::find_if(cached_results_.begin(), cached_results_.end(), [&](const auto& t) { return t.first == action; });
+  if (at != cached_results_.end()) return at->second;
+  cached_results_.emplace_back(action,
+                               designer::try_action(context_of(design_), given_.choice, *design_.placement, action));
+  return cached_results_.back().second;
 }
 
-// The axis is still held, but not over a drop area.
+// The axis is still edited, but not over a drop area.
 void MeshCanvas::leave_preview() {
   if (!action_) return;
   action_.reset();
@@ -575,7 +578,7 @@ void MeshCanvas::leave_preview() {
 
 void MeshCanvas::commit() {
   wheel_done_.stop();
-  hold_ = Hold::none;
+  edit_mode_ = EditMode::none;
   if (!action_ || !outcome_) return;
   if (!outcome_->accepted) return offer_fix();
   const designer::ActionResult done = *outcome_;
@@ -596,7 +599,7 @@ void MeshCanvas::commit() {
   design_.choice = done.choice;
   if (done.placement) design_.placement = done.placement;
   given_ = shown_;
-  tried_.clear();
+  cached_results_.clear();
 }
 
 // Keeps the refusal visible and offers the nearest possible size as a button.
@@ -612,7 +615,7 @@ void MeshCanvas::offer_fix() {
 
 void MeshCanvas::cancel() {
   wheel_done_.stop();
-  hold_ = Hold::none;
+  edit_mode_ = EditMode::none;
   fix_->hide();
   leave_preview();
   redraw();

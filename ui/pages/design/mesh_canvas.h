@@ -55,8 +55,8 @@ class MeshCanvas : public QWidget {
   int devices() const { return static_cast<int>(shown_.picture.devices.size()); }
   const designer::MeshDesign& shown() const { return shown_.choice; }  // previewed or given
   const designer::MeshDesign& given() const { return given_.choice; }  // actions start from it
-  bool held() const { return hold_ != Hold::none; }
-  bool previewing() const { return outcome_ && outcome_->accepted; }
+  bool is_editing() const { return edit_mode_ != EditMode::none; }
+  bool is_previewing() const { return outcome_ && outcome_->accepted; }
   QString message() const { return message_; }  // why an action was refused or nothing can be drawn
   QString summary() const;                      // for screen readers
   QString status() const;                       // of the hovered, otherwise the selected device
@@ -87,7 +87,7 @@ class MeshCanvas : public QWidget {
   void changeEvent(QEvent* event) override;
 
  private:
-  enum class Hold { none, mouse, keys, carried, wheel };
+  enum class EditMode { none, mouse, keys, moving, wheel };
   struct Scene {  // a design ready to draw
     designer::MeshDesign choice;
     std::shared_ptr<const mesh::Placement> placement;
@@ -103,19 +103,19 @@ class MeshCanvas : public QWidget {
   void show_given();
   void show_chips();
   void place_all();
-  bool beside() const;  // whether the tensor is beside the grid or below it
+  bool shows_tensor_beside() const;  // whether the tensor is beside the grid or below it
   double status_height() const;
   double tensor_height() const;
-  bool short_of_height() const;  // only the name of the tensor fits
+  bool lacks_height() const;  // only the name of the tensor fits
   void redraw();
 
   // Editing axes
   void connect_chip(AxisChip* chip);
-  void take_hold(const QString& axis, QPoint at);
+  void begin_drag(const QString& axis, QPoint at);
   void drag(QPoint at);
-  void step(const QString& axis, int by, Hold hold);
-  void pick(const QString& axis);
-  void carry(int by);
+  void step(const QString& axis, int by, EditMode mode);
+  void begin_move(const QString& axis);
+  void step_place(int by);
   void remove(const QString& axis);
   void add_axis();
   void attempt(const designer::Action& action);
@@ -161,14 +161,14 @@ class MeshCanvas : public QWidget {
   QPointF origin_;
   double pitch_ = 40;
   // Edit in progress
-  Hold hold_ = Hold::none;
-  QString held_axis_;
-  QPoint grabbed_at_, cursor_;
+  EditMode edit_mode_ = EditMode::none;
+  QString edited_axis_;
+  QPoint drag_start_, cursor_;
   std::optional<designer::Action> action_;
   std::optional<designer::ActionResult> outcome_;
   std::vector<std::pair<designer::Action, designer::ActionResult>>
-      tried_;  // cached results for the given design, as a drag repeats actions
-  int carried_ = -1;
+      cached_results_;  // cached results for the given design, as a drag repeats actions
+  int place_index_ = -1;
   QString message_;
   bool drawable_ = false;
   QPixmap still_;  // cached picture without hover and selection

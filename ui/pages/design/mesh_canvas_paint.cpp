@@ -70,7 +70,7 @@ void MeshCanvas::paintEvent(QPaintEvent*) {
   if (drawable_) paint_selection(p);
   const QRectF below(8, height() - status_height(), width() - 16, status_height() - 2);
   p.setPen(t.muted);
-  if (beside())
+  if (shows_tensor_beside())
     draw_small(p, below, Qt::AlignVCenter | Qt::AlignLeft, status(), t.muted);
   else
     p.drawText(below, Qt::AlignVCenter | Qt::AlignLeft | Qt::TextWordWrap, status());
@@ -112,12 +112,12 @@ void MeshCanvas::paint_selection(QPainter& p) const {
 
 void MeshCanvas::paint_sides(QPainter& p) const {
   const Theme& t = theme();
-  const bool held = hold_ == Hold::mouse || hold_ == Hold::carried;
+  const bool editing = edit_mode_ == EditMode::mouse || edit_mode_ == EditMode::moving;
   for (const designer::CanvasSide& s : shown_.picture.sides) {
     const QRectF box = side_at(s.dimension);
     const bool aimed = action_ && action_->kind == Action::Kind::lay && action_->value == s.dimension;
-    const QColor edge = !aimed ? (held ? t.accent : t.line) : outcome_ && outcome_->accepted ? t.good : t.bad;
-    p.setPen(QPen(edge, 1, held ? Qt::DashLine : Qt::SolidLine));
+    const QColor edge = !aimed ? (editing ? t.accent : t.line) : outcome_ && outcome_->accepted ? t.good : t.bad;
+    p.setPen(QPen(edge, 1, editing ? Qt::DashLine : Qt::SolidLine));
     p.setBrush(aimed ? mix(t.panel, edge, 0.25) : mix(t.panel, t.text, 0.03));
     p.drawRect(box);
     QString text = qs(s.name) % u' ' % QString::number(s.size);
@@ -213,10 +213,10 @@ void MeshCanvas::paint_device(QPainter& p, int device) const {
   const QRectF rail(box.left() + 1, box.bottom() - bar, box.width() - 2, bar - 1);
   p.fillRect(rail, mix(t.panel, t.text, 0.16));
   // Hatched if there is room, because the value is predicted.
-  const QRectF held(rail.left(), rail.top(), rail.width() * std::clamp(share, 0.0, 1.0), rail.height());
+  const QRectF used(rail.left(), rail.top(), rail.width() * std::clamp(share, 0.0, 1.0), rail.height());
   const QColor color = share > 1 ? t.bad : t.accent;
-  p.fillRect(held, bar < 5 ? color : mix(t.panel, color, 0.45));
-  if (bar >= 5) p.fillRect(held, QBrush(color, Qt::BDiagPattern));
+  p.fillRect(used, bar < 5 ? color : mix(t.panel, color, 0.45));
+  if (bar >= 5) p.fillRect(used, QBrush(color, Qt::BDiagPattern));
 }
 
 // --- Links in use ---
@@ -263,7 +263,7 @@ void MeshCanvas::paint_edges(QPainter& p) const {
   const double width = pitch_ > 40 ? 4 : pitch_ >= kFine ? 2.5 : 1;
   for (size_t i = 0; i < traffic_.size(); ++i) draw(shown_.edges[i], axis_color(traffic_[i].axis), width);
   for (const AxisChip* c : chips_)
-    if (c->attended())
+    if (c->has_attention())
       draw(designer::axis_edges(shown_.choice.mesh, shown_.layout, ss(c->axis())), axis_color(c->axis()), width);
 }
 
@@ -294,7 +294,7 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
     return;
   }
   const mesh::PlacedTensor& tensor = *shown_.tensor;
-  const QString where = short_of_height() ? qs(mesh::to_text(tensor.spec)) : qs(tensor.rule);
+  const QString where = lacks_height() ? qs(mesh::to_text(tensor.spec)) : qs(tensor.rule);
   const int room_for_name = static_cast<int>(line.width()) - p.fontMetrics().horizontalAdvance(where) - 10;
   draw_small(p, line, Qt::AlignRight | Qt::AlignVCenter, where, t.muted);
   p.setFont(font());
@@ -302,7 +302,7 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
   p.drawText(line, Qt::AlignLeft | Qt::AlignVCenter,
              p.fontMetrics().elidedText(qs(tensor.name), Qt::ElideRight, room_for_name));
   p.setFont(small_font());
-  if (short_of_height()) return;
+  if (lacks_height()) return;
   paint_dimensions(p);
   line.moveTop(tensor_dimension_at(0).bottom() + 5);
   const auto write = [&](const QString& text, const QColor& color) {
@@ -314,7 +314,7 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
                            : tr("complete on every device")) %
             (tensor.replicas > 1 && tensor.shards > 1 ? tr(", %1 copies").arg(tensor.replicas) : QString()),
         t.text);
-  if (!beside())
+  if (!shows_tensor_beside())
     for (const CanvasTraffic& traffic : traffic_)
       if (!traffic.label.isEmpty()) write(traffic.axis % u": "_s % traffic.label, axis_color(traffic.axis));
   const auto room = static_cast<size_t>(std::max(0.0, (tensor_area_.bottom() - line.top() - 2) / 16));
@@ -328,12 +328,12 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
 void MeshCanvas::paint_dimensions(QPainter& p) const {
   const Theme& t = theme();
   const mesh::PlacedTensor& tensor = *shown_.tensor;
-  const bool held = hold_ == Hold::mouse || hold_ == Hold::carried;
+  const bool editing = edit_mode_ == EditMode::mouse || edit_mode_ == EditMode::moving;
   for (size_t d = 0; d < tensor.dims.size(); ++d) {
     const QRectF box = tensor_dimension_at(static_cast<int>(d));
     const bool aimed = action_ && action_->kind == Action::Kind::shard && action_->value == static_cast<int>(d);
-    const QColor edge = !aimed ? (held ? t.accent : t.line) : outcome_ && outcome_->accepted ? t.good : t.bad;
-    p.setPen(QPen(edge, aimed ? 2 : 1, held ? Qt::DashLine : Qt::SolidLine));
+    const QColor edge = !aimed ? (editing ? t.accent : t.line) : outcome_ && outcome_->accepted ? t.good : t.bad;
+    p.setPen(QPen(edge, aimed ? 2 : 1, editing ? Qt::DashLine : Qt::SolidLine));
     p.setBrush(aimed ? mix(t.panel, edge, 0.25) : mix(t.panel, t.text, 0.04));
     p.drawRoundedRect(box, 4, 4);
     draw_small(p, box.adjusted(6, 3, -4, -22), Qt::AlignLeft | Qt::AlignVCenter,

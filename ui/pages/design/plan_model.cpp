@@ -8,15 +8,17 @@ namespace mw::ui {
 using views::PlanLine;
 
 PlanModel::PlanModel()
-    : TableModel({{.title = tr("Plan"), .text = [](const PlanLine& l) { return qs(l.label); }},
-                  {.title = tr("Predicted"), .text = [](const PlanLine& l) { return qs(l.value); }},
-                  {.title = tr("Pinned"),
-                   .text = [this](const PlanLine& l) { return beside(l) ? qs(beside(l)->value) : QString(); }},
-                  {.title = tr("Change"),
-                   .alignment = Qt::AlignRight,
-                   .text = [this](const PlanLine& l) { return beside(l) ? qs(difference(*beside(l), l)) : QString(); }},
-                  {.title = tr("Details"), .text = [](const PlanLine& l) { return qs(l.detail); }}},
-                 [this](const PlanLine& line, int column, int role) { return cell(line, column, role); }) {}
+    : TableModel(
+          {{.title = tr("Plan"), .text = [](const PlanLine& l) { return qs(l.label); }},
+           {.title = tr("Predicted"), .text = [](const PlanLine& l) { return qs(l.value); }},
+           {.title = tr("Pinned"),
+            .text = [this](const PlanLine& l) { return pinned_line(l) ? qs(pinned_line(l)->value) : QString(); }},
+           {.title = tr("Change"),
+            .alignment = Qt::AlignRight,
+            .text =
+                [this](const PlanLine& l) { return pinned_line(l) ? qs(difference(*pinned_line(l), l)) : QString(); }},
+           {.title = tr("Details"), .text = [](const PlanLine& l) { return qs(l.detail); }}},
+          [this](const PlanLine& line, int column, int role) { return cell(line, column, role); }) {}
 
 void PlanModel::show(std::vector<PlanLine> lines, std::vector<PlanLine> baseline, bool stale) {
   pinned_ = std::move(baseline);
@@ -24,7 +26,7 @@ void PlanModel::show(std::vector<PlanLine> lines, std::vector<PlanLine> baseline
   set_rows(std::move(lines), [](const PlanLine& a, const PlanLine& b) { return a.label == b.label; });
 }
 
-const PlanLine* PlanModel::beside(const PlanLine& line) const {
+const PlanLine* PlanModel::pinned_line(const PlanLine& line) const {
   const auto at = std::find_if(pinned_.begin(), pinned_.end(), [&](const auto& p) { return p.label == line.label; });
   return at == pinned_.end() ? nullptr : &*at;
 }

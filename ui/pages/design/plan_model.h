@@ -11,10 +11,10 @@ class PlanModel : public TableModel<views::PlanLine> {
   enum Column { figure, value, pinned, change, detail };
   PlanModel();
   void show(std::vector<views::PlanLine> lines, std::vector<views::PlanLine> baseline, bool stale);
-  bool compares() const { return !pinned_.empty(); }
+  bool has_pinned() const { return !pinned_.empty(); }
 
  private:
-  const views::PlanLine* beside(const views::PlanLine& line) const;  // of the same label in the pinned design
+  const views::PlanLine* pinned_line(const views::PlanLine& line) const;  // of the same label in the pinned design
   QVariant cell(const views::PlanLine& line, int column, int role) const;
   std::vector<views::PlanLine> pinned_;
   bool stale_ = false;

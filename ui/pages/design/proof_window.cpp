@@ -61,8 +61,8 @@ void ProofWindow::build() {
   title_ = new QLabel(this);
   title_->setTextFormat(Qt::RichText);
   title_->setWordWrap(true);
-  said_ = muted_label(QString(), this);
-  said_->setWordWrap(true);
+  message_ = muted_label(QString(), this);
+  message_->setWordWrap(true);
   bar_ = new QProgressBar(this);
   bar_->setRange(0, 1000);
   bar_->setTextVisible(false);
@@ -85,7 +85,7 @@ void ProofWindow::build() {
   row->addStretch(1);
   for (QPushButton* b : {copy_, save_, close}) row->addWidget(b);
   column->addWidget(title_);
-  column->addWidget(said_);
+  column->addWidget(message_);
   column->addWidget(bar_);
   column->addWidget(tabs_, 1);
   column->addLayout(row);
@@ -106,8 +106,8 @@ void ProofWindow::start(const QString& name, const experiment::Experiment& exper
 }
 
 QString ProofWindow::verdict() {
-  if (task_.busy()) return task_.cancelling() ? tr("Stopping") : tr("Proving");
-  if (task_.cancelled()) return tr("Cancelled");
+  if (task_.is_busy()) return task_.is_cancelling() ? tr("Stopping") : tr("Proving");
+  if (task_.was_cancelled()) return tr("Cancelled");
   if (task_.problem()) return tr("The proof failed to run");
   if (!proof()) return tr("No proof yet");
   return proof()->holds ? tr("Holds") : tr("Does not hold");
@@ -115,13 +115,13 @@ QString ProofWindow::verdict() {
 
 void ProofWindow::show_state() {
   const Theme& t = theme();
-  const bool busy = task_.busy();
+  const bool busy = task_.is_busy();
   const bool ended = !busy && proof();
   const QColor color = ended ? (proof()->holds ? t.good : t.bad) : task_.problem() ? t.bad : t.text;
   title_->setText(u"<span style='color:%1; font-size:large'><b>%2</b></span>"_s.arg(color.name(), verdict()));
   bar_->setVisible(busy);
   cancel_->setVisible(busy);
-  cancel_->setEnabled(!task_.cancelling());
+  cancel_->setEnabled(!task_.is_cancelling());
   again_->setVisible(!busy);
   copy_->setEnabled(ended);
   save_->setEnabled(ended);
@@ -132,19 +132,19 @@ void ProofWindow::show_state() {
 }
 
 void ProofWindow::show_frame() {
-  if (task_.busy()) {
+  if (task_.is_busy()) {
     const event::Progress& p = task_.progress();
     QString text = qs(p.phase);
     if (p.total > 0) text += tr(", %1 of %2").arg(p.done).arg(p.total);
     if (const auto eta = task_.eta_seconds()) text += tr(", about %1 left").arg(qs(to_text(Seconds(*eta))));
-    said_->setText(text);
+    message_->setText(text);
     bar_->setValue(p.total > 0 ? static_cast<int>(1000 * p.done / p.total) : 0);
   } else if (task_.problem()) {
-    said_->setText(qs(to_text(*task_.problem())));
+    message_->setText(qs(to_text(*task_.problem())));
   } else if (proof()) {
-    said_->setText(qs(proof()->verdict));
+    message_->setText(qs(proof()->verdict));
   } else {
-    said_->setText(
+    message_->setText(
         tr("Runs one step on the mesh and on one device, and compares every tensor, the traffic and the memory with "
            "the plan."));
   }

@@ -52,7 +52,7 @@ class ProofWindow : public QDialog {
   Prove prove_;
   BackgroundTask<ProofPtr> task_{"PROOF"};
   ProofPtr shown_;
-  QLabel *title_, *said_;
+  QLabel *title_, *message_;
   QProgressBar* bar_;
   QTabWidget* tabs_;
   QPushButton *cancel_, *again_, *copy_, *save_;

@@ -22,13 +22,13 @@ void StackBar::show_bars(std::vector<Bar> bars, bool stale) {
   const bool taller = bars.size() != bars_.size();
   bars_ = std::move(bars);
   stale_ = stale;
-  QStringList said;
+  QStringList texts;
   for (const Bar& b : bars_) {
     QStringList parts;
     for (const BarPart& p : b.parts) parts << p.name + u' ' + p.text;
-    said << (b.name.isEmpty() ? QString() : QString(b.name + u": "_s)) + parts.join(u", "_s);
+    texts << (b.name.isEmpty() ? QString() : QString(b.name + u": "_s)) + parts.join(u", "_s);
   }
-  setAccessibleDescription(said.join(u"; "_s));
+  setAccessibleDescription(texts.join(u"; "_s));
   if (taller) updateGeometry();
   update();
 }

@@ -63,8 +63,8 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
       import_(new QPushButton(tr("Import\u2026"), this)),
       delete_(new QPushButton(tr("Delete"), this)),
       trash_(new QToolButton(this)),
-      toast_(new QFrame(this)),
-      toast_text_(new QLabel(toast_)),
+      notice_(new QFrame(this)),
+      notice_text_(new QLabel(notice_)),
       empty_(new QLabel(this)) {
   setObjectName(u"pageBody"_s);
   auto* column = new QVBoxLayout(this);
@@ -72,21 +72,21 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
   column->setSpacing(6);
   build_toolbar();
   build_table();
-  toast_->setObjectName(u"notice"_s);
-  auto* row = new QHBoxLayout(toast_);
+  notice_->setObjectName(u"notice"_s);
+  auto* row = new QHBoxLayout(notice_);
   row->setContentsMargins(10, 4, 6, 4);
-  auto* undo = new QPushButton(tr("Undo"), toast_);
-  auto* close = new QToolButton(toast_);
+  auto* undo = new QPushButton(tr("Undo"), notice_);
+  auto* close = new QToolButton(notice_);
   close->setProperty("flat", true);
   close->setIcon(icon(Glyph::close));
   close->setAccessibleName(tr("Close this message"));
-  row->addWidget(toast_text_, 1);
+  row->addWidget(notice_text_, 1);
   row->addWidget(undo);
   row->addWidget(close);
-  toast_->hide();
-  column->addWidget(toast_);
+  notice_->hide();
+  column->addWidget(notice_);
   connect(undo, &QPushButton::clicked, this, &RunsPage::undo_delete);
-  connect(close, &QToolButton::clicked, toast_, &QWidget::hide);
+  connect(close, &QToolButton::clicked, notice_, &QWidget::hide);
   const auto recount = [this] {
     empty_->setText(model_->rowCount() > 0                     ? tr("No run matches the filter")
                     : model_->trash() == store::Trash::deleted ? tr("No deleted runs")
@@ -111,7 +111,8 @@ void RunsPage::attach(Workspace& workspace) {
   connect(this, &RunsPage::open_wanted, this, [&workspace](const QString& run) { workspace.open_run(ss(run)); });
   connect(this, &RunsPage::clone_wanted, this, [&workspace](const QString& run) { workspace.clone_run(ss(run)); });
   connect(this, &RunsPage::resume_wanted, this, [&workspace](const QString& run) { workspace.resume_run(ss(run)); });
-  connect(this, &RunsPage::put_away, this, [&workspace](const QString& run) { workspace.runs().close_shown(ss(run)); });
+  connect(this, &RunsPage::run_deleted, this,
+          [&workspace](const QString& run) { workspace.runs().close_shown(ss(run)); });
   connect(this, &RunsPage::compare_wanted, this, [&workspace] { workspace.actions()[u"runs.compare"_s]->trigger(); });
   connect(this, &RunsPage::problem, this, [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); });
   connect(model_, &RunsModel::problem, this,
@@ -204,7 +205,7 @@ void RunsPage::build_toolbar() {
 
 void RunsPage::import_files(const std::vector<std::filesystem::path>& files) {
   to_import_.insert(to_import_.end(), files.begin(), files.end());
-  if (importing_.busy()) return;
+  if (importing_.is_busy()) return;
   importing_.start(
       [folder = folder_, all = std::exchange(to_import_, {})](const ReportProgress&, const std::stop_token& stop) {
         Imported imported;
@@ -309,13 +310,13 @@ bool RunsPage::resumable(const store::RunId& run) const {
   const int at = model_->row_of(run);
   if (at < 0) return false;
   const store::RunRow& r = model_->row(at);
-  if (r.source == "imported") return left_alone(r);
+  if (r.source == "imported") return has_detached_job(r);
   return r.method != "size" && (r.state == RunState::cancelled || r.state == RunState::failed) &&
          (r.steps_total == 0 || r.steps_done < r.steps_total);  // 0: ended before its epochs were counted
 }
 
 // Whether its remote job is or may be running.
-bool RunsPage::left_alone(const store::RunRow& row) const {
+bool RunsPage::has_detached_job(const store::RunRow& row) const {
   return row.state == RunState::running && launch::was_launched(folder_, row.id);
 }
 
@@ -339,9 +340,10 @@ void RunsPage::delete_selected() {
   const bool restores = model_->trash() == store::Trash::deleted;
   undo_.push(new MoveRuns(*this, all, restores ? store::Trash::kept : store::Trash::deleted));
   if (restores) return;
-  toast_text_->setText(all.size() == 1 ? tr("%1 was deleted. Its record and files are kept.").arg(qs(all.front()))
-                                       : tr("%1 runs were deleted. Their records and files are kept.").arg(all.size()));
-  toast_->show();
+  notice_text_->setText(all.size() == 1
+                            ? tr("%1 was deleted. Its record and files are kept.").arg(qs(all.front()))
+                            : tr("%1 runs were deleted. Their records and files are kept.").arg(all.size()));
+  notice_->show();
 }
 
 void RunsPage::choose_import() {
@@ -357,10 +359,10 @@ void RunsPage::undo_delete() {
 }
 
 void RunsPage::move_runs(const std::vector<store::RunId>& runs, store::Trash to) {
-  toast_->hide();  // refers to an earlier deletion
+  notice_->hide();  // refers to an earlier deletion
   model_->set_deleted(runs, to);
   if (to == store::Trash::deleted)
-    for (const auto& run : runs) emit put_away(qs(run));
+    for (const auto& run : runs) emit run_deleted(qs(run));
   else
     select(runs.front());
 }

@@ -51,7 +51,7 @@ class RunsPage : public QWidget, public WindowPage {
   void open_wanted(const QString& run);
   void clone_wanted(const QString& run);
   void resume_wanted(const QString& run);
-  void put_away(const QString& run);
+  void run_deleted(const QString& run);
   void compare_wanted();
   void problem(const mw::Problem& problem);
 
@@ -67,7 +67,7 @@ class RunsPage : public QWidget, public WindowPage {
   void move_runs(const std::vector<store::RunId>& runs, store::Trash to);
   store::RunId current() const;
   bool resumable(const store::RunId& run) const;
-  bool left_alone(const store::RunRow& row) const;
+  bool has_detached_job(const store::RunRow& row) const;
 
   struct Imported {
     std::vector<store::RunId> runs;
@@ -84,8 +84,8 @@ class RunsPage : public QWidget, public WindowPage {
   QLineEdit* filter_;
   QPushButton *open_, *clone_, *resume_, *compare_, *import_, *delete_;
   QToolButton* trash_;
-  QFrame* toast_;
-  QLabel *toast_text_, *empty_;
+  QFrame* notice_;
+  QLabel *notice_text_, *empty_;
   QUndoStack undo_;
   Workspace* workspace_ = nullptr;
   QElapsedTimer refreshed_;  // invalid: the store is to be read again

@@ -40,7 +40,7 @@ SizePage::SizePage(RunController& runs, QWidget* parent)
   by_batch_.set_x(tr("batch"), Quantity::count);
   build();
   connect(&runs_, &RunController::shown_changed, this, &SizePage::adopt);
-  connect(&runs_, &RunController::shown_grew, this, [this] { changed_ = true; });
+  connect(&runs_, &RunController::shown_updated, this, [this] { changed_ = true; });
   connect(&runs_, &RunController::state_changed, this, [this] { changed_ = true; });
   connect(&by_batch_, &PlotLink::cursor_changed, this, [this] {
     // The rows of the pinned batch.
@@ -169,7 +169,7 @@ void SizePage::show_frame() {
   const RunPtr live = runs_.live();
   header_->show_run(run_, RunKind::size);
   measure_->setEnabled(!live);
-  stop_->setEnabled(live && live->kind() == RunKind::size && !runs_.stopping());
+  stop_->setEnabled(live && live->kind() == RunKind::size && !runs_.is_stopping());
   const bool started = run_ && !run_->view.info().empty();
   if (!view_ || points_seen_ != (run_ ? run_->view.points().size() : 0) || started_ != started) {
     started_ = started;
@@ -206,7 +206,7 @@ void SizePage::fit_columns() {
   const QAbstractItemView& view = *table_;
   int sum = kResult;
   for (int c = 0; c < SizesModel::columns; ++c) {
-    if (!model_.column_used(c)) continue;
+    if (!model_.is_column_used(c)) continue;
     int& width = column_widths_[static_cast<size_t>(c)];
     const int wanted = std::max(view.sizeHintForColumn(c), table_->horizontalHeader()->sectionSizeHint(c)) + 6;
     width = points_seen_ <= 1 ? wanted : std::max(width, wanted);
@@ -214,7 +214,7 @@ void SizePage::fit_columns() {
   }
   const bool all = sum <= table_->viewport()->width();
   for (int c = 0; c < SizesModel::columns; ++c) {
-    table_->setColumnHidden(c, !model_.column_used(c) || (c >= SizesModel::categories && !all));
+    table_->setColumnHidden(c, !model_.is_column_used(c) || (c >= SizesModel::categories && !all));
     if (c != SizesModel::result) table_->setColumnWidth(c, column_widths_[static_cast<size_t>(c)]);
   }
 }

@@ -111,7 +111,7 @@ void SizesModel::show(SizeViewPtr view) {
            [](const SizePoint& a, const SizePoint& b) { return a.workload == b.workload && a.batch == b.batch; });
 }
 
-bool SizesModel::column_used(int column) const {
+bool SizesModel::is_column_used(int column) const {
   return column < categories ||
          (view_ && view_->category_most.bytes[static_cast<size_t>(column - categories)].value > 0);
 }

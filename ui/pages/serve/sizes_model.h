@@ -13,7 +13,7 @@ class SizesModel : public TableModel<serve::SizePoint> {
   static constexpr int columns = categories + static_cast<int>(kMemoryCategories);
   SizesModel();
   void show(SizeViewPtr view);
-  bool column_used(int column) const;  // false: a memory category that no point uses
+  bool is_column_used(int column) const;  // false: a memory category that no point uses
 
  private:
   SizeViewPtr view_;

@@ -47,7 +47,7 @@ void SweepForm::add(const std::string& key, const QString& caption, int stretch)
   connect(field, &Field::edited, this,
           [this, key](const Json& value, Gesture gesture) { document_.set(key, value, gesture); });
   connect(field, &Field::cleared, this, [this, key] { document_.reset(key); });
-  connect(field, &Field::left, this, [this] { document_.end_gesture(); });
+  connect(field, &Field::editing_finished, this, [this] { document_.end_gesture(); });
   cells_.push_back({field, label});
 }
 

@@ -107,7 +107,7 @@ void SweepModel::show(SweepViewPtr view) {
   set_rows(std::move(now), [](const SweepRow& a, const SweepRow& b) { return same_point(a.point, b.point); });
 }
 
-bool SweepModel::column_used(int column) const {
+bool SweepModel::is_column_used(int column) const {
   if (!view_ || column < first_number) return column != audit || (view_ && !view_->findings.empty());
   return std::any_of(view_->set.points.begin(), view_->set.points.end(),
                      [&](const BenchPoint& p) { return std::isfinite(number(column).of(p)); });

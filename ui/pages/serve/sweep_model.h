@@ -16,7 +16,7 @@ class SweepModel : public TableModel<SweepRow> {
   enum Column { input_len, request_rate, verdict, audit, first_number };  // then vLLM's metrics
   SweepModel();
   void show(SweepViewPtr view);
-  bool column_used(int column) const;
+  bool is_column_used(int column) const;
 
  private:
   QVariant cell(const SweepRow& row, int column, int role) const;

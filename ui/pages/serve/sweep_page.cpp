@@ -52,7 +52,7 @@ SweepPage::SweepPage(Document& document, RunController& runs, QWidget* parent)
   by_time_.set_x(tr("time"), Quantity::seconds);
   build();
   connect(&runs_, &RunController::shown_changed, this, &SweepPage::adopt);
-  connect(&runs_, &RunController::shown_grew, this, [this] { changed_ = true; });
+  connect(&runs_, &RunController::shown_updated, this, [this] { changed_ = true; });
   connect(&runs_, &RunController::state_changed, this, [this] { changed_ = true; });
   connect(&by_load_, &PlotLink::cursor_changed, this, &SweepPage::select_at_playhead);
   connect(run_button_, &QPushButton::clicked, this, &SweepPage::run_wanted);
@@ -87,7 +87,7 @@ void SweepPage::restyle() {
 }
 
 bool SweepPage::resumable() const {
-  if (!run_ || run_->live || run_->id.empty()) return false;
+  if (!run_ || run_->is_live || run_->id.empty()) return false;
   const RunState s = run_->view.state();
   return s == RunState::cancelled || s == RunState::failed;
 }
@@ -101,7 +101,7 @@ void SweepPage::show_frame() {
   const RunPtr live = runs_.live();
   header_->show_run(run_, RunKind::sweep);
   run_button_->setEnabled(!live);
-  stop_->setEnabled(live && live->kind() == RunKind::sweep && !runs_.stopping());
+  stop_->setEnabled(live && live->kind() == RunKind::sweep && !runs_.is_stopping());
   resume_->setVisible(resumable());
   resume_->setEnabled(!live);
   compare_->setEnabled(run_ && !run_->id.empty());
@@ -218,7 +218,7 @@ void SweepPage::show_capacity() {
 }
 
 // Emphasises one input length in all charts.
-void SweepPage::light(int group) {
+void SweepPage::emphasise(int group) {
   for (Plot* p : {ttft_, tpot_, throughput_}) p->set_emphasis(group);
 }
 
@@ -246,8 +246,8 @@ void SweepPage::show_verdict() {
   QString text;
   if (selected_ && !view_->lines.empty()) {
     const auto& line = view_->lines[line_of_point(*selected_)];
-    const QString said = qs(verdict_text(view_->set, line, view_->slo));
-    if (!said.isEmpty()) text = tr("%1 tokens: %2").arg(line.input_len).arg(said);
+    const QString verdict = qs(verdict_text(view_->set, line, view_->slo));
+    if (!verdict.isEmpty()) text = tr("%1 tokens: %2").arg(line.input_len).arg(verdict);
   }
   const auto found = std::count_if(view_->findings.begin(), view_->findings.end(),
                                    [](const auto& f) { return f.verdict != serve::Verdict::fine; });
@@ -259,8 +259,8 @@ void SweepPage::show_verdict() {
 void SweepPage::fit_columns() {
   const QAbstractItemView& view = *table_;
   for (int c = 0; c < model_.columnCount(); ++c) {
-    table_->setColumnHidden(c, !model_.column_used(c));
-    if (!model_.column_used(c)) continue;
+    table_->setColumnHidden(c, !model_.is_column_used(c));
+    if (!model_.is_column_used(c)) continue;
     const int wanted = std::max(view.sizeHintForColumn(c), table_->horizontalHeader()->sectionSizeHint(c)) + 6;
     if (model_.rowCount() <= 1 || wanted > table_->columnWidth(c)) table_->setColumnWidth(c, std::min(wanted, 260));
   }
@@ -269,7 +269,7 @@ void SweepPage::fit_columns() {
 bool SweepPage::eventFilter(QObject* watched, QEvent* event) {
   if (table_ && watched == table_->viewport() && event->type() == QEvent::Leave) {
     by_load_.set_cursor(std::nullopt);
-    light(-1);
+    emphasise(-1);
   }
   return QWidget::eventFilter(watched, event);
 }
@@ -337,7 +337,7 @@ QWidget* SweepPage::charts() {
   const auto by_load = [&](const QString& title, const QString& unit, Quantity quantity) {
     auto* p = new Plot({.title = title, .unit = unit, .quantity = quantity, .empty = waiting}, by_load_, top_);
     p->set_scale(Scale::logarithmic);
-    connect(p, &Plot::group_hovered, this, &SweepPage::light);
+    connect(p, &Plot::group_hovered, this, &SweepPage::emphasise);
     return p;
   };
   ttft_ = by_load(tr("TTFT"), tr("median to p99"), Quantity::seconds);
@@ -345,13 +345,13 @@ QWidget* SweepPage::charts() {
   throughput_ = by_load(tr("Throughput"), tr("output tokens/s"), Quantity::plain);
   timeline_ = new RequestTimeline(by_time_, bottom_);
   auto* state = new QSplitter(Qt::Vertical, bottom_);
-  const QString unsaid = tr("The state of the server is not recorded");
-  in_flight_ = new Plot({.title = tr("Requests"), .quantity = Quantity::count, .empty = unsaid, .from_zero = true},
+  const QString unrecorded = tr("The state of the server is not recorded");
+  in_flight_ = new Plot({.title = tr("Requests"), .quantity = Quantity::count, .empty = unrecorded, .from_zero = true},
                         by_time_, state);
   kv_ = new Plot({.title = tr("KV blocks in use"),
                   .unit = tr("% of all blocks"),
                   .quantity = Quantity::plain,
-                  .empty = unsaid,
+                  .empty = unrecorded,
                   .from_zero = true},
                  by_time_, state);
   build_table();
@@ -382,7 +382,7 @@ void SweepPage::build_table() {
   connect(table_, &QTableView::entered, this, [this](const QModelIndex& at) {
     if (!view_ || static_cast<size_t>(at.row()) >= view_->set.points.size()) return;
     by_load_.set_cursor(axis_.place(view_->set.points[static_cast<size_t>(at.row())]));
-    light(static_cast<int>(line_of_point(static_cast<size_t>(at.row()))));
+    emphasise(static_cast<int>(line_of_point(static_cast<size_t>(at.row()))));
   });
   copy_on_ctrl_c(*table_);
 }

@@ -42,8 +42,8 @@ class SweepPage : public QWidget {
   SweepForm& form() { return *form_; }
   const SweepViewPtr& view() const { return view_; }
   RunPtr run() const { return run_; }
-  bool busy() const { return reader_.busy(); }  // the display is not up to date yet
-  compare::ComparedRun compared() const;        // the displayed sweep, for a comparison or a replay
+  bool is_busy() const { return reader_.is_busy(); }  // the display is not up to date yet
+  compare::ComparedRun compared() const;              // the displayed sweep, for a comparison or a replay
   std::optional<size_t> chosen_point() const { return chosen_ ? selected_ : std::nullopt; }  // by the user
   QString verdict() const;  // of every input length, as text
   std::optional<size_t> selected() const { return selected_; }
@@ -75,7 +75,7 @@ class SweepPage : public QWidget {
   void redraw_point();
   void show_capacity();
   void select_at_playhead();
-  void light(int group);
+  void emphasise(int group);
   void fit_columns();
   void show_verdict();
   bool resumable() const;

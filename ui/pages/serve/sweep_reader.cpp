@@ -10,83 +10,83 @@ namespace mw::ui {
 
 SweepReader::SweepReader(hardware::LoadCatalogue catalogue)
     : load_catalogue_(std::move(catalogue)),
-      worker_([this](std::uint64_t question, const std::stop_token&, const auto&) { work(question); }) {}
+      worker_([this](std::uint64_t request, const std::stop_token&, const auto&) { work(request); }) {}
 
 void SweepReader::show(RunPtr run) {
   run_ = std::move(run);
   sent_ = 0;
-  first_ = asked_ + 1;
-  answered_ = asked_;
+  first_ = requested_ + 1;
+  completed_ = requested_;
   if (!run_) return;
-  begun_ = !run_->view.info().empty();
+  settings_sent_ = !run_->view.info().empty();
   const auto& points = run_->view.points();
   sent_ = points.size();
-  send({.anew = true, .info = run_->view.info(), .points = points, .discarded = {}});
+  send({.from_start = true, .info = run_->view.info(), .points = points, .discarded = {}});
 }
 
 void SweepReader::grow() {
   if (!run_) return;
-  if (!begun_ && !run_->view.info().empty()) return show(run_);
+  if (!settings_sent_ && !run_->view.info().empty()) return show(run_);
   const auto& points = run_->view.points();
   if (points.size() < sent_) return show(run_);
   if (points.size() == sent_) return;
   const auto since = points.begin() + static_cast<std::ptrdiff_t>(sent_);
   sent_ = points.size();
-  send({.anew = false, .info = {}, .points = {since, points.end()}, .discarded = {}});
+  send({.from_start = false, .info = {}, .points = {since, points.end()}, .discarded = {}});
 }
 
-void SweepReader::send(Parcel parcel) {
+void SweepReader::send(Input input) {
   {
     const std::lock_guard lock(mutex_);
-    if (parcel.anew) {
-      parcel.discarded = std::move(parcel_.discarded);
-      parcel_ = std::move(parcel);
+    if (input.from_start) {
+      input.discarded = std::move(input_.discarded);
+      input_ = std::move(input);
     } else {
-      std::move(parcel.points.begin(), parcel.points.end(), std::back_inserter(parcel_.points));
+      std::move(input.points.begin(), input.points.end(), std::back_inserter(input_.points));
     }
   }
-  worker_.submit(++asked_);
+  worker_.submit(++requested_);
 }
 
 void SweepReader::discard(SweepViewPtr view) {
   if (!view) return;
   {
     const std::lock_guard lock(mutex_);
-    parcel_.discarded.push_back(std::move(view));
+    input_.discarded.push_back(std::move(view));
   }
-  worker_.submit(asked_);
+  worker_.submit(requested_);
 }
 
 // On the worker thread. Includes physical limits if the catalogue has model and target.
-void SweepReader::work(std::uint64_t question) {
-  Parcel parcel;
+void SweepReader::work(std::uint64_t request) {
+  Input input;
   {
     const std::lock_guard lock(mutex_);
-    parcel = std::exchange(parcel_, {});
+    input = std::exchange(input_, {});
   }
-  if (parcel.anew) {
-    sweep_.emplace(parcel.info);
+  if (input.from_start) {
+    sweep_.emplace(input.info);
     catalogue_.reset();
   }
-  if (!sweep_ || (!parcel.anew && parcel.points.empty())) return;
-  for (const event::Point& point : parcel.points) sweep_->add(point);
+  if (!sweep_ || (!input.from_start && input.points.empty())) return;
+  for (const event::Point& point : input.points) sweep_->add(point);
   views::SweepView view = sweep_->view();
   if (!catalogue_ && load_catalogue_) try {
       catalogue_ = load_catalogue_();
     } catch (const Error&) {  // reported elsewhere; audits what needs no hardware data
     }
   if (catalogue_) view.findings = compare::audit_known(view.set, *catalogue_);
-  answers_.push({question, std::make_shared<views::SweepView>(std::move(view))}, Delivery::state);
+  results_.push({request, std::make_shared<views::SweepView>(std::move(view))}, Delivery::state);
 }
 
 SweepViewPtr SweepReader::drain() {
   SweepViewPtr newest;
-  for (Answer& answer : answers_.drain().items) {
-    if (answer.question >= first_) {
-      answered_ = std::max(answered_, answer.question);
-      std::swap(newest, answer.view);
+  for (Result& result : results_.drain().items) {
+    if (result.request >= first_) {
+      completed_ = std::max(completed_, result.request);
+      std::swap(newest, result.view);
     }
-    discard(std::move(answer.view));
+    discard(std::move(result.view));
   }
   return newest;
 }

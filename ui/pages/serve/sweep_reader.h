@@ -18,35 +18,35 @@ class SweepReader {
   explicit SweepReader(hardware::LoadCatalogue catalogue);
   void show(RunPtr run);  // from the beginning; null: none
   void grow();            // reads new points
-  bool busy() const { return asked_ != answered_; }
+  bool is_busy() const { return requested_ != completed_; }
   SweepViewPtr drain();  // the newest view, once; null: none
   void discard(SweepViewPtr view);
 
  private:
-  struct Parcel {  // data not yet taken by the worker thread
-    bool anew = false;
+  struct Input {  // data not yet taken by the worker thread
+    bool from_start = false;
     Json info;
     std::vector<event::Point> points;
     std::vector<SweepViewPtr> discarded;
   };
-  struct Answer {
-    std::uint64_t question = 0;
+  struct Result {
+    std::uint64_t request = 0;
     SweepViewPtr view;
   };
-  void send(Parcel parcel);
-  void work(std::uint64_t question);
+  void send(Input input);
+  void work(std::uint64_t request);
 
   hardware::LoadCatalogue load_catalogue_;
   RunPtr run_;
-  std::size_t sent_ = 0;                                // points
-  bool begun_ = false;                                  // its settings were known when it was sent
-  std::uint64_t asked_ = 0, answered_ = 0, first_ = 0;  // first_: first request for this run
+  std::size_t sent_ = 0;                                     // points
+  bool settings_sent_ = false;                               // its settings were known when it was sent
+  std::uint64_t requested_ = 0, completed_ = 0, first_ = 0;  // first_: first request for this run
   std::mutex mutex_;
-  Parcel parcel_;
+  Input input_;
   // Used by the worker thread only.
   std::optional<views::GrowingSweep> sweep_;
   std::optional<hardware::Catalogue> catalogue_;  // for the audit, read for each run
-  Mailbox<Answer> answers_;
+  Mailbox<Result> results_;
   LatestTaskWorker<std::uint64_t> worker_;  // last: it uses the other members
 };
 

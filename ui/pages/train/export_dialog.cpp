@@ -38,7 +38,7 @@ ExportDialog::ExportDialog(std::filesystem::path templates, hardware::LoadCatalo
 
 void ExportDialog::build() {
   QVBoxLayout* column = dialog_column(*this, kExportWidth);
-  add_about(*column)->setText(
+  add_description(*column)->setText(
       tr("Exports a folder that runs the experiment elsewhere without changes: scripts, settings, batches (if data and "
          "tokenizer are available) and a README."));
   auto* form = new QFormLayout;
@@ -62,10 +62,10 @@ void ExportDialog::build() {
   };
   files_ = list(tr("Files"), 3);
   remarks_ = list(tr("Findings of the checker"), 3);
-  said_ = add_said(*column, tr("Result"));
+  result_ = add_result(*column, tr("Result"));
   progress_ = add_progress(*column, tr("Exporting the recipe"));
   const DialogButtons buttons = add_buttons(*column, tr("Close"), tr("Export"));
-  export_ = buttons.go;
+  export_ = buttons.confirm;
   connect(buttons.cancel, &QPushButton::clicked, this, &QDialog::reject);
 }
 
@@ -85,7 +85,7 @@ void ExportDialog::choose() {
 }
 
 void ExportDialog::preview() {
-  said_->say({});
+  result_->show_text({});
   preview_.reset();
   show_preview();
   task_.start([kind = recipe_->kind(), experiment = experiment_->chosen().experiment, templates = templates_,
@@ -103,18 +103,18 @@ void ExportDialog::show_outcome() {
   if (const auto& exported = task_.result()) {
     preview_ = exported->preview;
     if (!exported->folder.empty())
-      said_->say(tr("Exported %1 files to %2. See README.md there for how to run them.")
-                     .arg(exported->files)
-                     .arg(qpath(exported->folder)));
+      result_->show_text(tr("Exported %1 files to %2. See README.md there for how to run them.")
+                             .arg(exported->files)
+                             .arg(qpath(exported->folder)));
   }
-  if (task_.problem()) said_->say(qs(to_text(*task_.problem())), SaidText::Tone::bad);
+  if (task_.problem()) result_->show_text(qs(to_text(*task_.problem())), ResultText::Tone::bad);
   show_state();
   show_preview();
 }
 
 void ExportDialog::show_state() {
-  progress_->setVisible(task_.busy());
-  export_->setEnabled(!task_.busy() && preview_ && !folder_->text().trimmed().isEmpty());
+  progress_->setVisible(task_.is_busy());
+  export_->setEnabled(!task_.is_busy() && preview_ && !folder_->text().trimmed().isEmpty());
 }
 
 void ExportDialog::show_preview() {
@@ -128,7 +128,7 @@ void ExportDialog::show_preview() {
 }
 
 void ExportDialog::write() {
-  said_->say({});
+  result_->show_text({});
   if (!preview_) return;
   const auto overwrite = overwrite_->isChecked() ? recipes::Overwrite::changed_files : recipes::Overwrite::refuse;
   task_.start([made = preview_, templates = templates_, folder = fspath(folder_->text().trimmed()), overwrite](
@@ -137,8 +137,8 @@ void ExportDialog::write() {
   });
 }
 
-QString ExportDialog::said() const {
-  return said_->text();
+QString ExportDialog::result_text() const {
+  return result_->text();
 }
 
 QString ExportDialog::last_recipe() const {

@@ -18,7 +18,7 @@ class QPushButton;
 
 namespace mw::ui {
 
-class SaidText;
+class ResultText;
 
 class ExportDialog : public QDialog {
   Q_OBJECT
@@ -32,7 +32,7 @@ class ExportDialog : public QDialog {
   QListWidget& remarks() { return *remarks_; }
   QCheckBox& overwrite() { return *overwrite_; }
   QPushButton& export_button() { return *export_; }
-  QString said() const;
+  QString result_text() const;
   QString last_recipe() const;  // to restore at the next start
   void set_recipe(const QString& name);
 
@@ -58,7 +58,7 @@ class ExportDialog : public QDialog {
   hardware::LoadCatalogue catalogue_;
   BackgroundTask<Exported> task_;
   std::shared_ptr<const Preview> preview_;  // null: not available or failed
-  SaidText* said_;
+  ResultText* result_;
   ExperimentChoice* experiment_;
   RecipeChoice* recipe_;
   QLineEdit* folder_;

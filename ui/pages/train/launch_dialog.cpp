@@ -56,8 +56,8 @@ LaunchDialog::LaunchDialog(RunController& runs, std::filesystem::path resources,
   connect(&runs_, &RunController::state_changed, this, &LaunchDialog::show_state);
   connect(&runs_, &RunController::launch_failed, this, [this](const Problem& problem) {
     waiting_ = false;
-    said_->say(problem.message.empty() ? tr("Cancelled; nothing was launched.") : qs(to_text(problem)),
-               problem.message.empty() ? SaidText::Tone::plain : SaidText::Tone::bad);
+    result_->show_text(problem.message.empty() ? tr("Cancelled; nothing was launched.") : qs(to_text(problem)),
+                       problem.message.empty() ? ResultText::Tone::plain : ResultText::Tone::bad);
     show_state();
   });
   connect(&runs_, &RunController::launched, this, [this] {
@@ -69,7 +69,7 @@ LaunchDialog::LaunchDialog(RunController& runs, std::filesystem::path resources,
 
 void LaunchDialog::build() {
   QVBoxLayout* column = dialog_column(*this, kLaunchWidth);
-  add_about(*column)->setText(
+  add_description(*column)->setText(
       tr("Runs a recipe on another machine and shows the run here. The job keeps running if the connection is lost or "
          "this window is closed."));
   auto* form = new QFormLayout;
@@ -100,21 +100,21 @@ void LaunchDialog::build() {
   command_->setAccessibleName(tr("Command line for this launch"));
   command_->setProperty("muted", true);
   column->addWidget(command_);
-  said_ = add_said(*column, tr("Error"));
+  result_ = add_result(*column, tr("Error"));
   progress_ = add_progress(*column, tr("Preparing the launch"));
   column->addStretch(1);
   const DialogButtons buttons = add_buttons(*column, tr("Cancel"), tr("Launch"));
   cancel_ = buttons.cancel;
-  launch_ = buttons.go;
+  launch_ = buttons.confirm;
   // Tab order as displayed: the fields of a place follow its choice.
   QWidget* before = where_;
   for (QLineEdit* l : places_->findChildren<QLineEdit*>()) {
     setTabOrder(before, l);
     before = l;
   }
-  for (QWidget* w : std::initializer_list<QWidget*>{folder_, force_, start_, said_, cancel_, launch_}) {
-    setTabOrder(before, w);
-    before = w;
+  for (QWidget* widget : std::initializer_list<QWidget*>{folder_, force_, start_, result_, cancel_, launch_}) {
+    setTabOrder(before, widget);
+    before = widget;
   }
   for (QLineEdit* l : findChildren<QLineEdit*>())
     connect(l, &QLineEdit::textChanged, this, &LaunchDialog::show_command);
@@ -200,7 +200,7 @@ void LaunchDialog::open_with(std::vector<NamedExperiment> experiments, int chose
   if (!waiting_) {
     experiment_->offer(std::move(experiments), chosen);
     recipe_->suit(experiment_->chosen().experiment);
-    said_->say({});
+    result_->show_text({});
     show_command();
     show_state();
   }
@@ -208,22 +208,23 @@ void LaunchDialog::open_with(std::vector<NamedExperiment> experiments, int chose
   recipe_->setFocus();
 }
 
-QString LaunchDialog::said() const {
-  return said_->text();
+QString LaunchDialog::result_text() const {
+  return result_->text();
 }
 
 void LaunchDialog::show_state() {
   progress_->setVisible(waiting_);
-  for (QWidget* w : std::initializer_list<QWidget*>{experiment_, recipe_, where_, places_, folder_, force_, start_})
-    w->setEnabled(!waiting_);
-  launch_->setEnabled(!runs_.busy());
-  launch_->setToolTip(runs_.busy() ? tr("Another run is active in this window")
-                                   : tr("Copy the recipe to the machine, start it and show the run here"));
-  cancel_->setEnabled(!waiting_ || !runs_.stopping());
+  for (QWidget* widget :
+       std::initializer_list<QWidget*>{experiment_, recipe_, where_, places_, folder_, force_, start_})
+    widget->setEnabled(!waiting_);
+  launch_->setEnabled(!runs_.is_busy());
+  launch_->setToolTip(runs_.is_busy() ? tr("Another run is active in this window")
+                                      : tr("Copy the recipe to the machine, start it and show the run here"));
+  cancel_->setEnabled(!waiting_ || !runs_.is_stopping());
 }
 
 void LaunchDialog::begin() {
-  said_->say({});
+  result_->show_text({});
   try {
     launch::LaunchRequest request{.experiment = experiment_->chosen().experiment,
                                   .recipe = recipe_->kind(),
@@ -237,7 +238,7 @@ void LaunchDialog::begin() {
     waiting_ = true;
     runs_.launch(std::move(request));
   } catch (const Error& error) {
-    said_->say(qs(to_text(error.problem())), SaidText::Tone::bad);
+    result_->show_text(qs(to_text(error.problem())), ResultText::Tone::bad);
   }
   show_state();
 }

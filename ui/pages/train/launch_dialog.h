@@ -20,7 +20,7 @@ class QStackedWidget;
 
 namespace mw::ui {
 
-class SaidText;
+class ResultText;
 
 class LaunchDialog : public QDialog {
   Q_OBJECT
@@ -39,7 +39,7 @@ class LaunchDialog : public QDialog {
   QLineEdit& start() { return *start_; }
   QCheckBox& force() { return *force_; }
   QString command() const;  // what is shown
-  QString said() const;
+  QString result_text() const;
   QPushButton& launch_button() { return *launch_; }
   QPushButton& cancel_button() { return *cancel_; }
 
@@ -64,7 +64,7 @@ class LaunchDialog : public QDialog {
   std::vector<launch::TargetTemplate> templates_;
   std::vector<std::vector<Field>> fields_;  // by template
   QLabel* command_;
-  SaidText* said_;
+  ResultText* result_;
   ExperimentChoice* experiment_;
   RecipeChoice* recipe_;
   QComboBox* where_;

@@ -30,7 +30,7 @@ MergeDialog::MergeDialog(QWidget* parent) : QDialog(parent) {
   setWindowTitle(tr("Merge an Adapter"));
   setObjectName(u"merge"_s);
   QVBoxLayout* column = dialog_column(*this, kMergeWidth);
-  add_about(*column)->setText(
+  add_description(*column)->setText(
       tr("Adds the adapter to the weights of the base model and writes a Hugging Face folder. The result is verified "
          "by comparing logits with base model and adapter. Nothing is overwritten."));
   auto* form = new QFormLayout;
@@ -42,12 +42,12 @@ MergeDialog::MergeDialog(QWidget* parent) : QDialog(parent) {
   alpha_->setPlaceholderText(tr("only for checkpoints without alpha"));
   form->addRow(tr("Alpha"), alpha_);
   column->addLayout(form);
-  said_ = add_said(*column, tr("Result"));
+  result_ = add_result(*column, tr("Result"));
   progress_ = add_progress(*column, tr("Progress of the merge"));
   column->addStretch(1);
   const DialogButtons buttons = add_buttons(*column, tr("Close"), tr("Merge"));
   cancel_ = buttons.cancel;
-  merge_ = buttons.go;
+  merge_ = buttons.confirm;
   connect(cancel_, &QPushButton::clicked, this, &MergeDialog::reject);
   connect(merge_, &QPushButton::clicked, this, &MergeDialog::begin);
   connect(&task_, &BackgroundWork::changed, this, &MergeDialog::show_state);
@@ -58,12 +58,12 @@ MergeDialog::MergeDialog(QWidget* parent) : QDialog(parent) {
 
 void MergeDialog::open_with(const std::filesystem::path& base, const std::filesystem::path& adapter,
                             const std::filesystem::path& out) {
-  if (!task_.busy()) {
+  if (!task_.is_busy()) {
     base_->setText(qpath(base));
     adapter_->setText(qpath(adapter));
     out_->setText(qpath(out));
     alpha_->clear();
-    said_->say({});
+    result_->show_text({});
     show_state();
   }
   open();
@@ -71,31 +71,32 @@ void MergeDialog::open_with(const std::filesystem::path& base, const std::filesy
 }
 
 void MergeDialog::show_state() {
-  const bool busy = task_.busy();
+  const bool busy = task_.is_busy();
   progress_->setVisible(busy);
   progress_->setRange(0, 100);
   progress_->setValue(task_.percent());
   if (busy)
-    said_->say((task_.progress().phase == kComparingLogits ? tr("Comparing logits with base model and adapter: %1 %")
-                                                           : tr("Merging: %1 % of the weights"))
-                   .arg(task_.percent()));
+    result_->show_text((task_.progress().phase == kComparingLogits
+                            ? tr("Comparing logits with base model and adapter: %1 %")
+                            : tr("Merging: %1 % of the weights"))
+                           .arg(task_.percent()));
   for (QLineEdit* l : {base_, adapter_, out_, alpha_}) l->setEnabled(!busy);
   cancel_->setText(busy ? tr("Cancel") : tr("Close"));
   merge_->setEnabled(!busy && !base_->text().isEmpty() && !adapter_->text().isEmpty() && !out_->text().isEmpty());
 }
 
 void MergeDialog::begin() {
-  said_->say({});
+  result_->show_text({});
   jobs::MergeRequest request{fspath(base_->text()), fspath(adapter_->text()), fspath(out_->text()), std::nullopt};
   if (const QString text = alpha_->text().trimmed(); !text.isEmpty()) {
     bool good = false;
     request.alpha = text.toFloat(&good);
     if (!good || !(*request.alpha > 0)) {
       alpha_->setFocus();
-      return said_->say(tr("Alpha must be a number above 0."), SaidText::Tone::bad);
+      return result_->show_text(tr("Alpha must be a number above 0."), ResultText::Tone::bad);
     }
   }
-  if (task_.busy()) return;
+  if (task_.is_busy()) return;
   task_.start([request](const ReportProgress& report, const std::stop_token& stop) {
     QString notes;
     const jobs::MergeResult result = jobs::merge_adapter(
@@ -112,17 +113,17 @@ void MergeDialog::begin() {
 }
 
 void MergeDialog::show_outcome() {
-  if (task_.cancelled()) return said_->say(tr("Cancelled; nothing was written."));
-  if (task_.problem()) return said_->say(qs(to_text(*task_.problem())), SaidText::Tone::bad);
-  said_->say(*task_.result());
+  if (task_.was_cancelled()) return result_->show_text(tr("Cancelled; nothing was written."));
+  if (task_.problem()) return result_->show_text(qs(to_text(*task_.problem())), ResultText::Tone::bad);
+  result_->show_text(*task_.result());
 }
 
-QString MergeDialog::said() const {
-  return said_->text();
+QString MergeDialog::result_text() const {
+  return result_->text();
 }
 
 void MergeDialog::reject() {
-  if (task_.busy()) return task_.cancel();
+  if (task_.is_busy()) return task_.cancel();
   QDialog::reject();
 }
 

@@ -11,7 +11,7 @@ class QPushButton;
 
 namespace mw::ui {
 
-class SaidText;
+class ResultText;
 
 class MergeDialog : public QDialog {
   Q_OBJECT
@@ -25,7 +25,7 @@ class MergeDialog : public QDialog {
   QLineEdit& out() { return *out_; }
   QLineEdit& alpha() { return *alpha_; }
   QPushButton& merge_button() { return *merge_; }
-  QString said() const;
+  QString result_text() const;
 
  public slots:
   void reject() override;  // cancels a merge in progress
@@ -37,7 +37,7 @@ class MergeDialog : public QDialog {
 
   BackgroundTask<QString> task_{"MERGE"};  // its result is the verdict as text
   QLineEdit *base_, *adapter_, *out_, *alpha_;
-  SaidText* said_;
+  ResultText* result_;
   QProgressBar* progress_;
   QPushButton *cancel_, *merge_;
 };

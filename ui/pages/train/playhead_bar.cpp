@@ -77,7 +77,7 @@ void PlayheadBar::follow_link() {
   const double at = link_.playhead().value_or(link_.data().high);
   head_->setValue(static_cast<int>(std::lround(at)));
   where_->setText(tr("step %1").arg(std::lround(at)));
-  live_->setChecked(link_.following() && !link_.playhead());
+  live_->setChecked(link_.is_following() && !link_.playhead());
 }
 
 void PlayheadBar::set_reading(const QString& text) {

@@ -74,13 +74,13 @@ void RecordView::fill() {
   if (!run_) return;
   started_ = !run_->view.info().empty();
   ended_ = run_->view.ended();
-  const experiment::Experiment& e = run_->record;
+  const experiment::Experiment& record = run_->record;
   auto* config = new QTreeWidgetItem(this, {tr("Configuration"), tr("frozen when the run started")});
   QTreeWidgetItem* group = nullptr;
   std::string group_name;
   for (const experiment::Parameter& p : experiment::parameters()) {
     const std::string key = p.key.ends_with(".*") ? p.key.substr(0, p.key.size() - 2) : p.key;
-    const Json* set = raw_value(e, key);
+    const Json* set = raw_value(record, key);
     if (!set && p.level == experiment::Level::advanced) continue;  // defaults of advanced settings are omitted
     if (p.group != group_name || !group) {
       group = add(config, qs(p.group), {});

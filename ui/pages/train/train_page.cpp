@@ -27,7 +27,7 @@ TrainPage::TrainPage(RunController& runs, QWidget* parent)
   by_time_.set_x(tr("time"), Quantity::seconds);
   build();
   connect(&runs_, &RunController::shown_changed, this, &TrainPage::adopt);
-  connect(&runs_, &RunController::shown_grew, this, [this] {
+  connect(&runs_, &RunController::shown_updated, this, [this] {
     rebind();
     changed_ = unread_ = true;
   });
@@ -109,7 +109,7 @@ void TrainPage::register_chart_actions(Workspace& workspace) {
 
 void TrainPage::update_actions() {
   workspace_->actions()[u"run.launch"_s]->setEnabled(!runs_.live());
-  workspace_->actions()[u"run.detach"_s]->setEnabled(runs_.elsewhere());
+  workspace_->actions()[u"run.detach"_s]->setEnabled(runs_.is_remote());
 }
 
 void TrainPage::save_state(Session& session) const {
@@ -135,7 +135,7 @@ std::optional<NamedExperiment> TrainPage::provable_run() const {
 }
 
 QStringList TrainPage::unfinished_work() const {
-  return merge_dialog_->task().busy() ? QStringList{tr("the merge")} : QStringList();
+  return merge_dialog_->task().is_busy() ? QStringList{tr("the merge")} : QStringList();
 }
 
 // Offers the experiment of the form and that of the displayed run, which is preselected if the current page shows runs;
@@ -168,14 +168,14 @@ void TrainPage::connect_charts() {
     by_instant_ = false;
     steps_to_time();
     select_samples();
-    read_moment();
+    update_snapshot();
   });
   connect(&by_time_, &PlotLink::cursor_changed, this, [this] {
     if (translating_) return;
     by_instant_ = true;
     time_to_steps();
     select_samples();
-    read_moment();
+    update_snapshot();
   });
   connect(playhead_, &PlayheadBar::smoothing_changed, this, [this](double weight) {
     if (!run_) return;
@@ -201,7 +201,7 @@ void TrainPage::build() {
   auto* inner = flush_layout<QVBoxLayout>(charts, 3);
   rows_ = make_splitter(Qt::Vertical, charts);
   upper_ = make_splitter(Qt::Horizontal);
-  loss_ = new Plot({.title = tr("Loss"), .unit = tr("nats/token"), .pill = true}, by_step_);
+  loss_ = new Plot({.title = tr("Loss"), .unit = tr("nats/token"), .jump_to_now = true}, by_step_);
   memory_ = new DeviceMemory(by_time_);
   upper_->addWidget(loss_);
   upper_->addWidget(memory_);
@@ -269,15 +269,15 @@ bool TrainPage::offers_proof() const {
 }
 
 void TrainPage::show_buttons() {
-  const bool busy = runs_.busy();
+  const bool busy = runs_.is_busy();
   const bool launched = run_ && run_->view.info().is_object() && run_->view.info().contains("launched");
   const auto finished = run_ ? run_->view.finished() : std::nullopt;
   prove_->setVisible(offers_proof());
   prove_->setEnabled(!busy);
   launch_->setEnabled(!busy);
-  reattach_->setVisible(launched && !run_->live && !finished);
+  reattach_->setVisible(launched && !run_->is_live && !finished);
   reattach_->setEnabled(!busy);
-  detach_->setVisible(run_ && run_->live && runs_.elsewhere());
+  detach_->setVisible(run_ && run_->is_live && runs_.is_remote());
   merge_->setVisible(finished && finished->summary.is_object() && finished->summary.contains("merge"));
 }
 
@@ -287,7 +287,7 @@ void TrainPage::build_samples() {
   lower_->setAccessibleName(tr("Samples and record"));
   samples_ = new QTableView;
   set_up_table(*samples_, samples_model_, tr("Samples by step"));
-  say_when_empty(*samples_, tr("No samples from held-out prompts yet"));
+  show_when_empty(*samples_, tr("No samples from held-out prompts yet"));
   samples_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   samples_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   for (const auto& [c, w] : {std::pair{SamplesModel::step, 56}, std::pair{SamplesModel::verdict, 74}}) {
@@ -356,17 +356,17 @@ views::Playhead TrainPage::reading() const {
   return {by_step_.reading(), by_instant_ ? by_time_.reading() : std::nullopt};
 }
 
-MeasuredMesh::Held TrainPage::held() const {
-  return by_step_.cursor()     ? MeasuredMesh::Held::pointed
-         : by_step_.playhead() ? MeasuredMesh::Held::held
-                               : MeasuredMesh::Held::newest;
+MeasuredMesh::PlayheadMode TrainPage::playhead_mode() const {
+  return by_step_.cursor()     ? MeasuredMesh::PlayheadMode::hovered
+         : by_step_.playhead() ? MeasuredMesh::PlayheadMode::held
+                               : MeasuredMesh::PlayheadMode::newest;
 }
 
-void TrainPage::read_moment() {
+void TrainPage::update_snapshot() {
   snapshot_ = run_ ? views::step_snapshot(run_->view, reading()) : views::StepSnapshot();
   playhead_->set_reading(qs(to_text(snapshot_)));
-  if (!mesh_->isHidden()) mesh_->show_snapshot(run_, snapshot_, held());
-  emit moment_changed();
+  if (!mesh_->isHidden()) mesh_->show_snapshot(run_, snapshot_, playhead_mode());
+  emit snapshot_changed();
 }
 
 void TrainPage::restyle() {
@@ -391,14 +391,14 @@ void TrainPage::show_frame() {
 void TrainPage::follow() {
   if (!unread_) return;
   unread_ = false;
-  if (!run_) return read_moment();
+  if (!run_) return update_snapshot();
   double last = 1;
   for (const auto& [name, metric] : run_->view.metrics())
     if (!metric.raw.empty()) last = std::max(last, metric.raw.back().x);
   by_step_.set_data({0, last});
   by_time_.set_data({0, std::max(run_->view.last_time(), 0.5)});
   playhead_->set_data({0, last});
-  read_moment();
+  update_snapshot();
 }
 
 // New rows are inserted at the top; the visible rows stay if the user has scrolled or pinned a step.

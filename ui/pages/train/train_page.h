@@ -51,7 +51,7 @@ class TrainPage : public QWidget, public WindowPage {
   const RunPtr& run() const { return run_; }
   bool offers_proof() const;                                         // of the displayed run
   const views::StepSnapshot& snapshot() const { return snapshot_; }  // values at the position of the charts
-  MeasuredMesh::Held held() const;
+  MeasuredMesh::PlayheadMode playhead_mode() const;
   Plot& loss() { return *loss_; }
   Plot& memory() { return memory_->plot(); }
   DeviceMemory& devices() { return *memory_; }
@@ -76,7 +76,7 @@ class TrainPage : public QWidget, public WindowPage {
   void reattach_wanted();  // to the job of the displayed run
   void detach_wanted();    // from the job of the live run
   void merge_wanted();     // the adapter of the displayed run
-  void moment_changed();
+  void snapshot_changed();
 
  private:
   void register_actions(Workspace& workspace);
@@ -96,7 +96,7 @@ class TrainPage : public QWidget, public WindowPage {
   void time_to_steps();
   void show_samples();  // adds new samples
   void select_samples();
-  void read_moment();
+  void update_snapshot();
   views::Playhead reading() const;
   void show_mesh_panels();  // if the run has several devices
 

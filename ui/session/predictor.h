@@ -16,13 +16,13 @@ namespace mw::ui {
 
 class Document;
 
-class Pricer : public QObject {
+class Predictor : public QObject {
   Q_OBJECT
  public:
-  enum class About { design, memory };  // design: the plan for the target; memory: of the engine on this machine
-  struct Answer {
-    std::uint64_t question = 0;
-    About about = About::memory;
+  enum class Kind { design, memory };  // design: the plan for the target; memory: of the engine on this machine
+  struct Result {
+    std::uint64_t request = 0;
+    Kind kind = Kind::memory;
     bool last = false;                                 // no further result follows for this request
     std::optional<planning::Prediction> prediction{};  // memory of the engine on this machine
     views::DesignPtr design{};
@@ -33,11 +33,11 @@ class Pricer : public QObject {
   struct Folders {
     std::filesystem::path hardware, own_hardware;
   };
-  explicit Pricer(Folders folders, QObject* parent = nullptr);
+  explicit Predictor(Folders folders, QObject* parent = nullptr);
   // For a document with errors the prediction is removed at once, and only diagnostics are computed.
-  void ask(const Document& document);
-  void ask(const experiment::Experiment& experiment);  // previews a change of the document
-  void hardware_changed() { ++hardware_; }             // reads chips, prices and calibration again for the next request
+  void request(const Document& document);
+  void request(const experiment::Experiment& experiment);  // previews a change of the document
+  void hardware_changed() { ++hardware_; }  // reads chips, prices and calibration again for the next request
   void drain();
   // The document has errors or the planner rejects it, so there is no prediction until it changes; prediction() and
   // design() are null.
@@ -47,42 +47,42 @@ class Pricer : public QObject {
   const std::optional<planning::Prediction>& prediction() const { return prediction_; }
   // The design for the target, which may be this machine; null before the first result.
   const views::DesignPtr& design() const { return design_; }
-  bool design_outdated() const { return designed_ != asked_; }
+  bool is_design_outdated() const { return designed_ != requested_; }
   const std::vector<Problem>& problems() const { return problems_; }
   const std::vector<planning::Diagnostic>& diagnostics() const { return diagnostics_; }
-  bool stale() const { return answered_ != asked_; }      // no result for the latest request yet
-  bool outdated() const { return predicted_ != asked_; }  // the prediction belongs to an earlier document
-  bool settled() const { return settled_ == asked_; }     // no more results will follow
+  bool is_stale() const { return completed_ != requested_; }     // no result for the latest request yet
+  bool is_outdated() const { return predicted_ != requested_; }  // the prediction belongs to an earlier document
+  bool is_settled() const { return settled_ == requested_; }     // no more results will follow
 
  signals:
   void changed();
 
  private:
-  struct Question {
+  struct Request {
     std::uint64_t number = 0;
     experiment::Experiment experiment;
     int hardware = 0;
   };
-  void ask_worker(const experiment::Experiment& experiment);
-  void work(const Question& question, const std::stop_token& stop, const LatestTaskWorker<Question>::Pause& pause);
-  static Answer predict(const Question& question, planning::ReadData read_data, std::stop_token cancel);
-  Answer design(const Question& question);
-  void take_design(Answer answer);
-  void take_prediction(Answer answer);
+  void submit(const experiment::Experiment& experiment);
+  void work(const Request& request, const std::stop_token& stop, const LatestTaskWorker<Request>::Pause& pause);
+  static Result predict(const Request& request, planning::ReadData read_data, std::stop_token cancel);
+  Result design(const Request& request);
+  void take_design(Result result);
+  void take_prediction(Result result);
   // Discarded designs; the worker destroys them, because they consist of thousands of allocations.
-  using Bin = Mailbox<std::unique_ptr<const views::Design>>;
-  std::shared_ptr<Bin> bin_ = std::make_shared<Bin>();
-  Mailbox<Answer> answers_;
+  using DiscardedDesigns = Mailbox<std::unique_ptr<const views::Design>>;
+  std::shared_ptr<DiscardedDesigns> discarded_ = std::make_shared<DiscardedDesigns>();
+  Mailbox<Result> results_;
   Folders folders_;
   std::optional<hardware::Catalogue> catalogue_;  // used by the worker thread only
   int hardware_ = 0, loaded_ = 0;                 // version: requested; loaded by the worker
   bool invalid_ = false;                          // the latest document has errors
-  std::uint64_t asked_ = 0, answered_ = 0, predicted_ = 0, designed_ = 0, settled_ = 0;
+  std::uint64_t requested_ = 0, completed_ = 0, predicted_ = 0, designed_ = 0, settled_ = 0;
   views::DesignPtr design_;
   std::optional<planning::Prediction> prediction_, bound_;  // bound_: withheld while an exact one is shown
   std::vector<Problem> problems_;
   std::vector<planning::Diagnostic> diagnostics_;
-  LatestTaskWorker<Question> worker_;  // last: it uses the other members
+  LatestTaskWorker<Request> worker_;  // last: it uses the other members
 };
 
 }  // namespace mw::ui

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/shell/bottom_fold.h"
+#include "ui/shell/bottom_docks.h"
 
 #include <QChildEvent>
 #include <QDockWidget>
@@ -11,25 +11,25 @@
 namespace mw::ui {
 namespace {
 
-constexpr int kNothing = 1;                      // height of a folded dock, whose missing title counts as -1
+constexpr int kCollapsedHeight = 1;              // height of a collapsed dock, whose missing title counts as -1
 constexpr int kHeight = 118, kLeastHeight = 60;  // default: tabs, table header and three rows
 
 }  // namespace
 
-BottomFold::BottomFold(QMainWindow& window, std::vector<QDockWidget*> docks)
+BottomDocks::BottomDocks(QMainWindow& window, std::vector<QDockWidget*> docks)
     : QObject(&window), window_(window), docks_(std::move(docks)), marks_(docks_.size()), height_(kHeight) {
   // The window creates tab bars on demand and again when a layout is restored.
   window_.installEventFilter(this);
   for (QTabBar* bar : bars()) watch(bar);
 }
 
-bool BottomFold::eventFilter(QObject* watched, QEvent* event) {
+bool BottomDocks::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == QEvent::ChildPolished)
     if (auto* bar = qobject_cast<QTabBar*>(static_cast<QChildEvent*>(event)->child())) watch(bar);
   return QObject::eventFilter(watched, event);
 }
 
-void BottomFold::watch(QTabBar* bar) {
+void BottomDocks::watch(QTabBar* bar) {
   disconnect(bar, nullptr, this, nullptr);
   bar->setIconSize({12, 12});
   // Emitted for every mouse button, before the clicked tab becomes current.
@@ -38,18 +38,18 @@ void BottomFold::watch(QTabBar* bar) {
     if (tab == bar->currentIndex())
       toggle();
     else
-      choose(Fold::open);
+      choose(DockState::expanded);
   });
   put_marks();
 }
 
-std::vector<QTabBar*> BottomFold::bars() const {
+std::vector<QTabBar*> BottomDocks::bars() const {
   const auto all = window_.findChildren<QTabBar*>(QString(), Qt::FindDirectChildrenOnly);
   return {all.begin(), all.end()};
 }
 
-int BottomFold::height() const {
-  if (state_ == Fold::folded || !window_.isVisible()) return height_;
+int BottomDocks::height() const {
+  if (state_ == DockState::collapsed || !window_.isVisible()) return height_;
   for (const QDockWidget* dock : docks_)
     if (!dock->visibleRegion().isEmpty())
       for (const QTabBar* bar : bars())
@@ -57,43 +57,43 @@ int BottomFold::height() const {
   return height_;
 }
 
-void BottomFold::set(Fold state) {
+void BottomDocks::set(DockState state) {
   if (state == state_) return;
   height_ = height();
   state_ = state;
   for (QDockWidget* dock : docks_) {
-    dock->widget()->setEnabled(state == Fold::open);  // keeps the focus out of hidden widgets
-    dock->widget()->setMaximumHeight(state == Fold::open ? QWIDGETSIZE_MAX : kNothing);
+    dock->widget()->setEnabled(state == DockState::expanded);  // keeps the focus out of hidden widgets
+    dock->widget()->setMaximumHeight(state == DockState::expanded ? QWIDGETSIZE_MAX : kCollapsedHeight);
   }
-  if (state == Fold::open) window_.resizeDocks({docks_.front()}, {height_}, Qt::Vertical);
+  if (state == DockState::expanded) window_.resizeDocks({docks_.front()}, {height_}, Qt::Vertical);
 }
 
-void BottomFold::restore(std::optional<Fold> chosen, int height) {
+void BottomDocks::restore(std::optional<DockState> chosen, int height) {
   chosen_ = chosen;
   height_ = std::max(height, kLeastHeight);
-  set(chosen.value_or(Fold::folded));
+  set(chosen.value_or(DockState::collapsed));
 }
 
-void BottomFold::choose(Fold state) {
+void BottomDocks::choose(DockState state) {
   chosen_ = state;
   set(state);
 }
 
-void BottomFold::toggle() {
-  choose(state_ == Fold::open ? Fold::folded : Fold::open);
+void BottomDocks::toggle() {
+  choose(state_ == DockState::expanded ? DockState::collapsed : DockState::expanded);
 }
 
-void BottomFold::offer() {
-  if (!chosen_) set(Fold::open);
+void BottomDocks::offer() {
+  if (!chosen_) set(DockState::expanded);
 }
 
-void BottomFold::mark(const QDockWidget* dock, const QIcon& icon) {
+void BottomDocks::mark(const QDockWidget* dock, const QIcon& icon) {
   for (size_t i = 0; i < docks_.size(); ++i)
     if (docks_[i] == dock) marks_[i] = icon;
   put_marks();
 }
 
-void BottomFold::put_marks() {
+void BottomDocks::put_marks() {
   for (QTabBar* bar : bars())
     for (int tab = 0; tab < bar->count(); ++tab)
       for (size_t i = 0; i < docks_.size(); ++i)

@@ -13,20 +13,20 @@ class QTabBar;
 
 namespace mw::ui {
 
-enum class Fold { open, folded };
+enum class DockState { expanded, collapsed };
 
-class BottomFold : public QObject {
+class BottomDocks : public QObject {
   Q_OBJECT
  public:
-  BottomFold(QMainWindow& window, std::vector<QDockWidget*> docks);  // already tabbed
-  Fold state() const { return state_; }
-  std::optional<Fold> chosen() const { return chosen_; }  // last choice of the user
-  int height() const;                                     // when open, including the tabs; pixels
-  void set(Fold state);
-  void restore(std::optional<Fold> chosen, int height);  // without a choice: folded
-  void choose(Fold state);
+  BottomDocks(QMainWindow& window, std::vector<QDockWidget*> docks);  // already tabbed
+  DockState state() const { return state_; }
+  std::optional<DockState> chosen() const { return chosen_; }  // last choice of the user
+  int height() const;                                          // when expanded, including the tabs; pixels
+  void set(DockState state);
+  void restore(std::optional<DockState> chosen, int height);  // without a choice: collapsed
+  void choose(DockState state);
   void toggle();                                          // counts as a choice of the user
-  void offer();                                           // opens unless the user has chosen
+  void offer();                                           // expands unless the user has chosen
   void mark(const QDockWidget* dock, const QIcon& icon);  // icon of its tab; null: none
 
  protected:
@@ -40,8 +40,8 @@ class BottomFold : public QObject {
   std::vector<QDockWidget*> docks_;
   std::vector<QIcon> marks_;  // of each dock
   int height_;
-  Fold state_ = Fold::open;
-  std::optional<Fold> chosen_;
+  DockState state_ = DockState::expanded;
+  std::optional<DockState> chosen_;
 };
 
 }  // namespace mw::ui
