@@ -255,7 +255,7 @@ class DesignTest : public test::WindowFixture {
     window_->document().set("train.method", "full");
     priced();
     QVERIFY(pair.pinned().has_tensor() && !canvas().has_tensor());
-    QVERIFY2(canvas().summary().contains(u"this design has no layers.0.q_proj.lora_a"_s),
+    QVERIFY2(canvas().summary().contains(u"this design has no tensor layers.0.q_proj.lora_a"_s),
              qPrintable(canvas().summary()));
     picture(u"tensor-of-one"_s);
   }

@@ -217,7 +217,7 @@ class ServeTest : public test::WindowFixture {
     for (int i = 1; i < 4; ++i) QCOMPARE(lines[i].split(u'\t')[1], u"2"_s);
     press(u"Copy Table"_s);
     QCOMPARE(QGuiApplication::clipboard()->text(), page().model().csv());
-    press(u"Settings"_s);
+    press(u"Show Settings"_s);
     QTRY_COMPARE(QApplication::focusWidget(), window_->panel().form().row("size.batches")->field()->editor());
     window_->panel().show_command();
     bool said = false;

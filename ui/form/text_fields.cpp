@@ -116,7 +116,7 @@ QString mesh_text(const mesh::Mesh& mesh) {
 }
 
 MeshField::MeshField(const experiment::Parameter& parameter, QWidget* parent) : TextField(parameter, parent) {
-  edit_->setPlaceholderText(tr("for example fsdp=1, tp=1"));
+  edit_->setPlaceholderText(tr("For example fsdp=1, tp=1"));
 }
 
 Json MeshField::parse(const QString& text) const {

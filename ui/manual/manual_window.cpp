@@ -117,8 +117,8 @@ void ManualWindow::build() {
   found_->hide();
   back_ = new QPushButton(tr("Back"), this);
   forward_ = new QPushButton(tr("Forward"), this);
-  back_->setToolTip(tr("Go to the place shown before (Alt+Left)"));
-  forward_->setToolTip(tr("Go forward again (Alt+Right)"));
+  back_->setToolTip(tr("Go back to the previously shown section (Alt+Left)"));
+  forward_->setToolTip(tr("Go forward to the next shown section (Alt+Right)"));
   for (QPushButton* b : {back_, forward_}) b->setAutoDefault(false), b->setEnabled(false);
   contents_ = make_tree(tr("Contents of the manual"));
   results_ = make_tree(tr("Search results"));
@@ -206,7 +206,7 @@ void ManualWindow::show_results() {
   found_->setVisible(searching);
   if (!searching) return;
   const std::vector<ManualHit> hits = book_.search(query);
-  found_->setText(hits.empty()       ? tr("No chapter contains this")
+  found_->setText(hits.empty()       ? tr("No section contains these words")
                   : hits.size() == 1 ? tr("1 section")
                                      : tr("%1 sections").arg(hits.size()));
   for (const ManualHit& hit : hits) {

@@ -102,7 +102,7 @@ void JobsPanel::show_frame() {
                                                   : tr("Train %1"))
                      .arg(qs(run->id.empty() ? run->name : run->id)));
   steps_->setText(steps_text(run->view));
-  eta_->setText(runs_.is_stopping() ? tr("stopping") : paused ? tr("paused") : eta_text(run->view));
+  eta_->setText(runs_.is_stopping() ? tr("Stopping") : paused ? tr("Paused") : eta_text(run->view));
   pause_->setText(paused ? tr("Continue") : tr("Pause"));
   pause_->setEnabled(!runs_.is_stopping());
   stop_->setEnabled(!runs_.is_stopping());

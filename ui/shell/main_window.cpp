@@ -141,7 +141,7 @@ void MainWindow::register_page_actions() {
   };
   add(Page::design, u"design"_s, tr("Show Design"), tr("Show mesh, shards, memory, time and cost of the experiment"));
   add(Page::data, u"data"_s, tr("Show Data"), tr("Show rows, tokens, loss masks, lengths, padding and packing"));
-  add(Page::train, u"train"_s, tr("Show Train"), tr("Show the displayed run"));
+  add(Page::train, u"train"_s, tr("Show Train"), tr("Show the charts and samples of a training run"));
   add(Page::serve, u"serve"_s, tr("Show Serve"), tr("Show latency sweeps, and time and memory by batch size"));
   add(Page::compare, u"compare"_s, tr("Show Compare"),
       tr("Show runs and results side by side with the first as baseline"));
@@ -154,9 +154,9 @@ void MainWindow::register_panel_actions() {
                [this] { panel_->show_form(); });
   actions_.add({u"view.json"_s, tr("Show the JSON"), tr("Edit the experiment as JSON text"), key(Qt::ALT | Qt::Key_2)},
                [this] { panel_->show_json(); });
-  actions_.add(
-      {u"view.command"_s, tr("Show the Command Line"), tr("The same run from a terminal"), key(Qt::ALT | Qt::Key_3)},
-      [this] { panel_->show_command(); });
+  actions_.add({u"view.command"_s, tr("Show the Command Line"), tr("Show the command line of the same run"),
+                key(Qt::ALT | Qt::Key_3)},
+               [this] { panel_->show_command(); });
   actions_.add({u"view.find"_s, tr("Find a Setting"), tr("Search the settings of the form"), key(QKeySequence::Find)},
                [this] {
                  show_setting({});
@@ -166,10 +166,10 @@ void MainWindow::register_panel_actions() {
       {u"problems.fix"_s, tr("Fix the Problem"),
        tr("Apply the fix of the selected problem, or the first available fix"), key(Qt::CTRL | Qt::Key_Period)},
       [this] { problems_panel_->fix_first(); });
-  actions_.add(
-      {u"view.panels"_s, tr("Toggle the Bottom Panels"),
-       tr("Problems, log and jobs below the page, or their tabs only"), key(Qt::CTRL | Qt::Key_J), Glyph::panels},
-      [this] { bottom_->toggle(); });
+  actions_.add({u"view.panels"_s, tr("Toggle the Bottom Panels"),
+                tr("Expand problems, log and jobs below the page, or collapse them to their tabs"),
+                key(Qt::CTRL | Qt::Key_J), Glyph::panels},
+               [this] { bottom_->toggle(); });
   for (const auto& [dock, text] : {std::pair{experiment_dock_, tr("Experiment Panel")},
                                    {problems_dock_, tr("Problems")},
                                    {log_dock_, tr("Log")},

@@ -73,7 +73,7 @@ CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, hard
   column->addWidget(controls());
   stack_ = new QStackedWidget(this);
   const QString names[] = {tr("Rate"),     tr("Curves"), tr("Length"), tr("CDF"),
-                           tr("Heat Map"), tr("Cost"),   tr("Why"),    tr("Loss")};
+                           tr("Heat map"), tr("Cost"),   tr("Why"),    tr("Loss")};
   for (int v = 0; v < kCompareViews; ++v) {
     tabs_->addTab(names[v]);
     stack_->addWidget(page(static_cast<CompareView>(v)));

@@ -100,7 +100,7 @@ void ComparePage::register_actions(Workspace& workspace) {
                 if (!offer) return workspace.show_page(Page::compare);  // its empty page explains what to do
                 replay(offer->run, offer->point);
               });
-  actions.add({u"compare.clear"_s, tr("Empty the Comparison"), tr("Remove all runs from the comparison"), {}},
+  actions.add({u"compare.clear"_s, tr("Clear the Comparison"), tr("Remove all runs from the comparison"), {}},
               [this] { clear(); });
   actions.add({u"compare.export"_s,
                tr("Export the Comparison…"),
@@ -165,7 +165,7 @@ void ComparePage::fill_add_menu() {
     emit problem(error.problem());
   }
   add_menu_->addSeparator();
-  add_menu_->addAction(tr("Result File\u2026"), this, [this] {
+  add_menu_->addAction(tr("Add Result File\u2026"), this, [this] {
     open_file_dialog(this,
                      {.title = tr("Add Results"),
                       .filters = tr("Results (*.json *.jsonl *.csv *.txt);;Any file (*)"),

@@ -197,7 +197,7 @@ void CompareTray::show_runs(const std::vector<compare::ComparedRun>& runs, int p
     row_->insertWidget(at, chip);
     chips_.push_back(chip);
   }
-  hint_->setText(pending > 0    ? tr("reading\u2026")
+  hint_->setText(pending > 0    ? tr("Reading\u2026")
                  : runs.empty() ? tr("Drag runs or result files here, or press Add. The first run is the baseline.")
                                 : QString());
   hint_->setVisible(!hint_->text().isEmpty());

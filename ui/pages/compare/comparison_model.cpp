@@ -99,7 +99,7 @@ QString ComparisonModel::value_text(const compare::ComparisonRow& row, size_t co
   if (text.isEmpty()) return u"\u2013"_s;
   if (column > 0 && column < row.deltas.size() && row.deltas[column])
     text += u"   "_s + delta_text(*row.deltas[column]);
-  if (over_slo(row, column)) text += u"  > SLO"_s;
+  if (over_slo(row, column)) text += tr("  > SLO");
   return text;
 }
 

@@ -139,10 +139,10 @@ WhyView::WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCa
     row->addWidget(l);
     row->addWidget(box);
   };
-  label(tr("From the baseline to"), other_);
-  label(tr("in"), metric_);
+  label(tr("Compared run"), other_);
+  label(tr("Metric"), metric_);
   other_->setMaximumWidth(240);
-  metric_->addItems({tr("median TTFT, ms"), tr("median TPOT, ms"), tr("median E2E, ms"), tr("output tokens/s")});
+  metric_->addItems({tr("Median TTFT, ms"), tr("Median TPOT, ms"), tr("Median E2E, ms"), tr("Output tokens/s")});
   row->addStretch(1);
   column->addLayout(row);
   column->addWidget(bars_, 1);

@@ -127,7 +127,7 @@ void DataPage::register_actions(Workspace& workspace) {
         reader_.read_again();
       });
   workspace.actions().add({u"data.save_lengths"_s,
-                           tr("Save the Data's Lengths…"),
+                           tr("Save Lengths of the Data…"),
                            tr("Export the length histogram, to plan without the dataset"),
                            {}},
                           [this, &workspace] {
@@ -228,9 +228,9 @@ QString DataPage::summary_text() const {
   using State = DataReader::State;
   const State state = reader_.state();
   const auto read = grouped(static_cast<std::int64_t>(reader_.rows().size()));
-  if (reader_.is_outdated()) return tr("updating");
-  if (state == State::reading) return tr("reading, %1 rows so far").arg(read);
-  if (state == State::stopped) return tr("cancelled after %1 rows").arg(read);
+  if (reader_.is_outdated()) return tr("Updating");
+  if (state == State::reading) return tr("Reading, %1 rows so far").arg(read);
+  if (state == State::stopped) return tr("Cancelled after %1 rows").arg(read);
   const auto& index = reader_.index();
   if (!index || reader_.request().source == planning::DataSource::none) return {};
   const data::DatasetReport& r = index->report;
@@ -327,7 +327,7 @@ void DataPage::show_head() {
                    chip(t.panel, t.muted, tr("dashed: special token")));
   if (model_.rowCount() > 0) return;
   detail_stack_->setCurrentIndex(kTokens);
-  tokens_->clear(model_.filter() == RowFilter::all ? tr("No rows yet") : tr("This row does not exist"));
+  tokens_->clear(model_.filter() == RowFilter::all ? tr("No rows yet") : tr("No row matches the filter"));
 }
 
 void DataPage::show_detail() {

@@ -21,7 +21,7 @@ DataReader::DataReader(QObject* parent)
     : QObject(parent),
       reading_([this](Request request, std::stop_token stop, const LatestTaskWorker<Request>::Pause& pause) {
         if (request.pace == Pace::when_quiet && !pause(kQuiet)) return;
-        read(request, stop);
+        read_request(request, stop);
       }) {
   connect(&detail_task_, &BackgroundWork::ended, this, [this] {
     detail_ = std::move(detail_task_.result());
@@ -69,7 +69,7 @@ void DataReader::cancel() {
   emit changed();
 }
 
-void DataReader::read(const Request& request, const std::stop_token& stop) {
+void DataReader::read_request(const Request& request, const std::stop_token& stop) {
   try {
     const planning::DataIndexRequest data = planning::data_index_request(request.experiment);
     if (!cache_.index || request.again || !cache_.request.same_rows(data)) {

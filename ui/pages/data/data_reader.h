@@ -74,7 +74,7 @@ class DataReader : public QObject {
   };
   void start(Pace pace, bool again);
   void watch();
-  void read(const Request& request, const std::stop_token& stop);
+  void read_request(const Request& request, const std::stop_token& stop);
   std::shared_ptr<const planning::DataIndex> index_of(const Request& request, const planning::DataIndexRequest& data,
                                                       const std::stop_token& stop);
   void take(Started started);

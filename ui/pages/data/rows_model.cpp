@@ -28,11 +28,11 @@ QString explained(const planning::DataRow& row) {
       return QObject::tr("Longer than data.max_len: the first %1 of %2 tokens are used")
           .arg(grouped(row.used), grouped(row.tokens));
     case RowState::too_long:
-      return QObject::tr("Longer than data.max_len: dropped");
+      return QObject::tr("Dropped: longer than data.max_len");
     case RowState::no_loss:
-      return QObject::tr("Nothing to learn: no token that would be used carries loss; dropped");
+      return QObject::tr("Dropped: none of the used tokens carries loss");
     case RowState::bad:
-      return QObject::tr("Cannot be read: choose it to see why");
+      return QObject::tr("Cannot be read: select the row to see the error");
   }
   return {};
 }
@@ -66,7 +66,7 @@ TableModel<planning::DataRow>::Columns row_columns() {
            }},
       {.title = QObject::tr("State"), .tooltip = QObject::tr("What training does with the row"), .text = state_text},
       {.title = QObject::tr("Tokens"),
-       .tooltip = QObject::tr("Tokens of the whole row, beginning and end markers included"),
+       .tooltip = QObject::tr("Tokens of the whole row, including beginning and end markers"),
        .alignment = Qt::AlignRight,
        .text = [](const planning::DataRow& r) { return r.state == RowState::bad ? QString() : grouped(r.tokens); }},
       {.title = QObject::tr("Loss"),
@@ -88,9 +88,9 @@ QString filter_text(RowFilter filter) {
     case RowFilter::truncated:
       return QObject::tr("Truncated");
     case RowFilter::too_long:
-      return QObject::tr("Too Long");
+      return QObject::tr("Too long");
     case RowFilter::no_loss:
-      return QObject::tr("No Loss");
+      return QObject::tr("No loss");
     case RowFilter::bad:
       return QObject::tr("Bad");
     case RowFilter::held_out:

@@ -62,10 +62,10 @@ void Alternatives::build() {
   row->setSpacing(6);
   search_ = new QPushButton(icon(Glyph::search), tr("Search"), this);
   rank_ = new QComboBox(this);
-  rank_->addItems({tr("by time"), tr("by cost"), tr("by memory")});
+  rank_->addItems({tr("By time"), tr("By cost"), tr("By memory")});
   rank_->setAccessibleName(tr("Rank plans by"));
   targets_ = new QComboBox(this);
-  targets_->addItems({tr("this target"), tr("every target")});
+  targets_->addItems({tr("This target"), tr("All targets")});
   targets_->setAccessibleName(tr("Targets searched"));
   targets_->setItemData(1, tr("Search all targets of the catalogue with up to %1 devices").arg(kMostDevices),
                         Qt::ToolTipRole);
@@ -160,7 +160,7 @@ void Alternatives::show_state() {
                    : found_  ? tr("%1 of %2 fit").arg(found_->result.candidates.size()).arg(found_->result.evaluated)
                              : QString());
   status_->setToolTip(
-      outdated_ ? tr("The experiment has changed since the search. Undo the change or search again to apply a plan.")
+      outdated_ ? tr("The experiment has changed since the search: undo the change or search again to apply a plan")
       : found_  ? tr("%1 plans predicted in %2")
                      .arg(found_->result.evaluated)
                      .arg(qs(to_text(Seconds(found_->result.seconds))))

@@ -160,8 +160,8 @@ void CalibrateDialog::show_sources() {
 }
 
 void CalibrateDialog::show_current() {
-  const QString now = qs(calibrator_.current_calibration());
-  current_->setText(now.isEmpty() ? tr("Current: the defaults (not calibrated)") : tr("Current: %1").arg(now));
+  const QString now = calibrator_.current_calibration();
+  current_->setText(now.isEmpty() ? tr("Current: defaults (not calibrated)") : tr("Current: %1").arg(now));
   remove_->setEnabled(calibrator_.has_user_calibration());
   undo_->setEnabled(calibrator_.can_undo());
 }
@@ -176,12 +176,13 @@ void CalibrateDialog::show_result() {
   rows_.set_rows(proposed ? result->proposal->rows : std::vector<plan::ProposedRow>());
   efficiencies_.set_rows(proposed ? result->proposal->efficiencies : std::vector<plan::ProposedEfficiency>());
   for (QTableView* t : {rows_table_, efficiencies_table_}) t->resizeColumnsToContents();
-  verdict_->setText(proposed ? qs(planning::verdict_text(*result->proposal))
-                    : result ? tr("Nothing to fit")
-                             : tr("Add rows and press Fit. Nothing is saved until you accept the result."));
+  verdict_->setText(
+      proposed ? qs(planning::verdict_text(*result->proposal))
+      : result ? tr("Nothing to fit")
+               : tr("Add measurements to fit the efficiencies to them. Nothing is saved until you accept the result."));
   QStringList notes;
   if (result) {
-    for (const Problem& p : result->problems) notes << tr("omitted: %1").arg(qs(to_text(p)));
+    for (const Problem& p : result->problems) notes << tr("Omitted: %1").arg(qs(to_text(p)));
     if (proposed)
       for (const Problem& p : result->proposal->notes) notes << qs(to_string(p.severity) + ": " + to_text(p));
   }

@@ -5,6 +5,7 @@
 
 #include "core/base/files.h"
 #include "core/plan/calibration/calibration_file.h"
+#include "ui/theme/text.h"
 
 namespace mw::ui {
 
@@ -51,15 +52,15 @@ bool Calibrator::has_user_calibration() const {
   return can_accept() && path_exists(plan::user_calibration_file(folders_.own_hardware));
 }
 
-std::string Calibrator::current_calibration() const {
+QString Calibrator::current_calibration() const {
   const auto file = has_user_calibration() ? plan::user_calibration_file(folders_.own_hardware)
                                            : plan::user_calibration_file(folders_.hardware);
   if (!path_exists(file)) return {};
   try {
     const plan::CalibrationBasis basis = plan::read_calibration(file).basis;
-    return has_user_calibration() ? plan::to_text(basis) : "the shipped calibration of " + basis.date;
+    return has_user_calibration() ? qs(plan::to_text(basis)) : tr("the shipped calibration of %1").arg(qs(basis.date));
   } catch (const Error& error) {
-    return error.what();
+    return qs(error.what());
   }
 }
 

@@ -25,7 +25,7 @@ class Calibrator : public QObject {
   bool can_accept() const { return !folders_.own_hardware.empty(); }
   bool has_user_calibration() const;
   // "calibrated by you, 2026-11-21, steps.json", or the error if it cannot be read.
-  std::string current_calibration() const;
+  QString current_calibration() const;
   void accept();  // stores the proposal
   void remove();  // restores the shipped calibration
   bool can_undo() const { return !before_.empty(); }

@@ -31,7 +31,7 @@ void MeasuredSwitch::show_measured(bool on) {
   const QSignalBlocker quiet(button_);
   button_->setVisible(offered_);
   button_->setChecked(on);
-  button_->setText(on ? tr("Show Plan") : tr("Measured: %1").arg(run_name_));
+  button_->setText(on ? tr("Show Plan") : tr("Show Measured: %1").arg(run_name_));
   button_->setToolTip(on ? tr("Show the planned mesh of the document")
                          : tr("Show the memory and traffic of %1 as measured at the playhead").arg(run_name_));
 }

@@ -83,8 +83,8 @@ void MemoryPanel::show_design(const views::DesignPtr& design, const views::Desig
   title_->setText(
       tr("<b>Memory of each device</b> &nbsp;%1 of %2, %3")
           .arg(qs(to_text(memory.at_peak.total())), qs(to_text(memory.capacity)),
-               design->plan().devices == 1 ? tr("one device") : tr("%1 alike").arg(design->plan().devices)));
-  title_->setToolTip(qs("largest at: " + memory.peak_instant));
+               design->plan().devices == 1 ? tr("one device") : tr("%1 devices").arg(design->plan().devices)));
+  title_->setToolTip(tr("Largest at: %1").arg(qs(memory.peak_instant)));
   std::vector<Bar> bars{bar_of(memory, pinned ? tr("this") : QString())};
   if (pinned) bars.push_back(bar_of(pinned->plan().memory, tr("pinned")));
   bar_->show_bars(std::move(bars), stale);

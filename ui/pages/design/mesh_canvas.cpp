@@ -155,7 +155,7 @@ QString MeshCanvas::summary() const {
     text += u"; "_s % qs(t->name) % u' ' % qs(mesh::to_text(t->spec)) % u", "_s %
             (t->shards == 1 ? tr("replicated on all devices") : tr("%1 pieces").arg(t->shards));
   else if (!tensor_.empty())
-    text += u"; "_s % tr("this design has no %1").arg(qs(tensor_));
+    text += u"; "_s % tr("this design has no tensor %1").arg(qs(tensor_));
   for (const CanvasTraffic& t : traffic_) text += u"; "_s % t.text;
   return message_.isEmpty() ? text : text % u". "_s % message_;
 }

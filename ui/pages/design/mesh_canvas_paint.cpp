@@ -289,7 +289,7 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
   QRectF line(tensor_area_.left(), tensor_area_.top(), tensor_area_.width(), 18);
   if (!shown_.tensor) {
     const QString why =
-        tensor_.empty() ? tr("Select a tensor to see its shards") : tr("This design has no %1").arg(qs(tensor_));
+        tensor_.empty() ? tr("Select a tensor to see its shards") : tr("This design has no tensor %1").arg(qs(tensor_));
     draw_small(p, line, Qt::AlignLeft | Qt::AlignVCenter, why, t.muted);
     return;
   }

@@ -93,8 +93,7 @@ TableModel<RunRow>::Columns run_columns() {
        .alignment = Qt::AlignRight,
        .text = [](const RunRow& r) { return r.peak.value > 0 ? qs(to_text(r.peak)) : QString(); },
        .sort_key = [](const RunRow& r) { return static_cast<qlonglong>(r.peak.value); }},
-      text_column(tr("Tags"), tr("Tags for filtering; press F2 to edit"),
-                  [](const RunRow& r) { return qs(r.tags); }),
+      text_column(tr("Tags"), tr("Tags for filtering; press F2 to edit"), [](const RunRow& r) { return qs(r.tags); }),
       text_column(tr("Source"), tr("Whether the run was measured here, predicted or imported"),
                   [](const RunRow& r) { return qs(r.source); })};
 }
@@ -106,7 +105,7 @@ QVariant run_cell(const RunRow& r, int column, int role) {
     case Qt::ToolTipRole:
       if (column == RunsModel::created) return when_text(r.created, false);
       if (column == RunsModel::state && !r.error.empty()) return qs(r.error);
-      if (column == RunsModel::name) return RunsModel::tr("%1, %2. Press F2 to rename.").arg(qs(r.id), qs(r.name));
+      if (column == RunsModel::name) return RunsModel::tr("%1, %2; press F2 to rename").arg(qs(r.id), qs(r.name));
       return {};
     case Qt::ForegroundRole:
       if (column != RunsModel::state) return {};

@@ -11,8 +11,8 @@ ServePage::ServePage(Document& document, RunController& runs, QWidget* parent)
     : QTabWidget(parent), runs_(runs), sweep_(new SweepPage(document, runs)), sizes_(new SizePage(runs)) {
   setDocumentMode(true);
   setAccessibleName(tr("Latency sweeps and batch sizes"));
-  addTab(sweep_, tr("Latency Sweep"));
-  addTab(sizes_, tr("Batch Size"));
+  addTab(sweep_, tr("Latency sweep"));
+  addTab(sizes_, tr("Batch size"));
   tabBar()->setAccessibleName(tr("Latency sweeps or batch sizes"));
   tabBar()->setFocusPolicy(Qt::TabFocus);
 }

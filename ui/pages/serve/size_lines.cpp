@@ -87,7 +87,7 @@ QString refusal_text(const serve::SizePoint& point) {
     return point.error.empty() ? QObject::tr("not measured") : QObject::tr("failed: %1").arg(qs(point.error));
   const QString need = need_text(point);
   if (point.largest_batch == 0)
-    return QObject::tr("does not fit: needs %1, nor does any smaller batch (predicted)").arg(need);
+    return QObject::tr("does not fit: needs %1; no smaller batch fits either (predicted)").arg(need);
   return QObject::tr("does not fit: needs %1, largest that fits %2 (predicted)").arg(need).arg(point.largest_batch);
 }
 

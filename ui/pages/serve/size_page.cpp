@@ -86,7 +86,7 @@ QWidget* SizePage::bar() {
     return b;
   };
   row->addWidget(settings_, 1);
-  edit_ = button(tr("Settings"), tr("Show the sizing settings in the form"));
+  edit_ = button(tr("Show Settings"), tr("Show the sizing settings in the form"));
   copy_ = button(tr("Copy Table"), tr("Copy all rows as CSV with full precision, in seconds and bytes"), Glyph::copy);
   measure_ = button(tr("Measure"), tr("Measure the experiment in the form as a new run (Ctrl+F5)"), Glyph::run);
   stop_ = button(tr("Stop"), tr("Stop after the current token and keep the finished points (Shift+F5)"), Glyph::stop);

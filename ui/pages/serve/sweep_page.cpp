@@ -313,7 +313,8 @@ QWidget* SweepPage::bar() {
     row->addWidget(b);
     return b;
   };
-  more_ = add(new QPushButton(tr("Settings"), bar), tr("Show all settings of sweep and server in the form"));
+  more_ =
+      add(new QPushButton(tr("Show Settings"), bar), tr("Show all settings of the sweep and the server in the form"));
   copy_ = add(new QPushButton(icon(Glyph::copy), tr("Copy Table"), bar),
               tr("Copy all points as CSV with vLLM's names and units"));
   compare_ = new DragButton(tr("Compare"), bar);

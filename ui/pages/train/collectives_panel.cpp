@@ -33,9 +33,9 @@ CollectivesPanel::CollectivesPanel(PlotLink& by_step, QWidget* parent)
   amount_->setAccessibleName(tr("Bytes or seconds of collectives"));
   amount_->setItemData(0, tr("Sum of the bytes sent by all devices"), Qt::ToolTipRole);
   amount_->setItemData(1, tr("Mean of the devices; waiting for other devices is shown separately"), Qt::ToolTipRole);
-  by_->addItem(tr("by cause"), static_cast<int>(views::TrafficBy::cause));
-  by_->addItem(tr("by kind"), static_cast<int>(views::TrafficBy::kind));
-  by_->addItem(tr("by axis"), static_cast<int>(views::TrafficBy::axis));
+  by_->addItem(tr("By cause"), static_cast<int>(views::TrafficBy::cause));
+  by_->addItem(tr("By kind"), static_cast<int>(views::TrafficBy::kind));
+  by_->addItem(tr("By axis"), static_cast<int>(views::TrafficBy::axis));
   by_->setAccessibleName(tr("Grouping of the collectives"));
   for (QComboBox* c : {amount_, by_}) {
     c->setFont(small_font());

@@ -46,8 +46,8 @@ void ExportDialog::build() {
   form->addRow(tr("Experiment"), experiment_);
   recipe_ = new RecipeChoice(this);
   form->addRow(tr("Recipe"), recipe_);
-  folder_ = add_folder(*form, tr("Folder"), tr("a new or empty folder, or an earlier export"), *this).line;
-  overwrite_ = new QCheckBox(tr("overwrite files that were changed since an earlier export"), this);
+  folder_ = add_folder(*form, tr("Folder"), tr("A new or empty folder, or an earlier export"), *this).line;
+  overwrite_ = new QCheckBox(tr("Overwrite files that were changed since an earlier export"), this);
   form->addRow(QString(), overwrite_);
   column->addLayout(form);
   const auto list = [&](const QString& title, int stretch) {

@@ -83,10 +83,10 @@ void LaunchDialog::build() {
   places_ = new QStackedWidget(this);
   places_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Maximum);
   form->addRow(QString(), places_);
-  folder_ = line(tr("Remote folder"), tr("a new one in meshwright/"),
+  folder_ = line(tr("Remote folder"), tr("A new folder in meshwright/"),
                  tr("Relative to the remote home folder; must be empty or new"));
   form->addRow(tr("Remote folder"), folder_);
-  force_ = new QCheckBox(tr("use it even if it is not empty and continue the training in it"), this);
+  force_ = new QCheckBox(tr("Use the folder even if it is not empty, and continue the training in it"), this);
   form->addRow(QString(), force_);
   start_ = line(tr("Command"), tr("./launch.sh: installs requirements.txt into venv/, then starts"),
                 tr("A shell command line that is run in that folder"));
@@ -154,7 +154,7 @@ void LaunchDialog::add_templates() {
     QFormLayout* form = form_of(page);
     fields_.emplace_back();
     for (const auto& field : t.fields) {
-      auto* l = line(qs(field.name), field.fallback ? qs(*field.fallback) : tr("needed"), qs(t.command));
+      auto* l = line(qs(field.name), field.fallback ? qs(*field.fallback) : tr("Required"), qs(t.command));
       form->addRow(qs(field.name), l);
       fields_.back().push_back({qs(field.name), l});
     }

@@ -36,10 +36,10 @@ MergeDialog::MergeDialog(QWidget* parent) : QDialog(parent) {
   auto* form = new QFormLayout;
   base_ = add_folder(*form, tr("Base model"), tr("Hugging Face folder"), *this).line;
   adapter_ = add_folder(*form, tr("Adapter"), tr("PEFT folder, or an Orbax checkpoint of Tunix"), *this).line;
-  out_ = add_folder(*form, tr("Merged model"), tr("a new or empty folder"), *this).line;
+  out_ = add_folder(*form, tr("Merged model"), tr("A new or empty folder"), *this).line;
   alpha_ = new QLineEdit(this);
   alpha_->setAccessibleName(tr("Alpha"));
-  alpha_->setPlaceholderText(tr("only for checkpoints without alpha"));
+  alpha_->setPlaceholderText(tr("Only for checkpoints without alpha"));
   form->addRow(tr("Alpha"), alpha_);
   column->addLayout(form);
   result_ = add_result(*column, tr("Result"));

@@ -38,7 +38,7 @@ PlayheadBar::PlayheadBar(PlotLink& link, QWidget* parent)
   smooth_->setFixedWidth(90);
   row->addWidget(smooth_);
   head_->setAccessibleName(tr("Playhead step"));
-  head_->setToolTip(tr("Shows all charts, the mesh and the samples at one step"));
+  head_->setToolTip(tr("Show all charts, the mesh and the samples at one step"));
   live_->setCheckable(true);
   live_->setToolTip(tr("Follow the newest step, or hold the current one"));
   smooth_->setAccessibleName(tr("Smoothing of the curves"));
