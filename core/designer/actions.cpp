@@ -246,7 +246,7 @@ ActionResult try_action(const DesignContext& subject, const MeshDesign& now, con
       break;
     case Kind::release:
       std::erase_if(out.choice.places, [&](const RequestedPlacement& p) { return p.axis == action.axis; });
-      out.text = action.axis + " where it is fastest";
+      out.text = action.axis + " placed on the fastest links";
       break;
     case Kind::shard:
     case Kind::unshard:

@@ -294,8 +294,8 @@ std::string device_text(const Mesh& mesh, const Layout& layout, const PlacedTens
     text += (a == 0 ? "; " : ", ") + mesh.axes[a].name + " " + std::to_string(coordinates[a]);
   if (!tensor) return text;
   const std::int64_t index = piece_index(*tensor, mesh, position);
-  if (index < 0) return text + "; holds nothing of " + tensor->name;
-  text += tensor->shards == 1 ? "; all of it:"
+  if (index < 0) return text + "; holds no piece of " + tensor->name;
+  text += tensor->shards == 1 ? "; complete:"
                               : "; piece " + std::to_string(index + 1) + " of " + std::to_string(tensor->shards) + ":";
   const char* times = " ";
   for (const Range& r : piece(*tensor, mesh, position)) {

@@ -54,7 +54,7 @@ std::vector<Traffic> traffic(const Design& design, const std::string& tensor) {
                    {}});
   }
   for (Traffic& line : out)  // only the first entry of an axis has a label
-    if (const auto sum = sums.extract(line.axis)) line.label = to_text(sum.mapped()) + " a step";
+    if (const auto sum = sums.extract(line.axis)) line.label = to_text(sum.mapped()) + " per step";
   return out;
 }
 

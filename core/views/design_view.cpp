@@ -154,7 +154,7 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
   if (run.packed_speedup > 1.05) {
     const double saved = 1 - 1 / run.packed_speedup;
     PlanLine line = figure("Packing would save", to_text(Seconds(hours * 3600 * saved)), hours * saved,
-                           fixed(run.packed_speedup, 1) + " x the real tokens a second");
+                           fixed(run.packed_speedup, 1) + " x the real tokens per second");
     if (run.usd_per_hour > 0) line.value += ", " + to_text(Usd(run.usd.value * saved));
     line.tone = run.packed_speedup > 1.4 ? PlanLine::Tone::warn : PlanLine::Tone::plain;
     lines.push_back(std::move(line));
@@ -178,7 +178,7 @@ void add_life(const planning::ExperimentPlan& planned, std::vector<PlanLine>& li
 void add_serving(const plan::ServeNumbers& s, std::vector<PlanLine>& lines) {
   lines.push_back(figure("KV cache", count_text(static_cast<double>(s.kv_tokens)) + " tokens",
                          static_cast<double>(s.kv_tokens),
-                         to_text(Bytes(static_cast<std::int64_t>(s.kv_bytes_per_token))) + " a token and device"));
+                         to_text(Bytes(static_cast<std::int64_t>(s.kv_bytes_per_token))) + " per token and device"));
   lines.push_back(figure("TTFT, idle server", to_text(Seconds(s.ttft.value)), s.ttft));
   lines.push_back(figure("TPOT", to_text(Seconds(s.tpot.value)), s.tpot));
   lines.push_back(figure("Output", count_text(s.output_tokens_per_second) + " tokens/s", s.output_tokens_per_second));
@@ -248,7 +248,7 @@ Heading heading(const Design& design, const Design* other) {
     const bool changed = !change.empty() && change != "same";
     out.comes_to.push_back({line->value + unit + (changed ? " (" + change + ")" : ""), changed});
   };
-  add(std::string(step_label(r.work)), " a step");
+  add(std::string(step_label(r.work)), " per step");
   add("Cost", "");
   return out;
 }

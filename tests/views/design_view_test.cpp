@@ -31,7 +31,7 @@ TEST(Heading, NamesTheMeshAndItsResults) {
   const Heading h = heading(designed(), nullptr);
   EXPECT_EQ(marked(h.what), "v5p-8 | fsdp 1 | tp 4");
   ASSERT_EQ(h.comes_to.size(), 2u);
-  EXPECT_THAT(h.comes_to[0].text, HasSubstr(" a step"));
+  EXPECT_THAT(h.comes_to[0].text, HasSubstr(" per step"));
   EXPECT_THAT(h.comes_to[1].text, StartsWith("$"));
 }
 

@@ -69,7 +69,7 @@ void FormRow::refresh() {
   QString wrong;
   for (const Problem& p : document_.problems()) {
     if (!covers(p.place) || p.severity == Severity::info) continue;
-    wrong = qs(p.message) + tr(" (%1)").arg(qs(p.expected));
+    wrong = qs(p.message) + tr(" (expected %1)").arg(qs(p.expected));
     if (!p.fix.empty()) wrong += u": "_s + qs(p.fix);
     break;
   }

@@ -13,21 +13,21 @@ EmptyPage empty_page(const QString& title, const QString& text, const QStringLis
   auto* column = new QVBoxLayout(out.page);
   column->setAlignment(Qt::AlignCenter);
   column->setSpacing(10);
-  auto* heading = new QLabel(title, out.page);
-  QFont big = heading->font();
+  out.title = new QLabel(title, out.page);
+  QFont big = out.title->font();
   big.setPointSizeF(big.pointSizeF() * 1.4);
   big.setWeight(QFont::DemiBold);
-  heading->setFont(big);
-  auto* lines = muted_label(text, out.page);
-  lines->setAlignment(Qt::AlignCenter);
+  out.title->setFont(big);
+  out.text = muted_label(text, out.page);
+  out.text->setAlignment(Qt::AlignCenter);
   auto* row = new QHBoxLayout;
   row->setAlignment(Qt::AlignCenter);
   for (const QString& label : buttons) {
     out.buttons.push_back(new QPushButton(label, out.page));
     row->addWidget(out.buttons.back());
   }
-  column->addWidget(heading, 0, Qt::AlignCenter);
-  column->addWidget(lines, 0, Qt::AlignCenter);
+  column->addWidget(out.title, 0, Qt::AlignCenter);
+  column->addWidget(out.text, 0, Qt::AlignCenter);
   column->addLayout(row);
   return out;
 }

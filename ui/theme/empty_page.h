@@ -5,10 +5,13 @@
 #include <QStringList>
 #include <vector>
 
+class QLabel;
+
 namespace mw::ui {
 
 struct EmptyPage {
   QWidget* page = nullptr;
+  QLabel *title = nullptr, *text = nullptr;
   std::vector<QPushButton*> buttons{};  // in order; the caller connects them
 };
 EmptyPage empty_page(const QString& title, const QString& text, const QStringList& buttons, QWidget* parent);

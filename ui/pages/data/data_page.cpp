@@ -19,6 +19,7 @@
 #include "core/experiment/parameters.h"
 #include "ui/pages/data/length_chart.h"
 #include "ui/theme/elided_label.h"
+#include "ui/theme/empty_page.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
@@ -525,37 +526,21 @@ QWidget* DataPage::token_side() {
 }
 
 QWidget* DataPage::empty_page() {
-  auto* page = new QWidget(this);
-  auto* column = new QVBoxLayout(page);
-  column->setAlignment(Qt::AlignCenter);
-  column->setSpacing(10);
-  empty_title_ = new QLabel(page);
-  QFont big = empty_title_->font();
-  big.setPointSizeF(big.pointSizeF() * 1.4);
-  big.setWeight(QFont::DemiBold);
-  empty_title_->setFont(big);
-  empty_text_ = muted_label(QString(), page);
-  empty_text_->setAlignment(Qt::AlignCenter);
+  const EmptyPage empty = ui::empty_page({}, {}, {tr("Go to Data File"), tr("Go to Lengths File")}, this);
+  empty_title_ = empty.title;
+  empty_text_ = empty.text;
   empty_text_->setWordWrap(true);
   empty_text_->setMinimumWidth(560);
-  auto* row = new QHBoxLayout;
-  row->setAlignment(Qt::AlignCenter);
-  auto* file = new QPushButton(tr("Go to Data File"), page);
-  auto* lengths = new QPushButton(tr("Go to Lengths File"), page);
+  QPushButton *file = empty.buttons[0], *lengths = empty.buttons[1];
   file->setToolTip(tr("Select data.path in the form"));
   lengths->setToolTip(tr("Select data.lengths in the form"));
-  row->addWidget(file);
-  row->addWidget(lengths);
-  column->addWidget(empty_title_, 0, Qt::AlignCenter);
-  column->addWidget(empty_text_, 0, Qt::AlignCenter);
-  column->addLayout(row);
   connect(file, &QPushButton::clicked, this, [this] {
     const Problem* p = current_problem();
     const bool of_setting = p && experiment::find_parameter(p->place);
     emit setting_wanted(of_setting ? qs(p->place) : u"data.path"_s);
   });
   connect(lengths, &QPushButton::clicked, this, [this] { emit setting_wanted(u"data.lengths"_s); });
-  return page;
+  return empty.page;
 }
 
 }  // namespace mw::ui

@@ -95,12 +95,10 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
     fit_numbers();
     update_buttons();
   };
-  for (QAbstractItemModel* m : {static_cast<QAbstractItemModel*>(proxy_)}) {
-    connect(m, &QAbstractItemModel::rowsInserted, this, recount);
-    connect(m, &QAbstractItemModel::rowsRemoved, this, recount);
-    connect(m, &QAbstractItemModel::dataChanged, this, recount);
-    connect(m, &QAbstractItemModel::modelReset, this, recount);
-  }
+  connect(proxy_, &QAbstractItemModel::rowsInserted, this, recount);
+  connect(proxy_, &QAbstractItemModel::rowsRemoved, this, recount);
+  connect(proxy_, &QAbstractItemModel::dataChanged, this, recount);
+  connect(proxy_, &QAbstractItemModel::modelReset, this, recount);
   model_->refresh();
   recount();
 }
