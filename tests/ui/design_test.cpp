@@ -174,7 +174,7 @@ class DesignTest : public test::WindowFixture {
     QVERIFY(left_of(pair.pinned(), canvas()));
     QCOMPARE(qs(mesh::to_text(pair.pinned().shown().mesh)), u"fsdp 1, tp 4"_s);
     QCOMPARE(qs(mesh::to_text(canvas().shown().mesh)), u"fsdp 2, tp 2"_s);
-    for (const char* part : {"v5p-8", "tp\u00A04", "a\u00A0step", "$"})
+    for (const char* part : {"v5p-8", "tp\u00A04", "per\u00A0step", "$"})
       QVERIFY2(pair.pinned_heading().contains(QString::fromUtf8(part)), part);
     QVERIFY(pair.live_heading().contains(u">tp\u00A02</b>"_s));  // what changed is marked
     QVERIFY(!pair.live_heading().contains(u">v5p-8</b>"_s));
