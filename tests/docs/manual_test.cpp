@@ -61,14 +61,15 @@ std::multiset<std::string> explained_ids() {
 }
 
 // Whether the literal text[from, to) in quotes stands where an id is given: named, as the first argument of a function
-// that makes an error, last in a RowLocation{..., "MEASUREMENT"}, or in the form of ids, which nothing else has.
+// that makes an error or of a background task, last in a RowLocation{..., "MEASUREMENT"}, or in the form of ids, which
+// nothing else has.
 bool is_id(const std::string& text, size_t from, size_t to) {
   const std::string_view literal(text.data() + from, to - from), before(text.data(), from - 1);
   const auto follows = [&](std::string_view word) {
     const size_t end = before.find_last_not_of(" \n");
     return end != std::string_view::npos && before.substr(0, end + 1).ends_with(word);
   };
-  for (const char* word : {"id =", ".rule =", "id=", "problem(", "wrong(", " add(", "fail_file(", "Refused("})
+  for (const char* word : {"id =", ".rule =", "id=", "problem(", "wrong(", " add(", "fail_file(", "Refused(", "task_{"})
     if (follows(word)) return true;
   const bool last = text.compare(to, 2, "\"}") == 0 && follows(",") && literal.size() >= 5;
   return last || (literal.find('-') != std::string_view::npos && literal.back() != '-' && literal != "UTF-8");
