@@ -67,15 +67,16 @@ void BackgroundWork::run(Work work, std::function<void()> keep) {
   });
   watcher->setFuture(QtConcurrent::run(&pool_, [run = run_, work = std::move(work), report, id = problem_id_] {
     lower_thread_priority();
-    run->cancelled = run->stop.stop_requested();  // before it started
-    if (!run->cancelled) try {
-        work(report, run->stop.get_token());
-      } catch (const Error& error) {
-        run->cancelled = error.kind() == Error::Kind::cancelled;
-        if (!run->cancelled) run->problem = error.problem();
-      } catch (const std::exception& error) {
-        run->problem = Problem{.id = id, .message = error.what()};
-      }
+    run->cancelled = run->stop.stop_requested();  // before the work started
+    if (run->cancelled) return;
+    try {
+      work(report, run->stop.get_token());
+    } catch (const Error& error) {
+      run->cancelled = error.kind() == Error::Kind::cancelled;
+      if (!run->cancelled) run->problem = error.problem();
+    } catch (const std::exception& error) {
+      run->problem = Problem{.id = id, .message = error.what()};
+    }
   }));
   emit changed();
 }

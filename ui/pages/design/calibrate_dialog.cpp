@@ -96,7 +96,7 @@ void CalibrateDialog::choose_files() {
       [this](const auto& files) { add_files(files); });
 }
 
-// Newest runs first; choosing a run again removes it.
+// Lists the latest runs first; choosing a run again removes it.
 void CalibrateDialog::fill_runs(QMenu* menu) {
   constexpr size_t kMost = 30;
   menu->clear();
