@@ -30,9 +30,9 @@ struct GenerateOptions {
 
 // The folder of the tuned weights: --adapter, the last checkpoint of --run, or the experiment's lora.adapter.
 fs::path tuned_folder(const CommonOptions& common, const GenerateOptions& options,
-                      const experiment::Experiment& experiment) {
+                      const experiment::ExperimentConfig& experiment) {
   if (!options.adapter.empty()) return options.adapter;
-  if (options.run.empty()) return experiment.path("lora.adapter");
+  if (options.run.empty()) return experiment.lora.adapter;
   store::Store store(common.runs_folder);
   std::string run = options.run;
   if (run == "latest") {
@@ -122,10 +122,11 @@ void write_logits(train::LoadedModel& model, const std::vector<std::string>& pro
 }
 
 // The experiment's mesh is used if its target is this machine. Other targets, and logits, run on one device.
-train::ModelSettings generation_settings(const experiment::Experiment& experiment, const GenerateOptions& options) {
+train::ModelSettings generation_settings(const experiment::ExperimentConfig& experiment,
+                                         const GenerateOptions& options) {
   train::ModelSettings settings = experiment::model_settings(experiment);
   settings.use = engine::NetworkUse::inference;
-  if (experiment.string("target.id") == "cpu" && options.logits.empty()) return settings;
+  if (experiment.target.id == "cpu" && options.logits.empty()) return settings;
   settings.capacity = settings.capacity * settings.mesh.devices();
   settings.mesh = {};
   return settings;
@@ -160,16 +161,16 @@ void add_generate_options(CLI::App& command, CommonOptions& common, GenerateOpti
 }
 
 int run_generate(const CommonOptions& common, const GenerateOptions& options) {
-  const experiment::Experiment experiment = load_experiment(common);
+  const experiment::ExperimentConfig experiment = experiment::bind(load_experiment(common));
   const train::ModelSettings settings = generation_settings(experiment, options);
   const fs::path tuned = tuned_folder(common, options, experiment);
   if (!tuned.empty() && path_exists(tuned / "adapter_config.json"))
     train::read_adapter(tuned, settings.path);  // reports a bad adapter before the base model generates
   train::LoadedModel model = train::load_model(settings);
   const data::ChatFormat chat =
-      options.raw ? data::ChatFormat::none : experiment::chat_format(experiment, model.config().family);
+      options.raw ? data::ChatFormat::none : experiment::chat_format(experiment.data, model.config().family);
   const std::vector<std::string> prompts = render_prompts(options.prompts, chat);
-  const engine::SampleOptions sampling = experiment::sample_options(experiment);
+  const engine::SampleOptions sampling = experiment.sample;
 
   const Generated base = sample(model, prompts, chat, sampling, common.stop);
   if (common.output == Output::text) print_answers(tuned.empty() ? "" : "base:  ", options, base);

@@ -11,6 +11,7 @@
 #include "core/base/units.h"
 #include "core/compare/compared_files.h"
 #include "core/compare/replay.h"
+#include "core/experiment/bind.h"
 
 namespace mw::app {
 namespace {
@@ -36,7 +37,8 @@ experiment::Experiment replay_server(const CommonOptions& common, const ReplayOp
                                      const compare::Recording& recording, const hardware::Catalogue& catalogue) {
   experiment::Experiment server = common.file.empty() ? recording.server : experiment::Experiment::load(common.file);
   apply_sets(server, common.sets);
-  if (server.string("model.id").empty() && server.path("model.path").empty())
+  if (const experiment::ModelSection model = experiment::bind_valid(server).model;
+      model.id.empty() && model.path.empty())
     throw Error(
         {.id = "REPLAY",
          .message = "the recording does not name the model that was served",

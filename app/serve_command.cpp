@@ -115,13 +115,14 @@ int run_serve(const CommonOptions& common, const ServeOptions& options) {
   if (!serve::is_loopback(options.host) && http.api_key.empty())
     line.message("warning: every client that can reach " + options.host + " may send requests; set --api-key");
   serve::ServingLoop loop(serving.settings, *serving.executor, serving.queue);
-  serve::HttpServer server(http,
-                           {.name = serving.name,
-                            .adapters = serving.adapters,
-                            .tokenizer = serving.model.tokenizer.get(),
-                            .chat = experiment::chat_format(experiment, serving.model.config().family),
-                            .max_model_len = serving.settings.max_model_len},
-                           loop);
+  serve::HttpServer server(
+      http,
+      {.name = serving.name,
+       .adapters = serving.adapters,
+       .tokenizer = serving.model.tokenizer.get(),
+       .chat = experiment::chat_format(experiment::bind(experiment).data, serving.model.config().family),
+       .max_model_len = serving.settings.max_model_len},
+      loop);
   print_address(common, serving, server);
   print_state_until_stopped(common, loop, server, line);
   server.stop();

@@ -71,7 +71,7 @@ formats::BenchPoint simulated_cell(const experiment::Experiment& e, const format
                                    const hardware::Catalogue& catalogue) {
   formats::BenchPoint best;
   best.output_throughput = 0;
-  for (const double rate : experiment::sweep_settings(e).request_rates) {
+  for (const double rate : experiment::sweep_settings(experiment::bind(e)).request_rates) {
     if (std::isnan(cell.request_rate) ? std::isinf(rate) : rate != cell.request_rate) continue;
     const auto p = compare::simulated_point(e, {rate, cell.input_len}, catalogue);
     if (p.output_throughput > best.output_throughput) best = p;
@@ -81,7 +81,7 @@ formats::BenchPoint simulated_cell(const experiment::Experiment& e, const format
 
 void print_paper(const char* example, const formats::BenchSet& cells, const hardware::Catalogue& catalogue) {
   const experiment::Experiment shipped = experiment::Experiment::load(fs::path(MW_RESOURCES) / "examples" / example);
-  const std::vector<int> lens = experiment::sweep_settings(shipped).input_lens;
+  const std::vector<int> lens = experiment::sweep_settings(experiment::bind(shipped)).input_lens;
   for (const formats::BenchPoint& cell : cells.points) {
     if (std::find(lens.begin(), lens.end(), cell.input_len) == lens.end()) continue;
     std::vector<Cell> figures{{"peak", cell.output_throughput},
@@ -98,7 +98,7 @@ void print_paper(const char* example, const formats::BenchSet& cells, const hard
     for (const Cell& f : figures) {
       if (std::isnan(f.published)) continue;
       std::printf("| %s | %d | %lld | %s | %s |", cells.target.c_str(), cell.input_len,
-                  shipped.integer("sweep.num_prompts"), f.what, number_text(f.published).c_str());
+                  shipped.value("sweep.num_prompts").get<long long>(), f.what, number_text(f.published).c_str());
       for (const double x : f.simulated)
         std::printf(" %s | %+.1f %% |", number_text(x, 4).c_str(), 100 * (x / f.published - 1));
       std::printf("\n");

@@ -8,6 +8,7 @@
 #include "core/base/units.h"
 #include "core/compare/comparison_parts.h"
 #include "core/compare/comparison_steps.h"
+#include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
 
 namespace mw::compare::comparing {
@@ -46,10 +47,7 @@ std::string named(const Json& values) {
 std::string mesh_text(const ComparedRun& run) {
   if (const std::string own = named(said(run, "mesh")); !own.empty() && !said(run, "mesh").contains("axes")) return own;
   if (!run.has_all_settings && !run.experiment.has("mesh")) return {};
-  std::string text;
-  for (const auto& [axis, size] : run.experiment.mesh())
-    text += (text.empty() ? "" : ", ") + axis + " " + std::to_string(size);
-  return text;
+  return mesh::to_text(experiment::bind_valid(run.experiment).mesh);
 }
 
 std::string software_of(const ComparedRun& run) {
@@ -115,7 +113,7 @@ double tokens(const views::RunView& run) {
 
 // Computes the cost from the price in the experiment; a catalogue price applies to plans, not to measured runs.
 double usd(const ComparedRun& run) {
-  const double each = run.experiment.number("price.usd_per_chip_hour");
+  const double each = experiment::bind_valid(run.experiment).price.usd_per_chip_hour;
   return each > 0 ? each * run.training->devices() * seconds(*run.training) / 3600 : formats::kUnknown;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
+#include "core/experiment/bind.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/planning/engine_server.h"
 #include "core/serve/load/simulated_backend.h"
@@ -12,12 +13,12 @@
 namespace mw::compare {
 namespace {
 
-bool same_engine(const experiment::Experiment& recorded, const experiment::Experiment& server) {
-  constexpr const char* kKeys[] = {"model.id",       "target.id",    "train.dtype",
-                                   "serve.adapters", "lora.adapter", "target.threads"};
-  return server.string("target.id") == "cpu" && server.path("model.path") == recorded.path("model.path") &&
-         std::all_of(std::begin(kKeys), std::end(kKeys),
-                     [&](const char* key) { return recorded.value(key) == server.value(key); });
+bool same_engine(const experiment::ExperimentConfig& recorded, const experiment::ExperimentConfig& server) {
+  const auto parts = [](const experiment::ExperimentConfig& config) {
+    return std::tuple(config.model.id, config.model.path, config.target.id, config.target.threads, config.train.dtype,
+                      config.serve.adapters, config.lora.adapter);
+  };
+  return server.target.id == "cpu" && parts(recorded) == parts(server);
 }
 
 }  // namespace
@@ -28,10 +29,12 @@ std::optional<RecordedSteps> RecordedSteps::of(const Recording& recording, const
     const auto more = serve::timed_steps(point.steps);
     steps.insert(steps.end(), more.begin(), more.end());
   }
-  if (steps.size() < 2 * serve::MeasuredStepModel::kTerms || !same_engine(recording.server, server))
+  const experiment::ExperimentConfig serving = experiment::bind(server);
+  if (steps.size() < 2 * serve::MeasuredStepModel::kTerms ||
+      !same_engine(experiment::bind_valid(recording.server), serving))
     return std::nullopt;
-  const model::Config config = formats::read_config(server.path("model.path"));
-  RecordedSteps out(steps, config, planning::engine_server(server, config).settings);
+  const model::Config config = formats::read_config(serving.model.path);
+  RecordedSteps out(steps, config, planning::engine_server(serving, config).settings);
   for (const serve::TimedStep& s : steps) out.seconds_ += s.count * s.seconds, out.steps_ += s.count;
   return out;
 }

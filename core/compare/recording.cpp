@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/experiment/bind.h"
 #include "core/formats/results/bench_import.h"
 #include "core/import/import_results.h"
 #include "core/serve/load/workload.h"
@@ -38,7 +39,7 @@ void fill_in(experiment::Experiment& e, const formats::BenchSet& set) {
                                                            {"max_num_batched_tokens", "serve.max_num_batched_tokens"},
                                                            {"max_model_len", "serve.max_model_len"},
                                                            {"tp", "mesh.tp"}};
-  const bool no_mesh = e.mesh().empty();
+  const bool no_mesh = experiment::bind_valid(e).mesh.axes.empty();
   for (const auto& [condition, key] : kKeys) {
     const auto said = set.conditions.find(condition);
     const bool axis = std::string_view(key).starts_with("mesh.");
@@ -55,7 +56,7 @@ void fill_in(experiment::Experiment& e, const formats::BenchSet& set) {
 
 Recording recording_of(formats::BenchSet set, experiment::Experiment server, const std::string& file) {
   Recording out;
-  out.shared_prefix = static_cast<int>(server.integer("sweep.shared_prefix"));
+  out.shared_prefix = experiment::bind_valid(server).sweep.shared_prefix;
   out.server = std::move(server);
   const size_t all = set.points.size();
   std::erase_if(set.points, [](const auto& p) { return !says_requests(p); });

@@ -21,7 +21,7 @@ void check(const std::stop_token& stop) {
 
 std::unique_ptr<serve::LoadBackend> server_of(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
   const plan::Request request = planning::plan_request(e, catalogue);
-  return serve::make_cost_model_backend(request, experiment::scheduler_settings(e));
+  return serve::make_cost_model_backend(request, experiment::scheduler_settings(experiment::bind(e).serve));
 }
 
 // Simulates the point with one user; replayed prompts first run once to fill the cache.
@@ -99,17 +99,15 @@ experiment::Experiment simulated(experiment::Experiment e, const Recording& reco
   long long longest = 0;
   for (const auto& p : recording.set.points)
     for (const auto& r : p.requests) longest = std::max<long long>(longest, r.prompt_tokens + r.output_tokens);
-  if (!e.has("serve.max_model_len") && e.integer("serve.max_model_len") < longest)
-    e.set_value("serve.max_model_len", longest);
-  for (const Problem& p : e.validate())
-    if (p.severity == Severity::error) throw Error(p);
+  const experiment::ServeSection serve = experiment::bind(e).serve;
+  if (!serve.sets_max_model_len && serve.max_model_len < longest) e.set_value("serve.max_model_len", longest);
   return e;
 }
 
 // Returns the facts of the server with the load of the recording.
 formats::BenchSet facts_of(const Recording& recording, const experiment::Experiment& e,
                            const hardware::Catalogue& catalogue) {
-  formats::BenchSet set = experiment::sweep_facts(e, catalogue);
+  formats::BenchSet set = experiment::sweep_facts(experiment::bind(e), catalogue);
   const std::string what = difference(recording.server, e);
   set.name = recording.set.name + " replayed" + (what.empty() ? "" : ": " + what);
   set.source = "requests of " + (recording.set.source.empty() ? recording.set.name : recording.set.source);
@@ -122,10 +120,10 @@ formats::BenchSet facts_of(const Recording& recording, const experiment::Experim
   return set;
 }
 
-std::string mesh_text(const experiment::Experiment& e) {
+std::string mesh_text(const mesh::Mesh& mesh) {
   std::string text;
-  for (const auto& [axis, size] : e.mesh())
-    if (size > 1) text += (text.empty() ? "" : " ") + axis + " " + std::to_string(size);
+  for (const mesh::MeshAxis& axis : mesh.axes)
+    if (axis.size > 1) text += (text.empty() ? "" : " ") + axis.name + " " + std::to_string(axis.size);
   return text;
 }
 
@@ -135,7 +133,7 @@ formats::BenchPoint simulated_point(const experiment::Experiment& e, const LoadP
                                     const hardware::Catalogue& catalogue, Queueing queueing,
                                     const std::stop_token& stop) {
   check(stop);
-  serve::SweepSettings sweep = experiment::sweep_settings(e);
+  serve::SweepSettings sweep = experiment::sweep_settings(experiment::bind(e));
   const auto backend = server_of(e, catalogue);
   if (queueing == Queueing::none) return alone(sweep, point, *backend, stop);
   std::erase_if(sweep.request_rates, [&](double rate) { return rate >= point.request_rate; });
@@ -160,14 +158,16 @@ experiment::Experiment counterfactual(experiment::Experiment e,
 }
 
 std::string difference(const experiment::Experiment& recorded, const experiment::Experiment& server) {
+  const experiment::ExperimentConfig before = experiment::bind_valid(recorded), after = experiment::bind_valid(server);
   std::vector<std::string> parts;
-  const auto differs = [&](const char* key) { return recorded.value(key) != server.value(key); };
-  if (differs("model.id") && !server.string("model.id").empty()) parts.push_back(server.string("model.id"));
-  if (differs("target.id")) parts.push_back(server.string("target.id"));
-  if (const std::string mesh = mesh_text(server); mesh != mesh_text(recorded) && !mesh.empty()) parts.push_back(mesh);
-  if (differs("serve.kv_dtype")) parts.push_back("KV " + server.string("serve.kv_dtype"));
-  if (differs("serve.prefix_cache"))
-    parts.push_back(server.flag("serve.prefix_cache") ? "prefix cache" : "no prefix cache");
+  if (after.model.id != before.model.id && !after.model.id.empty()) parts.push_back(after.model.id);
+  if (after.target.id != before.target.id) parts.push_back(after.target.id);
+  if (const std::string mesh = mesh_text(after.mesh); mesh != mesh_text(before.mesh) && !mesh.empty())
+    parts.push_back(mesh);
+  if (after.serve.kv_dtype != before.serve.kv_dtype)
+    parts.push_back("KV " + std::string(to_string(after.serve.kv_dtype)));
+  if (after.serve.prefix_cache != before.serve.prefix_cache)
+    parts.push_back(after.serve.prefix_cache ? "prefix cache" : "no prefix cache");
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
   return text;
@@ -182,9 +182,7 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
   jobs::BackendParts parts = from_steps ? from_steps->parts() : jobs::make_backend(e, catalogue, [](auto) {});
   for (const auto& [key, value] : parts.conditions) out.conditions[key] = value;
   out.notes = parts.notes;
-  const serve::Slo slo{.ttft_ms = e.number("sweep.slo_ttft_ms"),
-                       .tpot_ms = e.number("sweep.slo_tpot_ms"),
-                       .e2e_ms = e.number("sweep.slo_e2e_ms")};
+  const serve::Slo slo = experiment::bind(e).sweep.slo;
   long before = 0;
   const long all = recording.requests();
   for (size_t i = 0; i < recording.set.points.size(); ++i) {

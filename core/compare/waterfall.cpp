@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compare/waterfall.h"
 
+#include "core/experiment/bind.h"
+
 #include <algorithm>
 #include <set>
 
@@ -41,7 +43,8 @@ const Json* at(const Json& document, std::string_view key) {
 std::string text_of(const experiment::Experiment& e, std::string_view key) {
   if (key == "mesh") {
     std::string text;
-    for (const auto& [axis, size] : e.mesh()) text += (text.empty() ? "" : " x ") + axis + " " + std::to_string(size);
+    for (const mesh::MeshAxis& axis : experiment::bind_valid(e).mesh.axes)
+      text += (text.empty() ? "" : " x ") + axis.name + " " + std::to_string(axis.size);
     return text;
   }
   if (key.find('.') == std::string_view::npos) {

@@ -2,9 +2,9 @@
 #include "core/experiment/bind.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
+#include "core/experiment/parameters.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/model/catalogue.h"
 
@@ -33,32 +33,54 @@ std::pair<std::string, std::string> assignment(const std::string& text, const ch
 
 }  // namespace
 
-mesh::Mesh given_mesh(const Experiment& e) {
-  mesh::Mesh mesh;
-  for (const auto& [axis, size] : e.mesh()) mesh.axes.push_back({axis, static_cast<int>(size)});
-  return mesh;
+ExperimentConfig bind_valid(const Experiment& e) {
+  ExperimentConfig config;
+  for (const Parameter& p : parameters()) {
+    if (p.key.ends_with(".*")) {
+      const Json* section = e.find(p.key.substr(0, p.key.size() - 2));
+      Json axes = Json::object();
+      if (section && section->is_object())
+        for (const auto& [axis, size] : section->items())
+          if (const std::string key = "mesh." + axis; find_parameter(key) == &p && !check_value(p, key, size))
+            axes[axis] = size;
+      p.store(config, axes, e.folder());
+      continue;
+    }
+    const Json* value = e.find(p.key);
+    p.store(config, value && !check_value(p, p.key, *value) ? *value : p.fallback, e.folder());
+  }
+  std::erase_if(config.data.columns, [](const auto& column) { return column.second.empty(); });
+  config.train.sets_dtype = e.has("train.dtype");
+  config.serve.sets_max_model_len = e.has("serve.max_model_len");
+  return config;
 }
 
-mesh::ShardingRules sharding_rules(const Experiment& e, mesh::Preset default_preset) {
-  mesh::ShardingRules rules{.preset = default_preset};
-  const std::string preset = e.string("sharding.preset");
-  constexpr std::array<std::pair<std::string_view, mesh::Preset>, 4> kPresets{
-      {{"tunix", mesh::Preset::tunix},
-       {"megatron", mesh::Preset::megatron},
-       {"fsdp", mesh::Preset::fsdp},
-       {"replicated", mesh::Preset::replicated}}};
-  for (const auto& [name, value] : kPresets)
-    if (name == preset) rules.preset = value;
-  for (const std::string& text : e.list("sharding.overrides")) {
+ExperimentConfig bind(const Experiment& e) {
+  for (const Problem& p : e.validate())
+    if (p.severity == Severity::error) throw Error(p);
+  return bind_valid(e);
+}
+
+ExperimentConfig bind_data(const Experiment& e) {
+  for (const Problem& p : e.validate())
+    if (p.severity == Severity::error &&
+        (p.place.starts_with("data.") || p.place == "train.batch" || p.place == "train.seed"))
+      throw Error(p);
+  return bind_valid(e);
+}
+
+mesh::ShardingRules sharding_rules(const ShardingSection& sharding, mesh::Preset default_preset) {
+  mesh::ShardingRules rules{.preset = sharding.preset.value_or(default_preset)};
+  for (const std::string& text : sharding.overrides) {
     auto [pattern, spec] = assignment(text, "sharding.overrides", "q_einsum = (tp, fsdp, -)");
     rules.overrides.push_back({pattern, mesh::parse_spec(spec)});
   }
   return rules;
 }
 
-std::vector<mesh::RequestedPlacement> axis_places(const Experiment& e) {
+std::vector<mesh::RequestedPlacement> axis_places(const ShardingSection& sharding) {
   std::vector<mesh::RequestedPlacement> places;
-  for (const std::string& text : e.list("sharding.places")) {
+  for (const std::string& text : sharding.places) {
     auto [axis, dimensions] = assignment(text, "sharding.places", "tp = 0, 1");
     mesh::RequestedPlacement place{axis, {}};
     for (size_t at = 0; at < dimensions.size();) {
@@ -75,15 +97,15 @@ std::vector<mesh::RequestedPlacement> axis_places(const Experiment& e) {
   return places;
 }
 
-model::Config config_of(const Experiment& e) {
-  if (const auto path = e.path("model.path"); !path.empty()) return formats::read_config(path);
-  if (e.string("model.id").empty())
+model::Config model_config(const ModelSection& model) {
+  if (!model.path.empty()) return formats::read_config(model.path);
+  if (model.id.empty())
     throw Error({.id = "MISSING",
                  .message = "the experiment has no model",
                  .place = "model.id",
                  .expected = "a catalogue id or a folder",
                  .fix = "set model.id, e.g. --set model.id=gemma3-1b, or model.path"});
-  return model::catalogue_config(e.string("model.id"));
+  return model::catalogue_config(model.id);
 }
 
 }  // namespace mw::experiment

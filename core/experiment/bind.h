@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the mesh, the sharding rules and the model configuration from an experiment. Thread-safe.
+// Reads the typed configuration of an experiment, and the values that its texts describe. Thread-safe.
 #pragma once
 #include <vector>
 
+#include "core/experiment/config.h"
 #include "core/experiment/experiment.h"
-#include "core/mesh/layout/layout.h"
-#include "core/mesh/layout/placement.h"
-#include "core/model/config.h"
 
 namespace mw::experiment {
 
-// Returns the mesh of the document with its axes in document order; empty if the document defines none.
-mesh::Mesh given_mesh(const Experiment& experiment);
-// Reads sharding.preset (auto selects `default_preset`) and sharding.overrides. Throws SET for an invalid rule.
-mesh::ShardingRules sharding_rules(const Experiment& experiment, mesh::Preset default_preset);
+// Throws the first error of validate().
+ExperimentConfig bind(const Experiment& experiment);
+// Invalid values count as not set. For display, and for documents that a newer version may have written.
+ExperimentConfig bind_valid(const Experiment& experiment);
+// Throws the first error of validate() on a key that reading and batching the data depends on: data.*, train.batch and
+// train.seed. Other invalid values count as not set.
+ExperimentConfig bind_data(const Experiment& experiment);
+
+// Reads sharding.overrides; sharding.preset auto selects `default_preset`. Throws SET for an invalid rule.
+mesh::ShardingRules sharding_rules(const ShardingSection& sharding, mesh::Preset default_preset);
 
 // Reads sharding.places: the physical grid dimensions that mesh axes map to. Throws SET for an invalid entry.
-std::vector<mesh::RequestedPlacement> axis_places(const Experiment& experiment);
+std::vector<mesh::RequestedPlacement> axis_places(const ShardingSection& sharding);
 
 // Reads the model configuration from config.json in model.path, or from the catalogue by model.id. Throws MISSING if
 // neither is set, and the reader's Error for an invalid file.
-model::Config config_of(const Experiment& experiment);
+model::Config model_config(const ModelSection& model);
 
 }  // namespace mw::experiment

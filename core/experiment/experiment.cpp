@@ -50,57 +50,6 @@ const Parameter& require(std::string_view key) {
                       "did you mean " + near + "?"));
 }
 
-bool type_fits(const Parameter& p, const Json& v) {
-  switch (p.type) {
-    case ParamType::integer:
-      return v.is_number_integer() || (v.is_number_float() && std::floor(v.get<double>()) == v.get<double>() &&
-                                       std::abs(v.get<double>()) < 9e15);
-    case ParamType::number:
-      return v.is_number();
-    case ParamType::flag:
-      return v.is_boolean();
-    case ParamType::list:
-      return v.is_array() &&
-             std::all_of(v.begin(), v.end(), [](const Json& e) { return e.is_string() || e.is_number(); });
-    case ParamType::map:
-      return v.is_object() && std::all_of(v.begin(), v.end(), [&](const Json& e) {
-               return p.unit == rows::kFolders ? e.is_string() : e.is_number();
-             });
-    case ParamType::text:
-    case ParamType::path:
-    case ParamType::choice:
-      return v.is_string();
-  }
-  return false;
-}
-
-bool choice_fits(const Parameter& p, const Json& v) {
-  const auto known = [&](const Json& e) {
-    return std::find(p.choices.begin(), p.choices.end(), e.get<std::string>()) != p.choices.end();
-  };
-  if (p.choices.empty()) return true;
-  if (p.type == ParamType::choice) return known(v);
-  if (p.type == ParamType::list)
-    return std::all_of(v.begin(), v.end(), [&](const Json& e) { return e.is_string() && known(e); });
-  return true;
-}
-
-// Returns a Problem with an empty message if the value is valid.
-Problem check(const Parameter& p, std::string_view key, const Json& v) {
-  if (!type_fits(p, v)) return problem("TYPE", key, "wrong type", json_excerpt(v), range_text(p));
-  if (v.is_number()) {
-    const double x = v.get<double>();
-    if (!std::isfinite(x) || (p.min && x < *p.min) || (p.max && x > *p.max)) {
-      const double nearest = std::clamp(std::isfinite(x) ? x : 0.0, p.min.value_or(x), p.max.value_or(x));
-      return problem(
-          "RANGE", key, "out of range", json_excerpt(v), range_text(p),
-          "use " + json_excerpt(p.type == ParamType::integer ? Json(static_cast<long long>(nearest)) : Json(nearest)));
-    }
-  }
-  if (!choice_fits(p, v)) return problem("CHOICE", key, "not one of the choices", json_excerpt(v), range_text(p));
-  return {};
-}
-
 template <class T>
 bool parse_number(const std::string& text, T& out) {
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -185,8 +134,8 @@ void unknown_keys(const Json& node, const std::string& prefix, std::vector<Probl
 void unread_steps(const Json& document, std::vector<Problem>& out) {
   const Json *steps = lookup(document, "train.steps"), *epochs = lookup(document, "train.epochs");
   if (!steps || !epochs || !epochs->is_number() || epochs->get<double>() <= 0) return;
-  Problem p = problem("EPOCHS", "train.steps", "train.steps is ignored because train.epochs is set", json_excerpt(*steps),
-                      "only one of them", "remove train.steps, or set train.epochs to 0");
+  Problem p = problem("EPOCHS", "train.steps", "train.steps is ignored because train.epochs is set",
+                      json_excerpt(*steps), "only one of them", "remove train.steps, or set train.epochs to 0");
   p.severity = Severity::warning;
   out.push_back(std::move(p));
 }
@@ -249,56 +198,31 @@ void Experiment::save(const fs::path& file) const {
 }
 
 bool Experiment::has(std::string_view key) const {
-  return lookup(document_, key) != nullptr;
+  return find(key) != nullptr;
+}
+
+const Json* Experiment::find(std::string_view key) const {
+  return lookup(document_, key);
 }
 
 Json Experiment::value(std::string_view key) const {
   const Parameter& p = require(key);
   const Json* v = lookup(document_, key);
   if (!v) return p.fallback;
-  if (!type_fits(p, *v)) throw Error(check(p, key, *v));
+  if (const auto wrong = check_value(p, key, *v); wrong && wrong->id == "TYPE") throw Error(*wrong);
   return *v;
 }
 
-long long Experiment::integer(std::string_view key) const {
-  const Json v = value(key);
-  return v.is_number_float() ? static_cast<long long>(v.get<double>()) : v.get<long long>();
-}
-double Experiment::number(std::string_view key) const {
-  return value(key).get<double>();
-}
-std::string Experiment::string(std::string_view key) const {
-  return value(key).get<std::string>();
-}
-bool Experiment::flag(std::string_view key) const {
-  return value(key).get<bool>();
-}
-
-std::vector<std::string> Experiment::list(std::string_view key) const {
-  std::vector<std::string> out;
-  for (const Json& e : value(key)) out.push_back(e.is_string() ? e.get<std::string>() : e.dump());
-  return out;
-}
-
 fs::path Experiment::path(std::string_view key) const {
-  const fs::path p = string(key);
+  const fs::path p = value(key).get<std::string>();
   if (p.empty() || p.is_absolute()) return p;
   return (folder_ / p).lexically_normal();
-}
-
-std::vector<std::pair<std::string, long long>> Experiment::mesh() const {
-  std::vector<std::pair<std::string, long long>> axes;
-  const Json* mesh = lookup(document_, "mesh");
-  if (mesh && mesh->is_object())
-    for (const auto& [axis, size] : mesh->items())
-      if (find_parameter("mesh." + axis)) axes.emplace_back(axis, integer("mesh." + axis));
-  return axes;
 }
 
 void Experiment::set(std::string_view key, const std::string& text) {
   const Parameter& p = require(key);
   Json v = convert(p, key, text);
-  if (const Problem wrong = check(p, key, v); !wrong.message.empty()) throw Error(wrong);
+  if (const auto wrong = check_value(p, key, v)) throw Error(*wrong);
   set_value(key, std::move(v));
 }
 
@@ -331,7 +255,7 @@ std::vector<Problem> Experiment::validate() const {
   const auto check_at = [&](const Parameter& p, const std::string& key) {
     const Json* v = lookup(document_, key);
     if (!v) return;
-    if (Problem wrong = check(p, key, *v); !wrong.message.empty()) problems.push_back(std::move(wrong));
+    if (auto wrong = check_value(p, key, *v)) problems.push_back(std::move(*wrong));
   };
   for (const Parameter& p : parameters()) {
     if (!p.key.ends_with(".*")) {
@@ -350,8 +274,9 @@ namespace {
 
 // train.steps and train.epochs both set the length of a run; the one set last wins.
 std::vector<std::string> resolve_run_length(Experiment& experiment, bool steps_given, bool epochs_given) {
-  if (!steps_given || experiment.number("train.epochs") <= 0) return {};
-  const std::string epochs = number_text(experiment.number("train.epochs"));
+  const double value = experiment.value("train.epochs").get<double>();
+  if (!steps_given || value <= 0) return {};
+  const std::string epochs = number_text(value);
   if (epochs_given) return {"train.epochs=" + epochs + " is used; train.steps is ignored"};
   experiment.erase("train.epochs");
   return {"train.steps is set; train.epochs=" + epochs + " of the experiment is cleared"};

@@ -29,17 +29,12 @@ class Experiment {
   const std::filesystem::path& folder() const { return folder_; }
   bool operator==(const Experiment& other) const { return document_ == other.document_; }
 
-  // Return the document's value, or the default of the parameter table. Throw KEY for an unknown key, TYPE for a value
-  // of the wrong type.
-  long long integer(std::string_view key) const;
-  double number(std::string_view key) const;
-  std::string string(std::string_view key) const;
-  bool flag(std::string_view key) const;
-  std::vector<std::string> list(std::string_view key) const;  // numbers are converted to text
+  // Generic access by key, for forms, tables and edits; bind() reads the typed configuration. Return the document's
+  // value, or the default of the parameter table. Throw KEY for an unknown key, TYPE for a value of the wrong type.
   Json value(std::string_view key) const;
-  bool has(std::string_view key) const;                         // whether the document itself sets the key
-  std::filesystem::path path(std::string_view key) const;       // resolved against folder(); an empty path stays empty
-  std::vector<std::pair<std::string, long long>> mesh() const;  // axes in document order
+  std::filesystem::path path(std::string_view key) const;  // resolved against folder(); an empty path stays empty
+  const Json* find(std::string_view key) const;            // the document's own value, unchecked; null if it has none
+  bool has(std::string_view key) const;                    // whether the document itself sets the key
 
   // Parses the text by the key's type (comma-separated or JSON for lists, JSON for maps) and checks the range. Throws
   // Error with the key, the value found and the allowed values. Relative paths resolve against the working folder.

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Helpers that build rows of the parameter table. Internal to the *_parameters.cpp files and validation.
 #pragma once
+#include <cstdlib>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
+#include "core/experiment/config.h"
 #include "core/experiment/parameters.h"
 
 namespace mw::experiment::rows {
@@ -27,48 +31,154 @@ inline Parameter ranged(Parameter p, std::string unit, Within range) {
   return p;
 }
 
-// Each helper builds one row; build() fills in the group. The first of `choices` is the default.
-inline Parameter row(ParamType type, std::string key, std::string label, Json fallback, std::string help, Level level) {
+// Names a member of the configuration, for example member(&Config::lora, &LoraSection::rank).
+using Config = ExperimentConfig;
+constexpr auto member(auto... path) {
+  return [=](Config & config) -> auto& {
+    return (config.*....*path);
+  };
+}
+
+// Converts a number that fits T, else returns 0.
+template <class T>
+T number_as(double value) {
+  constexpr double kLow = static_cast<double>(std::numeric_limits<T>::lowest()),
+                   kHigh = static_cast<double>(std::numeric_limits<T>::max());
+  return value >= kLow && value <= kHigh ? static_cast<T>(value) : T{};
+}
+
+// Convert a value that check_value() accepts. Lists may hold numbers as texts.
+template <class T>
+requires std::is_arithmetic_v<T>
+void read(const Json& value, const std::filesystem::path&, T& out) {
+  if (value.is_boolean())
+    out = static_cast<T>(value.get<bool>());
+  else if (value.is_string())
+    out = number_as<T>(std::atof(value.get_ref<const std::string&>().c_str()));
+  else
+    out = value.is_number_integer() ? static_cast<T>(value.get<std::int64_t>()) : number_as<T>(value.get<double>());
+}
+inline void read(const Json& value, const std::filesystem::path&, std::string& out) {
+  out = value.is_string() ? value.get<std::string>() : value.dump();
+}
+inline void read(const Json& value, const std::filesystem::path& folder, std::filesystem::path& out) {
+  out = value.get<std::string>();
+  if (!out.empty() && out.is_relative()) out = (folder / out).lexically_normal();
+}
+template <NamedEnum T>
+void read(const Json& value, const std::filesystem::path&, T& out) {
+  out = parse<T>(value.get_ref<const std::string&>()).value_or(T{});
+}
+template <NamedEnum T>
+void read(const Json& value, const std::filesystem::path&, std::optional<T>& out) {
+  out = parse<T>(value.get_ref<const std::string&>());  // "auto" is no name of the enum
+}
+inline void read(const Json& axes, const std::filesystem::path&, mesh::Mesh& out) {
+  out.axes.clear();
+  for (const auto& [name, size] : axes.items()) out.axes.push_back({name, size.get<int>()});
+}
+template <class T>
+void read(const Json& values, const std::filesystem::path& folder, std::vector<T>& out) {
+  out.clear();
+  for (const Json& value : values) read(value, folder, out.emplace_back());
+}
+template <class T>
+void read(const Json& values, const std::filesystem::path& folder, std::vector<std::pair<std::string, T>>& out) {
+  out.clear();
+  for (const auto& [name, value] : values.items()) read(value, folder, out.emplace_back(name, T{}).second);
+}
+
+template <class Enum>
+Texts names_of() {
+  return {EnumNames<Enum>::values.begin(), EnumNames<Enum>::values.end()};
+}
+
+// Each helper builds one row; build() fills in the group. `member` is where bind() stores the value.
+template <class Member>
+Parameter row(ParamType type, std::string key, Member member, std::string label, Json fallback, std::string help,
+              Level level) {
   return {.key = std::move(key),
           .group = {},
           .label = std::move(label),
           .type = type,
           .fallback = std::move(fallback),
           .help = std::move(help),
-          .level = level};
+          .level = level,
+          .store = [member](Config& config, const Json& value, const std::filesystem::path& folder) {
+            read(value, folder, member(config));
+          }};
 }
-inline Parameter text_row(std::string key, std::string label, std::string fallback, std::string help,
-                          Level level = kBasic) {
-  return row(text, std::move(key), std::move(label), std::move(fallback), std::move(help), level);
+Parameter text_row(std::string key, auto member, std::string label, std::string fallback, std::string help,
+                   Level level = kBasic) {
+  return row(text, std::move(key), member, std::move(label), std::move(fallback), std::move(help), level);
 }
-inline Parameter path_row(std::string key, std::string label, std::string help, Level level = kBasic) {
-  return row(path, std::move(key), std::move(label), "", std::move(help), level);
+Parameter path_row(std::string key, auto member, std::string label, std::string help, Level level = kBasic) {
+  return row(path, std::move(key), member, std::move(label), "", std::move(help), level);
 }
-inline Parameter flag_row(std::string key, std::string label, std::string help, Level level = kBasic) {
-  return row(flag, std::move(key), std::move(label), false, std::move(help), level);
+// off by default; on_row: on by default.
+Parameter flag_row(std::string key, auto member, std::string label, std::string help, Level level = kBasic) {
+  return row(flag, std::move(key), member, std::move(label), false, std::move(help), level);
 }
-inline Parameter map_row(std::string key, std::string label, std::string help, Level level = kBasic) {
-  return row(map, std::move(key), std::move(label), Json::object(), std::move(help), level);
+Parameter on_row(std::string key, auto member, std::string label, std::string help, Level level = kBasic) {
+  return row(flag, std::move(key), member, std::move(label), true, std::move(help), level);
 }
-inline Parameter choice_row(std::string key, std::string label, Texts choices, std::string help, Level level = kBasic) {
-  Parameter p = row(choice, std::move(key), std::move(label), choices.front(), std::move(help), level);
+Parameter map_row(std::string key, auto member, std::string label, std::string help, Level level = kBasic) {
+  return row(map, std::move(key), member, std::move(label), Json::object(), std::move(help), level);
+}
+Parameter folders_row(std::string key, auto member, std::string label, std::string help, Level level = kBasic) {
+  Parameter p = map_row(std::move(key), member, std::move(label), std::move(help), level);
+  p.unit = kFolders;
+  return p;
+}
+
+// The enum of a choice's member; an empty optional is the choice "auto".
+template <class T>
+struct Choice {
+  using Enum = T;
+  static constexpr bool has_auto = false;
+};
+template <class T>
+struct Choice<std::optional<T>> {
+  using Enum = T;
+  static constexpr bool has_auto = true;
+};
+template <class Member>
+using ChoiceOf = Choice<std::remove_reference_t<std::invoke_result_t<Member, Config&>>>;
+
+// The choices are "auto" if the member is an optional, then `values`, or all values of the enum if `values` is empty.
+// The first is the default.
+template <class Member, class Enum = typename ChoiceOf<Member>::Enum>
+Parameter choice_row(std::string key, Member member, std::string label, std::string help, Level level = kBasic,
+                     const std::vector<Enum>& values = {}) {
+  Texts choices = values.empty() ? names_of<Enum>() : Texts();
+  for (const Enum value : values) choices.emplace_back(to_string(value));
+  if (ChoiceOf<Member>::has_auto) choices.insert(choices.begin(), "auto");
+  Parameter p = row(choice, std::move(key), member, std::move(label), choices.front(), std::move(help), level);
   p.choices = std::move(choices);
   return p;
 }
-inline Parameter list_row(std::string key, std::string label, Texts all, std::string help, Level level = kBasic) {
-  Parameter p = row(list, std::move(key), std::move(label), all, std::move(help), level);
+// Some of `all`; all by default.
+Parameter list_row(std::string key, auto member, std::string label, Texts all, std::string help, Level level = kBasic) {
+  Parameter p = row(list, std::move(key), member, std::move(label), all, std::move(help), level);
   p.choices = std::move(all);
   return p;
 }
-inline Parameter int_row(std::string key, std::string label, std::string unit, std::int64_t fallback, Within range,
-                         std::string help, Level level = kBasic) {
-  return ranged(row(integer, std::move(key), std::move(label), fallback, std::move(help), level), std::move(unit),
-                range);
+// Any texts or numbers.
+Parameter free_list(std::string key, auto member, std::string label, std::string unit, Json fallback,
+                    std::string help) {
+  Parameter p = row(list, std::move(key), member, std::move(label), std::move(fallback), std::move(help), kAdvanced);
+  p.unit = std::move(unit);
+  return p;
 }
-inline Parameter real_row(std::string key, std::string label, std::string unit, double fallback, Within range,
-                          std::string help, Level level = kBasic) {
-  return ranged(row(number, std::move(key), std::move(label), fallback, std::move(help), level), std::move(unit),
-                range);
+Parameter int_row(std::string key, auto member, std::string label, std::string unit, std::int64_t fallback,
+                  Within range, std::string help, Level level = kBasic) {
+  return ranged(row(integer, std::move(key), member, std::move(label), fallback, std::move(help), level),
+                std::move(unit), range);
+}
+Parameter real_row(std::string key, auto member, std::string label, std::string unit, double fallback, Within range,
+                   std::string help, Level level = kBasic) {
+  return ranged(row(number, std::move(key), member, std::move(label), fallback, std::move(help), level),
+                std::move(unit), range);
 }
 
 // planning_parameters.cpp

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/experiment/parameters.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/excerpt.h"
 #include "core/base/nearest_names.h"
 #include "core/base/units.h"
 #include "core/experiment/parameter_rows.h"
@@ -12,79 +16,87 @@ using namespace rows;
 constexpr double kLargestSeed = 9007199254740991.0;  // 2^53 - 1, the largest integer that a JSON number holds exactly
 
 Parameter column_row(const std::string& column) {
-  return text_row("data.columns." + column, "Column: " + column, "",
-                  "Name of the column that holds the " + column + ", if it is not the default one", kAdvanced);
+  return text_row(
+      "data.columns." + column, [column](Config& config) -> std::string& { return config.data.columns[column]; },
+      "Column: " + column, "", "Name of the column that holds the " + column + ", if it is not the default one",
+      kAdvanced);
 }
 
 Rows experiment_rows() {
   return {
-      text_row("name", "Name", "", "Name of the run in the Runs table"),
-      text_row("note", "Note", "", "Free text about the experiment: sources of its values, assumptions", kAdvanced),
-      choice_row("kind", "Kind", {"train", "size", "serve"},
+      text_row("name", member(&Config::name), "Name", "", "Name of the run in the Runs table"),
+      text_row("note", member(&Config::note), "Note", "",
+               "Free text about the experiment: sources of its values, assumptions", kAdvanced),
+      choice_row("kind", member(&Config::kind), "Kind",
                  "Kind of experiment: training, time and memory by batch size, or serving", kAdvanced),
   };
 }
 
 Rows model_rows() {
   return {
-      path_row("model.path", "Folder", "Hugging Face folder with config.json, safetensors and tokenizer to load"),
+      path_row("model.path", member(&Config::model, &ModelSection::path), "Folder",
+               "Hugging Face folder with config.json, safetensors and tokenizer to load"),
       text_row(
-          "model.id", "Catalogue id", "",
+          "model.id", member(&Config::model, &ModelSection::id), "Catalogue id", "",
           "A catalogue model for planning without its files: a Gemma such as gemma3-1b, a Llama or a Qwen3 such as "
           "llama3.1-8b or qwen3-32b (the last two for planning only)"),
-      choice_row("model.init", "Weights", {"load", "random"},
+      choice_row("model.init", member(&Config::model, &ModelSection::init), "Weights",
                  "Load the weights of the folder, or start from random weights (pretraining)", kAdvanced),
-      path_row("model.tokenizer", "Tokenizer",
+      path_row("model.tokenizer", member(&Config::model, &ModelSection::tokenizer), "Tokenizer",
                "tokenizer.json or SentencePiece .model, if it is not in the model folder", kAdvanced),
   };
 }
 
 Rows target_rows() {
   return {
-      text_row("target.id", "Target", "cpu",
+      text_row("target.id", member(&Config::target, &TargetSection::id), "Target", "cpu",
                "Hardware: cpu is this machine; others, such as v5p-8, v6e-8 or 2xh100, are for planning"),
-      int_row("target.threads", "Threads", "threads", 0, {0, 1024}, "CPU cores that the engine uses; 0 uses all cores",
-              kAdvanced),
-      real_row("target.memory_gib", "Memory limit", "GiB", 0, {0, 7450},
-               "Capacity of the device's memory arena; 0 uses this machine's memory", kAdvanced),
+      int_row("target.threads", member(&Config::target, &TargetSection::threads), "Threads", "threads", 0, {0, 1024},
+              "CPU cores that the engine uses; 0 uses all cores", kAdvanced),
+      real_row("target.memory_gib", member(&Config::target, &TargetSection::memory_gib), "Memory limit", "GiB", 0,
+               {0, 7450}, "Capacity of the device's memory arena; 0 uses this machine's memory", kAdvanced),
   };
 }
 
 Rows mesh_rows() {
   return {
-      int_row("mesh.*", "Axis size", "devices", 1, {1, 65536}, "Devices along this mesh axis (fsdp, tp, data)",
-              kAdvanced),
+      int_row("mesh.*", member(&Config::mesh), "Axis size", "devices", 1, {1, 65536},
+              "Devices along this mesh axis (fsdp, tp, data)", kAdvanced),
   };
 }
 
 Rows lora_rows() {
   return {
-      int_row("lora.rank", "Rank", "", 16, {1, 4096},
+      int_row("lora.rank", member(&Config::lora, &LoraSection::rank), "Rank", "", 16, {1, 4096},
               "Inner dimension r of every adapter: A is [r, in], B is [out, r]"),
-      real_row("lora.alpha", "Alpha", "", 16, {0, 65536}, "The adapter's output is scaled by alpha / rank"),
-      real_row("lora.dropout", "Dropout", "", 0, {0, 0.99},
+      real_row("lora.alpha", member(&Config::lora, &LoraSection::alpha), "Alpha", "", 16, {0, 65536},
+               "The adapter's output is scaled by alpha / rank"),
+      real_row("lora.dropout", member(&Config::lora, &LoraSection::dropout), "Dropout", "", 0, {0, 0.99},
                "Probability of zeroing an input of the adapter while training"),
-      list_row("lora.targets", "Targets", {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"},
+      list_row("lora.targets", member(&Config::lora, &LoraSection::targets), "Targets",
+               {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"},
                "Projections that get an adapter"),
-      flag_row("lora.rslora", "Rank-stabilised scaling", "Scale by alpha / sqrt(rank) instead of alpha / rank",
-               kAdvanced),
-      map_row("lora.rank_pattern", "Rank per module", "Regex of module path to rank, as PEFT's rank_pattern",
-              kAdvanced),
-      map_row("lora.alpha_pattern", "Alpha per module", "Regex of module path to alpha, as PEFT's alpha_pattern",
-              kAdvanced),
-      text_row("lora.module_path", "Expression", "",
+      flag_row("lora.rslora", member(&Config::lora, &LoraSection::rslora), "Rank-stabilised scaling",
+               "Scale by alpha / sqrt(rank) instead of alpha / rank", kAdvanced),
+      map_row("lora.rank_pattern", member(&Config::lora, &LoraSection::rank_pattern), "Rank per module",
+              "Regex of module path to rank, as PEFT's rank_pattern", kAdvanced),
+      map_row("lora.alpha_pattern", member(&Config::lora, &LoraSection::alpha_pattern), "Alpha per module",
+              "Regex of module path to alpha, as PEFT's alpha_pattern", kAdvanced),
+      text_row("lora.module_path", member(&Config::lora, &LoraSection::module_path), "Expression", "",
                "Modules with LoRA in exported recipes: Qwix's module_path (.*q_einsum|...) or PEFT's target_modules; "
                "empty: derived from "
                "the targets. The local engine uses the targets",
                kAdvanced),
-      path_row("lora.adapter", "Start from", "PEFT adapter folder to load before training or generating", kAdvanced),
+      path_row("lora.adapter", member(&Config::lora, &LoraSection::adapter), "Start from",
+               "PEFT adapter folder to load before training or generating", kAdvanced),
   };
 }
 
 Rows data_rows() {
   return {
-      path_row("data.path", "File", "JSONL, JSON or plain text file with the training examples"),
-      choice_row("data.format", "Format", {"auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"},
+      path_row("data.path", member(&Config::data, &DataSection::path), "File",
+               "JSONL, JSON or plain text file with the training examples"),
+      choice_row("data.format", member(&Config::data, &DataSection::format), "Format",
                  "How rows are parsed; auto decides by the file extension and the first row"),
       column_row("prompt"),
       column_row("completion"),
@@ -92,113 +104,122 @@ Rows data_rows() {
       column_row("messages"),
       column_row("system"),
       column_row("input"),
-      int_row("data.max_len", "Longest row", "tokens", 512, {4, 1048576},
+      int_row("data.max_len", member(&Config::data, &DataSection::max_len), "Longest row", "tokens", 512, {4, 1048576},
               "Rows longer than this are dropped or truncated; packed rows are filled up to it"),
-      flag_row("data.packing", "Packing",
+      flag_row("data.packing", member(&Config::data, &DataSection::packing), "Packing",
                "Pack several short examples into one row, with separate attention and positions"),
-      choice_row("data.loss", "Loss on", {"completion", "assistant", "all"},
+      choice_row("data.loss", member(&Config::data, &DataSection::loss), "Loss on",
                  "Which tokens carry loss: the last answer, every assistant turn, or everything"),
-      choice_row("data.overlong", "Overlong rows", {"drop", "truncate"},
+      choice_row("data.overlong", member(&Config::data, &DataSection::overlong), "Overlong rows",
                  "Drop or truncate rows longer than the limit (both are counted)"),
-      choice_row("data.on_error", "Bad rows", {"stop", "skip"}, "Stop at the first malformed row, or skip and count it",
-                 kAdvanced),
-      choice_row("data.chat", "Chat template", {"auto", "gemma2", "gemma3", "gemma4", "none"},
+      choice_row("data.on_error", member(&Config::data, &DataSection::on_error), "Bad rows",
+                 "Stop at the first malformed row, or skip and count it", kAdvanced),
+      choice_row("data.chat", member(&Config::data, &DataSection::requested_chat), "Chat template",
                  "How prompts and answers are rendered; auto follows the model's family", kAdvanced),
-      path_row("data.lengths", "Lengths file",
+      path_row("data.lengths", member(&Config::data, &DataSection::lengths), "Lengths file",
                "Histogram of row lengths (JSON or CSV of tokens, rows), for planning without a data file", kAdvanced),
-      real_row("data.eval_fraction", "Held out", "of rows", 0.05, {0, 0.9},
-               "Share of the rows kept for evaluation, chosen by seed and row"),
+      real_row("data.eval_fraction", member(&Config::data, &DataSection::eval_fraction), "Held out", "of rows", 0.05,
+               {0, 0.9}, "Share of the rows kept for evaluation, chosen by seed and row"),
   };
 }
 
 Rows training_rows() {
   return {
-      choice_row("train.method", "Method", {"lora", "full"},
+      choice_row("train.method", member(&Config::train, &TrainSection::method), "Method",
                  "Train LoRA adapters on the frozen model, or every weight"),
-      int_row("train.steps", "Steps", "steps", 200, {1, kMany}, "Optimizer steps; ignored if train.epochs is above 0"),
-      real_row("train.epochs", "Epochs", "", 0, {0, 1e6},
+      int_row("train.steps", member(&Config::train, &TrainSection::rate, &train::LearningRateSchedule::steps), "Steps",
+              "steps", 200, {1, kMany}, "Optimizer steps; ignored if train.epochs is above 0"),
+      real_row("train.epochs", member(&Config::train, &TrainSection::epochs), "Epochs", "", 0, {0, 1e6},
                "Passes over the training rows, instead of train.steps: rows x epochs / (batch x accumulation) steps, "
                "at least 1; 0: train.steps is used",
                kAdvanced),
-      int_row("train.batch", "Batch", "rows", 8, {1, 65536},
+      int_row("train.batch", member(&Config::train, &TrainSection::batch), "Batch", "rows", 8, {1, 65536},
               "Rows per forward and backward pass (micro-batch), over all devices of the mesh"),
-      int_row("train.accumulation", "Accumulation", "micro-batches", 1, {1, 65536},
-              "Micro-batches whose gradients are accumulated for one optimizer step"),
-      real_row("train.learning_rate", "Learning rate", "", 2e-4, {0, 10}, "Peak learning rate of AdamW"),
-      choice_row("train.schedule", "Schedule", {"cosine", "linear", "constant"},
-                 "Decay of the learning rate after warm-up"),
-      int_row("train.warmup_steps", "Warm-up", "steps", 10, {0, kMany},
-              "Steps over which the learning rate rises from zero"),
-      real_row("train.final_ratio", "Final ratio", "of peak", 0, {0, 1},
-               "Final learning rate as a share of the peak rate", kAdvanced),
-      real_row("train.weight_decay", "Weight decay", "", 0, {0, 10}, "Decoupled weight decay of AdamW (not on norms)",
-               kAdvanced),
-      real_row("train.beta1", "Beta 1", "", 0.9, {0, 0.99999}, "Decay of AdamW's first moment", kAdvanced),
-      real_row("train.beta2", "Beta 2", "", 0.999, {0, 0.999999}, "Decay of AdamW's second moment", kAdvanced),
-      real_row("train.epsilon", "Epsilon", "", 1e-8, {0, 1}, "Added to the root of AdamW's second moment", kAdvanced),
-      real_row("train.clip", "Gradient clipping", "", 1, {0, 1e9}, "Largest global gradient norm; 0 turns clipping off",
-               kAdvanced),
-      choice_row("train.remat", "Remat", {"none", "block", "layer"},
+      int_row("train.accumulation", member(&Config::train, &TrainSection::accumulation), "Accumulation",
+              "micro-batches", 1, {1, 65536}, "Micro-batches whose gradients are accumulated for one optimizer step"),
+      real_row("train.learning_rate", member(&Config::train, &TrainSection::rate, &train::LearningRateSchedule::peak),
+               "Learning rate", "", 2e-4, {0, 10}, "Peak learning rate of AdamW"),
+      choice_row("train.schedule", member(&Config::train, &TrainSection::rate, &train::LearningRateSchedule::schedule),
+                 "Schedule", "Decay of the learning rate after warm-up"),
+      int_row("train.warmup_steps", member(&Config::train, &TrainSection::rate, &train::LearningRateSchedule::warmup),
+              "Warm-up", "steps", 10, {0, kMany}, "Steps over which the learning rate rises from zero"),
+      real_row("train.final_ratio",
+               member(&Config::train, &TrainSection::rate, &train::LearningRateSchedule::final_ratio), "Final ratio",
+               "of peak", 0, {0, 1}, "Final learning rate as a share of the peak rate", kAdvanced),
+      real_row("train.weight_decay", member(&Config::train, &TrainSection::adamw, &engine::AdamWOptions::weight_decay),
+               "Weight decay", "", 0, {0, 10}, "Decoupled weight decay of AdamW (not on norms)", kAdvanced),
+      real_row("train.beta1", member(&Config::train, &TrainSection::adamw, &engine::AdamWOptions::beta1), "Beta 1", "",
+               0.9, {0, 0.99999}, "Decay of AdamW's first moment", kAdvanced),
+      real_row("train.beta2", member(&Config::train, &TrainSection::adamw, &engine::AdamWOptions::beta2), "Beta 2", "",
+               0.999, {0, 0.999999}, "Decay of AdamW's second moment", kAdvanced),
+      real_row("train.epsilon", member(&Config::train, &TrainSection::adamw, &engine::AdamWOptions::epsilon), "Epsilon",
+               "", 1e-8, {0, 1}, "Added to the root of AdamW's second moment", kAdvanced),
+      real_row("train.clip", member(&Config::train, &TrainSection::clip), "Gradient clipping", "", 1, {0, 1e9},
+               "Largest global gradient norm; 0 turns clipping off", kAdvanced),
+      choice_row("train.remat", member(&Config::train, &TrainSection::remat), "Remat",
                  "Activations recomputed in the backward pass: none, inside blocks, or whole layers"),
-      int_row("train.loss_chunk", "Loss chunk", "rows", 256, {0, 1048576},
-              "Rows of logits held in memory at once in the cross-entropy; 0 is all of them"),
-      choice_row("train.dtype", "Weights", {"f32", "bf16", "int8"},
+      int_row("train.loss_chunk", member(&Config::train, &TrainSection::loss_chunk), "Loss chunk", "rows", 256,
+              {0, 1048576}, "Rows of logits held in memory at once in the cross-entropy; 0 is all of them"),
+      choice_row("train.dtype", member(&Config::train, &TrainSection::dtype), "Weights",
                  "Storage type of the weights; accumulation is always f32. int8: generation and sizing only"),
-      choice_row("train.save_dtype", "Saved as", {"bf16", "f32"}, "Type of the model file that full training writes",
-                 kAdvanced),
-      int_row("train.seed", "Seed", "", 1, {0, kLargestSeed}, "Seed of all random numbers of the run"),
-      int_row("train.eval_every", "Evaluate every", "steps", 50, {0, kMany},
-              "Steps between evaluations; 0: only before and after training", kAdvanced),
-      int_row("train.eval_rows", "Evaluation rows", "rows", 64, {0, kMany},
-              "Maximum number of held-out rows used for one eval/loss", kAdvanced),
-      int_row("train.sample_every", "Sample every", "steps", 50, {0, kMany},
-              "Steps between sampled answers to fixed held-out prompts; 0: none", kAdvanced),
-      int_row("train.sample_prompts", "Sample prompts", "prompts", 3, {0, 64},
-              "Number of held-out prompts answered each time", kAdvanced),
-      int_row("train.answers", "Scored answers", "prompts", 0, {0, 10000},
-              "Held-out prompts that the base and the tuned model answer, scored as right or wrong", kAdvanced),
-      int_row("train.checkpoint_every", "Checkpoint every", "steps", 100, {0, kMany},
-              "Steps between checkpoints; 0: only at the end", kAdvanced),
-      int_row("train.keep_checkpoints", "Checkpoints kept", "", 2, {1, 1000},
-              "Number of checkpoints to keep; older ones are removed", kAdvanced),
+      choice_row("train.save_dtype", member(&Config::train, &TrainSection::save_dtype), "Saved as",
+                 "Type of the model file that full training writes", kAdvanced,
+                 {model::DType::bf16, model::DType::f32}),
+      int_row("train.seed", member(&Config::train, &TrainSection::seed), "Seed", "", 1, {0, kLargestSeed},
+              "Seed of all random numbers of the run"),
+      int_row("train.eval_every", member(&Config::train, &TrainSection::eval_every), "Evaluate every", "steps", 50,
+              {0, kMany}, "Steps between evaluations; 0: only before and after training", kAdvanced),
+      int_row("train.eval_rows", member(&Config::train, &TrainSection::eval_rows), "Evaluation rows", "rows", 64,
+              {0, kMany}, "Maximum number of held-out rows used for one eval/loss", kAdvanced),
+      int_row("train.sample_every", member(&Config::train, &TrainSection::sample_every), "Sample every", "steps", 50,
+              {0, kMany}, "Steps between sampled answers to fixed held-out prompts; 0: none", kAdvanced),
+      int_row("train.sample_prompts", member(&Config::train, &TrainSection::sample_prompts), "Sample prompts",
+              "prompts", 3, {0, 64}, "Number of held-out prompts answered each time", kAdvanced),
+      int_row("train.answers", member(&Config::train, &TrainSection::answers), "Scored answers", "prompts", 0,
+              {0, 10000}, "Held-out prompts that the base and the tuned model answer, scored as right or wrong",
+              kAdvanced),
+      int_row("train.checkpoint_every", member(&Config::train, &TrainSection::checkpoint_every), "Checkpoint every",
+              "steps", 100, {0, kMany}, "Steps between checkpoints; 0: only at the end", kAdvanced),
+      int_row("train.keep_checkpoints", member(&Config::train, &TrainSection::keep_checkpoints), "Checkpoints kept", "",
+              2, {1, 1000}, "Number of checkpoints to keep; older ones are removed", kAdvanced),
   };
 }
 
 Rows sampling_rows() {
   return {
-      int_row("sample.max_new_tokens", "Longest answer", "tokens", 48, {1, 1048576},
-              "Maximum number of generated tokens", kAdvanced),
-      real_row("sample.temperature", "Temperature", "", 0, {0, 10}, "Sampling temperature; 0 is greedy decoding",
-               kAdvanced),
-      int_row("sample.top_k", "Top-k", "tokens", 0, {0, 1048576}, "Sample among the k most likely tokens; 0 is off",
-              kAdvanced),
-      real_row("sample.top_p", "Top-p", "", 1, {0.0001, 1},
+      int_row("sample.max_new_tokens", member(&Config::sample, &engine::SampleOptions::max_new_tokens),
+              "Longest answer", "tokens", 48, {1, 1048576}, "Maximum number of generated tokens", kAdvanced),
+      real_row("sample.temperature", member(&Config::sample, &engine::SampleOptions::temperature), "Temperature", "", 0,
+               {0, 10}, "Sampling temperature; 0 is greedy decoding", kAdvanced),
+      int_row("sample.top_k", member(&Config::sample, &engine::SampleOptions::top_k), "Top-k", "tokens", 0,
+              {0, 1048576}, "Sample among the k most likely tokens; 0 is off", kAdvanced),
+      real_row("sample.top_p", member(&Config::sample, &engine::SampleOptions::top_p), "Top-p", "", 1, {0.0001, 1},
                "Sample among the most likely tokens whose probabilities sum to p; 1 is off", kAdvanced),
-      int_row("sample.seed", "Seed", "", 1, {0, kLargestSeed}, "Seed of sampled text", kAdvanced),
+      int_row("sample.seed", member(&Config::sample, &engine::SampleOptions::seed), "Seed", "", 1, {0, kLargestSeed},
+              "Seed of sampled text", kAdvanced),
   };
 }
 
 Rows sizing_rows() {
-  Parameter batches = row(list, "size.batches", "Batches", Json::array({1, 2, 4, 8, 16}),
-                          "Batch sizes to measure, one point each per workload", kAdvanced);
-  batches.unit = "rows";
   return {
-      list_row("size.workloads", "Workloads", {"rollout", "forward", "chunked_forward"},
+      list_row("size.workloads", member(&Config::size, &SizeSection::workloads), "Workloads",
+               names_of<serve::Workload>(),
                "Generation with a KV cache, or log-probabilities with all logits at once or in chunks", kAdvanced),
-      std::move(batches),
-      int_row("size.prompt_len", "Prompt", "tokens", 256, {1, 1048576},
+      free_list("size.batches", member(&Config::size, &SizeSection::batches), "Batches", "rows",
+                Json::array({1, 2, 4, 8, 16}), "Batch sizes to measure, one point each per workload"),
+      int_row("size.prompt_len", member(&Config::size, &SizeSection::prompt_len), "Prompt", "tokens", 256, {1, 1048576},
               "Prompt length of each row; the forward workloads process prompt and answer", kAdvanced),
-      int_row("size.new_tokens", "New tokens", "tokens", 64, {1, 1048576}, "Tokens each row generates in a rollout",
-              kAdvanced),
-      int_row("size.cache_len", "Cache", "tokens", 0, {0, 1048576},
+      int_row("size.new_tokens", member(&Config::size, &SizeSection::new_tokens), "New tokens", "tokens", 64,
+              {1, 1048576}, "Tokens each row generates in a rollout", kAdvanced),
+      int_row("size.cache_len", member(&Config::size, &SizeSection::cache_len), "Cache", "tokens", 0, {0, 1048576},
               "Tokens of KV cache per row of a planned rollout; 0: prompt and new tokens", kAdvanced),
-      int_row("size.forward_len", "Forward", "tokens", 0, {0, 1048576},
-              "Tokens per row of a planned forward; 0: prompt and new tokens", kAdvanced),
-      int_row("size.top_k", "Top-k kept", "tokens", 128, {1, 262144},
+      int_row("size.forward_len", member(&Config::size, &SizeSection::forward_len), "Forward", "tokens", 0,
+              {0, 1048576}, "Tokens per row of a planned forward; 0: prompt and new tokens", kAdvanced),
+      int_row("size.top_k", member(&Config::size, &SizeSection::top_k), "Top-k kept", "tokens", 128, {1, 262144},
               "Most likely tokens that the chunked forward keeps per position", kAdvanced),
-      int_row("size.chunk", "Chunk", "rows", 64, {1, 1048576},
+      int_row("size.chunk", member(&Config::size, &SizeSection::chunk), "Chunk", "rows", 64, {1, 1048576},
               "Rows of logits held in memory at once in the chunked forward", kAdvanced),
-      flag_row("size.adapters", "With adapters",
+      flag_row("size.adapters", member(&Config::size, &SizeSection::adapters), "With adapters",
                "Measure with LoRA attached: the adapter of lora.adapter, else a new one of lora.rank and targets",
                kAdvanced),
   };
@@ -290,6 +311,66 @@ std::string range_text(const Parameter& p) {
       return "text";
   }
   return {};
+}
+
+namespace {
+
+bool type_fits(const Parameter& p, const Json& v) {
+  switch (p.type) {
+    case integer:
+      return v.is_number_integer() || (v.is_number_float() && std::floor(v.get<double>()) == v.get<double>() &&
+                                       std::abs(v.get<double>()) < 9e15);
+    case number:
+      return v.is_number();
+    case flag:
+      return v.is_boolean();
+    case list:
+      return v.is_array() &&
+             std::all_of(v.begin(), v.end(), [](const Json& e) { return e.is_string() || e.is_number(); });
+    case map:
+      return v.is_object() && std::all_of(v.begin(), v.end(), [&](const Json& e) {
+               return p.unit == kFolders ? e.is_string() : e.is_number();
+             });
+    case text:
+    case path:
+    case choice:
+      return v.is_string();
+  }
+  return false;
+}
+
+bool choice_fits(const Parameter& p, const Json& v) {
+  const auto known = [&](const Json& e) {
+    return std::find(p.choices.begin(), p.choices.end(), e.get<std::string>()) != p.choices.end();
+  };
+  if (p.choices.empty()) return true;
+  if (p.type == choice) return known(v);
+  if (p.type == list) return std::all_of(v.begin(), v.end(), [&](const Json& e) { return e.is_string() && known(e); });
+  return true;
+}
+
+}  // namespace
+
+std::optional<Problem> check_value(const Parameter& p, std::string_view key, const Json& v) {
+  const auto problem = [&](const char* id, const char* message, std::string fix = {}) {
+    return Problem{.id = id,
+                   .message = message,
+                   .place = std::string(key),
+                   .found = json_excerpt(v),
+                   .expected = range_text(p),
+                   .fix = std::move(fix)};
+  };
+  if (!type_fits(p, v)) return problem("TYPE", "wrong type");
+  if (v.is_number()) {
+    const double x = v.get<double>();
+    if (!std::isfinite(x) || (p.min && x < *p.min) || (p.max && x > *p.max)) {
+      const double nearest = std::clamp(std::isfinite(x) ? x : 0.0, p.min.value_or(x), p.max.value_or(x));
+      return problem("RANGE", "out of range",
+                     "use " + json_excerpt(p.type == integer ? Json(static_cast<long long>(nearest)) : Json(nearest)));
+    }
+  }
+  if (!choice_fits(p, v)) return problem("CHOICE", "not one of the choices");
+  return std::nullopt;
 }
 
 }  // namespace mw::experiment

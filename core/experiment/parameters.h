@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parameter table. Form fields, tooltips, --set, --help, validation and defaults are generated from it.
 #pragma once
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/json.h"
 
 namespace mw::experiment {
+
+struct ExperimentConfig;
 
 enum class ParamType { integer, number, text, choice, flag, path, list, map };
 enum class Level { basic, advanced };  // the form hides advanced parameters by default
@@ -25,6 +30,9 @@ struct Parameter {
   std::vector<std::string> choices{};
   std::string help{};  // one line, shown as tooltip and in the manual
   Level level = Level::basic;
+  // Writes a value that check_value() accepts into its member of the configuration; relative paths are resolved against
+  // `folder`. "mesh.*" takes the object of all axes.
+  std::function<void(ExperimentConfig&, const Json& value, const std::filesystem::path& folder)> store{};
 };
 
 std::span<const Parameter> parameters();
@@ -32,5 +40,8 @@ const Parameter* find_parameter(std::string_view key);  // null if unknown; mesh
 // Returns the known key with the smallest edit distance, for "did you mean".
 std::string nearest_key(std::string_view key);
 std::string range_text(const Parameter& parameter);  // "1 to 4096 tokens", "one of none, block, layer"
+// Checks type (TYPE), range (RANGE) and choice (CHOICE). Empty if the value is valid. `key` is the place of the
+// problem.
+std::optional<Problem> check_value(const Parameter& parameter, std::string_view key, const Json& value);
 
 }  // namespace mw::experiment

@@ -37,20 +37,19 @@ struct Record {
   hardware::LoadCatalogue catalogue;
 };
 
-enum class JobKind { train, size, sweep };
-JobKind kind_of(const experiment::Experiment& e) {
-  const std::string kind = e.string("kind");
-  return kind == "size" ? JobKind::size : kind == "serve" ? JobKind::sweep : JobKind::train;
+experiment::Kind kind_of(const experiment::Experiment& e) {
+  return experiment::bind_valid(e).kind;
 }
 
 std::string run_name(const experiment::Experiment& e) {
-  if (const std::string name = e.string("name"); !name.empty()) return name;
-  const std::string model = e.path("model.path").filename().string();
-  const std::string any = model.empty() ? e.string("model.id") : model;
-  if (kind_of(e) == JobKind::size) return any + " sizes";
-  if (kind_of(e) == JobKind::sweep) return any + " sweep on " + e.string("target.id");
-  return (model.empty() ? "run" : model) +
-         (e.string("train.method") == "lora" ? " LoRA r" + std::to_string(e.integer("lora.rank")) : " full");
+  const experiment::ExperimentConfig config = experiment::bind_valid(e);
+  if (!config.name.empty()) return config.name;
+  const std::string folder = config.model.path.filename().string();
+  const std::string model = folder.empty() ? config.model.id : folder;
+  if (config.kind == experiment::Kind::size) return model + " sizes";
+  if (config.kind == experiment::Kind::serve) return model + " sweep on " + config.target.id;
+  return (folder.empty() ? "run" : folder) +
+         (config.train.method == model::TrainMethod::lora ? " LoRA r" + std::to_string(config.lora.rank) : " full");
 }
 
 [[noreturn]] void refuse_sets(const std::string& set) {
@@ -63,25 +62,25 @@ std::string run_name(const experiment::Experiment& e) {
 // A resumed sweep keeps its experiment, but sweep.url may be set again with the credentials, which are not recorded.
 void reconnect(experiment::Experiment& experiment, const std::vector<std::string>& sets) {
   constexpr std::string_view kUrl = "sweep.url=";
+  const std::string url = experiment::bind_valid(experiment).sweep.url;
   for (const std::string& set : sets)
-    if (!set.starts_with(kUrl) || without_url_secrets(set.substr(kUrl.size())) != experiment.string("sweep.url"))
-      refuse_sets(set);
+    if (!set.starts_with(kUrl) || without_url_secrets(set.substr(kUrl.size())) != url) refuse_sets(set);
   experiment::apply_sets(experiment, sets);
 }
 
-void check(const experiment::Experiment& e) {
-  switch (kind_of(e)) {
-    case JobKind::size:
-      sizing_settings(e);
-      experiment::require_weights(experiment::model_values(e));
+void check(const experiment::ExperimentConfig& config) {
+  switch (config.kind) {
+    case experiment::Kind::size:
+      sizing_settings(config);
+      experiment::require_weights(experiment::model_values(config));
       break;
-    case JobKind::sweep:
-      experiment::sweep_settings(e);
-      if (experiment::sweep_backend(e) == experiment::SweepBackend::engine)
-        experiment::require_weights(experiment::model_values(e));
+    case experiment::Kind::serve:
+      experiment::sweep_settings(config);
+      if (experiment::sweep_backend(config) == experiment::SweepBackend::engine)
+        experiment::require_weights(experiment::model_values(config));
       break;
-    case JobKind::train:
-      experiment::require_weights(experiment::train_settings(e).model);
+    case experiment::Kind::train:
+      experiment::require_weights(experiment::train_settings(config).model);
   }
 }
 
@@ -106,7 +105,7 @@ void move_to(experiment::Experiment& experiment, const std::vector<std::string>&
                    .fix = "remove the option, or start a new run from the checkpoint's adapter (lora.adapter)"});
   }
   experiment::apply_sets(experiment, sets);
-  experiment::train_settings(experiment);
+  experiment::train_settings(experiment::bind(experiment));
 }
 
 // Records a checkpoint that was written but not recorded because the process was killed in between.
@@ -142,12 +141,12 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
                    .fix = "see `meshwright runs` for the ids"});
     record->lock = record->store.lock(record->run);
     record->experiment = record->store.experiment(record->run);
-    if (kind_of(record->experiment) == JobKind::size)
+    if (kind_of(record->experiment) == experiment::Kind::size)
       throw Error({.id = "RUN",
                    .message = "a size run has no checkpoints to resume from",
                    .place = record->run,
                    .fix = "start a new size run; the points measured so far stay in the record"});
-    if (kind_of(record->experiment) == JobKind::sweep) {
+    if (kind_of(record->experiment) == experiment::Kind::serve) {
       reconnect(record->experiment, request.resume_sets);
       record->store.rewind(record->run, read_points(*record));
     } else {
@@ -157,7 +156,7 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
       if (request.resume_sets.empty()) record->peaks = peaks_so_far(*record);
     }
   } else {
-    check(record->experiment);  // rejects bad input before a run is created
+    check(experiment::bind(record->experiment));  // rejects bad input before a run is created
     record->run = record->store.create(record->experiment, run_name(record->experiment));
     record->lock = record->store.lock(record->run);
   }
@@ -188,7 +187,7 @@ event::Finished run_training(Record& record, Json info, const EventSink& sink, s
   info.update({{"software", "Meshwright"},
                {"versions", {{"Meshwright", MW_VERSION}}},
                {"experiment", record.experiment.json()}});
-  train::TrainRequest request{.settings = experiment::train_settings(record.experiment),
+  train::TrainRequest request{.settings = experiment::train_settings(experiment::bind(record.experiment)),
                               .run_folder = [&] { return checkpoint_folder(record); },
                               .resume = record.checkpoint,
                               .total_steps = record.total_steps,
@@ -206,11 +205,11 @@ event::Finished run_training(Record& record, Json info, const EventSink& sink, s
 event::Finished run_kind(Record& record, const Json& info, const EventSink& sink, std::stop_token stop,
                          train::PauseGate& gate) {
   switch (kind_of(record.experiment)) {
-    case JobKind::size:
-      return run_sizes(record.experiment, info, sink, std::move(stop), gate);
-    case JobKind::sweep:
+    case experiment::Kind::size:
+      return run_sizes(experiment::bind(record.experiment), info, sink, std::move(stop), gate);
+    case experiment::Kind::serve:
       return run_sweep({record.experiment, info, record.points, record.catalogue}, sink, std::move(stop), gate);
-    case JobKind::train:
+    case experiment::Kind::train:
       break;
   }
   return run_training(record, info, sink, std::move(stop), gate);

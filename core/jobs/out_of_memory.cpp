@@ -29,14 +29,14 @@ experiment::Experiment edited(experiment::Experiment e, const Edits& edits) {
 class Pricing {
  public:
   Pricing(const experiment::Experiment& e, std::stop_token stop) : experiment_(e) {
-    const train::Settings s = experiment::train_settings(e);
+    const train::Settings s = experiment::train_settings(experiment::bind(e));
     config_ = formats::read_config(s.model.path);
     tokenizer_ = train::load_tokenizer_of(s.model);
     dataset_ = data::load_dataset(s.data, *tokenizer_, std::move(stop));
   }
   // Empty if the changed experiment does not fit or is invalid.
   std::optional<MemoryFix> price(const Edits& edits) const try {
-    const train::Settings s = experiment::train_settings(edited(experiment_, edits));
+    const train::Settings s = experiment::train_settings(experiment::bind(edited(experiment_, edits)));
     const planning::Prediction p = planning::predict_run(s, train::data_facts(s, config_, dataset_, *tokenizer_));
     if (!p.fits()) return std::nullopt;
     return MemoryFix{edits, p.at_peak.total(), p.capacity};
@@ -52,26 +52,24 @@ class Pricing {
 };
 
 // Returns the kinds of changes that reduce memory; each has alternatives, from smallest to largest effect.
-std::vector<std::vector<Edits>> ways(const experiment::Experiment& e) {
+std::vector<std::vector<Edits>> ways(const experiment::ExperimentConfig& config) {
   std::vector<std::vector<Edits>> all;
-  const std::string remat = e.string("train.remat");
-  if (remat == "none") all.push_back({{{"train.remat", "block"}}, {{"train.remat", "layer"}}});
-  if (remat == "block") all.push_back({{{"train.remat", "layer"}}});
-  if (const long long chunk = e.integer("train.loss_chunk"); chunk == 0 || chunk > kSmallChunk)
-    all.push_back({{{"train.loss_chunk", kSmallChunk}}});
-  if (e.string("train.dtype") == "f32") all.push_back({{{"train.dtype", "bf16"}}});
+  const experiment::TrainSection& train = config.train;
+  if (train.remat == model::Remat::none) all.push_back({{{"train.remat", "block"}}, {{"train.remat", "layer"}}});
+  if (train.remat == model::Remat::block) all.push_back({{{"train.remat", "layer"}}});
+  if (train.loss_chunk == 0 || train.loss_chunk > kSmallChunk) all.push_back({{{"train.loss_chunk", kSmallChunk}}});
+  if (train.dtype == model::WeightType::f32) all.push_back({{{"train.dtype", "bf16"}}});
   std::vector<Edits> batches;  // keeps the rows per optimizer step
-  for (long long batch = e.integer("train.batch"), times = e.integer("train.accumulation"); batch % 2 == 0;) {
+  for (long long batch = train.batch, times = train.accumulation; batch % 2 == 0;) {
     batch /= 2, times *= 2;
     batches.push_back({{"train.batch", batch}, {"train.accumulation", times}});
   }
   if (!batches.empty()) all.push_back(std::move(batches));
-  long long devices = 1;
-  for (const auto& [axis, size] : e.mesh()) devices *= size;
-  for (const auto& [axis, size] : e.mesh()) {
+  const long long devices = config.mesh.devices();
+  for (const mesh::MeshAxis& axis : config.mesh.axes) {
     std::vector<Edits> larger;
     for (long long times = 2; devices > 1 && devices * times <= kMostDevices; times *= 2)
-      larger.push_back({{"mesh." + axis, size * times}});
+      larger.push_back({{"mesh." + axis.name, axis.size * times}});
     if (!larger.empty()) all.push_back(std::move(larger));
   }
   return all;
@@ -83,7 +81,7 @@ std::vector<MemoryFix> memory_fixes(const experiment::Experiment& experiment, st
   const Pricing pricing(experiment, std::move(stop));
   std::vector<MemoryFix> fixes;
   Edits together;
-  for (const std::vector<Edits>& way : ways(experiment)) {
+  for (const std::vector<Edits>& way : ways(experiment::bind(experiment))) {
     if (const Edits& most = way.back(); !most.front().first.starts_with("mesh."))
       together.insert(together.end(), most.begin(), most.end());
     for (const Edits& edits : way)

@@ -32,21 +32,12 @@ Json values_in_force(const experiment::Experiment& e, const std::vector<std::str
   return out;
 }
 
-std::vector<model::Role> targets_of(const experiment::Experiment& e) {
-  using enum model::Role;
-  std::vector<model::Role> out;
-  const auto names = e.list("lora.targets");
-  for (const model::Role role : {q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj})
-    if (std::find(names.begin(), names.end(), model::hf_module_name(role)) != names.end()) out.push_back(role);
-  return out;
-}
-
 // The scripts train for train.steps; train.epochs is kept beside it for people. What the rows say (none: not at hand)
 // is what the engine would count, else a plan's answer.
-void set_steps(const experiment::Experiment& e, const std::optional<train::Settings>& settled,
+void set_steps(const experiment::ExperimentConfig& config, const std::optional<train::Settings>& settled,
                recipes::RecipeInput& s) {
-  if (e.number("train.epochs") <= 0) return;
-  const auto steps = settled ? std::optional<long long>(settled->rate.steps) : planning::training_steps(e);
+  if (config.train.epochs <= 0) return;
+  const auto steps = settled ? std::optional<long long>(settled->rate.steps) : planning::training_steps(config);
   s.values["train"]["steps"] = steps.value_or(1);
   if (!steps)
     s.remarks.push_back(
@@ -55,26 +46,25 @@ void set_steps(const experiment::Experiment& e, const std::optional<train::Setti
 }
 
 // Adds rows if data and tokenizer are available, else a remark that names the missing one. Always sets the steps.
-void add_rows(const experiment::Experiment& e, recipes::RecipeInput& s, std::stop_token stop,
+void add_rows(const experiment::ExperimentConfig& config, recipes::RecipeInput& s, std::stop_token stop,
               const data::Progress& progress) {
-  const fs::path given = e.path("model.tokenizer"), tokenizer_at = given.empty() ? e.path("model.path") : given;
-  if (e.path("data.path").empty() || tokenizer_at.empty()) {
+  if (config.data.path.empty() || config.model.tokenizer_path().empty()) {
     s.remarks.push_back(
-        e.path("data.path").empty()
+        config.data.path.empty()
             ? "The experiment names no data: set data.path and export again; until then only --smoke runs."
             : "The experiment names no tokenizer: set model.tokenizer (or model.path) and export again; until then "
               "only "
               "--smoke runs.");
-    return set_steps(e, std::nullopt, s);
+    return set_steps(config, std::nullopt, s);
   }
-  const auto tokenizer = data::load_tokenizer(tokenizer_at);
-  train::Settings settings = experiment::data_only_settings(e, s.model.family);
+  const auto tokenizer = data::load_tokenizer(config.model.tokenizer_path());
+  train::Settings settings = experiment::data_only_settings(config, s.model.family);
   data::Dataset dataset = data::load_dataset(settings.data, *tokenizer, std::move(stop), progress);
-  settings.accumulation = static_cast<int>(e.integer("train.accumulation"));
-  settings.rate.steps = static_cast<long>(e.integer("train.steps"));
-  settings.epochs = e.number("train.epochs");
+  settings.accumulation = config.train.accumulation;
+  settings.rate.steps = config.train.rate.steps;
+  settings.epochs = config.train.epochs;
   train::set_steps_from_epochs(settings, dataset.train);
-  set_steps(e, settings, s);
+  set_steps(config, settings, s);
   s.rows = recipes::plan_rows(std::move(dataset), train::batch_options(settings),
                               std::int64_t{settings.rate.steps} * settings.accumulation, tokenizer->pad());
 }
@@ -100,7 +90,8 @@ const char* stack_of(Kind kind) {
 
 experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experiment, const fs::path& templates) {
   experiment::Experiment e = experiment;
-  const model::Config config = experiment::config_of(e);
+  const experiment::ExperimentConfig given = experiment::bind_valid(e);
+  const model::Config config = experiment::model_config(given.model);
   e.set_value("export.merge", "meshwright");
   e.set_value("export.rank", 0);
   e.set_value("export.alpha", 0);
@@ -117,8 +108,8 @@ experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experi
   e.set_value("stack.add_bos", "auto");                 // rows.safetensors has <bos> once
   e.set_value("stack.rendering", "prompt_and_answer");  // and is rendered as the engine renders it
   const model::TensorInventory inventory(config);
-  e.set_value("lora.module_path",
-              recipes::module_expression(kind, e.string("lora.module_path"), inventory, targets_of(e)));
+  e.set_value("lora.module_path", recipes::module_expression(kind, given.lora.module_path, inventory,
+                                                             experiment::lora_targets(given.lora)));
   e.set_value("stack.model_config", Json::array());
   if (kind == Kind::tunix)
     e.set_value("stack.model_config", Json::array({"num_embed=" + std::to_string(config.vocab),
@@ -129,31 +120,30 @@ experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experi
 recipes::RecipeInput recipe_subject(Kind kind, const experiment::Experiment& experiment,
                                     const hardware::Catalogue& catalogue, const fs::path& templates,
                                     std::stop_token stop, const data::Progress& progress) {
-  for (const Problem& p : experiment.validate())
-    if (p.severity == Severity::error) throw Error(p);
-  recipes::RecipeInput s{.kind = kind, .name = experiment.string("name"), .model = experiment::config_of(experiment)};
-  s.model_id = experiment.string("model.id");
-  if (const fs::path path = experiment.path("model.path"); !path.empty()) s.model_path = fs::absolute(path);
-  s.mesh = experiment::given_mesh(experiment);
-  s.targets = targets_of(experiment);
+  const experiment::ExperimentConfig config = experiment::bind(experiment);
+  recipes::RecipeInput s{.kind = kind, .name = config.name, .model = experiment::model_config(config.model)};
+  s.model_id = config.model.id;
+  if (!config.model.path.empty()) s.model_path = fs::absolute(config.model.path);
+  s.mesh = config.mesh;
+  s.targets = experiment::lora_targets(config.lora);
   s.experiment = experiment.json();
   s.values = values_in_force(experiment, {"lora", "data", "train", "serve", "sweep"});
   for (Json* recorded : {&s.experiment, &s.values}) remove_url_secrets(*recorded);
-  s.adapter = experiment.path("lora.adapter");
+  s.adapter = config.lora.adapter;
   if (recipes::is_training(kind)) {
-    if (experiment.string("train.method") != "lora")
+    if (config.train.method != model::TrainMethod::lora)
       throw Error({.id = "RECIPE",
                    .message = "recipes support only adapter training",
                    .place = "train.method",
-                   .found = experiment.string("train.method"),
+                   .found = std::string(to_string(config.train.method)),
                    .expected = "lora"});
-    if (experiment.string("train.dtype") == "int8")
+    if (config.train.dtype == model::WeightType::int8)
       throw Error({.id = "RECIPE",
                    .message = "int8 weights cannot be trained",
                    .place = "train.dtype",
                    .found = "int8",
                    .expected = "bf16 or f32"});
-    add_rows(experiment, s, std::move(stop), progress);
+    add_rows(config, s, std::move(stop), progress);
   }
   for (const planning::Diagnostic& d :
        planning::diagnose(as_recipe(kind, experiment, templates), catalogue).beyond_the_document())

@@ -11,8 +11,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Reads the adapters before the weights, so that a wrong folder is reported early.
-std::vector<NamedAdapter> read_adapters(const experiment::Experiment& e, const std::string& model,
-                                        const fs::path& weights) {
+std::vector<NamedAdapter> read_adapters(const experiment::ExperimentConfig& config, const std::string& model) {
   std::vector<NamedAdapter> out;
   const auto add = [&](const std::string& name, const fs::path& folder) {
     if (name == model)
@@ -21,45 +20,42 @@ std::vector<NamedAdapter> read_adapters(const experiment::Experiment& e, const s
                    .place = "serve.adapters",
                    .found = name,
                    .fix = "rename the adapter"});
-    out.push_back({name, train::read_adapter(folder, weights)});
+    out.push_back({name, train::read_adapter(folder, config.model.path)});
   };
-  const Json adapters = e.value("serve.adapters");
-  for (const auto& [name, folder] : adapters.items()) {
-    const fs::path path = folder.get<std::string>();
-    add(name, path.is_absolute() ? path : (e.folder() / path).lexically_normal());
-  }
-  if (const fs::path tuned = e.path("lora.adapter"); !tuned.empty() && adapters.empty()) add("tuned", tuned);
+  for (const auto& [name, folder] : config.serve.adapters) add(name, folder);
+  if (config.serve.adapters.empty() && !config.lora.adapter.empty()) add("tuned", config.lora.adapter);
   return out;
 }
 
-std::string served_name(const experiment::Experiment& e, const fs::path& weights) {
-  if (const std::string id = e.string("model.id"); !id.empty()) return id;
+std::string served_name(const experiment::ModelSection& model) {
+  if (!model.id.empty()) return model.id;
   std::error_code ec;  // a path that cannot be resolved still has a file name
-  const fs::path canonical = fs::weakly_canonical(weights, ec), folder = ec ? weights : canonical;
+  const fs::path canonical = fs::weakly_canonical(model.path, ec), folder = ec ? model.path : canonical;
   return folder.filename().empty() ? folder.parent_path().filename() : folder.filename();
 }
 
 }  // namespace
 
 ServedModel load_served(const experiment::Experiment& e, const train::Progress& progress) {
-  experiment::check_valid(e);
-  train::ModelSettings model = experiment::model_settings(e);
+  const experiment::ExperimentConfig config = experiment::bind(e);
+  experiment::check_target(config);
+  train::ModelSettings model = experiment::model_settings(config);
   model.capacity = model.capacity * model.mesh.devices();  // one device with all cores gives the same results
   model.mesh = {};
   model.use = engine::NetworkUse::inference;
   ServedModel out{.model = {},
-                  .settings = planning::server_settings(e, formats::read_config(model.path)),
-                  .name = served_name(e, model.path)};
+                  .settings = planning::server_settings(config.serve, formats::read_config(model.path)),
+                  .name = served_name(config.model)};
   model.context = out.settings.max_model_len;
-  out.adapters = read_adapters(e, out.name, model.path);
+  out.adapters = read_adapters(config, out.name);
   out.model = train::load_model(model, progress);
   engine::Network& network = out.model.cluster->network(0);
   const engine::Arena& arena = network.device().arena;
   network.release_step_memory();
-  out.settings =
-      serve::lay_out_engine_kv(network.config(), out.settings, planning::asked_kv(e), planning::window_kv(e),
-                               {planning::inference_model(model), arena.capacity() - arena.use().now.total()});
-  out.queue = static_cast<int>(e.integer("serve.queue"));
+  out.settings = serve::lay_out_engine_kv(
+      network.config(), out.settings, planning::requested_kv(config.serve), planning::window_kv(config.serve),
+      {planning::inference_model(model), arena.capacity() - arena.use().now.total()});
+  out.queue = config.serve.queue;
   return out;
 }
 

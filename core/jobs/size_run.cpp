@@ -20,9 +20,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMostRows = 1 << 20;
 
-std::vector<int> batches_of(const experiment::Experiment& e) {
+std::vector<int> batches_of(const experiment::SizeSection& size) {
   std::vector<int> batches;
-  for (const std::string& text : e.list("size.batches")) {
+  for (const std::string& text : size.batches) {
     int batch = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), batch);
     if (error != std::errc() || end != text.data() + text.size() || batch < 1 || batch > kMostRows)
@@ -39,26 +39,25 @@ std::vector<int> batches_of(const experiment::Experiment& e) {
 }
 
 // Returns the model of a folder, or the shape of a catalogue model with random weights.
-model::Config config_of(const experiment::Experiment& e, const train::ModelSettings& settings) {
-  if (!settings.path.empty()) {
-    model::Config config = formats::read_config(settings.path);
+model::Config sized_config(const experiment::ModelSection& model) {
+  if (!model.path.empty()) {
+    model::Config config = formats::read_config(model.path);
     engine::check_model(config);
     return config;
   }
-  const std::string id = e.string("model.id");
-  if (id.empty())
+  if (model.id.empty())
     throw Error({.id = "MISSING",
                  .message = "the experiment has no model",
                  .place = "model.path",
                  .expected = "a model folder, or model.id with model.init=random",
                  .fix = "set model.path to the folder of a Gemma model"});
-  model::Config config = model::catalogue_config(id);
+  model::Config config = model::catalogue_config(model.id);
   engine::check_model(config);
-  if (settings.init != train::Init::random)
+  if (model.init != train::Init::random)
     throw Error({.id = "MISSING",
                  .message = "a catalogue model has no weights to load",
                  .place = "model.path",
-                 .found = "only model.id = " + id,
+                 .found = "only model.id = " + model.id,
                  .expected = "a model folder",
                  .fix = "set model.path, or size random weights of this shape with --set model.init=random"});
   return config;
@@ -70,24 +69,23 @@ struct Adapters {
   engine::LoraOptions options;
 };
 
-Adapters adapters_of(const experiment::Experiment& e, const model::Config& config) {
+Adapters adapters_of(const experiment::ExperimentConfig& config, const model::Config& model) {
   Adapters a;
-  const std::filesystem::path folder = e.path("lora.adapter");
-  a.wanted = e.flag("size.adapters") || !folder.empty();
-  if (!folder.empty()) {
-    a.loaded = formats::read_peft(folder, model::TensorInventory(config));
+  a.wanted = config.size.adapters || !config.lora.adapter.empty();
+  if (!config.lora.adapter.empty()) {
+    a.loaded = formats::read_peft(config.lora.adapter, model::TensorInventory(model));
     a.options = train::lora_options(*a.loaded);
   } else if (a.wanted) {
-    a.options = experiment::lora_options(e);
+    a.options = experiment::lora_options(config.lora);
   }
   return a;
 }
 
 }  // namespace
 
-serve::SizingSettings sizing_settings(const experiment::Experiment& e) {
-  experiment::check_valid(e);
-  const train::ModelSettings model = experiment::model_values(e);
+serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config) {
+  experiment::check_target(config);
+  const train::ModelSettings model = experiment::model_values(config);
   if (model.mesh.devices() > 1)
     throw Error({.id = "MESH",
                  .message = "a size run supports only one device",
@@ -95,38 +93,35 @@ serve::SizingSettings sizing_settings(const experiment::Experiment& e) {
                  .found = mesh::to_text(model.mesh),
                  .expected = "1",
                  .fix = "remove the mesh, or measure with a training run"});
-  config_of(e, model);
+  sized_config(config.model);
   serve::SizingSettings s;
   s.workloads.clear();
-  for (const std::string& name : e.list("size.workloads"))
-    for (const serve::Workload w :
-         {serve::Workload::rollout, serve::Workload::forward, serve::Workload::chunked_forward})
-      if (name == to_string(w) && std::find(s.workloads.begin(), s.workloads.end(), w) == s.workloads.end())
-        s.workloads.push_back(w);
-  s.batches = batches_of(e);
+  for (const serve::Workload w : config.size.workloads)
+    if (std::find(s.workloads.begin(), s.workloads.end(), w) == s.workloads.end()) s.workloads.push_back(w);
+  s.batches = batches_of(config.size);
   for (const auto& [empty, key] :
        {std::pair(s.workloads.empty(), "size.workloads"), {s.batches.empty(), "size.batches"}})
     if (empty) throw Error({.id = "MISSING", .message = "the list is empty", .place = key, .expected = "at least one"});
-  s.prompt_len = static_cast<int>(e.integer("size.prompt_len"));
-  s.new_tokens = static_cast<int>(e.integer("size.new_tokens"));
-  s.top_k = static_cast<int>(e.integer("size.top_k"));
-  s.chunk = static_cast<int>(e.integer("size.chunk"));
-  s.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
+  s.prompt_len = config.size.prompt_len;
+  s.new_tokens = config.size.new_tokens;
+  s.top_k = config.size.top_k;
+  s.chunk = config.size.chunk;
+  s.seed = config.train.seed;
   return s;
 }
 
-event::Finished run_sizes(const experiment::Experiment& e, Json info, const EventSink& sink, std::stop_token stop,
-                          train::PauseGate& gate) {
+event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info, const EventSink& sink,
+                          std::stop_token stop, train::PauseGate& gate) {
   const auto begun = Clock::now();
   const auto emit = [&](auto body) {
     sink({std::chrono::duration<double>(Clock::now() - begun).count(), std::move(body)});
   };
   emit(event::StateChanged{RunState::running});
-  train::ModelSettings model = experiment::model_values(e);
+  train::ModelSettings model = experiment::model_values(config);
   model.use = engine::NetworkUse::inference;
   serve::SizingRequest request{
-      .config = config_of(e, model), .model = {}, .capacity = {}, .settings = {}, .network = {}};
-  request.settings = sizing_settings(e);
+      .config = sized_config(config.model), .model = {}, .capacity = {}, .settings = {}, .network = {}};
+  request.settings = sizing_settings(config);
   if (const int longest = request.settings.prompt_len + request.settings.new_tokens;
       longest > request.config.max_positions)
     throw Error({.id = "CONTEXT",
@@ -135,9 +130,9 @@ event::Finished run_sizes(const experiment::Experiment& e, Json info, const Even
                  .found = std::to_string(longest) + " tokens",
                  .expected = "at most " + std::to_string(request.config.max_positions)});
   request.capacity = model.capacity.value > 0 ? model.capacity : train::machine_memory();
-  const Adapters adapters = adapters_of(e, request.config);
+  const Adapters adapters = adapters_of(config, request.config);
   request.model = planning::inference_model(model);
-  if (adapters.wanted) request.model.lora = planning::lora_sizes(request.config, adapters.options);
+  if (adapters.wanted) request.model.lora = experiment::adapter_shapes(request.config, adapters.options);
   train::LoadedModel loaded;
   request.network = [&]() -> engine::Network& {
     loaded = train::load_weights(model, request.config, [&](long done, long total) {

@@ -22,7 +22,7 @@ BackendParts model_parts(const experiment::Experiment& e, const hardware::Catalo
   const plan::Request request = planning::plan_request(e, catalogue);
   const plan::ServeStepModel::Kv kv = plan::ServeStepModel(request).kv();
   BackendParts parts;
-  parts.backend = serve::make_cost_model_backend(request, experiment::scheduler_settings(e));
+  parts.backend = serve::make_cost_model_backend(request, experiment::scheduler_settings(experiment::bind(e).serve));
   parts.conditions["stack"] = model::to_string(request.stack);
   parts.notes.push_back("every number is predicted: " + std::string(model::to_string(request.stack)) + " on " +
                         request.target.id + ", KV cache " + to_text(kv.capacity));
@@ -95,17 +95,16 @@ BackendParts calibrated_parts(const experiment::Experiment& e, const EmitBody& e
 }
 
 // Returns the tokenizer of model.path; null if the folder has none.
-std::unique_ptr<data::Tokenizer> tokenizer_here(const experiment::Experiment& e) {
+std::unique_ptr<data::Tokenizer> tokenizer_of(const std::filesystem::path& folder) {
   try {
-    return e.path("model.path").empty() ? nullptr : data::load_tokenizer(e.path("model.path"));
+    return folder.empty() ? nullptr : data::load_tokenizer(folder);
   } catch (const Error&) {
     return nullptr;
   }
 }
 
-BackendParts http_parts(const experiment::Experiment& e) {
-  const std::string url = e.string("sweep.url");
-  if (url.empty())
+BackendParts http_parts(const experiment::ExperimentConfig& config) {
+  if (config.sweep.url.empty())
     throw Error({.id = "SWEEP",
                  .message = "the experiment has no server",
                  .place = "sweep.url",
@@ -113,10 +112,10 @@ BackendParts http_parts(const experiment::Experiment& e) {
                  .expected = "a URL such as http://127.0.0.1:8000",
                  .fix = "set --url, or start a server with `meshwright serve`"});
   serve::HttpLoadOptions options;
-  options.target = {.url = url, .model = e.string("sweep.model")};
+  options.target = {.url = config.sweep.url, .model = config.sweep.model};
   if (const char* key = std::getenv("MESHWRIGHT_API_KEY")) options.target.api_key = key;
   BackendParts parts;
-  if (const auto tokenizer = tokenizer_here(e)) {
+  if (const auto tokenizer = tokenizer_of(config.model.path)) {
     options.first_id = first_plain_id(*tokenizer);
     options.vocab = tokenizer->size();
     parts.notes.push_back(
@@ -129,15 +128,16 @@ BackendParts http_parts(const experiment::Experiment& e) {
 }  // namespace
 
 BackendParts make_backend(const experiment::Experiment& e, const hardware::Catalogue& catalogue, const EmitBody& emit) {
-  switch (experiment::sweep_backend(e)) {
+  const experiment::ExperimentConfig config = experiment::bind(e);
+  switch (experiment::sweep_backend(config)) {
     case experiment::SweepBackend::engine:
       return engine_parts(e, emit);
     case experiment::SweepBackend::http:
-      return http_parts(e);
+      return http_parts(config);
     case experiment::SweepBackend::model:
       break;
   }
-  return e.string("target.id") == "cpu" ? calibrated_parts(e, emit) : model_parts(e, catalogue);
+  return config.target.id == "cpu" ? calibrated_parts(e, emit) : model_parts(e, catalogue);
 }
 
 }  // namespace mw::jobs

@@ -32,15 +32,16 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
   };
   emit(event::StateChanged{RunState::running});
   const experiment::Experiment& e = request.experiment;
-  const serve::SweepSettings settings = experiment::sweep_settings(e);
+  const experiment::ExperimentConfig config = experiment::bind(e);
+  const serve::SweepSettings settings = experiment::sweep_settings(config);
   const hardware::Catalogue catalogue = request.catalogue();
-  formats::BenchSet facts = experiment::sweep_facts(e, catalogue);
+  formats::BenchSet facts = experiment::sweep_facts(config, catalogue);
   BackendParts parts = make_backend(e, catalogue, [&](auto body) { std::visit(emit, std::move(body)); });
   for (const auto& [key, value] : parts.conditions) facts.conditions[key] = value;
   const auto points = static_cast<long>(rates_of(settings).size() * settings.input_lens.size()) * settings.repeats;
   Json info = request.info;
   info.update({{"kind", "sweep"},
-               {"backend", to_string(experiment::sweep_backend(e))},
+               {"backend", to_string(experiment::sweep_backend(config))},
                {"source", facts.provenance == formats::Provenance::predicted ? "predicted" : "measured"},
                {"steps", points},
                {"slo", slo_json(settings.slo)},

@@ -5,6 +5,7 @@
 
 #include "core/base/files.h"
 #include "core/base/url_secrets.h"
+#include "core/experiment/bind.h"
 #include "core/jobs/recipe_export.h"
 #include "core/launch/combined_stop_token.h"
 #include "core/launch/file_transfer.h"
@@ -162,7 +163,7 @@ std::optional<MergeOffer> merge_offer(const store::Store& store, const store::Ru
   for (const char* adapter : {"out/adapter", "out/checkpoints"}) {
     const fs::path at = folder / kFetched / adapter;
     if (!is_folder(at)) continue;
-    const fs::path base = store.experiment(run).path("model.path");
+    const fs::path base = experiment::bind_valid(store.experiment(run)).model.path;
     return MergeOffer{base.empty() ? base : fs::absolute(base), fs::absolute(at), fs::absolute(folder / "merged")};
   }
   return std::nullopt;

@@ -10,9 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/enum_names.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/units.h"
+#include "core/data/tokenizer/chat.h"
 #include "core/mesh/layout/layout.h"
 #include "core/mesh/layout/placement.h"
 #include "core/mesh/layout/size_constraints.h"
@@ -20,9 +22,9 @@
 
 namespace mw::lint {
 
+using data::ChatFormat;
 using model::Stack;
 enum class Purpose { train, serve };
-enum class Chat { none, gemma2, gemma3, gemma4 };
 enum class AddBos { automatic, always, never };  // whether the stack's tokenizer adds <bos>, regardless of the template
 enum class ChatRendering { prompt_and_answer, conversation };
 enum class MergeTool { none, tunix, meshwright };  // the program that merges adapters into the weights
@@ -48,7 +50,7 @@ struct CheckpointInput {                 // the files to load, compared with the
 };
 
 struct ChatInput {
-  Chat chat = Chat::none;
+  ChatFormat chat = ChatFormat::none;
   AddBos add_bos = AddBos::automatic;
   ChatRendering rendering = ChatRendering::prompt_and_answer;
   std::optional<bool> system_turns{};              // none: the data has not been read
@@ -131,3 +133,23 @@ const CheckRule* find_rule(std::string_view id);
 Report check(const CheckInput& input);
 
 }  // namespace mw::lint
+
+template <>
+struct mw::EnumNames<mw::lint::AddBos> {
+  static constexpr std::array<std::string_view, 3> values{"auto", "always", "never"};
+};
+
+template <>
+struct mw::EnumNames<mw::lint::ChatRendering> {
+  static constexpr std::array<std::string_view, 2> values{"prompt_and_answer", "conversation"};
+};
+
+template <>
+struct mw::EnumNames<mw::lint::MergeTool> {
+  static constexpr std::array<std::string_view, 3> values{"none", "tunix", "meshwright"};
+};
+
+template <>
+struct mw::EnumNames<mw::lint::AdapterServing> {
+  static constexpr std::array<std::string_view, 2> values{"merged", "adapter"};
+};

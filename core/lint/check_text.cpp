@@ -23,7 +23,7 @@ int leading_bos(const CheckInput& input) {
     const auto& ids = *t.first_tokens;
     return static_cast<int>(std::find_if(ids.begin(), ids.end(), [](int id) { return id != kBos; }) - ids.begin());
   }
-  const int written = t.chat == Chat::none ? 0 : 1;
+  const int written = t.chat == ChatFormat::none ? 0 : 1;
   switch (t.add_bos) {
     case AddBos::always:
       return written + 1;
@@ -54,9 +54,9 @@ void tok_1(const CheckInput& input, Report& report) {
 }
 
 void tok_2(const CheckInput& input, Report& report) {
-  const Chat chat = input.chat.chat;
-  const bool gemma3 = chat == Chat::gemma3 && input.stack == Stack::tunix;
-  if (chat != Chat::gemma2 && !gemma3) return;
+  const ChatFormat chat = input.chat.chat;
+  const bool gemma3 = chat == ChatFormat::gemma3 && input.stack == Stack::tunix;
+  if (chat != ChatFormat::gemma2 && !gemma3) return;
   if (!input.chat.system_turns) {
     report.unchecked.push_back({"TOK-2", "whether the data has system turns (data.path)"});
     return;
@@ -76,7 +76,8 @@ void tok_2(const CheckInput& input, Report& report) {
 
 void tok_3(const CheckInput& input, Report& report) {
   const bool adds_channel = input.config.family == model::Family::gemma4 && input.config.ple_dim == 0;
-  if (!adds_channel || input.chat.chat != Chat::gemma4 || input.chat.rendering != ChatRendering::conversation) return;
+  if (!adds_channel || input.chat.chat != ChatFormat::gemma4 || input.chat.rendering != ChatRendering::conversation)
+    return;
   report.findings.push_back(
       {.id = "TOK-3",
        .severity = Severity::warning,

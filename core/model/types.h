@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Enums that several rooms share. Their names in files, on the command line and in the UI are those of EnumNames.
 #pragma once
-#include <array>
-#include <cstddef>
-#include <optional>
-#include <string_view>
+#include "core/base/enum_names.h"
 
 namespace mw::model {
+
+using mw::parse;
+using mw::to_string;
 
 // How the engine stores weights. int8: inference only, with a bf16 scale for each group of 64 columns of a row.
 enum class WeightType { f32, bf16, int8 };
@@ -33,46 +33,31 @@ enum class Stack {
   vllm_gpu
 };
 
-// The names of an enum's values, in the order of the enum.
-template <class Enum>
-struct EnumNames;
+}  // namespace mw::model
+
 template <>
-struct EnumNames<WeightType> {
+struct mw::EnumNames<mw::model::WeightType> {
   static constexpr std::array<std::string_view, 3> values{"f32", "bf16", "int8"};
 };
+
 template <>
-struct EnumNames<TrainMethod> {
+struct mw::EnumNames<mw::model::TrainMethod> {
   static constexpr std::array<std::string_view, 2> values{"lora", "full"};
 };
+
 template <>
-struct EnumNames<Remat> {
+struct mw::EnumNames<mw::model::Remat> {
   static constexpr std::array<std::string_view, 3> values{"none", "block", "layer"};
 };
+
 template <>
-struct EnumNames<DType> {
+struct mw::EnumNames<mw::model::DType> {
   static constexpr std::array<std::string_view, 4> values{"f32", "bf16", "fp8", "int8"};
 };
+
 template <>
-struct EnumNames<Stack> {
+struct mw::EnumNames<mw::model::Stack> {
   static constexpr std::array<std::string_view, 10> values{"engine",   "tunix",     "torchax",    "maxtext",
                                                            "trl-fsdp", "torchtune", "torchtitan", "megatron",
                                                            "vllm-tpu", "vllm-gpu"};
 };
-
-template <class Enum>
-requires requires {
-  EnumNames<Enum>::values;
-}
-constexpr std::string_view to_string(Enum value) {
-  return EnumNames<Enum>::values[static_cast<std::size_t>(value)];
-}
-
-template <class Enum>
-constexpr std::optional<Enum> parse(std::string_view name) {
-  constexpr auto& names = EnumNames<Enum>::values;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i] == name) return static_cast<Enum>(i);
-  return std::nullopt;
-}
-
-}  // namespace mw::model

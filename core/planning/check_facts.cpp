@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects the input of the checker from the document and the folders that it references.
-#include <algorithm>
-#include <array>
-
 #include "core/base/files.h"
+#include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/planning/diagnostics.h"
 
 namespace mw::planning {
 namespace fs = std::filesystem;
 namespace {
-
-template <class Enum, size_t N>
-Enum one_of(const std::string& value, const std::array<std::string_view, N>& names) {
-  const auto at = std::find(names.begin(), names.end(), value);
-  return static_cast<Enum>(at == names.end() ? 0 : at - names.begin());
-}
 
 // Parses "name==version" or "field=value" entries into a map; ignores other entries.
 std::map<std::string, std::string> pairs(const std::vector<std::string>& lines, std::string_view between) {
@@ -30,25 +22,16 @@ std::map<std::string, std::string> pairs(const std::vector<std::string>& lines, 
   return out;
 }
 
-std::vector<model::Role> roles_of(const std::vector<std::string>& names) {
-  using enum model::Role;
-  std::vector<model::Role> out;
-  for (const model::Role role : {q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj})
-    if (std::find(names.begin(), names.end(), model::hf_module_name(role)) != names.end()) out.push_back(role);
-  return out;
-}
-
-lint::LoraInput lora_facts(const experiment::Experiment& e) {
-  lint::LoraInput l{.targets = roles_of(e.list("lora.targets")),
-                    .module_path = e.string("lora.module_path"),
-                    .rank = static_cast<int>(e.integer("lora.rank")),
-                    .alpha = e.number("lora.alpha"),
-                    .rslora = e.flag("lora.rslora")};
-  const fs::path file = e.path("lora.adapter") / "adapter_model.safetensors";
-  if (e.path("lora.adapter").empty()) return l;
+lint::LoraInput lora_facts(const experiment::LoraSection& lora) {
+  lint::LoraInput l{.targets = experiment::lora_targets(lora),
+                    .module_path = lora.module_path,
+                    .rank = lora.rank,
+                    .alpha = lora.alpha,
+                    .rslora = lora.rslora};
+  if (lora.adapter.empty()) return l;
   try {
     l.adapter_tensors.emplace();
-    const formats::SafetensorsFile adapter(file);
+    const formats::SafetensorsFile adapter(lora.adapter / "adapter_model.safetensors");
     for (const formats::TensorInfo& t : adapter.tensors()) l.adapter_tensors->push_back(t.name);
   } catch (const Error&) {
     l.adapter_tensors.reset();
@@ -56,11 +39,10 @@ lint::LoraInput lora_facts(const experiment::Experiment& e) {
   return l;
 }
 
-std::optional<lint::CheckpointInput> checkpoint_facts(const experiment::Experiment& e,
-                                                      const model::TensorInventory& inventory) {
-  if (e.path("model.path").empty()) return std::nullopt;
+std::optional<lint::CheckpointInput> checkpoint_facts(const fs::path& folder, const model::TensorInventory& inventory) {
+  if (folder.empty()) return std::nullopt;
   try {
-    formats::FolderContent c = formats::compare_folder(e.path("model.path"), inventory);
+    formats::FolderContent c = formats::compare_folder(folder, inventory);
     return lint::CheckpointInput{.prefix = std::move(c.prefix),
                                  .unmatched = std::move(c.unexpected),
                                  .missing = std::move(c.missing),
@@ -73,32 +55,19 @@ std::optional<lint::CheckpointInput> checkpoint_facts(const experiment::Experime
   }
 }
 
-lint::ChatInput template_facts(const experiment::Experiment& e, model::Family family, const DiagnosticFacts& facts) {
-  lint::ChatInput t;
-  const std::string chat = e.string("data.chat");
-  const std::array<std::string_view, 4> names{"none", "gemma2", "gemma3", "gemma4"};
-  constexpr std::array<lint::Chat, 5> kOf{lint::Chat::gemma2, lint::Chat::gemma3, lint::Chat::gemma4, lint::Chat::none,
-                                          lint::Chat::none};
-  t.chat = chat == "auto" ? kOf[static_cast<size_t>(family)] : one_of<lint::Chat>(chat, names);
-  t.add_bos =
-      one_of<lint::AddBos>(e.string("stack.add_bos"), std::array<std::string_view, 3>{"auto", "always", "never"});
-  t.rendering = one_of<lint::ChatRendering>(e.string("stack.rendering"),
-                                            std::array<std::string_view, 2>{"prompt_and_answer", "conversation"});
-  t.system_turns = facts.system_turns;
-  if (!e.string("data.columns.system").empty()) t.system_turns = true;
-  return t;
+lint::ChatInput template_facts(const experiment::ExperimentConfig& config, model::Family family,
+                               const DiagnosticFacts& facts) {
+  return {.chat = experiment::chat_format(config.data, family),
+          .add_bos = config.stack.add_bos,
+          .rendering = config.stack.rendering,
+          .system_turns = config.data.columns.contains("system") ? true : facts.system_turns};
 }
 
-lint::ExportInput export_facts(const experiment::Experiment& e) {
-  lint::ExportInput x;
-  x.merge =
-      one_of<lint::MergeTool>(e.string("export.merge"), std::array<std::string_view, 3>{"none", "tunix", "meshwright"});
-  if (const auto rank = e.integer("export.rank"); rank > 0) x.rank = static_cast<int>(rank);
-  if (const double alpha = e.number("export.alpha"); alpha > 0) x.alpha = alpha;
-  x.folder = e.path("export.out").string();
+lint::ExportInput export_facts(const experiment::ExportSection& exported) {
+  lint::ExportInput x{.merge = exported.merge, .folder = exported.out.string(), .serve_as = exported.serve_as};
+  if (exported.rank > 0) x.rank = exported.rank;
+  if (exported.alpha > 0) x.alpha = exported.alpha;
   x.folder_used = !x.folder.empty() && !is_missing_or_empty(x.folder);
-  x.serve_as =
-      one_of<lint::AdapterServing>(e.string("export.serve_as"), std::array<std::string_view, 2>{"merged", "adapter"});
   return x;
 }
 
@@ -112,7 +81,8 @@ void add_plan(const plan::Request& r, const plan::Plan& plan, lint::CheckInput& 
 
 }  // namespace
 
-lint::CheckInput check_facts(const experiment::Experiment& e, const plan::Request& r, const DiagnosticFacts& known) {
+lint::CheckInput check_facts(const experiment::ExperimentConfig& config, const plan::Request& r,
+                             const DiagnosticFacts& known) {
   lint::CheckInput facts{.config = r.model, .inventory = model::TensorInventory(r.model)};
   facts.target = r.target;
   facts.stack = r.stack;
@@ -120,23 +90,23 @@ lint::CheckInput check_facts(const experiment::Experiment& e, const plan::Reques
   facts.mesh = r.mesh;
   facts.rules = r.rules;
   facts.asked = r.places;
-  if (r.method == model::TrainMethod::lora) facts.lora = lora_facts(e);
+  if (r.method == model::TrainMethod::lora) facts.lora = lora_facts(config.lora);
   facts.remat = r.train.remat;
-  facts.dtype = model::parse<model::WeightType>(e.string("train.dtype")).value_or(model::WeightType::f32);
-  facts.dtype_stated = e.has("train.dtype");
-  facts.batch = static_cast<int>(e.integer("train.batch"));
-  facts.accumulation = static_cast<int>(e.integer("train.accumulation"));
-  facts.max_len = static_cast<int>(e.integer("data.max_len"));
-  facts.loss_chunk = static_cast<int>(e.integer("train.loss_chunk"));
-  facts.packing = e.flag("data.packing");
+  facts.dtype = config.train.dtype;
+  facts.dtype_stated = config.train.sets_dtype;
+  facts.batch = config.train.batch;
+  facts.accumulation = config.train.accumulation;
+  facts.max_len = config.data.max_len;
+  facts.loss_chunk = config.train.loss_chunk;
+  facts.packing = config.data.packing;
   facts.real_share = known.real_share;
   facts.memory = known.memory;
   if (known.plan) add_plan(r, *known.plan, facts);
-  facts.versions = pairs(e.list("stack.versions"), "==");
-  facts.model_config = pairs(e.list("stack.model_config"), "=");
-  facts.checkpoint = checkpoint_facts(e, facts.inventory);
-  facts.chat = template_facts(e, r.model.family, known);
-  facts.exported = export_facts(e);
+  facts.versions = pairs(config.stack.versions, "==");
+  facts.model_config = pairs(config.stack.model_config, "=");
+  facts.checkpoint = checkpoint_facts(config.model.path, facts.inventory);
+  facts.chat = template_facts(config, r.model.family, known);
+  facts.exported = export_facts(config.exported);
   return facts;
 }
 

@@ -19,12 +19,16 @@ Error missing(const std::string& what, const std::string& key, const std::string
       {.id = "MISSING", .message = "the experiment has no " + what, .place = key, .expected = "a path", .fix = fix});
 }
 
-model::Family family_of(const experiment::Experiment& e) {
-  const fs::path folder = e.path("model.path");
-  if (!folder.empty()) return formats::read_config(folder).family;
-  if (e.string("data.chat") != "auto") return {};
-  if (!e.string("model.id").empty()) return model::catalogue_config(e.string("model.id")).family;
+model::Family family_of(const experiment::ExperimentConfig& config) {
+  const experiment::ModelSection& model = config.model;
+  if (!model.path.empty()) return formats::read_config(model.path).family;
+  if (config.data.requested_chat) return {};
+  if (!model.id.empty()) return model::catalogue_config(model.id).family;
   throw missing("model", "model.path", "set model.path to the model's folder, or choose data.chat");
+}
+
+DataSource source_of(const experiment::DataSection& data) {
+  return !data.path.empty() ? DataSource::rows : !data.lengths.empty() ? DataSource::lengths : DataSource::none;
 }
 
 void add(DataIndex& index, const data::ScannedRow& scanned, const DataRow& row) {
@@ -98,22 +102,27 @@ bool DataIndexRequest::same_rows(const DataIndexRequest& other) const {
   return mine == other;
 }
 
-DataIndexRequest data_index_request(const experiment::Experiment& e) {
+DataIndexRequest data_index_request(const experiment::ExperimentConfig& config) {
   DataIndexRequest q;
-  const bool rows = !e.path("data.path").empty();
-  q.lengths = e.path("data.lengths");
-  if (!rows && q.lengths.empty()) return q;
-  q.source = rows ? DataSource::rows : DataSource::lengths;
-  const train::Settings settings = experiment::data_only_settings(e, rows ? family_of(e) : model::Family{});
+  q.source = source_of(config.data);
+  if (q.source == DataSource::none) return q;
+  const bool rows = q.source == DataSource::rows;
+  const train::Settings settings = experiment::data_only_settings(config, rows ? family_of(config) : model::Family{});
   q.options = settings.data;
   q.batches = train::batch_options(settings);
-  q.stamp = stamp_of(rows ? q.options.path : q.lengths);
-  if (!rows) return q;
-  q.lengths.clear();
-  q.tokenizer = e.path("model.tokenizer").empty() ? e.path("model.path") : e.path("model.tokenizer");
-  if (q.tokenizer.empty())
+  q.stamp = stamp_of(rows ? config.data.path : config.data.lengths);
+  if (rows)
+    q.tokenizer = config.model.tokenizer_path();
+  else
+    q.lengths = config.data.lengths;
+  if (rows && q.tokenizer.empty())
     throw missing("tokenizer", "model.tokenizer", "set model.path to the model's folder, or model.tokenizer");
   return q;
+}
+
+DataIndexRequest data_index_request(const experiment::Experiment& e) {
+  const bool has_data = source_of(experiment::bind_valid(e).data) != DataSource::none;
+  return has_data ? data_index_request(experiment::bind_data(e)) : DataIndexRequest();
 }
 
 DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tokenizer, std::stop_token stop,

@@ -11,6 +11,7 @@
 #include "core/data/dataset/batches.h"
 #include "core/data/dataset/lengths.h"
 #include "core/data/dataset/scan.h"
+#include "core/experiment/config.h"
 #include "core/experiment/experiment.h"
 
 namespace mw::planning {
@@ -39,7 +40,9 @@ struct DataIndexRequest {
 };
 // Returns false if the edit from `a` to `b` may change the request.
 bool same_data(const experiment::Experiment& a, const experiment::Experiment& b);
-// Reads the model's config (for the chat template) but no data. Throws MISSING or the config reader's Error.
+// Reads the model's config (for the chat template) but no data. Throws MISSING or the config reader's Error; for a
+// document, also the first error of bind_data().
+DataIndexRequest data_index_request(const experiment::ExperimentConfig& config);
 DataIndexRequest data_index_request(const experiment::Experiment& experiment);
 
 struct DataRow {

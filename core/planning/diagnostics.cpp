@@ -150,7 +150,8 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Cat
   }
   out.of_the_document = out.found.size();
   if (!readable) return out;  // invalid values cannot be checked
-  if (experiment.path("model.path").empty() && experiment.string("model.id").empty()) {
+  const experiment::ExperimentConfig config = experiment::bind_valid(experiment);
+  if (config.model.path.empty() && config.model.id.empty()) {
     out.unchecked.push_back({"MODEL", "a model (model.id or model.path)"});
     return out;
   }
@@ -161,7 +162,7 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Cat
     out.found.push_back(plain(error.problem()));
     return out;
   }
-  lint::Report report = lint::check(check_facts(experiment, request, known));
+  lint::Report report = lint::check(check_facts(config, request, known));
   if (known.plan) {
     const bool search = fixes == Fixes::searched && !known.plan->fits();
     const plan::Request& planned = known.request ? *known.request : request;

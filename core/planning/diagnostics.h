@@ -39,7 +39,7 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Cat
 // Plans the experiment first, if the document can be planned, and diagnoses it with that plan.
 Diagnosis diagnostics(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
 
-lint::CheckInput check_facts(const experiment::Experiment& experiment, const plan::Request& request,
+lint::CheckInput check_facts(const experiment::ExperimentConfig& config, const plan::Request& request,
                              const DiagnosticFacts& known);
 
 void apply(experiment::Experiment& experiment, const lint::Fix& fix);

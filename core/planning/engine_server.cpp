@@ -10,30 +10,30 @@
 
 namespace mw::planning {
 
-serve::SchedulerSettings server_settings(const experiment::Experiment& e, const model::Config& config) {
-  serve::SchedulerSettings settings = experiment::scheduler_settings(e);
-  if (!e.has("serve.max_model_len")) settings.max_model_len = std::min(settings.max_model_len, config.max_positions);
+serve::SchedulerSettings server_settings(const experiment::ServeSection& serve, const model::Config& model) {
+  serve::SchedulerSettings settings = experiment::scheduler_settings(serve);
+  if (!serve.sets_max_model_len) settings.max_model_len = std::min(settings.max_model_len, model.max_positions);
   return settings;
 }
 
-Bytes asked_kv(const experiment::Experiment& e) {
-  return Bytes(static_cast<std::int64_t>(e.number("serve.kv_gib") * 1073741824.0));
+Bytes requested_kv(const experiment::ServeSection& serve) {
+  return Bytes(static_cast<std::int64_t>(serve.kv_gib * 1073741824.0));
 }
 
-serve::OutOfWindowKv window_kv(const experiment::Experiment& e) {
-  return e.flag("serve.sliding_window_kv") ? serve::OutOfWindowKv::freed : serve::OutOfWindowKv::kept;
+serve::OutOfWindowKv window_kv(const experiment::ServeSection& serve) {
+  return serve.sliding_window_kv ? serve::OutOfWindowKv::freed : serve::OutOfWindowKv::kept;
 }
 
-EngineServer engine_server(const experiment::Experiment& e, const model::Config& config) {
-  train::ModelSettings settings = experiment::model_values(e);
+EngineServer engine_server(const experiment::ExperimentConfig& experiment, const model::Config& config) {
+  train::ModelSettings settings = experiment::model_values(experiment);
   settings.use = engine::NetworkUse::inference;
   const plan::InferenceModel model = inference_model(settings);
-  const serve::SchedulerSettings wanted = server_settings(e, config);
+  const serve::SchedulerSettings wanted = server_settings(experiment.serve, config);
   EngineServer out{.settings = {}, .memory = {}};
   out.memory.capacity = train::device_capacity(settings);
   const Bytes weights = plan::predict_memory(config, model, plan::Serving{}).at_peak[MemoryCategory::weights];
-  out.settings =
-      serve::lay_out_engine_kv(config, wanted, asked_kv(e), window_kv(e), {model, out.memory.capacity - weights});
+  out.settings = serve::lay_out_engine_kv(config, wanted, requested_kv(experiment.serve), window_kv(experiment.serve),
+                                          {model, out.memory.capacity - weights});
   plan::MemoryPlan memory = plan::predict_memory(config, model, serve::planned_serving(config, out.settings));
   out.memory.at_peak = memory.at_peak;
   out.memory.peak_instant = std::move(memory.peak_instant);

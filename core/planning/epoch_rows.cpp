@@ -60,8 +60,8 @@ std::optional<double> count_rows(DataIndexRequest request, std::stop_token stop)
 }
 
 // Returns empty if the dataset, tokenizer or model cannot be read; starting a run reports the error.
-std::optional<double> rows_of(const experiment::Experiment& e, std::stop_token stop) try {
-  const DataIndexRequest request = data_index_request(e);
+std::optional<double> rows_of(const experiment::ExperimentConfig& config, std::stop_token stop) try {
+  const DataIndexRequest request = data_index_request(config);
   return request.source == DataSource::none ? std::nullopt : count_rows(request, std::move(stop));
 } catch (const Error& error) {
   if (error.kind() == Error::Kind::cancelled) throw;
@@ -77,17 +77,17 @@ std::int64_t not_held_out(std::int64_t rows, const data::DatasetOptions& options
 }
 
 // Estimates from data.rows and data.mean_len, or from a histogram with too many rows to count one by one.
-std::optional<double> estimated_rows(const experiment::Experiment& e) {
-  data::DatasetOptions options;
-  options.eval_fraction = e.number("data.eval_fraction");
-  options.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
-  plan::Lengths lengths{.max_len = static_cast<int>(e.integer("data.max_len")),
-                        .mean = e.number("data.mean_len"),
-                        .count = not_held_out(e.integer("data.rows"), options),
-                        .rows = e.flag("data.packing") ? plan::RowLayout::packed : plan::RowLayout::padded};
+std::optional<double> estimated_rows(const experiment::ExperimentConfig& config) {
+  data::DatasetOptions options = config.data;
+  options.seed = config.train.seed;
+  plan::Lengths lengths{.max_len = config.data.max_len,
+                        .mean = config.data.mean_len,
+                        .count = not_held_out(config.data.rows, options),
+                        .rows = config.data.packing ? plan::RowLayout::packed : plan::RowLayout::padded};
   double share = 1;
-  if (const auto file = e.path("data.lengths"); !file.empty()) {
-    for (const auto& [tokens, rows] : data::read_lengths(file)) lengths.histogram.emplace_back(tokens, rows);
+  if (!config.data.lengths.empty()) {
+    for (const auto& [tokens, rows] : data::read_lengths(config.data.lengths))
+      lengths.histogram.emplace_back(tokens, rows);
     share = 1 - options.eval_fraction;
   }
   const double rows = plan::row_statistics(lengths, 1).batches_rows * share;
@@ -96,24 +96,23 @@ std::optional<double> estimated_rows(const experiment::Experiment& e) {
 
 }  // namespace
 
-std::optional<double> epoch_rows(const experiment::Experiment& e, std::stop_token stop) {
-  if (!e.path("data.path").empty())
-    if (const auto rows = rows_of(e, stop)) return rows;
-  if (!e.path("data.lengths").empty()) {
-    experiment::Experiment lengths = e;
-    lengths.erase("data.path");
+std::optional<double> epoch_rows(const experiment::ExperimentConfig& config, std::stop_token stop) {
+  if (!config.data.path.empty())
+    if (const auto rows = rows_of(config, stop)) return rows;
+  if (!config.data.lengths.empty()) {
+    experiment::ExperimentConfig lengths = config;
+    lengths.data.path.clear();
     if (const auto rows = rows_of(lengths, std::move(stop))) return rows;
   }
-  return estimated_rows(e);
+  return estimated_rows(config);
 }
 
-std::optional<long long> training_steps(const experiment::Experiment& e, std::stop_token stop) {
-  const double epochs = e.number("train.epochs");
-  if (epochs <= 0) return e.integer("train.steps");
-  const auto rows = epoch_rows(e, std::move(stop));
+std::optional<long long> training_steps(const experiment::ExperimentConfig& config, std::stop_token stop) {
+  const experiment::TrainSection& train = config.train;
+  if (train.epochs <= 0) return train.rate.steps;
+  const auto rows = epoch_rows(config, std::move(stop));
   if (!rows) return std::nullopt;
-  return steps_of_epochs(*rows, epochs,
-                         {.batch = e.integer("train.batch"), .accumulation = e.integer("train.accumulation")});
+  return steps_of_epochs(*rows, train.epochs, {.batch = train.batch, .accumulation = train.accumulation});
 }
 
 }  // namespace mw::planning

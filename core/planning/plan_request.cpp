@@ -2,7 +2,6 @@
 #include "core/planning/plan_request.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
 #include "core/base/files.h"
@@ -21,53 +20,52 @@ namespace {
 
 using plan::Work;
 
-int whole(const experiment::Experiment& e, std::string_view key) {
-  return static_cast<int>(e.integer(key));
-}
-
 // Returns the document's mesh, else all devices on the default axis of the stack.
-mesh::Mesh mesh_of(const experiment::Experiment& e, const hardware::Target& target, model::Stack stack) {
-  mesh::Mesh mesh = experiment::given_mesh(e);
-  if (!mesh.axes.empty()) return mesh;
+mesh::Mesh mesh_of(const mesh::Mesh& given, const hardware::Target& target, model::Stack stack) {
+  if (!given.axes.empty()) return given;
   const bool gathers =
       plan::stack_profile(stack, model::Family::gemma3).parameters == plan::StackProfile::Parameters::gathered;
-  mesh.axes = {{"fsdp", gathers ? target.devices() : 1}, {"tp", gathers ? 1 : target.devices()}};
-  return mesh;
+  return {{{"fsdp", gathers ? target.devices() : 1}, {"tp", gathers ? 1 : target.devices()}}};
 }
 
-void set_sharding(const experiment::Experiment& e, plan::Request& r) {
-  r.rules = experiment::sharding_rules(e, r.rules.preset);
+void set_sharding(const experiment::ShardingSection& sharding, plan::Request& r) {
+  r.rules = experiment::sharding_rules(sharding, r.rules.preset);
   if (r.stack == model::Stack::engine) r.rules = mesh::engine_rules(std::move(r.rules));
-  r.places = experiment::axis_places(e);
+  r.places = experiment::axis_places(sharding);
 }
 
-model::DType dtype(const std::string& name) {
-  return model::parse<model::DType>(name).value_or(model::DType::bf16);
+// The planner's type of the engine's weights.
+model::DType dtype_of(model::WeightType weights) {
+  switch (weights) {
+    case model::WeightType::f32:
+      return model::DType::f32;
+    case model::WeightType::int8:
+      return model::DType::int8;
+    case model::WeightType::bf16:
+      break;
+  }
+  return model::DType::bf16;
 }
 
-void set_habits(const experiment::Experiment& e, plan::Request& r) {
-  if (const std::string a = e.string("train.attention"); a != "auto")
-    r.profile.attention =
-        a == "fused" ? plan::StackProfile::Attention::fused : plan::StackProfile::Attention::materialised;
-  if (const std::string a = e.string("train.adapter_dtype"); a != "auto")
-    r.profile.adapters = r.profile.gradients = dtype(a);
-  if (const std::string m = e.string("train.moment_dtype"); m != "auto") r.profile.moments = dtype(m);
+void set_profile(const experiment::TrainSection& train, plan::Request& r) {
+  if (train.attention) r.profile.attention = *train.attention;
+  if (train.adapter_dtype) r.profile.adapters = r.profile.gradients = *train.adapter_dtype;
+  if (train.moment_dtype) r.profile.moments = *train.moment_dtype;
 }
 
-void set_price(const experiment::Experiment& e, const hardware::Catalogue& catalogue, plan::Request& r) {
-  const std::string region = e.string("price.region"), price_class = e.string("price.class");
-  const hardware::Price* price = catalogue.price(r.target.chip.id, region, price_class);
-  if (!price && (!region.empty() || !price_class.empty()))
+void set_price(const experiment::PriceSection& given, const hardware::Catalogue& catalogue, plan::Request& r) {
+  const hardware::Price* price = catalogue.price(r.target.chip.id, given.region, given.price_class);
+  if (!price && (!given.region.empty() || !given.price_class.empty()))
     throw Error({.id = "PRICE",
                  .message = "the price list has no such entry",
-                 .place = region.empty() ? "price.class" : "price.region",
-                 .found = r.target.chip.id + ", " + region + ", " + price_class,
+                 .place = given.region.empty() ? "price.class" : "price.region",
+                 .found = r.target.chip.id + ", " + given.region + ", " + given.price_class,
                  .expected = "a region and class that the list contains for this chip",
                  .fix = "leave them empty, or set price.usd_per_chip_hour"});
   if (price) r.price = *price;
-  if (const double own = e.number("price.usd_per_chip_hour"); own > 0)
+  if (given.usd_per_chip_hour > 0)
     r.price = {.chip = r.target.chip.id,
-               .usd_per_chip_hour = own,
+               .usd_per_chip_hour = given.usd_per_chip_hour,
                .region = {},
                .price_class = "own",
                .machine = {},
@@ -75,47 +73,48 @@ void set_price(const experiment::Experiment& e, const hardware::Catalogue& catal
                .source = "given as price.usd_per_chip_hour"};
 }
 
-void set_lengths(const experiment::Experiment& e, plan::Request& r) {
+void set_lengths(const experiment::DataSection& data, plan::Request& r) {
   plan::Lengths& l = r.lengths;
-  l.max_len = whole(e, "data.max_len");
-  l.mean = e.number("data.mean_len");
-  l.count = e.integer("data.rows");
-  if (const auto file = e.path("data.lengths"); !file.empty())
-    for (const auto& [tokens, rows] : data::read_lengths(file)) l.histogram.emplace_back(tokens, rows);
-  const std::string padding = e.string("data.padding");
-  const bool to_max = padding == "max_len" || (padding == "auto" && r.profile.static_shapes);
-  l.rows = e.flag("data.packing") ? plan::RowLayout::packed
-           : to_max               ? plan::RowLayout::padded
-                                  : plan::RowLayout::ragged;
+  l.max_len = data.max_len;
+  l.mean = data.mean_len;
+  l.count = data.rows;
+  if (!data.lengths.empty())
+    for (const auto& [tokens, rows] : data::read_lengths(data.lengths)) l.histogram.emplace_back(tokens, rows);
+  using experiment::Padding;
+  const Padding padding = data.padding.value_or(r.profile.static_shapes ? Padding::max_len : Padding::longest);
+  l.rows = data.packing                  ? plan::RowLayout::packed
+           : padding == Padding::max_len ? plan::RowLayout::padded
+                                         : plan::RowLayout::ragged;
   if (!l.histogram.empty()) l.packed_rows = plan::pack_count(l.histogram, l.max_len);
 }
 
-void set_training(const experiment::Experiment& e, plan::Request& r) {
+void set_training(const experiment::ExperimentConfig& config, plan::Request& r) {
   plan::TrainWork& t = r.train;
-  t.batch = e.integer("train.batch");
-  t.accumulation = whole(e, "train.accumulation");
-  t.epochs = e.number("train.epochs");
-  t.steps = t.epochs > 0 ? 0 : e.integer("train.steps");
-  if (t.epochs > 0) t.epoch_rows = epoch_rows(e).value_or(0);
-  t.remat = model::parse<model::Remat>(e.string("train.remat")).value_or(model::Remat::none);
-  t.loss_chunk = whole(e, "train.loss_chunk");
-  t.dropout = e.number("lora.dropout") > 0;
+  t.batch = config.train.batch;
+  t.accumulation = config.train.accumulation;
+  t.epochs = config.train.epochs;
+  t.steps = t.epochs > 0 ? 0 : config.train.rate.steps;
+  if (t.epochs > 0) t.epoch_rows = epoch_rows(config).value_or(0);
+  t.remat = config.train.remat;
+  t.loss_chunk = config.train.loss_chunk;
+  t.dropout = config.lora.dropout > 0;
 }
 
-void set_serving(const experiment::Experiment& e, plan::Request& r) {
-  r.serve = {.max_num_seqs = whole(e, "serve.max_num_seqs"),
-             .max_model_len = whole(e, "serve.max_model_len"),
-             .max_num_batched_tokens = whole(e, "serve.max_num_batched_tokens"),
-             .memory_utilisation = e.number("serve.memory_utilisation"),
-             .input_len = whole(e, "serve.input_len"),
-             .output_len = whole(e, "serve.output_len")};
-  if (e.flag("serve.async_scheduling")) plan::enable_async_scheduling(r);
-  r.kv = dtype(e.string("serve.kv_dtype"));
+void set_serving(const experiment::ExperimentConfig& config, plan::Request& r) {
+  const experiment::ServeSection& serve = config.serve;
+  r.serve = {.max_num_seqs = serve.max_num_seqs,
+             .max_model_len = serve.max_model_len,
+             .max_num_batched_tokens = serve.max_num_batched_tokens,
+             .memory_utilisation = serve.memory_utilisation,
+             .input_len = serve.input_len,
+             .output_len = serve.output_len};
+  if (serve.async_scheduling) plan::enable_async_scheduling(r);
+  r.kv = serve.kv_dtype;
   if (served_here(r)) {  // the engine's formats, regardless of the document
     r.kv = model::DType::f32;
-    r.serve.kv_cache = engine_server(e, r.model).settings.kv.capacity;
+    r.serve.kv_cache = engine_server(config, r.model).settings.kv.capacity;
   }
-  r.sliding_window_kv = e.flag("serve.sliding_window_kv");
+  r.sliding_window_kv = serve.sliding_window_kv;
 }
 
 // Returns the projections that the module expression matches under the names of its library. An invalid expression is
@@ -136,52 +135,46 @@ void set_expression(const std::string& pattern, plan::Request& r) {
   }
 }
 
-void set_targets(const experiment::Experiment& e, plan::Request& r) {
-  r.method = model::parse<model::TrainMethod>(e.string("train.method")).value_or(model::TrainMethod::lora);
-  r.rank = whole(e, "lora.rank");
-  r.alpha = e.number("lora.alpha");
-  const std::string kind = e.string("kind");
-  const bool adapted = kind == "train" || (kind == "size" && e.flag("size.adapters"));
-  if (kind != "train") r.method = model::TrainMethod::lora;
+void set_targets(const experiment::ExperimentConfig& config, plan::Request& r) {
+  using experiment::Kind;
+  r.method = config.kind == Kind::train ? config.train.method : model::TrainMethod::lora;
+  r.rank = config.lora.rank;
+  r.alpha = config.lora.alpha;
+  const bool adapted = config.kind == Kind::train || (config.kind == Kind::size && config.size.adapters);
   if (!adapted || r.method == model::TrainMethod::full) return;
-  using model::Role;
-  for (const Role role :
-       {Role::q_proj, Role::k_proj, Role::v_proj, Role::o_proj, Role::gate_proj, Role::up_proj, Role::down_proj})
-    for (const std::string& name : e.list("lora.targets"))
-      if (name == model::hf_module_name(role)) r.targets.push_back(role);
-  set_expression(e.string("lora.module_path"), r);
+  r.targets = experiment::lora_targets(config.lora);
+  set_expression(config.lora.module_path, r);
 }
 
-Work work_of(const experiment::Experiment& e) {
-  const std::string kind = e.string("kind");
-  return kind == "serve" ? Work::serve : kind == "size" ? Work::rollout : Work::train;
+Work work_of(experiment::Kind kind) {
+  using experiment::Kind;
+  return kind == Kind::serve ? Work::serve : kind == Kind::size ? Work::rollout : Work::train;
 }
 
-model::Stack stack_of(const experiment::Experiment& e, const hardware::Target& target, Work work) {
-  const std::string name = e.string(work == Work::serve ? "serve.stack" : "train.stack");
-  return name == "auto" ? plan::default_stack(target.chip.vendor, work) : plan::parse_stack(name);
+model::Stack stack_of(const experiment::ExperimentConfig& config, const hardware::Target& target, Work work) {
+  const std::optional<model::Stack> stack = work == Work::serve ? config.serve.stack : config.train.stack;
+  return stack.value_or(plan::default_stack(target.chip.vendor, work));
 }
 
 }  // namespace
 
 mesh::Mesh planned_mesh(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
-  const hardware::Target target = catalogue.target(e.string("target.id"));
-  return mesh_of(e, target, stack_of(e, target, work_of(e)));
+  const experiment::ExperimentConfig config = experiment::bind_valid(e);
+  const hardware::Target target = catalogue.target(config.target.id);
+  return mesh_of(config.mesh, target, stack_of(config, target, work_of(config.kind)));
 }
 
-bool planned_elsewhere(const experiment::Experiment& e) try {
-  return e.string("target.id") != "cpu" || e.string("kind") == "serve";
-} catch (const Error&) {
-  return false;  // not a string: validate() reports it
+bool planned_elsewhere(const experiment::Experiment& e) {
+  const experiment::ExperimentConfig config = experiment::bind_valid(e);
+  return config.target.id != "cpu" || config.kind == experiment::Kind::serve;
 }
 
 void retarget(experiment::Experiment& e, const std::string& id, const hardware::Catalogue& catalogue) {
-  const hardware::Target before = catalogue.target(e.string("target.id")), after = catalogue.target(id);
+  const experiment::ExperimentConfig config = experiment::bind_valid(e);
+  const hardware::Target before = catalogue.target(config.target.id), after = catalogue.target(id);
   e.set("target.id", id);
-  long long devices = 1;
-  for (const auto& [axis, size] : e.mesh()) devices *= size;
-  if (devices != after.devices())
-    for (const auto& [axis, size] : e.mesh()) e.erase("mesh." + axis);
+  if (config.mesh.devices() != after.devices())
+    for (const mesh::MeshAxis& axis : config.mesh.axes) e.erase("mesh." + axis.name);
   for (const std::string& key : keys_of_target(before, after)) e.erase(key);
 }
 
@@ -202,34 +195,33 @@ bool served_here(const plan::Request& r) {
 }
 
 plan::Request plan_request(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
-  for (const Problem& p : e.validate())
-    if (p.severity == Severity::error) throw Error(p);
+  const experiment::ExperimentConfig config = experiment::bind(e);
   plan::Request r;
-  r.model = experiment::config_of(e);
-  r.target = catalogue.target(e.string("target.id"));
-  r.work = work_of(e);
-  plan::set_stack(r, stack_of(e, r.target, r.work));
+  r.model = experiment::model_config(config.model);
+  r.target = catalogue.target(config.target.id);
+  r.work = work_of(config.kind);
+  plan::set_stack(r, stack_of(config, r.target, r.work));
   if (path_exists(catalogue.calibration())) plan::apply(plan::read_calibration(catalogue.calibration()), r);
-  set_habits(e, r);
-  set_price(e, catalogue, r);
-  r.mesh = mesh_of(e, r.target, r.stack);
-  set_sharding(e, r);
-  r.weights = dtype(e.string("train.dtype"));
-  set_targets(e, r);
-  set_lengths(e, r);
-  set_training(e, r);
-  set_serving(e, r);
-  if (const double gib = e.number("target.memory_gib"); gib > 0) {
-    r.target.chip.memory.value = gib * 1073741824.0;
+  set_profile(config.train, r);
+  set_price(config.price, catalogue, r);
+  r.mesh = mesh_of(config.mesh, r.target, r.stack);
+  set_sharding(config.sharding, r);
+  r.weights = dtype_of(config.train.dtype);
+  set_targets(config, r);
+  set_lengths(config.data, r);
+  set_training(config, r);
+  set_serving(config, r);
+  if (config.target.memory_gib > 0) {
+    r.target.chip.memory.value = config.target.memory_gib * 1073741824.0;
     r.target.chip.memory.source = "given as target.memory_gib";
   }
   return r;
 }
 
-std::vector<SizeCase> size_cases(const experiment::Experiment& e) {
+std::vector<SizeCase> size_cases(const experiment::SizeSection& size) {
   std::vector<SizeCase> cases;
-  for (const std::string& workload : e.list("size.workloads"))
-    for (const std::string& batch : e.list("size.batches")) {
+  for (const serve::Workload workload : size.workloads)
+    for (const std::string& batch : size.batches) {
       std::int64_t n = 0;
       if (std::from_chars(batch.data(), batch.data() + batch.size(), n).ec != std::errc{} || n < 1)
         throw Error({.id = "RANGE",
@@ -242,16 +234,16 @@ std::vector<SizeCase> size_cases(const experiment::Experiment& e) {
   return cases;
 }
 
-plan::Request with_case(plan::Request r, const experiment::Experiment& e, const SizeCase& size) {
-  const int prompt = whole(e, "size.prompt_len"), added = whole(e, "size.new_tokens"),
-            len = whole(e, "size.forward_len");
-  r.work = size.workload == "rollout" ? Work::rollout : Work::forward;
-  const bool chunked = size.workload == "chunked_forward";
-  r.rollout = {.batch = size.batch, .prompt = prompt, .new_tokens = added, .cache_len = whole(e, "size.cache_len")};
-  r.forward = {.batch = size.batch,
-               .len = len > 0 ? len : prompt + added,
-               .chunk = chunked ? whole(e, "size.chunk") : 0,
-               .top_k = chunked ? whole(e, "size.top_k") : 0};
+plan::Request with_case(plan::Request r, const experiment::SizeSection& size, const SizeCase& point) {
+  using serve::Workload;
+  r.work = point.workload == Workload::rollout ? Work::rollout : Work::forward;
+  const bool chunked = point.workload == Workload::chunked_forward;
+  r.rollout = {
+      .batch = point.batch, .prompt = size.prompt_len, .new_tokens = size.new_tokens, .cache_len = size.cache_len};
+  r.forward = {.batch = point.batch,
+               .len = size.forward_len > 0 ? size.forward_len : size.prompt_len + size.new_tokens,
+               .chunk = chunked ? size.chunk : 0,
+               .top_k = chunked ? size.top_k : 0};
   return r;
 }
 

@@ -7,8 +7,7 @@
 
 namespace mw::planning {
 
-// Returns whether core/plan plans the experiment (another target, or serving) rather than the engine's formulas. False
-// if the values have a wrong type.
+// Returns whether core/plan plans the experiment (another target, or serving) rather than the engine's formulas.
 bool planned_elsewhere(const experiment::Experiment& experiment);
 
 // Moves the experiment to another target. Keeps the mesh if the device count is the same, else uses the default mesh of
@@ -28,10 +27,10 @@ plan::Request plan_request(const experiment::Experiment& experiment, const hardw
 
 // One point of a size experiment: a workload at one batch size.
 struct SizeCase {
-  std::string workload;  // "rollout", "forward", "chunked_forward"
+  serve::Workload workload{};
   std::int64_t batch = 1;
 };
-std::vector<SizeCase> size_cases(const experiment::Experiment& experiment);
-plan::Request with_case(plan::Request request, const experiment::Experiment& experiment, const SizeCase& size);
+std::vector<SizeCase> size_cases(const experiment::SizeSection& size);  // throws RANGE for an invalid batch
+plan::Request with_case(plan::Request request, const experiment::SizeSection& size, const SizeCase& point);
 
 }  // namespace mw::planning

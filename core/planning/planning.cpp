@@ -9,27 +9,26 @@
 namespace mw::planning {
 namespace {
 
-void add_points(const experiment::Experiment& e, ExperimentPlan& out) {
-  for (const SizeCase& size : size_cases(e))
-    out.points.push_back({size, plan::predict(with_case(out.request, e, size))});
+void add_points(const experiment::SizeSection& sizes, ExperimentPlan& out) {
+  for (const SizeCase& size : size_cases(sizes))
+    out.points.push_back({size, plan::predict(with_case(out.request, sizes, size))});
   const SizePoint* shown = nullptr;
   for (const SizePoint& p : out.points)
     if (p.size.workload == out.points.front().size.workload && (!shown || p.size.batch > shown->size.batch)) shown = &p;
   if (!shown) return;
-  out.request = with_case(out.request, e, shown->size);
+  out.request = with_case(out.request, sizes, shown->size);
   out.plan = shown->plan;
 }
 
 // Predicts the step time for each candidate length and reports the one nearest to the measurement.
-void add_guesses(const experiment::Experiment& e, ExperimentPlan& out) {
-  out.measured_step = e.number("measured.seconds_per_step");
-  out.measured_hours = e.number("measured.hours");
-  out.measured_source = e.string("measured.source");
+void add_guesses(const experiment::MeasuredSection& measured, ExperimentPlan& out) {
+  out.measured_step = measured.seconds_per_step;
+  out.measured_hours = measured.hours;
+  out.measured_source = measured.source;
   if (out.measured_step <= 0 || out.request.work != plan::Work::train) return;
   std::vector<int> lens{out.request.lengths.max_len};
-  for (const std::string& text : e.list("measured.max_lens"))
-    if (const int len = std::atoi(text.c_str()); len > 0 && std::find(lens.begin(), lens.end(), len) == lens.end())
-      lens.push_back(len);
+  for (const int len : measured.max_lens)
+    if (len > 0 && std::find(lens.begin(), lens.end(), len) == lens.end()) lens.push_back(len);
   for (const int len : lens) {
     plan::Request r = out.request;
     r.lengths.max_len = len;
@@ -53,15 +52,14 @@ void add_guesses(const experiment::Experiment& e, ExperimentPlan& out) {
                           .expected = number_text(out.measured_step, 3) + " s measured (" + out.measured_source + ")"});
 }
 
-void add_tco(const experiment::Experiment& e, const hardware::Catalogue& catalogue, ExperimentPlan& out) {
-  for (const std::string& hours : e.list("serve.hours")) out.serve_hours.push_back(std::atof(hours.c_str()));
-  const std::string id = e.string("serve.target");
-  if (id.empty() || out.request.work != plan::Work::train) return;
-  const hardware::Target server = catalogue.target(id);
-  double each = e.number("serve.usd_per_chip_hour");
+void add_tco(const experiment::ServeSection& serve, const hardware::Catalogue& catalogue, ExperimentPlan& out) {
+  out.serve_hours = serve.hours;
+  if (serve.target.empty() || out.request.work != plan::Work::train) return;
+  const hardware::Target server = catalogue.target(serve.target);
+  double each = serve.usd_per_chip_hour;
   if (const hardware::Price* listed = catalogue.price(server.chip.id); each <= 0 && listed)
     each = listed->usd_per_chip_hour;
-  plan::Tco tco{.name = out.request.target.id + ", served on " + id,
+  plan::Tco tco{.name = out.request.target.id + ", served on " + serve.target,
                 .train_hours = out.plan.run.hours.value,
                 .train_usd_per_hour = out.plan.run.usd_per_hour,
                 .serve_usd_per_hour = each * server.chips()};
@@ -115,7 +113,7 @@ Json tco_json(const plan::Tco& tco, const std::vector<double>& hours) {
 
 Json point_json(const SizePoint& p) {
   const plan::Plan& plan = p.plan;
-  return {{"mode", p.size.workload},
+  return {{"mode", to_string(p.size.workload)},
           {"batch", p.size.batch},
           {"predicted",
            {{"fits", plan.fits()},
@@ -130,15 +128,16 @@ Json point_json(const SizePoint& p) {
 ExperimentPlan plan_experiment(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
   ExperimentPlan out;
   out.request = plan_request(e, catalogue);
-  if (e.string("kind") == "size")
-    add_points(e, out);
+  const experiment::ExperimentConfig config = experiment::bind(e);
+  if (config.kind == experiment::Kind::size)
+    add_points(config.size, out);
   else
     out.plan = plan::predict(out.request);
-  if (served_here(out.request)) out.plan.memory = device_memory(engine_server(e, out.request.model).memory);
+  if (served_here(out.request)) out.plan.memory = device_memory(engine_server(config, out.request.model).memory);
   out.diagnosis = diagnose(e, catalogue, {.plan = &out.plan, .request = &out.request}, Fixes::searched);
   for (const Diagnostic& d : out.diagnosis.found) out.problems.push_back(d.problem);
-  add_guesses(e, out);
-  add_tco(e, catalogue, out);
+  add_guesses(config.measured, out);
+  add_tco(config.serve, catalogue, out);
   return out;
 }
 

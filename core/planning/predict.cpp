@@ -15,13 +15,6 @@
 
 namespace mw::planning {
 
-std::vector<mesh::AdapterShape> lora_sizes(const model::Config& config, const engine::LoraOptions& options) {
-  std::vector<mesh::AdapterShape> sizes;
-  for (const engine::ResolvedLora& m : engine::resolve_lora(model::TensorInventory(config), options))
-    sizes.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
-  return sizes;
-}
-
 namespace {
 
 // The rows that a device computes and the request for its memory.
@@ -35,7 +28,7 @@ plan::TrainShape shape_of(const train::Settings& s, const model::Config& config,
   shape.method = s.method;
   shape.bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened;
   shape.weights = s.model.weights;
-  if (s.method == model::TrainMethod::lora) shape.lora = lora_sizes(config, s.lora);
+  if (s.method == model::TrainMethod::lora) shape.lora = experiment::adapter_shapes(config, s.lora);
   shape.dropout = s.method == model::TrainMethod::lora && s.lora.dropout > 0;
   shape.remat = s.remat;
   shape.tokens = work.rows.step_tokens;
@@ -118,10 +111,11 @@ Prediction predict_run(const train::Settings& settings, const train::DataFacts& 
 }
 
 Prediction predict(const experiment::Experiment& experiment, ReadData read_data, std::stop_token stop) {
-  const bool from_folder = !experiment.path("model.path").empty();
-  const model::Config config = from_folder ? formats::read_config(experiment.path("model.path"))
-                                           : model::catalogue_config(experiment.string("model.id"));
-  train::Settings settings = experiment::plan_settings(experiment, config.family);
+  const experiment::ExperimentConfig given = experiment::bind(experiment);
+  const bool from_folder = !given.model.path.empty();
+  const model::Config config =
+      from_folder ? formats::read_config(given.model.path) : model::catalogue_config(given.model.id);
+  train::Settings settings = experiment::plan_settings(given, config.family);
   const bool read =
       read_data == ReadData::yes && from_folder && !settings.data.path.empty() && !model::is_planning_only(config);
   train::DataFacts facts;
@@ -143,10 +137,10 @@ Prediction predict(const experiment::Experiment& experiment, ReadData read_data,
   if (settings.epochs <= 0)
     p.steps = settings.rate.steps;
   else if (read_data == ReadData::yes)
-    p.steps = training_steps(experiment, stop);
-  p.sources = {"shapes: " + (from_folder ? (experiment.path("model.path") / "config.json").string()
-                                         : "catalogue entry " + config.id),
-               basis, "formulas: core/plan, held against the engine's measured ledger by its tests"};
+    p.steps = training_steps(given, stop);
+  p.sources = {
+      "shapes: " + (from_folder ? (given.model.path / "config.json").string() : "catalogue entry " + config.id), basis,
+      "formulas: core/plan, held against the engine's measured ledger by its tests"};
   if (model::is_planning_only(config))
     p.notes.push_back(
         {.id = "PLANNING-ONLY",

@@ -36,9 +36,6 @@ struct Prediction {
   bool fits() const { return at_peak.total() <= capacity; }
 };
 
-// Returns the shapes of the adapters that the options create.
-std::vector<mesh::AdapterShape> lora_sizes(const model::Config& config, const engine::LoraOptions& options);
-
 Prediction predict_run(const train::Settings& settings, const train::DataFacts& facts);
 
 enum class ReadData { no, yes };

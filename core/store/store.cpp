@@ -15,6 +15,7 @@
 #include "core/base/files.h"
 #include "core/base/partial_files.h"
 #include "core/base/url_secrets.h"
+#include "core/experiment/bind.h"
 #include "core/store/store_rows.h"
 #include "core/store/store_schema.h"
 #include "core/store/store_sqlite.h"
@@ -286,6 +287,8 @@ RunId Store::create(const experiment::Experiment& experiment, const std::string&
   Json document = experiment.json();
   remove_url_secrets(document);
   const experiment::Experiment frozen = experiment::Experiment::from_json(std::move(document), experiment.folder());
+  for (const Problem& p : frozen.validate())
+    if (p.id == "TYPE") throw Error(p);
   const RunRow row = row_from(frozen);
   const std::lock_guard lock(impl_->db_mutex);
   impl_->require_in_place();
@@ -296,7 +299,7 @@ RunId Store::create(const experiment::Experiment& experiment, const std::string&
   while (!make_new_folder(impl_->folder / run_id(number))) ++number;
   const fs::path artefacts = impl_->folder / run_id(number);
   try {
-    const std::string chosen = !name.empty() ? without_url_secrets(name) : frozen.string("name");
+    const std::string chosen = !name.empty() ? without_url_secrets(name) : experiment::bind_valid(frozen).name;
     Statement insert(db,
                      "INSERT INTO runs(id, name, created, experiment, experiment_folder, state, model, method, source, "
                      "steps_done, steps_total, seconds, tokens, peak) VALUES(?,?,?,?,?,'queued',?,?,?,0,?,0,0,0)");

@@ -73,7 +73,8 @@ class Store {
   const std::filesystem::path& folder() const;
 
   // Creates a queued run. An empty `name` selects the experiment's name, or the id if that is empty. Ids are unique
-  // even if several processes create runs at once. Credentials in URLs are removed (core/base/url_secrets.h).
+  // even if several processes create runs at once. Credentials in URLs are removed (core/base/url_secrets.h). Throws
+  // TYPE for a value of the wrong type.
   RunId create(const experiment::Experiment& experiment, const std::string& name);
   // Locks the run for writing. Throws RUN-LOCKED, naming the process that holds the lock.
   std::unique_ptr<RunLock> lock(const RunId& run);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/store/store_summary.h"
 
+#include "core/experiment/bind.h"
+
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -57,18 +59,18 @@ std::string folder_name(const std::filesystem::path& path) {
 
 RunRow row_from(const experiment::Experiment& experiment) {
   RunRow row;
-  row.model = experiment.string("model.id");
-  if (row.model.empty()) row.model = folder_name(experiment.string("model.path"));
-  if (const std::string kind = experiment.string("kind"); kind != "train") {
-    row.method = kind == "serve" ? "sweep" : kind;
+  const experiment::ExperimentConfig config = experiment::bind_valid(experiment);
+  row.model = config.model.id.empty() ? folder_name(config.model.path) : config.model.id;
+  if (config.kind != experiment::Kind::train) {
+    row.method = config.kind == experiment::Kind::serve ? "sweep" : "size";
     row.source = "measured";  // the Started event may change it
     return row;
   }
-  row.method = experiment.string("train.method");
-  if (row.method == "lora") row.method += " r" + std::to_string(experiment.integer("lora.rank"));
+  row.method = to_string(config.train.method);
+  if (config.train.method == model::TrainMethod::lora) row.method += " r" + std::to_string(config.lora.rank);
   row.source = "measured";
   // With epochs, the number of steps is known only after reading the data; the Started event sets it.
-  row.steps_total = experiment.number("train.epochs") > 0 ? 0 : static_cast<long>(experiment.integer("train.steps"));
+  row.steps_total = config.train.epochs > 0 ? 0 : config.train.rate.steps;
   return row;
 }
 

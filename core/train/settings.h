@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/base/enum_names.h"
 #include "core/data/dataset/batches.h"
 #include "core/data/dataset/dataset.h"
 #include "core/engine/generate/sampler.h"
@@ -40,13 +41,9 @@ struct LearningRateSchedule {
 // last step.
 double learning_rate(const LearningRateSchedule& rate, long step);
 
-struct Settings {
-  ModelSettings model;
+// What the train section of an experiment sets.
+struct TrainingOptions {
   model::TrainMethod method = model::TrainMethod::lora;
-  engine::LoraOptions lora;
-  std::filesystem::path adapter;  // PEFT folder of the initial adapter, or empty
-  data::DatasetOptions data;
-  data::Packing packing = data::Packing::none;
   int batch = 8, accumulation = 1;
   LearningRateSchedule rate;
   double epochs = 0;  // if above 0, set_steps_from_epochs() computes rate.steps from the data
@@ -54,11 +51,19 @@ struct Settings {
   double clip = 1;
   model::Remat remat = model::Remat::none;
   int loss_chunk = 256;
-  formats::DType save_dtype = formats::DType::bf16;  // of the model file after full training
   std::uint64_t seed = 1;
   long eval_every = 50, eval_rows = 64;
   long sample_every = 50, sample_prompts = 3, answers = 0;
   long checkpoint_every = 100, keep_checkpoints = 2;
+};
+
+struct Settings : TrainingOptions {
+  ModelSettings model;
+  engine::LoraOptions lora;
+  std::filesystem::path adapter;  // PEFT folder of the initial adapter, or empty
+  data::DatasetOptions data;
+  data::Packing packing = data::Packing::none;
+  formats::DType save_dtype = formats::DType::bf16;  // of the model file after full training
   engine::SampleOptions sample;
 };
 
@@ -68,3 +73,13 @@ void set_steps_from_epochs(Settings& settings, std::span<const data::Example> tr
 data::BatchOptions eval_options(const Settings& settings);  // for held-out rows: unpacked, in order
 
 }  // namespace mw::train
+
+template <>
+struct mw::EnumNames<mw::train::Init> {
+  static constexpr std::array<std::string_view, 2> values{"load", "random"};
+};
+
+template <>
+struct mw::EnumNames<mw::train::Schedule> {
+  static constexpr std::array<std::string_view, 3> values{"cosine", "linear", "constant"};
+};

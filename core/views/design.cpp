@@ -14,7 +14,8 @@ namespace {
 std::vector<mesh::AdapterShape> adapters_of(const experiment::Experiment& e, const plan::Request& r,
                                             const model::TensorInventory& inventory) {
   const bool here = r.stack == model::Stack::engine && r.method == model::TrainMethod::lora && !r.targets.empty();
-  return here ? experiment::adapter_shapes(r.model, experiment::lora_options(e)) : plan::adapter_shapes(r, inventory);
+  return here ? experiment::adapter_shapes(r.model, experiment::lora_options(experiment::bind(e).lora))
+              : plan::adapter_shapes(r, inventory);
 }
 
 void set_collectives(Design& d, std::vector<mesh::Collective> list) {

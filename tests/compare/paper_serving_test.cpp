@@ -42,7 +42,7 @@ std::vector<BenchPoint> simulated(const std::string& target, int input_len, int 
   std::vector<BenchPoint> points;
   experiment::Experiment one = e;
   one.set_value("sweep.output_len", output_len);
-  for (const double rate : experiment::sweep_settings(one).request_rates)
+  for (const double rate : experiment::sweep_settings(experiment::bind(one)).request_rates)
     points.push_back(simulated_point(one, {rate, input_len}, test::catalogue()));
   return points;
 }

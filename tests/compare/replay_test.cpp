@@ -47,7 +47,7 @@ BenchPoint played(const experiment::Experiment& e, double rate, int len = 512) {
 
 // As a run of the store is read again.
 ComparedRun run_of(const experiment::Experiment& e, std::vector<BenchPoint> points) {
-  BenchSet set = experiment::sweep_facts(e, catalogue());
+  BenchSet set = experiment::sweep_facts(experiment::bind(e), catalogue());
   set.name = "recorded";
   set.points = std::move(points);
   ComparedRun run = compared(std::move(set));
@@ -118,7 +118,7 @@ BenchPoint served_here(const experiment::Experiment& e, double rate, double slow
   const model::Config config = formats::read_config(e.path("model.path"));
   std::vector<serve::TimedStep> told;
   const auto engine = serve::make_simulated_backend(std::make_unique<LawfulEngine>(config, slowness, told),
-                                                    planning::engine_server(e, config).settings);
+                                                    planning::engine_server(experiment::bind(e), config).settings);
   const serve::Load load = serve::make_load(
       {.request_rate = rate, .input_len = 100, .output_len = kAnswer, .num_prompts = kAnswers, .seed = 3});
   BenchPoint point = serve::summarise(load, engine->run(load, {}, {}), {});
@@ -234,10 +234,10 @@ TEST(Replay, AnImportedResultProvidesItsServer) {
   set.conditions = {{"kv_dtype", "fp8_e5m2 (claimed)"}, {"prefix_cache", "off"}, {"tp", "8"}, {"max_num_seqs", "many"}};
   set.points = {played(server("v6e-1"), 4)};
   const experiment::Experiment e = recording_of(compared(set)).server;
-  EXPECT_EQ(e.string("target.id"), "v6e-8");
-  EXPECT_EQ(e.string("serve.kv_dtype"), "fp8");
-  EXPECT_FALSE(e.flag("serve.prefix_cache"));
-  EXPECT_EQ(e.integer("mesh.tp"), 8);
+  EXPECT_EQ(e.value("target.id").get<std::string>(), "v6e-8");
+  EXPECT_EQ(e.value("serve.kv_dtype").get<std::string>(), "fp8");
+  EXPECT_FALSE(e.value("serve.prefix_cache").get<bool>());
+  EXPECT_EQ(e.value("mesh.tp").get<long long>(), 8);
   EXPECT_FALSE(e.has("serve.max_num_seqs"));
 }
 
@@ -274,7 +274,7 @@ TEST_F(ReplayFiles, StoresAFinishedPredictedRun) {
   const store::RunId run = record_replay(store, other, replay(recording, other, catalogue()));
   const ComparedRun read = compared(store, run);
   EXPECT_EQ(read.provenance, formats::Provenance::predicted);
-  EXPECT_EQ(read.experiment.string("target.id"), "v5e-1");
+  EXPECT_EQ(read.experiment.value("target.id").get<std::string>(), "v5e-1");
   EXPECT_EQ(read.sweep->set.points.size(), 1u);
   EXPECT_TRUE(has_requests(read)) << "it can be replayed in turn";
   EXPECT_EQ(store.find(run)->state, RunState::done);

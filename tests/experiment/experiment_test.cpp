@@ -86,7 +86,7 @@ TEST(Experiment, UnknownKeysSurviveSaveAndLoadInOrder) {
   e.save(folder.path() / "copy.json");
   EXPECT_EQ(read_json(folder.path() / "copy.json").dump(),
             R"({"schema":1,"zebra":{"b":1,"a":[1,2]},"lora":{"rank":4,"future":"x"}})");
-  EXPECT_EQ(e.integer("lora.rank"), 4);
+  EXPECT_EQ(e.value("lora.rank").get<long long>(), 4);
   const auto problems = e.validate();
   ASSERT_EQ(problems.size(), 2u);
   for (const Problem& p : problems) EXPECT_EQ(p.severity, Severity::warning);
@@ -94,16 +94,16 @@ TEST(Experiment, UnknownKeysSurviveSaveAndLoadInOrder) {
 
 TEST(Experiment, DefaultsComeFromTheTableAndSetOverridesThem) {
   Experiment e;
-  EXPECT_EQ(e.integer("train.steps"), 200);
+  EXPECT_EQ(e.value("train.steps").get<long long>(), 200);
   apply_sets(e, {"train.steps=20", "lora.targets=q_proj,v_proj", "train.learning_rate=1e-3", "data.packing=true",
                  "mesh.tp=1", "data.columns.prompt=question"});
-  EXPECT_EQ(e.integer("train.steps"), 20);
-  EXPECT_THAT(e.list("lora.targets"), testing::ElementsAre("q_proj", "v_proj"));
-  EXPECT_DOUBLE_EQ(e.number("train.learning_rate"), 1e-3);
-  EXPECT_TRUE(e.flag("data.packing"));
-  EXPECT_EQ(e.string("data.columns.prompt"), "question");
+  EXPECT_EQ(e.value("train.steps").get<long long>(), 20);
+  EXPECT_THAT(e.value("lora.targets").get<std::vector<std::string>>(), testing::ElementsAre("q_proj", "v_proj"));
+  EXPECT_DOUBLE_EQ(e.value("train.learning_rate").get<double>(), 1e-3);
+  EXPECT_TRUE(e.value("data.packing").get<bool>());
+  EXPECT_EQ(e.value("data.columns.prompt").get<std::string>(), "question");
   e.erase("train.steps");
-  EXPECT_EQ(e.integer("train.steps"), 200);
+  EXPECT_EQ(e.value("train.steps").get<long long>(), 200);
 }
 
 TEST(Experiment, SetReportsKeyValueAndAllowedValues) {

@@ -48,7 +48,7 @@ TEST_F(EventLines, BecomeARunOfTheStoreWithItsSource) {
   EXPECT_EQ(row.source, "imported") << "whatever the file says of itself";
   EXPECT_EQ(row.state, RunState::done);
   EXPECT_EQ(row.steps_done, 2);
-  EXPECT_EQ(store.experiment(row.id).integer("lora.rank"), 4);
+  EXPECT_EQ(store.experiment(row.id).value("lora.rank").get<long long>(), 4);
   const compare::ComparedRun column = compare::compared(store, row.id);
   EXPECT_EQ(column.provenance, formats::Provenance::imported);
   EXPECT_TRUE(column.has_all_settings);

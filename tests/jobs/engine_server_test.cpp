@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/planning/engine_server.h"
-#include "core/engine/kernels/packed.h"
 
 #include <gtest/gtest.h>
 
+#include "core/engine/kernels/packed.h"
+#include "core/experiment/bind.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/jobs/serving.h"
 #include "core/planning/planning.h"
@@ -22,7 +23,8 @@ TEST(EngineServer, IsPredictedExactly) {
     e.set("serve.sliding_window_kv", windows);
     const Serving real = load_serving(e);
     const Ledger held = real.model.cluster->network(0).device().arena.use().now;
-    const planning::EngineServer planned = planning::engine_server(e, real.model.cluster->network(0).config());
+    const planning::EngineServer planned =
+        planning::engine_server(experiment::bind(e), real.model.cluster->network(0).config());
     for (size_t c = 0; c < kMemoryCategories; ++c) {
       const auto category = static_cast<MemoryCategory>(c);
       // Without packed kernels, the panels of widened weights are allocated by the first product.
@@ -40,9 +42,11 @@ TEST(EngineServer, IsPredictedExactly) {
 
 TEST(EngineServer, UsesHalfOfTheFreeMemoryOfASmallMachine) {
   experiment::Experiment e = shipped_server();
-  const planning::EngineServer roomy = planning::engine_server(e, experiment::config_of(e));
+  const planning::EngineServer roomy =
+      planning::engine_server(experiment::bind(e), experiment::model_config(experiment::bind(e).model));
   e.set("target.memory_gib", "0.035");
-  const planning::EngineServer small = planning::engine_server(e, experiment::config_of(e));
+  const planning::EngineServer small =
+      planning::engine_server(experiment::bind(e), experiment::model_config(experiment::bind(e).model));
   EXPECT_LT(small.settings.kv.capacity, roomy.settings.kv.capacity);
   EXPECT_TRUE(small.memory.fits());
   EXPECT_EQ(small.settings.kv.capacity, load_served(e).settings.kv.capacity);
@@ -51,7 +55,8 @@ TEST(EngineServer, UsesHalfOfTheFreeMemoryOfASmallMachine) {
 TEST(EngineServer, MatchesThePlanOfALocalServer) {
   const experiment::Experiment e = shipped_server();
   const planning::ExperimentPlan planned = planning::plan_experiment(e, test::catalogue());
-  const planning::EngineServer server = planning::engine_server(e, experiment::config_of(e));
+  const planning::EngineServer server =
+      planning::engine_server(experiment::bind(e), experiment::model_config(experiment::bind(e).model));
   EXPECT_EQ(planned.plan.memory.at_peak.total(), server.memory.at_peak.total());
   EXPECT_EQ(planned.plan.memory.at_peak[MemoryCategory::runtime].value, 0) << "there is no CUDA context";
   EXPECT_NEAR(static_cast<double>(planned.plan.serve->kv_tokens) * planned.plan.serve->kv_bytes_per_token,

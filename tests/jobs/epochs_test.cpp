@@ -8,6 +8,7 @@
 
 #include "core/base/files.h"
 #include "core/data/dataset/lengths.h"
+#include "core/experiment/bind.h"
 #include "core/jobs/job.h"
 #include "core/jobs/recipe_export.h"
 #include "core/planning/planning.h"
@@ -83,7 +84,7 @@ TEST(Epochs, PlannerEngineRecipesAndJsonAgreeOnTheSteps) {
                                                {"train.steps=500", "train.epochs=2"}}) {
     const test::Scratch folder;
     const experiment::Experiment e = epochs_experiment(folder.path(), sets);
-    const auto steps = planning::training_steps(e);
+    const auto steps = planning::training_steps(experiment::bind(e));
     ASSERT_TRUE(steps);
     const EngineSteps engine = engine_steps({e, folder.path() / "runs", std::nullopt});
     EXPECT_EQ(engine.started, *steps);
@@ -95,7 +96,7 @@ TEST(Epochs, PlannerEngineRecipesAndJsonAgreeOnTheSteps) {
       const recipes::RecipeInput s = recipe_subject(kind, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
       EXPECT_EQ(s.values["train"]["steps"], *steps) << recipes::to_string(kind);
       ASSERT_TRUE(s.rows);
-      EXPECT_EQ(std::ssize(s.rows->rows), *steps * 4 * e.integer("train.accumulation"));
+      EXPECT_EQ(std::ssize(s.rows->rows), *steps * 4 * e.value("train.accumulation").get<long long>());
     }
   }
 }
@@ -109,15 +110,16 @@ TEST(Epochs, AHistogramGivesTheSameSteps) {
     const auto tokenizer = data::load_tokenizer(question.tokenizer);
     const fs::path lengths = folder.path() / "lengths.json";
     data::write_lengths(lengths, planning::index_data(question, tokenizer.get()).lengths, "test");
-    const auto counted = planning::training_steps(e);
+    const auto counted = planning::training_steps(experiment::bind(e));
     e.erase("data.path");
-    EXPECT_FALSE(planning::epoch_rows(e));
+    EXPECT_FALSE(planning::epoch_rows(experiment::bind(e)));
     e.set_value("data.lengths", lengths.string());
     if (packing)  // the rows are in another order, so that a few may be packed otherwise
-      EXPECT_NEAR(static_cast<double>(*planning::training_steps(e)), static_cast<double>(*counted), 1);
+      EXPECT_NEAR(static_cast<double>(*planning::training_steps(experiment::bind(e))), static_cast<double>(*counted),
+                  1);
     else
-      EXPECT_EQ(planning::training_steps(e), counted);
-    EXPECT_EQ(planned_steps(e, "v5p-8"), *planning::training_steps(e));
+      EXPECT_EQ(planning::training_steps(experiment::bind(e)), counted);
+    EXPECT_EQ(planned_steps(e, "v5p-8"), *planning::training_steps(experiment::bind(e)));
   }
 }
 
@@ -137,7 +139,7 @@ TEST(Epochs, WithoutRowsOneStepIsPlannedWithAWarning) {
 TEST(Epochs, AResumedRunKeepsItsStepsWhenTheDataGrows) {
   const test::Scratch folder;
   const experiment::Experiment e = epochs_experiment(folder.path(), {});
-  const long expected = static_cast<long>(*planning::training_steps(e));
+  const long expected = static_cast<long>(*planning::training_steps(experiment::bind(e)));
   ASSERT_GT(expected, 6);
   std::stop_source stop;
   const auto stop_at_4 = [&](const Event& event) {
@@ -160,11 +162,11 @@ TEST(Epochs, SettingStepsClearsEpochs) {
   EXPECT_THAT(experiment::apply_sets(e, {"train.steps=7"}),
               ElementsAre(HasSubstr("train.epochs=1 of the experiment is cleared")));
   EXPECT_FALSE(e.has("train.epochs"));
-  EXPECT_EQ(planning::training_steps(e), 7);
+  EXPECT_EQ(planning::training_steps(experiment::bind(e)), 7);
   e = example;
   EXPECT_THAT(experiment::apply_sets(e, {"train.steps=7", "train.epochs=2"}),
               ElementsAre(HasSubstr("train.steps is ignored")));
-  EXPECT_EQ(planning::training_steps(e), 13000);
+  EXPECT_EQ(planning::training_steps(experiment::bind(e)), 13000);
   EXPECT_THAT(e.validate(), Contains(Field(&Problem::id, "EPOCHS")));
   e = example;
   EXPECT_TRUE(experiment::apply_sets(e, {"train.epochs=2"}).empty());

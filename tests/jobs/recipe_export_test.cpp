@@ -102,7 +102,7 @@ TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
     const recipes::RecipeInput s = subject(Kind::tunix, e);
     ASSERT_TRUE(s.rows);
     const auto tokenizer = data::load_tokenizer(e.path("model.path"));
-    const train::Settings settings = experiment::train_settings(e);
+    const train::Settings settings = experiment::train_settings(experiment::bind(e));
     const data::Dataset dataset = data::load_dataset(settings.data, *tokenizer);
     data::BatchStream stream(dataset.train, train::batch_options(settings), tokenizer->pad());
     ASSERT_EQ(s.rows->rows.size(), 40u * 2 * 8);
@@ -251,7 +251,7 @@ TEST(Recipe, ServersGetMergedWeights) {
     EXPECT_THAT(ids_of(e), Contains("PEFT-2")) << example;
     EXPECT_THAT(ids_of(e), Contains("PEFT-3")) << example;
     const experiment::Experiment made = as_recipe(kind, e, kTemplates);
-    EXPECT_EQ(made.string("export.serve_as"), "merged");
+    EXPECT_EQ(made.value("export.serve_as").get<std::string>(), "merged");
     EXPECT_THAT(ids_of(made), Not(Contains(AnyOf("PEFT-2", "PEFT-3"))));
     for (const std::string& remark : subject(kind, e).remarks) EXPECT_THAT(remark, Not(HasSubstr("PEFT-")));
   }

@@ -95,7 +95,7 @@ TEST(Check, ReportsShardedBaseForTunixMerge) {
 
 TEST(Check, PrefersTokensOfAnExampleToSettings) {
   CheckInput input = input_of("gemma4-31b", Stack::tunix);
-  input.chat.chat = Chat::gemma4;
+  input.chat.chat = ChatFormat::gemma4;
   input.chat.first_tokens = {105, 2364};
   EXPECT_THAT(ids(input), Contains("TOK-1"));
   input.chat.first_tokens = {2, 2, 105};

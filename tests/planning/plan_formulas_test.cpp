@@ -198,7 +198,7 @@ experiment::Experiment random_experiment(Rng& rng) {
   e.set_value("kind", kind);
   e.set_value("model.id", one_of(rng, model::catalogue_ids()));
   e.set_value("target.id", one_of(rng, test::catalogue().target_ids()));
-  const hardware::Target target = test::catalogue().target(e.string("target.id"));
+  const hardware::Target target = test::catalogue().target(e.value("target.id").get<std::string>());
   const std::vector<int> powers{1, 2, 4, 8};
   if (rng.below(3) > 0) {
     const int tp = std::min(one_of(rng, powers), target.devices());

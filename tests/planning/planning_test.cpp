@@ -93,7 +93,7 @@ TEST(SizingExample, FitsAsDocumentedInItsNotes) {
   const ExperimentPlan p = planned("gemma3-1b-sizing-v5e");
   const auto fits = [&](const std::string& workload, std::int64_t batch) {
     for (const SizePoint& point : p.points)
-      if (point.size.workload == workload && point.size.batch == batch) return point.plan.fits();
+      if (to_string(point.size.workload) == workload && point.size.batch == batch) return point.plan.fits();
     ADD_FAILURE() << "no point " << workload << " " << batch;
     return false;
   };

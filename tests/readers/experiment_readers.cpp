@@ -30,7 +30,7 @@ void experiment(std::string_view bytes) {
   const Experiment e = Experiment::load(scratch.put("experiment.json", bytes));
   for (const Problem& p : e.validate()) to_text(p);
   if (Experiment::from_json(Json::parse(e.text())) != e) std::abort();
-  plan_settings(e, model::Family::gemma3);
+  plan_settings(bind(e), model::Family::gemma3);
 }
 Texts experiment_seeds() {
   Texts seeds;

@@ -65,7 +65,7 @@ class OpenedReadOnly : public testing::Test {
     const auto rows = store.list();
     if (rows.size() != 1 || rows[0].name != "first" || rows[0].state != RunState::done) return 1;
     if (store.events("run-1").size() != 6) return 2;
-    return store.experiment("run-1").string("kind") == "train" ? 0 : 3;
+    return store.experiment("run-1").value("kind").get<std::string>() == "train" ? 0 : 3;
   }
   // Whoever keeps writing elsewhere: it stays open while `work` runs.
   void expect_read(const std::function<int()>& work) const {

@@ -13,6 +13,7 @@
 #include <QToolButton>
 #include <fstream>
 
+#include "core/experiment/bind.h"
 #include "core/experiment/settings.h"
 #include "core/train/model.h"
 #include "tests/ui/window_fixture.h"
@@ -71,7 +72,7 @@ class DataTest : public test::WindowFixture {
   void every_row_and_token_is_what_the_trainer_gets() {
     open_page(small_world({{"max_len", 56}, {"overlong", "truncate"}}));
     read_through();
-    const train::Settings settings = experiment::train_settings(window_->document().experiment());
+    const train::Settings settings = experiment::train_settings(experiment::bind(window_->document().experiment()));
     const auto tokenizer = train::load_tokenizer_of(settings.model);
     const data::Dataset loaded = data::load_dataset(settings.data, *tokenizer);
     QCOMPARE(page().model().rowCount(), static_cast<int>(loaded.report.rows));
@@ -162,7 +163,7 @@ class DataTest : public test::WindowFixture {
     choose(1);
     picture(u"data-bad-row"_s);
     press(u"Skip Bad Rows"_s);
-    QCOMPARE(window_->document().experiment().string("data.on_error"), std::string("skip"));
+    QCOMPARE(window_->document().experiment().value("data.on_error").get<std::string>(), std::string("skip"));
     QTRY_VERIFY(page().notice().isEmpty());
     read_through();
     QCOMPARE(page().table().currentIndex().row(), 1);  // the row looked at stays

@@ -104,8 +104,8 @@ class DesignTest : public test::WindowFixture {
     const QString previewed = figure(u"Cost"_s);
     picture(u"preview"_s);
     QTest::keyClick(tp, Qt::Key_Return);
-    QCOMPARE(window_->document().experiment().integer("mesh.tp"), 2);
-    QCOMPARE(window_->document().experiment().integer("mesh.fsdp"), 2);
+    QCOMPARE(window_->document().experiment().value("mesh.tp").get<long long>(), 2);
+    QCOMPARE(window_->document().experiment().value("mesh.fsdp").get<long long>(), 2);
     priced();
     QCOMPARE(figure(u"Cost"_s), previewed);
     picture(u"dropped"_s);
@@ -119,8 +119,9 @@ class DesignTest : public test::WindowFixture {
     page().alternatives().table().setFocus();
     QTest::keyClick(&page().alternatives().table(), Qt::Key_Return);
     for (const char* axis : {"fsdp", "tp"})
-      QCOMPARE(window_->document().experiment().integer(std::string("mesh.") + axis), best.choice.mesh.size(axis));
-    QCOMPARE(window_->document().experiment().integer("train.batch"), best.choice.batch);
+      QCOMPARE(window_->document().experiment().value(std::string("mesh.") + axis).get<int>(),
+               best.choice.mesh.size(axis));
+    QCOMPARE(window_->document().experiment().value("train.batch").get<long long>(), best.choice.batch);
     priced();
     QCOMPARE(figure(u"Optimizer step"_s), qs(to_text(Seconds(best.seconds))));
     picture(u"best"_s);

@@ -25,9 +25,9 @@ class DocumentTest : public QObject {
     QCOMPARE(d.undo_stack().count(), 2);
     d.undo_stack().undo();
     QVERIFY(!d.experiment().has("train.steps"));
-    QCOMPARE(d.experiment().integer("lora.rank"), 32);
+    QCOMPARE(d.experiment().value("lora.rank").get<long long>(), 32);
     d.undo_stack().redo();
-    QCOMPARE(d.experiment().integer("train.steps"), 10);
+    QCOMPARE(d.experiment().value("train.steps").get<long long>(), 10);
   }
 
   void a_drag_merges_and_vanishes_when_it_comes_back() {
@@ -37,10 +37,10 @@ class DocumentTest : public QObject {
     d.end_gesture();
     QCOMPARE(d.undo_stack().count(), 2);
     d.undo_stack().undo();
-    QCOMPARE(d.experiment().integer("lora.rank"), 8);
+    QCOMPARE(d.experiment().value("lora.rank").get<long long>(), 8);
     for (const int r : {9, 10, 9, 8}) d.set("lora.rank", r, Gesture::continuing);
     QCOMPARE(d.undo_stack().count(), 1);  // nothing changed in the end
-    QCOMPARE(d.experiment().integer("lora.rank"), 8);
+    QCOMPARE(d.experiment().value("lora.rank").get<long long>(), 8);
   }
 
   void two_gestures_on_one_key_stay_two_steps() {
@@ -59,7 +59,7 @@ class DocumentTest : public QObject {
     d.set_text(broken);
     QVERIFY(d.has_invalid_text());
     QCOMPARE(d.json_text(), broken);
-    QCOMPARE(d.experiment().integer("lora.rank"), 32);  // the last valid value stays in force
+    QCOMPARE(d.experiment().value("lora.rank").get<long long>(), 32);  // the last valid value stays in force
     QCOMPARE(d.problems().front().severity, Severity::error);
     QVERIFY(!d.problems().front().place.empty());
     d.set("train.steps", 5);  // an edit in the form wins, and undo brings the text back
@@ -74,7 +74,7 @@ class DocumentTest : public QObject {
     d.set_text(text);
     QVERIFY(!d.has_invalid_text());
     QCOMPARE(d.json_text(), text);
-    QCOMPARE(d.experiment().integer("lora.rank"), 64);
+    QCOMPARE(d.experiment().value("lora.rank").get<long long>(), 64);
   }
 
   void unknown_keys_survive_every_edit() {
@@ -91,7 +91,7 @@ class DocumentTest : public QObject {
     d.set("lora.rank", 7);
     write_file_atomically(scratch.path() / "newer.json", "{\"schema\": 999}");
     QVERIFY_EXCEPTION_THROWN(d.open(scratch.path() / "newer.json"), Error);
-    QCOMPARE(d.experiment().integer("lora.rank"), 7);
+    QCOMPARE(d.experiment().value("lora.rank").get<long long>(), 7);
     QCOMPARE(d.undo_stack().count(), 1);
   }
 
@@ -127,12 +127,12 @@ class DocumentTest : public QObject {
     Document d;
     d.restore(left->snapshot, left->file, Edited::yes);
     QVERIFY(d.is_dirty() && d.has_invalid_text());
-    QCOMPARE(d.experiment().integer("lora.rank"), 48);
+    QCOMPARE(d.experiment().value("lora.rank").get<long long>(), 48);
     QVERIFY(!d.undo_stack().canUndo());  // undo ends where the session began
     d.discard_text();
     d.save();
     QVERIFY(!d.is_dirty());
-    QCOMPARE(experiment::Experiment::load(file).integer("lora.rank"), 48);
+    QCOMPARE(experiment::Experiment::load(file).value("lora.rank").get<long long>(), 48);
   }
 
   void a_restored_document_has_edits_only_where_it_differs_from_its_file() {
@@ -169,7 +169,7 @@ class DocumentTest : public QObject {
     d.open(file);
     d.open_copy(d.experiment());
     QVERIFY(d.file().empty() && !d.is_dirty());
-    QCOMPARE(d.experiment().integer("lora.rank"), 4);
+    QCOMPARE(d.experiment().value("lora.rank").get<long long>(), 4);
     QCOMPARE(replaced.count(), 4);
   }
 

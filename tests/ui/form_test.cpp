@@ -7,6 +7,7 @@
 #include <QTest>
 #include <QToolButton>
 
+#include "core/experiment/bind.h"
 #include "tests/ui/support.h"
 #include "ui/form/experiment_panel.h"
 #include "ui/theme/text.h"
@@ -60,7 +61,7 @@ class FormTest : public QObject {
     QTRY_VERIFY(rank->hasFocus());
     rank->selectAll();
     QTest::keyClicks(rank, u"64"_s);
-    QCOMPARE(document_->experiment().integer("lora.rank"), 64);
+    QCOMPARE(document_->experiment().value("lora.rank").get<long long>(), 64);
     QVERIFY(panel_->json().editor()->toPlainText().contains(u"\"rank\": 64"_s));
     QCOMPARE(document_->undo_stack().count(), 1);  // two keys, one gesture
     document_->undo_stack().undo();
@@ -91,7 +92,7 @@ class FormTest : public QObject {
     rank->selectAll();
     QTest::keyClicks(rank, u"8"_s);
     QVERIFY(shown_problem("lora.rank").isEmpty());
-    QCOMPARE(document_->experiment().integer("lora.rank"), 8);
+    QCOMPARE(document_->experiment().value("lora.rank").get<long long>(), 8);
   }
 
   void scientific_notation_can_be_typed_in_full() {
@@ -99,7 +100,7 @@ class FormTest : public QObject {
     rate->setFocus();
     QTest::keyClicks(rate, u"2.5e-3"_s);
     QCOMPARE(rate->text(), u"2.5e-3"_s);
-    QCOMPARE(document_->experiment().number("train.learning_rate"), 2.5e-3);
+    QCOMPARE(document_->experiment().value("train.learning_rate").get<double>(), 2.5e-3);
     QCOMPARE(document_->undo_stack().count(), 1);
   }
 
@@ -121,7 +122,7 @@ class FormTest : public QObject {
     auto* rank = editor<QLineEdit>("lora.rank");
     rank->setFocus();
     for (int i = 0; i < 4; ++i) QTest::keyClick(rank, Qt::Key_Up);
-    QCOMPARE(document_->experiment().integer("lora.rank"), 20);
+    QCOMPARE(document_->experiment().value("lora.rank").get<long long>(), 20);
     QCOMPARE(document_->undo_stack().count(), 1);
   }
 
@@ -133,7 +134,7 @@ class FormTest : public QObject {
     QVERIFY(slider);
     const int start = slider->value();
     for (int i = 1; i <= 60; ++i) slider->setValue(start + i);
-    QVERIFY(document_->experiment().integer("lora.rank") > 16);
+    QVERIFY(document_->experiment().value("lora.rank").get<long long>() > 16);
     QCOMPARE(document_->undo_stack().count(), 1);
   }
 
@@ -141,10 +142,10 @@ class FormTest : public QObject {
     auto* schedule = editor<QComboBox>("train.schedule");
     schedule->setFocus();
     QTest::keyClick(schedule, Qt::Key_Down);
-    QCOMPARE(document_->experiment().string("train.schedule"), std::string("linear"));
+    QCOMPARE(document_->experiment().value("train.schedule").get<std::string>(), std::string("linear"));
     auto* chip = editor<QToolButton>("lora.targets");
     QTest::mouseClick(chip, Qt::LeftButton);
-    QCOMPARE(document_->experiment().list("lora.targets").size(), size_t{6});
+    QCOMPARE(document_->experiment().value("lora.targets").get<std::vector<std::string>>().size(), size_t{6});
   }
 
   void search_finds_folded_settings() {
@@ -170,9 +171,9 @@ class FormTest : public QObject {
     QTRY_VERIFY(mesh->isVisible());
     mesh->setFocus();
     QTest::keyClicks(mesh, u"fsdp=2, tp=4"_s);
-    const auto axes = document_->experiment().mesh();
+    const auto axes = experiment::bind(document_->experiment()).mesh.axes;
     QCOMPARE(axes.size(), size_t{2});
-    QCOMPARE(axes[1].second, 4);
+    QCOMPARE(axes[1].size, 4);
   }
 };
 

@@ -183,7 +183,7 @@ class JourneyTest : public test::Journey {
     picture(u"json"_s);
     window_->panel().show_form();
     // The finished run is still shown with the rank it was trained with.
-    QCOMPARE(window_->runs().shown()->record.integer("lora.rank"), 8);
+    QCOMPARE(window_->runs().shown()->record.value("lora.rank").get<long long>(), 8);
   }
 };
 

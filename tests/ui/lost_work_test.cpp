@@ -33,8 +33,10 @@ class LostWorkTest : public test::WindowFixture {
     write_file_atomically(path, "{\"schema\": 1, \"lora\": {\"rank\": " + std::to_string(rank) + "}}");
     return path;
   }
-  static long long rank_in(const fs::path& path) { return experiment::Experiment::load(path).integer("lora.rank"); }
-  long long rank() const { return window_->document().experiment().integer("lora.rank"); }
+  static long long rank_in(const fs::path& path) {
+    return experiment::Experiment::load(path).value("lora.rank").get<long long>();
+  }
+  long long rank() const { return window_->document().experiment().value("lora.rank").get<long long>(); }
   // A window on a file of rank 4 whose rank was edited to 77.
   fs::path open_edited() {
     const fs::path edited = file("edited.json", 4);
@@ -276,7 +278,7 @@ class LostWorkTest : public test::WindowFixture {
     open_edited();
     MainWindow second(setup());
     show(second);
-    QVERIFY(second.document().experiment().integer("lora.rank") != 77);
+    QVERIFY(second.document().experiment().value("lora.rank").get<long long>() != 77);
     second.document().set("lora.rank", 78);
     QVERIFY(!second.close());  // its edits would not come back
     answer(question(second, u"unsaved_edits"_s), u"cancel"_s);
@@ -287,7 +289,7 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY(window_->close());
     window_.reset();
     MainWindow again(setup());
-    QCOMPARE(again.document().experiment().integer("lora.rank"), 77LL);
+    QCOMPARE(again.document().experiment().value("lora.rank").get<long long>(), 77LL);
   }
 
   void edits_that_cannot_be_kept_are_asked_about_at_the_end() {

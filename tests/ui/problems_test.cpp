@@ -51,8 +51,8 @@ class ProblemsTest : public test::WindowFixture {
     window_->raise_panel(u"problems"_s);
     panel.choose(row_of("TP-2"));
     QTest::mouseClick(panel.fix_buttons().front(), Qt::LeftButton);
-    QCOMPARE(experiment().integer("mesh.tp"), 4);
-    QCOMPARE(experiment().integer("mesh.fsdp"), 2);
+    QCOMPARE(experiment().value("mesh.tp").get<long long>(), 4);
+    QCOMPARE(experiment().value("mesh.fsdp").get<long long>(), 2);
     QTRY_VERIFY(row_of("TP-2") < 0);
     QVERIFY(row_of("COV-1") >= 0);
     window_->actions()[u"edit.undo"_s]->trigger();
@@ -66,7 +66,7 @@ class ProblemsTest : public test::WindowFixture {
     window_->raise_panel(u"problems"_s);
     window_->problems_panel().choose(row_of("COV-1"));
     QTest::keyClick(window_.get(), Qt::Key_Period, Qt::ControlModifier);
-    QVERIFY(experiment().string("lora.module_path").ends_with("|.*k_einsum"));
+    QVERIFY(experiment().value("lora.module_path").get<std::string>().ends_with("|.*k_einsum"));
     QTRY_VERIFY(row_of("COV-1") < 0);
     window_->actions()[u"edit.undo"_s]->trigger();
     QTRY_VERIFY(row_of("COV-1") >= 0);

@@ -154,8 +154,8 @@ class SweepTest : public test::WindowFixture {
     QVERIFY(dialog.isVisible());
     QCOMPARE(dialog.points().currentIndex(), 1);  // the point that was chosen
     QCOMPARE(dialog.points().count(), 3);
-    QCOMPARE(dialog.server().string("target.id"), std::string("v6e-8"));  // the recording's
-    QCOMPARE(dialog.server().string("serve.kv_dtype"), std::string("fp8"));
+    QCOMPARE(dialog.server().value("target.id").get<std::string>(), std::string("v6e-8"));  // the recording's
+    QCOMPARE(dialog.server().value("serve.kv_dtype").get<std::string>(), std::string("fp8"));
     dialog.points().setCurrentIndex(0);
     const auto* mesh = qobject_cast<QLineEdit*>(dialog.field("mesh")->editor());
     const auto shown_mesh = [mesh] { return mesh->text().isEmpty() ? mesh->placeholderText() : mesh->text(); };

@@ -96,7 +96,7 @@ class WindowTest : public test::WindowFixture {
     MainWindow window(setup());
     show(window);
     emit window.runs_page().clone_wanted(u"run-1"_s);
-    QCOMPARE(window.document().experiment().integer("lora.rank"), 8);
+    QCOMPARE(window.document().experiment().value("lora.rank").get<long long>(), 8);
     QVERIFY(window.document().file().empty() && !window.document().is_dirty());
     QVERIFY(!window.document().undo_stack().canUndo());
   }
@@ -192,7 +192,7 @@ class WindowTest : public test::WindowFixture {
       window.close();
     }
     MainWindow window(setup());
-    QCOMPARE(window.document().experiment().integer("lora.rank"), 77);
+    QCOMPARE(window.document().experiment().value("lora.rank").get<long long>(), 77);
     QVERIFY(theme().shade == Shade::dark);
   }
 
@@ -297,7 +297,7 @@ class WindowTest : public test::WindowFixture {
     const auto saved = train::latest_checkpoint(store.run_folder(run));
     QVERIFY(saved.has_value());
     // It goes on from there: the step after the last one kept, with what was in the form.
-    QCOMPARE(store.experiment(run).number("lora.alpha"), 12.0);
+    QCOMPARE(store.experiment(run).value("lora.alpha").get<double>(), 12.0);
     long first = 0;
     std::stop_source stop;
     const auto end = jobs::run_blocking(
@@ -312,7 +312,7 @@ class WindowTest : public test::WindowFixture {
     QCOMPARE(first, row.steps_done + 1);
     QCOMPARE(end.finished.state, RunState::cancelled);
     MainWindow again({project.experiment, project.runs, MW_RESOURCES, folder() / "state"});
-    QCOMPARE(again.document().experiment().number("lora.alpha"), 12.0);
+    QCOMPARE(again.document().experiment().value("lora.alpha").get<double>(), 12.0);
   }
 
   void a_theme_switch_leaves_every_font_as_it_was() {

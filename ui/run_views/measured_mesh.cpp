@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/experiment/bind.h"
 #include "ui/plot/ticks.h"
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/text.h"
@@ -35,13 +36,8 @@ void draw_text(QPainter& p, const QRectF& box, int flags, const QString& text, c
 
 mesh::Mesh mesh_of(const RunData& run) {
   if (const mesh::Mesh started = run.view.ran_on(); !started.axes.empty()) return started;
-  mesh::Mesh mesh;
-  try {
-    for (const auto& [axis, size] : run.record.mesh())
-      mesh.axes.push_back({axis, static_cast<int>(std::clamp(size, 1LL, 4096LL))});
-  } catch (const Error&) {
-    mesh.axes.clear();  // a mesh of the wrong type, which the run reports
-  }
+  mesh::Mesh mesh = experiment::bind_valid(run.record).mesh;
+  for (mesh::MeshAxis& axis : mesh.axes) axis.size = std::min(axis.size, 4096);
   return mesh;
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/experiment/bind.h"
 #include "ui/shell/app.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/picture.h"
@@ -143,9 +144,7 @@ class Tour {
     const store::Store store(options_.runs_folder);
     for (const store::RunRow& r : store.list()) {
       if (r.state != RunState::done || kind_of(r) != RunKind::train) continue;
-      long long devices = 1;
-      for (const auto& [axis, size] : store.experiment(r.id).mesh()) devices *= size;
-      if (devices > 1) return r.id;
+      if (experiment::bind_valid(store.experiment(r.id)).mesh.devices() > 1) return r.id;
     }
     return {};
   }

@@ -9,11 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.h"
 #include "core/base/error.h"
 #include "core/data/tokenizer/chat.h"
 #include "core/data/tokenizer/tokenizer.h"
 
 namespace mw::data {
+
+using mw::to_string;
 
 // text in a .txt file: the file is one running text, cut into examples of max_len tokens (bos included), each token in
 // one example, lines ending in \n. All other formats: one example per row.
@@ -65,3 +68,24 @@ Dataset load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, 
                      const Progress& progress = {});
 
 }  // namespace mw::data
+
+template <>
+struct mw::EnumNames<mw::data::Format> {
+  static constexpr std::array<std::string_view, 6> values{"auto", "prompt_completion", "messages", "sharegpt", "alpaca",
+                                                          "text"};
+};
+
+template <>
+struct mw::EnumNames<mw::data::LossOn> {
+  static constexpr std::array<std::string_view, 3> values{"completion", "assistant", "all"};
+};
+
+template <>
+struct mw::EnumNames<mw::data::Overlong> {
+  static constexpr std::array<std::string_view, 2> values{"drop", "truncate"};
+};
+
+template <>
+struct mw::EnumNames<mw::data::OnError> {
+  static constexpr std::array<std::string_view, 2> values{"stop", "skip"};
+};

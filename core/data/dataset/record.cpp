@@ -145,24 +145,6 @@ Record prompt_completion(const Json& row, const DatasetOptions& options) {
 
 }  // namespace
 
-std::string_view to_string(Format format) {
-  switch (format) {
-    case Format::automatic:
-      return "automatic";
-    case Format::prompt_completion:
-      return "prompt_completion";
-    case Format::messages:
-      return "messages";
-    case Format::sharegpt:
-      return "sharegpt";
-    case Format::alpaca:
-      return "alpaca";
-    case Format::text:
-      return "text";
-  }
-  return "automatic";
-}
-
 Format detect_format(const Json& row, const DatasetOptions& options) {
   if (options.format != Format::automatic) return options.format;
   if (has_column(options, "messages")) return Format::messages;

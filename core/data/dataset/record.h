@@ -29,6 +29,4 @@ Format detect_format(const Json& row, const DatasetOptions& options);
 // `format` must not be automatic. Throws DATA-ROW, without file and line, for missing or invalid columns.
 Record read_record(const Json& row, Format format, const DatasetOptions& options);
 
-std::string_view to_string(Format format);
-
 }  // namespace mw::data

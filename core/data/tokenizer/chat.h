@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/enum_names.h"
+
 namespace mw::data {
 
 enum class ChatFormat { gemma2, gemma3, gemma4, none };
@@ -27,3 +29,8 @@ std::string_view start_of_turn(ChatFormat format);  // "<start_of_turn>" or "<|t
 std::string_view end_of_turn(ChatFormat format);    // "<end_of_turn>" or "<turn|>"
 
 }  // namespace mw::data
+
+template <>
+struct mw::EnumNames<mw::data::ChatFormat> {
+  static constexpr std::array<std::string_view, 4> values{"gemma2", "gemma3", "gemma4", "none"};
+};

@@ -7,12 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/enum_names.h"
 #include "core/base/error.h"
 #include "core/mesh/layout/mesh.h"
 #include "core/mesh/layout/partition_spec.h"
 #include "core/model/inventory.h"
 
 namespace mw::mesh {
+
+using mw::to_string;
 
 enum class Preset {
   tunix,     // Tunix: ShardingConfig.get_default_sharding
@@ -95,3 +98,8 @@ std::string_view axis_key(model::Axis axis);  // "kv_heads": for Problem::place 
 std::vector<int> legal_sizes(const Placement& placement, const Mesh& mesh, std::string_view axis, int most);
 
 }  // namespace mw::mesh
+
+template <>
+struct mw::EnumNames<mw::mesh::Preset> {
+  static constexpr std::array<std::string_view, 4> values{"tunix", "megatron", "fsdp", "replicated"};
+};

@@ -179,18 +179,4 @@ bool fuses_kv(const ShardingRules& rules) {
   return rules.adapters == AdapterForm::fused_kv;
 }
 
-std::string to_string(Preset preset) {
-  switch (preset) {
-    case Preset::tunix:
-      return "tunix";
-    case Preset::megatron:
-      return "megatron";
-    case Preset::fsdp:
-      return "fsdp";
-    case Preset::replicated:
-      break;
-  }
-  return "replicated";
-}
-
 }  // namespace mw::mesh

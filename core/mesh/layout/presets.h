@@ -20,6 +20,4 @@ PresetSpec adapter_spec(const PlacedTensor& base, model::Role part, const std::v
 // Whether K and V share one A, because their base is one tensor in Tunix.
 bool fuses_kv(const ShardingRules& rules);
 
-std::string to_string(Preset preset);
-
 }  // namespace mw::mesh

@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 
+#include "core/base/enum_names.h"
 #include "core/model/config.h"
 #include "core/model/types.h"
 
@@ -48,3 +49,8 @@ struct StackProfile {
 StackProfile stack_profile(Stack stack, model::Family family);
 
 }  // namespace mw::plan
+
+template <>
+struct mw::EnumNames<mw::plan::StackProfile::Attention> {
+  static constexpr std::array<std::string_view, 2> values{"materialised", "fused"};
+};

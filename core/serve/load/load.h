@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/base/enum_names.h"
+
 namespace mw::serve {
 
 enum class Arrival {
@@ -55,3 +57,18 @@ Load make_load(const LoadSettings& settings);
 std::vector<int> prompt_ids(const TimedRequest& request, int first_id, int vocab);
 
 }  // namespace mw::serve
+
+template <>
+struct mw::EnumNames<mw::serve::Arrival> {
+  static constexpr std::array<std::string_view, 5> values{"poisson", "constant", "burst", "closed", "recorded"};
+};
+
+template <>
+struct mw::EnumNames<mw::serve::LengthDistribution> {
+  static constexpr std::array<std::string_view, 3> values{"fixed", "uniform", "recorded"};
+};
+
+template <>
+struct mw::EnumNames<mw::serve::PromptMode> {
+  static constexpr std::array<std::string_view, 2> values{"salted", "replayed"};
+};

@@ -187,11 +187,6 @@ class SizingRunner {
 
 }  // namespace
 
-std::string_view to_string(Workload workload) {
-  static constexpr std::string_view kNames[] = {"rollout", "forward", "chunked_forward"};
-  return kNames[static_cast<size_t>(workload)];
-}
-
 Json to_json(const SizePoint& p) {
   Json predicted{{"fits", p.fits()}, {"capacity_bytes", p.capacity.value}, {"memory", to_json(p.predicted)}};
   if (!p.fits()) predicted["largest_batch"] = p.largest_batch;

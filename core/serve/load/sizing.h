@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/enum_names.h"
 #include "core/base/json.h"
 #include "core/base/ledger.h"
 #include "core/engine/transformer/network.h"
@@ -16,12 +17,13 @@
 
 namespace mw::serve {
 
+using mw::to_string;
+
 enum class Workload {
   rollout,         // prefill of all prompts, then decoding with a KV cache
   forward,         // log-probabilities of given tokens, with the logits of all positions at once
   chunked_forward  // the same in chunks of logits, keeping the top_k tokens of each position
 };
-std::string_view to_string(Workload workload);
 
 struct SizingSettings {
   std::vector<Workload> workloads{Workload::rollout, Workload::forward, Workload::chunked_forward};
@@ -71,3 +73,8 @@ struct SizingCallbacks {
 bool measure_sizes(const SizingRequest& request, const SizingCallbacks& callbacks, std::stop_token stop);
 
 }  // namespace mw::serve
+
+template <>
+struct mw::EnumNames<mw::serve::Workload> {
+  static constexpr std::array<std::string_view, 3> values{"rollout", "forward", "chunked_forward"};
+};

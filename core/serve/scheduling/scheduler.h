@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.h"
 #include "core/base/units.h"
 #include "core/serve/scheduling/block_hashes.h"
 
@@ -98,3 +99,8 @@ class Scheduler {
 };
 
 }  // namespace mw::serve
+
+template <>
+struct mw::EnumNames<mw::serve::SchedulingPolicy> {
+  static constexpr std::array<std::string_view, 2> values{"fcfs", "priority"};
+};

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/experiment/bind.h"
 #include "ui/theme/elided_label.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
@@ -244,13 +245,14 @@ void Alternatives::apply(int row) {
   if (!found_ || outdated_) return;
   const plan::PlanChoice to = model_.row(row).choice;
   plan::PlanChoice from = plan::choice_of(found_->request);
-  from.target = document_.experiment().string("target.id");
+  const experiment::ExperimentConfig given = experiment::bind_valid(document_.experiment());
+  from.target = given.target.id;
   from.batch = from.accumulation = 0;
   from.loss_chunk = -1;
   from.remat = to.remat == model::Remat::none ? model::Remat::layer : model::Remat::none;
   from.mesh.axes.clear();
-  for (const auto& [axis, size] : document_.experiment().mesh())
-    if (!to.mesh.has(axis)) from.mesh.axes.push_back({axis, static_cast<int>(size)});
+  for (const mesh::MeshAxis& axis : given.mesh.axes)
+    if (!to.mesh.has(axis.name)) from.mesh.axes.push_back(axis);
   const lint::Fix fix{.label = plan::to_text(to, found_->request.work), .edits = planning::edits_to(*found_, from, to)};
   experiment::Experiment next = document_.experiment();
   planning::apply(next, fix);

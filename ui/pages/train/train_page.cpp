@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/experiment/bind.h"
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/empty_page.h"
 #include "ui/theme/tables.h"
@@ -157,8 +158,8 @@ void TrainPage::merge_shown() {
     } catch (const Error& error) {
       workspace_->report(ProblemSource::store, error.problem());
     }
-  const launch::MergeOffer folders =
-      offer.value_or(launch::MergeOffer{workspace_->document().experiment().path("model.path"), {}, {}});
+  const launch::MergeOffer folders = offer.value_or(
+      launch::MergeOffer{experiment::bind_valid(workspace_->document().experiment()).model.path, {}, {}});
   merge_dialog_->open_with(folders.base, folders.adapter, folders.out);
 }
 

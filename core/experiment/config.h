@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The typed configuration of an experiment: one struct per section of the document, one member per key of the parameter
+// table. bind() fills it in; no other code reads keys. Plain values.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/enum_names.h"
+#include "core/lint/check.h"
+#include "core/plan/request/request.h"
+#include "core/serve/load/sizing.h"
+#include "core/serve/load/sweep.h"
+#include "core/serve/scheduling/scheduler.h"
+#include "core/train/settings.h"
+
+namespace mw::experiment {
+
+enum class Kind { train, size, serve };
+enum class SweepBackend { engine, model, http };
+enum class Padding { max_len, longest };
+
+// An empty optional is the choice "auto". Defaults are those of the parameter table. Paths are resolved against the
+// folder of the document; an empty path is not set.
+struct ModelSection {
+  std::filesystem::path path, tokenizer;
+  std::string id;
+  train::Init init{};
+  const std::filesystem::path& tokenizer_path() const { return tokenizer.empty() ? path : tokenizer; }
+};
+struct TargetSection {
+  std::string id;
+  int threads = 0;
+  double memory_gib = 0;
+};
+struct PriceSection {
+  std::string region, price_class;
+  double usd_per_chip_hour = 0;
+};
+struct ShardingSection {
+  std::optional<mesh::Preset> preset;
+  std::vector<std::string> overrides, places;
+};
+struct LoraSection {
+  int rank = 0;
+  double alpha = 0, dropout = 0;
+  bool rslora = false;
+  std::vector<std::string> targets;
+  std::vector<std::pair<std::string, int>> rank_pattern;
+  std::vector<std::pair<std::string, float>> alpha_pattern;
+  std::string module_path;
+  std::filesystem::path adapter;
+};
+// `chat` and `seed` of the options depend on the model and on train.seed: see dataset_options().
+struct DataSection : data::DatasetOptions {
+  std::optional<data::ChatFormat> requested_chat;  // data.chat
+  bool packing = false;
+  std::filesystem::path lengths;
+  double mean_len = 0;
+  std::int64_t rows = 0;
+  std::optional<Padding> padding;
+};
+struct TrainSection : train::TrainingOptions {
+  model::WeightType dtype{};
+  bool sets_dtype = false;  // whether the document sets train.dtype
+  model::DType save_dtype{};
+  // For plans only.
+  std::optional<model::Stack> stack;
+  std::optional<plan::StackProfile::Attention> attention;
+  std::optional<model::DType> adapter_dtype, moment_dtype;
+};
+struct StackSection {
+  std::vector<std::string> versions, model_config;
+  lint::AddBos add_bos{};
+  lint::ChatRendering rendering{};
+};
+struct SizeSection {
+  std::vector<serve::Workload> workloads;
+  std::vector<std::string> batches;  // see size_batches()
+  int prompt_len = 0, new_tokens = 0, cache_len = 0, forward_len = 0;
+  int top_k = 0, chunk = 0;
+  bool adapters = false;
+};
+struct ServeSection {
+  std::optional<model::Stack> stack;
+  int max_num_seqs = 0, max_model_len = 0, max_num_batched_tokens = 0;
+  bool sets_max_model_len = false;  // whether the document sets serve.max_model_len
+  model::DType kv_dtype{};
+  bool sliding_window_kv = false, async_scheduling = false, prefix_cache = false, chunked_prefill = false;
+  double memory_utilisation = 0;
+  int input_len = 0, output_len = 0;
+  std::string target;
+  double usd_per_chip_hour = 0;
+  std::vector<double> hours;
+  int block_size = 0;
+  serve::SchedulingPolicy policy{};
+  double kv_gib = 0;
+  int queue = 0;
+  std::vector<std::pair<std::string, std::filesystem::path>> adapters;  // name, folder
+};
+// `request_rate`, `input_len` and `salt` of the settings belong to a point of the sweep.
+struct SweepSection : serve::LoadSettings {
+  std::optional<SweepBackend> backend;
+  std::string url, model;
+  std::vector<std::string> request_rates, input_lens;  // see sweep_settings()
+  int repeats = 0;
+  serve::Slo slo;
+};
+struct MeasuredSection {
+  double seconds_per_step = 0, hours = 0;
+  std::vector<int> max_lens;
+  std::string source;
+};
+struct ExportSection {
+  lint::MergeTool merge{};
+  std::filesystem::path out;
+  int rank = 0;
+  double alpha = 0;
+  lint::AdapterServing serve_as{};
+};
+
+struct ExperimentConfig {
+  std::string name, note;
+  Kind kind{};
+  ModelSection model;
+  TargetSection target;
+  PriceSection price;
+  mesh::Mesh mesh;  // axes in document order; empty if the document defines none
+  ShardingSection sharding;
+  LoraSection lora;
+  DataSection data;
+  TrainSection train;
+  StackSection stack;
+  engine::SampleOptions sample;
+  SizeSection size;
+  ServeSection serve;
+  SweepSection sweep;
+  MeasuredSection measured;
+  ExportSection exported;
+};
+
+}  // namespace mw::experiment
+
+template <>
+struct mw::EnumNames<mw::experiment::Kind> {
+  static constexpr std::array<std::string_view, 3> values{"train", "size", "serve"};
+};
+
+template <>
+struct mw::EnumNames<mw::experiment::SweepBackend> {
+  static constexpr std::array<std::string_view, 3> values{"engine", "model", "http"};
+};
+
+template <>
+struct mw::EnumNames<mw::experiment::Padding> {
+  static constexpr std::array<std::string_view, 2> values{"max_len", "longest"};
+};
