@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdlib>
 #include <limits>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -31,12 +32,42 @@ inline Parameter ranged(Parameter p, std::string unit, Within range) {
   return p;
 }
 
-// Names a member of the configuration, for example member(&Config::lora, &LoraSection::rank).
 using Config = ExperimentConfig;
-constexpr auto member(auto... path) {
+// The part of the configuration that has the members of Class.
+template <class Class>
+Class& part(Config& config) {
+  constexpr std::tuple kSections(&Config::model, &Config::target, &Config::price, &Config::sharding, &Config::lora,
+                                 &Config::data, &Config::train, &Config::stack, &Config::sample, &Config::size,
+                                 &Config::serve, &Config::sweep, &Config::measured, &Config::exported);
+  return config.*std::get<Class Config::*>(kSections);
+}
+template <>
+inline Config& part(Config& config) {
+  return config;
+}
+template <>
+inline data::DatasetOptions& part(Config& config) {
+  return config.data;
+}
+template <>
+inline train::TrainingOptions& part(Config& config) {
+  return config.train;
+}
+template <>
+inline serve::LoadSettings& part(Config& config) {
+  return config.sweep;
+}
+
+// A row names the member that holds its value as &LoraSection::rank, as member(&SweepSection::slo, &Slo::ttft_ms), or
+// as a function of the configuration.
+template <class Class, class T>
+constexpr auto member(T Class::*first, auto... rest) {
   return [=](Config & config) -> auto& {
-    return (config.*....*path);
+    return ((part<Class>(config).*first).*....*rest);
   };
+}
+constexpr auto member(auto function) {
+  return function;
 }
 
 // Converts a number that fits T, else returns 0.
@@ -97,16 +128,17 @@ Texts names_of() {
 template <class Member>
 Parameter row(ParamType type, std::string key, Member member, std::string label, Json fallback, std::string help,
               Level level) {
-  return {.key = std::move(key),
-          .group = {},
-          .label = std::move(label),
-          .type = type,
-          .fallback = std::move(fallback),
-          .help = std::move(help),
-          .level = level,
-          .store = [member](Config& config, const Json& value, const std::filesystem::path& folder) {
-            read(value, folder, member(config));
-          }};
+  return {
+      .key = std::move(key),
+      .group = {},
+      .label = std::move(label),
+      .type = type,
+      .fallback = std::move(fallback),
+      .help = std::move(help),
+      .level = level,
+      .store = [place = rows::member(member)](Config& config, const Json& value, const std::filesystem::path& folder) {
+        read(value, folder, place(config));
+      }};
 }
 Parameter text_row(std::string key, auto member, std::string label, std::string fallback, std::string help,
                    Level level = kBasic) {
@@ -143,7 +175,7 @@ struct Choice<std::optional<T>> {
   static constexpr bool has_auto = true;
 };
 template <class Member>
-using ChoiceOf = Choice<std::remove_reference_t<std::invoke_result_t<Member, Config&>>>;
+using ChoiceOf = Choice<std::remove_reference_t<decltype(member(std::declval<Member>())(std::declval<Config&>()))>>;
 
 // The choices are "auto" if the member is an optional, then `values`, or all values of the enum if `values` is empty.
 // The first is the default.
