@@ -13,15 +13,8 @@
 namespace mw::compare {
 
 std::string_view to_string(Fairness fairness) {
-  switch (fairness) {
-    case Fairness::fair:
-      return "fair";
-    case Fairness::confounded:
-      return "confounded";
-    case Fairness::meaningless:
-      break;
-  }
-  return "meaningless";
+  static constexpr std::string_view kNames[] = {"fair", "confounded", "meaningless"};
+  return kNames[static_cast<size_t>(fairness)];
 }
 
 ComparedRun compared(formats::BenchSet set) {

@@ -62,7 +62,6 @@ event::Finished as_stored(event::Finished e) {
 }  // namespace
 
 void RunView::feed(const Event& event) {
-  ++revision_;
   last_time_ = std::isfinite(event.time_s) ? event.time_s : 0;
   std::visit([this](const auto& e) { take(e); }, event.body);
 }
@@ -162,7 +161,6 @@ void RunView::change_state(RunState state) {
 }
 
 void RunView::rewind(long step) {
-  ++revision_;
   const auto after = static_cast<double>(step) + 0.5;
   for (auto it = metrics_.begin(); it != metrics_.end();) {
     MetricSeries& m = it->second;
@@ -197,7 +195,6 @@ const MetricSeries* RunView::metric(const std::string& name) const {
 }
 
 void RunView::set_smoothing(double weight) {
-  ++revision_;
   smoothing_ = weight;
   for (auto& [name, m] : metrics_) m.smooth.set_weight(weight, m.raw);
 }

@@ -132,19 +132,6 @@ std::string label_of(SweepMetric metric) {
   return kLabels[static_cast<size_t>(metric)];
 }
 
-std::string unit_of(SweepMetric metric) {
-  static constexpr const char* kUnits[] = {"median to p99",
-                                           "median to p99",
-                                           "median to p99",
-                                           "median to p99",
-                                           "tokens/s",
-                                           "tokens/s",
-                                           "requests/s",
-                                           "requests/s within the SLO",
-                                           "USD per million output tokens"};
-  return kUnits[static_cast<size_t>(metric)];
-}
-
 std::string_view field_of(SweepMetric metric) {
   static constexpr std::string_view kFields[] = {
       "ttft",    "tpot", "itl", "e2el", "output_throughput", "total_token_throughput", "request_throughput",

@@ -146,21 +146,9 @@ Record prompt_completion(const Json& row, const DatasetOptions& options) {
 }  // namespace
 
 std::string_view to_string(Format format) {
-  switch (format) {
-    case Format::automatic:
-      return "automatic";
-    case Format::prompt_completion:
-      return "prompt_completion";
-    case Format::messages:
-      return "messages";
-    case Format::sharegpt:
-      return "sharegpt";
-    case Format::alpaca:
-      return "alpaca";
-    case Format::text:
-      return "text";
-  }
-  return "automatic";
+  static constexpr std::string_view kNames[] = {"automatic", "prompt_completion", "messages", "sharegpt", "alpaca",
+                                                "text"};
+  return kNames[static_cast<size_t>(format)];
 }
 
 Format detect_format(const Json& row, const DatasetOptions& options) {

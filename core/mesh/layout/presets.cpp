@@ -180,17 +180,8 @@ bool fuses_kv(const ShardingRules& rules) {
 }
 
 std::string to_string(Preset preset) {
-  switch (preset) {
-    case Preset::tunix:
-      return "tunix";
-    case Preset::megatron:
-      return "megatron";
-    case Preset::fsdp:
-      return "fsdp";
-    case Preset::replicated:
-      break;
-  }
-  return "replicated";
+  static constexpr const char* kNames[] = {"tunix", "megatron", "fsdp", "replicated"};
+  return kNames[static_cast<size_t>(preset)];
 }
 
 }  // namespace mw::mesh
