@@ -41,8 +41,8 @@ std::vector<model::Role> targets_of(const experiment::Experiment& e) {
   return out;
 }
 
-// The scripts train for train.steps; train.epochs is kept beside it for people. What the rows say (none: not at hand)
-// is what the engine would count, else a plan's answer.
+// Sets train.steps, which the scripts use; train.epochs stays for information. The steps are those of the engine if its
+// settings are known (`settled`), else those of a plan.
 void set_steps(const experiment::Experiment& e, const std::optional<train::Settings>& settled,
                recipes::RecipeInput& s) {
   if (e.number("train.epochs") <= 0) return;
@@ -50,7 +50,7 @@ void set_steps(const experiment::Experiment& e, const std::optional<train::Setti
   s.values["train"]["steps"] = steps.value_or(1);
   if (!steps)
     s.remarks.push_back(
-        "train.epochs is set, but the number of rows is not known: settings.json says 1 step. Set data.path, "
+        "train.epochs is set, but the number of rows is not known, so settings.json has 1 step. Set data.path, "
         "data.lengths or data.rows and export again.");
 }
 
@@ -63,8 +63,7 @@ void add_rows(const experiment::Experiment& e, recipes::RecipeInput& s, std::sto
         e.path("data.path").empty()
             ? "The experiment names no data: set data.path and export again; until then only --smoke runs."
             : "The experiment names no tokenizer: set model.tokenizer (or model.path) and export again; until then "
-              "only "
-              "--smoke runs.");
+              "only --smoke runs.");
     return set_steps(e, std::nullopt, s);
   }
   const auto tokenizer = data::load_tokenizer(tokenizer_at);
@@ -126,9 +125,9 @@ experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experi
   return e;
 }
 
-recipes::RecipeInput recipe_subject(Kind kind, const experiment::Experiment& experiment,
-                                    const hardware::Catalogue& catalogue, const fs::path& templates,
-                                    std::stop_token stop, const data::Progress& progress) {
+recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& experiment,
+                                  const hardware::Catalogue& catalogue, const fs::path& templates, std::stop_token stop,
+                                  const data::Progress& progress) {
   for (const Problem& p : experiment.validate())
     if (p.severity == Severity::error) throw Error(p);
   recipes::RecipeInput s{.kind = kind, .name = experiment.string("name"), .model = experiment::config_of(experiment)};

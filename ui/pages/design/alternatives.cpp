@@ -10,7 +10,6 @@
 #include <QTabWidget>
 #include <QTableView>
 #include <algorithm>
-#include <cmath>
 
 #include "ui/theme/elided_label.h"
 #include "ui/theme/icons.h"
@@ -165,10 +164,6 @@ void Alternatives::show_state() {
                      .arg(found_->result.evaluated)
                      .arg(qs(to_text(Seconds(found_->result.seconds))))
                : QString());
-}
-
-QString Alternatives::status() const {
-  return status_->text();
 }
 
 void Alternatives::set_searchable(bool on) {

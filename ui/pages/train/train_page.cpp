@@ -10,7 +10,6 @@
 #include <QTableView>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <cmath>
 
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/empty_page.h"
