@@ -220,8 +220,8 @@ std::optional<Ledger> RunView::predicted(std::optional<int> device) const {
 mesh::Mesh RunView::ran_on() const {
   constexpr long kMost = 4096;
   mesh::Mesh out;
-  const Json* said = member(info_, "mesh");
-  const Json* axes = said ? member(*said, "axes") : nullptr;
+  const Json* mesh = member(info_, "mesh");
+  const Json* axes = mesh ? member(*mesh, "axes") : nullptr;
   if (!axes || !axes->is_array()) return out;
   for (const Json& axis : *axes) {
     const Json* name = member(axis, "name");
@@ -233,9 +233,9 @@ mesh::Mesh RunView::ran_on() const {
 }
 
 int RunView::devices() const {
-  const long said = whole(info_, "devices").value_or(1);
+  const long stated = whole(info_, "devices").value_or(1);
   const long reported = memory_.empty() ? 1 : static_cast<long>(memory_.size());
-  return static_cast<int>(std::clamp(std::max(said, reported), 1L, 1L << 20));
+  return static_cast<int>(std::clamp(std::max(stated, reported), 1L, 1L << 20));
 }
 
 std::optional<Bytes> RunView::capacity() const {

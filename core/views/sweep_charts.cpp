@@ -8,7 +8,7 @@
 namespace mw::views {
 namespace {
 
-enum Load { rate, burst, closed, unsaid };
+enum Load { rate, burst, closed, unknown };
 
 std::string plain(double v) {
   char text[32];
@@ -72,7 +72,7 @@ LoadAxis::Key LoadAxis::key_of(const formats::BenchPoint& p) {
   if (std::isinf(p.request_rate)) return {burst, 0};
   if (std::isfinite(p.request_rate) && p.request_rate > 0) return {rate, p.request_rate};
   if (p.max_concurrency > 0) return {closed, p.max_concurrency};
-  return {unsaid, 0};
+  return {unknown, 0};
 }
 
 void LoadAxis::add(const formats::BenchPoint& point) {
