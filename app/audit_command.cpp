@@ -4,9 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 
-#include "app/csv_mapping.h"
 #include "app/load_inputs.h"
 #include "app/output.h"
+#include "app/shared_options.h"
 #include "app/subcommands.h"
 #include "core/base/files.h"
 #include "core/compare/compared_files.h"

@@ -2,8 +2,8 @@
 // `convert`: converts an Orbax LoRA checkpoint of Tunix to a PEFT adapter.
 #include <CLI/CLI.hpp>
 
-#include "app/adapter_options.h"
 #include "app/output.h"
+#include "app/shared_options.h"
 #include "app/subcommands.h"
 #include "core/base/files.h"
 #include "core/formats/orbax/tunix_adapter.h"
@@ -32,7 +32,7 @@ void refuse_bad_paths(const ConvertOptions& options) {
                  .message = "the output exists already",
                  .file = options.out.string(),
                  .expected = "a new or empty folder",
-                 .fix = "give another --out: nothing is overwritten"});
+                 .fix = "choose another --out; existing files are not overwritten"});
   if (!formats::is_orbax(options.adapter))
     throw Error({.id = "ADAPTER",
                  .message = "not an Orbax checkpoint",

@@ -4,7 +4,7 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress_line.h"
+#include "app/progress.h"
 #include "app/subcommands.h"
 #include "core/jobs/recipe_export.h"
 
@@ -28,7 +28,7 @@ int run_export(const CommonOptions& common, const ExportOptions& options) {
   const recipes::Kind kind = recipes::parse_recipe_kind(options.recipe);
   const auto templates = std::filesystem::path(MW_RESOURCES) / "recipes";
   ProgressLine line;
-  const recipes::RecipeInput input = jobs::recipe_subject(
+  const recipes::RecipeInput input = jobs::recipe_input(
       kind, load_experiment(common), load_catalogue(), templates, common.stop, [&](long done, long total) {
         line.update("reading data: " + std::to_string(done) + " of " + std::to_string(total));
       });

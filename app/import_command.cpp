@@ -3,8 +3,8 @@
 // changed.
 #include <CLI/CLI.hpp>
 
-#include "app/csv_mapping.h"
 #include "app/output.h"
+#include "app/shared_options.h"
 #include "app/subcommands.h"
 #include "core/import/import_files.h"
 

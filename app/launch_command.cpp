@@ -6,7 +6,7 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/run_progress_printer.h"
+#include "app/progress.h"
 #include "app/subcommands.h"
 #include "core/launch/launch.h"
 

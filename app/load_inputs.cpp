@@ -20,8 +20,7 @@ fs::path config_folder() {
 
 experiment::Experiment load_experiment(const CommonOptions& common) {
   experiment::Experiment experiment = experiment::Experiment::load(common.file);
-  for (const std::string& note : experiment::apply_sets(experiment, common.sets))
-    print_error("note: %s\n", note.c_str());
+  for (const std::string& note : experiment::apply_sets(experiment, common.sets)) print_note(note);
   return experiment;
 }
 

@@ -2,9 +2,9 @@
 // `merge`: merges an adapter into its base model and verifies the result by comparing logits.
 #include <CLI/CLI.hpp>
 
-#include "app/adapter_options.h"
 #include "app/output.h"
-#include "app/progress_line.h"
+#include "app/progress.h"
+#include "app/shared_options.h"
 #include "app/subcommands.h"
 #include "core/jobs/merge_adapter.h"
 

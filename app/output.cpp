@@ -88,6 +88,10 @@ void print_error(const char* format, ...) {
   va_end(arguments);
 }
 
+void print_note(const std::string& note) {
+  print_error("note: %s\n", note.c_str());
+}
+
 void print_json(const Json& json) {
   write_json(json.dump(2, ' ', false, Json::error_handler_t::replace));
 }

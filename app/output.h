@@ -17,8 +17,9 @@ std::string terminal_text(std::string_view text);
 [[gnu::format(printf, 1, 2)]] void print_text(const char* format, ...);
 [[gnu::format(printf, 1, 2)]] void print_error(const char* format, ...);
 
-void print_json(const Json& json);       // an indented document on standard output
-void print_json_line(const Json& json);  // one line on standard output, flushed
+void print_note(const std::string& note);  // "note: ..." on standard error
+void print_json(const Json& json);         // an indented document on standard output
+void print_json_line(const Json& json);    // one line on standard output, flushed
 
 // Prints "run-3 done: 40 steps in 12 s", with the error if there was one.
 void print_external_result(const std::string& run, const event::Finished& finished);

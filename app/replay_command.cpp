@@ -5,11 +5,9 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress_line.h"
+#include "app/progress.h"
 #include "app/subcommands.h"
 #include "core/base/files.h"
-#include "core/base/units.h"
-#include "core/compare/compared_files.h"
 #include "core/compare/replay.h"
 #include "core/experiment/bind.h"
 

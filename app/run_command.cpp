@@ -4,8 +4,7 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress_line.h"
-#include "app/run_progress_printer.h"
+#include "app/progress.h"
 #include "app/subcommands.h"
 #include "core/jobs/job.h"
 #include "core/jobs/prove.h"

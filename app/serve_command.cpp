@@ -8,7 +8,7 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress_line.h"
+#include "app/progress.h"
 #include "app/subcommands.h"
 #include "core/experiment/settings.h"
 #include "core/jobs/serving.h"

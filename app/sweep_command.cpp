@@ -8,7 +8,7 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress_line.h"
+#include "app/progress.h"
 #include "app/subcommands.h"
 #include "core/base/files.h"
 #include "core/jobs/job.h"

@@ -39,6 +39,20 @@ void print_part(const char* title, const std::vector<plan::Measurement>& rows,
   print_rows(rows, before, after, purpose, of);
 }
 
+// Writes calibration.json: the errors on fitted and held-out rows, then the factors.
+void write_calibration(const std::filesystem::path& file, const plan::CalibrationFit& fit) {
+  Json document = to_json(fit.calibration);
+  const Json factors = document["factors"];
+  document.erase("factors");  // appended last: the errors come first in the file
+  document["step_time_of_fitted_rows"] = {{"before", to_json(fit.fitted_before)}, {"after", to_json(fit.fitted_after)}};
+  document["step_time_of_held_out_rows"] = {{"before", to_json(fit.time_before)}, {"after", to_json(fit.time_after)}};
+  document["memory_of_held_out_rows"] = to_json(fit.memory);
+  document["serving_of_fitted_rows"] = to_json(fit.served_fitted);
+  document["serving_of_held_out_rows"] = {{"before", to_json(fit.served_before)}, {"after", to_json(fit.served_after)}};
+  document["factors"] = factors;
+  write_file_atomically(file, document.dump(2) + "\n");
+}
+
 int run(int argc, char** argv) {
   const fs::path folder = fs::path(MW_RESOURCES) / "hardware";
   const hardware::Catalogue catalogue = hardware::Catalogue::load(folder);
@@ -68,7 +82,7 @@ int run(int argc, char** argv) {
   for (const auto& left : measured.left_out) std::printf("left out: %s: %s\n", left.row.c_str(), left.why.c_str());
   if (argc == 3 && std::strcmp(argv[1], "--write") == 0) {
     fit.calibration.basis = {argv[2], "resources/hardware/measurements.json"};
-    plan::write_calibration(folder / "calibration.json", fit);
+    write_calibration(folder / "calibration.json", fit);
   }
   return 0;
 }

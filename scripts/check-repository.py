@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checks the structure of the repository; ctest runs it as repository.rules, scripts/pre-commit before a commit.
 
-  scripts/check-repository.py [--root DIR] [--prune]
+  scripts/check-repository.py [--root DIR]
 
 Rules:
   order       A file of core or ui includes only files of its own room and of the rooms that its room links (mw_room in
@@ -13,9 +13,6 @@ Rules:
   vocabulary  Declarations and file names do not use retired names.
   header      A .cpp file of core/engine has a header of its own name, or its first comment names the header.
   tests       Every room of core with code has a folder in tests.
-
-tests/repository/known.txt lists findings that are accepted for now, one "RULE KEY" per line. The check also fails for a
-listed finding that is gone, so the list can only shrink; --prune removes such lines.
 """
 import argparse
 import re
@@ -23,7 +20,6 @@ import sys
 from pathlib import Path
 from typing import Iterator, NamedTuple
 
-KNOWN_FINDINGS = "tests/repository/known.txt"
 CODE_FOLDERS = ("core", "ui", "app", "tests", "benchmarks")
 TEXT_FOLDERS = CODE_FOLDERS + ("scripts", "docs", "resources")
 TEXT_SUFFIXES = {".h", ".cpp", ".txt", ".md", ".py", ".sh", ".json", ".cmake", ".qss"}
@@ -46,12 +42,7 @@ FUNCTION_DECLARATION = re.compile(r"^[ \t]*(?!return\b|else\b|throw\b)(?:[\w:<>,
 
 class Finding(NamedTuple):
     rule: str
-    key: str  # identifies the finding in known.txt
     message: str  # what is wrong, where, what to do
-
-    @property
-    def entry(self) -> str:
-        return f"{self.rule} {self.key}"
 
 
 class Room(NamedTuple):
@@ -145,15 +136,15 @@ def check_order(repository: Repository) -> Iterator[Finding]:
         room = repository.room_of(file.as_posix())
         other = repository.room_of(included)
         if file.parts[0] == "core" and not room:
-            yield Finding("order", file.as_posix(), f"{file}: the folder belongs to no room; "
+            yield Finding("order", f"{file}: the folder belongs to no room; "
                           "add it to mw_room in core/CMakeLists.txt")
         elif file.parts[0] == "core" and not included.startswith("core/"):
-            yield Finding("order", f"{file} {included}", f"{file}: includes {included}; core must not know "
+            yield Finding("order", f"{file}: includes {included}; core must not know "
                           + included.split("/")[0])
         elif included.startswith("app/"):
-            yield Finding("order", f"{file} {included}", f"{file}: includes {included}; ui must not know app")
+            yield Finding("order", f"{file}: includes {included}; ui must not know app")
         elif room and other and other.target not in repository.linked(room):
-            yield Finding("order", f"{file} {included}", f"{file}: includes {included}, but {room.target} does not link "
+            yield Finding("order", f"{file}: includes {included}, but {room.target} does not link "
                           f"{other.target}; move the declaration to a room that both link, or change DEPS of mw_room")
 
 
@@ -175,7 +166,7 @@ def check_circles(repository: Repository) -> Iterator[Finding]:
     for source, targets in graph.items():
         for target, example in targets.items():
             if source in reachable.get(target, ()):
-                yield Finding("circle", f"{source} -> {target}", f"{source}: includes {target}, which leads back to it "
+                yield Finding("circle", f"{source}: includes {target}, which leads back to it "
                               f"({example}); move what both need to a room below them")
 
 
@@ -183,11 +174,9 @@ def check_readmes(repository: Repository) -> Iterator[Finding]:
     for room in sorted({"/".join(folder.split("/")[:2]) for folder in repository.folders if "/" in folder}):
         readme = repository.root / room / "README.md"
         if not readme.exists():
-            yield Finding("readme", room,
-                          f"{room}: README.md is missing; describe purpose, main types and extension points")
+            yield Finding("readme", f"{room}: README.md is missing; describe purpose, main types and extension points")
         elif (lines := len(text_of(readme).splitlines())) > README_LINES:
-            yield Finding("readme", f"{room} length",
-                          f"{room}/README.md has {lines} lines; shorten it to {README_LINES}")
+            yield Finding("readme", f"{room}/README.md has {lines} lines; shorten it to {README_LINES}")
 
 
 def check_documents(repository: Repository) -> Iterator[Finding]:
@@ -196,11 +185,11 @@ def check_documents(repository: Repository) -> Iterator[Finding]:
     names = "|".join(absent or ["\0"])
     pattern = re.compile(rf"(?<![\w/-])(?:{names})\.md\b|\bshared/(?:design|reference)\b")
     for file in repository.files:
-        if file.suffix not in TEXT_SUFFIXES or file.as_posix() == KNOWN_FINDINGS:
+        if file.suffix not in TEXT_SUFFIXES:
             continue
         for number, line in enumerate(repository.text(file).splitlines(), 1):
             for reference in pattern.findall(line):
-                yield Finding("document", f"{file} {reference}", f"{file}:{number}: refers to {reference}, which is not "
+                yield Finding("document", f"{file}:{number}: refers to {reference}, which is not "
                               "in the repository; name the upstream source instead")
 
 
@@ -223,14 +212,11 @@ def is_retired_function(name: str) -> bool:
 def check_vocabulary(repository: Repository) -> Iterator[Finding]:
     files = {snake_case(name) for name in RETIRED_TYPES} | set(RETIRED_FUNCTIONS)
     for file in repository.code:
-        room = "/".join(file.parts[:2]) if len(file.parts) > 2 else file.parts[0]
         if file.stem in files or file.stem.startswith(RETIRED_PREFIXES):
-            yield Finding("vocabulary", f"{room} file {file.stem}",
-                          f"{file}: the file has a retired name; name it for its main type")
+            yield Finding("vocabulary", f"{file}: the file has a retired name; name it for its main type")
         for kind, name in declared_names(repository.text(file)):
             if name in RETIRED_TYPES if kind == "type" else is_retired_function(name):
-                yield Finding("vocabulary", f"{room} {kind} {name}",
-                              f"{file}: declares {kind} {name}, a retired name; use the field's term")
+                yield Finding("vocabulary", f"{file}: declares {kind} {name}, a retired name; use the field's term")
 
 
 # Lines of the first comment of a file, without the licence.
@@ -250,56 +236,32 @@ def check_headers(repository: Repository) -> Iterator[Finding]:
             continue
         if file.with_suffix(".h") in repository.code or re.search(r"\w\.h\b", first_comment(repository.text(file))):
             continue
-        yield Finding("header", file.as_posix(), f"{file}: has no header of its own name; "
+        yield Finding("header", f"{file}: has no header of its own name; "
                       'add one, or begin with a comment that names it ("Implements attention.h: ...")')
 
 
 def check_tests(repository: Repository) -> Iterator[Finding]:
     for room in sorted({folder.split("/")[1] for folder in repository.folders if folder.startswith("core/")}):
         if not any(file.parts[:2] == ("tests", room) for file in repository.code):
-            yield Finding("tests", f"core/{room}", f"core/{room}: there is no tests/{room} with tests of this room")
+            yield Finding("tests", f"core/{room}: there is no tests/{room} with tests of this room")
 
 
 CHECKS = (check_order, check_circles, check_readmes, check_documents, check_vocabulary, check_headers, check_tests)
-
-
-def read_known(root: Path) -> dict:
-    path = root / KNOWN_FINDINGS
-    lines = text_of(path).splitlines() if path.exists() else []
-    entries = [(number, line.split("#")[0].strip()) for number, line in enumerate(lines, 1)]
-    return {entry: number for number, entry in entries if entry}
-
-
-def remove_lines(path: Path, numbers: set) -> None:
-    lines = text_of(path).splitlines(keepends=True)
-    path.write_text("".join(line for number, line in enumerate(lines, 1) if number not in numbers), encoding="utf-8")
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Checks the structure of the repository.")
     default_root = Path(__file__).resolve().parent.parent
     parser.add_argument("--root", type=Path, default=default_root, help="folder of the repository")
-    parser.add_argument("--prune", action="store_true", help=f"remove findings that are gone from {KNOWN_FINDINGS}")
     return parser.parse_args()
 
 
 def main() -> int:
-    arguments = parse_arguments()
-    root = arguments.root.resolve()
-    repository = Repository(root)
-    findings = [finding for check in CHECKS for finding in check(repository)]
-    known = read_known(root)
-    failures = list(dict.fromkeys(f"{finding.rule}: {finding.message}" for finding in findings
-                                  if finding.entry not in known))
-    gone = {entry: number for entry, number in known.items() if entry not in {finding.entry for finding in findings}}
-    if arguments.prune and gone:
-        remove_lines(root / KNOWN_FINDINGS, set(gone.values()))
-        print(f"{KNOWN_FINDINGS}: removed {len(gone)} lines")
-        gone = {}
-    failures += [f"{KNOWN_FINDINGS}:{number}: '{entry}' is no longer found; remove the line (--prune does)"
-                 for entry, number in gone.items()]
-    print("\n".join(failures) or f"{len(repository.files)} files, {len(repository.rooms)} rooms: no new findings")
-    return 1 if failures else 0
+    repository = Repository(parse_arguments().root.resolve())
+    findings = list(dict.fromkeys(f"{finding.rule}: {finding.message}" for check in CHECKS
+                                  for finding in check(repository)))
+    print("\n".join(findings) or f"{len(repository.files)} files, {len(repository.rooms)} rooms: no findings")
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

@@ -24,15 +24,8 @@ std::string to_text(const Problem& p) {
 }
 
 std::string to_string(Severity severity) {
-  switch (severity) {
-    case Severity::info:
-      return "info";
-    case Severity::warning:
-      return "warning";
-    case Severity::error:
-      return "error";
-  }
-  return "error";
+  static constexpr const char* kNames[] = {"info", "warning", "error"};
+  return kNames[static_cast<size_t>(severity)];
 }
 
 Error::Error(Problem problem, Kind kind)

@@ -7,6 +7,7 @@
 #include "core/base/excerpt.h"
 #include "core/base/files.h"
 #include "core/base/input_file.h"
+#include "core/base/utf8.h"
 
 namespace mw {
 namespace {
@@ -52,21 +53,6 @@ size_t offset_of_key(std::string_view text, size_t n) {
 // Offset of the first bracket at nesting level `depth`.
 size_t offset_of_depth(std::string_view text, size_t depth) {
   return find_token(text, [&](size_t open, bool) { return open == depth; });
-}
-
-// Length of the valid UTF-8 sequence at the front (RFC 3629: no overlong forms, no surrogates); 0 if there is none.
-size_t sequence_length(std::string_view s) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const size_t n = lead >= 0xC2 && lead <= 0xDF ? 2 : (lead & 0xF0) == 0xE0 ? 3 : lead >= 0xF0 && lead <= 0xF4 ? 4 : 0;
-  if (n == 0 || s.size() < n) return 0;
-  const unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  const unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  if (byte(1) < low || byte(1) > high) return 0;
-  for (size_t i = 2; i < n; ++i)
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  return n;
 }
 
 Error wrong_type(const std::string& key, const std::string& file, const Json& value, const std::string& expected) {
@@ -206,7 +192,7 @@ std::string valid_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
-    if (const size_t n = sequence_length(text.substr(i)); n > 0) {
+    if (const size_t n = character_length(text.substr(i)); n > 0) {
       out.append(text, i, n);
       i += n;
     } else {

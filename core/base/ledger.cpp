@@ -3,18 +3,18 @@
 
 namespace mw {
 namespace {
-constexpr std::array<std::string_view, kMemoryCategories> kNames{"weights",     "adapters", "gradients", "optimizer",
-                                                                 "activations", "logits",   "kv_cache",  "collectives",
-                                                                 "workspace",   "runtime"};
+constexpr std::array<std::string_view, kMemoryCategories> kCategoryNames{
+    "weights", "adapters", "gradients",   "optimizer", "activations",
+    "logits",  "kv_cache", "collectives", "workspace", "runtime"};
 }
 
 std::string_view to_string(MemoryCategory category) {
-  return kNames[static_cast<size_t>(category)];
+  return kCategoryNames[static_cast<size_t>(category)];
 }
 
 std::optional<MemoryCategory> parse_memory_category(std::string_view name) {
-  for (size_t i = 0; i < kNames.size(); ++i)
-    if (kNames[i] == name) return static_cast<MemoryCategory>(i);
+  for (size_t i = 0; i < kCategoryNames.size(); ++i)
+    if (kCategoryNames[i] == name) return static_cast<MemoryCategory>(i);
   return std::nullopt;
 }
 

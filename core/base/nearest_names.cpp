@@ -50,15 +50,15 @@ std::vector<std::string> nearest_names(std::string_view wrong, const std::vector
   std::vector<std::pair<size_t, size_t>> order, best;  // {lower bound of the distance, index}; {distance, index}
   order.reserve(names.size());
   for (size_t i = 0; i < names.size(); ++i) {
-    const bool begun = !head.empty() && names[i].starts_with(head);
+    const bool is_prefix = !head.empty() && names[i].starts_with(head);
     const size_t a = head.size(), b = names[i].size();
-    order.emplace_back(begun ? 0 : std::max(a, b) - std::min(a, b), i);
+    order.emplace_back(is_prefix ? 0 : std::max(a, b) - std::min(a, b), i);
   }
   std::sort(order.begin(), order.end());
   for (const auto& [least, i] : order) {
     if (best.size() >= count && (count == 0 || least > best[count - 1].first)) break;
-    const bool begun = !head.empty() && names[i].starts_with(head);
-    const std::pair found{begun ? 0 : distance.to(names[i]), i};
+    const bool is_prefix = !head.empty() && names[i].starts_with(head);
+    const std::pair found{is_prefix ? 0 : distance.to(names[i]), i};
     best.insert(std::upper_bound(best.begin(), best.end(), found), found);
   }
   std::vector<std::string> out;

@@ -24,20 +24,20 @@ const views::SweepLine* line_of(const ComparedRun& run, int input_len) {
 // Returns the points of a line that have this metric at the load, else at the lowest load that has it.
 std::vector<size_t> points_at(const formats::BenchSet& set, const views::SweepLine& line, const std::string& load,
                               views::SweepMetric metric) {
-  const auto says = [&](size_t i) {
+  const auto has_metric = [&](size_t i) {
     return std::isfinite(views::metric_value(set.points[i], metric, set.usd_per_hour).value);
   };
   std::vector<size_t> found;
   for (const size_t i : line.points)
-    if (views::load_text(set.points[i]) == load && says(i)) found.push_back(i);
+    if (views::load_text(set.points[i]) == load && has_metric(i)) found.push_back(i);
   if (!found.empty()) return found;
   for (const size_t i : line.points)
-    if (says(i)) return {i};
+    if (has_metric(i)) return {i};
   return found;
 }
 
 template <class Value, class Has>
-Value most_usual(const std::vector<Value>& all, const std::vector<ComparedRun>& runs, Has has) {
+Value most_common(const std::vector<Value>& all, const std::vector<ComparedRun>& runs, Has has) {
   Value best{};
   std::pair<size_t, size_t> most{0, 0};  // runs, points
   for (const Value& value : all) {
@@ -82,12 +82,12 @@ views::LoadAxis load_axis(const std::vector<ComparedRun>& runs, int input_len) {
 }
 
 int usual_input_len(const std::vector<ComparedRun>& runs) {
-  return most_usual<int>(input_lens(runs), runs,
-                         [](const formats::BenchPoint& p, int len) { return p.input_len == len; });
+  return most_common<int>(input_lens(runs), runs,
+                          [](const formats::BenchPoint& p, int len) { return p.input_len == len; });
 }
 
 std::string usual_load(const std::vector<ComparedRun>& runs) {
-  return most_usual<std::string>(loads_of(runs), runs, [](const formats::BenchPoint& p, const std::string& load) {
+  return most_common<std::string>(loads_of(runs), runs, [](const formats::BenchPoint& p, const std::string& load) {
     return views::load_text(p) == load;
   });
 }

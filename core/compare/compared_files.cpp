@@ -3,15 +3,13 @@
 
 #include "core/formats/results/bench_import.h"
 #include "core/model/catalogue.h"
-#include "core/model/config.h"
 
 namespace mw::compare {
 namespace {
 
 double bytes_of(const formats::BenchSet& set, const char* condition) {
-  const auto at = set.conditions.find(condition);
-  if (at == set.conditions.end()) return 2;
-  return at->second.find("fp8") != std::string::npos || at->second.find("int8") != std::string::npos ? 1 : 2;
+  const std::string type = set.condition(condition);
+  return type.find("fp8") != std::string::npos || type.find("int8") != std::string::npos ? 1 : 2;
 }
 
 }  // namespace

@@ -13,21 +13,13 @@
 namespace mw::compare {
 
 std::string_view to_string(Fairness fairness) {
-  switch (fairness) {
-    case Fairness::fair:
-      return "fair";
-    case Fairness::confounded:
-      return "confounded";
-    case Fairness::meaningless:
-      break;
-  }
-  return "meaningless";
+  static constexpr std::string_view kNames[] = {"fair", "confounded", "meaningless"};
+  return kNames[static_cast<size_t>(fairness)];
 }
 
 ComparedRun compared(formats::BenchSet set) {
   ComparedRun out{.name = set.name, .provenance = set.provenance};
-  if (const auto usd = set.conditions.find("train_usd"); usd != set.conditions.end())
-    if (const double value = std::atof(usd->second.c_str()); value > 0) out.train_usd = value;
+  if (const double usd = std::atof(set.condition("train_usd").c_str()); usd > 0) out.train_usd = usd;
   out.sweep = views::sweep_view(std::move(set), {});
   return out;
 }
@@ -162,11 +154,25 @@ void confound(Comparison& out, std::string key, std::string text, Fairness at_le
   out.confounders.push_back({std::move(key), std::move(text), at_least});
 }
 
+bool are_different(const std::vector<std::string>& values, MissingValue missing) {
+  std::set<std::string> distinct(values.begin(), values.end());
+  if (missing == MissingValue::ignored) distinct.erase("");
+  return distinct.size() > 1;
+}
+
+MissingValue missing_condition(const std::string& key) {
+  static const std::set<std::string> kDeciding{"kv_dtype", "prefix_cache", "weight_dtype", "version"};
+  return kDeciding.contains(key) ? MissingValue::differs : MissingValue::ignored;
+}
+
+std::string definition_of(const formats::BenchSet& set, const std::string& key) {
+  const formats::BenchSet definitions{.definitions = set.definitions};
+  return formats::to_json(definitions, formats::Detail::summary)["definitions"][key].get<std::string>();
+}
+
 bool add_setting(Comparison& out, std::string key, std::string label, std::vector<std::string> texts,
                  MissingValue missing) {
-  std::set<std::string> said(texts.begin(), texts.end());
-  if (missing == MissingValue::ignored) said.erase("");
-  if (said.size() < 2) return false;
+  if (!are_different(texts, missing)) return false;
   ComparisonRow row{.kind = ComparisonRow::Kind::setting, .key = std::move(key), .label = std::move(label)};
   row.texts = std::move(texts);
   row.values.resize(row.texts.size());
@@ -176,10 +182,10 @@ bool add_setting(Comparison& out, std::string key, std::string label, std::vecto
   return true;
 }
 
-ComparisonRow* add_result(Comparison& out, const ResultRow& facts, const std::vector<double>& values) {
+ComparisonRow* add_result(Comparison& out, const ResultRow& result, const std::vector<double>& values) {
   if (std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) return nullptr;
-  ComparisonRow row{.kind = ComparisonRow::Kind::result, .key = facts.key, .label = facts.label, .unit = facts.unit};
-  row.better = facts.better;
+  ComparisonRow row{.kind = ComparisonRow::Kind::result, .key = result.key, .label = result.label, .unit = result.unit};
+  row.better = result.better;
   row.differs = false;
   for (const double v : values) {
     const bool known = std::isfinite(v), based = known && std::isfinite(values[0]) && values[0] != 0;

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <map>
 #include <set>
 
-#include "core/base/units.h"
 #include "core/compare/comparison_parts.h"
 
 namespace mw::compare::comparing {
@@ -29,41 +27,36 @@ std::string plain_model(const std::string& name) {
 const std::vector<std::pair<std::string, std::string>>& conditions() {
   static const std::vector<std::pair<std::string, std::string>> all{
       {"kv_dtype", "KV cache type"},
-      {"weight_dtype", "type of the weights"},
+      {"weight_dtype", "weight type"},
       {"prefix_cache", "prefix cache"},
-      {"version", "version of the server"},
+      {"version", "server version"},
       {"tokenizer", "tokenizer"},
       {"chunked_prefill", "chunked prefill"},
-      {"sliding_window_kv", "saving of sliding-window KV"},
+      {"sliding_window_kv", "freeing of KV outside sliding windows"},
       {"async_scheduling", "async scheduling"},
       {"max_model_len", "max_model_len"},
       {"max_num_seqs", "max_num_seqs"},
       {"max_num_batched_tokens", "max_num_batched_tokens"},
-      {"arrival", "arrival of requests"},
+      {"arrival", "arrival process"},
       {"burstiness", "burstiness"},
-      {"lengths", "law of lengths"},
-      {"prompts", "prompts of repeated points"},
+      {"lengths", "distribution of lengths"},
+      {"prompts", "reuse of prompts"},
       {"seed", "seed"}};
   return all;
-}
-
-const std::set<std::string>& deciding() {
-  static const std::set<std::string> keys{"kv_dtype", "weight_dtype", "prefix_cache", "version"};
-  return keys;
 }
 
 class Confounders {
  public:
   Confounders(const Runs& runs, Comparison& out) : runs_(runs), out_(out) {}
 
-  void all() {
-    loads();
-    identity();
-    definitions();
-    for (const auto& [key, label] : conditions()) condition(key, label);
-    cached();
-    counts();
-    audits();
+  void find_all() {
+    compare_loads();
+    compare_identity();
+    compare_definitions();
+    for (const auto& [key, label] : conditions()) compare_condition(key, label);
+    find_cached_prompts();
+    compare_request_counts();
+    report_findings();
   }
 
  private:
@@ -72,19 +65,13 @@ class Confounders {
     for (const ComparedRun& run : runs_) values.push_back(text(run));
     return values;
   }
-  static size_t different(const std::vector<std::string>& values, bool unsaid_counts) {
-    std::set<std::string> said(values.begin(), values.end());
-    if (!unsaid_counts) said.erase("");
-    return said.size();
-  }
-  void differs(const std::string& key, const std::string& label, const std::vector<std::string>& values,
-               bool unsaid_counts = false, Fairness at_least = Fairness::confounded) {
-    if (different(values, unsaid_counts) > 1)
-      confound(out_, key, label + " differs (" + listed(out_, values) + ")", at_least);
+  void add_if_different(const std::string& key, const std::string& property, const std::vector<std::string>& values,
+                        MissingValue missing = MissingValue::ignored) {
+    if (are_different(values, missing)) confound(out_, key, property + " differs (" + listed(out_, values) + ")");
   }
 
   // Reports runs without a common load.
-  void loads() {
+  void compare_loads() {
     const bool common = std::any_of(out_.rows.begin(), out_.rows.end(), [](const ComparisonRow& row) {
       return row.kind == ComparisonRow::Kind::result && !row.key.starts_with("tco.") &&
              std::count_if(row.values.begin(), row.values.end(), [](const auto& v) { return v.has_value(); }) > 1;
@@ -103,61 +90,54 @@ class Confounders {
       if (open != closed) loops.insert(open);
       shown.push_back(open && closed ? "both" : open ? "open" : closed ? "closed" : "");
     }
-    if (loops.size() > 1) differs("loop", "open or closed loop", shown);
+    if (loops.size() > 1) add_if_different("loop", "the kind of loop", shown);
   }
 
-  void identity() {
+  void compare_identity() {
     const auto models = column([](const ComparedRun& r) { return plain_model(r.sweep->set.model); });
     const auto targets = column([](const ComparedRun& r) { return r.sweep->set.target; });
-    const bool targets_differ = different(targets, false) > 1;
-    if (different(models, false) > 1)
+    const bool targets_differ = are_different(targets, MissingValue::ignored);
+    if (are_different(models, MissingValue::ignored))
       confound(out_, "model",
                "the model differs (" + listed(out_, column([](const ComparedRun& r) { return r.sweep->set.model; })) +
                    ")" + (targets_differ ? ", and so does the target" : ""),
                targets_differ ? Fairness::meaningless : Fairness::confounded);
-    differs("provenance", "the source",
-            column([](const ComparedRun& r) { return std::string(to_string(r.provenance)); }));
-    differs("tool", "the measuring tool", column([](const ComparedRun& r) {
-              const std::string& tool = r.sweep->set.tool;  // the version is removed
-              const size_t digit = tool.find_first_of("0123456789");
-              return tool.substr(0,
-                                 digit == std::string::npos ? tool.size() : tool.find_last_not_of(' ', digit - 1) + 1);
-            }));
+    add_if_different("provenance", "the source",
+                     column([](const ComparedRun& r) { return std::string(to_string(r.provenance)); }));
+    add_if_different("tool", "the measuring tool", column([](const ComparedRun& r) {
+                       const std::string& tool = r.sweep->set.tool;  // the version is removed
+                       const size_t digit = tool.find_first_of("0123456789");
+                       return tool.substr(
+                           0, digit == std::string::npos ? tool.size() : tool.find_last_not_of(' ', digit - 1) + 1);
+                     }));
   }
 
-  void definitions() {
+  void compare_definitions() {
     const auto names = [&](const char* key) {
-      return column([key](const ComparedRun& r) {
-        return formats::to_json(BenchSet{.definitions = r.sweep->set.definitions},
-                                formats::Detail::summary)["definitions"][key]
-            .get<std::string>();
-      });
+      return column([key](const ComparedRun& r) { return definition_of(r.sweep->set, key); });
     };
-    differs("definitions.tpot", "the definition of TPOT", names("tpot"));
-    differs("definitions.start", "the moment that latencies count from", names("start"));
-    differs("definitions.peak", "what the output rate is", names("peak"));
+    add_if_different("definitions.tpot", "the definition of TPOT", names("tpot"));
+    add_if_different("definitions.start", "the start time of latencies", names("start"));
+    add_if_different("definitions.peak", "the definition of the output rate", names("peak"));
   }
 
-  static std::string condition_of(const ComparedRun& run, const std::string& key) {
-    const auto found = run.sweep->set.conditions.find(key);
-    return found == run.sweep->set.conditions.end() ? std::string() : found->second;
-  }
-
-  void condition(const std::string& key, const std::string& label) {
-    differs(key, label, column([&](const ComparedRun& r) { return condition_of(r, key); }), deciding().contains(key));
+  void compare_condition(const std::string& key, const std::string& label) {
+    add_if_different(key, label, column([&](const ComparedRun& r) { return r.sweep->set.condition(key); }),
+                     missing_condition(key));
   }
 
   // Repeated prompts with an enabled prefix cache are answered from the cache, in one or both runs.
-  void cached() {
+  void find_cached_prompts() {
     if (std::any_of(out_.confounders.begin(), out_.confounders.end(),
                     [](const Confounder& c) { return c.key == "prefix_cache"; }))
       return;
     for (size_t c = 0; c < runs_.size(); ++c) {
-      const std::string cache = condition_of(runs_[c], "prefix_cache"), prompts = condition_of(runs_[c], "prompts");
-      const bool signs =
+      const BenchSet& set = runs_[c].sweep->set;
+      const std::string cache = set.condition("prefix_cache"), prompts = set.condition("prompts");
+      const bool has_signs =
           std::any_of(runs_[c].sweep->findings.begin(), runs_[c].sweep->findings.end(),
                       [](const serve::Finding& f) { return f.rule == "PREFIX-CACHE" || f.rule == "FLOOR-PREFILL"; });
-      if (cache == "off" || !((cache == "on" && prompts != "salted") || (cache.empty() && signs))) continue;
+      if (cache == "off" || !((cache == "on" && prompts != "salted") || (cache.empty() && has_signs))) continue;
       confound(out_, "prefix_cache",
                called(out_, c) + (cache.empty() ? ": the prefix cache is not recorded, but TTFT suggests that it is on"
                                                 : ": the prefix cache is on and prompts may repeat"));
@@ -165,7 +145,7 @@ class Confounders {
     }
   }
 
-  void counts() {
+  void compare_request_counts() {
     std::vector<std::string> shown;
     long least = std::numeric_limits<long>::max(), most = 0;
     for (const ComparedRun& run : runs_) {
@@ -182,33 +162,32 @@ class Confounders {
     }
     if (most == 0) return;
     if (most > 2 * least)
-      differs("requests", "the number of requests per point", shown);
+      add_if_different("requests", "the number of requests per point", shown);
     else if (least < 100)
       confound(out_, "requests",
                std::to_string(least) + " requests per point are too few for percentiles (" + listed(out_, shown) + ")");
   }
 
-  void audits() {
+  void report_findings() {
     struct Kind {
       const char *key, *text;
       std::function<bool(const serve::Finding&)> is;
     };
     static const std::vector<Kind> kinds{
-        {"floor", "below what the hardware could do at its peak",
+        {"floor", "faster than the peak rates of the hardware allow",
          [](const serve::Finding& f) {
            return f.verdict == serve::Verdict::impossible && f.rule != "UNITS" && f.rule != "CONTEXT";
          }},
-        {"units", "with numbers that contradict each other",
+        {"units", "with contradictory numbers",
          [](const serve::Finding& f) { return f.rule == "UNITS" || f.rule == "CONTEXT"; }},
-        {"client_limited", "that measured the client's load, not the server",
+        {"client_limited", "limited by the client, not by the server",
          [](const serve::Finding& f) { return f.rule == "LITTLE"; }},
-        {"saturation", "where the server fell behind: TTFT says how long the run was",
+        {"saturation", "with an overloaded server, so that TTFT depends on the length of the run",
          [](const serve::Finding& f) { return f.rule == "SATURATED"; }},
         {"failed", "with failed requests", [](const serve::Finding& f) { return f.rule == "FAILED"; }},
-        {"lengths", "whose lengths are not those asked for",
+        {"lengths", "whose lengths differ from the requested ones",
          [](const serve::Finding& f) { return f.rule == "LENGTHS"; }},
-        {"omission", "whose client sent late or held requests back",
-         [](const serve::Finding& f) { return f.rule == "LOOP"; }}};
+        {"omission", "whose client delayed requests", [](const serve::Finding& f) { return f.rule == "LOOP"; }}};
     for (const Kind& kind : kinds) {
       size_t points = 0, hit_columns = 0;
       std::string where;
@@ -234,7 +213,7 @@ class Confounders {
 }  // namespace
 
 void serving_confounders(const Runs& runs, Comparison& out) {
-  Confounders(runs, out).all();
+  Confounders(runs, out).find_all();
 }
 
 }  // namespace mw::compare::comparing

@@ -23,7 +23,11 @@ std::string listed(const Comparison& out, const std::vector<std::string>& values
 void confound(Comparison& out, std::string key, std::string text, Fairness at_least = Fairness::confounded);
 
 enum class MissingValue { differs, ignored };  // whether a missing value differs from a recorded one
-// Adds a setting if the columns differ, and returns whether it did. An empty text is a missing value.
+bool are_different(const std::vector<std::string>& values, MissingValue missing);  // an empty text is a missing value
+// For conditions that decide a result, a missing value counts as a difference.
+MissingValue missing_condition(const std::string& key);
+std::string definition_of(const formats::BenchSet& set, const std::string& key);  // "tpot", "start", "peak"
+// Adds a setting if the columns differ, and returns whether it did.
 bool add_setting(Comparison& out, std::string key, std::string label, std::vector<std::string> texts,
                  MissingValue missing = MissingValue::ignored);
 

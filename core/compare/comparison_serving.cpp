@@ -25,14 +25,14 @@ struct Cell {
   std::vector<std::vector<size_t>> columns;  // indices of points
 };
 
-bool near(int a, int b) {
+bool are_near(int a, int b) {
   return a == b || std::abs(a - b) <= 0.02 * std::max(a, b);
 }
 
 bool same_load(const BenchPoint& a, const BenchPoint& b) {
   const bool rates = a.request_rate == b.request_rate || (std::isnan(a.request_rate) && std::isnan(b.request_rate)) ||
                      std::abs(a.request_rate - b.request_rate) <= 1e-6 * b.request_rate;
-  return near(a.input_len, b.input_len) && near(a.output_len, b.output_len) && rates &&
+  return are_near(a.input_len, b.input_len) && are_near(a.output_len, b.output_len) && rates &&
          a.max_concurrency == b.max_concurrency;
 }
 
@@ -132,7 +132,7 @@ const std::vector<Metric>& metrics() {
 }
 
 // Shows the mean only if some column has no median.
-bool is_spare(const Metric& m, const Comparison& out, const std::string& cell) {
+bool is_redundant_mean(const Metric& m, const Comparison& out, const std::string& cell) {
   if (!m.key.starts_with("mean_")) return false;
   const std::string median = cell + ".median_" + m.key.substr(5);
   const auto row = std::find_if(out.rows.begin(), out.rows.end(), [&](const auto& r) { return r.key == median; });
@@ -140,7 +140,8 @@ bool is_spare(const Metric& m, const Comparison& out, const std::string& cell) {
          std::all_of(row->values.begin(), row->values.end(), [](const auto& v) { return v.has_value(); });
 }
 
-void mark(std::string& text, const ComparedRun& run, const std::vector<size_t>& points, const std::string& metric) {
+void add_marks(std::string& text, const ComparedRun& run, const std::vector<size_t>& points,
+               const std::string& metric) {
   for (const serve::Finding& f : run.sweep->findings) {
     if (f.metric != metric || f.verdict == serve::Verdict::fine ||
         std::find(points.begin(), points.end(), f.point) == points.end())
@@ -161,12 +162,12 @@ double value_of(const Metric& m, const ComparedRun& run, const std::vector<size_
 
 void add_cell(const Runs& runs, const Cell& cell, Comparison& out) {
   for (const Metric& m : metrics()) {
-    if (is_spare(m, out, cell_key(cell.load))) continue;
+    if (is_redundant_mean(m, out, cell_key(cell.load))) continue;
     std::vector<double> values;
     for (size_t c = 0; c < runs.size(); ++c) values.push_back(value_of(m, runs[c], cell.columns[c]));
-    const ResultRow facts{cell_key(cell.load) + "." + m.key, cell_label(cell.load) + ": " + m.label, m.unit, m.better};
-    if (ComparisonRow* row = add_result(out, facts, values))
-      for (size_t c = 0; c < runs.size(); ++c) mark(row->marks[c], runs[c], cell.columns[c], m.key);
+    const ResultRow result{cell_key(cell.load) + "." + m.key, cell_label(cell.load) + ": " + m.label, m.unit, m.better};
+    if (ComparisonRow* row = add_result(out, result, values))
+      for (size_t c = 0; c < runs.size(); ++c) add_marks(row->marks[c], runs[c], cell.columns[c], m.key);
   }
 }
 
@@ -179,7 +180,7 @@ Peak peak_of(const ComparedRun& run, const BenchPoint& lengths) {
   Peak peak;
   for (size_t i = 0; i < run.sweep->set.points.size(); ++i) {
     const BenchPoint& p = run.sweep->set.points[i];
-    if (!near(p.input_len, lengths.input_len) || !near(p.output_len, lengths.output_len)) continue;
+    if (!are_near(p.input_len, lengths.input_len) || !are_near(p.output_len, lengths.output_len)) continue;
     if (std::isfinite(p.output_throughput) && !(p.output_throughput <= peak.rate)) peak = {p.output_throughput, {i}};
   }
   return peak;
@@ -189,7 +190,7 @@ void add_peaks(const Runs& runs, const std::vector<Cell>& cells, Comparison& out
   std::vector<BenchPoint> done;
   for (const Cell& cell : cells) {
     if (std::any_of(done.begin(), done.end(), [&](const BenchPoint& d) {
-          return near(d.input_len, cell.load.input_len) && near(d.output_len, cell.load.output_len);
+          return are_near(d.input_len, cell.load.input_len) && are_near(d.output_len, cell.load.output_len);
         }))
       continue;
     done.push_back(cell.load);
@@ -203,8 +204,8 @@ void add_peaks(const Runs& runs, const std::vector<Cell>& cells, Comparison& out
     const std::string key = std::to_string(cell.load.input_len) + "/" + std::to_string(cell.load.output_len);
     const std::string label = lengths_text(cell.load);
     if (ComparisonRow* row = add_result(
-            out, {key + ".peak_output_throughput", label + ": most output", "tokens/s", Better::higher}, rates))
-      for (size_t c = 0; c < runs.size(); ++c) mark(row->marks[c], runs[c], peaks[c].points, "output_throughput");
+            out, {key + ".peak_output_throughput", label + ": peak output", "tokens/s", Better::higher}, rates))
+      for (size_t c = 0; c < runs.size(); ++c) add_marks(row->marks[c], runs[c], peaks[c].points, "output_throughput");
     add_result(out,
                {key + ".usd_per_million_output_tokens", label + ": cost at that rate", "USD/1M tokens", Better::lower},
                usd);
@@ -258,7 +259,7 @@ void add_tco(const Runs& runs, Comparison& out) {
   add_result(out, {"tco.break_even", "costs as much as the baseline after", "h", Better::neither}, even);
 }
 
-std::string stated(double v) {
+std::string text_or_empty(double v) {
   return std::isfinite(v) ? value_text(v) : std::string();
 }
 
@@ -275,31 +276,21 @@ void add_settings(const Runs& runs, Comparison& out) {
   row("model", "Model", [](const ComparedRun&, const BenchSet& s) { return s.model; });
   row("target", "Target", [](const ComparedRun&, const BenchSet& s) { return s.target; });
   row("chips", "Chips", [](const ComparedRun&, const BenchSet& s) { return s.chips ? std::to_string(s.chips) : ""; });
-  row("usd_per_hour", "USD per hour", [](const ComparedRun&, const BenchSet& s) { return stated(s.usd_per_hour); });
+  row("usd_per_hour", "USD per hour",
+      [](const ComparedRun&, const BenchSet& s) { return text_or_empty(s.usd_per_hour); });
   row("train_usd", "Training, USD",
-      [](const ComparedRun& r, const BenchSet&) { return r.train_usd ? stated(*r.train_usd) : ""; });
-  // For conditions that decide a result, a missing value counts as a difference.
-  static const std::set<std::string> kDeciding{"kv_dtype", "prefix_cache", "weight_dtype", "version"};
+      [](const ComparedRun& r, const BenchSet&) { return r.train_usd ? text_or_empty(*r.train_usd) : ""; });
   std::set<std::string> keys;
   for (const ComparedRun& run : runs)
     for (const auto& [key, value] : run.sweep->set.conditions) keys.insert(key);
   for (const std::string& key : keys)
     row(
-        key, key,
-        [&](const ComparedRun&, const BenchSet& s) {
-          const auto found = s.conditions.find(key);
-          return found == s.conditions.end() ? std::string() : found->second;
-        },
-        kDeciding.contains(key) ? MissingValue::differs : MissingValue::ignored);
-  const auto definition = [&](const char* key, const char* label, auto member) {
-    row(std::string("definitions.") + key, label, [&](const ComparedRun&, const BenchSet& s) {
-      const Json json = formats::to_json(BenchSet{.definitions = s.definitions}, formats::Detail::summary);
-      return json["definitions"][member].template get<std::string>();
-    });
-  };
-  definition("tpot", "TPOT is", "tpot");
-  definition("start", "Latency from", "start");
-  definition("peak", "Output rate is", "peak");
+        key, key, [&](const ComparedRun&, const BenchSet& s) { return s.condition(key); }, missing_condition(key));
+  for (const auto& [key, label] : {std::pair("tpot", "Definition of TPOT"),
+                                   {"start", "Start of latencies"},
+                                   {"peak", "Definition of output rate"}})
+    row(std::string("definitions.") + key, label,
+        [key = key](const ComparedRun&, const BenchSet& s) { return definition_of(s, key); });
 }
 
 }  // namespace

@@ -27,14 +27,14 @@ std::string text_of(const ComparedRun& run, const experiment::Parameter& p) {
   }
 }
 
-const Json& said(const ComparedRun& run, const char* key) {
+const Json& started_info(const ComparedRun& run, const char* key) {
   static const Json nothing;
   const Json& info = run.training->info();
   return info.is_object() && info.contains(key) ? info[key] : nothing;
 }
 
 // Formats an object of names and values: "fsdp 2, tp 4", "jax 0.10.2, qwix 0.1.8".
-std::string named(const Json& values) {
+std::string names_and_values(const Json& values) {
   std::string text;
   if (!values.is_object()) return text;
   for (const auto& [name, value] : values.items())
@@ -45,24 +45,25 @@ std::string named(const Json& values) {
 
 // Returns the mesh that the program recorded, else the mesh of the document.
 std::string mesh_text(const ComparedRun& run) {
-  if (const std::string own = named(said(run, "mesh")); !own.empty() && !said(run, "mesh").contains("axes")) return own;
+  const Json& recorded = started_info(run, "mesh");
+  if (const std::string own = names_and_values(recorded); !own.empty() && !recorded.contains("axes")) return own;
   if (!run.has_all_settings && !run.experiment.has("mesh")) return {};
   return mesh::to_text(experiment::bind_valid(run.experiment).mesh);
 }
 
 std::string software_of(const ComparedRun& run) {
   for (const char* key : {"software", "tool"})
-    if (const Json& name = said(run, key); name.is_string()) return name.get<std::string>();
+    if (const Json& name = started_info(run, key); name.is_string()) return name.get<std::string>();
   return run.provenance == formats::Provenance::imported ? std::string() : "Meshwright";
 }
 
 // Like add_setting(), but ignores columns whose settings are not recorded.
-void add_said(const Runs& runs, Comparison& out, const std::string& key, const std::string& label,
-              std::vector<std::string> texts) {
-  std::set<std::string> of_said;
+void add_recorded_setting(const Runs& runs, Comparison& out, const std::string& key, const std::string& label,
+                          std::vector<std::string> texts) {
+  std::set<std::string> recorded;
   for (size_t c = 0; c < runs.size(); ++c)
-    if (runs[c].has_all_settings || !texts[c].empty()) of_said.insert(texts[c]);
-  if (of_said.size() > 1) add_setting(out, key, label, std::move(texts), MissingValue::differs);
+    if (runs[c].has_all_settings || !texts[c].empty()) recorded.insert(texts[c]);
+  if (recorded.size() > 1) add_setting(out, key, label, std::move(texts), MissingValue::differs);
 }
 
 // Settings that change the definition of the loss or the training data, and so make losses incomparable.
@@ -70,15 +71,15 @@ struct Rule {
   const char *key, *text;
 };
 constexpr Rule kConfounders[]{
-    {"data.loss", "the loss counts other tokens (loss mask)"},
-    {"data.path", "they learn from other data"},
-    {"data.max_len", "rows are cut or dropped at other lengths"},
-    {"data.overlong", "long rows are treated otherwise"},
-    {"data.packing", "rows are packed or not: a step has other tokens"},
+    {"data.loss", "the loss mask differs, so the loss covers different tokens"},
+    {"data.path", "the training data differ"},
+    {"data.max_len", "rows are truncated or dropped at different lengths"},
+    {"data.overlong", "the treatment of long rows differs"},
+    {"data.packing", "packing differs, so a step covers different tokens"},
     {"train.seed", "the seed differs"},
-    {"train.steps", "they train for other numbers of steps"},
-    {"train.epochs", "they train for other numbers of passes over the data"},
-    {"train.dtype", "they compute in other types"},
+    {"train.steps", "the number of steps differs"},
+    {"train.epochs", "the number of passes over the data differs"},
+    {"train.dtype", "the data type of the computation differs"},
     {"model.id", "the model differs"},
     {"model.path", "the model differs"},
 };
@@ -118,25 +119,25 @@ double usd(const ComparedRun& run) {
 }
 
 void add_results(const Runs& runs, Comparison& out) {
-  const auto row = [&](const ResultRow& facts, auto value) {
+  const auto row = [&](const ResultRow& result, auto value) {
     std::vector<double> values;
     for (const ComparedRun& run : runs) values.push_back(value(run));
-    add_result(out, facts, values);
+    add_result(out, result, values);
   };
-  const auto of = [](auto take) { return [take](const ComparedRun& r) { return take(*r.training); }; };
+  const auto of_training = [](auto value) { return [value](const ComparedRun& r) { return value(*r.training); }; };
   row({"train.loss", "Last training loss", "", Better::lower},
-      of([](const views::RunView& r) { return last(r, "train/loss"); }));
+      of_training([](const views::RunView& r) { return last(r, "train/loss"); }));
   row({"eval.loss", "Last evaluation loss", "", Better::lower},
-      of([](const views::RunView& r) { return last(r, "eval/loss"); }));
+      of_training([](const views::RunView& r) { return last(r, "eval/loss"); }));
   row({"eval.perplexity", "Last perplexity", "", Better::lower},
-      of([](const views::RunView& r) { return last(r, "eval/perplexity"); }));
+      of_training([](const views::RunView& r) { return last(r, "eval/perplexity"); }));
   row({"train.tokens_per_second", "Speed, median", "tokens/s", Better::higher},
-      of([](const views::RunView& r) { return median(r, "train/tokens_per_second"); }));
-  row({"seconds", "Time", "s", Better::lower}, of(seconds));
+      of_training([](const views::RunView& r) { return median(r, "train/tokens_per_second"); }));
+  row({"seconds", "Time", "s", Better::lower}, of_training(seconds));
   row({"steps", "Steps", "", Better::neither},
-      of([](const views::RunView& r) { return static_cast<double>(r.step()); }));
-  row({"tokens", "Tokens", "", Better::neither}, of(tokens));
-  row({"peak_mib", "Most memory of a device", "MiB", Better::lower}, of(peak));
+      of_training([](const views::RunView& r) { return static_cast<double>(r.step()); }));
+  row({"tokens", "Tokens", "", Better::neither}, of_training(tokens));
+  row({"peak_mib", "Peak memory of a device", "MiB", Better::lower}, of_training(peak));
   row({"usd", "Cost", "USD", Better::lower}, usd);
   row({"usd_per_million_tokens", "Cost per million tokens", "USD", Better::lower},
       [](const ComparedRun& r) { return usd(r) / tokens(*r.training) * 1e6; });
@@ -165,7 +166,7 @@ void add_steps(const Runs& runs, Comparison& out) {
     if (count == reporting) common.push_back(step);
   for (const long step : steps_to_show(std::move(common))) {
     std::vector<double> values;
-    for (const auto& of : losses) values.push_back(of.contains(step) ? of.at(step) : formats::kUnknown);
+    for (const auto& by_step : losses) values.push_back(by_step.contains(step) ? by_step.at(step) : formats::kUnknown);
     const std::string number = std::to_string(step);
     add_result(out, {"train.loss@" + number, "Training loss, step " + number, ""}, values);
   }
@@ -182,7 +183,7 @@ void add_software(const Runs& runs, Comparison& out) {
   else if (const auto* versions = texts_of("versions"))
     confound(out, "versions", "versions of the software differ (" + listed(out, *versions) + ")");
   for (size_t c = 0; c < runs.size(); ++c) {
-    if (const Json& list = said(runs[c], "differences"); list.is_array())
+    if (const Json& list = started_info(runs[c], "differences"); list.is_array())
       for (const Json& difference : list)
         if (difference.is_string()) confound(out, "design", called(out, c) + ": " + difference.get<std::string>());
     if (!runs[c].has_all_settings)
@@ -193,10 +194,10 @@ void add_software(const Runs& runs, Comparison& out) {
 
 void add_confounders(const Runs& runs, Comparison& out) {
   add_software(runs, out);
-  std::set<std::string> told;
+  std::set<std::string> reported;
   for (const Rule& rule : kConfounders) {
     const auto row = std::find_if(out.rows.begin(), out.rows.end(), [&](const auto& r) { return r.key == rule.key; });
-    if (row == out.rows.end() || !told.insert(rule.text).second) continue;
+    if (row == out.rows.end() || !reported.insert(rule.text).second) continue;
     confound(out, rule.key == std::string("data.loss") ? "loss_mask" : rule.key,
              std::string(rule.text) + " (" + listed(out, row->texts) + ")");
   }
@@ -219,7 +220,7 @@ void training(const Runs& runs, Comparison& out) {
   const auto row = [&](const std::string& key, const std::string& label, auto text) {
     std::vector<std::string> texts;
     for (const ComparedRun& run : runs) texts.push_back(text(run));
-    add_said(runs, out, key, label, std::move(texts));
+    add_recorded_setting(runs, out, key, label, std::move(texts));
   };
   const auto own = [&](const std::string& key, const std::string& label, auto text) {
     std::vector<std::string> texts;
@@ -227,7 +228,7 @@ void training(const Runs& runs, Comparison& out) {
     add_setting(out, key, label, std::move(texts));
   };
   own("software", "Software", software_of);
-  own("versions", "Versions", [](const ComparedRun& r) { return named(said(r, "versions")); });
+  own("versions", "Versions", [](const ComparedRun& r) { return names_and_values(started_info(r, "versions")); });
   for (const experiment::Parameter& p : experiment::parameters())
     if (p.key.find('*') == std::string::npos && p.key != "name" && p.key != "note")
       row(p.key, p.label, [&](const ComparedRun& r) { return text_of(r, p); });

@@ -55,8 +55,8 @@ jobs::BackendParts RecordedSteps::parts() {
   parts.conditions["calibration"] =
       "the recording's own " + std::to_string(std::lround(steps_)) + " steps in " + number_text(seconds_, 3) + " s";
   parts.notes.push_back(
-      "every number is predicted from the steps that were recorded, each load from its own first, moment by moment; of "
-      "all together: " +
+      "all values are predicted from recorded steps; each load uses its own steps first, in their order; model of all "
+      "steps: " +
       model_.describe());
   return parts;
 }

@@ -22,7 +22,7 @@ Error nothing_recorded(const std::string& file, const std::string& found) {
                 .fix = "save results in detail (vllm bench: --save-detailed)"});
 }
 
-bool says_requests(const formats::BenchPoint& p) {
+bool has_usable_requests(const formats::BenchPoint& p) {
   return std::any_of(p.requests.begin(), p.requests.end(),
                      [](const auto& r) { return r.completed() && r.prompt_tokens > 0 && r.output_tokens > 0; });
 }
@@ -41,10 +41,10 @@ void fill_in(experiment::Experiment& e, const formats::BenchSet& set) {
                                                            {"tp", "mesh.tp"}};
   const bool no_mesh = experiment::bind_valid(e).mesh.axes.empty();
   for (const auto& [condition, key] : kKeys) {
-    const auto said = set.conditions.find(condition);
+    const auto recorded = set.conditions.find(condition);
     const bool axis = std::string_view(key).starts_with("mesh.");
-    if (said == set.conditions.end() || (axis ? !no_mesh : e.has(key))) continue;
-    std::string text = said->second.substr(0, said->second.find_first_of(" _"));  // "fp8_e5m2 (claimed)"
+    if (recorded == set.conditions.end() || (axis ? !no_mesh : e.has(key))) continue;
+    std::string text = recorded->second.substr(0, recorded->second.find_first_of(" _"));  // "fp8_e5m2 (claimed)"
     if (text == "on") text = "true";
     if (text == "off") text = "false";
     try {
@@ -59,7 +59,7 @@ Recording recording_of(formats::BenchSet set, experiment::Experiment server, con
   out.shared_prefix = experiment::bind_valid(server).sweep.shared_prefix;
   out.server = std::move(server);
   const size_t all = set.points.size();
-  std::erase_if(set.points, [](const auto& p) { return !says_requests(p); });
+  std::erase_if(set.points, [](const auto& p) { return !has_usable_requests(p); });
   out.summaries = all - set.points.size();
   if (set.points.empty()) throw nothing_recorded(file, std::to_string(all) + " points without requests");
   out.set = std::move(set);
@@ -113,7 +113,7 @@ experiment::Experiment server_of(const ComparedRun& run) {
 }
 
 bool has_requests(const ComparedRun& run) {
-  return run.sweep && std::any_of(run.sweep->set.points.begin(), run.sweep->set.points.end(), says_requests);
+  return run.sweep && std::any_of(run.sweep->set.points.begin(), run.sweep->set.points.end(), has_usable_requests);
 }
 
 Recording recording_of(const ComparedRun& run) {
@@ -132,7 +132,7 @@ Recording recording_of(const std::filesystem::path& file) {
   }
   if (!results) return recording_of(set_of(serve::read_workload(file), file), {}, file.string());
   std::erase_if(*results, [](const formats::BenchSet& s) {
-    return std::none_of(s.points.begin(), s.points.end(), says_requests);
+    return std::none_of(s.points.begin(), s.points.end(), has_usable_requests);
   });
   if (results->empty()) throw nothing_recorded(file.string(), "results without their requests");
   if (results->size() > 1)

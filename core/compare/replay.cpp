@@ -61,8 +61,7 @@ std::vector<formats::RequestResult> in_order(const formats::BenchPoint& point, s
 
 serve::Load load_of(const Recording& recording, size_t at, std::vector<std::string>& notes) {
   const formats::BenchPoint& point = recording.set.points[at];
-  const auto prompts = recording.set.conditions.find("prompts");
-  const bool again = prompts != recording.set.conditions.end() && prompts->second == "replayed";
+  const bool again = recording.set.condition("prompts") == "replayed";
   const bool closed = std::isnan(point.request_rate) && point.max_concurrency > 0;
   if (point.prefix_hits > 0 && !again && recording.shared_prefix == 0)
     notes.push_back(
@@ -104,9 +103,9 @@ experiment::Experiment simulated(experiment::Experiment e, const Recording& reco
   return e;
 }
 
-// Returns the facts of the server with the load of the recording.
-formats::BenchSet facts_of(const Recording& recording, const experiment::Experiment& e,
-                           const hardware::Catalogue& catalogue) {
+// Returns a set without points that describes the server and the load of the recording.
+formats::BenchSet described_server(const Recording& recording, const experiment::Experiment& e,
+                                   const hardware::Catalogue& catalogue) {
   formats::BenchSet set = experiment::sweep_facts(experiment::bind(e), catalogue);
   const std::string what = difference(recording.server, e);
   set.name = recording.set.name + " replayed" + (what.empty() ? "" : ": " + what);
@@ -114,8 +113,8 @@ formats::BenchSet facts_of(const Recording& recording, const experiment::Experim
   for (const char* key :
        {"arrival", "burstiness", "concurrency", "lengths", "prompts", "num_prompts", "output_len", "seed"}) {
     set.conditions.erase(key);
-    if (const auto said = recording.set.conditions.find(key); said != recording.set.conditions.end())
-      set.conditions.insert(*said);
+    if (const auto recorded = recording.set.conditions.find(key); recorded != recording.set.conditions.end())
+      set.conditions.insert(*recorded);
   }
   return set;
 }
@@ -177,7 +176,7 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
                          const hardware::Catalogue& catalogue, const OnReplayed& progress,
                          const std::stop_token& stop) {
   const experiment::Experiment e = simulated(server, recording);
-  formats::BenchSet out = facts_of(recording, e, catalogue);
+  formats::BenchSet out = described_server(recording, e, catalogue);
   auto from_steps = RecordedSteps::of(recording, e);
   jobs::BackendParts parts = from_steps ? from_steps->parts() : jobs::make_backend(e, catalogue, [](auto) {});
   for (const auto& [key, value] : parts.conditions) out.conditions[key] = value;
@@ -201,8 +200,8 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
     // Uses the load of the recording, so that both points match in a comparison.
     out.points.back().request_rate = recording.set.points[i].request_rate;
     for (const std::string& note : notes) {
-      std::string& said = out.points.back().note;
-      said += (said.empty() ? "" : "; ") + note;
+      std::string& text = out.points.back().note;
+      text += (text.empty() ? "" : "; ") + note;
       if (std::find(out.notes.begin(), out.notes.end(), note) == out.notes.end()) out.notes.push_back(note);
     }
     before += static_cast<long>(recording.set.points[i].requests.size());

@@ -31,7 +31,7 @@ experiment::Experiment counterfactual(experiment::Experiment experiment,
 // Describes the changed settings: "v6e-8, KV fp8"; empty if nothing changed.
 std::string difference(const experiment::Experiment& recorded, const experiment::Experiment& server);
 
-using OnReplayed = std::function<void(long requests, long of)>;
+using OnReplayed = std::function<void(long requests, long total)>;
 // Simulates every point of the recording with its requests at their intended times (closed loops: with the same number
 // of users). The notes of the set list what could not be reproduced.
 formats::BenchSet replay(const Recording& recording, const experiment::Experiment& server,

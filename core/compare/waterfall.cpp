@@ -4,7 +4,6 @@
 #include "core/experiment/bind.h"
 
 #include <algorithm>
-#include <set>
 
 namespace mw::compare {
 namespace {
@@ -21,7 +20,7 @@ const std::vector<Factor>& factors() {
       {"window caches", {"serve.sliding_window_kv"}},
       {"prefix cache", {"serve.prefix_cache", "sweep.prompts", "sweep.shared_prefix"}},
       {"chunked prefill", {"serve.chunked_prefill", "serve.max_num_batched_tokens"}},
-      {"server's limits",
+      {"server limits",
        {"serve.max_num_seqs", "serve.max_model_len", "serve.memory_utilisation", "serve.block_size", "serve.policy",
         "serve.async_scheduling"}},
       {"load", {"sweep"}}};
@@ -80,8 +79,8 @@ std::string changes(const experiment::Experiment& before, const experiment::Expe
   for (const std::string_view key : factor.keys) {
     const std::string a = text_of(before, key), b = text_of(after, key);
     if (a == b) continue;
-    const bool long_one = a.size() + b.size() > 80;
-    text += (text.empty() ? "" : ", ") + std::string(key) + (long_one ? "" : ": " + a + " -> " + b);
+    const bool is_long = a.size() + b.size() > 80;
+    text += (text.empty() ? "" : ", ") + std::string(key) + (is_long ? "" : ": " + a + " -> " + b);
   }
   return text;
 }
@@ -167,7 +166,7 @@ Waterfall waterfall(const experiment::Experiment& baseline, const experiment::Ex
   if (is_latency(metric)) {
     const double alone_to = b.simulated(other, Queueing::none);
     if (alone_to != alone) b.add("the rest", "keys that belong to no factor", alone_to + waiting_before);
-    b.add("queueing", "what waiting and sharing steps add", loaded_to);
+    b.add("queueing", "waiting, and steps shared with other requests", loaded_to);
   } else if (b.now() != loaded_to) {
     b.add("the rest", "keys that belong to no factor", loaded_to);
   }

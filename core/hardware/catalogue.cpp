@@ -46,17 +46,8 @@ Error unknown_chip(const std::string& chip, const RowLocation& at, const std::ve
 }  // namespace
 
 std::string to_string(Provenance kind) {
-  switch (kind) {
-    case Provenance::measured:
-      return "measured";
-    case Provenance::published:
-      return "published";
-    case Provenance::derived:
-      return "derived";
-    case Provenance::unverified:
-      return "unverified";
-  }
-  return "unverified";
+  static constexpr const char* kNames[] = {"measured", "published", "derived", "unverified"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 int Target::chips() const {

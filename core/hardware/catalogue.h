@@ -38,7 +38,6 @@ class Catalogue {
   // The first price of this chip, region and class. Default class: on demand. Default region: the first in the file.
   // Null if there is none.
   const Price* price(std::string_view chip, std::string_view region = {}, std::string_view price_class = {}) const;
-  void set_this_machine(Chip cpu) { this_machine_ = std::move(cpu); }  // replaces the estimates by measured figures
 
  private:
   enum class InvalidRows { thrown, collected };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/hardware/catalogue_rows.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>

@@ -39,9 +39,9 @@ void ExternalRun::log(const std::string& text, const At& at, const char* level) 
   on_line_(text);
 }
 
-void ExternalRun::said(const std::string& text, const At& at, const char* level) {
+void ExternalRun::log_output(const std::string& text, const At& at, const char* level) {
   const bool too_long = text.size() + at.left_out > kMostLogLine;
-  if (too_long && !std::exchange(shortening_told_, true))
+  if (too_long && !std::exchange(has_noted_shortening_, true))
     log("lines of more than " + std::to_string(kMostLogLine >> 10) + " KiB are shortened in this record",
         {at.time_s, {}}, "warning");
   log(shortened_line(text, at.left_out), at, level);
@@ -54,7 +54,7 @@ void ExternalRun::line(const std::string& text, const At& at) {
             std::to_string(LineSplitter::kMaxLineBytes >> 20) + " MiB are read",
         {at.time_s, {}}, "warning");
   std::optional<Event> event = at.left_out == 0 ? event_of_line(text) : std::nullopt;
-  if (!event) return said(text, at);
+  if (!event) return log_output(text, at);
   if (finished_) return;  // no events after Finished
   if (event->time_s <= 0) event->time_s = std::max(last_, at.time_s);
   if (const auto* f = std::get_if<event::Finished>(&event->body)) {

@@ -35,12 +35,12 @@ class ExternalRun {
     std::uint64_t left_out = 0;  // bytes that `Lines` dropped at the end of the line
   };
   void line(const std::string& text, const At& at);  // a line of standard output: an event or a log line
-  void said(const std::string& text, const At& at, const char* level = "info");
+  void log_output(const std::string& text, const At& at, const char* level = "info");
   void record(const Event& event, const std::string& cursor = {});
   void set_about(Json about) { about_ = std::move(about); }  // fields to add to the info of Started events
   // The program's Finished event. finish() records it, so that lines which arrive after it precede it in the record.
   const std::optional<event::Finished>& finished() const { return finished_; }
-  void set_finished(event::Finished last_word) { finished_ = std::move(last_word); }
+  void set_finished(event::Finished finished) { finished_ = std::move(finished); }
   // Records the program's Finished event; without one, a Finished event made from the arguments.
   event::Finished finish(RunState state, const std::string& error, const At& at, const Json& summary = {});
 
@@ -54,7 +54,7 @@ class ExternalRun {
   Json about_ = Json::object();
   double last_ = 0;
   long steps_ = 0;
-  bool shortening_told_ = false;
+  bool has_noted_shortening_ = false;
 };
 
 }  // namespace mw::importing

@@ -34,10 +34,10 @@ store::RunId import_log(store::Store& store, const formats::RunLog& log) {
   std::stable_sort(scalars.begin(), scalars.end(),
                    [](const formats::Scalar& a, const formats::Scalar& b) { return a.step < b.step; });
   long last = log.steps_total;
-  double begun = 0;
+  double first_wall_s = 0;
   for (const formats::Scalar& s : scalars) {
     last = std::max(last, s.step);
-    if (s.wall_s > 0) begun = begun == 0 ? s.wall_s : std::min(begun, s.wall_s);
+    if (s.wall_s > 0) first_wall_s = first_wall_s == 0 ? s.wall_s : std::min(first_wall_s, s.wall_s);
   }
   const store::RunId run = store.create(experiment_of_log(log), log.name);
   const auto lock = store.lock(run);
@@ -48,13 +48,13 @@ store::RunId import_log(store::Store& store, const formats::RunLog& log) {
                                         {"steps", last},
                                         {"facts", log.facts}}}});
   for (const std::string& note : log.notes) store.append(run, {0, event::Log{"warning", note}});
-  if (begun == 0 && log.seconds > 0)
+  if (first_wall_s == 0 && log.seconds > 0)
     store.append(run, {0, event::Log{"info", "the file has no times for its steps; they are spread evenly over its " +
                                                  to_text(Seconds(log.seconds))}});
   double seconds = log.seconds, at = 0;
   for (const formats::Scalar& s : scalars) {
     // If the log has no times, its steps are spread evenly over its duration.
-    const double own = s.wall_s > 0 ? s.wall_s - begun
+    const double own = s.wall_s > 0 ? s.wall_s - first_wall_s
                        : last > 0   ? seconds * static_cast<double>(s.step) / static_cast<double>(last)
                                     : 0;
     at = std::max(at, own);  // event times never decrease

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/import/import_results.h"
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 

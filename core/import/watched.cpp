@@ -16,26 +16,26 @@ using namespace std::chrono_literals;
 constexpr auto kPatience = 10s;
 
 // Reads both streams until they end; a stop terminates the process group, after a delay by force.
-void follow(Process& child, ExternalRun& run, Clock::time_point begun, const std::stop_token& stop) {
+void follow(Process& child, ExternalRun& run, Clock::time_point start, const std::stop_token& stop) {
   const auto at = [&](const LineSplitter& lines) {
-    return ExternalRun::At{std::chrono::duration<double>(Clock::now() - begun).count(), {}, lines.dropped_bytes()};
+    return ExternalRun::At{std::chrono::duration<double>(Clock::now() - start).count(), {}, lines.dropped_bytes()};
   };
-  LineSplitter of_out, of_err;
-  const auto to_out = [&](const std::string& line) { run.line(line, at(of_out)); };
-  const auto to_err = [&](const std::string& line) { run.said(line, at(of_err)); };
-  const Process::Streams streams{.out = [&](std::string_view bytes) { of_out.feed(bytes, to_out); },
-                                 .err = [&](std::string_view bytes) { of_err.feed(bytes, to_err); }};
-  std::optional<Clock::time_point> asked;
+  LineSplitter out_lines, err_lines;
+  const auto to_out = [&](const std::string& line) { run.line(line, at(out_lines)); };
+  const auto to_err = [&](const std::string& line) { run.log_output(line, at(err_lines)); };
+  const Process::Streams streams{.out = [&](std::string_view bytes) { out_lines.feed(bytes, to_out); },
+                                 .err = [&](std::string_view bytes) { err_lines.feed(bytes, to_err); }};
+  std::optional<Clock::time_point> stopped_at;
   do {
-    if (stop.stop_requested() && !asked) {
+    if (stop.stop_requested() && !stopped_at) {
       child.kill(SIGTERM);
-      asked = Clock::now();
-    } else if (asked && Clock::now() - *asked > kPatience) {
+      stopped_at = Clock::now();
+    } else if (stopped_at && Clock::now() - *stopped_at > kPatience) {
       child.kill(SIGKILL);
     }
   } while (child.transfer(streams, 100ms));
-  of_out.finish(to_out);
-  of_err.finish(to_err);
+  out_lines.finish(to_out);
+  err_lines.finish(to_err);
 }
 
 experiment::Experiment document_of(const WatchRequest& request) {
@@ -61,9 +61,9 @@ store::RunOutcome watch(const WatchRequest& request, const EventSink& sink, cons
   const store::RunId id = store.create(document_of(request), request.name);
   const auto lock = store.lock(id);
   ExternalRun run(store, id, sink, on_line);
-  const auto begun = Clock::now();
+  const auto start = Clock::now();
   run.record({0, event::Started{{{"source", "imported"}, {"run", id}, {"command", request.command}}}});
-  follow(child, run, begun, stop);
+  follow(child, run, start, stop);
   const int exit_code = child.wait();
   const RunState state = stop.stop_requested() ? RunState::cancelled
                          : exit_code == 0      ? RunState::done
@@ -71,7 +71,7 @@ store::RunOutcome watch(const WatchRequest& request, const EventSink& sink, cons
   const event::Finished finished = run.finish(
       state,
       state == RunState::failed ? "the command ended with exit code " + std::to_string(exit_code) : std::string(),
-      {std::chrono::duration<double>(Clock::now() - begun).count()});
+      {std::chrono::duration<double>(Clock::now() - start).count()});
   const bool failed = finished.state == RunState::failed;
   return {finished, failed ? std::optional(Error::Kind::failed) : std::nullopt};
 }

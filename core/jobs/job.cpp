@@ -217,7 +217,7 @@ event::Finished run_kind(Record& record, const Json& info, const EventSink& sink
 
 // Executes and records the run. Every outcome becomes a Finished event, except a failure of the store itself.
 store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
-  const auto begun = Clock::now();
+  const auto start_time = Clock::now();
   double last_time = 0;
   long steps = 0;
   Bytes peak;
@@ -241,13 +241,13 @@ store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token
   } catch (const engine::OutOfMemory& failure) {
     const MemoryReport report = report_of(failure, record.experiment, stop);
     kind = report.error.kind();
-    finished = failed(report.error, std::chrono::duration<double>(Clock::now() - begun).count());
+    finished = failed(report.error, std::chrono::duration<double>(Clock::now() - start_time).count());
     finished.steps = steps;
     finished.peak = peak;
     finished.summary = report.summary;
   } catch (const Error& error) {
     kind = error.kind();
-    finished = failed(error, std::max(last_time, std::chrono::duration<double>(Clock::now() - begun).count()));
+    finished = failed(error, std::max(last_time, std::chrono::duration<double>(Clock::now() - start_time).count()));
     finished.steps = steps;
   } catch (const std::exception& error) {
     kind = Error::Kind::failed;

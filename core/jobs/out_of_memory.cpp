@@ -107,7 +107,7 @@ std::string to_text(const MemoryFix& fix) {
 
 MemoryReport report_of(const engine::OutOfMemory& failure, const experiment::Experiment& experiment,
                        std::stop_token stop) {
-  const engine::OutOfMemory::Moment& m = failure.moment;
+  const engine::OutOfMemory::State& m = failure.moment;
   Json largest = Json::array(), fixes = Json::array();
   for (size_t i = 0; i < std::min(kNamed, m.largest.size()); ++i)
     largest.push_back({{"tensor", m.largest[i].label},

@@ -2,9 +2,7 @@
 #include "core/jobs/prove.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <thread>
 
 #include "core/experiment/settings.h"
 #include "core/jobs/out_of_memory.h"
@@ -20,9 +18,10 @@ std::vector<MemoryComparison> compare_memory(const train::Settings& settings, co
   std::vector<MemoryComparison> all;
   for (size_t d = 0; d < proof.memory.size(); ++d)
     for (size_t c = 0; c < kMemoryCategories; ++c) {
-      const Bytes said = predicted.devices.at(d).category_peaks.bytes[c], was = proof.memory[d].category_peaks.bytes[c];
-      if (said.value == 0 && was.value == 0) continue;
-      all.push_back({static_cast<int>(d), static_cast<MemoryCategory>(c), said, was});
+      const Bytes expected = predicted.devices.at(d).category_peaks.bytes[c];
+      const Bytes measured = proof.memory[d].category_peaks.bytes[c];
+      if (expected.value == 0 && measured.value == 0) continue;
+      all.push_back({static_cast<int>(d), static_cast<MemoryCategory>(c), expected, measured});
     }
   return all;
 }
@@ -50,37 +49,6 @@ MeshProof prove(const experiment::Experiment& experiment, const ProveOptions& op
   } catch (const engine::OutOfMemory& failure) {
     throw report_of(failure, experiment, stop).error;
   }
-}
-
-struct ProofJob::Impl {
-  std::atomic<bool> finished{false};
-  std::jthread thread;
-};
-
-ProofJob::ProofJob(experiment::Experiment experiment, long steps, Callbacks callbacks)
-    : impl_(std::make_unique<Impl>()) {
-  impl_->thread = std::jthread([impl = impl_.get(), experiment = std::move(experiment), steps,
-                                callbacks = std::move(callbacks)](std::stop_token stop) {
-    std::optional<MeshProof> proof;
-    std::optional<Error> error;
-    try {
-      proof = prove(experiment, {.steps = steps, .progress = callbacks.progress}, stop);
-    } catch (const Error& e) {
-      error = e;
-    } catch (const std::exception& e) {
-      error = Error({.id = "INTERNAL", .message = e.what()}, Error::Kind::failed);
-    }
-    callbacks.done(std::move(proof), std::move(error));
-    impl->finished = true;
-  });
-}
-
-ProofJob::~ProofJob() = default;
-void ProofJob::stop() {
-  impl_->thread.request_stop();
-}
-bool ProofJob::finished() const {
-  return impl_->finished;
 }
 
 }  // namespace mw::jobs

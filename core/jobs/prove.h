@@ -3,8 +3,6 @@
 // with the prediction.
 #pragma once
 #include <functional>
-#include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -39,23 +37,6 @@ struct ProveOptions {
 };
 // Runs on the calling thread. Throws the Errors of a run, including the report of core/jobs/out_of_memory.h.
 MeshProof prove(const experiment::Experiment& experiment, const ProveOptions& options, std::stop_token stop = {});
-
-// Runs prove() on a thread of its own. Callbacks run on that thread; `done` is the last one.
-class ProofJob {
- public:
-  struct Callbacks {
-    std::function<void(const std::string& phase, long done, long total)> progress;
-    std::function<void(std::optional<MeshProof> proof, std::optional<Error> error)> done;  // exactly one is set
-  };
-  ProofJob(experiment::Experiment experiment, long steps, Callbacks callbacks);
-  ~ProofJob();  // requests stop and joins
-  void stop();
-  bool finished() const;
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
 
 Json to_json(const MeshProof& proof);         // every comparison
 std::string to_text(const MeshProof& proof);  // text tables

@@ -32,8 +32,8 @@ Json values_in_force(const experiment::Experiment& e, const std::vector<std::str
   return out;
 }
 
-// The scripts train for train.steps; train.epochs is kept beside it for people. What the rows say (none: not at hand)
-// is what the engine would count, else a plan's answer.
+// Sets train.steps, which the scripts use; train.epochs stays for information. The steps are those of the engine if its
+// settings are known (`settled`), else those of a plan.
 void set_steps(const experiment::ExperimentConfig& config, const std::optional<train::Settings>& settled,
                recipes::RecipeInput& s) {
   if (config.train.epochs <= 0) return;
@@ -41,7 +41,7 @@ void set_steps(const experiment::ExperimentConfig& config, const std::optional<t
   s.values["train"]["steps"] = steps.value_or(1);
   if (!steps)
     s.remarks.push_back(
-        "train.epochs is set, but the number of rows is not known: settings.json says 1 step. Set data.path, "
+        "train.epochs is set, but the number of rows is not known, so settings.json has 1 step. Set data.path, "
         "data.lengths or data.rows and export again.");
 }
 
@@ -53,8 +53,7 @@ void add_rows(const experiment::ExperimentConfig& config, recipes::RecipeInput& 
         config.data.path.empty()
             ? "The experiment names no data: set data.path and export again; until then only --smoke runs."
             : "The experiment names no tokenizer: set model.tokenizer (or model.path) and export again; until then "
-              "only "
-              "--smoke runs.");
+              "only --smoke runs.");
     return set_steps(config, std::nullopt, s);
   }
   const auto tokenizer = data::load_tokenizer(config.model.tokenizer_path());
@@ -117,9 +116,9 @@ experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experi
   return e;
 }
 
-recipes::RecipeInput recipe_subject(Kind kind, const experiment::Experiment& experiment,
-                                    const hardware::Catalogue& catalogue, const fs::path& templates,
-                                    std::stop_token stop, const data::Progress& progress) {
+recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& experiment,
+                                  const hardware::Catalogue& catalogue, const fs::path& templates, std::stop_token stop,
+                                  const data::Progress& progress) {
   const experiment::ExperimentConfig config = experiment::bind(experiment);
   recipes::RecipeInput s{.kind = kind, .name = config.name, .model = experiment::model_config(config.model)};
   s.model_id = config.model.id;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the document to a recipe's subject: the values in force, the model, the batches where data and tokenizer are at
-// hand, what the checker says of it elsewhere. Any thread.
+// Makes the input of a recipe from an experiment: the values in force, the model, the training batches if data and
+// tokenizer are available, and the findings of the checker. Any thread.
 #pragma once
 #include <stop_token>
 
@@ -11,15 +11,16 @@
 
 namespace mw::jobs {
 
-// The document that the recipe carries out: its own software with the versions it pins, the model's sizes given field
-// by field, the expression made for that software, merging done here. What the checker says of it holds for the recipe.
+// The document as the recipe executes it: with the recipe's software and its pinned versions, the sizes of the model
+// field by field, the module expression made for that software, and merging by Meshwright. The checker's findings for
+// this document apply to the recipe.
 experiment::Experiment as_recipe(recipes::Kind kind, const experiment::Experiment& experiment,
                                  const std::filesystem::path& templates);
 
-// Throws the first error of validate(), Error naming the key for a model that is none, and what reading the data
-// throws.
-recipes::RecipeInput recipe_subject(recipes::Kind kind, const experiment::Experiment& experiment,
-                                    const hardware::Catalogue& catalogue, const std::filesystem::path& templates,
-                                    std::stop_token stop = {}, const data::Progress& progress = {});
+// Throws the first error of validate(), an Error that names the key of an invalid model, and the Errors of reading the
+// data.
+recipes::RecipeInput recipe_input(recipes::Kind kind, const experiment::Experiment& experiment,
+                                  const hardware::Catalogue& catalogue, const std::filesystem::path& templates,
+                                  std::stop_token stop = {}, const data::Progress& progress = {});
 
 }  // namespace mw::jobs

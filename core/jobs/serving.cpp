@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/jobs/serving.h"
 
-#include <algorithm>
-
 #include "core/experiment/settings.h"
 #include "core/planning/engine_server.h"
 

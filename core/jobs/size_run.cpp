@@ -112,9 +112,9 @@ serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config
 
 event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info, const EventSink& sink,
                           std::stop_token stop, train::PauseGate& gate) {
-  const auto begun = Clock::now();
+  const auto start_time = Clock::now();
   const auto emit = [&](auto body) {
-    sink({std::chrono::duration<double>(Clock::now() - begun).count(), std::move(body)});
+    sink({std::chrono::duration<double>(Clock::now() - start_time).count(), std::move(body)});
   };
   emit(event::StateChanged{RunState::running});
   train::ModelSettings model = experiment::model_values(config);
@@ -184,7 +184,7 @@ event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info,
           },
       .before_point = [&] { gate.wait(stop, [&](RunState state) { emit(event::StateChanged{state}); }); }};
   finished.state = serve::measure_sizes(request, callbacks, stop) ? RunState::done : RunState::cancelled;
-  finished.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  finished.seconds = std::chrono::duration<double>(Clock::now() - start_time).count();
   return finished;
 }
 

@@ -2,7 +2,6 @@
 #include "core/jobs/sweep_run.h"
 
 #include <chrono>
-#include <cmath>
 
 #include "core/jobs/sweep_backends.h"
 #include "core/planning/plan_request.h"
@@ -26,9 +25,9 @@ std::vector<double> rates_of(const serve::SweepSettings& s) {
 
 event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, std::stop_token stop,
                           train::PauseGate& gate) {
-  const auto begun = Clock::now();
+  const auto start_time = Clock::now();
   const auto emit = [&](auto body) {
-    sink({std::chrono::duration<double>(Clock::now() - begun).count(), std::move(body)});
+    sink({std::chrono::duration<double>(Clock::now() - start_time).count(), std::move(body)});
   };
   emit(event::StateChanged{RunState::running});
   const experiment::Experiment& e = request.experiment;
@@ -68,7 +67,7 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
       .before_point = [&] { gate.wait(stop, [&](RunState state) { emit(event::StateChanged{state}); }); }};
   const bool complete = serve::run_sweep(settings, *parts.backend, request.done, callbacks, stop);
   finished.state = complete ? RunState::done : RunState::cancelled;
-  finished.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  finished.seconds = std::chrono::duration<double>(Clock::now() - start_time).count();
   return finished;
 }
 

@@ -7,8 +7,8 @@ namespace mw::launch {
 
 class CombinedStopToken {
  public:
-  CombinedStopToken(const std::stop_token& a, const std::stop_token& b)
-      : of_a_(a, Stop{source_}), of_b_(b, Stop{source_}) {}
+  CombinedStopToken(const std::stop_token& first, const std::stop_token& second)
+      : first_callback_(first, Stop{source_}), second_callback_(second, Stop{source_}) {}
   CombinedStopToken(const CombinedStopToken&) = delete;
   CombinedStopToken& operator=(const CombinedStopToken&) = delete;
   std::stop_token token() const { return source_.get_token(); }
@@ -19,7 +19,7 @@ class CombinedStopToken {
     void operator()() { source.request_stop(); }
   };
   std::stop_source source_;
-  std::stop_callback<Stop> of_a_, of_b_;
+  std::stop_callback<Stop> first_callback_, second_callback_;
 };
 
 }  // namespace mw::launch

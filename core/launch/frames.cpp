@@ -45,17 +45,17 @@ bool FrameReader::take(const OnFrame& on_frame) {
   const size_t end = buffer_.find('\n');
   if (end == std::string::npos) {
     if (buffer_.size() <= kMostHead) return false;
-    if (begun_) broken("a line is too long", buffer_);
+    if (has_frame_) broken("a line is too long", buffer_);
     buffer_.clear();
     return false;
   }
   const std::string line = buffer_.substr(0, end);
   if (!line.starts_with(kMark)) {
-    if (begun_) broken("there is data between frames", line);
+    if (has_frame_) broken("there is data between frames", line);
     buffer_.erase(0, end + 1);
     return true;
   }
-  begun_ = true;
+  has_frame_ = true;
   const Json head = head_of(line);
   const size_t size = size_of(head, line);
   if (buffer_.size() - end - 1 < size) return false;

@@ -24,7 +24,7 @@ class FrameReader {
  private:
   bool take(const OnFrame& on_frame);  // consumes one frame, or one line before the first frame
   std::string buffer_;
-  bool begun_ = false;
+  bool has_frame_ = false;
 };
 
 }  // namespace mw::launch

@@ -38,7 +38,7 @@ void JobStream::add_line(size_t which, const std::string& line) {
   if (which == 0)
     run_.line(line, at);
   else
-    run_.said(line, at);
+    run_.log_output(line, at);
 }
 
 void JobStream::take(const Frame& data) {

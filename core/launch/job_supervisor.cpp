@@ -58,7 +58,7 @@ void JobSupervisor::record_start(const std::string& name) {
 }
 
 void JobSupervisor::log(const std::string& text, const char* level) {
-  run_.said(text, {}, level);
+  run_.log_output(text, {}, level);
 }
 
 event::Finished JobSupervisor::fail(RunState state, const std::string& error) {

@@ -101,7 +101,7 @@ LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& cat
   check_no_credentials(request.target.command, "--on");
   const CombinedStopToken stop(stops.detach, stops.cancel);  // both stop the launch before the job is started
   const recipes::RecipeInput subject =
-      jobs::recipe_subject(request.recipe, request.experiment, catalogue, request.resources / "recipes", stop.token());
+      jobs::recipe_input(request.recipe, request.experiment, catalogue, request.resources / "recipes", stop.token());
   recipes::recipe_files(subject,
                         request.resources / "recipes");  // throws before anything is created
   LaunchRecord record{.target = request.target,

@@ -45,10 +45,10 @@ std::string script(const std::vector<std::string>& arguments) {
 }
 
 // The last output of the connecting program, on one line.
-std::string last_output(std::string said) {
-  while (!said.empty() && std::isspace(static_cast<unsigned char>(said.back()))) said.pop_back();
+std::string last_output(std::string output) {
+  while (!output.empty() && std::isspace(static_cast<unsigned char>(output.back()))) output.pop_back();
   std::string out;
-  for (const char c : valid_utf8(said)) {
+  for (const char c : valid_utf8(output)) {
     if (c == '\r') continue;
     if (c == '\n')
       out += "; ";
@@ -63,11 +63,11 @@ struct State {
   CallResult answer;
   std::optional<Json> error;
   FrameReader reader;
-  Clock::time_point heard = Clock::now();
+  Clock::time_point last_frame = Clock::now();
 };
 
 void read_frame(State& state, const Frame& frame, const OnFrame& on_frame) {
-  state.heard = Clock::now();
+  state.last_frame = Clock::now();
   if (frame.kind == "error") state.error = frame.head;
   if (frame.kind == "end") {
     state.answer.outcome = CallOutcome::answered;
@@ -91,7 +91,7 @@ CallResult call_remote(const Target& target, const std::filesystem::path& resour
   bool sent = false;
   const OnFrame each = [&](const Frame& frame) { read_frame(state, frame, on_frame); };
   const Process::Streams streams{.input = [&]() -> std::string_view {
-                                   state.heard = Clock::now();  // accepted input counts as activity
+                                   state.last_frame = Clock::now();  // accepted input counts as activity
                                    if (sent) return what.input ? what.input() : std::string_view();
                                    sent = true;
                                    return program;
@@ -112,7 +112,7 @@ CallResult call_remote(const Target& target, const std::filesystem::path& resour
       state.answer.outcome = CallOutcome::stopped;
       return state.answer;
     }
-    silent = Clock::now() - state.heard > timing.silence;
+    silent = Clock::now() - state.last_frame > timing.silence;
     if (silent) break;
   }
   if (state.error) refused(*state.error);
@@ -125,19 +125,19 @@ CallResult call_remote(const Target& target, const std::filesystem::path& resour
                  .place = target.text,
                  .expected = "Python 3.6 or newer in the PATH of a login shell",
                  .fix = "install Python on the target"});
-  const std::string said = last_output(state.answer.diagnostics);
-  state.answer.diagnostics = silent         ? "no data received for " + duration_text(timing.silence)
-                             : said.empty() ? "exit code " + std::to_string(exit_code)
-                                            : said;
+  const std::string output = last_output(state.answer.diagnostics);
+  state.answer.diagnostics = silent           ? "no data received for " + duration_text(timing.silence)
+                             : output.empty() ? "exit code " + std::to_string(exit_code)
+                                              : output;
   return state.answer;
 }
 
 CallResult retry_until_answered(const std::function<CallResult(const OnFrame& counting)>& once, const OnFrame& on_frame,
                                 const Timing& timing, const OnWait& waiting, std::stop_token stop) {
-  auto heard = Clock::now();
+  auto last_frame = Clock::now();
   milliseconds wait = timing.first_wait;
   const OnFrame counting = [&](const Frame& frame) {
-    heard = Clock::now();
+    last_frame = Clock::now();
     wait = timing.first_wait;
     on_frame(frame);
   };
@@ -151,7 +151,7 @@ CallResult retry_until_answered(const std::function<CallResult(const OnFrame& co
       if (error.problem().id != "LAUNCH-STREAM") throw;
       why = error.what();
     }
-    if (Clock::now() - heard > timing.give_up)
+    if (Clock::now() - last_frame > timing.give_up)
       throw Error({.id = "LAUNCH-LOST",
                    .message = "no connection for " + duration_text(timing.give_up),
                    .found = why,

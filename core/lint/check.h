@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checker: sharding and recipe mistakes, most of them known problems of Tunix, as a table of rules over plain
-// input. Pure: no file is read. What the facts cannot tell is said to be unchecked, never passed. Any thread.
+// input. Reads no files. A rule whose input is missing is reported as unchecked, never as passed. Any thread.
 #pragma once
 #include <cstdint>
 #include <map>

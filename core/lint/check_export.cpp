@@ -51,7 +51,7 @@ void exp_2(const CheckInput& input, Report& report) {
        .place = "export.out",
        .found = input.exported.folder,
        .expected = "a folder that is empty or does not exist",
-       .fixes = {{"Write beside it", "", {{"export.out", input.exported.folder + "-merged"}}}, merge_here()}});
+       .fixes = {{"Use another folder", "", {{"export.out", input.exported.folder + "-merged"}}}, merge_here()}});
 }
 
 void exp_3(const CheckInput& input, Report& report) {
@@ -66,7 +66,7 @@ void exp_3(const CheckInput& input, Report& report) {
        .place = "export.alpha",
        .found = "alpha " + number_text(alpha) + ", rank " + std::to_string(rank),
        .expected = "alpha " + number_text(input.lora->alpha) + ", rank " + std::to_string(input.lora->rank),
-       .fixes = {{"Take the training's rank and alpha", "", {{"export.rank", nullptr}, {"export.alpha", nullptr}}}}});
+       .fixes = {{"Use the training's rank and alpha", "", {{"export.rank", nullptr}, {"export.alpha", nullptr}}}}});
 }
 
 void exp_4(const CheckInput& input, Report& report) {

@@ -49,7 +49,7 @@ void ver_1(const CheckInput& input, Report& report) {
     const std::string name(pin.package);
     report.findings.push_back(
         {.id = "VER-1",
-         .message = name + " is outside what Tunix pins",
+         .message = name + " is outside the range that Tunix pins",
          .place = "stack.versions",
          .found = name + " " + at->second,
          .expected = name + std::string(pin.text),
@@ -75,8 +75,8 @@ void dtype_1(const CheckInput& input, Report& report) {
   report.findings.push_back({.id = "DTYPE-1",
                              .severity = Severity::warning,
                              .message =
-                                 "the files are float16, in which Gemma 3's activations overflow, and nothing says "
-                                 "to load them otherwise",
+                                 "the files are float16, in which Gemma 3's activations overflow, and the experiment "
+                                 "sets no other type",
                              .place = "train.dtype",
                              .found = "float16 files",
                              .expected = "bf16 or f32",
@@ -156,13 +156,13 @@ void load_3(const CheckInput& input, Report& report) {
   if (input.config.family != model::Family::gemma2 || input.config.dim != 3584) return;
   const std::string real = std::to_string(input.config.layers.front().mlp_dim);
   const auto given = input.model_config.find("hidden_dim");
-  const std::string said = given == input.model_config.end() ? "28672" : given->second;
-  if (said == real) return;
+  const std::string configured = given == input.model_config.end() ? "28672" : given->second;
+  if (configured == real) return;
   report.findings.push_back(
       {.id = "LOAD-3",
-       .message = "Tunix's gemma2_9b has another MLP width than the model",
+       .message = "the MLP width of Tunix's gemma2_9b differs from the model's",
        .place = "stack.model_config",
-       .found = "hidden_dim " + said,
+       .found = "hidden_dim " + configured,
        .expected = real,
        .fixes = {{"Set hidden_dim to " + real, "", {set_model_field(input, "hidden_dim", real)}}}});
 }
@@ -187,12 +187,12 @@ std::vector<CheckRule> load_rules() {
        "Since 059cfb0b unmatched keys are only warned about; missing ones leave abstract leaves or die with an opaque "
        "tree error.",
        "tunix/models/safetensors_loader.py, params_safetensors.py; google/tunix#611", load_1},
-      {"LOAD-2", Severity::error, tunix, "Embedding rows unlike num_embed",
+      {"LOAD-2", Severity::error, tunix, "The number of embedding rows differs from num_embed",
        "Hub files of Gemma 3 4B, 12B and 27B have 262,208 rows, Tunix's configs of every size say 262,144, and the "
        "shape check fails.",
        "google/tunix#1651", load_2},
       {"LOAD-3", Severity::error, tunix, "gemma2_9b's hidden_dim",
-       "Tunix says 28,672 where the model has 14,336: the MLP weights do not fit.",
+       "Tunix uses 28,672, but the model has 14,336, so the MLP weights do not fit.",
        "tunix/models/gemma/model.py against google-deepmind/gemma and transformers", load_3},
   };
 }

@@ -32,7 +32,7 @@ std::optional<Coverage> coverage(const CheckInput& input) {
   try {
     c.adapted = matching_modules(c.all, input.lora->module_path);
   } catch (const Error&) {
-    return std::nullopt;  // COV-4 says so
+    return std::nullopt;  // COV-4 reports it
   }
   return c;
 }
@@ -108,8 +108,9 @@ void adapter_on_disk(const CheckInput& input, Report& report) {
        .place = "lora.adapter",
        .found = "no lora_A for " + missing.front(),
        .expected = "every module of lora.targets",
-       .fixes = {
-           {"Start with new adapters", "what the adapter has learned is not used", {{"lora.adapter", nullptr}}}}});
+       .fixes = {{"Start with new adapters",
+                  "the trained values of the adapter are not used",
+                  {{"lora.adapter", nullptr}}}}});
 }
 
 void cov_3(const CheckInput& input, Report& report) {
@@ -126,9 +127,9 @@ void cov_3(const CheckInput& input, Report& report) {
     const bool adapted =
         std::any_of(c->adapted.begin(), c->adapted.end(), [&](const LoraModule& a) { return a.path == m.path; });
     const std::string_view name = last_component(m.path);
-    const bool said = (name == "k_einsum" && misses_k_einsum(*c)) ||
-                      (name == "attn_vec_einsum" && input.stack == Stack::tunix && !c->adapted.empty());
-    if (!adapted && !said) missing.push_back(m);
+    const bool reported_elsewhere = (name == "k_einsum" && misses_k_einsum(*c)) ||
+                                    (name == "attn_vec_einsum" && input.stack == Stack::tunix && !c->adapted.empty());
+    if (!adapted && !reported_elsewhere) missing.push_back(m);
   }
   if (missing.empty()) return;
   report.findings.push_back({.id = "COV-3",
@@ -304,7 +305,8 @@ std::vector<CheckRule> lora_rules() {
        "Tunix's documented default expression has no output projection; its own GRPO examples add it.",
        "tunix docs/quickstart.md, cli/base_config.yaml against examples/rl/grpo/gsm8k/configs", cov_2},
       {"COV-3", Severity::error, jax_or_peft, "Modules that should be adapted get no adapter",
-       "Names of another family match nothing or only the MLP, and training goes on with fewer adapters than meant.",
+       "Names of another family match no module or only the MLP, and training continues with fewer adapters than "
+       "intended.",
        "tunix e0e45fff (lora filter of Llama and Qwen); qwix get_unused_rules() reports only rules that match nothing",
        cov_3},
       {"COV-4", Severity::error, jax_or_peft,

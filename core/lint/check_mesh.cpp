@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules about meshes: TP, FSDP, MESH, SHARD-1, BATCH, RANK, WRAP.
 #include <algorithm>
-#include <cmath>
 
 #include "core/lint/lora_modules.h"
 #include "core/lint/rules.h"
@@ -276,12 +275,13 @@ void shard_1(const CheckInput& input, Report& report) {
     return;
   }
   if (!*old) return;
-  report.findings.push_back({.id = "SHARD-1",
-                             .message = "this qwix gives adapters the spec of their base as it is, with a wrong rank",
-                             .place = "stack.versions",
-                             .found = "qwix " + input.versions.at("qwix"),
-                             .expected = "0.1.6 or newer",
-                             .fixes = {{"Use qwix 0.1.8", "", {set_version(input, "qwix", "0.1.8")}}}});
+  report.findings.push_back(
+      {.id = "SHARD-1",
+       .message = "this version of qwix gives adapters the unchanged spec of their base, which has another rank",
+       .place = "stack.versions",
+       .found = "qwix " + input.versions.at("qwix"),
+       .expected = "0.1.6 or newer",
+       .fixes = {{"Use qwix 0.1.8", "", {set_version(input, "qwix", "0.1.8")}}}});
 }
 
 void rank_1(const CheckInput& input, Report& report) {
@@ -324,7 +324,7 @@ std::optional<Layout> laid_out(const CheckInput& input, const Mesh& mesh,
   try {
     return lay_out(mesh, *input.target, asked);
   } catch (const Error&) {
-    return std::nullopt;  // MESH-SIZE and MESH-PLACE are said elsewhere
+    return std::nullopt;  // MESH-SIZE and MESH-PLACE are reported by others
   }
 }
 
@@ -397,9 +397,8 @@ std::vector<CheckRule> mesh_rules() {
        "fsdp splits the model's width, and the experts of a mixture.", "tunix ShardingConfig.get_default_sharding",
        fsdp_1},
       {"BATCH-1", Severity::error, trains, "The batch does not divide over the axes that split it",
-       "Tunix's shard_input replicates such a batch without a word, so that more devices bring nothing; elsewhere "
-       "ranks "
-       "get different numbers of rows.",
+       "Tunix's shard_input replicates such a batch without a warning, so that more devices have no effect; elsewhere "
+       "ranks get different numbers of rows.",
        "tunix/sft/sharding_utils.py, shard_input", batch_1},
       {"MESH-1", Severity::error, tunix, "Axes other than fsdp and tp",
        "Gemma's specs name fsdp even when sampling; a mesh of dp and tp failed in Tunix's own rollout.",
@@ -407,14 +406,13 @@ std::vector<CheckRule> mesh_rules() {
       {"MESH-2",
        Severity::warning,
        {},
-       "An axis that nothing is split over",
+       "A mesh axis that splits no tensor",
        "Its devices hold the same pieces and compute the same rows; most often the name is mistyped.",
        "presets and batches name fsdp, tp and data (core/mesh/layout/presets.cpp)",
        mesh_2},
       {"SHARD-1", Severity::error, tunix, "Adapters without a right sharding",
        "Before 0.1.6 qwix permuted only lists and tuples and ignored flax's out_sharding, so adapters inherit a spec "
-       "of "
-       "the wrong rank.",
+       "of the wrong rank.",
        "qwix 9e88701, 704a40a (first in 0.1.6); tunix d92dd152", shard_1},
       {"RANK-1", Severity::warning, trains, "The rank does not divide over the axis that splits it",
        "PyTorch FSDP2 splits dimension 0 of every tensor, which is the rank of A; uneven shards are padded.",

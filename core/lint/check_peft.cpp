@@ -87,10 +87,10 @@ std::vector<CheckRule> peft_rules() {
   return {
       {"PEFT-1", Severity::error, peft, "A target list on a multimodal base, or none where PEFT has no default",
        "Suffixes such as q_proj also hit the towers: Gemma 4's clippable linears are refused, Gemma 3's SigLIP is "
-       "adapted without a word.",
+       "adapted without a warning.",
        "huggingface/peft#3129, #3130; peft/utils/constants.py", peft_1},
       {"PEFT-2", Severity::error, vllm, "The adapter's keys do not fit the serving class",
-       "Keys under another prefix are not found, and the base model answers.",
+       "Keys under another prefix are not found, so the base model answers.",
        "vllm-project/vllm#38844, #39278, #41702, #39246; sgl-project/sglang#25913", peft_2},
       {"PEFT-3", Severity::error, vllm, "An adapter on K where V is K",
        "An engine that loads K twice into a fused qkv and adds the K delta to the K slot only computes another model "

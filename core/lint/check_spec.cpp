@@ -47,9 +47,10 @@ std::string pattern_of(const PlacedTensor& tensor) {
   return tensor.rule.starts_with(kOverride) ? tensor.rule.substr(kOverride.size()) : std::string();
 }
 
-// --- Specs that cannot be ---
+// --- Impossible specs ---
 
-// What of the rule's spec is possible for the tensors it is for: their rank, the mesh's axes, each once.
+// The possible part of the rule's spec for the tensors that it matches: entries up to their rank, known axes, each
+// once.
 PartitionSpec possible(const CheckInput& input, const Placement& placement, const ShardingRule& rule) {
   PartitionSpec spec = rule.spec;
   size_t rank = spec.dims.size();
@@ -88,7 +89,7 @@ void spec_problems(const CheckInput& input, std::string_view id, Report& report)
   }
 }
 
-// --- Tensors that stay whole ---
+// --- Unsharded tensors ---
 
 constexpr std::int64_t kLargeLeaf = 64 << 20;  // bytes
 constexpr std::int64_t kLargeShare = 20;       // or this part of the model
@@ -124,7 +125,7 @@ void shard_2(const CheckInput& input, Report& report) {
           std::int64_t{2} * input.config.vocab * input.config.dim, "stack.versions",
           {{"Use google-tunix 0.1.7", "", {set_version(input, "google-tunix", "0.1.7")}}});
   }
-  if (input.rules.preset == Preset::replicated) return;  // as asked
+  if (input.rules.preset == Preset::replicated) return;  // requested
   const std::int64_t large = std::min(kLargeLeaf, 2 * input.inventory.parameters() / kLargeShare);
   for (const PlacedTensor& t : placed(input, input.rules).tensors) {
     const std::string pattern = pattern_of(t);
@@ -136,9 +137,9 @@ void shard_2(const CheckInput& input, Report& report) {
   }
 }
 
-// --- Adapters apart from their bases ---
+// --- Adapters sharded differently from their bases ---
 
-// The number of devices among which the spec distinguishes.
+// The number of devices that hold different pieces.
 std::vector<std::set<std::string>> split_by(const CheckInput& input, const PlacedTensor& tensor) {
   std::vector<std::set<std::string>> out;
   for (const auto& axes : tensor.spec.dims) {
@@ -175,7 +176,7 @@ void shard_3(const CheckInput& input, Report& report) {
          .place = "sharding.overrides",
          .found = to_text(a.spec),
          .expected = to_text(b.spec) + ", as the base gives it",
-         .fixes = {{apart.size() > 1 ? "Remove such rules" : "Remove the rule", "", {overrides_edit(left)}}}});
+         .fixes = {{apart.size() > 1 ? "Remove these rules" : "Remove the rule", "", {overrides_edit(left)}}}});
   }
 }
 
@@ -221,13 +222,13 @@ std::vector<CheckRule> spec_rules() {
        "A typing error in the pattern leaves all tensors unchanged without a warning.",
        "regular expressions of sharding.overrides",
        [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-UNUSED", r); }},
-      {"SHARD-2", Severity::warning, sharded, "A large tensor whole on every device",
+      {"SHARD-2", Severity::warning, sharded, "A large tensor is replicated on every device",
        "Gemma 4's input embedding had no annotation before Tunix 0.1.7. Gradient and optimizer state of a trained "
        "tensor lie as the tensor does.",
        "tunix 388c8a2b (2026-05-11)", shard_2},
       {"SHARD-3", Severity::warning, trains, "A LoRA factor is split differently from its base",
        "A of the input's and B of the output's dimensions follow the base; a factor that does not is gathered before "
-       "each use, or held whole with its moments, on every device.",
+       "each use, or replicated with its moments on every device.",
        "qwix lora.py (specs of A and B from the base's); qwix 9e88701; tunix d92dd152", shard_3},
   };
 }

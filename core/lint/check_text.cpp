@@ -146,8 +146,7 @@ std::vector<CheckRule> text_rules() {
        tok_2},
       {"TOK-3", Severity::warning, others, "Gemma 4 training text without the empty thought channel",
        "With thinking off the larger models' generation prompt ends in an empty channel; text rendered from history "
-       "has "
-       "none, so the tuned model is asked in a way it was not trained on.",
+       "has none, so the tuned model gets prompts unlike those of its training.",
        "google-gemma-4-31B-it template; oarriaga/paz#439", tok_3},
       {"PAD-1",
        Severity::warning,

@@ -5,7 +5,6 @@
 // config.json on the hub.
 #include "core/model/catalogue.h"
 
-#include <array>
 #include <cmath>
 
 #include "core/base/error.h"
@@ -60,16 +59,6 @@ Config gemma2(const char* id, int dim, int mlp_dim, int layers, Heads heads, int
   return c;
 }
 
-Config gemma2_2b() {
-  return gemma2("gemma2-2b", 2304, 9216, 26, {8, 4, 256}, 256);
-}
-Config gemma2_9b() {  // mlp_dim 14336 as in transformers and google-deepmind/gemma; Tunix has 28672
-  return gemma2("gemma2-9b", 3584, 14336, 42, {16, 8, 256}, 256);
-}
-Config gemma2_27b() {  // query_pre_attn_scalar 144 = 4608 / 32, not the head size
-  return gemma2("gemma2-27b", 4608, 36864, 46, {32, 16, 128}, 144);
-}
-
 // --- Gemma 3: five local, one global; QK-norm; theta 10k local, 1M global ---
 
 Config gemma3(const char* id, int dim, int mlp_dim, int layers, Heads heads, int query_pre_attn_scalar) {
@@ -105,22 +94,6 @@ Config gemma3_multimodal(const char* id, int dim, int mlp_dim, int layers, Heads
     l.rope_factor = 8.0f;
   }
   return c;
-}
-
-Config gemma3_270m() {
-  return gemma3("gemma3-270m", 640, 2048, 18, {4, 1, 256}, 256);
-}
-Config gemma3_1b() {
-  return gemma3("gemma3-1b", 1152, 6912, 26, {4, 1, 256}, 256);
-}
-Config gemma3_4b() {
-  return gemma3_multimodal("gemma3-4b", 2560, 10240, 34, {8, 4, 256}, 256);
-}
-Config gemma3_12b() {
-  return gemma3_multimodal("gemma3-12b", 3840, 15360, 48, {16, 8, 256}, 256);
-}
-Config gemma3_27b() {  // query_pre_attn_scalar 168 = 5376 / 32, not the head size
-  return gemma3_multimodal("gemma3-27b", 5376, 21504, 62, {32, 16, 128}, 168);
 }
 
 // --- Gemma 4: norms multiply by w, V-norm, layer scalar, attention scale 1, proportional RoPE on global layers ---
@@ -231,31 +204,10 @@ Config llama3(const char* id, int dim, int mlp_dim, int layers, Heads heads) {
   return c;
 }
 
-Config llama2_7b() {
-  return llama2("llama2-7b", 4096, 11008, 32, {32, 32, 128});
-}
-Config llama2_13b() {
-  return llama2("llama2-13b", 5120, 13824, 40, {40, 40, 128});
-}
-Config llama2_70b() {
-  return llama2("llama2-70b", 8192, 28672, 80, {64, 8, 128});
-}
-Config llama31_8b() {
-  return llama3("llama3.1-8b", 4096, 14336, 32, {32, 8, 128});
-}
-Config llama31_70b() {
-  return llama3("llama3.1-70b", 8192, 28672, 80, {64, 8, 128});
-}
-Config llama31_405b() {
-  return llama3("llama3.1-405b", 16384, 53248, 126, {128, 8, 128});
-}
 Config llama32_3b() {
   Config c = llama3("llama3.2-3b", 3072, 8192, 28, {24, 8, 128});
   c.tied_embeddings = true;
   return c;
-}
-Config llama33_70b() {
-  return llama3("llama3.3-70b", 8192, 28672, 80, {64, 8, 128});
 }
 Config qwen3_32b() {
   Config c = swiglu_decoder("qwen3-32b", Family::qwen3, 5120, 25600, 64, {64, 8, 128}, 1000000.0f);
@@ -264,31 +216,47 @@ Config qwen3_32b() {
   return c;
 }
 
-struct CatalogueEntry {
-  std::string_view id;
-  Config (*make)();
-};
-constexpr std::array<CatalogueEntry, 22> kCatalogue{
-    {{"gemma2-2b", gemma2_2b},        {"gemma2-9b", gemma2_9b},    {"gemma2-27b", gemma2_27b},
-     {"gemma3-270m", gemma3_270m},    {"gemma3-1b", gemma3_1b},    {"gemma3-4b", gemma3_4b},
-     {"gemma3-12b", gemma3_12b},      {"gemma3-27b", gemma3_27b},  {"gemma4-e2b", gemma4_e2b},
-     {"gemma4-e4b", gemma4_e4b},      {"gemma4-12b", gemma4_12b},  {"gemma4-26b-a4b", gemma4_26b_a4b},
-     {"gemma4-31b", gemma4_31b},      {"llama2-7b", llama2_7b},    {"llama2-13b", llama2_13b},
-     {"llama2-70b", llama2_70b},      {"llama3.1-8b", llama31_8b}, {"llama3.1-70b", llama31_70b},
-     {"llama3.1-405b", llama31_405b}, {"llama3.2-3b", llama32_3b}, {"llama3.3-70b", llama33_70b},
-     {"qwen3-32b", qwen3_32b}}};
+const std::vector<Config>& catalogue() {
+  static const std::vector<Config> kModels{
+      gemma2("gemma2-2b", 2304, 9216, 26, {8, 4, 256}, 256),
+      // mlp_dim 14336 as in transformers and google-deepmind/gemma; Tunix has 28672.
+      gemma2("gemma2-9b", 3584, 14336, 42, {16, 8, 256}, 256),
+      // query_pre_attn_scalar 144 = 4608 / 32, not the head size; likewise 168 = 5376 / 32 of gemma3-27b.
+      gemma2("gemma2-27b", 4608, 36864, 46, {32, 16, 128}, 144),
+      gemma3("gemma3-270m", 640, 2048, 18, {4, 1, 256}, 256),
+      gemma3("gemma3-1b", 1152, 6912, 26, {4, 1, 256}, 256),
+      gemma3_multimodal("gemma3-4b", 2560, 10240, 34, {8, 4, 256}, 256),
+      gemma3_multimodal("gemma3-12b", 3840, 15360, 48, {16, 8, 256}, 256),
+      gemma3_multimodal("gemma3-27b", 5376, 21504, 62, {32, 16, 128}, 168),
+      gemma4_e2b(),
+      gemma4_e4b(),
+      gemma4_12b(),
+      gemma4_26b_a4b(),
+      gemma4_31b(),
+      llama2("llama2-7b", 4096, 11008, 32, {32, 32, 128}),
+      llama2("llama2-13b", 5120, 13824, 40, {40, 40, 128}),
+      llama2("llama2-70b", 8192, 28672, 80, {64, 8, 128}),
+      llama3("llama3.1-8b", 4096, 14336, 32, {32, 8, 128}),
+      llama3("llama3.1-70b", 8192, 28672, 80, {64, 8, 128}),
+      llama3("llama3.1-405b", 16384, 53248, 126, {128, 8, 128}),
+      llama32_3b(),
+      llama3("llama3.3-70b", 8192, 28672, 80, {64, 8, 128}),
+      qwen3_32b(),
+  };
+  return kModels;
+}
 
 }  // namespace
 
 std::vector<std::string> catalogue_ids() {
   std::vector<std::string> ids;
-  for (const CatalogueEntry& e : kCatalogue) ids.emplace_back(e.id);
+  for (const Config& config : catalogue()) ids.push_back(config.id);
   return ids;
 }
 
 Config catalogue_config(std::string_view id) {
-  for (const CatalogueEntry& e : kCatalogue)
-    if (e.id == id) return e.make();
+  for (const Config& config : catalogue())
+    if (config.id == id) return config;
   throw Error({.id = "MODEL-ID",
                .message = "unknown model",
                .place = "model.id",

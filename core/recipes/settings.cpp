@@ -109,8 +109,7 @@ void training_differences(const RecipeInput& s, const TrainingMesh& m, std::vect
     if (shares_a(s))
       out.push_back(
           "Qwix has one A for K and V (for Q, K and V in Gemma 2 and 3 if heads equal KV heads); the engine has one "
-          "per "
-          "projection. The first step is the same, later steps differ slightly.");
+          "per projection. The first step is the same, later steps differ slightly.");
     if (s.values.at("train").at("dtype") == "bf16")
       out.push_back("Adapters are bf16 like the weights (Qwix); the engine keeps them in f32. Moments are f32.");
     if (s.model.experts > 0)

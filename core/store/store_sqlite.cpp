@@ -221,10 +221,6 @@ void Database::use_wal() {
   }
 }
 
-std::int64_t Database::last_row() const {
-  return sqlite3_last_insert_rowid(handle_);
-}
-
 int Database::changes() const {
   return sqlite3_changes(handle_);
 }

@@ -39,7 +39,6 @@ class Database {
   void exec(const char* sql);             // discards results
   std::int64_t integer(const char* sql);  // first column of the first row
   void use_wal();
-  std::int64_t last_row() const;
   int changes() const;
   bool read_only() const { return mode_ != OpenMode::read_write; }
   // Returns whether the open file was deleted, moved or replaced at its path. SQLite writes to such a file without an

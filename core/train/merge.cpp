@@ -63,15 +63,15 @@ class Readahead {
   }
   void of(const formats::TensorInfo& t, std::int64_t first) {
     const std::uint64_t at = data_ + t.begin + static_cast<std::uint64_t>(first) * formats::size_of(t.dtype);
-    if (at + kReadahead / 2 < told_) return;
-    const std::uint64_t from = std::max(at, told_);
+    if (at + kReadahead / 2 < requested_) return;
+    const std::uint64_t from = std::max(at, requested_);
     file_.will_read(from, kReadahead);
-    told_ = from + kReadahead;
+    requested_ = from + kReadahead;
   }
 
  private:
   formats::PreadFile file_;
-  std::uint64_t data_ = 0, told_ = 0;  // offset of the data; end of the requested range
+  std::uint64_t data_ = 0, requested_ = 0;  // offset of the data; end of the requested range
 };
 
 class Merger {

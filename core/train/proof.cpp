@@ -141,7 +141,7 @@ void Prover::load() {
   batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(s_), one_.tokenizer->pad(), 0);
   proof_.mesh = s_.model.mesh;
   proof_.capacity = mesh_.cluster->device(0).arena.capacity();
-  Settings steps = s_;  // and nothing else
+  Settings steps = s_;  // without evaluation, samples and answers
   steps.rate.steps = request_.steps;
   steps.eval_rows = steps.sample_every = steps.answers = 0;
   proof_.facts = data_facts(steps, one_.config(), dataset_, *one_.tokenizer);
@@ -150,7 +150,7 @@ void Prover::load() {
   plan_.emplace(*mesh_.cluster, s_);
 }
 
-// Both begin with the same bits.
+// Compares the initial states, which must have the same bits.
 void Prover::compare_start() {
   const auto same = [&](const char* part, const std::string& name, const Values& one, const Values& other) {
     Worst worst({.step = 0, .part = part, .tensor = name});
@@ -194,14 +194,14 @@ void Prover::step(long number) {
                               .micro_batch = 0};
   mesh_.cluster->clear_traffic();
   const auto run = [&](engine::Cluster& cluster, double& seconds) {
-    const auto begun = Clock::now();
+    const auto start_time = Clock::now();
     cluster.zero_gradients();
     double sum = 0;
     for (size_t i = 0; i < micro.size(); ++i) {
       options.micro_batch = i;
       sum += cluster.forward_backward(token_batch(micro[i]), options, stop_).sum;
     }
-    seconds += seconds_since(begun);
+    seconds += seconds_since(start_time);
     return sum / static_cast<double>(std::max<std::int64_t>(1, loss_tokens));
   };
   const double one = run(*one_.cluster, proof_.seconds_unsharded);
@@ -245,7 +245,8 @@ void Prover::compare_norms(long step, double one, double other) {
   proof_.tensors.push_back(worst.result());
 }
 
-// Each by its own gradients and norm, and every element against what the difference of the gradients allows there.
+// Both runs apply their own gradients and norms; every element is compared with the bound that follows from the
+// difference of the gradients there.
 void Prover::update(long step, double norm_one, double norm_mesh) {
   struct Before {
     Values value, first, second, gradient;

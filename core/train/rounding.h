@@ -7,14 +7,15 @@
 // Comput. 41(5), 2019, theorem 2.4; u = 2^-24 for f32). Along a step the sums follow each other: forward through every
 // layer's products, softmax and loss, the same back, and over the tokens for a gradient. Their lengths add up:
 //   n = 2 * (sum over layers of the inner lengths of their products and of attention, plus dim and vocab) + tokens.
-// Where products round what they multiply to bf16 (packed bf16 weights), each of the m products in a row adds an error
-// that does not grow with its length, for it averages: u16 / sqrt(3), u16 = 2^-9.
-// A softmax makes of a relative error of its scores one of the probabilities that is larger by the size of the scores:
-// s = attention_scale * sqrt(head_dim) for heads whose q and k have norms, as theirs have (1 for Gemma 3, more for 4).
+// Products that round their operands to bf16 (packed bf16 weights) add, for each of m consecutive products, an error
+// that does not grow with the length, because it averages out: u16 / sqrt(3), u16 = 2^-9.
+// A softmax turns a relative error of its scores into a relative error of the probabilities that is larger by the
+// magnitude of the scores: s = attention_scale * sqrt(head_dim) for heads with q and k norms (1 for Gemma 3, more for
+// Gemma 4).
 // Two runs differ by at most twice that; relative to the largest gradient of the tensor:
 //   relative = 2 * lambda * max(1, s) * sqrt(u^2 n + u16^2 m / 3),  lambda = 3
-// The gradient starts at p - 1, p the probability of the right token: where p is near 1 its own summands are much
-// larger than itself, by 1 / (1 - p); exp(-loss) stands for p.
+// The gradient starts at p - 1, where p is the probability of the right token. If p is close to 1, the summands of the
+// gradient are larger than the gradient by 1 / (1 - p); exp(-loss) is used for p.
 #pragma once
 #include <cstdint>
 

@@ -40,7 +40,7 @@ class TrainingRun {
     }
     return finish();
   } catch (const engine::OutOfMemory& e) {
-    engine::OutOfMemory::Moment moment = e.moment;
+    engine::OutOfMemory::State moment = e.moment;
     moment.phase = phase_;
     throw engine::OutOfMemory(std::move(moment));
   }
@@ -202,7 +202,7 @@ void TrainingRun::before() {
 }
 
 bool TrainingRun::step() {
-  const auto begun = Clock::now();
+  const auto start_time = Clock::now();
   std::vector<data::Batch> micro;
   std::int64_t loss_tokens = 0, real_tokens = 0;
   for (int i = 0; i < s_.accumulation; ++i) {
@@ -241,7 +241,7 @@ bool TrainingRun::step() {
   metric("train/loss", loss);
   metric("train/grad_norm", norm);
   metric("train/learning_rate", rate);
-  metric("train/tokens_per_second", static_cast<double>(real_tokens) / std::max(1e-9, since(begun)));
+  metric("train/tokens_per_second", static_cast<double>(real_tokens) / std::max(1e-9, since(start_time)));
   emit(event::Progress{"training", step, s_.rate.steps});
   memory("step");
   traffic(micro);

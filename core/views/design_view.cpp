@@ -108,17 +108,8 @@ std::string parts_text(const plan::StepTime& step) {
 }
 
 std::string_view step_label(plan::Work work) {
-  switch (work) {
-    case plan::Work::train:
-      return "Optimizer step";
-    case plan::Work::forward:
-      return "Forward";
-    case plan::Work::rollout:
-      return "Rollout";
-    case plan::Work::serve:
-      return "Decode step";
-  }
-  return "Step";
+  static constexpr std::string_view kNames[] = {"Optimizer step", "Forward", "Rollout", "Decode step"};
+  return kNames[static_cast<size_t>(work)];
 }
 
 PlanLine figure(std::string label, std::string value, double number, std::string detail = {}) {

@@ -2,7 +2,6 @@
 #include "core/views/proof_view.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <tuple>
 

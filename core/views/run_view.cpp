@@ -62,7 +62,6 @@ event::Finished as_stored(event::Finished e) {
 }  // namespace
 
 void RunView::feed(const Event& event) {
-  ++revision_;
   last_time_ = std::isfinite(event.time_s) ? event.time_s : 0;
   std::visit([this](const auto& e) { take(e); }, event.body);
 }
@@ -162,7 +161,6 @@ void RunView::change_state(RunState state) {
 }
 
 void RunView::rewind(long step) {
-  ++revision_;
   const auto after = static_cast<double>(step) + 0.5;
   for (auto it = metrics_.begin(); it != metrics_.end();) {
     MetricSeries& m = it->second;
@@ -197,7 +195,6 @@ const MetricSeries* RunView::metric(const std::string& name) const {
 }
 
 void RunView::set_smoothing(double weight) {
-  ++revision_;
   smoothing_ = weight;
   for (auto& [name, m] : metrics_) m.smooth.set_weight(weight, m.raw);
 }
@@ -223,8 +220,8 @@ std::optional<Ledger> RunView::predicted(std::optional<int> device) const {
 mesh::Mesh RunView::ran_on() const {
   constexpr long kMost = 4096;
   mesh::Mesh out;
-  const Json* said = member(info_, "mesh");
-  const Json* axes = said ? member(*said, "axes") : nullptr;
+  const Json* mesh = member(info_, "mesh");
+  const Json* axes = mesh ? member(*mesh, "axes") : nullptr;
   if (!axes || !axes->is_array()) return out;
   for (const Json& axis : *axes) {
     const Json* name = member(axis, "name");
@@ -236,9 +233,9 @@ mesh::Mesh RunView::ran_on() const {
 }
 
 int RunView::devices() const {
-  const long said = whole(info_, "devices").value_or(1);
+  const long stated = whole(info_, "devices").value_or(1);
   const long reported = memory_.empty() ? 1 : static_cast<long>(memory_.size());
-  return static_cast<int>(std::clamp(std::max(said, reported), 1L, 1L << 20));
+  return static_cast<int>(std::clamp(std::max(stated, reported), 1L, 1L << 20));
 }
 
 std::optional<Bytes> RunView::capacity() const {

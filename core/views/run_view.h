@@ -115,8 +115,7 @@ class RunView {
   std::optional<double> eta_seconds() const;
   std::optional<double> seconds_per_step() const;
 
-  std::uint64_t revision() const { return revision_; }  // increases with every event; redraw when it changes
-  bool operator==(const RunView& other) const;          // ignores the revision
+  bool operator==(const RunView& other) const;
 
   static constexpr std::size_t kLogLines = 20000;
   static constexpr std::size_t kRecent = 64;
@@ -160,7 +159,6 @@ class RunView {
   double last_time_ = 0, paused_s_ = 0;
   std::optional<double> paused_since_;
   std::deque<StepTime> recent_;
-  std::uint64_t revision_ = 0;
 };
 
 }  // namespace mw::views

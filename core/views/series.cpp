@@ -87,11 +87,6 @@ std::optional<size_t> Series::nearest(double x) const {
   return x_[at] - x < x - x_[at - 1] ? at : at - 1;
 }
 
-std::optional<Range> Series::x_range() const {
-  if (x_.empty()) return std::nullopt;
-  return Range{x_.front(), x_.back()};
-}
-
 std::optional<Range> Series::y_range(double x0, double x1) const {
   const auto [begin, end] = window(x0, x1);
   const Extremes e = extremes(begin, end);

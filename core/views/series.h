@@ -37,7 +37,6 @@ class Series {
   // Index of the sample nearest to x (for cursors); empty when there is none.
   std::optional<size_t> nearest(double x) const;
 
-  std::optional<Range> x_range() const;
   // Smallest and largest finite y with x0 <= x <= x1; empty when there is none.
   std::optional<Range> y_range(double x0, double x1) const;
 

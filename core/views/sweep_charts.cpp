@@ -8,7 +8,7 @@
 namespace mw::views {
 namespace {
 
-enum Load { rate, burst, closed, unsaid };
+enum Load { rate, burst, closed, unknown };
 
 std::string plain(double v) {
   char text[32];
@@ -72,7 +72,7 @@ LoadAxis::Key LoadAxis::key_of(const formats::BenchPoint& p) {
   if (std::isinf(p.request_rate)) return {burst, 0};
   if (std::isfinite(p.request_rate) && p.request_rate > 0) return {rate, p.request_rate};
   if (p.max_concurrency > 0) return {closed, p.max_concurrency};
-  return {unsaid, 0};
+  return {unknown, 0};
 }
 
 void LoadAxis::add(const formats::BenchPoint& point) {
@@ -130,19 +130,6 @@ std::string label_of(SweepMetric metric) {
   static constexpr const char* kLabels[] = {
       "TTFT", "TPOT", "ITL", "E2E", "Output throughput", "Total throughput", "Requests", "Goodput", "Cost"};
   return kLabels[static_cast<size_t>(metric)];
-}
-
-std::string unit_of(SweepMetric metric) {
-  static constexpr const char* kUnits[] = {"median to p99",
-                                           "median to p99",
-                                           "median to p99",
-                                           "median to p99",
-                                           "tokens/s",
-                                           "tokens/s",
-                                           "requests/s",
-                                           "requests/s within the SLO",
-                                           "USD per million output tokens"};
-  return kUnits[static_cast<size_t>(metric)];
 }
 
 std::string_view field_of(SweepMetric metric) {

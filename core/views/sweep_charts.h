@@ -61,7 +61,6 @@ inline constexpr SweepMetric kSweepMetrics[] = {
 };
 bool is_latency(SweepMetric metric);
 std::string label_of(SweepMetric metric);       // "TTFT", "Output throughput"
-std::string unit_of(SweepMetric metric);        // "median to p99", "tokens/s"
 std::string_view field_of(SweepMetric metric);  // part of vLLM's metric names: "ttft", "output_throughput"
 
 struct MetricValue {

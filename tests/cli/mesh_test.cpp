@@ -58,7 +58,7 @@ TEST(MeshRun, RejectsMistypedAxisAndReportsUnusedAxis) {
   const Result plan = meshwright(p.command("plan", own)), run = meshwright(p.command("run", own));
   EXPECT_THAT(plan.out, HasSubstr("MESH-2"));
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("nothing is split over the mesh axis 'spare'"));
+  EXPECT_THAT(run.out, HasSubstr("no tensor is split over the mesh axis 'spare'"));
 }
 
 TEST(MeshRun, ReportsMemoryAndTrafficOfEveryDevice) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/base/json.h"
-#include "core/data/tokenizer/utf8.h"
+#include "core/base/utf8.h"
 #include "tests/data/support.h"
 
 namespace mw::data::testing {

@@ -67,7 +67,7 @@ TEST(Arena, OutOfMemorySaysWhatTheDeviceHeldAtThatMoment) {
     EXPECT_EQ(e.moment.largest[0].label, "step");
     EXPECT_EQ(e.moment.largest[0].bytes, Bytes((1 << 17) + (1 << 18)));
     EXPECT_EQ(e.moment.largest[0].buffers, 2);
-    OutOfMemory::Moment known = e.moment;
+    OutOfMemory::State known = e.moment;
     known.device = "device 3 (fsdp 0, tp 3)";
     known.phase = "the update of step 3";
     const std::string message = OutOfMemory(known).problem().message;

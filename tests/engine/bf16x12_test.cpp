@@ -52,26 +52,26 @@ Bits panels(std::int64_t rows, std::int64_t k, const Bits& bits) {
   return out;
 }
 
-struct Slim {
+struct Bf16x12Weights {
   Arena arena{Bytes(0)};
   OverflowTable overflow{arena};
   std::vector<std::byte> bytes;
-  Slim(std::int64_t rows, std::int64_t k, const Bits& bits)
+  Bf16x12Weights(std::int64_t rows, std::int64_t k, const Bits& bits)
       : bytes(static_cast<size_t>(sizes::bf16x12_bytes(rows, k))) {
     for (std::int64_t r = 0; r < rows; r += kPanelRows)
       write_bf16x12_panel(k, bits.data() + r * k, bytes.data() + sizes::bf16x12_bytes(r, k), overflow);
   }
-  bool has_rests() const { return arena.use().now.total().value > 0; }
+  bool has_overflow() const { return arena.use().now.total().value > 0; }
 };
 
-class SlimWeights : public ::testing::Test {
+class Bf16x12Gemm : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!packed_kernels()) GTEST_SKIP() << "no AVX-512 BF16 here";
   }
 };
 
-TEST_F(SlimWeights, EveryBitComesBack) {
+TEST_F(Bf16x12Gemm, EveryBitComesBack) {
   struct Row {
     const char* name;
     Element element;
@@ -86,17 +86,17 @@ TEST_F(SlimWeights, EveryBitComesBack) {
     for (const std::int64_t k : {4, 128, 132, 640, 1100}) {
       const std::int64_t rows = 96;
       const Bits bits = values(rows, k, row.element), expected = panels(rows, k, bits);
-      const Slim slim(rows, k, bits);
+      const Bf16x12Weights compact(rows, k, bits);
       if (k >= 128) {
-        EXPECT_EQ(slim.has_rests(), row.overflow) << row.name << ", " << k;
+        EXPECT_EQ(compact.has_overflow(), row.overflow) << row.name << ", " << k;
       }
       Bits out(bits.size());
-      packed_kernels()->widen_bf16x12(rows, k, 0, k, slim.bytes.data(), out.data());
+      packed_kernels()->widen_bf16x12(rows, k, 0, k, compact.bytes.data(), out.data());
       EXPECT_EQ(out, expected) << row.name << ", " << k;
       for (std::int64_t r = 31; r < rows; r += 40) {
         const std::int64_t first = k / 3, count = k - first - 1;
         std::vector<float> part(static_cast<size_t>(count));
-        widen_row({.bf16x12 = slim.bytes.data()}, k, r, first, count, part.data());
+        widen_row({.bf16x12 = compact.bytes.data()}, k, r, first, count, part.data());
         for (std::int64_t i = 0; i < count; ++i)
           ASSERT_EQ(std::bit_cast<std::uint32_t>(part[static_cast<size_t>(i)]),
                     std::uint32_t{bits[static_cast<size_t>(r * k + first + i)]} << 16)
@@ -105,14 +105,14 @@ TEST_F(SlimWeights, EveryBitComesBack) {
     }
 }
 
-TEST_F(SlimWeights, ProductsAreThoseOfPanelsBitForBit) {
+TEST_F(Bf16x12Gemm, ProductsAreThoseOfPanelsBitForBit) {
   for (const Element& element : {Element(normal), seldom(2000), seldom(100)})
     for (const int threads : {1, 3})
       for (const std::int64_t k : {64, 644, 4480})
         for (const std::int64_t m : {1, 2, 5, 12, 13, 16, 17, 31, 33, 300}) {
           const std::int64_t n = 160, rank = m % 3 == 0 ? 8 : 0;
           const Bits bits = values(n, k, element), packed = panels(n, k, bits);
-          const Slim slim(n, k, bits);
+          const Bf16x12Weights compact(n, k, bits);
           Device device(Bytes(0), threads);
           Gemm gemm(device, model::WeightType::bf16);
           const Rng rng{5};
@@ -123,9 +123,9 @@ TEST_F(SlimWeights, ProductsAreThoseOfPanelsBitForBit) {
           const LowRank low{rank > 0 ? z.data() : nullptr, l.data(), rank, 0.5f};
           std::vector<float> expected(static_cast<size_t>(m * n), 1.0f), c = expected;
           gemm.nt(m, n, k, 0.5f, a.data(), {.packed = packed.data()}, 1.0f, expected.data(), low);
-          gemm.nt(m, n, k, 0.5f, a.data(), {.bf16x12 = slim.bytes.data()}, 1.0f, c.data(), low);
+          gemm.nt(m, n, k, 0.5f, a.data(), {.bf16x12 = compact.bytes.data()}, 1.0f, c.data(), low);
           ASSERT_EQ(c, expected) << m << " x " << n << " x " << k << ", " << threads << " threads";
-          const WeightRef last = slice({.bf16x12 = slim.bytes.data()}, 128, k);
+          const WeightRef last = slice({.bf16x12 = compact.bytes.data()}, 128, k);
           std::vector<float> part(static_cast<size_t>(m * 32)), whole = part;
           gemm.nt(m, 32, k, 1.0f, a.data(), last, 0.0f, part.data());
           gemm.nt(m, 32, k, 1.0f, a.data(), slice({.packed = packed.data()}, 128, k), 0.0f, whole.data());
@@ -160,20 +160,20 @@ struct Loaded {
   double weight_bytes() { return static_cast<double>(device.arena.use().now[MemoryCategory::weights].value); }
 };
 
-class SlimFamilies : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Families, SlimFamilies, ::testing::ValuesIn(test::families()), test::family_name);
+class Bf16x12Families : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Families, Bf16x12Families, ::testing::ValuesIn(test::families()), test::family_name);
 
 // On any processor: where kernels do not pack, both are the same.
-TEST_P(SlimFamilies, TextAndLogitsAreThoseOfPanels) {
+TEST_P(Bf16x12Families, TextAndLogitsAreThoseOfPanels) {
   for (const Element& element : {Element(normal), seldom(2000)}) {
     const model::Config config = family(GetParam());
-    Loaded panels(config, NetworkUse::training, element), slim(config, NetworkUse::inference, element);
+    Loaded panels(config, NetworkUse::training, element), compact(config, NetworkUse::inference, element);
     const test::OwnedBatch batch = test::packed_batch(2, 40, config.vocab);
     std::vector<float> logits[2];
     std::vector<std::vector<int>> prompts, answers[2];
     for (int row = 0; row < 13; ++row) prompts.push_back({5 * row + 2, row + 1, 7});
-    for (Loaded* model : {&panels, &slim}) {
-      const size_t which = model == &slim ? 1 : 0;
+    for (Loaded* model : {&panels, &compact}) {
+      const size_t which = model == &compact ? 1 : 0;
       logits[which].resize(80 * static_cast<size_t>(config.vocab));
       model->network.logits(batch, logits[which]);
       model->network.add_lora(test::all_projections(), 5);
@@ -193,20 +193,21 @@ model::Config larger() {
   return c;
 }
 
-TEST_F(SlimWeights, TakeThreeQuartersOfTheMemoryAndAtMostAsMuchWhereTheyDoNotFit) {
+TEST_F(Bf16x12Gemm, TakeThreeQuartersOfTheMemoryAndAtMostAsMuchWhereTheyDoNotFit) {
   EXPECT_NEAR(Loaded(larger(), NetworkUse::inference, normal).weight_bytes() /
                   Loaded(larger(), NetworkUse::training, normal).weight_bytes(),
               0.76, 0.01);
   const Element any = [](const Rng& rng, std::uint64_t i) { return std::ldexp(wild(rng, i), -3); };
-  Loaded panels(larger(), NetworkUse::training, any), slim(larger(), NetworkUse::inference, any);
-  EXPECT_NEAR(slim.weight_bytes() / panels.weight_bytes(), 1.02, 0.03);
-  for (size_t i = 0; i < slim.network.inventory().tensors().size(); ++i) {
-    const auto was = panels.network.weight_f32(i), is = slim.network.weight_f32(i);
-    EXPECT_TRUE(std::equal(was.begin(), was.end(), is.begin(), is.end())) << slim.network.inventory().tensors()[i].name;
+  Loaded panels(larger(), NetworkUse::training, any), compact(larger(), NetworkUse::inference, any);
+  EXPECT_NEAR(compact.weight_bytes() / panels.weight_bytes(), 1.02, 0.03);
+  for (size_t i = 0; i < compact.network.inventory().tensors().size(); ++i) {
+    const auto was = panels.network.weight_f32(i), is = compact.network.weight_f32(i);
+    EXPECT_TRUE(std::equal(was.begin(), was.end(), is.begin(), is.end()))
+        << compact.network.inventory().tensors()[i].name;
   }
 }
 
-TEST(Slim, CannotBeTrained) {
+TEST(Bf16x12, CannotBeTrained) {
   Loaded model(larger(), NetworkUse::inference, normal);
   model.network.add_lora(test::all_projections(), 1);
   EXPECT_THROW(model.network.set_trainable(model::TrainMethod::lora), Error);

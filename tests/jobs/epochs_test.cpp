@@ -93,7 +93,7 @@ TEST(Epochs, PlannerEngineRecipesAndJsonAgreeOnTheSteps) {
     for (const char* target : {"v5p-8", "2xh100"}) EXPECT_EQ(planned_steps(e, target), *steps) << target;
     for (const recipes::Kind kind : recipes::kKinds) {
       if (!recipes::is_training(kind)) continue;
-      const recipes::RecipeInput s = recipe_subject(kind, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
+      const recipes::RecipeInput s = recipe_input(kind, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
       EXPECT_EQ(s.values["train"]["steps"], *steps) << recipes::to_string(kind);
       ASSERT_TRUE(s.rows);
       EXPECT_EQ(std::ssize(s.rows->rows), *steps * 4 * e.value("train.accumulation").get<long long>());
@@ -128,7 +128,7 @@ TEST(Epochs, WithoutRowsOneStepIsPlannedWithAWarning) {
   EXPECT_FALSE(e.has("train.steps"));
   EXPECT_EQ(planned_steps(e, "v6e-1"), 6500);
   const recipes::RecipeInput s =
-      recipe_subject(recipes::Kind::torchax, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
+      recipe_input(recipes::Kind::torchax, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
   EXPECT_EQ(s.values["train"]["steps"], 6500);
   e.erase("data.rows");
   const planning::ExperimentPlan planned = planning::plan_experiment(e, test::catalogue());

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The proof as the window's button asks for it: on a thread of its own, with progress and a stop.
+// The proof of an experiment's mesh with progress and a stop.
 #include "core/jobs/prove.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <future>
 
 namespace mw::jobs {
 namespace {
@@ -19,26 +17,11 @@ experiment::Experiment tiny_mesh() {
   return e;
 }
 
-struct Ending {
-  std::optional<MeshProof> proof;
-  std::optional<Error> error;
-};
-
-TEST(ProofJob, ProvesTheShippedMeshInTheBackground) {
-  std::promise<Ending> ending;
-  std::atomic<long> last{-1};
-  ProofJob job(tiny_mesh(), 2,
-               {.progress =
-                    [&](const std::string& phase, long done, long) {
-                      if (phase == "proving") last = done;
-                    },
-                .done =
-                    [&](std::optional<MeshProof> proof, std::optional<Error> error) {
-                      ending.set_value({std::move(proof), std::move(error)});
-                    }});
-  const Ending end = ending.get_future().get();
-  ASSERT_TRUE(end.proof) << end.error->what();
-  const MeshProof& proof = *end.proof;
+TEST(Prove, ProvesTheShippedMesh) {
+  long last = -1;
+  const MeshProof proof = prove(tiny_mesh(), {.steps = 2, .progress = [&](const std::string& phase, long done, long) {
+                                                if (phase == "proving") last = done;
+                                              }});
   EXPECT_TRUE(proof.holds()) << proof.broken();
   EXPECT_EQ(last, 2);
   EXPECT_EQ(proof.proof.memory.size(), 8u);
@@ -49,16 +32,15 @@ TEST(ProofJob, ProvesTheShippedMeshInTheBackground) {
   EXPECT_THAT(to_text(proof), HasSubstr("proved: the mesh computes what one device computes"));
 }
 
-TEST(ProofJob, AStopEndsItAsCancelled) {
-  std::promise<Ending> ending;
-  ProofJob job(tiny_mesh(), 1000,
-               {.progress = {}, .done = [&](std::optional<MeshProof> proof, std::optional<Error> error) {
-                  ending.set_value({std::move(proof), std::move(error)});
-                }});
-  job.stop();
-  const Ending end = ending.get_future().get();
-  ASSERT_TRUE(end.error);
-  EXPECT_EQ(end.error->kind(), Error::Kind::cancelled);
+TEST(Prove, AStopEndsItAsCancelled) {
+  std::stop_source stop;
+  stop.request_stop();
+  try {
+    prove(tiny_mesh(), {.steps = 1000}, stop.get_token());
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), Error::Kind::cancelled);
+  }
 }
 
 TEST(MeshProof, NamesWhatBreaksFirst) {

@@ -101,7 +101,7 @@ TEST(Proposal, HeldOutRowsDropTheirOldFactors) {
   EXPECT_GT(p.rows[0].now.error, -0.04);
   EXPECT_NEAR(p.rows[0].held_out->error, propose(input(one)).rows[0].held_out->error, 1e-12);
   EXPECT_LT(p.rows[0].held_out->error, -0.05);
-  EXPECT_THAT(p.notes.front().message, HasSubstr("no hold-out error"));
+  EXPECT_THAT(p.notes.front().message, HasSubstr("not a held-out error"));
 }
 
 TEST(Proposal, HeldOutRowsDoNotChangeTheFit) {

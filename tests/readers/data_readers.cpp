@@ -3,12 +3,12 @@
 #include <memory>
 
 #include "core/base/error.h"
+#include "core/base/utf8.h"
 #include "core/data/dataset/dataset.h"
 #include "core/data/dataset/lengths.h"
 #include "core/data/tokenizer/sentencepiece_tokenizer.h"
 #include "core/data/tokenizer/tokenizer.h"
 #include "core/data/tokenizer/tokenizer_file.h"
-#include "core/data/tokenizer/utf8.h"
 #include "tests/readers/reader.h"
 
 namespace mw::readers {

@@ -23,20 +23,20 @@ std::vector<Reader> all_readers() {
 
 class EveryReader : public testing::TestWithParam<Reader> {
  protected:
-  enum class Said { values, error };
-  static Said try_out(const std::string& bytes) {
+  enum class Outcome { values, error };
+  static Outcome try_out(const std::string& bytes) {
     try {
       GetParam().read(bytes);
-      return Said::values;
+      return Outcome::values;
     } catch (const Error&) {
-      return Said::error;
+      return Outcome::error;
     }  // anything else fails the test
   }
 };
 
 TEST_P(EveryReader, AcceptsSeeds) {
   int taken = 0;
-  for (const std::string& seed : GetParam().seeds()) taken += try_out(seed) == Said::values;
+  for (const std::string& seed : GetParam().seeds()) taken += try_out(seed) == Outcome::values;
   EXPECT_GT(taken, 0) << "no seed is read to its end: fuzzing would never get far";
 }
 

@@ -7,7 +7,6 @@ import unittest
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "check-repository.py"
-KNOWN = "tests/repository/known.txt"
 
 # Two rooms, of which mw_b may include mw_a, with all that the rules ask for.
 SOUND = {
@@ -126,14 +125,6 @@ class CheckRepository(unittest.TestCase):
     def test_rejects_a_room_without_tests(self):
         (self.root / "tests/b/two_test.cpp").unlink()
         self.expect_failure("tests: core/b: there is no tests/b")
-
-    def test_accepts_known_findings_until_they_are_gone(self):
-        self.write({"core/a/one.h": "class Fabric {\n};\n", KNOWN: "# Renamed soon.\nvocabulary core/a type Fabric\n"})
-        self.expect_pass()
-        self.write({"core/a/one.h": "class Communicator {\n};\n"})
-        self.expect_failure(f"{KNOWN}:2: 'vocabulary core/a type Fabric' is no longer found")
-        self.assertEqual(self.check("--prune").returncode, 0)
-        self.assertEqual((self.root / KNOWN).read_text(encoding="utf-8"), "# Renamed soon.\n")
 
 
 if __name__ == "__main__":

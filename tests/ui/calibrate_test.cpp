@@ -2,6 +2,7 @@
 // Calibrating as a person does: rows in, held-out errors seen, cancelled without a trace, accepted and the open plan
 // priced again at once, undone, removed. Pictures in $MW_PICTURES, else the build folder.
 #include <QLabel>
+#include <QPlainTextEdit>
 #include <QPushButton>
 #include <QSet>
 #include <QTableView>
@@ -24,6 +25,7 @@ class CalibrateTest : public QObject {
 
   CalibrateDialog& dialog() { return window_->design_page().calibrate_dialog(); }
   fs::path kept() { return scratch_->path() / "config" / "hardware" / "calibration.json"; }
+  QString notes() { return dialog().findChild<QPlainTextEdit*>()->toPlainText(); }
   QAction* action(const QString& id) { return window_->actions()[id]; }
   void priced() {
     QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().is_settled(), 20000);
@@ -68,7 +70,7 @@ class CalibrateTest : public QObject {
     action(u"plan.calibrate"_s)->trigger();
     QTRY_VERIFY(dialog().isVisible());
     dialog().add_files({file});
-    QTRY_VERIFY_WITH_TIMEOUT(dialog().rows().rowCount() > 0 || !dialog().notes().isEmpty(), 30000);
+    QTRY_VERIFY_WITH_TIMEOUT(dialog().rows().rowCount() > 0 || !notes().isEmpty(), 30000);
   }
   void picture(const QString& name) {
     const QString given = qEnvironmentVariable("MW_PICTURES");
@@ -103,7 +105,7 @@ class CalibrateTest : public QObject {
     open_with(steps(1.3));
     QCOMPARE(dialog().rows().rowCount(), 4);
     QCOMPARE(dialog().efficiencies().rowCount(), 1);
-    QVERIFY2(dialog().verdict().contains(u"predicted without it"_s), qPrintable(dialog().verdict()));
+    QVERIFY(test::shows_text(dialog(), u"predicted without it"_s));
     QVERIFY(!dialog().chart().empty());
     QCOMPARE(dialog().chart().lines().size(), size_t(3));
     for (int r = 0; r < 4; ++r)
@@ -114,8 +116,8 @@ class CalibrateTest : public QObject {
     picture(u"dark"_s);
     window_->set_shade(Shade::light);
     // By keyboard: the focus gets there, and Space accepts.
-    dialog().accept_button().setFocus();
-    QTest::keyClick(&dialog().accept_button(), Qt::Key_Space);
+    test::button_of(dialog(), u"Accept"_s).setFocus();
+    QTest::keyClick(&test::button_of(dialog(), u"Accept"_s), Qt::Key_Space);
     QTRY_VERIFY(!dialog().isVisible());
     QVERIFY(fs::exists(kept()));
     priced();
@@ -143,24 +145,24 @@ class CalibrateTest : public QObject {
     action(u"plan.calibrate"_s)->trigger();
     QTRY_VERIFY(dialog().isVisible());
     QCOMPARE(dialog().rows().rowCount(), 0);
-    QVERIFY(!dialog().accept_button().isEnabled());
+    QVERIFY(!test::button_of(dialog(), u"Accept"_s).isEnabled());
     picture(u"empty"_s);
   }
 
   void removed_the_shipped_one_is_back_and_undo_brings_mine_again() {
     const QString shipped = figure(u"Optimizer step"_s);
     open_with(steps(1.3));
-    QTest::mouseClick(&dialog().accept_button(), Qt::LeftButton);
+    QTest::mouseClick(&test::button_of(dialog(), u"Accept"_s), Qt::LeftButton);
     priced();
     const QString mine = figure(u"Optimizer step"_s);
     action(u"plan.calibrate"_s)->trigger();
     QTRY_VERIFY(dialog().isVisible());
-    QVERIFY(dialog().remove_button().isEnabled());
-    QTest::mouseClick(&dialog().remove_button(), Qt::LeftButton);
+    QVERIFY(test::button_of(dialog(), u"Remove Calibration"_s).isEnabled());
+    QTest::mouseClick(&test::button_of(dialog(), u"Remove Calibration"_s), Qt::LeftButton);
     priced();
     QCOMPARE(figure(u"Optimizer step"_s), shipped);
-    QVERIFY(!dialog().remove_button().isEnabled());
-    QTest::mouseClick(&dialog().undo_button(), Qt::LeftButton);
+    QVERIFY(!test::button_of(dialog(), u"Remove Calibration"_s).isEnabled());
+    QTest::mouseClick(&test::button_of(dialog(), u"Undo"_s), Qt::LeftButton);
     priced();
     QCOMPARE(figure(u"Optimizer step"_s), mine);
   }
@@ -169,8 +171,8 @@ class CalibrateTest : public QObject {
     Json bad{{"id", "broken"}, {"use", "calibration"}, {"value", 1}, {"unit", "s/step"}};
     open_with(steps(1.2, 2, bad));
     QCOMPARE(dialog().rows().rowCount(), 2);
-    QVERIFY2(dialog().notes().contains(u"rows.broken"_s), qPrintable(dialog().notes()));
-    QVERIFY(dialog().accept_button().isEnabled());
+    QVERIFY2(notes().contains(u"rows.broken"_s), qPrintable(notes()));
+    QVERIFY(test::button_of(dialog(), u"Accept"_s).isEnabled());
     picture(u"bad-row"_s);
   }
 
@@ -194,7 +196,7 @@ class CalibrateTest : public QObject {
       QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : &dialog(), Qt::Key_Tab);
       if (QWidget* w = QApplication::focusWidget()) reached.insert(w);
     }
-    for (QPushButton* b : {&dialog().accept_button(), &dialog().cancel_button()})
+    for (QPushButton* b : {&test::button_of(dialog(), u"Accept"_s), &test::button_of(dialog(), u"Cancel"_s)})
       QVERIFY2(reached.contains(b), qPrintable(b->text()));
     QVERIFY(dialog().width() <= 1280 && dialog().height() <= 800);
   }

@@ -110,7 +110,7 @@ class DesignTest : public test::WindowFixture {
     QCOMPARE(figure(u"Cost"_s), previewed);
     picture(u"dropped"_s);
     // The search's best plan.
-    QTest::mouseClick(&page().alternatives().search_button(), Qt::LeftButton);
+    QTest::mouseClick(&test::button_of(page().alternatives(), u"Search"_s), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(!page().alternatives().is_searching(), 20000);
     QVERIFY(page().alternatives().model().rowCount() > 10);
     const plan::Candidate best = page().alternatives().model().row(0);
@@ -346,7 +346,7 @@ class DesignTest : public test::WindowFixture {
     QVERIFY2(figure(u"Memory per device"_s).startsWith(qs(to_text(exact))), qPrintable(figure(u"Memory per device"_s)));
     QCOMPARE(page().plan().rowCount(), 2);
     QVERIFY(!page().time_bar().isVisible());
-    QVERIFY(!page().alternatives().search_button().isEnabled());
+    QVERIFY(!test::button_of(page().alternatives(), u"Search"_s).isEnabled());
     picture(u"cpu"_s);
   }
 

@@ -73,9 +73,9 @@ class LaunchTest : public test::WindowFixture {
   void a_launch_is_shown_live_and_its_adapter_merges() {
     open();
     fill(training());
-    QVERIFY(dialog().command().contains(u"--recipe tunix --on 'local'"_s));
+    QVERIFY(test::shows_text(dialog(), u"--recipe tunix --on 'local'"_s));
     grab(dialog(), u"launch-dialog"_s);
-    click(dialog().launch_button());
+    click(test::button_of(dialog(), u"Launch"_s));
     QTRY_VERIFY_WITH_TIMEOUT(window_->runs().is_remote() && steps() > 0, 20000);
     QVERIFY(!dialog().isVisible());
     QVERIFY(button(u"Detach"_s));
@@ -104,17 +104,17 @@ class LaunchTest : public test::WindowFixture {
     QTRY_VERIFY(merge.base().hasFocus());
     grab(merge, u"merge-offered"_s);
     merge.alpha().setText(u"x"_s);
-    click(merge.merge_button());
-    QVERIFY(merge.result_text().contains(u"number"_s));
+    click(test::button_of(merge, u"Merge"_s));
+    QVERIFY(test::result_text(merge).contains(u"number"_s));
     merge.alpha().setText(u"6"_s);
-    click(merge.merge_button());
-    QTRY_VERIFY_WITH_TIMEOUT(merge.result_text().contains(u"Parity passed"_s), 20000);
+    click(test::button_of(merge, u"Merge"_s));
+    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(merge).contains(u"Parity passed"_s), 20000);
     grab(merge, u"merge-dialog"_s);
     QVERIFY(fs::exists(fspath(merge.out().text()) / "merge.json"));
-    click(merge.merge_button());  // again: nothing is overwritten
-    QTRY_VERIFY_WITH_TIMEOUT(merge.merge_button().isEnabled(), 20000);
-    QVERIFY2(merge.result_text().contains(u"Fix: "_s) && !merge.result_text().contains(u"Parity"_s),
-             qPrintable(merge.result_text()));
+    click(test::button_of(merge, u"Merge"_s));  // again: nothing is overwritten
+    QTRY_VERIFY_WITH_TIMEOUT(test::button_of(merge, u"Merge"_s).isEnabled(), 20000);
+    QVERIFY2(test::result_text(merge).contains(u"Fix: "_s) && !test::result_text(merge).contains(u"Parity"_s),
+             qPrintable(test::result_text(merge)));
     grab(merge, u"merge-refused"_s);
     QTest::keyClick(&merge, Qt::Key_Escape);
     QVERIFY(!merge.isVisible());
@@ -123,7 +123,7 @@ class LaunchTest : public test::WindowFixture {
   void a_job_that_was_left_alone_is_followed_again_and_ended_there() {
     open();
     fill(u"echo '{\"event\":\"metric\",\"name\":\"train/loss\",\"step\":1,\"value\":2}'; exec sleep 60"_s);
-    click(dialog().launch_button());
+    click(test::button_of(dialog(), u"Launch"_s));
     QTRY_VERIFY_WITH_TIMEOUT(steps() == 1, 20000);
     QTRY_VERIFY(button(u"Detach"_s));
     press(u"Detach"_s);
@@ -144,15 +144,15 @@ class LaunchTest : public test::WindowFixture {
     open();
     write_file_atomically(folder() / "there" / "mine", "x");
     fill(u"true"_s);
-    click(dialog().launch_button());
-    QTRY_VERIFY_WITH_TIMEOUT(dialog().result_text().contains(u"not empty"_s), 20000);
+    click(test::button_of(dialog(), u"Launch"_s));
+    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(dialog()).contains(u"not empty"_s), 20000);
     QVERIFY(dialog().isVisible() && !window_->runs().is_busy());
     QVERIFY(!window_->train_page().run());
     dialog().where().setCurrentIndex(1);
     dialog().host().setText(u"-oProxyCommand=x"_s);
-    QVERIFY(dialog().command().contains(u"'ssh:-oProxyCommand=x'"_s));
-    click(dialog().launch_button());
-    QVERIFY(dialog().result_text().contains(u"invalid host name"_s));
+    QVERIFY(test::shows_text(dialog(), u"'ssh:-oProxyCommand=x'"_s));
+    click(test::button_of(dialog(), u"Launch"_s));
+    QVERIFY(test::result_text(dialog()).contains(u"invalid host name"_s));
     grab(dialog(), u"launch-refused"_s);
     // By keys: the fields of the place come right after it, and Enter in one of them launches.
     dialog().where().setFocus();
@@ -160,12 +160,12 @@ class LaunchTest : public test::WindowFixture {
     QVERIFY(dialog().host().hasFocus());
     dialog().host().setText(u"-x"_s);
     QTest::keyClick(&dialog().host(), Qt::Key_Return);
-    QVERIFY2(dialog().result_text().contains(u"-x"_s), qPrintable(dialog().result_text()));
+    QVERIFY2(test::result_text(dialog()).contains(u"-x"_s), qPrintable(test::result_text(dialog())));
     QTest::keyClick(&dialog().host(), Qt::Key_Tab);
     QVERIFY(dialog().folder().hasFocus());
     dialog().where().setCurrentIndex(2);
     dialog().field(u"name"_s).setText(u"my tpu"_s);
-    QVERIFY(dialog().command().contains(u"gcloud-tpu:name=my tpu"_s));
+    QVERIFY(test::shows_text(dialog(), u"gcloud-tpu:name=my tpu"_s));
     dialog().host().setText(u"me@box"_s);
     const QVariantMap kept = dialog().remembered();
     dialog().host().clear();
@@ -182,7 +182,7 @@ class LaunchTest : public test::WindowFixture {
     press(u"Export\u2026"_s);
     ExportDialog& d = window_->train_page().export_dialog();
     QTRY_VERIFY_WITH_TIMEOUT(d.files().count() > 5, 20000);
-    QVERIFY(!d.export_button().isEnabled());
+    QVERIFY(!test::button_of(d, u"Export"_s).isEnabled());
     d.recipe().setCurrentIndex(2);
     QTRY_VERIFY_WITH_TIMEOUT(!d.files().findItems(u"fsdp.yaml"_s, Qt::MatchExactly).isEmpty(), 20000);
     QVERIFY(d.remarks().item(0)->text().contains(u"names no data"_s));
@@ -190,17 +190,17 @@ class LaunchTest : public test::WindowFixture {
     d.folder().setText(qpath(folder() / "recipe"));
     d.folder().setFocus();
     QTest::keyClick(&d.folder(), Qt::Key_Return);
-    QTRY_VERIFY_WITH_TIMEOUT(d.result_text().contains(u"Exported"_s), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(d).contains(u"Exported"_s), 20000);
     grab(d, u"export-dialog"_s);
     QVERIFY(fs::exists(folder() / "recipe" / "fsdp.yaml"));
     write_file_atomically(folder() / "recipe" / "train.py", "mine");
-    click(d.export_button());
-    QTRY_VERIFY_WITH_TIMEOUT(d.result_text().contains(u"train.py"_s), 20000);
+    click(test::button_of(d, u"Export"_s));
+    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(d).contains(u"train.py"_s), 20000);
     grab(d, u"export-refused"_s);
     QCOMPARE(read_file(folder() / "recipe" / "train.py"), std::string("mine"));
     d.overwrite().setChecked(true);
-    click(d.export_button());
-    QTRY_VERIFY_WITH_TIMEOUT(d.result_text().contains(u"Exported"_s), 20000);
+    click(test::button_of(d, u"Export"_s));
+    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(d).contains(u"Exported"_s), 20000);
     QVERIFY(read_file(folder() / "recipe" / "train.py") != "mine");
     QCOMPARE(test::unnamed(d).join(u"; "_s), QString());
     QTest::keyClick(&d, Qt::Key_Escape);
@@ -231,8 +231,8 @@ class LaunchTest : public test::WindowFixture {
     const fs::path deep = folder() / std::string(120, 'a') / std::string(120, 'b');
     write_file_atomically(deep / "mine", "x");
     d.folder().setText(qpath(deep));
-    click(d.export_button());
-    QTRY_VERIFY_WITH_TIMEOUT(d.result_text().contains(u"bbbb"_s), 20000);
+    click(test::button_of(d, u"Export"_s));
+    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(d).contains(u"bbbb"_s), 20000);
     QTest::qWait(60);
     QCOMPARE(d.width(), wide);
     grab(d, u"export-long-path"_s);

@@ -91,7 +91,7 @@ class LostWorkTest : public test::WindowFixture {
     window_->design_page().show_frame();
   }
   void search() {
-    QTest::mouseClick(&plans().search_button(), Qt::LeftButton);
+    QTest::mouseClick(&test::button_of(plans(), u"Search"_s), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(!plans().is_searching(), 20000);
     QVERIFY(plans().model().rowCount() > 10);
   }
@@ -440,19 +440,19 @@ class LostWorkTest : public test::WindowFixture {
     priced();
     search();
     plans().table().selectRow(0);
-    QVERIFY(plans().apply_button().isEnabled());
+    QVERIFY(test::button_of(plans(), u"Apply"_s).isEnabled());
     const experiment::Experiment searched = window_->document().experiment();
     window_->document().set("train.epochs", 7);
     QVERIFY(plans().is_outdated());
-    QVERIFY(!plans().apply_button().isEnabled() && !plans().table().isEnabled());
-    QVERIFY2(plans().status().contains(u"search again"_s), qPrintable(plans().status()));
+    QVERIFY(!test::button_of(plans(), u"Apply"_s).isEnabled() && !plans().table().isEnabled());
+    QVERIFY(test::shows_text(plans(), u"search again"_s));
     picture(u"plans-outdated"_s);
     const experiment::Experiment edited = window_->document().experiment();
     plans().apply(0);
     QVERIFY(window_->document().experiment() == edited);
     window_->document().undo_stack().undo();  // the same content: they hold again
     QVERIFY(window_->document().experiment() == searched);
-    QVERIFY(!plans().is_outdated() && plans().apply_button().isEnabled());
+    QVERIFY(!plans().is_outdated() && test::button_of(plans(), u"Apply"_s).isEnabled());
     plans().apply(1);  // one after another can be tried
     QVERIFY(!(window_->document().experiment() == searched));
     QVERIFY(!plans().is_outdated());
@@ -461,8 +461,8 @@ class LostWorkTest : public test::WindowFixture {
     drop(*window_, example("tiny-serve.json"));
     answer(unsaved(), u"discard"_s);
     QTRY_COMPARE(plans().model().rowCount(), 0);
-    QVERIFY(!plans().apply_button().isEnabled());
-    QVERIFY(plans().status().isEmpty());
+    QVERIFY(!test::button_of(plans(), u"Apply"_s).isEnabled());
+    QVERIFY(plans().findChild<ElidedLabel*>()->text().isEmpty());
   }
 
   void plans_that_are_found_too_late_are_dropped() {
@@ -506,12 +506,12 @@ class LostWorkTest : public test::WindowFixture {
     fs::create_directories(MW_PICTURES);
     QVERIFY(d.grab().save(qpath(fs::path(MW_PICTURES)) + u"/export-of-a-run.png"_s));
     d.folder().setText(qpath(folder() / "recipe"));
-    QTest::mouseClick(&d.export_button(), Qt::LeftButton);
-    QTRY_VERIFY_WITH_TIMEOUT(d.result_text().contains(u"Exported"_s), 20000);
+    QTest::mouseClick(&test::button_of(d, u"Export"_s), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(d).contains(u"Exported"_s), 20000);
     QVERIFY(read_file(folder() / "recipe" / "experiment.json").find("Trained before") != std::string::npos);
     d.experiment().setCurrentIndex(0);  // the form's serves: a recipe that serves is chosen
     QVERIFY(!recipes::is_training(d.recipe().kind()));
-    QTRY_VERIFY_WITH_TIMEOUT(d.export_button().isEnabled(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(test::button_of(d, u"Export"_s).isEnabled(), 20000);
     d.reject();
     press(u"Launch\u2026"_s);
     QCOMPARE(window_->train_page().launch_dialog().experiment().chosen().run, run);

@@ -101,14 +101,14 @@ class ManualTest : public mw::test::WindowFixture {
   void opens_a_heading_and_goes_back() {
     ManualWindow window(manual_folder(), nullptr);
     window.open_chapter(u"01-first-steps.md"_s);
-    QVERIFY(!window.back_button().isEnabled());
+    QVERIFY(!test::button_of(window, u"Back"_s).isEnabled());
     window.open_chapter(u"09-file-formats.md"_s, u"run-store"_s);
     const QTextCursor top = window.browser().cursorForPosition({5, 5});
     QCOMPARE(manual_anchor(top.block().text()), u"run-store"_s);
-    QVERIFY(window.back_button().isEnabled());
-    QTest::mouseClick(&window.back_button(), Qt::LeftButton);
+    QVERIFY(test::button_of(window, u"Back"_s).isEnabled());
+    QTest::mouseClick(&test::button_of(window, u"Back"_s), Qt::LeftButton);
     QCOMPARE(window.chapter(), u"01-first-steps.md"_s);
-    QTest::mouseClick(&window.forward_button(), Qt::LeftButton);
+    QTest::mouseClick(&test::button_of(window, u"Forward"_s), Qt::LeftButton);
     QCOMPARE(window.chapter(), u"09-file-formats.md"_s);
   }
 

@@ -145,7 +145,7 @@ class MeshJourneyTest : public test::Journey {
     QVERIFY2(window_->design_page().proof_window().proof()->holds,
              window_->design_page().proof_window().proof()->verdict.c_str());
     QCOMPARE(window_->design_page().proof_window().verdict(), u"Holds"_s);
-    QTest::mouseClick(&window_->design_page().proof_window().copy_button(), Qt::LeftButton);
+    QTest::mouseClick(&test::button_of(window_->design_page().proof_window(), u"Copy as Markdown"_s), Qt::LeftButton);
     QVERIFY(QApplication::clipboard()->text().startsWith(u"**Holds.**"_s));
     const auto file = project_->folder / "proof.csv";
     window_->design_page().proof_window().export_to(file);

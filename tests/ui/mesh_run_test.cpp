@@ -270,15 +270,16 @@ class MeshRunTest : public test::WindowFixture {
     QCOMPARE(window.verdict(), u"Proving"_s);
     QVERIFY(window.task().eta_seconds().has_value());
     QCOMPARE(window.bar().value(), 250);
-    QVERIFY(window.cancel_button().isVisible() && !window.copy_button().isEnabled());
+    QVERIFY(test::button_of(window, u"Cancel"_s).isVisible() &&
+            !test::button_of(window, u"Copy as Markdown"_s).isEnabled());
     go = true;
     QTRY_VERIFY(!window.task().is_busy());
     QCOMPARE(window.verdict(), u"Does not hold"_s);
     QCOMPARE(window.tabs().count(), 2);
     QCOMPARE(window.tabs().tabText(0), u"Tensors (1 differ)"_s);
-    QCOMPARE(window.table(0)->currentIndex().row(), 1);
+    QCOMPARE(qobject_cast<QTableView*>(window.findChild<QTabWidget*>()->widget(0))->currentIndex().row(), 1);
     QCOMPARE(chosen.last().first().toString(), u"layers.1.q_proj"_s);
-    QTest::mouseClick(&window.copy_button(), Qt::LeftButton);
+    QTest::mouseClick(&test::button_of(window, u"Copy as Markdown"_s), Qt::LeftButton);
     QCOMPARE(QGuiApplication::clipboard()->text(), qs(to_markdown(broken)));
     window.export_to(folder() / "proof.csv");
     QCOMPARE(read_file(folder() / "proof.csv"), to_csv(broken));
@@ -299,7 +300,7 @@ class MeshRunTest : public test::WindowFixture {
     ProofWindow window(prove, nullptr);
     window.show();
     window.start(u"a mesh"_s, experiment::Experiment());
-    QTest::mouseClick(&window.cancel_button(), Qt::LeftButton);
+    QTest::mouseClick(&test::button_of(window, u"Cancel"_s), Qt::LeftButton);
     QTRY_VERIFY(!window.task().is_busy());
     QCOMPARE(window.verdict(), u"Cancelled"_s);
     QVERIFY(!window.proof() && !window.task().problem());

@@ -4,12 +4,15 @@
 #include <QAbstractButton>
 #include <QAccessible>
 #include <QLabel>
+#include <QPushButton>
 #include <QScrollBar>
 #include <QWidget>
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 
 #include "core/jobs/job.h"
+#include "ui/theme/dialog_parts.h"
 #include "ui/theme/elided_label.h"
 
 namespace mw::test {
@@ -202,6 +205,21 @@ QStringList unnamed(QWidget& root) {
                  QString::fromLatin1(w->parentWidget() ? w->parentWidget()->metaObject()->className() : "-");
   }
   return out;
+}
+
+QPushButton& button_of(QWidget& root, const QString& text) {
+  for (QPushButton* button : root.findChildren<QPushButton*>())
+    if (button->text() == text) return *button;
+  qFatal("there is no button \"%s\"", qPrintable(text));
+}
+
+bool shows_text(QWidget& root, const QString& part) {
+  const auto labels = root.findChildren<QLabel*>();
+  return std::any_of(labels.begin(), labels.end(), [&](const QLabel* label) { return label->text().contains(part); });
+}
+
+QString result_text(QWidget& dialog) {
+  return dialog.findChild<ui::ResultText*>()->text();
 }
 
 QStringList clipped(QWidget& root) {

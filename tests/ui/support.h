@@ -10,6 +10,7 @@
 #include "core/store/store.h"
 #include "tests/base/scratch.h"
 
+class QPushButton;
 class QWidget;
 
 namespace mw::test {
@@ -39,6 +40,12 @@ std::vector<Event> mesh_events(const std::string& name, int steps, int fsdp, int
 experiment::Experiment sizing(const Json& changes = Json::object());
 // The same, really measured into the store.
 store::RunId add_sizing(const std::filesystem::path& runs_folder, const Json& changes = Json::object());
+
+// The button below `root` with this text; there must be one.
+QPushButton& button_of(QWidget& root, const QString& text);
+// Whether a label below `root` contains this text.
+bool shows_text(QWidget& root, const QString& part);
+QString result_text(QWidget& dialog);  // of the dialog's ResultText
 
 // Focusable, visible widgets below `root` that a screen reader could not name.
 QStringList unnamed(QWidget& root);

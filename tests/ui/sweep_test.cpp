@@ -172,7 +172,7 @@ class SweepTest : public test::WindowFixture {
                                  (shade == Shade::dark ? "replay-dark.png" : "replay-light.png")));
       }
     QCOMPARE(test::unnamed(dialog).join(u"; "_s), QString());
-    QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
+    QTest::mouseClick(&test::button_of(dialog, u"Replay"_s), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(!dialog.isVisible(), 30000);
     QCOMPARE(window_->page(), Page::compare);
     QTRY_VERIFY_WITH_TIMEOUT(!window_->compare_page().is_busy(), 30000);
@@ -205,22 +205,22 @@ class SweepTest : public test::WindowFixture {
     ReplayDialog dialog(store(), catalogue);
     dialog.open_with(compare::recording_of(run), std::nullopt);
     emit dialog.field("target.id")->edited("v99-1", Gesture::single);
-    QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
-    QTRY_VERIFY_WITH_TIMEOUT(dialog.result_text().contains(u"v99-1"_s), 20000);
+    QTest::mouseClick(&test::button_of(dialog, u"Replay"_s), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(dialog).contains(u"v99-1"_s), 20000);
     QVERIFY(qobject_cast<QLineEdit*>(dialog.field("mesh")->editor())->placeholderText().isEmpty());
     keep(dialog, "replay-refused.png");
-    QVERIFY(dialog.isVisible() && dialog.replay_button().isEnabled());
+    QVERIFY(dialog.isVisible() && test::button_of(dialog, u"Replay"_s).isEnabled());
     emit dialog.field("target.id")->cleared();
     wait = true;
-    QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
-    QVERIFY(dialog.task().is_busy() && !dialog.replay_button().isEnabled());
-    QVERIFY(dialog.result_text().contains(u"0 % of the requests"_s));
+    QTest::mouseClick(&test::button_of(dialog, u"Replay"_s), Qt::LeftButton);
+    QVERIFY(dialog.task().is_busy() && !test::button_of(dialog, u"Replay"_s).isEnabled());
+    QVERIFY(test::result_text(dialog).contains(u"0 % of the requests"_s));
     keep(dialog, "replay-going.png");
-    QTest::mouseClick(&dialog.cancel_button(), Qt::LeftButton);
+    QTest::mouseClick(&test::button_of(dialog, u"Cancel"_s), Qt::LeftButton);
     go.set_value();
     QTRY_VERIFY_WITH_TIMEOUT(!dialog.task().is_busy(), 20000);
     QVERIFY(dialog.isVisible());  // to be tried with something else
-    QVERIFY(dialog.result_text().contains(u"Cancelled"_s));
+    QVERIFY(test::result_text(dialog).contains(u"Cancelled"_s));
     QCOMPARE(store::Store(store()).list().size(), size_t{1});
     QTest::keyClick(&dialog, Qt::Key_Escape);
     QVERIFY(!dialog.isVisible());

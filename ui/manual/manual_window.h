@@ -44,8 +44,6 @@ class ManualWindow : public QDialog {
   QLineEdit& search_field() { return *search_; }
   QTreeWidget& contents() { return *contents_; }
   QTreeWidget& results() { return *results_; }
-  QPushButton& back_button() { return *back_; }
-  QPushButton& forward_button() { return *forward_; }
 
  protected:
   void changeEvent(QEvent* event) override;

@@ -2,7 +2,6 @@
 #include "ui/plot/ticks.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/base/units.h"

@@ -73,11 +73,6 @@ void MeasuredMesh::select_device(int device) {
   update();
 }
 
-void MeasuredMesh::set_header_inset(int pixels) {
-  inset_ = pixels;
-  update();
-}
-
 QString MeasuredMesh::caption() const {
   if (!run_) return {};
   const QString name = qs(run_->id.empty() ? run_->name : run_->id);
@@ -144,7 +139,7 @@ QString MeasuredMesh::summary() const {
 
 MeasuredMesh::Frame MeasuredMesh::frame() const {
   Frame f;
-  f.header = QRectF(8, 0, width() - 16 - inset_, kTitleRow);
+  f.header = QRectF(8, 0, width() - 16, kTitleRow);
   const double lines = kTextLine * static_cast<double>(std::max<size_t>(1, snapshot_.axes.size()) + 1) + 4;
   const bool beside = width() > 620 && height() < 260;
   const double wide = beside ? width() * 0.42 : width() - 16;

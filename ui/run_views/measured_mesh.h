@@ -18,7 +18,6 @@ class MeasuredMesh : public QWidget {
   explicit MeasuredMesh(QWidget* parent = nullptr);
   void show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, PlayheadMode mode);
   void select_device(int device);
-  void set_header_inset(int pixels);  // free space at the right of the first line
 
   const views::StepSnapshot& snapshot() const { return snapshot_; }
   const views::DeviceGrid& grid() const { return grid_; }
@@ -66,7 +65,7 @@ class MeasuredMesh : public QWidget {
   views::DeviceGrid grid_;
   views::StepSnapshot snapshot_;
   PlayheadMode mode_ = PlayheadMode::newest;
-  int selected_ = -1, inset_ = 0;
+  int selected_ = -1;
 };
 
 // The mesh of the Started event, which may differ after a resume, otherwise that of the frozen experiment.

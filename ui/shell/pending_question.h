@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Ensures that the window asks at most one question at a time. GUI thread.
+// Asks window-modal questions with one button per answer, at most one at a time. Does not block the caller. GUI thread.
 #pragma once
+#include <QMessageBox>
 #include <QPointer>
-
-#include "ui/theme/question.h"
+#include <functional>
+#include <vector>
 
 namespace mw::ui {
+
+struct QuestionAnswer {
+  QString name;  // object name of the button
+  QString text;  // a verb
+  QMessageBox::ButtonRole role;
+  std::function<void()> chosen{};  // may be empty
+};
 
 class PendingQuestion {
  public:
   explicit PendingQuestion(QWidget& window) : window_(window) {}
-  bool raise() {  // false: there is none
-    if (!box_ || !box_->isVisible()) return false;
-    box_->raise();
-    return true;
-  }
+  bool raise();  // false: there is none
+  // The first answer is the default (Enter). Escape and closing the box give the answer with RejectRole. The box
+  // deletes itself afterwards.
   void ask(const QString& name, const QString& text, const QString& details,
-           const std::vector<QuestionAnswer>& answers) {
-    box_ = ask_question(window_, name, text, details, answers);
-  }
-  void reject() {
-    if (box_ && box_->isVisible()) box_->reject();
-  }
+           const std::vector<QuestionAnswer>& answers);
+  void reject();
 
  private:
   QWidget& window_;

@@ -13,60 +13,35 @@ namespace {
 
 // Bodies on a 16x16 grid; C is the colour, strokes are 1.5 wide unless stated otherwise.
 const char* body(Glyph glyph) {
-  switch (glyph) {
-    case Glyph::none:
-      return "";
-    case Glyph::run:
-      return "<path d='M4.5 2.8v10.4L13 8z' fill='C'/>";
-    case Glyph::pause:
-      return "<path d='M4 3h2.8v10H4zM9.2 3H12v10H9.2z' fill='C' stroke='none'/>";
-    case Glyph::stop:
-      return "<rect x='3.5' y='3.5' width='9' height='9' rx='1.2' fill='C' stroke='none'/>";
-    case Glyph::open:
-      return "<path d='M1.8 12.8V3.6h4l1.6 1.8h6v1.8M1.8 12.8l2-5.6h10.6l-2 5.6z'/>";
-    case Glyph::save:
-      return "<path d='M2.5 2.5h8.6l2.4 2.4v8.6h-11zM5 2.8v3.4h5V2.8M5 13.2V9h6v4.2'/>";
-    case Glyph::undo:
-      return "<path d='M5.6 2.8 2.6 5.8l3 3M2.8 5.8h6.4a3.6 3.6 0 0 1 0 7.2H6'/>";
-    case Glyph::redo:
-      return "<path d='m10.4 2.8 3 3-3 3M13.2 5.8H6.8a3.6 3.6 0 0 0 0 7.2H10'/>";
-    case Glyph::theme:
-      return "<circle cx='8' cy='8' r='5.4'/><path d='M8 2.6a5.4 5.4 0 0 1 0 10.8z' fill='C' stroke='none'/>";
-    case Glyph::command:
-      return "<path d='m3 5 3 3-3 3M8 11.2h5'/>";
-    case Glyph::reset:
-      return "<path d='M3.2 3v3.4h3.4M3.4 6.2A5 5 0 1 1 3 9.4'/>";
-    case Glyph::slider:
-      return "<path d='M2 8h3.2M9 8h5'/><circle cx='7.1' cy='8' r='1.9'/>";
-    case Glyph::more:
-      return "<circle cx='3.4' cy='8' r='1.2' fill='C' stroke='none'/><circle cx='8' cy='8' r='1.2' fill='C' "
-             "stroke='none'/><circle cx='12.6' cy='8' r='1.2' fill='C' stroke='none'/>";
-    case Glyph::search:
-      return "<circle cx='6.8' cy='6.8' r='4'/><path d='m9.8 9.8 3.7 3.7'/>";
-    case Glyph::clone:
-      return "<rect x='5.6' y='5.6' width='7.8' height='7.8' rx='1.2'/><path d='M3.4 10.4h-.8V2.6h7.8v.8'/>";
-    case Glyph::trash:
-      return "<path d='M2.8 4.2h10.4M6 4V2.6h4V4M4.2 4.4l.6 9h6.4l.6-9'/>";
-    case Glyph::restore:
-      return "<path d='M8 13.4V6.2M4.8 9.2 8 6l3.2 3.2M3 2.8h10'/>";
-    case Glyph::refresh:
-      return "<path d='M12.8 3v3.4H9.4M12.6 6.2A5 5 0 1 0 13 9.4'/>";
-    case Glyph::close:
-      return "<path d='m4 4 8 8M12 4l-8 8'/>";
-    case Glyph::copy:
-      return "<rect x='5.6' y='5.2' width='7.4' height='8.4' rx='1'/><path d='M3 10.6V2.4h7'/>";
-    case Glyph::info:
-      return "<circle cx='8' cy='8' r='5.6'/><path d='M8 7.4v3.4M8 5.1v.1'/>";
-    case Glyph::panels:
-      return "<rect x='2' y='2.8' width='12' height='10.4' rx='1.2'/><path d='M2.2 9.4h11.6'/>";
-    case Glyph::error:
-      return "<circle cx='8' cy='8' r='5' fill='C'/>";
-    case Glyph::warning:
-      return "<path d='M8 3.2 13.6 12.8H2.4z' fill='C'/>";
-    case Glyph::browse:
-      return "<path d='M1.8 12.8V3.6h4l1.6 1.8h6.8v7.4z'/>";
-  }
-  return "";
+  static constexpr const char* kBodies[] = {
+      "",                                                                                                // none
+      "<path d='M4.5 2.8v10.4L13 8z' fill='C'/>",                                                        // run
+      "<path d='M4 3h2.8v10H4zM9.2 3H12v10H9.2z' fill='C' stroke='none'/>",                              // pause
+      "<rect x='3.5' y='3.5' width='9' height='9' rx='1.2' fill='C' stroke='none'/>",                    // stop
+      "<path d='M1.8 12.8V3.6h4l1.6 1.8h6v1.8M1.8 12.8l2-5.6h10.6l-2 5.6z'/>",                           // open
+      "<path d='M2.5 2.5h8.6l2.4 2.4v8.6h-11zM5 2.8v3.4h5V2.8M5 13.2V9h6v4.2'/>",                        // save
+      "<path d='M5.6 2.8 2.6 5.8l3 3M2.8 5.8h6.4a3.6 3.6 0 0 1 0 7.2H6'/>",                              // undo
+      "<path d='m10.4 2.8 3 3-3 3M13.2 5.8H6.8a3.6 3.6 0 0 0 0 7.2H10'/>",                               // redo
+      "<circle cx='8' cy='8' r='5.4'/><path d='M8 2.6a5.4 5.4 0 0 1 0 10.8z' fill='C' stroke='none'/>",  // theme
+      "<path d='m3 5 3 3-3 3M8 11.2h5'/>",                                                               // command
+      "<path d='M3.2 3v3.4h3.4M3.4 6.2A5 5 0 1 1 3 9.4'/>",                                              // reset
+      "<path d='M2 8h3.2M9 8h5'/><circle cx='7.1' cy='8' r='1.9'/>",                                     // slider
+      "<circle cx='3.4' cy='8' r='1.2' fill='C' stroke='none'/><circle cx='8' cy='8' r='1.2' fill='C' "
+      "stroke='none'/><circle cx='12.6' cy='8' r='1.2' fill='C' stroke='none'/>",                       // more
+      "<circle cx='6.8' cy='6.8' r='4'/><path d='m9.8 9.8 3.7 3.7'/>",                                  // search
+      "<rect x='5.6' y='5.6' width='7.8' height='7.8' rx='1.2'/><path d='M3.4 10.4h-.8V2.6h7.8v.8'/>",  // clone
+      "<path d='M2.8 4.2h10.4M6 4V2.6h4V4M4.2 4.4l.6 9h6.4l.6-9'/>",                                    // trash
+      "<path d='M8 13.4V6.2M4.8 9.2 8 6l3.2 3.2M3 2.8h10'/>",                                           // restore
+      "<path d='M12.8 3v3.4H9.4M12.6 6.2A5 5 0 1 0 13 9.4'/>",                                          // refresh
+      "<path d='m4 4 8 8M12 4l-8 8'/>",                                                                 // close
+      "<rect x='5.6' y='5.2' width='7.4' height='8.4' rx='1'/><path d='M3 10.6V2.4h7'/>",               // copy
+      "<path d='M1.8 12.8V3.6h4l1.6 1.8h6.8v7.4z'/>",                                                   // browse
+      "<circle cx='8' cy='8' r='5.6'/><path d='M8 7.4v3.4M8 5.1v.1'/>",                                 // info
+      "<rect x='2' y='2.8' width='12' height='10.4' rx='1.2'/><path d='M2.2 9.4h11.6'/>",               // panels
+      "<circle cx='8' cy='8' r='5' fill='C'/>",                                                         // error
+      "<path d='M8 3.2 13.6 12.8H2.4z' fill='C'/>",                                                     // warning
+  };
+  return kBodies[static_cast<size_t>(glyph)];
 }
 
 QByteArray document(Glyph glyph, const QColor& color) {

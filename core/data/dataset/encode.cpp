@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/data/tokenizer/utf8.h"
+#include "core/base/utf8.h"
 
 namespace mw::data {
 namespace {

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/base/files.h"
 #include "core/base/input_file.h"
 #include "core/base/json.h"
-#include "core/data/tokenizer/utf8.h"
+#include "core/base/utf8.h"
 
 namespace mw::data {
 namespace {
@@ -44,15 +44,13 @@ LengthCounts from_json(const std::string& text, const std::filesystem::path& fil
   const Json json = parse_json(text, file.string());
   const auto found = json.is_object() ? json.find("lengths") : json.end();
   if (!json.is_object() || found == json.end() || !found->is_array())
-    throw refused(file, "", excerpt(json.dump(-1, ' ', false, Json::error_handler_t::replace), 40),
-                  "an object with \"lengths\": [[tokens, rows], ...]");
+    throw refused(file, "", json_excerpt(json), "an object with \"lengths\": [[tokens, rows], ...]");
   Counter counter;
   for (size_t i = 0; i < found->size(); ++i) {
     const Json& pair = (*found)[i];
     const bool two = pair.is_array() && pair.size() == 2 && pair[0].is_number_integer() && pair[1].is_number_integer();
     if (!two || !counter.add(pair[0].get<std::int64_t>(), pair[1].get<std::int64_t>()))
-      throw refused(file, "lengths[" + std::to_string(i) + "]",
-                    excerpt(pair.dump(-1, ' ', false, Json::error_handler_t::replace), 40), kExpected);
+      throw refused(file, "lengths[" + std::to_string(i) + "]", json_excerpt(pair), kExpected);
   }
   return std::move(counter.lengths);
 }

@@ -2,7 +2,7 @@
 #include "core/data/dataset/record.h"
 
 #include "core/base/error.h"
-#include "core/data/tokenizer/utf8.h"
+#include "core/base/utf8.h"
 
 namespace mw::data {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/input_file.h"
-#include "core/data/tokenizer/utf8.h"
+#include "core/base/utf8.h"
 
 namespace mw::data {
 namespace {

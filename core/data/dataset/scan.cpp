@@ -6,10 +6,10 @@
 #include <optional>
 
 #include "core/base/rng.h"
+#include "core/base/utf8.h"
 #include "core/data/dataset/encode.h"
 #include "core/data/dataset/record.h"
 #include "core/data/dataset/row_reader.h"
-#include "core/data/tokenizer/utf8.h"
 
 namespace mw::data {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/data/tokenizer/utf8.h"
+#include "core/base/utf8.h"
 
 namespace mw::data {
 

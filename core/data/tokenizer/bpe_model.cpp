@@ -4,10 +4,11 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/base/files.h"
 #include "core/base/input_file.h"
+#include "core/base/utf8.h"
 #include "core/data/tokenizer/tokenizer_file.h"
-#include "core/data/tokenizer/utf8.h"
 
 namespace mw::data {
 namespace {
@@ -59,12 +60,7 @@ class TokenizerJsonReader {
  private:
   [[noreturn]] void fail(const std::string& message, const std::string& place, const std::string& found = {},
                          const std::string& expected = {}) const {
-    throw Error({.id = "TOKENIZER",
-                 .message = message,
-                 .file = source_,
-                 .place = place,
-                 .found = excerpt(found),
-                 .expected = expected});
+    fail_tokenizer(source_, message, place, found, expected);
   }
   [[noreturn]] void unsupported(const std::string& place, const std::string& found, const std::string& expected) const {
     throw Error({.id = "TOKENIZER",
@@ -86,10 +82,9 @@ class TokenizerJsonReader {
   static std::string text_of(const Json& v) { return v.is_string() ? v.get<std::string>() : std::string(); }
   bool flag(const Json& object, const std::string& key, const std::string& place) const {
     const Json& v = get(object, key);
-    if (!v.is_null() && !v.is_boolean()) fail("wrong type", place + "." + key, shorten(v), "true or false");
+    if (!v.is_null() && !v.is_boolean()) fail("wrong type", place + "." + key, json_excerpt(v), "true or false");
     return v.is_boolean() && v.get<bool>();
   }
-  static std::string shorten(const Json& v) { return excerpt(v.dump(-1, ' ', false, Json::error_handler_t::replace)); }
 
   void read_pipeline(const Json& rest) {
     each_step(get(rest, "normalizer"), "normalizers", "normalizer", [&](const Json& step, const std::string& place) {
@@ -117,27 +112,29 @@ class TokenizerJsonReader {
         unsupported(place, kind(step), "Replace, ByteFallback and Fuse, as in Gemma");
     });
   }
-  static std::string kind(const Json& step) { return step.is_object() ? text_of(get(step, "type")) : shorten(step); }
+  static std::string kind(const Json& step) {
+    return step.is_object() ? text_of(get(step, "type")) : json_excerpt(step);
+  }
   template <class Step>
   void each_step(const Json& value, const std::string& list, const std::string& place, const Step& step) const {
     if (value.is_null()) return;
-    if (!value.is_object()) fail("wrong type", place, shorten(value), "an object or null");
+    if (!value.is_object()) fail("wrong type", place, json_excerpt(value), "an object or null");
     if (text_of(get(value, "type")) != "Sequence") return step(value, place);
     const Json& steps = get(value, list);
-    if (!steps.is_array()) fail("wrong type", place + "." + list, shorten(steps), "an array");
+    if (!steps.is_array()) fail("wrong type", place + "." + list, json_excerpt(steps), "an array");
     for (size_t i = 0; i < steps.size(); ++i) step(steps[i], place + "." + list + "[" + std::to_string(i) + "]");
   }
   Replacement replacement(const Json& step, const std::string& place) const {
     const Json& pattern = get(get(step, "pattern"), "String");
     const Json& content = get(step, "content");
     if (!pattern.is_string() || pattern.get<std::string>().empty() || !content.is_string())
-      unsupported(place, shorten(step), "a Replace of one string by another");
+      unsupported(place, json_excerpt(step), "a Replace of one string by another");
     return {pattern.get<std::string>(), content.get<std::string>()};
   }
 
   void read_model(TokenizerFile& file) {
     const Json& json = get(file.rest, "model");
-    if (!json.is_object()) fail("a required key is missing", "model", shorten(json), "an object");
+    if (!json.is_object()) fail("a required key is missing", "model", json_excerpt(json), "an object");
     const std::string type = text_of(get(json, "type"));
     if (!(type == "BPE" || (type.empty() && file.has_merges))) unsupported("model.type", type, "BPE");
     if (!file.has_vocabulary || model.pieces.empty())
@@ -146,7 +143,7 @@ class TokenizerJsonReader {
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
       if (!text_of(get(json, key)).empty()) unsupported(std::string("model.") + key, text_of(get(json, key)), "none");
     const Json& dropout = get(json, "dropout");
-    if (dropout.is_number() && dropout.get<double>() != 0) unsupported("model.dropout", shorten(dropout), "none");
+    if (dropout.is_number() && dropout.get<double>() != 0) unsupported("model.dropout", json_excerpt(dropout), "none");
 
     model.bpe.ids.reserve(file.used.size());
     for (size_t id = 0; id < file.used.size(); ++id)
@@ -156,7 +153,7 @@ class TokenizerJsonReader {
     if (const Json& unknown = get(json, "unk_token"); unknown.is_string()) {
       model.bpe.unknown = model.bpe.ids.find(unknown.get_ref<const std::string&>());
       if (model.bpe.unknown < 0)
-        fail("the unknown token is not in the vocabulary", "model.unk_token", shorten(unknown));
+        fail("the unknown token is not in the vocabulary", "model.unk_token", json_excerpt(unknown));
     }
     model.bpe.unknowns = flag(json, "fuse_unk", "model") ? Unknowns::fuse : Unknowns::keep_each;
     model.bpe.whole = flag(json, "ignore_merges", "model") ? WholeSegment::look_up_first : WholeSegment::merge;
@@ -202,15 +199,15 @@ class TokenizerJsonReader {
     model.special.assign(model.pieces.size(), false);
     const Json& tokens = get(rest, "added_tokens");
     if (tokens.is_null()) return;
-    if (!tokens.is_array()) fail("wrong type", "added_tokens", shorten(tokens), "an array");
+    if (!tokens.is_array()) fail("wrong type", "added_tokens", json_excerpt(tokens), "an array");
     for (size_t i = 0; i < tokens.size(); ++i) read_added_token(tokens[i], "added_tokens[" + std::to_string(i) + "]");
   }
   void read_added_token(const Json& token, const std::string& place) {
     const Json& content = get(token, "content");
-    if (!content.is_string()) fail("wrong type", place + ".content", shorten(content), "a string");
+    if (!content.is_string()) fail("wrong type", place + ".content", json_excerpt(content), "a string");
     const int id = id_of(token);
     if (id < 0)
-      fail("the id is out of range", place + ".id", shorten(get(token, "id")),
+      fail("the id is out of range", place + ".id", json_excerpt(get(token, "id")),
            "0 to " + std::to_string(kMaxVocabulary - 1));
     const std::string text = content.get<std::string>();
     if (text.empty()) return;

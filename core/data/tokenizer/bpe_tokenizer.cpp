@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/tokenizer/bpe_tokenizer.h"
 
+#include "core/base/utf8.h"
 #include "core/data/tokenizer/bpe_model.h"
-#include "core/data/tokenizer/utf8.h"
 
 namespace mw::data {
 namespace {

@@ -7,9 +7,20 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/data/tokenizer/utf8.h"
+#include "core/base/utf8.h"
 
 namespace mw::data {
+
+void fail_tokenizer(const std::string& source, const std::string& message, const std::string& place,
+                    const std::string& found, const std::string& expected) {
+  throw Error({.id = "TOKENIZER",
+               .message = message,
+               .file = source,
+               .place = place,
+               .found = excerpt(found),
+               .expected = expected});
+}
+
 namespace {
 
 constexpr size_t kMaxDepth = 100;
@@ -84,14 +95,9 @@ class TokenizerFileHandler : public nlohmann::json_sax<Json> {
     std::unordered_set<std::string> keys;
   };
 
-  [[noreturn]] void fail(const std::string& message, const std::string& place, std::string found = {},
+  [[noreturn]] void fail(const std::string& message, const std::string& place, const std::string& found = {},
                          const std::string& expected = {}) const {
-    throw Error({.id = "TOKENIZER",
-                 .message = message,
-                 .file = source_,
-                 .place = place,
-                 .found = excerpt(found),
-                 .expected = expected});
+    fail_tokenizer(source_, message, place, found, expected);
   }
   std::string path() const {
     std::string text;

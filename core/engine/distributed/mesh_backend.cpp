@@ -90,7 +90,7 @@ void Cluster::MeshBackend::named(const Communicator& port, const std::function<v
   try {
     work();
   } catch (const OutOfMemory& error) {
-    OutOfMemory::Moment moment = error.moment;
+    OutOfMemory::State moment = error.moment;
     moment.device = name_of(options.mesh, port.device());
     throw OutOfMemory(std::move(moment));
   } catch (const Error& error) {

@@ -31,7 +31,7 @@ std::string ledger_text(const Ledger& ledger) {
 
 constexpr size_t kNamed = 5;  // of the largest buffers, in a message
 
-std::string held_text(const OutOfMemory::Moment& m) {
+std::string held_text(const OutOfMemory::State& m) {
   std::string text = to_text(m.held.total()) + " held: " + ledger_text(m.held);
   for (size_t i = 0; i < std::min(kNamed, m.largest.size()); ++i) {
     const OutOfMemory::Held& h = m.largest[i];
@@ -41,7 +41,7 @@ std::string held_text(const OutOfMemory::Moment& m) {
   return text;
 }
 
-Problem problem_of(const OutOfMemory::Moment& m) {
+Problem problem_of(const OutOfMemory::State& m) {
   const std::string where = m.device.empty() ? "out of device memory: " : "out of memory on " + m.device + ": ";
   return {.id = "MEMORY",
           .message = where + m.label + " (" + std::string(to_string(m.category)) + ") needs " + to_text(m.wanted) +
@@ -78,7 +78,7 @@ bool populate(char* data, std::int64_t bytes) {
 
 }  // namespace
 
-OutOfMemory::OutOfMemory(Moment what) : Error(problem_of(what), Kind::failed), moment(std::move(what)) {}
+OutOfMemory::OutOfMemory(State what) : Error(problem_of(what), Kind::failed), moment(std::move(what)) {}
 
 // The caller holds mutex_.
 OutOfMemory Arena::refused(MemoryCategory category, Bytes bytes, const char* label, Bytes capacity) const {
@@ -89,7 +89,7 @@ OutOfMemory Arena::refused(MemoryCategory category, Bytes bytes, const char* lab
     at->second.bytes += held.bytes;
     ++at->second.buffers;
   }
-  OutOfMemory::Moment moment{.device = {},
+  OutOfMemory::State moment{.device = {},
                              .phase = {},
                              .label = label,
                              .category = category,

@@ -31,7 +31,7 @@ struct OutOfMemory : Error {
     Bytes bytes;  // of all buffers of that label
     int buffers = 1;
   };
-  struct Moment {
+  struct State {
     // Filled in by callers that know them, else empty: "device 3 (fsdp 0, tp 3)"; "the update of step 3".
     std::string device, phase;
     std::string label;  // of the buffer that did not fit
@@ -40,8 +40,8 @@ struct OutOfMemory : Error {
     Ledger held;
     std::vector<Held> largest;  // largest first
   };
-  explicit OutOfMemory(Moment what);
-  Moment moment;
+  explicit OutOfMemory(State what);
+  State moment;
 };
 
 class Arena {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/formats/logs/event_lines.h"
+#include "core/formats/logs/log_readers.h"
 
 #include <optional>
 

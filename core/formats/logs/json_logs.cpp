@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/formats/logs/json_logs.h"
+#include "core/formats/logs/log_readers.h"
 
 #include <cmath>
 

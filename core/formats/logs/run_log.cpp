@@ -10,10 +10,8 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/files.h"
-#include "core/formats/logs/event_lines.h"
-#include "core/formats/logs/json_logs.h"
+#include "core/formats/logs/log_readers.h"
 #include "core/formats/logs/tensorboard.h"
-#include "core/formats/logs/wandb.h"
 
 namespace mw::formats {
 namespace fs = std::filesystem;

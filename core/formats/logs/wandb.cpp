@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // LevelDB log blocks with W&B's header and Record messages; chunks have a CRC-32/IEEE of type and payload.
-#include "core/formats/logs/wandb.h"
+#include "core/formats/logs/log_readers.h"
 
 #include <algorithm>
 #include <array>

@@ -142,16 +142,16 @@ struct Packed {
 };
 
 // Decompresses a frame with a stated size, which must be plausible for the compressed size.
-Blob unpack_sized(const Packed& p, std::uint64_t said) {
+Blob unpack_sized(const Packed& p, std::uint64_t stated_size) {
   constexpr std::uint64_t kMostRatio = 1 << 16;  // blocks of 128 KiB in 4 bytes
-  if (said > p.most) p.too_long(said);
-  if (said / kMostRatio > p.bytes.size())
-    p.fail("the stated size is implausible", std::to_string(p.bytes.size()) + " bytes", std::to_string(said));
+  if (stated_size > p.most) p.too_long(stated_size);
+  if (stated_size / kMostRatio > p.bytes.size())
+    p.fail("the stated size is implausible", std::to_string(p.bytes.size()) + " bytes", std::to_string(stated_size));
   const size_t frame = ZSTD_findFrameCompressedSize(p.bytes.data(), p.bytes.size());
   if (ZSTD_isError(frame)) p.fail("the data cannot be decompressed", ZSTD_getErrorName(frame), "a zstd frame");
   if (frame != p.bytes.size())
     p.fail("there are unexpected bytes after the frame", std::to_string(p.bytes.size() - frame), "0");
-  Blob out(static_cast<size_t>(said));
+  Blob out(static_cast<size_t>(stated_size));
   const size_t n = ZSTD_decompress(out.data(), out.size(), p.bytes.data(), p.bytes.size());
   if (ZSTD_isError(n)) p.fail("the data cannot be decompressed", ZSTD_getErrorName(n), "a zstd frame");
   out.resize(n);
@@ -195,9 +195,9 @@ Blob unzstd(std::span<const std::byte> bytes, std::uint64_t most, const std::str
   constexpr std::array<unsigned char, 4> kMagic{0x28, 0xb5, 0x2f, 0xfd};
   if (bytes.size() < kMagic.size() || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
     packed.fail("the data is not a zstd frame", "", "the bytes 28 b5 2f fd");
-  const unsigned long long said = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
-  if (said == ZSTD_CONTENTSIZE_ERROR) packed.fail("the data cannot be decompressed", "", "a zstd frame");
-  return said == ZSTD_CONTENTSIZE_UNKNOWN ? unpack_stream(packed) : unpack_sized(packed, said);
+  const unsigned long long stated_size = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
+  if (stated_size == ZSTD_CONTENTSIZE_ERROR) packed.fail("the data cannot be decompressed", "", "a zstd frame");
+  return stated_size == ZSTD_CONTENTSIZE_UNKNOWN ? unpack_stream(packed) : unpack_sized(packed, stated_size);
 }
 
 }  // namespace mw::formats

@@ -27,8 +27,8 @@ Body open_envelope(std::span<const std::byte> blob, std::uint32_t magic, const s
   if (const std::uint64_t length = c.u64(); length != blob.size())
     c.fail("the stated length is wrong", std::to_string(length) + " bytes", std::to_string(blob.size()));
   const auto checked = blob.first(blob.size() - 4);
-  const std::uint32_t said = Cursor(blob.last(4), file, what).u32();
-  if (crc32c(checked) != said) c.fail("the checksum is wrong");
+  const std::uint32_t stored = Cursor(blob.last(4), file, what).u32();
+  if (crc32c(checked) != stored) c.fail("the checksum is wrong");
   if (const auto version = c.varint(); version != 0)
     c.fail("the format version is not supported", "version " + std::to_string(version), "version 0");
   const auto compression = c.varint();

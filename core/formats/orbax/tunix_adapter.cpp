@@ -173,16 +173,16 @@ TunixAdapter read_tunix_adapter(const fs::path& path, const model::TensorInvento
                                 std::optional<float> alpha) {
   const FoundAdapter found = find_adapter(path);
   check_complete(found, inventory);
-  const std::optional<float> said = alpha_in(found.step_folder);
-  if (said && alpha && *said != *alpha)
+  const std::optional<float> recorded = alpha_in(found.step_folder);
+  if (recorded && alpha && *recorded != *alpha)
     tunix_fault(found.step_folder, "custom_metadata", "alpha differs from the value in the checkpoint",
-                number_text(*said), number_text(*alpha), "remove --alpha");
-  if (!said && !alpha)
+                number_text(*recorded), number_text(*alpha), "remove --alpha");
+  if (!recorded && !alpha)
     tunix_fault(found.step_folder, "alpha", "the checkpoint does not contain alpha", "nothing",
                 "the alpha of the training run",
                 "set --alpha to the value in the run's LoRA settings (Qwix: alpha; the scale is alpha / rank)");
   TunixAdapter out{.adapter = {}, .item = found.item, .step = found.step};
-  out.adapter.alpha = said ? *said : *alpha;
+  out.adapter.alpha = recorded ? *recorded : *alpha;
   for (const model::LoraTarget& target : inventory.lora_targets()) {
     const model::Tensor* weight = inventory.find(target.role, target.layer);
     const auto at = weight ? found.pairs.find(weight->tunix_path) : found.pairs.end();

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "core/base/error.h"

@@ -2,17 +2,13 @@
 #include "core/formats/results/bench_import.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/input_file.h"
 #include "core/formats/results/bench_fields.h"
-#include "core/formats/results/csv_bench.h"
-#include "core/formats/results/guidellm_bench.h"
+#include "core/formats/results/bench_readers.h"
 #include "core/formats/results/json_values.h"
-#include "core/formats/results/llama_bench.h"
-#include "core/formats/results/vllm_bench.h"
 
 namespace mw::formats {
 namespace {

@@ -326,6 +326,11 @@ std::string_view to_string(Provenance provenance) {
   return name_of(kProvenances, provenance);
 }
 
+std::string BenchSet::condition(const std::string& key) const {
+  const auto found = conditions.find(key);
+  return found == conditions.end() ? std::string() : found->second;
+}
+
 Json to_json(const BenchSet& set, Detail detail) {
   Json out{{"format", "meshwright-bench"}, {"name", set.name}, {"provenance", to_string(set.provenance)}};
   for (const auto& [key, value] :

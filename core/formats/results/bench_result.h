@@ -93,7 +93,8 @@ struct BenchSet {
       conditions{};  // "kv_dtype": "bf16", "prefix_cache": "on", "tp": "8", "version" ...
   Definitions definitions{};
   std::vector<BenchPoint> points{};
-  std::vector<std::string> notes{};  // about missing or contradictory data in the source
+  std::vector<std::string> notes{};                     // about missing or contradictory data in the source
+  std::string condition(const std::string& key) const;  // empty if it is not recorded
 };
 
 // Conversion to and from JSON. Infinity is written as "inf", unknown values are omitted, per-request fields are written

@@ -49,10 +49,10 @@ class Reader {
       at_ = stop;
       return plain;
     }
-    const int begun = line_;
+    const int first_line = line_;
     std::string quoted;
     for (++at_;; ++at_) {
-      if (end()) bad(file_, begun, "a quoted field is not closed", quoted.substr(0, 40), "a closing \"");
+      if (end()) bad(file_, first_line, "a quoted field is not closed", quoted.substr(0, 40), "a closing \"");
       if (text_[at_] == '\n') ++line_;
       if (text_[at_] == '"') {
         if (at_ + 1 >= text_.size() || text_[at_ + 1] != '"') break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each row is a point. Rows with the same text columns form a set.
-#include "core/formats/results/csv_bench.h"
+#include "core/formats/results/bench_readers.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `vllm bench serve --save-result` and `vllm bench sweep` (summary.json, run=K.json); fields: vllm/benchmarks/serve.py.
-#include "core/formats/results/vllm_bench.h"
+#include "core/formats/results/bench_readers.h"
 
 #include <cmath>
 #include <map>

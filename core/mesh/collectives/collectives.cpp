@@ -268,51 +268,24 @@ Bytes moved(const std::vector<Collective>& list) {
 }
 
 std::string to_string(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_gather:
-      return "all-gather";
-    case CollectiveKind::reduce_scatter:
-      return "reduce-scatter";
-    case CollectiveKind::all_to_all:
-      return "all-to-all";
-    case CollectiveKind::all_reduce:
-      break;
-  }
-  return "all-reduce";
+  static constexpr const char* kNames[] = {"all-gather", "reduce-scatter", "all-reduce", "all-to-all"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 std::string to_string(Phase phase) {
-  switch (phase) {
-    case Phase::forward:
-      return "forward";
-    case Phase::recompute:
-      return "recompute";
-    case Phase::backward:
-      return "backward";
-    case Phase::update:
-      break;
-  }
-  return "update";
+  static constexpr const char* kNames[] = {"forward", "recompute", "backward", "update"};
+  return kNames[static_cast<size_t>(phase)];
 }
 
 std::string to_string(Cause cause) {
-  switch (cause) {
-    case Cause::gather_shards:
-      return "weights gathered for their use";
-    case Cause::inefficient_spec:
-      return "gathered because the spec does not suit the matmul";
-    case Cause::partial_sums:
-      return "partial sums of parallel matmuls";
-    case Cause::embedding_rows:
-      return "lookups in a vocabulary in parts";
-    case Cause::softmax:
-      return "softmax over a vocabulary in parts";
-    case Cause::logits:
-      return "whole logits for sampling";
-    case Cause::gradients:
-      break;
-  }
-  return "gradients";
+  static constexpr const char* kNames[] = {"weights gathered for their use",
+                                           "gathered because the spec does not suit the matmul",
+                                           "partial sums of parallel matmuls",
+                                           "lookups in a vocabulary in parts",
+                                           "softmax over a vocabulary in parts",
+                                           "whole logits for sampling",
+                                           "gradients"};
+  return kNames[static_cast<size_t>(cause)];
 }
 
 }  // namespace mw::mesh

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which collectives a step makes under a placement: what the time plan prices, the canvas draws and the engine's
-// virtual devices count. Plain values; any thread.
+// Lists the collectives of a step under a placement, for the planner's times, the designer's canvas and the engine's
+// virtual devices. Plain values; any thread.
 //
-// The step that is described. Every tensor has one working form: whole along batch axes (they split the rows: fsdp,
-// data), and along the other axes split as its block computes in parallel, or whole where the block does not:
+// Model of the step. Every tensor has one compute sharding: whole along batch axes (fsdp and data, which split the
+// rows); along the other axes split as its block computes in parallel, or whole if the block does not:
 //   attention  heads of q_proj over a model axis: k, v and o compute on the same heads, o's partial sums are reduced
 //   MLP, PLE   columns of gate (per-layer gate): up and down (per-layer projection) on the same columns, sums reduced
 //   experts    columns of experts_gate_up likewise
@@ -45,9 +45,9 @@ struct Collective {
   Cause cause = Cause::gather_shards;
   int layer = -1;      // -1: model level
   std::string tensor;  // logical name of a weight, or a block of activations: "layers.3.attention", "logits"
-  // One call. Full: the array that each device has after an all-gather, before a reduce-scatter, before and after an
-  // all-reduce or all-to-all, padded where shards are. Moved: what a device sends: full - full / n, all-reduce twice
-  // that (bytes_sent). Of the engine's weights and gradients: what it reads (device_reads.h).
+  // Bytes of one call. full: the array on each device after an all-gather, before a reduce-scatter, before and after an
+  // all-reduce or all-to-all, with padding if shards have it. moved: sent by a device, full - full / n, for all-reduce
+  // twice that (bytes_sent); for the engine's weights and gradients the bytes that it reads (device_reads.h).
   Bytes full, moved;
   std::int64_t calls = 1;  // in a step
 };
@@ -64,8 +64,8 @@ struct StepShape {
   StepKind work = StepKind::train_lora;
   std::int64_t rows = 1;    // of a micro-batch over all devices; batch axes split them, rounded up
   std::int64_t tokens = 1;  // per row; 1 when decoding
-  // Of one device and micro-batch where padding is left out, as the engine does: tokens, and those whose logits are
-  // asked for. -1: all of its rows.
+  // For one device and micro-batch if padding is not computed, as in the engine: tokens, and tokens whose logits are
+  // computed. -1: all tokens of its rows.
   std::int64_t device_tokens = -1, device_logits = -1;
   std::int64_t logits_at_once = 0;  // logit rows per chunk; each chunk has its own reductions; 0: all rows
   int accumulation = 1;             // micro-batches in a step

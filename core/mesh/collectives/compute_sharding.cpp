@@ -65,21 +65,8 @@ Block block_of(Role role) {
 }
 
 std::string_view to_string(Block block) {
-  switch (block) {
-    case Block::attention:
-      return "attention";
-    case Block::mlp:
-      return "mlp";
-    case Block::experts:
-      return "experts";
-    case Block::ple:
-      return "ple";
-    case Block::vocab:
-      return "vocabulary";
-    case Block::none:
-      break;
-  }
-  return "";
+  static constexpr std::string_view kNames[] = {"attention", "mlp", "experts", "ple", "vocabulary", ""};
+  return kNames[static_cast<size_t>(block)];
 }
 
 ComputeSharding::ComputeSharding(const Mesh& mesh, const Placement& placement, const StepShape& step) {

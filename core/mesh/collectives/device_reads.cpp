@@ -30,13 +30,13 @@ std::vector<Stage> with_reads(std::vector<Stage> stages, const std::vector<std::
 
 }  // namespace
 
-// Shared by tensors of the same kind, size and spec in layers whose blocks are split alike.
-struct DeviceReads::Lay {
+// The reads of a tensor; shared by tensors of the same role, size and spec in layers with the same split.
+struct DeviceReads::TensorReads {
   std::vector<std::vector<Range>> stored, working;  // by device
-  std::vector<std::int64_t> piece;                  // likewise; -1: none
+  std::vector<std::int64_t> piece;                  // by device; -1: none
   std::vector<Stage> gather_stages, sum_stages;
   AxisSet gathered = 0, contributing = 0;
-  std::vector<std::optional<std::vector<Stage>>> gathers, sums;  // by device, once asked for
+  std::vector<std::optional<std::vector<Stage>>> gathers, sums;  // by device, computed on demand
 };
 
 DeviceReads::~DeviceReads() = default;
@@ -62,17 +62,17 @@ DeviceReads::DeviceReads(const model::Config& config, const ComputeSharding& for
   }
 }
 
-DeviceReads::Lay& DeviceReads::lay_of(const PlacedTensor& tensor) const {
+DeviceReads::TensorReads& DeviceReads::lay_of(const PlacedTensor& tensor) const {
   std::string key = to_text(tensor.spec);
   for (const int part :
        {static_cast<int>(tensor.role), static_cast<int>(tensor.base), static_cast<int>(tensor.uneven),
         static_cast<int>(form_.parallel(tensor)), tensor.layer < 0 ? -1 : same_as_[static_cast<size_t>(tensor.layer)]})
     key += " " + std::to_string(part);
   for (const model::Dim& d : tensor.dims) key += " " + std::to_string(d.size);
-  std::unique_ptr<Lay>& known = lays_[key];
+  std::unique_ptr<TensorReads>& known = reads_[key];
   if (known) return *known;
-  known = std::make_unique<Lay>();
-  Lay& lay = *known;
+  known = std::make_unique<TensorReads>();
+  TensorReads& lay = *known;
   for (int d = 0; d < mesh_.devices(); ++d) {
     lay.stored.push_back(piece(tensor, mesh_, d));
     lay.working.push_back(working_piece(locals_[static_cast<size_t>(d)], tensor));
@@ -92,13 +92,13 @@ size_t DeviceReads::stage(const std::vector<Stage>& stages, int own, int other) 
 }
 
 const std::vector<Stage>& DeviceReads::gather(const PlacedTensor& tensor, int device) const {
-  Lay& lay = lay_of(tensor);
+  TensorReads& lay = lay_of(tensor);
   std::optional<std::vector<Stage>>& known = lay.gathers[static_cast<size_t>(device)];
   if (!known) known = with_reads(lay.gather_stages, gathered(lay, device));
   return *known;
 }
 
-std::vector<std::int64_t> DeviceReads::gathered(const Lay& lay, int device) const {
+std::vector<std::int64_t> DeviceReads::gathered(const TensorReads& lay, int device) const {
   std::vector<std::int64_t> reads(lay.gather_stages.size() + 1);
   if (lay.gathered == 0) return reads;
   struct Holder {
@@ -119,13 +119,13 @@ std::vector<std::int64_t> DeviceReads::gathered(const Lay& lay, int device) cons
 }
 
 const std::vector<Stage>& DeviceReads::sum(const PlacedTensor& tensor, int device) const {
-  Lay& lay = lay_of(tensor);
+  TensorReads& lay = lay_of(tensor);
   std::optional<std::vector<Stage>>& known = lay.sums[static_cast<size_t>(device)];
   if (!known) known = with_reads(lay.sum_stages, summed(lay, device));
   return *known;
 }
 
-std::vector<std::int64_t> DeviceReads::summed(const Lay& lay, int device) const {
+std::vector<std::int64_t> DeviceReads::summed(const TensorReads& lay, int device) const {
   std::vector<std::int64_t> reads(lay.sum_stages.size() + 1);
   const std::int64_t own = lay.piece[static_cast<size_t>(device)];
   if (lay.contributing == 0 || own < 0) return reads;

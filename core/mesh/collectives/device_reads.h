@@ -26,18 +26,18 @@ class DeviceReads {
   const std::vector<Stage>& sum(const PlacedTensor& tensor, int device) const;
 
  private:
-  struct Lay;
-  Lay& lay_of(const PlacedTensor& tensor) const;
+  struct TensorReads;
+  TensorReads& lay_of(const PlacedTensor& tensor) const;
   size_t stage(const std::vector<Stage>& stages, int own, int other) const;
-  std::vector<std::int64_t> gathered(const Lay& lay, int device) const;
-  std::vector<std::int64_t> summed(const Lay& lay, int device) const;
+  std::vector<std::int64_t> gathered(const TensorReads& lay, int device) const;
+  std::vector<std::int64_t> summed(const TensorReads& lay, int device) const;
 
   const ComputeSharding& form_;
   const Mesh& mesh_;
   std::vector<std::vector<int>> at_;  // coordinates of all devices
   std::vector<LocalConfig> locals_;
-  std::vector<int> same_as_;                                  // for each layer the first layer with the same parts
-  mutable std::map<std::string, std::unique_ptr<Lay>> lays_;  // shared by tensors with the same layout
+  std::vector<int> same_as_;  // for each layer the first layer with the same parts
+  mutable std::map<std::string, std::unique_ptr<TensorReads>> reads_;  // shared by tensors with the same layout
 };
 
 }  // namespace mw::mesh

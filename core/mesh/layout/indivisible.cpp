@@ -9,30 +9,18 @@ namespace {
 using model::Axis;
 
 std::string_view noun(Axis axis) {
-  switch (axis) {
-    case Axis::vocab:
-      return "rows of the vocabulary";
-    case Axis::embed:
-      return "values of the model's width";
-    case Axis::heads:
-      return "query heads";
-    case Axis::kv_heads:
-      return "KV heads";
-    case Axis::head_dim:
-      return "values of a head";
-    case Axis::mlp:
-      return "columns of the MLP";
-    case Axis::experts:
-      return "experts";
-    case Axis::ple:
-      return "values of the per-layer embedding";
-    case Axis::rank:
-      return "ranks of the adapter";
-    case Axis::layers:
-    case Axis::one:
-      break;
-  }
-  return "values";
+  static constexpr std::string_view kNouns[] = {"rows of the vocabulary",
+                                                "values of the model's width",
+                                                "query heads",
+                                                "KV heads",
+                                                "values of a head",
+                                                "columns of the MLP",
+                                                "values",
+                                                "ranks of the adapter",
+                                                "experts",
+                                                "values of the per-layer embedding",
+                                                "values"};
+  return kNouns[static_cast<size_t>(axis)];
 }
 
 std::string layers_text(const std::set<int>& layers) {
@@ -67,36 +55,15 @@ std::string legal_text(const Placement& placement, const Mesh& mesh, const std::
 }  // namespace
 
 std::string_view axis_key(Axis axis) {
-  switch (axis) {
-    case Axis::vocab:
-      return "vocab";
-    case Axis::embed:
-      return "embed";
-    case Axis::heads:
-      return "heads";
-    case Axis::kv_heads:
-      return "kv_heads";
-    case Axis::head_dim:
-      return "head_dim";
-    case Axis::mlp:
-      return "mlp";
-    case Axis::experts:
-      return "experts";
-    case Axis::ple:
-      return "ple";
-    case Axis::rank:
-      return "rank";
-    case Axis::layers:
-    case Axis::one:
-      break;
-  }
-  return "one";
+  static constexpr std::string_view kKeys[] = {"vocab", "embed", "heads",   "kv_heads", "head_dim", "mlp",
+                                               "one",   "rank",  "experts", "ple",      "one"};
+  return kKeys[static_cast<size_t>(axis)];
 }
 
 void IndivisibleDimensions::add(const PlacedTensor& tensor, size_t dimension) {
   Where& where = found_[{tensor.spec.dims[dimension], tensor.dims[dimension].axis, tensor.dims[dimension].size}];
   const bool adapter = tensor.role == model::Role::lora_a || tensor.role == model::Role::lora_b;
-  if (adapter && !where.kinds.empty()) return;  // says what its base said
+  if (adapter && !where.kinds.empty()) return;  // its base was reported with the same cause
   if (where.first.empty()) where.first = tensor.name;
   // "layers.12.k_proj": k_proj
   where.kinds.insert(tensor.layer < 0 ? tensor.name : tensor.name.substr(tensor.name.find('.', 7) + 1));

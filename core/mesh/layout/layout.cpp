@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <optional>
 
 namespace mw::mesh {
 namespace {
@@ -238,12 +237,12 @@ std::string dimension_text(const std::vector<GridDimension>& dims, const std::ve
     if (mesh.size(asked.axis) <= dims[d].size && dims[d].size % mesh.size(asked.axis) == 0)
       whole += (whole.empty() ? "; it fits on dimension " : ", ") + std::to_string(d);
   throw Error({.id = "MESH-PLACE",
-               .message = "the axis does not fit where it is laid",
+               .message = "the axis does not fit on the dimensions of its placement",
                .place = "mesh." + asked.axis,
                .found = asked.axis + " " + std::to_string(mesh.size(asked.axis)) + " on " +
                         dimension_text(dims, asked.dimensions),
-               .expected = "with what other axes leave, a size among " + legal + whole,
-               .fix = "give the axis one of these sizes, or leave its place open"});
+               .expected = "beside the other axes, a size among " + legal + whole,
+               .fix = "give the axis one of these sizes, or remove its placement"});
 }
 
 void check_asked(const Mesh& mesh, const std::vector<GridDimension>& dims,

@@ -2,7 +2,6 @@
 #include "core/mesh/layout/mesh.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 namespace mw::mesh {

@@ -2,7 +2,6 @@
 #include "core/mesh/layout/partition_spec.h"
 
 // The text form of a PartitionSpec.
-#include <algorithm>
 #include <cctype>
 
 #include "core/base/error.h"

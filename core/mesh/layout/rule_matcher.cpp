@@ -42,29 +42,29 @@ PartitionSpec RuleMatcher::spec(int rule, const std::string& name, size_t rank, 
   if (spec.dims.size() == rank + 1 && tunix_slot >= 0 && spec.dims.front().empty())
     spec.dims.erase(spec.dims.begin());  // the axis of K and V
   if (spec.dims.size() > rank)
-    tell(i, "SPEC-RANK", "",
-         {.message = "the spec is longer than the tensor " + name + " has dimensions",
-          .found = to_text(rules_.overrides[i].spec),
-          .expected = "at most " + std::to_string(rank) + (rank == 1 ? " entry" : " entries"),
-          .fix = "take entries out"});
+    report_once(i, "SPEC-RANK", "",
+                {.message = "the spec is longer than the tensor " + name + " has dimensions",
+                 .found = to_text(rules_.overrides[i].spec),
+                 .expected = "at most " + std::to_string(rank) + (rank == 1 ? " entry" : " entries"),
+                 .fix = "take entries out"});
   spec.dims.resize(rank);
   std::set<std::string> seen;
   for (auto& axes : spec.dims)
     std::erase_if(axes, [&](const std::string& axis) {
       if (!mesh_.has(axis)) {
-        tell(i, "SPEC-AXIS", axis,
-             {.message = "the spec uses an axis that the mesh does not define",
-              .found = axis,
-              .expected = mesh_.axes.empty() ? "- for every dimension" : "one of " + to_text(mesh_),
-              .fix = "add the axis to the mesh, or use another"});
+        report_once(i, "SPEC-AXIS", axis,
+                    {.message = "the spec uses an axis that the mesh does not define",
+                     .found = axis,
+                     .expected = mesh_.axes.empty() ? "- for every dimension" : "one of " + to_text(mesh_),
+                     .fix = "add the axis to the mesh, or use another"});
         return true;
       }
       if (seen.insert(axis).second) return false;
-      tell(i, "SPEC-TWICE", axis,
-           {.message = "the spec uses an axis twice",
-            .found = to_text(rules_.overrides[i].spec),
-            .expected = axis + " on one dimension",
-            .fix = "take " + axis + " from all dimensions but one"});
+      report_once(i, "SPEC-TWICE", axis,
+                  {.message = "the spec uses an axis twice",
+                   .found = to_text(rules_.overrides[i].spec),
+                   .expected = axis + " on one dimension",
+                   .fix = "take " + axis + " from all dimensions but one"});
       return true;
     });
   return spec;
@@ -99,8 +99,8 @@ void RuleMatcher::report(size_t i, const Error& error) {
   problems_.push_back(std::move(problem));
 }
 
-void RuleMatcher::tell(size_t i, const char* id, const std::string& axis, Problem problem) {
-  if (!told_.insert({i, id, axis}).second) return;
+void RuleMatcher::report_once(size_t i, const char* id, const std::string& axis, Problem problem) {
+  if (!reported_.insert({i, id, axis}).second) return;
   problem.id = id;
   problem.place = place(i);
   problems_.push_back(std::move(problem));

@@ -26,7 +26,7 @@ class RuleMatcher {
  private:
   bool matches(size_t i, const std::string& name, const std::string& path);
   void report(size_t i, const Error& error);
-  void tell(size_t i, const char* id, const std::string& axis, Problem problem);
+  void report_once(size_t i, const char* id, const std::string& axis, Problem problem);
   std::string place(size_t i) const;
   std::string shown(size_t i) const;
 
@@ -35,7 +35,7 @@ class RuleMatcher {
   std::vector<Problem>& problems_;
   std::vector<std::optional<Pattern>> patterns_;
   std::vector<bool> used_;
-  std::set<std::tuple<size_t, std::string, std::string>> told_;  // rule, id, axis
+  std::set<std::tuple<size_t, std::string, std::string>> reported_;  // rule, id, axis
 };
 
 }  // namespace mw::mesh

@@ -23,7 +23,7 @@ Problem unused(const MeshAxis& axis) {
   const std::string size = std::to_string(axis.size), meant = intended_axis(axis.name);
   Problem p{.id = "MESH-2",
             .severity = meant.empty() ? Severity::warning : Severity::error,
-            .message = "nothing is split over the mesh axis '" + axis.name + "': its " + size +
+            .message = "no tensor is split over the mesh axis '" + axis.name + "': its " + size +
                        " devices repeat each other's work",
             .place = "mesh." + axis.name,
             .found = axis.name,

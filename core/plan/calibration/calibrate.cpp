@@ -2,7 +2,6 @@
 #include "core/plan/calibration/calibrate.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <map>

@@ -92,17 +92,4 @@ Json to_json(const Calibration& calibration) {
   return document;
 }
 
-void write_calibration(const std::filesystem::path& file, const CalibrationFit& fit) {
-  Json document = to_json(fit.calibration);
-  const Json factors = document["factors"];
-  document.erase("factors");  // after the errors, as people read
-  document["step_time_of_fitted_rows"] = {{"before", to_json(fit.fitted_before)}, {"after", to_json(fit.fitted_after)}};
-  document["step_time_of_held_out_rows"] = {{"before", to_json(fit.time_before)}, {"after", to_json(fit.time_after)}};
-  document["memory_of_held_out_rows"] = to_json(fit.memory);
-  document["serving_of_fitted_rows"] = to_json(fit.served_fitted);
-  document["serving_of_held_out_rows"] = {{"before", to_json(fit.served_before)}, {"after", to_json(fit.served_after)}};
-  document["factors"] = factors;
-  write_file_atomically(file, document.dump(2) + "\n");
-}
-
 }  // namespace mw::plan

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes calibration.json: factors, the rows that they were fitted to, and the errors on held-out rows.
+// Reads calibration.json (factors and the rows that they were fitted to) and makes its JSON.
 #pragma once
 #include "core/base/json.h"
 #include "core/plan/calibration/calibrate.h"
@@ -11,6 +11,5 @@ Calibration read_calibration(const std::filesystem::path& file);
 Json to_json(const Calibration& calibration);  // schema, date, source and factors, as read_calibration reads them
 Json to_json(const ErrorSummary& summary);
 double rounded(double value);  // to four decimals, as files have factors and errors
-void write_calibration(const std::filesystem::path& file, const CalibrationFit& fit);
 
 }  // namespace mw::plan

@@ -55,7 +55,7 @@ struct Measurement {
   MeasurementUse purpose = MeasurementUse::holdout;
   MeasuredQuantity what = MeasuredQuantity::step_seconds;
   std::string unit;
-  double value = 0;  // in that unit
+  double value = 0;  // in `unit`
   Request request;   // with the defaults of its stack and target
   OfferedLoad load;  // of serving
   std::string source;

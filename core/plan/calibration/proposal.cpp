@@ -211,9 +211,11 @@ class Proposer {
     const auto percent = [](double x) { return number_text(100 * x, 3) + " %"; };
     if (fitted_before())
       note(Severity::info,
-           "the calibration in force was fitted to some of these rows: their error now is no hold-out error", {});
+           "the current calibration was fitted to some of these rows, so their current error is not a held-out error",
+           {});
     else if (out_.held_out.mean > out_.now.mean)
-      note(Severity::warning, "rows that were left out are predicted worse than now: the fit does not carry over",
+      note(Severity::warning,
+           "held-out rows are predicted worse than with the current calibration: the fit does not generalise",
            "mean error " + percent(out_.now.mean) + " now, " + percent(out_.held_out.mean) + " held out");
     for (const auto& [now, fitted, whose] :
          {std::tuple{&out_.apart_now, &out_.apart_fitted, "your own rows marked as held out"},

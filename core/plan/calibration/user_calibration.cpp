@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/calibration/user_calibration.h"
 
-#include <cmath>
-
 #include "core/base/files.h"
 #include "core/base/input_file.h"
 #include "core/plan/calibration/calibration_file.h"
@@ -82,7 +80,7 @@ Json to_json(const Proposal& proposal) {
 std::optional<std::string> restore_calibration(const fs::path& folder, const std::optional<std::string>& content) {
   if (folder.empty())
     throw Error({.id = "CALIBRATION",
-                 .message = "there is no configuration folder to keep a calibration in",
+                 .message = "no configuration folder exists for a calibration",
                  .fix = "set HOME or XDG_CONFIG_HOME"});
   const fs::path file = user_calibration_file(folder), before_file = file.string() + ".bak";
   const std::optional<std::string> before = user_calibration(folder);

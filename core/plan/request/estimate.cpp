@@ -24,17 +24,8 @@ std::string joined(const Estimate& a, const char* sign, const Estimate& b) {
 }  // namespace
 
 std::string_view to_string(Origin origin) {
-  switch (origin) {
-    case Origin::measured:
-      return "measured";
-    case Origin::interpolated:
-      return "interpolated";
-    case Origin::transferred:
-      return "transferred";
-    case Origin::floor:
-      return "floor";
-  }
-  return "";
+  static constexpr std::string_view kNames[] = {"measured", "interpolated", "transferred", "floor"};
+  return kNames[static_cast<size_t>(origin)];
 }
 
 Estimate operator+(Estimate a, const Estimate& b) {

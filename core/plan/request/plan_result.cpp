@@ -4,21 +4,8 @@
 namespace mw::plan {
 
 std::string_view to_string(Term::Phase phase) {
-  switch (phase) {
-    case Term::Phase::forward:
-      return "forward";
-    case Term::Phase::remat:
-      return "remat";
-    case Term::Phase::backward:
-      return "backward";
-    case Term::Phase::update:
-      return "update";
-    case Term::Phase::prefill:
-      return "prefill";
-    case Term::Phase::decode:
-      return "decode";
-  }
-  return "";
+  static constexpr std::string_view kNames[] = {"forward", "remat", "backward", "update", "prefill", "decode"};
+  return kNames[static_cast<size_t>(phase)];
 }
 
 }  // namespace mw::plan

@@ -32,7 +32,6 @@ struct Lengths {
   std::int64_t count = 0;        // rows, without a histogram
   std::int64_t packed_rows = 0;  // rows of max_len that hold them all; 0: estimated
   RowLayout rows = RowLayout::padded;
-  double loss_share = 1;  // share of real tokens with a target
 };
 
 // Activations that a layer under remat keeps in addition to its input, instead of recomputing them.

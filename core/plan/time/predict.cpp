@@ -2,7 +2,6 @@
 #include "core/plan/time/predict.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/base/optimizer_steps.h"
 #include "core/plan/memory/device_memory.h"
@@ -113,7 +112,7 @@ void add_length_notes(const Request& request, Plan& plan) {
   const double saved = 1 - 1 / std::max(1.0, plan.run.packed_speedup);
   plan.problems.push_back({.id = "PADDING",
                            .severity = Severity::warning,
-                           .message = "most of what is computed is padding",
+                           .message = "most of the computation is padding",
                            .place = "data.packing",
                            .found = number_text(100 * (1 - plan.run.real_share), 3) + " % of the tokens",
                            .expected = "at most 30 %",

@@ -345,7 +345,7 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
   const Estimate each = fixed(e.sequence_s, r), traffic = i.traffic.estimate(decoding);
   const Estimate products = beyond(i.weights, i.token, decoding, 0) + beyond(i.head_weights, i.head_row, r, 0);
   p.sequences = each + products + traffic;
-  p.sequences.formula = "sequences x (seconds each + what their products take beyond the weights)";
+  p.sequences.formula = "sequences x (seconds each + their products beyond the reads of the weights)";
   p.sequences.inputs =
       (labelled(seconds_text(each.value), number_text(r) + " sequences") +
        labelled(seconds_text(products.value), "products") + labelled(seconds_text(traffic.value), "activations"))

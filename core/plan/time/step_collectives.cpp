@@ -22,27 +22,27 @@ bool same_but_bytes(const mesh::Collective& a, const mesh::Collective& b) {
 }  // namespace
 
 StepCollectives::StepCollectives(List list)
-    : list_(std::move(list)), few_(list_(kFew)), many_(list_(kMany)), now_(few_) {
-  straight_ = few_.size() == many_.size();
+    : list_(std::move(list)), small_(list_(kFew)), large_(list_(kMany)), current_(small_) {
+  is_linear_ = small_.size() == large_.size();
   for (const std::int64_t count : {std::int64_t{1}, kBetween}) {
     const std::vector<mesh::Collective> listed = list_(count);
-    straight_ = straight_ && listed.size() == few_.size();
-    if (!straight_) return;
+    is_linear_ = is_linear_ && listed.size() == small_.size();
+    if (!is_linear_) return;
     of(count);
     for (size_t i = 0; i < listed.size(); ++i)
-      straight_ = straight_ && same_but_bytes(listed[i], few_[i]) && same_but_bytes(listed[i], many_[i]) &&
-                  std::llabs(listed[i].full.value - now_[i].full.value) <= 1 &&
-                  std::llabs(listed[i].moved.value - now_[i].moved.value) <= 1;
+      is_linear_ = is_linear_ && same_but_bytes(listed[i], small_[i]) && same_but_bytes(listed[i], large_[i]) &&
+                   std::llabs(listed[i].full.value - current_[i].full.value) <= 1 &&
+                   std::llabs(listed[i].moved.value - current_[i].moved.value) <= 1;
   }
 }
 
 const std::vector<mesh::Collective>& StepCollectives::of(std::int64_t count) {
-  if (!straight_) return now_ = list_(count);
-  for (size_t i = 0; i < now_.size(); ++i) {
-    now_[i].full = line(few_[i].full, many_[i].full, count);
-    now_[i].moved = line(few_[i].moved, many_[i].moved, count);
+  if (!is_linear_) return current_ = list_(count);
+  for (size_t i = 0; i < current_.size(); ++i) {
+    current_[i].full = line(small_[i].full, large_[i].full, count);
+    current_[i].moved = line(small_[i].moved, large_[i].moved, count);
   }
-  return now_;
+  return current_;
 }
 
 }  // namespace mw::plan

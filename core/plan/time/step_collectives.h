@@ -19,9 +19,9 @@ class StepCollectives {
 
  private:
   List list_;
-  std::vector<mesh::Collective> few_, many_;
-  bool straight_ = false;
-  std::vector<mesh::Collective> now_;
+  std::vector<mesh::Collective> small_, large_;
+  bool is_linear_ = false;
+  std::vector<mesh::Collective> current_;
 };
 
 }  // namespace mw::plan

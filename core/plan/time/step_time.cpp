@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "core/mesh/collectives/engine_step.h"
 #include "core/plan/memory/activations.h"
@@ -175,7 +174,7 @@ class Builder {
     step.seconds = step.compute + step.memory + step.communication + step.fixed;
     step.seconds.value -= step.hidden;
     step.seconds.low = std::max(0.0, step.seconds.low - step.communication.low);
-    step.seconds.formula = "products + passes over memory + collectives - what of them hides + fixed";
+    step.seconds.formula = "products + passes over memory + collectives - overlap + fixed";
     step.seconds.inputs =
         (seconds_text(step.compute.value) + seconds_text(step.memory.value) + seconds_text(step.communication.value) -
          seconds_text(step.hidden) + seconds_text(step.fixed.value))
@@ -254,7 +253,7 @@ class Builder {
         {.value = load.kernels * kernel.value, .low = load.kernels * kernel.low, .high = load.kernels * kernel.high};
     shown = shown + labelled(count(load.kernels) * seconds_text(kernel.value), "kernels");
     memory.origin = rates_.e.memory.origin;
-    memory.formula = "bytes / (bandwidth x share) + what short products wait + kernels x launch";
+    memory.formula = "bytes / (bandwidth x share) + waits of short products + kernels x launch";
     memory.inputs = shown.text;
     memory.source = rates_.e.memory.source;
     return memory;

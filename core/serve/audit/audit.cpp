@@ -10,15 +10,8 @@
 namespace mw::serve {
 
 std::string_view to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::fine:
-      return "fine";
-    case Verdict::suspicious:
-      return "suspicious";
-    case Verdict::impossible:
-      break;
-  }
-  return "impossible";
+  static constexpr std::string_view kNames[] = {"fine", "suspicious", "impossible"};
+  return kNames[static_cast<size_t>(verdict)];
 }
 
 namespace rules {

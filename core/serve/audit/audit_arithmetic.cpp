@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contradictions between the numbers of one point: totals, units, order of percentiles, lengths.
-#include <algorithm>
 #include <cmath>
 
 #include "core/base/units.h"

@@ -108,14 +108,9 @@ double cache_read(const AuditReference& a, double tokens) {
   return bytes;
 }
 
-std::string condition(const BenchSet& set, const std::string& key) {
-  const auto found = set.conditions.find(key);
-  return found == set.conditions.end() ? std::string() : found->second;
-}
-
 std::string cache_text(const BenchSet& set, const BenchPoint& p) {
-  if (p.prefix_hits == 0 || condition(set, "prefix_cache") == "off")
-    return "the source says that no prefix cache was involved";
+  if (p.prefix_hits == 0 || set.condition("prefix_cache") == "off")
+    return "according to the source, no prefix cache was used";
   return "possible only if most of the prompt was in a prefix cache or the request was rejected";
 }
 
@@ -199,7 +194,7 @@ class FloorRules {
   // With speculative decoding, several tokens share a step.
   bool is_speculative(const BenchPoint& p) const {
     return p.rest.contains("spec_decode_acceptance_rate") || p.rest.contains("spec_decode_num_drafts") ||
-           !condition(set_, "speculative").empty();
+           !set_.condition("speculative").empty();
   }
 
   void decode(size_t i) {
@@ -235,7 +230,7 @@ class FloorRules {
   void link(size_t i) {
     const BenchPoint& p = set_.points[i];
     const double ms = typical(p.ttft);
-    const int tp = std::atoi(condition(set_, "tp").c_str());
+    const int tp = std::atoi(set_.condition("tp").c_str());
     if (tp < 2 || tp > chips_.count || p.input_len <= 0 || std::isnan(ms) || chips_.link <= 0) return;
     const double cached = p.prefix_hits > 0 ? std::min(1.0, p.prefix_hits) * p.input_len : 0;
     const double bytes =
@@ -261,7 +256,7 @@ class FloorRules {
 
   void context(size_t i) {
     const BenchPoint& p = set_.points[i];
-    const int most = std::atoi(condition(set_, "max_model_len").c_str());
+    const int most = std::atoi(set_.condition("max_model_len").c_str());
     if (most <= 0 || p.input_len + p.output_len <= most || p.completed == 0 || p.rest.contains("n_depth")) return;
     out_.push_back({.point = i,
                     .rule = "CONTEXT",

@@ -43,8 +43,7 @@ class LoadRules {
   }
 
   long server_limit() const {
-    const auto said = set_.conditions.find("max_num_seqs");
-    const long n = said == set_.conditions.end() ? 0 : std::atol(said->second.c_str());
+    const long n = std::atol(set_.condition("max_num_seqs").c_str());
     return n > 0 ? n : kDefaultSequences;
   }
 
@@ -69,10 +68,10 @@ class LoadRules {
       return;
     }
     if (!std::isinf(p_.request_rate)) return;
-    const auto said = set_.conditions.contains("max_num_seqs");
+    const bool is_stated = set_.conditions.contains("max_num_seqs");
     add("LITTLE", "output_throughput", rate, rate,
         "a burst of " + limit_text + " cannot fill a server of " + grouped(static_cast<double>(server)) + " sequences" +
-            (said ? "" : " (vLLM's default, because the source does not state it)") + ": " + grouped(rate) +
+            (is_stated ? "" : " (vLLM's default, because the source does not state it)") + ": " + grouped(rate) +
             " tokens/s is not the capacity of the server",
         grouped(static_cast<double>(limit)) + " in flight at most, of " + grouped(static_cast<double>(server)));
   }

@@ -160,7 +160,7 @@ void close_gently(int socket) {
   ::shutdown(socket, SHUT_WR);
   // Closing with unread input would reset the connection and discard the response.
   std::array<char, 65536> rest;
-  for (const auto begun = Clock::now(); seconds_since(begun) < kLinger;) {
+  for (const auto start_time = Clock::now(); seconds_since(start_time) < kLinger;) {
     pollfd p{.fd = socket, .events = POLLIN, .revents = 0};
     if (::poll(&p, 1, 50) <= 0 || ::recv(socket, rest.data(), rest.size(), MSG_DONTWAIT) <= 0) break;
   }

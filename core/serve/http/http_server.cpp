@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "core/base/rng.h"
-#include "core/data/tokenizer/utf8.h"
+#include "core/base/utf8.h"
 #include "core/serve/http/completion_stream.h"
 #include "core/serve/http/http_access.h"
 #include "core/serve/http/openai_request.h"
@@ -149,7 +149,7 @@ std::optional<HttpError> HttpServer::Impl::check_host_name(const HttpHead& head)
   }
   // Not 421, after which a client may retry on another connection.
   return HttpError{403, "permission_error",
-                   "the server does not accept the host name '" + data::excerpt(std::string(*host), 100) +
+                   "the server does not accept the host name '" + excerpt(std::string(*host), 100) +
                        "'; to accept it, start the server with --allow-host NAME",
                    "", "host_not_allowed"};
 }
@@ -158,7 +158,7 @@ std::optional<HttpError> HttpServer::Impl::check_origin(const HttpHead& head) co
   for (const auto& [name, value] : head.headers)
     if (name == "origin" && !access.allows_origin(value))
       return HttpError{403, "permission_error",
-                       "web pages of '" + data::excerpt(value, 100) +
+                       "web pages of '" + excerpt(value, 100) +
                            "' may not use this server; to allow them, start the server with --allow-origin ORIGIN",
                        "", "origin_not_allowed"};
   return std::nullopt;

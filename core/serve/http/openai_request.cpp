@@ -6,7 +6,8 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/data/tokenizer/utf8.h"
+#include "core/base/excerpt.h"
+#include "core/base/utf8.h"
 
 namespace mw::serve {
 namespace {
@@ -16,10 +17,6 @@ constexpr size_t kMaxStops = 64, kMaxStopBytes = 4096;
 [[noreturn]] void reject(const std::string& key, const std::string& message, const std::string& expected = {},
                          const std::string& found = {}) {
   throw Error({.id = "REQUEST", .message = message, .place = key, .found = found, .expected = expected});
-}
-
-std::string json_excerpt(const Json& value) {
-  return data::excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
 }
 
 // Reads members by key; null means absent, as in the protocol.
@@ -163,7 +160,7 @@ void read_messages(const Fields& f, OpenAiRequest& out) {
     std::string role = message["role"].get<std::string>();
     if (role == "developer") role = "system";  // OpenAI's newer name for it
     if (role != "system" && role != "user" && role != "assistant")
-      reject(place + ".role", "the role is unknown", "system, user or assistant", data::excerpt(role));
+      reject(place + ".role", "the role is unknown", "system, user or assistant", excerpt(role));
     out.chat.push_back({role, content_of(message, place + ".content")});
   }
 }
@@ -181,7 +178,8 @@ void read_stops(const Fields& f, OpenAiRequest& out) {
     }
   }
   if (const Json* ids = f.find("stop_token_ids")) {
-    if (!ids->is_array()) reject("stop_token_ids", "the value is not a list of token ids", "a list", json_excerpt(*ids));
+    if (!ids->is_array())
+      reject("stop_token_ids", "the value is not a list of token ids", "a list", json_excerpt(*ids));
     out.stop_ids = ids_of(*ids, "stop_token_ids");
   }
 }
@@ -196,7 +194,8 @@ void read_stream(const Fields& f, OpenAiRequest& out) {
   out.stream = f.flag("stream", false);
   const Json* options = f.find("stream_options");
   if (!options) return;
-  if (!options->is_object()) reject("stream_options", "the value is not an object", "an object", json_excerpt(*options));
+  if (!options->is_object())
+    reject("stream_options", "the value is not an object", "an object", json_excerpt(*options));
   const Fields o(*options);
   if (o.flag("include_usage", false)) out.usage = UsageMode::at_end;
   if (o.flag("continuous_usage_stats", false) && out.usage == UsageMode::at_end) out.usage = UsageMode::always;

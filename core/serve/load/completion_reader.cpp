@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "core/data/tokenizer/utf8.h"
+#include "core/base/utf8.h"
 
 namespace mw::serve {
 namespace {
@@ -34,9 +34,9 @@ std::string error_message_in(const std::string& body) {
     const auto error = json.find("error");
     const Json& holder = error != json.end() && error->is_object() ? *error : json;
     if (const auto m = holder.find("message"); m != holder.end() && m->is_string())
-      return data::excerpt(m->get<std::string>(), 200);
+      return excerpt(m->get<std::string>(), 200);
   }
-  return data::excerpt(body, 200);
+  return excerpt(body, 200);
 }
 
 bool CompletionReader::feed(std::string_view bytes) {
@@ -55,7 +55,7 @@ void CompletionReader::read_event(const std::string& data, double at_s) {
     return;
   }
   const Json json = Json::parse(data, nullptr, false);
-  if (!json.is_object()) return fail("the server sent an event that is not JSON: " + data::excerpt(data, 80));
+  if (!json.is_object()) return fail("the server sent an event that is not JSON: " + excerpt(data, 80));
   if (const auto error = json.find("error"); error != json.end() && !error->is_null())
     return fail("the server reported an error: " + error_message_in(data));
   if (const auto usage = json.find("usage"); usage != json.end() && usage->is_object()) {

@@ -34,11 +34,11 @@ class LoopLoadDriver {
   // Returns a result for each request, or none if the stop came first. Times are seconds since the start.
   std::vector<std::optional<formats::RequestResult>> run(Arrival arrival, const LoadBackend::OnProgress& progress,
                                                          const std::stop_token& stop) {
-    begun_ = loop_.now();
-    const Clock::time_point begun = Clock::now();
+    start_s_ = loop_.now();
+    const Clock::time_point start_time = Clock::now();
     for (size_t i = 0; i < requests_.size() && !stop.stop_requested(); ++i) {
       const auto due =
-          begun + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(requests_[i].at_s));
+          start_time + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(requests_[i].at_s));
       while (Clock::now() < due && !stop.stop_requested()) wait(due, stop, progress, [] { return false; });
       while (in_flight() >= max_in_flight_ && !stop.stop_requested())
         wait(Clock::now() + std::chrono::seconds(1), stop, progress, [&] { return in_flight_ < max_in_flight_; });
@@ -55,7 +55,7 @@ class LoopLoadDriver {
     if (!stop.stop_requested()) report(progress);  // the last may have finished after the last report
     return std::move(results_);
   }
-  double begun() const { return begun_; }
+  double start_s() const { return start_s_; }
 
  private:
   int in_flight() const {
@@ -87,7 +87,7 @@ class LoopLoadDriver {
       const std::lock_guard lock(mutex_);
       ++in_flight_;
     }
-    const double at = loop_.now() - begun_;
+    const double at = loop_.now() - start_s_;
     try {
       sent_.push_back(loop_.submit(std::move(prompts_[i]), [this, i, arrival](RequestId, const TokenEvent& event) {
         if (event.is_last()) finished(i, arrival, event);
@@ -95,7 +95,7 @@ class LoopLoadDriver {
     } catch (const Error& error) {
       formats::RequestResult rejected{.intended_s = arrival == Arrival::closed ? at : requests_[i].at_s,
                                       .sent_s = at,
-                                      .end_s = loop_.now() - begun_};
+                                      .end_s = loop_.now() - start_s_};
       rejected.prompt_tokens = requests_[i].prompt_len;
       rejected.error = error.what();
       record(i, std::move(rejected));
@@ -104,7 +104,7 @@ class LoopLoadDriver {
 
   void finished(size_t i, Arrival arrival, const TokenEvent& event) {
     formats::RequestResult r = event.timing;
-    for (double* at : {&r.sent_s, &r.first_token_s, &r.end_s, &r.scheduled_s}) *at -= begun_;
+    for (double* at : {&r.sent_s, &r.first_token_s, &r.end_s, &r.scheduled_s}) *at -= start_s_;
     r.intended_s = arrival == Arrival::closed ? r.sent_s : requests_[i].at_s;
     record(i, event.finish_reason == FinishReason::cancelled ? std::nullopt : std::optional(std::move(r)));
   }
@@ -121,7 +121,7 @@ class LoopLoadDriver {
   const int max_in_flight_;
   std::vector<GenerationRequest> prompts_;
   std::vector<RequestId> sent_;
-  double begun_ = 0;
+  double start_s_ = 0;
 
   mutable std::mutex mutex_;  // guards the members below
   std::condition_variable_any changed_;
@@ -156,7 +156,7 @@ class LoopBackend : public LoadBackend {
     }
     result.duration_s = std::max(0.0, last - first);
     result.timeline = loop_.take_timeline();
-    for (formats::LoadSample& sample : result.timeline) sample.time_s -= driver.begun();
+    for (formats::LoadSample& sample : result.timeline) sample.time_s -= driver.start_s();
     const SchedulerState after = loop_.state().scheduler;
     if (after.prompt_tokens > before.prompt_tokens)
       result.prefix_hits = static_cast<double>(after.cached_tokens - before.cached_tokens) /

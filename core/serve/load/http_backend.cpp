@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "core/base/error.h"
-#include "core/data/tokenizer/utf8.h"
+#include "core/base/utf8.h"
 #include "core/serve/load/http_load_driver.h"
 #include "core/serve/load/metrics_poller.h"
 #include "core/serve/load/word_prompts.h"
@@ -31,7 +31,7 @@ Error server_error(const HttpTarget& target, const std::string& message, const s
 
 std::string describe(const StreamClient::Response& response) {
   if (response.status == 0) return response.error;
-  return "HTTP " + std::to_string(response.status) + " " + data::excerpt(response.body, 200);
+  return "HTTP " + std::to_string(response.status) + " " + excerpt(response.body, 200);
 }
 
 class HttpBackend : public LoadBackend {

@@ -96,15 +96,8 @@ double served_share(const RunSummary& run) {
 }  // namespace
 
 std::string_view to_string(Saturation saturation) {
-  switch (saturation) {
-    case Saturation::stable:
-      return "stable";
-    case Saturation::backlogged:
-      return "backlogged";
-    case Saturation::overloaded:
-      return "overloaded";
-  }
-  return "";
+  static constexpr std::string_view kNames[] = {"stable", "backlogged", "overloaded"};
+  return kNames[static_cast<size_t>(saturation)];
 }
 
 Saturation judge_saturation(const Load& load, const LoadResult& result) {

@@ -132,16 +132,16 @@ class SizingRunner {
       prompts.push_back(
           random_ids(settings_.seed, static_cast<std::uint64_t>(row), settings_.prompt_len, request_.config.vocab));
     SizePoint::Measured m;
-    const auto begun = Clock::now();
+    const auto start_time = Clock::now();
     const double work = expected_work(request_, Workload::rollout, batch);
     engine::Sampler(*network_).generate_batch(
         prompts, {.max_new_tokens = settings_.new_tokens}, stop_, [&](int row, int) {
-          if (++m.tokens == batch) m.prefill_seconds = since(begun);
+          if (++m.tokens == batch) m.prefill_seconds = since(start_time);
           if (row == 0)
             progress(work * static_cast<double>(m.tokens) / static_cast<double>(batch) / settings_.new_tokens);
           return true;
         });
-    m.seconds = since(begun);
+    m.seconds = since(start_time);
     if (m.tokens < std::int64_t{batch} * settings_.new_tokens) return std::nullopt;
     if (settings_.new_tokens > 1) m.step_seconds = (m.seconds - m.prefill_seconds) / (settings_.new_tokens - 1);
     return m;
@@ -160,13 +160,13 @@ class SizingRunner {
     const double work = expected_work(request_, point.workload, batch);
     SizePoint::Measured m;
     m.tokens = std::int64_t{batch} * len;
-    const auto begun = Clock::now();
+    const auto start_time = Clock::now();
     const auto scores = engine::Scorer(*network_).score(
         {batch, len, ids, targets, positions, segments},
         {.chunk = chunked ? settings_.chunk : 0, .top_k = chunked ? settings_.top_k : 0}, stop_,
         [&](long done) { progress(work * static_cast<double>(done) / static_cast<double>(m.tokens)); });
     if (!scores) return std::nullopt;
-    m.seconds = since(begun);
+    m.seconds = since(start_time);
     return m;
   }
 

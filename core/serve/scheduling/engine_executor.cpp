@@ -92,7 +92,7 @@ std::shared_ptr<EngineExecutor::Sequence> EngineExecutor::find(RequestId id) con
 }
 
 StepResult EngineExecutor::run(const Step& step, const Scheduler& scheduler) {
-  const auto begun = Clock::now();
+  const auto start_time = Clock::now();
   const size_t groups = server_.capacity().groups.size();
   std::vector<std::shared_ptr<Sequence>> sequences, sampling;
   std::vector<std::span<const int>> blocks;
@@ -127,7 +127,7 @@ StepResult EngineExecutor::run(const Step& step, const Scheduler& scheduler) {
     s.ids.push_back(sampled.token);
     ++s.generated;
   }
-  result.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  result.seconds = std::chrono::duration<double>(Clock::now() - start_time).count();
   return result;
 }
 

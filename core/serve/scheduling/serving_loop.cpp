@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -57,7 +56,7 @@ struct ServingLoop::Impl {
     thread.join();
   }
 
-  double now() const { return std::chrono::duration<double>(Clock::now() - begun).count(); }
+  double now() const { return std::chrono::duration<double>(Clock::now() - start_time).count(); }
 
   RequestId submit(GenerationRequest request, OnTokenEvent on_event);
   void loop();
@@ -74,7 +73,7 @@ struct ServingLoop::Impl {
   const SchedulerSettings settings;
   Executor& executor;
   const int max_queued;
-  const Clock::time_point begun = Clock::now();
+  const Clock::time_point start_time = Clock::now();
 
   mutable std::mutex mutex;  // guards the members up to `scheduler`
   std::condition_variable wake, all_finished;

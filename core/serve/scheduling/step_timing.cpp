@@ -21,9 +21,9 @@ StepClock wall_clock() {
 }
 
 StepResult LoggingExecutor::run(const Step& step, const Scheduler& scheduler) {
-  const double begun = clock_();
+  const double start_time = clock_();
   StepResult result = inner_.run(step, scheduler);
-  log_.push_back({step_work(step, config_), begun, clock_()});
+  log_.push_back({step_work(step, config_), start_time, clock_()});
   return result;
 }
 
@@ -153,12 +153,12 @@ std::vector<TimedStep> time_steps(Executor& executor, const SchedulerSettings& s
   const std::vector<LoadMix> mixes = load_mixes(settings, settings.max_model_len - max_new_tokens);
   ClosedLoopRunner runner(executor, settings, config, timing);
   runner.run_mix(mixes.front(), max_new_tokens, timing.clock());  // warm-up: first allocations and page faults
-  const double begun = timing.clock(), slice = timing.budget_s / static_cast<double>(kRounds * mixes.size());
+  const double start_time = timing.clock(), slice = timing.budget_s / static_cast<double>(kRounds * mixes.size());
   std::vector<TimedStep> steps;
   for (size_t i = 0;; ++i) {
     const double now = timing.clock();
-    if (now - begun >= timing.budget_s && steps.size() >= kEnough) return steps;
-    if (timing.progress) timing.progress(std::min(1.0, (now - begun) / timing.budget_s));
+    if (now - start_time >= timing.budget_s && steps.size() >= kEnough) return steps;
+    if (timing.progress) timing.progress(std::min(1.0, (now - start_time) / timing.budget_s));
     const auto more = runner.run_mix(mixes[i % mixes.size()], max_new_tokens, now + slice);
     steps.insert(steps.end(), more.begin(), more.end());
   }

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/rng.h"
-#include "core/data/tokenizer/utf8.h"
+#include "core/base/utf8.h"
 
 namespace mw::serve {
 namespace {
@@ -16,7 +16,7 @@ class DetokenizerTest : public testing::TestWithParam<const char*> {
     IncrementalDetokenizer stream(*tokenizer, stops);
     std::string all;
     const auto check = [&](const std::string& piece) {
-      EXPECT_EQ(data::first_invalid_utf8(piece), std::string::npos) << "invalid piece";
+      EXPECT_EQ(first_invalid_utf8(piece), std::string::npos) << "invalid piece";
       all += piece;
     };
     for (const int id : ids) {

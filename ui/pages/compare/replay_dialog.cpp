@@ -167,10 +167,6 @@ void ReplayDialog::show_outcome() {
   emit replayed(qs(*task_.result()));
 }
 
-QString ReplayDialog::result_text() const {
-  return result_->text();
-}
-
 void ReplayDialog::start() {
   if (task_.is_busy()) return;
   result_->show_text({});

@@ -31,9 +31,6 @@ class ReplayDialog : public QDialog {
   experiment::Experiment server() const;
   Field* field(const std::string& key);
   QComboBox& points() { return *points_; }
-  QString result_text() const;
-  QPushButton& replay_button() { return *replay_; }
-  QPushButton& cancel_button() { return *cancel_; }
 
  signals:
   void replayed(const QString& run);  // the run with the result

@@ -4,7 +4,6 @@
 #include <QLocale>
 #include <QObject>
 #include <algorithm>
-#include <numeric>
 
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"

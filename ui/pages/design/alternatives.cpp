@@ -10,7 +10,6 @@
 #include <QTabWidget>
 #include <QTableView>
 #include <algorithm>
-#include <cmath>
 
 #include "core/experiment/bind.h"
 #include "ui/theme/elided_label.h"
@@ -166,10 +165,6 @@ void Alternatives::show_state() {
                      .arg(found_->result.evaluated)
                      .arg(qs(to_text(Seconds(found_->result.seconds))))
                : QString());
-}
-
-QString Alternatives::status() const {
-  return status_->text();
 }
 
 void Alternatives::set_searchable(bool on) {

@@ -36,11 +36,8 @@ class Alternatives : public QWidget {
   bool is_outdated() const { return outdated_; }  // found for another state of the document
   CandidatesModel& model() { return model_; }
   QTableView& table() { return *table_; }
-  QPushButton& search_button() { return *search_; }
   QTabWidget& tabs() { return *tabs_; }
-  QPushButton& apply_button() { return *apply_; }
-  QString status() const;  // "12 of 300 fit", or why the plans cannot be applied
-  void apply(int row);     // applies a row of the model in one undo step; does nothing if outdated
+  void apply(int row);  // applies a row of the model in one undo step; does nothing if outdated
 
  signals:
   void problem(const mw::Problem& problem);

@@ -13,7 +13,6 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <cmath>
 
 #include "ui/theme/dialog_parts.h"
 #include "ui/theme/elided_label.h"
@@ -196,14 +195,6 @@ void CalibrateDialog::show_notes(const QStringList& notes) {
   notes_->setFixedHeight(
       notes_->fontMetrics().lineSpacing() * static_cast<int>(std::clamp<qsizetype>(notes.size(), 1, 4)) + 12);
   notes_->setVisible(!notes.isEmpty());
-}
-
-QString CalibrateDialog::verdict() const {
-  return verdict_->text();
-}
-
-QString CalibrateDialog::notes() const {
-  return notes_->toPlainText();
 }
 
 // Points on the diagonal are predicted exactly. A gap before each prevents a connecting line.

@@ -30,13 +30,7 @@ class CalibrateDialog : public QDialog {
 
   CalibrationRowsModel& rows() { return rows_; }
   EfficienciesModel& efficiencies() { return efficiencies_; }
-  QString verdict() const;
-  QString notes() const;
   Plot& chart() { return *chart_; }
-  QPushButton& accept_button() { return *accept_; }
-  QPushButton& cancel_button() { return *cancel_; }
-  QPushButton& remove_button() { return *remove_; }
-  QPushButton& undo_button() { return *undo_; }
   const std::vector<QToolButton*>& names() const { return names_; }
 
  public slots:

@@ -180,10 +180,6 @@ void ProofWindow::show_proof() {
   if (broken_tab >= 0) tabs_->setCurrentIndex(broken_tab);
 }
 
-QTableView* ProofWindow::table(int tab) const {
-  return qobject_cast<QTableView*>(tabs_->widget(tab));
-}
-
 void ProofWindow::export_to(const std::filesystem::path& file) {
   if (!shown_) return;
   try {

@@ -31,11 +31,8 @@ class ProofWindow : public QDialog {
   BackgroundWork& task() { return task_; }
   ProofPtr proof() { return task_.result().value_or(nullptr); }  // of the last task
   QString verdict();
-  QPushButton& cancel_button() { return *cancel_; }
-  QPushButton& copy_button() { return *copy_; }
   QProgressBar& bar() { return *bar_; }
   QTabWidget& tabs() { return *tabs_; }
-  QTableView* table(int tab) const;
   void export_to(const std::filesystem::path& file);  // .md: Markdown, else CSV; a failure is a problem
   void restyle() { show_state(); }
 

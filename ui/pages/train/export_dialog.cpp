@@ -90,7 +90,7 @@ void ExportDialog::preview() {
   show_preview();
   task_.start([kind = recipe_->kind(), experiment = experiment_->chosen().experiment, templates = templates_,
                load = catalogue_](const ReportProgress&, const std::stop_token& stop) {
-    auto made = std::make_shared<Preview>(Preview{jobs::recipe_subject(kind, experiment, load(), templates, stop), {}});
+    auto made = std::make_shared<Preview>(Preview{jobs::recipe_input(kind, experiment, load(), templates, stop), {}});
     for (recipes::File& file : recipes::recipe_files(made->subject, templates))
       made->files.push_back(std::move(file.path));
     if (recipes::is_training(kind) && made->subject.rows) made->files.emplace_back("data/rows.safetensors");
@@ -135,10 +135,6 @@ void ExportDialog::write() {
                   const ReportProgress&, const std::stop_token&) {
     return Exported{made, folder, recipes::write_recipe(made->subject, templates, folder, overwrite).size()};
   });
-}
-
-QString ExportDialog::result_text() const {
-  return result_->text();
 }
 
 QString ExportDialog::last_recipe() const {

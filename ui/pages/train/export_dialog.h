@@ -6,8 +6,7 @@
 
 #include "core/jobs/sweep_run.h"
 #include "core/recipes/recipe.h"
-#include "ui/pages/train/experiment_choice.h"
-#include "ui/pages/train/recipe_choice.h"
+#include "ui/pages/train/dialog_choices.h"
 #include "ui/session/background_task.h"
 
 class QCheckBox;
@@ -31,8 +30,6 @@ class ExportDialog : public QDialog {
   QListWidget& files() { return *files_; }
   QListWidget& remarks() { return *remarks_; }
   QCheckBox& overwrite() { return *overwrite_; }
-  QPushButton& export_button() { return *export_; }
-  QString result_text() const;
   QString last_recipe() const;  // to restore at the next start
   void set_recipe(const QString& name);
 

@@ -183,10 +183,6 @@ QString LaunchDialog::target_text() const {
   return values.isEmpty() ? name : name + u":"_s + values.join(u","_s);
 }
 
-QString LaunchDialog::command() const {
-  return command_->text();
-}
-
 void LaunchDialog::show_command() {
   QString text = u"meshwright launch %1 --recipe %2 --on %3"_s.arg(word(experiment_->chosen().file), recipe_->name(),
                                                                    word(target_text()));
@@ -206,10 +202,6 @@ void LaunchDialog::open_with(std::vector<NamedExperiment> experiments, int chose
   }
   open();
   recipe_->setFocus();
-}
-
-QString LaunchDialog::result_text() const {
-  return result_->text();
 }
 
 void LaunchDialog::show_state() {

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "core/launch/target.h"
-#include "ui/pages/train/experiment_choice.h"
-#include "ui/pages/train/recipe_choice.h"
+#include "ui/pages/train/dialog_choices.h"
 #include "ui/session/run_controller.h"
 
 class QCheckBox;
@@ -38,10 +37,6 @@ class LaunchDialog : public QDialog {
   QLineEdit& folder() { return *folder_; }
   QLineEdit& start() { return *start_; }
   QCheckBox& force() { return *force_; }
-  QString command() const;  // what is shown
-  QString result_text() const;
-  QPushButton& launch_button() { return *launch_; }
-  QPushButton& cancel_button() { return *cancel_; }
 
  public slots:
   void reject() override;  // cancels a launch in progress

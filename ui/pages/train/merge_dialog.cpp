@@ -118,10 +118,6 @@ void MergeDialog::show_outcome() {
   result_->show_text(*task_.result());
 }
 
-QString MergeDialog::result_text() const {
-  return result_->text();
-}
-
 void MergeDialog::reject() {
   if (task_.is_busy()) return task_.cancel();
   QDialog::reject();

@@ -24,8 +24,6 @@ class MergeDialog : public QDialog {
   QLineEdit& adapter() { return *adapter_; }
   QLineEdit& out() { return *out_; }
   QLineEdit& alpha() { return *alpha_; }
-  QPushButton& merge_button() { return *merge_; }
-  QString result_text() const;
 
  public slots:
   void reject() override;  // cancels a merge in progress

@@ -10,7 +10,6 @@
 #include <QTableView>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <cmath>
 
 #include "core/experiment/bind.h"
 #include "ui/run_views/run_lines.h"

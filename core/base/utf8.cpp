@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/data/tokenizer/utf8.h"
+#include "core/base/utf8.h"
 
 #include <algorithm>
 #include <array>
 
-namespace mw::data {
+namespace mw {
 namespace {
 
 constexpr std::array<std::string_view, 19> kWideSpaces = {
@@ -73,4 +73,4 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-}  // namespace mw::data
+}  // namespace mw

@@ -1,17 +1,33 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/pages/train/recipe_choice.h"
+#include "ui/pages/train/dialog_choices.h"
 
+#include <QSignalBlocker>
 #include <algorithm>
 
-#include "ui/session/run_controller.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
 
+ExperimentChoice::ExperimentChoice(QWidget* parent) : QComboBox(parent) {
+  setObjectName(QStringLiteral("experiment_choice"));
+  setAccessibleName(tr("Experiment"));
+  setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  offer({NamedExperiment{}}, 0);
+}
+
+void ExperimentChoice::offer(std::vector<NamedExperiment> experiments, int chosen) {
+  const QSignalBlocker quiet(this);
+  experiments_ = std::move(experiments);
+  clear();
+  for (const NamedExperiment& e : experiments_) addItem(e.name);
+  setCurrentIndex(chosen);
+}
+
 RecipeChoice::RecipeChoice(QWidget* parent) : QComboBox(parent) {
   setAccessibleName(tr("Recipe"));
   for (const recipes::Kind kind : recipes::kKinds)
-    addItem(tr("%1: %2").arg(qs(recipes::to_string(kind)), qs(recipes::description(kind))), qs(recipes::to_string(kind)));
+    addItem(tr("%1: %2").arg(qs(recipes::to_string(kind)), qs(recipes::description(kind))),
+            qs(recipes::to_string(kind)));
 }
 
 recipes::Kind RecipeChoice::kind() const {

@@ -109,7 +109,8 @@ Exported exported(recipes::Kind kind) {
   const experiment::Experiment e = experiment::Experiment::load(fs::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
   const fs::path templates = fs::path(MW_RESOURCES) / "recipes";
   Exported out;
-  for (const recipes::File& file : recipes::recipe_files(recipe_subject(kind, e, test::catalogue(), templates), templates)) {
+  for (const recipes::File& file :
+       recipes::recipe_files(recipe_input(kind, e, test::catalogue(), templates), templates)) {
     if (file.path == "settings.json") {
       const Json settings = parse_json(file.content, file.path);
       leaves_of(settings, "", out.keys);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// UTF-8 functions for tokenizers and readers. Thread-safe.
+// UTF-8 text: lengths of characters, validity, excerpts for messages. Thread-safe.
 #pragma once
 #include <string>
 #include <string_view>
 
-namespace mw::data {
+namespace mw {
 
 // Length of the well-formed character (Unicode 15, table 3-7) at the start of `text`; 0 if malformed or empty.
 size_t character_length(std::string_view text);
@@ -15,4 +15,4 @@ std::string excerpt(std::string_view text, size_t bytes = 80);
 // Removes the white space that Python's str.strip() removes, like `trim` in Jinja templates.
 std::string_view trim(std::string_view text);
 
-}  // namespace mw::data
+}  // namespace mw

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/csv_mapping.h"
+#include "app/shared_options.h"
 
 #include <CLI/CLI.hpp>
 
@@ -25,6 +25,13 @@ formats::CsvMapping csv_mapping(const std::vector<std::string>& columns) {
     mapping.columns[column.substr(0, equals)] = column.substr(equals + 1);
   }
   return mapping;
+}
+
+void add_adapter_options(CLI::App& command, AdapterOptions& options) {
+  command.add_option("--adapter", options.adapter, "PEFT folder, or an Orbax checkpoint saved by Tunix")->required();
+  command.add_option("--out", options.out, "Output folder: new or empty")->required();
+  command.add_option("--alpha", options.alpha, "LoRA alpha, which Orbax checkpoints do not record")
+      ->check(CLI::PositiveNumber);
 }
 
 }  // namespace mw::app

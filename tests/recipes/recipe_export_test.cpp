@@ -41,7 +41,7 @@ experiment::Experiment shipped(const std::string& name, const Sets& sets = {}) {
 }
 
 recipes::RecipeInput subject(Kind kind, const experiment::Experiment& e) {
-  return recipe_subject(kind, e, test::catalogue(), kTemplates);
+  return recipe_input(kind, e, test::catalogue(), kTemplates);
 }
 
 std::string content(const std::vector<recipes::File>& files, const std::string& path) {
