@@ -148,6 +148,7 @@ void add_generate_options(CLI::App& command, CommonOptions& common, GenerateOpti
        {std::tuple("--temperature", "sample.temperature", "Sampling temperature; 0 is greedy"),
         {"--top-k", "sample.top_k", "Sample from the k most likely tokens; 0 disables the limit"},
         {"--top-p", "sample.top_p", "Sample from the most likely tokens whose probabilities sum to p; 1 disables it"},
+        {"--min-p", "sample.min_p", "Drop tokens less likely than this share of the likeliest; 0 disables it"},
         {"--seed", "sample.seed", "Random seed of sampling"}})
     command.add_option_function<std::string>(
         option, [&common, key = std::string(key)](const std::string& text) { common.sets.push_back(key + "=" + text); },

@@ -192,6 +192,8 @@ Rows sampling_rows() {
               "Sample among the k most likely tokens; 0 is off", kAdvanced),
       real_row("sample.top_p", &engine::SampleOptions::top_p, "Top-p", "", 1, {0.0001, 1},
                "Sample among the most likely tokens whose probabilities sum to p; 1 is off", kAdvanced),
+      real_row("sample.min_p", &engine::SampleOptions::min_p, "Min-p", "", 0, {0, 1},
+               "Drop tokens less likely than this share of the likeliest token; 0 is off", kAdvanced),
       int_row("sample.seed", &engine::SampleOptions::seed, "Seed", "", 1, {0, kLargestSeed}, "Seed of sampled text",
               kAdvanced),
   };

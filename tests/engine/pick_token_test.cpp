@@ -20,7 +20,8 @@ std::vector<float> random_logits(size_t n, std::uint64_t seed, float spread) {
   return x;
 }
 
-// Probabilities by the definition, in double: softmax(x / T), the k best, then the fewest best that reach top_p.
+// Probabilities by the definition, in double: softmax(x / T), those of min_p times the best, the k best, then
+// the fewest best that reach top_p.
 std::map<int, double> expected(const std::vector<float>& logits, const SampleOptions& o) {
   std::vector<int> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
@@ -29,8 +30,9 @@ std::map<int, double> expected(const std::vector<float>& logits, const SampleOpt
   if (o.top_k > 0) order.resize(std::min(order.size(), static_cast<size_t>(o.top_k)));
   double total = 0;
   std::vector<double> p;
-  for (const int id : order)
-    p.push_back(std::exp((at(id) - at(order[0])) / static_cast<double>(o.temperature))), total += p.back();
+  for (const int id : order) p.push_back(std::exp((at(id) - at(order[0])) / static_cast<double>(o.temperature)));
+  while (p.back() < static_cast<double>(o.min_p)) p.pop_back();  // the likeliest has 1
+  for (const double share : p) total += share;
   if (o.top_p < 1) {
     double mass = 0;
     size_t keep = 0;
@@ -65,6 +67,9 @@ INSTANTIATE_TEST_SUITE_P(Sampling, Pick,
                                          SampleOptions{.temperature = 3}, SampleOptions{.temperature = 1, .top_k = 5},
                                          SampleOptions{.temperature = 1, .top_p = 0.5f},
                                          SampleOptions{.temperature = 1, .top_p = 0.95f},
+                                         SampleOptions{.temperature = 1, .min_p = 0.1f},
+                                         SampleOptions{.temperature = 1.5f, .top_p = 0.9f, .min_p = 0.02f},
+                                         SampleOptions{.temperature = 1, .top_k = 10, .min_p = 0.3f},
                                          SampleOptions{.temperature = 0.7f, .top_k = 40, .top_p = 0.9f},
                                          SampleOptions{.temperature = 2, .top_k = 200, .top_p = 0.999f}));
 

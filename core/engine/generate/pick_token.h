@@ -12,6 +12,7 @@ struct SampleOptions {
   float temperature = 0;  // 0: greedy
   int top_k = 0;          // 0: off
   float top_p = 1;
+  float min_p = 0;  // 0: off
   std::uint64_t seed = 0;
   int first_row = 0;            // of the whole batch, where these prompts are a part of it
   std::vector<int> stop_ids{};  // a row ends before one of these (it is not returned)
@@ -20,8 +21,9 @@ struct SampleOptions {
 // In (0, 1): the random number behind a row's token at `position` of its answer is a function of these three alone.
 double sampling_uniform(std::uint64_t seed, int row, int position);
 
-// The token that `uniform` in (0, 1) picks after temperature, top-k and top-p (which keeps the token that crosses the
-// threshold), in that order. Overwrites the logits. Any thread.
+// The token that `uniform` in (0, 1) picks after temperature, min-p (which drops tokens less likely than min_p times the
+// likeliest), top-k and top-p (which keeps the token that crosses the threshold), in vLLM's order. Overwrites the
+// logits. Any thread.
 int pick_token(std::span<float> logits, const SampleOptions& options, double uniform);
 
 struct Candidate {
