@@ -44,7 +44,7 @@ Json inspect_adapter(const fs::path& folder) {
 
 // The matrix product kernels that this machine uses for each weight type.
 Json engine_json() {
-  return {{"cpu", engine::name_of(engine::usable_cpu())},
+  return {{"cpu", to_string(engine::usable_cpu())},
           {"f32", engine::Gemm::describe(model::WeightType::f32)},
           {"bf16", engine::Gemm::describe(model::WeightType::bf16)},
           {"int8", engine::Gemm::describe(model::WeightType::int8)}};

@@ -73,10 +73,10 @@ void print_cpu_plan(const experiment::Experiment& experiment, const planning::Pr
              to_text(prediction.capacity).c_str(),
              devices.empty() ? "" : (" on the fullest of " + std::to_string(devices.size()) + " devices").c_str(),
              prediction.peak_instant.c_str());
-  for (size_t i = 0; i < kMemoryCategories; ++i)
-    if (prediction.at_peak.bytes[i].value > 0)
-      print_text("  %-12s %s\n", std::string(to_string(static_cast<MemoryCategory>(i))).c_str(),
-                 to_text(prediction.at_peak.bytes[i]).c_str());
+  for (const MemoryCategory category : all_values<MemoryCategory>())
+    if (prediction.at_peak[category].value > 0)
+      print_text("  %-12s %s\n", std::string(to_string(category)).c_str(),
+                 to_text(prediction.at_peak[category]).c_str());
   for (const std::string& device : devices) print_text("  %s\n", device.c_str());
   for (const std::string& source : prediction.sources) print_text("  from: %s\n", source.c_str());
   for (const Json& diagnostic : cpu_diagnostics(experiment, prediction, catalogue))

@@ -31,4 +31,12 @@ constexpr std::optional<Enum> parse(std::string_view name) {
   return std::nullopt;
 }
 
+// All values of the enum, in its order.
+template <NamedEnum Enum>
+constexpr auto all_values() {
+  std::array<Enum, EnumNames<Enum>::values.size()> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Enum>(i);
+  return all;
+}
+
 }  // namespace mw

@@ -12,8 +12,6 @@
 namespace mw {
 namespace {
 
-constexpr std::array<std::string_view, 6> kStates{"queued", "running", "paused", "done", "failed", "cancelled"};
-
 // JSON has no NaN: it is written as null.
 Json number(double v) {
   return std::isfinite(v) ? Json(v) : Json(nullptr);
@@ -155,13 +153,8 @@ decltype(Event::body) body_from(const Json& j) {
 
 }  // namespace
 
-std::string_view to_string(RunState state) {
-  return kStates[static_cast<size_t>(state)];
-}
-
 RunState parse_run_state(std::string_view name) {
-  for (size_t i = 0; i < kStates.size(); ++i)
-    if (kStates[i] == name) return static_cast<RunState>(i);
+  if (const auto state = parse<RunState>(name)) return *state;
   throw Error({.id = "EVENT",
                .message = "unknown run state",
                .found = std::string(name),
@@ -170,8 +163,8 @@ RunState parse_run_state(std::string_view name) {
 
 Json to_json(const Ledger& ledger) {
   Json j = Json::object();
-  for (size_t i = 0; i < kMemoryCategories; ++i)
-    if (ledger.bytes[i].value != 0) j[std::string(to_string(static_cast<MemoryCategory>(i)))] = ledger.bytes[i].value;
+  for (const MemoryCategory category : all_values<MemoryCategory>())
+    if (ledger[category].value != 0) j[std::string(to_string(category))] = ledger[category].value;
   j["total"] = ledger.total().value;
   return j;
 }
@@ -181,7 +174,7 @@ Ledger ledger_from_json(const Json& json) {
   if (!json.is_object())
     throw Error({.id = "EVENT", .message = "\"bytes\" is not an object", .expected = "{category: bytes, ...}"});
   for (const auto& [name, value] : json.items()) {
-    const auto category = parse_memory_category(name);
+    const auto category = parse<MemoryCategory>(name);
     if (!category) continue;
     if (!value.is_number())
       throw Error(

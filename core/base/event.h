@@ -8,13 +8,17 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/enum_names.h"
 #include "core/base/json.h"
 #include "core/base/ledger.h"
 
 namespace mw {
 
 enum class RunState { queued, running, paused, done, failed, cancelled };
-std::string_view to_string(RunState state);
+template <>
+struct EnumNames<RunState> {
+  static constexpr std::array<std::string_view, 6> values{"queued", "running", "paused", "done", "failed", "cancelled"};
+};
 RunState parse_run_state(std::string_view name);  // throws EVENT for an unknown name
 
 namespace event {

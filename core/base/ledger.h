@@ -3,10 +3,9 @@
 // Plain values.
 #pragma once
 #include <array>
-#include <optional>
-#include <string>
 #include <string_view>
 
+#include "core/base/enum_names.h"
 #include "core/base/units.h"
 
 namespace mw {
@@ -23,10 +22,14 @@ enum class MemoryCategory {
   workspace,
   runtime
 };
-inline constexpr size_t kMemoryCategories = 10;
 
-std::string_view to_string(MemoryCategory category);
-std::optional<MemoryCategory> parse_memory_category(std::string_view name);
+template <>
+struct EnumNames<MemoryCategory> {
+  static constexpr std::array<std::string_view, 10> values{"weights",     "adapters", "gradients", "optimizer",
+                                                           "activations", "logits",   "kv_cache",  "collectives",
+                                                           "workspace",   "runtime"};
+};
+inline constexpr size_t kMemoryCategories = EnumNames<MemoryCategory>::values.size();
 
 struct Ledger {
   std::array<Bytes, kMemoryCategories> bytes{};

@@ -17,11 +17,11 @@ std::vector<MemoryComparison> compare_memory(const train::Settings& settings, co
   const planning::Prediction predicted = planning::predict_run(settings, proof.facts);
   std::vector<MemoryComparison> all;
   for (size_t d = 0; d < proof.memory.size(); ++d)
-    for (size_t c = 0; c < kMemoryCategories; ++c) {
-      const Bytes expected = predicted.devices.at(d).category_peaks.bytes[c];
-      const Bytes measured = proof.memory[d].category_peaks.bytes[c];
+    for (const MemoryCategory category : all_values<MemoryCategory>()) {
+      const Bytes expected = predicted.devices.at(d).category_peaks[category];
+      const Bytes measured = proof.memory[d].category_peaks[category];
       if (expected.value == 0 && measured.value == 0) continue;
-      all.push_back({static_cast<int>(d), static_cast<MemoryCategory>(c), expected, measured});
+      all.push_back({static_cast<int>(d), category, expected, measured});
     }
   return all;
 }

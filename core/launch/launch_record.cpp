@@ -13,7 +13,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kFile = "launch.json";
-constexpr std::array<const char*, 3> kWhere{"local", "ssh", "command"};
 
 }  // namespace
 
@@ -28,7 +27,7 @@ std::string new_token() {
 void save(const LaunchRecord& t, const fs::path& run_folder) {
   const Json json{{"schema", 1},
                   {"on", t.target.text},
-                  {"where", kWhere[static_cast<size_t>(t.target.where)]},
+                  {"where", to_string(t.target.where)},
                   {"host", t.target.host},
                   {"port", t.target.port},
                   {"template", t.target.command},
@@ -60,8 +59,7 @@ LaunchRecord load_launch_record(const fs::path& run_folder) {
                  .command = text("command"),
                  .recipe = recipes::parse_recipe_kind(text("recipe")),
                  .fetch = {}};
-  for (size_t i = 0; i < kWhere.size(); ++i)
-    if (text("where") == kWhere[i]) t.target.where = static_cast<Where>(i);
+  t.target.where = parse<Where>(text("where")).value_or(Where::local);
   t.target.host = text("host");
   t.target.port = text("port");
   t.target.command = text("template");

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/enum_names.h"
+
 namespace mw::launch {
 
 enum class Where { local, ssh, command };
@@ -38,3 +40,8 @@ Target parse_target(std::string_view text, const std::filesystem::path& template
 std::vector<std::string> command_line(const Target& target, const std::string& script);
 
 }  // namespace mw::launch
+
+template <>
+struct mw::EnumNames<mw::launch::Where> {
+  static constexpr std::array<std::string_view, 3> values{"local", "ssh", "command"};
+};

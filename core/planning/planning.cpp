@@ -74,14 +74,6 @@ Json estimate_json(const plan::Estimate& e) {
           {"formula", e.formula}, {"inputs", e.inputs}, {"source", e.source}};
 }
 
-Json ledger_json(const Ledger& ledger) {
-  Json memory = Json::object();
-  for (size_t i = 0; i < kMemoryCategories; ++i)
-    memory[std::string(to_string(static_cast<MemoryCategory>(i)))] = ledger.bytes[i].value;
-  memory["total"] = ledger.total().value;
-  return memory;
-}
-
 Json terms_json(const plan::StepTime& step) {
   Json all = Json::array();
   for (const plan::Term& t : step.terms)

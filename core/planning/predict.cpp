@@ -165,9 +165,8 @@ plan::DeviceMemory device_memory(const Prediction& p) {
                             .peak_instant = p.peak_instant,
                             .buffers = {},
                             .total = {}};
-  for (size_t c = 0; c < kMemoryCategories; ++c) {
-    const auto category = static_cast<MemoryCategory>(c);
-    if (const Bytes b = p.at_peak.bytes[c]; b.value > 0)
+  for (const MemoryCategory category : all_values<MemoryCategory>()) {
+    if (const Bytes b = p.at_peak[category]; b.value > 0)
       memory.buffers.push_back({std::string(to_string(category)), category, b, b, "the engine's own formulas"});
   }
   std::stable_sort(memory.buffers.begin(), memory.buffers.end(),
@@ -195,9 +194,8 @@ std::vector<std::string> device_lines(const Prediction& p) {
     for (size_t a = 0; a < at.size(); ++a)
       place += (place.empty() ? "" : ", ") + p.mesh.axes[a].name + " " + std::to_string(at[a]);
     std::vector<std::pair<Bytes, std::string>> parts;
-    for (size_t c = 0; c < kMemoryCategories; ++c)
-      if (ledger.bytes[c].value > 0)
-        parts.emplace_back(ledger.bytes[c], std::string(to_string(static_cast<MemoryCategory>(c))));
+    for (const MemoryCategory category : all_values<MemoryCategory>())
+      if (ledger[category].value > 0) parts.emplace_back(ledger[category], std::string(to_string(category)));
     std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     std::string text = "device " + std::to_string(d) + " (" + place + "): " + to_text(ledger.total());
     for (size_t i = 0; i < std::min<size_t>(3, parts.size()); ++i)
@@ -207,18 +205,19 @@ std::vector<std::string> device_lines(const Prediction& p) {
   return lines;
 }
 
+Json ledger_json(const Ledger& ledger) {
+  Json memory = Json::object();
+  for (const MemoryCategory category : all_values<MemoryCategory>())
+    memory[std::string(to_string(category))] = ledger[category].value;
+  memory["total"] = ledger.total().value;
+  return memory;
+}
+
 Json predicted_json(const Prediction& p) {
-  const auto memory_json = [](const Ledger& ledger) {
-    Json memory = Json::object();
-    for (size_t i = 0; i < kMemoryCategories; ++i)
-      memory[std::string(to_string(static_cast<MemoryCategory>(i)))] = ledger.bytes[i].value;
-    memory["total"] = ledger.total().value;
-    return memory;
-  };
-  Json memory = memory_json(p.at_peak);
+  Json memory = ledger_json(p.at_peak);
   if (p.devices.size() > 1) {
     memory["devices"] = Json::array();
-    for (const DevicePrediction& d : p.devices) memory["devices"].push_back(memory_json(d.at_peak));
+    for (const DevicePrediction& d : p.devices) memory["devices"].push_back(ledger_json(d.at_peak));
   }
   return {{"capacity_bytes", p.capacity.value},
           {"memory", memory},

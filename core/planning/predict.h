@@ -52,6 +52,8 @@ plan::DeviceMemory device_memory(const Prediction& prediction);
 // Returns one line per device: "device 3 (fsdp 1, tp 1)", total and largest categories. Empty for one device.
 std::vector<std::string> device_lines(const Prediction& prediction);
 
+// {category: bytes, ..., "total"}, with the categories that are 0.
+Json ledger_json(const Ledger& ledger);
 // {"capacity_bytes", "memory": {category: bytes, "total", "devices": [{category: bytes, "total"}]}, "peak_instant",
 // "sources"}; `memory` is that of the fullest device; `devices` is present only for several devices.
 Json predicted_json(const Prediction& prediction);

@@ -72,12 +72,12 @@ TEST(Ledger, NamesRoundTripAndTotalsAdd) {
   std::int64_t expected = 0;
   for (size_t i = 0; i < kMemoryCategories; ++i) {
     const auto category = static_cast<MemoryCategory>(i);
-    EXPECT_EQ(parse_memory_category(to_string(category)), category);
+    EXPECT_EQ(parse<MemoryCategory>(to_string(category)), category);
     ledger[category] = Bytes(static_cast<std::int64_t>(1) << i);
     expected += 1 << i;
   }
   EXPECT_EQ(ledger.total(), Bytes(expected));
-  EXPECT_FALSE(parse_memory_category("total"));
+  EXPECT_FALSE(parse<MemoryCategory>("total"));
 }
 
 }  // namespace

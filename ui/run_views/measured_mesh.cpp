@@ -170,10 +170,10 @@ bool MeasuredMesh::event(QEvent* event) {
     if (!device_at(device).contains(help->pos())) continue;
     QStringList lines{device_text(device)};
     if (const views::DeviceSnapshot* d = of_device(device))
-      for (size_t c = 0; c < kMemoryCategories; ++c)
-        if (const Bytes predicted = d->predicted ? d->predicted->bytes[c] : Bytes();
-            d->bytes.bytes[c].value > 0 || predicted.value > 0)
-          lines << category_text(static_cast<MemoryCategory>(c)) + u' ' + qs(to_text(d->bytes.bytes[c])) +
+      for (const MemoryCategory category : all_values<MemoryCategory>())
+        if (const Bytes predicted = d->predicted ? (*d->predicted)[category] : Bytes();
+            d->bytes[category].value > 0 || predicted.value > 0)
+          lines << category_text(category) + u' ' + qs(to_text(d->bytes[category])) +
                        (d->predicted ? tr(", at the predicted peak %1").arg(qs(to_text(predicted))) : QString());
     QToolTip::showText(help->globalPos(), lines.join(u'\n'), this);
     return true;
@@ -313,9 +313,9 @@ void MeasuredMesh::paint_bar(QPainter& p, const QRectF& rail, const views::Devic
   const double whole = bar_whole();
   p.fillRect(rail, mix(t.panel, t.text, 0.12));
   double x = rail.left();
-  for (size_t c = 0; c < kMemoryCategories; ++c) {
-    const double w = static_cast<double>(device.bytes.bytes[c].value) / whole * rail.width();
-    p.fillRect(QRectF(x, rail.top(), w, rail.height()), t.memory(static_cast<MemoryCategory>(c)));
+  for (const MemoryCategory category : all_values<MemoryCategory>()) {
+    const double w = static_cast<double>(device.bytes[category].value) / whole * rail.width();
+    p.fillRect(QRectF(x, rail.top(), w, rail.height()), t.memory(category));
     x += w;
   }
   const auto at = [&](Bytes b) { return rail.left() + static_cast<double>(b.value) / whole * rail.width(); };

@@ -38,8 +38,7 @@ std::vector<PlotLine> metric_line(const RunPtr& run, const std::string& metric, 
 PlotStack memory_stack(const RunPtr& run, int device) {
   PlotStack stack;
   if (!run || !run->view.memory().contains(device)) return stack;
-  for (size_t c = 0; c < kMemoryCategories; ++c) {
-    const auto category = static_cast<MemoryCategory>(c);
+  for (const MemoryCategory category : all_values<MemoryCategory>()) {
     stack.layers.emplace_back(category_text(category), theme().memory(category));
   }
   const auto timeline = [run, device]() -> const views::MemoryTimeline* {

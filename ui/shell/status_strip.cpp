@@ -37,9 +37,9 @@ class MemoryBar : public QWidget {
     painter.setOpacity(opacity_);
     const double whole = std::max(static_cast<double>(capacity_.value), static_cast<double>(at_peak_->total().value));
     double x = 0;
-    for (size_t c = 0; c < kMemoryCategories; ++c) {
-      const double w = static_cast<double>(at_peak_->bytes[c].value) / whole * width();
-      const QColor color = t.memory(static_cast<MemoryCategory>(c));
+    for (const MemoryCategory category : all_values<MemoryCategory>()) {
+      const double w = static_cast<double>((*at_peak_)[category].value) / whole * width();
+      const QColor color = t.memory(category);
       painter.fillRect(QRectF(x, 0, w, height()), mix(t.panel, color, 0.55));
       painter.fillRect(QRectF(x, 0, w, height()), QBrush(color, Qt::BDiagPattern));
       x += w;
@@ -59,11 +59,11 @@ namespace {
 QString sources_text(const Ledger& at_peak, const std::string& target, const std::string& instant,
                      const std::vector<std::string>& sources) {
   QString rows;
-  for (size_t c = 0; c < kMemoryCategories; ++c) {
-    const Bytes b = at_peak.bytes[c];
+  for (const MemoryCategory category : all_values<MemoryCategory>()) {
+    const Bytes b = at_peak[category];
     if (b.value == 0) continue;
-    rows += u"<tr><td>%1</td><td align='right' style='padding-left:14px'>%2</td></tr>"_s.arg(
-        category_text(static_cast<MemoryCategory>(c)), qs(to_text(b)));
+    rows += u"<tr><td>%1</td><td align='right' style='padding-left:14px'>%2</td></tr>"_s.arg(category_text(category),
+                                                                                             qs(to_text(b)));
   }
   QString notes;
   for (const auto& s : sources) notes += u"<li>"_s + qs(s).toHtmlEscaped() + u"</li>"_s;

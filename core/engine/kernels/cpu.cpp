@@ -3,14 +3,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "core/base/error.h"
 
 namespace mw::engine {
 namespace {
-
-constexpr std::string_view kNames[] = {"base", "avx2", "avx512", "avx512_bf16"};
 
 Cpu detected() {
 #if defined(__x86_64__)
@@ -26,22 +25,18 @@ Cpu detected() {
 Cpu allowed() {
   const char* wish = std::getenv("MESHWRIGHT_CPU");
   if (!wish || !*wish) return Cpu::avx512_bf16;
-  const auto* found = std::find(std::begin(kNames), std::end(kNames), std::string_view(wish));
-  if (found == std::end(kNames))
+  const std::optional<Cpu> cpu = parse<Cpu>(wish);
+  if (!cpu)
     throw Error({.id = "CPU",
                  .message = "MESHWRIGHT_CPU names no instruction set",
                  .place = "environment",
                  .found = wish,
                  .expected = "base, avx2, avx512 or avx512_bf16",
                  .fix = "unset it to use the best this processor has"});
-  return static_cast<Cpu>(found - std::begin(kNames));
+  return *cpu;
 }
 
 }  // namespace
-
-std::string_view name_of(Cpu cpu) {
-  return kNames[static_cast<size_t>(cpu)];
-}
 
 Cpu usable_cpu() {
   static const Cpu cpu = std::min(detected(), allowed());

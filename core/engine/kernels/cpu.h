@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The instruction set that the kernels use.
 #pragma once
-#include <string_view>
+#include "core/base/enum_names.h"
 
 namespace mw::engine {
 
 enum class Cpu { base, avx2, avx512, avx512_bf16 };
-std::string_view name_of(Cpu cpu);
 
 // The best instruction set of this processor; the environment variable MESHWRIGHT_CPU (one of the names) selects a
 // lower one, e.g. for tests. Read once. Throws Error for an unknown name.
 Cpu usable_cpu();
 
 }  // namespace mw::engine
+
+template <>
+struct mw::EnumNames<mw::engine::Cpu> {
+  static constexpr std::array<std::string_view, 4> values{"base", "avx2", "avx512", "avx512_bf16"};
+};

@@ -21,8 +21,7 @@ Bytes whole_pages(Bytes bytes) {
 
 std::string ledger_text(const Ledger& ledger) {
   std::string text;
-  for (size_t i = 0; i < kMemoryCategories; ++i) {
-    const auto category = static_cast<MemoryCategory>(i);
+  for (const MemoryCategory category : all_values<MemoryCategory>()) {
     if (ledger[category].value == 0) continue;
     text += (text.empty() ? "" : ", ") + std::string(to_string(category)) + " " + to_text(ledger[category]);
   }
@@ -90,13 +89,13 @@ OutOfMemory Arena::refused(MemoryCategory category, Bytes bytes, const char* lab
     ++at->second.buffers;
   }
   OutOfMemory::State moment{.device = {},
-                             .phase = {},
-                             .label = label,
-                             .category = category,
-                             .wanted = bytes,
-                             .capacity = capacity,
-                             .held = use_.now,
-                             .largest = {}};
+                            .phase = {},
+                            .label = label,
+                            .category = category,
+                            .wanted = bytes,
+                            .capacity = capacity,
+                            .held = use_.now,
+                            .largest = {}};
   for (auto& [key, held] : by_label) moment.largest.push_back(std::move(held));
   std::stable_sort(moment.largest.begin(), moment.largest.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });

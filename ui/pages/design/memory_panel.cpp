@@ -18,9 +18,8 @@ Bar bar_of(const plan::DeviceMemory& memory, const QString& name) {
   Bar bar{.name = name,
           .limit = static_cast<double>(memory.capacity.value),
           .limit_text = MemoryPanel::tr("capacity %1").arg(qs(to_text(memory.capacity)))};
-  for (size_t c = 0; c < kMemoryCategories; ++c) {
-    const Bytes b = memory.at_peak.bytes[c];
-    const auto category = static_cast<MemoryCategory>(c);
+  for (const MemoryCategory category : all_values<MemoryCategory>()) {
+    const Bytes b = memory.at_peak[category];
     if (b.value > 0)
       bar.parts.push_back(
           {category_text(category), theme().memory(category), static_cast<double>(b.value), qs(to_text(b))});
@@ -102,12 +101,11 @@ void MemoryPanel::show_nothing() {
 
 void MemoryPanel::show_legend(const plan::DeviceMemory& memory) {
   QStringList parts;
-  for (size_t c = 0; c < kMemoryCategories; ++c) {
-    if (memory.at_peak.bytes[c].value == 0) continue;
-    const auto category = static_cast<MemoryCategory>(c);
+  for (const MemoryCategory category : all_values<MemoryCategory>()) {
+    if (memory.at_peak[category].value == 0) continue;
     parts << u"<span style='color:%1'>\u25A0</span>&nbsp;%2&nbsp;<b>%3</b>"_s.arg(
         theme().memory(category).name(), category_text(category).replace(u' ', QChar::Nbsp),
-        qs(to_text(memory.at_peak.bytes[c])).replace(u' ', QChar::Nbsp));
+        qs(to_text(memory.at_peak[category])).replace(u' ', QChar::Nbsp));
   }
   legend_->setText(parts.join(u" &nbsp; "_s));
 }

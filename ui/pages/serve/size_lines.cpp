@@ -135,8 +135,7 @@ PlotStack size_stack(const SizeViewPtr& view, serve::Workload workload) {
   const auto* line = find(*view, workload);
   if (!line || line->points.empty()) return stack;
   stack.shape = Shape::bars;
-  for (size_t c = 0; c < kMemoryCategories; ++c) {
-    const auto category = static_cast<MemoryCategory>(c);
+  for (const MemoryCategory category : all_values<MemoryCategory>()) {
     stack.layers.emplace_back(category_text(category), theme().memory(category));
   }
   const auto nearest = [view, line](double x) -> const serve::SizePoint& {

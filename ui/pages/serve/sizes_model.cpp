@@ -44,13 +44,13 @@ Value measured_rollout(double SizePoint::Measured::*member) {
   };
 }
 
-SizeColumn category_column(size_t at) {
-  const QString name = category_text(static_cast<MemoryCategory>(at));
+SizeColumn category_column(MemoryCategory category) {
+  const QString name = category_text(category);
   return number_column(
       name.startsWith(u"kv "_s) ? QString(u"KV"_s + name.mid(2)) : QString(name.left(1).toUpper() + name.mid(1)),
       QObject::tr("Memory of %1 at the peak of the total; italic: predicted").arg(name), Quantity::bytes,
-      [at](const SizePoint& p) {
-        return static_cast<double>((p.measured ? p.measured->memory : p.predicted).bytes[at].value);
+      [category](const SizePoint& p) {
+        return static_cast<double>((p.measured ? p.measured->memory : p.predicted)[category].value);
       });
 }
 
@@ -83,7 +83,7 @@ std::vector<SizeColumn> size_columns() {
                     Quantity::seconds, measured_rollout(&Measured::prefill_seconds)),
       number_column(QObject::tr("Step"), QObject::tr("Time of a rollout for one more token of every row"),
                     Quantity::seconds, measured_rollout(&Measured::step_seconds))};
-  for (size_t c = 0; c < kMemoryCategories; ++c) columns.push_back(category_column(c));
+  for (const MemoryCategory category : all_values<MemoryCategory>()) columns.push_back(category_column(category));
   return columns;
 }
 

@@ -164,17 +164,17 @@ void MemoryGrid::paint_cell(QPainter& p, const QRectF& area, int device, const v
   p.save();
   p.setClipRect(area);
   p.setPen(Qt::NoPen);
-  for (size_t c = 0; c < kMemoryCategories; ++c) {
+  for (const MemoryCategory category : all_values<MemoryCategory>()) {
     QPolygonF top, bottom;
     for (size_t i = 0; i < at.size(); ++i) {
       const views::MemoryPoint& point = memory.points[at[i]];
       const double px = to_x(area, point.time_s);
       bottom << QPointF(px, area.bottom() - floor[i] * scale);
-      floor[i] += static_cast<double>(point.bytes.bytes[c].value);
+      floor[i] += static_cast<double>(point.bytes[category].value);
       top << QPointF(px, area.bottom() - floor[i] * scale);
     }
     std::reverse(bottom.begin(), bottom.end());
-    p.setBrush(mix(theme().panel, theme().memory(static_cast<MemoryCategory>(c)), 0.88));
+    p.setBrush(mix(theme().panel, theme().memory(category), 0.88));
     p.drawPolygon(top + bottom);
   }
   p.restore();
