@@ -99,8 +99,8 @@ void read_plain(const std::int32_t* p, std::int64_t count) {
 double read_rate(engine::Device& device, std::int64_t bytes, int passes) {
   const int threads = device.pool.threads();
   const std::int64_t each = bytes / threads / 64 * 16;  // elements per thread
-  const engine::Buffer<std::int32_t> data(device.arena, MemoryCategory::workspace, static_cast<size_t>(each * threads),
-                                          "read bandwidth");
+  const engine::Buffer<std::int32_t> data(
+      device.arena, engine::float_allocation(MemoryCategory::workspace, "read bandwidth", each * threads));
   std::fill_n(data.data(), data.size(), 1);
   auto* read = read_plain;
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants and formulas of the engine's buffer sizes, shared by core/engine (allocates) and core/plan (predicts).
+// Units of the engine's buffers that rooms below core/engine/layout, its kernels and the layout share.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -14,12 +14,9 @@ constexpr Count round_up(Count n, Count to) {
 
 inline constexpr Count kPageBytes = 4096;  // the arena gives whole pages
 
-// Regions of one buffer start on cache lines: bytes, floats.
+// Regions of one buffer start on cache lines.
 constexpr Count aligned_bytes(Count n) {
   return round_up(n, 64);
-}
-constexpr Count aligned_floats(Count n) {
-  return aligned_bytes(4 * n) / 4;
 }
 
 // Weights in panels (engine/kernels/packed.h): whole panels of rows, whole pairs of columns.
@@ -52,29 +49,13 @@ inline constexpr Count kPackedBlocks =
     kBlockRows * kBlockDepth + kPanelColumns * kPanelDepth + (kBlockRows + kPanelColumns) * kMostFusedRank;
 // And where the loss streams its logits: a tile of them, in floats, of a stripe of the vocabulary.
 inline constexpr Count kLogitTileRows = 12, kLogitStripe = 512, kLogitTile = kLogitTileRows * kLogitStripe;
-constexpr Count logit_stripes(Count vocab) {
-  return (vocab + kLogitStripe - 1) / kLogitStripe;
-}
 
 // Attention: a block of scores is of so many queries, and of keys in multiples of it.
 inline constexpr Count kQueries = 64;
-// A softcap's backward needs the capped scores besides scores and their gradients.
-constexpr Count score_blocks(float softcap) {
-  return softcap > 0 ? 3 : 2;
-}
 // Keys of a paged cache that a block of queries reads at once.
 inline constexpr Count kTileKeys = 256;
-// The KV cache of sampling: blocks of so many tokens. A row needs those of all its tokens; with a window (0: none) those
-// that the window overlaps.
+// Tokens of a block of the KV cache of sampling.
 inline constexpr Count kSamplerBlock = 16;
-constexpr Count sampler_blocks(Count tokens, Count window) {
-  const Count all = (tokens + kSamplerBlock - 1) / kSamplerBlock;
-  return window > 0 ? std::min(all, (window + kSamplerBlock - 1) / kSamplerBlock + 1) : all;
-}
-// Keys of a block that hold the scores of one token's `group` queries against the cache.
-constexpr Count cached_keys(Count group, Count keys) {
-  return group * keys / (2 * kQueries) + 1;
-}
 
 // Rows of logits that the loss computes at once: as many as asked for (0: all), and so few that they stay below 64 MiB.
 constexpr Count loss_rows(Count total, Count chunk, Count bytes_of_a_row) {
@@ -90,10 +71,5 @@ constexpr Count step_tokens(Count padded, Count real) {
 
 // Tokens of one pass of prefill or scoring; a longer row has a pass to itself.
 inline constexpr int kPassTokens = 2048;
-
-// Positions of the RoPE tables for so many tokens.
-constexpr Count rope_positions(Count tokens) {
-  return round_up(std::max<Count>(1, tokens), 64);
-}
 
 }  // namespace mw::sizes

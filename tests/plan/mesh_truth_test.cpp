@@ -47,7 +47,7 @@ mesh::Mesh two(int fsdp, int tp) {
   return {{{"fsdp", fsdp}, {"tp", tp}}};
 }
 
-std::vector<Trained> table() {
+std::vector<Trained> mesh_runs() {
   std::vector<Trained> cases;
   for (const char* family : {"gemma3", "gemma4", "gemma4_e", "gemma4_moe"})
     for (const mesh::Mesh& mesh : {two(2, 1), two(1, 2), two(2, 2), two(1, 4), two(4, 2), two(2, 4)}) {
@@ -132,7 +132,7 @@ Measured run(const model::Config& config, const Trained& c) {
 const std::vector<Measured>& runs() {
   static const std::vector<Measured> kRuns = [] {
     std::vector<Measured> all;
-    for (const Trained& c : table()) all.push_back(run(config_of(c.family), c));
+    for (const Trained& c : mesh_runs()) all.push_back(run(config_of(c.family), c));
     return all;
   }();
   return kRuns;
@@ -146,7 +146,7 @@ std::int64_t rows_of(const Trained& c, int device) {
 TEST(MeshTruth, EveryCategoryOnEveryDeviceIsPredictedWithinTwoPercent) {
   int equal = 0, compared = 0;
   double worst = 0;
-  const std::vector<Trained> cases = table();
+  const std::vector<Trained> cases = mesh_runs();
   for (size_t i = 0; i < cases.size(); ++i) {
     const Trained& c = cases[i];
     const Measured& was = runs()[i];
@@ -197,7 +197,7 @@ void add(Sent& sent, const mesh::Collective& c) {
 }
 
 TEST(MeshTruth, EveryDeviceSendsThePlannedBytes) {
-  const std::vector<Trained> cases = table();
+  const std::vector<Trained> cases = mesh_runs();
   std::int64_t all = 0;
   size_t entries = 0;
   for (size_t i = 0; i < cases.size(); ++i) {

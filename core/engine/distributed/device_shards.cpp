@@ -13,10 +13,6 @@ namespace {
 using mesh::Range;
 using model::Role;
 
-std::int64_t floats_of(const IndexRegion& region) {
-  return aligned_floats(region.elements());
-}
-
 // Columns of a row, to or from where they lie without gaps.
 template <class Values>
 void take_columns(const IndexRegion& region, const Values* row, Values* out) {
@@ -105,30 +101,26 @@ void DeviceShards::attach(Transformer& net, std::span<DeviceShards* const> peers
   net_ = &net;
   peers_ = peers;
   gathered_.assign(net.weights.layers.size() + 2, {});
-  std::int64_t bytes = 0;
-  const auto lay_out = [&](std::byte* at) {
-    bytes = 0;
-    for (size_t i = 0; i < held_.size(); ++i) {
-      Held& h = held_[i];
-      h.used = &net.weights.weights[i];
-      if (h.plan->direct) continue;
-      Weight& w = h.shard;
-      w.rows = stored(h).height(), w.cols = stored(h).width();
-      w.vector = h.used->vector, w.offset = h.used->offset;
-      std::byte* const to = at ? at + bytes : nullptr;
-      if (w.elements() == 0) continue;
-      if (w.vector && net.weights.type == model::WeightType::bf16) {
-        w.bf16 = reinterpret_cast<std::uint16_t*>(to);
-        bytes += sizes::aligned_bytes(w.cols * 2);
-      } else {
-        bytes += net.weights.place_matrix(w, w.rows, to);
-        if (w.vector) w.norm = w.f32;
-      }
+  for (size_t i = 0; i < held_.size(); ++i) {
+    Held& h = held_[i];
+    h.used = &net.weights.weights[i];
+    if (h.plan->direct) continue;
+    h.shard.rows = stored(h).height(), h.shard.cols = stored(h).width();
+    h.shard.vector = h.used->vector, h.shard.offset = h.used->offset;
+  }
+  const BufferLayout layout = lay_out_shards(net.weights, shapes());
+  shards_ = Buffer<std::byte>(net.device.arena, layout.allocation);
+  for (size_t i = 0; i < held_.size(); ++i) {
+    std::byte* const at = field_at(shards_.data(), layout.fields[i]);
+    Weight& w = held_[i].shard;
+    if (!at) continue;
+    if (w.vector && net.weights.type == model::WeightType::bf16) {
+      w.bf16 = reinterpret_cast<std::uint16_t*>(at);
+    } else {
+      net.weights.place_matrix(w, w.rows, at);
+      if (w.vector) w.norm = w.f32;
     }
-  };
-  lay_out(nullptr);
-  shards_ = Buffer<std::byte>(net.device.arena, MemoryCategory::weights, static_cast<size_t>(bytes), "weight shards");
-  lay_out(shards_.data());
+  }
   for (size_t i = 0; i < held_.size(); ++i) {
     if (held_[i].plan->direct) continue;
     const mesh::PlacedTensor& p = *held_[i].placed;
@@ -138,31 +130,43 @@ void DeviceShards::attach(Transformer& net, std::span<DeviceShards* const> peers
   allocate_working();
 }
 
-// Where Core finds what it computes with, from `at` on; returns its bytes. Null: only asked.
-std::int64_t DeviceShards::place_used(Held& h, std::byte* at) const {
+ShardShape DeviceShards::shape_of(const Held& h) const {
+  const bool adapter = h.value_at != nullptr;
+  return {.part = part_of(*h.placed),
+          .is_embedding = h.placed->role == Role::embed,
+          .vector = h.used->vector,
+          .adapter = adapter,
+          .trained = net_->weights.full ? !tensor_of(h).is_buffer : adapter,
+          .direct = h.plan->direct,
+          .sums = h.plan->sums,
+          .stored = stored(h).elements(),
+          .used = h.used->elements()};
+}
+
+const model::Tensor& DeviceShards::tensor_of(const Held& weight) const {
+  return net_->weights.inventory.tensors()[static_cast<size_t>(&weight - held_.data())];
+}
+
+std::vector<ShardShape> DeviceShards::shapes() const {
+  std::vector<ShardShape> shapes;
+  for (const Held& h : held_) shapes.push_back(shape_of(h));
+  return shapes;
+}
+
+// Points ModelWeights at the memory where a tensor is gathered.
+void DeviceShards::place_used(Held& h, std::byte* at) const {
   Weight& w = *h.used;
-  if (h.value_at) {
+  if (h.value_at)
     *h.value_at = w.f32 = reinterpret_cast<float*>(at);
-    return sizes::aligned_bytes(w.elements() * 4);
-  }
-  if (w.vector) {
+  else if (w.vector)
     w.at.f32 = w.norm = reinterpret_cast<float*>(at);
-    return sizes::aligned_bytes(w.cols * 4);
-  }
-  return net_->weights.place_matrix(
-      w, net_->weights.inventory.tensors()[static_cast<size_t>(&w - net_->weights.weights.data())].matrix_rows(), at);
+  else
+    net_->weights.place_matrix(w, tensor_of(h).matrix_rows(), at);
 }
 
 void DeviceShards::allocate_working() {
-  std::int64_t most = 0;
-  for (const std::vector<size_t>& part : gathered_) {
-    std::int64_t bytes = 0;
-    for (const size_t i : part) bytes += place_used(held_[i], nullptr);
-    most = std::max(most, bytes);
-  }
   working_ = {};
-  working_ =
-      Buffer<std::byte>(net_->device.arena, MemoryCategory::collectives, static_cast<size_t>(most), "gathered weights");
+  working_ = Buffer<std::byte>(net_->device.arena, gathered_weights(net_->weights, shapes()));
 }
 
 // --- Values ---
@@ -244,11 +248,6 @@ void DeviceShards::add_lora(const LoraOptions& options, std::uint64_t seed,
   held_.resize(net_->weights.weights.size());
   for (std::vector<size_t>& part : gathered_) std::erase_if(part, [&](size_t i) { return i >= held_.size(); });
   adapter_forms_.assign(plans.size(), {});
-  std::int64_t total = 0;
-  for (const auto& plan : plans) total += floats_of(plan->stored[static_cast<size_t>(device_)]);
-  net_->weights.adapter_values =
-      Buffer<float>(net_->device.arena, MemoryCategory::adapters, static_cast<size_t>(total), "LoRA adapters");
-  float* next = net_->weights.adapter_values.data();
   for (size_t i = 0; i < plans.size(); ++i) {
     Adapter& a = net_->weights.adapters[i / 2];
     const bool is_a = i % 2 == 0;
@@ -256,30 +255,24 @@ void DeviceShards::add_lora(const LoraOptions& options, std::uint64_t seed,
     h.placed = &placement_.adapters[i], h.plan = plans[i].get(), h.value_at = is_a ? &a.a : &a.b;
     h.used = &adapter_forms_[i];
     h.used->rows = is_a ? a.rank : a.out, h.used->cols = is_a ? a.in : a.rank;
-    const IndexRegion& region = stored(h);
-    h.shard.rows = region.height(), h.shard.cols = region.width();
-    shard(h).f32 = next;
-    if (h.plan->direct)
-      *h.value_at = next;
-    else
-      gathered_[index_of(a.layer)].push_back(held_.size() - 1);
-    if (is_a) init_lora(region, LoraInit(seed, a.layer, a.projection, a.whole_in), a.whole_in, next);
+    h.shard.rows = stored(h).height(), h.shard.cols = stored(h).width();
+    if (!h.plan->direct) gathered_[index_of(a.layer)].push_back(held_.size() - 1);
     trained_.push_back(held_.size() - 1);
-    net_->weights.parameters.push_back({h.placed->name, {next, static_cast<size_t>(region.elements())}, {}, true});
-    next += floats_of(region);
+  }
+  const BufferLayout layout = lay_out_adapter_shards(shapes());
+  net_->weights.adapter_values = Buffer<float>(net_->device.arena, layout.allocation);
+  for (const size_t i : trained_) {
+    Held& h = held_[i];
+    const Adapter& a = net_->weights.adapters[(i - net_->weights.weights.size()) / 2];
+    float* const values = shard(h).f32 = field_at(net_->weights.adapter_values.data(), layout.fields[i]);
+    if (h.plan->direct) *h.value_at = values;
+    if (h.value_at == &a.a) init_lora(stored(h), LoraInit(seed, a.layer, a.projection, a.whole_in), a.whole_in, values);
+    net_->weights.parameters.push_back({h.placed->name, {values, static_cast<size_t>(stored(h).elements())}, {}, true});
   }
   allocate_working();
 }
 
 // --- Training ---
-
-// What the gradient of a tensor lies in until it is summed.
-std::int64_t DeviceShards::partial_floats(const Held& h) const {
-  return h.plan->sums ? aligned_floats(h.used->elements()) : 0;
-}
-std::int64_t DeviceShards::gradient_floats(const Held& h) const {
-  return h.plan->sums ? floats_of(stored(h)) : aligned_floats(h.used->elements());
-}
 
 void DeviceShards::set_trainable(model::TrainMethod method) {
   net_->weights.check_trainable(method);
@@ -294,58 +287,35 @@ void DeviceShards::set_trainable(model::TrainMethod method) {
     if (model_weights.full ? !model_weights.inventory.tensors()[i].is_buffer : i >= model_weights.weights.size())
       trained_.push_back(i);
   summed_.assign(gathered_.size(), {});
-  std::int64_t gradients = 0, masters = 0;
-  for (const size_t i : trained_) {
-    const Held& h = held_[i];
-    gradients += gradient_floats(h);
-    masters += floats_of(stored(h));
-    if (h.plan->sums) summed_[index_of(*h.placed)].push_back(i);
-  }
-  if (model_weights.full && model_weights.type == model::WeightType::bf16)
-    model_weights.masters = Buffer<float>(model_weights.device.arena, MemoryCategory::optimizer,
-                                          static_cast<size_t>(masters), "f32 master weights");
-  model_weights.gradients =
-      Buffer<float>(model_weights.device.arena, MemoryCategory::gradients, static_cast<size_t>(gradients),
-                    model_weights.full ? "gradients" : "adapter gradients");
-  float *gradient = model_weights.gradients.data(), *master = model_weights.masters.data();
+  for (const size_t i : trained_)
+    if (held_[i].plan->sums) summed_[index_of(*held_[i].placed)].push_back(i);
+  const std::vector<ShardShape> tensors = shapes();
+  const BufferLayout gradients = lay_out_shard_gradients(model_weights, tensors),
+                     masters = lay_out_shard_masters(model_weights, tensors);
+  model_weights.masters = Buffer<float>(model_weights.device.arena, masters.allocation);
+  model_weights.gradients = Buffer<float>(model_weights.device.arena, gradients.allocation);
   for (const size_t i : trained_) {
     Held& h = held_[i];
     Weight& w = shard(h);
     const auto count = static_cast<size_t>(stored(h).elements());
-    if (model_weights.masters) {
+    if (float* const master = field_at(model_weights.masters.data(), masters.fields[i])) {
       w.f32 = w.norm;  // not an earlier master
       read_shard(h, {master, count});
       w.f32 = master;
-      master += floats_of(stored(h));
     }
-    h.gradient = gradient;
-    gradient += gradient_floats(h);
+    h.gradient = field_at(model_weights.gradients.data(), gradients.fields[i]);
     model_weights.parameters.push_back(
         {h.placed->name, {w.f32, count}, {h.gradient, count}, h.value_at != nullptr || !h.used->vector});
   }
-  place_partials();
+  place_partials(tensors);
 }
 
-// Model-level gradients grow through the whole step; those of layers take turns.
-void DeviceShards::place_partials() {
-  std::int64_t kept = 0, most = 0;
-  for (size_t part = 0; part < summed_.size(); ++part) {
-    std::int64_t floats = 0;
-    for (const size_t i : summed_[part]) floats += partial_floats(held_[i]);
-    (part < 2 ? kept += floats : most = std::max(most, floats));
-  }
-  partials_ = Buffer<float>(net_->device.arena, MemoryCategory::collectives, static_cast<size_t>(kept + most),
-                            "gradients to sum");
-  float* next = partials_.data();
-  for (size_t part = 0; part < summed_.size(); ++part) {
-    if (part >= 2) next = partials_.data() + kept;
-    for (const size_t i : summed_[part]) {
-      held_[i].partial = next;
-      next += partial_floats(held_[i]);
-    }
-  }
+void DeviceShards::place_partials(std::span<const ShardShape> tensors) {
+  const BufferLayout layout = lay_out_partial_gradients(tensors);
+  partials_ = Buffer<float>(net_->device.arena, layout.allocation);
   for (const size_t i : trained_) {
     Held& h = held_[i];
+    h.partial = field_at(partials_.data(), layout.fields[i]);
     float* const at = h.plan->sums ? h.partial : h.gradient;
     if (!h.value_at) {
       h.used->gradient = at;
@@ -488,7 +458,8 @@ void DeviceShards::gather_weights(int part, mesh::Phase phase) {
     // Looking up has no backward that reads the table.
     if (phase == mesh::Phase::backward && mesh::block_of(h.placed->base) == mesh::Block::vocab) continue;
     const auto start = Clock::now();
-    const std::int64_t bytes = place_used(h, at);
+    const std::int64_t bytes = gathered_bytes(net_->weights, shape_of(h));
+    place_used(h, at);
     if (h.used->rows > h.plan->working[static_cast<size_t>(device_)].height())
       std::memset(at, 0, static_cast<size_t>(bytes));
     at += bytes;

@@ -72,11 +72,12 @@ class DeviceShards : public ShardedStorage {
   const Weight& shard(const Held& h) const { return h.plan->direct ? *h.used : h.shard; }
   // Index in the lists by part. A tied embedding belongs to the embeddings and is gathered for the head, too.
   static size_t index_of(int part) { return static_cast<size_t>(part + 2); }
-  static size_t index_of(const mesh::PlacedTensor& p) {
-    return index_of(p.layer >= 0 ? p.layer : p.role == model::Role::final_norm ? kHead : kEmbeddings);
-  }
+  static size_t index_of(const mesh::PlacedTensor& p) { return index_of(part_of(p)); }
 
-  std::int64_t place_used(Held& h, std::byte* at) const;
+  ShardShape shape_of(const Held& h) const;
+  std::vector<ShardShape> shapes() const;  // of held_
+  const model::Tensor& tensor_of(const Held& weight) const;
+  void place_used(Held& h, std::byte* at) const;
   void allocate_working();
   template <class Values>
   void put_rows(Held& h, std::int64_t first, std::span<const Values> values);
@@ -85,9 +86,7 @@ class DeviceShards : public ShardedStorage {
   template <class Each>
   void for_runs(const Held& h, const Each& each) const;
   void read_shard(const Held& h, std::span<float> out) const;
-  std::int64_t partial_floats(const Held& h) const;
-  std::int64_t gradient_floats(const Held& h) const;
-  void place_partials();
+  void place_partials(std::span<const ShardShape> tensors);
 
   struct CallTime {
     double seconds = 0, waited = 0;

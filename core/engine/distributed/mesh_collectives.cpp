@@ -84,12 +84,6 @@ void MeshCollectives::sum_head_gradient(std::span<float> values) {
   all_reduce(vocab_axes_, {Phase::backward, Cause::partial_sums, -1, "logits"}, values);
 }
 
-std::int64_t MeshCollectives::gathered_logits_size() const {
-  std::int64_t room = local_.config.vocab;
-  for (const int a : vocab_order_) room *= form_.size(a);
-  return room;
-}
-
 // Inner axes first: each gather makes the next one's part.
 void MeshCollectives::gather_logits(std::span<const float> own, std::span<float> out) {
   std::vector<float> inner;

@@ -35,7 +35,6 @@ class MeshCollectives final : public CollectiveHooks {
   void sum_over_vocab(std::span<float> values) override;
   void sum_head_gradient(std::span<float> values) override;
   void gather_logits(std::span<const float> own, std::span<float> out) override;
-  std::int64_t gathered_logits_size() const override;
 
  private:
   void all_reduce(mesh::AxisSet axes, const CallTag& why, std::span<float> values, Reduce how = Reduce::sum);

@@ -7,36 +7,20 @@
 
 namespace mw::engine {
 
-PagedCache make_paged_cache(const Transformer& net, int block_size, std::span<const BlockGroup> groups,
+PagedCache make_paged_cache(const Transformer& net, int block_size, const std::vector<BlockGroup>& groups,
                             ChunkTiles tiles) {
+  const CacheLayout layout = lay_out_cache(net.weights, block_size, groups);
   PagedCache cache;
   cache.block_size = block_size;
-  cache.layers.resize(net.config.layers.size());
-  const auto floats_of = [&](const BlockGroup& group, int layer) {  // keys of a layer
-    const model::Layer& l = net.config.layers[static_cast<size_t>(layer)];
-    return std::int64_t{group.blocks} * block_size * l.kv_heads * l.head_dim;
-  };
-  for (size_t g = 0; g < groups.size(); ++g) {
-    std::int64_t floats = 0;
-    for (const int layer : groups[g].layers) floats += 2 * floats_of(groups[g], layer);
-    cache.groups.emplace_back(net.device.arena, MemoryCategory::kv_cache, static_cast<size_t>(floats), "KV blocks");
-    float* next = cache.groups.back().data();
-    for (const int layer : groups[g].layers) {
-      const std::int64_t of_layer = floats_of(groups[g], layer);
-      cache.layers[static_cast<size_t>(layer)] = {static_cast<int>(g), next, next + of_layer, groups[g].blocks};
-      next += 2 * of_layer;
-    }
-  }
-  int widest = 0;
-  for (size_t i = 0; i < net.config.layers.size(); ++i) {
-    const model::Layer& l = net.config.layers[i];
-    if (l.kv_donor >= 0) cache.layers[i] = cache.layers[static_cast<size_t>(l.kv_donor)];
-    widest = std::max(widest, l.head_dim);
+  for (const Allocation& group : layout.groups) cache.groups.emplace_back(net.device.arena, group);
+  for (const CacheLayout::Layer& layer : layout.layers) {
+    const auto group = static_cast<size_t>(layer.group);
+    float* const keys = cache.groups[group].data();
+    cache.layers.push_back({layer.group, field_at(keys, layer.k), field_at(keys, layer.v), groups[group].blocks});
   }
   if (tiles == ChunkTiles::no) return cache;
-  cache.tile_floats = (PagedCache::kTileKeys + 2 * kQueries) * widest;
-  cache.tiles = Buffer<float>(net.device.arena, MemoryCategory::workspace,
-                              static_cast<size_t>(cache.tile_floats * net.device.pool.threads()), "tiles of keys");
+  cache.tile_floats = key_tile_floats(net.weights);
+  cache.tiles = Buffer<float>(net.device.arena, key_tiles(net.weights, net.device.pool.threads()));
   return cache;
 }
 
@@ -71,7 +55,7 @@ std::span<float> compute_step(Transformer& net, const PagedStep& step) {
     batch.adapted.back().end = tokens.count;
   }
   tokens.origin = tokens.positions;
-  net.buffers.prepare({.tokens = tokens.count, .lowest = static_cast<int>(net.weights.layers.size())});
+  net.buffers.prepare(forward_shape(net.weights, tokens.count));
   const float* x = forward(net, {.tokens = &tokens, .paged = &batch});
   std::vector<int> rows;
   for (size_t i = 0; i < step.chunks.size(); ++i)
@@ -83,18 +67,14 @@ std::span<float> compute_step(Transformer& net, const PagedStep& step) {
 }
 
 SequenceDecoder::SequenceDecoder(Transformer& net, std::span<const int> tokens) : net_(net), rows_(tokens.size()) {
-  BlockGroup groups[kGroups];
-  for (size_t layer = 0; layer < net.config.layers.size(); ++layer) {
-    const model::Layer& l = net.config.layers[layer];
-    const bool sliding = l.attention == model::Attention::sliding && net.config.sliding_window > 0;
-    if (l.has_k) groups[sliding ? 1 : 0].layers.push_back(static_cast<int>(layer));
-  }
+  std::vector<BlockGroup> groups = sequence_groups(net.weights);
   for (size_t r = 0; r < rows_.size(); ++r) {
     max_context_ = std::max(max_context_, tokens[r]);
-    for (int g = 0; g < kGroups; ++g) {
-      rows_[r].first[g] = groups[g].blocks;
-      rows_[r].count[g] = static_cast<int>(sizes::sampler_blocks(tokens[r], g == 1 ? net.config.sliding_window : 0));
-      groups[g].blocks += rows_[r].count[g];
+    for (int g = 0; g < kSequenceGroups; ++g) {
+      std::int64_t& blocks = groups[static_cast<size_t>(g)].blocks;
+      rows_[r].first[g] = static_cast<int>(blocks);
+      rows_[r].count[g] = static_cast<int>(sequence_blocks(net.weights, g, tokens[r]));
+      blocks += rows_[r].count[g];
     }
   }
   cache_ = make_paged_cache(net, static_cast<int>(sizes::kSamplerBlock), groups, ChunkTiles::no);
@@ -103,7 +83,7 @@ SequenceDecoder::SequenceDecoder(Transformer& net, std::span<const int> tokens) 
 // Blocks for `tokens` more tokens. The blocks of a window are reused in turn.
 void SequenceDecoder::extend(Row& row, int tokens) {
   row.length += tokens;
-  for (int g = 0; g < kGroups; ++g) {
+  for (int g = 0; g < kSequenceGroups; ++g) {
     std::vector<int>& blocks = row.blocks[g];
     while (static_cast<int>(blocks.size()) * cache_.block_size < row.length) {
       const int index = static_cast<int>(blocks.size());

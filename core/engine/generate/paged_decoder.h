@@ -12,7 +12,7 @@ namespace mw::engine {
 
 // Allocates the blocks of the groups. With tiles: also for chunks of several tokens that continue a row.
 enum class ChunkTiles { no, yes };
-PagedCache make_paged_cache(const Transformer& net, int block_size, std::span<const BlockGroup> groups,
+PagedCache make_paged_cache(const Transformer& net, int block_size, const std::vector<BlockGroup>& groups,
                             ChunkTiles tiles);
 
 struct PagedStep {
@@ -43,12 +43,11 @@ class SequenceDecoder {
   std::span<float> advance(std::span<const Continuation> continuations);
 
  private:
-  static constexpr int kGroups = 2;  // full attention, sliding windows
   struct Row {
     int length = 0;
-    int first[kGroups] = {}, count[kGroups] = {};  // its blocks
-    std::vector<int> blocks[kGroups];              // by tokens; -1: behind the window
-    std::span<const int> spans[kGroups];
+    int first[kSequenceGroups] = {}, count[kSequenceGroups] = {};  // its blocks
+    std::vector<int> blocks[kSequenceGroups];                      // by tokens; -1: behind the window
+    std::span<const int> spans[kSequenceGroups];
   };
   void extend(Row& row, int tokens);
 

@@ -34,9 +34,7 @@ class Generation {
         on_token_(on_token),
         out_(prompts.size()),
         decoder_(net, lengths(net, prompts, options)) {
-    if (net.splits_vocab())
-      gathered_ = Buffer<float>(net.device.arena, MemoryCategory::logits,
-                                static_cast<size_t>(net.hooks->gathered_logits_size()), "logits of all devices");
+    if (net.splits_vocab()) gathered_ = Buffer<float>(net.device.arena, gathered_logits(net.weights));
   }
 
   std::vector<std::vector<int>> run(const std::stop_token& stop) {

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/generate/pick_token.h"
+#include "core/engine/layout/cache_layout.h"
 #include "core/engine/transformer/loss.h"
 
 namespace mw::engine {
@@ -32,13 +33,12 @@ class Scoring {
   Scoring(Transformer& net, const TokenBatch& batch, const ScoreOptions& options)
       : net_(net), batch_(batch), chunk_(options.chunk) {
     out_.k = std::min(options.top_k, net.config.vocab);
-    const size_t n = cells(batch), best = n * static_cast<size_t>(out_.k);
-    out_.target = Buffer<float>(net.device.arena, MemoryCategory::logits, n, "log-probabilities");
-    if (best > 0) {
-      out_.ids = Buffer<int>(net.device.arena, MemoryCategory::logits, best, "likeliest tokens");
-      out_.log_probs = Buffer<float>(net.device.arena, MemoryCategory::logits, best, "their log-probabilities");
-      std::fill(out_.ids.span().begin(), out_.ids.span().end(), -1);
-    }
+    const size_t n = cells(batch);
+    const auto [target, ids, log_probs] = score_results(static_cast<std::int64_t>(n), out_.k);
+    out_.target = Buffer<float>(net.device.arena, target);
+    out_.ids = Buffer<int>(net.device.arena, ids);
+    out_.log_probs = Buffer<float>(net.device.arena, log_probs);
+    std::fill(out_.ids.span().begin(), out_.ids.span().end(), -1);
     for (size_t i = 0; i < n; ++i) targets_ += batch.targets[i] >= 0 && batch.segments[i] >= 0;
   }
 
@@ -46,7 +46,7 @@ class Scoring {
   bool pass(int first, int rows, const std::stop_token& stop) {
     const Tokens tokens = remove_padding(rows_of(batch_, first, rows), net_.config.vocab, net_.config.max_positions);
     if (tokens.loss_tokens.empty()) return true;
-    net_.buffers.prepare({.tokens = rows * batch_.len, .lowest = static_cast<int>(net_.weights.layers.size())});
+    net_.buffers.prepare(forward_shape(net_.weights, std::int64_t{rows} * batch_.len));
     const float* x = forward(net_, {.tokens = &tokens});
     const auto total = static_cast<std::int64_t>(tokens.loss_tokens.size()), v = std::int64_t{net_.config.vocab};
     const std::int64_t most = chunk_ > 0 ? std::min<std::int64_t>(chunk_, targets_) : targets_;

@@ -65,8 +65,7 @@ struct ServingEngine::Impl {
   std::int64_t max_tokens() const { return std::max(capacity.tokens, capacity.rows); }
 
   void reserve() {
-    net.buffers.prepare(
-        {.tokens = static_cast<int>(max_tokens()), .lowest = static_cast<int>(net.weights.layers.size())});
+    net.buffers.prepare(forward_shape(net.weights, max_tokens()));
     net.buffers.logit_rows(capacity.rows);
     net.buffers.prepare_rope(capacity.context - 1);
     reserve_scores(net, capacity.context);
@@ -146,7 +145,8 @@ int ServingEngine::add_adapter(std::span<const AdapterValues> values) {
   AdapterSet set;
   set.index.resize(net.weights.layers.size());
   for (auto& of_layer : set.index) of_layer.fill(-1);
-  std::int64_t floats = 0, max_rank = impl_->max_rank;
+  std::int64_t max_rank = impl_->max_rank;
+  std::vector<LoraShape> shapes;
   for (const AdapterValues& v : values) {
     const model::LoraTarget& t = v.target;
     if (v.rank < 1 || static_cast<std::int64_t>(v.a.size()) != v.rank * t.in ||
@@ -156,11 +156,11 @@ int ServingEngine::add_adapter(std::span<const AdapterValues> values) {
                    .place = t.module,
                    .found = std::to_string(v.a.size()) + " and " + std::to_string(v.b.size()),
                    .expected = std::to_string(v.rank * t.in) + " and " + std::to_string(v.rank * t.out)});
-    floats += aligned_floats(v.rank * t.in) + aligned_floats(v.rank * t.out);
+    shapes.push_back({t.layer, projection_of(t.role), t.in, t.out, v.rank});
     max_rank = std::max(max_rank, std::int64_t{v.rank});
   }
-  set.values = Buffer<float>(net.device.arena, MemoryCategory::adapters, static_cast<size_t>(floats), "LoRA adapters");
-  float* next = set.values.data();
+  const BufferLayout layout = lay_out_adapters(shapes);
+  set.values = Buffer<float>(net.device.arena, layout.allocation);
   for (const AdapterValues& v : values) {
     Adapter a{.layer = v.target.layer,
               .projection = projection_of(v.target.role),
@@ -168,18 +168,18 @@ int ServingEngine::add_adapter(std::span<const AdapterValues> values) {
               .out = v.target.out,
               .rank = v.rank,
               .scaling = v.scaling};
-    a.a = std::copy(v.a.begin(), v.a.end(), next) - v.a.size();
-    a.b = next + aligned_floats(v.rank * v.target.in);
+    const size_t field = 2 * set.adapters.size();
+    a.a = field_at(set.values.data(), layout.fields[field]);
+    a.b = field_at(set.values.data(), layout.fields[field + 1]);
+    std::copy(v.a.begin(), v.a.end(), a.a);
     std::copy(v.b.begin(), v.b.end(), a.b);
-    next = a.b + aligned_floats(v.rank * v.target.out);
     set.index.at(static_cast<size_t>(a.layer))[static_cast<size_t>(a.projection)] =
         static_cast<int>(set.adapters.size());
     set.adapters.push_back(a);
   }
   if (max_rank > impl_->max_rank) {
     impl_->low_rank = {};
-    impl_->low_rank = Buffer<float>(net.device.arena, MemoryCategory::activations,
-                                    static_cast<size_t>(3 * impl_->max_tokens() * max_rank), "adapters' products");
+    impl_->low_rank = Buffer<float>(net.device.arena, adapter_products(impl_->max_tokens(), max_rank));
     impl_->max_rank = max_rank;
   }
   impl_->adapters.push_back(std::move(set));

@@ -6,14 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "core/engine/layout/cache_layout.h"
 #include "core/engine/transformer/network.h"
 
 namespace mw::engine {
-
-struct BlockGroup {         // layers with keys of their own that use the same blocks
-  std::vector<int> layers;  // of the model
-  int blocks = 0;
-};
 
 struct ServingCapacity {
   using Group = BlockGroup;

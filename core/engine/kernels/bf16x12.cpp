@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "core/engine/layout/weights_layout.h"
+
 namespace mw::engine {
 namespace {
 
@@ -77,8 +79,8 @@ void write_block(const std::uint16_t* block, std::int64_t count, std::byte* out,
 std::uint16_t* OverflowTable::take() {
   const std::lock_guard lock(mutex_);
   if (taken_ % kChunk == 0)
-    chunks_.emplace_back(arena_, MemoryCategory::weights, static_cast<size_t>(kChunk * kRest),
-                         "weights that do not fit 12 bits");
+    chunks_.emplace_back(arena_, Allocation{MemoryCategory::weights, kOverflowBlocks,
+                                            Bytes(kChunk * kRest * static_cast<std::int64_t>(sizeof(std::uint16_t)))});
   return chunks_.back().data() + taken_++ % kChunk * kRest;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/vector.h"
+#include "core/engine/layout/workspace.h"
 
 namespace mw::engine {
 namespace {
@@ -184,9 +185,7 @@ void Gemm::nt_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, 
       gemm_block(Operand::plain, Operand::transposed, m, end - j, k, alpha, a, k, b.f32 + j * k, k, beta, c + j, n);
     });
   }
-  if (!panels_)
-    panels_ = Buffer<float>(device_.arena, MemoryCategory::workspace,
-                            static_cast<size_t>(device_.pool.threads() * kPanel), "weight panels");
+  if (!panels_) panels_ = Buffer<float>(device_.arena, weight_panels(device_.pool.threads()));
   const std::int64_t rows = std::max<std::int64_t>(1, kPanel / k), depth = std::min(k, kPanel);
   split(n, 16, flops, [&](int thread, std::int64_t begin, std::int64_t end) {
     for (std::int64_t j = begin; j < end; j += rows) {
@@ -214,9 +213,7 @@ void Gemm::nn_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, 
       gemm_block(Operand::plain, Operand::plain, m, end - j, k, alpha, a, k, b.f32 + j, n, beta, c + j, n);
     });
   }
-  if (!panels_)
-    panels_ = Buffer<float>(device_.arena, MemoryCategory::workspace,
-                            static_cast<size_t>(device_.pool.threads() * kPanel), "weight panels");
+  if (!panels_) panels_ = Buffer<float>(device_.arena, weight_panels(device_.pool.threads()));
   const VectorKernels& v = vector_kernels();
   split(n, 16, flops, [&](int thread, std::int64_t begin, std::int64_t end) {
     const std::int64_t width = std::min(end - begin, kPanel);

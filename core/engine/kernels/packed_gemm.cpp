@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <latch>
 
+#include "core/engine/layout/workspace.h"
+
 namespace mw::engine {
 namespace {
 
@@ -152,8 +154,7 @@ void PackedGemm::run_skinny(const PackedProduct& p, Range columns, const Workspa
 
 void PackedGemm::prepare() {
   if (workspace_) return;
-  workspace_ = Buffer<std::uint16_t>(device_.arena, MemoryCategory::workspace,
-                                     static_cast<size_t>(device_.pool.threads() * kWorkspace), "bf16 blocks");
+  workspace_ = Buffer<std::uint16_t>(device_.arena, packed_blocks(device_.pool.threads()));
 }
 
 void PackedGemm::block(std::int64_t thread, Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -414,9 +415,7 @@ void PackedGemm::stream(std::int64_t m, std::int64_t n, std::int64_t k, const fl
                         const std::function<void(const Tile&)>& take) {
   const std::int64_t threads = device_.pool.threads(), most = kActivations / k / kGroupRows * kGroupRows;
   prepare();
-  if (!tiles_)
-    tiles_ = Buffer<float>(device_.arena, MemoryCategory::workspace, static_cast<size_t>(threads * sizes::kLogitTile),
-                           "tiles of logits");
+  if (!tiles_) tiles_ = Buffer<float>(device_.arena, logit_tiles(device_.pool.threads()));
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {
       const Workspace w = workspace(t);
@@ -445,10 +444,10 @@ void PackedGemm::gather(std::int64_t m, std::int64_t most, std::int64_t n, std::
                         const std::function<void(const Stripe&, std::uint16_t*)>& fill, float* c) {
   const std::int64_t threads = device_.pool.threads(), tallest = kActivations / kStripe / kGroupRows * kGroupRows;
   prepare();
-  if (partial_.size() < static_cast<size_t>((threads - 1) * most * n)) {
+  if (const Allocation need = partial_gradients(most, n, device_.pool.threads());
+      !serves(partial_.allocation(), need)) {
     partial_ = {};
-    partial_ = Buffer<float>(device_.arena, MemoryCategory::workspace, static_cast<size_t>((threads - 1) * most * n),
-                             "partial gradients");
+    partial_ = Buffer<float>(device_.arena, need);
   }
   const auto part = [&](std::int64_t t) { return t == 0 ? c : partial_.data() + (t - 1) * m * n; };
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {

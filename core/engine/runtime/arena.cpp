@@ -8,16 +8,10 @@
 #include <map>
 #include <string>
 
-#include "core/base/buffer_sizes.h"
-
 namespace mw::engine {
 namespace {
 
 constexpr std::int64_t kPage = sizes::kPageBytes, kHugePage = 2 << 20;
-
-Bytes whole_pages(Bytes bytes) {
-  return Bytes(sizes::round_up(bytes.value, kPage));
-}
 
 std::string ledger_text(const Ledger& ledger) {
   std::string text;
@@ -80,7 +74,7 @@ bool populate(char* data, std::int64_t bytes) {
 OutOfMemory::OutOfMemory(State what) : Error(problem_of(what), Kind::failed), moment(std::move(what)) {}
 
 // The caller holds mutex_.
-OutOfMemory Arena::refused(MemoryCategory category, Bytes bytes, const char* label, Bytes capacity) const {
+OutOfMemory Arena::refused(const Allocation& wanted, Bytes capacity) const {
   std::map<std::pair<MemoryCategory, std::string>, OutOfMemory::Held> by_label;
   for (const auto& [data, held] : held_) {
     const auto [at, fresh] = by_label.try_emplace({held.category, held.label}, held);
@@ -90,9 +84,9 @@ OutOfMemory Arena::refused(MemoryCategory category, Bytes bytes, const char* lab
   }
   OutOfMemory::State moment{.device = {},
                             .phase = {},
-                            .label = label,
-                            .category = category,
-                            .wanted = bytes,
+                            .label = std::string(wanted.label),
+                            .category = wanted.category,
+                            .wanted = wanted.pages(),
                             .capacity = capacity,
                             .held = use_.now,
                             .largest = {}};
@@ -102,30 +96,31 @@ OutOfMemory Arena::refused(MemoryCategory category, Bytes bytes, const char* lab
   return OutOfMemory(std::move(moment));
 }
 
-void* Arena::allocate(MemoryCategory category, Bytes bytes, const char* label) {
-  const Bytes size = whole_pages(bytes);
+void* Arena::allocate(const Allocation& wanted) {
+  const Bytes size = wanted.pages();
+  const MemoryCategory category = wanted.category;
   if (size.value == 0) return nullptr;
   const std::lock_guard lock(mutex_);
-  if (capacity_.value > 0 && use_.now.total() + size > capacity_) throw refused(category, size, label, capacity_);
+  if (capacity_.value > 0 && use_.now.total() + size > capacity_) throw refused(wanted, capacity_);
   void* data = map(size.value);
-  if (!data) throw refused(category, size, label, Bytes(0));
+  if (!data) throw refused(wanted, Bytes(0));
   if (!populate(static_cast<char*>(data), size.value)) {
     munmap(data, static_cast<size_t>(size.value));
-    throw refused(category, size, label, Bytes(0));
+    throw refused(wanted, Bytes(0));
   }
-  held_.try_emplace(data, OutOfMemory::Held{label, category, size});
+  held_.try_emplace(data, OutOfMemory::Held{std::string(wanted.label), category, size});
   use_.now[category] += size;
   if (use_.now[category] > use_.category_peaks[category]) use_.category_peaks[category] = use_.now[category];
   if (use_.now.total() > use_.at_peak.total()) use_.at_peak = use_.now;
   return data;
 }
 
-void Arena::release(MemoryCategory category, void* data, Bytes bytes) noexcept {
-  const Bytes size = whole_pages(bytes);
+void Arena::release(const Allocation& allocation, void* data) noexcept {
+  const Bytes size = allocation.pages();
   const std::lock_guard lock(mutex_);
   munmap(data, static_cast<size_t>(size.value));
   held_.erase(data);
-  use_.now[category] -= size;
+  use_.now[allocation.category] -= size;
 }
 
 MemoryUse Arena::use() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device's memory: every byte the engine holds is allocated here under a ledger category. Buffers are page-aligned
+// A device's memory: every byte the engine holds is allocated here as core/engine/layout says. Buffers are page-aligned
 // and returned to the system when freed, so the ledger and the process's RSS agree. One thread allocates per device;
 // use() may be called from any thread.
 #pragma once
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/ledger.h"
+#include "core/engine/layout/allocation.h"
 
 namespace mw::engine {
 
@@ -51,14 +51,14 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  void* allocate(MemoryCategory category, Bytes bytes, const char* label);
-  void release(MemoryCategory category, void* data, Bytes bytes) noexcept;
+  void* allocate(const Allocation& wanted);  // null for no bytes
+  void release(const Allocation& allocation, void* data) noexcept;
   MemoryUse use() const;
   void reset_peak();  // at_peak and category_peaks restart from now
   Bytes capacity() const { return capacity_; }
 
  private:
-  OutOfMemory refused(MemoryCategory category, Bytes bytes, const char* label, Bytes capacity) const;
+  OutOfMemory refused(const Allocation& wanted, Bytes capacity) const;
 
   Bytes capacity_;
   mutable std::mutex mutex_;
@@ -70,11 +70,8 @@ template <class T>
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Arena& arena, MemoryCategory category, std::size_t count, const char* label)
-      : arena_(&arena),
-        category_(category),
-        count_(count),
-        data_(static_cast<T*>(arena.allocate(category, Bytes(static_cast<std::int64_t>(count * sizeof(T))), label))) {}
+  Buffer(Arena& arena, const Allocation& allocation)
+      : arena_(&arena), allocation_(allocation), data_(static_cast<T*>(arena.allocate(allocation))) {}
   Buffer(Buffer&& o) noexcept { swap(o); }
   Buffer& operator=(Buffer&& o) noexcept {
     Buffer taken(std::move(o));
@@ -84,23 +81,22 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() {
-    if (data_) arena_->release(category_, data_, Bytes(static_cast<std::int64_t>(count_ * sizeof(T))));
+    if (data_) arena_->release(allocation_, data_);
   }
   T* data() const { return data_; }
-  std::size_t size() const { return count_; }
-  std::span<T> span() const { return {data_, count_}; }
+  const Allocation& allocation() const { return allocation_; }
+  std::size_t size() const { return static_cast<std::size_t>(allocation_.bytes.value) / sizeof(T); }
+  std::span<T> span() const { return {data_, size()}; }
   explicit operator bool() const { return data_ != nullptr; }
 
  private:
   void swap(Buffer& o) noexcept {
     std::swap(arena_, o.arena_);
-    std::swap(category_, o.category_);
-    std::swap(count_, o.count_);
+    std::swap(allocation_, o.allocation_);
     std::swap(data_, o.data_);
   }
   Arena* arena_ = nullptr;
-  MemoryCategory category_{};
-  std::size_t count_ = 0;
+  Allocation allocation_;
   T* data_ = nullptr;
 };
 

@@ -29,10 +29,6 @@ double block_flops(const TokenSpan& keys, int queries, std::int64_t dim) {
   return 4.0 * queries * (keys.end - keys.begin) * static_cast<double>(dim);
 }
 
-std::int64_t blocks_of(const Transformer& net) {
-  return sizes::score_blocks(net.config.attention_softcap);
-}
-
 struct HeadColumns {  // of token 0
   const float *q, *k, *v;
 };
@@ -87,19 +83,12 @@ AttentionShape attention_shape(const Transformer& net, int layer) {
 
 void reserve_scores(Transformer& net, std::int64_t keys) {
   net.gemm.prepare_blocks();
-  if (keys <= net.buffers.attention_block_keys) return;
-  net.buffers.attention_workspace = {};
-  net.buffers.attention_block_keys = 0;
-  keys = sizes::round_up(keys, kQueries);
-  net.buffers.attention_workspace = Buffer<float>(
-      net.device.arena, MemoryCategory::workspace,
-      static_cast<size_t>(blocks_of(net) * kQueries * keys * net.device.pool.threads()), "attention blocks");
-  net.buffers.attention_block_keys = keys;
+  net.buffers.prepare_scores(keys);
 }
 
 ScoreBlocks scores_of(const Transformer& net, std::int64_t thread) {
   const std::int64_t block = kQueries * net.buffers.attention_block_keys;
-  float* base = net.buffers.attention_workspace.data() + blocks_of(net) * block * thread;
+  float* base = net.buffers.attention_workspace.data() + score_blocks(net.weights) * block * thread;
   return {thread, base, base + block, base + 2 * block};
 }
 
@@ -274,7 +263,8 @@ void attention_block_backward(Transformer& net, const PassContext& pass, int lay
   projection_backward_weights(net, pass, layer, Projection::o, {acts.o}, scratch.t, acts.z[3]);
   recompute_head_norm(net, n * l.heads, l.head_dim, acts.q, weights.q_norm, acts.inv_q, scratch.qh);
   rotate(net, tokens, layer, l.heads, 1.0f, scratch.qh);
-  if (l.has_k && !weights.shares_kv) recompute_keys_and_values(net, pass, layer, acts);  // lent ones are still there
+  if (l.has_k && !net.weights.layer_shapes[static_cast<size_t>(layer)].shares_kv)  // lent ones are still there
+    recompute_keys_and_values(net, pass, layer, acts);
   const Accumulate how =
       acts.dkh == scratch.dk ? Accumulate::overwrite : Accumulate::add;  // lent ones collect from every borrower
   attend_runs_backward(net, pass, layer, scratch.qh, acts.kh, acts.vh, acts.o, acts.lse, scratch.dq, how, acts.dkh,

@@ -5,7 +5,7 @@
 #pragma once
 #include <span>
 
-#include "core/mesh/collectives/local_config.h"
+#include "core/engine/layout/shard_layout.h"
 
 namespace mw::engine {
 
@@ -14,7 +14,7 @@ namespace mw::engine {
 // matrix. Every device of a mesh makes the same calls in every step, also in a step without tokens.
 class ShardedStorage {
  public:
-  static constexpr int kEmbeddings = -1, kHead = -2;
+  static constexpr int kEmbeddings = kEmbeddingsPart, kHead = kHeadPart;
   virtual ~ShardedStorage() = default;
   // Whether the weight (an inventory index) is stored as the network computes with it; the network allocates memory
   // for these weights only.
@@ -54,10 +54,9 @@ class CollectiveHooks {
   virtual void sum_over_vocab(std::span<float> values) = 0;
   // Sums the gradient of the final norm's output.
   virtual void sum_head_gradient(std::span<float> values) = 0;
-  // Gathers one row of logits of the whole vocabulary. `out` has gathered_logits_size() floats; those of the vocabulary
-  // come first.
+  // Gathers one row of logits of the whole vocabulary. `out` has room for the padded parts of all devices; the logits
+  // of the vocabulary come first.
   virtual void gather_logits(std::span<const float> own, std::span<float> out) = 0;
-  virtual std::int64_t gathered_logits_size() const = 0;
 };
 
 }  // namespace mw::engine

@@ -51,25 +51,6 @@ void check(const LoraOptions& o) {
 
 }  // namespace
 
-Projection projection_of(model::Role role) {
-  switch (role) {
-    case model::Role::q_proj:
-      return Projection::q;
-    case model::Role::k_proj:
-      return Projection::k;
-    case model::Role::v_proj:
-      return Projection::v;
-    case model::Role::o_proj:
-      return Projection::o;
-    case model::Role::gate_proj:
-      return Projection::gate;
-    case model::Role::up_proj:
-      return Projection::up;
-    default:
-      return Projection::down;
-  }
-}
-
 std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, const LoraOptions& options) {
   check(options);
   std::vector<ResolvedLora> resolved;

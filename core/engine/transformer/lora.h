@@ -9,13 +9,9 @@
 #include <vector>
 
 #include "core/base/rng.h"
-#include "core/model/inventory.h"
+#include "core/engine/layout/model_shape.h"
 
 namespace mw::engine {
-
-inline constexpr int kProjections = 7;
-enum class Projection { q, k, v, o, gate, up, down };
-Projection projection_of(model::Role role);  // for the roles that LoRA adapts
 
 struct LoraOptions {
   int rank = 16;

@@ -31,15 +31,6 @@ void cap_logits(Transformer& net, std::int64_t rows, float* logits) {
   });
 }
 
-bool streams_loss(Transformer& net) {
-  return net.weights.embedding->at.packed && !net.weights.embedding->gradient;
-}
-
-std::int64_t loss_rows(Transformer& net, std::int64_t total, int chunk) {
-  const size_t bytes = streams_loss(net) ? sizeof(std::uint16_t) : sizeof(float);
-  return sizes::loss_rows(total, chunk, net.config.vocab * static_cast<std::int64_t>(bytes));
-}
-
 // Losses of rows whose logits other devices have parts of: the maximum, then sums and the target's logit come together.
 // With a gradient scale the device's logits become their gradients; those of padding are zero.
 void split_vocab_losses(Transformer& net, const Tokens& tokens, std::span<const int> rows, float* logits,
@@ -239,14 +230,15 @@ LossSum compute_loss(Transformer& net, const Tokens& tokens, const float* x, con
   LossSum sum{0, total};
   if (total == 0) return sum;
   gather_weights(net, ShardedStorage::kHead, mesh::Phase::forward);
-  const std::int64_t step = loss_rows(net, total, options.loss_chunk);
+  const std::int64_t step = loss_rows(net.weights, total, options.loss_chunk);
   for (std::int64_t first = 0; first < total; first += step) {
     const std::span<const int> rows =
         std::span(tokens.loss_tokens)
             .subspan(static_cast<size_t>(first), static_cast<size_t>(std::min(step, total - first)));
     gather_for_head(net, x, rows);
-    sum.sum += streams_loss(net) ? streamed_loss(net, tokens, rows, step, train ? options.gradient_scale : 0.0f)
-                                 : plain_loss(net, tokens, rows, step, train ? options.gradient_scale : 0.0f);
+    sum.sum += net.weights.streams_loss()
+                   ? streamed_loss(net, tokens, rows, step, train ? options.gradient_scale : 0.0f)
+                   : plain_loss(net, tokens, rows, step, train ? options.gradient_scale : 0.0f);
     if (!train) continue;
     const auto n = static_cast<std::int64_t>(rows.size());
     if (net.hooks) net.hooks->sum_head_gradient({scratch.t, static_cast<size_t>(n * d)});

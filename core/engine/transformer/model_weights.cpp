@@ -25,12 +25,6 @@ float rounded_to_bf16(const VectorKernels& kernels, float x) {
   return x;
 }
 
-int widest_head(const model::Config& config) {
-  int widest = 0;
-  for (const model::Layer& l : config.layers) widest = std::max(widest, l.head_dim);
-  return widest;
-}
-
 constexpr std::int64_t kLoadChunk = 1 << 22;  // elements: progress, and the size of a loader's reads
 
 // The inputs of a projection: of the whole model, and the device's first one.
@@ -51,12 +45,11 @@ Inputs inputs_of(const CollectiveHooks* hooks, const model::LoraTarget& t) {
 
 ModelWeights::ModelWeights(const model::Config& whole, Device& its_device, model::WeightType weight_type,
                            NetworkUse network_use, CollectiveHooks* its_hooks)
-    : hooks(its_hooks),
-      config(hooks ? hooks->local().config : checked(whole)),
-      inventory(hooks ? mesh::local_inventory(hooks->local()) : model::TensorInventory(config)),
-      device(its_device),
-      type(weight_type),
-      use(network_use) {
+    : ModelShape(its_hooks ? whole : checked(whole),
+                 {weight_type, network_use, packed_kernels() ? Bf16Math::packed : Bf16Math::widened},
+                 its_hooks ? &its_hooks->local() : nullptr),
+      hooks(its_hooks),
+      device(its_device) {
   allocate_weights();
   embedding = required_weight(Role::embed, -1);
   final_norm = required_weight(Role::final_norm, -1);
@@ -70,68 +63,51 @@ ModelWeights::ModelWeights(const model::Config& whole, Device& its_device, model
   for (int layer = 0; layer < static_cast<int>(config.layers.size()); ++layer) connect_layer(layer);
 }
 
-// Norms and other vectors are f32 in one buffer, with the gain of norms without weights at its end. All matrices are in
-// another buffer in inventory order, so that all of it is in huge pages and a step reads it in order.
 void ModelWeights::allocate_weights() {
   const std::span<const model::Tensor> tensors = inventory.tensors();
+  const WeightsLayout layout =
+      lay_out_weights(*this, [&](size_t i) { return !hooks || !hooks->storage() || hooks->storage()->is_direct(i); });
+  norms = Buffer<float>(device.arena, layout.norms);
+  matrices = Buffer<std::byte>(device.arena, layout.matrices);
   weights.resize(tensors.size());
-  const std::int64_t unit = config.v_norm ? aligned_floats(widest_head(config)) : 0;
-  std::int64_t norm_floats = unit;
   for (size_t i = 0; i < tensors.size(); ++i) {
     Weight& w = weights[i];
     w.cols = tensors[i].hf_shape.back();
     w.rows = tensors[i].elements() / w.cols;
     w.vector = tensors[i].hf_shape.size() == 1;
     if (w.vector) w.offset = config.norm_form == model::NormForm::one_plus_w ? 1.0f : 0.0f;
-    if (w.vector && is_allocated(i)) norm_floats += aligned_floats(w.cols);
+    if (!layout.fields[i]) continue;
+    if (w.vector)
+      w.at.f32 = w.f32 = w.norm = field_at(norms.data(), layout.fields[i]);
+    else
+      place_matrix(w, tensors[i].matrix_rows(), field_at(matrices.data(), layout.fields[i]));
   }
-  norms = Buffer<float>(device.arena, MemoryCategory::weights, static_cast<size_t>(norm_floats), "norms");
-  std::int64_t bytes = 0;
-  for (size_t i = 0; i < tensors.size(); ++i)
-    if (!weights[i].vector && is_allocated(i)) bytes += place_matrix(weights[i], tensors[i].matrix_rows(), nullptr);
-  matrices = Buffer<std::byte>(device.arena, MemoryCategory::weights, static_cast<size_t>(bytes), "weights");
-  std::byte* matrix = matrices.data();
-  float* next = norms.data();
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    Weight& w = weights[i];
-    if (!is_allocated(i)) continue;
-    if (!w.vector) {
-      matrix += place_matrix(w, tensors[i].matrix_rows(), matrix);
-      continue;
-    }
-    w.at.f32 = w.f32 = w.norm = next;
-    next += aligned_floats(w.cols);
-  }
-  if (unit == 0) return;
-  unit_norm.at.f32 = unit_norm.f32 = next;
-  unit_norm.cols = unit, unit_norm.offset = 1.0f;
+  if (!layout.unit_norm) return;
+  unit_norm.at.f32 = unit_norm.f32 = field_at(norms.data(), layout.unit_norm);
+  unit_norm.cols = norms.data() + norms.size() - unit_norm.f32, unit_norm.offset = 1.0f;
 }
 
-std::int64_t ModelWeights::place_matrix(Weight& w, std::int64_t matrix_rows, std::byte* at) {
-  const std::int64_t count = w.elements();
-  const bool panels = packable(matrix_rows, w.cols);
-  if (type == model::WeightType::f32) {
-    w.at.f32 = w.f32 = reinterpret_cast<float*>(at);
-    return sizes::aligned_bytes(count * 4);
+void ModelWeights::place_matrix(Weight& w, std::int64_t matrix_rows, std::byte* at) {
+  switch (matrix_format(matrix_rows, w.cols)) {
+    case MatrixFormat::f32:
+      w.at.f32 = w.f32 = reinterpret_cast<float*>(at);
+      return;
+    case MatrixFormat::int8:
+      w.int8 = reinterpret_cast<std::int8_t*>(at);
+      w.scales = reinterpret_cast<std::uint16_t*>(at + aligned_bytes(w.elements()));
+      w.at.int8 = {w.int8, w.scales};
+      return;
+    case MatrixFormat::bf16x12:
+      w.at.bf16x12 = w.bf16x12 = at;
+      w.overflow = &bf16x12_overflow;
+      return;
+    case MatrixFormat::packed:
+      w.at.packed = w.bf16 = reinterpret_cast<std::uint16_t*>(at);
+      return;
+    case MatrixFormat::bf16:
+      w.at.bf16 = w.bf16 = reinterpret_cast<std::uint16_t*>(at);
+      return;
   }
-  if (type == model::WeightType::int8 && panels) {
-    w.int8 = reinterpret_cast<std::int8_t*>(at);
-    w.scales = at ? reinterpret_cast<std::uint16_t*>(at + sizes::aligned_bytes(count)) : nullptr;
-    w.at.int8 = {w.int8, w.scales};
-    return sizes::aligned_bytes(count) + sizes::aligned_bytes(w.rows * groups_of(w.cols) * 2);
-  }
-  if (use == NetworkUse::inference && Gemm::packs_weights(type) && sizes::fits_bf16x12(matrix_rows, w.cols)) {
-    w.at.bf16x12 = w.bf16x12 = at;
-    w.overflow = &bf16x12_overflow;
-    return sizes::aligned_bytes(sizes::bf16x12_bytes(w.rows, w.cols));
-  }
-  w.bf16 = reinterpret_cast<std::uint16_t*>(at);
-  (Gemm::packs_weights(type) && panels ? w.at.packed : w.at.bf16) = w.bf16;
-  return sizes::aligned_bytes(count * 2);
-}
-
-bool ModelWeights::is_allocated(size_t weight) const {
-  return !hooks || !hooks->storage() || hooks->storage()->is_direct(weight);
 }
 
 Weight* ModelWeights::find_weight(Role role, int layer) {
@@ -174,11 +150,6 @@ void ModelWeights::connect_layer(int layer) {
   for (int i = 0; i < kProjections; ++i) p.projection[i] = find_weight(kRoles[i], layer);
   const model::Layer& l = config.layers[static_cast<size_t>(layer)];
   if (config.v_norm && l.has_k) p.v_norm = &unit_norm;
-  if (l.kv_donor >= 0) layers[static_cast<size_t>(l.kv_donor)].shares_kv = true;
-  const RopeSpec spec = rope_spec(l);
-  const auto found = std::find(rope_specs.begin(), rope_specs.end(), spec);
-  p.rope = static_cast<int>(found - rope_specs.begin());
-  if (found == rope_specs.end()) rope_specs.push_back(spec);
 }
 
 void ModelWeights::load(const WeightSource& source, const std::function<void(long, long)>& progress) {
@@ -266,36 +237,24 @@ void ModelWeights::set_trainable(model::TrainMethod method) {
   parameters.clear();
   full = method == model::TrainMethod::full;
   trainable = true;
-  if (full) {
-    masters = {};
-    std::int64_t total = 0, master_total = 0;
-    for (size_t i = 0; i < weights.size(); ++i)
-      if (!inventory.tensors()[i].is_buffer) total += aligned_floats(weights[i].elements());
-    if (type == model::WeightType::bf16) master_total = total;
-    gradients = Buffer<float>(device.arena, MemoryCategory::gradients, static_cast<size_t>(total), "gradients");
-    if (master_total > 0)
-      masters = Buffer<float>(device.arena, MemoryCategory::optimizer, static_cast<size_t>(master_total),
-                              "f32 master weights");
-    float *gradient = gradients.data(), *master = masters.data();
-    for (size_t i = 0; i < weights.size(); ++i) {
-      if (inventory.tensors()[i].is_buffer) continue;
-      Weight& w = weights[i];
-      const auto count = static_cast<size_t>(w.elements());
-      if (type == model::WeightType::bf16) {
-        w.f32 = master;
-        read_rows(w, 0, {master, count});
-        master += aligned_floats(w.elements());
-      }
-      w.gradient = gradient;
-      gradient += aligned_floats(w.elements());
-      parameters.push_back({inventory.tensors()[i].name, {w.f32, count}, {w.gradient, count}, !weights[i].vector});
+  if (full) masters = {};
+  const BufferLayout gradient = lay_out_gradients(*this);
+  gradients = Buffer<float>(device.arena, gradient.allocation);
+  if (!full) return list_adapter_parameters(gradient.fields);
+  masters = Buffer<float>(device.arena, lay_out_masters(*this).allocation);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const Field& field = gradient.fields[i];
+    if (!field) continue;
+    Weight& w = weights[i];
+    const auto count = static_cast<size_t>(w.elements());
+    if (masters) {
+      float* const master = field_at(masters.data(), field);
+      w.f32 = master;
+      read_rows(w, 0, {master, count});
     }
-    return;
+    w.gradient = field_at(gradients.data(), field);
+    parameters.push_back({inventory.tensors()[i].name, {w.f32, count}, {w.gradient, count}, !w.vector});
   }
-  std::int64_t total = 0;
-  for (const Adapter& a : adapters) total += aligned_floats(a.rank * a.in) + aligned_floats(a.out * a.rank);
-  gradients = Buffer<float>(device.arena, MemoryCategory::gradients, static_cast<size_t>(total), "adapter gradients");
-  list_adapter_parameters(gradients.span());
 }
 
 void ModelWeights::parameters_changed() {
@@ -320,9 +279,9 @@ std::span<const float> ModelWeights::weight_f32(size_t index) {
   const Weight& w = weights.at(index);
   const auto count = static_cast<size_t>(w.elements());
   if (w.f32) return {w.f32, count};
-  if (widened.size() < count) {
+  if (const Allocation need = widened_weight(w.elements()); !serves(widened.allocation(), need)) {
     widened = {};
-    widened = Buffer<float>(device.arena, MemoryCategory::workspace, count, "widened weight");
+    widened = Buffer<float>(device.arena, need);
   }
   read_rows(w, 0, {widened.data(), count});
   return {widened.data(), count};
@@ -355,20 +314,22 @@ void ModelWeights::define_adapters(const LoraOptions& options) {
   trainable = full = false;
   for (LayerWeights& p : layers) std::fill(std::begin(p.adapter), std::end(p.adapter), nullptr);
   for (Weight& w : weights) w.gradient = nullptr;
-  for (Adapter& a : adapters) layers[static_cast<size_t>(a.layer)].adapter[static_cast<size_t>(a.projection)] = &a;
+  std::vector<LoraShape> shapes;
+  for (Adapter& a : adapters) {
+    layers[static_cast<size_t>(a.layer)].adapter[static_cast<size_t>(a.projection)] = &a;
+    shapes.push_back({a.layer, a.projection, a.in, a.out, a.rank});
+  }
+  set_adapters(std::move(shapes));
 }
 
 void ModelWeights::add_lora(const LoraOptions& options, std::uint64_t seed) {
   define_adapters(options);
-  std::int64_t total = 0;
-  for (const Adapter& a : adapters) total += aligned_floats(a.rank * a.in) + aligned_floats(a.out * a.rank);
-  adapter_values = Buffer<float>(device.arena, MemoryCategory::adapters, static_cast<size_t>(total), "LoRA adapters");
-  float* next = adapter_values.data();
+  const BufferLayout layout = lay_out_adapters(lora_shapes);
+  adapter_values = Buffer<float>(device.arena, layout.allocation);
   for (size_t i = 0; i < adapters.size(); ++i) {
     Adapter& a = adapters[i];
-    a.a = next;
-    a.b = a.a + aligned_floats(a.rank * a.in);
-    next = a.b + aligned_floats(a.out * a.rank);
+    a.a = field_at(adapter_values.data(), layout.fields[2 * i]);
+    a.b = field_at(adapter_values.data(), layout.fields[2 * i + 1]);
     modules[i].a = {a.a, static_cast<size_t>(a.rank * a.in)};
     modules[i].b = {a.b, static_cast<size_t>(a.out * a.rank)};
     const LoraInit start(seed, a.layer, a.projection, a.whole_in);
@@ -378,34 +339,19 @@ void ModelWeights::add_lora(const LoraOptions& options, std::uint64_t seed) {
   list_adapter_parameters({});
 }
 
-void ModelWeights::list_adapter_parameters(std::span<float> adapter_gradients) {
+void ModelWeights::list_adapter_parameters(std::span<const Field> fields) {
   parameters.clear();
-  size_t next = 0;
   for (size_t i = 0; i < adapters.size(); ++i) {
     Adapter& a = adapters[i];
     const std::string name =
         "layers." + std::to_string(a.layer) + "." + std::string(model::hf_module_name(modules[i].target.role));
-    const auto add = [&](float*& grad, const char* suffix, std::span<float> value) {
-      const std::span<float> own =
-          adapter_gradients.empty() ? adapter_gradients : adapter_gradients.subspan(next, value.size());
-      next += static_cast<size_t>(aligned_floats(static_cast<std::int64_t>(value.size())));
-      grad = own.data();
-      parameters.push_back({name + suffix, value, own, true});
+    const auto add = [&](float*& grad, size_t field, const char* suffix, std::span<float> value) {
+      grad = fields.empty() ? nullptr : field_at(gradients.data(), fields[field]);
+      parameters.push_back({name + suffix, value, {grad, grad ? value.size() : 0}, true});
     };
-    add(a.da, ".lora_a", modules[i].a);
-    add(a.db, ".lora_b", modules[i].b);
+    add(a.da, 2 * i, ".lora_a", modules[i].a);
+    add(a.db, 2 * i + 1, ".lora_b", modules[i].b);
   }
-}
-
-std::int64_t ModelWeights::ple_width() const {
-  return layers.front().ple_gate ? layers.front().ple_gate->rows : 0;
-}
-
-int ModelWeights::lowest_trained_layer() const {
-  if (full) return 0;
-  int lowest = static_cast<int>(layers.size());
-  for (const Adapter& a : adapters) lowest = std::min(lowest, a.layer);
-  return lowest;
 }
 
 }  // namespace mw::engine

@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "core/engine/layout/weights_layout.h"
 #include "core/engine/runtime/device.h"
 #include "core/engine/transformer/collective_hooks.h"
 #include "core/engine/transformer/network.h"
-#include "core/engine/transformer/rope.h"
 #include "core/engine/transformer/weight.h"
 
 namespace mw::engine {
@@ -26,11 +26,9 @@ struct LayerWeights {  // null: the layer has no such tensor
   Weight *moe_pre_norm = nullptr, *dense_post_norm = nullptr, *moe_post_norm = nullptr;
   Weight* projection[kProjections] = {};
   Adapter* adapter[kProjections] = {};
-  int rope = 0;            // index in ModelWeights::rope_specs
-  bool shares_kv = false;  // later layers attend with its keys and values
 };
 
-struct ModelWeights {
+struct ModelWeights : ModelShape {
   // With hooks: the device's part of a model on a mesh; `whole` is not read then. Throws what check_model() throws.
   ModelWeights(const model::Config& whole, Device& device, model::WeightType type, NetworkUse use,
                CollectiveHooks* hooks);
@@ -40,28 +38,19 @@ struct ModelWeights {
   void init_random(std::uint64_t seed);
   void define_adapters(const LoraOptions& options);  // without memory for their values
   void add_lora(const LoraOptions& options, std::uint64_t seed);
-  // Lists the adapters as parameters; their gradients are in `gradients`, without if that is empty.
-  void list_adapter_parameters(std::span<float> adapter_gradients);
   void check_trainable(model::TrainMethod method) const;
   void set_trainable(model::TrainMethod method);
   void parameters_changed();
   // An f32 view or copy of a weight; a copy is valid until the next call.
   std::span<const float> weight_f32(size_t index);
 
-  // Points the weight at its memory `at` and returns its size in bytes; with `at` null it only computes the size.
-  // matrix_rows: rows of one of the matrices that the tensor stacks.
-  std::int64_t place_matrix(Weight& w, std::int64_t matrix_rows, std::byte* at);
-  int lowest_trained_layer() const;
-  // Columns of its per-layer inputs that a layer gates on this device, and the first of them.
-  std::int64_t ple_width() const;
+  // Points the weight at its memory. matrix_rows: rows of one of the matrices that the tensor stacks.
+  void place_matrix(Weight& w, std::int64_t matrix_rows, std::byte* at);
+  // The first column of its per-layer inputs that a layer gates on this device.
   std::int64_t first_ple() const { return hooks ? hooks->local().ple.begin : 0; }
 
   CollectiveHooks* const hooks;
-  model::Config config;  // the device's own sizes
-  model::TensorInventory inventory;
   Device& device;
-  model::WeightType type;
-  NetworkUse use;
   const VectorKernels& kernels = vector_kernels();
 
   std::vector<Weight> weights;  // by inventory index
@@ -73,17 +62,17 @@ struct ModelWeights {
   Weight *ple_embedding = nullptr, *ple_model_proj = nullptr, *ple_model_norm = nullptr;
   Weight unit_norm;  // the gain of norms without weights
   float embed_scale = 1, ple_scale = 1;
-  std::vector<RopeSpec> rope_specs;
 
   std::vector<Adapter> adapters;
   std::vector<LoraModule> modules;
   float lora_dropout = 0;
-  bool full = false, trainable = false;
+  bool trainable = false;
   std::vector<Parameter> parameters;
 
  private:
   void allocate_weights();
-  bool is_allocated(size_t weight) const;
+  // Lists the adapters as parameters; without `fields` they have no gradients.
+  void list_adapter_parameters(std::span<const Field> fields);
   Weight* find_weight(model::Role role, int layer);  // null: the model has none
   Weight* required_weight(model::Role role, int layer);
   void connect_layer(int layer);

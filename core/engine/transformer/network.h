@@ -19,9 +19,6 @@
 
 namespace mw::engine {
 
-// For inference, bf16 weights are stored losslessly in 12 bits if the processor has packed kernels (kernels/bf16x12.h).
-enum class NetworkUse { training, inference };
-
 class CollectiveHooks;
 struct Transformer;
 

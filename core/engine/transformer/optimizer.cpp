@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/kernels/vector.h"
+#include "core/engine/layout/weights_layout.h"
 
 namespace mw::engine {
 namespace {
@@ -19,9 +20,9 @@ constexpr std::int64_t kGrain = 4096;
 AdamW::AdamW(Device& device, std::span<const Parameter> parameters, AdamWOptions options)
     : device_(device), parameters_(parameters.begin(), parameters.end()), starts_{0}, options_(options) {
   for (const Parameter& p : parameters_) starts_.push_back(starts_.back() + static_cast<std::int64_t>(p.value.size()));
-  const auto total = static_cast<size_t>(starts_.back());
-  m_ = Buffer<float>(device.arena, MemoryCategory::optimizer, total, "AdamW first moments");
-  v_ = Buffer<float>(device.arena, MemoryCategory::optimizer, total, "AdamW second moments");
+  const auto [first, second] = moment_allocations(starts_.back());
+  m_ = Buffer<float>(device.arena, first);
+  v_ = Buffer<float>(device.arena, second);
 }
 
 // fn(parameter, its first element, count) for what elements [begin, end) of all parameters are made of.

@@ -140,9 +140,7 @@ void attend_paged(Transformer& net, const PassContext& pass, int layer, const At
       }
   }
   std::int64_t keys = fresh.empty() ? 0 : pass.tokens->longest_run;
-  if (decodes)
-    keys = std::max(
-        keys, sizes::cached_keys(std::min(shape.group, shape.heads), std::min(pass.paged->max_context, shape.window)));
+  if (decodes) keys = std::max(keys, decoded_keys(net.weights, static_cast<size_t>(layer), pass.paged->max_context));
   reserve_scores(net, keys);
   if (!fresh.empty()) attend_within(net, shape, fresh, values);
   if (tasks.empty()) return;

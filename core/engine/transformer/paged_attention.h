@@ -19,11 +19,10 @@ struct PagedCache {
   int block_size = 0;
   std::vector<Layer> layers;
   std::vector<Buffer<float>> groups;
-  // For each thread: keys or values that a block of queries reads, [kTileKeys, head_dim], the queries and the outputs.
-  // Needed for chunks of several tokens that continue a row.
+  // key_tiles() of every thread. Needed for chunks of several tokens that continue a row.
   static constexpr std::int64_t kTileKeys = sizes::kTileKeys;
   Buffer<float> tiles;
-  std::int64_t tile_floats = 0;
+  std::int64_t tile_floats = 0;  // of a thread
 };
 
 struct PagedRow {                                // of one run of tokens

@@ -12,34 +12,24 @@ constexpr std::int64_t kTokensPerTask = 32;
 
 }  // namespace
 
-RopeSpec rope_spec(const model::Layer& layer) {
-  const float share = layer.rope == model::Rope::proportional ? layer.rope_factor : 1.0f;
-  return {.theta = layer.rope_theta,
-          .divisor = layer.rope == model::Rope::linear ? layer.rope_factor : 1.0f,
-          .head_dim = layer.head_dim,
-          .pairs = static_cast<int>(share * static_cast<float>(layer.head_dim)) / 2};
-}
-
-Buffer<float> make_rope_table(Device& device, const RopeSpec& spec, int positions) {
+void fill_rope_table(const RopeSpec& spec, std::int64_t positions, float* table) {
   const std::int64_t half = spec.head_dim / 2;
-  Buffer<float> table(device.arena, MemoryCategory::workspace, static_cast<size_t>(2 * positions * half), "rope table");
   for (std::int64_t i = 0; i < half; ++i) {
     // f32 frequencies and angles, as the reference computes them.
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(spec.head_dim);
     const float frequency = i < spec.pairs ? 1.0f / std::pow(spec.theta, exponent) / spec.divisor : 0.0f;
-    for (int p = 0; p < positions; ++p) {
+    for (std::int64_t p = 0; p < positions; ++p) {
       const float angle = static_cast<float>(p) * frequency;
-      table.data()[p * half + i] = std::cos(angle);
-      table.data()[(positions + p) * half + i] = std::sin(angle);
+      table[p * half + i] = std::cos(angle);
+      table[(positions + p) * half + i] = std::sin(angle);
     }
   }
-  return table;
 }
 
 void rotate(Transformer& net, const Tokens& tokens, int layer, int heads, float sign, float* x) {
   const auto timer = net.profile.time(Kernel::rope);
   const std::int64_t dim = net.config.layers[static_cast<size_t>(layer)].head_dim;
-  const auto index = static_cast<size_t>(net.weights.layers[static_cast<size_t>(layer)].rope);
+  const auto index = static_cast<size_t>(net.weights.layer_shapes[static_cast<size_t>(layer)].rope);
   const float* cos = net.buffers.rope_tables[index].data();
   const RopeTable table{cos, cos + net.buffers.rope_positions * (dim / 2)};
   net.device.pool.parallel_for(tokens.count, kTokensPerTask, [&](std::int64_t begin, std::int64_t end) {

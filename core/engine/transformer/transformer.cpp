@@ -70,7 +70,7 @@ void backward(Transformer& net, const PassContext& pass) {
   const model::Remat remat = net.buffers.step.shape.remat;
   float* const h = net.buffers.step.scratch.h;
   for (size_t layer = static_cast<size_t>(net.buffers.step.shape.lowest); layer < net.weights.layers.size(); ++layer) {
-    if (!net.weights.layers[layer].shares_kv) continue;
+    if (!net.weights.layer_shapes[layer].shares_kv) continue;
     const model::Layer& l = net.config.layers[layer];
     const auto floats = static_cast<size_t>(n * l.kv_heads * l.head_dim);
     for (float* d : {net.buffers.step.layers[layer].dkh, net.buffers.step.layers[layer].dvh})
@@ -148,7 +148,7 @@ LossSum run_step(Transformer& net, const TokenBatch& batch, const StepOptions& o
                    .micro_batch = options.micro_batch,
                    .first_cell = static_cast<std::uint64_t>(options.first_row) * static_cast<std::uint64_t>(batch.len)};
   net.buffers.prepare(
-      {.tokens = static_cast<int>(sizes::step_tokens(std::int64_t{batch.rows} * batch.len, tokens.count)),
+      {.tokens = sizes::step_tokens(std::int64_t{batch.rows} * batch.len, tokens.count),
        .lowest = train ? net.weights.lowest_trained_layer() : static_cast<int>(net.weights.layers.size()),
        .backward = train,
        .full = train && net.weights.full,
@@ -164,7 +164,7 @@ void hidden_states(Transformer& net, const TokenBatch& batch, std::span<const fl
   const Tokens tokens = remove_padding(batch, net.vocab(), net.config.max_positions);
   if (tokens.count != batch.rows * batch.len)
     throw Error({.id = "BATCH", .message = "hidden states are of batches without padding"});
-  net.buffers.prepare({.tokens = tokens.count, .lowest = static_cast<int>(net.weights.layers.size())});
+  net.buffers.prepare(forward_shape(net.weights, tokens.count));
   const float* x = forward(net, {.tokens = &tokens, .from = from.empty() ? nullptr : from.data()});
   std::copy_n(x, out.size(), out.begin());
 }
@@ -175,11 +175,11 @@ void all_logits(Transformer& net, const TokenBatch& batch, std::span<const float
     throw Error({.id = "BATCH", .message = "hidden states are of batches without padding"});
   std::fill(out.begin(), out.end(), 0.0f);
   if (tokens.count == 0) return;
-  net.buffers.prepare({.tokens = batch.rows * batch.len, .lowest = static_cast<int>(net.weights.layers.size())});
+  net.buffers.prepare(forward_shape(net.weights, std::int64_t{batch.rows} * batch.len));
   const PassContext pass{.tokens = &tokens, .from = from.empty() ? nullptr : from.data()};
   const float* x = forward(net, pass);
   gather_weights(net, ShardedStorage::kHead, mesh::Phase::forward);
-  std::vector<float> whole(net.splits_vocab() ? static_cast<size_t>(net.hooks->gathered_logits_size()) : 0);
+  std::vector<float> whole(net.splits_vocab() ? static_cast<size_t>(net.weights.vocab_parts * net.config.vocab) : 0);
   constexpr int kChunk = 256;
   for (int first = 0; first < tokens.count; first += kChunk) {
     std::vector<int> rows;

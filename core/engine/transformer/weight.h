@@ -11,8 +11,6 @@
 
 namespace mw::engine {
 
-using sizes::aligned_floats;
-
 struct Weight {
   std::int64_t rows = 0, cols = 0;
   bool vector = false;            // norms and scalars: few numbers, always f32

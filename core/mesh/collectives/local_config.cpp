@@ -50,6 +50,9 @@ class Localiser {
     std::int64_t rows = 0;
     out_.vocab = vocabulary(Role::embed, rows);
     out_.config.vocab = static_cast<int>(rows);
+    if (const PlacedTensor* p = form_.find(Role::embed, -1))
+      for (int a = 0; a < form_.axes(); ++a)
+        if (form_.parallel(*p) >> a & 1) out_.vocab_parts *= form_.size(a);
     out_.ple_vocab = vocabulary(Role::ple_embed, out_.ple_vocab_rows);
     for (const PlacedTensor& p : placement_.tensors) check(p);
     for (const PlacedTensor& p : placement_.adapters) check(p);

@@ -25,6 +25,7 @@ struct LocalConfig {
   Range experts, ple;               // columns of every expert; the part of ple_dim that the device's gates compute
   Range vocab, ple_vocab;           // rows of the embedding and of the per-layer embedding, without padding
   std::int64_t ple_vocab_rows = 0;  // rows of ple_vocab with padding
+  std::int64_t vocab_parts = 1;     // devices that share the embedding
 };
 // Throws Error ARCH if the engine cannot compute with this sharding: a size that does not divide, layers that share
 // keys but split their heads differently, experts that are split differently in different layers.

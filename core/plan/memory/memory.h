@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicted memory of the engine on one device by ledger category. The formulas mirror the allocations of core/engine;
-// tests compare both byte by byte. Any thread.
+// Predicted memory of the engine on one device by ledger category: core/engine/layout lists the buffers, this room
+// follows them through a run. Any thread.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "core/base/ledger.h"
-#include "core/mesh/layout/placement.h"
-#include "core/model/inventory.h"
-#include "core/model/types.h"
+#include "core/engine/layout/cache_layout.h"
 
 namespace mw::plan {
 
-enum class Bf16Math { widened, packed };  // how this processor multiplies bf16 weights (engine::packed_kernels)
+using engine::Bf16Math;  // how this processor multiplies bf16 weights (engine::packed_kernels)
 
 struct TrainShape {
   model::TrainMethod method = model::TrainMethod::lora;
@@ -64,10 +62,7 @@ struct Scoring {  // engine::Scorer: rows of one length, a target in every posit
   int top_k = 0;
 };
 struct Serving {  // engine::ServingEngine
-  struct Group {
-    std::vector<int> layers;
-    int blocks = 0;
-  };
+  using Group = engine::BlockGroup;
   int tokens = 2048, rows = 64, context = 4096;  // of a step, of its logits, of the longest request
   int block_size = 16;
   std::vector<Group> groups{};

@@ -92,10 +92,10 @@ SchedulerSettings lay_out_engine_kv(const model::Config& config, SchedulerSettin
 
 engine::ServingCapacity engine_capacity(const model::Config& config, const SchedulerSettings& s) {
   engine::ServingCapacity room{.block_size = s.kv.block_size,
-                         .groups = {},
-                         .tokens = std::max(s.max_num_batched_tokens, s.max_num_seqs),
-                         .rows = s.max_num_seqs,
-                         .context = s.max_model_len};
+                               .groups = {},
+                               .tokens = std::max(s.max_num_batched_tokens, s.max_num_seqs),
+                               .rows = s.max_num_seqs,
+                               .context = s.max_model_len};
   const bool separate_groups = s.kv.groups.size() > 1;
   for (const KvGroup& g : s.kv.groups) {
     engine::ServingCapacity::Group& group = room.groups.emplace_back();
@@ -109,14 +109,12 @@ engine::ServingCapacity engine_capacity(const model::Config& config, const Sched
 
 plan::Serving planned_serving(const model::Config& config, const SchedulerSettings& settings) {
   const engine::ServingCapacity room = engine_capacity(config, settings);
-  plan::Serving work{.tokens = room.tokens,
-                     .rows = room.rows,
-                     .context = room.context,
-                     .block_size = room.block_size,
-                     .groups = {},
-                     .adapters = {}};
-  for (const engine::ServingCapacity::Group& g : room.groups) work.groups.push_back({g.layers, g.blocks});
-  return work;
+  return {.tokens = room.tokens,
+          .rows = room.rows,
+          .context = room.context,
+          .block_size = room.block_size,
+          .groups = room.groups,
+          .adapters = {}};
 }
 
 }  // namespace mw::serve

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// KV caches in blocks, and what serving and scoring hold besides. Plain values; any thread.
+#pragma once
+#include <array>
+#include <vector>
+
+#include "core/engine/layout/allocation.h"
+#include "core/engine/layout/model_shape.h"
+
+namespace mw::engine {
+
+struct BlockGroup {         // layers with keys of their own that use the same blocks
+  std::vector<int> layers;  // of the model
+  std::int64_t blocks = 0;
+};
+
+struct CacheLayout {
+  struct Layer {  // a layer without keys of its own: those of its donor
+    int group = 0;
+    Field k, v;  // in the allocation of the group, [kv_heads, blocks, block_size, head_dim]
+  };
+  std::vector<Allocation> groups;
+  std::vector<Layer> layers;
+};
+CacheLayout lay_out_cache(const ModelShape& model, int block_size, const std::vector<BlockGroup>& groups);
+
+// The cache of sequences that are sampled: the layers with full attention, and those with a window, without blocks.
+inline constexpr int kSequenceGroups = 2;
+std::vector<BlockGroup> sequence_groups(const ModelShape& model);
+// Blocks of sizes::kSamplerBlock tokens in a group that a sequence needs: all, or those that the window overlaps.
+std::int64_t sequence_blocks(const ModelShape& model, int group, std::int64_t tokens);
+
+// For chunks of several tokens that continue a row, for every thread: keys or values that a block of queries reads,
+// [kTileKeys, head_dim], the queries and the outputs.
+std::int64_t key_tile_floats(const ModelShape& model);
+Allocation key_tiles(const ModelShape& model, int threads);
+// A x of up to three projections, [3, tokens, rank], of the adapters that are served.
+Allocation adapter_products(std::int64_t tokens, std::int64_t rank);
+
+// Results of scoring: log-probabilities of the targets, the `k` likeliest tokens and their log-probabilities.
+std::array<Allocation, 3> score_results(std::int64_t cells, std::int64_t k);
+
+}  // namespace mw::engine

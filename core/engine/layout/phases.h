@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The buffers of the engine's kinds of work, besides those of the model and its training state. Plain values; any
+// thread.
+#pragma once
+#include <vector>
+
+#include "core/engine/layout/cache_layout.h"
+#include "core/engine/layout/step_layout.h"
+#include "core/engine/layout/workspace.h"
+
+namespace mw::engine {
+
+struct Phase {
+  std::vector<Allocation> own;   // released at its end
+  StepShape step;                // of its activations; kept for later phases while StepShape::holds()
+  std::vector<Allocation> kept;  // for later phases, while serves()
+};
+// All of them, if nothing is there before.
+std::vector<Allocation> allocations(const ModelShape& model, const Phase& phase);
+
+// A training step, or an evaluation of held-out rows.
+struct StepWork {
+  StepShape shape;
+  std::int64_t loss_tokens = 0, loss_chunk = 0;
+  std::int64_t longest = 0;  // tokens of the longest example
+};
+Phase step_phase(const ModelShape& model, const StepWork& work, int threads);
+
+// Sampling: rows of one length, prefilled some at a time.
+struct GenerationWork {
+  std::int64_t rows = 1, prompt = 1, with_answer = 1;  // tokens
+};
+Phase generation_phase(const ModelShape& model, const GenerationWork& work, int threads);
+
+// Scoring: rows of one length, some at a time, with a target in every position.
+struct ScoringWork {
+  std::int64_t rows = 1, len = 1;
+  std::int64_t chunk = 0;  // rows of logits at once; 0: all
+  std::int64_t top_k = 0;
+};
+Phase scoring_phase(const ModelShape& model, const ScoringWork& work, int threads);
+
+// Steps of a server, which holds the adapters that it serves besides.
+struct ServingWork {
+  std::int64_t tokens = 0, rows = 0, context = 0;  // of a step, of its logits, of the longest request
+  int block_size = 16;
+  std::vector<BlockGroup> groups;
+  std::vector<std::vector<LoraShape>> adapters;
+};
+Phase serving_phase(const ModelShape& model, const ServingWork& work, int threads);
+
+}  // namespace mw::engine
