@@ -69,7 +69,7 @@ struct ServingEngine::Impl {
         {.tokens = static_cast<int>(max_tokens()), .lowest = static_cast<int>(net.weights.layers.size())});
     net.buffers.logit_rows(capacity.rows);
     net.buffers.prepare_rope(capacity.context - 1);
-    reserve_scores(net, capacity.context);
+    reserve_score_blocks(net, capacity.context);
   }
 
   void check_blocks(const TokenChunk& c) const {
