@@ -137,7 +137,9 @@ void Gemm_nt(benchmark::State& state) {
   std::vector<float> a(static_cast<size_t>(m * k), 0.5f), b(static_cast<size_t>(n * k), 0.25f),
       c(static_cast<size_t>(m * n));
   time_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().f32_flops, 4.0 * static_cast<double>(n * k),
-            [&] { gemm.nt(m, n, k, 1.0f, a.data(), {.f32 = b.data()}, 0.0f, c.data()); });
+            [&] {
+              gemm.nt({m, n, k}, a.data(), {.f32 = b.data()}, c.data());
+            });
 }
 BENCHMARK(Gemm_nt)
     ->Args({1, 2048, 640})
@@ -156,7 +158,9 @@ void Gemm_nt_bf16(benchmark::State& state) {
   std::vector<float> a(static_cast<size_t>(m * k), 0.5f), c(static_cast<size_t>(m * n));
   std::vector<std::uint16_t> b(static_cast<size_t>(n * k), 0x3e80);
   time_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().bf16_flops, 2.0 * static_cast<double>(n * k),
-            [&] { gemm.nt(m, n, k, 1.0f, a.data(), {.bf16 = b.data()}, 0.0f, c.data()); });
+            [&] {
+              gemm.nt({m, n, k}, a.data(), {.bf16 = b.data()}, c.data());
+            });
 }
 BENCHMARK(Gemm_nt_bf16)
     ->Args({1, 2048, 640})
@@ -176,7 +180,9 @@ void Gemm_nt_packed(benchmark::State& state) {
   const std::vector<std::uint16_t> b(static_cast<size_t>(copies * n * k), 0x3e80);
   std::int64_t i = 0;
   time_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().bf16_flops, 2.0 * static_cast<double>(n * k),
-            [&] { gemm.nt(m, n, k, 1.0f, a.data(), {.packed = b.data() + i++ % copies * n * k}, 0.0f, c.data()); });
+            [&] {
+              gemm.nt({m, n, k}, a.data(), {.packed = b.data() + i++ % copies * n * k}, c.data());
+            });
 }
 BENCHMARK(Gemm_nt_packed)->UseRealTime()->Apply([](benchmark::internal::Benchmark* b) {
   for (const auto& [n, k] : {std::pair{2048, 640}, {262144, 640}, {6912, 1152}})

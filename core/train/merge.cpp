@@ -180,8 +180,8 @@ class Merger {
       device_.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
         from.read_f32(t, (first + begin) * cols, part(begin, end));
       });
-      gemm_.nn(n, cols, m.rank, scaling_of(adapter_, m), m.b.data() + first * m.rank, {.f32 = m.a.data()}, 1,
-               values_.data());
+      gemm_.nn({n, cols, m.rank}, m.b.data() + first * m.rank, {.f32 = m.a.data()}, values_.data(),
+               {.alpha = scaling_of(adapter_, m), .beta = 1});
       device_.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
         narrow(t.dtype, part(begin, end),
                bytes_.data() + static_cast<size_t>(begin * cols) * formats::size_of(t.dtype));

@@ -122,13 +122,13 @@ TEST_F(Bf16x12Gemm, ProductsAreThoseOfPanelsBitForBit) {
             for (size_t i = 0; i < x->size(); ++i) (*x)[i] = rng.normal_at(i);
           const LowRank low{rank > 0 ? z.data() : nullptr, l.data(), rank, 0.5f};
           std::vector<float> expected(static_cast<size_t>(m * n), 1.0f), c = expected;
-          gemm.nt(m, n, k, 0.5f, a.data(), {.packed = packed.data()}, 1.0f, expected.data(), low);
-          gemm.nt(m, n, k, 0.5f, a.data(), {.bf16x12 = compact.bytes.data()}, 1.0f, c.data(), low);
+          gemm.nt({m, n, k}, a.data(), {.packed = packed.data()}, expected.data(), {0.5f, 1.0f}, low);
+          gemm.nt({m, n, k}, a.data(), {.bf16x12 = compact.bytes.data()}, c.data(), {0.5f, 1.0f}, low);
           ASSERT_EQ(c, expected) << m << " x " << n << " x " << k << ", " << threads << " threads";
           const WeightRef last = slice({.bf16x12 = compact.bytes.data()}, 128, k);
           std::vector<float> part(static_cast<size_t>(m * 32)), whole = part;
-          gemm.nt(m, 32, k, 1.0f, a.data(), last, 0.0f, part.data());
-          gemm.nt(m, 32, k, 1.0f, a.data(), slice({.packed = packed.data()}, 128, k), 0.0f, whole.data());
+          gemm.nt({m, 32, k}, a.data(), last, part.data());
+          gemm.nt({m, 32, k}, a.data(), slice({.packed = packed.data()}, 128, k), whole.data());
           ASSERT_EQ(part, whole) << "of a slice";
         }
 }

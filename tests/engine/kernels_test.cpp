@@ -43,9 +43,9 @@ TEST_P(Kernels, NormAndItsBackward) {
     for (const VectorKernels* k : available()) {
       std::vector<float> y(n), dx(n, 2.0f), again(n);
       float inv = 0;
-      k->rms_norm(1, GetParam(), x.data(), g, 1e-6f, y.data(), &inv);
-      k->recompute_rms_norm(1, GetParam(), x.data(), g, &inv, again.data());
-      k->rms_norm_backward(1, GetParam(), x.data(), g, &inv, dy.data(), 1.0f, dx.data());
+      k->rms_norm({1, GetParam(), x.data(), g}, 1e-6f, y.data(), &inv);
+      k->recompute_rms_norm({1, GetParam(), x.data(), g}, &inv, again.data());
+      k->rms_norm_backward({1, GetParam(), x.data(), g}, &inv, dy.data(), dx.data(), Store::accumulate);
       EXPECT_EQ(y, again) << k->name;
       for (size_t i = 0; i < n; ++i) {
         const double gradient = s * gain(i) * dy[i] - x[i] * s * s * s / static_cast<double>(n) * projection;
@@ -152,7 +152,7 @@ TEST_P(Kernels, WeightedSumsOfRowsAndTheHighest) {
     EXPECT_EQ(k->highest(dim, v.data()), *std::max_element(v.begin(), v.begin() + dim)) << k->name;
     for (int m = 1; m <= 7; ++m) {
       std::vector<float> o(static_cast<size_t>(m * dim), 9.0f);
-      k->weigh_rows(m, n, dim, p.data(), n, v.data(), 0.0f, o.data());
+      k->weighted_sums({m, dim, n}, {p.data(), n}, v.data(), o.data(), Store::write);
       for (int i = 0; i < m; ++i)
         for (int d = 0; d < dim; ++d) {
           double sum = 0;
@@ -173,8 +173,8 @@ TEST_P(Kernels, SmallMatrixProducts) {
       std::vector<float> wide(b.size()), c(static_cast<size_t>(m * rows), 1.0f), c16 = c;
       k->narrow(rows * n, b.data(), bits.data());
       k->widen(rows * n, bits.data(), wide.data());
-      k->dot_rows(m, rows, n, 2, a.data(), b.data(), 1, c.data(), 0, rows);
-      k->dot_rows_bf16(m, rows, n, 2, a.data(), bits.data(), 1, c16.data(), 0, rows);
+      k->dot_rows({m, rows, n}, a.data(), b.data(), c.data(), {2, 1}, {0, rows});
+      k->dot_rows_bf16({m, rows, n}, a.data(), bits.data(), c16.data(), {2, 1}, {0, rows});
       for (int i = 0; i < m; ++i)
         for (int j = 0; j < rows; ++j) {
           double sum = 0, sum16 = 0;
@@ -223,8 +223,8 @@ TEST(KernelSet, DropoutKeepsTheRightShareAndScales) {
   std::vector<float> x(20000, 2.0f);
   for (const VectorKernels* k : available()) {
     std::vector<float> out(x.size(), 1.0f), part(x.size(), 1.0f);
-    k->dropout(20000, 99, 0, 0.25f, false, x.data(), out.data());
-    k->dropout(5000, 99, 15000, 0.25f, true, x.data() + 15000, part.data() + 15000);
+    k->dropout(20000, {99, 0, 0.25f}, x.data(), out.data(), Store::write);
+    k->dropout(5000, {99, 15000, 0.25f}, x.data() + 15000, part.data() + 15000, Store::accumulate);
     int kept = 0;
     for (size_t i = 0; i < x.size(); ++i) {
       EXPECT_TRUE(out[i] == 0 || std::abs(out[i] - 2 / 0.75f) < 1e-6f);
@@ -263,11 +263,11 @@ TEST(Gemm, AgreesWithDoubleArithmetic) {
         for (std::int64_t k = 0; k < s.k; ++k)
           a_t[size(k, s.m) + static_cast<size_t>(m)] = a[size(m, s.k) + static_cast<size_t>(k)];
       std::vector<float> nt(size(s.m, s.n), 1.0f), nt16 = nt, nn = nt, nn16 = nt, tn = nt;
-      gemm.nt(s.m, s.n, s.k, 2, a.data(), {.f32 = b.data()}, 0.5f, nt.data());
-      gemm.nt(s.m, s.n, s.k, 2, a.data(), {.bf16 = bits.data()}, 0.5f, nt16.data());
-      gemm.nn(s.m, s.n, s.k, 2, a.data(), {.f32 = transposed.data()}, 0.5f, nn.data());
-      gemm.nn(s.m, s.n, s.k, 2, a.data(), {.bf16 = bits_t.data()}, 0.5f, nn16.data());
-      gemm.tn(s.m, s.n, s.k, 2, a_t.data(), transposed.data(), 0.5f, tn.data());
+      gemm.nt({s.m, s.n, s.k}, a.data(), {.f32 = b.data()}, nt.data(), {2, 0.5f});
+      gemm.nt({s.m, s.n, s.k}, a.data(), {.bf16 = bits.data()}, nt16.data(), {2, 0.5f});
+      gemm.nn({s.m, s.n, s.k}, a.data(), {.f32 = transposed.data()}, nn.data(), {2, 0.5f});
+      gemm.nn({s.m, s.n, s.k}, a.data(), {.bf16 = bits_t.data()}, nn16.data(), {2, 0.5f});
+      gemm.tn({s.m, s.n, s.k}, a_t.data(), transposed.data(), tn.data(), {2, 0.5f});
       const double tolerance = 5e-5 * std::sqrt(static_cast<double>(s.k));
       for (std::int64_t m = 0; m < s.m; ++m)
         for (std::int64_t n = 0; n<s.n; n += s.n> 1000 ? 997 : 1) {

@@ -90,11 +90,11 @@ TEST_F(Packed, ProductsAgreeWithDoubleArithmetic) {
       const LowRank low{s.rank ? z.at.data() : nullptr, l.at.data(), s.rank, 0.5f};
       LowRank low_nn = low;
       low_nn.l = l_t.at.data();
-      gemm.nt(s.m, s.n, s.k, 1.0f, a.at.data(), {.packed = w.data()}, 1.0f, nt.data(), low);
-      gemm.nt(s.m, s.n, s.k, 1.0f, a.at.data(), {.packed = w.data()}, 0.0f, plain.data());
+      gemm.nt({s.m, s.n, s.k}, a.at.data(), {.packed = w.data()}, nt.data(), {.beta = 1.0f}, low);
+      gemm.nt({s.m, s.n, s.k}, a.at.data(), {.packed = w.data()}, plain.data());
       const bool both = packable(turned.rows, turned.cols);
       const std::vector<std::uint16_t> w_turned = both ? packed(turned) : std::vector<std::uint16_t>();
-      if (both) gemm.nn(s.m, s.n, s.k, 1.0f, a.at.data(), {.packed = w_turned.data()}, 1.0f, nn.data(), low_nn);
+      if (both) gemm.nn({s.m, s.n, s.k}, a.at.data(), {.packed = w_turned.data()}, nn.data(), {.beta = 1.0f}, low_nn);
       const Matrix ra = rounded(a), rb = rounded(b);
       const double tolerance = 2e-5 * std::sqrt(static_cast<double>(s.k));
       const double low_tolerance = tolerance + (s.rank ? 0.02 * std::sqrt(static_cast<double>(s.rank)) : 0);
@@ -143,7 +143,7 @@ TEST(Int8, ProductsAgreeWithDoubleArithmetic) {
       const Matrix a = normals(s.m, s.k, 1), z = normals(s.m, s.rank, 3), l = normals(s.n, s.rank, 4);
       const Int8 w(normals(s.n, s.k, 2));
       std::vector<float> c(static_cast<size_t>(s.m * s.n), 1.0f);
-      gemm.nt(s.m, s.n, s.k, 0.5f, a.at.data(), w.ref(), 1.0f, c.data(),
+      gemm.nt({s.m, s.n, s.k}, a.at.data(), w.ref(), c.data(), {0.5f, 1.0f},
               {s.rank ? z.at.data() : nullptr, l.at.data(), s.rank, 0.5f});
       const double root = std::sqrt(static_cast<double>(s.k)), few = 1e-4 * root, many = 5e-3 * root;
       const double low = s.rank ? 0.02 * std::sqrt(static_cast<double>(s.rank)) : 0;
@@ -162,8 +162,8 @@ TEST_F(Packed, FactorsKeptInF32ArePackedOnTheWay) {
     Gemm gemm(device, model::WeightType::bf16);
     const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2), b_t = transposed(b);
     std::vector<float> nt(static_cast<size_t>(s.m * s.n)), nn = nt;
-    gemm.nt(s.m, s.n, s.k, 2.0f, a.at.data(), {.f32 = b.at.data()}, 0.0f, nt.data());
-    gemm.nn(s.m, s.n, s.k, 2.0f, a.at.data(), {.f32 = b_t.at.data()}, 0.0f, nn.data());
+    gemm.nt({s.m, s.n, s.k}, a.at.data(), {.f32 = b.at.data()}, nt.data(), {.alpha = 2.0f});
+    gemm.nn({s.m, s.n, s.k}, a.at.data(), {.f32 = b_t.at.data()}, nn.data(), {.alpha = 2.0f});
     const Matrix ra = rounded(a), rb = rounded(b);
     for (std::int64_t m = 0; m < s.m; m += 5)
       for (std::int64_t n = 0; n < s.n; ++n) {
@@ -181,13 +181,13 @@ TEST_F(Packed, BlocksOfAttentionInEveryOrientation) {
   for (const Size s : {Size{9, 5, 3, 0}, Size{64, 130, 256, 0}, Size{700, 48, 64, 0}, Size{33, 640, 530, 0}}) {
     const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2), a_t = transposed(a), b_t = transposed(b);
     const Matrix ra = rounded(a), rb = rounded(b);
-    for (const Operand a_op : {Operand::plain, Operand::transposed})
-      for (const Operand b_op : {Operand::plain, Operand::transposed}) {
-        const Matrix &at = a_op == Operand::plain ? a : a_t, &bt = b_op == Operand::plain ? b_t : b;
+    for (const Transpose transpose_a : {Transpose::no, Transpose::yes})
+      for (const Transpose transpose_b : {Transpose::no, Transpose::yes}) {
+        const Matrix &at = transpose_a == Transpose::no ? a : a_t, &bt = transpose_b == Transpose::no ? b_t : b;
         const std::int64_t ldc = s.n + 3;
         std::vector<float> c(static_cast<size_t>(s.m * ldc), 1.0f);
-        gemm.block(0, a_op, b_op, s.m, s.n, s.k, 2.0f, at.at.data(), at.cols, bt.at.data(), bt.cols, 1.0f, c.data(),
-                   ldc);
+        gemm.block(0, {s.m, s.n, s.k}, {at.at.data(), at.cols, transpose_a}, {bt.at.data(), bt.cols, transpose_b},
+                   {c.data(), ldc}, {2.0f, 1.0f});
         for (std::int64_t m = 0; m<s.m; m += s.m> 100 ? 13 : 1) {
           for (std::int64_t n = 0; n < s.n; ++n)
             ASSERT_NEAR(c[static_cast<size_t>(m * ldc + n)], 1 + 2 * expected(ra, rb, m, n),
@@ -206,9 +206,9 @@ TEST_F(Packed, ARowDoesNotDependOnTheRowsBesideIt) {
   const Matrix a = normals(rows, k, 1), b = normals(n, k, 2);
   const std::vector<std::uint16_t> w = packed(b);
   std::vector<float> all(static_cast<size_t>(rows * n)), one(static_cast<size_t>(n));
-  gemm.nt(rows, n, k, 1.0f, a.at.data(), {.packed = w.data()}, 0.0f, all.data());
+  gemm.nt({rows, n, k}, a.at.data(), {.packed = w.data()}, all.data());
   for (std::int64_t r = 0; r < rows; r += 9) {
-    gemm.nt(1, n, k, 1.0f, a.at.data() + r * k, {.packed = w.data()}, 0.0f, one.data());
+    gemm.nt({1, n, k}, a.at.data() + r * k, {.packed = w.data()}, one.data());
     EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + r * n)) << r;
   }
 }
@@ -222,7 +222,7 @@ TEST_F(Packed, ARowOfADecodedBatchDoesNotDependOnItsSize) {
     const std::vector<std::uint16_t> w = packed(b);
     std::vector<float> one(static_cast<size_t>(20 * n));
     const auto product = [&](std::int64_t first, std::int64_t rows, float* c) {
-      gemm.nt(rows, n, k, 1.0f, a.at.data() + first * k, {.packed = w.data()}, 1.0f, c,
+      gemm.nt({rows, n, k}, a.at.data() + first * k, {.packed = w.data()}, c, {.beta = 1.0f},
               {z.at.data() + first * rank, l.at.data(), rank, 0.5f});
     };
     for (std::int64_t r = 0; r < 20; ++r) product(r, 1, one.data() + r * n);
@@ -241,8 +241,8 @@ TEST_F(Packed, StreamedTilesAreTheProduct) {
   const Matrix a = normals(rows, k, 1), b = normals(n, k, 2);
   const std::vector<std::uint16_t> w = packed(b);
   std::vector<float> whole(static_cast<size_t>(rows * n)), tiles(whole.size(), NAN);
-  gemm.nt(rows, n, k, 1.0f, a.at.data(), {.packed = w.data()}, 0.0f, whole.data());
-  gemm.packed().stream(rows, n, k, a.at.data(), w.data(), [&](const PackedGemm::Tile& t) {
+  gemm.nt({rows, n, k}, a.at.data(), {.packed = w.data()}, whole.data());
+  gemm.packed().stream({rows, n, k}, a.at.data(), w.data(), [&](const PackedGemm::Tile& t) {
     for (std::int64_t r = 0; r < t.rows; ++r)
       std::copy_n(t.at + r * t.stride, t.columns, tiles.begin() + (t.row + r) * n + t.column);
   });
@@ -295,7 +295,7 @@ TEST_F(Packed, GatheredStripesAreTheProduct) {
         gemm_kernels()->groups(at.rows, at.columns, {a.at.data() + at.row * s.k + at.column, s.k, nullptr, {}}, 1.0f,
                                out);
       };
-      gemm.packed().gather(s.m, s.m + 4, s.n, s.k, w.data(), fill, c.data());
+      gemm.packed().gather({s.m, s.n, s.k}, s.m + 4, w.data(), fill, c.data());
       for (std::int64_t m = 0; m < s.m; ++m)
         for (std::int64_t n = 0; n < s.n; n += 7)
           ASSERT_NEAR(c[static_cast<size_t>(m * s.n + n)], expected(ra, rb, m, n),
@@ -318,12 +318,11 @@ TEST_F(Packed, FusedBranchesAreTheSeparateProducts) {
       Matrix y = x;
       std::vector<float> inv(static_cast<size_t>(s.m)), inv_again = inv;
       const NormGain g{gain.at.data(), 1.0f};
-      vector_kernels().rms_norm(s.m, s.k, x.at.data(), g, 1e-6f, y.at.data(), inv.data());
+      vector_kernels().rms_norm({s.m, s.k, x.at.data(), g}, 1e-6f, y.at.data(), inv.data());
       const std::vector<std::uint16_t> w = packed(b), turned = packable(s.k, s.n) ? packed(b_t) : w;
       std::vector<float> z(static_cast<size_t>(s.m * s.rank)), z2 = z, c(static_cast<size_t>(s.m * s.n)), c2(c), c3(c);
-      gemm.nt(s.m, s.rank, s.k, 1.0f, y.at.data(), {.f32 = down.at.data()}, 0.0f, z.data());
-      gemm.nt(s.m, s.n, s.k, 1.0f, y.at.data(), {.packed = w.data()}, 0.0f, c.data(),
-              {z.data(), up.at.data(), s.rank, 0.5f});
+      gemm.nt({s.m, s.rank, s.k}, y.at.data(), {.f32 = down.at.data()}, z.data());
+      gemm.nt({s.m, s.n, s.k}, y.at.data(), {.packed = w.data()}, c.data(), {}, {z.data(), up.at.data(), s.rank, 0.5f});
       FusedProduct nt{.b = {Kind::panels, w.data(), nullptr, {}}, .n = s.n, .c = c2.data(), .low = {}}, nn = nt;
       nt.low = {factor(Kind::rows, down), factor(Kind::rows, up), s.rank, z2.data(), 1.0f, 0.5f};
       nn.b = {Kind::transposed_panels, turned.data(), nullptr, {}}, nn.c = c3.data();
@@ -355,15 +354,15 @@ TEST_F(Packed, FewRowsInOneDispatchAreTheSeparateProducts) {
         Matrix y = x;
         std::vector<float> inv(static_cast<size_t>(s.m)), inv2 = inv;
         const NormGain g{gain.at.data(), 1.0f};
-        vector_kernels().rms_norm(s.m, s.k, x.at.data(), g, 1e-6f, y.at.data(), inv.data());
+        vector_kernels().rms_norm({s.m, s.k, x.at.data(), g}, 1e-6f, y.at.data(), inv.data());
         std::vector<float> z(static_cast<size_t>(s.m * s.rank)), z2[] = {z, z}, c[2], c2[2];
         FusedProduct both[2];
         for (size_t i = 0; i < 2; ++i) {
           c[i].resize(static_cast<size_t>(s.m * s.n)), c2[i] = c[i];
           const WeightRef ref =
               type == model::WeightType::int8 ? bytes[i].ref() : WeightRef{.packed = panels[i].data()};
-          gemm.nt(s.m, s.rank, s.k, 1.0f, y.at.data(), {.f32 = low_a.at.data()}, 0.0f, z.data());
-          gemm.nt(s.m, s.n, s.k, 1.0f, y.at.data(), ref, 0.0f, c[i].data(),
+          gemm.nt({s.m, s.rank, s.k}, y.at.data(), {.f32 = low_a.at.data()}, z.data());
+          gemm.nt({s.m, s.n, s.k}, y.at.data(), ref, c[i].data(), {},
                   {s.rank > 0 ? z.data() : nullptr, low_b.at.data(), s.rank, 0.5f});
           both[i].b = {ref.packed ? Kind::panels : Kind::int8, ref.packed, nullptr, ref.int8};
           both[i].n = s.n, both[i].c = c2[i].data();
@@ -390,14 +389,24 @@ TEST_F(Packed, SumsOverRowsAgreeWithDoubleArithmetic) {
       const Matrix l = normals(s.m, s.rank, 1), x = normals(s.m, s.n, 2), gain = normals(1, s.n, 3);
       std::vector<float> inv(static_cast<size_t>(s.m));
       Matrix y = x;
-      vector_kernels().rms_norm(s.m, s.n, x.at.data(), {gain.at.data(), 0.0f}, 1e-6f, y.at.data(), inv.data());
+      vector_kernels().rms_norm({s.m, s.n, x.at.data(), {gain.at.data(), 0.0f}}, 1e-6f, y.at.data(), inv.data());
       const Matrix rl = transposed(rounded(l)), rx = transposed(rounded(x)), ry = transposed(rounded(y));
       std::vector<float> plain(static_cast<size_t>(s.rank * s.n), 1.0f), normed = plain;
-      gemm.packed().add_lora_gradient(s.m, s.rank, s.n, 2.0f, l.at.data(), {x.at.data(), s.n, nullptr, {}},
-                                      GradientLayout::transposed, plain.data());
-      gemm.packed().add_lora_gradient(s.m, s.rank, s.n, 2.0f, l.at.data(),
-                                      {x.at.data(), s.n, inv.data(), {gain.at.data(), 0.0f}}, GradientLayout::plain,
-                                      normed.data());
+      gemm.packed().add_lora_gradient({.m = s.m,
+                                       .rank = s.rank,
+                                       .columns = s.n,
+                                       .scale = 2.0f,
+                                       .l = l.at.data(),
+                                       .x = {x.at.data(), s.n},
+                                       .transpose = Transpose::yes,
+                                       .g = plain.data()});
+      gemm.packed().add_lora_gradient({.m = s.m,
+                                       .rank = s.rank,
+                                       .columns = s.n,
+                                       .scale = 2.0f,
+                                       .l = l.at.data(),
+                                       .x = {x.at.data(), s.n, inv.data(), {gain.at.data(), 0.0f}},
+                                       .g = normed.data()});
       const double tolerance = 1e-4 * std::sqrt(static_cast<double>(s.m));
       for (std::int64_t r = 0; r < s.rank; ++r)
         for (std::int64_t n = 0; n < s.n; ++n) {

@@ -405,9 +405,9 @@ void Communicator::barrier() {
   if (f.ports.size() > 1 && !f.all_devices.enter(f.broken)) throw Disconnected{};
 }
 
-void Communicator::count(mesh::CollectiveKind kind, int axis, int group, const CallTag& why, Bytes read, double seconds,
-                         double waited) {
-  record({kind, axis, group, Bytes(0), read}, why, {seconds, waited});
+void Communicator::count(mesh::CollectiveKind kind, int axis, int group, const CallTag& why, Bytes read,
+                         CallTime spent) {
+  record({kind, axis, group, Bytes(0), read}, why, spent);
 }
 
 void Communicator::record_collective(mesh::CollectiveKind kind, int axis, const CallTag& why, Bytes full, int group,

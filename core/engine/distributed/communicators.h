@@ -59,9 +59,11 @@ class Communicator {
   void barrier();
   // The device with the same coordinates except `rank` along `axis`.
   int peer(int axis, int rank) const;
-  // Counts a direct read of peers' memory as a collective in a group of that size. `waited` is a part of `seconds`.
-  void count(mesh::CollectiveKind kind, int axis, int group, const CallTag& why, Bytes read, double seconds,
-             double waited);
+  // Counts a direct read of peers' memory as a collective in a group of that size.
+  struct CallTime {  // `waited` is a part of `seconds`
+    double seconds = 0, waited = 0;
+  };
+  void count(mesh::CollectiveKind kind, int axis, int group, const CallTag& why, Bytes read, CallTime spent);
 
   const std::vector<Traffic>& traffic() const { return traffic_; }
   void clear_traffic() { traffic_.clear(), next_ = 0; }
@@ -69,9 +71,6 @@ class Communicator {
  private:
   friend class CommunicatorGroup;
   friend class Group;
-  struct CallTime {
-    double seconds, waited;
-  };
   void record_collective(mesh::CollectiveKind kind, int axis, const CallTag& why, Bytes full, int group,
                          CallTime spent);
   struct Call {

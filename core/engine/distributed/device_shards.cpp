@@ -31,8 +31,9 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-struct Place {
-  std::int64_t row, col;
+struct WeightBlock {  // of a size that is given beside it
+  const Weight& weight;
+  std::int64_t row, col;  // its first element
 };
 struct Size {
   std::int64_t rows, cols;
@@ -48,39 +49,43 @@ void copy_plain(const T* from, std::int64_t from_cols, T* to, std::int64_t to_co
     std::memcpy(to + r * to_cols, from + r * from_cols, bytes);
 }
 
-std::int64_t index_in(const Weight& w, std::int64_t row, std::int64_t col) {
-  return w.at.packed ? packed_index(w.cols, row, col) : row * w.cols + col;
+std::int64_t index_in(const WeightBlock& block, std::int64_t row, std::int64_t col) {
+  const std::int64_t r = block.row + row, c = block.col + col, cols = block.weight.cols;
+  return block.weight.at.packed ? packed_index(cols, r, c) : r * cols + c;
 }
 
 // bf16, in rows or in panels on either side. A run of whole panels is contiguous for any even columns.
-void copy_bf16(const Weight& from, Place f, const Weight& to, Place t, Size size, std::int64_t& read) {
+void copy_bf16(const WeightBlock& from, const WeightBlock& to, Size size, std::int64_t& read) {
   constexpr std::int64_t kBytes = sizeof(std::uint16_t);
-  if (!from.at.packed && !to.at.packed)
-    return copy_plain(from.bf16 + f.row * from.cols + f.col, from.cols, to.bf16 + t.row * to.cols + t.col, to.cols,
+  const std::uint16_t* const source = from.weight.bf16;
+  std::uint16_t* const target = to.weight.bf16;
+  if (!from.weight.at.packed && !to.weight.at.packed)
+    return copy_plain(source + index_in(from, 0, 0), from.weight.cols, target + index_in(to, 0, 0), to.weight.cols,
                       size, read);
-  const bool panels = from.at.packed && to.at.packed &&
-                      (f.row % kPanelRows | t.row % kPanelRows | size.rows % kPanelRows) == 0 &&
-                      (f.col % 2 | t.col % 2 | size.cols % 2) == 0;
+  const bool panels = from.weight.at.packed && to.weight.at.packed &&
+                      (from.row % kPanelRows | to.row % kPanelRows | size.rows % kPanelRows) == 0 &&
+                      (from.col % 2 | to.col % 2 | size.cols % 2) == 0;
   for (std::int64_t r = 0; panels && r < size.rows; r += kPanelRows, read += size.cols * kPanelRows * kBytes)
-    std::memcpy(to.bf16 + index_in(to, t.row + r, t.col), from.bf16 + index_in(from, f.row + r, f.col),
+    std::memcpy(target + index_in(to, r, 0), source + index_in(from, r, 0),
                 static_cast<size_t>(size.cols * kPanelRows * kBytes));
   for (std::int64_t r = 0; !panels && r < size.rows; ++r, read += size.cols * kBytes)
-    for (std::int64_t c = 0; c < size.cols; ++c)
-      to.bf16[index_in(to, t.row + r, t.col + c)] = from.bf16[index_in(from, f.row + r, f.col + c)];
+    for (std::int64_t c = 0; c < size.cols; ++c) target[index_in(to, r, c)] = source[index_in(from, r, c)];
 }
 
-// A part of what a peer stores to where Core reads it.
-void copy_part(const VectorKernels& kernels, const Weight& from, Place f, const Weight& to, Place t, Size size,
-               std::int64_t& read) {
-  if (to.vector && from.bf16) {  // read as f32
-    kernels.widen(size.cols, from.bf16 + f.col, to.norm + t.col);
+// A block of a peer's weight to the weight that this device computes with.
+void copy_block(const VectorKernels& kernels, const WeightBlock& from, const WeightBlock& to, Size size,
+                std::int64_t& read) {
+  const Weight &source = from.weight, &target = to.weight;
+  if (target.vector && source.bf16) {  // read as f32
+    kernels.widen(size.cols, source.bf16 + from.col, target.norm + to.col);
     read += size.cols * static_cast<std::int64_t>(sizeof(std::uint16_t));
-  } else if (to.vector) {
-    copy_plain(from.norm + f.col, from.cols, to.norm + t.col, to.cols, size, read);
-  } else if (to.bf16) {
-    copy_bf16(from, f, to, t, size, read);
+  } else if (target.vector) {
+    copy_plain(source.norm + from.col, source.cols, target.norm + to.col, target.cols, size, read);
+  } else if (target.bf16) {
+    copy_bf16(from, to, size, read);
   } else {
-    copy_plain(from.f32 + f.row * from.cols + f.col, from.cols, to.f32 + t.row * to.cols + t.col, to.cols, size, read);
+    copy_plain(source.f32 + from.row * source.cols + from.col, source.cols, target.f32 + to.row * target.cols + to.col,
+               target.cols, size, read);
   }
 }
 
@@ -427,12 +432,12 @@ void DeviceShards::read_weight(size_t weight, std::span<float> whole) const {
 // gradients have one before and one after.
 
 void DeviceShards::count(const Held& h, std::span<const mesh::Stage> stages, const Read& read, mesh::Phase phase,
-                         CallTime spent) {
+                         Communicator::CallTime spent) {
   for (size_t i = 0; i < stages.size(); ++i) {
     if (read[i] == 0) continue;
     const mesh::Stage& s = stages[i];
     part_.port().count(s.kind, s.axis, s.group, {phase, s.cause, h.placed->layer, h.placed->name}, Bytes(read[i]),
-                       spent.seconds, spent.waited);
+                       spent);
     spent = {};
   }
 }
@@ -445,7 +450,7 @@ void DeviceShards::gather(size_t index, Read& read) {
     const Weight& from = peer.shard(peer.held_[index]);
     for (const IndexRange& r : share.at.rows)
       for (const IndexRange& c : share.at.cols)
-        copy_part(net_->kernels, from, {r.from, c.from}, *h.used, {r.to, c.to}, {r.count, c.count}, read[share.stage]);
+        copy_block(net_->kernels, {from, r.from, c.from}, {*h.used, r.to, c.to}, {r.count, c.count}, read[share.stage]);
   }
 }
 

@@ -88,15 +88,13 @@ class DeviceShards : public ShardedStorage {
   void read_shard(const Held& h, std::span<float> out) const;
   void place_partials(std::span<const ShardShape> tensors);
 
-  struct CallTime {
-    double seconds = 0, waited = 0;
-  };
   // Bytes read from peers by stage; the last entry: from the device itself.
   using Read = std::vector<std::int64_t>;
   void gather(size_t index, Read& read);
   void add_terms(size_t index, Read& read);
   void take_sums(size_t index, Read& read);
-  void count(const Held& h, std::span<const mesh::Stage> stages, const Read& read, mesh::Phase phase, CallTime spent);
+  void count(const Held& h, std::span<const mesh::Stage> stages, const Read& read, mesh::Phase phase,
+             Communicator::CallTime spent);
 
   MeshCollectives& part_;
   const mesh::Placement& placement_;

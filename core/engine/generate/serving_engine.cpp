@@ -68,7 +68,7 @@ struct ServingEngine::Impl {
     net.buffers.prepare(forward_shape(net.weights, max_tokens()));
     net.buffers.logit_rows(capacity.rows);
     net.buffers.prepare_rope(capacity.context - 1);
-    reserve_scores(net, capacity.context);
+    reserve_score_blocks(net, capacity.context);
   }
 
   void check_blocks(const TokenChunk& c) const {

@@ -23,8 +23,8 @@ void single_threaded_blas() {  // our pool decides who computes what
   (void)once;
 }
 
-CBLAS_TRANSPOSE op(Operand o) {
-  return o == Operand::plain ? CblasNoTrans : CblasTrans;
+CBLAS_TRANSPOSE blas(Transpose transpose) {
+  return transpose == Transpose::no ? CblasNoTrans : CblasTrans;
 }
 float widened(std::uint16_t bf16) {
   return std::bit_cast<float>(std::uint32_t{bf16} << 16);
@@ -33,10 +33,24 @@ blasint to_int(std::int64_t n) {
   return static_cast<blasint>(n);
 }
 
-void gemm_block(Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a,
-                std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c, std::int64_t ldc) {
-  cblas_sgemm(CblasRowMajor, op(a_op), op(b_op), to_int(m), to_int(n), to_int(k), alpha, a, to_int(lda), b, to_int(ldb),
-              beta, c, to_int(ldc));
+void blas_block(const GemmShape& shape, MatrixOperand a, MatrixOperand b, MatrixOutput c, GemmScaling scaling) {
+  cblas_sgemm(CblasRowMajor, blas(a.transpose), blas(b.transpose), to_int(shape.m), to_int(shape.n), to_int(shape.k),
+              scaling.alpha, a.data, to_int(a.stride), b.data, to_int(b.stride), scaling.beta, c.data,
+              to_int(c.stride));
+}
+
+double flops_of(const GemmShape& shape) {
+  return 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+}
+
+PackedProduct product_of(const GemmShape& shape, const float* a, float* c, GemmScaling scaling) {
+  return {.m = shape.m,
+          .n = shape.n,
+          .k = shape.k,
+          .scale = scaling.alpha,
+          .a = a,
+          .store = scaling.beta == 0.0f ? Store::write : Store::accumulate,
+          .c = c};
 }
 
 }  // namespace
@@ -59,68 +73,56 @@ std::string Gemm::describe(model::WeightType type) {
   return type != model::WeightType::f32 ? blas + " on widened weights" : blas;
 }
 
-// A low-rank summand goes into the product itself while its factor stays small beside the weight.
+// A low-rank summand is fused into the product while its factor is small beside the weight.
 bool Gemm::fuses(std::int64_t m, const WeightRef& b, const LowRank& low) const {
   return (b.packed || b.bf16x12) && low.z && m > kMaxSkinnyRows && low.rank <= kMostFusedRank;
 }
 
-// True if the packed kernels did it; `stored` and `dense` say how B lies in memory, packed or f32.
-bool Gemm::multiply_packed(const PackedProduct& shape, PackedProduct::Kind stored, PackedProduct::Kind dense,
-                           WeightRef b, float beta, const LowRank& low) {
-  if (!b.packed && !b.bf16x12 && !(packed_ && (b.int8.at || (b.f32 && shape.m > kMaxSkinnyRows)))) return false;
-  PackedProduct p = shape;
+// Returns whether the packed kernels computed the product. `stored` and `dense`: the kind of B if it is packed, and if
+// it is f32.
+bool Gemm::multiply_packed(PackedProduct p, PackedProduct::Kind stored, PackedProduct::Kind dense, const WeightRef& b,
+                           const LowRank& low) {
+  if (!b.packed && !b.bf16x12 && !(packed_ && (b.int8.at || (b.f32 && p.m > kMaxSkinnyRows)))) return false;
   const PackedProduct::Kind kind = b.int8.at   ? PackedProduct::Kind::int8
                                    : b.bf16x12 ? PackedProduct::Kind::bf16x12
                                    : b.packed  ? stored
                                                : dense;
   p.b = {kind, b.packed, b.f32, b.int8, b.bf16x12};
   if (low.z) p.low = {low.z, low.rank, low.scale, {dense, nullptr, low.l, {}}};
-  p.store = beta == 0.0f ? Store::write : Store::accumulate;
   packed_->run(p);
   return true;
 }
 
-namespace {
-
-PackedProduct shape_of(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, float* c) {
-  PackedProduct p;
-  p.m = m, p.n = n, p.k = k, p.scale = alpha, p.a = a, p.c = c;
-  return p;
-}
-
-}  // namespace
-
-void Gemm::nt(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
-              float* c, const LowRank& low) {
-  const bool fused = fuses(m, b, low);
-  if (!multiply_packed(shape_of(m, n, k, alpha, a, c), PackedProduct::Kind::panels, PackedProduct::Kind::rows, b, beta,
+void Gemm::nt(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling,
+              const LowRank& low) {
+  const bool fused = fuses(shape.m, b, low);
+  if (!multiply_packed(product_of(shape, a, c, scaling), PackedProduct::Kind::panels, PackedProduct::Kind::rows, b,
                        fused ? low : LowRank{}))
-    nt_rows(m, n, k, alpha, a, b, beta, c);
-  if (low.z && !fused) nt(m, n, low.rank, low.scale, low.z, {.f32 = low.l}, 1.0f, c);
+    nt_rows(shape, a, b, c, scaling);
+  if (low.z && !fused) nt({shape.m, shape.n, low.rank}, low.z, {.f32 = low.l}, c, {low.scale, 1});
 }
 
-void Gemm::nn(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
-              float* c, const LowRank& low) {
+void Gemm::nn(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling,
+              const LowRank& low) {
   if (b.int8.at || b.bf16x12) throw std::logic_error("weights for inference have no backward");
-  const bool fused = fuses(m, b, low);
-  if (!multiply_packed(shape_of(m, n, k, alpha, a, c), PackedProduct::Kind::transposed_panels,
-                       PackedProduct::Kind::columns, b, beta, fused ? low : LowRank{}))
-    nn_rows(m, n, k, alpha, a, b, beta, c);
-  if (low.z && !fused) nn(m, n, low.rank, low.scale, low.z, {.f32 = low.l}, 1.0f, c);
+  const bool fused = fuses(shape.m, b, low);
+  if (!multiply_packed(product_of(shape, a, c, scaling), PackedProduct::Kind::transposed_panels,
+                       PackedProduct::Kind::columns, b, fused ? low : LowRank{}))
+    nn_rows(shape, a, b, c, scaling);
+  if (low.z && !fused) nn({shape.m, shape.n, low.rank}, low.z, {.f32 = low.l}, c, {low.scale, 1});
 }
 
 void Gemm::prepare_blocks() {
   if (packed_) packed_->prepare();
 }
 
-void Gemm::block(std::int64_t thread, Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std::int64_t k,
-                 float alpha, const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c,
-                 std::int64_t ldc) {
-  if (packed_ && m > kSkinnyRows)
-    packed_->block(thread, a_op, b_op, m, n, k, alpha, a, lda, b, ldb, beta == 0.0f ? Store::write : Store::accumulate,
-                   c, ldc);
+void Gemm::block(std::int64_t thread, const GemmShape& shape, MatrixOperand a, MatrixOperand b, MatrixOutput c,
+                 GemmScaling scaling) {
+  if (packed_ && shape.m > kSkinnyRows)
+    packed_->block(thread, shape, a, b, {c.data, c.stride, scaling.beta == 0.0f ? Store::write : Store::accumulate},
+                   scaling.alpha);
   else
-    gemm_block(a_op, b_op, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    blas_block(shape, a, b, c, scaling);
 }
 
 template <class F>
@@ -158,34 +160,37 @@ void widen_row(const WeightRef& w, std::int64_t k, std::int64_t row, std::int64_
   }
 }
 
+void Gemm::reserve_panels() {
+  if (!panels_) panels_ = Buffer<float>(device_.arena, weight_panels(device_.pool.threads()));
+}
+
 float* Gemm::panel(int thread) {
   return panels_.data() + thread * kPanel;
 }
 
-void Gemm::nt_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
-                   float* c) {
+void Gemm::nt_rows(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling) {
+  const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   if (m == 0) return;
-  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const double flops = flops_of(shape);
   const VectorKernels& v = vector_kernels();
   if ((m <= kSkinnyRows && !b.int8.at) || (m <= kMaxSkinnyRows && b.f32 && n * k <= kPanel)) {
     return split(n, 16, flops, [&](int, std::int64_t begin, std::int64_t end) {
       if (b.f32)
-        v.dot_rows(m, n, k, alpha, a, b.f32, beta, c, begin, end);
+        v.dot_rows(shape, a, b.f32, c, scaling, {begin, end});
       else
-        v.dot_rows_bf16(m, n, k, alpha, a, b.bf16, beta, c, begin, end);
+        v.dot_rows_bf16(shape, a, b.bf16, c, scaling, {begin, end});
     });
   }
   if (b.f32) {
     if (m >= n)
       return split(m, 16, flops, [&](int, std::int64_t i, std::int64_t end) {
-        gemm_block(Operand::plain, Operand::transposed, end - i, n, k, alpha, a + i * k, k, b.f32, k, beta, c + i * n,
-                   n);
+        blas_block({end - i, n, k}, {a + i * k, k}, {b.f32, k, Transpose::yes}, {c + i * n, n}, scaling);
       });
     return split(n, 16, flops, [&](int, std::int64_t j, std::int64_t end) {
-      gemm_block(Operand::plain, Operand::transposed, m, end - j, k, alpha, a, k, b.f32 + j * k, k, beta, c + j, n);
+      blas_block({m, end - j, k}, {a, k}, {b.f32 + j * k, k, Transpose::yes}, {c + j, n}, scaling);
     });
   }
-  if (!panels_) panels_ = Buffer<float>(device_.arena, weight_panels(device_.pool.threads()));
+  reserve_panels();
   const std::int64_t rows = std::max<std::int64_t>(1, kPanel / k), depth = std::min(k, kPanel);
   split(n, 16, flops, [&](int thread, std::int64_t begin, std::int64_t end) {
     for (std::int64_t j = begin; j < end; j += rows) {
@@ -193,27 +198,27 @@ void Gemm::nt_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, 
       for (std::int64_t d = 0; d < k; d += depth) {  // one pass unless a single row exceeds the panel
         const std::int64_t some = std::min(depth, k - d);
         for (std::int64_t r = 0; r < count; ++r) widen_row(b, k, j + r, d, some, panel(thread) + r * some);
-        gemm_block(Operand::plain, Operand::transposed, m, count, some, alpha, a + d, k, panel(thread), some,
-                   d == 0 ? beta : 1.0f, c + j, n);
+        blas_block({m, count, some}, {a + d, k}, {panel(thread), some, Transpose::yes}, {c + j, n},
+                   {scaling.alpha, d == 0 ? scaling.beta : 1.0f});
       }
     }
   });
 }
 
-void Gemm::nn_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
-                   float* c) {
+void Gemm::nn_rows(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling) {
+  const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   if (m == 0) return;
-  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const double flops = flops_of(shape);
   if (b.f32) {
     if (m >= n)
       return split(m, 16, flops, [&](int, std::int64_t i, std::int64_t end) {
-        gemm_block(Operand::plain, Operand::plain, end - i, n, k, alpha, a + i * k, k, b.f32, n, beta, c + i * n, n);
+        blas_block({end - i, n, k}, {a + i * k, k}, {b.f32, n}, {c + i * n, n}, scaling);
       });
     return split(n, 16, flops, [&](int, std::int64_t j, std::int64_t end) {
-      gemm_block(Operand::plain, Operand::plain, m, end - j, k, alpha, a, k, b.f32 + j, n, beta, c + j, n);
+      blas_block({m, end - j, k}, {a, k}, {b.f32 + j, n}, {c + j, n}, scaling);
     });
   }
-  if (!panels_) panels_ = Buffer<float>(device_.arena, weight_panels(device_.pool.threads()));
+  reserve_panels();
   const VectorKernels& v = vector_kernels();
   split(n, 16, flops, [&](int thread, std::int64_t begin, std::int64_t end) {
     const std::int64_t width = std::min(end - begin, kPanel);
@@ -222,23 +227,23 @@ void Gemm::nn_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, 
       for (std::int64_t d = 0; d < k; d += rows) {
         const std::int64_t some = std::min(rows, k - d);
         for (std::int64_t r = 0; r < some; ++r) v.widen(columns, b.bf16 + (d + r) * n + j, panel(thread) + r * columns);
-        gemm_block(Operand::plain, Operand::plain, m, columns, some, alpha, a + d, k, panel(thread), columns,
-                   d == 0 ? beta : 1.0f, c + j, n);
+        blas_block({m, columns, some}, {a + d, k}, {panel(thread), columns}, {c + j, n},
+                   {scaling.alpha, d == 0 ? scaling.beta : 1.0f});
       }
     }
   });
 }
 
-void Gemm::tn(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, const float* b, float beta,
-              float* c) {
+void Gemm::tn(const GemmShape& shape, const float* a, const float* b, float* c, GemmScaling scaling) {
+  const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   if (k == 0) return;
-  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const double flops = flops_of(shape);
   if (m >= n)
     return split(m, 16, flops, [&](int, std::int64_t i, std::int64_t end) {
-      gemm_block(Operand::transposed, Operand::plain, end - i, n, k, alpha, a + i, m, b, n, beta, c + i * n, n);
+      blas_block({end - i, n, k}, {a + i, m, Transpose::yes}, {b, n}, {c + i * n, n}, scaling);
     });
   split(n, 16, flops, [&](int, std::int64_t j, std::int64_t end) {
-    gemm_block(Operand::transposed, Operand::plain, m, end - j, k, alpha, a, m, b + j, n, beta, c + j, n);
+    blas_block({m, end - j, k}, {a, m, Transpose::yes}, {b + j, n}, {c + j, n}, scaling);
   });
 }
 

@@ -23,18 +23,24 @@ template <int R, int V>
   }
 }
 
+struct TilePlace {  // group of A and panel of B that a tile multiplies
+  i64 group, panel;
+};
+
 template <int R, int V>
-void tile(const GroupedStrip* strips, int count, i64 group, i64 panel, const Columns& columns, float* c, i64 ldc,
-          Store how, const std::uint16_t* ahead) {
+void tile(const GroupedStrip* strips, int count, TilePlace place, const Columns& columns, const TileOutput& out,
+          const std::uint16_t* ahead) {
+  float* const c = out.c;
+  const i64 ldc = out.stride;
   __m512 acc[R][V];
   for (int r = 0; r < R; ++r)
     for (int v = 0; v < V; ++v)
       acc[r][v] =
-          how == Store::write ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(columns.of[v], c + r * ldc + 16 * v);
+          out.store == Store::write ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(columns.of[v], c + r * ldc + 16 * v);
   for (int s = 0; s < count; ++s) {
     const GroupedStrip& strip = strips[s];
-    const std::uint16_t* a = strip.a + group * kSlots * strip.pairs;
-    const std::uint16_t* b = strip.b + panel * strip.b_stride;
+    const std::uint16_t* a = strip.a + place.group * kSlots * strip.pairs;
+    const std::uint16_t* b = strip.b + place.panel * strip.b_stride;
     i64 k = 0;
     for (; k + kStep <= strip.pairs; k += kStep, a += kStep * kSlots, b += kStep * kPairs, ahead += kLine) {
       _mm_prefetch(ahead, _MM_HINT_T1);
@@ -46,16 +52,15 @@ void tile(const GroupedStrip* strips, int count, i64 group, i64 panel, const Col
     for (int v = 0; v < V; ++v) _mm512_mask_storeu_ps(c + r * ldc + 16 * v, columns.of[v], acc[r][v]);
 }
 
-using Tile = void (*)(const GroupedStrip*, int, i64, i64, const Columns&, float*, i64, Store, const std::uint16_t*);
+using Tile = void (*)(const GroupedStrip*, int, TilePlace, const Columns&, const TileOutput&, const std::uint16_t*);
 constexpr Tile kTiles[2][kGroupRows + 1] = {
     {nullptr, tile<1, 1>, tile<2, 1>, tile<3, 1>, tile<4, 1>, tile<5, 1>, tile<6, 1>, tile<7, 1>, tile<8, 1>,
      tile<9, 1>, tile<10, 1>, tile<11, 1>, tile<12, 1>},
     {nullptr, tile<1, 2>, tile<2, 2>, tile<3, 2>, tile<4, 2>, tile<5, 2>, tile<6, 2>, tile<7, 2>, tile<8, 2>,
      tile<9, 2>, tile<10, 2>, tile<11, 2>, tile<12, 2>}};
 
-// Without anything ahead the line fetched is the strip's own, which is there already.
-void block(i64 rows, i64 columns, const GroupedStrip* strips, int count, float* c, i64 ldc, Store store,
-           Prefetch* ahead) {
+// Without `ahead` a tile prefetches the first strip itself, which is in the cache already.
+void block(i64 rows, i64 columns, const GroupedStrip* strips, int count, const TileOutput& out, Prefetch* ahead) {
   for (i64 row = 0; row < rows; row += kGroupRows) {
     const i64 height = rows - row < kGroupRows ? rows - row : kGroupRows;
     for (i64 column = 0; column < columns; column += kPanelRows) {
@@ -66,8 +71,8 @@ void block(i64 rows, i64 columns, const GroupedStrip* strips, int count, float* 
         ahead->at += ahead->stride;
         --ahead->left;
       }
-      kTiles[left > 16][height](strips, count, row / kGroupRows, column / kPanelRows, masks(left),
-                                c + row * ldc + column, ldc, store, next);
+      kTiles[left > 16][height](strips, count, {row / kGroupRows, column / kPanelRows}, masks(left),
+                                {out.c + row * out.stride + column, out.stride, out.store}, next);
     }
   }
 }

@@ -44,8 +44,8 @@ struct Prefetch {
 
 struct GemmKernels {
   // C[rows, columns) (+)= sum of strips. Every output's terms are added in order of depth, as in packed.h.
-  void (*block)(std::int64_t rows, std::int64_t columns, const GroupedStrip* strips, int count, float* c,
-                std::int64_t ldc, Store store, Prefetch* ahead);
+  void (*block)(std::int64_t rows, std::int64_t columns, const GroupedStrip* strips, int count, const TileOutput& out,
+                Prefetch* ahead);
   // The layout above of bf16(scale * x[r, 0..k)); an odd k is padded with a zero.
   void (*groups)(std::int64_t rows, std::int64_t k, const Activations& x, float scale, std::uint16_t* out);
   // Panels of x [depth, columns]: depth along its rows, padded to whole panels and pairs.

@@ -18,15 +18,17 @@ constexpr i64 kAhead = 8192;  // prefetch distance, bytes
 }
 
 template <int R, int P>
-void int8_tile(i64 k, const std::int16_t* a, const float* a_scales, Int8Weight w, const Columns& columns, float* c,
-               i64 ldc, Store how) {
+void int8_tile(i64 k, const std::int16_t* a, const float* a_scales, Int8Weight w, const Columns& columns,
+               const TileOutput& out) {
   constexpr int kVectors = 2 * P;
+  float* const c = out.c;
+  const i64 ldc = out.stride;
   const i64 groups = groups_of(k);
   __m512 sum[R][kVectors];
   for (int r = 0; r < R; ++r)
     for (int v = 0; v < kVectors; ++v)
       sum[r][v] =
-          how == Store::write ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(columns.of[v], c + r * ldc + 16 * v);
+          out.store == Store::write ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(columns.of[v], c + r * ldc + 16 * v);
   for (i64 g = 0; g < groups; ++g) {
     __m512i acc[R][kVectors];
     for (int r = 0; r < R; ++r)
@@ -61,7 +63,7 @@ void int8_tile(i64 k, const std::int16_t* a, const float* a_scales, Int8Weight w
     for (int v = 0; v < kVectors; ++v) _mm512_mask_storeu_ps(c + r * ldc + 16 * v, columns.of[v], sum[r][v]);
 }
 
-using Int8Tile = void (*)(i64, const std::int16_t*, const float*, Int8Weight, const Columns&, float*, i64, Store);
+using Int8Tile = void (*)(i64, const std::int16_t*, const float*, Int8Weight, const Columns&, const TileOutput&);
 constexpr int kMostInt8Rows = 6;
 constexpr Int8Tile kInt8Tile1[] = {nullptr,         int8_tile<1, 1>, int8_tile<2, 1>, int8_tile<3, 1>,
                                    int8_tile<4, 1>, int8_tile<5, 1>, int8_tile<6, 1>};
@@ -90,8 +92,9 @@ void quantise_rows_avx512bf16(i64 rows, i64 k, const float* x, std::int16_t* out
     }
 }
 
-void int8_rows_avx512bf16(i64 rows, i64 columns, i64 k, const std::int16_t* a, const float* a_scales, Int8Weight w,
-                          float* c, i64 ldc, Store store) {
+void int8_rows_avx512bf16(const GemmShape& shape, const std::int16_t* a, const float* a_scales, Int8Weight w,
+                          const TileOutput& out) {
+  const i64 rows = shape.m, columns = shape.n, k = shape.k;
   const i64 tiles = (rows + kMostInt8Rows - 1) / kMostInt8Rows, panels = (columns + kPanelRows - 1) / kPanelRows;
   const i64 widest = (rows + tiles - 1) / tiles <= 3 ? 2 : 1;
   for (i64 p = 0; p < panels;) {
@@ -100,8 +103,9 @@ void int8_rows_avx512bf16(i64 rows, i64 columns, i64 k, const std::int16_t* a, c
     const Int8Weight panel{w.at + p * kPanelRows * k, w.scales + p * groups_of(k) * kPanelRows};
     for (i64 t = 0; t < tiles; ++t) {
       const i64 row = rows * t / tiles, height = rows * (t + 1) / tiles - row;
-      (width == 2 ? kInt8Tile2 : kInt8Tile1)[height](k, a + row * k, a_scales + row * groups_of(k), panel, mask,
-                                                     c + row * ldc + p * kPanelRows, ldc, store);
+      (width == 2 ? kInt8Tile2 : kInt8Tile1)[height](
+          k, a + row * k, a_scales + row * groups_of(k), panel, mask,
+          {out.c + row * out.stride + p * kPanelRows, out.stride, out.store});
     }
     p += width;
   }

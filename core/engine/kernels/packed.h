@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/base/buffer_sizes.h"
+#include "core/engine/kernels/matrix.h"
 
 namespace mw::engine {
 
@@ -30,7 +31,20 @@ struct Strip {
 
 inline constexpr std::int64_t kMaxSkinnyRows = 16;  // rows of the kernels for decoding
 
-enum class Store { write, accumulate };
+struct TileOutput {  // columns of C
+  float* c = nullptr;
+  std::int64_t stride = 0;  // floats between rows
+  Store store = Store::write;
+};
+
+struct Bf16Output {
+  std::uint16_t* data = nullptr;
+  std::int64_t stride = 0;  // elements between rows, even
+};
+
+struct PanelBlock {  // columns [first_column, first_column + columns) of depth [begin, begin + depth)
+  std::int64_t begin = 0, depth = 0, first_column = 0, columns = 0;
+};
 
 // int8 weights, for inference: the panels above with one byte an element, and a bf16 scale for each row's groups of
 // kGroup along K, [panel][group][32]. Activations are rounded to 16-bit integers per row and group, which keeps more
@@ -49,35 +63,29 @@ struct Int8Weight {
 
 struct PackedKernels {
   // C[rows, columns) (+)= sum of strips. Every output's terms are added in order of depth, whatever the shape.
-  void (*block)(std::int64_t rows, std::int64_t columns, const Strip* strips, int count, float* c, std::int64_t ldc,
-                Store store);
-  // The same for at most kMaxSkinnyRows rows with a packed W [columns, k], from a whole panel on, even k: weights are
-  // read once, front to back. a: bf16 [rows, k].
-  void (*skinny_rows)(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a,
-                      const std::uint16_t* w, float* c, std::int64_t ldc, Store store);
+  void (*block)(std::int64_t rows, std::int64_t columns, const Strip* strips, int count, const TileOutput& out);
+  // The same for a packed W [n, k] from a whole panel on, m <= kMaxSkinnyRows and even k: weights are read once, front
+  // to back. a: bf16 [m, k].
+  void (*skinny_rows)(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w, const TileOutput& out);
   // The same from 12 bits an element (bf16x12.h), bit for bit.
-  void (*skinny_bf16x12)(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a,
-                         const std::byte* w, float* c, std::int64_t ldc, Store store);
-  // out[r, 0..k) = bf16(scale * x[r, 0..k)); an odd k is padded with a zero. out_stride even.
-  void (*narrow_rows)(std::int64_t rows, std::int64_t k, float scale, const float* x, std::int64_t x_stride,
-                      std::uint16_t* out, std::int64_t out_stride);
-  // out[c, r] = bf16(scale * x[r, c]): rows become columns. An odd `rows` is padded with a zero. out_stride even.
-  void (*narrow_columns)(std::int64_t rows, std::int64_t columns, float scale, const float* x, std::int64_t x_stride,
-                         std::uint16_t* out, std::int64_t out_stride);
+  void (*skinny_bf16x12)(const GemmShape& shape, const std::uint16_t* a, const std::byte* w, const TileOutput& out);
+  // out[r, 0..k) = bf16(scale * x[r, 0..k)); an odd k is padded with a zero.
+  void (*narrow_rows)(std::int64_t rows, std::int64_t k, float scale, MatrixView x, Bf16Output out);
+  // out[c, r] = bf16(scale * x[r, c]): rows become columns. An odd `rows` is padded with a zero.
+  void (*narrow_columns)(std::int64_t rows, std::int64_t columns, float scale, MatrixView x, Bf16Output out);
   // Panels of the f32 matrix B [columns, k]: depth along its rows, padded to whole panels and pairs.
   void (*pack_rows)(std::int64_t columns, std::int64_t k, const float* b, std::int64_t b_stride, std::uint16_t* out);
   // Panels of the f32 matrix B [depth, columns]: depth along its columns.
   void (*pack_columns)(std::int64_t depth, std::int64_t columns, const float* b, std::int64_t b_stride,
                        std::uint16_t* out);
-  // Panels of columns [first, first + columns) and depth [begin, begin + depth) of a packed W [N,K] read as [depth N,
-  // columns K]. begin and depth multiples of 16, first a multiple of 32.
-  void (*transpose_panels)(std::int64_t k_total, std::int64_t begin, std::int64_t depth, std::int64_t first,
-                           std::int64_t columns, const std::uint16_t* w, std::uint16_t* out);
+  // Panels of a block of a packed W [N, k_total] read as [depth N, columns K]. begin and depth are multiples of 16,
+  // first_column of 32.
+  void (*transpose_panels)(const std::uint16_t* w, std::int64_t k_total, const PanelBlock& block, std::uint16_t* out);
   // out = x / scale as 16-bit integers; scales [rows, groups].
   void (*quantise_rows)(std::int64_t rows, std::int64_t k, const float* x, std::int16_t* out, float* scales);
-  // C[rows, columns) = A W^T from quantised rows; W [columns, k] from a whole panel on.
-  void (*int8_rows)(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::int16_t* a,
-                    const float* a_scales, Int8Weight w, float* c, std::int64_t ldc, Store store);
+  // C[m, n) = A W^T from quantised rows; W [n, k] from a whole panel on.
+  void (*int8_rows)(const GemmShape& shape, const std::int16_t* a, const float* a_scales, Int8Weight w,
+                    const TileOutput& out);
   // bf16 panels of columns [0, columns) and depth [begin, begin + depth) of W [N,k]; begin a multiple of kGroup.
   void (*widen_int8)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth, Int8Weight w,
                      std::uint16_t* out);

@@ -12,18 +12,24 @@ namespace {
 
 constexpr i64 kAhead = 16 * kPairs;  // prefetch distance, elements
 
+struct TilePlace {  // first row of A and first panel of B that a tile multiplies
+  i64 row, panel;
+};
+
 template <int R, int P>
-void tile(const Strip* strips, int count, i64 row, i64 panel, const Columns& columns, float* c, i64 ldc, Store how) {
+void tile(const Strip* strips, int count, TilePlace place, const Columns& columns, const TileOutput& out) {
   constexpr int kVectors = 2 * P;
+  float* const c = out.c;
+  const i64 ldc = out.stride;
   __m512 acc[R][kVectors];
   for (int r = 0; r < R; ++r)
     for (int v = 0; v < kVectors; ++v)
       acc[r][v] =
-          how == Store::write ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(columns.of[v], c + r * ldc + 16 * v);
+          out.store == Store::write ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(columns.of[v], c + r * ldc + 16 * v);
   for (int s = 0; s < count; ++s) {
     const Strip& strip = strips[s];
-    const std::uint16_t* a = strip.a + row * strip.a_stride;
-    const std::uint16_t* b = strip.b + panel * strip.b_stride;
+    const std::uint16_t* a = strip.a + place.row * strip.a_stride;
+    const std::uint16_t* b = strip.b + place.panel * strip.b_stride;
     for (i64 k = 0; k < strip.pairs; ++k) {
       __m512bh w[kVectors];
       for (int p = 0; p < P; ++p) {
@@ -45,7 +51,7 @@ void tile(const Strip* strips, int count, i64 row, i64 panel, const Columns& col
     for (int v = 0; v < kVectors; ++v) _mm512_mask_storeu_ps(c + r * ldc + 16 * v, columns.of[v], acc[r][v]);
 }
 
-using Tile = void (*)(const Strip*, int, i64, i64, const Columns&, float*, i64, Store);
+using Tile = void (*)(const Strip*, int, TilePlace, const Columns&, const TileOutput&);
 constexpr int kMostRows = 12;
 constexpr Tile kTile1[kMostRows + 1] = {nullptr,     tile<1, 1>,  tile<2, 1>, tile<3, 1>, tile<4, 1>,
                                         tile<5, 1>,  tile<6, 1>,  tile<7, 1>, tile<8, 1>, tile<9, 1>,
@@ -53,7 +59,7 @@ constexpr Tile kTile1[kMostRows + 1] = {nullptr,     tile<1, 1>,  tile<2, 1>, ti
 constexpr Tile kTile2[] = {nullptr, tile<1, 2>, tile<2, 2>, tile<3, 2>, tile<4, 2>, tile<5, 2>, tile<6, 2>};
 constexpr Tile kTile4[] = {nullptr, tile<1, 4>, tile<2, 4>};
 
-void block(i64 rows, i64 columns, const Strip* strips, int count, float* c, i64 ldc, Store store) {
+void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutput& out) {
   const i64 tiles = (rows + kMostRows - 1) / kMostRows, panels = (columns + kPanelRows - 1) / kPanelRows;
   const i64 tallest = (rows + tiles - 1) / tiles;
   const i64 widest = tallest <= 2 ? 4 : tallest <= 6 ? 2 : 1;
@@ -64,17 +70,17 @@ void block(i64 rows, i64 columns, const Strip* strips, int count, float* c, i64 
     for (i64 t = 0; t < tiles; ++t) {
       const i64 row = rows * t / tiles, height = rows * (t + 1) / tiles - row;
       const Tile fn = width == 4 ? kTile4[height] : width == 2 ? kTile2[height] : kTile1[height];
-      fn(strips, count, row, p, mask, c + row * ldc + p * kPanelRows, ldc, store);
+      fn(strips, count, {row, p}, mask, {out.c + row * out.stride + p * kPanelRows, out.stride, out.store});
     }
     p += width;
   }
 }
 
-void narrow_rows(i64 rows, i64 k, float scale, const float* x, i64 x_stride, std::uint16_t* out, i64 out_stride) {
+void narrow_rows(i64 rows, i64 k, float scale, MatrixView x, Bf16Output out) {
   const __m512 by = _mm512_set1_ps(scale);
   for (i64 r = 0; r < rows; ++r) {
-    const float* in = x + r * x_stride;
-    std::uint16_t* to = out + r * out_stride;
+    const float* in = x.data + r * x.stride;
+    std::uint16_t* to = out.data + r * out.stride;
     i64 i = 0;
     for (; i + 16 <= k; i += 16)
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), narrow16(_mm512_mul_ps(_mm512_loadu_ps(in + i), by)));
@@ -101,8 +107,7 @@ void pack_columns(i64 depth, i64 columns, const float* b, i64 b_stride, std::uin
     }
 }
 
-void narrow_columns(i64 rows, i64 columns, float scale, const float* x, i64 x_stride, std::uint16_t* out,
-                    i64 out_stride) {
+void narrow_columns(i64 rows, i64 columns, float scale, MatrixView x, Bf16Output out) {
   const __m512 by = _mm512_set1_ps(scale);
   for (i64 r = 0; r < rows; r += 16) {
     const i64 there = rows - r < 16 ? rows - r : 16;
@@ -111,14 +116,13 @@ void narrow_columns(i64 rows, i64 columns, float scale, const float* x, i64 x_st
       const Columns mask = masks(columns - c);
       __m512i v[16];
       for (i64 i = 0; i < 16; ++i)
-        v[i] =
-            i < there
-                ? _mm512_castps_si512(_mm512_mul_ps(_mm512_maskz_loadu_ps(mask.of[0], x + (r + i) * x_stride + c), by))
-                : _mm512_setzero_si512();
+        v[i] = i < there ? _mm512_castps_si512(
+                               _mm512_mul_ps(_mm512_maskz_loadu_ps(mask.of[0], x.data + (r + i) * x.stride + c), by))
+                         : _mm512_setzero_si512();
       transpose(v);
       const i64 wide = columns - c < 16 ? columns - c : 16;
       for (i64 i = 0; i < wide; ++i)
-        _mm256_mask_storeu_epi16(out + (c + i) * out_stride + r, even, narrow16(_mm512_castsi512_ps(v[i])));
+        _mm256_mask_storeu_epi16(out.data + (c + i) * out.stride + r, even, narrow16(_mm512_castsi512_ps(v[i])));
     }
   }
 }
@@ -147,8 +151,8 @@ void pack_rows(i64 columns, i64 k, const float* b, i64 b_stride, std::uint16_t* 
   for (i64 pair = 0; pair < pairs; ++pair) _mm512_storeu_si512(last + pair * kPairs, _mm512_setzero_si512());
 }
 
-void transpose_panels(i64 k_total, i64 begin, i64 depth, i64 first, i64 columns, const std::uint16_t* w,
-                      std::uint16_t* out) {
+void transpose_panels(const std::uint16_t* w, i64 k_total, const PanelBlock& part, std::uint16_t* out) {
+  const i64 begin = part.begin, depth = part.depth, first = part.first_column, columns = part.columns;
   alignas(64) static constexpr std::uint16_t kLow[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
                                                          8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
   const __m512i low = _mm512_load_si512(kLow), high = _mm512_add_epi16(low, _mm512_set1_epi16(16));

@@ -11,15 +11,15 @@ const PackedKernels& packed_kernels_avx512bf16();
 const GemmKernels& gemm_kernels_avx512bf16();
 
 // Kernels in other files.
-void skinny_rows_avx512bf16(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a,
-                            const std::uint16_t* w, float* c, std::int64_t ldc, Store store);
+void skinny_rows_avx512bf16(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w,
+                            const TileOutput& out);
 void quantise_rows_avx512bf16(std::int64_t rows, std::int64_t k, const float* x, std::int16_t* out, float* scales);
-void int8_rows_avx512bf16(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::int16_t* a,
-                          const float* a_scales, Int8Weight w, float* c, std::int64_t ldc, Store store);
+void int8_rows_avx512bf16(const GemmShape& shape, const std::int16_t* a, const float* a_scales, Int8Weight w,
+                          const TileOutput& out);
 void widen_int8_avx512bf16(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth, Int8Weight w,
                            std::uint16_t* out);
-void skinny_bf16x12_avx512bf16(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a,
-                               const std::byte* w, float* c, std::int64_t ldc, Store store);
+void skinny_bf16x12_avx512bf16(const GemmShape& shape, const std::uint16_t* a, const std::byte* w,
+                               const TileOutput& out);
 void widen_bf16x12_block(std::int64_t depth, const std::byte* block, std::uint16_t* out);
 void widen_bf16x12_avx512bf16(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth,
                               const std::byte* w, std::uint16_t* out);

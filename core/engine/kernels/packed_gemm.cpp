@@ -75,7 +75,7 @@ void PackedGemm::pack(const PackedProduct::Matrix& b, std::int64_t k_total, std:
     case Kind::panels:
       break;
     case Kind::transposed_panels:
-      kernels_.transpose_panels(n_total, depth.begin, depth.size(), columns.begin, columns.size(), b.packed, out);
+      kernels_.transpose_panels(b.packed, n_total, {depth.begin, depth.size(), columns.begin, columns.size()}, out);
       break;
     case Kind::int8:
       kernels_.widen_int8(columns.size(), k_total, depth.begin, depth.size(), int8_from(b.int8, k_total, columns.begin),
@@ -101,14 +101,14 @@ void PackedGemm::run_blocked(const PackedProduct& p, Range rows, Range columns, 
   for (std::int64_t i = 0; i < blocks; ++i) {
     const Range some{rows.begin + edge(rows.size(), 1, i, blocks), rows.begin + edge(rows.size(), 1, i + 1, blocks)};
     if (p.low.z)
-      kernels_.narrow_rows(some.size(), p.low.rank, p.low.scale, p.low.z + some.begin * p.low.rank, p.low.rank, w.z,
-                           low_stride);
+      kernels_.narrow_rows(some.size(), p.low.rank, p.low.scale, {p.low.z + some.begin * p.low.rank, p.low.rank},
+                           {w.z, low_stride});
     for (std::int64_t d = 0; d < p.k; d += deepest) {
       const Range depth{d, std::min(p.k, d + deepest)};
       const std::int64_t stride = even(depth.size());
       Strip strips[2] = {{w.a, stride, nullptr, 0, stride / 2},
                          {w.z, low_stride, w.low, low_stride * kPanelRows, low_stride / 2}};
-      kernels_.narrow_rows(some.size(), depth.size(), p.scale, p.a + some.begin * p.k + d, p.k, w.a, stride);
+      kernels_.narrow_rows(some.size(), depth.size(), p.scale, {p.a + some.begin * p.k + d, p.k}, {w.a, stride});
       const bool with_low = p.low.z && depth.end == p.k;
       const std::int64_t widest = packs || with_low ? kColumns : columns.size();
       for (std::int64_t j = columns.begin; j < columns.end; j += widest) {
@@ -120,8 +120,8 @@ void PackedGemm::run_blocked(const PackedProduct& p, Range rows, Range columns, 
           strips[0].b = p.b.packed + packed_index(p.k, j, d), strips[0].b_stride = p.k * kPanelRows;
         }
         if (with_low) pack(p.low.b, p.low.rank, p.n, {0, p.low.rank}, part, w.low);
-        kernels_.block(some.size(), part.size(), strips, with_low ? 2 : 1, p.c + some.begin * p.n + j, p.n,
-                       d > 0 ? Store::accumulate : p.store);
+        kernels_.block(some.size(), part.size(), strips, with_low ? 2 : 1,
+                       {p.c + some.begin * p.n + j, p.n, d > 0 ? Store::accumulate : p.store});
       }
     }
   }
@@ -133,23 +133,24 @@ void PackedGemm::run_int8(const PackedProduct& p, Range columns, const Workspace
   auto* scales = reinterpret_cast<float*>(w.b);
   kernels_.quantise_rows(p.m, p.k, p.a, rows, scales);
   for (std::int64_t i = 0; i < p.m * groups_of(p.k); ++i) scales[i] *= p.scale;
-  kernels_.int8_rows(p.m, columns.size(), p.k, rows, scales, int8_from(p.b.int8, p.k, columns.begin),
-                     p.c + columns.begin, p.n, p.store);
+  kernels_.int8_rows({p.m, columns.size(), p.k}, rows, scales, int8_from(p.b.int8, p.k, columns.begin),
+                     {p.c + columns.begin, p.n, p.store});
 }
 
-// Columns of C [m, n] from rounded activations in w.a.
-void PackedGemm::skinny_columns(std::int64_t m, std::int64_t k, const PackedProduct::Matrix& b, Range columns,
-                                const Workspace& w, float* c, std::int64_t n, Store store) {
+// Columns of C from the rounded activations in w.a.
+void PackedGemm::skinny_columns(const GemmShape& shape, const PackedProduct::Matrix& b, Range columns,
+                                const Workspace& w, float* c, Store store) {
+  const GemmShape part{shape.m, columns.size(), shape.k};
+  const TileOutput out{c + columns.begin, shape.n, store};
   if (b.kind == Kind::bf16x12)
-    kernels_.skinny_bf16x12(m, columns.size(), k, w.a, b.bf16x12 + sizes::bf16x12_bytes(columns.begin, k),
-                            c + columns.begin, n, store);
+    kernels_.skinny_bf16x12(part, w.a, b.bf16x12 + sizes::bf16x12_bytes(columns.begin, shape.k), out);
   else
-    kernels_.skinny_rows(m, columns.size(), k, w.a, b.packed + columns.begin * k, c + columns.begin, n, store);
+    kernels_.skinny_rows(part, w.a, b.packed + columns.begin * shape.k, out);
 }
 
 void PackedGemm::run_skinny(const PackedProduct& p, Range columns, const Workspace& w) {
-  kernels_.narrow_rows(p.m, p.k, p.scale, p.a, p.k, w.a, p.k);
-  skinny_columns(p.m, p.k, p.b, columns, w, p.c, p.n, p.store);
+  kernels_.narrow_rows(p.m, p.k, p.scale, {p.a, p.k}, {w.a, p.k});
+  skinny_columns({p.m, p.n, p.k}, p.b, columns, w, p.c, p.store);
 }
 
 void PackedGemm::prepare() {
@@ -157,26 +158,27 @@ void PackedGemm::prepare() {
   workspace_ = Buffer<std::uint16_t>(device_.arena, packed_blocks(device_.pool.threads()));
 }
 
-void PackedGemm::block(std::int64_t thread, Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std::int64_t k,
-                       float scale, const float* a, std::int64_t lda, const float* b, std::int64_t ldb, Store store,
-                       float* c, std::int64_t ldc) {
+void PackedGemm::block(std::int64_t thread, const GemmShape& shape, MatrixOperand a, MatrixOperand b,
+                       const TileOutput& out, float scale) {
+  const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   const Workspace w = workspace(thread);
   for (std::int64_t d = 0; d < k; d += kPackedDepth) {
     const std::int64_t depth = std::min(kPackedDepth, k - d), stride = even(depth);
     for (std::int64_t i = 0; i < m; i += kRows) {
       const std::int64_t rows = std::min(kRows, m - i);
-      if (a_op == Operand::plain)
-        kernels_.narrow_rows(rows, depth, scale, a + i * lda + d, lda, w.a, stride);
+      if (a.transpose == Transpose::no)
+        kernels_.narrow_rows(rows, depth, scale, {a.data + i * a.stride + d, a.stride}, {w.a, stride});
       else
-        kernels_.narrow_columns(depth, rows, scale, a + d * lda + i, lda, w.a, stride);
+        kernels_.narrow_columns(depth, rows, scale, {a.data + d * a.stride + i, a.stride}, {w.a, stride});
       for (std::int64_t j = 0; j < n; j += kColumns) {
         const std::int64_t columns = std::min(kColumns, n - j);
-        if (b_op == Operand::transposed)
-          kernels_.pack_rows(columns, depth, b + j * ldb + d, ldb, w.b);
+        if (b.transpose == Transpose::yes)
+          kernels_.pack_rows(columns, depth, b.data + j * b.stride + d, b.stride, w.b);
         else
-          kernels_.pack_columns(depth, columns, b + d * ldb + j, ldb, w.b);
+          kernels_.pack_columns(depth, columns, b.data + d * b.stride + j, b.stride, w.b);
         const Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};
-        kernels_.block(rows, columns, &strip, 1, c + i * ldc + j, ldc, d > 0 ? Store::accumulate : store);
+        kernels_.block(rows, columns, &strip, 1,
+                       {out.c + i * out.stride + j, out.stride, d > 0 ? Store::accumulate : out.store});
       }
     }
   }
@@ -221,24 +223,24 @@ void PackedGemm::skinny_products(std::int64_t m, std::int64_t k, const Activatio
   if (norm.inv) {
     auto* const normed = reinterpret_cast<float*>(w.a + kMaxSkinnyRows * k);
     float unused[kMaxSkinnyRows];
-    v.rms_norm(m, k, x.x, x.gain, norm.eps, normed, share.thread == 0 ? norm.inv : unused);
+    v.rms_norm({m, k, x.x, x.gain}, norm.eps, normed, share.thread == 0 ? norm.inv : unused);
     rows = normed;
   }
   for (const FusedProduct& b : branches) {
     const Range some = share.of(b.low.rank, k <= kShortRow ? kShortRows : kFactorRows);
-    if (some.size() > 0) v.dot_rows(m, b.low.rank, k, 1.0f, rows, b.low.first.f32, 0.0f, b.low.z, some.begin, some.end);
+    if (some.size() > 0) v.dot_rows({m, b.low.rank, k}, rows, b.low.first.f32, b.low.z, {}, {some.begin, some.end});
   }
   auto* const whole = reinterpret_cast<std::int16_t*>(w.a);
   auto* const scales = reinterpret_cast<float*>(w.b);
   const bool int8 = branches.front().b.kind == Kind::int8;
-  int8 ? kernels_.quantise_rows(m, k, rows, whole, scales) : kernels_.narrow_rows(m, k, 1.0f, rows, k, w.a, k);
+  int8 ? kernels_.quantise_rows(m, k, rows, whole, scales) : kernels_.narrow_rows(m, k, 1.0f, {rows, k}, {w.a, k});
   for (const FusedProduct& b : branches) {
     const Range columns = share.of(b.n, kPanelRows);
     if (int8)
-      kernels_.int8_rows(m, columns.size(), k, whole, scales, int8_from(b.b.int8, k, columns.begin),
-                         b.c + columns.begin, b.n, b.store);
+      kernels_.int8_rows({m, columns.size(), k}, whole, scales, int8_from(b.b.int8, k, columns.begin),
+                         {b.c + columns.begin, b.n, b.store});
     else
-      skinny_columns(m, k, b.b, columns, w, b.c, b.n, b.store);
+      skinny_columns({m, b.n, k}, b.b, columns, w, b.c, b.store);
   }
 }
 
@@ -260,7 +262,8 @@ void PackedGemm::multiply_skinny(std::int64_t m, std::int64_t k, const Activatio
       for (const FusedProduct& b : branches) {
         const Range columns = share.of(b.n, kPanelRows);
         if (b.low.rank > 0)
-          v.dot_rows(m, b.n, b.low.rank, b.low.scale, b.low.z, b.low.second.f32, 1.0f, b.c, columns.begin, columns.end);
+          v.dot_rows({m, b.n, b.low.rank}, b.low.z, b.low.second.f32, b.c, {b.low.scale, 1},
+                     {columns.begin, columns.end});
       }
       if (!gated) continue;
       const std::int64_t n = branches[0].n;
@@ -293,8 +296,9 @@ void PackedGemm::multiply_low_rank(const Left& left, Range rows, Range depth, co
     const Range columns{j, std::min(rank, j + widest)};
     pack(branch.low.first, left.k, rank, depth, columns, w.b);
     const GroupedStrip strip{w.a, w.b, deep * kPanelRows, deep / 2};
-    gemm_kernels_.block(rows.size(), columns.size(), &strip, 1, branch.low.z + rows.begin * rank + j, rank,
-                        depth.begin > 0 ? Store::accumulate : Store::write, nullptr);
+    gemm_kernels_.block(
+        rows.size(), columns.size(), &strip, 1,
+        {branch.low.z + rows.begin * rank + j, rank, depth.begin > 0 ? Store::accumulate : Store::write}, nullptr);
   }
   float* const z = branch.low.z + rows.begin * rank;
   if (depth.end == left.k && branch.low.z_scale != 1)
@@ -319,14 +323,15 @@ void PackedGemm::multiply_block(const Left& left, Range rows, Range depth, const
     else
       pack(branch.b, left.k, branch.n, depth, part, w.b);
     if (with_low) pack(branch.low.second, rank, branch.n, {0, rank}, part, w.low);
-    gemm_kernels_.block(rows.size(), part.size(), strips, with_low ? 2 : 1, branch.c + rows.begin * branch.n + j,
-                        branch.n, depth.begin > 0 ? Store::accumulate : branch.store, nullptr);
+    gemm_kernels_.block(
+        rows.size(), part.size(), strips, with_low ? 2 : 1,
+        {branch.c + rows.begin * branch.n + j, branch.n, depth.begin > 0 ? Store::accumulate : branch.store}, nullptr);
   }
 }
 
 void PackedGemm::run_grouped(const PackedProduct& p, Range rows, Range columns, const Workspace& w) {
   const Left left{{p.a, p.k, nullptr, {}}, p.k, p.scale};
-  FusedProduct branch{.b = p.b, .n = p.n, .c = p.c, .store = p.store, .low = {}};
+  FusedProduct branch{.b = p.b, .n = p.n, .c = p.c, .store = p.store};
   if (p.low.z) {
     branch.low.second = p.low.b, branch.low.rank = p.low.rank, branch.low.scale = p.low.scale;
     branch.low.z = const_cast<float*>(p.low.z);  // only read: it is there already
@@ -380,9 +385,10 @@ void PackedGemm::fused(std::int64_t m, std::int64_t k, const Activations& x, std
   });
 }
 
-void PackedGemm::add_lora_gradient(std::int64_t m, std::int64_t rank, std::int64_t columns, float scale, const float* l,
-                                   const Activations& x, GradientLayout layout, float* g) {
-  const std::int64_t threads = device_.pool.threads();
+void PackedGemm::add_lora_gradient(const LoraGradient& gradient) {
+  const std::int64_t threads = device_.pool.threads(), m = gradient.m, rank = gradient.rank, columns = gradient.columns;
+  float* const g = gradient.g;
+  const bool transposed = gradient.transpose == Transpose::yes;
   prepare();
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {
@@ -394,15 +400,14 @@ void PackedGemm::add_lora_gradient(std::int64_t m, std::int64_t rank, std::int64
           const std::int64_t width = std::min(kColumns, end - j), some = std::min(kSumRank, rank - r);
           for (std::int64_t row = 0; row < m; row += kSumRows) {
             const std::int64_t depth = std::min(kSumRows, m - row), stride = even(depth);
-            kernels_.narrow_columns(depth, some, scale, l + row * rank + r, rank, w.a, stride);
-            gemm_kernels_.panels(depth, width, x.from(row, j), w.b);
+            kernels_.narrow_columns(depth, some, gradient.scale, {gradient.l + row * rank + r, rank}, {w.a, stride});
+            gemm_kernels_.panels(depth, width, gradient.x.from(row, j), w.b);
             const Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};
-            kernels_.block(some, width, &strip, 1, sum, width, row > 0 ? Store::accumulate : Store::write);
+            kernels_.block(some, width, &strip, 1, {sum, width, row > 0 ? Store::accumulate : Store::write});
           }
           for (std::int64_t a = 0; a < some; ++a)
             for (std::int64_t b = 0; b < width; ++b)
-              g[layout == GradientLayout::plain ? (r + a) * columns + j + b : (j + b) * rank + r + a] +=
-                  sum[a * width + b];
+              g[transposed ? (j + b) * rank + r + a : (r + a) * columns + j + b] += sum[a * width + b];
         }
     }
   });
@@ -411,8 +416,9 @@ void PackedGemm::add_lora_gradient(std::int64_t m, std::int64_t rank, std::int64
 // Products with the output head, as wide as the vocabulary: logits leave as tiles, their gradients come in stripe by
 // stripe, and the next stripe of weights is prefetched meanwhile.
 
-void PackedGemm::stream(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const std::uint16_t* b,
+void PackedGemm::stream(const GemmShape& shape, const float* a, const std::uint16_t* b,
                         const std::function<void(const Tile&)>& take) {
+  const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   const std::int64_t threads = device_.pool.threads(), most = kActivations / k / kGroupRows * kGroupRows;
   prepare();
   if (!tiles_) tiles_ = Buffer<float>(device_.arena, logit_tiles(device_.pool.threads()));
@@ -431,7 +437,7 @@ void PackedGemm::stream(std::int64_t m, std::int64_t n, std::int64_t k, const fl
           for (std::int64_t r = 0; r < rows.size(); r += kGroupRows) {
             const std::int64_t some = std::min(kGroupRows, rows.size() - r);
             const GroupedStrip strip{w.a + r * k, b + j * k, k * kPanelRows, k / 2};
-            gemm_kernels_.block(some, width, &strip, 1, tile, width, Store::write, &ahead);
+            gemm_kernels_.block(some, width, &strip, 1, {tile, width, Store::write}, &ahead);
             take({static_cast<int>(t), row + r, some, j, width, tile, width});
           }
         }
@@ -440,11 +446,12 @@ void PackedGemm::stream(std::int64_t m, std::int64_t n, std::int64_t k, const fl
   });
 }
 
-void PackedGemm::gather(std::int64_t m, std::int64_t most, std::int64_t n, std::int64_t k, const std::uint16_t* b,
+void PackedGemm::gather(const GemmShape& shape, std::int64_t max_rows, const std::uint16_t* b,
                         const std::function<void(const Stripe&, std::uint16_t*)>& fill, float* c) {
+  const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   const std::int64_t threads = device_.pool.threads(), tallest = kActivations / kStripe / kGroupRows * kGroupRows;
   prepare();
-  if (const Allocation need = partial_gradients(most, n, device_.pool.threads());
+  if (const Allocation need = partial_gradients(max_rows, n, device_.pool.threads());
       !serves(partial_.allocation(), need)) {
     partial_ = {};
     partial_ = Buffer<float>(device_.arena, need);
@@ -461,14 +468,14 @@ void PackedGemm::gather(std::int64_t m, std::int64_t most, std::int64_t n, std::
           fill({row, rows, j, deep}, w.a);
           for (std::int64_t i = 0; i < n; i += kTransposedColumns) {
             const std::int64_t columns = std::min(kTransposedColumns, n - i);
-            kernels_.transpose_panels(n, j, deep, i, columns, b, w.b);
+            kernels_.transpose_panels(b, n, {j, deep, i, columns}, w.b);
             // The columns turned next, or the first of the next stripe: a run of them in each panel of the depth.
             const bool ends = i + kTransposedColumns >= n;
             const std::int64_t from = ends ? j + deep : j, panels = std::min(kStripe, depth.end - from) / kPanelRows;
             Prefetch ahead{b + packed_index(n, from, ends ? 0 : i + kTransposedColumns), n * kPanelRows, panels};
             const GroupedStrip strip{w.a, w.b, deep * kPanelRows, deep / 2};
-            gemm_kernels_.block(rows, columns, &strip, 1, part(t) + row * n + i, n,
-                                j > depth.begin ? Store::accumulate : Store::write, &ahead);
+            gemm_kernels_.block(rows, columns, &strip, 1,
+                                {part(t) + row * n + i, n, j > depth.begin ? Store::accumulate : Store::write}, &ahead);
           }
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of f32 activations with packed bf16 weights: activations are rounded to bf16 block by block, the weights'
+// Products of f32 activations with packed bf16 weights. Activations are rounded to bf16 block by block; the weights'
 // panels are read in place (depth along K) or transposed block by block (depth along N, in the backward). Many rows use
-// the kernels of gemm_kernels.h, few rows those of packed.h; the bits of a row are the same.
+// the kernels of gemm_kernels.h and few rows those of packed.h, with the same bits for a row.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,8 +12,6 @@
 #include "core/engine/runtime/device.h"
 
 namespace mw::engine {
-
-enum class Operand { plain, transposed };
 
 // C[M,N] (+)= scale * A[M,K] B + low.scale * Z[M,rank] L, B and L as their kinds say.
 struct PackedProduct {
@@ -35,35 +33,43 @@ struct PackedProduct {
   std::int64_t m = 0, n = 0, k = 0;
   float scale = 1;
   const float* a = nullptr;
-  Matrix b;
+  Matrix b{};
   struct Low {
     const float* z = nullptr;  // f32 [M,rank]; null: none
     std::int64_t rank = 0;
     float scale = 1;
-    Matrix b;  // kind rows [N,rank] or columns [rank,N]
-  } low;
+    Matrix b{};  // kind rows [N,rank] or columns [rank,N]
+  } low{};
   Store store = Store::write;
   float* c = nullptr;
 };
 
 using sizes::kMostFusedRank;
 
-// One of several products with the same left operand X[M,K]: C[M,N] (+)= X B + z_scale * scale * (X first) second, the
-// LoRA branch, whose z_scale * X first [M,rank] is left in z. rank 0: none.
+// One of several products with the same left operand X[M,K]: C[M,N] (+)= X B + z_scale * scale * (X first) second. The
+// last term is the LoRA branch, whose z_scale * X first [M,rank] is written to z; rank 0: no branch.
 struct FusedProduct {
   PackedProduct::Matrix b;
   std::int64_t n = 0;
   float* c = nullptr;
   Store store = Store::write;
   struct {
-    PackedProduct::Matrix first, second;  // kinds rows or columns
+    PackedProduct::Matrix first{}, second{};  // kinds rows or columns
     std::int64_t rank = 0;
     float* z = nullptr;
     float z_scale = 1, scale = 1;
-  } low;
+  } low{};
 };
 
-enum class GradientLayout { plain, transposed };
+// g[rank,columns] += scale * L[m,rank]^T X[m,columns], or g[columns,rank] if transposed: the gradient of a LoRA factor.
+struct LoraGradient {
+  std::int64_t m = 0, rank = 0, columns = 0;
+  float scale = 1;
+  const float* l = nullptr;
+  Activations x;
+  Transpose transpose = Transpose::no;
+  float* g = nullptr;
+};
 
 class PackedGemm {
  public:
@@ -71,51 +77,48 @@ class PackedGemm {
       : device_(device), kernels_(kernels), gemm_kernels_(*gemm_kernels()) {}
   void run(const PackedProduct& product);
 
-  // Whether multiply_fused() and add_lora_gradient() support so many rows of so many columns.
+  // Whether fused() and add_lora_gradient() support an X of this shape.
   bool fuses(std::int64_t m, std::int64_t k) const;
-  // All branches in one dispatch: X is normalised, rounded and laid out once for all of them. With `inv` the rows'
-  // inverse RMS are computed first, into it: x.inv.
+  // Computes all branches in one dispatch: X is normalised, rounded and laid out once for all of them. If norm.inv is
+  // set (to x.inv), the inverse RMS of the rows are computed first.
   struct RowNorm {
     float* inv = nullptr;
     float eps = 0;
   };
   void fused(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
              const RowNorm& norm);
-  // The same of at most kMaxSkinnyRows rows, for forward branches whose weights are all of one kind, panels, slim or
-  // int8; the norm is computed on the way too. With `gated`, of two branches: gelu(first) * second goes there.
+  // The same for at most kMaxSkinnyRows rows and forward branches whose weights are all of one kind (panels, bf16x12 or
+  // int8). `gated`, if not null and with two branches, receives gelu(first) * second.
   bool fits_skinny(std::int64_t m, std::int64_t k) const;
   void multiply_skinny(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
                        const RowNorm& norm, float* gated);
-  // g[rank,columns] += scale * L[M,rank]^T X[M,columns], or g[columns,rank], transposed: gradients of LoRA factors.
-  void add_lora_gradient(std::int64_t m, std::int64_t rank, std::int64_t columns, float scale, const float* l,
-                         const Activations& x, GradientLayout layout, float* g);
+  void add_lora_gradient(const LoraGradient& gradient);
 
-  // C[M,N] (+)= scale * op(A) op(B) of f32 blocks with leading dimensions, on the calling thread: attention's. `thread`
-  // is its index in the pool; prepare() comes first, outside.
+  // C[m,n] (+)= scale * op(A) op(B) of f32 blocks, on the calling thread: attention's. `thread` is its index in the
+  // pool. Call prepare() before, outside of the pool.
   void prepare();
-  void block(std::int64_t thread, Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std::int64_t k,
-             float scale, const float* a, std::int64_t lda, const float* b, std::int64_t ldb, Store store, float* c,
-             std::int64_t ldc);
+  void block(std::int64_t thread, const GemmShape& shape, MatrixOperand a, MatrixOperand b, const TileOutput& out,
+             float scale);
 
-  // A tile of A B^T, handed to the thread that computed it while it is in that core's cache.
+  // A tile of A B^T; the thread that computed it uses it while it is in that core's cache.
   struct Tile {
     int thread;
     std::int64_t row, rows, column, columns;
     float* at;  // [rows, stride]
     std::int64_t stride;
   };
-  // Every tile of A[M,K] B[N,K]^T, in an order that depends on the shape only; B packed. Tiles lie in stripes of
-  // kStripe columns (the last may be narrower), and a stripe is one thread's.
+  // Calls `take` for every tile of A[m,k] B[n,k]^T, in an order that depends on the shape only; B packed. Tiles lie in
+  // stripes of kStripe columns (the last may be narrower), and one thread computes a stripe.
   static constexpr std::int64_t kStripe = sizes::kLogitStripe;
-  void stream(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const std::uint16_t* b,
+  void stream(const GemmShape& shape, const float* a, const std::uint16_t* b,
               const std::function<void(const Tile&)>& take);
-  // C[M,N] = G[M,K] B[K,N], B packed: `fill` lays out (gemm_kernels.h) rows [row, row + rows) of G's stripe of
-  // `columns` from `column` on. Threads share the depth; their sums are added in order. `most` >= m: rows of any call
-  // to come.
+  // C[m,n] = G[m,k] B[k,n], B packed: `fill` lays out (gemm_kernels.h) rows [row, row + rows) of G's stripe of
+  // `columns` from `column` on. Threads share the depth; their sums are added in order. `max_rows` >= m: the most rows
+  // of any later call.
   struct Stripe {
     std::int64_t row, rows, column, columns;
   };
-  void gather(std::int64_t m, std::int64_t most, std::int64_t n, std::int64_t k, const std::uint16_t* b,
+  void gather(const GemmShape& shape, std::int64_t max_rows, const std::uint16_t* b,
               const std::function<void(const Stripe&, std::uint16_t*)>& fill, float* c);
 
  private:
@@ -127,14 +130,14 @@ class PackedGemm {
     std::uint16_t *a, *b, *z, *low;
   };
   struct Left;
-  struct Share {  // of the work, a thread's
+  struct Share {  // a thread's share of the work
     std::int64_t thread, threads;
     Range of(std::int64_t total, std::int64_t unit) const;
   };
   Workspace workspace(std::int64_t thread);
   void run_skinny(const PackedProduct& p, Range columns, const Workspace& w);
-  void skinny_columns(std::int64_t m, std::int64_t k, const PackedProduct::Matrix& b, Range columns, const Workspace& w,
-                      float* c, std::int64_t n, Store store);
+  void skinny_columns(const GemmShape& shape, const PackedProduct::Matrix& b, Range columns, const Workspace& w,
+                      float* c, Store store);
   void skinny_products(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
                        const RowNorm& norm, Share share);
   void run_int8(const PackedProduct& p, Range columns, const Workspace& w);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few rows against packed bf16 weights: the work of decoding, bound by reading the weights; see packed.h. Those of 12
-// bits are widened on their way to the first tile; the second finds them in the L1 cache. A block with odd ones is
-// widened there before.
+// Few rows against packed bf16 weights: the work of decoding, bound by reading the weights; see packed.h. Weights of 12
+// bits are widened on their way to the first tile, and the second tile finds them in the L1 cache. A block with
+// exceptions is widened into the L1 cache before the first tile.
 #if defined(__AVX512BF16__)
 #include "core/engine/kernels/packed_avx512bf16.h"
 #include "core/engine/kernels/packed_vectors.h"
@@ -10,14 +10,14 @@ namespace mw::engine {
 namespace {
 
 constexpr i64 kBlock = 64;               // pairs of depth: 8 KiB of a panel, which all rows use from L1
-constexpr i64 kAhead = kBlock * kPairs;  // elements: the next block comes, into L2, while this one is used
+constexpr i64 kAhead = kBlock * kPairs;  // elements: the next block is prefetched into L2 while this one is used
 constexpr int kTall = 12;                // rows whose sums fit the registers
 
-// Which lines of the next block a tile fetches: each of two tiles its share, so that reading goes on while the second
-// computes.
+// The lines of the next block that a tile prefetches: each of two tiles half of them, so that reading continues while
+// the second computes.
 enum Fetch { none = 0, even = 1, odd = 2, both = even | odd };
 
-// Rows [0, R) of a block, whose sums go through `sums` from block to block.
+// Rows [0, R) of a block; `sums` carries their sums from block to block.
 template <int R, Fetch F>
 void tile(i64 k, i64 pairs, const std::uint16_t* a, const std::uint16_t* b, float* sums) {
   __m512 acc[R][2];
@@ -51,8 +51,8 @@ template <int R>
   }
 }
 
-// The same of a block of 12 bits without odd ones; `out`: where it is kept for another tile. Unrolled by hand: GCC 12
-// would keep the sums in memory.
+// The same for a block of 12 bits without exceptions; `out` receives the widened block for another tile. Unrolled by
+// hand: GCC 12 would keep the sums in memory.
 template <int R, Widened W>
 void bf16x12_tile(i64 k, i64 pairs, const std::uint16_t* a, const std::byte* block, float* sums, std::uint16_t* out) {
   const __m512i base = _mm512_set1_epi16(static_cast<short>(reinterpret_cast<const Bf16x12Header*>(block)->base));
@@ -76,21 +76,21 @@ void bf16x12_tile(i64 k, i64 pairs, const std::uint16_t* a, const std::byte* blo
     _mm512_store_ps(sums + r * kPanelRows, acc[r][0]), _mm512_store_ps(sums + r * kPanelRows + 16, acc[r][1]);
 }
 
-using SlimTile = void (*)(i64, i64, const std::uint16_t*, const std::byte*, float*, std::uint16_t*);
+using Bf16x12Tile = void (*)(i64, i64, const std::uint16_t*, const std::byte*, float*, std::uint16_t*);
 template <Widened W>
-constexpr SlimTile kBf16x12Tiles[kTall + 1] = {nullptr,
-                                               bf16x12_tile<1, W>,
-                                               bf16x12_tile<2, W>,
-                                               bf16x12_tile<3, W>,
-                                               bf16x12_tile<4, W>,
-                                               bf16x12_tile<5, W>,
-                                               bf16x12_tile<6, W>,
-                                               bf16x12_tile<7, W>,
-                                               bf16x12_tile<8, W>,
-                                               bf16x12_tile<9, W>,
-                                               bf16x12_tile<10, W>,
-                                               bf16x12_tile<11, W>,
-                                               bf16x12_tile<12, W>};
+constexpr Bf16x12Tile kBf16x12Tiles[kTall + 1] = {nullptr,
+                                                  bf16x12_tile<1, W>,
+                                                  bf16x12_tile<2, W>,
+                                                  bf16x12_tile<3, W>,
+                                                  bf16x12_tile<4, W>,
+                                                  bf16x12_tile<5, W>,
+                                                  bf16x12_tile<6, W>,
+                                                  bf16x12_tile<7, W>,
+                                                  bf16x12_tile<8, W>,
+                                                  bf16x12_tile<9, W>,
+                                                  bf16x12_tile<10, W>,
+                                                  bf16x12_tile<11, W>,
+                                                  bf16x12_tile<12, W>};
 
 using Tile = void (*)(i64, i64, const std::uint16_t*, const std::uint16_t*, float*);
 template <Fetch F>
@@ -100,10 +100,12 @@ constexpr Tile kTiles[kTall + 1] = {nullptr,     tile<1, F>,  tile<2, F>, tile<3
 constexpr Tile kFirst[] = {tile<6, even>, tile<7, even>, tile<8, even>};  // of two
 constexpr Tile kSecond[] = {tile<7, odd>, tile<8, odd>};
 
-// Of every panel the blocks in turn; take(panel's first row, first pair, pairs, sums) adds one.
+// Visits the blocks of every panel in order; take(panel's first row, first pair, pairs, sums) adds one block.
 template <class F>
-[[gnu::always_inline]] inline void panel_by_panel(i64 rows, i64 columns, i64 k, float* c, i64 ldc, Store store,
-                                                  F take) {
+[[gnu::always_inline]] inline void panel_by_panel(const GemmShape& shape, const TileOutput& out, F take) {
+  const i64 rows = shape.m, columns = shape.n, k = shape.k, ldc = out.stride;
+  const Store store = out.store;
+  float* const c = out.c;
   alignas(64) float sums[kMaxSkinnyRows * kPanelRows];
   for (i64 n = 0; n < columns; n += kPanelRows) {
     const Columns mask = masks(columns - n);
@@ -121,10 +123,10 @@ template <class F>
 
 }  // namespace
 
-void skinny_rows_avx512bf16(i64 rows, i64 columns, i64 k, const std::uint16_t* a, const std::uint16_t* w, float* c,
-                            i64 ldc, Store store) {
-  const i64 first = rows <= kTall ? rows : rows / 2, second = rows - first;
-  panel_by_panel(rows, columns, k, c, ldc, store, [&](i64 n, i64 i, i64 pairs, float* sums) {
+void skinny_rows_avx512bf16(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w,
+                            const TileOutput& out) {
+  const i64 rows = shape.m, k = shape.k, first = rows <= kTall ? rows : rows / 2, second = rows - first;
+  panel_by_panel(shape, out, [&](i64 n, i64 i, i64 pairs, float* sums) {
     const std::uint16_t* b = w + n * k + i * kPairs;
     if (second == 0) return kTiles<both>[rows](k, pairs, a + 2 * i, b, sums);
     kFirst[first - 6](k, pairs, a + 2 * i, b, sums);
@@ -132,12 +134,12 @@ void skinny_rows_avx512bf16(i64 rows, i64 columns, i64 k, const std::uint16_t* a
   });
 }
 
-void skinny_bf16x12_avx512bf16(i64 rows, i64 columns, i64 k, const std::uint16_t* a, const std::byte* w, float* c,
-                               i64 ldc, Store store) {
+void skinny_bf16x12_avx512bf16(const GemmShape& shape, const std::uint16_t* a, const std::byte* w,
+                               const TileOutput& out) {
   static_assert(kBf16x12Depth == 2 * kBlock);
   alignas(64) std::uint16_t block[kBlock * kPairs];
-  const i64 first = rows <= kTall ? rows : rows / 2, second = rows - first;
-  panel_by_panel(rows, columns, k, c, ldc, store, [&](i64, i64 i, i64 pairs, float* sums) {
+  const i64 rows = shape.m, k = shape.k, first = rows <= kTall ? rows : rows / 2, second = rows - first;
+  panel_by_panel(shape, out, [&](i64, i64 i, i64 pairs, float* sums) {
     const auto& header = *reinterpret_cast<const Bf16x12Header*>(w);
     if (header.overflow || header.exception_count > 0) {
       widen_bf16x12_block(2 * pairs, w, block);

@@ -4,6 +4,8 @@
 #pragma once
 #include <cstdint>
 
+#include "core/engine/kernels/matrix.h"
+
 namespace mw::engine {
 
 struct RopeTable {  // [positions, pairs] each
@@ -16,33 +18,50 @@ struct NormGain {  // a norm multiplies by offset + w; the offset is 1 in Gemma 
   float offset = 0;
 };
 
-struct AdamWScalars {              // one step's constants, see optimizer.cpp
-  float new1, beta2, new2, decay,  // new: 1 - beta
-      step_size, inverse_sqrt_bias2, epsilon, gradient_scale;
+struct NormRows {  // x [rows, dim] and the gain of its norm
+  std::int64_t rows = 0, dim = 0;
+  const float* x = nullptr;
+  NormGain gain{};
+};
+
+struct RopeHeads {
+  std::int64_t tokens = 0, heads = 0, dim = 0;
+  const int* positions = nullptr;  // [tokens]
+};
+
+// logits <- factor * exp(logits - max), less `scale` at the target, and back through the softcap `cap` if it is > 0.
+struct SoftmaxGradient {
+  float max = 0, cap = 0, factor = 0;
+  std::int64_t target = -1;  // -1: the target is in another part of the row
+  float scale = 0;
+};
+
+// Element i of the mask is index first + i of the stream `key` (an Rng's key).
+struct DropoutMask {
+  std::uint64_t key = 0, first = 0;
+  float p = 0;  // probability of a zero; kept elements are multiplied by 1 / (1 - p)
+};
+
+struct AdamWScalars {  // one step's constants, see optimizer.cpp
+  float one_minus_beta1, beta2, one_minus_beta2, decay, step_size, inverse_sqrt_bias2, epsilon, gradient_scale;
 };
 
 struct VectorKernels {
   const char* name;
   float (*inverse_rms)(std::int64_t dim, const float* x, float eps);  // (mean x^2 + eps)^-1/2
   // y = x * s * gain, s = (mean x^2 + eps)^-1/2 written to inv[rows]. y may be x.
-  void (*rms_norm)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, float eps, float* y, float* inv);
-  // y = residual + the same. y may be residual.
-  void (*rms_norm_add)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, float eps,
-                       const float* residual, float* y, float* inv);
-  // y = x * inv * gain again from a kept inv: bitwise what rms_norm wrote.
-  void (*recompute_rms_norm)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, const float* inv,
-                             float* y);
-  void (*recompute_rms_norm_add)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, const float* inv,
-                                 const float* residual, float* y);
-  // dx = keep * dx + the gradient (keep 0 or 1). With keep 0 dx may be dy.
-  void (*rms_norm_backward)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, const float* inv,
-                            const float* dy, float keep, float* dx);
-  // dw[c] += sum over rows of dy * x * inv, for columns [begin, end).
-  void (*rms_norm_weight)(std::int64_t rows, std::int64_t dim, const float* x, const float* inv, const float* dy,
-                          std::int64_t begin, std::int64_t end, float* dw);
-  // Rotates pairs (i, i + dim/2) of every head in place; sign -1 is the backward.
-  void (*rope)(std::int64_t rows, std::int64_t heads, std::int64_t dim, const int* positions, RopeTable table,
-               float sign, float* x);
+  void (*rms_norm)(const NormRows& in, float eps, float* y, float* inv);
+  // y = residual + the norm of x. y may be residual.
+  void (*rms_norm_add)(const NormRows& in, float eps, const float* residual, float* y, float* inv);
+  // y = x * inv * gain with the inv that rms_norm wrote: bitwise the same y.
+  void (*recompute_rms_norm)(const NormRows& in, const float* inv, float* y);
+  void (*recompute_rms_norm_add)(const NormRows& in, const float* inv, const float* residual, float* y);
+  // dx = the gradient of x, or dx += it. With Store::write dx may be dy.
+  void (*rms_norm_backward)(const NormRows& in, const float* inv, const float* dy, float* dx, Store how);
+  // dw[c] += sum over rows of dy * x * inv, for the columns c.
+  void (*rms_norm_weight)(const NormRows& in, const float* inv, const float* dy, ColumnRange columns, float* dw);
+  // Rotates pairs (i, i + dim/2) of every head of x [tokens, heads, dim] in place; sign -1 is the backward.
+  void (*rope)(const RopeHeads& heads, RopeTable table, float sign, float* x);
   void (*geglu)(std::int64_t n, const float* gate, const float* up, float* out);
   // In place: gate <- d gate, up <- d up, d_out <- gelu(gate) * up.
   void (*geglu_backward)(std::int64_t n, float* gate, float* up, float* d_out);
@@ -56,11 +75,9 @@ struct VectorKernels {
   // Returns -log softmax(logits)[target]; with scale != 0 also logits <- scale * (softmax - onehot(target)). cap > 0:
   // the logits have gone through softcap(cap), and the gradient goes back through it.
   double (*cross_entropy)(std::int64_t n, float* logits, std::int64_t target, float cap, float scale);
-  // The same in parts, where others have the rest of the row: the sum of exp(logits - max), and logits <- factor *
-  // exp(logits - max), at the target (-1: not here) less scale, back through the cap.
+  // Cross-entropy of a row whose other columns are on other devices: the sum of exp(logits - max), and the gradient.
   double (*exp_sum)(std::int64_t n, float max, const float* logits);
-  void (*softmax_gradient)(std::int64_t n, float max, float cap, float factor, std::int64_t target, float scale,
-                           float* logits);
+  void (*softmax_gradient)(std::int64_t n, const SoftmaxGradient& gradient, float* logits);
   void (*softcap)(std::int64_t n, float cap, float* x);                           // x <- cap * tanh(x / cap)
   void (*softcap_backward)(std::int64_t n, float cap, const float* y, float* d);  // y: what softcap wrote
   void (*scale)(std::int64_t n, float factor, float* x);
@@ -68,22 +85,20 @@ struct VectorKernels {
   double (*dot)(std::int64_t n, const float* x, const float* y);       // f64 across vectors of 16
   void (*widen)(std::int64_t n, const std::uint16_t* bf16, float* out);
   void (*narrow)(std::int64_t n, const float* in, std::uint16_t* bf16);  // round to nearest even
-  // C[m, begin..end) = alpha * A[M,K] B[N,K]^T + beta * C, M small: B is read once.
-  void (*dot_rows)(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, const float* b,
-                   float beta, float* c, std::int64_t begin, std::int64_t end);
-  void (*dot_rows_bf16)(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a,
-                        const std::uint16_t* b, float beta, float* c, std::int64_t begin, std::int64_t end);
-  // o[m, dim] = keep * o + p[m, n] v[n, dim], keep 0 or 1, m small: v is read once. In parts of n the same bits.
-  void (*weigh_rows)(std::int64_t m, std::int64_t n, std::int64_t dim, const float* p, std::int64_t p_stride,
-                     const float* v, float keep, float* o);
-  // out = x (or out += x, add) where kept, else 0; kept elements times 1/(1-p). Element i of the mask is index first+i
-  // of the stream `key` (an Rng's key, see dropout_key).
-  void (*dropout)(std::int64_t n, std::uint64_t key, std::uint64_t first, float p, bool accumulate, const float* x,
-                  float* out);
+  // Columns of C[m, n] = alpha * A[m, k] B[n, k]^T + beta * C, m small: B is read once.
+  void (*dot_rows)(const GemmShape& shape, const float* a, const float* b, float* c, GemmScaling scaling,
+                   ColumnRange columns);
+  void (*dot_rows_bf16)(const GemmShape& shape, const float* a, const std::uint16_t* b, float* c, GemmScaling scaling,
+                        ColumnRange columns);
+  // o[m, n] = p[m, k] v[k, n], or o += it, m small: v is read once. The bits do not depend on how k is split over
+  // calls.
+  void (*weighted_sums)(const GemmShape& shape, MatrixView p, const float* v, float* o, Store how);
+  // out = scaled x where the mask keeps it and 0 elsewhere, or out += it.
+  void (*dropout)(std::int64_t n, const DropoutMask& mask, const float* x, float* out, Store how);
   void (*adamw)(std::int64_t n, const AdamWScalars& s, const float* gradient, float* value, float* m, float* v);
 };
 
-// The best set this processor runs.
+// The best set that this processor runs.
 const VectorKernels& vector_kernels();
 
 const VectorKernels& vector_kernels_avx512();

@@ -11,8 +11,6 @@
 namespace mw::engine {
 namespace {
 
-// ---- vectors
-
 void scale_all(i64 n, float factor, float* x) {
   multiply(n, factor, x);
 }
@@ -81,10 +79,24 @@ void narrow(i64 n, const float* in, std::uint16_t* out) {
   return widened1(*p);
 }
 
-// M rows of A against R rows of B at once: M*R accumulators keep the loads busy.
+// Rows of A [m, k] against rows of B [n, k]; see VectorKernels::dot_rows.
+template <class W>
+struct DotProducts {
+  i64 n, k;
+  const float* a;
+  const W* b;
+  float* c;
+  GemmScaling scaling;
+};
+
+// The first M rows of A against R rows of B from `row` on: M*R accumulators keep the loads busy.
 template <int M, int R, class W>
-[[gnu::always_inline]] inline void dot_tile(i64 n, i64 k, float alpha, const float* a, const W* b, float beta,
-                                            float* c) {
+[[gnu::always_inline]] inline void dot_tile(const DotProducts<W>& d, i64 row) {
+  const i64 n = d.n, k = d.k;
+  const float alpha = d.scaling.alpha, beta = d.scaling.beta;
+  const float* const a = d.a;
+  const W* const b = d.b + row * k;
+  float* const c = d.c + row;
   V acc[M][R] = {};
   float tail[M][R] = {};
   i64 i = 0;
@@ -137,10 +149,13 @@ template <int K>
 
 // g++ 12 turns a condition on beta around the last addition into a mask of one lane, so each case has its loop.
 template <int K>
-void dot_rows_short(i64 m, i64 n, float alpha, const float* a, const float* b, float beta, float* c, i64 begin,
-                    i64 end) {
+void dot_rows_short(i64 m, const DotProducts<float>& d, ColumnRange columns) {
+  const i64 n = d.n;
+  const float alpha = d.scaling.alpha, beta = d.scaling.beta;
+  const float *const a = d.a, *const b = d.b;
+  float* const c = d.c;
   const auto each = [&](auto put) __attribute__((always_inline)) {
-    for (i64 row = begin; row < end; row += kLanes)
+    for (i64 row = columns.begin; row < columns.end; row += kLanes)
       for (i64 i = 0; i < m; ++i) put(c + i * n + row, dot_short_rows<K>(a + i * K, b + row * K) * alpha);
   };
   if (beta == 0.0f)
@@ -150,31 +165,64 @@ void dot_rows_short(i64 m, i64 n, float alpha, const float* a, const float* b, f
 }
 
 template <int M, class W>
-void dot_rows_m(i64 n, i64 k, float alpha, const float* a, const W* b, float beta, float* c, i64 begin, i64 end) {
+void dot_rows_m(const DotProducts<W>& d, ColumnRange columns) {
   constexpr int kRows = M <= 2 ? 4 : 2;
-  i64 row = begin;
-  for (; row + kRows <= end; row += kRows) dot_tile<M, kRows>(n, k, alpha, a, b + row * k, beta, c + row);
-  for (; row < end; ++row) dot_tile<M, 1>(n, k, alpha, a, b + row * k, beta, c + row);
+  i64 row = columns.begin;
+  for (; row + kRows <= columns.end; row += kRows) dot_tile<M, kRows>(d, row);
+  for (; row < columns.end; ++row) dot_tile<M, 1>(d, row);
 }
 
 template <class W>
-void dot_rows_any(i64 m, i64 n, i64 k, float alpha, const float* a, const W* b, float beta, float* c, i64 begin,
-                  i64 end) {
-  for (; m >= 4; m -= 4, a += 4 * k, c += 4 * n) dot_rows_m<4>(n, k, alpha, a, b, beta, c, begin, end);
-  if (m == 3) dot_rows_m<3>(n, k, alpha, a, b, beta, c, begin, end);
-  if (m == 2) dot_rows_m<2>(n, k, alpha, a, b, beta, c, begin, end);
-  if (m == 1) dot_rows_m<1>(n, k, alpha, a, b, beta, c, begin, end);
+void dot_rows_any(i64 m, DotProducts<W> d, ColumnRange columns) {
+  for (; m >= 4; m -= 4, d.a += 4 * d.k, d.c += 4 * d.n) dot_rows_m<4>(d, columns);
+  if (m == 3) dot_rows_m<3>(d, columns);
+  if (m == 2) dot_rows_m<2>(d, columns);
+  if (m == 1) dot_rows_m<1>(d, columns);
 }
 
-// M rows of p against C vectors of v's columns at once; `last` counts the lanes of the last of them.
+void dot_rows(const GemmShape& shape, const float* a, const float* b, float* c, GemmScaling scaling,
+              ColumnRange columns) {
+  const DotProducts<float> d{shape.n, shape.k, a, b, c, scaling};
+  const i64 m = shape.m, whole = columns.begin + (columns.end - columns.begin) / kLanes * kLanes;
+  const ColumnRange vectors{columns.begin, whole};
+  switch (shape.k) {
+    case 4:
+      dot_rows_short<4>(m, d, vectors);
+      break;
+    case 8:
+      dot_rows_short<8>(m, d, vectors);
+      break;
+    case 16:
+      dot_rows_short<16>(m, d, vectors);
+      break;
+    case 32:
+      dot_rows_short<32>(m, d, vectors);
+      break;
+    case 64:
+      dot_rows_short<64>(m, d, vectors);
+      break;
+    default:
+      return dot_rows_any(m, d, columns);
+  }
+  dot_rows_any(m, d, {whole, columns.end});
+}
+
+void dot_rows_bf16(const GemmShape& shape, const float* a, const std::uint16_t* b, float* c, GemmScaling scaling,
+                   ColumnRange columns) {
+  dot_rows_any<std::uint16_t>(shape.m, {shape.n, shape.k, a, b, c, scaling}, columns);
+}
+
+// M rows of p against C vectors of v's columns at once; `last` counts the lanes of the last vector.
 template <int M, int C>
-[[gnu::always_inline]] inline void weigh_tile(i64 n, i64 dim, const float* p, i64 p_stride, const float* v, float keep,
-                                              float* o, i64 last) {
+[[gnu::always_inline]] inline void weighted_sum_tile(const GemmShape& shape, MatrixView weights, const float* v,
+                                                     float* o, Store how, i64 last) {
+  const i64 n = shape.n, k = shape.k, p_stride = weights.stride;
+  const float* const p = weights.data;
   V acc[M][C] = {};
-  if (keep != 0.0f)
+  if (how == Store::accumulate)
     for (int m = 0; m < M; ++m)
-      for (int c = 0; c < C; ++c) acc[m][c] = load_n(o + m * dim + c * kLanes, c + 1 == C ? last : kLanes);
-  for (i64 j = 0; j < n; ++j, v += dim) {
+      for (int c = 0; c < C; ++c) acc[m][c] = load_n(o + m * n + c * kLanes, c + 1 == C ? last : kLanes);
+  for (i64 j = 0; j < k; ++j, v += n) {
     V x[C];
     for (int c = 0; c < C; ++c) x[c] = c + 1 == C ? load_n(v + c * kLanes, last) : load(v + c * kLanes);
     for (int m = 0; m < M; ++m) {
@@ -183,49 +231,25 @@ template <int M, int C>
     }
   }
   for (int m = 0; m < M; ++m)
-    for (int c = 0; c < C; ++c) store_n(o + m * dim + c * kLanes, acc[m][c], c + 1 == C ? last : kLanes);
+    for (int c = 0; c < C; ++c) store_n(o + m * n + c * kLanes, acc[m][c], c + 1 == C ? last : kLanes);
 }
 
 template <int M>
-void weigh_rows_m(i64 n, i64 dim, const float* p, i64 p_stride, const float* v, float keep, float* o) {
+void weighted_sums_m(const GemmShape& shape, MatrixView p, const float* v, float* o, Store how) {
   constexpr int kVectors = 4;
+  const i64 n = shape.n;
   i64 i = 0;
-  for (; i + kVectors * kLanes <= dim; i += kVectors * kLanes)
-    weigh_tile<M, kVectors>(n, dim, p, p_stride, v + i, keep, o + i, kLanes);
-  for (; i < dim; i += kLanes)
-    weigh_tile<M, 1>(n, dim, p, p_stride, v + i, keep, o + i, dim - i < kLanes ? dim - i : kLanes);
+  for (; i + kVectors * kLanes <= n; i += kVectors * kLanes)
+    weighted_sum_tile<M, kVectors>(shape, p, v + i, o + i, how, kLanes);
+  for (; i < n; i += kLanes) weighted_sum_tile<M, 1>(shape, p, v + i, o + i, how, n - i < kLanes ? n - i : kLanes);
 }
 
-void weigh_rows(i64 m, i64 n, i64 dim, const float* p, i64 p_stride, const float* v, float keep, float* o) {
-  for (; m >= 4; m -= 4, p += 4 * p_stride, o += 4 * dim) weigh_rows_m<4>(n, dim, p, p_stride, v, keep, o);
-  if (m == 3) weigh_rows_m<3>(n, dim, p, p_stride, v, keep, o);
-  if (m == 2) weigh_rows_m<2>(n, dim, p, p_stride, v, keep, o);
-  if (m == 1) weigh_rows_m<1>(n, dim, p, p_stride, v, keep, o);
-}
-
-void dot_rows(i64 m, i64 n, i64 k, float alpha, const float* a, const float* b, float beta, float* c, i64 begin,
-              i64 end) {
-  const i64 whole = begin + (end - begin) / kLanes * kLanes;
-  switch (k) {
-    case 4:
-      dot_rows_short<4>(m, n, alpha, a, b, beta, c, begin, whole);
-      break;
-    case 8:
-      dot_rows_short<8>(m, n, alpha, a, b, beta, c, begin, whole);
-      break;
-    case 16:
-      dot_rows_short<16>(m, n, alpha, a, b, beta, c, begin, whole);
-      break;
-    case 32:
-      dot_rows_short<32>(m, n, alpha, a, b, beta, c, begin, whole);
-      break;
-    case 64:
-      dot_rows_short<64>(m, n, alpha, a, b, beta, c, begin, whole);
-      break;
-    default:
-      return dot_rows_any(m, n, k, alpha, a, b, beta, c, begin, end);
-  }
-  dot_rows_any(m, n, k, alpha, a, b, beta, c, whole, end);
+void weighted_sums(const GemmShape& shape, MatrixView p, const float* v, float* o, Store how) {
+  i64 m = shape.m;
+  for (; m >= 4; m -= 4, p.data += 4 * p.stride, o += 4 * shape.n) weighted_sums_m<4>(shape, p, v, o, how);
+  if (m == 3) weighted_sums_m<3>(shape, p, v, o, how);
+  if (m == 2) weighted_sums_m<2>(shape, p, v, o, how);
+  if (m == 1) weighted_sums_m<1>(shape, p, v, o, how);
 }
 
 [[gnu::always_inline]] inline u64 mixed(u64 x) {  // as mix64 of core/base/rng.h
@@ -235,9 +259,11 @@ void dot_rows(i64 m, i64 n, i64 k, float alpha, const float* a, const float* b, 
   return x ^ (x >> 31);
 }
 
-void dropout(i64 n, u64 key, u64 first, float p, bool accumulate, const float* x, float* out) {
-  const auto threshold = static_cast<u64>(static_cast<double>(p) * 16777216.0);  // of 24 bits
-  const float scale = 1.0f / (1.0f - p);
+void dropout(i64 n, const DropoutMask& mask, const float* x, float* out, Store how) {
+  const bool accumulate = how == Store::accumulate;
+  const u64 key = mask.key, first = mask.first;
+  const auto threshold = static_cast<u64>(static_cast<double>(mask.p) * 16777216.0);  // of 24 bits
+  const float scale = 1.0f / (1.0f - mask.p);
   for (i64 i = 0; i < n; ++i) {
     const u64 draw = mixed(key + (first + static_cast<u64>(i)) * 0xd1342543de82ef95ull) >> 40;
     const float y = draw >= threshold ? x[i] * scale : 0.0f;
@@ -249,8 +275,8 @@ void adamw(i64 n, const AdamWScalars& s, const float* gradient, float* value, fl
   for_vectors(
       n, [&](i64 i, i64 c) __attribute__((always_inline)) {
         const V g = load_n(gradient + i, c) * s.gradient_scale;
-        const V m1 = load_n(m + i, c) + (g - load_n(m + i, c)) * s.new1;
-        const V v1 = load_n(v + i, c) * s.beta2 + g * g * s.new2;
+        const V m1 = load_n(m + i, c) + (g - load_n(m + i, c)) * s.one_minus_beta1;
+        const V v1 = load_n(v + i, c) * s.beta2 + g * g * s.one_minus_beta2;
         V root;
         for (int l = 0; l < kLanes; ++l) root[l] = sqrtf(v1[l]);
         const V step = m1 / (root * s.inverse_sqrt_bias2 + s.epsilon);
@@ -287,8 +313,8 @@ constexpr VectorKernels kernels_of(const char* name) {
           .widen = widen,
           .narrow = narrow,
           .dot_rows = dot_rows,
-          .dot_rows_bf16 = dot_rows_any<std::uint16_t>,
-          .weigh_rows = weigh_rows,
+          .dot_rows_bf16 = dot_rows_bf16,
+          .weighted_sums = weighted_sums,
           .dropout = dropout,
           .adamw = adamw};
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms, RoPE and GeGLU; a part of vector_impl.h.
+// Norms, RoPE and GeGLU; a part of vector_bodies.h.
 #pragma once
 #include "core/engine/kernels/vector.h"
 #include "core/engine/kernels/vector_math.h"
 
 namespace mw::engine {
 namespace {
-
-// ---- norms
 
 [[gnu::always_inline]] inline float inverse_rms(i64 dim, const float* x, float eps) {
   V acc{};
@@ -39,33 +37,41 @@ float inverse_rms_of(i64 dim, const float* x, float eps) {
   return inverse_rms(dim, x, eps);
 }
 
-void rms_norm(i64 rows, i64 dim, const float* x, NormGain g, float eps, float* y, float* inv) {
+void rms_norm(const NormRows& in, float eps, float* y, float* inv) {
+  const i64 rows = in.rows, dim = in.dim;
+  const NormGain g = in.gain;
+  const float* x = in.x;
   for (i64 r = 0; r < rows; ++r) {
     inv[r] = inverse_rms(dim, x + r * dim, eps);
     norm_row(dim, x + r * dim, g, inv[r], y + r * dim);
   }
 }
 
-void rms_norm_add(i64 rows, i64 dim, const float* x, NormGain g, float eps, const float* residual, float* y,
-                  float* inv) {
+void rms_norm_add(const NormRows& in, float eps, const float* residual, float* y, float* inv) {
+  const i64 rows = in.rows, dim = in.dim;
+  const NormGain g = in.gain;
+  const float* x = in.x;
   for (i64 r = 0; r < rows; ++r) {
     inv[r] = inverse_rms(dim, x + r * dim, eps);
     norm_add_row(dim, x + r * dim, g, inv[r], residual + r * dim, y + r * dim);
   }
 }
 
-void recompute_rms_norm(i64 rows, i64 dim, const float* x, NormGain g, const float* inv, float* y) {
-  for (i64 r = 0; r < rows; ++r) norm_row(dim, x + r * dim, g, inv[r], y + r * dim);
+void recompute_rms_norm(const NormRows& in, const float* inv, float* y) {
+  const i64 rows = in.rows, dim = in.dim;
+  for (i64 r = 0; r < rows; ++r) norm_row(dim, in.x + r * dim, in.gain, inv[r], y + r * dim);
 }
 
-void recompute_rms_norm_add(i64 rows, i64 dim, const float* x, NormGain g, const float* inv, const float* residual,
-                            float* y) {
-  for (i64 r = 0; r < rows; ++r) norm_add_row(dim, x + r * dim, g, inv[r], residual + r * dim, y + r * dim);
+void recompute_rms_norm_add(const NormRows& in, const float* inv, const float* residual, float* y) {
+  const i64 rows = in.rows, dim = in.dim;
+  for (i64 r = 0; r < rows; ++r) norm_add_row(dim, in.x + r * dim, in.gain, inv[r], residual + r * dim, y + r * dim);
 }
 
 // dx = s gain dy - x s^3/dim sum(gain dy x)
-void rms_norm_backward(i64 rows, i64 dim, const float* x, NormGain g, const float* inv, const float* dy, float keep,
-                       float* dx) {
+void rms_norm_backward(const NormRows& in, const float* inv, const float* dy, float* dx, Store how) {
+  const i64 rows = in.rows, dim = in.dim;
+  const NormGain g = in.gain;
+  const float* x = in.x;
   for (i64 r = 0; r < rows; ++r, x += dim, dy += dim, dx += dim) {
     V acc{};
     for_vectors(
@@ -74,7 +80,7 @@ void rms_norm_backward(i64 rows, i64 dim, const float* x, NormGain g, const floa
         });
     const float s = inv[r];
     const float t = sum(acc) * s * s * s / static_cast<float>(dim);
-    if (keep == 0.0f) {
+    if (how == Store::write) {
       for_vectors(
           dim, [&](i64 i, i64 c) __attribute__((always_inline)) {
             store_n(dx + i, load_n(dy + i, c) * (load_n(g.w + i, c) + g.offset) * s - load_n(x + i, c) * t, c);
@@ -89,24 +95,24 @@ void rms_norm_backward(i64 rows, i64 dim, const float* x, NormGain g, const floa
   }
 }
 
-void rms_norm_weight(i64 rows, i64 dim, const float* x, const float* inv, const float* dy, i64 begin, i64 end,
-                     float* dw) {
-  for (i64 first = begin; first < end; first += kLanes) {
-    const i64 c = end - first < kLanes ? end - first : kLanes;
+void rms_norm_weight(const NormRows& in, const float* inv, const float* dy, ColumnRange columns, float* dw) {
+  const i64 rows = in.rows, dim = in.dim;
+  const float* x = in.x;
+  for (i64 first = columns.begin; first < columns.end; first += kLanes) {
+    const i64 c = columns.end - first < kLanes ? columns.end - first : kLanes;
     V acc = load_part(dw + first, c);
     for (i64 r = 0; r < rows; ++r) acc += load_n(dy + r * dim + first, c) * load_n(x + r * dim + first, c) * inv[r];
     store_part(dw + first, acc, c);
   }
 }
 
-// ---- rope, GeGLU
-
-void rope(i64 rows, i64 heads, i64 dim, const int* positions, RopeTable table, float sign, float* x) {
-  const i64 half = dim / 2;
-  for (i64 r = 0; r < rows; ++r) {
+void rope(const RopeHeads& heads, RopeTable table, float sign, float* x) {
+  const i64 tokens = heads.tokens, count = heads.heads, dim = heads.dim, half = dim / 2;
+  const int* positions = heads.positions;
+  for (i64 r = 0; r < tokens; ++r) {
     const float* cos = table.cos + positions[r] * half;
     const float* sin = table.sin + positions[r] * half;
-    for (i64 h = 0; h < heads; ++h, x += dim) {
+    for (i64 h = 0; h < count; ++h, x += dim) {
       for_vectors(
           half, [&](i64 i, i64 c) __attribute__((always_inline)) {
             const V co = load_n(cos + i, c), si = load_n(sin + i, c) * sign;

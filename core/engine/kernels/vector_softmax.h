@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, softcaps and cross-entropy; a part of vector_impl.h.
+// Softmax, softcaps and cross-entropy; a part of vector_bodies.h.
 #pragma once
 #include "core/engine/kernels/vector.h"
 #include "core/engine/kernels/vector_math.h"
 
 namespace mw::engine {
 namespace {
-
-// ---- softmax and cross-entropy
 
 inline float row_max(i64 n, const float* s) {
   i64 i = 0;
@@ -80,7 +78,9 @@ void softmax_backward(i64 n, float* p, const float* dp, float delta) {
 constexpr i64 kSumBlock = 4096;  // f32 within a block, f64 across: the vocabulary may hold 262144 terms
 
 // A capped logit's slope needs the logit itself, so nothing is overwritten before the gradient.
-void capped_gradient(i64 n, float m, float cap, float factor, i64 target, float scale, float* y) {
+void capped_gradient(i64 n, const SoftmaxGradient& gradient, float* y) {
+  const float m = gradient.max, cap = gradient.cap, factor = gradient.factor, scale = gradient.scale;
+  const i64 target = gradient.target;
   const float at_target = target >= 0 ? y[target] : 0.0f;
   const auto slope = [cap](V v) __attribute__((always_inline)) {
     const V t = v * (1.0f / cap);
@@ -101,8 +101,10 @@ double exp_sum_of_part(i64 n, float max, const float* logits) {
   return total;
 }
 
-void softmax_gradient(i64 n, float max, float cap, float factor, i64 target, float scale, float* logits) {
-  if (cap > 0) return capped_gradient(n, max, cap, factor, target, scale, logits);
+void softmax_gradient(i64 n, const SoftmaxGradient& gradient, float* logits) {
+  if (gradient.cap > 0) return capped_gradient(n, gradient, logits);
+  const float max = gradient.max, factor = gradient.factor, scale = gradient.scale;
+  const i64 target = gradient.target;
   for_vectors(
       n, [&](i64 i, i64 c)
              __attribute__((always_inline)) { store_n(logits + i, exp(load_n(logits + i, c) - max) * factor, c); });
@@ -120,7 +122,7 @@ double cross_entropy(i64 n, float* logits, i64 target, float cap, float scale) {
   if (scale != 0.0f) {
     const auto factor = static_cast<float>(static_cast<double>(scale) / total);
     if (cap > 0) {
-      capped_gradient(n, m, cap, factor, target, scale, logits);
+      capped_gradient(n, {.max = m, .cap = cap, .factor = factor, .target = target, .scale = scale}, logits);
     } else {
       multiply(n, factor, logits);
       logits[target] -= scale;

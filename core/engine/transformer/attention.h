@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attention block of a layer, and causal attention over runs of tokens: 64 queries at a time against the keys that
-// they can see, without a [tokens, tokens] matrix and without keys left of the window or in another run.
+// The attention block of a layer, and causal attention over runs of tokens: blocks of kQueries queries against the keys
+// that they can see. No [tokens, tokens] matrix exists, and keys outside the window or the run are not read.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -11,11 +11,14 @@
 namespace mw::engine {
 
 // h = x + post_attention_norm(o_proj(attention(input_norm(x)))).
-void attention_block(Transformer& net, const PassContext& pass, int layer, LayerActivations& s, float* h);
-// scratch.dx: in the gradient of h, out that of x if the layer below needs it.
-void attention_block_backward(Transformer& net, const PassContext& pass, int layer, LayerActivations& s, bool needs_dx);
-// Recomputes h from the kept output of attention, bit for bit.
-void recompute_residual(Transformer& net, std::int64_t n, int layer, const LayerActivations& s, float* h);
+void attention_block(Transformer& net, const PassContext& pass, int layer, float* h);
+
+enum class InputGradient { unneeded, needed };
+// Takes the gradient of h from scratch.dx and, if that of x is needed, writes it there.
+void attention_block_backward(Transformer& net, const PassContext& pass, int layer, InputGradient input_gradient);
+
+// Recomputes h from the kept output of o_proj, bit for bit.
+void recompute_attention_residual(Transformer& net, const PassContext& pass, int layer, float* h);
 
 // --- Shared with paged attention ---
 
@@ -23,14 +26,15 @@ constexpr int kQueries = sizes::kQueries;
 
 struct TokenSpan {
   int begin, end;
+  int size() const { return end - begin; }
 };
 
 struct AttentionTask {
   TokenRun run;
-  int head;
+  int head;   // in the forward over runs a query head, otherwise a KV head
   int query;  // first query of the block, forward only
   double cost;
-  int row = 0;  // of the cache
+  int row = 0;  // of the KV cache
 };
 
 // A layer's attention on this device.
@@ -38,7 +42,7 @@ struct AttentionShape {
   std::int64_t q_stride, kv_stride, dim;
   int window, heads, kv_heads;
   int group;    // query heads of a KV head
-  int skipped;  // query heads of the first KV head that other devices have
+  int skipped;  // query heads of the first KV head that are on other devices
   float scale, cap;
   int kv_of(int head) const { return (skipped + head) / group; }
   TokenSpan queries_of(int kv) const {
@@ -52,31 +56,31 @@ struct AttentionValues {  // rows by token: q, o [heads * dim], k, v [kv_heads *
   float *o, *lse;
 };
 
-// Allocates blocks of kQueries queries against `keys` keys for every thread.
-void reserve_scores(Transformer& net, std::int64_t keys);
+// Allocates score blocks of kQueries queries against `keys` keys for every thread.
+void reserve_score_blocks(Transformer& net, std::int64_t keys);
 struct ScoreBlocks {
   std::int64_t thread;
-  float *s, *dp, *capped;
+  float *s, *dp, *capped;  // scores and later probabilities, gradient of the probabilities, scores after the softcap
 };
-ScoreBlocks scores_of(const Transformer& net, std::int64_t thread);
+ScoreBlocks score_blocks_of(const Transformer& net, std::int64_t thread);
 
-// The first task of each thread, and the number of tasks: a static partition by cost.
-std::vector<size_t> cut_by_cost(const std::vector<AttentionTask>& tasks, int threads);
+// A static partition by cost: the first task of each thread, then the number of tasks.
+std::vector<size_t> partition_by_cost(const std::vector<AttentionTask>& tasks, int threads);
 
 template <class F>
 void run_tasks(Transformer& net, const std::vector<AttentionTask>& tasks, F fn) {
-  if (tasks.size() == 1) return fn(tasks.front(), scores_of(net, 0));
+  if (tasks.size() == 1) return fn(tasks.front(), score_blocks_of(net, 0));
   const int threads = net.device.pool.threads();
-  const std::vector<size_t> cuts = cut_by_cost(tasks, threads);
+  const std::vector<size_t> cuts = partition_by_cost(tasks, threads);
   net.device.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t thread = first; thread < last; ++thread)
       for (size_t i = cuts[static_cast<size_t>(thread)]; i < cuts[static_cast<size_t>(thread) + 1]; ++i)
-        fn(tasks[i], scores_of(net, thread));
+        fn(tasks[i], score_blocks_of(net, thread));
   });
 }
 
-// Runs that attend only to themselves.
-void attend_within(Transformer& net, const AttentionShape& s, std::span<const TokenRun> runs,
+// Attention of runs whose keys and values are all in this pass.
+void attend_within(Transformer& net, const AttentionShape& shape, std::span<const TokenRun> runs,
                    const AttentionValues& values);
 
 }  // namespace mw::engine

@@ -81,7 +81,8 @@ void gather_rows(Transformer& net, const Routing& r, std::int64_t first, std::in
 }
 
 // From scratch.d_share, the gradient of share * per_expert_scale.
-void router_backward(Transformer& net, const PassContext& pass, int layer, LayerActivations& acts, const float* h) {
+void router_backward(Transformer& net, const PassContext& pass, int layer, const float* h) {
+  LayerActivations& acts = net.activations(layer);
   const LayerWeights& weights = net.weights.layers[static_cast<size_t>(layer)];
   const std::int64_t n = pass.tokens->count, d = net.config.dim, k = net.config.experts_per_token,
                      experts = net.config.experts;
@@ -100,38 +101,40 @@ void router_backward(Transformer& net, const PassContext& pass, int layer, Layer
     for (std::int64_t a = first; a < first + k; ++a)
       scratch.scores[first / k * experts + r.expert[a]] = r.share[a] * (scratch.d_share[a] - mean);
   }
+  const RmsNorm router_norm{n, d, h, weights.router_scale, acts.inv_router};
   if (weights.router->gradient) {
-    recompute_norm(net, n, d, h, *weights.router_scale, acts.inv_router, scratch.norm);
-    net.gemm.tn(experts, d, n, factor, scratch.scores, scratch.norm, 1.0f, weights.router->gradient);
+    recompute_norm(net, router_norm, scratch.norm);
+    net.gemm.tn({experts, d, n}, scratch.scores, scratch.norm, weights.router->gradient, {.alpha = factor, .beta = 1});
   }
-  net.gemm.nn(n, d, experts, factor, scratch.scores, weights.router->at, 0.0f, scratch.ds);
-  norm_backward(net, n, d, h, *weights.router_scale, acts.inv_router, scratch.ds, 1.0f, scratch.dx);
+  net.gemm.nn({n, d, experts}, scratch.scores, weights.router->at, scratch.ds, {.alpha = factor});
+  norm_backward(net, router_norm, scratch.ds, scratch.dx, Store::accumulate);
 }
 
 }  // namespace
 
-void experts_block(Transformer& net, const PassContext& pass, int layer, LayerActivations& acts, const float* h) {
+void experts_block(Transformer& net, const PassContext& pass, int layer, const float* h) {
+  LayerActivations& acts = net.activations(layer);
   const LayerWeights& weights = net.weights.layers[static_cast<size_t>(layer)];
   const std::int64_t n = pass.tokens->count, d = net.config.dim, f = net.config.expert_dim,
                      k = net.config.experts_per_token;
   Scratch& scratch = net.buffers.step.scratch;
   const Routing& r = acts.routing;
   const auto timer = net.profile.time(Kernel::experts, expert_flops(net, n));
-  norm(net, n, d, h, *weights.router_scale, scratch.norm, acts.inv_router);
-  net.gemm.nt(n, net.config.experts, d, 1.0f / std::sqrt(static_cast<float>(d)), scratch.norm, weights.router->at, 0.0f,
-              scratch.scores);
+  norm(net, {n, d, h, weights.router_scale, acts.inv_router}, scratch.norm);
+  net.gemm.nt({n, net.config.experts, d}, scratch.norm, weights.router->at, scratch.scores,
+              {.alpha = 1.0f / std::sqrt(static_cast<float>(d))});
   route(net, n, scratch.scores, r);
-  norm(net, n, d, h, *weights.moe_pre_norm, scratch.norm, acts.inv_moe_pre);
+  norm(net, {n, d, h, weights.moe_pre_norm, acts.inv_moe_pre}, scratch.norm);
   std::memset(acts.experts, 0, static_cast<size_t>(n * d) * sizeof(float));
   for (std::int64_t e = 0; e < net.config.experts; ++e) {
     const Expert x = expert_at(net, weights, r, e);
     if (x.count == 0) continue;
     float *const g = acts.eg + x.begin * f, *const u = acts.eu + x.begin * f;
     gather_rows(net, r, x.begin, x.count, scratch.norm, scratch.xs);
-    net.gemm.nt(x.count, f, d, 1.0f, scratch.xs, x.gate, 0.0f, g);
-    net.gemm.nt(x.count, f, d, 1.0f, scratch.xs, x.up, 0.0f, u);
+    net.gemm.nt({x.count, f, d}, scratch.xs, x.gate, g);
+    net.gemm.nt({x.count, f, d}, scratch.xs, x.up, u);
     net.kernels.geglu(x.count * f, g, u, scratch.em);
-    net.gemm.nt(x.count, d, f, 1.0f, scratch.em, x.down, 0.0f, scratch.ys);
+    net.gemm.nt({x.count, d, f}, scratch.em, x.down, scratch.ys);
     net.device.pool.parallel_for(x.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t a = r.order[x.begin + i];
@@ -143,21 +146,23 @@ void experts_block(Transformer& net, const PassContext& pass, int layer, LayerAc
   sum_block(net, mesh::Block::experts, layer, n * d, acts.experts);
 }
 
-void experts_backward(Transformer& net, const PassContext& pass, int layer, LayerActivations& acts, const float* h) {
+void experts_backward(Transformer& net, const PassContext& pass, int layer, const float* h) {
+  LayerActivations& acts = net.activations(layer);
   const LayerWeights& weights = net.weights.layers[static_cast<size_t>(layer)];
   const std::int64_t n = pass.tokens->count, d = net.config.dim, f = net.config.expert_dim,
                      k = net.config.experts_per_token;
   Scratch& scratch = net.buffers.step.scratch;
   const Routing& r = acts.routing;
   const auto timer = net.profile.time(Kernel::experts, 2 * expert_flops(net, n));
-  if (net.weights.full) recompute_norm(net, n, d, h, *weights.moe_pre_norm, acts.inv_moe_pre, scratch.norm);
+  const RmsNorm pre_norm{n, d, h, weights.moe_pre_norm, acts.inv_moe_pre};
+  if (net.weights.full) recompute_norm(net, pre_norm, scratch.norm);
   std::memset(scratch.ds, 0, static_cast<size_t>(n * d) * sizeof(float));
   for (std::int64_t e = 0; e < net.config.experts; ++e) {
     const Expert x = expert_at(net, weights, r, e);
     if (x.count == 0) continue;
     float *const g = acts.eg + x.begin * f, *const u = acts.eu + x.begin * f;
     gather_rows(net, r, x.begin, x.count, scratch.d_experts, scratch.xs);
-    net.gemm.nn(x.count, f, d, 1.0f, scratch.xs, x.down, 0.0f, scratch.dm);
+    net.gemm.nn({x.count, f, d}, scratch.xs, x.down, scratch.dm);
     net.kernels.geglu(x.count * f, g, u, scratch.em);
     for (std::int64_t i = 0; i < x.count; ++i) {  // d of a share: what the expert said along d; then the share itself
       const std::int64_t a = r.order[x.begin + i];
@@ -166,15 +171,15 @@ void experts_backward(Transformer& net, const PassContext& pass, int layer, Laye
       net.kernels.scale(f, weight, scratch.dm + i * f);
       if (x.d_down) net.kernels.scale(d, weight, scratch.xs + i * d);
     }
-    if (x.d_down) net.gemm.tn(d, f, x.count, 1.0f, scratch.xs, scratch.em, 1.0f, x.d_down);
+    if (x.d_down) net.gemm.tn({d, f, x.count}, scratch.xs, scratch.em, x.d_down, {.beta = 1});
     net.kernels.geglu_backward(x.count * f, g, u, scratch.dm);
     if (x.d_gate) {
       gather_rows(net, r, x.begin, x.count, scratch.norm, scratch.xs);
-      net.gemm.tn(f, d, x.count, 1.0f, g, scratch.xs, 1.0f, x.d_gate);
-      net.gemm.tn(f, d, x.count, 1.0f, u, scratch.xs, 1.0f, x.d_up);
+      net.gemm.tn({f, d, x.count}, g, scratch.xs, x.d_gate, {.beta = 1});
+      net.gemm.tn({f, d, x.count}, u, scratch.xs, x.d_up, {.beta = 1});
     }
-    net.gemm.nn(x.count, d, f, 1.0f, g, x.gate, 0.0f, scratch.ys);
-    net.gemm.nn(x.count, d, f, 1.0f, u, x.up, 1.0f, scratch.ys);
+    net.gemm.nn({x.count, d, f}, g, x.gate, scratch.ys);
+    net.gemm.nn({x.count, d, f}, u, x.up, scratch.ys, {.beta = 1});
     net.device.pool.parallel_for(x.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
         net.kernels.add(d, scratch.ys + i * d, 1.0f, scratch.ds + r.order[x.begin + i] / k * d);
@@ -182,8 +187,8 @@ void experts_backward(Transformer& net, const PassContext& pass, int layer, Laye
   }
   sum_block(net, mesh::Block::experts, layer, n * d, scratch.ds);
   if (net.hooks) net.hooks->sum_router_gradients(layer, {scratch.d_share, static_cast<size_t>(n * k)});
-  norm_backward(net, n, d, h, *weights.moe_pre_norm, acts.inv_moe_pre, scratch.ds, 1.0f, scratch.dx);
-  router_backward(net, pass, layer, acts, h);
+  norm_backward(net, pre_norm, scratch.ds, scratch.dx, Store::accumulate);
+  router_backward(net, pass, layer, h);
 }
 
 }  // namespace mw::engine

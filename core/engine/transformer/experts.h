@@ -6,9 +6,9 @@
 
 namespace mw::engine {
 
-void experts_block(Transformer& net, const PassContext& pass, int layer, LayerActivations& s,
-                   const float* h);  // to s.experts
-// Adds to scratch.dx the gradient through s.experts, whose own gradient is scratch.d_experts.
-void experts_backward(Transformer& net, const PassContext& pass, int layer, LayerActivations& s, const float* h);
+// Writes the sum of the experts' outputs to the layer's activations.
+void experts_block(Transformer& net, const PassContext& pass, int layer, const float* h);
+// Adds to scratch.dx the gradient of h. The gradient of the experts' output is in scratch.d_experts.
+void experts_backward(Transformer& net, const PassContext& pass, int layer, const float* h);
 
 }  // namespace mw::engine

@@ -21,7 +21,7 @@ void gather_for_head(Transformer& net, const float* x, std::span<const int> rows
   Scratch& scratch = net.buffers.step.scratch;
   for (std::int64_t i = 0; i < n; ++i)
     std::memcpy(scratch.h + i * d, x + rows[static_cast<size_t>(i)] * d, static_cast<size_t>(d) * sizeof(float));
-  norm(net, n, d, scratch.h, *net.weights.final_norm, scratch.norm, scratch.inv);
+  norm(net, {n, d, scratch.h, net.weights.final_norm, scratch.inv}, scratch.norm);
 }
 
 void cap_logits(Transformer& net, std::int64_t rows, float* logits) {
@@ -62,9 +62,13 @@ void split_vocab_losses(Transformer& net, const Tokens& tokens, std::span<const 
       const double total = static_cast<double>(sums[2 * at]);
       losses[at] = std::log(total) + static_cast<double>(highest[at]) - static_cast<double>(sums[2 * at + 1]);
       if (gradient_scale == 0.0f) continue;
-      net.kernels.softmax_gradient(columns, highest[at], net.config.final_softcap,
-                                   static_cast<float>(static_cast<double>(gradient_scale) / total), target_of(i),
-                                   gradient_scale, logits + i * v);
+      net.kernels.softmax_gradient(columns,
+                                   {.max = highest[at],
+                                    .cap = net.config.final_softcap,
+                                    .factor = static_cast<float>(static_cast<double>(gradient_scale) / total),
+                                    .target = target_of(i),
+                                    .scale = gradient_scale},
+                                   logits + i * v);
       std::fill(logits + i * v + columns, logits + (i + 1) * v, 0.0f);
     }
   });
@@ -80,7 +84,7 @@ double plain_loss(Transformer& net, const Tokens& tokens, std::span<const int> r
   std::vector<double> losses(rows.size());
   {
     const auto timer = net.profile.time(Kernel::head, head_flops(n, net.config));
-    net.gemm.nt(n, v, d, 1.0f, scratch.norm, net.weights.embedding->at, 0.0f, logits);
+    net.gemm.nt({n, v, d}, scratch.norm, net.weights.embedding->at, logits);
     cap_logits(net, n, logits);
   }
   if (net.splits_vocab()) {
@@ -100,9 +104,9 @@ double plain_loss(Transformer& net, const Tokens& tokens, std::span<const int> r
   if (gradient_scale == 0.0f) return sum;
   const auto timer =
       net.profile.time(Kernel::head, head_flops(n, net.config) * (net.weights.embedding->gradient ? 2 : 1));
-  net.gemm.nn(n, d, v, 1.0f, logits, net.weights.embedding->at, 0.0f, scratch.t);
+  net.gemm.nn({n, d, v}, logits, net.weights.embedding->at, scratch.t);
   if (net.weights.embedding->gradient)
-    net.gemm.tn(v, d, n, 1.0f, logits, scratch.norm, 1.0f, net.weights.embedding->gradient);
+    net.gemm.tn({v, d, n}, logits, scratch.norm, net.weights.embedding->gradient, {.beta = 1});
   return sum;
 }
 
@@ -150,7 +154,7 @@ double streamed_loss(Transformer& net, const Tokens& tokens, std::span<const int
   };
   {
     const auto timer = net.profile.time(Kernel::head, head_flops(n, net.config));
-    net.gemm.packed().stream(n, v, d, scratch.norm, net.weights.embedding->at.packed,
+    net.gemm.packed().stream({n, v, d}, scratch.norm, net.weights.embedding->at.packed,
                              [&](const PackedGemm::Tile& tile) {
                                const std::int64_t columns = tokens_of(tile.column, tile.columns);
                                for (std::int64_t r = 0; r < tile.rows; ++r) {
@@ -191,7 +195,7 @@ double streamed_loss(Transformer& net, const Tokens& tokens, std::span<const int
   if (gradient_scale == 0.0f) return sum;
   const auto timer = net.profile.time(Kernel::head, head_flops(n, net.config));
   net.gemm.packed().gather(
-      n, most, d, v, net.weights.embedding->at.packed,
+      {n, d, v}, most, net.weights.embedding->at.packed,
       [&](const PackedGemm::Stripe& at, std::uint16_t* out) {
         float* const factor = tops + at.column / PackedGemm::kStripe * n + at.row;
         for (std::int64_t r = 0; r < at.rows; ++r)
@@ -216,8 +220,7 @@ void head_logits(Transformer& net, const float* x, std::span<const int> rows, fl
   const auto n = static_cast<std::int64_t>(rows.size());
   gather_for_head(net, x, rows);
   const auto timer = net.profile.time(Kernel::head, head_flops(n, net.config));
-  net.gemm.nt(n, net.config.vocab, net.config.dim, 1.0f, net.buffers.step.scratch.norm, net.weights.embedding->at, 0.0f,
-              logits);
+  net.gemm.nt({n, net.config.vocab, net.config.dim}, net.buffers.step.scratch.norm, net.weights.embedding->at, logits);
   cap_logits(net, n, logits);
 }
 
@@ -242,7 +245,7 @@ LossSum compute_loss(Transformer& net, const Tokens& tokens, const float* x, con
     if (!train) continue;
     const auto n = static_cast<std::int64_t>(rows.size());
     if (net.hooks) net.hooks->sum_head_gradient({scratch.t, static_cast<size_t>(n * d)});
-    norm_backward(net, n, d, scratch.h, *net.weights.final_norm, scratch.inv, scratch.t, 0.0f, scratch.t);
+    norm_backward(net, {n, d, scratch.h, net.weights.final_norm, scratch.inv}, scratch.t, scratch.t, Store::write);
     for (std::int64_t i = 0; i < n; ++i)
       std::memcpy(scratch.dx + rows[static_cast<size_t>(i)] * d, scratch.t + i * d,
                   static_cast<size_t>(d) * sizeof(float));

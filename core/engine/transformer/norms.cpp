@@ -12,66 +12,69 @@ namespace {
 constexpr std::int64_t kGrain = 32;
 constexpr std::int64_t kBackwardGrain = 8;
 
+NormRows rows_of(const RmsNorm& n, std::int64_t begin, std::int64_t end) {
+  return {end - begin, n.dim, n.x + begin * n.dim, n.weight->gain()};
+}
+
 }  // namespace
 
-void norm(Transformer& net, std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, float* y,
-          float* inv) {
+void norm(Transformer& net, const RmsNorm& n, float* y) {
   const auto timer = net.profile.time(Kernel::norms);
-  net.device.pool.parallel_for(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    net.kernels.rms_norm(end - begin, dim, x + begin * dim, w.gain(), net.config.norm_eps, y + begin * dim,
-                         inv + begin);
+  net.device.pool.parallel_for(n.rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    net.kernels.rms_norm(rows_of(n, begin, end), net.config.norm_eps, y + begin * n.dim, n.inv + begin);
   });
 }
 
-void norm_add(Transformer& net, std::int64_t rows, std::int64_t dim, const float* x, const Weight& w,
-              const float* residual, float* y, float* inv) {
+void norm_add(Transformer& net, const RmsNorm& n, const float* residual, float* y) {
   const auto timer = net.profile.time(Kernel::norms);
-  net.device.pool.parallel_for(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    net.kernels.rms_norm_add(end - begin, dim, x + begin * dim, w.gain(), net.config.norm_eps, residual + begin * dim,
-                             y + begin * dim, inv + begin);
+  net.device.pool.parallel_for(n.rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    net.kernels.rms_norm_add(rows_of(n, begin, end), net.config.norm_eps, residual + begin * n.dim, y + begin * n.dim,
+                             n.inv + begin);
   });
 }
 
-void head_norm(Transformer& net, std::int64_t rows, std::int64_t dim, const float* x, const Weight* w, float* y,
-               float* inv) {
-  if (w)
-    norm(net, rows, dim, x, *w, y, inv);
-  else
-    std::memcpy(y, x, static_cast<size_t>(rows * dim) * sizeof(float));
-}
-
-void recompute_norm(Transformer& net, std::int64_t rows, std::int64_t dim, const float* x, const Weight& w,
-                    const float* inv, float* y) {
+void recompute_norm(Transformer& net, const RmsNorm& n, float* y) {
   const auto timer = net.profile.time(Kernel::norms);
-  net.device.pool.parallel_for(rows, kBackwardGrain, [&](std::int64_t begin, std::int64_t end) {
-    net.kernels.recompute_rms_norm(end - begin, dim, x + begin * dim, w.gain(), inv + begin, y + begin * dim);
+  net.device.pool.parallel_for(n.rows, kBackwardGrain, [&](std::int64_t begin, std::int64_t end) {
+    net.kernels.recompute_rms_norm(rows_of(n, begin, end), n.inv + begin, y + begin * n.dim);
   });
 }
 
-void recompute_head_norm(Transformer& net, std::int64_t rows, std::int64_t dim, const float* x, const Weight* w,
-                         const float* inv, float* y) {
-  if (w)
-    recompute_norm(net, rows, dim, x, *w, inv, y);
-  else
-    std::memcpy(y, x, static_cast<size_t>(rows * dim) * sizeof(float));
+void recompute_norm_add(Transformer& net, const RmsNorm& n, const float* residual, float* y) {
+  const auto timer = net.profile.time(Kernel::norms);
+  net.device.pool.parallel_for(n.rows, kBackwardGrain, [&](std::int64_t begin, std::int64_t end) {
+    net.kernels.recompute_rms_norm_add(rows_of(n, begin, end), n.inv + begin, residual + begin * n.dim,
+                                       y + begin * n.dim);
+  });
 }
 
-void norm_backward(Transformer& net, std::int64_t rows, std::int64_t dim, const float* x, Weight& w, const float* inv,
-                   const float* dy, float keep, float* dx) {
+void norm_backward(Transformer& net, const RmsNorm& n, const float* dy, float* dx, Store how) {
   const auto timer = net.profile.time(Kernel::norms);
-  if (w.gradient)
-    net.device.pool.parallel_for(dim, 16, [&](std::int64_t begin, std::int64_t end) {
-      net.kernels.rms_norm_weight(rows, dim, x, inv, dy, begin, end, w.gradient);
+  if (n.weight->gradient)
+    net.device.pool.parallel_for(n.dim, 16, [&](std::int64_t begin, std::int64_t end) {
+      net.kernels.rms_norm_weight(rows_of(n, 0, n.rows), n.inv, dy, {begin, end}, n.weight->gradient);
     });
-  net.device.pool.parallel_for(rows, kBackwardGrain, [&](std::int64_t begin, std::int64_t end) {
-    net.kernels.rms_norm_backward(end - begin, dim, x + begin * dim, w.gain(), inv + begin, dy + begin * dim, keep,
-                                  dx + begin * dim);
+  net.device.pool.parallel_for(n.rows, kBackwardGrain, [&](std::int64_t begin, std::int64_t end) {
+    net.kernels.rms_norm_backward(rows_of(n, begin, end), n.inv + begin, dy + begin * n.dim, dx + begin * n.dim, how);
   });
 }
 
-void head_norm_backward(Transformer& net, std::int64_t rows, std::int64_t dim, const float* x, Weight* w,
-                        const float* inv, float* d) {
-  if (w) norm_backward(net, rows, dim, x, *w, inv, d, 0.0f, d);
+void head_norm(Transformer& net, const RmsNorm& n, float* y) {
+  if (n.weight)
+    norm(net, n, y);
+  else
+    std::memcpy(y, n.x, static_cast<size_t>(n.rows * n.dim) * sizeof(float));
+}
+
+void recompute_head_norm(Transformer& net, const RmsNorm& n, float* y) {
+  if (n.weight)
+    recompute_norm(net, n, y);
+  else
+    std::memcpy(y, n.x, static_cast<size_t>(n.rows * n.dim) * sizeof(float));
+}
+
+void head_norm_backward(Transformer& net, const RmsNorm& n, float* d) {
+  if (n.weight) norm_backward(net, n, d, d, Store::write);
 }
 
 }  // namespace mw::engine

@@ -52,9 +52,9 @@ void AdamW::step(std::int64_t t, float learning_rate, float clip, double norm) {
   const double coefficient = clip > 0 ? std::min(1.0, static_cast<double>(clip) / (norm + 1e-6)) : 1.0;
   const double bias1 = 1 - std::pow(options_.beta1, static_cast<double>(t));
   const double bias2 = 1 - std::pow(options_.beta2, static_cast<double>(t));
-  const AdamWScalars plain{.new1 = static_cast<float>(1 - options_.beta1),
+  const AdamWScalars plain{.one_minus_beta1 = static_cast<float>(1 - options_.beta1),
                            .beta2 = static_cast<float>(options_.beta2),
-                           .new2 = static_cast<float>(1 - options_.beta2),
+                           .one_minus_beta2 = static_cast<float>(1 - options_.beta2),
                            .decay = 1,
                            .step_size = static_cast<float>(static_cast<double>(learning_rate) / bias1),
                            .inverse_sqrt_bias2 = static_cast<float>(1 / std::sqrt(bias2)),

@@ -6,84 +6,96 @@
 namespace mw::engine {
 namespace {
 
-// The blocks of a row in one layer, for one KV head.
+// The cached keys and values of a row, for one layer and KV head.
 struct PagedHead {
   const float *k, *v;  // of block 0
   std::span<const int> blocks;
-  std::int64_t block, dim;  // floats of a block; of a token
-  int block_size;
-  std::int64_t at(int position) const {
-    return blocks[static_cast<size_t>(position / block_size)] * block + position % block_size * dim;
+  std::int64_t block_floats, dim;
+  int block_size, query_heads;
+  std::int64_t offset_of(int position) const {
+    return blocks[static_cast<size_t>(position / block_size)] * block_floats + position % block_size * dim;
   }
-  // Calls fn(first, count) for ranges of [begin, end) that are contiguous in memory, in order. Kernels add 16 products
+  // Calls fn(first, count) for ranges of the positions that are contiguous in memory, in order. Kernels add 16 products
   // in another order than fewer, so only whole blocks of a multiple of 16 tokens are joined: the bits do not depend on
   // which blocks are neighbours.
   template <class F>
-  void pieces(int begin, int end, F fn) const {
-    for (int next; begin < end; begin = next) {
+  void for_each_contiguous(TokenSpan positions, F fn) const {
+    int next = 0;
+    for (int begin = positions.begin; begin < positions.end; begin = next) {
       auto i = static_cast<size_t>(begin / block_size);
       next = (begin / block_size + 1) * block_size;
       const bool whole = begin % block_size == 0 && block_size % 16 == 0;
-      for (; whole && next < end && blocks[i + 1] == blocks[i] + 1; ++i) next += block_size;
-      next = std::min(end, next);
+      for (; whole && next < positions.end && blocks[i + 1] == blocks[i] + 1; ++i) next += block_size;
+      next = std::min(positions.end, next);
       fn(begin, next - begin);
     }
   }
 };
 
-// The query heads of one kv head, the token at `end - 1`, against keys [begin, end). p: [heads, keys]
-void attend_token(const Transformer& net, const AttentionShape& shape, const PagedHead& h, int heads, int begin,
-                  int end, const float* q, float* p, float* o) {
-  const std::int64_t n = end - begin;
-  h.pieces(begin, end, [&](int first, int count) {
-    net.kernels.dot_rows(heads, n, shape.dim, shape.scale, q, h.k + h.at(first), 0.0f, p + (first - begin), 0, count);
-  });
-  if (shape.cap > 0) net.kernels.softcap(heads * n, shape.cap, p);
-  for (int i = 0; i < heads; ++i) net.kernels.softmax(n, 0, n, p + i * n);
-  h.pieces(begin, end, [&](int first, int count) {
-    net.kernels.weigh_rows(heads, count, shape.dim, p + (first - begin), n, h.v + h.at(first),
-                           first > begin ? 1.0f : 0.0f, o);
-  });
-}
-
-struct Tile {
-  float *keys, *queries, *out;
+struct HeadRows {  // of the first token, from the first query head of the KV head on
+  const float* q;
+  float* o;
 };
 
-// Tokens at positions [first, end), all query heads of one kv head, as one block of queries. q and o: of the first.
-void attend_chunk(Transformer& net, const AttentionShape& shape, const PagedHead& h, int heads, int first, int end,
-                  const float* q, const Tile& tile, const ScoreBlocks& w, float* o) {
-  const int begin = std::max(0, first - shape.window + 1);
-  const std::int64_t n = end - begin, width = heads * shape.dim, rows = std::int64_t{end - first} * heads;
-  for (int i = 0; i < end - first; ++i) std::copy_n(q + i * shape.q_stride, width, tile.queries + i * width);
-  const auto tiles = [&](const float* from, auto fn) {
-    for (int t = begin; t < end; t += PagedCache::kTileKeys) {
-      const int last = std::min<int>(end, t + PagedCache::kTileKeys);
-      h.pieces(t, last, [&](int at, int count) {
-        std::copy_n(from + h.at(at), count * shape.dim, tile.keys + (at - t) * shape.dim);
-      });
-      fn(t - begin, last - t);
-    }
-  };
-  tiles(h.k, [&](int at, int count) {
-    net.gemm.block(w.thread, Operand::plain, Operand::transposed, rows, count, shape.dim, shape.scale, tile.queries,
-                   shape.dim, tile.keys, shape.dim, 0.0f, w.s + at, n);
+// One token, the last of `keys`, and all query heads of a KV head. p: [query_heads, keys]
+void attend_token(const Transformer& net, const AttentionShape& shape, const PagedHead& head, TokenSpan keys,
+                  HeadRows rows, float* p) {
+  const std::int64_t n = keys.size(), heads = head.query_heads, dim = shape.dim;
+  head.for_each_contiguous(keys, [&](int first, int count) {
+    net.kernels.dot_rows({heads, n, dim}, rows.q, head.k + head.offset_of(first), p + (first - keys.begin),
+                         {.alpha = shape.scale}, {0, count});
   });
-  if (shape.cap > 0) net.kernels.softcap(rows * n, shape.cap, w.s);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const auto position = first + static_cast<int>(r / heads);
-    net.kernels.softmax(n, std::max(begin, position - shape.window + 1) - begin, position + 1 - begin, w.s + r * n);
-  }
-  tiles(h.v, [&](int at, int count) {
-    net.gemm.block(w.thread, Operand::plain, Operand::plain, rows, shape.dim, count, 1.0f, w.s + at, n, tile.keys,
-                   shape.dim, at > 0 ? 1.0f : 0.0f, tile.out, shape.dim);
+  if (shape.cap > 0) net.kernels.softcap(heads * n, shape.cap, p);
+  for (std::int64_t i = 0; i < heads; ++i) net.kernels.softmax(n, 0, n, p + i * n);
+  head.for_each_contiguous(keys, [&](int first, int count) {
+    net.kernels.weighted_sums({heads, dim, count}, {p + (first - keys.begin), n}, head.v + head.offset_of(first),
+                              rows.o, first > keys.begin ? Store::accumulate : Store::write);
   });
-  for (int i = 0; i < end - first; ++i) std::copy_n(tile.out + i * width, width, o + i * shape.q_stride);
 }
 
-// Copies keys and values of the step's tokens to their blocks; tokens without a block are behind the window already.
-void store(Transformer& net, const AttentionShape& shape, const PassContext& pass, const PagedCache::Layer& layer,
-           const float* k, const float* v) {
+struct ChunkBuffers {
+  float *keys, *queries, *out;  // keys: later the values
+  ScoreBlocks scores;
+};
+
+// The tokens at some positions and all query heads of a KV head, as one block of queries.
+void attend_chunk(Transformer& net, const AttentionShape& shape, const PagedHead& head, TokenSpan positions,
+                  HeadRows rows, const ChunkBuffers& buffers) {
+  const TokenSpan keys{std::max(0, positions.begin - shape.window + 1), positions.end};
+  const std::int64_t n = keys.size(), heads = head.query_heads, dim = shape.dim, width = heads * dim,
+                     queries = positions.size() * heads, thread = buffers.scores.thread;
+  float* const s = buffers.scores.s;
+  for (int i = 0; i < positions.size(); ++i)
+    std::copy_n(rows.q + i * shape.q_stride, width, buffers.queries + i * width);
+  const auto for_each_tile = [&](const float* cached, auto fn) {  // fn(first key of the tile, keys of the tile)
+    for (int t = keys.begin; t < keys.end; t += PagedCache::kTileKeys) {
+      const TokenSpan tile{t, std::min<int>(keys.end, t + PagedCache::kTileKeys)};
+      head.for_each_contiguous(tile, [&](int first, int count) {
+        std::copy_n(cached + head.offset_of(first), count * dim, buffers.keys + (first - t) * dim);
+      });
+      fn(t - keys.begin, tile.size());
+    }
+  };
+  for_each_tile(head.k, [&](int first, int count) {
+    net.gemm.block(thread, {queries, count, dim}, {buffers.queries, dim}, {buffers.keys, dim, Transpose::yes},
+                   {s + first, n}, {.alpha = shape.scale});
+  });
+  if (shape.cap > 0) net.kernels.softcap(queries * n, shape.cap, s);
+  for (std::int64_t r = 0; r < queries; ++r) {
+    const auto position = positions.begin + static_cast<int>(r / heads);
+    const int first = std::max(keys.begin, position - shape.window + 1) - keys.begin;
+    net.kernels.softmax(n, first, position + 1 - keys.begin, s + r * n);
+  }
+  for_each_tile(head.v, [&](int first, int count) {
+    net.gemm.block(thread, {queries, dim, count}, {s + first, n}, {buffers.keys, dim}, {buffers.out, dim},
+                   {.beta = first > 0 ? 1.0f : 0.0f});
+  });
+  for (int i = 0; i < positions.size(); ++i) std::copy_n(buffers.out + i * width, width, rows.o + i * shape.q_stride);
+}
+
+// Copies keys and values of the step's tokens to their blocks. Tokens without a block are already outside the window.
+void write_to_cache(Transformer& net, const AttentionShape& shape, const PassContext& pass,
+                    const PagedCache::Layer& layer, const float* k, const float* v) {
   constexpr std::int64_t kFloats = 1 << 15;  // a thread copies at least this many
   const PagedCache& cache = *pass.paged->cache;
   const auto copy = [&](const TokenRun& run, const PagedRow& row, std::int64_t token) {
@@ -110,14 +122,12 @@ void store(Transformer& net, const AttentionShape& shape, const PassContext& pas
 }  // namespace
 
 void attend_paged(Transformer& net, const PassContext& pass, int layer, const AttentionValues& values) {
-  const float *const q = values.q, *const k = values.k, *const v = values.v;
-  float* const o = values.o;
   const AttentionShape shape = attention_shape(net, layer);
   const PagedCache& cache = *pass.paged->cache;
-  const PagedCache::Layer& at = cache.layers[static_cast<size_t>(layer)];
-  if (net.config.layers[static_cast<size_t>(layer)].has_k) store(net, shape, pass, at, k, v);
+  const PagedCache::Layer& cached = cache.layers[static_cast<size_t>(layer)];
+  if (net.config.layers[static_cast<size_t>(layer)].has_k) write_to_cache(net, shape, pass, cached, values.k, values.v);
   const int most_tokens = std::max(1, kQueries / shape.group);  // of a block of queries
-  std::vector<TokenRun> fresh;
+  std::vector<TokenRun> fresh;                                  // runs without cached tokens
   std::vector<AttentionTask> tasks;
   double flops = 0;
   bool decodes = false;
@@ -135,35 +145,39 @@ void attend_paged(Transformer& net, const PassContext& pass, int layer, const At
         const auto keys = std::min<std::int64_t>(first + t + some, std::int64_t{shape.window} + some - 1);
         const double work = 4.0 * static_cast<double>(some * shape.group * keys * shape.dim);
         flops += work;
-        constexpr double kTokenCost = 4;  // of an operation that waits for its key
+        constexpr double kTokenCost = 4;  // relative cost of an operation when one token reads the keys from memory
         tasks.push_back({run, kv, run.begin + t, tokens == 1 ? kTokenCost * work : work, static_cast<int>(i)});
       }
   }
   std::int64_t keys = fresh.empty() ? 0 : pass.tokens->longest_run;
   if (decodes) keys = std::max(keys, decoded_keys(net.weights, static_cast<size_t>(layer), pass.paged->max_context));
-  reserve_scores(net, keys);
+  reserve_score_blocks(net, keys);
   if (!fresh.empty()) attend_within(net, shape, fresh, values);
   if (tasks.empty()) return;
   const auto timer = net.profile.time(Kernel::attention, flops);
-  const std::int64_t block = cache.block_size * shape.dim,
+  const std::int64_t block_floats = cache.block_size * shape.dim,
                      widest = cache.tile_floats / (PagedCache::kTileKeys + 2 * kQueries);
   run_tasks(net, tasks, [&](const AttentionTask& task, const ScoreBlocks& w) {
     const PagedRow& row = pass.paged->rows[static_cast<size_t>(task.row)];
-    const std::int64_t head = task.head * at.blocks * block;
-    const PagedHead h{at.k + head, at.v + head, row.blocks[static_cast<size_t>(at.group)],
-                      block,       shape.dim,   cache.block_size};
+    const std::int64_t of_head = task.head * cached.blocks * block_floats;
     const TokenSpan heads = shape.queries_of(task.head);
-    if (heads.begin >= heads.end) return;
-    const int tokens = std::min(most_tokens, task.run.end - task.query),
-              first = row.first + task.query - task.run.begin;
+    if (heads.size() <= 0) return;
+    const PagedHead head{.k = cached.k + of_head,
+                         .v = cached.v + of_head,
+                         .blocks = row.blocks[static_cast<size_t>(cached.group)],
+                         .block_floats = block_floats,
+                         .dim = shape.dim,
+                         .block_size = cache.block_size,
+                         .query_heads = heads.size()};
+    const int first = row.first + task.query - task.run.begin;
     const std::int64_t from = task.query * shape.q_stride + heads.begin * shape.dim;
+    const HeadRows rows{values.q + from, values.o + from};
     if (task.run.end - task.run.begin == 1)
-      return attend_token(net, shape, h, heads.end - heads.begin, std::max(0, first - shape.window + 1), first + 1,
-                          q + from, w.s, o + from);
+      return attend_token(net, shape, head, {std::max(0, first - shape.window + 1), first + 1}, rows, w.s);
     float* const tile = cache.tiles.data() + cache.tile_floats * w.thread;
-    attend_chunk(net, shape, h, heads.end - heads.begin, first, first + tokens, q + from,
-                 {tile, tile + PagedCache::kTileKeys * widest, tile + (PagedCache::kTileKeys + kQueries) * widest}, w,
-                 o + from);
+    float* const queries = tile + PagedCache::kTileKeys * widest;
+    attend_chunk(net, shape, head, {first, first + std::min(most_tokens, task.run.end - task.query)}, rows,
+                 {tile, queries, queries + kQueries * widest, w});
   });
 }
 

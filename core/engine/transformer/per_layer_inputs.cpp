@@ -33,10 +33,10 @@ void per_layer_inputs(Transformer& net, const Tokens& tokens, const float* embed
   float* const context = net.buffers.step.scratch.ple;
   {
     const auto timer = net.profile.time(Kernel::projections, 2.0 * static_cast<double>(n * all) * net.config.dim);
-    net.gemm.nt(n, all, net.config.dim, 1.0f / std::sqrt(static_cast<float>(net.config.dim)), embedded,
-                net.weights.ple_model_proj->at, 0.0f, context);
+    net.gemm.nt({n, all, net.config.dim}, embedded, net.weights.ple_model_proj->at, context,
+                {.alpha = 1.0f / std::sqrt(static_cast<float>(net.config.dim))});
   }
-  norm(net, n * count, p, context, *net.weights.ple_model_norm, context, net.buffers.step.ple_inv);
+  norm(net, {n * count, p, context, net.weights.ple_model_norm, net.buffers.step.ple_inv}, context);
   const auto timer = net.profile.time(Kernel::embedding);
   const mesh::Range own = net.ple_vocab_rows();
   const auto look_up_rows = [&](std::int64_t begin, std::int64_t end) {
@@ -58,53 +58,53 @@ void per_layer_inputs(Transformer& net, const Tokens& tokens, const float* embed
   });
 }
 
-void per_layer_block(Transformer& net, const PassContext& pass, int layer, LayerActivations& acts, float* x) {
+void per_layer_block(Transformer& net, const PassContext& pass, int layer, float* x) {
+  LayerActivations& acts = net.activations(layer);
   const LayerWeights& weights = net.weights.layers[static_cast<size_t>(layer)];
   const std::int64_t n = pass.tokens->count, dim = net.config.dim, p = net.weights.ple_width();
   const std::int64_t all = static_cast<std::int64_t>(net.weights.layers.size()) * net.config.ple_dim;
   float* const m = net.buffers.step.scratch.pm;
   const float* const input = net.buffers.step.ple + layer * net.config.ple_dim + net.weights.first_ple();
   const auto timer = net.profile.time(Kernel::projections, 4.0 * static_cast<double>(n * dim * p));
-  net.gemm.nt(n, p, dim, 1.0f, x, weights.ple_gate->at, 0.0f, acts.pg);
+  net.gemm.nt({n, p, dim}, x, weights.ple_gate->at, acts.pg);
   net.device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) net.kernels.geglu(p, acts.pg + i * p, input + i * all, m + i * p);
   });
-  net.gemm.nt(n, dim, p, 1.0f, m, weights.ple_proj->at, 0.0f, acts.p);
+  net.gemm.nt({n, dim, p}, m, weights.ple_proj->at, acts.p);
   sum_block(net, mesh::Block::ple, layer, n * dim, acts.p);
-  norm_add(net, n, dim, acts.p, *weights.post_ple_norm, x, x, acts.inv_post_ple);
+  norm_add(net, {n, dim, acts.p, weights.post_ple_norm, acts.inv_post_ple}, x, x);
 }
 
-void per_layer_block_backward(Transformer& net, const PassContext& pass, int layer, LayerActivations& acts,
-                              const float* h) {
+void per_layer_block_backward(Transformer& net, const PassContext& pass, int layer, const float* h) {
+  LayerActivations& acts = net.activations(layer);
   const LayerWeights& weights = net.weights.layers[static_cast<size_t>(layer)];
   const std::int64_t n = pass.tokens->count, dim = net.config.dim, p = net.weights.ple_width();
   const std::int64_t all = static_cast<std::int64_t>(net.weights.layers.size()) * net.config.ple_dim;
   Scratch& scratch = net.buffers.step.scratch;
   float* const input = net.buffers.step.ple + layer * net.config.ple_dim + net.weights.first_ple();
-  norm_backward(net, n, dim, acts.p, *weights.post_ple_norm, acts.inv_post_ple, scratch.dx, 0.0f,
-                scratch.t);  // t = d p
+  norm_backward(net, {n, dim, acts.p, weights.post_ple_norm, acts.inv_post_ple}, scratch.dx, scratch.t,
+                Store::write);  // t = d p
   const auto timer = net.profile.time(Kernel::projections_back, 4.0 * static_cast<double>(n * dim * p));
-  net.gemm.nn(n, p, dim, 1.0f, scratch.t, weights.ple_proj->at, 0.0f, scratch.pm);
+  net.gemm.nn({n, p, dim}, scratch.t, weights.ple_proj->at, scratch.pm);
   net.device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
       net.kernels.geglu_backward(p, acts.pg + i * p, input + i * all, scratch.pm + i * p);
   });
-  if (weights.ple_proj->gradient) net.gemm.tn(dim, p, n, 1.0f, scratch.t, scratch.pm, 1.0f, weights.ple_proj->gradient);
+  if (weights.ple_proj->gradient)
+    net.gemm.tn({dim, p, n}, scratch.t, scratch.pm, weights.ple_proj->gradient, {.beta = 1});
   if (net.hooks && net.hooks->splits(mesh::Block::ple, layer)) {
-    net.gemm.nn(n, dim, p, 1.0f, acts.pg, weights.ple_gate->at, 0.0f, scratch.t);
+    net.gemm.nn({n, dim, p}, acts.pg, weights.ple_gate->at, scratch.t);
     sum_block(net, mesh::Block::ple, layer, n * dim, scratch.t);
     net.device.pool.parallel_for(n * dim, 4096, [&](std::int64_t begin, std::int64_t end) {
       net.kernels.add(end - begin, scratch.t + begin, 1.0f, scratch.dx + begin);
     });
   } else {
-    net.gemm.nn(n, dim, p, 1.0f, acts.pg, weights.ple_gate->at, 1.0f, scratch.dx);
+    net.gemm.nn({n, dim, p}, acts.pg, weights.ple_gate->at, scratch.dx, {.beta = 1});
   }
   if (!weights.ple_proj->gradient) return;
-  net.device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {  // t = the block's input again
-    net.kernels.recompute_rms_norm_add(end - begin, dim, acts.f + begin * dim, weights.post_ffw_norm->gain(),
-                                       acts.inv_post_ffw + begin, h + begin * dim, scratch.t + begin * dim);
-  });
-  net.gemm.tn(p, dim, n, 1.0f, acts.pg, scratch.t, 1.0f, weights.ple_gate->gradient);
+  recompute_norm_add(net, {n, dim, acts.f, weights.post_ffw_norm, acts.inv_post_ffw}, h,
+                     scratch.t);  // t = the block's input
+  net.gemm.tn({p, dim, n}, acts.pg, scratch.t, weights.ple_gate->gradient, {.beta = 1});
 }
 
 void per_layer_inputs_backward(Transformer& net, const Tokens& tokens, const float* embedded, float* dx) {
@@ -117,11 +117,11 @@ void per_layer_inputs_backward(Transformer& net, const Tokens& tokens, const flo
   scale_values(net, n * all, kHalf, net.buffers.step.ple);
   add_embedding_gradient(net, tokens, net.buffers.step.ple, net.weights.ple_scale, *net.weights.ple_embedding,
                          net.ple_vocab_rows());
-  net.gemm.nt(n, all, dim, factor, embedded, net.weights.ple_model_proj->at, 0.0f, context);
-  norm_backward(net, n * count, p, context, *net.weights.ple_model_norm, net.buffers.step.ple_inv, net.buffers.step.ple,
-                0.0f, net.buffers.step.ple);
-  net.gemm.tn(all, dim, n, factor, net.buffers.step.ple, embedded, 1.0f, net.weights.ple_model_proj->gradient);
-  net.gemm.nn(n, dim, all, factor, net.buffers.step.ple, net.weights.ple_model_proj->at, 1.0f, dx);
+  float* const d = net.buffers.step.ple;
+  net.gemm.nt({n, all, dim}, embedded, net.weights.ple_model_proj->at, context, {.alpha = factor});
+  norm_backward(net, {n * count, p, context, net.weights.ple_model_norm, net.buffers.step.ple_inv}, d, d, Store::write);
+  net.gemm.tn({all, dim, n}, d, embedded, net.weights.ple_model_proj->gradient, {.alpha = factor, .beta = 1});
+  net.gemm.nn({n, dim, all}, d, net.weights.ple_model_proj->at, dx, {.alpha = factor, .beta = 1});
 }
 
 }  // namespace mw::engine

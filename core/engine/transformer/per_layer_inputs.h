@@ -8,11 +8,10 @@ namespace mw::engine {
 
 void per_layer_inputs(Transformer& net, const Tokens& tokens, const float* embedded);
 // x += post_ple_norm(projection(gelu(gate(x)) * the layer's input)).
-void per_layer_block(Transformer& net, const PassContext& pass, int layer, LayerActivations& s, float* x);
-// scratch.dx: in the gradient of the block's output, out that of its input. The gradient of the layer's input takes the
-// place of the input.
-void per_layer_block_backward(Transformer& net, const PassContext& pass, int layer, LayerActivations& s,
-                              const float* h);
+void per_layer_block(Transformer& net, const PassContext& pass, int layer, float* x);
+// Replaces the gradient of the block's output in scratch.dx by that of its input, and the layer's input in step.ple by
+// its gradient.
+void per_layer_block_backward(Transformer& net, const PassContext& pass, int layer, const float* h);
 // Full training, after all layers: dx += the gradient of the embedding through the per-layer inputs.
 void per_layer_inputs_backward(Transformer& net, const Tokens& tokens, const float* embedded, float* dx);
 

@@ -7,24 +7,31 @@
 
 namespace mw::engine {
 
-// Input of projections: x [n,K], or the norm of x, whose statistics the forward writes to inv.
+// Input of projections: x [n,K], or its norm if there is one; the forward writes the norm's statistics to inv [n].
 struct ProjectionInput {
   const float* x = nullptr;
   Weight* norm = nullptr;
   float* inv = nullptr;
 };
 
-// Projections of one input, into LayerActivations; with `gated` also gelu(gate) * up. Kernels that can do so compute
-// all of them in one dispatch that normalises on the way; otherwise the normed input goes through scratch.norm.
-void project(Transformer& net, const PassContext& pass, int layer, std::span<const Projection> which,
-             const ProjectionInput& in, LayerActivations& s, float* gated = nullptr);
-// dx = keep * dx + dy W + the adapter's part.
-void projection_backward_input(Transformer& net, const PassContext& pass, int layer, Projection p, const float* dy,
-                               float keep, float* dx);
+// A projection of one layer.
+struct LayerProjection {
+  int layer = 0;
+  Projection projection{};
+};
+
+// Computes projections of one input into the layer's activations; with `gated` also gelu(gate) * up. Kernels that can
+// do so compute all of them in one dispatch that includes the norm; otherwise the normed input goes through
+// scratch.norm.
+void project(Transformer& net, const PassContext& pass, int layer, std::span<const Projection> projections,
+             const ProjectionInput& in, float* gated = nullptr);
+// dx = dy W + the adapter's part, or dx += it.
+void projection_backward_input(Transformer& net, const PassContext& pass, LayerProjection which, const float* dy,
+                               float* dx, Store how);
 // Adds the gradients of the weight or of the adapter.
-void projection_backward_weights(Transformer& net, const PassContext& pass, int layer, Projection p,
-                                 const ProjectionInput& in, const float* dy, const float* z);
-// The input with its norm computed, unless projection_backward_weights() computes it on the way.
+void projection_backward_weights(Transformer& net, const PassContext& pass, LayerProjection which,
+                                 const ProjectionInput& in, const float* dy);
+// The input with its norm recomputed, or `in` itself if projection_backward_weights() computes the norm.
 ProjectionInput recompute_input(Transformer& net, const PassContext& pass, const ProjectionInput& in);
 
 }  // namespace mw::engine

@@ -33,7 +33,7 @@ void rotate(Transformer& net, const Tokens& tokens, int layer, int heads, float 
   const float* cos = net.buffers.rope_tables[index].data();
   const RopeTable table{cos, cos + net.buffers.rope_positions * (dim / 2)};
   net.device.pool.parallel_for(tokens.count, kTokensPerTask, [&](std::int64_t begin, std::int64_t end) {
-    net.kernels.rope(end - begin, heads, dim, tokens.positions.data() + begin, table, sign, x + begin * heads * dim);
+    net.kernels.rope({end - begin, heads, dim, tokens.positions.data() + begin}, table, sign, x + begin * heads * dim);
   });
 }
 

@@ -56,11 +56,11 @@ const float* forward(Transformer& net, const PassContext& pass) {
   if (net.config.ple_dim > 0) per_layer_inputs(net, *pass.tokens, net.buffers.step.layers[0].x);
   const int count = static_cast<int>(net.weights.layers.size());
   for (int layer = 0; layer < count; ++layer) {
-    LayerActivations& acts = net.buffers.step.layers[static_cast<size_t>(layer)];
     gather_weights(net, layer, mesh::Phase::forward);
-    float* h = acts.h ? acts.h : net.buffers.step.scratch.h;
-    attention_block(net, pass, layer, acts, h);
-    mlp_block(net, pass, layer, acts, h, net.buffers.step.layers[static_cast<size_t>(layer) + 1].x);
+    float* const kept = net.activations(layer).h;
+    float* const h = kept ? kept : net.buffers.step.scratch.h;
+    attention_block(net, pass, layer, h);
+    mlp_block(net, pass, layer, h, net.activations(layer + 1).x);
   }
   return net.buffers.step.layers.back().x;
 }
@@ -77,31 +77,31 @@ void backward(Transformer& net, const PassContext& pass) {
       std::memset(d, 0, floats * sizeof(float));
   }
   for (int layer = static_cast<int>(net.weights.layers.size()) - 1; layer >= net.buffers.step.shape.lowest; --layer) {
-    LayerActivations& acts = net.buffers.step.layers[static_cast<size_t>(layer)];
+    const LayerActivations& acts = net.activations(layer);
     net.buffers.step.scratch.dz_of = nullptr;
-    const bool needs_dx = net.weights.full || layer > net.buffers.step.shape.lowest;
     gather_weights(net, layer, mesh::Phase::backward);
     set_phase(net, mesh::Phase::recompute);
     switch (remat) {
       case model::Remat::none:
-        recompute_residual(net, n, layer, acts, h);
+        recompute_attention_residual(net, pass, layer, h);
         break;
       case model::Remat::block:
-        mlp_block(net, pass, layer, acts, acts.h, net.buffers.step.scratch.t);
+        mlp_block(net, pass, layer, acts.h, net.buffers.step.scratch.t);
         break;
       case model::Remat::layer:
-        attention_block(net, pass, layer, acts, h);
-        mlp_block(net, pass, layer, acts, h, net.buffers.step.scratch.t);
+        attention_block(net, pass, layer, h);
+        mlp_block(net, pass, layer, h, net.buffers.step.scratch.t);
         break;
     }
     set_phase(net, mesh::Phase::backward);
-    mlp_block_backward(net, pass, layer, acts, remat == model::Remat::block ? acts.h : h);
+    mlp_block_backward(net, pass, layer, remat == model::Remat::block ? acts.h : h);
     if (remat == model::Remat::block) {
       set_phase(net, mesh::Phase::recompute);
-      attention_block(net, pass, layer, acts, h);
+      attention_block(net, pass, layer, h);
       set_phase(net, mesh::Phase::backward);
     }
-    attention_block_backward(net, pass, layer, acts, needs_dx);
+    const bool needs_dx = net.weights.full || layer > net.buffers.step.shape.lowest;
+    attention_block_backward(net, pass, layer, needs_dx ? InputGradient::needed : InputGradient::unneeded);
     reduce_gradients(net, layer);
   }
   if (!net.weights.full) return;

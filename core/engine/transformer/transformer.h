@@ -38,6 +38,7 @@ struct Transformer {
   mesh::Range vocab_rows() const { return hooks ? hooks->local().vocab : mesh::Range{0, config.vocab}; }
   mesh::Range ple_vocab_rows() const { return hooks ? hooks->local().ple_vocab : mesh::Range{0, config.vocab}; }
   bool splits_vocab() const { return hooks && hooks->splits_vocab(); }
+  LayerActivations& activations(int layer) { return buffers.step.layers[static_cast<size_t>(layer)]; }
 
   void add_lora(const LoraOptions& options, std::uint64_t seed);
   void set_trainable(model::TrainMethod method);
