@@ -242,7 +242,7 @@ TEST_F(Packed, StreamedTilesAreTheProduct) {
   const std::vector<std::uint16_t> w = packed(b);
   std::vector<float> whole(static_cast<size_t>(rows * n)), tiles(whole.size(), NAN);
   gemm.nt({rows, n, k}, a.at.data(), {.packed = w.data()}, whole.data());
-  gemm.packed().stream({rows, n, k}, a.at.data(), w.data(), [&](const PackedGemm::Tile& t) {
+  gemm.packed().stream_tiles({rows, n, k}, a.at.data(), w.data(), [&](const PackedGemm::Tile& t) {
     for (std::int64_t r = 0; r < t.rows; ++r)
       std::copy_n(t.at + r * t.stride, t.columns, tiles.begin() + (t.row + r) * n + t.column);
   });
@@ -295,7 +295,7 @@ TEST_F(Packed, GatheredStripesAreTheProduct) {
         gemm_kernels()->groups(at.rows, at.columns, {a.at.data() + at.row * s.k + at.column, s.k, nullptr, {}}, 1.0f,
                                out);
       };
-      gemm.packed().gather({s.m, s.n, s.k}, s.m + 4, w.data(), fill, c.data());
+      gemm.packed().multiply_stripes({s.m, s.n, s.k}, s.m + 4, w.data(), fill, c.data());
       for (std::int64_t m = 0; m < s.m; ++m)
         for (std::int64_t n = 0; n < s.n; n += 7)
           ASSERT_NEAR(c[static_cast<size_t>(m * s.n + n)], expected(ra, rb, m, n),
@@ -311,7 +311,7 @@ TEST_F(Packed, FusedBranchesAreTheSeparateProducts) {
     for (const Size s : {Size{75, 64, 96, 8}, Size{640, 96, 2080, 16}, Size{1300, 32, 640, 40}}) {
       Device device(Bytes(0), threads);
       Gemm gemm(device, model::WeightType::bf16);
-      ASSERT_TRUE(gemm.packed().fuses(s.m, s.k));
+      ASSERT_TRUE(gemm.packed().can_fuse(s.m, s.k));
       const Matrix x = normals(s.m, s.k, 1), gain = normals(1, s.k, 2), b = normals(s.n, s.k, 3),
                    down = normals(s.rank, s.k, 4), up = normals(s.n, s.rank, 5), b_t = transposed(b),
                    up_t = transposed(up), down_t = transposed(down);
@@ -328,7 +328,7 @@ TEST_F(Packed, FusedBranchesAreTheSeparateProducts) {
       nn.b = {Kind::transposed_panels, turned.data(), nullptr, {}}, nn.c = c3.data();
       nn.low = {factor(Kind::columns, down_t), factor(Kind::columns, up_t), s.rank, z2.data(), 1.0f, 0.5f};
       const FusedProduct both[] = {nt, nn};
-      gemm.packed().fused(s.m, s.k, {x.at.data(), s.k, inv_again.data(), g}, both, {inv_again.data(), 1e-6f});
+      gemm.packed().multiply_fused(s.m, s.k, {x.at.data(), s.k, inv_again.data(), g}, both, {inv_again.data(), 1e-6f});
       EXPECT_EQ(inv, inv_again);
       EXPECT_EQ(z, z2);
       EXPECT_EQ(c, c2);

@@ -29,7 +29,7 @@ double sum_of(std::span<const Candidate> candidates) {
 // A superset of the tokens that top-p keeps: all with a probability of at least a threshold, which is lowered until
 // they carry enough probability.
 std::vector<Candidate> enough_for(std::span<const float> p, double mass) {
-  const float best = vector_kernels().highest(static_cast<std::int64_t>(p.size()), p.data());
+  const float best = vector_kernels().max(static_cast<std::int64_t>(p.size()), p.data());
   std::vector<Candidate> out;
   for (float least = best / 64;; least = least > 1e-30f ? least / 4096 : 0) {
     out.clear();
@@ -76,10 +76,10 @@ int greedy(std::span<const float> logits) {
   constexpr size_t kBlock = 4096;
   const VectorKernels& v = vector_kernels();
   size_t at = 0;
-  float best = v.highest(static_cast<std::int64_t>(std::min(kBlock, logits.size())), logits.data());
+  float best = v.max(static_cast<std::int64_t>(std::min(kBlock, logits.size())), logits.data());
   for (size_t begin = kBlock; begin < logits.size(); begin += kBlock) {
     const auto n = static_cast<std::int64_t>(std::min(kBlock, logits.size() - begin));
-    if (const float most = v.highest(n, logits.data() + begin); most > best) best = most, at = begin;
+    if (const float most = v.max(n, logits.data() + begin); most > best) best = most, at = begin;
   }
   while (at < logits.size() && logits[at] != best) ++at;
   return static_cast<int>(std::min(at, logits.size() - 1));  // the last one where nothing is a number
@@ -117,7 +117,7 @@ std::vector<Candidate> likeliest(std::span<const float> values, size_t k) {
   std::make_heap(best.begin(), best.end(), likelier);
   for (size_t begin = k; begin < values.size(); begin += kBlock) {
     const size_t end = std::min(begin + kBlock, values.size());
-    if (!(v.highest(static_cast<std::int64_t>(end - begin), values.data() + begin) > best.front().value)) continue;
+    if (!(v.max(static_cast<std::int64_t>(end - begin), values.data() + begin) > best.front().value)) continue;
     for (size_t i = begin; i < end; ++i) {
       if (!(values[i] > best.front().value)) continue;
       std::pop_heap(best.begin(), best.end(), likelier);
@@ -138,7 +138,7 @@ int pick_token(std::span<float> logits, const SampleOptions& o, double uniform) 
   if (!(o.temperature > 0)) return greedy(logits);
   const VectorKernels& v = vector_kernels();
   const auto n = static_cast<std::int64_t>(logits.size());
-  const float best = v.highest(n, logits.data()), inverse = 1 / o.temperature;
+  const float best = v.max(n, logits.data()), inverse = 1 / o.temperature;
   for (float& x : logits) x = (x - best) * inverse;
   v.softmax(n, 0, n, logits.data());
   if (o.min_p > 0)

@@ -10,26 +10,26 @@
 namespace mw::engine {
 namespace {
 
-constexpr std::int64_t kWords = 32;                                   // of a vector
-constexpr std::int64_t kRest = kBf16x12Depth * kPanelRows / 4;        // elements
-constexpr std::int64_t kChunk = 64;                                   // entries that are allocated together
-constexpr unsigned kExponent = 0xff, kMantissaBits = 7, kSpare = 11;  // of a bf16; the first bit of a word that is free
+constexpr std::int64_t kWords = 32;                                  // of a vector
+constexpr std::int64_t kFourths = kBf16x12Depth * kPanelRows / 4;    // words of a block's fourth vectors
+constexpr std::int64_t kChunk = 64;                                  // overflow entries that are allocated together
+constexpr unsigned kExponent = 0xff, kMantissaBits = 7, kFree = 11;  // kFree: the lowest free bit of a word
 constexpr std::uint16_t kSign = 0x8000, kMantissa = 0x7f;
 
 unsigned exponent(std::uint16_t bits) {
   return bits >> kMantissaBits & kExponent;
 }
 
-// The lowest of the 16 exponents that most of the block's elements have, and how many have another.
-struct Base {
+// The 16 consecutive exponents that cover most elements of a block: the lowest, and the number of elements outside.
+struct ExponentRange {
   unsigned lowest = 0;
   std::int64_t others = 0;
 };
-Base base_of(const std::uint16_t* block, std::int64_t count) {
-  int seen[4][kExponent + 1] = {};  // in turn: equal neighbours need not wait for each other
+ExponentRange exponent_range_of(const std::uint16_t* block, std::int64_t count) {
+  int seen[4][kExponent + 1] = {};  // used in turn, so that equal neighbours do not wait for each other
   for (std::int64_t i = 0; i < count; i += 4)
     for (int t = 0; t < 4; ++t) ++seen[t][exponent(block[i + t])];
-  Base best{0, count};
+  ExponentRange best{0, count};
   std::int64_t inside = 0;
   for (unsigned e = 0; e <= kExponent; ++e) {
     for (const auto& s : seen) inside += s[e] - (e >= kBf16x12Exponents ? s[e - kBf16x12Exponents] : 0);
@@ -39,49 +39,50 @@ Base base_of(const std::uint16_t* block, std::int64_t count) {
   return best;
 }
 
-// 12 bits in their place; an element that they cannot say goes to the header.
-std::uint16_t slim(std::uint16_t bits, std::int64_t at, unsigned lowest, Bf16x12Header& header) {
+// The 12 bits of an element, in place; an element that does not fit becomes an exception in the header.
+std::uint16_t encode(std::uint16_t bits, std::int64_t at, unsigned lowest, Bf16x12Header& header) {
   const unsigned code = exponent(bits) - lowest;
   if (code < kBf16x12Exponents) return static_cast<std::uint16_t>((bits & (kSign | kMantissa)) | code << kMantissaBits);
   header.exceptions[header.exception_count++] = {static_cast<std::uint16_t>(at), bits};
   return 0;
 }
 
-// `block`: a panel's elements, `count` of them.
+// `block`: `count` elements of a panel.
 void write_block(const std::uint16_t* block, std::int64_t count, std::byte* out, OverflowTable& overflow) {
-  const Base base = base_of(block, count);
+  const ExponentRange exponents = exponent_range_of(block, count);
   Bf16x12Header& header = *new (out) Bf16x12Header;
   auto* words = reinterpret_cast<std::uint16_t*>(out + sizes::kBf16x12HeaderBytes);
-  if (base.others > kBf16x12MaxExceptions) {
-    std::uint16_t* rest = overflow.take();
-    header.overflow = rest;
-    for (std::int64_t i = 0; i < count; i += 4 * kWords, words += 3 * kWords, rest += kWords) {
+  if (exponents.others > kBf16x12MaxExceptions) {
+    std::uint16_t* fourths = overflow.allocate();
+    header.overflow = fourths;
+    for (std::int64_t i = 0; i < count; i += 4 * kWords, words += 3 * kWords, fourths += kWords) {
       std::copy_n(block + i, 3 * kWords, words);
-      std::copy_n(block + i + 3 * kWords, kWords, rest);
+      std::copy_n(block + i + 3 * kWords, kWords, fourths);
     }
     return;
   }
-  header.base = static_cast<std::uint16_t>(base.lowest << kMantissaBits);
+  header.base = static_cast<std::uint16_t>(exponents.lowest << kMantissaBits);
   for (std::int64_t i = 0; i < count; i += 4 * kWords, words += 3 * kWords)
     for (std::int64_t l = i; l < i + kWords; ++l) {
       std::uint16_t of[4];
-      for (std::int64_t v = 0; v < 4; ++v) of[v] = slim(block[l + v * kWords], l + v * kWords, base.lowest, header);
+      for (std::int64_t v = 0; v < 4; ++v)
+        of[v] = encode(block[l + v * kWords], l + v * kWords, exponents.lowest, header);
       const unsigned fourth = of[3];
-      words[l - i] = static_cast<std::uint16_t>(of[0] | (fourth & 0xf) << kSpare);
-      words[l - i + kWords] = static_cast<std::uint16_t>(of[1] | (fourth >> 4 & 0xf) << kSpare);
-      words[l - i + 2 * kWords] =
-          static_cast<std::uint16_t>(of[2] | (fourth >> 8 & 0x7) << kSpare | fourth >> 15 << 14);
+      words[l - i] = static_cast<std::uint16_t>(of[0] | (fourth & 0xf) << kFree);
+      words[l - i + kWords] = static_cast<std::uint16_t>(of[1] | (fourth >> 4 & 0xf) << kFree);
+      words[l - i + 2 * kWords] = static_cast<std::uint16_t>(of[2] | (fourth >> 8 & 0x7) << kFree | fourth >> 15 << 14);
     }
 }
 
 }  // namespace
 
-std::uint16_t* OverflowTable::take() {
+std::uint16_t* OverflowTable::allocate() {
   const std::lock_guard lock(mutex_);
   if (taken_ % kChunk == 0)
-    chunks_.emplace_back(arena_, Allocation{MemoryCategory::weights, kOverflowBlocks,
-                                            Bytes(kChunk * kRest * static_cast<std::int64_t>(sizeof(std::uint16_t)))});
-  return chunks_.back().data() + taken_++ % kChunk * kRest;
+    chunks_.emplace_back(arena_,
+                         Allocation{MemoryCategory::weights, kOverflowBlocks,
+                                    Bytes(kChunk * kFourths * static_cast<std::int64_t>(sizeof(std::uint16_t)))});
+  return chunks_.back().data() + taken_++ % kChunk * kFourths;
 }
 
 void write_bf16x12_panel(std::int64_t k, const std::uint16_t* rows, std::byte* out, OverflowTable& overflow) {

@@ -2,10 +2,10 @@
 // Lossless storage of bf16 weights in 12 bits, which reduces what decoding reads by a quarter. The exponents of a block
 // of weights are close together, so that sign, mantissa and a 4-bit exponent above the block's base represent nearly
 // all of them; the exceptions are stored in the block's header. A block is kBf16x12Depth columns of a panel (packed.h).
-// Two pairs of its depth are four vectors of 32 words; the first three keep their place without the four bits that 12
-// bits do not need (14 to 11), and those bits hold the fourth vector. A block with too many exceptions keeps whole
-// words in the three vectors and its fourth vectors in the overflow table: it is as large as bf16. Panels follow each
-// other, sizes::bf16x12_bytes(32, K) each; rows are a multiple of 32 and K of 4.
+// Two pairs of its depth are four vectors of 32 words. The first three vectors stay in place, and bits 14 to 11 of
+// their words, which 12 bits leave free, hold the fourth vector. A block with too many exceptions keeps 16-bit words in
+// the three vectors and its fourth vectors in the overflow table. Panels follow each other, sizes::bf16x12_bytes(32, K)
+// each; rows are a multiple of 32 and K of 4.
 #pragma once
 #include <cstdint>
 #include <mutex>
@@ -23,7 +23,7 @@ struct Bf16x12Header {
   std::uint16_t base = 0;                   // added to every word
   std::uint16_t exception_count = 0;
   struct Exception {
-    std::uint16_t at, bits;  // element of the block, in the order of panels; what it is
+    std::uint16_t at, bits;  // index in the block, in the order of panels; the bf16 value
   } exceptions[kBf16x12MaxExceptions] = {};
 };
 static_assert(sizeof(Bf16x12Header) == sizes::kBf16x12HeaderBytes);
@@ -32,7 +32,7 @@ static_assert(sizeof(Bf16x12Header) == sizes::kBf16x12HeaderBytes);
 class OverflowTable {
  public:
   explicit OverflowTable(Arena& arena) : arena_(arena) {}
-  std::uint16_t* take();  // for one block: kBf16x12Depth * kPanelRows / 4 elements
+  std::uint16_t* allocate();  // for one block: kBf16x12Depth * kPanelRows / 4 elements
 
  private:
   Arena& arena_;
@@ -41,7 +41,7 @@ class OverflowTable {
   std::int64_t taken_ = 0;
 };
 
-// Writes one panel from bf16 rows [32, k].
+// Writes one panel from row-major bf16 [32, k].
 void write_bf16x12_panel(std::int64_t k, const std::uint16_t* rows, std::byte* out, OverflowTable& overflow);
 
 }  // namespace mw::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bf16 weights of 12 bits back in panels, block by block into the L1 cache; see bf16x12.h.
+// Decodes bf16 weights of 12 bits into panels, block by block into the L1 cache; see bf16x12.h.
 #if defined(__AVX512BF16__)
 #include "core/engine/kernels/packed_avx512bf16.h"
 #include "core/engine/kernels/packed_vectors.h"

@@ -74,7 +74,7 @@ std::string Gemm::describe(model::WeightType type) {
 }
 
 // A low-rank summand is fused into the product while its factor is small beside the weight.
-bool Gemm::fuses(std::int64_t m, const WeightRef& b, const LowRank& low) const {
+bool Gemm::can_fuse(std::int64_t m, const WeightRef& b, const LowRank& low) const {
   return (b.packed || b.bf16x12) && low.z && m > kMaxSkinnyRows && low.rank <= kMostFusedRank;
 }
 
@@ -95,20 +95,20 @@ bool Gemm::multiply_packed(PackedProduct p, PackedProduct::Kind stored, PackedPr
 
 void Gemm::nt(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling,
               const LowRank& low) {
-  const bool fused = fuses(shape.m, b, low);
+  const bool fused = can_fuse(shape.m, b, low);
   if (!multiply_packed(product_of(shape, a, c, scaling), PackedProduct::Kind::panels, PackedProduct::Kind::rows, b,
                        fused ? low : LowRank{}))
-    nt_rows(shape, a, b, c, scaling);
+    nt_unpacked(shape, a, b, c, scaling);
   if (low.z && !fused) nt({shape.m, shape.n, low.rank}, low.z, {.f32 = low.l}, c, {low.scale, 1});
 }
 
 void Gemm::nn(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling,
               const LowRank& low) {
   if (b.int8.at || b.bf16x12) throw std::logic_error("weights for inference have no backward");
-  const bool fused = fuses(shape.m, b, low);
+  const bool fused = can_fuse(shape.m, b, low);
   if (!multiply_packed(product_of(shape, a, c, scaling), PackedProduct::Kind::transposed_panels,
                        PackedProduct::Kind::columns, b, fused ? low : LowRank{}))
-    nn_rows(shape, a, b, c, scaling);
+    nn_unpacked(shape, a, b, c, scaling);
   if (low.z && !fused) nn({shape.m, shape.n, low.rank}, low.z, {.f32 = low.l}, c, {low.scale, 1});
 }
 
@@ -168,7 +168,7 @@ float* Gemm::panel(int thread) {
   return panels_.data() + thread * kPanel;
 }
 
-void Gemm::nt_rows(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling) {
+void Gemm::nt_unpacked(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling) {
   const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   if (m == 0) return;
   const double flops = flops_of(shape);
@@ -205,7 +205,7 @@ void Gemm::nt_rows(const GemmShape& shape, const float* a, const WeightRef& b, f
   });
 }
 
-void Gemm::nn_rows(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling) {
+void Gemm::nn_unpacked(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling) {
   const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   if (m == 0) return;
   const double flops = flops_of(shape);

@@ -2,8 +2,8 @@
 // All matrix products of the engine. Dense row-major f32 activations; the second operand of nt and nn may be a
 // bf16 weight. f32 accumulation; with packed weights beta is 0 or 1. Bit-for-bit reproducible for a given thread count,
 // because partitions are static.
-// f32: OpenBLAS, and dot products for a few rows. bf16: on AVX-512 BF16 weights are packed and activations rounded
-// (packed_gemm.h); elsewhere weights are widened panel by panel for OpenBLAS.
+// f32: OpenBLAS, and dot products for few rows. bf16: with AVX-512 BF16 weights are packed and activations rounded
+// (packed_gemm.h); otherwise weights are widened panel by panel for OpenBLAS.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -62,16 +62,16 @@ class Gemm {
   void prepare_blocks();
   void block(std::int64_t thread, const GemmShape& shape, MatrixOperand a, MatrixOperand b, MatrixOutput c,
              GemmScaling scaling = {});
-  // Only if packs(): tiles of logits, and their bf16 gradients.
+  // Only if packs(). For fused products, tiles of logits and their gradients.
   PackedGemm& packed() { return *packed_; }
   const PackedGemm& packed() const { return *packed_; }
 
  private:
   bool multiply_packed(PackedProduct p, PackedProduct::Kind stored, PackedProduct::Kind dense, const WeightRef& b,
                        const LowRank& low);
-  bool fuses(std::int64_t m, const WeightRef& b, const LowRank& low) const;
-  void nt_rows(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling);
-  void nn_rows(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling);
+  bool can_fuse(std::int64_t m, const WeightRef& b, const LowRank& low) const;
+  void nt_unpacked(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling);
+  void nn_unpacked(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling);
   // Splits `count` over the pool; fn(thread, begin, end).
   template <class F>
   void split(std::int64_t count, std::int64_t grain, double flops, F fn);

@@ -11,7 +11,9 @@ namespace {
 
 constexpr i64 kSlots = 2 * kGroupRows;  // elements of one pair of depth in a group
 constexpr i64 kStep = 4, kLine = 32;    // pairs of depth between prefetches; elements of a cache line
-constexpr i64 kFarAhead = 128;          // floats of a row: more rows are read at once than memory follows by itself
+// Prefetch distance, floats of a row: the hardware prefetcher follows fewer streams than the rows that are read at
+// once.
+constexpr i64 kFarAhead = 128;
 
 template <int R, int V>
 [[gnu::always_inline]] inline void pair_of_depth(const std::uint16_t* a, const std::uint16_t* b, __m512 (&acc)[R][V]) {
@@ -81,7 +83,7 @@ void block(i64 rows, i64 columns, const GroupedStrip* strips, int count, const T
   return _mm512_inserti64x4(_mm512_castsi256_si512(narrow16(low)), narrow16(high), 1);
 }
 
-// Up to 12 rows of `pairs` (at most 16) pairs become slots of a group.
+// Up to 12 rows of `pairs` (at most 16) pairs of depth become slots of a group.
 [[gnu::always_inline]] inline void store_group(__m512i v[16], i64 pairs, std::uint16_t* out) {
   for (int i = kGroupRows; i < 16; ++i) v[i] = _mm512_setzero_si512();
   transpose(v);
@@ -120,7 +122,7 @@ void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* o
   }
 }
 
-// Along the rows of x, which may be far away: memory fetches lines ahead within a row only.
+// Reads along the rows of x, because the hardware prefetches lines within a row only.
 void panels(i64 depth, i64 columns, const Activations& x, std::uint16_t* out) {
   const i64 pairs = (depth + 1) / 2;
   for (i64 pair = 0; pair < pairs; ++pair) {
@@ -137,7 +139,7 @@ void panels(i64 depth, i64 columns, const Activations& x, std::uint16_t* out) {
   }
 }
 
-// 2^x, relative error below 3e-7; 0 far below.
+// 2^x, relative error below 3e-7; underflows to 0.
 [[gnu::always_inline]] inline __m512 power_of_two(__m512 x) {
   const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   const V f = (V)_mm512_sub_ps(x, n);

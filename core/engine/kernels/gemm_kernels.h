@@ -14,11 +14,11 @@ constexpr std::int64_t group_index(std::int64_t k_total, std::int64_t m, std::in
   return m / kGroupRows * kGroupRows * k_total + k / 2 * 2 * kGroupRows + m % kGroupRows * 2 + k % 2;
 }
 
-// Activations, as they are or normalised on the way: x, or x * inv[row] * gain.
+// Activations: x, or its norm x * inv[row] * gain if there is an inv.
 struct Activations {
   const float* x = nullptr;
   std::int64_t stride = 0;     // between rows
-  const float* inv = nullptr;  // null: as they are
+  const float* inv = nullptr;  // [rows], null: no norm
   NormGain gain{};
   Activations from(std::int64_t row, std::int64_t column) const {
     return {x + row * stride + column,
@@ -46,19 +46,20 @@ struct GemmKernels {
   // C[rows, columns) (+)= sum of strips. Every output's terms are added in order of depth, as in packed.h.
   void (*block)(std::int64_t rows, std::int64_t columns, const GroupedStrip* strips, int count, const TileOutput& out,
                 Prefetch* ahead);
-  // The layout above of bf16(scale * x[r, 0..k)); an odd k is padded with a zero.
+  // Lays out bf16(scale * x[r, 0..k)) as above; an odd k is padded with a zero.
   void (*groups)(std::int64_t rows, std::int64_t k, const Activations& x, float scale, std::uint16_t* out);
-  // Panels of x [depth, columns]: depth along its rows, padded to whole panels and pairs.
+  // Panels of x [depth, columns], depth along its columns, padded to whole panels and pairs.
   void (*panels)(std::int64_t depth, std::int64_t columns, const Activations& x, std::uint16_t* out);
-  // A tile of logits of one row: max and sum (of exp(x - max)) go on, and out = f16(exp(x - max)) with max as it is
-  // then. cap > 0: x becomes cap * tanh(x / cap) first, and out is multiplied by that one's slope.
+  // One row of a tile of logits: updates the running maximum and the running sum of exp(x - max), and writes
+  // out = f16(exp(x - max)) with the updated maximum. cap > 0: x becomes cap * tanh(x / cap) first, and out is
+  // multiplied by the slope of that softcap.
   void (*logit_tile)(std::int64_t n, float cap, float* x, std::uint16_t* out, float* max, float* sum);
-  // The layout above of bf16(factor[row] * x), x f16 [rows, n], n even.
+  // Lays out bf16(factor[row] * x) as above; x f16 [rows, n], n even.
   void (*scaled_groups)(std::int64_t rows, std::int64_t n, const float* factor, const std::uint16_t* x,
                         std::int64_t stride, std::uint16_t* out);
 };
 
-// Null if packed_kernels() is.
+// Null if packed_kernels() is null.
 const GemmKernels* gemm_kernels();
 
 }  // namespace mw::engine

@@ -47,8 +47,8 @@ struct PanelBlock {  // columns [first_column, first_column + columns) of depth 
 };
 
 // int8 weights, for inference: the panels above with one byte an element, and a bf16 scale for each row's groups of
-// kGroup along K, [panel][group][32]. Activations are rounded to 16-bit integers per row and group, which keeps more
-// of them than bf16 does.
+// kGroup along K, [panel][group][32]. Activations are rounded to 16-bit integers per row and group, which is more
+// precise than bf16.
 inline constexpr std::int64_t kGroup = sizes::kScaleGroup;
 constexpr std::int64_t groups_of(std::int64_t k) {
   return sizes::scale_groups(k);
@@ -64,18 +64,18 @@ struct Int8Weight {
 struct PackedKernels {
   // C[rows, columns) (+)= sum of strips. Every output's terms are added in order of depth, whatever the shape.
   void (*block)(std::int64_t rows, std::int64_t columns, const Strip* strips, int count, const TileOutput& out);
-  // The same for a packed W [n, k] from a whole panel on, m <= kMaxSkinnyRows and even k: weights are read once, front
-  // to back. a: bf16 [m, k].
+  // C = A W^T for a packed W [n, k] that starts at a panel, m <= kMaxSkinnyRows and even k: weights are read once, in
+  // order. a: bf16 [m, k].
   void (*skinny_rows)(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w, const TileOutput& out);
-  // The same from 12 bits an element (bf16x12.h), bit for bit.
+  // The same for 12 bits an element (bf16x12.h), bit for bit.
   void (*skinny_bf16x12)(const GemmShape& shape, const std::uint16_t* a, const std::byte* w, const TileOutput& out);
   // out[r, 0..k) = bf16(scale * x[r, 0..k)); an odd k is padded with a zero.
   void (*narrow_rows)(std::int64_t rows, std::int64_t k, float scale, MatrixView x, Bf16Output out);
   // out[c, r] = bf16(scale * x[r, c]): rows become columns. An odd `rows` is padded with a zero.
   void (*narrow_columns)(std::int64_t rows, std::int64_t columns, float scale, MatrixView x, Bf16Output out);
-  // Panels of the f32 matrix B [columns, k]: depth along its rows, padded to whole panels and pairs.
+  // Panels of the f32 matrix B [columns, k], depth along its rows, padded to whole panels and pairs.
   void (*pack_rows)(std::int64_t columns, std::int64_t k, const float* b, std::int64_t b_stride, std::uint16_t* out);
-  // Panels of the f32 matrix B [depth, columns]: depth along its columns.
+  // Panels of the f32 matrix B [depth, columns], depth along its columns.
   void (*pack_columns)(std::int64_t depth, std::int64_t columns, const float* b, std::int64_t b_stride,
                        std::uint16_t* out);
   // Panels of a block of a packed W [N, k_total] read as [depth N, columns K]. begin and depth are multiples of 16,
@@ -83,13 +83,13 @@ struct PackedKernels {
   void (*transpose_panels)(const std::uint16_t* w, std::int64_t k_total, const PanelBlock& block, std::uint16_t* out);
   // out = x / scale as 16-bit integers; scales [rows, groups].
   void (*quantise_rows)(std::int64_t rows, std::int64_t k, const float* x, std::int16_t* out, float* scales);
-  // C[m, n) = A W^T from quantised rows; W [n, k] from a whole panel on.
+  // C[m, n) = A W^T from quantised rows, for a W [n, k] that starts at a panel.
   void (*int8_rows)(const GemmShape& shape, const std::int16_t* a, const float* a_scales, Int8Weight w,
                     const TileOutput& out);
   // bf16 panels of columns [0, columns) and depth [begin, begin + depth) of W [N,k]; begin a multiple of kGroup.
   void (*widen_int8)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth, Int8Weight w,
                      std::uint16_t* out);
-  // The same of 12 bits an element; begin a multiple of sizes::kBf16x12Depth, and depth too unless it ends at k.
+  // The same for 12 bits an element. begin is a multiple of sizes::kBf16x12Depth, as is depth unless it ends at k.
   void (*widen_bf16x12)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth,
                         const std::byte* w, std::uint16_t* out);
 };

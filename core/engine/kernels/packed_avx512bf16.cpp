@@ -147,7 +147,7 @@ void pack_rows(i64 columns, i64 k, const float* b, i64 b_stride, std::uint16_t* 
       for (int i = 0; i < some; ++i) _mm512_storeu_si512(to + i * kPairs, v[i]);
     }
   if ((columns + 15) / 16 % 2 == 0) return;
-  std::uint16_t* last = out + columns / kPanelRows * pairs * kPairs + 32;  // the second half of a panel begun
+  std::uint16_t* last = out + columns / kPanelRows * pairs * kPairs + 32;  // the second half of the last panel
   for (i64 pair = 0; pair < pairs; ++pair) _mm512_storeu_si512(last + pair * kPairs, _mm512_setzero_si512());
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 using Kind = PackedProduct::Kind;
 
-// Blocks: a thread's rounded activations and its packed panels stay near its L2; a panel of one block of depth in L1.
+// A thread's blocks of rounded activations and packed panels stay near its L2 cache, one panel of a block of depth in
+// its L1 cache.
 constexpr std::int64_t kRows = sizes::kBlockRows, kPackedDepth = sizes::kPanelDepth, kColumns = sizes::kPanelColumns;
 constexpr std::int64_t kActivations = kRows * sizes::kBlockDepth, kPanels = kColumns * kPackedDepth,
                        kLowRows = kRows * kMostFusedRank, kLowPanels = kColumns * kMostFusedRank;
@@ -30,24 +31,25 @@ constexpr std::int64_t edge(std::int64_t total, std::int64_t unit, std::int64_t 
 
 constexpr double kInlineFlops = 200e3;  // waking a worker costs about as much
 
-// Its rows from `row` on, the first of a panel.
+// The weight's rows from `row` on; `row` is the first of a panel.
 Int8Weight int8_from(Int8Weight w, std::int64_t k, std::int64_t row) {
   return {w.at + row * k, w.scales + scale_index(k, row, 0)};
 }
 
 constexpr std::int64_t kDepth = 1024;
-constexpr std::int64_t kInt8Rows = 24;             // from here on widening the bytes to bf16 once is cheaper
-constexpr std::int64_t kWideRows = 32;             // from here on laying out the activations pays
-constexpr std::int64_t kSharedElements = 4 << 20;  // of a weight: all threads may read it, it stays in L3
+constexpr std::int64_t kInt8Rows = 24;             // for more rows, widening the weights to bf16 once is faster
+constexpr std::int64_t kGroupedRows = 32;          // from this number of rows on, laying them out in groups is faster
+constexpr std::int64_t kSharedElements = 4 << 20;  // a weight of this size stays in L3 while all threads read it
 
-// Rows of a LoRA factor that threads share out. dot_rows() takes short ones sixteen at a time, in an order of its own.
+// Threads split the rows of a LoRA factor in these units: dot_rows() computes rows of up to kShortRow elements sixteen
+// at a time, with another order of additions.
 constexpr std::int64_t kShortRow = 64, kShortRows = 16, kFactorRows = 4;
 
-// The workspace's activations hold them in bf16 and, before, in f32.
+// multiply_skinny() keeps the activations in bf16 and in f32 in the workspace's block of activations.
 constexpr std::int64_t kDeepest = kActivations / (3 * kMaxSkinnyRows);
 
-constexpr std::int64_t kMostDepth = 4096,
-                       kDepthUnit = sizes::kBf16x12Depth;  // a block of panels is at least 64 columns wide
+// At the greatest depth a block of panels is still 64 columns wide.
+constexpr std::int64_t kMostDepth = 4096, kDepthUnit = sizes::kBf16x12Depth;
 constexpr std::int64_t kSumRows = 512, kSumRank = 64;
 
 std::int64_t groups_size(std::int64_t rows, std::int64_t depth) {
@@ -56,7 +58,7 @@ std::int64_t groups_size(std::int64_t rows, std::int64_t depth) {
 static_assert(kSumRank * kColumns * 2 <= kLowRows, "sums of a block of columns take the place of z");
 
 constexpr std::int64_t kLine = 32;               // elements of a cache line
-constexpr std::int64_t kTransposedColumns = 64;  // columns: a stripe of them stays in L2 with everything else
+constexpr std::int64_t kTransposedColumns = 64;  // transposed panels of so many columns stay in L2 with the rest
 
 }  // namespace
 
@@ -127,7 +129,8 @@ void PackedGemm::run_blocked(const PackedProduct& p, Range rows, Range columns, 
   }
 }
 
-// A few rows straight from the bytes; activations and their scales take the places of bf16 rows and panels.
+// Few rows, directly from int8 weights. The workspace's blocks of activations and panels hold the quantised activations
+// and their scales.
 void PackedGemm::run_int8(const PackedProduct& p, Range columns, const Workspace& w) {
   auto* rows = reinterpret_cast<std::int16_t*>(w.a);
   auto* scales = reinterpret_cast<float*>(w.b);
@@ -197,7 +200,7 @@ void PackedGemm::run(const PackedProduct& p) {
       const Range rows{edge(p.m, kGroupRows, t, threads), edge(p.m, kGroupRows, t + 1, threads)};
       if (p.b.kind == Kind::int8 && p.m <= kInt8Rows && p.m * p.k <= kActivations)
         run_int8(p, columns, w);
-      else if (p.m >= kWideRows)
+      else if (p.m >= kGroupedRows)
         by_rows ? run_grouped(p, rows, {0, p.n}, w) : run_grouped(p, {0, p.m}, columns, w);
       else if ((p.b.kind == Kind::panels || p.b.kind == Kind::bf16x12) && p.m <= kMaxSkinnyRows &&
                p.m * p.k <= kActivations && !p.low.z)
@@ -253,10 +256,10 @@ void PackedGemm::multiply_skinny(std::int64_t m, std::int64_t k, const Activatio
     work += 2.0 * static_cast<double>(m * k) * static_cast<double>(b.n), low = low || b.low.rank > 0;
   const std::int64_t threads = work < kInlineFlops ? 1 : device_.pool.threads();
   prepare();
-  std::latch every_z(threads);
+  std::latch all_z_written(threads);
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) skinny_products(m, k, x, branches, norm, {t, threads});
-    if (low) every_z.arrive_and_wait(last - first);
+    if (low) all_z_written.arrive_and_wait(last - first);
     for (std::int64_t t = first; t < last; ++t) {
       const Share share{t, threads};
       for (const FusedProduct& b : branches) {
@@ -274,10 +277,10 @@ void PackedGemm::multiply_skinny(std::int64_t m, std::int64_t k, const Activatio
   });
 }
 
-// Products of many rows: one layout of the activations for several weights and their LoRA branches, and sums over rows
-// for the gradients of LoRA factors.
+// Products of many rows: the activations are laid out once for several weights and their LoRA branches. Sums over rows
+// give the gradients of LoRA factors.
 
-struct PackedGemm::Left {
+struct PackedGemm::LeftOperand {
   Activations x;
   std::int64_t k = 0;
   float scale = 1;
@@ -287,8 +290,8 @@ std::int64_t PackedGemm::block_rows(std::int64_t depth) const {
   return std::min(kRows, kActivations / even(depth) / kGroupRows * kGroupRows);
 }
 
-// z (+)= X first of one block, from its activations in w.a.
-void PackedGemm::multiply_low_rank(const Left& left, Range rows, Range depth, const FusedProduct& branch,
+// z (+)= X first for one block, from its activations in w.a.
+void PackedGemm::multiply_low_rank(const LeftOperand& left, Range rows, Range depth, const FusedProduct& branch,
                                    const Workspace& w) {
   const std::int64_t rank = branch.low.rank, deep = even(depth.size());
   const std::int64_t widest = kPanels / deep / kPanelRows * kPanelRows;
@@ -305,9 +308,9 @@ void PackedGemm::multiply_low_rank(const Left& left, Range rows, Range depth, co
     for (std::int64_t i = 0; i < rows.size() * rank; ++i) z[i] *= branch.low.z_scale;
 }
 
-// One block of rows and depth, from its activations in w.a and, at the last depth, z.
-void PackedGemm::multiply_block(const Left& left, Range rows, Range depth, const FusedProduct& branch, Range columns,
-                                const Workspace& w) {
+// The product of one block of rows and depth, from its activations in w.a; the last depth adds the LoRA branch from z.
+void PackedGemm::multiply_block(const LeftOperand& left, Range rows, Range depth, const FusedProduct& branch,
+                                Range columns, const Workspace& w) {
   const std::int64_t deep = even(depth.size()), rank = branch.low.rank;
   const bool with_low = rank > 0 && depth.end == left.k;
   if (with_low)
@@ -330,11 +333,11 @@ void PackedGemm::multiply_block(const Left& left, Range rows, Range depth, const
 }
 
 void PackedGemm::run_grouped(const PackedProduct& p, Range rows, Range columns, const Workspace& w) {
-  const Left left{{p.a, p.k, nullptr, {}}, p.k, p.scale};
+  const LeftOperand left{{p.a, p.k, nullptr, {}}, p.k, p.scale};
   FusedProduct branch{.b = p.b, .n = p.n, .c = p.c, .store = p.store};
   if (p.low.z) {
     branch.low.second = p.low.b, branch.low.rank = p.low.rank, branch.low.scale = p.low.scale;
-    branch.low.z = const_cast<float*>(p.low.z);  // only read: it is there already
+    branch.low.z = const_cast<float*>(p.low.z);  // only read: z is computed already
   }
   const std::int64_t depths = (p.k + kMostDepth - 1) / kMostDepth;
   const std::int64_t most = block_rows((p.k + depths - 1) / depths + kDepthUnit);
@@ -350,13 +353,13 @@ void PackedGemm::run_grouped(const PackedProduct& p, Range rows, Range columns, 
   }
 }
 
-bool PackedGemm::fuses(std::int64_t m, std::int64_t k) const {
+bool PackedGemm::can_fuse(std::int64_t m, std::int64_t k) const {
   return m >= 2 * kGroupRows * device_.pool.threads() && k <= kMostDepth * 2;
 }
 
-void PackedGemm::fused(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
-                       const RowNorm& norm) {
-  const Left left{x, k, 1};
+void PackedGemm::multiply_fused(std::int64_t m, std::int64_t k, const Activations& x,
+                                std::span<const FusedProduct> branches, const RowNorm& norm) {
+  const LeftOperand left{x, k, 1};
   const Range depth{0, k};
   const std::int64_t threads = device_.pool.threads(), most = block_rows(k);
   prepare();
@@ -369,7 +372,8 @@ void PackedGemm::fused(std::int64_t m, std::int64_t k, const Activations& x, std
         const Range some{rows.begin + edge(rows.size(), kGroupRows, i, blocks),
                          rows.begin + edge(rows.size(), kGroupRows, i + 1, blocks)};
         const Activations here = x.from(some.begin, 0);
-        for (std::int64_t g = 0; g < some.size(); g += kGroupRows) {  // a group's rows stay in L1 between the two
+        for (std::int64_t g = 0; g < some.size();
+             g += kGroupRows) {  // the rows of a group stay in L1 between norm and layout
           const std::int64_t count = std::min(kGroupRows, some.size() - g);
           if (norm.inv)
             for (std::int64_t r = 0; r < count; ++r)
@@ -413,11 +417,11 @@ void PackedGemm::add_lora_gradient(const LoraGradient& gradient) {
   });
 }
 
-// Products with the output head, as wide as the vocabulary: logits leave as tiles, their gradients come in stripe by
-// stripe, and the next stripe of weights is prefetched meanwhile.
+// Products with the output head, which is as wide as the vocabulary. stream_tiles() computes logits tile by tile, and
+// multiply_stripes() takes their gradients stripe by stripe. Both prefetch the next stripe of weights.
 
-void PackedGemm::stream(const GemmShape& shape, const float* a, const std::uint16_t* b,
-                        const std::function<void(const Tile&)>& take) {
+void PackedGemm::stream_tiles(const GemmShape& shape, const float* a, const std::uint16_t* b,
+                              const std::function<void(const Tile&)>& use) {
   const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   const std::int64_t threads = device_.pool.threads(), most = kActivations / k / kGroupRows * kGroupRows;
   prepare();
@@ -438,7 +442,7 @@ void PackedGemm::stream(const GemmShape& shape, const float* a, const std::uint1
             const std::int64_t some = std::min(kGroupRows, rows.size() - r);
             const GroupedStrip strip{w.a + r * k, b + j * k, k * kPanelRows, k / 2};
             gemm_kernels_.block(some, width, &strip, 1, {tile, width, Store::write}, &ahead);
-            take({static_cast<int>(t), row + r, some, j, width, tile, width});
+            use({static_cast<int>(t), row + r, some, j, width, tile, width});
           }
         }
       }
@@ -446,8 +450,8 @@ void PackedGemm::stream(const GemmShape& shape, const float* a, const std::uint1
   });
 }
 
-void PackedGemm::gather(const GemmShape& shape, std::int64_t max_rows, const std::uint16_t* b,
-                        const std::function<void(const Stripe&, std::uint16_t*)>& fill, float* c) {
+void PackedGemm::multiply_stripes(const GemmShape& shape, std::int64_t max_rows, const std::uint16_t* b,
+                                  const std::function<void(const Stripe&, std::uint16_t*)>& fill, float* c) {
   const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   const std::int64_t threads = device_.pool.threads(), tallest = kActivations / kStripe / kGroupRows * kGroupRows;
   prepare();
@@ -469,7 +473,8 @@ void PackedGemm::gather(const GemmShape& shape, std::int64_t max_rows, const std
           for (std::int64_t i = 0; i < n; i += kTransposedColumns) {
             const std::int64_t columns = std::min(kTransposedColumns, n - i);
             kernels_.transpose_panels(b, n, {j, deep, i, columns}, w.b);
-            // The columns turned next, or the first of the next stripe: a run of them in each panel of the depth.
+            // Prefetches the columns that are transposed next: a range in each panel of this depth or of the next
+            // stripe.
             const bool ends = i + kTransposedColumns >= n;
             const std::int64_t from = ends ? j + deep : j, panels = std::min(kStripe, depth.end - from) / kPanelRows;
             Prefetch ahead{b + packed_index(n, from, ends ? 0 : i + kTransposedColumns), n * kPanelRows, panels};

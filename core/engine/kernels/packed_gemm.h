@@ -77,16 +77,16 @@ class PackedGemm {
       : device_(device), kernels_(kernels), gemm_kernels_(*gemm_kernels()) {}
   void run(const PackedProduct& product);
 
-  // Whether fused() and add_lora_gradient() support an X of this shape.
-  bool fuses(std::int64_t m, std::int64_t k) const;
+  // Whether multiply_fused() and add_lora_gradient() support an X of this shape.
+  bool can_fuse(std::int64_t m, std::int64_t k) const;
   // Computes all branches in one dispatch: X is normalised, rounded and laid out once for all of them. If norm.inv is
   // set (to x.inv), the inverse RMS of the rows are computed first.
   struct RowNorm {
     float* inv = nullptr;
     float eps = 0;
   };
-  void fused(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
-             const RowNorm& norm);
+  void multiply_fused(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
+                      const RowNorm& norm);
   // The same for at most kMaxSkinnyRows rows and forward branches whose weights are all of one kind (panels, bf16x12 or
   // int8). `gated`, if not null and with two branches, receives gelu(first) * second.
   bool fits_skinny(std::int64_t m, std::int64_t k) const;
@@ -94,7 +94,7 @@ class PackedGemm {
                        const RowNorm& norm, float* gated);
   void add_lora_gradient(const LoraGradient& gradient);
 
-  // C[m,n] (+)= scale * op(A) op(B) of f32 blocks, on the calling thread: attention's. `thread` is its index in the
+  // C[m,n] (+)= scale * op(A) op(B) of f32 blocks on the calling thread, for attention. `thread` is its index in the
   // pool. Call prepare() before, outside of the pool.
   void prepare();
   void block(std::int64_t thread, const GemmShape& shape, MatrixOperand a, MatrixOperand b, const TileOutput& out,
@@ -107,19 +107,19 @@ class PackedGemm {
     float* at;  // [rows, stride]
     std::int64_t stride;
   };
-  // Calls `take` for every tile of A[m,k] B[n,k]^T, in an order that depends on the shape only; B packed. Tiles lie in
+  // Calls `use` for every tile of A[m,k] B[n,k]^T, in an order that depends on the shape only; B packed. Tiles lie in
   // stripes of kStripe columns (the last may be narrower), and one thread computes a stripe.
   static constexpr std::int64_t kStripe = sizes::kLogitStripe;
-  void stream(const GemmShape& shape, const float* a, const std::uint16_t* b,
-              const std::function<void(const Tile&)>& take);
-  // C[m,n] = G[m,k] B[k,n], B packed: `fill` lays out (gemm_kernels.h) rows [row, row + rows) of G's stripe of
-  // `columns` from `column` on. Threads share the depth; their sums are added in order. `max_rows` >= m: the most rows
-  // of any later call.
+  void stream_tiles(const GemmShape& shape, const float* a, const std::uint16_t* b,
+                    const std::function<void(const Tile&)>& use);
+  // C[m,n] = G[m,k] B[k,n], B packed. `fill` writes a stripe of G, laid out as gemm_kernels.h says: rows [row, row +
+  // rows) and columns [column, column + columns). Threads share the depth; their sums are added in order. `max_rows` >=
+  // m: the most rows of any later call.
   struct Stripe {
     std::int64_t row, rows, column, columns;
   };
-  void gather(const GemmShape& shape, std::int64_t max_rows, const std::uint16_t* b,
-              const std::function<void(const Stripe&, std::uint16_t*)>& fill, float* c);
+  void multiply_stripes(const GemmShape& shape, std::int64_t max_rows, const std::uint16_t* b,
+                        const std::function<void(const Stripe&, std::uint16_t*)>& fill, float* c);
 
  private:
   struct Range {
@@ -129,7 +129,7 @@ class PackedGemm {
   struct Workspace {
     std::uint16_t *a, *b, *z, *low;
   };
-  struct Left;
+  struct LeftOperand;
   struct Share {  // a thread's share of the work
     std::int64_t thread, threads;
     Range of(std::int64_t total, std::int64_t unit) const;
@@ -143,10 +143,11 @@ class PackedGemm {
   void run_int8(const PackedProduct& p, Range columns, const Workspace& w);
   void run_blocked(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
   void run_grouped(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
-  void multiply_block(const Left& left, Range rows, Range depth, const FusedProduct& branch, Range columns,
+  void multiply_block(const LeftOperand& left, Range rows, Range depth, const FusedProduct& branch, Range columns,
                       const Workspace& w);
-  void multiply_low_rank(const Left& left, Range rows, Range depth, const FusedProduct& branch, const Workspace& w);
-  // Packs panels of `columns` and `depth` of a matrix [k_total, n_total] that is stored in another layout.
+  void multiply_low_rank(const LeftOperand& left, Range rows, Range depth, const FusedProduct& branch,
+                         const Workspace& w);
+  // Packs panels of `columns` and `depth` of a matrix [k_total, n_total] that is not stored in panels.
   void pack(const PackedProduct::Matrix& b, std::int64_t k_total, std::int64_t n_total, Range depth, Range columns,
             std::uint16_t* out);
   std::int64_t block_rows(std::int64_t depth) const;

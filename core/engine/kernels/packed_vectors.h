@@ -66,11 +66,11 @@ struct Columns {  // masks of a tile's vectors: the last panel may be partial
 }
 
 constexpr i64 kBf16x12PairBytes = 2 * kPairs * 3 / 2;  // bytes of two pairs of depth, bf16x12.h
-constexpr i64 kBf16x12Ahead =
-    sizes::bf16x12_bytes(kPanelRows, kBf16x12Depth);  // bytes: the next block comes, into L2, meanwhile
-constexpr int kSelect = 0xca;                         // vpternlog: where the first has ones the second, else the third
+// Prefetch distance, bytes: the next block is fetched into L2.
+constexpr i64 kBf16x12Ahead = sizes::bf16x12_bytes(kPanelRows, kBf16x12Depth);
+constexpr int kSelect = 0xca;  // vpternlog: bits of the second operand where the first has ones, else of the third
 
-// Two pairs of depth, four vectors, from the three that hold them.
+// Two pairs of depth: four vectors of bf16 from three vectors in memory.
 [[gnu::always_inline]] inline void unpack_bf16x12(const std::byte* at, __m512i base, __m512i out[4]) {
   const auto bits = [](int mask) { return _mm512_set1_epi16(static_cast<short>(mask)); };
   const __m512i a = _mm512_loadu_si512(at), b = _mm512_loadu_si512(at + 64), c = _mm512_loadu_si512(at + 128);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The element-wise and row-wise kernels, compiled once per instruction set (vector_*.cpp) and chosen at run time.
-// Each works on the range it is given, on the calling thread; the caller partitions. All arrays f32 unless said.
+// A kernel works on the calling thread on the range that it is given; callers partition the work. Arrays are f32 unless
+// stated otherwise.
 #pragma once
 #include <cstdint>
 
@@ -29,7 +30,7 @@ struct RopeHeads {
   const int* positions = nullptr;  // [tokens]
 };
 
-// logits <- factor * exp(logits - max), less `scale` at the target, and back through the softcap `cap` if it is > 0.
+// logits <- factor * exp(logits - max), minus `scale` at the target. cap > 0: times the slope of softcap(cap).
 struct SoftmaxGradient {
   float max = 0, cap = 0, factor = 0;
   std::int64_t target = -1;  // -1: the target is in another part of the row
@@ -65,15 +66,15 @@ struct VectorKernels {
   void (*geglu)(std::int64_t n, const float* gate, const float* up, float* out);
   // In place: gate <- d gate, up <- d up, d_out <- gelu(gate) * up.
   void (*geglu_backward)(std::int64_t n, float* gate, float* up, float* d_out);
-  float (*highest)(std::int64_t n, const float* x);  // n > 0
+  float (*max)(std::int64_t n, const float* x);  // n > 0
   // s[0,n): softmax over [lo, hi), zero elsewhere. Returns log(sum(exp)).
   float (*softmax)(std::int64_t n, std::int64_t lo, std::int64_t hi, float* s);
-  // s <- exp(s - lse) in [lo, hi), zero elsewhere: the probabilities again.
+  // s <- exp(s - lse) in [lo, hi), zero elsewhere: the probabilities that softmax() wrote.
   void (*recompute_softmax)(std::int64_t n, std::int64_t lo, std::int64_t hi, float lse, float* s);
   // p <- p * (dp - delta)
   void (*softmax_backward)(std::int64_t n, float* p, const float* dp, float delta);
   // Returns -log softmax(logits)[target]; with scale != 0 also logits <- scale * (softmax - onehot(target)). cap > 0:
-  // the logits have gone through softcap(cap), and the gradient goes back through it.
+  // the logits are outputs of softcap(cap), and the gradient is that of its inputs.
   double (*cross_entropy)(std::int64_t n, float* logits, std::int64_t target, float cap, float scale);
   // Cross-entropy of a row whose other columns are on other devices: the sum of exp(logits - max), and the gradient.
   double (*exp_sum)(std::int64_t n, float max, const float* logits);
@@ -82,7 +83,7 @@ struct VectorKernels {
   void (*softcap_backward)(std::int64_t n, float cap, const float* y, float* d);  // y: what softcap wrote
   void (*scale)(std::int64_t n, float factor, float* x);
   void (*add)(std::int64_t n, const float* x, float scale, float* y);  // y += scale * x
-  double (*dot)(std::int64_t n, const float* x, const float* y);       // f64 across vectors of 16
+  double (*dot)(std::int64_t n, const float* x, const float* y);       // accumulates in f64
   void (*widen)(std::int64_t n, const std::uint16_t* bf16, float* out);
   void (*narrow)(std::int64_t n, const float* in, std::uint16_t* bf16);  // round to nearest even
   // Columns of C[m, n] = alpha * A[m, k] B[n, k]^T + beta * C, m small: B is read once.

@@ -43,7 +43,7 @@ double dot(i64 n, const float* x, const float* y) {
   memcpy(&v, &bits, sizeof v);
   return v;
 }
-[[gnu::always_inline]] inline float widened1(std::uint16_t h) {
+[[gnu::always_inline]] inline float widen_scalar(std::uint16_t h) {
   const std::uint32_t bits = static_cast<std::uint32_t>(h) << 16;
   float f;
   memcpy(&f, &bits, sizeof f);
@@ -53,7 +53,7 @@ double dot(i64 n, const float* x, const float* y) {
 void widen(i64 n, const std::uint16_t* in, float* out) {
   i64 i = 0;
   for (; i + kLanes <= n; i += kLanes) store(out + i, widened(in + i));
-  for (; i < n; ++i) out[i] = widened1(in[i]);
+  for (; i < n; ++i) out[i] = widen_scalar(in[i]);
 }
 
 void narrow(i64 n, const float* in, std::uint16_t* out) {
@@ -72,11 +72,11 @@ void narrow(i64 n, const float* in, std::uint16_t* out) {
 [[gnu::always_inline]] inline V load_weight(const std::uint16_t* p) {
   return widened(p);
 }
-[[gnu::always_inline]] inline float load_weight1(const float* p) {
+[[gnu::always_inline]] inline float load_weight_scalar(const float* p) {
   return *p;
 }
-[[gnu::always_inline]] inline float load_weight1(const std::uint16_t* p) {
-  return widened1(*p);
+[[gnu::always_inline]] inline float load_weight_scalar(const std::uint16_t* p) {
+  return widen_scalar(*p);
 }
 
 // Rows of A [m, k] against rows of B [n, k]; see VectorKernels::dot_rows.
@@ -107,7 +107,7 @@ template <int M, int R, class W>
     }
   for (; i < k; ++i)
     for (int r = 0; r < R; ++r)
-      for (int m = 0; m < M; ++m) tail[m][r] += a[m * k + i] * load_weight1(b + r * k + i);
+      for (int m = 0; m < M; ++m) tail[m][r] += a[m * k + i] * load_weight_scalar(b + r * k + i);
   for (int m = 0; m < M; ++m)
     for (int r = 0; r < R; ++r) {
       const float y = alpha * (sum(acc[m][r]) + tail[m][r]);
@@ -115,7 +115,8 @@ template <int M, int R, class W>
     }
 }
 
-// Two vectors of rows, W lanes each, into one with W/2 lanes a row: a's rows, then b's, each half added to the other.
+// Two vectors of rows with W lanes each become one with W/2 lanes a row, a's rows first: the halves of each row are
+// added.
 template <int W, int... Lane>
 [[gnu::always_inline]] inline V halved(V a, V b, std::integer_sequence<int, Lane...>) {
   constexpr int kHalf = W / 2;
@@ -127,8 +128,8 @@ template <int W>
   return halved<W>(a, b, std::make_integer_sequence<int, 16>());
 }
 
-// 16 rows of few columns, K = 4, 8 or a multiple of 16: one row's sum would cost more than its products. LoRA's second
-// factor at decode.
+// 16 rows of few columns, K = 4, 8 or a multiple of 16: LoRA's second factor in decoding. One row at a time, the sum
+// over a vector's lanes would cost more than the products.
 template <int K>
 [[gnu::always_inline]] inline V dot_short_rows(const float* a, const float* b) {
   constexpr int kPerVector = K < kLanes ? static_cast<int>(kLanes) / K : 1, kVectors = 16 / kPerVector;
@@ -298,7 +299,7 @@ constexpr VectorKernels kernels_of(const char* name) {
           .rope = rope,
           .geglu = geglu,
           .geglu_backward = geglu_backward,
-          .highest = row_max,
+          .max = row_max,
           .softmax = softmax,
           .recompute_softmax = recompute_softmax,
           .softmax_backward = softmax_backward,

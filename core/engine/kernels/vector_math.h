@@ -38,7 +38,7 @@ typedef double D __attribute__((vector_size(64)));
   memcpy(p, &v, static_cast<size_t>(n) * sizeof(float));
 }
 
-// Pairwise, in one fixed order.
+// Pairwise, in a fixed order.
 [[gnu::always_inline]] inline float sum(V v) {
   float f[16];
   memcpy(f, &v, sizeof f);
@@ -59,7 +59,7 @@ typedef double D __attribute__((vector_size(64)));
 
 // e^x, relative error below 1.2e-7 on [-87.3, 88.7], clamped outside: x = n ln2 + r, degree-6 minimax in r.
 [[gnu::always_inline]] inline V exp(V x) {
-  x = x < -87.3f ? splat(-87.3f) : x;  // this way round a NaN stays one
+  x = x < -87.3f ? splat(-87.3f) : x;  // this order of comparison keeps NaN
   x = x > 88.7f ? splat(88.7f) : x;
   const V shifter = splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to the nearest integer
   const V z = x * 1.44269504f + shifter;
@@ -93,7 +93,7 @@ typedef double D __attribute__((vector_size(64)));
   return s < 0.43f ? near : far;
 }
 
-// Calls body(i, load, store) over [0, n): full vectors, then one partial vector.
+// Calls body(first, count) over [0, n): for full vectors, then for one partial vector.
 template <class Body>
 [[gnu::always_inline]] inline void for_vectors(i64 n, Body body) {
   i64 i = 0;

@@ -18,7 +18,7 @@ inline float row_max(i64 n, const float* s) {
   return m;
 }
 
-// s <- exp(s - m), returns the sum; lanes beyond n do not count.
+// s <- exp(s - m). Returns the sum, without the lanes beyond n.
 [[gnu::always_inline]] inline float exp_sum(i64 n, float m, float* s) {
   V acc{};
   i64 i = 0;
@@ -62,7 +62,7 @@ void softmax_backward(i64 n, float* p, const float* dp, float delta) {
              __attribute__((always_inline)) { store_n(p + i, load_n(p + i, c) * (load_n(dp + i, c) - delta), c); });
 }
 
-// The sum of exp(y - m) without a trace in y.
+// The sum of exp(y - m); y is unchanged.
 [[gnu::always_inline]] inline float exp_sum_only(i64 n, float m, const float* y) {
   V acc{};
   i64 i = 0;
@@ -77,7 +77,7 @@ void softmax_backward(i64 n, float* p, const float* dp, float delta) {
 
 constexpr i64 kSumBlock = 4096;  // f32 within a block, f64 across: the vocabulary may hold 262144 terms
 
-// A capped logit's slope needs the logit itself, so nothing is overwritten before the gradient.
+// The slope of the softcap needs the capped logits, so they are overwritten only here.
 void capped_gradient(i64 n, const SoftmaxGradient& gradient, float* y) {
   const float m = gradient.max, cap = gradient.cap, factor = gradient.factor, scale = gradient.scale;
   const i64 target = gradient.target;

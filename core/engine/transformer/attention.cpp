@@ -273,7 +273,8 @@ void attention_block_backward(Transformer& net, const PassContext& pass, int lay
   recompute_head_norm(net, q_norm, scratch.qh);
   rotate(net, *pass.tokens, layer, l.heads, 1.0f, scratch.qh);
   // Keys and values that later layers share are kept; the gradients of all these layers are added up.
-  if (l.has_k && !net.weights.layer_shapes[static_cast<size_t>(layer)].shares_kv) recompute_keys_and_values(net, pass, layer);
+  if (l.has_k && !net.weights.layer_shapes[static_cast<size_t>(layer)].shares_kv)
+    recompute_keys_and_values(net, pass, layer);
   attend_runs_backward(net, pass, layer, {scratch.qh, acts.kh, acts.vh, acts.o, acts.lse},
                        {.q = scratch.dq,
                         .k = acts.dkh,

@@ -53,7 +53,7 @@ PackedProduct::Matrix factor(PackedProduct::Kind kind, const float* at) {
   return {kind, nullptr, at, {}};
 }
 
-// For weights that can_fuse() accepts.
+// For weights that is_fusable() accepts.
 PackedProduct::Matrix stored(const WeightRef& w) {
   using Kind = PackedProduct::Kind;
   return {w.packed ? Kind::panels : w.bf16x12 ? Kind::bf16x12 : Kind::int8, w.packed, nullptr, w.int8, w.bf16x12};
@@ -63,7 +63,7 @@ Activations activations(const ProjectionInput& in, std::int64_t k) {
   return {in.x, k, in.inv, in.norm ? in.norm->gain() : NormGain{}};
 }
 
-bool can_fuse(Transformer& net, const PassContext& pass, const Weight& w, const Adapter* a) {
+bool is_fusable(Transformer& net, const PassContext& pass, const Weight& w, const Adapter* a) {
   return (w.at.packed || w.at.bf16x12 || (w.at.int8.at && net.gemm.packs())) &&
          (!a || (pass.dropout == 0 && a->rank <= kMostFusedRank));
 }
@@ -179,7 +179,7 @@ void project(Transformer& net, const PassContext& pass, int layer, std::span<con
     const Adapter* const a = adapter_of(net, which);
     const Output out = output_of(net, which);
     k = w.cols;
-    together = together && can_fuse(net, pass, w, a);
+    together = together && is_fusable(net, pass, w, a);
     FusedProduct& b = branches[i];
     b.b = stored(w.at);
     b.n = w.rows, b.c = out.y;
@@ -197,9 +197,9 @@ void project(Transformer& net, const PassContext& pass, int layer, std::span<con
     const auto timer = net.profile.time(Kernel::projections, work);
     return net.gemm.packed().multiply_skinny(n, k, activations(in, k), {branches, projections.size()}, row_norm, gated);
   }
-  if (together && net.gemm.packed().fuses(n, k)) {
+  if (together && net.gemm.packed().can_fuse(n, k)) {
     const auto timer = net.profile.time(Kernel::projections, work);
-    net.gemm.packed().fused(n, k, activations(in, k), {branches, projections.size()}, row_norm);
+    net.gemm.packed().multiply_fused(n, k, activations(in, k), {branches, projections.size()}, row_norm);
   } else {
     const float* x = normed_input(net, n, in);
     for (const Projection p : projections) apply_projection(net, pass, {layer, p}, x);
@@ -212,7 +212,7 @@ void projection_backward_input(Transformer& net, const PassContext& pass, LayerP
   const std::int64_t n = pass.tokens->count;
   const Weight& w = weight_of(net, which);
   const Adapter* a = adapter_of(net, which);
-  if (w.at.packed && can_fuse(net, pass, w, a) && net.gemm.packed().fuses(n, w.rows)) {
+  if (w.at.packed && is_fusable(net, pass, w, a) && net.gemm.packed().can_fuse(n, w.rows)) {
     FusedProduct b{.b = {PackedProduct::Kind::transposed_panels, w.at.packed}, .n = w.cols, .c = dx, .store = how};
     if (a) {
       b.low = {factor(PackedProduct::Kind::columns, a->b),
@@ -225,7 +225,7 @@ void projection_backward_input(Transformer& net, const PassContext& pass, LayerP
     }
     const auto timer =
         net.profile.time(Kernel::projections_back, flops(n, w.cols, w.rows) + flops(n, w.cols + w.rows, b.low.rank));
-    return net.gemm.packed().fused(n, w.rows, {dy, w.rows}, {&b, 1}, {});
+    return net.gemm.packed().multiply_fused(n, w.rows, {dy, w.rows}, {&b, 1}, {});
   }
   const float* dz = nullptr;
   if (a) {
