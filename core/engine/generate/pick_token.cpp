@@ -141,10 +141,11 @@ int pick_token(std::span<float> logits, const SampleOptions& o, double uniform) 
   const float best = v.max(n, logits.data()), inverse = 1 / o.temperature;
   for (float& x : logits) x = (x - best) * inverse;
   v.softmax(n, 0, n, logits.data());
-  if (o.min_p > 0)
+  if (o.min_p > 0) {
+    const float least = o.min_p * v.max(n, logits.data());
     std::replace_if(
-        logits.begin(), logits.end(), [least = o.min_p * v.highest(n, logits.data())](float p) { return p < least; },
-        0.0f);
+        logits.begin(), logits.end(), [least](float p) { return p < least; }, 0.0f);
+  }
   if (o.top_k > 0 || o.top_p < 1) return pick_of(kept(logits, o), uniform);
   return pick_of_all(logits, uniform);
 }
