@@ -24,13 +24,15 @@ inline constexpr Count kPanelRows = 32;
 constexpr bool packable(Count rows, Count columns) {
   return rows % kPanelRows == 0 && columns % 2 == 0;
 }
-// bf16 weights in 12 bits (engine/kernels/bf16x12.h): blocks of a panel's columns, each a header and 1.5 bytes an element.
+// bf16 weights in 12 bits (engine/kernels/bf16x12.h): blocks of a panel's columns, each a header and 1.5 bytes an
+// element.
 inline constexpr Count kBf16x12Depth = 128, kBf16x12HeaderBytes = 64;
 constexpr bool fits_bf16x12(Count rows, Count columns) {
   return packable(rows, columns) && columns % 4 == 0;
 }
 constexpr Count bf16x12_bytes(Count rows, Count columns) {
-  return rows / kPanelRows * ((columns + kBf16x12Depth - 1) / kBf16x12Depth * kBf16x12HeaderBytes + columns * kPanelRows * 3 / 2);
+  return rows / kPanelRows *
+         ((columns + kBf16x12Depth - 1) / kBf16x12Depth * kBf16x12HeaderBytes + columns * kPanelRows * 3 / 2);
 }
 // int8 weights have a bf16 scale for each row's groups of columns.
 inline constexpr Count kScaleGroup = 64;

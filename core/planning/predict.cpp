@@ -9,7 +9,7 @@
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/model/catalogue.h"
-#include "core/plan/memory/mesh_memory.h"
+#include "core/plan/memory/memory.h"
 #include "core/planning/epoch_rows.h"
 #include "core/train/model.h"
 

@@ -12,7 +12,6 @@
 #include "core/engine/generate/scorer.h"
 #include "core/engine/generate/serving_engine.h"
 #include "core/engine/layout/phases.h"
-#include "core/engine/layout/shard_layout.h"
 #include "core/engine/layout/weights_layout.h"
 #include "core/engine/transformer/optimizer.h"
 #include "core/engine/transformer/transformer.h"
@@ -102,7 +101,7 @@ TEST_P(AllocationLists, HaveEveryBufferOfTraining) {
                                       .dropout = model.lora_dropout > 0,
                                       .remat = remat};
         EXPECT_EQ(held(device.arena),
-                  listed({engine::model_allocations(model), engine::training_allocations(model),
+                  listed({engine::model_allocations(model, engine::whole_tensors(model)),
                           engine::allocations(model, engine::step_phase(model, {shape, 120, 50, 40}, 2))}));
       }
 }
@@ -121,14 +120,14 @@ TEST_P(AllocationLists, HaveEveryBufferOfSamplingAndScoring) {
         if (row == 2) at_end = held(device.arena);
         return true;
       });
-      EXPECT_EQ(at_end, listed({engine::model_allocations(model),
-                                engine::allocations(model, engine::generation_phase(model, {3, 30, 39}, 2))}));
+      EXPECT_EQ(at_end, listed({engine::model_allocations(model, engine::whole_tensors(model)),
+                                engine::allocations(model, engine::generation_phase(model, {3, 30, 9}, 2))}));
       network.release_step_memory();
       const Rows rows(2, 50);
       const auto scores = engine::Scorer(network).score(rows.batch(), {.chunk = 30, .top_k = 4});
       // Blocks of matrix products stay from sampling; scoring needs the same.
       EXPECT_EQ(held(device.arena),
-                listed({engine::model_allocations(model),
+                listed({engine::model_allocations(model, engine::whole_tensors(model)),
                         engine::allocations(model, engine::scoring_phase(model, {2, 50, 30, 4}, 2))}));
     }
 }
@@ -145,11 +144,11 @@ TEST_P(AllocationLists, HaveEveryBufferOfAServer) {
   const model::LoraTarget target = network.inventory().lora_targets().front();
   const std::vector<float> a(static_cast<size_t>(8 * target.in)), b(static_cast<size_t>(8 * target.out));
   server.add_adapter(std::vector<engine::AdapterValues>{{target, 8, 1.0f, a, b}});
-  work.adapters = {{{target.layer, engine::projection_of(target.role), target.in, target.out, 8}}};
+  work.adapters = {{{target.role, target.layer, 8}}};
   const std::vector<int> prompt(30, 5), blocks{0, 1};
   const std::span<const int> tables[]{blocks, blocks};
   server.step(std::vector<engine::TokenChunk>{{.ids = prompt, .blocks = tables, .adapter = 0}});
-  EXPECT_EQ(held(device.arena), listed({engine::model_allocations(model),
+  EXPECT_EQ(held(device.arena), listed({engine::model_allocations(model, engine::whole_tensors(model)),
                                         engine::allocations(model, engine::serving_phase(model, work, 2))}));
 }
 
@@ -169,7 +168,7 @@ TEST(AllocationListsOfAMesh, HaveEveryLabel) {
     model.full = method == model::TrainMethod::full;
     const std::vector<engine::ShardShape> none(model.inventory.tensors().size());
     std::set<std::string> labels;
-    for (const auto& list : {engine::shard_allocations(model, none),
+    for (const auto& list : {engine::model_allocations(model, none),
                              {engine::weight_panels(1), engine::logit_allocation(model, 1)},
                              engine::allocations(model, engine::step_phase(model, {{.backward = true}}, 1))})
       for (const Allocation& a : list) labels.insert(name_of(a.category, a.label));

@@ -9,7 +9,6 @@
 #include "core/base/files.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/model/catalogue.h"
-#include "core/plan/memory/mesh_memory.h"
 #include "tests/engine/families.h"
 #include "tests/plan/engine_runs.h"
 

@@ -133,9 +133,8 @@ Outcome run_server(const model::Config& config, Network& network, const Inferenc
     if (config.layers[i].has_k)
       work.groups[config.layers[i].attention == model::Attention::sliding ? 1 : 0].layers.push_back(
           static_cast<int>(i));
-  engine::ServingCapacity room{.block_size = kBlock, .groups = {}, .tokens = r.chunk, .rows = r.rows, .context = r.len};
-  for (const Serving::Group& g : work.groups) room.groups.push_back({g.layers, g.blocks});
-  engine::ServingEngine server(network, room);
+  engine::ServingEngine server(
+      network, {.block_size = kBlock, .groups = work.groups, .tokens = r.chunk, .rows = r.rows, .context = r.len});
   for (const int rank : {r.rank, r.rank / 2}) {
     if (rank == 0) continue;
     std::deque<std::vector<float>> values;

@@ -264,7 +264,7 @@ void DeviceShards::add_lora(const LoraOptions& options, std::uint64_t seed,
     if (!h.plan->direct) gathered_[index_of(a.layer)].push_back(held_.size() - 1);
     trained_.push_back(held_.size() - 1);
   }
-  const BufferLayout layout = lay_out_adapter_shards(shapes());
+  const BufferLayout layout = lay_out_adapters(shapes());
   net_->weights.adapter_values = Buffer<float>(net_->device.arena, layout.allocation);
   for (const size_t i : trained_) {
     Held& h = held_[i];
@@ -295,8 +295,8 @@ void DeviceShards::set_trainable(model::TrainMethod method) {
   for (const size_t i : trained_)
     if (held_[i].plan->sums) summed_[index_of(*held_[i].placed)].push_back(i);
   const std::vector<ShardShape> tensors = shapes();
-  const BufferLayout gradients = lay_out_shard_gradients(model_weights, tensors),
-                     masters = lay_out_shard_masters(model_weights, tensors);
+  const BufferLayout gradients = lay_out_gradients(model_weights, tensors),
+                     masters = lay_out_masters(model_weights, tensors);
   model_weights.masters = Buffer<float>(model_weights.device.arena, masters.allocation);
   model_weights.gradients = Buffer<float>(model_weights.device.arena, gradients.allocation);
   for (const size_t i : trained_) {

@@ -159,7 +159,7 @@ int ServingEngine::add_adapter(std::span<const AdapterValues> values) {
     shapes.push_back({t.layer, projection_of(t.role), t.in, t.out, v.rank});
     max_rank = std::max(max_rank, std::int64_t{v.rank});
   }
-  const BufferLayout layout = lay_out_adapters(shapes);
+  const BufferLayout layout = lay_out_adapters(adapter_tensors(shapes));
   set.values = Buffer<float>(net.device.arena, layout.allocation);
   for (const AdapterValues& v : values) {
     Adapter a{.layer = v.target.layer,

@@ -40,24 +40,4 @@ std::int64_t sequence_blocks(const ModelShape& model, int group, std::int64_t to
   return group == 0 ? blocks_of(tokens) : std::min(blocks_of(tokens), blocks_of(model.config.sliding_window) + 1);
 }
 
-std::int64_t key_tile_floats(const ModelShape& model) {
-  int widest = 0;
-  for (const model::Layer& l : model.config.layers) widest = std::max(widest, l.head_dim);
-  return (sizes::kTileKeys + 2 * sizes::kQueries) * widest;
-}
-
-Allocation key_tiles(const ModelShape& model, int threads) {
-  return float_allocation(MemoryCategory::workspace, "tiles of keys", key_tile_floats(model) * threads);
-}
-
-Allocation adapter_products(std::int64_t tokens, std::int64_t rank) {
-  return float_allocation(MemoryCategory::activations, "adapters' products", 3 * tokens * rank);
-}
-
-std::array<Allocation, 3> score_results(std::int64_t cells, std::int64_t k) {
-  return {float_allocation(MemoryCategory::logits, "log-probabilities", cells),
-          float_allocation(MemoryCategory::logits, "likeliest tokens", cells * k),
-          float_allocation(MemoryCategory::logits, "their log-probabilities", cells * k)};
-}
-
 }  // namespace mw::engine

@@ -32,12 +32,22 @@ std::int64_t sequence_blocks(const ModelShape& model, int group, std::int64_t to
 
 // For chunks of several tokens that continue a row, for every thread: keys or values that a block of queries reads,
 // [kTileKeys, head_dim], the queries and the outputs.
-std::int64_t key_tile_floats(const ModelShape& model);
-Allocation key_tiles(const ModelShape& model, int threads);
+inline std::int64_t key_tile_floats(const ModelShape& model) {
+  return (sizes::kTileKeys + 2 * sizes::kQueries) * model.widest_head();
+}
+inline Allocation key_tiles(const ModelShape& model, int threads) {
+  return float_allocation(MemoryCategory::workspace, "tiles of keys", key_tile_floats(model) * threads);
+}
 // A x of up to three projections, [3, tokens, rank], of the adapters that are served.
-Allocation adapter_products(std::int64_t tokens, std::int64_t rank);
+constexpr Allocation adapter_products(std::int64_t tokens, std::int64_t rank) {
+  return float_allocation(MemoryCategory::activations, "adapters' products", 3 * tokens * rank);
+}
 
 // Results of scoring: log-probabilities of the targets, the `k` likeliest tokens and their log-probabilities.
-std::array<Allocation, 3> score_results(std::int64_t cells, std::int64_t k);
+constexpr std::array<Allocation, 3> score_results(std::int64_t cells, std::int64_t k) {
+  return {float_allocation(MemoryCategory::logits, "log-probabilities", cells),
+          float_allocation(MemoryCategory::logits, "likeliest tokens", cells * k),
+          float_allocation(MemoryCategory::logits, "their log-probabilities", cells * k)};
+}
 
 }  // namespace mw::engine

@@ -62,25 +62,31 @@ ModelShape::ModelShape(const model::Config& whole, WeightStorage storage, const 
   }
 }
 
-void ModelShape::set_adapters(std::vector<LoraShape> adapters) {
-  lora_shapes = std::move(adapters);
+std::vector<LoraShape> lora_shapes(const model::TensorInventory& inventory,
+                                   std::span<const mesh::AdapterShape> adapters) {
+  std::vector<LoraShape> shapes;
+  for (const mesh::AdapterShape& a : adapters)
+    for (const model::LoraTarget& t : inventory.lora_targets())
+      if (t.role == a.role && t.layer == a.layer)
+        shapes.push_back({t.layer, projection_of(t.role), t.in, t.out, a.rank});
+  return shapes;
+}
+
+void ModelShape::set_adapters(std::span<const mesh::AdapterShape> adapters) {
+  lora_shapes = engine::lora_shapes(inventory, adapters);
   for (LayerShape& layer : layer_shapes) layer.ranks = {};
   for (const LoraShape& a : lora_shapes)
     layer_shapes[static_cast<size_t>(a.layer)].ranks[static_cast<size_t>(a.projection)] = a.rank;
 }
 
-std::int64_t ModelShape::q_width(size_t layer) const {
-  return std::int64_t{config.layers[layer].heads} * config.layers[layer].head_dim;
-}
-std::int64_t ModelShape::kv_width(size_t layer) const {
-  return std::int64_t{config.layers[layer].kv_heads} * config.layers[layer].head_dim;
-}
 std::int64_t ModelShape::ple_width() const {
   const model::Tensor* gate = inventory.find(Role::ple_gate, 0);
   return gate ? gate->hf_shape[0] : 0;
 }
-std::int64_t ModelShape::all_ple() const {
-  return static_cast<std::int64_t>(config.layers.size()) * config.ple_dim;
+int ModelShape::widest_head() const {
+  int widest = 0;
+  for (const model::Layer& l : config.layers) widest = std::max(widest, l.head_dim);
+  return widest;
 }
 
 std::int64_t ModelShape::visible_keys(size_t layer, std::int64_t tokens) const {

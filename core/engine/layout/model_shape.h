@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/mesh/collectives/local_config.h"
@@ -49,12 +50,17 @@ struct LoraShape {
 struct ModelShape {
   // `local`: the device's part of a model on a mesh; `whole` is not read then.
   ModelShape(const model::Config& whole, WeightStorage storage, const mesh::LocalConfig* local = nullptr);
-  void set_adapters(std::vector<LoraShape> adapters);
+  void set_adapters(std::span<const mesh::AdapterShape> adapters);
 
-  std::int64_t q_width(size_t layer) const;
-  std::int64_t kv_width(size_t layer) const;  // of the keys, or of the values
-  std::int64_t ple_width() const;             // columns of its per-layer inputs that a layer gates on this device
-  std::int64_t all_ple() const;               // columns of all per-layer inputs
+  std::int64_t q_width(size_t layer) const {
+    return std::int64_t{config.layers[layer].heads} * config.layers[layer].head_dim;
+  }
+  std::int64_t kv_width(size_t layer) const {
+    return std::int64_t{config.layers[layer].kv_heads} * config.layers[layer].head_dim;
+  }                                // of the keys, or of the values
+  std::int64_t ple_width() const;  // columns of its per-layer inputs that a layer gates on this device
+  std::int64_t all_ple() const { return static_cast<std::int64_t>(config.layers.size()) * config.ple_dim; }
+  int widest_head() const;
   // Keys that a decoded token sees at most of `tokens`.
   std::int64_t visible_keys(size_t layer, std::int64_t tokens) const;
   int lowest_trained_layer() const;  // layers from here on have a backward
@@ -78,6 +84,9 @@ struct ModelShape {
   std::vector<LoraShape> lora_shapes;
   bool full = false;  // every weight is trained
 };
+
+std::vector<LoraShape> lora_shapes(const model::TensorInventory& inventory,
+                                   std::span<const mesh::AdapterShape> adapters);
 
 // Whole cache lines.
 std::int64_t matrix_bytes(MatrixFormat format, std::int64_t rows, std::int64_t cols);

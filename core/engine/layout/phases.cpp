@@ -49,17 +49,17 @@ Phase step_phase(const ModelShape& model, const StepWork& work, int threads) {
 }
 
 Phase generation_phase(const ModelShape& model, const GenerationWork& work, int threads) {
+  const std::int64_t with_answer = work.prompt + work.new_tokens;
   Phase phase;
   std::vector<BlockGroup> groups = sequence_groups(model);
   for (int g = 0; g < kSequenceGroups; ++g)
-    groups[static_cast<size_t>(g)].blocks = work.rows * sequence_blocks(model, g, work.with_answer);
+    groups[static_cast<size_t>(g)].blocks = work.rows * sequence_blocks(model, g, with_answer);
   phase.own = lay_out_cache(model, sizes::kSamplerBlock, groups).groups;
   phase.own.push_back(gathered_logits(model));
   phase.step = forward_shape(model, std::max(pass_tokens(work.rows, work.prompt), work.rows));  // decoding: one of each
   std::int64_t keys = work.prompt;
-  for (size_t i = 0; i < model.config.layers.size(); ++i)
-    keys = std::max(keys, decoded_keys(model, i, work.with_answer));
-  phase.kept = pass_workspace(model, phase.step, work.with_answer, keys, threads);
+  for (size_t i = 0; i < model.config.layers.size(); ++i) keys = std::max(keys, decoded_keys(model, i, with_answer));
+  phase.kept = pass_workspace(model, phase.step, with_answer, keys, threads);
   phase.kept.push_back(logit_allocation(model, work.rows));
   return phase;
 }
@@ -81,9 +81,10 @@ Phase serving_phase(const ModelShape& model, const ServingWork& work, int thread
               .kept = {}};
   phase.own.push_back(key_tiles(model, threads));
   std::int64_t rank = 0;
-  for (const std::vector<LoraShape>& adapter : work.adapters) {
-    phase.own.push_back(lay_out_adapters(adapter).allocation);
-    for (const LoraShape& lora : adapter) rank = std::max(rank, lora.rank);
+  for (const std::vector<mesh::AdapterShape>& adapter : work.adapters) {
+    const std::vector<LoraShape> shapes = lora_shapes(model.inventory, adapter);
+    phase.own.push_back(lay_out_adapters(adapter_tensors(shapes)).allocation);
+    for (const LoraShape& lora : shapes) rank = std::max(rank, lora.rank);
   }
   phase.own.push_back(adapter_products(phase.step.tokens, rank));
   phase.kept = pass_workspace(model, phase.step, work.context, work.context, threads);

@@ -28,24 +28,24 @@ Phase step_phase(const ModelShape& model, const StepWork& work, int threads);
 
 // Sampling: rows of one length, prefilled some at a time.
 struct GenerationWork {
-  std::int64_t rows = 1, prompt = 1, with_answer = 1;  // tokens
+  std::int64_t rows = 1, prompt = 1, new_tokens = 1;
 };
 Phase generation_phase(const ModelShape& model, const GenerationWork& work, int threads);
 
 // Scoring: rows of one length, some at a time, with a target in every position.
 struct ScoringWork {
   std::int64_t rows = 1, len = 1;
-  std::int64_t chunk = 0;  // rows of logits at once; 0: all
+  std::int64_t chunk = 64;  // rows of logits at once; 0: all
   std::int64_t top_k = 0;
 };
 Phase scoring_phase(const ModelShape& model, const ScoringWork& work, int threads);
 
 // Steps of a server, which holds the adapters that it serves besides.
 struct ServingWork {
-  std::int64_t tokens = 0, rows = 0, context = 0;  // of a step, of its logits, of the longest request
+  std::int64_t tokens = 2048, rows = 64, context = 4096;  // of a step, of its logits, of the longest request
   int block_size = 16;
-  std::vector<BlockGroup> groups;
-  std::vector<std::vector<LoraShape>> adapters;
+  std::vector<BlockGroup> groups{};
+  std::vector<std::vector<mesh::AdapterShape>> adapters{};
 };
 Phase serving_phase(const ModelShape& model, const ServingWork& work, int threads);
 

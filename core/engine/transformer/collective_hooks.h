@@ -5,7 +5,7 @@
 #pragma once
 #include <span>
 
-#include "core/engine/layout/shard_layout.h"
+#include "core/engine/layout/weights_layout.h"
 
 namespace mw::engine {
 

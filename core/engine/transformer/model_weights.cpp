@@ -238,10 +238,11 @@ void ModelWeights::set_trainable(model::TrainMethod method) {
   full = method == model::TrainMethod::full;
   trainable = true;
   if (full) masters = {};
-  const BufferLayout gradient = lay_out_gradients(*this);
+  const std::vector<ShardShape> tensors = whole_tensors(*this);
+  const BufferLayout gradient = lay_out_gradients(*this, tensors);
   gradients = Buffer<float>(device.arena, gradient.allocation);
-  if (!full) return list_adapter_parameters(gradient.fields);
-  masters = Buffer<float>(device.arena, lay_out_masters(*this).allocation);
+  if (!full) return list_adapter_parameters(std::span(gradient.fields).subspan(weights.size()));
+  masters = Buffer<float>(device.arena, lay_out_masters(*this, tensors).allocation);
   for (size_t i = 0; i < weights.size(); ++i) {
     const Field& field = gradient.fields[i];
     if (!field) continue;
@@ -314,17 +315,18 @@ void ModelWeights::define_adapters(const LoraOptions& options) {
   trainable = full = false;
   for (LayerWeights& p : layers) std::fill(std::begin(p.adapter), std::end(p.adapter), nullptr);
   for (Weight& w : weights) w.gradient = nullptr;
-  std::vector<LoraShape> shapes;
-  for (Adapter& a : adapters) {
+  std::vector<mesh::AdapterShape> shapes;
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    Adapter& a = adapters[i];
     layers[static_cast<size_t>(a.layer)].adapter[static_cast<size_t>(a.projection)] = &a;
-    shapes.push_back({a.layer, a.projection, a.in, a.out, a.rank});
+    shapes.push_back({modules[i].target.role, a.layer, a.rank});
   }
-  set_adapters(std::move(shapes));
+  set_adapters(shapes);
 }
 
 void ModelWeights::add_lora(const LoraOptions& options, std::uint64_t seed) {
   define_adapters(options);
-  const BufferLayout layout = lay_out_adapters(lora_shapes);
+  const BufferLayout layout = lay_out_adapters(adapter_tensors(lora_shapes));
   adapter_values = Buffer<float>(device.arena, layout.allocation);
   for (size_t i = 0; i < adapters.size(); ++i) {
     Adapter& a = adapters[i];

@@ -2,13 +2,19 @@
 #include "core/plan/memory/memory.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/error.h"
 #include "core/engine/layout/weights_layout.h"
-#include "core/plan/memory/train_phases.h"
+#include "core/mesh/collectives/engine_step.h"
+#include "core/mesh/collectives/stages.h"
 
 namespace mw::plan {
 namespace {
+
+using engine::Allocation;
+
+constexpr std::int64_t kMostTokens = 1 << 30;  // keeps every product of sizes inside 63 bits
 
 void check_rows(std::int64_t rows, std::int64_t len) {
   if (rows < 1 || len < 1 || rows > kMostTokens / len)
@@ -18,16 +24,159 @@ void check_rows(std::int64_t rows, std::int64_t len) {
                  .expected = "1 to " + std::to_string(kMostTokens) + " tokens"});
 }
 
+void check(const TrainShape& shape) {
+  const TrainShape::Forward& e = shape.evaluation;
+  if (shape.tokens < 0 || shape.tokens > kMostTokens || shape.loss_tokens < 0 || shape.longest < 0 ||
+      shape.threads < 1 || shape.generate_tokens < 0 || shape.prompt_tokens < 0 || e.tokens < 0 ||
+      e.tokens > kMostTokens || e.loss_tokens < 0 || e.longest < 0)
+    throw Error({.id = "PLAN-SIZE",
+                 .message = "the size of the micro-batch is out of range",
+                 .found = std::to_string(shape.tokens) + " tokens, " + std::to_string(shape.threads) + " threads",
+                 .expected = "0 to " + std::to_string(kMostTokens) + " tokens, at least 1 thread"});
+}
+
 engine::ModelShape model_shape(const model::Config& config, const InferenceModel& model) {
   engine::ModelShape shape(config, {model.weights, engine::NetworkUse::inference, model.bf16});
-  shape.set_adapters(lora_shapes(shape.inventory, model.lora));
+  shape.set_adapters(model.lora);
   return shape;
 }
 
+engine::ModelShape model_shape(const model::Config& config, const TrainShape& shape, const mesh::LocalConfig* local) {
+  engine::ModelShape model(config, {shape.weights, engine::NetworkUse::training, shape.bf16}, local);
+  model.full = shape.method == model::TrainMethod::full;
+  if (!model.full) model.set_adapters(shape.lora);
+  return model;
+}
+
+// Follows the buffers of a device through the phases of a run: which are kept, replaced or released, and what is held
+// at the peak.
+class BufferTimeline {
+ public:
+  // `lasting`: held during the whole run.
+  BufferTimeline(const engine::ModelShape& model, const std::vector<Allocation>& lasting) : model_(model) {
+    for (const Allocation& allocation : lasting) allocate(allocation, kNoPhase);
+  }
+
+  void run(const engine::Phase& phase, const char* instant) {
+    for (const Allocation& own : phase.own) allocate(own, instant);
+    if (step_.tokens == 0 || !step_.holds(phase.step)) {
+      for (const Allocation& old : activations_) release(old);
+      step_ = phase.step;
+      activations_ = engine::lay_out_step(model_, step_).allocations;
+      for (const Allocation& activations : activations_) allocate(activations, instant);
+    }
+    keep(phase.kept, instant);
+    note_peak(instant);
+    for (const Allocation& own : phase.own) release(own);
+  }
+
+  void forget_peaks() { plan_ = {}; }  // of earlier phases, but not what they leave
+  MemoryPlan plan() {
+    note_peak(kNoPhase);  // where no phase ran
+    return plan_;
+  }
+
+ private:
+  static constexpr const char* kNoPhase = "weights and what is learned";
+
+  // Logits only grow here: micro-batches differ in size, and the engine keeps the largest while it is not four times
+  // too large.
+  void keep(const std::vector<Allocation>& wanted, const char* instant) {
+    std::map<std::string_view, int> seen;
+    for (const Allocation& allocation : wanted) {
+      Allocation& kept = kept_[{allocation.label, seen[allocation.label]++}];
+      if (kept.bytes >= allocation.bytes) continue;
+      release(kept);
+      kept = allocation;
+      allocate(kept, instant);
+    }
+  }
+
+  void release(const Allocation& allocation) { held_[allocation.category] -= allocation.pages(); }
+  void allocate(const Allocation& allocation, const char* instant) {
+    held_[allocation.category] += allocation.pages();
+    note_peak(instant);
+  }
+  void note_peak(const char* instant) {
+    for (size_t c = 0; c < kMemoryCategories; ++c)
+      plan_.category_peaks.bytes[c] = std::max(plan_.category_peaks.bytes[c], held_.bytes[c]);
+    if (held_.total() > plan_.at_peak.total()) plan_.at_peak = held_, plan_.peak_instant = instant;
+  }
+
+  const engine::ModelShape& model_;
+  Ledger held_;
+  engine::StepShape step_;
+  std::vector<Allocation> activations_;                          // of step_
+  std::map<std::pair<std::string_view, int>, Allocation> kept_;  // by label, and number of this label
+  MemoryPlan plan_;
+};
+
 MemoryPlan predict_phase(const engine::ModelShape& model, const engine::Phase& phase, const char* instant) {
-  BufferTimeline buffers(model, engine::model_allocations(model));
+  BufferTimeline buffers(model, engine::model_allocations(model, engine::whole_tensors(model)));
   buffers.run(phase, instant);
   return buffers.plan();
+}
+
+// The peak of a run over its steps, evaluation and sampling.
+MemoryPlan predict_run(const engine::ModelShape& model, const TrainShape& shape,
+                       std::span<const engine::ShardShape> tensors) {
+  BufferTimeline buffers(model, engine::model_allocations(model, tensors));
+  const TrainShape::Forward& held_out = shape.evaluation;
+  const engine::StepShape step{.tokens = shape.tokens,
+                               .lowest = model.lowest_trained_layer(),
+                               .backward = true,
+                               .full = model.full,
+                               .dropout = shape.dropout,
+                               .remat = shape.remat};
+  const auto train = [&] {
+    if (shape.loss_tokens > 0)
+      buffers.run(engine::step_phase(model, {step, shape.loss_tokens, shape.loss_chunk, shape.longest}, shape.threads),
+                  "logits of a training step");
+  };
+  const auto evaluate = [&] {
+    if (held_out.loss_tokens > 0)
+      buffers.run(engine::step_phase(model,
+                                     {engine::forward_shape(model, held_out.tokens), held_out.loss_tokens,
+                                      shape.loss_chunk, held_out.longest},
+                                     shape.threads),
+                  "evaluation of held-out rows");
+  };
+  const auto sample = [&] {  // a prompt at a time
+    const int prompt = std::max(1, shape.prompt_tokens);
+    if (shape.generate_tokens > 0)
+      buffers.run(engine::generation_phase(model, {.prompt = prompt, .new_tokens = shape.generate_tokens - prompt},
+                                           shape.threads),
+                  "start of sampling");
+  };
+  train();
+  evaluate();
+  sample();
+  buffers.forget_peaks();
+  train();
+  sample();
+  train();
+  evaluate();
+  sample();
+  return buffers.plan();
+}
+
+std::int64_t size_of(const mesh::Range& r) {
+  return r.end - r.begin;
+}
+
+engine::ShardShape shard_of(const mesh::PlacedTensor& tensor, const mesh::LocalSlice& slice,
+                            const mesh::ComputeSharding& form, const MeshDevice& at) {
+  engine::ShardShape shard{.part = engine::part_of(tensor),
+                           .is_embedding = tensor.role == model::Role::embed,
+                           .stored = 1,
+                           .used = slice.elements()};
+  for (const mesh::Range& r : mesh::piece(tensor, *at.mesh, at.device)) shard.stored *= size_of(r);
+  const mesh::AxisSet gathered = form.stored(tensor) & ~form.working(tensor);
+  shard.direct = gathered == 0 && shard.stored == slice.blocks * size_of(slice.rows) * slice.local_columns();
+  const std::vector<mesh::Stage> sums = mesh::sum_stages(tensor, form);
+  shard.sums =
+      !shard.direct || std::any_of(sums.begin(), sums.end(), [](const mesh::Stage& stage) { return stage.full > 0; });
+  return shard;
 }
 
 }  // namespace
@@ -35,38 +184,52 @@ MemoryPlan predict_phase(const engine::ModelShape& model, const engine::Phase& p
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Generation& work) {
   check_rows(work.rows, work.prompt);
   const engine::ModelShape shape = model_shape(config, model);
-  return predict_phase(
-      shape, engine::generation_phase(shape, {work.rows, work.prompt, work.prompt + work.new_tokens}, model.threads),
-      "decoding");
+  return predict_phase(shape, engine::generation_phase(shape, work, model.threads), "decoding");
 }
 
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Serving& work) {
   const engine::ModelShape shape = model_shape(config, model);
-  engine::ServingWork served{.tokens = work.tokens,
-                             .rows = work.rows,
-                             .context = work.context,
-                             .block_size = work.block_size,
-                             .groups = work.groups,
-                             .adapters = {}};
-  for (const std::vector<mesh::AdapterShape>& adapter : work.adapters)
-    served.adapters.push_back(lora_shapes(shape.inventory, adapter));
-  return predict_phase(shape, engine::serving_phase(shape, served, model.threads), "step of a server");
+  return predict_phase(shape, engine::serving_phase(shape, work, model.threads), "step of a server");
 }
 
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Scoring& work) {
   check_rows(work.rows, work.len);
   const engine::ModelShape shape = model_shape(config, model);
-  return predict_phase(shape,
-                       engine::scoring_phase(shape, {work.rows, work.len, work.chunk, work.top_k}, model.threads),
-                       "the last rows of logits");
+  return predict_phase(shape, engine::scoring_phase(shape, work, model.threads), "the last rows of logits");
 }
 
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape) {
   check(shape);
-  const engine::ModelShape model = model_shape(config, shape);
-  std::vector<engine::Allocation> lasting = engine::model_allocations(model);
-  for (const engine::Allocation& allocation : engine::training_allocations(model)) lasting.push_back(allocation);
-  return predict_run(model, shape, lasting);
+  const engine::ModelShape model = model_shape(config, shape, nullptr);
+  return predict_run(model, shape, engine::whole_tensors(model));
+}
+
+MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape, const MeshDevice& at) {
+  check(shape);
+  const mesh::ComputeSharding form(*at.mesh, *at.placement, mesh::engine_step({}));
+  const mesh::LocalConfig local = mesh::local_config(config, form, *at.placement, *at.mesh, at.device);
+  const model::TensorInventory whole(config);
+  const bool full = shape.method == model::TrainMethod::full;
+  std::vector<engine::ShardShape> shards;
+  for (size_t i = 0; i < whole.tensors().size(); ++i) {
+    const model::Tensor& t = whole.tensors()[i];
+    shards.push_back(shard_of(at.placement->tensors[i], mesh::local_slice(local, t), form, at));
+    shards.back().vector = t.hf_shape.size() == 1;
+    shards.back().trained = full && !t.is_buffer;
+  }
+  for (const mesh::PlacedTensor& p : at.placement->adapters) {
+    const auto rank =
+        std::find_if(p.dims.begin(), p.dims.end(), [](const model::Dim& d) { return d.axis == model::Axis::rank; });
+    for (const model::LoraTarget& t : whole.lora_targets()) {
+      if (full || t.role != p.base || t.layer != p.layer) continue;
+      const mesh::LocalSlice slice = mesh::local_slice(local, t, p.role, static_cast<int>(rank->size));
+      shards.push_back(shard_of(p, slice, form, at));
+      shards.back().adapter = shards.back().trained = true;
+    }
+  }
+  TrainShape own = shape;
+  if (mesh::batch_slice(*at.mesh, at.device).index > 0) own.generate_tokens = 0;  // one prompt at a time
+  return predict_run(model_shape(config, own, &local), own, shards);
 }
 
 }  // namespace mw::plan

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/ledger.h"
-#include "core/engine/layout/cache_layout.h"
+#include "core/engine/layout/phases.h"
 
 namespace mw::plan {
 
@@ -44,6 +44,16 @@ struct MemoryPlan {
 // The peak of a training run. Throws Error PLAN-SIZE if a size in `shape` is out of range.
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape);
 
+// One virtual device of a mesh: it stores shards and computes as mesh::ComputeSharding says.
+struct MeshDevice {
+  const mesh::Mesh* mesh = nullptr;
+  const mesh::Placement* placement = nullptr;  // with the adapters
+  int device = 0;                              // row-major in the mesh
+};
+// `config` describes the whole model, `shape` the rows of this device with one thread. Also throws the errors of
+// mesh::local_config.
+MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape, const MeshDevice& at);
+
 // A model loaded for inference.
 struct InferenceModel {
   model::WeightType weights = model::WeightType::f32;
@@ -51,23 +61,9 @@ struct InferenceModel {
   std::vector<mesh::AdapterShape> lora{};
   int threads = 1;
 };
-struct Generation {  // engine::Sampler: rows of one length
-  std::int64_t rows = 1;
-  int prompt = 1, new_tokens = 1;
-};
-struct Scoring {  // engine::Scorer: rows of one length, a target in every position
-  std::int64_t rows = 1;
-  int len = 1;
-  int chunk = 64;  // rows of logits at once; 0: all
-  int top_k = 0;
-};
-struct Serving {  // engine::ServingEngine
-  using Group = engine::BlockGroup;
-  int tokens = 2048, rows = 64, context = 4096;  // of a step, of its logits, of the longest request
-  int block_size = 16;
-  std::vector<Group> groups{};
-  std::vector<std::vector<mesh::AdapterShape>> adapters{};  // by name; InferenceModel::lora is empty then
-};
+using Generation = engine::GenerationWork;  // engine::Sampler
+using Scoring = engine::ScoringWork;        // engine::Scorer
+using Serving = engine::ServingWork;        // engine::ServingEngine; InferenceModel::lora is empty then
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Serving& work);
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Generation& work);
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Scoring& work);
