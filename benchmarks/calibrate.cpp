@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iostream>
 
+#include "core/base/files.h"
 #include "core/plan/calibration/calibration_file.h"
 
 namespace mw {

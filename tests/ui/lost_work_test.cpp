@@ -18,6 +18,7 @@
 #include "core/base/files.h"
 #include "tests/cli/project.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/theme/elided_label.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
