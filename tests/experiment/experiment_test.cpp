@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/base/files.h"
+#include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
 #include "tests/store/store_fixture.h"
 
@@ -104,6 +105,46 @@ TEST(Experiment, DefaultsComeFromTheTableAndSetOverridesThem) {
   EXPECT_EQ(e.value("data.columns.prompt").get<std::string>(), "question");
   e.erase("train.steps");
   EXPECT_EQ(e.value("train.steps").get<long long>(), 200);
+}
+
+TEST(Bind, FillsEverySectionFromDocumentAndTable) {
+  const Experiment e = Experiment::from_json(parse_json(R"({
+    "kind": "serve", "model": {"path": "m", "init": "random"}, "mesh": {"tp": 4, "fsdp": 2},
+    "lora": {"rank_pattern": {"q_proj": 4}}, "data": {"columns": {"prompt": "question"}, "chat": "gemma2"},
+    "train": {"steps": 7.0, "stack": "trl-fsdp", "dtype": "bf16"}, "serve": {"adapters": {"a": "x"}, "hours": [2, "3.5"]},
+    "sweep": {"request_rates": [1, "inf"], "slo_tpot_ms": 25}})",
+                                                        "document"),
+                                             "/folder");
+  const ExperimentConfig config = bind(e);
+  EXPECT_EQ(config.kind, Kind::serve);
+  EXPECT_EQ(config.model.path, "/folder/m");
+  EXPECT_EQ(config.model.init, train::Init::random);
+  EXPECT_EQ(config.mesh, (mesh::Mesh{{{"tp", 4}, {"fsdp", 2}}})) << "in document order";
+  EXPECT_EQ(config.lora.rank, 16) << "the table's default";
+  EXPECT_EQ(config.lora.rank_pattern, (std::vector<std::pair<std::string, int>>{{"q_proj", 4}}));
+  EXPECT_EQ(config.data.columns, (std::map<std::string, std::string>{{"prompt", "question"}}));
+  EXPECT_EQ(config.data.requested_chat, data::ChatFormat::gemma2);
+  EXPECT_EQ(config.data.padding, std::nullopt) << "auto";
+  EXPECT_EQ(config.train.rate.steps, 7);
+  EXPECT_EQ(config.train.adamw.beta2, 0.999) << "not rounded to float";
+  EXPECT_EQ(config.train.stack, model::Stack::trl_fsdp);
+  EXPECT_TRUE(config.train.sets_dtype);
+  EXPECT_FALSE(config.serve.sets_max_model_len);
+  EXPECT_EQ(config.serve.adapters.front().second, "/folder/x");
+  EXPECT_THAT(config.serve.hours, testing::ElementsAre(2, 3.5));
+  EXPECT_THAT(config.sweep.request_rates, testing::ElementsAre("1", "inf"));
+  EXPECT_EQ(config.sweep.slo.tpot_ms, 25);
+}
+
+TEST(Bind, RefusesInvalidValuesUnlessTheyMayBeSkipped) {
+  const Experiment e = Experiment::from_json(
+      parse_json(R"({"lora": {"rank": "many", "alpha": 8}, "mesh": {"tp": 2, "fsdp": "all"}})", "document"));
+  EXPECT_THROW(bind(e), Error);
+  const ExperimentConfig config = bind_valid(e);
+  EXPECT_EQ(config.lora.rank, 16);
+  EXPECT_EQ(config.lora.alpha, 8);
+  EXPECT_EQ(config.mesh, (mesh::Mesh{{{"tp", 2}}}));
+  EXPECT_NO_THROW(bind_data(e)) << "reading the data depends on neither";
 }
 
 TEST(Experiment, SetReportsKeyValueAndAllowedValues) {
