@@ -142,7 +142,7 @@ TEST(Replay, SimulatesASweepOfThisEngineFromItsSteps) {
   const BenchSet again = replay(recording, recording.server, catalogue());
   EXPECT_EQ(again.provenance, formats::Provenance::predicted);
   EXPECT_THAT(again.conditions.at("calibration"), HasSubstr("the recording's own"));
-  EXPECT_THAT(again.notes, Contains(HasSubstr("predicted from the steps that were recorded")));
+  EXPECT_THAT(again.notes, Contains(HasSubstr("predicted from recorded steps")));
   ASSERT_EQ(again.points.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     for (const double share : {10.0, 50.0, 90.0})
