@@ -22,6 +22,7 @@ QString Field::label() const {
 }
 
 void Field::watch(QWidget* editor) {
+  if (!editor_) editor_ = editor;
   QString name = label();
   if (!parameter_.unit.empty()) name += u", "_s + qs(parameter_.unit);
   editor->setAccessibleName(name);

@@ -305,7 +305,7 @@ void MainWindow::show_page(Page page) {
   const auto kind = current_page().run_kind();
   if (kind) runs_.activate(*kind);
   strip_->set_kind(kind.value_or(RunKind::train));
-  panel_->set_command(current_page().subcommand());
+  panel_->command().set_command(current_page().subcommand());
   for (WindowPage* each : all_pages_) each->show_frame();
   undo_->choose_stack();
   update_actions();
