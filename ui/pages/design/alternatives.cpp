@@ -6,7 +6,6 @@
 #include <QHeaderView>
 #include <QProgressBar>
 #include <QPushButton>
-#include <QShortcut>
 #include <QTabWidget>
 #include <QTableView>
 #include <algorithm>

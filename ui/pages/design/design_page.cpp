@@ -74,13 +74,7 @@ void DesignPage::attach(Workspace& workspace) {
   proof_window_ = new ProofWindow(views::prove_view, window());
   register_actions(workspace);
   const auto report = [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); };
-  const auto trigger = [&workspace](const QString& action) {
-    return [&workspace, action] { workspace.actions()[action]->trigger(); };
-  };
-  connect(this, &DesignPage::problem, this, report);
-  connect(this, &DesignPage::pin_changed, this, [&workspace] { workspace.update_actions(); });
-  connect(this, &DesignPage::calibrate_wanted, this, trigger(u"plan.calibrate"_s));
-  connect(this, &DesignPage::prove_wanted, this, trigger(u"run.prove"_s));
+  connect(alternatives_, &Alternatives::problem, this, report);
   connect(&calibrator_, &Calibrator::problem, this, report);
   connect(&calibrator_, &Calibrator::accepted_changed, this, [this, &workspace] {
     workspace.clear_problems(ProblemSource::file);
@@ -182,16 +176,12 @@ void DesignPage::build(const Predictor::Folders& hardware) {
   memory_ = new MemoryPanel;
   memory_->setProperty("panel", true);
   alternatives_ = new Alternatives(document_, hardware);
-  connect(alternatives_, &Alternatives::problem, this, &DesignPage::problem);
   shards_table_ = table(shards_, tr("Sharding of every tensor"));
   shards_table_->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
-  columns_ = new QSplitter(Qt::Horizontal, this);
-  left_ = new QSplitter(Qt::Vertical, columns_);
-  right_ = new QSplitter(Qt::Vertical, columns_);
-  for (QSplitter* s : {columns_, left_, right_}) {
-    s->setHandleWidth(5);
-    s->setChildrenCollapsible(false);
-  }
+  columns_ = make_splitter(Qt::Horizontal, this);
+  left_ = make_splitter(Qt::Vertical, columns_);
+  right_ = make_splitter(Qt::Vertical, columns_);
+  for (QSplitter* s : {columns_, left_, right_}) s->setChildrenCollapsible(false);
   left_->addWidget(measured_);
   left_->addWidget(shards_table_);
   left_->setStretchFactor(0, 3);
@@ -230,11 +220,11 @@ QWidget* DesignPage::header() {
   row->addWidget(pinned_title_);
   auto* calibrate = new QPushButton(tr("Calibrate…"), bar);
   calibrate->setToolTip(tr("Fit the efficiencies of the plan to your own measurements"));
-  connect(calibrate, &QPushButton::clicked, this, &DesignPage::calibrate_wanted);
+  connect(calibrate, &QPushButton::clicked, this, trigger(u"plan.calibrate"_s));
   row->addStretch(1);
   QPushButton* prove = button(tr("Prove"), tr("Run the same steps on this mesh and on one device, and compare every "
                                               "tensor, the traffic and the memory with the plan (F8)"));
-  connect(prove, &QPushButton::clicked, this, &DesignPage::prove_wanted);
+  connect(prove, &QPushButton::clicked, this, trigger(u"run.prove"_s));
   row->addWidget(&measured_->button());
   for (QPushButton* b : {calibrate, prove, both_, swap_, pin_}) row->addWidget(b);
   return bar;
@@ -307,7 +297,7 @@ void DesignPage::show_pins() {
   changed_ = true;
   show_frame();
   show_pin_buttons();
-  emit pin_changed();
+  workspace_->update_actions();
 }
 
 void DesignPage::set_meshes(Meshes meshes) {

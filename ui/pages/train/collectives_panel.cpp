@@ -2,7 +2,6 @@
 #include "ui/pages/train/collectives_panel.h"
 
 #include <QComboBox>
-#include <QSignalBlocker>
 #include <QVBoxLayout>
 
 #include "ui/run_views/run_lines.h"
