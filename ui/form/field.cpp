@@ -32,6 +32,13 @@ void Field::watch(QWidget* editor) {
   editor->installEventFilter(this);
 }
 
+void Field::edit(Document& document) {
+  connect(this, &Field::edited, &document,
+          [this, &document](const Json& value, Gesture gesture) { document.set(key_, value, gesture); });
+  connect(this, &Field::cleared, &document, [this, &document] { document.reset(key_); });
+  connect(this, &Field::editing_finished, &document, &Document::end_gesture);
+}
+
 bool Field::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == QEvent::FocusOut) emit editing_finished();
   // The wheel over an unfocused field must scroll the form instead of changing the value.

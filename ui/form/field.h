@@ -20,6 +20,7 @@ class Field : public QWidget {
   QString label() const;
   // `set`: value in the document; nullptr: the default applies. Does not emit edited().
   virtual void show_value(const Json* set) = 0;
+  void edit(Document& document);               // writes every edit into the document
   QWidget* editor() const { return editor_; }  // receives the focus and has the accessible name
   virtual void set_compact() {}                // hides the unit, which the caller shows
   // The value that applies if the document has none and the rest of it determines one; empty: unknown.

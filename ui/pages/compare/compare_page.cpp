@@ -86,22 +86,18 @@ void ComparePage::register_actions(Workspace& workspace) {
         for (const store::RunId& run : workspace.current_page().runs_to_compare()) add_run(run);
         workspace.show_page(Page::compare);
       });
-  actions.add({u"runs.replay"_s,
-               tr("Replay on Another Target\u2026"),
-               tr("Simulate recorded requests on another target, mesh, KV type or cache policy"),
-               {}},
+  actions.add({u"runs.replay"_s, tr("Replay on Another Target\u2026"),
+               tr("Simulate recorded requests on another target, mesh, KV type or cache policy")},
               [this, &workspace] {
                 auto offer = workspace.current_page().replay_offer();
                 if (!offer) offer = workspace.replay_offer();
                 if (!offer) return workspace.show_page(Page::compare);  // its empty page explains what to do
                 replay(offer->run, offer->point);
               });
-  actions.add({u"compare.clear"_s, tr("Clear the Comparison"), tr("Remove all runs from the comparison"), {}},
+  actions.add({u"compare.clear"_s, tr("Clear the Comparison"), tr("Remove all runs from the comparison")},
               [this] { clear(); });
-  actions.add({u"compare.export"_s,
-               tr("Export the Comparison…"),
-               tr("Save the comparison as CSV, Markdown, LaTeX, PNG, SVG or PDF, depending on the file name"),
-               {}},
+  actions.add({u"compare.export"_s, tr("Export the Comparison…"),
+               tr("Save the comparison as CSV, Markdown, LaTeX, PNG, SVG or PDF, depending on the file name")},
               [this, &workspace] {
                 workspace.show_page(Page::compare);
                 choose_export();

@@ -120,15 +120,13 @@ void DataPage::attach(Workspace& workspace) {
 
 void DataPage::register_actions(Workspace& workspace) {
   workspace.actions().add(
-      {u"data.read_again"_s, tr("Read the Data Again"), tr("Read the data file and the tokenizer again"), {}},
+      {u"data.read_again"_s, tr("Read the Data Again"), tr("Read the data file and the tokenizer again")},
       [this, &workspace] {
         workspace.show_page(Page::data);
         reader_.read_again();
       });
-  workspace.actions().add({u"data.save_lengths"_s,
-                           tr("Save Lengths of the Data…"),
-                           tr("Export the length histogram, to plan without the dataset"),
-                           {}},
+  workspace.actions().add({u"data.save_lengths"_s, tr("Save Lengths of the Data…"),
+                           tr("Export the length histogram, to plan without the dataset")},
                           [this, &workspace] {
                             workspace.show_page(Page::data);
                             choose_lengths_file();

@@ -232,10 +232,6 @@ void CalibrateDialog::draw() {
                      line(tr("held out"), theme().accent, held_out, Marks::squares)});
 }
 
-void CalibrateDialog::restyle() {
-  draw();
-}
-
 void CalibrateDialog::build() {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(12, 10, 12, 10);

@@ -91,7 +91,6 @@ void DesignPage::attach(Workspace& workspace) {
 }
 
 void DesignPage::register_actions(Workspace& workspace) {
-  const auto key = [](auto k) { return QKeySequence(k); };
   ActionRegistry& actions = workspace.actions();
   const auto on_page = [&workspace](auto run) {
     return [&workspace, run] {
@@ -101,28 +100,26 @@ void DesignPage::register_actions(Workspace& workspace) {
   };
   actions.add(
       {u"run.prove"_s, tr("Prove the Mesh"),
-       tr("Run a step of this experiment on its mesh and on one device, and compare every tensor"), key(Qt::Key_F8)},
+       tr("Run a step of this experiment on its mesh and on one device, and compare every tensor"), Qt::Key_F8},
       [this, &workspace] { prove(workspace.current_page().provable_run().value_or(form_experiment(document_))); });
-  actions.add({u"view.measured"_s, tr("Toggle Measured Mesh"),
-               tr("Switch the Design page between the plan and the measurements of the displayed run"),
-               key(Qt::CTRL | Qt::Key_M)},
-              on_page([this] { measured_->show_measured(!measured_->is_measured_shown()); }));
+  actions.add(
+      {u"view.measured"_s, tr("Toggle Measured Mesh"),
+       tr("Switch the Design page between the plan and the measurements of the displayed run"), Qt::CTRL | Qt::Key_M},
+      on_page([this] { measured_->show_measured(!measured_->is_measured_shown()); }));
   actions.add({u"design.pin"_s, tr("Pin the Design"), tr("Pin this design for comparison with later ones"),
-               key(Qt::CTRL | Qt::Key_P)},
+               Qt::CTRL | Qt::Key_P},
               on_page([this] { has_pinned() ? unpin() : pin(); }));
   actions.add({u"design.both"_s, tr("Show Both Meshes"), tr("Show the pinned mesh beside the current one, or hide it"),
-               key(Qt::CTRL | Qt::Key_B)},
+               Qt::CTRL | Qt::Key_B},
               on_page([this] { set_meshes(canvases_->wanted() == Meshes::both ? Meshes::one : Meshes::both); }));
   actions.add({u"design.swap"_s, tr("Swap with Pinned Design"), tr("Swap current and pinned designs"),
-               key(Qt::CTRL | Qt::SHIFT | Qt::Key_B)},
+               Qt::CTRL | Qt::SHIFT | Qt::Key_B},
               on_page([this] { swap_pinned(); }));
-  actions.add({u"plan.calibrate"_s,
-               tr("Calibrate the Plan…"),
-               tr("Fit the efficiencies of the plan to your own measurements and show held-out errors"),
-               {}},
+  actions.add({u"plan.calibrate"_s, tr("Calibrate the Plan…"),
+               tr("Fit the efficiencies of the plan to your own measurements and show held-out errors")},
               [this] { calibrate_->open(); });
   actions.add(
-      {u"plan.undo_calibration"_s, tr("Undo the Calibration"), tr("Undo the last accepted or removed calibration"), {}},
+      {u"plan.undo_calibration"_s, tr("Undo the Calibration"), tr("Undo the last accepted or removed calibration")},
       [this] { calibrator_.undo(); });
 }
 

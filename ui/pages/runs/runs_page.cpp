@@ -116,15 +116,13 @@ void RunsPage::attach(Workspace& workspace) {
 
 void RunsPage::register_actions(Workspace& workspace) {
   ActionRegistry& actions = workspace.actions();
-  actions.add({u"runs.import"_s,
-               tr("Import Results…"),
-               tr("Import results of vLLM bench, GuideLLM, llama-bench or a CSV file as runs"),
-               {}},
+  actions.add({u"runs.import"_s, tr("Import Results…"),
+               tr("Import results of vLLM bench, GuideLLM, llama-bench or a CSV file as runs")},
               [this, &workspace] {
                 workspace.show_page(Page::runs);
                 choose_import();
               });
-  actions.add({u"runs.undo_delete"_s, tr("Undo Deletion of Runs"), tr("Restore the runs that were deleted last"), {}},
+  actions.add({u"runs.undo_delete"_s, tr("Undo Deletion of Runs"), tr("Restore the runs that were deleted last")},
               [this] { undo_delete(); });
 }
 

@@ -51,47 +51,36 @@ void TrainPage::attach(Workspace& workspace) {
 
 void TrainPage::register_actions(Workspace& workspace) {
   ActionRegistry& actions = workspace.actions();
-  actions.add({u"file.export"_s,
-               tr("Export as a Recipe\u2026"),
-               tr("Export the experiment as a folder that runs it with Tunix, TorchAX, TRL or vLLM"),
-               {}},
+  actions.add({u"file.export"_s, tr("Export as a Recipe\u2026"),
+               tr("Export the experiment as a folder that runs it with Tunix, TorchAX, TRL or vLLM")},
               [this] { open_with_experiments(*export_dialog_); });
-  actions.add({u"run.launch"_s,
-               tr("Launch Elsewhere\u2026"),
-               tr("Start the recipe of the experiment on another machine and follow the run here"),
-               {}},
+  actions.add({u"run.launch"_s, tr("Launch Elsewhere\u2026"),
+               tr("Start the recipe of the experiment on another machine and follow the run here")},
               [this] { open_with_experiments(*launch_dialog_); });
-  actions.add({u"run.detach"_s,
-               tr("Detach from the Launched Job"),
-               tr("Stop following the job; it continues to run and can be followed again"),
-               {}},
+  actions.add({u"run.detach"_s, tr("Detach from the Launched Job"),
+               tr("Stop following the job; it continues to run and can be followed again")},
               [this] { runs_.detach(); });
-  actions.add({u"run.merge"_s,
-               tr("Merge an Adapter\u2026"),
-               tr("Merge an adapter, by default that of the displayed run, into its base model"),
-               {}},
+  actions.add({u"run.merge"_s, tr("Merge an Adapter\u2026"),
+               tr("Merge an adapter, by default that of the displayed run, into its base model")},
               [this] { merge_shown(); });
 }
 
 void TrainPage::register_chart_actions(Workspace& workspace) {
-  const auto key = [](auto k) { return QKeySequence(k); };
   ActionRegistry& actions = workspace.actions();
   actions.add({u"view.follow"_s, tr("Follow the Newest Step"), tr("Keep the newest step of the charts visible"),
-               key(Qt::CTRL | Qt::Key_End)},
+               Qt::CTRL | Qt::Key_End},
               [this, &workspace] {
                 if (!workspace.current_page().follow_newest()) follow_newest();
               });
   actions.add({u"view.step_back"_s, tr("Move Playhead Back"), tr("Move the playhead one step back and hold it"),
-               key(Qt::ALT | Qt::Key_Left)},
+               Qt::ALT | Qt::Key_Left},
               [this] { playhead_->step_by(-1); });
   actions.add({u"view.step_on"_s, tr("Move Playhead Forward"), tr("Move the playhead one step forward and hold it"),
-               key(Qt::ALT | Qt::Key_Right)},
+               Qt::ALT | Qt::Key_Right},
               [this] { playhead_->step_by(1); });
-  actions.add({u"view.log_scale"_s,
-               tr("Toggle Logarithmic Loss"),
-               tr("Switch the loss chart between linear and logarithmic"),
-               {}},
-              [this] { loss_->set_scale(loss_->scale() == Scale::linear ? Scale::logarithmic : Scale::linear); });
+  actions.add(
+      {u"view.log_scale"_s, tr("Toggle Logarithmic Loss"), tr("Switch the loss chart between linear and logarithmic")},
+      [this] { loss_->set_scale(loss_->scale() == Scale::linear ? Scale::logarithmic : Scale::linear); });
 }
 
 void TrainPage::update_actions() {
@@ -102,7 +91,7 @@ void TrainPage::update_actions() {
 void TrainPage::save_state(Session& session) const {
   session.set_value(u"layout/train"_s, rows_->saveState());
   session.set_value(u"launch"_s, launch_dialog_->remembered());
-  session.set_value(u"export/recipe"_s, export_dialog_->last_recipe());
+  session.set_value(u"export/recipe"_s, export_dialog_->recipe().name());
 }
 
 void TrainPage::restore_state(const Session& session) {
