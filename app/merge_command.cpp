@@ -11,14 +11,12 @@
 namespace mw::app {
 namespace {
 
-struct MergeOptions : AdapterOptions {};
-
-void add_merge_options(CLI::App& command, CommonOptions&, MergeOptions& options) {
+void add_merge_options(CLI::App& command, CommonOptions&, AdapterOptions& options) {
   add_adapter_options(command, options);
   command.add_option("--base", options.base, "Folder of the base model")->required();
 }
 
-int run_merge(const CommonOptions& common, const MergeOptions& options) {
+int run_merge(const CommonOptions& common, const AdapterOptions& options) {
   ProgressLine line;
   const auto [merged, parity, answer] = jobs::merge_adapter(
       {options.base, options.adapter, options.out, options.alpha}, print_note,

@@ -134,7 +134,7 @@ class CompareTest : public test::WindowFixture {
         QVERIFY(plot->lines()[0].color != plot->lines()[1].color);
       }
     }
-    emit page().tray().chips()[1]->hovered(1);
+    emit page().tray().hovered(1);
     for (const CompareView view : {CompareView::load, CompareView::curve})
       for (Plot* plot : charts.plots(view)) QCOMPARE(plot->emphasis(), 1);
     charts.show_view(CompareView::heat);

@@ -153,7 +153,7 @@ class JourneyTest : public test::Journey {
     const QImage drawn = page.loss().grab().toImage();
     window_->show_page(Page::runs);
     window_->runs_page().select(finished_);
-    emit window_->runs_page().open_wanted(qs(finished_));
+    window_->open_run(finished_);
     QTRY_VERIFY_WITH_TIMEOUT(window_->runs().shown() != live && window_->runs().shown(), 10000);
     QTest::qWait(100);
     QVERIFY2(window_->runs().shown()->view == live->view, "the record gives another view than the live events did");

@@ -142,7 +142,7 @@ class LostWorkTest : public test::WindowFixture {
     test::add_run(store(), "one", 6, RunState::done);
     const fs::path kept = file("kept.json", 4);
     open_window(setup(kept), Page::runs);
-    emit window_->runs_page().clone_wanted(u"run-1"_s);
+    window_->clone_run("run-1");
     QCOMPARE(rank(), 8LL);
     QVERIFY(window_->document().file().empty());
   }
@@ -158,8 +158,7 @@ class LostWorkTest : public test::WindowFixture {
     QTest::newRow("example") << Route(
         [](MainWindow& w, const fs::path&) { pick_in_menu(w, qpath(example("tiny-serve.json"))); });
     QTest::newRow("drop") << Route([](MainWindow& w, const fs::path& other) { drop(w, other); });
-    QTest::newRow("clone") << Route(
-        [](MainWindow& w, const fs::path&) { emit w.runs_page().clone_wanted(u"run-1"_s); });
+    QTest::newRow("clone") << Route([](MainWindow& w, const fs::path&) { w.clone_run("run-1"); });
   }
   void whatever_replaces_the_document_asks_about_its_unsaved_edits() {
     QFETCH(const Route, route);

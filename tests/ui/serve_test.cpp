@@ -98,7 +98,7 @@ class ServeTest : public test::WindowFixture {
     const QString csv = page().model().csv(), seen = page().total().summary();
     window_->show_page(Page::runs);
     window_->runs_page().refresh();
-    emit window_->runs_page().open_wanted(qs(live->id));
+    window_->open_run(live->id);
     QCOMPARE(window_->page(), Page::serve);
     QTRY_VERIFY(window_->runs().shown(RunKind::size) != live);
     page().show_frame();
@@ -167,11 +167,11 @@ class ServeTest : public test::WindowFixture {
     const store::RunId sized = test::add_sizing(store());
     open_window();
     window_->runs_page().refresh();
-    emit window_->runs_page().open_wanted(u"run-1"_s);
+    window_->open_run("run-1");
     QTRY_VERIFY(window_->runs().shown(RunKind::train));
     QCOMPARE(window_->page(), Page::train);
     window_->train_page().link().set_playhead(12);
-    emit window_->runs_page().open_wanted(qs(sized));
+    window_->open_run(sized);
     QTRY_VERIFY(window_->runs().shown(RunKind::size));
     QCOMPARE(window_->page(), Page::serve);
     page().show_frame();

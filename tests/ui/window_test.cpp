@@ -95,7 +95,7 @@ class WindowTest : public test::WindowFixture {
     test::add_run(store(), "one", 60, RunState::done);
     MainWindow window(setup());
     show(window);
-    emit window.runs_page().clone_wanted(u"run-1"_s);
+    window.clone_run("run-1");
     QCOMPARE(window.document().experiment().value("lora.rank").get<long long>(), 8);
     QVERIFY(window.document().file().empty() && !window.document().is_dirty());
     QVERIFY(!window.document().undo_stack().canUndo());

@@ -24,10 +24,6 @@ ChoiceField::ChoiceField(const experiment::Parameter& parameter, QWidget* parent
           [this](int index) { emit edited(ss(box_->itemText(index)), Gesture::single); });
 }
 
-QWidget* ChoiceField::editor() {
-  return box_;
-}
-
 void ChoiceField::show_value(const Json* set) {
   const QString text = field_text(set ? *set : parameter().fallback);
   const auto known = static_cast<int>(parameter().choices.size());
@@ -48,10 +44,6 @@ FlagField::FlagField(const experiment::Parameter& parameter, QWidget* parent)
   row->addStretch(1);
   watch(box_);
   connect(box_, &QCheckBox::clicked, this, [this](bool on) { emit edited(on, Gesture::single); });
-}
-
-QWidget* FlagField::editor() {
-  return box_;
 }
 
 void FlagField::show_value(const Json* set) {
@@ -84,10 +76,6 @@ ChipsField::ChipsField(const experiment::Parameter& parameter, QWidget* parent) 
     ++at;
     connect(chip, &QToolButton::clicked, this, &ChipsField::chosen);
   }
-}
-
-QWidget* ChipsField::editor() {
-  return chips_.front();
 }
 
 void ChipsField::show_value(const Json* set) {

@@ -14,7 +14,6 @@ class ChoiceField : public Field {
  public:
   ChoiceField(const experiment::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
-  QWidget* editor() override;
 
  private:
   QComboBox* box_;
@@ -25,7 +24,6 @@ class FlagField : public Field {
  public:
   FlagField(const experiment::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
-  QWidget* editor() override;
 
  private:
   QCheckBox* box_;
@@ -36,7 +34,6 @@ class ChipsField : public Field {
  public:
   ChipsField(const experiment::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
-  QWidget* editor() override;
 
  private:
   void chosen();

@@ -22,6 +22,7 @@ QString Field::label() const {
 }
 
 void Field::watch(QWidget* editor) {
+  if (!editor_) editor_ = editor;
   QString name = label();
   if (!parameter_.unit.empty()) name += u", "_s + qs(parameter_.unit);
   editor->setAccessibleName(name);
@@ -29,6 +30,13 @@ void Field::watch(QWidget* editor) {
   editor->setToolTip(describe(parameter_));
   editor->setFocusPolicy(Qt::StrongFocus);
   editor->installEventFilter(this);
+}
+
+void Field::edit(Document& document) {
+  connect(this, &Field::edited, &document,
+          [this, &document](const Json& value, Gesture gesture) { document.set(key_, value, gesture); });
+  connect(this, &Field::cleared, &document, [this, &document] { document.reset(key_); });
+  connect(this, &Field::editing_finished, &document, &Document::end_gesture);
 }
 
 bool Field::eventFilter(QObject* watched, QEvent* event) {

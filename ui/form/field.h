@@ -20,8 +20,9 @@ class Field : public QWidget {
   QString label() const;
   // `set`: value in the document; nullptr: the default applies. Does not emit edited().
   virtual void show_value(const Json* set) = 0;
-  virtual QWidget* editor() = 0;  // receives the focus and has the accessible name
-  virtual void set_compact() {}   // hides the unit, which the caller shows
+  void edit(Document& document);               // writes every edit into the document
+  QWidget* editor() const { return editor_; }  // receives the focus and has the accessible name
+  virtual void set_compact() {}                // hides the unit, which the caller shows
   // The value that applies if the document has none and the rest of it determines one; empty: unknown.
   virtual void set_default_text(const QString&) {}
 
@@ -37,6 +38,7 @@ class Field : public QWidget {
  private:
   const experiment::Parameter& parameter_;
   std::string key_;
+  QWidget* editor_ = nullptr;  // the first one watched
 };
 
 Field* make_field(const experiment::Parameter& parameter, QWidget* parent);

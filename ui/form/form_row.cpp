@@ -50,10 +50,7 @@ FormRow::FormRow(const experiment::Parameter& parameter, Document& document, QWi
   grid->addWidget(reset_, 0, 2, Qt::AlignTop);
   grid->addWidget(problem_, 1, 1, 1, 2);
   grid->setColumnStretch(1, 1);
-  connect(field_, &Field::edited, this,
-          [this](const Json& value, Gesture gesture) { document_.set(field_->key(), value, gesture); });
-  connect(field_, &Field::cleared, this, [this] { document_.reset(field_->key()); });
-  connect(field_, &Field::editing_finished, this, [this] { document_.end_gesture(); });
+  field_->edit(document_);
   connect(reset_, &QToolButton::clicked, this, [this] { document_.reset(field_->key()); });
   refresh();
 }

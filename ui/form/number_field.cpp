@@ -59,22 +59,9 @@ NumberField::NumberField(const experiment::Parameter& parameter, QWidget* parent
   connect(slider_button_, &QToolButton::toggled, this, &NumberField::toggle_slider);
 }
 
-QWidget* NumberField::editor() {
-  return edit_;
-}
-
 void NumberField::set_compact() {
   if (unit_) unit_->hide();
   slider_button_->hide();
-}
-
-double NumberField::current() const {
-  return value_;
-}
-
-Json NumberField::as_json(double v) const {
-  if (integer()) return static_cast<long long>(std::llround(v));
-  return v;
 }
 
 void NumberField::show_value(const Json* set) {
@@ -109,13 +96,15 @@ void NumberField::typed(const QString& text) {
 
 void NumberField::push(double v) {
   v = std::clamp(v, parameter().min.value_or(v), parameter().max.value_or(v));
-  if (!integer()) v = std::stod(number_text(v, 6));  // avoids 0.30000000000000004 in the document
   edit_->setModified(false);
-  emit edited(as_json(v), Gesture::continuing);
+  if (integer())
+    emit edited(std::llround(v), Gesture::continuing);
+  else
+    emit edited(std::stod(number_text(v, 6)), Gesture::continuing);  // avoids 0.30000000000000004 in the document
 }
 
 void NumberField::step(int direction, bool large) {
-  double v = current();
+  double v = value_;
   for (int i = 0; i < (large ? 10 : 1); ++i) v = rounded_step(v, direction, integer());
   push(v);
 }
@@ -145,7 +134,7 @@ void NumberField::toggle_slider(bool shown) {
     emit editing_finished();
     return;
   }
-  const double at = current();
+  const double at = value_;
   const double low = parameter().min.value_or(0), high = parameter().max.value_or(1e12);
   slider_low_ = at > 0 ? std::max(low, at / 16) : low;
   slider_high_ = at > 0 ? std::min(high, at * 16) : std::min(high, std::max(low + 1, 1.0));

@@ -15,7 +15,6 @@ class NumberField : public Field {
  public:
   NumberField(const experiment::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
-  QWidget* editor() override;
   void set_compact() override;
 
  protected:
@@ -26,8 +25,6 @@ class NumberField : public Field {
   void step(int direction, bool large);
   void toggle_slider(bool shown);
   void slide(int position);
-  double current() const;
-  Json as_json(double value) const;
   void push(double value);
   bool integer() const { return parameter().type == experiment::ParamType::integer; }
 

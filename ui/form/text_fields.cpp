@@ -32,10 +32,6 @@ TextField::TextField(const experiment::Parameter& parameter, QWidget* parent)
   });
 }
 
-QWidget* TextField::editor() {
-  return edit_;
-}
-
 void TextField::set_default_text(const QString& text) {
   edit_->setPlaceholderText(text);
 }

@@ -13,7 +13,6 @@ class TextField : public Field {
  public:
   TextField(const experiment::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
-  QWidget* editor() override;
   void set_default_text(const QString& text) override;
 
  protected:

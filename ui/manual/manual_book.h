@@ -2,7 +2,6 @@
 // The chapters of the manual as text: their headings, and a search over all of them. Plain values; any thread.
 #pragma once
 #include <QString>
-#include <QStringList>
 #include <filesystem>
 #include <vector>
 

@@ -261,10 +261,7 @@ void Plot::paintEvent(QPaintEvent*) {
     painter.fillRect(rect(), theme().panel);
   }
   paint_header(painter);
-  painter.setPen(hasFocus() ? theme().accent : theme().line);
-  painter.setBrush(Qt::NoBrush);
-  painter.setRenderHint(QPainter::Antialiasing);
-  painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
+  paint_edge(painter, *this);
 }
 
 // The left margin fits the widest label and only grows, so that the plot does not jitter.
@@ -324,9 +321,7 @@ double Plot::header_end() const {
 
 void Plot::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange) {
-    refresh();
-  }
+  if (event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange) refresh();
 }
 
 bool Plot::is_table_shown() const {

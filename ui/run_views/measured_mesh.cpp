@@ -15,6 +15,7 @@
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -211,9 +212,8 @@ QColor MeasuredMesh::axis_color(int axis) const {
 
 // Measured values are solid, predicted ones dashed and outlined.
 void MeasuredMesh::paintEvent(QPaintEvent*) {
-  const Theme& t = theme();
   QPainter p(this);
-  p.fillRect(rect(), t.panel);
+  p.fillRect(rect(), theme().panel);
   p.setFont(small_font());
   p.setRenderHint(QPainter::Antialiasing);
   const Frame f = frame();
@@ -224,9 +224,7 @@ void MeasuredMesh::paintEvent(QPaintEvent*) {
     paint_labels(p);
     paint_lines(p, f.lines);
   }
-  p.setPen(hasFocus() ? t.accent : t.line);
-  p.setBrush(Qt::NoBrush);
-  p.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
+  paint_edge(p, *this);
 }
 
 void MeasuredMesh::paint_header(QPainter& p, const QRectF& box) const {
@@ -320,8 +318,7 @@ void MeasuredMesh::paint_bar(QPainter& p, const QRectF& rail, const views::Devic
   }
   const auto at = [&](Bytes b) { return rail.left() + static_cast<double>(b.value) / whole * rail.width(); };
   if (device.predicted) {
-    p.setPen(QPen(device.beyond_prediction() ? t.bad : t.text, 1.2, Qt::CustomDashLine));
-    QPen pen = p.pen();
+    QPen pen(device.beyond_prediction() ? t.bad : t.text, 1.2);
     pen.setDashPattern({3, 2});
     p.setPen(pen);
     p.setBrush(Qt::NoBrush);

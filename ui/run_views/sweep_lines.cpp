@@ -38,15 +38,8 @@ Origin origin_of(formats::Provenance provenance) {
 }
 
 QString origin_text(formats::Provenance provenance) {
-  switch (provenance) {
-    case formats::Provenance::measured:
-      return QObject::tr("measured");
-    case formats::Provenance::predicted:
-      return QObject::tr("predicted");
-    case formats::Provenance::imported:
-      return QObject::tr("imported");
-  }
-  return {};
+  static constexpr const char* kTexts[] = {QT_TR_NOOP("measured"), QT_TR_NOOP("predicted"), QT_TR_NOOP("imported")};
+  return QObject::tr(kTexts[static_cast<size_t>(provenance)]);
 }
 
 Marks marks_of(int index) {

@@ -69,8 +69,7 @@ QVariant Session::value(const QString& key, const QVariant& fallback) const {
 }
 
 void Session::set_value(const QString& key, const QVariant& value) {
-  if (!is_persistent()) return;
-  settings(folder_).setValue(key, value);
+  if (is_persistent()) settings(folder_).setValue(key, value);
 }
 
 QStringList Session::recent() const {

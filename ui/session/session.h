@@ -3,7 +3,6 @@
 // unsaved document, which is restored at the next start. With an empty path nothing is read or written. A lock assigns
 // the journal to one window; other windows neither read nor write it. GUI thread.
 #pragma once
-#include <QByteArray>
 #include <QLockFile>
 #include <QStringList>
 #include <QVariant>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Interfaces between the window and its pages. GUI thread.
 #pragma once
-#include <QByteArray>
 #include <QStringList>
 #include <optional>
 #include <vector>
@@ -59,6 +58,11 @@ class WindowPage {
   virtual ErrorLink* prediction_errors() { return nullptr; }  // shown if predicted figures are missing
   virtual QStringList unfinished_work() const { return {}; }  // that would end with the window, as text
   virtual void stop_work() {}
+
+ protected:
+  // Triggers an action of the window; for buttons, which may exist before attach().
+  std::function<void()> trigger(const QString& action) const;
+  Workspace* workspace_ = nullptr;  // set by attach() of the page
 };
 
 // Interface of the window towards its pages.
@@ -66,6 +70,7 @@ class Workspace {
  public:
   virtual ~Workspace() = default;
   virtual ActionRegistry& actions() = 0;
+  void trigger(const QString& action) { actions()[action]->trigger(); }
   virtual FrameClock& clock() = 0;
   virtual Document& document() = 0;
   virtual RunController& runs() = 0;
@@ -87,5 +92,9 @@ class Workspace {
   virtual void update_actions() = 0;
   virtual void work_ended() = 0;  // to be called when unfinished_work() of a page has ended
 };
+
+inline std::function<void()> WindowPage::trigger(const QString& action) const {
+  return [this, action] { workspace_->trigger(action); };
+}
 
 }  // namespace mw::ui

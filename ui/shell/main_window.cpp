@@ -149,32 +149,30 @@ void MainWindow::register_page_actions() {
 }
 
 void MainWindow::register_panel_actions() {
-  const auto key = [](auto k) { return QKeySequence(k); };
-  actions_.add({u"view.form"_s, tr("Show the Form"), tr("Edit the experiment as a form"), key(Qt::ALT | Qt::Key_1)},
+  actions_.add({u"view.form"_s, tr("Show the Form"), tr("Edit the experiment as a form"), Qt::ALT | Qt::Key_1},
                [this] { panel_->show_form(); });
-  actions_.add({u"view.json"_s, tr("Show the JSON"), tr("Edit the experiment as JSON text"), key(Qt::ALT | Qt::Key_2)},
+  actions_.add({u"view.json"_s, tr("Show the JSON"), tr("Edit the experiment as JSON text"), Qt::ALT | Qt::Key_2},
                [this] { panel_->show_json(); });
   actions_.add({u"view.command"_s, tr("Show the Command Line"), tr("Show the command line of the same run"),
-                key(Qt::ALT | Qt::Key_3)},
+                Qt::ALT | Qt::Key_3},
                [this] { panel_->show_command(); });
-  actions_.add({u"view.find"_s, tr("Find a Setting"), tr("Search the settings of the form"), key(QKeySequence::Find)},
+  actions_.add({u"view.find"_s, tr("Find a Setting"), tr("Search the settings of the form"), QKeySequence::Find},
                [this] {
                  show_setting({});
                  panel_->form().search()->setFocus();
                });
-  actions_.add(
-      {u"problems.fix"_s, tr("Fix the Problem"),
-       tr("Apply the fix of the selected problem, or the first available fix"), key(Qt::CTRL | Qt::Key_Period)},
-      [this] { problems_panel_->fix_first(); });
+  actions_.add({u"problems.fix"_s, tr("Fix the Problem"),
+                tr("Apply the fix of the selected problem, or the first available fix"), Qt::CTRL | Qt::Key_Period},
+               [this] { problems_panel_->fix_first(); });
   actions_.add({u"view.panels"_s, tr("Toggle the Bottom Panels"),
                 tr("Expand problems, log and jobs below the page, or collapse them to their tabs"),
-                key(Qt::CTRL | Qt::Key_J), Glyph::panels},
+                Qt::CTRL | Qt::Key_J, Glyph::panels},
                [this] { bottom_->toggle(); });
   for (const auto& [dock, text] : {std::pair{experiment_dock_, tr("Experiment Panel")},
                                    {problems_dock_, tr("Problems")},
                                    {log_dock_, tr("Log")},
                                    {jobs_dock_, tr("Jobs")}})
-    actions_.add({u"panel."_s + dock->objectName(), tr("Show %1").arg(text), tr("Show or hide this panel"), {}},
+    actions_.add({u"panel."_s + dock->objectName(), tr("Show %1").arg(text), tr("Show or hide this panel")},
                  [d = dock] {
                    const bool hide = d->isVisible() && !d->visibleRegion().isEmpty();
                    d->setVisible(!hide);
@@ -183,18 +181,17 @@ void MainWindow::register_panel_actions() {
 }
 
 void MainWindow::register_view_actions() {
-  const auto key = [](auto k) { return QKeySequence(k); };
   actions_.add({u"view.theme"_s, tr("Toggle Dark Theme"), tr("Switch between the light and the dark theme"),
-                key(Qt::CTRL | Qt::SHIFT | Qt::Key_T), Glyph::theme},
+                Qt::CTRL | Qt::SHIFT | Qt::Key_T, Glyph::theme},
                [this] { set_shade(theme_.shade == Shade::dark ? Shade::light : Shade::dark); });
   actions_.add({u"view.palette"_s, tr("Command Palette"), tr("Find a command, setting or run by a few letters"),
-                key(Qt::CTRL | Qt::Key_K), Glyph::command},
+                Qt::CTRL | Qt::Key_K, Glyph::command},
                [this] { open_palette(); });
-  actions_[u"view.palette"_s]->setShortcuts({key(Qt::CTRL | Qt::Key_K), key(Qt::CTRL | Qt::SHIFT | Qt::Key_P)});
-  actions_.add({u"help.manual"_s, tr("Manual"), tr("Open the manual at the chapter of this page"), key(Qt::Key_F1)},
+  actions_[u"view.palette"_s]->setShortcuts({Qt::CTRL | Qt::Key_K, Qt::CTRL | Qt::SHIFT | Qt::Key_P});
+  actions_.add({u"help.manual"_s, tr("Manual"), tr("Open the manual at the chapter of this page"), Qt::Key_F1},
                [this] { show_manual(); });
   actions_.add({u"app.quit"_s, tr("Quit"), tr("Close the window and restore unsaved edits at the next start"),
-                key(QKeySequence::Quit)},
+                QKeySequence::Quit},
                [this] { close(); });
 }
 
@@ -305,7 +302,7 @@ void MainWindow::show_page(Page page) {
   const auto kind = current_page().run_kind();
   if (kind) runs_.activate(*kind);
   strip_->set_kind(kind.value_or(RunKind::train));
-  panel_->set_command(current_page().subcommand());
+  panel_->command().set_command(current_page().subcommand());
   for (WindowPage* each : all_pages_) each->show_frame();
   undo_->choose_stack();
   update_actions();

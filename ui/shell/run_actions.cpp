@@ -6,18 +6,17 @@
 namespace mw::ui {
 
 RunActions::RunActions(Workspace& workspace) : workspace_(workspace), runs_(workspace.runs()) {
-  const auto key = [](auto k) { return QKeySequence(k); };
   ActionRegistry& actions = workspace_.actions();
-  actions.add({u"run.start"_s, tr("Run"), tr("Train this experiment on this machine"), key(Qt::Key_F5), Glyph::run},
+  actions.add({u"run.start"_s, tr("Run"), tr("Train this experiment on this machine"), Qt::Key_F5, Glyph::run},
               [this] { start(next_kind()); });
   actions.add({u"run.pause"_s, tr("Pause"), tr("Pause the run after the current step or point, or continue it"),
-               key(Qt::Key_F6), Glyph::pause},
+               Qt::Key_F6, Glyph::pause},
               [this] { pause_or_continue(); });
   actions.add({u"run.stop"_s, tr("Stop"),
                tr("Stop the run after the current step; its results are kept and training can be resumed"),
-               key(Qt::SHIFT | Qt::Key_F5), Glyph::stop},
+               Qt::SHIFT | Qt::Key_F5, Glyph::stop},
               [this] { runs_.stop(); });
-  actions.add({u"view.live"_s, tr("Show the Live Run"), tr("Show the active run"), key(Qt::CTRL | Qt::Key_L)}, [this] {
+  actions.add({u"view.live"_s, tr("Show the Live Run"), tr("Show the active run"), Qt::CTRL | Qt::Key_L}, [this] {
     runs_.show_live();
     const RunPtr run = runs_.shown();
     workspace_.show_kind(run ? run->kind() : RunKind::train);

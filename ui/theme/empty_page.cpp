@@ -2,13 +2,15 @@
 #include "ui/theme/empty_page.h"
 
 #include <QLabel>
+#include <QPushButton>
 #include <QVBoxLayout>
 
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
-EmptyPage empty_page(const QString& title, const QString& text, const QStringList& buttons, QWidget* parent) {
+EmptyPage empty_page(const QString& title, const QString& text, const std::vector<EmptyPageButton>& buttons,
+                     QWidget* parent) {
   EmptyPage out{.page = new QWidget(parent)};
   auto* column = new QVBoxLayout(out.page);
   column->setAlignment(Qt::AlignCenter);
@@ -22,9 +24,11 @@ EmptyPage empty_page(const QString& title, const QString& text, const QStringLis
   out.text->setAlignment(Qt::AlignCenter);
   auto* row = new QHBoxLayout;
   row->setAlignment(Qt::AlignCenter);
-  for (const QString& label : buttons) {
-    out.buttons.push_back(new QPushButton(label, out.page));
-    row->addWidget(out.buttons.back());
+  for (const EmptyPageButton& b : buttons) {
+    auto* button = new QPushButton(b.text, out.page);
+    button->setToolTip(b.tooltip);
+    QObject::connect(button, &QPushButton::clicked, out.page, b.run);
+    row->addWidget(button);
   }
   column->addWidget(out.title, 0, Qt::AlignCenter);
   column->addWidget(out.text, 0, Qt::AlignCenter);

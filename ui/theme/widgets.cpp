@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/theme/widgets.h"
 
+#include <QPainter>
 #include <QStyle>
 #include <utility>
 
 #include "ui/theme/text.h"
+#include "ui/theme/theme.h"
 
 namespace mw::ui {
+
+void paint_edge(QPainter& painter, const QWidget& card) {
+  painter.setPen(card.hasFocus() ? theme().accent : theme().line);
+  painter.setBrush(Qt::NoBrush);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.drawRoundedRect(QRectF(card.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
+}
 
 QLabel* muted_label(const QString& text, QWidget* parent) {
   auto* label = new QLabel(text, parent);

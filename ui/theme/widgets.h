@@ -9,6 +9,8 @@
 #include <functional>
 #include <vector>
 
+class QPainter;
+
 namespace mw::ui {
 
 // A layout without margins. spacing: pixels; default: that of the style.
@@ -20,6 +22,8 @@ Layout* flush_layout(QWidget* parent, int spacing = -1) {
   return layout;
 }
 
+// The rounded edge of a card that paints itself; shows the focus.
+void paint_edge(QPainter& painter, const QWidget& card);
 QLabel* muted_label(const QString& text, QWidget* parent);
 QSplitter* make_splitter(Qt::Orientation orientation, QWidget* parent = nullptr);
 // Sets a property that the style sheet refers to, and applies its rules.

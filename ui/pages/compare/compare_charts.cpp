@@ -55,14 +55,6 @@ double largest_x(const std::vector<PlotLine>& lines) {
 CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue,
                              QWidget* parent)
     : QWidget(parent), runs_(runs), catalogue_(std::move(catalogue)) {
-  by_load_ = &add_link();
-  by_throughput_ = &add_link();
-  by_length_ = &add_link();
-  by_ttft_ = &add_link();
-  by_tpot_ = &add_link();
-  by_cost_load_ = &add_link();
-  by_hours_ = &add_link();
-  by_step_ = &add_link();
   auto* column = flush_layout<QVBoxLayout>(this, 3);
   tabs_ = new QTabBar(this);
   tabs_->setAccessibleName(tr("What the charts show"));
@@ -94,10 +86,6 @@ CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, hard
     show_view(CompareView::distribution);
   });
   refresh();
-}
-
-PlotLink& CompareCharts::add_link() {
-  return links_.emplace_back();
 }
 
 Plot* CompareCharts::add_plot(CompareView view, QWidget* parent, PlotOptions options, PlotLink& link) {
@@ -136,7 +124,7 @@ QWidget* CompareCharts::page(CompareView view) {
   auto* column = make_splitter(Qt::Vertical, this);
   column->setChildrenCollapsible(false);
   if (view == CompareView::load || view == CompareView::length) {
-    PlotLink& link = view == CompareView::load ? *by_load_ : *by_length_;
+    PlotLink& link = view == CompareView::load ? by_load_ : by_length_;
     add_latency_plots(view, column, tr("median to p99"), link);
     add_plot(view, column,
              {.title = tr("Throughput"),
@@ -145,7 +133,7 @@ QWidget* CompareCharts::page(CompareView view) {
               .empty = tr("These runs do not record this metric")},
              link);
   } else if (view == CompareView::curve) {
-    add_latency_plots(view, column, tr("median, by output tokens/s"), *by_throughput_);
+    add_latency_plots(view, column, tr("median, by output tokens/s"), by_throughput_);
   } else if (view == CompareView::distribution) {
     add_distribution_plots(column);
   } else {
@@ -176,7 +164,7 @@ void CompareCharts::add_latency_plots(CompareView view, QWidget* parent, const Q
 }
 
 void CompareCharts::add_distribution_plots(QWidget* parent) {
-  for (const auto& [title, link] : {std::pair{tr("TTFT"), by_ttft_}, {tr("TPOT"), by_tpot_}})
+  for (const auto& [title, link] : {std::pair{tr("TTFT"), &by_ttft_}, {tr("TPOT"), &by_tpot_}})
     add_plot(CompareView::distribution, parent,
              {.title = title,
               .unit = tr("% of requests at or below"),
@@ -190,15 +178,15 @@ void CompareCharts::add_loss_plots(QWidget* parent) {
   add_plot(
       CompareView::loss, parent,
       {.title = tr("Training loss"), .unit = tr("nats per token"), .empty = tr("The comparison has no training runs")},
-      *by_step_);
+      by_step_);
   add_plot(CompareView::loss, parent,
            {.title = tr("Held-out loss"), .unit = tr("nats per token"), .empty = tr("No held-out loss is recorded")},
-           *by_step_);
+           by_step_);
   add_plot(CompareView::loss, parent,
            {.title = tr("Difference from the baseline"),
             .unit = tr("absolute, % of its training loss"),
             .empty = tr("The baseline shares no step with another run, or all losses are bit-identical")},
-           *by_step_)
+           by_step_)
       ->set_scale(Scale::logarithmic);
 }
 
@@ -237,14 +225,14 @@ QWidget* CompareCharts::cost_page() {
            {.title = tr("Cost of tokens"),
             .unit = tr("USD per million output tokens"),
             .empty = tr("The prices of these runs are unknown")},
-           *by_cost_load_)
+           by_cost_load_)
       ->set_scale(Scale::logarithmic);
   add_plot(CompareView::cost, column,
            {.title = tr("Cost of serving"),
             .unit = tr("USD by hours of serving"),
             .empty = tr("The prices of these runs are unknown"),
             .from_zero = true},
-           *by_hours_);
+           by_hours_);
   rows->addWidget(column, 1);
   return whole;
 }
@@ -359,9 +347,9 @@ std::vector<PlotLine> CompareCharts::lines(const std::vector<compare::ComparedLi
 
 void CompareCharts::fill_load() {
   const views::LoadAxis axis = compare::load_axis(runs_, input_len());
-  by_load_->set_x(tr("rate"), Quantity::plain);
-  by_load_->set_stops(ticks_of(axis));
-  by_load_->set_data(range_of(by_load_->stops()));
+  by_load_.set_x(tr("rate"), Quantity::plain);
+  by_load_.set_stops(ticks_of(axis));
+  by_load_.set_data(range_of(by_load_.stops()));
   static constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot, SweepMetric::output_throughput};
   for (size_t i = 0; i < std::size(kShown); ++i) {
     Plot* plot = plots(CompareView::load)[i];
@@ -389,9 +377,9 @@ PlotLine CompareCharts::floor_line() const {
 }
 
 void CompareCharts::fill_length() {
-  by_length_->set_x(tr("prompt tokens"), Quantity::plain);
-  by_length_->set_stops(length_stops(compare::input_lens(runs_)));
-  by_length_->set_data(range_of(by_length_->stops()));
+  by_length_.set_x(tr("prompt tokens"), Quantity::plain);
+  by_length_.set_stops(length_stops(compare::input_lens(runs_)));
+  by_length_.set_data(range_of(by_length_.stops()));
   static constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot, SweepMetric::output_throughput};
   for (size_t i = 0; i < std::size(kShown); ++i) {
     Plot* plot = plots(CompareView::length)[i];
@@ -419,7 +407,7 @@ PlotLine CompareCharts::points_line(const std::vector<views::Point>& path, size_
 }
 
 void CompareCharts::fill_curve() {
-  by_throughput_->set_x(tr("output tokens/s"), Quantity::plain);
+  by_throughput_.set_x(tr("output tokens/s"), Quantity::plain);
   static constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot};
   double most = 0;
   for (size_t i = 0; i < std::size(kShown); ++i) {
@@ -430,11 +418,11 @@ void CompareCharts::fill_curve() {
     plots(CompareView::curve)[i]->set_lines(std::move(all));
     plots(CompareView::curve)[i]->set_levels(slo_levels(slo_, kShown[i]));
   }
-  by_throughput_->set_data({0, most * 1.05});
+  by_throughput_.set_data({0, most * 1.05});
 }
 
 void CompareCharts::fill_distribution() {
-  const std::pair<SweepMetric, PlotLink*> kShown[] = {{SweepMetric::ttft, by_ttft_}, {SweepMetric::tpot, by_tpot_}};
+  const std::pair<SweepMetric, PlotLink*> kShown[] = {{SweepMetric::ttft, &by_ttft_}, {SweepMetric::tpot, &by_tpot_}};
   for (size_t i = 0; i < std::size(kShown); ++i) {
     const auto [metric, link] = kShown[i];
     std::vector<PlotLine> all;
@@ -467,9 +455,9 @@ void CompareCharts::fill_heat() {
 
 void CompareCharts::fill_cost() {
   const views::LoadAxis axis = compare::load_axis(runs_, input_len());
-  by_cost_load_->set_x(tr("rate"), Quantity::plain);
-  by_cost_load_->set_stops(ticks_of(axis));
-  by_cost_load_->set_data(range_of(by_cost_load_->stops()));
+  by_cost_load_.set_x(tr("rate"), Quantity::plain);
+  by_cost_load_.set_stops(ticks_of(axis));
+  by_cost_load_.set_data(range_of(by_cost_load_.stops()));
   plots(CompareView::cost)[0]->set_lines(
       lines(compare::lines_by_load(runs_, input_len(), axis, SweepMetric::cost), SweepMetric::cost));
   std::vector<double> once;
@@ -494,8 +482,8 @@ void CompareCharts::fill_cost() {
     all.push_back(points_line(path, cost.column));
     if (cost.servers > 1) all.back().name += tr(", %1 servers").arg(cost.servers);
   }
-  by_hours_->set_x(tr("hours"), Quantity::plain);
-  by_hours_->set_data({0, most});
+  by_hours_.set_x(tr("hours"), Quantity::plain);
+  by_hours_.set_data({0, most});
   plots(CompareView::cost)[1]->set_lines(std::move(all));
   plots(CompareView::cost)[1]->set_limits(std::move(limits));
   break_even_->setText(texts.isEmpty() && costs.size() > 1 ? tr("No break-even: one run is always cheaper")
@@ -529,8 +517,8 @@ void CompareCharts::fill_loss() {
     if (curve.path.size() >= kMostMarks) apart.back().marks = Marks::none;
   }
   plots(CompareView::loss)[std::size(kMetrics)]->set_lines(std::move(apart));
-  by_step_->set_x(tr("step"), Quantity::count);
-  by_step_->set_data({0, most});
+  by_step_.set_x(tr("step"), Quantity::count);
+  by_step_.set_data({0, most});
 }
 
 }  // namespace mw::ui

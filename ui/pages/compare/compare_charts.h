@@ -2,7 +2,6 @@
 // Charts of the Compare page: one view at a time; every run keeps its colour and mark. GUI thread.
 #pragma once
 #include <QWidget>
-#include <list>
 #include <memory>
 
 #include "core/jobs/sweep_run.h"
@@ -45,7 +44,6 @@ class CompareCharts : public QWidget {
   void hovered(int column);
 
  private:
-  PlotLink& add_link();
   Plot* add_plot(CompareView view, QWidget* parent, PlotOptions options, PlotLink& link);
   QWidget* controls();
   QWidget* page(CompareView view);
@@ -74,8 +72,7 @@ class CompareCharts : public QWidget {
   hardware::LoadCatalogue catalogue_;
   serve::Slo slo_;
   bool chosen_ = false;  // the user has chosen the view
-  std::list<PlotLink> links_;
-  PlotLink *by_load_, *by_throughput_, *by_length_, *by_ttft_, *by_tpot_, *by_cost_load_, *by_hours_, *by_step_;
+  PlotLink by_load_, by_throughput_, by_length_, by_ttft_, by_tpot_, by_cost_load_, by_hours_, by_step_;
   std::array<std::vector<Plot*>, kCompareViews> plots_;
   QTabBar* tabs_;
   QComboBox *length_, *load_, *metric_;

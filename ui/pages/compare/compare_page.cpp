@@ -49,7 +49,7 @@ ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
   connect(tray_, &CompareTray::remove_wanted, this, &ComparePage::remove);
   connect(tray_, &CompareTray::hovered, this, &ComparePage::emphasise);
   connect(tray_, &CompareTray::open_wanted, this,
-          [this](int at) { emit open_wanted(qs(runs_[static_cast<size_t>(at)].id)); });
+          [this](int at) { workspace_->open_run(runs_[static_cast<size_t>(at)].id); });
   connect(tray_, &CompareTray::replay_wanted, this,
           [this](int at) { replay(runs_[static_cast<size_t>(at)], std::nullopt); });
   connect(tray_, &CompareTray::runs_dropped, this, [this](const QStringList& runs) {
@@ -60,24 +60,20 @@ ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
   });
   connect(charts_, &CompareCharts::hovered, this, &ComparePage::emphasise);
   connect(&reader_, &ComparedReader::read, this, &ComparePage::take);
-  connect(&reader_, &ComparedReader::problem, this, &ComparePage::problem);
+  connect(&reader_, &ComparedReader::problem, this, &ComparePage::report);
   connect(&reader_, &ComparedReader::settled, this, [this] { tray_->show_runs(runs_, reader_.pending()); });
   connect(replay_, &ReplayDialog::replayed, this, [this](const QString& run) {
     const bool there = std::any_of(runs_.begin(), runs_.end(), [&](const auto& r) { return r.id == replayed_of_; });
     if (!there) add_run(replayed_of_);
     add_run(ss(run));
-    emit replayed();
+    workspace_->show_page(Page::compare);
   });
   changed();
 }
 
 void ComparePage::attach(Workspace& workspace) {
+  workspace_ = &workspace;
   register_actions(workspace);
-  connect(this, &ComparePage::problem, this,
-          [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); });
-  connect(this, &ComparePage::runs_wanted, this, [&workspace] { workspace.show_page(Page::runs); });
-  connect(this, &ComparePage::replayed, this, [&workspace] { workspace.show_page(Page::compare); });
-  connect(this, &ComparePage::open_wanted, this, [&workspace](const QString& run) { workspace.open_run(ss(run)); });
   connect(&replay_->task(), &BackgroundWork::ended, this, [&workspace] { workspace.work_ended(); });
 }
 
@@ -90,22 +86,18 @@ void ComparePage::register_actions(Workspace& workspace) {
         for (const store::RunId& run : workspace.current_page().runs_to_compare()) add_run(run);
         workspace.show_page(Page::compare);
       });
-  actions.add({u"runs.replay"_s,
-               tr("Replay on Another Target\u2026"),
-               tr("Simulate recorded requests on another target, mesh, KV type or cache policy"),
-               {}},
+  actions.add({u"runs.replay"_s, tr("Replay on Another Target\u2026"),
+               tr("Simulate recorded requests on another target, mesh, KV type or cache policy")},
               [this, &workspace] {
                 auto offer = workspace.current_page().replay_offer();
                 if (!offer) offer = workspace.replay_offer();
                 if (!offer) return workspace.show_page(Page::compare);  // its empty page explains what to do
                 replay(offer->run, offer->point);
               });
-  actions.add({u"compare.clear"_s, tr("Clear the Comparison"), tr("Remove all runs from the comparison"), {}},
+  actions.add({u"compare.clear"_s, tr("Clear the Comparison"), tr("Remove all runs from the comparison")},
               [this] { clear(); });
-  actions.add({u"compare.export"_s,
-               tr("Export the Comparison…"),
-               tr("Save the comparison as CSV, Markdown, LaTeX, PNG, SVG or PDF, depending on the file name"),
-               {}},
+  actions.add({u"compare.export"_s, tr("Export the Comparison…"),
+               tr("Save the comparison as CSV, Markdown, LaTeX, PNG, SVG or PDF, depending on the file name")},
               [this, &workspace] {
                 workspace.show_page(Page::compare);
                 choose_export();
@@ -139,7 +131,7 @@ void ComparePage::replay(const compare::ComparedRun& run, std::optional<size_t> 
     replayed_of_ = run.id;
     replay_->open_with(std::move(recording), point);
   } catch (const Error& error) {
-    emit problem(error.problem());
+    report(error.problem());
   }
 }
 
@@ -162,7 +154,7 @@ void ComparePage::fill_add_menu() {
     }
     if (rows.empty()) add_menu_->addAction(tr("None"))->setEnabled(false);
   } catch (const Error& error) {
-    emit problem(error.problem());
+    report(error.problem());
   }
   add_menu_->addSeparator();
   add_menu_->addAction(tr("Add Result File\u2026"), this, [this] {
@@ -227,7 +219,7 @@ void ComparePage::changed() {
   if (runs_.size() > 1) try {
       *comparison = compare::compare(runs_);
     } catch (const Error& error) {
-      emit problem(error.problem());
+      report(error.problem());
     }
   comparison_ = std::move(comparison);
   model_.show(comparison_);
@@ -326,7 +318,7 @@ void ComparePage::export_to(const std::filesystem::path& file) {
   try {
     export_comparison(*comparison_, runs_, slo(), file);
   } catch (const Error& error) {
-    emit problem(error.problem());
+    report(error.problem());
   }
 }
 
@@ -340,7 +332,13 @@ void ComparePage::build() {
   tray_->set_menu(add_menu_);
   column->addWidget(tray_);
   column->addWidget(verdict_line());
-  column->addWidget(empty_ = empty_page(), 1);
+  empty_ = empty_page(tr("Nothing to compare yet"),
+                      tr("Drag runs from the Runs page, press Compare for a sweep on the Serve page, or add shipped "
+                         "results and files.\nThe first run is the baseline. The page shows what differs, whether the "
+                         "comparison is valid, and which numbers\nare physically impossible."),
+                      {{tr("Choose Runs"), trigger(u"page.runs"_s)}}, this)
+               .page;
+  column->addWidget(empty_, 1);
   across_ = make_splitter(Qt::Horizontal, this);
   across_->addWidget(table_side());
   charts_ = new CompareCharts(runs_, catalogue(), across_);
@@ -444,17 +442,6 @@ void ComparePage::add_slo_fields(QHBoxLayout& row) {
       charts_->set_slo(slo());
     });
   }
-}
-
-QWidget* ComparePage::empty_page() {
-  const EmptyPage empty =
-      ui::empty_page(tr("Nothing to compare yet"),
-                     tr("Drag runs from the Runs page, press Compare for a sweep on the Serve page, or add shipped "
-                        "results and files.\nThe first run is the baseline. The page shows what differs, whether the "
-                        "comparison is valid, and which numbers\nare physically impossible."),
-                     {tr("Choose Runs")}, this);
-  connect(empty.buttons[0], &QPushButton::clicked, this, &ComparePage::runs_wanted);
-  return empty.page;
 }
 
 }  // namespace mw::ui

@@ -56,12 +56,6 @@ class ComparePage : public QWidget, public WindowPage {
   serve::Slo slo() const;
   QLineEdit& slo_field(size_t at) { return *slo_[at]; }  // TTFT, TPOT, E2E
 
- signals:
-  void problem(const mw::Problem& problem);
-  void runs_wanted();
-  void open_wanted(const QString& run);
-  void replayed();  // the replay's run is being read
-
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
 
@@ -72,9 +66,9 @@ class ComparePage : public QWidget, public WindowPage {
   QWidget* table_side();
   QLayout* table_controls();
   void add_slo_fields(QHBoxLayout& row);
-  QWidget* empty_page();
   hardware::LoadCatalogue catalogue() const;
   void take(std::vector<compare::ComparedRun>& runs);
+  void report(const Problem& problem) { workspace_->report(ProblemSource::file, problem); }
   void fill_add_menu();
   void changed();
   void show_verdict();

@@ -40,8 +40,9 @@ QString source_text(const compare::ComparedRun& run) {
 
 }  // namespace
 
-TrayChip::TrayChip(const compare::ComparedRun& run, const QString& short_name, int at, QWidget* parent)
-    : QFrame(parent),
+TrayChip::TrayChip(const compare::ComparedRun& run, const QString& short_name, int at, CompareTray& tray)
+    : QFrame(&tray),
+      tray_(tray),
       at_(at),
       provenance_(run.provenance),
       stored_(!run.id.empty()),
@@ -65,7 +66,7 @@ TrayChip::TrayChip(const compare::ComparedRun& run, const QString& short_name, i
   row->addWidget(name);
   row->addWidget(about);
   row->addWidget(close);
-  connect(close, &QToolButton::clicked, this, [this] { emit remove_wanted(at_); });
+  connect(close, &QToolButton::clicked, this, [this] { emit tray_.remove_wanted(at_); });
   setAccessibleName(tr("%1, %2").arg(qs(run.name), about->text()));
   setToolTip(tr("<b>%1</b><br>%2 %3<br>Drag or use Ctrl+Left and Ctrl+Right to reorder; Delete removes the run")
                  .arg(qs(run.name).toHtmlEscaped(), origin_text(run.provenance), source_text(run).toHtmlEscaped()));
@@ -95,11 +96,11 @@ void TrayChip::paintEvent(QPaintEvent*) {
 }
 
 void TrayChip::enterEvent(QEnterEvent*) {
-  emit hovered(at_);
+  emit tray_.hovered(at_);
 }
 
 void TrayChip::leaveEvent(QEvent*) {
-  emit hovered(-1);
+  emit tray_.hovered(-1);
 }
 
 void TrayChip::mousePressEvent(QMouseEvent* event) {
@@ -119,30 +120,31 @@ void TrayChip::mouseMoveEvent(QMouseEvent* event) {
 }
 
 void TrayChip::mouseDoubleClickEvent(QMouseEvent*) {
-  if (stored_) emit open_wanted(at_);
+  if (stored_) emit tray_.open_wanted(at_);
 }
 
 void TrayChip::keyPressEvent(QKeyEvent* event) {
   const bool control = event->modifiers() & Qt::ControlModifier;
-  if (event->key() == Qt::Key_Delete) return emit remove_wanted(at_);
-  if (control && event->key() == Qt::Key_Left && at_ > 0) return emit move_wanted(at_, at_ - 1);
-  if (control && event->key() == Qt::Key_Right) return emit move_wanted(at_, at_ + 1);
-  if (event->key() == Qt::Key_Return && stored_) return emit open_wanted(at_);
+  if (event->key() == Qt::Key_Delete) return emit tray_.remove_wanted(at_);
+  if (control && event->key() == Qt::Key_Left && at_ > 0) return emit tray_.move_wanted(at_, at_ - 1);
+  if (control && event->key() == Qt::Key_Right) return emit tray_.move_wanted(at_, at_ + 1);
+  if (event->key() == Qt::Key_Return && stored_) return emit tray_.open_wanted(at_);
   QFrame::keyPressEvent(event);
 }
 
 void TrayChip::contextMenuEvent(QContextMenuEvent* event) {
   auto* menu = new QMenu(this);
   menu->setAttribute(Qt::WA_DeleteOnClose);
-  QAction* base = menu->addAction(tr("Use as Baseline"), this, [this] { emit move_wanted(at_, 0); });
+  QAction* base = menu->addAction(tr("Use as Baseline"), this, [this] { emit tray_.move_wanted(at_, 0); });
   base->setEnabled(at_ > 0);
-  menu->addAction(tr("Move Left"), this, [this] { emit move_wanted(at_, at_ - 1); })->setEnabled(at_ > 0);
-  menu->addAction(tr("Move Right"), this, [this] { emit move_wanted(at_, at_ + 1); });
-  menu->addAction(tr("Open"), this, [this] { emit open_wanted(at_); })->setEnabled(stored_);
-  QAction* replay = menu->addAction(tr("Replay on Another Target\u2026"), this, [this] { emit replay_wanted(at_); });
+  menu->addAction(tr("Move Left"), this, [this] { emit tray_.move_wanted(at_, at_ - 1); })->setEnabled(at_ > 0);
+  menu->addAction(tr("Move Right"), this, [this] { emit tray_.move_wanted(at_, at_ + 1); });
+  menu->addAction(tr("Open"), this, [this] { emit tray_.open_wanted(at_); })->setEnabled(stored_);
+  QAction* replay =
+      menu->addAction(tr("Replay on Another Target\u2026"), this, [this] { emit tray_.replay_wanted(at_); });
   replay->setEnabled(replayable_);
   menu->addSeparator();
-  menu->addAction(tr("Remove"), this, [this] { emit remove_wanted(at_); });
+  menu->addAction(tr("Remove"), this, [this] { emit tray_.remove_wanted(at_); });
   menu->popup(event->globalPos());
 }
 
@@ -188,12 +190,7 @@ void CompareTray::show_runs(const std::vector<compare::ComparedRun>& runs, int p
   const QStringList names = short_names(runs);
   for (size_t i = 0; i < runs.size(); ++i) {
     const int at = static_cast<int>(i);
-    auto* chip = new TrayChip(runs[i], names[at], at, hint_->parentWidget());
-    connect(chip, &TrayChip::hovered, this, &CompareTray::hovered);
-    connect(chip, &TrayChip::move_wanted, this, &CompareTray::move_wanted);
-    connect(chip, &TrayChip::remove_wanted, this, &CompareTray::remove_wanted);
-    connect(chip, &TrayChip::open_wanted, this, &CompareTray::open_wanted);
-    connect(chip, &TrayChip::replay_wanted, this, &CompareTray::replay_wanted);
+    auto* chip = new TrayChip(runs[i], names[at], at, *this);
     row_->insertWidget(at, chip);
     chips_.push_back(chip);
   }

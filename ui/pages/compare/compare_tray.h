@@ -14,19 +14,14 @@ class QToolButton;
 
 namespace mw::ui {
 
+class CompareTray;
+
 class TrayChip : public QFrame {
   Q_OBJECT
  public:
-  TrayChip(const compare::ComparedRun& run, const QString& short_name, int at, QWidget* parent);
+  TrayChip(const compare::ComparedRun& run, const QString& short_name, int at, CompareTray& tray);
   int at() const { return at_; }
   void set_emphasised(bool emphasised);
-
- signals:
-  void hovered(int at);  // -1: left
-  void move_wanted(int from, int to);
-  void remove_wanted(int at);
-  void open_wanted(int at);
-  void replay_wanted(int at);
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -39,6 +34,7 @@ class TrayChip : public QFrame {
   void contextMenuEvent(QContextMenuEvent* event) override;
 
  private:
+  CompareTray& tray_;
   int at_;
   formats::Provenance provenance_;
   bool emphasised_ = false, stored_, replayable_;
@@ -55,7 +51,7 @@ class CompareTray : public QFrame {
   std::vector<TrayChip*> chips() const { return chips_; }
 
  signals:
-  void hovered(int at);
+  void hovered(int at);  // -1: left
   void move_wanted(int from, int to);
   void remove_wanted(int at);
   void open_wanted(int at);

@@ -8,7 +8,6 @@
 #include <QHeaderView>
 #include <QKeyEvent>
 #include <QLabel>
-#include <QLocale>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSplitter>
@@ -110,11 +109,10 @@ QString DataPage::notice() const {
 }
 
 void DataPage::attach(Workspace& workspace) {
+  workspace_ = &workspace;
   register_actions(workspace);
   Predictor& predictor = workspace.predictor();
   connect(&workspace.clock(), &FrameClock::drain, &reader_, &DataReader::drain);
-  connect(this, &DataPage::problem, this, [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); });
-  connect(this, &DataPage::setting_wanted, this, [&workspace](const QString& key) { workspace.show_setting(ss(key)); });
   connect(&predictor, &Predictor::changed, this, [this, &predictor] {
     if (predictor.has_no_prediction() || !predictor.is_stale()) price_tokens(predictor);
   });
@@ -122,15 +120,13 @@ void DataPage::attach(Workspace& workspace) {
 
 void DataPage::register_actions(Workspace& workspace) {
   workspace.actions().add(
-      {u"data.read_again"_s, tr("Read the Data Again"), tr("Read the data file and the tokenizer again"), {}},
+      {u"data.read_again"_s, tr("Read the Data Again"), tr("Read the data file and the tokenizer again")},
       [this, &workspace] {
         workspace.show_page(Page::data);
         reader_.read_again();
       });
-  workspace.actions().add({u"data.save_lengths"_s,
-                           tr("Save Lengths of the Data…"),
-                           tr("Export the length histogram, to plan without the dataset"),
-                           {}},
+  workspace.actions().add({u"data.save_lengths"_s, tr("Save Lengths of the Data…"),
+                           tr("Export the length histogram, to plan without the dataset")},
                           [this, &workspace] {
                             workspace.show_page(Page::data);
                             choose_lengths_file();
@@ -378,7 +374,7 @@ void DataPage::save_lengths(const QString& file) {
                                    : request.options.path.string() + ", tokenizer " + request.tokenizer.string();
     data::write_lengths(fspath(file), reader_.index()->lengths, source);
   } catch (const Error& error) {
-    emit problem(error.problem());
+    workspace_->report(ProblemSource::file, error.problem());
   }
 }
 
@@ -526,20 +522,20 @@ QWidget* DataPage::token_side() {
 }
 
 QWidget* DataPage::empty_page() {
-  const EmptyPage empty = ui::empty_page({}, {}, {tr("Go to Data File"), tr("Go to Lengths File")}, this);
+  const auto go_to_file = [this] {
+    const Problem* p = current_problem();
+    workspace_->show_setting(p && experiment::find_parameter(p->place) ? p->place : "data.path");
+  };
+  const EmptyPage empty =
+      ui::empty_page({}, {},
+                     {{tr("Go to Data File"), go_to_file, tr("Select data.path in the form")},
+                      {tr("Go to Lengths File"), [this] { workspace_->show_setting("data.lengths"); },
+                       tr("Select data.lengths in the form")}},
+                     this);
   empty_title_ = empty.title;
   empty_text_ = empty.text;
   empty_text_->setWordWrap(true);
   empty_text_->setMinimumWidth(560);
-  QPushButton *file = empty.buttons[0], *lengths = empty.buttons[1];
-  file->setToolTip(tr("Select data.path in the form"));
-  lengths->setToolTip(tr("Select data.lengths in the form"));
-  connect(file, &QPushButton::clicked, this, [this] {
-    const Problem* p = current_problem();
-    const bool of_setting = p && experiment::find_parameter(p->place);
-    emit setting_wanted(of_setting ? qs(p->place) : u"data.path"_s);
-  });
-  connect(lengths, &QPushButton::clicked, this, [this] { emit setting_wanted(u"data.lengths"_s); });
   return empty.page;
 }
 

@@ -48,10 +48,6 @@ class DataPage : public QWidget, public WindowPage {
   void choose_lengths_file();
   void save_lengths(const QString& file);
 
- signals:
-  void setting_wanted(const QString& key);
-  void problem(const mw::Problem& problem);
-
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/data/economy_view.h"
 
-#include <QAccessible>
 #include <QEvent>
 #include <QPainter>
 #include <algorithm>

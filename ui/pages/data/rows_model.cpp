@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/data/rows_model.h"
 
-#include <QLocale>
 #include <QObject>
 #include <algorithm>
 
@@ -79,23 +78,10 @@ TableModel<planning::DataRow>::Columns row_columns() {
 }  // namespace
 
 QString filter_text(RowFilter filter) {
-  switch (filter) {
-    case RowFilter::all:
-      return QObject::tr("All");
-    case RowFilter::ok:
-      return QObject::tr("OK");
-    case RowFilter::truncated:
-      return QObject::tr("Truncated");
-    case RowFilter::too_long:
-      return QObject::tr("Too long");
-    case RowFilter::no_loss:
-      return QObject::tr("No loss");
-    case RowFilter::bad:
-      return QObject::tr("Bad");
-    case RowFilter::held_out:
-      return QObject::tr("Held out");
-  }
-  return {};
+  static constexpr const char* kTexts[kRowFilters] = {
+      QT_TR_NOOP("All"),     QT_TR_NOOP("OK"),  QT_TR_NOOP("Truncated"), QT_TR_NOOP("Too long"),
+      QT_TR_NOOP("No loss"), QT_TR_NOOP("Bad"), QT_TR_NOOP("Held out")};
+  return QObject::tr(kTexts[static_cast<size_t>(filter)]);
 }
 
 QString state_text(const planning::DataRow& row) {

@@ -6,7 +6,6 @@
 #include <QHeaderView>
 #include <QProgressBar>
 #include <QPushButton>
-#include <QShortcut>
 #include <QTabWidget>
 #include <QTableView>
 #include <algorithm>
@@ -129,10 +128,6 @@ void Alternatives::search() {
   });
 }
 
-void Alternatives::cancel() {
-  task_.abandon();
-}
-
 // Cancels the search of an earlier state, because its plans could not be applied.
 void Alternatives::document_changed() {
   if (is_searching() && !(document_.experiment() == searched_)) cancel();
@@ -229,10 +224,6 @@ void Alternatives::draw() {
                       .raw = front,
                       .origin = Origin::predicted,
                       .marks = Marks::squares}});
-}
-
-void Alternatives::restyle() {
-  draw();
 }
 
 // Sets every key that the search varies, whatever its present value.

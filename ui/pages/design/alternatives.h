@@ -28,10 +28,10 @@ class Alternatives : public QWidget {
  public:
   Alternatives(Document& document, Predictor::Folders hardware, QWidget* parent = nullptr);
   void search();  // the document as it is now
-  void cancel();
+  void cancel() { task_.abandon(); }
   void clear();                  // discards the plans
   void set_searchable(bool on);  // off: this machine is measured, not planned
-  void restyle();
+  void restyle() { draw(); }
   bool is_searching() const { return task_.is_busy(); }
   bool is_outdated() const { return outdated_; }  // found for another state of the document
   CandidatesModel& model() { return model_; }

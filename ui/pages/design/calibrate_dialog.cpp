@@ -232,10 +232,6 @@ void CalibrateDialog::draw() {
                      line(tr("held out"), theme().accent, held_out, Marks::squares)});
 }
 
-void CalibrateDialog::restyle() {
-  draw();
-}
-
 void CalibrateDialog::build() {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(12, 10, 12, 10);
@@ -308,16 +304,13 @@ QWidget* CalibrateDialog::tables() {
                      .from_zero = true},
                     link_);
   link_.set_x(tr("measured"), Quantity::seconds);
-  auto* down = new QSplitter(Qt::Vertical, this);
-  auto* across = new QSplitter(Qt::Horizontal, down);
+  auto* down = make_splitter(Qt::Vertical, this);
+  auto* across = make_splitter(Qt::Horizontal, down);
   down->addWidget(rows_table_);
   down->addWidget(across);
   across->addWidget(efficiencies_table_);
   across->addWidget(chart_);
-  for (QSplitter* s : {down, across}) {
-    s->setHandleWidth(5);
-    s->setChildrenCollapsible(false);
-  }
+  for (QSplitter* s : {down, across}) s->setChildrenCollapsible(false);
   across->setSizes({560, 460});
   down->setSizes({230, 200});
   return down;

@@ -26,7 +26,7 @@ class CalibrateDialog : public QDialog {
   CalibrateDialog(Calibrator& calibrator, std::filesystem::path runs_folder, QWidget* parent = nullptr);
   void add_files(const std::vector<std::filesystem::path>& files);
   void add_run(const store::RunId& run);
-  void restyle();
+  void restyle() { draw(); }
 
   CalibrationRowsModel& rows() { return rows_; }
   EfficienciesModel& efficiencies() { return efficiencies_; }

@@ -4,11 +4,8 @@
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
-namespace {
 
 using plan::Candidate;
-
-}  // namespace
 
 CandidatesModel::CandidatesModel()
     : TableModel(

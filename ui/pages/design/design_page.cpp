@@ -74,13 +74,7 @@ void DesignPage::attach(Workspace& workspace) {
   proof_window_ = new ProofWindow(views::prove_view, window());
   register_actions(workspace);
   const auto report = [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); };
-  const auto trigger = [&workspace](const QString& action) {
-    return [&workspace, action] { workspace.actions()[action]->trigger(); };
-  };
-  connect(this, &DesignPage::problem, this, report);
-  connect(this, &DesignPage::pin_changed, this, [&workspace] { workspace.update_actions(); });
-  connect(this, &DesignPage::calibrate_wanted, this, trigger(u"plan.calibrate"_s));
-  connect(this, &DesignPage::prove_wanted, this, trigger(u"run.prove"_s));
+  connect(alternatives_, &Alternatives::problem, this, report);
   connect(&calibrator_, &Calibrator::problem, this, report);
   connect(&calibrator_, &Calibrator::accepted_changed, this, [this, &workspace] {
     workspace.clear_problems(ProblemSource::file);
@@ -97,7 +91,6 @@ void DesignPage::attach(Workspace& workspace) {
 }
 
 void DesignPage::register_actions(Workspace& workspace) {
-  const auto key = [](auto k) { return QKeySequence(k); };
   ActionRegistry& actions = workspace.actions();
   const auto on_page = [&workspace](auto run) {
     return [&workspace, run] {
@@ -107,28 +100,26 @@ void DesignPage::register_actions(Workspace& workspace) {
   };
   actions.add(
       {u"run.prove"_s, tr("Prove the Mesh"),
-       tr("Run a step of this experiment on its mesh and on one device, and compare every tensor"), key(Qt::Key_F8)},
+       tr("Run a step of this experiment on its mesh and on one device, and compare every tensor"), Qt::Key_F8},
       [this, &workspace] { prove(workspace.current_page().provable_run().value_or(form_experiment(document_))); });
-  actions.add({u"view.measured"_s, tr("Toggle Measured Mesh"),
-               tr("Switch the Design page between the plan and the measurements of the displayed run"),
-               key(Qt::CTRL | Qt::Key_M)},
-              on_page([this] { measured_->show_measured(!measured_->is_measured_shown()); }));
+  actions.add(
+      {u"view.measured"_s, tr("Toggle Measured Mesh"),
+       tr("Switch the Design page between the plan and the measurements of the displayed run"), Qt::CTRL | Qt::Key_M},
+      on_page([this] { measured_->show_measured(!measured_->is_measured_shown()); }));
   actions.add({u"design.pin"_s, tr("Pin the Design"), tr("Pin this design for comparison with later ones"),
-               key(Qt::CTRL | Qt::Key_P)},
+               Qt::CTRL | Qt::Key_P},
               on_page([this] { has_pinned() ? unpin() : pin(); }));
   actions.add({u"design.both"_s, tr("Show Both Meshes"), tr("Show the pinned mesh beside the current one, or hide it"),
-               key(Qt::CTRL | Qt::Key_B)},
+               Qt::CTRL | Qt::Key_B},
               on_page([this] { set_meshes(canvases_->wanted() == Meshes::both ? Meshes::one : Meshes::both); }));
   actions.add({u"design.swap"_s, tr("Swap with Pinned Design"), tr("Swap current and pinned designs"),
-               key(Qt::CTRL | Qt::SHIFT | Qt::Key_B)},
+               Qt::CTRL | Qt::SHIFT | Qt::Key_B},
               on_page([this] { swap_pinned(); }));
-  actions.add({u"plan.calibrate"_s,
-               tr("Calibrate the Plan…"),
-               tr("Fit the efficiencies of the plan to your own measurements and show held-out errors"),
-               {}},
+  actions.add({u"plan.calibrate"_s, tr("Calibrate the Plan…"),
+               tr("Fit the efficiencies of the plan to your own measurements and show held-out errors")},
               [this] { calibrate_->open(); });
   actions.add(
-      {u"plan.undo_calibration"_s, tr("Undo the Calibration"), tr("Undo the last accepted or removed calibration"), {}},
+      {u"plan.undo_calibration"_s, tr("Undo the Calibration"), tr("Undo the last accepted or removed calibration")},
       [this] { calibrator_.undo(); });
 }
 
@@ -182,16 +173,12 @@ void DesignPage::build(const Predictor::Folders& hardware) {
   memory_ = new MemoryPanel;
   memory_->setProperty("panel", true);
   alternatives_ = new Alternatives(document_, hardware);
-  connect(alternatives_, &Alternatives::problem, this, &DesignPage::problem);
   shards_table_ = table(shards_, tr("Sharding of every tensor"));
   shards_table_->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
-  columns_ = new QSplitter(Qt::Horizontal, this);
-  left_ = new QSplitter(Qt::Vertical, columns_);
-  right_ = new QSplitter(Qt::Vertical, columns_);
-  for (QSplitter* s : {columns_, left_, right_}) {
-    s->setHandleWidth(5);
-    s->setChildrenCollapsible(false);
-  }
+  columns_ = make_splitter(Qt::Horizontal, this);
+  left_ = make_splitter(Qt::Vertical, columns_);
+  right_ = make_splitter(Qt::Vertical, columns_);
+  for (QSplitter* s : {columns_, left_, right_}) s->setChildrenCollapsible(false);
   left_->addWidget(measured_);
   left_->addWidget(shards_table_);
   left_->setStretchFactor(0, 3);
@@ -230,11 +217,11 @@ QWidget* DesignPage::header() {
   row->addWidget(pinned_title_);
   auto* calibrate = new QPushButton(tr("Calibrate…"), bar);
   calibrate->setToolTip(tr("Fit the efficiencies of the plan to your own measurements"));
-  connect(calibrate, &QPushButton::clicked, this, &DesignPage::calibrate_wanted);
+  connect(calibrate, &QPushButton::clicked, this, trigger(u"plan.calibrate"_s));
   row->addStretch(1);
   QPushButton* prove = button(tr("Prove"), tr("Run the same steps on this mesh and on one device, and compare every "
                                               "tensor, the traffic and the memory with the plan (F8)"));
-  connect(prove, &QPushButton::clicked, this, &DesignPage::prove_wanted);
+  connect(prove, &QPushButton::clicked, this, trigger(u"run.prove"_s));
   row->addWidget(&measured_->button());
   for (QPushButton* b : {calibrate, prove, both_, swap_, pin_}) row->addWidget(b);
   return bar;
@@ -307,7 +294,7 @@ void DesignPage::show_pins() {
   changed_ = true;
   show_frame();
   show_pin_buttons();
-  emit pin_changed();
+  workspace_->update_actions();
 }
 
 void DesignPage::set_meshes(Meshes meshes) {

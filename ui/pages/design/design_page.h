@@ -61,12 +61,6 @@ class DesignPage : public QWidget, public WindowPage {
   QByteArray save_layout() const;
   void restore_layout(const QByteArray& state);
 
- signals:
-  void problem(const mw::Problem& problem);
-  void prove_wanted();
-  void pin_changed();
-  void calibrate_wanted();
-
  private:
   void register_actions(Workspace& workspace);
   void prove(const NamedExperiment& experiment);
@@ -90,7 +84,6 @@ class DesignPage : public QWidget, public WindowPage {
 
   Document& document_;
   Predictor& predictor_;
-  Workspace* workspace_ = nullptr;
   Calibrator calibrator_;
   CalibrateDialog* calibrate_ = nullptr;
   ProofWindow* proof_window_ = nullptr;

@@ -12,7 +12,6 @@
 class QLabel;
 class QProgressBar;
 class QPushButton;
-class QTableView;
 class QTabWidget;
 
 namespace mw::ui {

@@ -2,6 +2,7 @@
 #include "ui/pages/runs/runs_model.h"
 
 #include <QDateTime>
+#include <set>
 
 #include "ui/run_views/run_header.h"
 #include "ui/run_views/run_mime.h"
@@ -144,19 +145,11 @@ void RunsModel::refresh() {
     emit problem(error.problem());
     return;
   }
-  const bool same_runs = now.size() == rows_.size() && std::equal(now.begin(), now.end(), rows_.begin(),
-                                                                  [](auto& a, auto& b) { return a.id == b.id; });
-  if (same_runs) {
-    for (size_t i = 0; i < now.size(); ++i) {
-      if (same(now[i], rows_[i])) continue;
-      rows_[i] = now[i];
-      emit dataChanged(index(static_cast<int>(i), 0), index(static_cast<int>(i), columnCount() - 1));
-    }
-    return;
-  }
+  std::set<store::RunId> ids;
+  for (const store::RunRow& r : now) ids.insert(r.id);
   // Rows can appear and disappear anywhere: removes old rows, then inserts new ones in the order of the store.
   for (size_t i = rows_.size(); i-- > 0;) {
-    if (std::any_of(now.begin(), now.end(), [&](auto& r) { return r.id == rows_[i].id; })) continue;
+    if (ids.contains(rows_[i].id)) continue;
     beginRemoveRows({}, static_cast<int>(i), static_cast<int>(i));
     rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(i));
     endRemoveRows();

@@ -106,12 +106,8 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
 void RunsPage::attach(Workspace& workspace) {
   workspace_ = &workspace;
   register_actions(workspace);
-  connect(this, &RunsPage::open_wanted, this, [&workspace](const QString& run) { workspace.open_run(ss(run)); });
-  connect(this, &RunsPage::clone_wanted, this, [&workspace](const QString& run) { workspace.clone_run(ss(run)); });
-  connect(this, &RunsPage::resume_wanted, this, [&workspace](const QString& run) { workspace.resume_run(ss(run)); });
   connect(this, &RunsPage::run_deleted, this,
           [&workspace](const QString& run) { workspace.runs().close_shown(ss(run)); });
-  connect(this, &RunsPage::compare_wanted, this, [&workspace] { workspace.actions()[u"runs.compare"_s]->trigger(); });
   connect(this, &RunsPage::problem, this, [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); });
   connect(model_, &RunsModel::problem, this,
           [&workspace](const Problem& p) { workspace.report(ProblemSource::store, p); });
@@ -120,15 +116,13 @@ void RunsPage::attach(Workspace& workspace) {
 
 void RunsPage::register_actions(Workspace& workspace) {
   ActionRegistry& actions = workspace.actions();
-  actions.add({u"runs.import"_s,
-               tr("Import Results…"),
-               tr("Import results of vLLM bench, GuideLLM, llama-bench or a CSV file as runs"),
-               {}},
+  actions.add({u"runs.import"_s, tr("Import Results…"),
+               tr("Import results of vLLM bench, GuideLLM, llama-bench or a CSV file as runs")},
               [this, &workspace] {
                 workspace.show_page(Page::runs);
                 choose_import();
               });
-  actions.add({u"runs.undo_delete"_s, tr("Undo Deletion of Runs"), tr("Restore the runs that were deleted last"), {}},
+  actions.add({u"runs.undo_delete"_s, tr("Undo Deletion of Runs"), tr("Restore the runs that were deleted last")},
               [this] { undo_delete(); });
 }
 
@@ -187,10 +181,10 @@ void RunsPage::build_toolbar() {
   row->addWidget(trash_);
   static_cast<QVBoxLayout*>(layout())->addLayout(row);
   connect(filter_, &QLineEdit::textChanged, proxy_, &RunsFilter::set_words);
-  connect(open_, &QPushButton::clicked, this, [this] { emit open_wanted(qs(current())); });
-  connect(clone_, &QPushButton::clicked, this, [this] { emit clone_wanted(qs(current())); });
-  connect(resume_, &QPushButton::clicked, this, [this] { emit resume_wanted(qs(current())); });
-  connect(compare_, &QPushButton::clicked, this, &RunsPage::compare_wanted);
+  connect(open_, &QPushButton::clicked, this, [this] { workspace_->open_run(current()); });
+  connect(clone_, &QPushButton::clicked, this, [this] { workspace_->clone_run(current()); });
+  connect(resume_, &QPushButton::clicked, this, [this] { workspace_->resume_run(current()); });
+  connect(compare_, &QPushButton::clicked, this, trigger(u"runs.compare"_s));
   connect(import_, &QPushButton::clicked, this, &RunsPage::choose_import);
   connect(&importing_, &BackgroundWork::ended, this, &RunsPage::show_imported);
   connect(delete_, &QPushButton::clicked, this, &RunsPage::delete_selected);
@@ -269,7 +263,7 @@ void RunsPage::build_table() {
     if (at.column() == RunsModel::tags)
       table_->edit(at);
     else
-      emit open_wanted(at.data(RunsModel::id_role).toString());
+      workspace_->open_run(ss(at.data(RunsModel::id_role).toString()));
   });
   connect(table_, &QTableView::customContextMenuRequested, this, &RunsPage::menu);
   const auto key = [this](QKeySequence keys, auto slot) {
@@ -279,7 +273,7 @@ void RunsPage::build_table() {
   };
   key(Qt::Key_Delete, &RunsPage::delete_selected);
   const auto open = [this] {
-    if (!current().empty()) emit open_wanted(qs(current()));
+    if (!current().empty()) workspace_->open_run(current());
   };
   key(Qt::Key_Return, open);
   key(Qt::Key_Enter, open);

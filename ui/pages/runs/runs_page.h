@@ -48,11 +48,7 @@ class RunsPage : public QWidget, public WindowPage {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  signals:
-  void open_wanted(const QString& run);
-  void clone_wanted(const QString& run);
-  void resume_wanted(const QString& run);
   void run_deleted(const QString& run);
-  void compare_wanted();
   void problem(const mw::Problem& problem);
 
  private:
@@ -87,7 +83,6 @@ class RunsPage : public QWidget, public WindowPage {
   QFrame* notice_;
   QLabel *notice_text_, *empty_;
   QUndoStack undo_;
-  Workspace* workspace_ = nullptr;
   QElapsedTimer refreshed_;  // invalid: the store is to be read again
 };
 

@@ -20,8 +20,8 @@ ServePage::ServePage(Document& document, RunController& runs, QWidget* parent)
 void ServePage::attach(Workspace& workspace) {
   workspace_ = &workspace;
   register_actions();
-  connect_sweep();
-  connect_sizes();
+  sweep_->attach(workspace);
+  sizes_->attach(workspace);
   connect(this, &QTabWidget::currentChanged, this, [&workspace] {
     if (workspace.page() == Page::serve)
       workspace.show_page(Page::serve);  // updates command line, status strip and log
@@ -45,25 +45,6 @@ void ServePage::register_actions() {
        tr("Sweep request rates and prompt lengths of this experiment: latency, throughput, every request"),
        QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F5)},
       [this] { workspace_->start_run(RunKind::sweep); });
-}
-
-void ServePage::connect_sweep() {
-  ActionRegistry& actions = workspace_->actions();
-  connect(sweep_, &SweepPage::run_wanted, actions[u"run.sweep"_s], &QAction::trigger);
-  connect(sweep_, &SweepPage::stop_wanted, actions[u"run.stop"_s], &QAction::trigger);
-  connect(sweep_, &SweepPage::runs_wanted, this, [this] { workspace_->show_page(Page::runs); });
-  connect(sweep_, &SweepPage::settings_wanted, this, [this] { workspace_->show_setting("sweep.arrival"); });
-  connect(sweep_, &SweepPage::resume_wanted, this, [this](const QString& run) { workspace_->resume_run(ss(run)); });
-  connect(sweep_, &SweepPage::compare_wanted, this, [this] { workspace_->actions()[u"runs.compare"_s]->trigger(); });
-  connect(sweep_, &SweepPage::replay_wanted, this, [this] { workspace_->actions()[u"runs.replay"_s]->trigger(); });
-}
-
-void ServePage::connect_sizes() {
-  ActionRegistry& actions = workspace_->actions();
-  connect(sizes_, &SizePage::measure_wanted, actions[u"run.size"_s], &QAction::trigger);
-  connect(sizes_, &SizePage::stop_wanted, actions[u"run.stop"_s], &QAction::trigger);
-  connect(sizes_, &SizePage::runs_wanted, this, [this] { workspace_->show_page(Page::runs); });
-  connect(sizes_, &SizePage::settings_wanted, this, [this] { workspace_->show_setting("size.batches"); });
 }
 
 void ServePage::update_actions() {

@@ -33,10 +33,7 @@ class ServePage : public QTabWidget, public WindowPage {
 
  private:
   void register_actions();
-  void connect_sweep();
-  void connect_sizes();
   RunController& runs_;
-  Workspace* workspace_ = nullptr;
   SweepPage* sweep_;
   SizePage* sizes_;
 };

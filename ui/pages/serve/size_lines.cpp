@@ -58,27 +58,14 @@ double top_of(const views::SizeView& view) {
 }  // namespace
 
 QString workload_text(serve::Workload workload) {
-  switch (workload) {
-    case serve::Workload::rollout:
-      return QObject::tr("Rollout");
-    case serve::Workload::forward:
-      return QObject::tr("Forward, full logits");
-    case serve::Workload::chunked_forward:
-      return QObject::tr("Forward, chunked top-k");
-  }
-  return {};
+  static constexpr const char* kTexts[] = {QT_TR_NOOP("Rollout"), QT_TR_NOOP("Forward, full logits"),
+                                           QT_TR_NOOP("Forward, chunked top-k")};
+  return QObject::tr(kTexts[static_cast<size_t>(workload)]);
 }
 
 QString short_text(serve::Workload workload) {
-  switch (workload) {
-    case serve::Workload::rollout:
-      return QObject::tr("Rollout");
-    case serve::Workload::forward:
-      return QObject::tr("Forward");
-    case serve::Workload::chunked_forward:
-      return QObject::tr("Chunked");
-  }
-  return {};
+  static constexpr const char* kTexts[] = {QT_TR_NOOP("Rollout"), QT_TR_NOOP("Forward"), QT_TR_NOOP("Chunked")};
+  return QObject::tr(kTexts[static_cast<size_t>(workload)]);
 }
 
 QString refusal_text(const serve::SizePoint& point) {

@@ -59,16 +59,29 @@ void SizePage::build() {
   column->setSpacing(3);
   header_ = new RunHeader(runs_, this);
   column->addWidget(header_);
-  stack_->addWidget(empty_page());
+  const auto measure = [this] { workspace_->trigger(u"run.size"_s); };
+  const auto show_settings = [this] { workspace_->show_setting("size.batches"); };
+  stack_->addWidget(
+      empty_page(
+          tr("No sizing yet"),
+          tr("Measure runs the model of the experiment on this machine with several batch sizes and shows time, time "
+             "per\ntoken and memory for generation, for scoring with all logits at once and for scoring in chunks. "
+             "Batches that\nare predicted not to fit are not run. Set batches and lengths in the Sizing group of the "
+             "form."),
+          {{tr("Measure Batch Sizes"), measure},
+           {tr("Show Sizing Settings"), show_settings},
+           {tr("Show Earlier Runs"), [this] { workspace_->show_page(Page::runs); }}},
+          this)
+          .page);
   auto* full = new QWidget(this);
   auto* inner = flush_layout<QVBoxLayout>(full, 4);
   inner->addWidget(bar());
   inner->addWidget(charts(), 1);
   stack_->addWidget(full);
   column->addWidget(stack_, 1);
-  connect(edit_, &QPushButton::clicked, this, &SizePage::settings_wanted);
-  connect(measure_, &QPushButton::clicked, this, &SizePage::measure_wanted);
-  connect(stop_, &QPushButton::clicked, this, &SizePage::stop_wanted);
+  connect(edit_, &QPushButton::clicked, this, show_settings);
+  connect(measure_, &QPushButton::clicked, this, measure);
+  connect(stop_, &QPushButton::clicked, this, [this] { workspace_->trigger(u"run.stop"_s); });
   connect(copy_, &QPushButton::clicked, this, [this] { QGuiApplication::clipboard()->setText(model_.csv()); });
 }
 
@@ -96,17 +109,13 @@ QWidget* SizePage::bar() {
 QWidget* SizePage::charts() {
   rows_ = make_splitter(Qt::Vertical);
   const QString waiting = tr("Points appear when they are measured"), unit = tr("by batch size");
-  const auto row = [this] {
-    auto* s = make_splitter(Qt::Horizontal, rows_);
-    return s;
-  };
-  auto* times = row();
+  auto* times = make_splitter(Qt::Horizontal, rows_);
   total_ = new Plot({.title = tr("Total time"), .unit = unit, .quantity = Quantity::seconds, .empty = waiting},
                     by_batch_, times);
   per_token_ = new Plot({.title = tr("Time per token"), .unit = unit, .quantity = Quantity::seconds, .empty = waiting},
                         by_batch_, times);
   for (Plot* p : {total_, per_token_}) p->set_scale(Scale::logarithmic);
-  auto* memory = row();
+  auto* memory = make_splitter(Qt::Horizontal, rows_);
   for (const serve::Workload w : kWorkloads)
     memory_[w] = new Plot(
         {.title = tr("%1 memory").arg(short_text(w)), .quantity = Quantity::bytes, .empty = waiting, .from_zero = true},
@@ -131,19 +140,6 @@ void SizePage::build_table() {
       if (stop.label == QString::number(model_.row(at.row()).batch)) by_batch_.set_playhead(stop.value);
   });
   copy_on_ctrl_c(*table_);
-}
-
-QWidget* SizePage::empty_page() {
-  const EmptyPage empty = ui::empty_page(
-      tr("No sizing yet"),
-      tr("Measure runs the model of the experiment on this machine with several batch sizes and shows time, time "
-         "per\ntoken and memory for generation, for scoring with all logits at once and for scoring in chunks. Batches "
-         "that\nare predicted not to fit are not run. Set batches and lengths in the Sizing group of the form."),
-      {tr("Measure Batch Sizes"), tr("Show Sizing Settings"), tr("Show Earlier Runs")}, this);
-  connect(empty.buttons[0], &QPushButton::clicked, this, &SizePage::measure_wanted);
-  connect(empty.buttons[1], &QPushButton::clicked, this, &SizePage::settings_wanted);
-  connect(empty.buttons[2], &QPushButton::clicked, this, &SizePage::runs_wanted);
-  return empty.page;
 }
 
 void SizePage::adopt() {
@@ -239,14 +235,6 @@ QString SizePage::settings_text() const {
 bool SizePage::eventFilter(QObject* watched, QEvent* event) {
   if (watched == table_ && event->type() == QEvent::Resize) fit_columns();
   return QWidget::eventFilter(watched, event);
-}
-
-QByteArray SizePage::save_layout() const {
-  return rows_->saveState();
-}
-
-void SizePage::restore_layout(const QByteArray& state) {
-  rows_->restoreState(state);
 }
 
 }  // namespace mw::ui

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The batch sizes of the Serve page: one live or finished size run, built from its events. GUI thread.
 #pragma once
-#include <QWidget>
+#include <QSplitter>
 #include <array>
 #include <map>
 
 #include "ui/pages/serve/sizes_model.h"
 #include "ui/plot/plot.h"
 #include "ui/run_views/run_header.h"
+#include "ui/session/workspace.h"
 
 class QPushButton;
-class QSplitter;
 class QStackedWidget;
 class QTableView;
 
@@ -22,6 +22,7 @@ class SizePage : public QWidget {
   Q_OBJECT
  public:
   SizePage(RunController& runs, QWidget* parent = nullptr);
+  void attach(Workspace& workspace) { workspace_ = &workspace; }
   void show_frame();  // redraws what changed since the last frame
   void restyle();     // after a theme change
   PlotLink& link() { return by_batch_; }
@@ -32,14 +33,8 @@ class SizePage : public QWidget {
   QTableView& table() { return *table_; }
   RunHeader& header() { return *header_; }
   QString settings_text() const;
-  QByteArray save_layout() const;
-  void restore_layout(const QByteArray& state);
-
- signals:
-  void measure_wanted();
-  void stop_wanted();
-  void settings_wanted();
-  void runs_wanted();
+  QByteArray save_layout() const { return rows_->saveState(); }
+  void restore_layout(const QByteArray& state) { rows_->restoreState(state); }
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -48,13 +43,13 @@ class SizePage : public QWidget {
   void build();
   QWidget* bar();
   QWidget* charts();
-  QWidget* empty_page();
   void build_table();
   void adopt();   // shows another run
   void redraw();  // updates charts and table
   void fit_columns();
 
   RunController& runs_;
+  Workspace* workspace_ = nullptr;
   PlotLink by_batch_;
   RunPtr run_;
   SizeViewPtr view_;

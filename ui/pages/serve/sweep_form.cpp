@@ -44,10 +44,7 @@ void SweepForm::add(const std::string& key, const QString& caption, int stretch)
   column->addWidget(label);
   column->addWidget(field);
   static_cast<QHBoxLayout*>(layout())->addWidget(cell, stretch);
-  connect(field, &Field::edited, this,
-          [this, key](const Json& value, Gesture gesture) { document_.set(key, value, gesture); });
-  connect(field, &Field::cleared, this, [this, key] { document_.reset(key); });
-  connect(field, &Field::editing_finished, this, [this] { document_.end_gesture(); });
+  field->edit(document_);
   cells_.push_back({field, label});
 }
 

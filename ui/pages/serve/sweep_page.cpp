@@ -6,7 +6,6 @@
 #include <QGuiApplication>
 #include <QHeaderView>
 #include <QPushButton>
-#include <QSplitter>
 #include <QStackedWidget>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -55,12 +54,12 @@ SweepPage::SweepPage(Document& document, RunController& runs, QWidget* parent)
   connect(&runs_, &RunController::shown_updated, this, [this] { changed_ = true; });
   connect(&runs_, &RunController::state_changed, this, [this] { changed_ = true; });
   connect(&by_load_, &PlotLink::cursor_changed, this, &SweepPage::select_at_playhead);
-  connect(run_button_, &QPushButton::clicked, this, &SweepPage::run_wanted);
-  connect(stop_, &QPushButton::clicked, this, &SweepPage::stop_wanted);
-  connect(more_, &QPushButton::clicked, this, &SweepPage::settings_wanted);
-  connect(resume_, &QPushButton::clicked, this, [this] { emit resume_wanted(qs(run_->id)); });
-  connect(compare_, &QPushButton::clicked, this, [this] { emit compare_wanted(qs(run_->id)); });
-  connect(replay_, &QPushButton::clicked, this, &SweepPage::replay_wanted);
+  for (const auto& [button, action] : {std::pair<QPushButton*, QString>{run_button_, u"run.sweep"_s},
+                                       {stop_, u"run.stop"_s},
+                                       {compare_, u"runs.compare"_s},
+                                       {replay_, u"runs.replay"_s}})
+    connect(button, &QPushButton::clicked, this, [this, id = action] { workspace_->trigger(id); });
+  connect(resume_, &QPushButton::clicked, this, [this] { workspace_->resume_run(run_->id); });
   connect(copy_, &QPushButton::clicked, this, [this] { QGuiApplication::clipboard()->setText(model_.csv()); });
   adopt();
 }
@@ -274,14 +273,6 @@ bool SweepPage::eventFilter(QObject* watched, QEvent* event) {
   return QWidget::eventFilter(watched, event);
 }
 
-QByteArray SweepPage::save_layout() const {
-  return rows_->saveState();
-}
-
-void SweepPage::restore_layout(const QByteArray& state) {
-  rows_->restoreState(state);
-}
-
 void SweepPage::build() {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 4, 8, 6);
@@ -291,13 +282,26 @@ void SweepPage::build() {
   header_ = new RunHeader(runs_, this);
   column->addWidget(header_);
   stack_ = new QStackedWidget(this);
-  stack_->addWidget(empty_page());
+  const auto show_settings = [this] { workspace_->show_setting("sweep.arrival"); };
+  stack_->addWidget(
+      empty_page(
+          tr("No sweep yet"),
+          tr("Press Run Sweep to measure one point per rate and prompt length above, with latencies, throughput and "
+             "all "
+             "requests.\nThe engine on this machine is measured, other targets are simulated step by step, and a "
+             "server over HTTP is measured\nwith the same traffic. Complete points are kept if you stop the sweep."),
+          {{tr("Run Sweep"), [this] { workspace_->trigger(u"run.sweep"_s); }},
+           {tr("Show Sweep Settings"), show_settings},
+           {tr("Show Earlier Runs"), [this] { workspace_->show_page(Page::runs); }}},
+          this)
+          .page);
   auto* full = new QWidget(this);
   auto* inner = flush_layout<QVBoxLayout>(full, 4);
   inner->addWidget(bar());
   inner->addWidget(charts(), 1);
   stack_->addWidget(full);
   column->addWidget(stack_, 1);
+  connect(more_, &QPushButton::clicked, this, show_settings);
 }
 
 QWidget* SweepPage::bar() {
@@ -331,12 +335,12 @@ QWidget* SweepPage::bar() {
 }
 
 QWidget* SweepPage::charts() {
-  rows_ = new QSplitter(Qt::Vertical);
-  top_ = new QSplitter(Qt::Horizontal, rows_);
-  bottom_ = new QSplitter(Qt::Horizontal, rows_);
+  rows_ = make_splitter(Qt::Vertical);
+  auto* top = make_splitter(Qt::Horizontal, rows_);
+  auto* bottom = make_splitter(Qt::Horizontal, rows_);
   const QString waiting = tr("Points appear when they are complete");
   const auto by_load = [&](const QString& title, const QString& unit, Quantity quantity) {
-    auto* p = new Plot({.title = title, .unit = unit, .quantity = quantity, .empty = waiting}, by_load_, top_);
+    auto* p = new Plot({.title = title, .unit = unit, .quantity = quantity, .empty = waiting}, by_load_, top);
     p->set_scale(Scale::logarithmic);
     connect(p, &Plot::group_hovered, this, &SweepPage::emphasise);
     return p;
@@ -344,8 +348,8 @@ QWidget* SweepPage::charts() {
   ttft_ = by_load(tr("TTFT"), tr("median to p99"), Quantity::seconds);
   tpot_ = by_load(tr("TPOT"), tr("median to p99"), Quantity::seconds);
   throughput_ = by_load(tr("Throughput"), tr("output tokens/s"), Quantity::plain);
-  timeline_ = new RequestTimeline(by_time_, bottom_);
-  auto* state = new QSplitter(Qt::Vertical, bottom_);
+  timeline_ = new RequestTimeline(by_time_, bottom);
+  auto* state = make_splitter(Qt::Vertical, bottom);
   const QString unrecorded = tr("The state of the server is not recorded");
   in_flight_ = new Plot({.title = tr("Requests"), .quantity = Quantity::count, .empty = unrecorded, .from_zero = true},
                         by_time_, state);
@@ -357,15 +361,12 @@ QWidget* SweepPage::charts() {
                  by_time_, state);
   build_table();
   rows_->addWidget(table_);
-  bottom_->setSizes({560, 400});
+  bottom->setSizes({560, 400});
   rows_->setSizes({230, 190, 130});
   rows_->setStretchFactor(0, 5);
   rows_->setStretchFactor(1, 5);
   rows_->setStretchFactor(2, 3);
-  for (QSplitter* s : {rows_, top_, bottom_, state}) {
-    s->setHandleWidth(5);
-    s->setChildrenCollapsible(false);
-  }
+  for (QSplitter* s : {rows_, top, bottom, state}) s->setChildrenCollapsible(false);
   return rows_;
 }
 
@@ -386,19 +387,6 @@ void SweepPage::build_table() {
     emphasise(static_cast<int>(line_of_point(static_cast<size_t>(at.row()))));
   });
   copy_on_ctrl_c(*table_);
-}
-
-QWidget* SweepPage::empty_page() {
-  const EmptyPage empty = ui::empty_page(
-      tr("No sweep yet"),
-      tr("Press Run Sweep to measure one point per rate and prompt length above, with latencies, throughput and all "
-         "requests.\nThe engine on this machine is measured, other targets are simulated step by step, and a server "
-         "over HTTP is measured\nwith the same traffic. Complete points are kept if you stop the sweep."),
-      {tr("Run Sweep"), tr("Show Sweep Settings"), tr("Show Earlier Runs")}, this);
-  connect(empty.buttons[0], &QPushButton::clicked, this, &SweepPage::run_wanted);
-  connect(empty.buttons[1], &QPushButton::clicked, this, &SweepPage::settings_wanted);
-  connect(empty.buttons[2], &QPushButton::clicked, this, &SweepPage::runs_wanted);
-  return empty.page;
 }
 
 }  // namespace mw::ui

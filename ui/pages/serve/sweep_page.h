@@ -2,7 +2,7 @@
 // The latency sweep of the Serve page: one live or finished sweep, built from its events. Shows the requests and the
 // server state of the point that is selected in a chart or in the table. GUI thread.
 #pragma once
-#include <QWidget>
+#include <QSplitter>
 #include <optional>
 
 #include "core/compare/comparison.h"
@@ -12,9 +12,9 @@
 #include "ui/pages/serve/sweep_reader.h"
 #include "ui/plot/plot.h"
 #include "ui/run_views/run_header.h"
+#include "ui/session/workspace.h"
 
 class QPushButton;
-class QSplitter;
 class QStackedWidget;
 class QTableView;
 
@@ -28,6 +28,7 @@ class SweepPage : public QWidget {
   Q_OBJECT
  public:
   SweepPage(Document& document, RunController& runs, QWidget* parent = nullptr);
+  void attach(Workspace& workspace) { workspace_ = &workspace; }
   void show_frame();
   void restyle();
   PlotLink& link() { return by_load_; }
@@ -48,17 +49,8 @@ class SweepPage : public QWidget {
   QString verdict() const;  // of every input length, as text
   std::optional<size_t> selected() const { return selected_; }
   void select(std::optional<size_t> point);
-  QByteArray save_layout() const;
-  void restore_layout(const QByteArray& state);
-
- signals:
-  void run_wanted();
-  void stop_wanted();
-  void resume_wanted(const QString& run);
-  void runs_wanted();
-  void settings_wanted();
-  void compare_wanted(const QString& run);
-  void replay_wanted();
+  QByteArray save_layout() const { return rows_->saveState(); }
+  void restore_layout(const QByteArray& state) { rows_->restoreState(state); }
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -68,7 +60,6 @@ class SweepPage : public QWidget {
   QWidget* bar();
   QWidget* charts();
   void build_table();
-  QWidget* empty_page();
   void adopt();
   void show_view(SweepViewPtr view);
   void redraw();
@@ -83,6 +74,7 @@ class SweepPage : public QWidget {
 
   Document& document_;
   RunController& runs_;
+  Workspace* workspace_ = nullptr;
   PlotLink by_load_, by_time_;
   RunPtr run_;
   SweepViewPtr view_;
@@ -98,7 +90,7 @@ class SweepPage : public QWidget {
   ElidedLabel* verdict_;
   QPushButton *run_button_, *stop_, *resume_, *copy_, *more_, *replay_;
   DragButton* compare_;
-  QSplitter *rows_, *top_, *bottom_;
+  QSplitter* rows_;
   Plot *ttft_, *tpot_, *throughput_, *in_flight_, *kv_;
   RequestTimeline* timeline_;
   QTableView* table_ = nullptr;  // null while events are already filtered

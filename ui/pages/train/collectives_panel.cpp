@@ -2,7 +2,6 @@
 #include "ui/pages/train/collectives_panel.h"
 
 #include <QComboBox>
-#include <QSignalBlocker>
 #include <QVBoxLayout>
 
 #include "ui/run_views/run_lines.h"
@@ -69,7 +68,8 @@ void CollectivesPanel::draw() {
   for (QComboBox* c : {amount_, by_}) c->raise();
 }
 
-void CollectivesPanel::place_selectors() {
+void CollectivesPanel::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
   int right = width() - 4;
   for (QComboBox* c : {by_, amount_}) {
     const int wide = std::min(c->sizeHint().width(), width() / 4);
@@ -78,11 +78,6 @@ void CollectivesPanel::place_selectors() {
     right -= 2;
   }
   for (Plot* p : {bytes_, seconds_}) p->set_header_inset(width() - 2 - right);
-}
-
-void CollectivesPanel::resizeEvent(QResizeEvent* event) {
-  QWidget::resizeEvent(event);
-  place_selectors();
 }
 
 }  // namespace mw::ui

@@ -27,7 +27,6 @@ class CollectivesPanel : public QWidget {
 
  private:
   void draw();
-  void place_selectors();
   RunPtr run_;
   Plot *bytes_, *seconds_;
   QComboBox *amount_, *by_;

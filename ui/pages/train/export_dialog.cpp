@@ -137,10 +137,6 @@ void ExportDialog::write() {
   });
 }
 
-QString ExportDialog::last_recipe() const {
-  return recipe_->name();
-}
-
 void ExportDialog::set_recipe(const QString& name) {
   const QSignalBlocker quiet(recipe_);
   recipe_->choose(name);

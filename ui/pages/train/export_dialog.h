@@ -30,8 +30,7 @@ class ExportDialog : public QDialog {
   QListWidget& files() { return *files_; }
   QListWidget& remarks() { return *remarks_; }
   QCheckBox& overwrite() { return *overwrite_; }
-  QString last_recipe() const;  // to restore at the next start
-  void set_recipe(const QString& name);
+  void set_recipe(const QString& name);  // that of the last session
 
  private:
   void build();

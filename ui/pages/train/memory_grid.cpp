@@ -11,6 +11,7 @@
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -123,9 +124,7 @@ void MemoryGrid::paintEvent(QPaintEvent*) {
       p.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
     }
   }
-  p.setPen(hasFocus() ? t.accent : t.line);
-  p.setRenderHint(QPainter::Antialiasing);
-  p.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
+  paint_edge(p, *this);
 }
 
 void MemoryGrid::paint_still(QPainter& p) const {

@@ -2,7 +2,6 @@
 #include "ui/pages/train/merge_dialog.h"
 
 #include <QFormLayout>
-#include <QLabel>
 #include <QLineEdit>
 #include <QProgressBar>
 #include <QPushButton>

@@ -43,19 +43,6 @@ void TrainPage::attach(Workspace& workspace) {
   merge_dialog_ = new MergeDialog(window());
   register_actions(workspace);
   register_chart_actions(workspace);
-  const auto trigger = [&workspace](const QString& action) {
-    return [&workspace, action] { workspace.actions()[action]->trigger(); };
-  };
-  connect(this, &TrainPage::run_wanted, this, trigger(u"run.start"_s));
-  connect(this, &TrainPage::prove_wanted, this, trigger(u"run.prove"_s));
-  connect(this, &TrainPage::export_wanted, this, trigger(u"file.export"_s));
-  connect(this, &TrainPage::launch_wanted, this, trigger(u"run.launch"_s));
-  connect(this, &TrainPage::detach_wanted, this, trigger(u"run.detach"_s));
-  connect(this, &TrainPage::merge_wanted, this, trigger(u"run.merge"_s));
-  connect(this, &TrainPage::runs_wanted, this, [&workspace] { workspace.show_page(Page::runs); });
-  connect(this, &TrainPage::reattach_wanted, this, [this, &workspace] {
-    if (run_) workspace.resume_run(run_->id);
-  });
   connect(&workspace.clock(), &FrameClock::show, this, [this] {
     if (window()->isVisible()) follow();
   });
@@ -64,47 +51,36 @@ void TrainPage::attach(Workspace& workspace) {
 
 void TrainPage::register_actions(Workspace& workspace) {
   ActionRegistry& actions = workspace.actions();
-  actions.add({u"file.export"_s,
-               tr("Export as a Recipe\u2026"),
-               tr("Export the experiment as a folder that runs it with Tunix, TorchAX, TRL or vLLM"),
-               {}},
+  actions.add({u"file.export"_s, tr("Export as a Recipe\u2026"),
+               tr("Export the experiment as a folder that runs it with Tunix, TorchAX, TRL or vLLM")},
               [this] { open_with_experiments(*export_dialog_); });
-  actions.add({u"run.launch"_s,
-               tr("Launch Elsewhere\u2026"),
-               tr("Start the recipe of the experiment on another machine and follow the run here"),
-               {}},
+  actions.add({u"run.launch"_s, tr("Launch Elsewhere\u2026"),
+               tr("Start the recipe of the experiment on another machine and follow the run here")},
               [this] { open_with_experiments(*launch_dialog_); });
-  actions.add({u"run.detach"_s,
-               tr("Detach from the Launched Job"),
-               tr("Stop following the job; it continues to run and can be followed again"),
-               {}},
+  actions.add({u"run.detach"_s, tr("Detach from the Launched Job"),
+               tr("Stop following the job; it continues to run and can be followed again")},
               [this] { runs_.detach(); });
-  actions.add({u"run.merge"_s,
-               tr("Merge an Adapter\u2026"),
-               tr("Merge an adapter, by default that of the displayed run, into its base model"),
-               {}},
+  actions.add({u"run.merge"_s, tr("Merge an Adapter\u2026"),
+               tr("Merge an adapter, by default that of the displayed run, into its base model")},
               [this] { merge_shown(); });
 }
 
 void TrainPage::register_chart_actions(Workspace& workspace) {
-  const auto key = [](auto k) { return QKeySequence(k); };
   ActionRegistry& actions = workspace.actions();
   actions.add({u"view.follow"_s, tr("Follow the Newest Step"), tr("Keep the newest step of the charts visible"),
-               key(Qt::CTRL | Qt::Key_End)},
+               Qt::CTRL | Qt::Key_End},
               [this, &workspace] {
                 if (!workspace.current_page().follow_newest()) follow_newest();
               });
   actions.add({u"view.step_back"_s, tr("Move Playhead Back"), tr("Move the playhead one step back and hold it"),
-               key(Qt::ALT | Qt::Key_Left)},
+               Qt::ALT | Qt::Key_Left},
               [this] { playhead_->step_by(-1); });
   actions.add({u"view.step_on"_s, tr("Move Playhead Forward"), tr("Move the playhead one step forward and hold it"),
-               key(Qt::ALT | Qt::Key_Right)},
+               Qt::ALT | Qt::Key_Right},
               [this] { playhead_->step_by(1); });
-  actions.add({u"view.log_scale"_s,
-               tr("Toggle Logarithmic Loss"),
-               tr("Switch the loss chart between linear and logarithmic"),
-               {}},
-              [this] { loss_->set_scale(loss_->scale() == Scale::linear ? Scale::logarithmic : Scale::linear); });
+  actions.add(
+      {u"view.log_scale"_s, tr("Toggle Logarithmic Loss"), tr("Switch the loss chart between linear and logarithmic")},
+      [this] { loss_->set_scale(loss_->scale() == Scale::linear ? Scale::logarithmic : Scale::linear); });
 }
 
 void TrainPage::update_actions() {
@@ -115,7 +91,7 @@ void TrainPage::update_actions() {
 void TrainPage::save_state(Session& session) const {
   session.set_value(u"layout/train"_s, rows_->saveState());
   session.set_value(u"launch"_s, launch_dialog_->remembered());
-  session.set_value(u"export/recipe"_s, export_dialog_->last_recipe());
+  session.set_value(u"export/recipe"_s, export_dialog_->recipe().name());
 }
 
 void TrainPage::restore_state(const Session& session) {
@@ -195,7 +171,13 @@ void TrainPage::build() {
   column->setSpacing(4);
   column->addLayout(build_top());
   column->addWidget(stack_, 1);
-  stack_->addWidget(empty_page());
+  stack_->addWidget(
+      empty_page(tr("No run yet"),
+                 tr("Run the experiment on the left to see loss, memory, speed and samples here while it "
+                    "trains,\nor open an earlier run."),
+                 {{tr("Run Experiment"), trigger(u"run.start"_s)}, {tr("Show Earlier Runs"), trigger(u"page.runs"_s)}},
+                 this)
+          .page);
 
   auto* charts = new QWidget(this);
   auto* inner = flush_layout<QVBoxLayout>(charts, 3);
@@ -213,9 +195,8 @@ void TrainPage::build() {
   for (Plot* p : {speed_, rate_, gradient_}) small->addWidget(p);
   collectives_ = new CollectivesPanel(by_step_);
   mesh_ = new MeasuredMesh;
-  middle_ = new QSplitter(Qt::Horizontal);
-  below_ = new QSplitter(Qt::Horizontal);
-  for (QSplitter* s : {middle_, below_}) s->setHandleWidth(5);
+  middle_ = make_splitter(Qt::Horizontal);
+  below_ = make_splitter(Qt::Horizontal);
   build_samples();
   middle_->addWidget(small);
   middle_->addWidget(collectives_);
@@ -239,27 +220,28 @@ QLayout* TrainPage::build_top() {
   auto* top = new QHBoxLayout;
   header_ = new RunHeader(runs_, this);
   top->addWidget(header_, 1);
-  const auto button = [&](const QString& text, const QString& help, void (TrainPage::*wanted)()) {
+  const auto button = [&](const QString& text, const QString& help, const std::function<void()>& run) {
     auto* b = new QPushButton(text, this);
     b->setToolTip(help);
     top->addWidget(b);
-    connect(b, &QPushButton::clicked, this, wanted);
+    connect(b, &QPushButton::clicked, this, run);
     return b;
   };
-  reattach_ = button(tr("Reattach"), tr("Follow the job of this run again from the end of its record"),
-                     &TrainPage::reattach_wanted);
+  reattach_ = button(tr("Reattach"), tr("Follow the job of this run again from the end of its record"), [this] {
+    if (run_) workspace_->resume_run(run_->id);
+  });
   detach_ = button(tr("Detach"), tr("Stop following the job, which keeps running; use Stop to end it"),
-                   &TrainPage::detach_wanted);
-  merge_ = button(tr("Merge\u2026"), tr("Merge the fetched adapter into its base model"), &TrainPage::merge_wanted);
+                   trigger(u"run.detach"_s));
+  merge_ = button(tr("Merge\u2026"), tr("Merge the fetched adapter into its base model"), trigger(u"run.merge"_s));
   prove_ =
       button(tr("Prove"), tr("Compute a step of this run's experiment on its mesh and on one device, and compare them"),
-             &TrainPage::prove_wanted);
+             trigger(u"run.prove"_s));
   export_ = button(tr("Export\u2026"),
                    tr("Export the experiment of this run or of the form as a recipe, a folder that runs it elsewhere"),
-                   &TrainPage::export_wanted);
+                   trigger(u"file.export"_s));
   launch_ = button(tr("Launch\u2026"),
                    tr("Start the experiment of this run or of the form on another machine and follow it here"),
-                   &TrainPage::launch_wanted);
+                   trigger(u"run.launch"_s));
   for (QPushButton* b : {reattach_, detach_, merge_, prove_}) b->hide();
   return top;
 }
@@ -297,16 +279,6 @@ void TrainPage::build_samples() {
   record_ = new RecordView(nullptr);
   lower_->addTab(samples_, tr("Samples"));
   lower_->addTab(record_, tr("Record"));
-}
-
-QWidget* TrainPage::empty_page() {
-  const EmptyPage empty = ui::empty_page(tr("No run yet"),
-                                         tr("Run the experiment on the left to see loss, memory, speed and samples "
-                                            "here while it trains,\nor open an earlier run."),
-                                         {tr("Run Experiment"), tr("Show Earlier Runs")}, this);
-  connect(empty.buttons[0], &QPushButton::clicked, this, &TrainPage::run_wanted);
-  connect(empty.buttons[1], &QPushButton::clicked, this, &TrainPage::runs_wanted);
-  return empty.page;
 }
 
 void TrainPage::adopt() {

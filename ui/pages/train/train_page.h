@@ -68,14 +68,6 @@ class TrainPage : public QWidget, public WindowPage {
   void show_samples_tab();
 
  signals:
-  void run_wanted();  // from the empty page
-  void runs_wanted();
-  void prove_wanted();  // the displayed run
-  void export_wanted();
-  void launch_wanted();
-  void reattach_wanted();  // to the job of the displayed run
-  void detach_wanted();    // from the job of the live run
-  void merge_wanted();     // the adapter of the displayed run
   void snapshot_changed();
 
  private:
@@ -89,7 +81,6 @@ class TrainPage : public QWidget, public WindowPage {
   void show_buttons();
   void build_samples();
   void connect_charts();
-  QWidget* empty_page();
   void adopt();          // another run
   void rebind();         // updates the series that the charts refer to
   void steps_to_time();  // converts the cursor between the axes of the charts
@@ -101,7 +92,6 @@ class TrainPage : public QWidget, public WindowPage {
   void show_mesh_panels();  // if the run has several devices
 
   RunController& runs_;
-  Workspace* workspace_ = nullptr;
   LaunchDialog* launch_dialog_ = nullptr;
   ExportDialog* export_dialog_ = nullptr;
   MergeDialog* merge_dialog_ = nullptr;
