@@ -147,7 +147,7 @@ Parameter text_row(std::string key, auto member, std::string label, std::string 
 Parameter path_row(std::string key, auto member, std::string label, std::string help, Level level = kBasic) {
   return row(path, std::move(key), member, std::move(label), "", std::move(help), level);
 }
-// off by default; on_row: on by default.
+// A flag that is off by default; on_row() is on by default.
 Parameter flag_row(std::string key, auto member, std::string label, std::string help, Level level = kBasic) {
   return row(flag, std::move(key), member, std::move(label), false, std::move(help), level);
 }

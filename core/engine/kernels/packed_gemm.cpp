@@ -58,7 +58,7 @@ std::int64_t groups_size(std::int64_t rows, std::int64_t depth) {
 static_assert(kSumRank * kColumns * 2 <= kLowRows, "sums of a block of columns take the place of z");
 
 constexpr std::int64_t kLine = 32;               // elements of a cache line
-constexpr std::int64_t kTransposedColumns = 64;  // transposed panels of so many columns stay in L2 with the rest
+constexpr std::int64_t kTransposedColumns = 64;  // columns of a transposed panel: it fits L2 with the activations
 
 }  // namespace
 

@@ -70,7 +70,7 @@ struct ModelShape {
   MatrixFormat matrix_format(std::int64_t matrix_rows, std::int64_t cols) const;
   // Whether the loss computes 16-bit logits tile by tile: with a packed, frozen output matrix.
   bool streams_loss() const;
-  // Whether some products widen their weights: in a backward, or with so many tokens.
+  // Whether a product of a step of `tokens` tokens, or of its backward, widens its weights before use.
   bool widens_weights(std::int64_t tokens, bool backward) const;
 
   model::Config config;  // the device's own sizes

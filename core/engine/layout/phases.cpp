@@ -8,8 +8,8 @@
 namespace mw::engine {
 namespace {
 
-// What every pass needs: RoPE tables for so many positions, blocks of scores with so many keys, and the workspace of
-// matrix products.
+// The buffers of every pass: RoPE tables of `positions`, score blocks of `keys` keys, and the workspace of matrix
+// products.
 std::vector<Allocation> pass_workspace(const ModelShape& model, const StepShape& step, std::int64_t positions,
                                        std::int64_t keys, int threads) {
   std::vector<Allocation> list = rope_tables(model, rope_positions(positions));

@@ -28,7 +28,7 @@ struct RoutingAt {
   At<int> first{};    // [experts+1] where each expert's begin in `order`
 };
 
-// What the forward of a layer keeps for its backward; absent (null) where it is recomputed.
+// The tensors that the forward of a layer keeps for its backward; those that are recomputed are absent (null).
 template <template <class> class At>
 struct LayerActivationsAt {
   At<float> x{};                       // [n,D] input of the layer

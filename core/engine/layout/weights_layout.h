@@ -19,7 +19,7 @@ inline constexpr std::string_view kOverflowBlocks = "weights that do not fit 12 
 inline constexpr int kEmbeddingsPart = -1, kHeadPart = -2;
 int part_of(const mesh::PlacedTensor& tensor);
 
-// What a device stores of a tensor, and what it computes with. On a mesh weights are f32 or bf16.
+// The shard of a tensor that a device stores, and the part that it computes with. On a mesh weights are f32 or bf16.
 struct ShardShape {
   int part = 0;
   bool is_embedding = false;  // which is gathered for the head, too
@@ -58,7 +58,7 @@ std::int64_t gathered_bytes(const ModelShape& model, const ShardShape& tensor);
 Allocation gathered_weights(const ModelShape& model, std::span<const ShardShape> tensors);
 Allocation widened_weight(std::int64_t elements);  // a copy in f32
 
-// What a device holds of a model and its training during a whole run.
+// The allocations of a model and its training that a device holds during a whole run.
 std::vector<Allocation> model_allocations(const ModelShape& model, std::span<const ShardShape> tensors);
 
 }  // namespace mw::engine

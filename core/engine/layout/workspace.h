@@ -15,7 +15,7 @@ constexpr Allocation float_workspace(std::string_view label, std::int64_t floats
   return float_allocation(MemoryCategory::workspace, label, floats);
 }
 
-// Positions of the RoPE tables for so many tokens, and a table of them for each of the model's rope_specs: cosines,
+// The number of positions in the RoPE tables for `tokens` tokens. Each of the model's rope_specs has a table: cosines,
 // then sines, [positions, head_dim / 2] each.
 constexpr std::int64_t rope_positions(std::int64_t tokens) {
   return sizes::round_up(std::max<std::int64_t>(1, tokens), 64);
