@@ -102,7 +102,7 @@ void read(const Json& value, const std::filesystem::path&, T& out) {
 }
 template <NamedEnum T>
 void read(const Json& value, const std::filesystem::path&, std::optional<T>& out) {
-  out = parse<T>(value.get_ref<const std::string&>());  // "auto" is no name of the enum
+  out = parse<T>(value.get_ref<const std::string&>());  // "auto" gives an empty optional
 }
 inline void read(const Json& axes, const std::filesystem::path&, mesh::Mesh& out) {
   out.axes.clear();

@@ -41,7 +41,7 @@ struct LearningRateSchedule {
 // last step.
 double learning_rate(const LearningRateSchedule& rate, long step);
 
-// What the train section of an experiment sets.
+// The settings that the train section of an experiment contains.
 struct TrainingOptions {
   model::TrainMethod method = model::TrainMethod::lora;
   int batch = 8, accumulation = 1;
