@@ -7,6 +7,7 @@
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/mesh/collectives/engine_step.h"
+#include "core/mesh/collectives/reshard_plan.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/model/catalogue.h"
 #include "core/plan/memory/memory.h"
@@ -59,12 +60,11 @@ Prediction predict_shape(const train::Settings& s, const train::DataFacts& facts
   } else {
     p.mesh = s.model.mesh;
     const mesh::Placement placement = experiment::training_placement(s, facts.config);
+    const mesh::ReshardPlans plans(facts.config, placement, p.mesh);
     for (int d = 0; d < devices; ++d) {
       const std::int64_t index = mesh::batch_slice(p.mesh, d).index;
       const DeviceWork work{share(facts.shares, index), share(facts.evaluation, index), facts.asked};
-      add(plan::predict_train_memory(facts.config, shape_of(s, facts.config, work),
-                                     {.mesh = &p.mesh, .placement = &placement, .device = d}),
-          work.rows);
+      add(plan::predict_train_memory(facts.config, shape_of(s, facts.config, work), plans, d), work.rows);
     }
   }
   const auto fullest = std::max_element(p.devices.begin(), p.devices.end(), [](const auto& a, const auto& b) {

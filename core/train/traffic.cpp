@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "core/engine/kernels/packed.h"
-#include "core/mesh/collectives/local_config.h"
 
 namespace mw::train {
 
@@ -18,14 +17,10 @@ TrafficPlan::TrafficPlan(const engine::Cluster& cluster, const Settings& s)
             .recompute = s.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers} {
   if (cluster.devices() < 2) return;
   planned_.emplace(cluster.config(), cluster.mesh(), cluster.placement(), step_);
-  const mesh::ComputeSharding form(cluster.mesh(), cluster.placement(), mesh::engine_step(step_));
   // Streamed logits are bf16 (core/engine/transformer/loss.cpp).
   const bool streams = s.model.weights == model::WeightType::bf16 && engine::packed_kernels() != nullptr &&
                        s.method == model::TrainMethod::lora;
-  for (int d = 0; d < cluster.devices(); ++d)
-    logit_row_bytes_.push_back(
-        mesh::local_config(cluster.config(), form, cluster.placement(), cluster.mesh(), d).config.vocab *
-        (streams ? 2 : 4));
+  for (int d = 0; d < cluster.devices(); ++d) logit_row_bytes_.push_back(planned_->vocab_rows(d) * (streams ? 2 : 4));
 }
 
 std::vector<mesh::DeviceTokens> TrafficPlan::own(std::span<const data::Batch> micro, int device) const {

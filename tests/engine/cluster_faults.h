@@ -2,6 +2,7 @@
 // Mistakes that a sharded engine could make, made in a Cluster of several devices: for tests of what should find them.
 #pragma once
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,45 +52,40 @@ struct ClusterFaults {
 
   // Every device, or that one, keeps its own part of a gradient's sum only.
   static void leave_sum_out(Cluster& cluster, const std::string& tensor, int device = -1) {
-    change_flow(cluster, tensor, device, [](ReshardPlan& plan, int d) {
-      std::erase_if(plan.terms[static_cast<size_t>(d)], [d](const CopySource& term) { return term.device != d; });
+    change_copies(cluster, tensor, device, [](mesh::DeviceCopies& copies, int d) {
+      std::erase_if(copies.terms, [d](const mesh::CopySource& term) { return term.device != d; });
     });
   }
   // The device gathers what a peer stores once more, or not at all.
   static void read_weight_twice(Cluster& cluster, const std::string& tensor, int device) {
-    change_flow(cluster, tensor, device, [](ReshardPlan& plan, int d) {
-      std::vector<CopySource>& sources = plan.sources[static_cast<size_t>(d)];
-      sources.push_back(*peer_in(sources, d));
-    });
+    change_copies(cluster, tensor, device,
+                  [](mesh::DeviceCopies& copies, int d) { copies.sources.push_back(*peer_in(copies.sources, d)); });
   }
   static void leave_read_out(Cluster& cluster, const std::string& tensor, int device) {
-    change_flow(cluster, tensor, device, [](ReshardPlan& plan, int d) {
-      std::vector<CopySource>& sources = plan.sources[static_cast<size_t>(d)];
-      sources.erase(peer_in(sources, d));
-    });
+    change_copies(cluster, tensor, device,
+                  [](mesh::DeviceCopies& copies, int d) { copies.sources.erase(peer_in(copies.sources, d)); });
   }
 
  private:
-  static std::vector<CopySource>::iterator peer_in(std::vector<CopySource>& sources, int device) {
+  static std::vector<mesh::CopySource>::iterator peer_in(std::vector<mesh::CopySource>& sources, int device) {
     const auto at =
-        std::find_if(sources.begin(), sources.end(), [&](const CopySource& s) { return s.device != device; });
+        std::find_if(sources.begin(), sources.end(), [&](const mesh::CopySource& s) { return s.device != device; });
     if (at == sources.end()) throw std::invalid_argument("nothing is read of a peer");
     return at;
   }
 
   // device -1: on all.
   template <class Change>
-  static void change_flow(Cluster& cluster, const std::string& tensor, int device, const Change& change) {
+  static void change_copies(Cluster& cluster, const std::string& tensor, int device, const Change& change) {
     Cluster::MeshBackend& all = many(cluster);
     for (int d = 0; d < all.devices(); ++d) {
       if (device >= 0 && d != device) continue;
       std::vector<DeviceShards::Held>& held = all.node(d).shards->held_;
       const auto at = std::find_if(held.begin(), held.end(), [&](const auto& h) { return h.placed->name == tensor; });
       if (at == held.end()) throw std::invalid_argument(tensor);
-      auto changed = std::make_shared<ReshardPlan>(*at->plan);
-      change(*changed, d);
-      all.weight_plans.push_back(changed);  // keeps it
-      at->plan = changed.get();
+      static std::deque<mesh::DeviceCopies> changed;  // outlives the cluster
+      change(changed.emplace_back(*at->copies), d);
+      at->copies = &changed.back();
     }
   }
 };

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Which elements a device stores and computes with: properties over every tensor of every family, many specs.
-#include "core/engine/distributed/reshard_plan.h"
+#include "core/mesh/collectives/reshard_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "core/base/rng.h"
+#include "tests/engine/local_slice.h"
 #include "tests/engine/mesh_model.h"
 
 namespace mw::engine::test {
 namespace {
 
+using mesh::IndexRange;
+using mesh::IndexRegion;
 using mesh::PlacedTensor;
-using mesh::Range;
 using model::Axis;
 using model::Role;
 
@@ -95,6 +97,13 @@ std::vector<std::int64_t> flat(const IndexRegion& region, std::int64_t cols) {
   return out;
 }
 
+std::vector<std::int64_t> flat(const LocalSlice& slice, std::int64_t cols) {
+  IndexRegion region{{}, {slice.cols}};
+  for (std::int64_t b = 0; b < slice.blocks; ++b)
+    region.rows.push_back({b * slice.block_rows + slice.rows.begin, b * slice.block_rows + slice.rows.end});
+  return flat(region, cols);
+}
+
 void expect_pieces(const model::TensorInventory& inventory, const PlacedTensor& p, const mesh::Mesh& mesh) {
   SCOPED_TRACE(p.name + " " + mesh::to_text(p.spec) + " on " + mesh::to_text(mesh));
   const Shape shape = shape_of(inventory, p);
@@ -102,7 +111,7 @@ void expect_pieces(const model::TensorInventory& inventory, const PlacedTensor& 
   std::vector<int> covered(static_cast<size_t>(shape.rows * shape.cols));
   ASSERT_EQ(p.total(), shape.rows * shape.cols);
   for (int device = 0; device < mesh.devices(); ++device) {
-    const IndexRegion region = stored_region(p, mesh, device);
+    const IndexRegion region = region_of(p, mesh::piece(p, mesh, device));
     const std::vector<std::int64_t> elements = flat(region, shape.cols);
     ASSERT_EQ(region.elements(), static_cast<std::int64_t>(elements.size()));
     const std::int64_t index = mesh::piece_index(p, mesh, device);
@@ -124,18 +133,21 @@ void expect_pieces(const model::TensorInventory& inventory, const PlacedTensor& 
   for (const int times : covered) ASSERT_EQ(times, 1) << "every element is in exactly one distinct piece";
 }
 
-// Everything a device computes with comes from some shard, once, and from the right place.
+// Everything a device computes with comes from some shard, once, and from the right place. On every device that is
+// `working`, whatever its part of the model.
 void expect_sources(const PlacedTensor& p, const mesh::Mesh& mesh, const mesh::ComputeSharding& form,
                     const IndexRegion& working, int device) {
   SCOPED_TRACE(p.name + " " + mesh::to_text(p.spec) + " on " + mesh::to_text(mesh));
-  std::vector<IndexRegion> stored;
-  for (int d = 0; d < mesh.devices(); ++d) stored.push_back(stored_region(p, mesh, d));
-  const std::vector<mesh::Stage> stages = mesh::gather_stages(p, form);
+  const mesh::ReshardPlan plan(p, form, mesh, {static_cast<size_t>(mesh.devices()), working});
   constexpr std::int64_t kWide = 1 << 20;
   const std::vector<std::int64_t> wanted = flat(working, kWide);
+  if (plan.direct) {
+    EXPECT_EQ(flat(plan.stored[static_cast<size_t>(device)], kWide), wanted);
+    return;
+  }
   std::vector<std::int64_t> got(wanted.size(), -1);
-  for (const CopySource& share : sources(p, mesh, stages, stored, working, device)) {
-    const IndexRegion& from = stored[static_cast<size_t>(share.device)];
+  for (const mesh::CopySource& share : plan.copies(device).sources) {
+    const IndexRegion& from = plan.stored[static_cast<size_t>(share.device)];
     const std::vector<std::int64_t> there = flat(from, kWide);
     for (const IndexRange& r : share.at.rows)
       for (const IndexRange& c : share.at.cols)
@@ -211,8 +223,8 @@ TEST_P(ShardMap, ADevicesPartIsTheSameByDimensions) {
         SCOPED_TRACE(p.name + " on " + mesh::to_text(mesh) + ", device " + std::to_string(device));
         const std::vector<Range> part = mesh::working_piece(local, p);
         const std::int64_t cols = shape_of(inventory, p).cols;
-        const std::vector<std::int64_t> elements =
-            flat(working_region(mesh::local_slice(local, inventory.tensors()[i])), cols);
+        const std::vector<std::int64_t> elements = flat(local_slice(local, inventory.tensors()[i]), cols);
+        ASSERT_EQ(flat(region_of(p, part), cols), elements);
         std::int64_t expected = 1;
         for (const Range& r : part) expected *= r.end - r.begin;
         ASSERT_EQ(static_cast<std::int64_t>(elements.size()), expected);

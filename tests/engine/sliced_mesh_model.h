@@ -14,6 +14,7 @@
 #include "core/engine/generate/sampler.h"
 #include "core/engine/transformer/transformer.h"
 #include "tests/engine/families.h"
+#include "tests/engine/local_slice.h"
 #include "tests/engine/tiny_model.h"
 
 namespace mw::engine::test {
@@ -26,7 +27,7 @@ inline model::Config cut_evenly(const std::string& family) {
   return c;
 }
 
-inline std::vector<float> cut(const mesh::LocalSlice& s, const float* whole) {
+inline std::vector<float> cut(const LocalSlice& s, const float* whole) {
   std::vector<float> out(static_cast<size_t>(s.elements()));
   const std::int64_t columns = s.local_columns();
   for (std::int64_t b = 0; b < s.blocks; ++b)
@@ -36,7 +37,7 @@ inline std::vector<float> cut(const mesh::LocalSlice& s, const float* whole) {
   return out;
 }
 
-inline void join(const mesh::LocalSlice& s, const float* local, float* whole) {  // adds
+inline void join(const LocalSlice& s, const float* local, float* whole) {  // adds
   const std::int64_t columns = s.local_columns();
   for (std::int64_t b = 0; b < s.blocks; ++b)
     for (std::int64_t r = s.rows.begin; r < s.rows.end; ++r)
@@ -194,7 +195,7 @@ class MeshModel {
                         if (index != at) {
                           std::vector<float> all(static_cast<size_t>(t.elements()));
                           fill_values(3, index, trial_.scale, all.data(), t.elements());
-                          local = cut(mesh::local_slice(part.local(), t), all.data());
+                          local = cut(local_slice(part.local(), t), all.data());
                           at = index;
                         }
                         std::copy_n(local.data() + first, out.size(), out.data());
@@ -209,8 +210,7 @@ class MeshModel {
       const ResolvedLora& r = lora_[i];
       std::vector<float> b(static_cast<size_t>(r.target.out * r.rank));
       fill_values(6, i, 0.3f, b.data(), r.target.out * r.rank);
-      const std::vector<float> own =
-          cut(mesh::local_slice(part.local(), r.target, model::Role::lora_b, r.rank), b.data());
+      const std::vector<float> own = cut(local_slice(part.local(), r.target, model::Role::lora_b, r.rank), b.data());
       ASSERT_EQ(own.size(), network.lora()[i].b.size());
       std::copy(own.begin(), own.end(), network.lora()[i].b.begin());
     }
@@ -253,7 +253,7 @@ class MeshModel {
   // --- Gradients: parts of a sum and parts of a tensor are added, whole ones are equal on all devices of a group ---
 
   void add(Outcome& out, const std::string& name, const mesh::PlacedTensor& placed, std::int64_t size, size_t parameter,
-           const std::function<mesh::LocalSlice(const MeshCollectives&)>& slice) {
+           const std::function<LocalSlice(const MeshCollectives&)>& slice) {
     std::vector<float>& whole = out.gradients[name];
     whole.assign(static_cast<size_t>(size), 0.0f);
     // Along the axes of its block every device has a part of the tensor or of the sum; along others the same.
@@ -261,7 +261,7 @@ class MeshModel {
     const mesh::AxisSet parts = is_router(placed.base) || block == mesh::Block::none ? 0 : form_->parallel(placed);
     for (size_t d = 0; d < parts_.size(); ++d) {
       const std::span<const float> own = networks_[d]->parameters()[parameter].grad;
-      const mesh::LocalSlice s = slice(*parts_[d]);
+      const LocalSlice s = slice(*parts_[d]);
       ASSERT_EQ(static_cast<std::int64_t>(own.size()), s.elements()) << name;
       if (const size_t first = leader(d, form_->model() & ~parts); first == d) {
         join(s, own.data(), whole.data());
@@ -282,7 +282,7 @@ class MeshModel {
         const model::Tensor& t = whole_.tensors()[i];
         if (t.is_buffer) continue;
         add(out, t.name, placement_.tensors[i], t.elements(), parameter++,
-            [&](const MeshCollectives& p) { return mesh::local_slice(p.local(), t); });
+            [&](const MeshCollectives& p) { return local_slice(p.local(), t); });
       }
       return;
     }
@@ -290,9 +290,8 @@ class MeshModel {
       for (const model::Role role : {model::Role::lora_a, model::Role::lora_b}) {
         const mesh::PlacedTensor& placed = placement_.adapters[2 * i + (role == model::Role::lora_b)];
         const std::int64_t side = role == model::Role::lora_a ? lora_[i].target.in : lora_[i].target.out;
-        add(out, placed.name, placed, side * lora_[i].rank, parameter++, [&](const MeshCollectives& p) {
-          return mesh::local_slice(p.local(), lora_[i].target, role, lora_[i].rank);
-        });
+        add(out, placed.name, placed, side * lora_[i].rank, parameter++,
+            [&](const MeshCollectives& p) { return local_slice(p.local(), lora_[i].target, role, lora_[i].rank); });
       }
   }
 

@@ -140,11 +140,11 @@ void add_meshes(std::vector<Totals>& all) {
         rules.preset = static_cast<mesh::Preset>(variant % 4);
         const mesh::Placement placement = mesh::place(model::TensorInventory(config), mesh, mesh::engine_rules(rules),
                                                       shape.lora, mesh::ShardingUse::training);
+        const mesh::ReshardPlans plans(config, placement, mesh);
         for (const int device : {0, mesh.devices() - 1})
-          all.push_back(
-              {"mesh " + family + " " + std::to_string(variant) + " " + arithmetic.name + " on " + mesh::to_text(mesh) +
-                   ", device " + std::to_string(device),
-               predict_train_memory(config, shape, {.mesh = &mesh, .placement = &placement, .device = device})});
+          all.push_back({"mesh " + family + " " + std::to_string(variant) + " " + arithmetic.name + " on " +
+                             mesh::to_text(mesh) + ", device " + std::to_string(device),
+                         predict_train_memory(config, shape, plans, device)});
         ++variant;
       }
   }

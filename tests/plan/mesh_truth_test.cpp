@@ -150,6 +150,8 @@ TEST(MeshTruth, EveryCategoryOnEveryDeviceIsPredictedWithinTwoPercent) {
     const Trained& c = cases[i];
     const Measured& was = runs()[i];
     SCOPED_TRACE(c.name());
+    const model::Config config = config_of(c.family);
+    const mesh::ReshardPlans plans(config, was.placement, c.mesh);
     for (int d = 0; d < static_cast<int>(was.memory.size()); ++d) {
       const std::int64_t n = rows_of(c, d);
       const TrainShape shape{.method = c.method,
@@ -162,8 +164,7 @@ TEST(MeshTruth, EveryCategoryOnEveryDeviceIsPredictedWithinTwoPercent) {
                              .loss_tokens = n * c.loss_per_row,
                              .longest = n > 0 ? c.len : 0,
                              .loss_chunk = c.chunk};
-      const MemoryPlan plan =
-          predict_train_memory(config_of(c.family), shape, {.mesh = &c.mesh, .placement = &was.placement, .device = d});
+      const MemoryPlan plan = predict_train_memory(config, shape, plans, d);
       const MemoryUse& use = was.memory[static_cast<size_t>(d)];
       for (size_t k = 0; k < kMemoryCategories; ++k) {
         const Bytes said = plan.category_peaks.bytes[k], held = use.category_peaks.bytes[k];

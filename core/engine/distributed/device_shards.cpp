@@ -10,7 +10,11 @@
 namespace mw::engine {
 namespace {
 
+using mesh::CopySource;
+using mesh::IndexRange;
+using mesh::IndexRegion;
 using mesh::Range;
+using mesh::Replica;
 using model::Role;
 
 // Columns of a row, to or from where they lie without gaps.
@@ -96,10 +100,14 @@ void add_values(const VectorKernels& kernels, const float* from, std::int64_t n,
 
 }  // namespace
 
-DeviceShards::DeviceShards(MeshCollectives& part, const mesh::Placement& placement,
-                           std::span<const std::shared_ptr<const ReshardPlan>> plans)
-    : part_(part), placement_(placement), device_(part.port().device()) {
-  for (size_t i = 0; i < plans.size(); ++i) held_.push_back({.placed = &placement.tensors[i], .plan = plans[i].get()});
+DeviceShards::DeviceShards(MeshCollectives& part, const mesh::ReshardPlans& plans)
+    : part_(part), device_(part.port().device()) {
+  for (const mesh::PlacedTensor& p : plans.placement().tensors) held_.push_back(held(p, plans));
+}
+
+DeviceShards::Held DeviceShards::held(const mesh::PlacedTensor& placed, const mesh::ReshardPlans& plans) const {
+  const mesh::ReshardPlan& plan = plans.of(placed);
+  return {.placed = &placed, .plan = &plan, .copies = &plan.copies(device_)};
 }
 
 void DeviceShards::attach(Transformer& net, std::span<DeviceShards* const> peers) {
@@ -244,20 +252,20 @@ void DeviceShards::init_random(std::uint64_t seed) {
   }
 }
 
-void DeviceShards::add_lora(const LoraOptions& options, std::uint64_t seed,
-                            std::span<const std::shared_ptr<const ReshardPlan>> plans) {
+void DeviceShards::add_lora(const LoraOptions& options, std::uint64_t seed, const mesh::ReshardPlans& plans) {
   net_->buffers.step = {};
   net_->weights.define_adapters(options);
   trained_.clear();
   partials_ = {};
   held_.resize(net_->weights.weights.size());
   for (std::vector<size_t>& part : gathered_) std::erase_if(part, [&](size_t i) { return i >= held_.size(); });
-  adapter_forms_.assign(plans.size(), {});
-  for (size_t i = 0; i < plans.size(); ++i) {
+  const std::vector<mesh::PlacedTensor>& placed = plans.placement().adapters;
+  adapter_forms_.assign(placed.size(), {});
+  for (size_t i = 0; i < placed.size(); ++i) {
     Adapter& a = net_->weights.adapters[i / 2];
     const bool is_a = i % 2 == 0;
-    Held& h = held_.emplace_back();
-    h.placed = &placement_.adapters[i], h.plan = plans[i].get(), h.value_at = is_a ? &a.a : &a.b;
+    Held& h = held_.emplace_back(held(placed[i], plans));
+    h.value_at = is_a ? &a.a : &a.b;
     h.used = &adapter_forms_[i];
     h.used->rows = is_a ? a.rank : a.out, h.used->cols = is_a ? a.in : a.rank;
     h.shard.rows = stored(h).height(), h.shard.cols = stored(h).width();
@@ -360,7 +368,7 @@ void DeviceShards::values_changed() {
 // Blocks of a fixed size, as AdamW's norm is summed.
 double DeviceShards::square_sum(size_t trained) const {
   const Held& h = held_[trained_[trained]];
-  if (!h.plan->counts[static_cast<size_t>(device_)]) return 0;
+  if (!h.plan->counts(device_)) return 0;
   constexpr std::int64_t kBlock = 1 << 16;
   const std::int64_t n = stored(h).elements();
   double sum = 0;
@@ -397,10 +405,10 @@ void DeviceShards::copy_in(size_t trained, std::span<const float> whole, std::sp
 }
 
 bool DeviceShards::counts(size_t trained) const {
-  return held_[trained_[trained]].plan->counts[static_cast<size_t>(device_)];
+  return held_[trained_[trained]].plan->counts(device_);
 }
 bool DeviceShards::counts_weight(size_t weight) const {
-  return held_[weight].plan->counts[static_cast<size_t>(device_)];
+  return held_[weight].plan->counts(device_);
 }
 
 // What is stored, as f32: the master where there is one.
@@ -445,7 +453,7 @@ void DeviceShards::count(const Held& h, std::span<const mesh::Stage> stages, con
 void DeviceShards::gather(size_t index, Read& read) {
   const Held& h = held_[index];
   read.assign(h.plan->gather_stages.size() + 1, 0);
-  for (const CopySource& share : h.plan->sources[static_cast<size_t>(device_)]) {
+  for (const CopySource& share : h.copies->sources) {
     const DeviceShards& peer = *peers_[static_cast<size_t>(share.device)];
     const Weight& from = peer.shard(peer.held_[index]);
     for (const IndexRange& r : share.at.rows)
@@ -477,7 +485,7 @@ void DeviceShards::gather_weights(int part, mesh::Phase phase) {
 void DeviceShards::add_terms(size_t index, Read& read) {
   Held& h = held_[index];
   read.assign(h.plan->sum_stages.size() + 1, 0);
-  const std::vector<Replica>& replicas = h.plan->replicas[static_cast<size_t>(device_)];
+  const std::vector<Replica>& replicas = h.copies->replicas;
   const auto own =
       std::find_if(replicas.begin(), replicas.end(), [&](const Replica& r) { return r.device == device_; });
   if (own == replicas.end()) return;
@@ -485,7 +493,7 @@ void DeviceShards::add_terms(size_t index, Read& read) {
   const mesh::Range mine =
       mesh::reduction_range(region.elements(), replicas.size(), static_cast<size_t>(own - replicas.begin()));
   const std::int64_t width = region.width();
-  for (const CopySource& term : h.plan->terms[static_cast<size_t>(device_)]) {
+  for (const CopySource& term : h.copies->terms) {
     const Held& other = peers_[static_cast<size_t>(term.device)]->held_[index];
     const std::int64_t there = other.used->cols;
     const auto add = [&](const float* from, std::int64_t first, std::int64_t n) {  // to elements from `first` on
@@ -508,7 +516,7 @@ void DeviceShards::add_terms(size_t index, Read& read) {
 // What the others that share the sums have made.
 void DeviceShards::take_sums(size_t index, Read& read) {
   Held& h = held_[index];
-  const std::vector<Replica>& replicas = h.plan->replicas[static_cast<size_t>(device_)];
+  const std::vector<Replica>& replicas = h.copies->replicas;
   for (size_t i = 0; i < replicas.size(); ++i) {
     if (replicas[i].device == device_) continue;
     const mesh::Range theirs = mesh::reduction_range(stored(h).elements(), replicas.size(), i);

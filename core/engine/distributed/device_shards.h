@@ -19,25 +19,23 @@
 
 #include "core/engine/distributed/cluster.h"
 #include "core/engine/distributed/mesh_collectives.h"
-#include "core/engine/distributed/reshard_plan.h"
 #include "core/engine/transformer/transformer.h"
+#include "core/mesh/collectives/reshard_plan.h"
 
 namespace mw::engine {
 
 class DeviceShards : public ShardedStorage {
  public:
-  // plans: of all weights in inventory order. The placement and the plans must outlive it.
-  DeviceShards(MeshCollectives& part, const mesh::Placement& placement,
-               std::span<const std::shared_ptr<const ReshardPlan>> plans);
+  // The plans must outlive it.
+  DeviceShards(MeshCollectives& part, const mesh::ReshardPlans& plans);
 
   // Allocates the shards. peers: the shards of every device, including its own; they must not move.
   void attach(Transformer& net, std::span<DeviceShards* const> peers);
   void load_rows(size_t weight, std::int64_t first, std::span<const float> values);          // whole rows of the files
   void load_rows(size_t weight, std::int64_t first, std::span<const std::uint16_t> values);  // bf16
   void init_random(std::uint64_t seed);
-  // plans: of placement.adapters.
-  void add_lora(const LoraOptions& options, std::uint64_t seed,
-                std::span<const std::shared_ptr<const ReshardPlan>> plans);
+  // plans: of a placement with the adapters; must outlive them.
+  void add_lora(const LoraOptions& options, std::uint64_t seed, const mesh::ReshardPlans& plans);
   void set_trainable(model::TrainMethod method);
   void zero_gradients();
   void values_changed();  // after the optimizer wrote f32 values
@@ -60,14 +58,15 @@ class DeviceShards : public ShardedStorage {
   friend struct ClusterFaults;
   struct Held {  // one tensor
     const mesh::PlacedTensor* placed = nullptr;
-    const ReshardPlan* plan = nullptr;
-    Weight* used = nullptr;      // in ModelWeights or adapter_forms_
-    Weight shard{};              // what is stored, unless it is direct
-    float* gradient = nullptr;   // of what is stored
-    float* partial = nullptr;    // of what is computed with, where the sum is still to come
-    float** value_at = nullptr;  // where ModelWeights keeps the pointer to an adapter's values
+    const mesh::ReshardPlan* plan = nullptr;
+    const mesh::DeviceCopies* copies = nullptr;  // the device's of the plan
+    Weight* used = nullptr;                      // in ModelWeights or adapter_forms_
+    Weight shard{};                              // what is stored, unless it is direct
+    float* gradient = nullptr;                   // of what is stored
+    float* partial = nullptr;                    // of what is computed with, where the sum is still to come
+    float** value_at = nullptr;                  // where ModelWeights keeps the pointer to an adapter's values
   };
-  const IndexRegion& stored(const Held& h) const { return h.plan->stored[static_cast<size_t>(device_)]; }
+  const mesh::IndexRegion& stored(const Held& h) const { return h.plan->stored[static_cast<size_t>(device_)]; }
   Weight& shard(Held& h) { return h.plan->direct ? *h.used : h.shard; }
   const Weight& shard(const Held& h) const { return h.plan->direct ? *h.used : h.shard; }
   // Index in the lists by part. A tied embedding belongs to the embeddings and is gathered for the head, too.
@@ -96,8 +95,9 @@ class DeviceShards : public ShardedStorage {
   void count(const Held& h, std::span<const mesh::Stage> stages, const Read& read, mesh::Phase phase,
              Communicator::CallTime spent);
 
+  Held held(const mesh::PlacedTensor& placed, const mesh::ReshardPlans& plans) const;
+
   MeshCollectives& part_;
-  const mesh::Placement& placement_;
   const int device_;
   Transformer* net_ = nullptr;
   std::span<DeviceShards* const> peers_;

@@ -46,36 +46,17 @@ Transformer& Cluster::MeshBackend::Node::net() {
   return network->transformer();
 }
 
-void Cluster::MeshBackend::compute_local_configs() {
-  locals.clear();
-  for (int d = 0; d < communicators.devices(); ++d)
-    locals.push_back(mesh::local_config(config, form, placement, options.mesh, d));
-}
-template <class SliceOf>
-std::vector<mesh::LocalSlice> Cluster::MeshBackend::slices_of(const SliceOf& slice_of) const {
-  std::vector<mesh::LocalSlice> slices;
-  for (const mesh::LocalConfig& local : locals) slices.push_back(slice_of(local));
-  return slices;
-}
-
 Cluster::MeshBackend::MeshBackend(const model::Config& c, const ClusterOptions& o)
-    : Impl(c, checked(o)),
-      communicators(options.mesh),
-      form(options.mesh, checked(placement), mesh::StepShape{}),
-      plans(form, options.mesh) {
+    : Impl(c, checked(o)), communicators(options.mesh), form(options.mesh, checked(placement), mesh::StepShape{}) {
   check_model(c);
-  compute_local_configs();
-  for (size_t i = 0; i < placement.tensors.size(); ++i)
-    weight_plans.push_back(plans.of(placement.tensors[i], slices_of([&](const mesh::LocalConfig& local) {
-                                      return mesh::local_slice(local, inventory.tensors()[i]);
-                                    })));
+  plans.emplace_back(config, placement, options.mesh);
   nodes.resize(static_cast<size_t>(communicators.devices()));
   shards.resize(nodes.size());
   communicators.each([&](Communicator& port) {
     const auto d = static_cast<size_t>(port.device());
     named(port, [&] {
       auto node = std::make_unique<Node>(MeshCollectives(config, form, placement, port), options.capacity);
-      node->shards = std::make_unique<DeviceShards>(node->part, placement, weight_plans);
+      node->shards = std::make_unique<DeviceShards>(node->part, plans.front());
       node->part.set_storage(node->shards.get());
       node->network = std::make_unique<Network>(node->part, node->device, options.weights);
       nodes[d] = std::move(node);
@@ -154,19 +135,10 @@ void Cluster::MeshBackend::init_random(std::uint64_t seed) {
 
 void Cluster::MeshBackend::add_lora(const LoraOptions& lora, std::uint64_t seed) {
   checked(placement);
-  compute_local_configs();
-  const std::vector<ResolvedLora> resolved = resolve_lora(inventory, lora);
-  adapter_plans.clear();
-  for (size_t i = 0; i < placement.adapters.size(); ++i) {
-    const mesh::PlacedTensor& p = placement.adapters[i];
-    const ResolvedLora& r = resolved[i / 2];
-    adapter_plans.push_back(plans.of(p, slices_of([&](const mesh::LocalConfig& local) {
-                                       return mesh::local_slice(local, r.target, p.role, r.rank);
-                                     })));
-  }
+  plans.emplace_back(config, placement, options.mesh);
   each([&](Node& node) {
     node.optimizer.reset();
-    node.shards->add_lora(lora, seed, adapter_plans);
+    node.shards->add_lora(lora, seed, plans.back());
   });
   list_trained(placement.adapters);
 }

@@ -2,6 +2,8 @@
 // The implementation of a Cluster on several devices, each with a thread and a Network of its own. Internal to the
 // engine.
 #pragma once
+#include <list>
+
 #include "core/engine/distributed/cluster_backend.h"
 #include "core/engine/distributed/device_shards.h"
 
@@ -54,10 +56,7 @@ struct Cluster::MeshBackend final : Cluster::Impl {
   // Runs `work` on every device; errors name the device.
   void each(const std::function<void(Node&)>& work, std::stop_token stop = {});
   void named(const Communicator& port, const std::function<void()>& work) const;
-  void compute_local_configs();
   void list_trained(const std::vector<mesh::PlacedTensor>& list);
-  template <class SliceOf>
-  std::vector<mesh::LocalSlice> slices_of(const SliceOf& slice_of) const;
   template <class Values>
   void store_rows(size_t weight, std::int64_t first, std::span<const Values> rows);
   struct Rows {  // of a batch
@@ -70,9 +69,7 @@ struct Cluster::MeshBackend final : Cluster::Impl {
 
   CommunicatorGroup communicators;
   const mesh::ComputeSharding form;
-  ReshardPlans plans;
-  std::vector<mesh::LocalConfig> locals;  // by device
-  std::vector<std::shared_ptr<const ReshardPlan>> weight_plans, adapter_plans;
+  std::list<mesh::ReshardPlans> plans;  // of the weights, and of the adapters each time that they are added
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<DeviceShards*> shards;
 };

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "core/mesh/collectives/device_reads.h"
+#include "core/mesh/collectives/reshard_plan.h"
 
 namespace mw::mesh {
 namespace {
@@ -15,12 +15,12 @@ using model::Role;
 class CollectiveLister {
  public:
   CollectiveLister(const model::Config& config, const Mesh& mesh, const Placement& placement, const StepShape& step,
-                   const DeviceReads* reads, int device)
+                   const ReshardPlans* plans, int device)
       : config_(config),
         placement_(placement),
         step_(step),
         form_(mesh, placement, step),
-        reads_(reads),
+        plans_(plans),
         device_(device) {
     std::int64_t ways = 1;
     for (int a = 0; a < form_.axes(); ++a)
@@ -93,7 +93,7 @@ class CollectiveLister {
 
   void weight(const PlacedTensor& tensor, int bytes) {
     if ((form_.stored(tensor) & ~form_.working(tensor)) == 0) return;
-    std::vector<Stage> stages = reads_ ? reads_->gather(tensor, device_) : gather_stages(tensor, form_);
+    std::vector<Stage> stages = plans_ ? plans_->of(tensor).gather_reads(device_) : gather_stages(tensor, form_);
     std::reverse(stages.begin(), stages.end());  // inner axes first
     const auto gather = [&](Phase phase) {
       for (const Stage& stage : stages) add(stage, phase, tensor.layer, tensor.name, bytes, micro());
@@ -215,7 +215,7 @@ class CollectiveLister {
 
   void gradient(const PlacedTensor& tensor) {
     const bool each = step_.gradient_sum == GradientSum::each_micro_batch;
-    for (const Stage& stage : reads_ ? reads_->sum(tensor, device_) : sum_stages(tensor, form_))
+    for (const Stage& stage : plans_ ? plans_->of(tensor).sum_reads(device_) : sum_stages(tensor, form_))
       add(stage, each ? Phase::backward : Phase::update, tensor.layer, tensor.name, step_.gradient_bytes,
           each ? micro() : 1);
   }
@@ -224,7 +224,7 @@ class CollectiveLister {
   const Placement& placement_;
   const StepShape& step_;
   const ComputeSharding form_;
-  const DeviceReads* const reads_;
+  const ReshardPlans* const plans_;
   const int device_;
   std::int64_t rows_ = 0, tokens_ = 0, logits_ = 0;
   bool train_ = false, full_ = false, learns_ = false;
@@ -235,8 +235,8 @@ class CollectiveLister {
 }  // namespace
 
 std::vector<Collective> collectives(const model::Config& config, const Mesh& mesh, const Placement& placement,
-                                    const StepShape& step, const DeviceReads* reads, int device) {
-  return CollectiveLister(config, mesh, placement, step, reads, device).run();
+                                    const StepShape& step, const ReshardPlans* plans, int device) {
+  return CollectiveLister(config, mesh, placement, step, plans, device).run();
 }
 
 std::vector<Collective> fuse_by_layer(const std::vector<Collective>& list) {

@@ -47,7 +47,7 @@ struct Collective {
   std::string tensor;  // logical name of a weight, or a block of activations: "layers.3.attention", "logits"
   // Bytes of one call. full: the array on each device after an all-gather, before a reduce-scatter, before and after an
   // all-reduce or all-to-all, with padding if shards have it. moved: sent by a device, full - full / n, for all-reduce
-  // twice that (bytes_sent); for the engine's weights and gradients the bytes that it reads (device_reads.h).
+  // twice that (bytes_sent); for the engine's weights and gradients the bytes that it reads (reshard_plan.h).
   Bytes full, moved;
   std::int64_t calls = 1;  // in a step
 };
@@ -76,11 +76,11 @@ struct StepShape {
   std::vector<std::string> batch_axes{"fsdp", "data"};
 };
 
-class DeviceReads;
-// Lists the collectives of a step. With `reads`, weights and gradients are listed as virtual device `device` of the
+class ReshardPlans;
+// Lists the collectives of a step. With `plans`, weights and gradients are listed as virtual device `device` of the
 // engine reads them instead of stage by stage.
 std::vector<Collective> collectives(const model::Config& config, const Mesh& mesh, const Placement& placement,
-                                    const StepShape& step, const DeviceReads* reads = nullptr, int device = 0);
+                                    const StepShape& step, const ReshardPlans* plans = nullptr, int device = 0);
 // Merges collectives of the same phase, layer, axis, kind and cause into one call, as FSDP2 does for a wrapped layer.
 std::vector<Collective> fuse_by_layer(const std::vector<Collective>& list);
 // The bytes that a device sends in one call on an array of `full` bytes.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/base/buffer_sizes.h"
-#include "core/mesh/collectives/device_reads.h"
+#include "core/mesh/collectives/reshard_plan.h"
 
 namespace mw::mesh {
 namespace {
@@ -65,19 +65,22 @@ DeviceTokens count_device_tokens(std::int64_t tokens, std::int64_t loss_tokens, 
 
 struct DeviceCollectives::Impl {
   Impl(const model::Config& c, const Mesh& m, const Placement& p, const EngineStep& s)
-      : config(c), mesh(m), placement(p), step(s), form(m, p, engine_step(s)), reads(c, form, p, m) {}
+      : config(c), mesh(m), placement(p), step(s), plans(c, p, m) {}
   const model::Config& config;
   const Mesh& mesh;
   const Placement& placement;
   const EngineStep step;
-  const ComputeSharding form;
-  const DeviceReads reads;
+  const ReshardPlans plans;
 };
 
 DeviceCollectives::DeviceCollectives(const model::Config& config, const Mesh& mesh, const Placement& placement,
                                      const EngineStep& step)
     : impl_(std::make_unique<Impl>(config, mesh, placement, step)) {}
 DeviceCollectives::~DeviceCollectives() = default;
+
+std::int64_t DeviceCollectives::vocab_rows(int device) const {
+  return impl_->plans.local(device).config.vocab;
+}
 
 std::vector<Collective> DeviceCollectives::of(int device, std::span<const DeviceTokens> micro_batches) const {
   std::vector<Collective> all;
@@ -87,7 +90,7 @@ std::vector<Collective> DeviceCollectives::of(int device, std::span<const Device
     shape.device_logits = own.loss_tokens;
     shape.logits_at_once = own.loss_rows;
     std::vector<Collective> list =
-        collectives(impl_->config, impl_->mesh, impl_->placement, shape, &impl_->reads, device);
+        collectives(impl_->config, impl_->mesh, impl_->placement, shape, &impl_->plans, device);
     if (all.empty()) {
       all = std::move(list);
       continue;

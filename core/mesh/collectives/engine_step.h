@@ -53,6 +53,7 @@ class DeviceCollectives {
   ~DeviceCollectives();
   // The collectives of a device in a step with these micro-batches; equal ones form one entry with several calls.
   std::vector<Collective> of(int device, std::span<const DeviceTokens> micro_batches) const;
+  std::int64_t vocab_rows(int device) const;  // the device's part of the vocabulary, with padding
 
  private:
   struct Impl;

@@ -155,50 +155,6 @@ class Localiser {
   LocalConfig out_;
 };
 
-Range times(const Range& r, std::int64_t by) {
-  return {r.begin * by, r.end * by};
-}
-
-// The rows and columns of a projection's matrix on a device.
-struct Split {
-  Range rows, cols;
-};
-
-Split split_of(const LocalConfig& local, Role role, int layer, std::int64_t rows, std::int64_t cols) {
-  Split s{{0, rows}, {0, cols}};
-  if (layer < 0) {
-    if (role == Role::embed) s.rows = local.vocab;
-    if (role == Role::ple_embed) s.rows = local.ple_vocab;
-    return s;
-  }
-  const LocalLayer& l = local.layers[static_cast<size_t>(layer)];
-  const std::int64_t head_dim = local.config.layers[static_cast<size_t>(layer)].head_dim;
-  switch (role) {
-    case Role::q_proj:
-      return {times(l.heads, head_dim), s.cols};
-    case Role::k_proj:
-    case Role::v_proj:
-      return {times(l.kv_heads, head_dim), s.cols};
-    case Role::o_proj:
-      return {s.rows, times(l.heads, head_dim)};
-    case Role::gate_proj:
-    case Role::up_proj:
-      return {l.mlp, s.cols};
-    case Role::down_proj:
-      return {s.rows, l.mlp};
-    case Role::experts_gate_up:
-      return {local.experts, s.cols};
-    case Role::experts_down:
-      return {s.rows, local.experts};
-    case Role::ple_gate:
-      return {local.ple, s.cols};
-    case Role::ple_proj:
-      return {s.rows, local.ple};
-    default:
-      return s;
-  }
-}
-
 }  // namespace
 
 LocalConfig local_config(const model::Config& whole, const ComputeSharding& form, const Placement& placement,
@@ -232,31 +188,6 @@ model::TensorInventory local_inventory(const LocalConfig& local) {
     if (t.role == Role::ple_embed) t.hf_shape[0] = local.ple_vocab_rows;
   }
   return {std::move(tensors), {made.lora_targets().begin(), made.lora_targets().end()}};
-}
-
-LocalSlice local_slice(const LocalConfig& local, const model::Tensor& whole) {
-  LocalSlice s;
-  s.columns = whole.hf_shape.back();
-  s.blocks = whole.role == Role::experts_gate_up ? 2 * whole.hf_shape[0] : 1;  // gate, then up of every expert
-  s.block_rows = whole.elements() / s.columns / s.blocks;
-  const Split split = split_of(local, whole.role, whole.layer, s.block_rows, s.columns);
-  s.rows = split.rows, s.cols = split.cols;
-  s.local_rows = whole.role == Role::embed       ? local.config.vocab
-                 : whole.role == Role::ple_embed ? local.ple_vocab_rows
-                                                 : size_of(s.rows);
-  return s;
-}
-
-LocalSlice local_slice(const LocalConfig& local, const model::LoraTarget& whole, Role part, int rank) {
-  const Split split = split_of(local, whole.role, whole.layer, whole.out, whole.in);
-  const bool a = part == Role::lora_a;
-  LocalSlice s;
-  s.block_rows = a ? rank : whole.out;
-  s.columns = a ? whole.in : rank;
-  s.rows = a ? Range{0, rank} : split.rows;
-  s.cols = a ? split.cols : Range{0, rank};
-  s.local_rows = size_of(s.rows);
-  return s;
 }
 
 }  // namespace mw::mesh

@@ -15,6 +15,7 @@ struct LocalLayer {
   int group = 1;  // query heads per KV head
   // The local index of the KV head that the local query head `head` reads.
   int kv_of(int head) const { return static_cast<int>((heads.begin + head) / group - kv_heads.begin); }
+  bool operator==(const LocalLayer&) const = default;
 };
 
 struct LocalConfig {
@@ -37,19 +38,5 @@ model::TensorInventory local_inventory(const LocalConfig& local);
 
 // The range of each dimension of a weight or adapter that the device computes with.
 std::vector<Range> working_piece(const LocalConfig& local, const PlacedTensor& tensor);
-
-// The part of a tensor [blocks * block_rows, columns] that a device holds: of every block the rows `rows`, padded to
-// local_rows, and of every row the columns `cols`.
-struct LocalSlice {
-  std::int64_t blocks = 1, block_rows = 0, columns = 0;
-  Range rows, cols;
-  std::int64_t local_rows = 0;
-  std::int64_t local_columns() const { return cols.end - cols.begin; }
-  std::int64_t elements() const { return blocks * local_rows * local_columns(); }
-  bool whole() const { return local_rows == block_rows && local_columns() == columns; }
-};
-LocalSlice local_slice(const LocalConfig& local, const model::Tensor& whole);
-// The same for an adapter: A [rank, in] or B [out, rank].
-LocalSlice local_slice(const LocalConfig& local, const model::LoraTarget& whole, model::Role part, int rank);
 
 }  // namespace mw::mesh

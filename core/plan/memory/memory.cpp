@@ -7,7 +7,6 @@
 #include "core/base/error.h"
 #include "core/engine/layout/weights_layout.h"
 #include "core/mesh/collectives/engine_step.h"
-#include "core/mesh/collectives/stages.h"
 
 namespace mw::plan {
 namespace {
@@ -160,25 +159,6 @@ MemoryPlan predict_run(const engine::ModelShape& model, const TrainShape& shape,
   return buffers.plan();
 }
 
-std::int64_t size_of(const mesh::Range& r) {
-  return r.end - r.begin;
-}
-
-engine::ShardShape shard_of(const mesh::PlacedTensor& tensor, const mesh::LocalSlice& slice,
-                            const mesh::ComputeSharding& form, const MeshDevice& at) {
-  engine::ShardShape shard{.part = engine::part_of(tensor),
-                           .is_embedding = tensor.role == model::Role::embed,
-                           .stored = 1,
-                           .used = slice.elements()};
-  for (const mesh::Range& r : mesh::piece(tensor, *at.mesh, at.device)) shard.stored *= size_of(r);
-  const mesh::AxisSet gathered = form.stored(tensor) & ~form.working(tensor);
-  shard.direct = gathered == 0 && shard.stored == slice.blocks * size_of(slice.rows) * slice.local_columns();
-  const std::vector<mesh::Stage> sums = mesh::sum_stages(tensor, form);
-  shard.sums =
-      !shard.direct || std::any_of(sums.begin(), sums.end(), [](const mesh::Stage& stage) { return stage.full > 0; });
-  return shard;
-}
-
 }  // namespace
 
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Generation& work) {
@@ -204,32 +184,25 @@ MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& s
   return predict_run(model, shape, engine::whole_tensors(model));
 }
 
-MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape, const MeshDevice& at) {
+MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape, const mesh::ReshardPlans& plans,
+                                int device) {
   check(shape);
-  const mesh::ComputeSharding form(*at.mesh, *at.placement, mesh::engine_step({}));
-  const mesh::LocalConfig local = mesh::local_config(config, form, *at.placement, *at.mesh, at.device);
-  const model::TensorInventory whole(config);
-  const bool full = shape.method == model::TrainMethod::full;
-  std::vector<engine::ShardShape> shards;
-  for (size_t i = 0; i < whole.tensors().size(); ++i) {
-    const model::Tensor& t = whole.tensors()[i];
-    shards.push_back(shard_of(at.placement->tensors[i], mesh::local_slice(local, t), form, at));
-    shards.back().vector = t.hf_shape.size() == 1;
-    shards.back().trained = full && !t.is_buffer;
-  }
-  for (const mesh::PlacedTensor& p : at.placement->adapters) {
-    const auto rank =
-        std::find_if(p.dims.begin(), p.dims.end(), [](const model::Dim& d) { return d.axis == model::Axis::rank; });
-    for (const model::LoraTarget& t : whole.lora_targets()) {
-      if (full || t.role != p.base || t.layer != p.layer) continue;
-      const mesh::LocalSlice slice = mesh::local_slice(local, t, p.role, static_cast<int>(rank->size));
-      shards.push_back(shard_of(p, slice, form, at));
-      shards.back().adapter = shards.back().trained = true;
-    }
-  }
   TrainShape own = shape;
-  if (mesh::batch_slice(*at.mesh, at.device).index > 0) own.generate_tokens = 0;  // one prompt at a time
-  return predict_run(model_shape(config, own, &local), own, shards);
+  if (mesh::batch_slice(plans.mesh(), device).index > 0) own.generate_tokens = 0;  // one prompt at a time
+  const engine::ModelShape model = model_shape(config, own, &plans.local(device));
+  std::vector<engine::ShardShape> shards = engine::whole_tensors(model);
+  const mesh::Placement& placed = plans.placement();
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const size_t weights = placed.tensors.size();
+    const mesh::PlacedTensor& tensor = i < weights ? placed.tensors[i] : placed.adapters[i - weights];
+    const mesh::ReshardPlan& plan = plans.of(tensor);
+    shards[i].part = engine::part_of(tensor);
+    shards[i].is_embedding = tensor.role == model::Role::embed;
+    shards[i].direct = plan.direct;
+    shards[i].sums = plan.sums;
+    shards[i].stored = plan.stored[static_cast<size_t>(device)].elements();
+  }
+  return predict_run(model, own, shards);
 }
 
 }  // namespace mw::plan

@@ -9,6 +9,7 @@
 
 #include "core/base/ledger.h"
 #include "core/engine/layout/phases.h"
+#include "core/mesh/collectives/reshard_plan.h"
 
 namespace mw::plan {
 
@@ -44,15 +45,10 @@ struct MemoryPlan {
 // The peak of a training run. Throws Error PLAN-SIZE if a size in `shape` is out of range.
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape);
 
-// One virtual device of a mesh: it stores shards and computes as mesh::ComputeSharding says.
-struct MeshDevice {
-  const mesh::Mesh* mesh = nullptr;
-  const mesh::Placement* placement = nullptr;  // with the adapters
-  int device = 0;                              // row-major in the mesh
-};
-// `config` describes the whole model, `shape` the rows of this device with one thread. Also throws the errors of
-// mesh::local_config.
-MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape, const MeshDevice& at);
+// The same on a virtual device of a mesh, which stores shards. `config` describes the whole model, `shape` the rows of
+// this device with one thread; `plans` are of a placement with the adapters.
+MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape, const mesh::ReshardPlans& plans,
+                                int device);
 
 // A model loaded for inference.
 struct InferenceModel {
