@@ -2,9 +2,9 @@
 #include "core/base/json.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.h"
-#include "core/base/excerpt.h"
 #include "core/base/files.h"
 #include "core/base/input_file.h"
 #include "core/base/utf8.h"
@@ -35,9 +35,7 @@ size_t find_token(std::string_view text, Matches matches) {
     if (c == '{' || c == '[') open += c;
     if ((c == '}' || c == ']') && !open.empty()) open.pop_back();
     const size_t start = i;
-    if (c == '"')
-      for (++i; i < text.size() && text[i] != '"'; ++i)
-        if (text[i] == '\\') ++i;
+    if (c == '"') i = end_of_string(text, i) - 1;
     const bool key = c == '"' && (before == '{' || (before == ',' && open.ends_with('{')));
     if (matches(open.size(), key)) return start;
     before = c;
@@ -186,6 +184,41 @@ Json read_json(const std::filesystem::path& file) {
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
     throw Error({.id = "JSON", .message = "the file is empty", .file = file.string(), .expected = "a JSON document"});
   return parse_json(text, file.string());
+}
+
+size_t end_of_string(std::string_view text, size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at)
+    if (text[at] == '\\') ++at;
+  return std::min(at + 1, text.size());
+}
+
+std::string without_python_numbers(std::string_view text, const PythonNumbers& replacements) {
+  const std::pair<std::string_view, std::string_view> words[]{
+      {"NaN", replacements.nan}, {"-Infinity", replacements.minus_infinity}, {"Infinity", replacements.infinity}};
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] == '"') {
+      const size_t end = end_of_string(text, i);
+      out += text.substr(i, end - i);
+      i = end;
+      continue;
+    }
+    const auto* word = std::find_if(std::begin(words), std::end(words),
+                                    [&](const auto& w) { return text.substr(i, w.first.size()) == w.first; });
+    const bool found = word != std::end(words);
+    out += found ? word->second : text.substr(i, 1);
+    i += found ? word->first.size() : 1;
+  }
+  return out;
+}
+
+std::string text_excerpt(const std::string& text) {
+  return text.size() > 60 ? valid_utf8(text.substr(0, 57)) + "..." : valid_utf8(text);
+}
+
+std::string json_excerpt(const Json& value) {
+  return text_excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string valid_utf8(std::string_view text) {

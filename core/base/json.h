@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON parsing that keeps key order, rejects duplicate keys and deep nesting, and reports file, line and column.
-// Thread-safe.
+// JSON parsing that keeps key order, rejects duplicate keys and deep nesting, and reports file, line and column;
+// preprocessing of JSON text, and excerpts of it for error messages. Thread-safe.
 #pragma once
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -20,6 +20,20 @@ Json read_json(const std::filesystem::path& file);
 // which would make reading them quadratic.
 using SortedJson = nlohmann::json;
 SortedJson parse_sorted_json(std::string_view text, const std::string& source);
+
+// Offset after the closing quote of the string that begins at `at`; the size of `text` if it is not closed.
+size_t end_of_string(std::string_view text, size_t at);
+
+// Replacements for the literals NaN, Infinity and -Infinity of Python's json.dumps.
+struct PythonNumbers {
+  std::string_view nan = "null", minus_infinity = "null", infinity = "null";
+};
+// Replaces these literals outside strings.
+std::string without_python_numbers(std::string_view text, const PythonNumbers& replacements = {});
+
+// Excerpts of input for error messages: at most 60 bytes, valid UTF-8.
+std::string text_excerpt(const std::string& text);
+std::string json_excerpt(const Json& value);
 
 // Replaces each byte outside a valid UTF-8 sequence by U+FFFD; generated text may end within a character.
 std::string valid_utf8(std::string_view text);

@@ -71,6 +71,11 @@ double JsonRow::number_or(const std::string& key, double otherwise) {
   const Json* value = optional(key);
   return value ? as_number(*value, key) : otherwise;
 }
+bool JsonRow::flag(const std::string& key, bool otherwise) {
+  const Json* value = optional(key);
+  if (value && !value->is_boolean()) bad(key, "wrong type", json_excerpt(*value), "true or false");
+  return value ? value->get<bool>() : otherwise;
+}
 std::string JsonRow::source() {
   return as_source(required("source"), "source");
 }

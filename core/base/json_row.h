@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/excerpt.h"
 #include "core/base/json.h"
 #include "core/base/nearest_names.h"
 
@@ -42,6 +41,7 @@ class JsonRow {
   std::string text_or(const std::string& key, const std::string& otherwise);
   double number(const std::string& key);
   double number_or(const std::string& key, double otherwise);
+  bool flag(const std::string& key, bool otherwise);
   std::string source();  // the required member "source", abbreviations expanded
   template <class T = int>
   T whole(const std::string& key, T otherwise, long long low, long long high) {

@@ -3,6 +3,7 @@
 // Plain values.
 #pragma once
 #include <array>
+#include <numeric>
 #include <string_view>
 
 #include "core/base/enum_names.h"
@@ -36,7 +37,7 @@ struct Ledger {
 
   Bytes& operator[](MemoryCategory c) { return bytes[static_cast<size_t>(c)]; }
   Bytes operator[](MemoryCategory c) const { return bytes[static_cast<size_t>(c)]; }
-  Bytes total() const;
+  Bytes total() const { return std::accumulate(bytes.begin(), bytes.end(), Bytes()); }
   bool operator==(const Ledger&) const = default;
 };
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "core/base/text.h"
+
 namespace mw {
 namespace {
 
@@ -67,13 +69,6 @@ std::vector<std::string> nearest_names(std::string_view wrong, const std::vector
 }
 
 namespace {
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
 
 // Equal, or one letter replaced, added, missing, or swapped with the next one.
 bool differs_by_one_edit(std::string_view a, std::string_view b) {

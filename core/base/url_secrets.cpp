@@ -5,6 +5,8 @@
 #include <array>
 #include <cctype>
 
+#include "core/base/text.h"
+
 namespace mw {
 namespace {
 
@@ -45,9 +47,7 @@ bool names_secret(std::string_view parameter) {
   static constexpr std::array<std::string_view, 14> kNames{
       "key",      "api_key", "api-key", "apikey", "token",     "access_token",    "auth",
       "password", "passwd",  "secret",  "sig",    "signature", "x-amz-signature", "x-goog-signature"};
-  std::string name(parameter);
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return std::find(kNames.begin(), kNames.end(), lower_case(parameter)) != kNames.end();
 }
 
 // Host, path and parameters of one URL, with the values of secret parameters replaced by "...".

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/base/excerpt.h"
 #include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/units.h"
 #include "core/experiment/parameter_rows.h"
 

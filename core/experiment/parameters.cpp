@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/excerpt.h"
+#include "core/base/json.h"
 #include "core/base/nearest_names.h"
 #include "core/base/units.h"
 #include "core/experiment/parameter_rows.h"

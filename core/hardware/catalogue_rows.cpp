@@ -128,10 +128,8 @@ Slice read_slice(const Json& json, RowLocation at, const std::string& family_sou
   Slice s;
   s.suffix = row.as_whole<int>(row.required("suffix"), "suffix", 1, 1 << 20);
   s.shape = grid(row, row.required("shape"));
-  if (const Json* from = row.optional("source"); from)
-    s.source = row.as_source(*from, "source");
-  else
-    s.source = family_source;
+  const Json* from = row.optional("source");
+  s.source = from ? row.as_source(*from, "source") : family_source;
   if (row.optional("machines"))
     for (const Json& machine : row.list("machines")) s.machines.push_back(row.as_text(machine, "machines"));
   row.finish();
@@ -243,10 +241,7 @@ Price read_price(const Json& json, RowLocation at) {
   p.machine = row.text_or("machine", "");
   p.date = row.text("date");
   p.source = row.source();
-  if (const Json* verified = row.optional("verified"); verified) {
-    if (!verified->is_boolean()) row.bad("verified", "wrong type", json_excerpt(*verified), "true or false");
-    p.verified = verified->get<bool>();
-  }
+  p.verified = row.flag("verified", true);
   row.finish();
   return p;
 }

@@ -2,19 +2,17 @@
 #include "core/hardware/slices.h"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace mw::hardware {
 namespace {
 
 std::optional<int> parse_positive(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value <= 0 || text.front() == '+') return {};
-  return value;
+  const auto value = parse_number<int>(text);
+  return value && *value > 0 ? value : std::nullopt;
 }
 
 std::optional<std::vector<int>> parse_grid(std::string_view text) {
@@ -75,9 +73,7 @@ int chip_count(const std::vector<int>& shape) {
 }
 
 std::string shape_text(const std::vector<int>& shape) {
-  std::string text;
-  for (const int side : shape) text += (text.empty() ? "" : "x") + std::to_string(side);
-  return text;
+  return joined(shape, "x", [](int side) { return std::to_string(side); });
 }
 
 std::vector<bool> wrapped_dimensions(const WrapRule& rule, const std::vector<int>& shape) {

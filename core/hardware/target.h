@@ -8,11 +8,20 @@
 #include <vector>
 
 #include "core/base/units.h"
-#include "core/hardware/figure.h"
 
 namespace mw::hardware {
 
 enum class Vendor { tpu, gpu, cpu };
+enum class Provenance { measured, published, derived, unverified };
+
+// A number with its source.
+struct Figure {
+  double value = 0;
+  double low = 0, high = 0;  // equal to `value` if no range is known
+  Provenance kind = Provenance::published;
+  std::string source{};  // "Google Cloud TPU v6e page", with date where known
+  explicit operator bool() const { return value > 0; }
+};
 
 // Measured bandwidth of a collective by payload: points (payload bytes, bytes/s).
 struct BandwidthCurve {

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/formats/logs/run_log.h"
 #include "core/import/import_events.h"
 #include "core/import/import_log.h"
@@ -15,12 +16,10 @@ namespace {
 formats::RunLog read_log_with_scalars(const std::filesystem::path& file) {
   formats::RunLog log = formats::read_log(file);
   if (!log.scalars.empty()) return log;
-  std::string found;
-  for (const std::string& what : log.contents) found += (found.empty() ? "" : ", ") + what;
   throw Error({.id = "LOG-EMPTY",
                .message = "the log has no scalar values",
                .file = file.string(),
-               .found = found.empty() ? "no values" : found,
+               .found = log.contents.empty() ? "no values" : joined(log.contents),
                .expected = "at least one scalar, such as a loss",
                .fix = "log scalars per step, or import the file that contains them"});
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/base/process.h"
+#include "core/base/text.h"
 
 namespace mw::importing {
 namespace {
@@ -40,10 +41,8 @@ void follow(Process& child, ExternalRun& run, Clock::time_point start, const std
 
 experiment::Experiment document_of(const WatchRequest& request) {
   experiment::Experiment e;
-  std::string command;
-  for (const std::string& a : request.command) command += (command.empty() ? "" : " ") + a;
   e.set_value("name", request.name.empty() ? valid_utf8(request.command.front()) : request.name);
-  e.set_value("note", valid_utf8("watched: " + command));
+  e.set_value("note", valid_utf8("watched: " + joined(request.command, " ")));
   return e;
 }
 

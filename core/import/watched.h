@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/import/external_run.h"
-#include "core/store/run_outcome.h"
 
 namespace mw::importing {
 

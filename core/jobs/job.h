@@ -14,7 +14,6 @@
 #include "core/base/event.h"
 #include "core/experiment/experiment.h"
 #include "core/jobs/sweep_run.h"
-#include "core/store/run_outcome.h"
 #include "core/store/store.h"
 
 namespace mw::jobs {

@@ -45,6 +45,20 @@ int next_number(std::string_view& version) {
 
 }  // namespace
 
+void RuleReport::add(Finding finding) const {
+  add(std::move(finding), rule_.severity);
+}
+
+void RuleReport::add(Finding finding, Severity severity) const {
+  finding.id = rule_.id;
+  finding.severity = severity;
+  report_.findings.push_back(std::move(finding));
+}
+
+void RuleReport::unchecked(const std::string& needs) const {
+  report_.unchecked.push_back({std::string(rule_.id), needs});
+}
+
 std::span<const CheckRule> check_rules() {
   static const std::vector<CheckRule> kRules = all_rules();
   return kRules;
@@ -61,7 +75,7 @@ Report check(const CheckInput& input) {
   for (const CheckRule& rule : check_rules()) {
     if (!rule.stacks.empty() && std::find(rule.stacks.begin(), rule.stacks.end(), input.stack) == rule.stacks.end())
       continue;
-    rule.look(input, report);
+    rule.look(input, {rule, report});
   }
   std::stable_sort(report.findings.begin(), report.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });

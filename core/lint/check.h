@@ -105,7 +105,7 @@ struct Fix {
   std::vector<Edit> edits{};
 };
 struct Finding {
-  std::string id;
+  std::string id{};
   Severity severity = Severity::error;
   std::string message{}, place{}, found{}, expected{};  // place: the experiment key to change
   std::vector<Fix> fixes{};                             // the recommended one first
@@ -118,6 +118,20 @@ struct Report {
   std::vector<UncheckedRule> unchecked;
 };
 
+struct CheckRule;
+// Takes what one rule reports, under the id and, unless another is given, the severity of the rule.
+class RuleReport {
+ public:
+  RuleReport(const CheckRule& rule, Report& report) : rule_(rule), report_(report) {}
+  void add(Finding finding) const;
+  void add(Finding finding, Severity severity) const;
+  void unchecked(const std::string& needs) const;
+
+ private:
+  const CheckRule& rule_;
+  Report& report_;
+};
+
 struct CheckRule {
   std::string_view id;
   Severity severity;
@@ -125,7 +139,7 @@ struct CheckRule {
   std::string_view title;     // the mistake, one line
   std::string_view why;       // its consequence
   std::string_view evidence;  // source files, pull requests, issues
-  void (*look)(const CheckInput& input, Report& report);
+  void (*look)(const CheckInput& input, const RuleReport& report);
 };
 std::span<const CheckRule> check_rules();
 const CheckRule* find_rule(std::string_view id);

@@ -15,9 +15,9 @@ bool tunix_merges(const CheckInput& input) {
   return input.exported.merge == MergeTool::tunix && input.lora.has_value();
 }
 
-void exp_1(const CheckInput& input, Report& report) {
+void exp_1(const CheckInput& input, const RuleReport& report) {
   if (!tunix_merges(input)) return;
-  Finding finding{.id = "EXP-1", .message = {}, .place = "export.merge", .found = {}, .expected = {}};
+  Finding finding{.place = "export.merge"};
   finding.fixes = {merge_here()};
   if (input.config.family != model::Family::gemma3) {
     finding.message = "Tunix has no merge of adapters for this family";
@@ -32,55 +32,46 @@ void exp_1(const CheckInput& input, Report& report) {
     finding.found = std::to_string(input.checkpoint->files) + " files";
     finding.expected = "1";
   } else {
-    if (!input.checkpoint) report.unchecked.push_back({"EXP-1", "whether the base is in one file (model.path)"});
+    if (!input.checkpoint) report.unchecked("whether the base is in one file (model.path)");
     return;
   }
-  report.findings.push_back(std::move(finding));
+  report.add(std::move(finding));
 }
 
-void exp_2(const CheckInput& input, Report& report) {
+void exp_2(const CheckInput& input, const RuleReport& report) {
   if (!tunix_merges(input)) return;
-  if (input.exported.folder.empty() || !input.exported.folder_used) {
-    report.unchecked.push_back({"EXP-2", "the folder that is written (export.out)"});
-    return;
-  }
+  if (input.exported.folder.empty() || !input.exported.folder_used)
+    return report.unchecked("the folder that is written (export.out)");
   if (!*input.exported.folder_used) return;
-  report.findings.push_back(
-      {.id = "EXP-2",
-       .message = "Tunix's merge deletes everything in this folder first",
+  report.add(
+      {.message = "Tunix's merge deletes everything in this folder first",
        .place = "export.out",
        .found = input.exported.folder,
        .expected = "a folder that is empty or does not exist",
        .fixes = {{"Use another folder", "", {{"export.out", input.exported.folder + "-merged"}}}, merge_here()}});
 }
 
-void exp_3(const CheckInput& input, Report& report) {
+void exp_3(const CheckInput& input, const RuleReport& report) {
   if (input.exported.merge == MergeTool::none || !input.lora) return;
   const int rank = input.exported.rank.value_or(input.lora->rank);
   const double alpha = input.exported.alpha.value_or(input.lora->alpha);
   const double merged = alpha / rank, trained = input.lora->alpha / input.lora->rank;
   if (std::abs(merged - trained) < 1e-9 && rank == input.lora->rank) return;
-  report.findings.push_back(
-      {.id = "EXP-3",
-       .message = "the exporter's rank or alpha differs from the training's",
+  report.add(
+      {.message = "the exporter's rank or alpha differs from the training's",
        .place = "export.alpha",
        .found = "alpha " + number_text(alpha) + ", rank " + std::to_string(rank),
        .expected = "alpha " + number_text(input.lora->alpha) + ", rank " + std::to_string(input.lora->rank),
        .fixes = {{"Use the training's rank and alpha", "", {{"export.rank", nullptr}, {"export.alpha", nullptr}}}}});
 }
 
-void exp_4(const CheckInput& input, Report& report) {
+void exp_4(const CheckInput& input, const RuleReport& report) {
   if (!tunix_merges(input)) return;
   const auto old = older(input, "google-tunix", "0.1.8");
-  if (!old) {
-    report.unchecked.push_back(
-        {"EXP-4", needs_version("google-tunix") + ", whether transposed arrays are written right"});
-    return;
-  }
+  if (!old) return report.unchecked(needs_version("google-tunix") + ", whether transposed arrays are written right");
   if (!*old) return;
-  report.findings.push_back(
-      {.id = "EXP-4",
-       .message =
+  report.add(
+      {.message =
            "this version of Tunix passes transposed arrays to safetensors.numpy, which writes them in the wrong layout",
        .place = "export.merge",
        .found = "google-tunix " + input.versions.at("google-tunix"),

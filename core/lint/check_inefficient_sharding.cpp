@@ -66,7 +66,7 @@ std::string spec_text(const Placement& placement, const std::string& tensor) {
 }
 
 // The cost of a rule is the traffic that disappears without it.
-void shard_4(const CheckInput& input, Report& report) {
+void shard_4(const CheckInput& input, const RuleReport& report) {
   if (input.mesh.devices() == 1 || input.rules.overrides.empty()) return;
   const auto placed = [&](const ShardingRules& rules) {
     return place(input.inventory, input.mesh, rules, adapter_shapes(input), use_of(input));
@@ -86,16 +86,13 @@ void shard_4(const CheckInput& input, Report& report) {
     if (less.bytes.value <= 0) continue;
     Json left = Json::array();
     for (const ShardingRule& rule : without.overrides) left.push_back(rule.pattern + " = " + to_text(rule.spec));
-    report.findings.push_back({.id = "SHARD-4",
-                               .severity = Severity::warning,
-                               .message = "the rule \"" + input.rules.overrides[i].pattern +
-                                          "\" splits tensors differently from their matmuls, " + "such as " +
-                                          less.tensor + ": each device sends " + to_text(less.bytes) +
-                                          " per step to gather them",
-                               .place = "sharding.overrides",
-                               .found = to_text(input.rules.overrides[i].spec),
-                               .expected = spec_text(better, less.tensor) + " for " + less.tensor,
-                               .fixes = {{"Remove the rule", "", {{"sharding.overrides", left}}}}});
+    report.add({.message = "the rule \"" + input.rules.overrides[i].pattern +
+                           "\" splits tensors differently from their matmuls, " + "such as " + less.tensor +
+                           ": each device sends " + to_text(less.bytes) + " per step to gather them",
+                .place = "sharding.overrides",
+                .found = to_text(input.rules.overrides[i].spec),
+                .expected = spec_text(better, less.tensor) + " for " + less.tensor,
+                .fixes = {{"Remove the rule", "", {{"sharding.overrides", left}}}}});
   }
 }
 

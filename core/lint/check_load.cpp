@@ -37,7 +37,7 @@ bool keeps(const Pin& pin, const std::string& version) {
                       [&](std::string_view v) { return compare_versions(version, v) == 0; });
 }
 
-void ver_1(const CheckInput& input, Report& report) {
+void ver_1(const CheckInput& input, const RuleReport& report) {
   std::string unknown;
   for (const Pin& pin : pins()) {
     const auto at = input.versions.find(std::string(pin.package));
@@ -47,40 +47,33 @@ void ver_1(const CheckInput& input, Report& report) {
     }
     if (keeps(pin, at->second)) continue;
     const std::string name(pin.package);
-    report.findings.push_back(
-        {.id = "VER-1",
-         .message = name + " is outside the range that Tunix pins",
-         .place = "stack.versions",
-         .found = name + " " + at->second,
-         .expected = name + std::string(pin.text),
-         .fixes = {{"Use " + name + " " + std::string(pin.good), "", {set_version(input, name, pin.good)}}}});
+    report.add({.message = name + " is outside the range that Tunix pins",
+                .place = "stack.versions",
+                .found = name + " " + at->second,
+                .expected = name + std::string(pin.text),
+                .fixes = {{"Use " + name + " " + std::string(pin.good), "", {set_version(input, name, pin.good)}}}});
   }
-  if (!unknown.empty()) report.unchecked.push_back({"VER-1", "the versions of " + unknown + " (stack.versions)"});
+  if (!unknown.empty()) report.unchecked("the versions of " + unknown + " (stack.versions)");
 }
 
 // --- DTYPE ---
 
-void dtype_1(const CheckInput& input, Report& report) {
+void dtype_1(const CheckInput& input, const RuleReport& report) {
   const Fix bf16{"Hold weights in bf16", "", {{"train.dtype", "bf16"}}};
   if (input.stack == Stack::tunix && input.dtype == model::WeightType::f32 && real_size(input))
-    report.findings.push_back({.id = "DTYPE-1",
-                               .severity = Severity::warning,
-                               .message = "weights stay in float32, Tunix's default: twice the memory of bf16",
-                               .place = "train.dtype",
-                               .found = "f32",
-                               .expected = "bf16",
-                               .fixes = {bf16}});
+    report.add({.message = "weights stay in float32, Tunix's default: twice the memory of bf16",
+                .place = "train.dtype",
+                .found = "f32",
+                .expected = "bf16",
+                .fixes = {bf16}});
   if (input.config.family != model::Family::gemma3 || input.dtype_stated) return;
   if (!input.checkpoint || !input.checkpoint->any_f16) return;
-  report.findings.push_back({.id = "DTYPE-1",
-                             .severity = Severity::warning,
-                             .message =
-                                 "the files are float16, in which Gemma 3's activations overflow, and the experiment "
-                                 "sets no other type",
-                             .place = "train.dtype",
-                             .found = "float16 files",
-                             .expected = "bf16 or f32",
-                             .fixes = {bf16}});
+  report.add({.message = "the files are float16, in which Gemma 3's activations overflow, and the experiment "
+                         "sets no other type",
+              .place = "train.dtype",
+              .found = "float16 files",
+              .expected = "bf16 or f32",
+              .fixes = {bf16}});
 }
 
 // --- LOAD ---
@@ -108,13 +101,10 @@ std::vector<Fix> hub_files(const CheckInput& input) {
   return {};
 }
 
-void load_1(const CheckInput& input, Report& report) {
-  if (!input.checkpoint) {
-    report.unchecked.push_back({"LOAD-1", "the tensor names of the files (model.path)"});
-    return;
-  }
+void load_1(const CheckInput& input, const RuleReport& report) {
+  if (!input.checkpoint) return report.unchecked("the tensor names of the files (model.path)");
   const CheckpointInput& c = *input.checkpoint;
-  Finding finding{.id = "LOAD-1", .message = {}, .place = "model.path", .found = {}, .expected = {}};
+  Finding finding{.place = "model.path"};
   if (!accepted(input.config.family, c.prefix)) {
     finding.message = "Tunix does not find tensors under this prefix and leaves them empty";
     finding.found = c.prefix + "layers.0...";
@@ -134,37 +124,34 @@ void load_1(const CheckInput& input, Report& report) {
     return;
   }
   finding.fixes = hub_files(input);
-  report.findings.push_back(std::move(finding));
+  report.add(std::move(finding));
 }
 
-void load_2(const CheckInput& input, Report& report) {
+void load_2(const CheckInput& input, const RuleReport& report) {
   if (input.config.family != model::Family::gemma3 && input.config.family != model::Family::gemma4) return;
   const auto given = input.model_config.find("num_embed");
   const std::string expected = given == input.model_config.end() ? "262144" : given->second;
   const std::string rows =
       std::to_string(input.checkpoint ? input.checkpoint->embedding_rows : std::int64_t{input.config.vocab});
   if (rows == expected) return;
-  report.findings.push_back({.id = "LOAD-2",
-                             .message = "embedding has " + rows + " rows; the Tunix config expects " + expected,
-                             .place = "stack.model_config",
-                             .found = rows + " rows",
-                             .expected = expected,
-                             .fixes = {{"Set num_embed to " + rows, "", {set_model_field(input, "num_embed", rows)}}}});
+  report.add({.message = "embedding has " + rows + " rows; the Tunix config expects " + expected,
+              .place = "stack.model_config",
+              .found = rows + " rows",
+              .expected = expected,
+              .fixes = {{"Set num_embed to " + rows, "", {set_model_field(input, "num_embed", rows)}}}});
 }
 
-void load_3(const CheckInput& input, Report& report) {
+void load_3(const CheckInput& input, const RuleReport& report) {
   if (input.config.family != model::Family::gemma2 || input.config.dim != 3584) return;
   const std::string real = std::to_string(input.config.layers.front().mlp_dim);
   const auto given = input.model_config.find("hidden_dim");
   const std::string configured = given == input.model_config.end() ? "28672" : given->second;
   if (configured == real) return;
-  report.findings.push_back(
-      {.id = "LOAD-3",
-       .message = "the MLP width of Tunix's gemma2_9b differs from the model's",
-       .place = "stack.model_config",
-       .found = "hidden_dim " + configured,
-       .expected = real,
-       .fixes = {{"Set hidden_dim to " + real, "", {set_model_field(input, "hidden_dim", real)}}}});
+  report.add({.message = "the MLP width of Tunix's gemma2_9b differs from the model's",
+              .place = "stack.model_config",
+              .found = "hidden_dim " + configured,
+              .expected = real,
+              .fixes = {{"Set hidden_dim to " + real, "", {set_model_field(input, "hidden_dim", real)}}}});
 }
 
 }  // namespace

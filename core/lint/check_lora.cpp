@@ -60,7 +60,7 @@ bool misses_k_einsum(const Coverage& coverage) {
   });
 }
 
-void cov_1(const CheckInput& input, Report& report) {
+void cov_1(const CheckInput& input, const RuleReport& report) {
   const auto c = coverage(input);
   if (!c || !misses_k_einsum(*c)) return;
   const auto missed = std::count_if(c->all.begin(), c->all.end(),
@@ -68,28 +68,25 @@ void cov_1(const CheckInput& input, Report& report) {
   auto with = c->adapted;
   std::copy_if(c->all.begin(), c->all.end(), std::back_inserter(with),
                [](const LoraModule& m) { return last_component(m.path) == "k_einsum"; });
-  report.findings.push_back(
-      {.id = "COV-1",
-       .message = "the " + std::to_string(missed) + " global layers get no key-value LoRA: their module is k_einsum",
+  report.add(
+      {.message = "the " + std::to_string(missed) + " global layers get no key-value LoRA: their module is k_einsum",
        .place = "lora.module_path",
        .found = parameters_text(c->adapted, input.lora->rank),
        .expected = parameters_text(with, input.lora->rank) + " with |.*k_einsum",
        .fixes = {append(input, ".*k_einsum", "Adapt k_einsum, too", "more adapter parameters in global layers")}});
 }
 
-void cov_2(const CheckInput& input, Report& report) {
+void cov_2(const CheckInput& input, const RuleReport& report) {
   const auto c = coverage(input);
   if (!c || c->adapted.empty() || c->adapts("attn_vec_einsum") || !c->knows("attn_vec_einsum")) return;
-  report.findings.push_back({.id = "COV-2",
-                             .severity = Severity::warning,
-                             .message = "the attention's output projection (attn_vec_einsum) gets no adapter",
-                             .place = "lora.module_path",
-                             .found = input.lora->module_path,
-                             .fixes = {append(input, ".*attn_vec_einsum", "Adapt attn_vec_einsum, too",
-                                              "more adapter parameters in every layer")}});
+  report.add({.message = "the attention's output projection (attn_vec_einsum) gets no adapter",
+              .place = "lora.module_path",
+              .found = input.lora->module_path,
+              .fixes = {append(input, ".*attn_vec_einsum", "Adapt attn_vec_einsum, too",
+                               "more adapter parameters in every layer")}});
 }
 
-void adapter_on_disk(const CheckInput& input, Report& report) {
+void adapter_on_disk(const CheckInput& input, const RuleReport& report) {
   const auto& names = input.lora->adapter_tensors;
   if (!names) return;
   const auto has = [&](const model::LoraTarget& t) {
@@ -102,9 +99,8 @@ void adapter_on_disk(const CheckInput& input, Report& report) {
         !has(t))
       missing.push_back(t.module);
   if (missing.empty()) return;
-  report.findings.push_back(
-      {.id = "COV-3",
-       .message = "the adapter lacks " + std::to_string(missing.size()) + " of the modules that should be adapted",
+  report.add(
+      {.message = "the adapter lacks " + std::to_string(missing.size()) + " of the modules that should be adapted",
        .place = "lora.adapter",
        .found = "no lora_A for " + missing.front(),
        .expected = "every module of lora.targets",
@@ -113,7 +109,7 @@ void adapter_on_disk(const CheckInput& input, Report& report) {
                   {{"lora.adapter", nullptr}}}}});
 }
 
-void cov_3(const CheckInput& input, Report& report) {
+void cov_3(const CheckInput& input, const RuleReport& report) {
   if (!trains_lora(input)) return;
   adapter_on_disk(input, report);
   const auto c = coverage(input);
@@ -132,14 +128,12 @@ void cov_3(const CheckInput& input, Report& report) {
     if (!adapted && !reported_elsewhere) missing.push_back(m);
   }
   if (missing.empty()) return;
-  report.findings.push_back({.id = "COV-3",
-                             .message = std::to_string(missing.size()) + " of " + std::to_string(wanted.size()) +
-                                        " modules that should be adapted get no adapter, such as " +
-                                        missing.front().path,
-                             .place = "lora.module_path",
-                             .found = parameters_text(c->adapted, input.lora->rank),
-                             .expected = parameters_text(wanted, input.lora->rank) + " for lora.targets",
-                             .fixes = {generate()}});
+  report.add({.message = std::to_string(missing.size()) + " of " + std::to_string(wanted.size()) +
+                         " modules that should be adapted get no adapter, such as " + missing.front().path,
+              .place = "lora.module_path",
+              .found = parameters_text(c->adapted, input.lora->rank),
+              .expected = parameters_text(wanted, input.lora->rank) + " for lora.targets",
+              .fixes = {generate()}});
 }
 
 // Repairs an alternative that matches nothing: adds ".*" in front and corrects the separator.
@@ -165,11 +159,11 @@ std::string repaired(std::string alternative, ModuleNaming naming) {
   return out;
 }
 
-void cov_4(const CheckInput& input, Report& report) {
+void cov_4(const CheckInput& input, const RuleReport& report) {
   if (!trains_lora(input) || input.lora->module_path.empty()) return;
   const ModuleNaming naming = naming_of(input);
   const auto modules = lora_modules(input.inventory, naming);
-  Finding finding{.id = "COV-4", .message = {}, .place = "lora.module_path", .found = {}, .expected = {}};
+  Finding finding{.place = "lora.module_path"};
   try {
     std::string better, dead;
     for (const std::string& a : split_alternatives(input.lora->module_path)) {
@@ -190,10 +184,10 @@ void cov_4(const CheckInput& input, Report& report) {
     finding.found = input.lora->module_path;
     finding.fixes = {generate()};
   }
-  report.findings.push_back(std::move(finding));
+  report.add(std::move(finding));
 }
 
-void cov_5(const CheckInput& input, Report& report) {
+void cov_5(const CheckInput& input, const RuleReport& report) {
   if (!trains_lora(input) || input.config.experts == 0) return;
   std::vector<Role> attention;
   bool mlp = false;
@@ -215,73 +209,59 @@ void cov_5(const CheckInput& input, Report& report) {
     fixes.push_back(std::move(fix));
   }
   fixes.push_back({"Train every weight", "gradients and two moments for every expert", {{"train.method", "full"}}});
-  report.findings.push_back({.id = "COV-5",
-                             .severity = Severity::warning,
-                             .message = "gate, up and down projections are adapted in the dense branch only: the " +
-                                        std::to_string(input.config.experts) + " experts of each layer get no LoRA",
-                             .place = "lora.targets",
-                             .found = {},
-                             .expected = {},
-                             .fixes = std::move(fixes)});
+  report.add({.message = "gate, up and down projections are adapted in the dense branch only: the " +
+                         std::to_string(input.config.experts) + " experts of each layer get no LoRA",
+              .place = "lora.targets",
+              .fixes = std::move(fixes)});
 }
 
 // --- SCALE, REMAT ---
 
-void scale_1(const CheckInput& input, Report& report) {
+void scale_1(const CheckInput& input, const RuleReport& report) {
   if (!trains_lora(input)) return;
   const LoraInput& l = *input.lora;
   if (input.stack == Stack::tunix) {
     const auto old = older(input, "qwix", "0.1.0");
-    if (!old) report.unchecked.push_back({"SCALE-1", needs_version("qwix") + ", whether alpha is divided by the rank"});
+    if (!old) report.unchecked(needs_version("qwix") + ", whether alpha is divided by the rank");
     if (old.value_or(false))
-      report.findings.push_back({.id = "SCALE-1",
-                                 .message = "this qwix scales adapters by alpha itself, not by alpha / rank",
-                                 .place = "stack.versions",
-                                 .found = "qwix " + input.versions.at("qwix") + ", scale " + number_text(l.alpha),
-                                 .expected = "scale " + number_text(l.alpha / l.rank) + ", qwix 0.1.0 or newer",
-                                 .fixes = {{"Use qwix 0.1.8", "", {set_version(input, "qwix", "0.1.8")}}}});
+      report.add({.message = "this qwix scales adapters by alpha itself, not by alpha / rank",
+                  .place = "stack.versions",
+                  .found = "qwix " + input.versions.at("qwix") + ", scale " + number_text(l.alpha),
+                  .expected = "scale " + number_text(l.alpha / l.rank) + ", qwix 0.1.0 or newer",
+                  .fixes = {{"Use qwix 0.1.8", "", {set_version(input, "qwix", "0.1.8")}}}},
+                 Severity::error);
   }
   const bool root = l.rslora && input.stack != Stack::tunix;
   const double scale = l.alpha / (root ? std::sqrt(l.rank) : l.rank);
   if (scale >= 0.25 && scale <= 4) return;
   const double alpha = root ? std::round(std::sqrt(l.rank)) : l.rank;
-  report.findings.push_back(
-      {.id = "SCALE-1",
-       .severity = Severity::warning,
-       .message = "adapters act at " + number_text(scale) + " of their strength (alpha / " +
-                  (root ? "root of rank)" : "rank)"),
-       .place = "lora.alpha",
-       .found = "alpha " + number_text(l.alpha) + ", rank " + std::to_string(l.rank),
-       .expected = "a scale of 0.25 to 4",
-       .fixes = {{"Set alpha to " + number_text(alpha) + ": scale 1", "", {{"lora.alpha", alpha}}}}});
+  report.add({.message = "adapters act at " + number_text(scale) + " of their strength (alpha / " +
+                         (root ? "root of rank)" : "rank)"),
+              .place = "lora.alpha",
+              .found = "alpha " + number_text(l.alpha) + ", rank " + std::to_string(l.rank),
+              .expected = "a scale of 0.25 to 4",
+              .fixes = {{"Set alpha to " + number_text(alpha) + ": scale 1", "", {{"lora.alpha", alpha}}}}});
 }
 
-void remat_1(const CheckInput& input, Report& report) {
+void remat_1(const CheckInput& input, const RuleReport& report) {
   if (!trains_lora(input) || input.remat == model::Remat::none) return;
   const auto old = older(input, "google-tunix", "0.1.8");
-  if (!old) {
-    report.unchecked.push_back({"REMAT-1", needs_version("google-tunix") + ", whether LoRA is applied with remat off"});
-    return;
-  }
+  if (!old) return report.unchecked(needs_version("google-tunix") + ", whether LoRA is applied with remat off");
   if (!*old) return;
-  report.findings.push_back(
-      {.id = "REMAT-1",
-       .message = "this Tunix applies LoRA with remat on: the adapters made inside are lost",
-       .place = "train.remat",
-       .found = "google-tunix " + input.versions.at("google-tunix"),
-       .expected = "0.1.8 or newer, or remat off while LoRA is applied",
-       .fixes = {{"Use google-tunix 0.1.8", "", {set_version(input, "google-tunix", "0.1.8")}},
-                 {"Turn remat off", "every layer's activations stay in memory", {{"train.remat", "none"}}}}});
+  report.add({.message = "this Tunix applies LoRA with remat on: the adapters made inside are lost",
+              .place = "train.remat",
+              .found = "google-tunix " + input.versions.at("google-tunix"),
+              .expected = "0.1.8 or newer, or remat off while LoRA is applied",
+              .fixes = {{"Use google-tunix 0.1.8", "", {set_version(input, "google-tunix", "0.1.8")}},
+                        {"Turn remat off", "every layer's activations stay in memory", {{"train.remat", "none"}}}}});
 }
 
 constexpr int kLongRow = 4096;  // tokens; keras-hub#2158 ran out at 8192 with 4 rows
 
-void remat_2(const CheckInput& input, Report& report) {
+void remat_2(const CheckInput& input, const RuleReport& report) {
   if (input.purpose != Purpose::train || input.remat != model::Remat::none || input.max_len < kLongRow) return;
-  report.findings.push_back(
-      {.id = "REMAT-2",
-       .severity = Severity::warning,
-       .message = "rows of " + std::to_string(input.max_len) + " tokens keep the activations of every layer in memory",
+  report.add(
+      {.message = "rows of " + std::to_string(input.max_len) + " tokens keep the activations of every layer in memory",
        .place = "train.remat",
        .found = "none",
        .expected = "layer, from " + std::to_string(kLongRow) + " tokens on",

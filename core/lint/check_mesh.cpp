@@ -116,42 +116,41 @@ bool is_over(const SizeConstraint& need, Axes axes) {
   return only_batch == (axes == Axes::batch);
 }
 
-Finding not_divided(const char* id, const CheckInput& input, const std::vector<SizeConstraint>& all,
-                    const SizeConstraint& need, const std::string& what) {
-  return {.id = id,
-          .message = axes_text(input, need) + " does not divide the " + std::to_string(need.size) + " " + what,
+Finding not_divided(const CheckInput& input, const std::vector<SizeConstraint>& all, const SizeConstraint& need,
+                    const std::string& what) {
+  return {.message = axes_text(input, need) + " does not divide the " + std::to_string(need.size) + " " + what,
           .place = "mesh." + need.axes.back(),
           .found = axes_text(input, need),
           .expected = need.axes.back() + " of " + legal_text(all, need.axes.back(), 1024),
           .fixes = mesh_fixes(input, all)};
 }
 
-void tp_1(const CheckInput& input, Report& report) {
+void tp_1(const CheckInput& input, const RuleReport& report) {
   const auto all = needs_of(input);
   for (const SizeConstraint& need : all) {
     if (is_satisfied(need, input.mesh) || !is_over(need, Axes::model) || need.dim == model::Axis::rank) continue;
     if (input.stack == Stack::tunix && global_kv(input, need)) continue;  // TP-2
-    report.findings.push_back(not_divided("TP-1", input, all, need, dim_text(need) + " of " + need.tensor));
+    report.add(not_divided(input, all, need, dim_text(need) + " of " + need.tensor));
     return;  // one finding: its fix satisfies all constraints
   }
 }
 
-void tp_2(const CheckInput& input, Report& report) {
+void tp_2(const CheckInput& input, const RuleReport& report) {
   const auto all = needs_of(input);
   for (const SizeConstraint& need : all) {
     if (!global_kv(input, need) || is_satisfied(need, input.mesh)) continue;
-    report.findings.push_back(not_divided(
-        "TP-2", input, all, need,
+    report.add(not_divided(
+        input, all, need,
         "key-value heads of the global layers (k_einsum, first in layer " + std::to_string(need.layer) + ")"));
     return;
   }
 }
 
-void fsdp_1(const CheckInput& input, Report& report) {
+void fsdp_1(const CheckInput& input, const RuleReport& report) {
   const auto all = needs_of(input);
   for (const SizeConstraint& need : all) {
     if (is_satisfied(need, input.mesh) || !is_over(need, Axes::batch) || need.dim == model::Axis::rank) continue;
-    report.findings.push_back(not_divided("FSDP-1", input, all, need, dim_text(need) + " of " + need.tensor));
+    report.add(not_divided(input, all, need, dim_text(need) + " of " + need.tensor));
     break;
   }
 }
@@ -180,21 +179,20 @@ std::string uneven_text(const CheckInput& input, int over) {
                            : ": the last has fewer rows and waits for the others");
 }
 
-void batch_1(const CheckInput& input, Report& report) {
+void batch_1(const CheckInput& input, const RuleReport& report) {
   if (input.purpose != Purpose::train) return;
   const int over = batch_devices(input.mesh);
   if (input.batch % over == 0) return;
   const bool runs = input.stack == Stack::tunix || input.stack == Stack::engine;
-  report.findings.push_back({.id = "BATCH-1",
-                             .severity = runs ? Severity::warning : Severity::error,
-                             .message = uneven_text(input, over),
-                             .place = "train.batch",
-                             .found = std::to_string(input.batch) + " rows over " + std::to_string(over),
-                             .expected = "a multiple of " + std::to_string(over),
-                             .fixes = {even_batch(input, over)}});
+  report.add({.message = uneven_text(input, over),
+              .place = "train.batch",
+              .found = std::to_string(input.batch) + " rows over " + std::to_string(over),
+              .expected = "a multiple of " + std::to_string(over),
+              .fixes = {even_batch(input, over)}},
+             runs ? Severity::warning : Severity::error);
 }
 
-void mesh_1(const CheckInput& input, Report& report) {
+void mesh_1(const CheckInput& input, const RuleReport& report) {
   Mesh next;
   std::string other;
   int fsdp = 1, tp = 1;
@@ -206,25 +204,19 @@ void mesh_1(const CheckInput& input, Report& report) {
   }
   if (other.empty()) return;
   next.axes = {{"fsdp", fsdp}, {"tp", tp}};
-  report.findings.push_back({.id = "MESH-1",
-                             .message = "Tunix's Gemma specs use the axes fsdp and tp only; other axes are not found",
-                             .place = "mesh." + other.substr(0, other.find(',')),
-                             .found = other,
-                             .expected = "fsdp, tp",
-                             .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(input, next)}}});
+  report.add({.message = "Tunix's Gemma specs use the axes fsdp and tp only; other axes are not found",
+              .place = "mesh." + other.substr(0, other.find(',')),
+              .found = other,
+              .expected = "fsdp, tp",
+              .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(input, next)}}});
 }
 
 // MESH-1 reports unknown axes for Tunix; a mistyped name is reported for every stack.
-void mesh_2(const CheckInput& input, Report& report) {
+void mesh_2(const CheckInput& input, const RuleReport& report) {
   for (const Problem& p : find_unused_axes(input.mesh, input.rules)) {
     const std::string meant = intended_axis(p.found);
     if (meant.empty() && input.stack == Stack::tunix) continue;
-    Finding finding{.id = p.id,
-                    .severity = p.severity,
-                    .message = p.message,
-                    .place = p.place,
-                    .found = p.found,
-                    .expected = p.expected};
+    Finding finding{.message = p.message, .place = p.place, .found = p.found, .expected = p.expected};
     Mesh next = input.mesh;
     std::erase_if(next.axes, [&](const MeshAxis& a) { return a.name == p.found; });
     if (meant.empty()) {
@@ -235,56 +227,49 @@ void mesh_2(const CheckInput& input, Report& report) {
       next.axes.push_back({meant, size});
       finding.fixes = {{"Rename the axis to " + meant, "", mesh_edits(input, next)}};
     }
-    report.findings.push_back(std::move(finding));
+    report.add(std::move(finding), p.severity);
   }
 }
 
-void mesh_size(const CheckInput& input, Report& report) {
+void mesh_size(const CheckInput& input, const RuleReport& report) {
   if (!input.target) return;
   if (one_machine(input)) {
     if (input.mesh.devices() <= kMostVirtualDevices) return;
     Mesh next = input.mesh;
     for (MeshAxis& axis : next.axes)
       while (next.devices() > kMostVirtualDevices && axis.size > 1) axis.size /= 2;
-    report.findings.push_back({.id = "MESH-SIZE",
-                               .message = "too many virtual devices for one machine",
-                               .place = "mesh." + input.mesh.axes.back().name,
-                               .found = std::to_string(input.mesh.devices()),
-                               .expected = "at most " + std::to_string(kMostVirtualDevices),
-                               .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(input, next)}}});
+    report.add({.message = "too many virtual devices for one machine",
+                .place = "mesh." + input.mesh.axes.back().name,
+                .found = std::to_string(input.mesh.devices()),
+                .expected = "at most " + std::to_string(kMostVirtualDevices),
+                .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(input, next)}}});
     return;
   }
   const int devices = input.target->devices();
   for (const Problem& p : check_mesh(input.mesh, devices)) {
     if (p.id != "MESH-SIZE") continue;
-    report.findings.push_back({.id = p.id,
-                               .message = p.message + " " + input.target->id,
-                               .place = p.place,
-                               .found = p.found,
-                               .expected = p.expected,
-                               .fixes = mesh_fixes(input, needs_of(input))});
+    report.add({.message = p.message + " " + input.target->id,
+                .place = p.place,
+                .found = p.found,
+                .expected = p.expected,
+                .fixes = mesh_fixes(input, needs_of(input))});
     return;
   }
 }
 
-void shard_1(const CheckInput& input, Report& report) {
+void shard_1(const CheckInput& input, const RuleReport& report) {
   if (input.purpose != Purpose::train || !input.lora || input.mesh.devices() == 1) return;
   const auto old = older(input, "qwix", "0.1.6");
-  if (!old) {
-    report.unchecked.push_back({"SHARD-1", needs_version("qwix") + ", whether adapters get their bases' specs"});
-    return;
-  }
+  if (!old) return report.unchecked(needs_version("qwix") + ", whether adapters get their bases' specs");
   if (!*old) return;
-  report.findings.push_back(
-      {.id = "SHARD-1",
-       .message = "this version of qwix gives adapters the unchanged spec of their base, which has another rank",
-       .place = "stack.versions",
-       .found = "qwix " + input.versions.at("qwix"),
-       .expected = "0.1.6 or newer",
-       .fixes = {{"Use qwix 0.1.8", "", {set_version(input, "qwix", "0.1.8")}}}});
+  report.add({.message = "this version of qwix gives adapters the unchanged spec of their base, which has another rank",
+              .place = "stack.versions",
+              .found = "qwix " + input.versions.at("qwix"),
+              .expected = "0.1.6 or newer",
+              .fixes = {{"Use qwix 0.1.8", "", {set_version(input, "qwix", "0.1.8")}}}});
 }
 
-void rank_1(const CheckInput& input, Report& report) {
+void rank_1(const CheckInput& input, const RuleReport& report) {
   if (!input.lora || input.purpose != Purpose::train) return;
   const Placement placement = place(input.inventory, input.mesh, input.rules, adapter_shapes(input), use_of(input));
   for (const PlacedTensor& a : placement.adapters) {
@@ -296,16 +281,14 @@ void rank_1(const CheckInput& input, Report& report) {
       if (rank % over == 0) continue;
       const std::int64_t next = (rank + over - 1) / over * over;
       const double alpha = input.lora->alpha / rank * static_cast<double>(next);
-      report.findings.push_back({.id = "RANK-1",
-                                 .severity = Severity::warning,
-                                 .message = "the adapters' rank does not divide over " + std::to_string(over) +
-                                            " devices: some hold more rows than others, or padding",
-                                 .place = "lora.rank",
-                                 .found = std::to_string(rank),
-                                 .expected = "a multiple of " + std::to_string(over),
-                                 .fixes = {{"Set rank to " + std::to_string(next) + " at the same scale",
-                                            "larger adapters",
-                                            {{"lora.rank", next}, {"lora.alpha", alpha}}}}});
+      report.add({.message = "the adapters' rank does not divide over " + std::to_string(over) +
+                             " devices: some hold more rows than others, or padding",
+                  .place = "lora.rank",
+                  .found = std::to_string(rank),
+                  .expected = "a multiple of " + std::to_string(over),
+                  .fixes = {{"Set rank to " + std::to_string(next) + " at the same scale",
+                             "larger adapters",
+                             {{"lora.rank", next}, {"lora.alpha", alpha}}}}});
       return;
     }
   }
@@ -349,24 +332,19 @@ std::vector<Fix> ring_fixes(const CheckInput& input) {
   return {};
 }
 
-void wrap_1(const CheckInput& input, Report& report) {
-  if (!input.target) {
-    report.unchecked.push_back({"WRAP-1", "the target's topology (target.id)"});
-    return;
-  }
+void wrap_1(const CheckInput& input, const RuleReport& report) {
+  if (!input.target) return report.unchecked("the target's topology (target.id)");
   if (input.target->chip.vendor != hardware::Vendor::tpu) return;
   const auto layout = laid_out(input, input.mesh, input.asked);
   if (!layout) return;
   const AxisPlacement* open = open_axis(*layout);
   if (!open) return;
-  report.findings.push_back({.id = "WRAP-1",
-                             .severity = Severity::warning,
-                             .message = open->axis + "=" + std::to_string(open->size) +
-                                        " lies on a line: the link from its last chip to its first is missing",
-                             .place = "mesh." + open->axis,
-                             .found = "a line of " + std::to_string(open->size) + " chips",
-                             .expected = "a ring: twice the bandwidth for collectives",
-                             .fixes = ring_fixes(input)});
+  report.add({.message = open->axis + "=" + std::to_string(open->size) +
+                         " lies on a line: the link from its last chip to its first is missing",
+              .place = "mesh." + open->axis,
+              .found = "a line of " + std::to_string(open->size) + " chips",
+              .expected = "a ring: twice the bandwidth for collectives",
+              .fixes = ring_fixes(input)});
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ bool has_towers(const model::Config& c) {
   return c.hf_prefix.find("language_model") != std::string::npos && c.hf_model_type != "gemma4_unified";
 }
 
-void peft_1(const CheckInput& input, Report& report) {
+void peft_1(const CheckInput& input, const RuleReport& report) {
   if (!trains_lora(input) || !input.lora->module_path.empty()) return;
   std::vector<Role> roles = input.lora->targets;
   const auto& type = input.config.hf_model_type;
@@ -24,14 +24,13 @@ void peft_1(const CheckInput& input, Report& report) {
   if (roles.empty()) roles = {Role::q_proj, Role::v_proj};
   std::vector<Edit> edits{{"lora.module_path", lora_pattern(input.inventory, roles, ModuleNaming::peft)}};
   if (input.lora->targets.empty()) edits.push_back({"lora.targets", Json::array({"q_proj", "v_proj"})});
-  report.findings.push_back(
-      {.id = "PEFT-1",
-       .message = missing ? "PEFT has no default target_modules for " + type
-                          : "a list of suffixes hits the vision and audio towers of " + input.config.id + ", too",
-       .place = "lora.module_path",
-       .found = missing ? "no targets" : "a list",
-       .expected = "an expression that names language_model",
-       .fixes = {{"Name the language model's modules by expression", "", std::move(edits)}}});
+  report.add({.message = missing
+                             ? "PEFT has no default target_modules for " + type
+                             : "a list of suffixes hits the vision and audio towers of " + input.config.id + ", too",
+              .place = "lora.module_path",
+              .found = missing ? "no targets" : "a list",
+              .expected = "an expression that names language_model",
+              .fixes = {{"Name the language model's modules by expression", "", std::move(edits)}}});
 }
 
 bool serves_adapter(const CheckInput& input) {
@@ -41,13 +40,10 @@ Fix serve_merged() {
   return {"Serve merged weights", "a whole copy of the weights per adapter", {{"export.serve_as", "merged"}}};
 }
 
-void peft_2(const CheckInput& input, Report& report) {
+void peft_2(const CheckInput& input, const RuleReport& report) {
   if (!serves_adapter(input)) return;
   const auto& names = input.lora->adapter_tensors;
-  if (!names) {
-    report.unchecked.push_back({"PEFT-2", "the adapter to serve (lora.adapter)"});
-    return;
-  }
+  if (!names) return report.unchecked("the adapter to serve (lora.adapter)");
   std::vector<std::string> accepted{"base_model.model." + input.config.hf_prefix};
   if (has_towers(input.config)) accepted.push_back("base_model.model.model.language_model.");
   for (const std::string& name : *names) {
@@ -55,23 +51,21 @@ void peft_2(const CheckInput& input, Report& report) {
     if (layers == std::string::npos) continue;
     const std::string prefix = name.substr(0, layers);
     if (std::find(accepted.begin(), accepted.end(), prefix) != accepted.end()) continue;
-    report.findings.push_back({.id = "PEFT-2",
-                               .message = "the adapter's tensors are not named for the class that serves this model",
-                               .place = "lora.adapter",
-                               .found = prefix,
-                               .expected = accepted.back(),
-                               .fixes = {serve_merged()}});
+    report.add({.message = "the adapter's tensors are not named for the class that serves this model",
+                .place = "lora.adapter",
+                .found = prefix,
+                .expected = accepted.back(),
+                .fixes = {serve_merged()}});
     return;
   }
 }
 
-void peft_3(const CheckInput& input, Report& report) {
+void peft_3(const CheckInput& input, const RuleReport& report) {
   if (!serves_adapter(input) || !has_key_equals_value(input.config)) return;
   const auto& targets = input.lora->targets;
   if (std::find(targets.begin(), targets.end(), Role::k_proj) == targets.end()) return;
-  report.findings.push_back(
-      {.id = "PEFT-3",
-       .message =
+  report.add(
+      {.message =
            "global layers take V from the K projection: an adapter on K has to change V, and the server's V slot "
            "does not get it",
        .place = "export.serve_as",

@@ -66,7 +66,7 @@ PartitionSpec possible(const CheckInput& input, const Placement& placement, cons
   return spec;
 }
 
-void spec_problems(const CheckInput& input, std::string_view id, Report& report) {
+void spec_problems(const CheckInput& input, std::string_view id, const RuleReport& report) {
   if (input.rules.overrides.empty()) return;
   const Placement placement = placed(input, input.rules);
   for (const Problem& p : placement.problems) {
@@ -78,13 +78,11 @@ void spec_problems(const CheckInput& input, std::string_view id, Report& report)
       if (const PartitionSpec spec = possible(input, placement, rule); spec != rule.spec)
         fixes.push_back(use_spec(input, i, spec));
       fixes.push_back(drop_rule(input, rule.pattern));
-      report.findings.push_back({.id = p.id,
-                                 .severity = p.severity,
-                                 .message = "\"" + rule.pattern + "\": " + p.message,
-                                 .place = "sharding.overrides",
-                                 .found = p.found,
-                                 .expected = p.expected,
-                                 .fixes = std::move(fixes)});
+      report.add({.message = "\"" + rule.pattern + "\": " + p.message,
+                  .place = "sharding.overrides",
+                  .found = p.found,
+                  .expected = p.expected,
+                  .fixes = std::move(fixes)});
     }
   }
 }
@@ -104,22 +102,20 @@ Whole whole_bytes(const CheckInput& input, const PlacedTensor& tensor) {
   return {tensor.total() * (learns ? 2 + 12 : 2), learns ? " with its gradient and optimizer state" : ""};
 }
 
-void shard_2(const CheckInput& input, Report& report) {
+void shard_2(const CheckInput& input, const RuleReport& report) {
   const int splitting = input.mesh.devices() / input.mesh.size("data");
   if (splitting == 1) return;
   const auto add = [&](const std::string& message, std::int64_t bytes, std::string place, std::vector<Fix> fixes) {
-    report.findings.push_back({.id = "SHARD-2",
-                               .severity = Severity::warning,
-                               .message = message,
-                               .place = std::move(place),
-                               .found = to_text(Bytes(bytes)) + " on every device",
-                               .expected = "split over the mesh",
-                               .fixes = std::move(fixes)});
+    report.add({.message = message,
+                .place = std::move(place),
+                .found = to_text(Bytes(bytes)) + " on every device",
+                .expected = "split over the mesh",
+                .fixes = std::move(fixes)});
   };
   if (input.stack == Stack::tunix && input.config.family == model::Family::gemma4) {
     const auto old = older(input, "google-tunix", "0.1.7");
     if (!old)
-      report.unchecked.push_back({"SHARD-2", needs_version("google-tunix") + ", whether the embedding is split"});
+      report.unchecked(needs_version("google-tunix") + ", whether the embedding is split");
     else if (*old)
       add("this Tunix keeps Gemma 4's embedding whole on every device",
           std::int64_t{2} * input.config.vocab * input.config.dim, "stack.versions",
@@ -150,7 +146,7 @@ std::vector<std::set<std::string>> split_by(const CheckInput& input, const Place
   return out;
 }
 
-void shard_3(const CheckInput& input, Report& report) {
+void shard_3(const CheckInput& input, const RuleReport& report) {
   if (!trains_lora(input) || input.mesh.devices() == 1) return;
   ShardingRules derived = input.rules;
   std::erase_if(derived.overrides, [](const ShardingRule& r) { return r.pattern.find("lora_") != std::string::npos; });
@@ -167,16 +163,13 @@ void shard_3(const CheckInput& input, Report& report) {
   for (const auto& [pattern, i] : apart) {
     const PlacedTensor &a = given.adapters[i], &b = follows.adapters[i];
     const bool whole = a.shards == 1 && b.shards > 1;
-    report.findings.push_back(
-        {.id = "SHARD-3",
-         .severity = Severity::warning,
-         .message = "the rule \"" + pattern + "\" shards " + a.name + " differently from its base: " +
-                    (whole ? "whole on every device where the base is split"
-                           : "it has to move before each use, its gradient after"),
-         .place = "sharding.overrides",
-         .found = to_text(a.spec),
-         .expected = to_text(b.spec) + ", as the base gives it",
-         .fixes = {{apart.size() > 1 ? "Remove these rules" : "Remove the rule", "", {overrides_edit(left)}}}});
+    report.add({.message = "the rule \"" + pattern + "\" shards " + a.name + " differently from its base: " +
+                           (whole ? "whole on every device where the base is split"
+                                  : "it has to move before each use, its gradient after"),
+                .place = "sharding.overrides",
+                .found = to_text(a.spec),
+                .expected = to_text(b.spec) + ", as the base gives it",
+                .fixes = {{apart.size() > 1 ? "Remove these rules" : "Remove the rule", "", {overrides_edit(left)}}}});
   }
 }
 
@@ -193,35 +186,35 @@ std::vector<CheckRule> spec_rules() {
        "A spec with more entries than the tensor has dimensions",
        "NamedSharding refuses a spec that is longer than the rank; before qwix 0.1.6 adapters got such specs.",
        "jax.sharding.NamedSharding.check_compatible_aval; qwix 9e88701, 704a40a",
-       [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-RANK", r); }},
+       [](const CheckInput& f, const RuleReport& r) { spec_problems(f, "SPEC-RANK", r); }},
       {"SPEC-AXIS",
        Severity::error,
        {},
        "A spec uses an axis that the mesh does not define",
        "NamedSharding refuses it; the tensor would not be split along that dimension.",
        kNamed,
-       [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-AXIS", r); }},
+       [](const CheckInput& f, const RuleReport& r) { spec_problems(f, "SPEC-AXIS", r); }},
       {"SPEC-TWICE",
        Severity::error,
        {},
        "A spec uses an axis on two dimensions",
        "A device cannot hold different parts along two dimensions of one axis; NamedSharding refuses it.",
        kNamed,
-       [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-TWICE", r); }},
+       [](const CheckInput& f, const RuleReport& r) { spec_problems(f, "SPEC-TWICE", r); }},
       {"SPEC-PATTERN",
        Severity::error,
        {},
        "A sharding rule whose pattern is not a regular expression",
        "The rule applies to no tensor.",
        "regular expressions of sharding.overrides",
-       [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-PATTERN", r); }},
+       [](const CheckInput& f, const RuleReport& r) { spec_problems(f, "SPEC-PATTERN", r); }},
       {"SPEC-UNUSED",
        Severity::warning,
        {},
        "A sharding rule that matches no tensor",
        "A typing error in the pattern leaves all tensors unchanged without a warning.",
        "regular expressions of sharding.overrides",
-       [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-UNUSED", r); }},
+       [](const CheckInput& f, const RuleReport& r) { spec_problems(f, "SPEC-UNUSED", r); }},
       {"SHARD-2", Severity::warning, sharded, "A large tensor is replicated on every device",
        "Gemma 4's input embedding had no annotation before Tunix 0.1.7. Gradient and optimizer state of a trained "
        "tensor lie as the tensor does.",

@@ -41,30 +41,25 @@ bool is_gemma(const CheckInput& input) {
   return input.config.family == gemma2 || input.config.family == gemma3 || input.config.family == gemma4;
 }
 
-void tok_1(const CheckInput& input, Report& report) {
+void tok_1(const CheckInput& input, const RuleReport& report) {
   if (!is_gemma(input)) return;  // token 2 is Gemma's <bos>
   const int bos = leading_bos(input);
   if (bos == 1) return;
-  report.findings.push_back({.id = "TOK-1",
-                             .message = bos == 0 ? "examples do not start with <bos>" : "examples start with two <bos>",
-                             .place = "stack.add_bos",
-                             .found = std::to_string(bos) + " of token 2 at the start",
-                             .expected = "exactly one",
-                             .fixes = {bos_fix(input)}});
+  report.add({.message = bos == 0 ? "examples do not start with <bos>" : "examples start with two <bos>",
+              .place = "stack.add_bos",
+              .found = std::to_string(bos) + " of token 2 at the start",
+              .expected = "exactly one",
+              .fixes = {bos_fix(input)}});
 }
 
-void tok_2(const CheckInput& input, Report& report) {
+void tok_2(const CheckInput& input, const RuleReport& report) {
   const ChatFormat chat = input.chat.chat;
   const bool gemma3 = chat == ChatFormat::gemma3 && input.stack == Stack::tunix;
   if (chat != ChatFormat::gemma2 && !gemma3) return;
-  if (!input.chat.system_turns) {
-    report.unchecked.push_back({"TOK-2", "whether the data has system turns (data.path)"});
-    return;
-  }
+  if (!input.chat.system_turns) return report.unchecked("whether the data has system turns (data.path)");
   if (!*input.chat.system_turns) return;
-  report.findings.push_back(
-      {.id = "TOK-2",
-       .message = gemma3
+  report.add(
+      {.message = gemma3
                       ? "Tunix joins the system text to the first user turn with one line break, Hugging Face with two"
                       : "the Gemma 2 template refuses a system turn",
        .place = "data.columns.system",
@@ -74,14 +69,12 @@ void tok_2(const CheckInput& input, Report& report) {
            {"Leave the system column out", "the model does not see its text", {{"data.columns.system", nullptr}}}}});
 }
 
-void tok_3(const CheckInput& input, Report& report) {
+void tok_3(const CheckInput& input, const RuleReport& report) {
   const bool adds_channel = input.config.family == model::Family::gemma4 && input.config.ple_dim == 0;
   if (!adds_channel || input.chat.chat != ChatFormat::gemma4 || input.chat.rendering != ChatRendering::conversation)
     return;
-  report.findings.push_back(
-      {.id = "TOK-3",
-       .severity = Severity::warning,
-       .message = "training text has no empty thought channel, but this model's generation prompt adds one",
+  report.add(
+      {.message = "training text has no empty thought channel, but this model's generation prompt adds one",
        .place = "stack.rendering",
        .found = "conversation",
        .expected = "prompt_and_answer",
@@ -90,42 +83,32 @@ void tok_3(const CheckInput& input, Report& report) {
 
 constexpr double kPaddingLimit = 0.30;
 
-void pad_1(const CheckInput& input, Report& report) {
+void pad_1(const CheckInput& input, const RuleReport& report) {
   if (input.purpose != Purpose::train || input.packing) return;
-  if (!input.real_share) {
-    report.unchecked.push_back({"PAD-1", "the lengths of the rows (data.path or data.lengths)"});
-    return;
-  }
+  if (!input.real_share) return report.unchecked("the lengths of the rows (data.path or data.lengths)");
   const double padding = 1 - *input.real_share;
   if (padding <= kPaddingLimit) return;
-  report.findings.push_back({.id = "PAD-1",
-                             .severity = Severity::warning,
-                             .message = number_text(100 * padding, 2) + " % of the computed tokens are padding",
-                             .place = "data.packing",
-                             .found = number_text(100 * *input.real_share, 2) + " % real tokens",
-                             .expected = "at least 70 %",
-                             .fixes = {{"Pack short examples into one row",
-                                        "steps see more examples: adjust steps or batch",
-                                        {{"data.packing", true}}}}});
+  report.add({.message = number_text(100 * padding, 2) + " % of the computed tokens are padding",
+              .place = "data.packing",
+              .found = number_text(100 * *input.real_share, 2) + " % real tokens",
+              .expected = "at least 70 %",
+              .fixes = {{"Pack short examples into one row",
+                         "steps see more examples: adjust steps or batch",
+                         {{"data.packing", true}}}}});
 }
 
-void logits_1(const CheckInput& input, Report& report) {
+void logits_1(const CheckInput& input, const RuleReport& report) {
   if (input.purpose != Purpose::train || input.loss_chunk != 0) return;
-  if (!input.memory) {
-    report.unchecked.push_back({"LOGITS-1", "a memory plan of the target (target.id)"});
-    return;
-  }
+  if (!input.memory) return report.unchecked("a memory plan of the target (target.id)");
   const MemoryInput& m = *input.memory;
   // Report logits only if they are the cause: the rest would fit, or the logits alone do not.
   const bool too_large = m.total > m.capacity && (m.total - m.logits <= m.capacity || m.logits > m.capacity);
   if (!too_large) return;
-  report.findings.push_back(
-      {.id = "LOGITS-1",
-       .message = "all logits at once do not fit",
-       .place = "train.loss_chunk",
-       .found = to_text(m.logits) + " of logits, " + to_text(m.total) + " in all",
-       .expected = "at most " + to_text(m.capacity),
-       .fixes = {{"Compute the loss by 256 rows", "a little time per chunk", {{"train.loss_chunk", 256}}}}});
+  report.add({.message = "all logits at once do not fit",
+              .place = "train.loss_chunk",
+              .found = to_text(m.logits) + " of logits, " + to_text(m.total) + " in all",
+              .expected = "at most " + to_text(m.capacity),
+              .fixes = {{"Compute the loss by 256 rows", "a little time per chunk", {{"train.loss_chunk", 256}}}}});
 }
 
 }  // namespace

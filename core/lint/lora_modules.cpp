@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/pattern.h"
+#include "core/base/text.h"
 
 namespace mw::lint {
 namespace {
@@ -60,11 +61,8 @@ std::string lora_pattern(const model::TensorInventory& inventory, const std::vec
     const std::string name(last_component(m.path));
     if (wanted && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
-  std::string joined;
-  const std::string_view before = naming == ModuleNaming::qwix ? ".*" : "";
-  for (const std::string& name : names) joined += (joined.empty() ? "" : "|") + std::string(before) + name;
-  if (naming == ModuleNaming::qwix) return joined;
-  return (has_towers(prefix) ? R"(.*language_model\..*\.()" : R"(.*\.()") + joined + ")";
+  if (naming == ModuleNaming::qwix) return joined(names, "|", [](const std::string& name) { return ".*" + name; });
+  return (has_towers(prefix) ? R"(.*language_model\..*\.()" : R"(.*\.()") + joined(names, "|") + ")";
 }
 
 std::vector<LoraModule> matching_modules(const std::vector<LoraModule>& modules, std::string_view pattern) {

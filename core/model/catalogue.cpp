@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_names.h"
+#include "core/model/hf_config.h"
 
 namespace mw::model {
 namespace {
@@ -35,6 +36,13 @@ std::vector<Layer> alternate(int layers, int period, const Layer& local, const L
   return out;
 }
 
+Config named(const char* id, std::string_view model_type) {
+  Config c;
+  c.id = id;
+  set_model_type(c, model_type);
+  return c;
+}
+
 float scale_of(int query_pre_attn_scalar) {
   return static_cast<float>(1.0 / std::sqrt(query_pre_attn_scalar));
 }
@@ -42,11 +50,7 @@ float scale_of(int query_pre_attn_scalar) {
 // --- Gemma 2: local, global, local, ...; window 4096; softcaps 50 and 30 ---
 
 Config gemma2(const char* id, int dim, int mlp_dim, int layers, Heads heads, int query_pre_attn_scalar) {
-  Config c;
-  c.id = id;
-  c.hf_model_type = "gemma2";
-  c.hf_architecture = "Gemma2ForCausalLM";
-  c.family = Family::gemma2;
+  Config c = named(id, "gemma2");
   c.vocab = 256000;
   c.dim = dim;
   c.layers = alternate(layers, 2, layer(Attention::sliding, heads, mlp_dim, 10000.0f),
@@ -62,11 +66,7 @@ Config gemma2(const char* id, int dim, int mlp_dim, int layers, Heads heads, int
 // --- Gemma 3: five local, one global; QK-norm; theta 10k local, 1M global ---
 
 Config gemma3(const char* id, int dim, int mlp_dim, int layers, Heads heads, int query_pre_attn_scalar) {
-  Config c;
-  c.id = id;
-  c.hf_model_type = "gemma3_text";
-  c.hf_architecture = "Gemma3ForCausalLM";
-  c.family = Family::gemma3;
+  Config c = named(id, "gemma3_text");
   c.vocab = 262144;
   c.dim = dim;
   c.layers = alternate(layers, 6, layer(Attention::sliding, heads, mlp_dim, 10000.0f),
@@ -82,9 +82,7 @@ Config gemma3(const char* id, int dim, int mlp_dim, int layers, Heads heads, int
 // linear RoPE scaling on global layers, and the tensor prefix of the multimodal files.
 Config gemma3_multimodal(const char* id, int dim, int mlp_dim, int layers, Heads heads, int query_pre_attn_scalar) {
   Config c = gemma3(id, dim, mlp_dim, layers, heads, query_pre_attn_scalar);
-  c.hf_model_type = "gemma3";
-  c.hf_architecture = "Gemma3ForConditionalGeneration";
-  c.hf_prefix = "language_model.model.";
+  set_model_type(c, "gemma3");
   c.vocab = 262208;
   c.sliding_window = 1024;
   c.max_positions = 131072;
@@ -99,12 +97,7 @@ Config gemma3_multimodal(const char* id, int dim, int mlp_dim, int layers, Heads
 // --- Gemma 4: norms multiply by w, V-norm, layer scalar, attention scale 1, proportional RoPE on global layers ---
 
 Config gemma4(const char* id, int dim, int mlp_dim, int layers, int period, Heads local, Heads global) {
-  Config c;
-  c.id = id;
-  c.hf_model_type = "gemma4";
-  c.hf_architecture = "Gemma4ForConditionalGeneration";
-  c.hf_prefix = "model.language_model.";
-  c.family = Family::gemma4;
+  Config c = named(id, "gemma4");
   c.vocab = 262144;
   c.dim = dim;
   Layer full = layer(Attention::full, global, mlp_dim, 1000000.0f);
@@ -154,8 +147,7 @@ Config gemma4_e4b() {
 }
 Config gemma4_12b() {
   Config c = gemma4("gemma4-12b", 3840, 15360, 48, 6, {16, 8, 256}, {16, 1, 512});
-  c.hf_model_type = "gemma4_unified";
-  c.hf_architecture = "Gemma4UnifiedForConditionalGeneration";
+  set_model_type(c, "gemma4_unified");
   share_k_and_v(c);
   return c;
 }
@@ -175,29 +167,25 @@ Config gemma4_31b() {
 
 // --- For planning only: decoders with SwiGLU, norms before attention and MLP, and full attention in every layer ---
 
-Config swiglu_decoder(const char* id, Family family, int dim, int mlp_dim, int layers, Heads heads, float theta) {
-  Config c;
-  c.id = id;
-  c.family = family;
-  c.hf_model_type = family == Family::qwen3 ? "qwen3" : "llama";
-  c.hf_architecture = family == Family::qwen3 ? "Qwen3ForCausalLM" : "LlamaForCausalLM";
+Config swiglu_decoder(const char* id, const char* type, int dim, int mlp_dim, int layers, Heads heads, float theta) {
+  Config c = named(id, type);
   c.dim = dim;
   c.layers.assign(static_cast<size_t>(layers), layer(Attention::full, heads, mlp_dim, theta));
   c.norm_form = NormForm::plain_w;
-  c.qk_norm = family == Family::qwen3;
+  c.qk_norm = c.family == Family::qwen3;
   c.post_norms = c.tied_embeddings = false;
   c.attention_scale = scale_of(heads.head_dim);
   return c;
 }
 Config llama2(const char* id, int dim, int mlp_dim, int layers, Heads heads) {
-  Config c = swiglu_decoder(id, Family::llama, dim, mlp_dim, layers, heads, 10000.0f);
+  Config c = swiglu_decoder(id, "llama", dim, mlp_dim, layers, heads, 10000.0f);
   c.vocab = 32000;
   c.max_positions = 4096;
   c.norm_eps = 1e-5f;
   return c;
 }
 Config llama3(const char* id, int dim, int mlp_dim, int layers, Heads heads) {
-  Config c = swiglu_decoder(id, Family::llama, dim, mlp_dim, layers, heads, 500000.0f);
+  Config c = swiglu_decoder(id, "llama", dim, mlp_dim, layers, heads, 500000.0f);
   c.vocab = 128256;
   c.max_positions = 131072;
   c.norm_eps = 1e-5f;
@@ -210,7 +198,7 @@ Config llama32_3b() {
   return c;
 }
 Config qwen3_32b() {
-  Config c = swiglu_decoder("qwen3-32b", Family::qwen3, 5120, 25600, 64, {64, 8, 128}, 1000000.0f);
+  Config c = swiglu_decoder("qwen3-32b", "qwen3", 5120, 25600, 64, {64, 8, 128}, 1000000.0f);
   c.vocab = 151936;
   c.max_positions = 40960;
   return c;

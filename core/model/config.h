@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Architecture of a decoder-only text model: Gemma, and for planning only Llama and Qwen3. Plain values.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,13 @@ struct Config {
   std::string hf_prefix = "model.";  // prefix of the language model's tensors in safetensors files
   bool operator==(const Config&) const = default;
 };
+
+// The first layer of this kind, or the first of all if there is none.
+inline const Layer& first_of(const Config& config, Attention kind) {
+  const auto& layers = config.layers;
+  const auto at = std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return l.attention == kind; });
+  return at == layers.end() ? layers.front() : *at;
+}
 
 // Whether the model is known for planning only; the engine runs Gemma. RoPE scaling is not read for these models,
 // because no size depends on it.

@@ -13,7 +13,8 @@
 #include <string_view>
 
 #include "core/base/error.h"
-#include "core/base/excerpt.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
 
 namespace mw::model {
 namespace {
@@ -128,14 +129,16 @@ Defaults defaults_of(Family family) {
   return {};
 }
 
+const ModelType* find_model_type(std::string_view type) {
+  return std::find_if(kModelTypes.begin(), kModelTypes.end(), [&](const ModelType& k) { return k.model_type == type; });
+}
+
 const ModelType& model_type_of(const ConfigObject& top) {
   const std::string type = top.text("model_type", "");
-  const auto at =
-      std::find_if(kModelTypes.begin(), kModelTypes.end(), [&](const ModelType& k) { return k.model_type == type; });
-  std::string known;
-  for (const ModelType& k : kModelTypes) known += (known.empty() ? "" : ", ") + std::string(k.model_type);
+  const ModelType* at = find_model_type(type);
   if (at == kModelTypes.end())
-    top.fail("model_type", "unknown model type", type.empty() ? "nothing" : type, "one of " + known);
+    top.fail("model_type", "unknown model type", type.empty() ? "nothing" : type,
+             "one of " + joined(kModelTypes, ", ", [](const ModelType& k) { return k.model_type; }));
   if (const Json* list = top.get("architectures")) {
     const bool ok = list->is_array() && !list->empty() &&
                     std::all_of(list->begin(), list->end(), [&](const Json& a) { return a == at->architecture; });
@@ -449,11 +452,6 @@ Json rope_parameters(const Config& c) {
   return all;
 }
 
-const Layer& first_of(const Config& c, Attention kind) {
-  const auto at = std::find_if(c.layers.begin(), c.layers.end(), [&](const Layer& l) { return l.attention == kind; });
-  return at == c.layers.end() ? c.layers.front() : *at;
-}
-
 void add_gemma4_keys(const Config& c, Json& j) {
   const Layer& full = first_of(c, Attention::full);
   const bool k_is_v = std::any_of(c.layers.begin(), c.layers.end(), [](const auto& l) { return l.has_k && !l.has_v; });
@@ -513,6 +511,14 @@ Json config_json(const Config& c) {
 
 }  // namespace
 
+void set_model_type(Config& config, std::string_view model_type) {
+  const ModelType& kind = *find_model_type(model_type);
+  config.hf_model_type = kind.model_type;
+  config.hf_architecture = kind.architecture;
+  config.hf_prefix = kind.prefix;
+  config.family = kind.family;
+}
+
 Config from_hf_config(const Json& json, const std::string& file) {
   const ConfigObject top(json, file, "");
   const ModelType& kind = model_type_of(top);
@@ -523,10 +529,7 @@ Config from_hf_config(const Json& json, const std::string& file) {
 
   Config c;
   c.id = std::filesystem::path(file).parent_path().filename().string();
-  c.hf_model_type = kind.model_type;
-  c.hf_architecture = kind.architecture;
-  c.hf_prefix = kind.prefix;
-  c.family = kind.family;
+  set_model_type(c, kind.model_type);
   if (is_planning_only(c)) {
     read_llama(s, c);
     return c;
@@ -553,14 +556,9 @@ Config from_hf_config(const Json& json, const std::string& file) {
 }
 
 Config text_only(Config config) {
-  if (config.family == Family::gemma3) {
-    config.hf_model_type = "gemma3_text";
-    config.hf_architecture = "Gemma3ForCausalLM";
-  } else if (config.family == Family::gemma4) {
-    const bool unified = config.hf_model_type.starts_with("gemma4_unified");
-    config.hf_model_type = unified ? "gemma4_unified_text" : "gemma4_text";
-    config.hf_architecture = unified ? "Gemma4UnifiedForCausalLM" : "Gemma4ForCausalLM";
-  }
+  const bool unified = config.hf_model_type.starts_with("gemma4_unified");
+  if (config.family == Family::gemma3) set_model_type(config, "gemma3_text");
+  if (config.family == Family::gemma4) set_model_type(config, unified ? "gemma4_unified_text" : "gemma4_text");
   config.hf_prefix = "model.";
   return config;
 }

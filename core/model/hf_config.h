@@ -2,12 +2,15 @@
 // Reads and writes config.json of Hugging Face transformers. Thread-safe.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "core/base/json.h"
 #include "core/model/config.h"
 
 namespace mw::model {
 
+// Sets `hf_model_type` and what belongs to it: architecture, family and tensor prefix. The type must be a known one.
+void set_model_type(Config& config, std::string_view model_type);
 // Reads a text-only config, or the text_config of a multimodal one, with the keys of all transformers versions. Throws
 // CONFIG naming `file` and the key.
 Config from_hf_config(const Json& json, const std::string& file);

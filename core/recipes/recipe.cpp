@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/file_system.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/recipes/quote.h"
 #include "core/recipes/serving.h"
 #include "core/recipes/settings.h"
@@ -165,12 +166,12 @@ bool is_training(Kind kind) {
 }
 
 Kind parse_recipe_kind(std::string_view name) {
-  std::string all;
-  for (const RecipeKind& r : kRecipeKinds) {
+  for (const RecipeKind& r : kRecipeKinds)
     if (r.name == name) return r.kind;
-    all += (all.empty() ? "" : ", ") + std::string(r.name);
-  }
-  throw Error({.id = "RECIPE", .message = "unknown recipe", .found = std::string(name), .expected = all});
+  throw Error({.id = "RECIPE",
+               .message = "unknown recipe",
+               .found = std::string(name),
+               .expected = joined(kRecipeKinds, ", ", [](const RecipeKind& r) { return r.name; })});
 }
 
 std::string hub_name(std::string_view id) {
@@ -185,14 +186,12 @@ std::string hub_name(std::string_view id) {
 
 std::vector<std::string> pinned_packages(Kind kind, const fs::path& templates) {
   std::vector<std::string> out;
-  const std::string text = read_file(templates / to_string(kind) / "requirements.txt");
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    std::string line = text.substr(at, end - at);
+  const std::string content = read_file(templates / to_string(kind) / "requirements.txt");
+  for (std::string_view text = content; !text.empty();) {
+    std::string line(take_line(text));
     if (const size_t extra = line.find('['); extra != std::string::npos)  // jax[tpu]==0.10.2
       line.erase(extra, line.find(']') + 1 - extra);
     if (!line.empty() && line.front() != '#' && line.find("==") != std::string::npos) out.push_back(std::move(line));
-    at = end + 1;
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/recipes/serving.h"
 
+#include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/recipes/quote.h"
 
@@ -8,9 +9,7 @@ namespace mw::recipes {
 namespace {
 
 std::string words(const Json& list) {
-  std::string out;
-  for (const Json& v : list) out += (out.empty() ? "" : " ") + (v.is_string() ? v.get<std::string>() : v.dump());
-  return out;
+  return joined(list, " ", [](const Json& v) { return v.is_string() ? v.get<std::string>() : v.dump(); });
 }
 
 // vLLM's flags for what the experiment says, as words.

@@ -24,11 +24,6 @@ using model::Layer;
                .fix = "export trl-fsdp or torchax instead"});
 }
 
-const Layer& first_of(const Config& c, Attention kind) {
-  const auto at = std::find_if(c.layers.begin(), c.layers.end(), [&](const Layer& l) { return l.attention == kind; });
-  return at == c.layers.end() ? c.layers.front() : *at;
-}
-
 Json kinds_of(const Config& c, size_t count) {
   Json out = Json::array();
   for (size_t i = 0; i < count; ++i)

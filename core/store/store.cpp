@@ -17,7 +17,6 @@
 #include "core/base/url_secrets.h"
 #include "core/experiment/bind.h"
 #include "core/store/store_rows.h"
-#include "core/store/store_schema.h"
 #include "core/store/store_sqlite.h"
 #include "core/store/store_summary.h"
 

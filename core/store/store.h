@@ -40,6 +40,13 @@ struct RunRow {  // one line of the Runs table
   bool interrupted() const { return state == RunState::failed && error == kInterrupted; }
 };
 
+// How a run ended. `error` is set only for a failed run: it tells a usage error from a failure of the environment or
+// the program.
+struct RunOutcome {
+  event::Finished finished;
+  std::optional<Error::Kind> error;
+};
+
 struct StoredEvent {
   std::int64_t sequence;
   Event event;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes the rows of the runs table, and converts run ids between text and number. Callers hold the lock of
-// the database.
+// The schema of the run store and the rows of its runs table; converts run ids between text and number. Callers hold
+// the lock of the database.
 #pragma once
 #include <optional>
 #include <vector>
@@ -9,6 +9,10 @@
 #include "core/store/store_sqlite.h"
 
 namespace mw::store {
+
+// Creates the tables if the database is empty and writable. Throws STORE-NOT-A-DATABASE for another program's database
+// and STORE-NEWER for a newer schema.
+void prepare_schema(Database& db);
 
 RunId run_id(std::int64_t number);             // "run-12"
 std::int64_t run_number(std::string_view id);  // 0 if the text is not a run id

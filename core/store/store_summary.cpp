@@ -33,12 +33,7 @@ struct Apply {
     if (e.name == "train/tokens" && e.value >= 0 && e.value < 9e18) row.tokens = static_cast<std::int64_t>(e.value);
   }
   void operator()(const event::Memory& e) { row.peak = std::max({row.peak, e.peak, e.bytes.total()}); }
-  void operator()(const event::Traffic&) {}
-  void operator()(const event::Sample&) {}
-  void operator()(const event::Checkpoint&) {}
   void operator()(const event::Point& e) { row.steps_done = std::max(row.steps_done, e.step); }
-  void operator()(const event::Log&) {}
-  void operator()(const event::Progress&) {}
   void operator()(const event::StateChanged& e) { row.state = e.state; }
   void operator()(const event::Finished& e) {
     row.state = e.state;
@@ -48,6 +43,8 @@ struct Apply {
     row.peak = std::max(row.peak, e.peak);
     row.error = valid_utf8(e.error);
   }
+  template <class Other>
+  void operator()(const Other&) {}  // changes no column
 };
 
 std::string folder_name(const std::filesystem::path& path) {

@@ -2,13 +2,12 @@
 #include "core/data/dataset/lengths.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/base/error.h"
-#include "core/base/excerpt.h"
 #include "core/base/files.h"
 #include "core/base/input_file.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/base/utf8.h"
 
 namespace mw::data {
@@ -55,27 +54,20 @@ LengthCounts from_json(const std::string& text, const std::filesystem::path& fil
   return std::move(counter.lengths);
 }
 
-bool number(std::string_view text, std::int64_t& out) {
-  text = trim(text);
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return ec == std::errc{} && end == text.data() + text.size();
-}
-
 LengthCounts from_csv(std::string_view text, const std::filesystem::path& file) {
   Counter counter;
   bool first = true;
   for (long line = 1; !text.empty(); ++line) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view row = trim(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view row = trim(take_line(text));
     if (row.empty()) continue;
     const size_t comma = row.find(',');
-    std::int64_t tokens = 0, rows = 0;
     const bool named = first && comma != std::string_view::npos && std::isalpha(static_cast<unsigned char>(row[0]));
     first = false;
     if (named) continue;
-    if (comma == std::string_view::npos || !number(row.substr(0, comma), tokens) ||
-        !number(row.substr(comma + 1), rows) || !counter.add(tokens, rows))
+    const auto tokens = parse_number<std::int64_t>(trim(row.substr(0, comma)));
+    const auto rows =
+        comma == std::string_view::npos ? std::nullopt : parse_number<std::int64_t>(trim(row.substr(comma + 1)));
+    if (!tokens || !rows || !counter.add(*tokens, *rows))
       throw refused(file, "line " + std::to_string(line), excerpt(row, 40), kExpected);
   }
   return std::move(counter.lengths);

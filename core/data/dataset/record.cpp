@@ -2,14 +2,14 @@
 #include "core/data/dataset/record.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/base/utf8.h"
 
 namespace mw::data {
 namespace {
 
 std::string keys_of(const Json& row) {
-  std::string keys;
-  for (const auto& [key, value] : row.items()) keys += (keys.empty() ? "" : ", ") + key;
+  const std::string keys = joined(row.items(), ", ", [](const auto& member) { return member.key(); });
   return keys.empty() ? "no keys" : "keys " + excerpt(keys, 200);
 }
 

@@ -7,10 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "core/data/tokenizer/flat_map.h"
+#include "core/base/flat_map.h"
 #include "core/data/tokenizer/piece_ids.h"
 
 namespace mw::data {
+
+constexpr std::uint64_t pair_key(int a, int b) {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 | static_cast<std::uint32_t>(b);
+}
 
 enum class Unknowns { fuse, keep_each };
 enum class WholeSegment { merge, look_up_first };  // look_up_first: "ignore_merges" in tokenizer.json

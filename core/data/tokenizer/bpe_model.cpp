@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/base/excerpt.h"
 #include "core/base/files.h"
 #include "core/base/input_file.h"
+#include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "core/data/tokenizer/tokenizer_file.h"
 

@@ -4,67 +4,14 @@
 #include <sentencepiece_processor.h>
 
 #include <cmath>
-#include <cstdint>
-#include <cstring>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/protobuf.h"
 #include "core/data/tokenizer/tokenizer_file.h"
 
 namespace mw::data {
 namespace {
-
-// One field of a protocol buffer message.
-struct ProtoField {
-  std::uint64_t number = 0, wire = 0, varint = 0;
-  std::string_view bytes;  // content of a fixed-size or length-delimited field
-};
-
-class ProtoReader {
- public:
-  explicit ProtoReader(std::string_view message) : left_(message) {}
-  // Returns false at the end, and if the message is malformed; ok() tells which.
-  bool next(ProtoField& f) {
-    if (left_.empty()) return false;
-    std::uint64_t key = 0, length = 0;
-    if (!varint(key)) return false;
-    f = {key >> 3, key & 7, 0, {}};
-    switch (f.wire) {
-      case 0:
-        return varint(f.varint);
-      case 1:
-        return take(8, f.bytes);
-      case 2:
-        return varint(length) && take(length, f.bytes);
-      case 5:
-        return take(4, f.bytes);
-      default:
-        return ok_ = false;
-    }
-  }
-  bool ok() const { return ok_; }
-
- private:
-  bool varint(std::uint64_t& value) {
-    value = 0;
-    for (unsigned shift = 0; shift < 64 && !left_.empty(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(left_.front());
-      left_.remove_prefix(1);
-      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return true;
-    }
-    return ok_ = false;
-  }
-  bool take(std::uint64_t n, std::string_view& bytes) {
-    if (n > left_.size()) return ok_ = false;
-    bytes = left_.substr(0, n);
-    left_.remove_prefix(n);
-    return true;
-  }
-
-  std::string_view left_;
-  bool ok_ = true;
-};
 
 class SentencePieceChecker {
  public:
@@ -85,22 +32,20 @@ class SentencePieceChecker {
   template <class F>
   void each(std::string_view message, const std::string& place, const F& use) {
     ProtoReader fields(message);
-    for (ProtoField f; fields.next(f);) use(f);
-    if (!fields.ok()) malformed(place, "a malformed field");
+    while (const auto field = fields.next()) use(*field);
+    if (fields.damaged()) malformed(place, "a malformed field");
   }
   void piece(std::string_view message) {
     const std::string place = "piece " + std::to_string(pieces_);
     if (++pieces_ > kMaxVocabulary) malformed("pieces", "more than " + std::to_string(kMaxVocabulary));
     each(message, place, [&](const ProtoField& f) {
-      float score = 0;
-      if (f.number == 2 && f.wire == 5) std::memcpy(&score, f.bytes.data(), sizeof score);
-      if (!std::isfinite(score)) malformed(place, "a score that is not finite");
+      if (f.number == 2 && f.wire == 5 && !std::isfinite(f.as_float())) malformed(place, "a score that is not finite");
     });
   }
   void trainer(std::string_view message) {
     each(message, "trainer_spec", [&](const ProtoField& f) {
-      if (f.number == 3 && f.varint != 1 && f.varint != 2)
-        unsupported("trainer_spec.model_type", std::to_string(f.varint), "BPE (2) or Unigram (1)");
+      if (f.number == 3 && f.varint() != 1 && f.varint() != 2)
+        unsupported("trainer_spec.model_type", std::to_string(f.varint()), "BPE (2) or Unigram (1)");
     });
   }
   void normalizer(std::string_view message) {
@@ -109,9 +54,9 @@ class SentencePieceChecker {
     each(message, "normalizer_spec", [&](const ProtoField& f) {
       if (f.number == 2 && !f.bytes.empty())
         unsupported("normalizer_spec.precompiled_charsmap", "a normalization table", "none (identity)");
-      if (f.number == 3) dummy_prefix = f.varint != 0;
-      if (f.number == 4) removes_spaces = f.varint != 0;
-      if (f.number == 5) escapes = f.varint != 0;
+      if (f.number == 3) dummy_prefix = f.varint() != 0;
+      if (f.number == 4) removes_spaces = f.varint() != 0;
+      if (f.number == 5) escapes = f.varint() != 0;
     });
     if (dummy_prefix) unsupported("normalizer_spec.add_dummy_prefix", "true", "false");
     if (removes_spaces) unsupported("normalizer_spec.remove_extra_whitespaces", "true", "false");

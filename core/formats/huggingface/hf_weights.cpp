@@ -21,11 +21,7 @@ namespace {
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-[[noreturn]] void weights_fault(const fs::path& file, const std::string& place, const std::string& message,
-                                const std::string& found = "", const std::string& expected = "",
-                                const std::string& fix = "") {
-  fail_file("CHECKPOINT", file, place, {message, found, expected, fix});
-}
+constexpr FileErrors weights_fault{"CHECKPOINT"};
 
 std::string first_three(const std::vector<std::string>& names) {
   std::string text;

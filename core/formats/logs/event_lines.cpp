@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/event.h"
 #include "core/base/input_file.h"
+#include "core/base/text.h"
 
 namespace mw::formats {
 namespace {
@@ -21,13 +22,6 @@ std::optional<Event> parse_event(std::string_view line, const std::string& place
   } catch (const Error&) {
     return std::nullopt;
   }
-}
-
-std::string_view take_line(std::string_view& text) {
-  const size_t end = text.find('\n');
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(end == text.npos ? text.size() : end + 1);
-  return line;
 }
 
 void add_event(const Event& e, RunLog& log) {

@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/json_text.h"
+#include "core/base/json.h"
 
 namespace mw::formats {
 namespace {

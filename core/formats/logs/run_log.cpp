@@ -8,8 +8,9 @@
 #include <system_error>
 
 #include "core/base/error.h"
-#include "core/base/excerpt.h"
 #include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/formats/logs/log_readers.h"
 #include "core/formats/logs/tensorboard.h"
 
@@ -77,9 +78,7 @@ RunLog read_tensorboard(const std::vector<fs::path>& files) {
 }  // namespace
 
 std::string join_names(const std::set<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text_excerpt(text);
+  return text_excerpt(joined(names));
 }
 
 std::string_view to_string(LogKind kind) {

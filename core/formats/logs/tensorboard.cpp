@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 
-#include "core/formats/logs/protobuf.h"
+#include "core/base/protobuf.h"
 #include "core/formats/orbax/bytes.h"
 #include "core/formats/safetensors/floats.h"
 #include "core/formats/safetensors/pread_file.h"

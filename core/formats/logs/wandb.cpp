@@ -11,8 +11,8 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/json_text.h"
-#include "core/formats/logs/protobuf.h"
+#include "core/base/json.h"
+#include "core/base/protobuf.h"
 
 namespace mw::formats {
 namespace {

@@ -162,7 +162,7 @@ Manifest parse_manifest(std::span<const std::byte> blob, const std::string& file
   if (kind > 1) c.fail("the kind of manifest is unknown", std::to_string(kind), "0 or 1");
   m.kind = static_cast<Manifest::Kind>(kind);
   c.varint(UINT32_MAX);  // maximum length of inline values
-  m.max_node_bytes = c.varint(UINT32_MAX);
+  c.varint(UINT32_MAX);  // decompressed size of nodes
   const int arity = c.u8();
   if (arity < 1 || arity > 16)
     c.fail("the arity of the version tree is out of range", std::to_string(arity), "1 to 16");

@@ -22,7 +22,6 @@ struct Reference {  // to a node
 
 struct Manifest {
   enum class Kind { single, numbered } kind = Kind::single;
-  std::uint64_t max_node_bytes = 0;  // decompressed size of nodes
   std::optional<Reference> root;     // of the newest version; empty if the database is empty
   int root_height = 0;
 };

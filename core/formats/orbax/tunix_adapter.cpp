@@ -17,11 +17,7 @@ namespace {
 
 constexpr std::int64_t kMostRank = 1 << 16;
 
-[[noreturn]] void tunix_fault(const fs::path& file, const std::string& place, const std::string& message,
-                              const std::string& found = "", const std::string& expected = "",
-                              const std::string& fix = "") {
-  fail_file("ADAPTER", file, place, {message, found, expected, fix});
-}
+constexpr FileErrors tunix_fault{"ADAPTER"};
 
 struct Pair {
   const ZarrArray *a = nullptr, *b = nullptr;

@@ -10,9 +10,9 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/excerpt.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/formats/huggingface/hf_names.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_patterns.h"
@@ -24,11 +24,7 @@ namespace {
 
 constexpr double kMaxRank = 1 << 16;
 
-[[noreturn]] void adapter_fault(const fs::path& file, const std::string& place, const std::string& message,
-                                const std::string& found = "", const std::string& expected = "",
-                                const std::string& fix = "") {
-  fail_file("ADAPTER", file, place, {message, found, expected, fix});
-}
+constexpr FileErrors adapter_fault{"ADAPTER"};
 
 const Json* get(const Json& config, const char* key) {
   const auto at = config.find(key);
@@ -202,12 +198,6 @@ bool is_multimodal(const AdapterModule& m) {
   return m.target.module.find("language_model.") != std::string::npos;
 }
 
-std::string joined(const std::set<std::string>& parts) {
-  std::string out;
-  for (const std::string& part : parts) out += (out.empty() ? "" : "|") + part;
-  return out;
-}
-
 // "self_attn.k_proj" of "model.layers.3.self_attn.k_proj".
 std::string name_in_layer(const AdapterModule& m) {
   const size_t layers = m.target.module.find("layers."), dot = m.target.module.find('.', layers + 7);
@@ -239,9 +229,8 @@ std::string layer_expression(const Adapter& adapter) {
   for (const auto& [module, where] : layers) modules[where].insert(module);
   std::string out;
   for (const auto& [where, names] : modules) {
-    std::string numbers;
-    for (const int layer : where) numbers += (numbers.empty() ? "" : "|") + std::to_string(layer);
-    out += (out.empty() ? "(" : "|(") + numbers + ")\\.(" + joined(names) + ")";
+    const std::string numbers = joined(where, "|", [](int layer) { return std::to_string(layer); });
+    out += (out.empty() ? "(" : "|(") + numbers + ")\\.(" + joined(names, "|") + ")";
   }
   return "layers\\.(" + out + ")";
 }
@@ -254,7 +243,7 @@ Sorted target_modules(const Adapter& adapter, const model::TensorInventory& inve
   if (matches_other_modules(adapter, names, inventory))
     return (towers ? ".*language_model\\.(.*\\.)?" : "(.*\\.)?") + layer_expression(adapter);
   if (!towers) return names;
-  return ".*language_model\\..*\\.(" + joined(names) + ")";
+  return ".*language_model\\..*\\.(" + joined(names, "|") + ")";
 }
 
 // rank_pattern or alpha_pattern: the given patterns if PEFT derives the modules' values from them (it sorts them, and

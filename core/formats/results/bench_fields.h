@@ -40,4 +40,14 @@ auto inside(const std::string& place, const Read& read) {
   }
 }
 
+// Calls use(entry) for every entry of a list, which may be null, inside "key[i]". Entries must be objects: `expected`.
+template <class Use>
+void each_object(const Json* list, const std::string& key, const std::string& expected, const Use& use) {
+  for (size_t i = 0; list && i < list->size(); ++i)
+    inside(key + "[" + std::to_string(i) + "]", [&] {
+      if (!(*list)[i].is_object()) bad("", (*list)[i], expected);
+      use((*list)[i]);
+    });
+}
+
 }  // namespace mw::formats::bench

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/input_file.h"
+#include "core/base/text.h"
 #include "core/formats/results/bench_fields.h"
 #include "core/formats/results/bench_readers.h"
 #include "core/formats/results/json_values.h"
@@ -86,8 +87,7 @@ std::vector<Json> flat(const std::vector<Json>& values) {  // a top-level list i
 
 [[noreturn]] void unknown_kind(const std::string& file, std::string_view text) {
   const std::set<std::string> keys = bench::first_keys(text);
-  std::string found;
-  for (const std::string& key : keys) found += (found.empty() ? "" : ", ") + key;
+  const std::string found = joined(keys);
   const bool pytorch = keys.contains("benchmark") && keys.contains("metric");
   throw Error({.id = "BENCH-KIND",
                .message = "the file is not a known benchmark result",

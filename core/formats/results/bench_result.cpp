@@ -10,6 +10,7 @@
 
 #include "core/base/json_row.h"
 #include "core/base/nearest_names.h"
+#include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/formats/results/bench_fields.h"
 #include "core/formats/results/bench_requests.h"
@@ -44,38 +45,31 @@ std::vector<double> known_of(std::vector<double> values) {
 using bench::bad;
 
 // Tables shared by reading and writing.
-struct CountField {
+template <class Value>
+struct Field {
   const char* key;
-  long BenchPoint::*field;
+  Value BenchPoint::*field;
 };
-constexpr CountField kCounts[]{{"num_prompts", &BenchPoint::num_prompts},
-                               {"completed", &BenchPoint::completed},
-                               {"failed", &BenchPoint::failed},
-                               {"total_input_tokens", &BenchPoint::total_input_tokens},
-                               {"total_output_tokens", &BenchPoint::total_output_tokens}};
-struct NumberField {
-  const char* key;
-  double BenchPoint::*field;
-};
-constexpr NumberField kNumbers[]{{"duration", &BenchPoint::duration_s},
-                                 {"request_throughput", &BenchPoint::request_throughput},
-                                 {"request_goodput", &BenchPoint::request_goodput},
-                                 {"output_throughput", &BenchPoint::output_throughput},
-                                 {"total_token_throughput", &BenchPoint::total_token_throughput},
-                                 {"max_output_tokens_per_s", &BenchPoint::max_output_tokens_per_s},
-                                 {"max_concurrent_requests", &BenchPoint::max_concurrent_requests},
-                                 {"prefix_hits", &BenchPoint::prefix_hits}};
-struct LatencyField {
-  const char* name;
-  LatencyStats BenchPoint::*field;
-};
-constexpr LatencyField kLatencies[]{{"ttft", &BenchPoint::ttft},
-                                    {"tpot", &BenchPoint::tpot},
-                                    {"itl", &BenchPoint::itl},
-                                    {"e2el", &BenchPoint::e2el},
-                                    {"intended_ttft", &BenchPoint::intended_ttft},
-                                    {"intended_e2el", &BenchPoint::intended_e2el},
-                                    {"e2el_including_client_queue", &BenchPoint::intended_e2el}};  // vLLM's name
+constexpr Field<long> kCounts[]{{"num_prompts", &BenchPoint::num_prompts},
+                                {"completed", &BenchPoint::completed},
+                                {"failed", &BenchPoint::failed},
+                                {"total_input_tokens", &BenchPoint::total_input_tokens},
+                                {"total_output_tokens", &BenchPoint::total_output_tokens}};
+constexpr Field<double> kNumbers[]{{"duration", &BenchPoint::duration_s},
+                                   {"request_throughput", &BenchPoint::request_throughput},
+                                   {"request_goodput", &BenchPoint::request_goodput},
+                                   {"output_throughput", &BenchPoint::output_throughput},
+                                   {"total_token_throughput", &BenchPoint::total_token_throughput},
+                                   {"max_output_tokens_per_s", &BenchPoint::max_output_tokens_per_s},
+                                   {"max_concurrent_requests", &BenchPoint::max_concurrent_requests},
+                                   {"prefix_hits", &BenchPoint::prefix_hits}};
+constexpr Field<LatencyStats> kLatencies[]{{"ttft", &BenchPoint::ttft},
+                                           {"tpot", &BenchPoint::tpot},
+                                           {"itl", &BenchPoint::itl},
+                                           {"e2el", &BenchPoint::e2el},
+                                           {"intended_ttft", &BenchPoint::intended_ttft},
+                                           {"intended_e2el", &BenchPoint::intended_e2el},
+                                           {"e2el_including_client_queue", &BenchPoint::intended_e2el}};  // vLLM's name
 
 constexpr std::array kVerdicts{"stable", "backlogged", "overloaded"};
 
@@ -104,18 +98,17 @@ bool take_latency(BenchPoint& point, const std::string& key, const Json& value) 
   if (underscore + 1 >= key.size() - 3) return false;
   const std::string name = key.substr(underscore + 1, key.size() - 3 - underscore - 1);
   const auto found =
-      std::find_if(std::begin(kLatencies), std::end(kLatencies), [&](const LatencyField& l) { return name == l.name; });
+      std::find_if(std::begin(kLatencies), std::end(kLatencies), [&](const auto& l) { return name == l.key; });
   if (found == std::end(kLatencies)) return false;
   LatencyStats& stats = point.*(found->field);
   const auto known = [&] { return value.is_null() ? kUnknown : bench::number_of(value, key); };
   if (what == "mean") return stats.mean = known(), true;
   if (what == "median") return stats.median = known(), true;
   if (what == "std") return stats.deviation = known(), true;
-  double p = 0;
-  const auto [end, failed] = std::from_chars(what.data() + 1, what.data() + what.size(), p);
-  if (what.size() < 2 || what[0] != 'p' || failed != std::errc() || end != what.data() + what.size()) return false;
-  if (!(p >= 0 && p <= 100)) bad(key, what, "a percentile from p0 to p100");
-  if (!value.is_null()) stats.percentiles[p] = known();
+  const auto p = what.starts_with('p') ? parse_number<double>(what.substr(1)) : std::nullopt;
+  if (!p) return false;
+  if (!(*p >= 0 && *p <= 100)) bad(key, what, "a percentile from p0 to p100");
+  if (!value.is_null()) stats.percentiles[*p] = known();
   return true;
 }
 
@@ -195,40 +188,14 @@ std::vector<StepTime> read_steps(const Json& list) {
   return steps;
 }
 
-template <class E>
-struct Name {
-  E value;
-  const char* text;
-};
-constexpr Name<Provenance> kProvenances[]{
-    {Provenance::measured, "measured"}, {Provenance::predicted, "predicted"}, {Provenance::imported, "imported"}};
-constexpr Name<Definitions::Tpot> kTpots[]{{Definitions::Tpot::after_first, "after_first"},
-                                           {Definitions::Tpot::with_first, "with_first"},
-                                           {Definitions::Tpot::after_first_per_token, "after_first_per_token"}};
-constexpr Name<Definitions::Start> kStarts[]{{Definitions::Start::sent, "sent"},
-                                             {Definitions::Start::intended, "intended"}};
-constexpr Name<Definitions::Peak> kPeaks[]{{Definitions::Peak::mean, "mean"},
-                                           {Definitions::Peak::best_second, "best_second"},
-                                           {Definitions::Peak::unclear, "unclear"}};
-
-template <class E, size_t N>
-const char* name_of(const Name<E> (&names)[N], E value) {
-  return std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.value == value; })->text;
-}
-
-template <class E, size_t N>
-void choose(E& value, const Name<E> (&names)[N], const Json& object, const std::string& key) {
+template <NamedEnum Enum>
+void choose(Enum& value, const Json& object, const std::string& key) {
   const std::string text = bench::text(object, key);
   if (text.empty()) return;
-  std::vector<std::string> all;
-  for (const auto& [meaning, name] : names) {
-    if (text == name) {
-      value = meaning;
-      return;
-    }
-    all.emplace_back(name);
-  }
-  bad(key, text, nearest_names_text(text, all, all.size()));
+  const auto chosen = parse<Enum>(text);
+  const std::vector<std::string> all(EnumNames<Enum>::values.begin(), EnumNames<Enum>::values.end());
+  if (!chosen) bad(key, text, nearest_names_text(text, all, all.size()));
+  value = *chosen;
 }
 
 const std::vector<std::string> kSetFields{"format",      "name",   "provenance", "tool",         "source",
@@ -276,12 +243,12 @@ Json to_json(const BenchPoint& point, Detail detail) {
   out["max_concurrency"] = point.max_concurrency > 0 ? Json(point.max_concurrency) : Json(nullptr);
   out["input_len"] = point.input_len;
   out["output_len"] = point.output_len;
-  for (const CountField& c : kCounts) out[c.key] = point.*c.field;
-  for (const NumberField& n : kNumbers) put(out, n.key, point.*n.field);
+  for (const auto& c : kCounts) out[c.key] = point.*c.field;
+  for (const auto& n : kNumbers) put(out, n.key, point.*n.field);
   std::set<std::string> written;
-  for (const LatencyField& l : kLatencies)
+  for (const auto& l : kLatencies)
     if (&(point.*l.field) != &point.intended_e2el || written.insert("intended_e2el").second)
-      put(out, l.name, point.*l.field);
+      put(out, l.key, point.*l.field);
   if (!point.verdict.empty()) out["verdict"] = point.verdict;
   if (!point.note.empty()) out["note"] = point.note;
   for (const auto& [key, value] : point.rest.items())
@@ -302,8 +269,8 @@ BenchPoint bench_point(const Json& json) {
   if (const double b = bench::number(json, "burstiness"); b > 0) point.burstiness = b;
   point.input_len = static_cast<int>(bench::count(json, "input_len", 1 << 30));
   point.output_len = static_cast<int>(bench::count(json, "output_len", 1 << 30));
-  for (const CountField& c : kCounts) point.*c.field = static_cast<long>(bench::count(json, c.key));
-  for (const NumberField& n : kNumbers) point.*n.field = bench::number(json, n.key);
+  for (const auto& c : kCounts) point.*c.field = static_cast<long>(bench::count(json, c.key));
+  for (const auto& n : kNumbers) point.*n.field = bench::number(json, n.key);
   if (std::isnan(point.request_goodput))
     point.request_goodput = bench::number(json, "request_goodput:");  // older versions of vLLM
   point.verdict = bench::text(json, "verdict");
@@ -322,10 +289,6 @@ BenchPoint bench_point(const Json& json) {
   return point;
 }
 
-std::string_view to_string(Provenance provenance) {
-  return name_of(kProvenances, provenance);
-}
-
 std::string BenchSet::condition(const std::string& key) const {
   const auto found = conditions.find(key);
   return found == conditions.end() ? std::string() : found->second;
@@ -339,9 +302,9 @@ Json to_json(const BenchSet& set, Detail detail) {
   if (set.chips > 0) out["chips"] = set.chips;
   put(out, "usd_per_hour", set.usd_per_hour);
   if (!set.conditions.empty()) out["conditions"] = set.conditions;
-  out["definitions"] = {{"tpot", name_of(kTpots, set.definitions.tpot)},
-                        {"start", name_of(kStarts, set.definitions.start)},
-                        {"peak", name_of(kPeaks, set.definitions.peak)}};
+  out["definitions"] = {{"tpot", to_string(set.definitions.tpot)},
+                        {"start", to_string(set.definitions.start)},
+                        {"peak", to_string(set.definitions.peak)}};
   if (!set.notes.empty()) out["notes"] = set.notes;
   out["points"] = Json::array();
   for (const BenchPoint& point : set.points) out["points"].push_back(to_json(point, detail));
@@ -357,7 +320,7 @@ BenchSet bench_set(const Json& json) {
     bad("format", format, "meshwright-bench");
   BenchSet set;
   set.name = bench::text(json, "name");
-  choose(set.provenance, kProvenances, json, "provenance");
+  choose(set.provenance, json, "provenance");
   set.tool = bench::text(json, "tool");
   set.source = bench::text(json, "source");
   set.model = bench::text(json, "model");
@@ -373,10 +336,9 @@ BenchSet bench_set(const Json& json) {
     const Json& definitions = json["definitions"];
     if (!definitions.is_object()) bad("definitions", definitions, "an object with tpot, start, peak");
     bench::inside("definitions", [&] {
-      choose(set.definitions.tpot, kTpots, definitions, "tpot");
-      choose(set.definitions.start, kStarts, definitions, "start");
-      choose(set.definitions.peak, kPeaks, definitions, "peak");
-      return 0;
+      choose(set.definitions.tpot, definitions, "tpot");
+      choose(set.definitions.start, definitions, "start");
+      choose(set.definitions.peak, definitions, "peak");
     });
   }
   if (const Json* notes = bench::list(json, "notes"))

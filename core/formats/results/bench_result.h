@@ -9,9 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/enum_names.h"
 #include "core/base/json.h"
 
 namespace mw::formats {
+
+using mw::to_string;
 
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
@@ -80,7 +83,6 @@ struct Definitions {
 };
 
 enum class Provenance { measured, predicted, imported };
-std::string_view to_string(Provenance provenance);
 
 struct BenchSet {
   std::string name{};
@@ -114,3 +116,23 @@ BenchSet& find_or_add_set(std::vector<BenchSet>& sets, const BenchSet& facts);
 void number_equal_names(std::vector<BenchSet>& sets);  // appends " 1", " 2", ... to names that occur more than once
 
 }  // namespace mw::formats
+
+template <>
+struct mw::EnumNames<mw::formats::Definitions::Tpot> {
+  static constexpr std::array<std::string_view, 3> values{"after_first", "with_first", "after_first_per_token"};
+};
+
+template <>
+struct mw::EnumNames<mw::formats::Definitions::Start> {
+  static constexpr std::array<std::string_view, 2> values{"sent", "intended"};
+};
+
+template <>
+struct mw::EnumNames<mw::formats::Definitions::Peak> {
+  static constexpr std::array<std::string_view, 3> values{"mean", "best_second", "unclear"};
+};
+
+template <>
+struct mw::EnumNames<mw::formats::Provenance> {
+  static constexpr std::array<std::string_view, 3> values{"measured", "predicted", "imported"};
+};

@@ -3,11 +3,11 @@
 #include "core/formats/results/bench_readers.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/nearest_names.h"
+#include "core/base/text.h"
 #include "core/formats/results/bench_fields.h"
 
 namespace mw::formats::bench {
@@ -17,10 +17,8 @@ namespace {
 Json value_of(const std::string& cell) {
   if (cell.empty()) return nullptr;
   if (cell == "inf" || cell == "Infinity") return "inf";
-  double value = 0;
-  const auto [end, failed] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (failed == std::errc() && end == cell.data() + cell.size()) return value;
-  return cell;
+  const auto value = parse_number<double>(cell);
+  return value ? Json(*value) : Json(cell);
 }
 
 // The field of each column. A mapped field takes precedence over a column with the name of the field.
@@ -70,7 +68,6 @@ std::vector<BenchSet> from_csv(const CsvTable& table, const CsvMapping& mapping)
         if (value.is_string() && key != "date") facts.conditions[key] = value.get<std::string>();
       for (const auto& [key, value] : facts.conditions) point.rest.erase(key);
       find_or_add_set(sets, facts).points.push_back(std::move(point));
-      return 0;
     });
   return sets;
 }

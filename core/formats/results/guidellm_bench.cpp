@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/formats/results/bench_fields.h"
 
 namespace mw::formats::bench {
@@ -142,14 +143,10 @@ std::vector<RequestResult> requests_of(const Json& benchmark, const Strategy& st
   std::vector<RequestResult> all;
   const Json& split = object_at(benchmark, "requests");
   for (const char* status : {"successful", "errored", "incomplete"}) {
-    const Json* list = bench::list(split, status);
-    for (size_t i = 0; list && i < list->size(); ++i)
-      inside(std::string("requests.") + status + "[" + std::to_string(i) + "]", [&] {
-        if (!(*list)[i].is_object()) bad("", (*list)[i], "an object");
-        RequestResult r = request_of((*list)[i], status, strategy);
-        if (!std::isnan(r.sent_s)) all.push_back(std::move(r));  // requests that were never sent are ignored
-        return 0;
-      });
+    each_object(list(split, status), std::string("requests.") + status, "an object", [&](const Json& request) {
+      RequestResult r = request_of(request, status, strategy);
+      if (!std::isnan(r.sent_s)) all.push_back(std::move(r));  // requests that were never sent are ignored
+    });
   }
   since_begin(all);
   return all;
@@ -216,13 +213,8 @@ void take_latencies(BenchPoint& point) {
 
 BenchPoint point_of_0_1(const Json& benchmark, const std::string& arrival) {
   BenchPoint point;
-  const Json* results = list(benchmark, "results");
-  for (size_t i = 0; results && i < results->size(); ++i)
-    inside("results[" + std::to_string(i) + "]", [&] {
-      if (!(*results)[i].is_object()) bad("", (*results)[i], "an object");
-      point.requests.push_back(request_of_0_1((*results)[i]));
-      return 0;
-    });
+  each_object(list(benchmark, "results"), "results", "an object",
+              [&](const Json& result) { point.requests.push_back(request_of_0_1(result)); });
   const Json* errors = list(benchmark, "errors");
   point.completed = static_cast<long>(point.requests.size());
   point.failed = errors ? static_cast<long>(errors->size()) : 0;
@@ -263,13 +255,8 @@ BenchSet set_of_0_1(const Json& report) {
                .model = text(args, "model"),
                .conditions = {{"arrival", arrival}},
                .notes = {"percentiles and means are computed from the requests of the report"}};
-  const Json* benchmarks = list(report, "benchmarks");
-  for (size_t i = 0; benchmarks && i < benchmarks->size(); ++i)
-    inside("benchmarks[" + std::to_string(i) + "]", [&] {
-      if (!(*benchmarks)[i].is_object()) bad("", (*benchmarks)[i], "an object with results");
-      set.points.push_back(point_of_0_1((*benchmarks)[i], arrival));
-      return 0;
-    });
+  each_object(list(report, "benchmarks"), "benchmarks", "an object with results",
+              [&](const Json& benchmark) { set.points.push_back(point_of_0_1(benchmark, arrival)); });
   return set;
 }
 
@@ -300,24 +287,17 @@ std::vector<BenchSet> from_guidellm(const Json& report) {
   const Json* benchmarks = list(report, "benchmarks");
   std::vector<std::set<std::string>> arrivals;
   const bool oldest = benchmarks && lists_reports_of_0_1(*benchmarks);
-  for (size_t i = 0; benchmarks && i < benchmarks->size(); ++i)
-    inside("benchmarks[" + std::to_string(i) + "]", [&] {
-      const Json& benchmark = (*benchmarks)[i];
-      if (!benchmark.is_object()) bad("", benchmark, "an object with config and metrics");
-      if (oldest) return sets.push_back(set_of_0_1(benchmark));
-      BenchPoint point = benchmark_point(benchmark);
-      point.duration_s = number(benchmark, "duration");
-      point.requests = requests_of(benchmark, strategy_of(benchmark));
-      BenchSet& set = find_or_add_set(sets, facts_of(benchmark, version));
-      arrivals.resize(sets.size());
-      arrivals[static_cast<size_t>(&set - sets.data())].insert(strategy_of(benchmark).type);
-      set.points.push_back(std::move(point));
-    });
-  for (size_t i = 0; i < arrivals.size(); ++i) {
-    std::string names;
-    for (const std::string& name : arrivals[i]) names += (names.empty() ? "" : ", ") + name;
-    sets[i].conditions["arrival"] = names;
-  }
+  each_object(benchmarks, "benchmarks", "an object with config and metrics", [&](const Json& benchmark) {
+    if (oldest) return sets.push_back(set_of_0_1(benchmark));
+    BenchPoint point = benchmark_point(benchmark);
+    point.duration_s = number(benchmark, "duration");
+    point.requests = requests_of(benchmark, strategy_of(benchmark));
+    BenchSet& set = find_or_add_set(sets, facts_of(benchmark, version));
+    arrivals.resize(sets.size());
+    arrivals[static_cast<size_t>(&set - sets.data())].insert(strategy_of(benchmark).type);
+    set.points.push_back(std::move(point));
+  });
+  for (size_t i = 0; i < arrivals.size(); ++i) sets[i].conditions["arrival"] = joined(arrivals[i]);
   return sets;
 }
 

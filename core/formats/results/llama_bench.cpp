@@ -3,10 +3,10 @@
 // the prompt gives the time to first token, a test of the answer the time per token, a test of both only the total.
 #include "core/formats/results/bench_readers.h"
 
-#include <charconv>
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/formats/results/bench_fields.h"
 
 namespace mw::formats::bench {
@@ -80,9 +80,8 @@ BenchPoint test_point(const Json& test) {
 }
 
 Json number_again(const std::string& cell) {
-  double value = 0;
-  const auto [end, failed] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  return failed == std::errc() && end == cell.data() + cell.size() && !cell.empty() ? Json(value) : Json(cell);
+  const auto value = parse_number<double>(cell);
+  return value ? Json(*value) : Json(cell);
 }
 
 }  // namespace
@@ -108,7 +107,6 @@ std::vector<BenchSet> from_llama_bench(const std::vector<Json>& tests) {
       if (!tests[i].is_object()) bad("", tests[i], "an object with n_prompt, n_gen, avg_ns");
       BenchPoint point = test_point(tests[i]);
       find_or_add_set(sets, test_facts(tests[i])).points.push_back(std::move(point));
-      return 0;
     });
   for (BenchSet& set : sets)
     set.notes.push_back(

@@ -94,7 +94,6 @@ std::vector<BenchSet> from_vllm(const std::vector<Json>& runs) {
       if (const auto version = facts.conditions.find("version"); version != facts.conditions.end())
         facts.tool += " " + version->second;
       find_or_add_set(sets, facts).points.push_back(std::move(point));
-      return 0;
     });
   return sets;
 }

@@ -6,14 +6,15 @@
 
 namespace mw::formats {
 
-void fail_file(const char* id, const std::filesystem::path& file, const std::string& place, const FileFault& fault) {
+void FileErrors::operator()(const std::filesystem::path& file, const std::string& place, const std::string& message,
+                            const std::string& found, const std::string& expected, const std::string& fix) const {
   throw Error({.id = id,
-               .message = fault.message,
+               .message = message,
                .file = file.string(),
                .place = valid_utf8(place),
-               .found = valid_utf8(fault.found),
-               .expected = fault.expected,
-               .fix = fault.fix});
+               .found = valid_utf8(found),
+               .expected = expected,
+               .fix = fix});
 }
 
 }  // namespace mw::formats

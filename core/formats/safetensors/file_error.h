@@ -6,10 +6,12 @@
 
 namespace mw::formats {
 
-struct FileFault {
-  std::string message, found = {}, expected = {}, fix = {};
+// Throws errors of one id: weights_fault(file, "tensor x", "wrong shape", "[2]", "[3]").
+struct FileErrors {
+  const char* id;
+  [[noreturn]] void operator()(const std::filesystem::path& file, const std::string& place, const std::string& message,
+                               const std::string& found = "", const std::string& expected = "",
+                               const std::string& fix = "") const;
 };
-[[noreturn]] void fail_file(const char* id, const std::filesystem::path& file, const std::string& place,
-                            const FileFault& fault);
 
 }  // namespace mw::formats

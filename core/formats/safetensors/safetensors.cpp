@@ -11,7 +11,6 @@
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/excerpt.h"
 #include "core/base/json.h"
 #include "core/formats/safetensors/floats.h"
 #include "core/formats/safetensors/pread_file.h"
@@ -26,16 +25,21 @@ struct DTypeName {
   DType dtype;
   unsigned bits;
 };
-// All types of the format; `other` are those that cannot be read.
+// All types of the format: those that can be written, in the order of their tensors in a file, then those that cannot
+// be read.
 constexpr std::array<DTypeName, 23> kDTypeNames{
-    {{"F32", DType::f32, 32},          {"BF16", DType::bf16, 16},    {"F16", DType::f16, 16},
-     {"F64", DType::f64, 64},          {"I64", DType::i64, 64},      {"I32", DType::i32, 32},
+    {{"I64", DType::i64, 64},          {"F64", DType::f64, 64},      {"F32", DType::f32, 32},
+     {"I32", DType::i32, 32},          {"BF16", DType::bf16, 16},    {"F16", DType::f16, 16},
      {"I16", DType::i16, 16},          {"I8", DType::i8, 8},         {"U8", DType::u8, 8},
      {"BOOL", DType::boolean, 8},      {"U16", DType::other, 16},    {"U32", DType::other, 32},
      {"U64", DType::other, 64},        {"C64", DType::other, 64},    {"F8_E5M2", DType::other, 8},
      {"F8_E4M3", DType::other, 8},     {"F8_E8M0", DType::other, 8}, {"F8_E4M3FNUZ", DType::other, 8},
      {"F8_E5M2FNUZ", DType::other, 8}, {"F6_E2M3", DType::other, 6}, {"F6_E3M2", DType::other, 6},
      {"F4", DType::other, 4},          {"F4_E2M1", DType::other, 4}}};
+
+const DTypeName* row_of(DType dtype) {
+  return std::find_if(kDTypeNames.begin(), kDTypeNames.end(), [&](const DTypeName& n) { return n.dtype == dtype; });
+}
 
 [[noreturn]] void read_fault(const std::filesystem::path& file, const std::string& place, const std::string& message,
                              const std::string& found = "", const std::string& expected = "",
@@ -153,38 +157,6 @@ void check_cover(std::vector<TensorInfo>& tensors, std::uint64_t data_bytes, con
                std::to_string(at) + " bytes");
 }
 
-struct WrittenType {
-  int rank;  // order in the file
-  const char* name;
-};
-WrittenType written_type(DType dtype) {
-  switch (dtype) {
-    case DType::i64:
-      return {0, "I64"};
-    case DType::f64:
-      return {1, "F64"};
-    case DType::f32:
-      return {2, "F32"};
-    case DType::i32:
-      return {3, "I32"};
-    case DType::bf16:
-      return {4, "BF16"};
-    case DType::f16:
-      return {5, "F16"};
-    case DType::i16:
-      return {6, "I16"};
-    case DType::i8:
-      return {7, "I8"};
-    case DType::u8:
-      return {8, "U8"};
-    case DType::boolean:
-      return {9, "BOOL"};
-    case DType::other:
-      break;
-  }
-  return {10, ""};
-}
-
 [[noreturn]] void write_fault(const std::filesystem::path& file, const std::string& name, const std::string& message,
                               const std::string& found = "", const std::string& expected = "") {
   throw Error({.id = "SAFETENSORS",
@@ -210,7 +182,7 @@ std::vector<size_t> file_order(std::span<const TensorSpec> tensors, const std::f
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    const int ra = written_type(tensors[a].dtype).rank, rb = written_type(tensors[b].dtype).rank;
+    const DTypeName *ra = row_of(tensors[a].dtype), *rb = row_of(tensors[b].dtype);
     return ra != rb ? ra < rb : tensors[a].name < tensors[b].name;
   });
   std::vector<std::string_view> names;
@@ -240,7 +212,7 @@ std::string header_of(std::span<const TensorSpec> tensors, std::span<const size_
     const TensorSpec& t = tensors[i];
     const std::uint64_t end = at + bytes_of(t, file);
     if (end < at) write_fault(file, t.name, "the file would exceed 2^63 bytes");
-    Json entry{{"dtype", written_type(t.dtype).name}, {"shape", t.shape}, {"data_offsets", {at, end}}};
+    Json entry{{"dtype", row_of(t.dtype)->text}, {"shape", t.shape}, {"data_offsets", {at, end}}};
     static_cast<std::vector<Json::object_t::value_type>&>(members).emplace_back(t.name, std::move(entry));
     at = end;
   }
@@ -255,25 +227,7 @@ std::string header_of(std::span<const TensorSpec> tensors, std::span<const size_
 }  // namespace
 
 size_t size_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-    case DType::i64:
-      return 8;
-    case DType::f32:
-    case DType::i32:
-      return 4;
-    case DType::bf16:
-    case DType::f16:
-    case DType::i16:
-      return 2;
-    case DType::i8:
-    case DType::u8:
-    case DType::boolean:
-      return 1;
-    case DType::other:
-      return 0;
-  }
-  return 0;
+  return dtype == DType::other ? 0 : row_of(dtype)->bits / 8;
 }
 
 std::int64_t TensorInfo::elements() const {

@@ -294,10 +294,9 @@ void read_stack(JsonRow& row, Request& request) {
   const std::string stack = row.text("stack");
   asked(row, "stack", [&] { set_stack(request, parse_stack(stack)); });
   if (row.optional("rules")) request.rules.preset = row.choice("rules", row.text("rules"), kPresets);
-  if (const Json* compiled = row.optional("compile")) {
-    if (!compiled->is_boolean()) row.bad("compile", "wrong type", json_excerpt(*compiled), "true or false");
-    request.profile.elementwise = *compiled ? StackProfile::Elementwise::fused : StackProfile::Elementwise::eager;
-  }
+  using Elementwise = StackProfile::Elementwise;
+  const bool fused = row.flag("compile", request.profile.elementwise == Elementwise::fused);
+  request.profile.elementwise = fused ? Elementwise::fused : Elementwise::eager;
   request.profile.logit_bytes = row.number_or("logit_bytes", request.profile.logit_bytes);
   request.products = row.choice("products", row.text_or("products", "bf16"), kProducts);
   if (request.products == DType::fp8 && !request.target.chip.fp8_flops)
@@ -327,10 +326,7 @@ void read_work(JsonRow& row, Request& request) {
     s.input_len = row.whole("input_len", s.input_len, 1, kMost);
     s.output_len = row.whole("output_len", s.output_len, 1, kMost);
     if (row.optional("kv_dtype")) request.kv = row.choice("kv_dtype", row.text("kv_dtype"), kKvTypeNames);
-    if (const Json* saved = row.optional("sliding_window_kv")) {
-      if (!saved->is_boolean()) row.bad("sliding_window_kv", "wrong type", json_excerpt(*saved), "true or false");
-      request.sliding_window_kv = saved->get<bool>();
-    }
+    request.sliding_window_kv = row.flag("sliding_window_kv", request.sliding_window_kv);
     return;
   }
   const auto batch = row.as_whole<std::int64_t>(row.required("batch"), "batch", 1, kMost);
@@ -351,14 +347,6 @@ void read_work(JsonRow& row, Request& request) {
   request.lengths.mean = row.number_or("mean", 0);
   request.lengths.count = row.whole<std::int64_t>("count", 10000, 1, 1LL << 40);
   read_histogram(row, request.lengths);
-}
-
-// Settings of the server's host.
-void read_host(JsonRow& row, Request& request) {
-  if (const Json* async = row.optional("async_scheduling")) {
-    if (!async->is_boolean()) row.bad("async_scheduling", "wrong type", json_excerpt(*async), "true or false");
-    if (async->get<bool>()) enable_async_scheduling(request);
-  }
 }
 
 OfferedLoad read_load(JsonRow& row) {
@@ -397,7 +385,7 @@ Measurement read_row(const Json& json, RowLocation at, const hardware::Catalogue
   read_work(row, r);
   if (is_serving(m.what)) {
     m.load = read_load(row);
-    read_host(row, r);
+    if (row.flag("async_scheduling", false)) enable_async_scheduling(r);
     if (r.work != Work::serve || (m.load.concurrency == 0) == (m.load.request_rate == 0))
       row.bad("concurrency", "a server's figure needs its load", "",
               "\"work\": \"serve\" with concurrency or request_rate");

@@ -16,9 +16,9 @@ using formats::LatencyStats;
 constexpr double kRounding = 0.02,
                  kWrong = 0.2;  // relative: tables round, and speculative tokens are counted differently
 
-class ArithmeticRules {
+class ArithmeticRules : PointRules {
  public:
-  ArithmeticRules(const BenchSet& set, size_t i, Findings& out) : set_(set), p_(set.points[i]), i_(i), out_(out) {}
+  using PointRules::PointRules;
 
   void check() {
     if (set_.definitions.peak == Definitions::Peak::mean) totals();
@@ -29,17 +29,6 @@ class ArithmeticRules {
   }
 
  private:
-  void add(std::string metric, double value, double floor, Verdict verdict, std::string text, std::string formula) {
-    out_.push_back({.point = i_,
-                    .rule = "UNITS",
-                    .metric = std::move(metric),
-                    .value = value,
-                    .floor = floor,
-                    .verdict = verdict,
-                    .text = std::move(text),
-                    .formula = std::move(formula)});
-  }
-
   // A rate must be its total over the duration.
   void rate(const char* name, double given, double total, const std::string& what) {
     if (std::isnan(given) || std::isnan(p_.duration_s) || p_.duration_s <= 0 || total <= 0) return;
@@ -47,7 +36,7 @@ class ArithmeticRules {
     if (off <= kRounding || given <= 0) return;
     const double thousand = std::abs(std::log10(given / expected));
     const bool units = thousand > 2.7 && thousand < 3.3;
-    add(name, given, expected, off > kWrong ? Verdict::impossible : Verdict::suspicious,
+    add("UNITS", {name, given, expected}, off > kWrong ? Verdict::impossible : Verdict::suspicious,
         number_text(given) + " " + what + "/s is not " + grouped(total) + " in " + number_text(p_.duration_s) +
             " s, which is " + number_text(expected) + (units ? ": one of them is wrong by a factor of a thousand" : ""),
         grouped(total) + " / " + number_text(p_.duration_s) + " s = " + number_text(expected) + "/s");
@@ -66,11 +55,11 @@ class ArithmeticRules {
     const long ended = p_.completed + p_.failed;
     const auto n = static_cast<double>(p_.num_prompts);
     if (ended > p_.num_prompts)
-      add("completed", static_cast<double>(ended), n, Verdict::impossible,
+      add("UNITS", {"completed", static_cast<double>(ended), n}, Verdict::impossible,
           grouped(static_cast<double>(ended)) + " requests ended, but only " + grouped(n) + " were sent",
           "completed + failed <= num_prompts");
     else if (ended > 0 && ended < p_.num_prompts && !p_.rest.contains("incomplete"))
-      add("completed", static_cast<double>(ended), n, Verdict::suspicious,
+      add("UNITS", {"completed", static_cast<double>(ended), n}, Verdict::suspicious,
           grouped(n - static_cast<double>(ended)) + " of " + grouped(n) + " requests neither completed nor failed",
           "completed + failed = num_prompts");
   }
@@ -81,7 +70,7 @@ class ArithmeticRules {
     if (!std::isnan(stats.median)) all[50] = stats.median;
     for (const auto& [p, value] : all) {
       if (value < before * (1 - 1e-9)) {
-        add("p" + number_text(p) + "_" + name + "_ms", value, before, Verdict::impossible,
+        add("UNITS", {"p" + number_text(p) + "_" + name + "_ms", value, before}, Verdict::impossible,
             "the " + number_text(p) + "th percentile of " + name + " is " + ms_text(value) + ", below the " +
                 number_text(at) + "th of " + ms_text(before),
             "percentiles do not decrease");
@@ -97,13 +86,13 @@ class ArithmeticRules {
          {std::pair(&p_.ttft, "ttft"), {&p_.tpot, "tpot"}, {&p_.itl, "itl"}, {&p_.e2el, "e2el"}})
       order(*stats, name);
     if (p_.ttft.mean > p_.e2el.mean * (1 + kRounding))
-      add("mean_ttft_ms", p_.ttft.mean, p_.e2el.mean, Verdict::impossible,
+      add("UNITS", {"mean_ttft_ms", p_.ttft.mean, p_.e2el.mean}, Verdict::impossible,
           "the first token takes " + ms_text(p_.ttft.mean) + " and the whole request " + ms_text(p_.e2el.mean),
           "TTFT <= E2E");
     const double tpot = typical(p_.tpot), ttft = typical(p_.ttft);
     const bool ours = set_.tool.starts_with("meshwright");  // always ms; small models are that fast
     if (!ours && tpot < 0.5 && tpot > 0 && (std::isnan(ttft) || ttft < 20))
-      add(metric_name(p_.tpot, "tpot"), tpot, 0.5, Verdict::suspicious,
+      add("UNITS", {metric_name(p_.tpot, "tpot"), tpot, 0.5}, Verdict::suspicious,
           number_text(tpot) + " ms per token" +
               (std::isnan(ttft) ? "" : " and " + number_text(ttft) + " ms to the first") + " look like seconds, not ms",
           "ms = 1000 x s");
@@ -123,7 +112,7 @@ class ArithmeticRules {
     if (std::isnan(expected) || std::isnan(p_.e2el.mean) || expected <= 0 || p_.e2el.mean <= 0) return;
     const double ratio = p_.e2el.mean / expected;
     if (ratio > 1 / 3.0 && ratio < 3) return;
-    add("mean_e2el_ms", p_.e2el.mean, expected, Verdict::suspicious,
+    add("UNITS", {"mean_e2el_ms", p_.e2el.mean, expected}, Verdict::suspicious,
         "requests of " + ms_text(p_.e2el.mean) + " are not " + grouped(n) + " tokens of " + ms_text(p_.tpot.mean) +
             (includes_first ? "" : " after " + ms_text(p_.ttft.mean)) + ", which is " + ms_text(expected),
         includes_first   ? "E2E = n x TPOT"
@@ -136,16 +125,10 @@ class ArithmeticRules {
     if (asked <= 0 || total <= 0 || p_.completed <= 0) return;
     const double mean = static_cast<double>(total) / static_cast<double>(p_.completed);
     if (std::abs(mean / asked - 1) <= 0.1) return;
-    out_.push_back(
-        {.point = i_,
-         .rule = "LENGTHS",
-         .metric = name,
-         .value = mean,
-         .floor = static_cast<double>(asked),
-         .verdict = Verdict::suspicious,
-         .text = std::string(name == std::string("output_len") ? "completions" : "prompts") + " have " + grouped(mean) +
-                 " tokens on average instead of " + grouped(asked),
-         .formula = grouped(static_cast<double>(total)) + " / " + grouped(static_cast<double>(p_.completed))});
+    add("LENGTHS", {name, mean, static_cast<double>(asked)}, Verdict::suspicious,
+        std::string(name == std::string("output_len") ? "completions" : "prompts") + " have " + grouped(mean) +
+            " tokens on average instead of " + grouped(asked),
+        grouped(static_cast<double>(total)) + " / " + grouped(static_cast<double>(p_.completed)));
   }
   void lengths() {
     length("input_len", p_.input_len, p_.total_input_tokens);
@@ -158,16 +141,11 @@ class ArithmeticRules {
     const auto n = static_cast<double>(p_.num_prompts);
     const double most = p_.request_rate * n / (n - 1);
     if (p_.request_throughput <= most * 1.1) return;
-    add("request_throughput", p_.request_throughput, most, Verdict::suspicious,
+    add("UNITS", {"request_throughput", p_.request_throughput, most}, Verdict::suspicious,
         number_text(p_.request_throughput) + " requests/s were served, but only " + number_text(p_.request_rate) +
             " were offered",
         "served <= offered");
   }
-
-  const BenchSet& set_;
-  const BenchPoint& p_;
-  size_t i_;
-  Findings& out_;
 };
 
 }  // namespace

@@ -114,208 +114,162 @@ std::string cache_text(const BenchSet& set, const BenchPoint& p) {
   return "possible only if most of the prompt was in a prefix cache or the request was rejected";
 }
 
-class FloorRules {
+class FloorRules : PointRules {
  public:
-  FloorRules(const BenchSet& set, const AuditReference& reference, Findings& out)
-      : set_(set),
-        reference_(reference),
-        out_(out),
-        weights_(weight_counts(reference.model)),
-        chips_(chip_totals(reference)) {}
+  FloorRules(const PointRules& point, const AuditReference& reference, const WeightCounts& weights,
+             const ChipTotals& chips)
+      : PointRules(point), reference_(reference), weights_(weights), chips_(chips), target_(reference.target.id) {}
 
   void check() {
-    for (size_t i = 0; i < set_.points.size(); ++i) {
-      prefill(i);
-      rate(i);
-      decode(i);
-      link(i);
-      context(i);
-    }
+    prefill();
+    rate();
+    decode();
+    link();
+    context();
     slopes();
   }
 
  private:
-  std::string target() const { return reference_.target.id; }
-
-  void prefill(size_t i) {
-    const BenchPoint& p = set_.points[i];
-    const double ms = typical(p.ttft);
-    if (p.input_len <= 0 || std::isnan(ms)) return;
-    const double cached = p.prefix_hits > 0 ? std::floor(std::min(1.0, p.prefix_hits) * (p.input_len - 1)) : 0;
-    const PrefillFlops work = prefill_flops(reference_.model, weights_, cached, p.input_len);
+  void prefill() {
+    const double ms = typical(p_.ttft);
+    if (p_.input_len <= 0 || std::isnan(ms)) return;
+    const double cached = p_.prefix_hits > 0 ? std::floor(std::min(1.0, p_.prefix_hits) * (p_.input_len - 1)) : 0;
+    const PrefillFlops work = prefill_flops(reference_.model, weights_, cached, p_.input_len);
     const double floor = work.total() / chips_.flops * 1e3, share = floor / ms;
     if (share < kHighPrefillShare) return;
     const bool impossible = share > 1;
-    const std::string fact = "a " + std::string(typical_name(p.ttft)) + " TTFT of " + ms_text(ms) + " for " +
-                             grouped(p.input_len) + " tokens";
+    const std::string fact = "a " + std::string(typical_name(p_.ttft)) + " TTFT of " + ms_text(ms) + " for " +
+                             grouped(p_.input_len) + " tokens";
     const double ceiling = reference_.target.chip.matmul_efficiency.value;
-    out_.push_back(
-        {.point = i,
-         .rule = "FLOOR-PREFILL",
-         .metric = metric_name(p.ttft, "ttft"),
-         .value = ms,
-         .floor = floor,
-         .verdict = impossible ? Verdict::impossible : Verdict::suspicious,
-         .text = impossible ? fact + " is below the floor of " + ms_text(floor) + " that " + target() +
-                                  " needs at its peak: " + cache_text(set_, p)
-                            : fact + " is " + percent_text(share) + " of " + target() + "'s peak (floor " +
-                                  ms_text(floor) + "): single requests usually stay well below" +
-                                  (share > ceiling && ceiling > 0
-                                       ? ", and even large matrix products only reach " + percent_text(ceiling)
-                                       : ""),
-         .formula = "(2 x " + number_text(weights_.matmul_elements / 1e9, 3) + "e9 x " + grouped(p.input_len - cached) +
-                    " + " + number_text(work.attention / 1e12, 3) + "e12 of attention) FLOP / " + chips_.flops_text});
+    add("FLOOR-PREFILL", {metric_name(p_.ttft, "ttft"), ms, floor},
+        impossible ? Verdict::impossible : Verdict::suspicious,
+        impossible ? fact + " is below the floor of " + ms_text(floor) + " that " + target_ +
+                         " needs at its peak: " + cache_text(set_, p_)
+                   : fact + " is " + percent_text(share) + " of " + target_ + "'s peak (floor " + ms_text(floor) +
+                         "): single requests usually stay well below" +
+                         (share > ceiling && ceiling > 0
+                              ? ", and even large matrix products only reach " + percent_text(ceiling)
+                              : ""),
+        "(2 x " + number_text(weights_.matmul_elements / 1e9, 3) + "e9 x " + grouped(p_.input_len - cached) + " + " +
+            number_text(work.attention / 1e12, 3) + "e12 of attention) FLOP / " + chips_.flops_text);
   }
 
   // Every token is multiplied with the weights at least once.
-  void rate(size_t i) {
-    const BenchPoint& p = set_.points[i];
-    double tokens = p.total_token_throughput;
+  void rate() {
+    double tokens = p_.total_token_throughput;
     std::string name = "total_token_throughput";
     if (std::isnan(tokens)) {
-      tokens = p.output_throughput;
+      tokens = p_.output_throughput;
       name = "output_throughput";
     }
     const double most = chips_.flops / (2 * weights_.matmul_elements);
-    const double computed = tokens * (1 - (p.prefix_hits > 0 ? std::min(1.0, p.prefix_hits) : 0));
+    const double computed = tokens * (1 - (p_.prefix_hits > 0 ? std::min(1.0, p_.prefix_hits) : 0));
     if (std::isnan(tokens) || computed <= most) return;
-    out_.push_back(
-        {.point = i,
-         .rule = "FLOOR-PREFILL",
-         .metric = name,
-         .value = tokens,
-         .floor = most,
-         .verdict = Verdict::impossible,
-         .text = grouped(tokens) + " tokens/s exceed the " + grouped(most) + " that " + target() +
-                 " can compute at its peak: " + cache_text(set_, p),
-         .formula = chips_.flops_text + " / (2 x " + number_text(weights_.matmul_elements / 1e9, 3) + "e9 FLOP)"});
+    add("FLOOR-PREFILL", {name, tokens, most}, Verdict::impossible,
+        grouped(tokens) + " tokens/s exceed the " + grouped(most) + " that " + target_ +
+            " can compute at its peak: " + cache_text(set_, p_),
+        chips_.flops_text + " / (2 x " + number_text(weights_.matmul_elements / 1e9, 3) + "e9 FLOP)");
   }
 
   // With speculative decoding, several tokens share a step.
-  bool is_speculative(const BenchPoint& p) const {
-    return p.rest.contains("spec_decode_acceptance_rate") || p.rest.contains("spec_decode_num_drafts") ||
+  bool is_speculative() const {
+    return p_.rest.contains("spec_decode_acceptance_rate") || p_.rest.contains("spec_decode_num_drafts") ||
            !set_.condition("speculative").empty();
   }
 
-  void decode(size_t i) {
-    const BenchPoint& p = set_.points[i];
-    const double ms = typical(p.tpot);
-    if (std::isnan(ms) || is_speculative(p)) return;
+  void decode() {
+    const double ms = typical(p_.tpot);
+    if (std::isnan(ms) || is_speculative()) return;
     const double weights = weights_.decode_elements() * reference_.weight_bytes,
-                 row = cache_read(reference_, p.input_len);
+                 row = cache_read(reference_, p_.input_len);
     // Requests decoded at once on average, by Little's law.
-    const double at_once = std::isnan(p.output_throughput) || set_.definitions.peak != formats::Definitions::Peak::mean
+    const double at_once = std::isnan(p_.output_throughput) || set_.definitions.peak != formats::Definitions::Peak::mean
                                ? 1
-                               : std::max(1.0, p.output_throughput * ms / 1e3);
+                               : std::max(1.0, p_.output_throughput * ms / 1e3);
     const double floor = (weights + row) / chips_.bandwidth * 1e3,
                  full = (weights + at_once * row) / chips_.bandwidth * 1e3;
     if (ms >= full) return;
     const bool impossible = ms < floor;
-    out_.push_back(
-        {.point = i,
-         .rule = "FLOOR-DECODE",
-         .metric = metric_name(p.tpot, "tpot"),
-         .value = ms,
-         .floor = impossible ? floor : full,
-         .verdict = impossible ? Verdict::impossible : Verdict::suspicious,
-         .text = ms_text(ms) + " per token are below the " + ms_text(impossible ? floor : full) + " in which " +
-                 target() + " can read the weights" + (row > 0 ? " and the cache of " : "") +
-                 (row > 0 ? (impossible ? "one request" : number_text(at_once, 3) + " requests at once") : ""),
-         .formula = "(" + number_text(weights / 1e9, 3) + " GB + " +
-                    (impossible ? "" : number_text(at_once, 3) + " x ") + number_text(row / 1e9, 3) + " GB) / " +
-                    chips_.bandwidth_text});
+    add("FLOOR-DECODE", {metric_name(p_.tpot, "tpot"), ms, impossible ? floor : full},
+        impossible ? Verdict::impossible : Verdict::suspicious,
+        ms_text(ms) + " per token are below the " + ms_text(impossible ? floor : full) + " in which " + target_ +
+            " can read the weights" + (row > 0 ? " and the cache of " : "") +
+            (row > 0 ? (impossible ? "one request" : number_text(at_once, 3) + " requests at once") : ""),
+        "(" + number_text(weights / 1e9, 3) + " GB + " + (impossible ? "" : number_text(at_once, 3) + " x ") +
+            number_text(row / 1e9, 3) + " GB) / " + chips_.bandwidth_text);
   }
 
   // Two all-reduces per layer of the activations of every prompt token over the tp group.
-  void link(size_t i) {
-    const BenchPoint& p = set_.points[i];
-    const double ms = typical(p.ttft);
+  void link() {
+    const double ms = typical(p_.ttft);
     const int tp = std::atoi(set_.condition("tp").c_str());
-    if (tp < 2 || tp > chips_.count || p.input_len <= 0 || std::isnan(ms) || chips_.link <= 0) return;
-    const double cached = p.prefix_hits > 0 ? std::min(1.0, p.prefix_hits) * p.input_len : 0;
+    if (tp < 2 || tp > chips_.count || p_.input_len <= 0 || std::isnan(ms) || chips_.link <= 0) return;
+    const double cached = p_.prefix_hits > 0 ? std::min(1.0, p_.prefix_hits) * p_.input_len : 0;
     const double bytes =
-        (p.input_len - cached) * reference_.model.dim * 2.0 * 2 * static_cast<double>(reference_.model.layers.size());
+        (p_.input_len - cached) * reference_.model.dim * 2.0 * 2 * static_cast<double>(reference_.model.layers.size());
     // In a ring each chip sends 2 (n-1)/n of the data; a switch that reduces in the network needs it once.
     const bool has_reducing_switch = reference_.target.chip.vendor == hardware::Vendor::gpu;
     const double times = has_reducing_switch ? std::min(1.0, 2.0 * (tp - 1) / tp) : 2.0 * (tp - 1) / tp;
     const double floor = bytes * times / chips_.link * 1e3;
     if (ms >= floor) return;
-    out_.push_back({.point = i,
-                    .rule = "LINK",
-                    .metric = metric_name(p.ttft, "ttft"),
-                    .value = ms,
-                    .floor = floor,
-                    .verdict = Verdict::impossible,
-                    .text = ms_text(ms) + " to the first token are less than the " + ms_text(floor) +
-                            " that the links of " + target() + " need for the all-reduces over tp " +
-                            std::to_string(tp) + ": " + cache_text(set_, p),
-                    .formula = number_text(times, 3) + " x 2 x " + std::to_string(reference_.model.layers.size()) +
-                               " layers x " + grouped(p.input_len - cached) + " x " + grouped(reference_.model.dim) +
-                               " x 2 B / " + number_text(chips_.link / 1e9, 3) + " GB/s"});
+    add("LINK", {metric_name(p_.ttft, "ttft"), ms, floor}, Verdict::impossible,
+        ms_text(ms) + " to the first token are less than the " + ms_text(floor) + " that the links of " + target_ +
+            " need for the all-reduces over tp " + std::to_string(tp) + ": " + cache_text(set_, p_),
+        number_text(times, 3) + " x 2 x " + std::to_string(reference_.model.layers.size()) + " layers x " +
+            grouped(p_.input_len - cached) + " x " + grouped(reference_.model.dim) + " x 2 B / " +
+            number_text(chips_.link / 1e9, 3) + " GB/s");
   }
 
-  void context(size_t i) {
-    const BenchPoint& p = set_.points[i];
+  void context() {
     const int most = std::atoi(set_.condition("max_model_len").c_str());
-    if (most <= 0 || p.input_len + p.output_len <= most || p.completed == 0 || p.rest.contains("n_depth")) return;
-    out_.push_back({.point = i,
-                    .rule = "CONTEXT",
-                    .metric = "input_len",
-                    .value = static_cast<double>(p.input_len),
-                    .floor = static_cast<double>(most - p.output_len),
-                    .verdict = Verdict::impossible,
-                    .text = "a server with max_model_len " + grouped(most) + " rejects prompts of " +
-                            grouped(p.input_len) + " tokens that request " + grouped(p.output_len) + " more",
-                    .formula = grouped(p.input_len) + " + " + grouped(p.output_len) + " > " + grouped(most)});
+    if (most <= 0 || p_.input_len + p_.output_len <= most || p_.completed == 0 || p_.rest.contains("n_depth")) return;
+    add("CONTEXT", {"input_len", static_cast<double>(p_.input_len), static_cast<double>(most - p_.output_len)},
+        Verdict::impossible,
+        "a server with max_model_len " + grouped(most) + " rejects prompts of " + grouped(p_.input_len) +
+            " tokens that request " + grouped(p_.output_len) + " more",
+        grouped(p_.input_len) + " + " + grouped(p_.output_len) + " > " + grouped(most));
   }
 
   // Under the same load, TTFT must grow at least by the products of the additional tokens.
   void slopes() {
-    for (size_t i = 0; i < set_.points.size(); ++i)
-      for (size_t j = 0; j < set_.points.size(); ++j) {
-        const BenchPoint &shorter = set_.points[i], &longer = set_.points[j];
-        const bool next = shorter.input_len > 0 && longer.input_len > shorter.input_len &&
-                          (shorter.request_rate == longer.request_rate ||
-                           (std::isnan(shorter.request_rate) && std::isnan(longer.request_rate) &&
-                            shorter.max_concurrency > 0 && shorter.max_concurrency == longer.max_concurrency));
-        if (next && longer.prefix_hits != 0 && !(longer.prefix_hits > 0)) slope(i, j);
-      }
+    if (p_.prefix_hits == 0 || p_.prefix_hits > 0) return;
+    for (const BenchPoint& shorter : set_.points) {
+      const bool same_load = shorter.request_rate == p_.request_rate ||
+                             (std::isnan(shorter.request_rate) && std::isnan(p_.request_rate) &&
+                              shorter.max_concurrency > 0 && shorter.max_concurrency == p_.max_concurrency);
+      if (shorter.input_len > 0 && p_.input_len > shorter.input_len && same_load && is_too_flat(shorter)) return;
+    }
   }
 
-  void slope(size_t i, size_t j) {
-    const BenchPoint &a = set_.points[i], &b = set_.points[j];
-    const double rise = typical(b.ttft) - typical(a.ttft), tokens = b.input_len - a.input_len;
-    const double floor = (prefill_flops(reference_.model, weights_, 0, b.input_len).total() -
-                          prefill_flops(reference_.model, weights_, 0, a.input_len).total()) /
+  // Reports the rise from a shorter prompt if it is too small. Returns whether it did.
+  bool is_too_flat(const BenchPoint& shorter) {
+    const double rise = typical(p_.ttft) - typical(shorter.ttft), tokens = p_.input_len - shorter.input_len;
+    const double floor = (prefill_flops(reference_.model, weights_, 0, p_.input_len).total() -
+                          prefill_flops(reference_.model, weights_, 0, shorter.input_len).total()) /
                          chips_.flops * 1e3;
-    if (std::isnan(rise) || rise <= 0 || rise >= floor || tokens < 512) return;  // falling: MONOTONY
-    const auto same = [&](const Finding& f) { return f.rule == "PREFIX-CACHE" && f.point == j; };
-    if (std::any_of(out_.begin(), out_.end(), same)) return;
-    out_.push_back({.point = j,
-                    .rule = "PREFIX-CACHE",
-                    .metric = metric_name(b.ttft, "ttft"),
-                    .value = rise,
-                    .floor = floor,
-                    .verdict = Verdict::suspicious,
-                    .text = "from " + grouped(a.input_len) + " to " + grouped(b.input_len) + " tokens TTFT rises by " +
-                            ms_text(rise) + ", " + percent_text(floor / rise) + " of " + target() +
-                            "'s peak: the longer prompts were probably in a prefix cache",
-                    .formula = number_text(rise / tokens * 1e3, 3) + " us per token, at least " +
-                               number_text(floor / tokens * 1e3, 3) + " at the peak"});
+    if (std::isnan(rise) || rise <= 0 || rise >= floor || tokens < 512) return false;  // falling: MONOTONY
+    add("PREFIX-CACHE", {metric_name(p_.ttft, "ttft"), rise, floor}, Verdict::suspicious,
+        "from " + grouped(shorter.input_len) + " to " + grouped(p_.input_len) + " tokens TTFT rises by " +
+            ms_text(rise) + ", " + percent_text(floor / rise) + " of " + target_ +
+            "'s peak: the longer prompts were probably in a prefix cache",
+        number_text(rise / tokens * 1e3, 3) + " us per token, at least " + number_text(floor / tokens * 1e3, 3) +
+            " at the peak");
+    return true;
   }
 
-  const BenchSet& set_;
   const AuditReference& reference_;
-  Findings& out_;
-  WeightCounts weights_;
-  ChipTotals chips_;
+  const WeightCounts& weights_;
+  const ChipTotals& chips_;
+  const std::string& target_;
 };
 
 }  // namespace
 
 void check_floors(const BenchSet& set, const AuditReference& reference, Findings& out) {
   if (!reference.target.chip.bf16_flops || !reference.target.chip.memory_bandwidth) return;
-  FloorRules(set, reference, out).check();
+  const WeightCounts weights = weight_counts(reference.model);
+  const ChipTotals chips = chip_totals(reference);
+  for (size_t i = 0; i < set.points.size(); ++i) FloorRules({set, i, out}, reference, weights, chips).check();
 }
 
 }  // namespace mw::serve::rules

@@ -16,9 +16,9 @@ using formats::Definitions;
 constexpr double kFull = 0.85;           // share of the client's limit that is in flight on average
 constexpr long kDefaultSequences = 256;  // vLLM's default for max_num_seqs
 
-class LoadRules {
+class LoadRules : PointRules {
  public:
-  LoadRules(const BenchSet& set, size_t i, Findings& out) : set_(set), p_(set.points[i]), i_(i), out_(out) {}
+  using PointRules::PointRules;
 
   void check() {
     if (set_.tool.starts_with("llama-bench")) return;  // measures single sequences by design
@@ -31,17 +31,6 @@ class LoadRules {
   }
 
  private:
-  void add(std::string rule, std::string metric, double value, double floor, std::string text, std::string formula) {
-    out_.push_back({.point = i_,
-                    .rule = std::move(rule),
-                    .metric = std::move(metric),
-                    .value = value,
-                    .floor = floor,
-                    .verdict = Verdict::suspicious,
-                    .text = std::move(text),
-                    .formula = std::move(formula)});
-  }
-
   long server_limit() const {
     const long n = std::atol(set_.condition("max_num_seqs").c_str());
     return n > 0 ? n : kDefaultSequences;
@@ -60,7 +49,7 @@ class LoadRules {
       const double busy = rate * tpot / 1e3;
       if (busy < kFull * static_cast<double>(limit)) return;
       const double most = static_cast<double>(limit) / tpot * 1e3;
-      add("LITTLE", "output_throughput", rate, most,
+      add("LITTLE", {"output_throughput", rate, most}, Verdict::suspicious,
           grouped(rate) + " tokens/s are " + percent_text(rate / most) + " of what " + limit_text + " can produce (" +
               number_text(busy, 3) +
               " were in flight): this measures the load of the client, not the capacity of the server",
@@ -69,7 +58,7 @@ class LoadRules {
     }
     if (!std::isinf(p_.request_rate)) return;
     const bool is_stated = set_.conditions.contains("max_num_seqs");
-    add("LITTLE", "output_throughput", rate, rate,
+    add("LITTLE", {"output_throughput", rate, rate}, Verdict::suspicious,
         "a burst of " + limit_text + " cannot fill a server of " + grouped(static_cast<double>(server)) + " sequences" +
             (is_stated ? "" : " (vLLM's default, because the source does not state it)") + ": " + grouped(rate) +
             " tokens/s is not the capacity of the server",
@@ -83,16 +72,18 @@ class LoadRules {
       for (const auto& [p, value] : stats->percentiles) {
         const double beyond = n * (1 - p / 100);
         if (p < 90 || beyond >= 5) continue;
-        add("TOO-FEW", "p" + number_text(p) + "_" + std::string(name) + "_ms", n, 5 / (1 - p / 100),
+        add("TOO-FEW", {"p" + number_text(p) + "_" + std::string(name) + "_ms", n, 5 / (1 - p / 100)},
+            Verdict::suspicious,
             "the " + number_text(p) + "th percentile of " + grouped(n) + " requests depends on " +
                 (beyond < 1 ? "the slowest one" : number_text(beyond, 2) + " of them") + ": " +
                 grouped(5 / (1 - p / 100)) + " requests would leave five above it",
             grouped(n) + " x " + number_text(1 - p / 100, 2) + " = " + number_text(beyond, 2));
       }
-    if (n < 100 && p_.ttft.known()) add("TOO-FEW", "num_prompts", n, 100, median_text(n), "ranks n/2 +- 0.98 sqrt(n)");
+    if (n < 100 && p_.ttft.known())
+      add("TOO-FEW", {"num_prompts", n, 100}, Verdict::suspicious, median_text(n), "ranks n/2 +- 0.98 sqrt(n)");
     if (p_.max_concurrency > 1 && p_.num_prompts > 0 && p_.num_prompts < 5L * p_.max_concurrency &&
         std::isnan(p_.request_rate))
-      add("TOO-FEW", "num_prompts", n, 5.0 * p_.max_concurrency,
+      add("TOO-FEW", {"num_prompts", n, 5.0 * p_.max_concurrency}, Verdict::suspicious,
           grouped(n) + " requests for " + grouped(p_.max_concurrency) +
               " users: start and end dominate the measurement",
           "num_prompts >= 5 x max_concurrency");
@@ -108,27 +99,27 @@ class LoadRules {
   void failures() {
     const auto n = static_cast<double>(std::max(p_.num_prompts, p_.completed + p_.failed));
     if (p_.failed > 0)
-      add("FAILED", "failed", static_cast<double>(p_.failed), 0,
+      add("FAILED", {"failed", static_cast<double>(p_.failed), 0}, Verdict::suspicious,
           p_.completed == 0 ? "all " + grouped(n) + " requests failed; nothing was measured"
                             : grouped(static_cast<double>(p_.failed)) + " of " + grouped(n) +
-                                  " requests failed: latencies exclude them, and the server had less load",
-          "");
+                                  " requests failed: latencies exclude them, and the server had less load");
     const bool timed = p_.ttft.known() || p_.e2el.known();
     if (p_.completed == 0 && p_.failed > 0 && timed)
-      add("FAILED", metric_name(p_.ttft, "ttft"), typical(p_.ttft), 0, "no request completed, but latencies are given",
-          "");
+      add("FAILED", {metric_name(p_.ttft, "ttft"), typical(p_.ttft), 0}, Verdict::suspicious,
+          "no request completed, but latencies are given");
   }
 
   void loops() {
     if (!std::isnan(p_.request_rate) && p_.max_concurrency > 0 && p_.max_concurrency < p_.num_prompts &&
         p_.max_concurrent_requests >= p_.max_concurrency && !std::isinf(p_.request_rate))
-      add("LOOP", "request_rate", p_.max_concurrent_requests, p_.max_concurrency,
+      add("LOOP", {"request_rate", p_.max_concurrent_requests, static_cast<double>(p_.max_concurrency)},
+          Verdict::suspicious,
           "the limit of " + grouped(p_.max_concurrency) + " requests in flight was reached: " +
               rate_text(p_.request_rate) + " were not offered, and latencies exclude the waiting time",
           "open loop only while in flight < max_concurrency");
     const double sent = typical(p_.ttft), intended = typical(p_.intended_ttft);
     if (intended > sent * 1.1 && intended - sent > 1)
-      add("LOOP", metric_name(p_.ttft, "ttft"), sent, intended,
+      add("LOOP", {metric_name(p_.ttft, "ttft"), sent, intended}, Verdict::suspicious,
           "the client sent requests late: from the intended time, the first token took " + ms_text(intended) +
               ", not " + ms_text(sent),
           "coordinated omission");
@@ -136,7 +127,6 @@ class LoadRules {
 
   // `alone`: time of the last request, which a server that keeps up also needs.
   void saturation() {
-    const std::string ttft_name = metric_name(p_.ttft, "ttft");
     const double rate = p_.request_rate;
     bool overloaded = p_.verdict == "overloaded" || p_.verdict == "backlogged";
     std::string why = "its verdict is " + p_.verdict;
@@ -149,10 +139,9 @@ class LoadRules {
       why = "it took " + number_text(p_.duration_s, 3) + " s instead of " + number_text(kept_up, 3) + " s";
     }
     if (!overloaded || std::isnan(typical(p_.ttft))) return;
-    add("SATURATED", ttft_name, typical(p_.ttft), 0,
+    add("SATURATED", {metric_name(p_.ttft, "ttft"), typical(p_.ttft), 0}, Verdict::suspicious,
         "the server did not keep up with " + (std::isnan(rate) ? std::string("the load") : rate_text(rate)) + " (" +
-            why + "): TTFT reflects the length of the run",
-        "");
+            why + "): TTFT reflects the length of the run");
   }
 
   void warm_up() {
@@ -161,16 +150,10 @@ class LoadRules {
                                         [](const auto& a, const auto& b) { return a.sent_s < b.sent_s; });
     const double ms = (first->first_token_s - first->sent_s) * 1e3, usual = typical(p_.ttft);
     if (!(ms > 10 * usual && ms > 500) || std::isinf(p_.request_rate)) return;
-    add("WARM-UP", "mean_ttft_ms", ms, usual,
+    add("WARM-UP", {"mean_ttft_ms", ms, usual}, Verdict::suspicious,
         "the first request took " + ms_text(ms) + " to its first token, the others " + ms_text(usual) +
-            ": the measurement includes compilation or loading",
-        "");
+            ": the measurement includes compilation or loading");
   }
-
-  const BenchSet& set_;
-  const BenchPoint& p_;
-  size_t i_;
-  Findings& out_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // The rules of audit.h and the texts that they share. Pure functions; any thread.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/serve/audit/audit.h"
@@ -14,6 +15,27 @@ void check_floors(const formats::BenchSet& set, const AuditReference& reference,
 void check_arithmetic(const formats::BenchSet& set, Findings& out);  // units, totals, percentiles, lengths of one point
 void check_load(const formats::BenchSet& set, Findings& out);    // Little's law, counts, failures, loops, saturation
 void check_trends(const formats::BenchSet& set, Findings& out);  // monotony over lengths and rates
+
+// Rules about one point of a set.
+class PointRules {
+ public:
+  PointRules(const formats::BenchSet& set, size_t i, Findings& out) : set_(set), p_(set.points[i]), i_(i), out_(out) {}
+
+ protected:
+  struct Violation {
+    std::string metric;
+    double value, floor;
+  };
+  void add(std::string rule, Violation violation, Verdict verdict, std::string text, std::string formula = {}) {
+    out_.push_back({i_, std::move(rule), std::move(violation.metric), violation.value, violation.floor, verdict,
+                    std::move(text), std::move(formula)});
+  }
+
+  const formats::BenchSet& set_;
+  const formats::BenchPoint& p_;
+  const size_t i_;
+  Findings& out_;
+};
 
 std::string grouped(double whole);                             // "15,360"
 std::string ms_text(double ms);                                // "62.0 ms"

@@ -31,59 +31,53 @@ const BenchPoint* next_shorter(const BenchSet& set, const BenchPoint& point) {
   return best;
 }
 
-void check_latency(const BenchSet& set, size_t i, formats::LatencyStats BenchPoint::*field, const std::string& name,
-                   double min_ratio, Findings& out) {
-  const BenchPoint& p = set.points[i];
-  const BenchPoint* shorter = next_shorter(set, p);
-  if (!shorter) return;
-  const double a = typical(shorter->*field), b = typical(p.*field);
-  if (std::isnan(a) || std::isnan(b) || b >= a * min_ratio) return;
-  std::string label = name;
-  std::transform(label.begin(), label.end(), label.begin(), [](unsigned char c) { return std::toupper(c); });
-  out.push_back({.point = i,
-                 .rule = "MONOTONY",
-                 .metric = metric_name(p.*field, name),
-                 .value = b,
-                 .floor = a,
-                 .verdict = Verdict::suspicious,
-                 .text = label + " falls from " + ms_text(a) + " to " + ms_text(b) + " as prompts grow from " +
-                         grouped(shorter->input_len) + " to " + grouped(p.input_len) +
-                         " tokens under the same load: the conditions must differ",
-                 .formula = "latency does not fall with the prompt length"});
-}
+class TrendRules : PointRules {
+ public:
+  using PointRules::PointRules;
 
-// Throughput must not rise much from an overloaded point to one with a higher rate.
-void check_throughput(const BenchSet& set, size_t i, Findings& out) {
-  const BenchPoint& p = set.points[i];
-  if (!std::isfinite(p.request_rate) || std::isnan(p.output_throughput)) return;
-  for (const BenchPoint& less : set.points) {
-    if (less.input_len != p.input_len || less.output_len != p.output_len || !(less.request_rate < p.request_rate))
-      continue;
-    const bool is_overloaded = less.verdict == "overloaded" || (less.verdict.empty() && less.num_prompts >= 100 &&
-                                                                less.request_throughput < 0.7 * less.request_rate);
-    if (!is_overloaded || p.output_throughput <= 1.2 * less.output_throughput) continue;
-    out.push_back({.point = i,
-                   .rule = "MONOTONY",
-                   .metric = "output_throughput",
-                   .value = p.output_throughput,
-                   .floor = less.output_throughput,
-                   .verdict = Verdict::suspicious,
-                   .text = "at " + rate_text(less.request_rate) + " the server was overloaded with " +
-                           grouped(less.output_throughput) + " tokens/s, but it reaches " +
-                           grouped(p.output_throughput) + " at " + rate_text(p.request_rate),
-                   .formula = "throughput does not rise beyond saturation"});
-    return;
+  void check() {
+    latency(&BenchPoint::ttft, "ttft", 0.9);
+    latency(&BenchPoint::tpot, "tpot", 0.8);
+    throughput();
   }
-}
+
+ private:
+  void latency(formats::LatencyStats BenchPoint::*field, const std::string& name, double min_ratio) {
+    const BenchPoint* shorter = next_shorter(set_, p_);
+    if (!shorter) return;
+    const double a = typical(shorter->*field), b = typical(p_.*field);
+    if (std::isnan(a) || std::isnan(b) || b >= a * min_ratio) return;
+    std::string label = name;
+    std::transform(label.begin(), label.end(), label.begin(), [](unsigned char c) { return std::toupper(c); });
+    add("MONOTONY", {metric_name(p_.*field, name), b, a}, Verdict::suspicious,
+        label + " falls from " + ms_text(a) + " to " + ms_text(b) + " as prompts grow from " +
+            grouped(shorter->input_len) + " to " + grouped(p_.input_len) +
+            " tokens under the same load: the conditions must differ",
+        "latency does not fall with the prompt length");
+  }
+
+  // Throughput must not rise much from an overloaded point to one with a higher rate.
+  void throughput() {
+    if (!std::isfinite(p_.request_rate) || std::isnan(p_.output_throughput)) return;
+    for (const BenchPoint& less : set_.points) {
+      if (less.input_len != p_.input_len || less.output_len != p_.output_len || !(less.request_rate < p_.request_rate))
+        continue;
+      const bool is_overloaded = less.verdict == "overloaded" || (less.verdict.empty() && less.num_prompts >= 100 &&
+                                                                  less.request_throughput < 0.7 * less.request_rate);
+      if (!is_overloaded || p_.output_throughput <= 1.2 * less.output_throughput) continue;
+      add("MONOTONY", {"output_throughput", p_.output_throughput, less.output_throughput}, Verdict::suspicious,
+          "at " + rate_text(less.request_rate) + " the server was overloaded with " + grouped(less.output_throughput) +
+              " tokens/s, but it reaches " + grouped(p_.output_throughput) + " at " + rate_text(p_.request_rate),
+          "throughput does not rise beyond saturation");
+      return;
+    }
+  }
+};
 
 }  // namespace
 
 void check_trends(const BenchSet& set, Findings& out) {
-  for (size_t i = 0; i < set.points.size(); ++i) {
-    check_latency(set, i, &BenchPoint::ttft, "ttft", 0.9, out);
-    check_latency(set, i, &BenchPoint::tpot, "tpot", 0.8, out);
-    check_throughput(set, i, out);
-  }
+  for (size_t i = 0; i < set.points.size(); ++i) TrendRules(set, i, out).check();
 }
 
 }  // namespace mw::serve::rules

@@ -9,15 +9,10 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace mw::serve {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
 
 bool is_number(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
@@ -44,12 +39,12 @@ std::optional<std::string> host_of(std::string_view text) {
     if (host.ends_with('.')) host.remove_suffix(1);
   }
   if (!port.empty() && (!port.starts_with(':') || port.size() > 6 || !is_number(port.substr(1)))) return std::nullopt;
-  return lower(host);
+  return lower_case(host);
 }
 
 // Normalises "https://app.example:8443" as browsers do: lower case, without the default port of the scheme.
 std::string origin_of(const std::string& text) {
-  const std::string origin = lower(text.ends_with('/') ? std::string_view(text).substr(0, text.size() - 1) : text);
+  const std::string origin = lower_case(text.ends_with('/') ? std::string_view(text).substr(0, text.size() - 1) : text);
   const size_t mark = origin.find("://");
   const std::string scheme = origin.substr(0, mark);
   const bool has_scheme =
@@ -100,7 +95,7 @@ HttpAccessPolicy::HttpAccessPolicy(const std::string& bound_host, const std::vec
     : checks_hosts_(is_loopback(bound_host) || !hosts.empty()) {
   for (const std::string& host : hosts) hosts_.insert(allowed_host(host));
   for (const std::string& origin : origins) origins_.insert(origin_of(origin));
-  hosts_.insert(lower(bound_host));
+  hosts_.insert(lower_case(bound_host));
 }
 
 HostCheck HttpAccessPolicy::check_host(std::string_view header) const {
@@ -111,7 +106,7 @@ HostCheck HttpAccessPolicy::check_host(std::string_view header) const {
 }
 
 bool HttpAccessPolicy::allows_origin(std::string_view header) const {
-  return origins_.contains(lower(header));
+  return origins_.contains(lower_case(header));
 }
 
 }  // namespace mw::serve

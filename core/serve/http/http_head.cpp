@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace mw::serve {
 namespace {
@@ -27,12 +28,6 @@ bool is_token(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || kMarks.find(c) != std::string_view::npos;
   });
-}
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -87,11 +82,8 @@ void read_framing(HttpHead& head) {
     head.chunked = true;
   }
   if (!length) return;
-  std::uint64_t bytes = 0;
-  const auto [end, error] = std::from_chars(length->data(), length->data() + length->size(), bytes);
-  if (error != std::errc() || end != length->data() + length->size())
-    malformed("the content-length is not a number of bytes");
-  head.content_length = bytes;
+  head.content_length = parse_number<std::uint64_t>(*length);
+  if (!head.content_length) malformed("the content-length is not a number of bytes");
 }
 
 }  // namespace

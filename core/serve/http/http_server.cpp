@@ -2,17 +2,10 @@
 #include "core/serve/http/http_server.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <thread>
 
 #include "core/base/rng.h"
 #include "core/base/utf8.h"
 #include "core/serve/http/completion_stream.h"
-#include "core/serve/http/http_access.h"
-#include "core/serve/http/openai_request.h"
-#include "core/serve/http/openai_response.h"
-#include "core/serve/http/server_metrics.h"
 
 namespace mw::serve {
 namespace {
@@ -61,261 +54,7 @@ void add_cors_headers(const HttpHead& head, const std::string& origin, Response&
   res.set_header("Access-Control-Max-Age", "600");
 }
 
-}  // namespace
-
-struct HttpServer::Impl {
-  Impl(HttpOptions o, ServedModel m, ServingLoop& l)
-      : options(std::move(o)),
-        access(options.host, options.allow_hosts, options.allow_origins),
-        model(std::move(m)),
-        loop(l),
-        metrics(model.name),
-        http(options.limits) {
-    add_routes();
-    bound = http.bind(options.host, options.port);
-    accepting = std::thread([this] { http.accept_until_stopped(); });
-  }
-
-  void add_routes();
-  bool respond_before_body(const Request& req, Response& res) const;
-  std::optional<HttpError> check_host_name(const HttpHead& head) const;
-  std::optional<HttpError> check_origin(const HttpHead& head) const;
-  std::optional<HttpError> check_request(const Request& req, Response& res) const;
-  std::vector<ModelEntry> models() const;
-  void send_model(const std::string& name, Response& res) const;
-  void complete(Endpoint endpoint, const Request& req, Response& res);
-  std::string find_adapter(const std::string& name) const;
-  Error unknown_model(const std::string& name) const;
-  std::vector<int> tokenize_prompt(const OpenAiRequest& request) const;
-  GenerationRequest make_request(const OpenAiRequest& request);
-  void send_completion(CompletionStream& stream, const ResponseHeader& head, Response& res);
-  void stream_completion(std::shared_ptr<CompletionStream> stream, const ResponseHeader& head, UsageMode usage,
-                         Response& res);
-  HttpError to_response(const std::exception& error) const;
-  void complete_error(Response& res) const;
-
-  const HttpOptions options;
-  const HttpAccessPolicy access;
-  const ServedModel model;
-  ServingLoop& loop;
-  ServerMetrics metrics;
-  const std::int64_t created = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::atomic<std::uint64_t> request_count{0};
-  std::atomic<bool> stopping{false};
-  int bound = 0;
-  HttpConnections http;
-  std::thread accepting;
-};
-
-void HttpServer::Impl::add_routes() {
-  http.set_payload_max_length(options.limits.body);
-  http.set_keep_alive_timeout(static_cast<time_t>(options.limits.idle_s));
-  http.set_keep_alive_max_count(1000000);  // reported to clients; unlimited here
-  http.set_pre_routing_handler([this](const Request& req, Response& res) {
-    using R = httplib::Server::HandlerResponse;
-    return respond_before_body(req, res) ? R::Handled : R::Unhandled;
-  });
-  http.set_exception_handler([this](const Request&, Response& res, std::exception_ptr failure) {
-    try {
-      std::rethrow_exception(failure);
-    } catch (const std::exception& error) {
-      send_error(res, to_response(error));
-    }
-  });
-  http.set_error_handler([this](const Request&, Response& res) { complete_error(res); });
-  http.Post("/v1/completions", [this](const Request& q, Response& a) { complete(Endpoint::completions, q, a); });
-  http.Post("/v1/chat/completions", [this](const Request& q, Response& a) { complete(Endpoint::chat, q, a); });
-  http.Get("/v1/models", [this](const Request&, Response& res) {
-    send_json(res, 200, model_list(models(), model.max_model_len, created));
-  });
-  http.Get("/health", [this](const Request&, Response& res) { res.status = stopping ? 503 : 200; });
-  http.Get("/version", [](const Request&, Response& res) { send_json(res, 200, {{"version", MW_VERSION}}); });
-  http.Get("/metrics", [this](const Request&, Response& res) {
-    res.set_content(metrics.prometheus_text(loop.state()), "text/plain; version=0.0.4; charset=utf-8");
-  });
-}
-
-std::optional<HttpError> HttpServer::Impl::check_host_name(const HttpHead& head) const {
-  const auto host = head.find("host");
-  if (!host && !access.checks_hosts()) return std::nullopt;  // HTTP/1.0
-  switch (host ? access.check_host(*host) : HostCheck::malformed) {
-    case HostCheck::allowed:
-      return std::nullopt;
-    case HostCheck::malformed:
-      return HttpError{400, "invalid_request_error", "malformed or unsupported request: no valid Host header", "",
-                       "host"};
-    case HostCheck::refused:
-      break;
-  }
-  // Not 421, after which a client may retry on another connection.
-  return HttpError{403, "permission_error",
-                   "the server does not accept the host name '" + excerpt(std::string(*host), 100) +
-                       "'; to accept it, start the server with --allow-host NAME",
-                   "", "host_not_allowed"};
-}
-
-std::optional<HttpError> HttpServer::Impl::check_origin(const HttpHead& head) const {
-  for (const auto& [name, value] : head.headers)
-    if (name == "origin" && !access.allows_origin(value))
-      return HttpError{403, "permission_error",
-                       "web pages of '" + excerpt(value, 100) +
-                           "' may not use this server; to allow them, start the server with --allow-origin ORIGIN",
-                       "", "origin_not_allowed"};
-  return std::nullopt;
-}
-
-// Only paths under /v1 need the key, as in vLLM, so that monitors can read health and metrics.
-std::optional<HttpError> HttpServer::Impl::check_request(const Request& req, Response& res) const {
-  if (!options.api_key.empty() && req.path.starts_with("/v1/") &&
-      !is_same_secret(req.get_header_value("Authorization"), "Bearer " + options.api_key)) {
-    res.set_header("WWW-Authenticate", "Bearer");
-    return HttpError{401, "authentication_error", "the API key is missing or wrong", "", "invalid_api_key"};
-  }
-  const char* methods = methods_of(req.path);
-  if (!methods) return HttpError{404, "invalid_request_error", "this path does not exist"};
-  if (std::string(methods).find(req.method) == std::string::npos) {
-    res.set_header("Allow", methods);
-    return HttpError{405, "invalid_request_error", req.path + " allows " + methods, "", "method_not_allowed"};
-  }
-  // Browsers send forms and plain text to other origins without a preflight request, but not JSON.
-  if (req.method == "POST" && !req.get_header_value(kContentType).starts_with("application/json"))
-    return HttpError{415, "invalid_request_error", "the body must be JSON: send Content-Type: application/json", "",
-                     "content_type"};
-  return std::nullopt;
-}
-
-// Responds to requests that are rejected, which happens before the body is read, and to those that the library cannot
-// route. Returns false if the request has to be processed further.
-bool HttpServer::Impl::respond_before_body(const Request& req, Response& res) const {
-  const HttpHead& head = HttpConnections::head();
-  std::optional<HttpError> rejection = check_host_name(head);
-  if (!rejection) rejection = check_origin(head);
-  if (const auto origin = head.find("origin"); origin && !rejection) add_cors_headers(head, std::string(*origin), res);
-  const bool is_options = !rejection && req.method == "OPTIONS" && (methods_of(req.path) || req.path == "*");
-  if (!rejection && !is_options) rejection = check_request(req, res);
-  // Only bodies of POST are read; any other body would be parsed as the next request.
-  if (head.has_body() && (rejection || req.method != "POST")) HttpConnections::close_after_this();
-  if (rejection) {
-    send_error(res, *rejection);
-  } else if (is_options) {
-    res.status = 204;
-    res.set_header("Allow", req.path == "*" ? "GET, HEAD, POST, OPTIONS" : methods_of(req.path));
-  } else if (req.path.starts_with(kModelPrefix)) {
-    send_model(req.path.substr(kModelPrefix.size()), res);
-  } else {
-    return false;
-  }
-  return true;
-}
-
-std::vector<ModelEntry> HttpServer::Impl::models() const {
-  std::vector<ModelEntry> list{{model.name, model.name}};
-  for (const std::string& adapter : model.adapters) list.push_back({adapter, model.name});
-  return list;
-}
-
-void HttpServer::Impl::send_model(const std::string& name, Response& res) const {
-  for (const ModelEntry& entry : models())
-    if (entry.id == name) return send_json(res, 200, model_json(entry, model.max_model_len, created));
-  send_error(res, to_http_error(unknown_model(name)));
-}
-
-HttpError HttpServer::Impl::to_response(const std::exception& error) const {
-  const auto* ours = dynamic_cast<const Error*>(&error);
-  if (!ours) return {.status = 500, .type = "internal_error", .message = error.what()};
-  HttpError out = to_http_error(*ours);
-  if (out.status == 429 && stopping) out.status = 503, out.type = "server_error", out.code = "stopping";
-  return out;
-}
-
-// Adds a JSON body to error responses that the library generates.
-void HttpServer::Impl::complete_error(Response& res) const {
-  if (!res.body.empty()) return;
-  HttpError error{.status = res.status, .type = "invalid_request_error"};
-  if (HttpConnections::is_body_too_long()) error.status = 413;
-  switch (error.status) {
-    case 413:
-      error.message = "the body exceeds " + std::to_string(options.limits.body >> 20) + " MiB";
-      break;
-    case 503:
-      error.type = "server_error", error.message = "the server is stopping";
-      break;
-    default:
-      error.message = "malformed or unsupported request";
-  }
-  send_error(res, error);
-}
-
-std::string HttpServer::Impl::find_adapter(const std::string& name) const {
-  if (name.empty() || name == model.name) return {};
-  if (std::find(model.adapters.begin(), model.adapters.end(), name) != model.adapters.end()) return name;
-  throw unknown_model(name);
-}
-
-Error HttpServer::Impl::unknown_model(const std::string& name) const {
-  std::string known = model.name;
-  for (const std::string& adapter : model.adapters) known += ", " + adapter;
-  return Error({.id = "MODEL-NAME", .message = "the model `" + name + "` does not exist", .expected = known});
-}
-
-std::vector<int> HttpServer::Impl::tokenize_prompt(const OpenAiRequest& request) const {
-  const data::Tokenizer& tokenizer = *model.tokenizer;
-  const auto reject = [](const std::string& place, const std::string& message, const std::string& expected) {
-    throw Error({.id = "REQUEST", .message = message, .place = place, .expected = expected});
-  };
-  if (request.has_ids) {
-    for (const int id : request.prompt_ids)
-      if (id >= tokenizer.size())
-        reject("prompt", "token id " + std::to_string(id) + " is outside the vocabulary",
-               "ids below " + std::to_string(tokenizer.size()));
-    return request.prompt_ids;
-  }
-  if (request.endpoint == Endpoint::chat && model.chat == data::ChatFormat::none)
-    reject("messages", "the model has no chat template", "a request to /v1/completions");
-  std::vector<int> ids;
-  if (request.endpoint == Endpoint::chat || request.add_bos) ids.push_back(tokenizer.bos());
-  const std::string text =
-      request.endpoint == Endpoint::chat ? data::render_prompt(model.chat, request.chat) : request.prompt;
-  const std::vector<int> body = tokenizer.encode(text);
-  ids.insert(ids.end(), body.begin(), body.end());
-  if (ids.empty()) reject("prompt", "the prompt is empty", "at least one token");
-  return ids;
-}
-
-GenerationRequest HttpServer::Impl::make_request(const OpenAiRequest& request) {
-  const bool is_chat = request.endpoint == Endpoint::chat;
-  GenerationRequest out{.prompt_ids = tokenize_prompt(request),
-                        .temperature = request.temperature,
-                        .top_p = request.top_p,
-                        .top_k = request.top_k,
-                        .seed = request.seed.value_or(mix64(request_count)),  // different for every request
-                        .stop_ids = request.stop_ids,
-                        .adapter = find_adapter(request.model),
-                        .priority = request.priority};
-  const int room = std::max(model.max_model_len - static_cast<int>(out.prompt_ids.size()), 1);
-  out.max_new_tokens = request.max_tokens.value_or(is_chat ? room : std::min(kDefaultTokens, room));
-  if (request.ignore_eos) return out;
-  out.stop_ids.push_back(model.tokenizer->eos());
-  if (model.chat != data::ChatFormat::none)
-    if (const int end = model.tokenizer->find(data::end_of_turn(model.chat)); end >= 0) out.stop_ids.push_back(end);
-  return out;
-}
-
-void HttpServer::Impl::complete(Endpoint endpoint, const Request& req, Response& res) {
-  const OpenAiRequest request = parse_openai_request(endpoint, req.body);
-  GenerationRequest generation = make_request(request);
-  const ResponseHeader head{
-      .endpoint = endpoint,
-      .id = make_response_id(endpoint, static_cast<std::uint64_t>(created) << 32 ^ ++request_count),
-      .model = request.model.empty() ? model.name : request.model,
-      .created = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())};
-  res.set_header("x-request-id", head.id);
-  auto stream = std::make_shared<CompletionStream>(loop, metrics, std::move(generation),
-                                                   IncrementalDetokenizer(*model.tokenizer, request.stop));
-  request.stream ? stream_completion(std::move(stream), head, request.usage, res) : send_completion(*stream, head, res);
-}
-
-void HttpServer::Impl::send_completion(CompletionStream& stream, const ResponseHeader& head, Response& res) {
+void send_completion(CompletionStream& stream, const ResponseHeader& head, Response& res) {
   std::string text;
   for (;;) {
     const CompletionStream::Piece piece = stream.next(HttpConnections::is_disconnected);
@@ -330,8 +69,8 @@ void HttpServer::Impl::send_completion(CompletionStream& stream, const ResponseH
   }
 }
 
-void HttpServer::Impl::stream_completion(std::shared_ptr<CompletionStream> stream, const ResponseHeader& head,
-                                         UsageMode usage, Response& res) {
+void stream_completion(std::shared_ptr<CompletionStream> stream, const ResponseHeader& head, UsageMode usage,
+                       Response& res) {
   res.set_header("Cache-Control", "no-cache");
   res.set_chunked_content_provider(
       "text/event-stream", [stream, head, usage, part = ChunkPosition::first](size_t, httplib::DataSink& sink) mutable {
@@ -353,33 +92,244 @@ void HttpServer::Impl::stream_completion(std::shared_ptr<CompletionStream> strea
       });
 }
 
+}  // namespace
+
 HttpServer::HttpServer(HttpOptions options, ServedModel model, ServingLoop& loop)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(model), loop)) {}
+    : options_(std::move(options)),
+      access_(options_.host, options_.allow_hosts, options_.allow_origins),
+      model_(std::move(model)),
+      loop_(loop),
+      metrics_(model_.name),
+      http_(options_.limits) {
+  add_routes();
+  port_ = http_.bind(options_.host, options_.port);
+  accepting_ = std::thread([this] { http_.accept_until_stopped(); });
+}
 
 HttpServer::~HttpServer() {
   stop();
 }
 
-int HttpServer::port() const {
-  return impl_->bound;
+void HttpServer::add_routes() {
+  http_.set_payload_max_length(options_.limits.body);
+  http_.set_keep_alive_timeout(static_cast<time_t>(options_.limits.idle_s));
+  http_.set_keep_alive_max_count(1000000);  // reported to clients; unlimited here
+  http_.set_pre_routing_handler([this](const Request& req, Response& res) {
+    using R = httplib::Server::HandlerResponse;
+    return respond_before_body(req, res) ? R::Handled : R::Unhandled;
+  });
+  http_.set_exception_handler([this](const Request&, Response& res, std::exception_ptr failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      send_error(res, to_response(error));
+    }
+  });
+  http_.set_error_handler([this](const Request&, Response& res) { complete_error(res); });
+  http_.Post("/v1/completions", [this](const Request& q, Response& a) { complete(Endpoint::completions, q, a); });
+  http_.Post("/v1/chat/completions", [this](const Request& q, Response& a) { complete(Endpoint::chat, q, a); });
+  http_.Get("/v1/models", [this](const Request&, Response& res) {
+    send_json(res, 200, model_list(models(), model_.max_model_len, created_));
+  });
+  http_.Get("/health", [this](const Request&, Response& res) { res.status = stopping_ ? 503 : 200; });
+  http_.Get("/version", [](const Request&, Response& res) { send_json(res, 200, {{"version", MW_VERSION}}); });
+  http_.Get("/metrics", [this](const Request&, Response& res) {
+    res.set_content(metrics_.prometheus_text(loop_.state()), "text/plain; version=0.0.4; charset=utf-8");
+  });
+}
+
+std::optional<HttpError> HttpServer::check_host_name(const HttpHead& head) const {
+  const auto host = head.find("host");
+  if (!host && !access_.checks_hosts()) return std::nullopt;  // HTTP/1.0
+  switch (host ? access_.check_host(*host) : HostCheck::malformed) {
+    case HostCheck::allowed:
+      return std::nullopt;
+    case HostCheck::malformed:
+      return HttpError{400, "invalid_request_error", "malformed or unsupported request: no valid Host header", "",
+                       "host"};
+    case HostCheck::refused:
+      break;
+  }
+  // Not 421, after which a client may retry on another connection.
+  return HttpError{403, "permission_error",
+                   "the server does not accept the host name '" + excerpt(std::string(*host), 100) +
+                       "'; to accept it, start the server with --allow-host NAME",
+                   "", "host_not_allowed"};
+}
+
+std::optional<HttpError> HttpServer::check_origin(const HttpHead& head) const {
+  for (const auto& [name, value] : head.headers)
+    if (name == "origin" && !access_.allows_origin(value))
+      return HttpError{403, "permission_error",
+                       "web pages of '" + excerpt(value, 100) +
+                           "' may not use this server; to allow them, start the server with --allow-origin ORIGIN",
+                       "", "origin_not_allowed"};
+  return std::nullopt;
+}
+
+// Only paths under /v1 need the key, as in vLLM, so that monitors can read health and metrics.
+std::optional<HttpError> HttpServer::check_request(const Request& req, Response& res) const {
+  if (!options_.api_key.empty() && req.path.starts_with("/v1/") &&
+      !is_same_secret(req.get_header_value("Authorization"), "Bearer " + options_.api_key)) {
+    res.set_header("WWW-Authenticate", "Bearer");
+    return HttpError{401, "authentication_error", "the API key is missing or wrong", "", "invalid_api_key"};
+  }
+  const char* methods = methods_of(req.path);
+  if (!methods) return HttpError{404, "invalid_request_error", "this path does not exist"};
+  if (std::string(methods).find(req.method) == std::string::npos) {
+    res.set_header("Allow", methods);
+    return HttpError{405, "invalid_request_error", req.path + " allows " + methods, "", "method_not_allowed"};
+  }
+  // Browsers send forms and plain text to other origins without a preflight request, but not JSON.
+  if (req.method == "POST" && !req.get_header_value(kContentType).starts_with("application/json"))
+    return HttpError{415, "invalid_request_error", "the body must be JSON: send Content-Type: application/json", "",
+                     "content_type"};
+  return std::nullopt;
+}
+
+// Responds to requests that are rejected, which happens before the body is read, and to those that the library cannot
+// route. Returns false if the request has to be processed further.
+bool HttpServer::respond_before_body(const Request& req, Response& res) const {
+  const HttpHead& head = HttpConnections::head();
+  std::optional<HttpError> rejection = check_host_name(head);
+  if (!rejection) rejection = check_origin(head);
+  if (const auto origin = head.find("origin"); origin && !rejection) add_cors_headers(head, std::string(*origin), res);
+  const bool is_options = !rejection && req.method == "OPTIONS" && (methods_of(req.path) || req.path == "*");
+  if (!rejection && !is_options) rejection = check_request(req, res);
+  // Only bodies of POST are read; any other body would be parsed as the next request.
+  if (head.has_body() && (rejection || req.method != "POST")) HttpConnections::close_after_this();
+  if (rejection) {
+    send_error(res, *rejection);
+  } else if (is_options) {
+    res.status = 204;
+    res.set_header("Allow", req.path == "*" ? "GET, HEAD, POST, OPTIONS" : methods_of(req.path));
+  } else if (req.path.starts_with(kModelPrefix)) {
+    send_model(req.path.substr(kModelPrefix.size()), res);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::vector<ModelEntry> HttpServer::models() const {
+  std::vector<ModelEntry> list{{model_.name, model_.name}};
+  for (const std::string& adapter : model_.adapters) list.push_back({adapter, model_.name});
+  return list;
+}
+
+void HttpServer::send_model(const std::string& name, Response& res) const {
+  for (const ModelEntry& entry : models())
+    if (entry.id == name) return send_json(res, 200, model_json(entry, model_.max_model_len, created_));
+  send_error(res, to_http_error(unknown_model(name)));
+}
+
+HttpError HttpServer::to_response(const std::exception& error) const {
+  const auto* ours = dynamic_cast<const Error*>(&error);
+  if (!ours) return {.status = 500, .type = "internal_error", .message = error.what()};
+  HttpError out = to_http_error(*ours);
+  if (out.status == 429 && stopping_) out.status = 503, out.type = "server_error", out.code = "stopping";
+  return out;
+}
+
+// Adds a JSON body to error responses that the library generates.
+void HttpServer::complete_error(Response& res) const {
+  if (!res.body.empty()) return;
+  HttpError error{.status = res.status, .type = "invalid_request_error"};
+  if (HttpConnections::is_body_too_long()) error.status = 413;
+  switch (error.status) {
+    case 413:
+      error.message = "the body exceeds " + std::to_string(options_.limits.body >> 20) + " MiB";
+      break;
+    case 503:
+      error.type = "server_error", error.message = "the server is stopping";
+      break;
+    default:
+      error.message = "malformed or unsupported request";
+  }
+  send_error(res, error);
+}
+
+std::string HttpServer::find_adapter(const std::string& name) const {
+  if (name.empty() || name == model_.name) return {};
+  if (std::find(model_.adapters.begin(), model_.adapters.end(), name) != model_.adapters.end()) return name;
+  throw unknown_model(name);
+}
+
+Error HttpServer::unknown_model(const std::string& name) const {
+  std::string known = model_.name;
+  for (const std::string& adapter : model_.adapters) known += ", " + adapter;
+  return Error({.id = "MODEL-NAME", .message = "the model `" + name + "` does not exist", .expected = known});
+}
+
+std::vector<int> HttpServer::tokenize_prompt(const OpenAiRequest& request) const {
+  const data::Tokenizer& tokenizer = *model_.tokenizer;
+  const auto reject = [](const std::string& place, const std::string& message, const std::string& expected) {
+    throw Error({.id = "REQUEST", .message = message, .place = place, .expected = expected});
+  };
+  if (request.has_ids) {
+    for (const int id : request.prompt_ids)
+      if (id >= tokenizer.size())
+        reject("prompt", "token id " + std::to_string(id) + " is outside the vocabulary",
+               "ids below " + std::to_string(tokenizer.size()));
+    return request.prompt_ids;
+  }
+  if (request.endpoint == Endpoint::chat && model_.chat == data::ChatFormat::none)
+    reject("messages", "the model has no chat template", "a request to /v1/completions");
+  std::vector<int> ids;
+  if (request.endpoint == Endpoint::chat || request.add_bos) ids.push_back(tokenizer.bos());
+  const std::string text =
+      request.endpoint == Endpoint::chat ? data::render_prompt(model_.chat, request.chat) : request.prompt;
+  const std::vector<int> body = tokenizer.encode(text);
+  ids.insert(ids.end(), body.begin(), body.end());
+  if (ids.empty()) reject("prompt", "the prompt is empty", "at least one token");
+  return ids;
+}
+
+GenerationRequest HttpServer::make_request(const OpenAiRequest& request) {
+  const bool is_chat = request.endpoint == Endpoint::chat;
+  GenerationRequest out{.prompt_ids = tokenize_prompt(request),
+                        .temperature = request.temperature,
+                        .top_p = request.top_p,
+                        .top_k = request.top_k,
+                        .seed = request.seed.value_or(mix64(request_count_)),  // different for every request
+                        .stop_ids = request.stop_ids,
+                        .adapter = find_adapter(request.model),
+                        .priority = request.priority};
+  const int room = std::max(model_.max_model_len - static_cast<int>(out.prompt_ids.size()), 1);
+  out.max_new_tokens = request.max_tokens.value_or(is_chat ? room : std::min(kDefaultTokens, room));
+  if (request.ignore_eos) return out;
+  out.stop_ids.push_back(model_.tokenizer->eos());
+  if (model_.chat != data::ChatFormat::none)
+    if (const int end = model_.tokenizer->find(data::end_of_turn(model_.chat)); end >= 0) out.stop_ids.push_back(end);
+  return out;
+}
+
+void HttpServer::complete(Endpoint endpoint, const Request& req, Response& res) {
+  const OpenAiRequest request = parse_openai_request(endpoint, req.body);
+  GenerationRequest generation = make_request(request);
+  const ResponseHeader head{
+      .endpoint = endpoint,
+      .id = make_response_id(endpoint, static_cast<std::uint64_t>(created_) << 32 ^ ++request_count_),
+      .model = request.model.empty() ? model_.name : request.model,
+      .created = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())};
+  res.set_header("x-request-id", head.id);
+  auto stream = std::make_shared<CompletionStream>(loop_, metrics_, std::move(generation),
+                                                   IncrementalDetokenizer(*model_.tokenizer, request.stop));
+  request.stream ? stream_completion(std::move(stream), head, request.usage, res) : send_completion(*stream, head, res);
 }
 
 std::string HttpServer::address() const {
-  const std::string& host = impl_->options.host;
+  const std::string& host = options_.host;
   const bool v6 = host.find(':') != std::string::npos;
-  return "http://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(impl_->bound);
-}
-
-int HttpServer::connections() const {
-  return impl_->http.open();
+  return "http://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port_);
 }
 
 void HttpServer::stop() {
-  if (!impl_->accepting.joinable()) return;
-  impl_->stopping = true;
-  impl_->loop.drain();
-  impl_->http.finish();
-  impl_->accepting.join();
+  if (!accepting_.joinable()) return;
+  stopping_ = true;
+  loop_.drain();
+  http_.finish();
+  accepting_.join();
 }
 
 }  // namespace mw::serve

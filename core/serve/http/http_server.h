@@ -3,13 +3,19 @@
 // /v1/models, /v1/models/NAME, /health, /version, /metrics. A client that disconnects cancels its request. Checks host
 // names and origins (http_access.h). Construct and stop it on one thread; handlers run on threads of their own.
 #pragma once
-#include <memory>
+#include <atomic>
+#include <chrono>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/data/tokenizer/chat.h"
 #include "core/data/tokenizer/tokenizer.h"
+#include "core/serve/http/http_access.h"
 #include "core/serve/http/http_connections.h"
+#include "core/serve/http/openai_response.h"
+#include "core/serve/http/server_metrics.h"
 #include "core/serve/scheduling/serving_loop.h"
 
 namespace mw::serve {
@@ -35,15 +41,39 @@ class HttpServer {
   // Starts serving. The loop and the tokenizer must outlive the server. Throws Error LISTEN, ALLOW-HOST, ALLOW-ORIGIN.
   HttpServer(HttpOptions options, ServedModel model, ServingLoop& loop);
   ~HttpServer();
-  int port() const;
-  std::string address() const;  // "http://127.0.0.1:8000"
-  int connections() const;      // currently open
+  int port() const { return port_; }
+  std::string address() const;                      // "http://127.0.0.1:8000"
+  int connections() const { return http_.open(); }  // currently open
   // Rejects new requests with 503, waits for those in progress, including others of the loop, and closes.
   void stop();
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  void add_routes();
+  bool respond_before_body(const httplib::Request& req, httplib::Response& res) const;
+  std::optional<HttpError> check_host_name(const HttpHead& head) const;
+  std::optional<HttpError> check_origin(const HttpHead& head) const;
+  std::optional<HttpError> check_request(const httplib::Request& req, httplib::Response& res) const;
+  std::vector<ModelEntry> models() const;
+  void send_model(const std::string& name, httplib::Response& res) const;
+  void complete(Endpoint endpoint, const httplib::Request& req, httplib::Response& res);
+  std::string find_adapter(const std::string& name) const;
+  Error unknown_model(const std::string& name) const;
+  std::vector<int> tokenize_prompt(const OpenAiRequest& request) const;
+  GenerationRequest make_request(const OpenAiRequest& request);
+  HttpError to_response(const std::exception& error) const;
+  void complete_error(httplib::Response& res) const;
+
+  const HttpOptions options_;
+  const HttpAccessPolicy access_;
+  const ServedModel model_;
+  ServingLoop& loop_;
+  ServerMetrics metrics_;
+  const std::int64_t created_ = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::atomic<std::uint64_t> request_count_{0};
+  std::atomic<bool> stopping_{false};
+  HttpConnections http_;
+  int port_ = 0;
+  std::thread accepting_;
 };
 
 }  // namespace mw::serve

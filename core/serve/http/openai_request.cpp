@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/base/excerpt.h"
+#include "core/base/json.h"
 #include "core/base/utf8.h"
 
 namespace mw::serve {

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "core/base/text.h"
+
 namespace mw::serve {
 namespace {
 
@@ -27,9 +29,7 @@ std::optional<double> counter(const std::map<std::string, double>& values, const
 std::map<std::string, double> sum_prometheus_metrics(std::string_view text) {
   std::map<std::string, double> out;
   while (!text.empty()) {
-    const size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const std::string_view line = take_line(text);
     if (line.empty() || line.front() == '#') continue;
     const std::string name(line.substr(0, line.find_first_of("{ ")));
     size_t at = name.size();

@@ -26,10 +26,7 @@ class LoadSimulation {
  public:
   LoadSimulation(const SimulatedServer& server, const LoadSettings& load, const std::vector<TimedRequest>& requests,
                  std::int64_t first_id)
-      : scheduler_(server.scheduler),
-        executor_(server.executor),
-        settings_(server.settings),
-        host_(server.host),
+      : server_(server),
         requests_(requests),
         first_id_(first_id),
         closed_(load.arrival == Arrival::closed),
@@ -40,14 +37,15 @@ class LoadSimulation {
     while (!stop.stop_requested()) {
       send_due();
       admit_due();
-      if (scheduler_.is_idle()) {
+      if (server_.scheduler.is_idle()) {
         busy_ = false;  // no step was planned ahead
-        if (entering_.empty() && next_ == requests_.size()) return timeline_.sample(now_, scheduler_.state(), tokens_);
+        if (entering_.empty() && next_ == requests_.size())
+          return timeline_.sample(now_, server_.scheduler.state(), tokens_);
         now_ = std::max(now_, entering_.empty() ? requests_[next_].at_s : entering_.front().at_s);
         continue;
       }
       step();
-      timeline_.add(now_, scheduler_.state(), tokens_);
+      timeline_.add(now_, server_.scheduler.state(), tokens_);
       if (progress && done_ >= reported_) {
         progress(static_cast<long>(done_), static_cast<long>(requests_.size()));
         reported_ = done_ + requests_.size() / 100 + 1;
@@ -55,8 +53,8 @@ class LoadSimulation {
     }
     for (size_t i = 0; i < next_; ++i)
       if (records_[i].prompt_tokens > 0 && !is_finished(i)) {  // sent and unfinished
-        scheduler_.abort(id_of(i));
-        executor_.end(id_of(i));
+        server_.scheduler.abort(id_of(i));
+        server_.executor.end(id_of(i));
       }
   }
 
@@ -101,38 +99,38 @@ class LoadSimulation {
     r.prompt_tokens = t.prompt_len;
     ScheduledRequest request{
         .id = id_of(i), .prompt_len = t.prompt_len, .max_new_tokens = t.output_len, .arrival_s = at_s};
-    if (settings_.prefix_cache == PrefixCache::on)
+    if (server_.settings.prefix_cache == PrefixCache::on)
       request.prompt_blocks =
-          hash_synthetic_blocks(t.shared_seed, t.shared, t.prompt_seed, t.prompt_len, settings_.kv.block_size);
-    executor_.begin(request.id, {});
-    entering_.push_back({at_s + host_.request_s, std::move(request)});
+          hash_synthetic_blocks(t.shared_seed, t.shared, t.prompt_seed, t.prompt_len, server_.settings.kv.block_size);
+    server_.executor.begin(request.id, {});
+    entering_.push_back({at_s + server_.host.request_s, std::move(request)});
     ++in_flight_;
   }
 
   // Adds the requests that the scheduler knew when it planned the next step.
   void admit_due() {
-    const double known_until = busy_ && host_.scheduling == plan::Scheduling::ahead ? step_began_ : now_;
+    const double known_until = busy_ && server_.host.scheduling == plan::Scheduling::ahead ? step_began_ : now_;
     for (; !entering_.empty() && entering_.front().at_s <= known_until; entering_.pop_front())
-      scheduler_.add(std::move(entering_.front().request));
+      server_.scheduler.add(std::move(entering_.front().request));
   }
 
   void step() {
-    const Step step = scheduler_.next();
+    const Step step = server_.scheduler.next();
     for (const RequestId id : step.preempted) ++records_[index_of(id)].preemptions;
     for (const RequestId id : step.rejected) reject(index_of(id));
     if (step.items.empty()) {
       if (step.rejected.empty() && step.preempted.empty())
-        fail("no request can be scheduled", scheduler_.state().waiting);
+        fail("no request can be scheduled", server_.scheduler.state().waiting);
       return;
     }
     record_admissions(step.items);
     busy_ = true;
     step_began_ = now_;
-    const StepResult result = executor_.run(step, scheduler_);
+    const StepResult result = server_.executor.run(step, server_.scheduler);
     if (!(result.seconds >= 0 && std::isfinite(result.seconds)))
       fail("the time of a step is not finite", result.seconds);
     now_ += result.seconds;
-    scheduler_.advance(step);
+    server_.scheduler.advance(step);
     send_due();  // before the step frees the client
     record(result);
   }
@@ -143,7 +141,7 @@ class LoadSimulation {
       RequestResult& r = records_[index_of(item->id)];
       if (std::isnan(r.scheduled_s)) {
         r.scheduled_s = now_;
-        r.cached_tokens = scheduler_.cached_tokens(item->id);
+        r.cached_tokens = server_.scheduler.cached_tokens(item->id);
       } else if (r.preemptions == 0) {
         return;
       }
@@ -165,20 +163,20 @@ class LoadSimulation {
       if (r.output_tokens == requests_[i].output_len) ended_.push_back(s.id);
     }
     tokens_ += static_cast<std::int64_t>(result.sampled.size());
-    scheduler_.finish(ended_);
+    server_.scheduler.finish(ended_);
     for (const RequestId id : ended_) finish(id);
   }
 
   void reject(size_t i) {
     RequestResult& r = records_[i];
-    r.error = explain_rejection(settings_, requests_[i].prompt_len, requests_[i].output_len);
+    r.error = explain_rejection(server_.settings, requests_[i].prompt_len, requests_[i].output_len);
     if (r.error.empty()) r.error = "the KV cache is too small for the request";
     r.end_s = now_;
     finish(id_of(i));
   }
 
   void finish(RequestId id) {
-    executor_.end(id);
+    server_.executor.end(id);
     --in_flight_;
     ++done_;
     freed_s_ = now_;
@@ -196,10 +194,7 @@ class LoadSimulation {
     ScheduledRequest request{};
   };
 
-  Scheduler& scheduler_;
-  Executor& executor_;
-  const SchedulerSettings& settings_;
-  HostOverheads host_;
+  const SimulatedServer server_;
   const std::vector<TimedRequest>& requests_;
   std::int64_t first_id_;
   bool closed_;

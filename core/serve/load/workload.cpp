@@ -2,7 +2,6 @@
 #include "core/serve/load/workload.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "core/base/input_file.h"
 #include "core/base/json.h"
 #include "core/base/json_row.h"
+#include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/formats/results/bench_result.h"
 
@@ -63,14 +63,6 @@ std::vector<std::string_view> fields(std::string_view line) {
   }
 }
 
-std::string_view take_line(std::string_view& text) {
-  const size_t end = text.find('\n');
-  std::string_view line = text.substr(0, end);
-  text.remove_prefix(end == text.npos ? text.size() : end + 1);
-  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  return line;
-}
-
 std::optional<size_t> column(const std::vector<std::string_view>& header, const Names& names) {
   for (const std::string& name : names)
     if (const auto it = std::find(header.begin(), header.end(), name); it != header.end())
@@ -79,12 +71,10 @@ std::optional<size_t> column(const std::vector<std::string_view>& header, const 
 }
 
 double number_in(const Place& place, const std::vector<std::string_view>& row, size_t column) {
-  double value = 0;
   const std::string_view field = column < row.size() ? row[column] : std::string_view{};
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (error != std::errc() || end != field.data() + field.size() || field.empty())
-    reject(place, "no number in column " + std::to_string(column + 1), std::string(field), "a number");
-  return value;
+  const auto value = parse_number<double>(field);
+  if (!value) reject(place, "no number in column " + std::to_string(column + 1), std::string(field), "a number");
+  return *value;
 }
 
 std::vector<RecordedRequest> from_csv(std::string_view text, const std::filesystem::path& file) {

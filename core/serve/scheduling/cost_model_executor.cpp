@@ -4,15 +4,10 @@
 #include <algorithm>
 
 namespace mw::serve {
-namespace {
-
-// (query, key) pairs of queries [first, first + count) with themselves and all before, at most `window` each (0: all).
 double causal_pairs(double first, double count, double window) {
   const double growing = window > 0 ? std::clamp(window - first, 0.0, count) : count;
   return growing * first + growing * (growing + 1) / 2 + (count - growing) * window;
 }
-
-}  // namespace
 
 plan::StepLoad step_load(const Step& step, int window) {
   plan::StepLoad load;

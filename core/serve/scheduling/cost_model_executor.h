@@ -6,6 +6,8 @@
 
 namespace mw::serve {
 
+// (query, key) pairs of queries [first, first + count) with themselves and all before, at most `window` each (0: all).
+double causal_pairs(double first, double count, double window);
 // A step as the planner's step model describes it. `window`: tokens that a sliding layer sees, 0: no such layers.
 plan::StepLoad step_load(const Step& step, int window);
 // Token 0 for every item that samples: the result of executors without a model.

@@ -96,7 +96,7 @@ bool KvBlockManager::reserve(BlockTable& table, int computed, int tokens, std::s
     reservation.end = std::max(block_count(tokens), static_cast<int>(table.blocks[g].size()));
     reservation.newly_held = reservation.end - std::max(cached, static_cast<int>(table.blocks[g].size()));
     for (int i = reservation.first_cached; i < cached; ++i) {
-      const int block = groups_[g].by_hash.find(hashes[static_cast<size_t>(i)]);
+      const int block = *groups_[g].by_hash.find(hashes[static_cast<size_t>(i)]);
       reservation.newly_held += groups_[g].blocks[static_cast<size_t>(block)].ref_count == 0 ? 1 : 0;
     }
   }
@@ -132,7 +132,7 @@ void KvBlockManager::evict_behind_window(BlockTable& table, size_t group, int co
 void KvBlockManager::preallocate(Group& group) const {
   const auto max_blocks = static_cast<size_t>(group.spec.max_blocks);
   group.blocks.reserve(max_blocks);
-  if (prefix_cache_ == PrefixCache::on) group.by_hash = BlockHashMap(max_blocks);
+  if (prefix_cache_ == PrefixCache::on) group.by_hash.reserve(max_blocks);
 }
 
 // Takes unused capacity or evicts the least recently used free blocks. has_memory_for() must have returned true.
@@ -156,7 +156,7 @@ int KvBlockManager::allocate_block(Group& group) {
 }
 
 int KvBlockManager::share_block(Group& group, BlockHash hash) {
-  const int block = group.by_hash.find(hash);
+  const int block = *group.by_hash.find(hash);
   if (group.blocks[static_cast<size_t>(block)].ref_count++ == 0) {
     unlink_free(group, block);
     held_bytes_ += group.spec.block_bytes;
@@ -210,7 +210,7 @@ void KvBlockManager::cache_blocks(BlockTable& table, std::span<const BlockHash> 
     for (int i = std::max(table.hashed_blocks, table.evicted_prefix[g]); i < end; ++i) {
       const BlockHash hash = hashes[static_cast<size_t>(i)];
       const int block = table.blocks[g][static_cast<size_t>(i)];
-      if (!groups_[g].by_hash.emplace(hash, block)) continue;  // another request computed the same block
+      if (!groups_[g].by_hash.insert(hash, block)) continue;  // another request computed the same block
       groups_[g].blocks[static_cast<size_t>(block)].hash = hash;
       groups_[g].blocks[static_cast<size_t>(block)].is_cached = true;
     }

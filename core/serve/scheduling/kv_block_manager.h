@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/serve/scheduling/block_hash_map.h"
+#include "core/base/flat_map.h"
 #include "core/serve/scheduling/scheduler.h"
 
 namespace mw::serve {
@@ -61,7 +61,7 @@ class KvBlockManager {
     std::vector<int> vacant_ids{};  // ids whose memory was given to other blocks
     int oldest = -1, newest = -1;   // ends of the free list
     std::int64_t held = 0;          // blocks that requests hold
-    BlockHashMap by_hash{};
+    FlatMap<int> by_hash{};         // BlockHash -> id of the block
   };
   struct Reservation {  // of one group
     int first_cached = 0,

@@ -14,12 +14,6 @@ namespace {
 
 constexpr double kDecodeBatch = 16;  // tokens up to which the engine uses its matrix products for decoding
 
-// (query, key) pairs of tokens [first, first + count) of a request.
-double attended_keys(double first, double count, double window) {
-  const double inside = std::clamp(window - first, 0.0, count);  // tokens whose whole context is inside the window
-  return inside * first + inside * (inside + 1) / 2 + (count - inside) * window;
-}
-
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -42,7 +36,7 @@ StepWork step_work(const Step& step, const model::Config& config) {
     work.sampled += item.samples;
     for (const model::Layer& l : config.layers) {
       const bool is_sliding = l.attention == model::Attention::sliding && config.sliding_window > 0;
-      const double keys = attended_keys(item.first, item.count, is_sliding ? config.sliding_window : 1e18);
+      const double keys = causal_pairs(item.first, item.count, is_sliding ? config.sliding_window : 0);
       if (item.count == 1)
         work.read += keys * 2 * l.kv_heads * l.head_dim;
       else

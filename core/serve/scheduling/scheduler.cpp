@@ -4,8 +4,8 @@
 #include "core/serve/scheduling/scheduler.h"
 
 #include <algorithm>
+#include <compare>
 #include <set>
-#include <tuple>
 #include <unordered_map>
 
 #include "core/base/error.h"
@@ -29,8 +29,7 @@ struct QueueKey {
   double arrival_s = 0;
   std::int64_t order = 0;
   int slot = 0;
-  auto key() const { return std::tie(priority, arrival_s, order); }
-  bool operator<(const QueueKey& other) const { return key() < other.key(); }
+  auto operator<=>(const QueueKey&) const = default;
 };
 
 void check(const SchedulerSettings& s) {
@@ -86,15 +85,10 @@ struct Scheduler::Impl {
     return found == slots.end() ? nullptr : &at(found->second);
   }
 
-  void enqueue(int slot) {
-    const Entry& e = at(slot);
+  QueueKey key_of(int slot) const {
+    const Entry& e = entries[static_cast<size_t>(slot)];
     const bool by_priority = settings.policy == SchedulingPolicy::priority;
-    waiting.insert({by_priority ? e.request.priority : 0, by_priority ? e.request.arrival_s : 0, e.order, slot});
-  }
-  void dequeue(int slot) {
-    const Entry& e = at(slot);
-    const bool by_priority = settings.policy == SchedulingPolicy::priority;
-    waiting.erase({by_priority ? e.request.priority : 0, by_priority ? e.request.arrival_s : 0, e.order, slot});
+    return {by_priority ? e.request.priority : 0, by_priority ? e.request.arrival_s : 0, e.order, slot};
   }
   void forget(int slot) {  // it neither waits nor runs any more
     Entry& e = at(slot);
@@ -127,11 +121,8 @@ struct Scheduler::Impl {
 // Index in `running`: the last admitted request, or under SchedulingPolicy::priority the latest of the lowest priority.
 size_t Scheduler::Impl::preemption_victim() const {
   if (settings.policy == SchedulingPolicy::fcfs) return running.size() - 1;
-  const auto rank = [&](int slot) {
-    const Entry& e = entries[static_cast<size_t>(slot)];
-    return std::tie(e.request.priority, e.request.arrival_s, e.order);
-  };
-  const auto last = std::max_element(running.begin(), running.end(), [&](int a, int b) { return rank(a) < rank(b); });
+  const auto last =
+      std::max_element(running.begin(), running.end(), [&](int a, int b) { return key_of(a) < key_of(b); });
   return static_cast<size_t>(last - running.begin());
 }
 
@@ -158,7 +149,7 @@ void Scheduler::Impl::preempt(size_t at_index, Step& step, int& budget) {
   e.is_running = false;
   if (settings.policy == SchedulingPolicy::fcfs) e.order = --front_order;
   running.erase(running.begin() + static_cast<std::ptrdiff_t>(at_index));
-  enqueue(slot);
+  waiting.insert(key_of(slot));
   step.preempted.push_back(e.request.id);
   ++state.preemptions;
 }
@@ -271,7 +262,7 @@ void Scheduler::add(ScheduledRequest request) {
   if (e.request.prompt_blocks.size() > full) e.request.prompt_blocks.resize(full);
   e.table = im.blocks.empty_table();
   im.slots[static_cast<std::int64_t>(e.request.id)] = slot;
-  im.enqueue(slot);
+  im.waiting.insert(im.key_of(slot));
   im.update_state();
 }
 
@@ -314,7 +305,7 @@ void Scheduler::abort(RequestId id) {
   if (!e) return;
   const int slot = static_cast<int>(e - im.entries.data());
   if (e->is_running) return finish(std::span(&id, 1));
-  im.dequeue(slot);
+  im.waiting.erase(im.key_of(slot));
   im.forget(slot);
   im.update_state();
 }

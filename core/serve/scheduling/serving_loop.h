@@ -2,13 +2,19 @@
 // Runs the scheduler and the executor on one serving thread and accepts requests from any thread. The HTTP server and
 // the sweeps on the engine share it.
 #pragma once
+#include <chrono>
+#include <condition_variable>
 #include <functional>
-#include <memory>
+#include <map>
+#include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/formats/results/bench_result.h"
 #include "core/serve/scheduling/executor.h"
+#include "core/serve/scheduling/load_timeline.h"
 
 namespace mw::serve {
 
@@ -43,8 +49,49 @@ class ServingLoop {
   double now() const;  // seconds since the loop began
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  using Clock = std::chrono::steady_clock;
+  struct Entry {
+    int prompt_len = 0, max_new_tokens = 0;
+    OnTokenEvent on_event;
+    formats::RequestResult timing;
+    double last_token_s = 0;
+  };
+  struct Outcome {  // of one request in one step; delivered after the state has been published
+    RequestId id{};
+    TokenEvent event;
+  };
+
+  void run();
+  bool wait_for_work();
+  void admit_arrivals();
+  void step();
+  void fail(const std::vector<RequestId>& ids, const std::string& why);
+  void fail_step(const Step& step, const std::string& why);
+  void record_scheduling(const Step& step);
+  void record_tokens(const StepResult& result, std::vector<Outcome>& outcomes);
+  void finish(RequestId id, FinishReason reason, const std::string& error);
+  void publish_state();
+
+  const SchedulerSettings settings_;
+  Executor& executor_;
+  const int max_queued_;
+  const Clock::time_point start_time_ = Clock::now();
+
+  mutable std::mutex mutex_;  // guards the members up to `scheduler_`
+  std::condition_variable wake_, all_finished_;
+  std::vector<std::pair<ScheduledRequest, Entry>> arrived_;
+  std::vector<RequestId> to_cancel_;
+  bool stopping_ = false, quitting_ = false, clear_cache_ = false;
+  std::int64_t next_id_ = 1;
+  int in_flight_ = 0;  // submitted and not finished
+  int pending_ = 0;    // of these, not yet known to the scheduler
+  int free_slots_;     // requests that the next step can admit
+  State state_;
+  LoadTimeline timeline_;
+
+  Scheduler scheduler_;  // used by the serving thread only, like `entries_`
+  std::map<RequestId, Entry> entries_;
+  std::thread thread_;
 };
 
 }  // namespace mw::serve

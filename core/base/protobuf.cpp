@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/formats/logs/protobuf.h"
+#include "core/base/protobuf.h"
 
 #include <bit>
 #include <cstring>
 
-namespace mw::formats {
+namespace mw {
 
 double ProtoField::as_double() const {
   return std::bit_cast<double>(value);
@@ -30,7 +30,7 @@ std::optional<ProtoField> ProtoReader::next() {
   const auto tag = varint();
   if (!tag) return std::nullopt;
   ProtoField field;
-  field.number = static_cast<std::uint32_t>(*tag >> 3);
+  field.number = *tag >> 3;
   field.wire = static_cast<int>(*tag & 7);
   size_t size = field.wire == 1 ? 8 : field.wire == 5 ? 4 : 0;
   if (field.wire == 0 || field.wire == 2) {
@@ -51,4 +51,4 @@ std::optional<ProtoField> ProtoReader::next() {
   return field;
 }
 
-}  // namespace mw::formats
+}  // namespace mw

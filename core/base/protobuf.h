@@ -5,13 +5,14 @@
 #include <optional>
 #include <string_view>
 
-namespace mw::formats {
+namespace mw {
 
 struct ProtoField {
-  std::uint32_t number = 0;
+  std::uint64_t number = 0;
   int wire = 0;              // wire type: 0 varint, 1 eight bytes, 2 length-delimited, 5 four bytes
   std::uint64_t value = 0;   // wire types 0, 1 and 5
   std::string_view bytes{};  // wire type 2
+  std::uint64_t varint() const { return wire == 0 ? value : 0; }
   double as_double() const;
   float as_float() const;
 };
@@ -28,4 +29,4 @@ class ProtoReader {
   bool damaged_ = false;
 };
 
-}  // namespace mw::formats
+}  // namespace mw

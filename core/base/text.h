@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text: letter case, lines, lists and numbers. Thread-safe.
+#pragma once
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace mw {
+
+// Changes ASCII letters only.
+inline std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+// Removes the first line from `text` and returns it without its line end, "\n" or "\r\n".
+inline std::string_view take_line(std::string_view& text) {
+  std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(text.size(), line.size() + 1));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+// "a, b, c". `text_of` makes the text of an item.
+template <class Items, class TextOf = std::identity>
+std::string joined(const Items& items, std::string_view separator = ", ", const TextOf& text_of = {}) {
+  std::string out;
+  bool first = true;
+  for (const auto& item : items) {
+    if (!first) out += separator;
+    out += text_of(item);
+    first = false;
+  }
+  return out;
+}
+
+// The number that the whole text spells; none for any other text.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace mw
