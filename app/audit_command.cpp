@@ -6,8 +6,7 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/shared_options.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "core/base/files.h"
 #include "core/compare/compared_files.h"
 #include "core/model/catalogue.h"
