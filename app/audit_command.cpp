@@ -8,7 +8,7 @@
 #include "app/output.h"
 #include "app/subcommand.h"
 #include "core/base/files.h"
-#include "core/compare/compared_files.h"
+#include "core/compare/comparison.h"
 #include "core/model/catalogue.h"
 
 namespace mw::app {

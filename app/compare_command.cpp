@@ -8,7 +8,7 @@
 #include "app/subcommand.h"
 #include "app/window.h"
 #include "core/base/files.h"
-#include "core/compare/compared_files.h"
+#include "core/compare/comparison.h"
 
 namespace mw::app {
 namespace {

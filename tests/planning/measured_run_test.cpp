@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A finished run becomes a row that the planner's efficiencies are fitted to.
-#include "core/planning/measured_run.h"
+#include "core/planning/calibrating.h"
 
 #include <cmath>
 
