@@ -6,10 +6,9 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/shared_options.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "core/base/files.h"
-#include "core/compare/compared_files.h"
+#include "core/compare/comparison.h"
 #include "core/model/catalogue.h"
 
 namespace mw::app {

@@ -5,10 +5,10 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "app/window.h"
 #include "core/base/files.h"
-#include "core/compare/compared_files.h"
+#include "core/compare/comparison.h"
 
 namespace mw::app {
 namespace {

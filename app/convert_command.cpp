@@ -3,8 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/output.h"
-#include "app/shared_options.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "core/base/files.h"
 #include "core/formats/orbax/tunix_adapter.h"
 #include "core/formats/peft/peft_adapter.h"

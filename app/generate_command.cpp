@@ -6,7 +6,7 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "core/base/files.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"

@@ -4,8 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/output.h"
-#include "app/shared_options.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "core/import/import_files.h"
 
 namespace mw::app {

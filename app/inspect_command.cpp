@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/output.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "core/base/files.h"
 #include "core/base/units.h"
 #include "core/data/dataset/dataset.h"
@@ -112,7 +112,6 @@ Json inspect_dataset(const fs::path& file, std::stop_token stop) {
   options.max_len = 1 << 20;
   const data::Dataset d = data::load_dataset(options, bytes, stop);
   const auto& r = d.report;
-  static constexpr const char* kFormats[]{"auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"};
   Json problems = Json::array();
   for (const Problem& p : r.problems) problems.push_back(to_text(p));
   Json first = d.train.empty() ? Json()
@@ -120,7 +119,7 @@ Json inspect_dataset(const fs::path& file, std::stop_token stop) {
                                       {"answer", d.train.front().answer.substr(0, 400)}};
   return {{"kind", "dataset"},
           {"path", file.string()},
-          {"format", kFormats[static_cast<size_t>(r.format)]},
+          {"format", to_string(r.format)},
           {"rows", r.rows},
           {"usable", r.kept},
           {"malformed", r.skipped_bad},

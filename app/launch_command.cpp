@@ -7,7 +7,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/progress.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "core/launch/launch.h"
 
 namespace mw::app {
@@ -123,11 +123,10 @@ int follow_job(const CommonOptions& common, const LaunchOptions& options, const 
   std::stop_source cancel;
   if (!options.cancel.empty()) cancel.request_stop();
   const launch::StopTokens stops{.detach = common.stop, .cancel = cancel.get_token()};
-  const importing::OnLine on_line = [](const std::string&) {};  // `progress` prints the recorded output
   try {
     const launch::LaunchResult launched =
-        open.run.empty() ? launch::launch(launch_request(common, options), load_catalogue(), sink, on_line, stops)
-                         : launch::reattach(open, sink, on_line, stops);
+        open.run.empty() ? launch::launch(launch_request(common, options), load_catalogue(), sink, stops)
+                         : launch::reattach(open, sink, stops);
     progress.clear();
     return summarise_launch(common, launched);
   } catch (const Error& error) {

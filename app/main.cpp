@@ -7,7 +7,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/stop_signals.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "app/window.h"
 #include "core/base/files.h"
 #include "core/base/nearest_names.h"
@@ -30,8 +30,9 @@ void refuse_unknown_subcommand(const std::vector<Subcommand>& subcommands, const
   std::vector<std::string> names;
   for (const Subcommand& subcommand : subcommands) names.push_back(subcommand.name);
   if (std::find(names.begin(), names.end(), word) != names.end()) return;
-  throw Error({.id = "USAGE",
-               .message = "unknown command '" + word + "'; did you mean '" + nearest_names(word, names, 1).at(0) + "'?"});
+  throw Error(
+      {.id = "USAGE",
+       .message = "unknown command '" + word + "'; did you mean '" + nearest_names(word, names, 1).at(0) + "'?"});
 }
 
 void add_root_options(CLI::App& root, CommonOptions& common, bool& start_run) {

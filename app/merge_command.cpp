@@ -4,8 +4,7 @@
 
 #include "app/output.h"
 #include "app/progress.h"
-#include "app/shared_options.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "core/jobs/merge_adapter.h"
 
 namespace mw::app {

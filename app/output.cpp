@@ -32,6 +32,20 @@ std::string hex(const char* format, unsigned value) {
   return text;
 }
 
+// Returns valid UTF-8 in which control characters (except newline and tab) and bidirectional marks are escaped.
+std::string terminal_text(std::string_view text) {
+  const std::string valid = valid_utf8(text);
+  std::string out;
+  for (size_t i = 0; i < valid.size();) {
+    const unsigned control = control_at(std::string_view(valid).substr(i));
+    const bool kept = control == 0 || control == '\n' || control == '\t';
+    const unsigned shown = control == 0x100 ? 0 : control;
+    out += kept ? std::string(1, valid[i]) : hex(control > 0x100 ? "\\u%04x" : "\\x%02x", shown);
+    i += kept ? 1 : bytes_of(control);
+  }
+  return out;
+}
+
 void write_escaped(std::FILE* stream, const char* format, std::va_list arguments) {
   std::va_list copy;
   va_copy(copy, arguments);
@@ -60,19 +74,6 @@ void write_json(std::string text) {
 }
 
 }  // namespace
-
-std::string terminal_text(std::string_view text) {
-  const std::string valid = valid_utf8(text);
-  std::string out;
-  for (size_t i = 0; i < valid.size();) {
-    const unsigned control = control_at(std::string_view(valid).substr(i));
-    const bool kept = control == 0 || control == '\n' || control == '\t';
-    const unsigned shown = control == 0x100 ? 0 : control;
-    out += kept ? std::string(1, valid[i]) : hex(control > 0x100 ? "\\u%04x" : "\\x%02x", shown);
-    i += kept ? 1 : bytes_of(control);
-  }
-  return out;
-}
 
 void print_text(const char* format, ...) {
   std::va_list arguments;

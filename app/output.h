@@ -10,9 +10,6 @@
 
 namespace mw::app {
 
-// Returns valid UTF-8 in which control characters (except newline and tab) and bidirectional marks are escaped.
-std::string terminal_text(std::string_view text);
-
 // Like printf(), to standard output and to standard error.
 [[gnu::format(printf, 1, 2)]] void print_text(const char* format, ...);
 [[gnu::format(printf, 1, 2)]] void print_error(const char* format, ...);

@@ -4,7 +4,7 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "core/planning/planning.h"
 #include "core/planning/predict.h"
 

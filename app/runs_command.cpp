@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // `runs`: lists the runs of the store.
 #include "app/output.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "core/store/store.h"
 
 namespace mw::app {

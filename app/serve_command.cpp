@@ -9,7 +9,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/progress.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "core/experiment/settings.h"
 #include "core/jobs/serving.h"
 #include "core/serve/http/http_access.h"
@@ -39,21 +39,21 @@ std::string state_text(const serve::ServingLoop::State& now, const serve::Servin
   return text;
 }
 
-void print_address(const CommonOptions& common, const jobs::Serving& serving, const serve::HttpServer& server) {
-  Json models = Json::array({serving.name});
-  for (const std::string& adapter : serving.adapters) models.push_back(adapter);
+void print_address(const CommonOptions& common, const jobs::ServedModel& served, const serve::HttpServer& server) {
+  Json models = Json::array({served.name});
+  for (const jobs::NamedAdapter& adapter : served.adapters) models.push_back(adapter.name);
   if (common.output == Output::json) {
     print_json({{"address", server.address()},
                 {"port", server.port()},
                 {"models", models},
-                {"max_model_len", serving.settings.max_model_len},
-                {"kv_bytes", serving.settings.kv.capacity.value}});
+                {"max_model_len", served.settings.max_model_len},
+                {"kv_bytes", served.settings.kv.capacity.value}});
     return;
   }
   std::string names;
   for (const Json& name : models) names += (names.empty() ? "" : ", ") + name.get<std::string>();
   print_text("%s/v1 serves %s: up to %d tokens per request, KV cache %s\n", server.address().c_str(), names.c_str(),
-             serving.settings.max_model_len, to_text(serving.settings.kv.capacity).c_str());
+             served.settings.max_model_len, to_text(served.settings.kv.capacity).c_str());
   std::fflush(stdout);
 }
 
@@ -107,23 +107,26 @@ int run_serve(const CommonOptions& common, const ServeOptions& options) {
   // Refuses invalid names before the model is loaded.
   serve::HttpAccessPolicy(options.host, options.allow_hosts, options.allow_origins);
   ProgressLine line;
-  jobs::Serving serving = jobs::load_serving(experiment, [&](long done, long total) {
+  const jobs::ServedModel served = jobs::load_served(experiment, [&](long done, long total) {
     line.update("loading " + std::to_string(done) + "/" + std::to_string(total) + " tensors");
   });
   line.clear();
   const serve::HttpOptions http = http_options(options);
   if (!serve::is_loopback(options.host) && http.api_key.empty())
     line.message("warning: every client that can reach " + options.host + " may send requests; set --api-key");
-  serve::ServingLoop loop(serving.settings, *serving.executor, serving.queue);
+  const auto executor = jobs::make_executor(served);
+  serve::ServingLoop loop(served.settings, *executor, served.queue);
+  std::vector<std::string> adapters;
+  for (const jobs::NamedAdapter& adapter : served.adapters) adapters.push_back(adapter.name);
   serve::HttpServer server(
       http,
-      {.name = serving.name,
-       .adapters = serving.adapters,
-       .tokenizer = serving.model.tokenizer.get(),
-       .chat = experiment::chat_format(experiment::bind(experiment).data, serving.model.config().family),
-       .max_model_len = serving.settings.max_model_len},
+      {.name = served.name,
+       .adapters = adapters,
+       .tokenizer = served.model.tokenizer.get(),
+       .chat = experiment::chat_format(experiment::bind(experiment).data, served.model.config().family),
+       .max_model_len = served.settings.max_model_len},
       loop);
-  print_address(common, serving, server);
+  print_address(common, served, server);
   print_state_until_stopped(common, loop, server, line);
   server.stop();
   line.message("stopped after " + std::to_string(loop.state().finished) + " answers");

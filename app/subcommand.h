@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A subcommand of the command line, and what several subcommands share: common options and exit codes.
+// The subcommands of the command line, and what several of them share: options and exit codes.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/event.h"
+#include "core/formats/results/bench_import.h"
 
 namespace CLI {
 class App;
@@ -59,10 +60,43 @@ enum class FileArgument { required, optional };
 void add_file_and_set_options(CLI::App& command, CommonOptions& common, const char* help = "Experiment file",
                               FileArgument presence = FileArgument::required);
 
+// --column, which maps columns of a CSV file to vLLM's field names.
+void add_column_option(CLI::App& command, std::vector<std::string>& columns);
+// Parses FIELD=COLUMN entries; throws Error USAGE.
+formats::CsvMapping csv_mapping(const std::vector<std::string>& columns);
+
+struct AdapterOptions {  // of `merge` and `convert`
+  std::filesystem::path base{}, adapter{}, out{};
+  std::optional<float> alpha{};  // LoRA alpha of an Orbax checkpoint
+};
+void add_adapter_options(CLI::App& command, AdapterOptions& options);
+
 // Exit code of a run; `error` tells bad input from other failures.
 int exit_code(RunState state, std::optional<Error::Kind> error = {});
 
 // Error RUN-UNKNOWN for a name that is neither a run of the store nor a file.
 Error unknown_run(const std::filesystem::path& store_folder, const std::string& name, const std::string& expected);
+
+// The subcommands, each defined in the file of its name (audit_command.cpp).
+Subcommand audit_subcommand();
+Subcommand calibrate_subcommand();
+Subcommand compare_subcommand();
+Subcommand convert_subcommand();
+Subcommand export_subcommand();
+Subcommand generate_subcommand();
+Subcommand import_subcommand();
+Subcommand inspect_subcommand();
+Subcommand launch_subcommand();
+Subcommand merge_subcommand();
+Subcommand plan_subcommand();
+Subcommand replay_subcommand();
+Subcommand run_subcommand();
+Subcommand runs_subcommand();
+Subcommand search_subcommand();
+Subcommand serve_subcommand();
+Subcommand size_subcommand();
+Subcommand sweep_subcommand();
+Subcommand tour_subcommand();
+Subcommand watch_subcommand();
 
 }  // namespace mw::app

@@ -9,7 +9,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/progress.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "core/base/files.h"
 #include "core/jobs/job.h"
 #include "core/views/run_view.h"

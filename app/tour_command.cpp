@@ -5,7 +5,7 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "app/window.h"
 #include "core/store/store.h"
 

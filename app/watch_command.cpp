@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/output.h"
-#include "app/subcommands.h"
+#include "app/subcommand.h"
 #include "core/import/watched.h"
 
 namespace mw::app {

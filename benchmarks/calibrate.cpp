@@ -26,6 +26,25 @@ void print_rows(const std::vector<plan::Measurement>& rows, const std::vector<pl
   }
 }
 
+struct Errors {
+  plan::ErrorSummary fitted_before, fitted_after;                 // step times of the calibration rows
+  plan::ErrorSummary time_before, time_after, memory;             // of the held-out rows
+  plan::ErrorSummary served_fitted, served_before, served_after;  // of servers: fitted rows; held-out rows
+};
+
+Errors summarise(const std::vector<plan::Measurement>& rows, const std::vector<plan::Comparison>& before,
+                 const std::vector<plan::Comparison>& after) {
+  constexpr auto kFitted = plan::MeasurementUse::calibration, kHeldOut = plan::MeasurementUse::holdout;
+  return {.fitted_before = plan::summarise(rows, before, kFitted, plan::is_time),
+          .fitted_after = plan::summarise(rows, after, kFitted, plan::is_time),
+          .time_before = plan::summarise(rows, before, kHeldOut, plan::is_time),
+          .time_after = plan::summarise(rows, after, kHeldOut, plan::is_time),
+          .memory = plan::summarise(rows, after, kHeldOut, plan::is_memory),
+          .served_fitted = plan::summarise(rows, after, kFitted, plan::is_serving),
+          .served_before = plan::summarise(rows, before, kHeldOut, plan::is_serving),
+          .served_after = plan::summarise(rows, after, kHeldOut, plan::is_serving)};
+}
+
 void print_summary(const char* what, const plan::ErrorSummary& s) {
   std::printf("%s: %d rows, mean error %.1f %%, worst %.1f %% (%s)\n", what, s.rows, 100 * s.mean, 100 * s.worst,
               s.worst_row.c_str());
@@ -41,15 +60,18 @@ void print_part(const char* title, const std::vector<plan::Measurement>& rows,
 }
 
 // Writes calibration.json: the errors on fitted and held-out rows, then the factors.
-void write_calibration(const std::filesystem::path& file, const plan::CalibrationFit& fit) {
-  Json document = to_json(fit.calibration);
+void write_calibration(const std::filesystem::path& file, const plan::Calibration& calibration, const Errors& errors) {
+  Json document = to_json(calibration);
   const Json factors = document["factors"];
   document.erase("factors");  // appended last: the errors come first in the file
-  document["step_time_of_fitted_rows"] = {{"before", to_json(fit.fitted_before)}, {"after", to_json(fit.fitted_after)}};
-  document["step_time_of_held_out_rows"] = {{"before", to_json(fit.time_before)}, {"after", to_json(fit.time_after)}};
-  document["memory_of_held_out_rows"] = to_json(fit.memory);
-  document["serving_of_fitted_rows"] = to_json(fit.served_fitted);
-  document["serving_of_held_out_rows"] = {{"before", to_json(fit.served_before)}, {"after", to_json(fit.served_after)}};
+  document["step_time_of_fitted_rows"] = {{"before", to_json(errors.fitted_before)},
+                                          {"after", to_json(errors.fitted_after)}};
+  document["step_time_of_held_out_rows"] = {{"before", to_json(errors.time_before)},
+                                            {"after", to_json(errors.time_after)}};
+  document["memory_of_held_out_rows"] = to_json(errors.memory);
+  document["serving_of_fitted_rows"] = to_json(errors.served_fitted);
+  document["serving_of_held_out_rows"] = {{"before", to_json(errors.served_before)},
+                                          {"after", to_json(errors.served_after)}};
   document["factors"] = factors;
   write_file_atomically(file, document.dump(2) + "\n");
 }
@@ -58,9 +80,10 @@ int run(int argc, char** argv) {
   const fs::path folder = fs::path(MW_RESOURCES) / "hardware";
   const hardware::Catalogue catalogue = hardware::Catalogue::load(folder);
   const plan::Measurements measured = plan::read_measurements(folder / "measurements.json", catalogue);
-  plan::CalibrationFit fit = plan::fit(measured.rows);
+  plan::Calibration calibration{.basis = {}, .factors = plan::with_means(plan::fit_factors(measured.rows))};
   const std::vector<plan::Comparison> before = plan::predict_all(measured.rows, {});
-  const std::vector<plan::Comparison> after = plan::predict_all(measured.rows, fit.calibration);
+  const std::vector<plan::Comparison> after = plan::predict_all(measured.rows, calibration);
+  const Errors errors = summarise(measured.rows, before, after);
   using plan::MeasurementUse;
   print_part("Step time, held out", measured.rows, before, after, MeasurementUse::holdout, plan::is_time);
   print_part("Memory, held out", measured.rows, before, after, MeasurementUse::holdout, plan::is_memory);
@@ -69,21 +92,21 @@ int run(int argc, char** argv) {
              plan::is_serving);
   print_part("Step time, fitted to", measured.rows, before, after, MeasurementUse::calibration, plan::is_time);
   std::printf("\n");
-  print_summary("step time held out, before the fit", fit.time_before);
-  print_summary("step time held out", fit.time_after);
-  print_summary("memory held out", fit.memory);
-  print_summary("step time fitted to", fit.fitted_after);
-  print_summary("servers held out, before the fit", fit.served_before);
-  print_summary("servers held out", fit.served_after);
-  print_summary("servers fitted to", fit.served_fitted);
-  for (const auto& f : fit.calibration.factors)
+  print_summary("step time held out, before the fit", errors.time_before);
+  print_summary("step time held out", errors.time_after);
+  print_summary("memory held out", errors.memory);
+  print_summary("step time fitted to", errors.fitted_after);
+  print_summary("servers held out, before the fit", errors.served_before);
+  print_summary("servers held out", errors.served_after);
+  print_summary("servers fitted to", errors.served_fitted);
+  for (const auto& f : calibration.factors)
     if (plan::serves(f.stack) && !f.chip.empty())
       std::printf("%s %s %s x %.3f\n", std::string(model::to_string(f.stack)).c_str(), f.chip.c_str(), f.name.c_str(),
                   f.value);
   for (const auto& left : measured.left_out) std::printf("left out: %s: %s\n", left.row.c_str(), left.why.c_str());
   if (argc == 3 && std::strcmp(argv[1], "--write") == 0) {
-    fit.calibration.basis = {argv[2], "resources/hardware/measurements.json"};
-    write_calibration(folder / "calibration.json", fit);
+    calibration.basis = {argv[2], "resources/hardware/measurements.json"};
+    write_calibration(folder / "calibration.json", calibration, errors);
   }
   return 0;
 }

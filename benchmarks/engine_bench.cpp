@@ -22,15 +22,18 @@ namespace {
 
 constexpr int kThreads = 2;
 
-model::Config gemma3(int layers, int dim, int mlp, int heads, int kv_heads, int head_dim, int vocab, int window) {
+struct Sizes {
+  int layers, dim, mlp, heads, kv_heads, head_dim, vocab, window;
+};
+model::Config gemma3(const Sizes& sizes) {
   model::Config c;
   c.id = "bench";
-  c.vocab = vocab, c.dim = dim, c.sliding_window = window, c.max_positions = 32768, c.qk_norm = true;
-  c.attention_scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
-  for (int i = 0; i < layers; ++i) {
+  c.vocab = sizes.vocab, c.dim = sizes.dim, c.sliding_window = sizes.window, c.max_positions = 32768, c.qk_norm = true;
+  c.attention_scale = 1.0f / std::sqrt(static_cast<float>(sizes.head_dim));
+  for (int i = 0; i < sizes.layers; ++i) {
     model::Layer l;
     l.attention = i % 6 == 5 ? model::Attention::full : model::Attention::sliding;
-    l.heads = heads, l.kv_heads = kv_heads, l.head_dim = head_dim, l.mlp_dim = mlp;
+    l.heads = sizes.heads, l.kv_heads = sizes.kv_heads, l.head_dim = sizes.head_dim, l.mlp_dim = sizes.mlp;
     l.rope_theta = i % 6 == 5 ? 1e6f : 1e4f;
     c.layers.push_back(l);
   }
@@ -38,10 +41,10 @@ model::Config gemma3(int layers, int dim, int mlp, int heads, int kv_heads, int 
 }
 
 model::Config tiny() {
-  return gemma3(6, 192, 768, 4, 2, 48, 4096, 128);
+  return gemma3({6, 192, 768, 4, 2, 48, 4096, 128});
 }
 model::Config gemma270m() {
-  return gemma3(18, 640, 2048, 4, 1, 256, 262144, 512);
+  return gemma3({18, 640, 2048, 4, 1, 256, 262144, 512});
 }
 
 struct Rows {
@@ -72,8 +75,12 @@ void print_profile(const std::vector<KernelTime>& times, std::int64_t steps) {
                  static_cast<long long>(t.calls / steps), t.flops / t.seconds / 1e9);
 }
 
+struct BatchShape {
+  int rows, len;
+  double loss_share;
+};
 void train_steps(benchmark::State& state, const model::Config& config, model::WeightType type,
-                 model::TrainMethod method, int rows, int len, double loss_share) {
+                 model::TrainMethod method, const BatchShape& shape) {
   Device device(Bytes(0), kThreads);
   Network network(config, device, type);
   network.init_random(1);
@@ -81,7 +88,7 @@ void train_steps(benchmark::State& state, const model::Config& config, model::We
     network.add_lora({.targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}}, 1);
   network.set_trainable(method);
   AdamW adam(device, network.parameters(), {});
-  const Rows batch = random_rows(rows, len, config.vocab, loss_share);
+  const Rows batch = random_rows(shape.rows, shape.len, config.vocab, shape.loss_share);
   std::int64_t t = 0;
   for (auto _ : state) {
     if (t == 1) network.take_profile();
@@ -91,7 +98,7 @@ void train_steps(benchmark::State& state, const model::Config& config, model::We
     network.parameters_changed();
   }
   state.counters["tokens/s"] =
-      benchmark::Counter(static_cast<double>(rows * len), benchmark::Counter::kIsIterationInvariantRate);
+      benchmark::Counter(static_cast<double>(shape.rows * shape.len), benchmark::Counter::kIsIterationInvariantRate);
   const Ledger peak = device.arena.use().at_peak;
   state.counters["peak_MiB"] = static_cast<double>(peak.total().value) / (1 << 20);
   state.counters["besides_weights_MiB"] =
@@ -190,34 +197,34 @@ BENCHMARK(Gemm_nt_packed)->UseRealTime()->Apply([](benchmark::internal::Benchmar
 });
 
 void Tiny_lora(benchmark::State& state) {
-  train_steps(state, tiny(), model::WeightType::f32, model::TrainMethod::lora, 16, static_cast<int>(state.range(0)),
-              0.5);
+  train_steps(state, tiny(), model::WeightType::f32, model::TrainMethod::lora,
+              {16, static_cast<int>(state.range(0)), 0.5});
 }
 BENCHMARK(Tiny_lora)->Arg(64)->Arg(256)->UseRealTime()->Unit(benchmark::kMillisecond);
 void Tiny_full(benchmark::State& state) {
-  train_steps(state, tiny(), model::WeightType::f32, model::TrainMethod::full, 16, static_cast<int>(state.range(0)),
-              1.0);
+  train_steps(state, tiny(), model::WeightType::f32, model::TrainMethod::full,
+              {16, static_cast<int>(state.range(0)), 1.0});
 }
 BENCHMARK(Tiny_full)->Arg(64)->Arg(256)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 // The shape of scripts/peers.sh: batch 4 x 512, loss on all tokens.
 void Gemma270m_lora_f32(benchmark::State& state) {
-  train_steps(state, gemma270m(), model::WeightType::f32, model::TrainMethod::lora, 4, 512, 1.0);
+  train_steps(state, gemma270m(), model::WeightType::f32, model::TrainMethod::lora, {4, 512, 1.0});
 }
 void Gemma270m_lora_bf16(benchmark::State& state) {
-  train_steps(state, gemma270m(), model::WeightType::bf16, model::TrainMethod::lora, 4, 512, 1.0);
+  train_steps(state, gemma270m(), model::WeightType::bf16, model::TrainMethod::lora, {4, 512, 1.0});
 }
 // The same number of tokens in rows of 2048 and 4096: the cost of longer sequences with mostly sliding layers.
 void Gemma270m_sequence(benchmark::State& state) {
   const int len = static_cast<int>(state.range(0));
-  train_steps(state, gemma270m(), model::WeightType::bf16, model::TrainMethod::lora, 4096 / len, len, 0.25);
+  train_steps(state, gemma270m(), model::WeightType::bf16, model::TrainMethod::lora, {4096 / len, len, 0.25});
 }
 BENCHMARK(Gemma270m_sequence)->Arg(2048)->Arg(4096)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(2);
 // Compares besides_weights_MiB of a large and a small vocabulary.
 void Gemma270m_vocabulary(benchmark::State& state) {
   model::Config config = gemma270m();
   config.vocab = static_cast<int>(state.range(0));
-  train_steps(state, config, model::WeightType::bf16, model::TrainMethod::lora, 4, 512, 1.0);
+  train_steps(state, config, model::WeightType::bf16, model::TrainMethod::lora, {4, 512, 1.0});
 }
 BENCHMARK(Gemma270m_vocabulary)->Arg(32768)->Arg(262144)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK(Gemma270m_lora_f32)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(3);
@@ -225,7 +232,7 @@ BENCHMARK(Gemma270m_lora_bf16)->UseRealTime()->Unit(benchmark::kMillisecond)->It
 
 // The shipped model and the LoRA of its example on meshes of (fsdp, tp): the same work on more virtual devices.
 void mesh_steps(benchmark::State& state, model::WeightType type) {
-  const model::Config config = gemma3(6, 192, 640, 8, 4, 32, 2048, 128);
+  const model::Config config = gemma3({6, 192, 640, 8, 4, 32, 2048, 128});
   const mesh::Mesh mesh{{{"fsdp", static_cast<int>(state.range(0))}, {"tp", static_cast<int>(state.range(1))}}};
   Cluster cluster(config, {.mesh = mesh, .rules = {}, .weights = type, .threads = kThreads});
   cluster.init_random(1);

@@ -108,8 +108,13 @@ Times generate(engine::Network& network, int rows, int len, int steps) {
   return t;
 }
 
-Times served(engine::Network& network, int rows, int len, int steps, int budget,
-             const formats::Adapter* adapter = nullptr, int adapters = 1) {
+struct ServedLoad {
+  int rows, len, steps, budget;
+  const formats::Adapter* adapter = nullptr;
+  int adapters = 1;
+};
+Times served(engine::Network& network, const ServedLoad& load) {
+  const auto& [rows, len, steps, budget, adapter, adapters] = load;
   constexpr int kMore = 200;  // extra tokens, so that the first rows still run when the last one decodes
   const SchedulerSettings s = room(network, rows, budget, len + steps + kMore);
   EngineExecutor executor(network, s);
@@ -146,7 +151,7 @@ void decode(const std::string& resources) {
       std::vector<double> g, s;
       for (int i = 0; i < 3; ++i) {
         g.push_back(generate(network, rows, len, steps).step);
-        s.push_back(served(network, rows, len, steps, 2048).step);
+        s.push_back(served(network, {rows, len, steps, 2048}).step);
       }
       std::printf("%8s %5d %6d %14.0f %14.0f %7.3f\n", name, rows, len, 1e6 * median(g), 1e6 * median(s),
                   median(s) / median(g));
@@ -165,7 +170,7 @@ void prefill() {
   const double whole = generate(m->network, 1, kLen, 1).prefill;
   std::printf("%8s %10.2f s\n", "whole", whole);
   for (const int chunk : {2048, 512, 128}) {
-    const double t = served(m->network, 1, kLen, 1, chunk).prefill;
+    const double t = served(m->network, {1, kLen, 1, chunk}).prefill;
     std::printf("%8d %10.2f s %7.3f of whole\n", chunk, t, t / whole);
   }
 }
@@ -177,10 +182,10 @@ void adapters(const std::string& resources) {
     adapter.modules.push_back({t, 8, 16, std::vector<float>(static_cast<size_t>(8 * t.in), 0.01f),
                                std::vector<float>(static_cast<size_t>(8 * t.out), 0.01f)});
   std::printf("decode, shipped model, 16 rows of 200: adapters of rank 8\n");
-  const double base = served(m->network, 16, 200, 60, 2048).step;
+  const double base = served(m->network, {16, 200, 60, 2048}).step;
   std::printf("%20s %8.0f us\n", "none", 1e6 * base);
   for (const int n : {1, 4, 16}) {
-    const double t = served(m->network, 16, 200, 60, 2048, &adapter, n).step;
+    const double t = served(m->network, {16, 200, 60, 2048, &adapter, n}).step;
     std::printf("%17d of %8.0f us %7.3f of none\n", n, 1e6 * t, t / base);
   }
 }

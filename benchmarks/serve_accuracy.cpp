@@ -5,12 +5,16 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <tuple>
 
 #include "core/base/files.h"
 #include "core/compare/replay.h"
 #include "core/formats/results/bench_import.h"
 #include "core/jobs/sweep_run.h"
-#include "core/planning/serving_accuracy.h"
+#include "core/plan/calibration/calibration_file.h"
+#include "core/serve/load/load_summary.h"
+#include "core/serve/load/saturation.h"
+#include "core/serve/load/simulated_backend.h"
 
 namespace mw {
 namespace {
@@ -29,6 +33,82 @@ bool is_ttft(MeasuredQuantity what) {
   return what == MeasuredQuantity::mean_ttft || what == MeasuredQuantity::median_ttft;
 }
 
+double figure(const formats::BenchPoint& p, MeasuredQuantity what) {
+  switch (what) {
+    case MeasuredQuantity::mean_ttft:
+      return p.ttft.mean;
+    case MeasuredQuantity::median_ttft:
+      return p.ttft.median;
+    case MeasuredQuantity::mean_tpot:
+      return p.tpot.mean;
+    case MeasuredQuantity::median_tpot:
+      return p.tpot.median;
+    case MeasuredQuantity::median_itl:
+      return p.itl.median;
+    default:
+      return p.output_throughput;
+  }
+}
+
+// Rows with equal values are simulated only once.
+auto played_as(const plan::Measurement& m) {
+  const plan::Request& r = m.request;
+  return std::tuple(r.model.id, r.target.id, r.mesh.devices(), r.serve.input_len, r.serve.output_len,
+                    r.serve.max_num_seqs, r.serve.max_num_batched_tokens, m.load.concurrency, m.load.request_rate,
+                    m.load.requests, m.load.warmups);
+}
+
+// The load of a measurement; ten requests per user if the measurement does not state the number.
+serve::LoadSettings load_of(const plan::Measurement& row) {
+  serve::LoadSettings s;
+  s.arrival = row.load.concurrency > 0 ? serve::Arrival::closed : serve::Arrival::poisson;
+  s.concurrency = row.load.concurrency;
+  s.request_rate = row.load.request_rate;
+  s.input_len = row.request.serve.input_len;
+  s.output_len = row.request.serve.output_len;
+  if (row.load.spread > 0) s.lengths = serve::LengthDistribution::uniform, s.spread = row.load.spread;
+  s.num_prompts = row.load.requests > 0 ? row.load.requests : 10 * row.load.concurrency;
+  s.warmups = row.load.warmups;
+  return s;
+}
+
+// Simulates the measurement on a server with an empty prefix cache, with the efficiencies of its request.
+formats::BenchPoint simulate(const plan::Measurement& row) {
+  const plan::ServeWork& w = row.request.serve;
+  const auto backend = serve::make_cost_model_backend(row.request, {.max_num_seqs = w.max_num_seqs,
+                                                                    .max_num_batched_tokens = w.max_num_batched_tokens,
+                                                                    .max_model_len = w.max_model_len,
+                                                                    .prefix_cache = serve::PrefixCache::off,
+                                                                    .kv = {}});
+  const serve::Load load = serve::make_load(load_of(row));
+  return serve::summarise(load, backend->run(load, {}, {}), {});
+}
+
+// One entry per measurement; training rows have {} and are not steady.
+struct Accuracy {
+  std::vector<plan::Comparison> figures;
+  // Whether the simulated server kept up with a continuous load: neither burst nor overload.
+  std::vector<bool> steady;
+};
+
+Accuracy simulate_all(const std::vector<plan::Measurement>& rows, const plan::Calibration& calibration) {
+  Accuracy out{.figures = std::vector<plan::Comparison>(rows.size()), .steady = std::vector<bool>(rows.size())};
+  std::map<decltype(played_as(rows.front())), formats::BenchPoint> played;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!plan::is_serving(rows[i].what)) continue;
+    auto found = played.find(played_as(rows[i]));
+    if (found == played.end()) {
+      plan::Measurement row = rows[i];
+      plan::apply(calibration, row.request);
+      found = played.emplace(played_as(rows[i]), simulate(row)).first;
+    }
+    out.figures[i] = plan::compare(rows[i], figure(found->second, rows[i].what));
+    const bool at_once = rows[i].load.concurrency == 0 && std::isinf(rows[i].load.request_rate);
+    out.steady[i] = !at_once && found->second.verdict == to_string(serve::Saturation::stable);
+  }
+  return out;
+}
+
 void print_summary(const char* loads, MeasurementUse purpose, const std::vector<plan::Measurement>& rows,
                    const std::vector<plan::Comparison>& simulated) {
   using Kind = std::pair<const char*, bool (*)(MeasuredQuantity)>;
@@ -41,7 +121,7 @@ void print_summary(const char* loads, MeasurementUse purpose, const std::vector<
 }
 
 void print_rows(const char* title, MeasurementUse purpose, const std::vector<plan::Measurement>& rows,
-                const serve::Accuracy& simulated) {
+                const Accuracy& simulated) {
   std::printf("\n### %s\n\n| row | measured | simulated | unit | error | load |\n|---|--:|--:|---|--:|---|\n", title);
   for (size_t i = 0; i < rows.size(); ++i) {
     const plan::Measurement& m = rows[i];
@@ -123,7 +203,7 @@ int run() {
   const hardware::Catalogue catalogue = hardware::Catalogue::load(resources / "hardware");
   const plan::Measurements measured = plan::read_measurements(resources / "hardware/measurements.json", catalogue);
   const plan::Calibration calibration = plan::read_calibration(resources / "hardware/calibration.json");
-  const auto simulated = serve::simulate_all(measured.rows, calibration);
+  const auto simulated = simulate_all(measured.rows, calibration);
   print_rows("Servers, held out", MeasurementUse::holdout, measured.rows, simulated);
   print_rows("Servers, fitted to", MeasurementUse::calibration, measured.rows, simulated);
   std::printf(

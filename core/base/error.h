@@ -19,6 +19,7 @@ struct Problem {
   std::string found{};     // the offending value
   std::string expected{};  // valid values
   std::string fix{};       // what to do
+  bool operator==(const Problem&) const = default;
 };
 
 // "data.jsonl, line 12: not valid JSON (found: ...; expected: ...). Fix: ..."

@@ -70,6 +70,7 @@ struct Point {       // one result of a sweep, in the form that the command prin
   long step = 0;     // 1, 2, ... in order
   std::string kind;  // size
   Json values;
+  bool operator==(const Point&) const = default;
 };
 struct Log {
   std::string level;  // info, warning, error
@@ -78,6 +79,7 @@ struct Log {
 struct Progress {
   std::string phase;  // text for display
   long done = 0, total = 0;
+  bool operator==(const Progress&) const = default;
 };
 struct StateChanged {
   RunState state = RunState::running;
@@ -90,6 +92,7 @@ struct Finished {
   Bytes peak;
   std::string error;  // reason of the failure, or empty
   Json summary;       // final results, e.g. accuracy before and after
+  bool operator==(const Finished&) const = default;
 };
 
 }  // namespace event

@@ -209,7 +209,7 @@ HeatMap heat_map(const std::vector<ComparedRun>& runs, size_t column, views::Swe
         if (std::isfinite(was) && was != 0) cell.change = cell.value / was - 1;
       }
       const auto index = static_cast<size_t>(point - run.sweep->set.points.data());
-      if (const auto* f = views::worst_finding(run.sweep->findings, index, views::field_of(metric)))
+      if (const auto* f = views::worst_finding(run.sweep->findings, index, to_string(metric)))
         cell.mark = f->text, cell.verdict = f->verdict;
     }
   return map;

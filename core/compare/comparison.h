@@ -2,12 +2,14 @@
 // Compares sweeps or training runs with the first run as baseline: differing settings, results with their change, and
 // whether the comparison is fair. Thread-safe.
 #pragma once
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/json.h"
 #include "core/formats/results/bench_result.h"
+#include "core/hardware/catalogue.h"
 #include "core/store/store.h"
 #include "core/views/run_view.h"
 #include "core/views/sweep_view.h"
@@ -26,11 +28,14 @@ struct ComparedRun {  // one column
 };
 ComparedRun compared(formats::BenchSet set);  // a set of a file or a shipped set
 
+// Returns one column per set in the file. Throws BENCH or BENCH-KIND.
+std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue);
+// Audits a set, including physical lower bounds if the catalogue has its model and target.
+std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hardware::Catalogue& catalogue);
 // Reads a run of the store with all its events; throws RUN-UNKNOWN.
 ComparedRun compared(const store::Store& store, const store::RunId& run);
 
 enum class Fairness { fair, confounded, meaningless };
-std::string_view to_string(Fairness fairness);
 struct Confounder {
   std::string key{};   // "kv_dtype", "loss_mask", "definitions.tpot", "prefix_cache", "requests" ...
   std::string text{};  // one sentence
@@ -66,3 +71,8 @@ std::string to_markdown(const Comparison& comparison);
 std::string to_latex(const Comparison& comparison);
 
 }  // namespace mw::compare
+
+template <>
+struct mw::EnumNames<mw::compare::Fairness> {
+  static constexpr std::array<std::string_view, 3> values{"fair", "confounded", "meaningless"};
+};

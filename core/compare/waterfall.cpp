@@ -27,18 +27,6 @@ const std::vector<Factor>& factors() {
   return kFactors;
 }
 
-const Json* at(const Json& document, std::string_view key) {
-  const Json* node = &document;
-  for (size_t from = 0; from <= key.size();) {
-    const size_t dot = std::min(key.find('.', from), key.size());
-    const std::string name(key.substr(from, dot - from));
-    if (!node->is_object() || !node->contains(name)) return nullptr;
-    node = &node->at(name);
-    from = dot + 1;
-  }
-  return node;
-}
-
 std::string text_of(const experiment::Experiment& e, std::string_view key) {
   if (key == "mesh") {
     std::string text;
@@ -47,7 +35,7 @@ std::string text_of(const experiment::Experiment& e, std::string_view key) {
     return text;
   }
   if (key.find('.') == std::string_view::npos) {
-    const Json* part = at(e.json(), key);
+    const Json* part = e.find(key);
     return part ? part->dump() : "";
   }
   const Json value = e.value(key);
@@ -55,23 +43,12 @@ std::string text_of(const experiment::Experiment& e, std::string_view key) {
 }
 
 // Copies the keys of a factor from the other document, including missing keys.
-experiment::Experiment switched(const experiment::Experiment& e, const experiment::Experiment& other,
-                                const Factor& factor) {
-  Json document = e.json();
+experiment::Experiment switched(experiment::Experiment e, const experiment::Experiment& other, const Factor& factor) {
   for (const std::string_view key : factor.keys) {
-    const size_t dot = key.find('.');
-    const std::string section(key.substr(0, dot));
-    const Json* value = at(other.json(), key);
-    if (dot == std::string_view::npos) {
-      document.erase(section);
-      if (value) document[section] = *value;
-    } else {
-      const std::string name(key.substr(dot + 1));
-      if (document.contains(section) && document[section].is_object()) document[section].erase(name);
-      if (value) document[section][name] = *value;
-    }
+    e.erase(key);
+    if (const Json* value = other.find(key)) e.set_value(key, *value);
   }
-  return experiment::Experiment::from_json(std::move(document), e.folder());
+  return e;
 }
 
 std::string changes(const experiment::Experiment& before, const experiment::Experiment& after, const Factor& factor) {
@@ -91,11 +68,11 @@ bool is_latency(WaterfallMetric metric) {
 
 class Builder {
  public:
-  Builder(const LoadPoint& point, WaterfallMetric metric, const hardware::Catalogue& catalogue, std::stop_token stop)
-      : point_(point), metric_(metric), catalogue_(catalogue), stop_(std::move(stop)) {}
+  Builder(const WaterfallRequest& request, const hardware::Catalogue& catalogue, const std::stop_token& stop)
+      : request_(request), catalogue_(catalogue), stop_(stop) {}
 
   double simulated(const experiment::Experiment& e, Queueing queueing) const {
-    return value_of(simulated_point(e, point_, catalogue_, queueing, stop_), metric_);
+    return value_of(simulated_point(e, request_.point, catalogue_, queueing, stop_), request_.metric);
   }
   void add(std::string name, std::string text, double after) {
     parts_.push_back({std::move(name), std::move(text), now_, after});
@@ -106,39 +83,24 @@ class Builder {
   std::vector<WaterfallPart> take() { return std::move(parts_); }
 
  private:
-  const LoadPoint& point_;
-  WaterfallMetric metric_;
+  const WaterfallRequest& request_;
   const hardware::Catalogue& catalogue_;
-  std::stop_token stop_;
+  const std::stop_token& stop_;
   double now_ = 0;
   std::vector<WaterfallPart> parts_;
 };
 
 }  // namespace
 
-std::string_view to_string(WaterfallMetric metric) {
-  constexpr std::string_view kNames[] = {"median_ttft_ms", "median_tpot_ms", "median_e2el_ms", "output_throughput"};
-  return kNames[static_cast<size_t>(metric)];
-}
-
 double value_of(const formats::BenchPoint& p, WaterfallMetric metric) {
-  switch (metric) {
-    case WaterfallMetric::median_ttft_ms:
-      return p.ttft.median;
-    case WaterfallMetric::median_tpot_ms:
-      return p.tpot.median;
-    case WaterfallMetric::median_e2el_ms:
-      return p.e2el.median;
-    case WaterfallMetric::output_throughput:
-      return p.output_throughput;
-  }
-  return formats::kUnknown;
+  const double values[] = {p.ttft.median, p.tpot.median, p.e2el.median, p.output_throughput};
+  return values[static_cast<size_t>(metric)];
 }
 
-Waterfall waterfall(const experiment::Experiment& baseline, const experiment::Experiment& other, const LoadPoint& point,
-                    WaterfallMetric metric, const hardware::Catalogue& catalogue, const WaterfallEnds& measured,
+Waterfall waterfall(const WaterfallRequest& request, const hardware::Catalogue& catalogue,
                     const std::stop_token& stop) {
-  Builder b(point, metric, catalogue, stop);
+  const auto& [baseline, other, point, metric, measured] = request;
+  Builder b(request, catalogue, stop);
   Waterfall out{.metric = metric, .point = point, .from = 0, .to = 0, .parts = {}};
   const Queueing factors_at = is_latency(metric) ? Queueing::none : Queueing::as_offered;
   const double loaded_from = b.simulated(baseline, Queueing::as_offered),

@@ -12,7 +12,6 @@
 namespace mw::compare {
 
 enum class WaterfallMetric { median_ttft_ms, median_tpot_ms, median_e2el_ms, output_throughput };
-std::string_view to_string(WaterfallMetric metric);
 double value_of(const formats::BenchPoint& point, WaterfallMetric metric);
 
 struct WaterfallPart {
@@ -28,13 +27,18 @@ struct Waterfall {
   double from = 0, to = 0;
   std::vector<WaterfallPart> parts;  // contiguous from `from` to `to`
 };
-// For latencies, each factor is simulated without queueing, and queueing is a separate part. `measured` replaces the
-// simulated values of the ends; the difference is a part for the model error. Throws cancelled() after a stop.
 struct WaterfallEnds {
   std::optional<double> from, to;
 };
-Waterfall waterfall(const experiment::Experiment& baseline, const experiment::Experiment& other, const LoadPoint& point,
-                    WaterfallMetric metric, const hardware::Catalogue& catalogue, const WaterfallEnds& measured = {},
+struct WaterfallRequest {
+  const experiment::Experiment &baseline, &other;
+  LoadPoint point;
+  WaterfallMetric metric{};
+  WaterfallEnds measured{};  // replace the simulated values of the ends; the difference is a part for the model error
+};
+// For latencies, each factor is simulated without queueing, and queueing is a separate part. Throws cancelled() after a
+// stop.
+Waterfall waterfall(const WaterfallRequest& request, const hardware::Catalogue& catalogue,
                     const std::stop_token& stop = {});
 
 }  // namespace mw::compare

@@ -10,15 +10,10 @@
 
 namespace mw::designer {
 
-using mesh::GridDimension;
 using mesh::Mesh;
 using mesh::MeshAxis;
-using mesh::PartitionSpec;
-using mesh::PlacedTensor;
 using mesh::Placement;
 using mesh::RequestedPlacement;
-using mesh::ShardingRule;
-using mesh::ShardingRules;
 
 namespace {
 
@@ -30,7 +25,7 @@ bool is_virtual(const DesignContext& context) {
 
 int devices_of(const DesignContext& context, const Mesh& mesh) {
   std::int64_t n = 1;
-  for (const GridDimension& d : grid(mesh, *context.target)) n *= d.size;
+  for (const mesh::GridDimension& d : grid(mesh, *context.target)) n *= d.size;
   return static_cast<int>(n);
 }
 
@@ -152,13 +147,29 @@ void lay(const DesignContext& context, const MeshDesign& now, const Action& acti
 
 // --- Specs ---
 
-void set_rule(ShardingRules& rules, ShardingRule rule) {
-  std::erase_if(rules.overrides, [&](const ShardingRule& r) { return r.pattern == rule.pattern; });
+// The pattern that matches a tensor in all layers: "^layers\.\d+\.q_proj$".
+std::string all_layers_pattern(const std::string& tensor) {
+  std::string pattern = "^";
+  size_t from = 0;
+  constexpr std::string_view kLayers = "layers.";
+  if (tensor.starts_with(kLayers)) {
+    pattern += "layers\\.\\d+\\.";
+    from = tensor.find('.', kLayers.size()) + 1;
+  }
+  for (size_t i = from; i < tensor.size(); ++i) {
+    if (tensor[i] == '.') pattern += '\\';
+    pattern += tensor[i];
+  }
+  return pattern + "$";
+}
+
+void set_rule(mesh::ShardingRules& rules, mesh::ShardingRule rule) {
+  std::erase_if(rules.overrides, [&](const mesh::ShardingRule& r) { return r.pattern == rule.pattern; });
   rules.overrides.insert(rules.overrides.begin(), std::move(rule));
 }
 
 void shard(const Placement& current, const Action& action, ActionResult& out) {
-  const PlacedTensor* tensor = find_tensor(current, action.tensor);
+  const mesh::PlacedTensor* tensor = find_tensor(current, action.tensor);
   const bool on = action.kind == Kind::shard;
   if (!tensor || (on && (action.value < 0 || action.value >= static_cast<int>(tensor->dims.size())))) {
     out.reasons.push_back(
@@ -168,7 +179,7 @@ void shard(const Placement& current, const Action& action, ActionResult& out) {
          .found = std::to_string(action.value)});
     return;
   }
-  PartitionSpec spec = tensor->spec;
+  mesh::PartitionSpec spec = tensor->spec;
   for (auto& axes : spec.dims) std::erase(axes, action.axis);
   if (on) spec.dims[static_cast<size_t>(action.value)].push_back(action.axis);
   out.text = action.tensor + " " + to_text(spec);
@@ -271,21 +282,6 @@ std::vector<int> size_steps(const DesignContext& subject, const Mesh& mesh, std:
   for (int n = 1; n <= devices; ++n)
     if (devices % n == 0) steps.insert(n);
   return {steps.begin(), steps.end()};
-}
-
-std::string all_layers_pattern(const std::string& tensor) {
-  std::string pattern = "^";
-  size_t from = 0;
-  constexpr std::string_view kLayers = "layers.";
-  if (tensor.starts_with(kLayers)) {
-    pattern += "layers\\.\\d+\\.";
-    from = tensor.find('.', kLayers.size()) + 1;
-  }
-  for (size_t i = from; i < tensor.size(); ++i) {
-    if (tensor[i] == '.') pattern += '\\';
-    pattern += tensor[i];
-  }
-  return pattern + "$";
 }
 
 std::string refusal_text(const ActionResult& outcome) {

@@ -61,8 +61,6 @@ ActionResult try_action(const DesignContext& subject, const MeshDesign& now, con
 // large, to show the reason for refusing it.
 std::vector<int> size_steps(const DesignContext& subject, const mesh::Mesh& mesh, std::string_view axis);
 
-// The pattern that matches a tensor in all layers: "^layers\.\d+\.q_proj$".
-std::string all_layers_pattern(const std::string& tensor);
 // The reasons for refusing and the legal sizes, one line each, for the tooltip at the cursor.
 std::string refusal_text(const ActionResult& outcome);
 

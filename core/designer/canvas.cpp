@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 namespace mw::designer {
 
@@ -13,8 +14,6 @@ using mesh::GridPart;
 using mesh::Layout;
 using mesh::Medium;
 using mesh::Mesh;
-using mesh::PlacedTensor;
-using mesh::Range;
 
 namespace {
 
@@ -52,6 +51,16 @@ int fold(int n) {
   for (int columns = root; columns <= std::min(n, 3 * root); ++columns)
     if (n % columns == 0) return columns;
   return root;
+}
+
+// The coordinate of a device in the grid, row-major.
+std::vector<int> point_of(const std::vector<GridDimension>& grid, int device) {
+  std::vector<int> at(grid.size());
+  for (size_t d = grid.size(); d-- > 0;) {
+    at[d] = device % grid[d].size;
+    device /= grid[d].size;
+  }
+  return at;
 }
 
 class Painter {
@@ -117,14 +126,10 @@ class Painter {
     }
   }
 
-  // Row-major over the target's shape, without the devices of a chip.
+  // In the target's shape, without the devices of a chip, which are the last dimension.
   std::vector<int> coordinate_of(int chip) const {
-    const size_t n = grid_.size() - (roles_.chip >= 0 ? 1 : 0);
-    std::vector<int> out(n);
-    for (size_t d = n; d-- > 0;) {
-      out[d] = chip % grid_[d].size;
-      chip /= grid_[d].size;
-    }
+    std::vector<int> out = point_of(grid_, chip * in_chip_);
+    if (roles_.chip >= 0) out.pop_back();
     return out;
   }
   int chip_at(const std::vector<int>& coordinate) const {
@@ -194,15 +199,6 @@ int moved_along(const std::vector<GridDimension>& grid, int device, int dimensio
   return device + ((at + by) % size - at) * stride;
 }
 
-std::vector<int> point_of(const std::vector<GridDimension>& grid, int device) {
-  std::vector<int> at(grid.size());
-  for (size_t d = grid.size(); d-- > 0;) {
-    at[d] = device % grid[d].size;
-    device /= grid[d].size;
-  }
-  return at;
-}
-
 CanvasEdge edge(const std::vector<GridDimension>& grid, int a, int b) {
   const std::vector<int> p = point_of(grid, a), q = point_of(grid, b);
   const int sheets = roles_of(grid).sheets;
@@ -228,7 +224,7 @@ CanvasPicture canvas_picture(const hardware::Target& target, const Layout& layou
   return Painter(target, layout).run(layout);
 }
 
-std::vector<PieceArea> piece_areas(const PlacedTensor& tensor, const Mesh& mesh, const Layout& layout) {
+std::vector<PieceArea> piece_areas(const mesh::PlacedTensor& tensor, const Mesh& mesh, const Layout& layout) {
   std::vector<size_t> split;
   for (size_t d = 0; d < tensor.pieces.size(); ++d)
     if (tensor.pieces[d] > 1) split.push_back(d);
@@ -237,7 +233,7 @@ std::vector<PieceArea> piece_areas(const PlacedTensor& tensor, const Mesh& mesh,
     PieceArea& v = views[static_cast<size_t>(layout.device_of[i])];
     v.index = piece_index(tensor, mesh, static_cast<int>(i));
     if (v.index < 0) continue;
-    const std::vector<Range> ranges = piece(tensor, mesh, static_cast<int>(i));
+    const std::vector<mesh::Range> ranges = piece(tensor, mesh, static_cast<int>(i));
     const auto share = [&](size_t d, double& from, double& to) {
       from = static_cast<double>(ranges[d].begin) / static_cast<double>(tensor.dims[d].size);
       to = static_cast<double>(ranges[d].end) / static_cast<double>(tensor.dims[d].size);
@@ -278,14 +274,10 @@ std::vector<CanvasEdge> axis_edges(const Mesh& mesh, const Layout& layout, std::
   return out;
 }
 
-std::string device_text(const Mesh& mesh, const Layout& layout, const PlacedTensor* tensor, int device) {
-  std::string text;
-  int rest = device;
-  for (size_t d = layout.grid.size(); d-- > 0;) {
-    text = std::to_string(rest % layout.grid[d].size) + (text.empty() ? "" : ", ") + text;
-    rest /= layout.grid[d].size;
-  }
-  text = "device " + std::to_string(device) + " at " + text;
+std::string device_text(const Mesh& mesh, const Layout& layout, const mesh::PlacedTensor* tensor, int device) {
+  std::string text = "device " + std::to_string(device) + " at ";
+  for (const char* before = ""; const int n : point_of(layout.grid, device))
+    text += std::exchange(before, ", ") + std::to_string(n);
   const auto at = std::find(layout.device_of.begin(), layout.device_of.end(), device);
   if (at == layout.device_of.end()) return text;
   const int position = static_cast<int>(at - layout.device_of.begin());
@@ -297,11 +289,8 @@ std::string device_text(const Mesh& mesh, const Layout& layout, const PlacedTens
   if (index < 0) return text + "; holds no piece of " + tensor->name;
   text += tensor->shards == 1 ? "; complete:"
                               : "; piece " + std::to_string(index + 1) + " of " + std::to_string(tensor->shards) + ":";
-  const char* times = " ";
-  for (const Range& r : piece(*tensor, mesh, position)) {
-    text += times + std::to_string(r.end - r.begin);
-    times = " x ";
-  }
+  for (const char* times = " "; const mesh::Range& r : piece(*tensor, mesh, position))
+    text += std::exchange(times, " x ") + std::to_string(r.end - r.begin);
   return text;
 }
 

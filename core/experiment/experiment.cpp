@@ -8,7 +8,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/units.h"
-#include "core/experiment/parameter_rows.h"
+#include "core/experiment/parameters.h"
 
 namespace mw::experiment {
 namespace fs = std::filesystem;

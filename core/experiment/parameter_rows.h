@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers that build rows of the parameter table. Internal to the *_parameters.cpp files and validation.
+// Helpers that build rows of the parameter table. Internal to parameters.cpp.
 #pragma once
 #include <cstdlib>
 #include <limits>
@@ -21,16 +21,16 @@ inline constexpr const char* kFolders =
 
 using enum ParamType;
 
-struct Within {
-  double min, max;
+template <class T>
+struct Number {
+  std::string unit;
+  T fallback;
+  double min, max;  // range
 };
-
-inline Parameter ranged(Parameter p, std::string unit, Within range) {
-  p.unit = std::move(unit);
-  p.min = range.min;
-  p.max = range.max;
-  return p;
-}
+struct Words {
+  std::string label, help;
+  Level level;
+};
 
 using Config = ExperimentConfig;
 // The part of the configuration that has the members of Class.
@@ -126,36 +126,35 @@ Texts names_of() {
 
 // Each helper builds one row; build() fills in the group. `member` is where bind() stores the value.
 template <class Member>
-Parameter row(ParamType type, std::string key, Member member, std::string label, Json fallback, std::string help,
-              Level level) {
+Parameter row(ParamType type, std::string key, Member member, Words words, Json fallback) {
   return {
       .key = std::move(key),
       .group = {},
-      .label = std::move(label),
+      .label = std::move(words.label),
       .type = type,
       .fallback = std::move(fallback),
-      .help = std::move(help),
-      .level = level,
+      .help = std::move(words.help),
+      .level = words.level,
       .store = [place = rows::member(member)](Config& config, const Json& value, const std::filesystem::path& folder) {
         read(value, folder, place(config));
       }};
 }
 Parameter text_row(std::string key, auto member, std::string label, std::string fallback, std::string help,
                    Level level = kBasic) {
-  return row(text, std::move(key), member, std::move(label), std::move(fallback), std::move(help), level);
+  return row(text, std::move(key), member, {std::move(label), std::move(help), level}, std::move(fallback));
 }
 Parameter path_row(std::string key, auto member, std::string label, std::string help, Level level = kBasic) {
-  return row(path, std::move(key), member, std::move(label), "", std::move(help), level);
+  return row(path, std::move(key), member, {std::move(label), std::move(help), level}, "");
 }
 // A flag that is off by default; on_row() is on by default.
 Parameter flag_row(std::string key, auto member, std::string label, std::string help, Level level = kBasic) {
-  return row(flag, std::move(key), member, std::move(label), false, std::move(help), level);
+  return row(flag, std::move(key), member, {std::move(label), std::move(help), level}, false);
 }
 Parameter on_row(std::string key, auto member, std::string label, std::string help, Level level = kBasic) {
-  return row(flag, std::move(key), member, std::move(label), true, std::move(help), level);
+  return row(flag, std::move(key), member, {std::move(label), std::move(help), level}, true);
 }
 Parameter map_row(std::string key, auto member, std::string label, std::string help, Level level = kBasic) {
-  return row(map, std::move(key), member, std::move(label), Json::object(), std::move(help), level);
+  return row(map, std::move(key), member, {std::move(label), std::move(help), level}, Json::object());
 }
 Parameter folders_row(std::string key, auto member, std::string label, std::string help, Level level = kBasic) {
   Parameter p = map_row(std::move(key), member, std::move(label), std::move(help), level);
@@ -185,46 +184,39 @@ Parameter choice_row(std::string key, Member member, std::string label, std::str
   Texts choices = values.empty() ? names_of<Enum>() : Texts();
   for (const Enum value : values) choices.emplace_back(to_string(value));
   if (ChoiceOf<Member>::has_auto) choices.insert(choices.begin(), "auto");
-  Parameter p = row(choice, std::move(key), member, std::move(label), choices.front(), std::move(help), level);
+  Parameter p = row(choice, std::move(key), member, {std::move(label), std::move(help), level}, choices.front());
   p.choices = std::move(choices);
   return p;
 }
 // Some of `all`; all by default.
 Parameter list_row(std::string key, auto member, std::string label, Texts all, std::string help, Level level = kBasic) {
-  Parameter p = row(list, std::move(key), member, std::move(label), all, std::move(help), level);
+  Parameter p = row(list, std::move(key), member, {std::move(label), std::move(help), level}, all);
   p.choices = std::move(all);
   return p;
 }
 // Any texts or numbers.
 Parameter free_list(std::string key, auto member, std::string label, std::string unit, Json fallback,
                     std::string help) {
-  Parameter p = row(list, std::move(key), member, std::move(label), std::move(fallback), std::move(help), kAdvanced);
+  Parameter p = row(list, std::move(key), member, {std::move(label), std::move(help), kAdvanced}, std::move(fallback));
   p.unit = std::move(unit);
   return p;
 }
-Parameter int_row(std::string key, auto member, std::string label, std::string unit, std::int64_t fallback,
-                  Within range, std::string help, Level level = kBasic) {
-  return ranged(row(integer, std::move(key), member, std::move(label), fallback, std::move(help), level),
-                std::move(unit), range);
+template <class T>
+Parameter number_row(ParamType type, std::string key, auto member, Words words, Number<T> value) {
+  Parameter p = row(type, std::move(key), member, std::move(words), value.fallback);
+  p.unit = std::move(value.unit);
+  p.min = value.min;
+  p.max = value.max;
+  return p;
 }
-Parameter real_row(std::string key, auto member, std::string label, std::string unit, double fallback, Within range,
-                   std::string help, Level level = kBasic) {
-  return ranged(row(number, std::move(key), member, std::move(label), fallback, std::move(help), level),
-                std::move(unit), range);
+Parameter int_row(std::string key, auto member, std::string label, Number<std::int64_t> value, std::string help,
+                  Level level = kBasic) {
+  return number_row(integer, std::move(key), member, {std::move(label), std::move(help), level}, std::move(value));
 }
-
-// planning_parameters.cpp
-Rows price_rows();
-Rows sharding_rows();
-Rows length_rows();
-Rows stack_rows();
-Rows serve_rows();
-Rows measured_rows();
-// sweep_parameters.cpp
-Rows server_rows();
-Rows sweep_rows();
-// recipe_parameters.cpp
-Rows recipe_rows();
-Rows export_rows();
+Parameter real_row(std::string key, auto member, std::string label, Number<double> value, std::string help,
+                   Level level = kBasic) {
+  return number_row(ParamType::number, std::move(key), member, {std::move(label), std::move(help), level},
+                    std::move(value));
+}
 
 }  // namespace mw::experiment::rows

@@ -13,6 +13,8 @@ namespace mw::experiment {
 namespace {
 
 using namespace rows;
+using model::DType;
+using model::Stack;
 constexpr double kLargestSeed = 9007199254740991.0;  // 2^53 - 1, the largest integer that a JSON number holds exactly
 
 Parameter column_row(const std::string& column) {
@@ -51,27 +53,40 @@ Rows target_rows() {
   return {
       text_row("target.id", &TargetSection::id, "Target", "cpu",
                "Hardware: cpu is this machine; others, such as v5p-8, v6e-8 or 2xh100, are for planning"),
-      int_row("target.threads", &TargetSection::threads, "Threads", "threads", 0, {0, 1024},
+      int_row("target.threads", &TargetSection::threads, "Threads", {"threads", 0, 0, 1024},
               "CPU cores that the engine uses; 0 uses all cores", kAdvanced),
-      real_row("target.memory_gib", &TargetSection::memory_gib, "Memory limit", "GiB", 0, {0, 7450},
+      real_row("target.memory_gib", &TargetSection::memory_gib, "Memory limit", {"GiB", 0, 0, 7450},
                "Capacity of the device's memory arena; 0 uses this machine's memory", kAdvanced),
+      // For plans only:
+      text_row("price.region", &PriceSection::region, "Price region", "",
+               "Region of the price to plan with; empty: the chip's first region in the price list", kAdvanced),
+      text_row("price.class", &PriceSection::price_class, "Price class", "",
+               "on demand, spot, flex, calendar, 1y or 3y; empty: on demand", kAdvanced),
+      real_row("price.usd_per_chip_hour", &PriceSection::usd_per_chip_hour, "Custom price",
+               {"USD per chip-hour", 0, 0, 1e6}, "Price to use instead of the list price; 0: list price", kAdvanced),
   };
 }
 
 Rows mesh_rows() {
   return {
-      int_row("mesh.*", &Config::mesh, "Axis size", "devices", 1, {1, 65536},
+      int_row("mesh.*", &Config::mesh, "Axis size", {"devices", 1, 1, 65536},
               "Devices along this mesh axis (fsdp, tp, data)", kAdvanced),
+      choice_row("sharding.preset", &ShardingSection::preset, "Sharding",
+                 "Sharding rules of the tensors; auto: the default of the software stack", kAdvanced),
+      free_list("sharding.overrides", &ShardingSection::overrides, "Sharding overrides", "", Json::array(),
+                "Specs of single tensors, first match wins: q_einsum = (tp, fsdp, -)"),
+      free_list("sharding.places", &ShardingSection::places, "Axis places", "", Json::array(),
+                "Physical grid dimensions to map an axis to: tp = 0, 1"),
   };
 }
 
 Rows lora_rows() {
   return {
-      int_row("lora.rank", &LoraSection::rank, "Rank", "", 16, {1, 4096},
+      int_row("lora.rank", &LoraSection::rank, "Rank", {"", 16, 1, 4096},
               "Inner dimension r of every adapter: A is [r, in], B is [out, r]"),
-      real_row("lora.alpha", &LoraSection::alpha, "Alpha", "", 16, {0, 65536},
+      real_row("lora.alpha", &LoraSection::alpha, "Alpha", {"", 16, 0, 65536},
                "The adapter's output is scaled by alpha / rank"),
-      real_row("lora.dropout", &LoraSection::dropout, "Dropout", "", 0, {0, 0.99},
+      real_row("lora.dropout", &LoraSection::dropout, "Dropout", {"", 0, 0, 0.99},
                "Probability of zeroing an input of the adapter while training"),
       list_row("lora.targets", &LoraSection::targets, "Targets",
                {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"},
@@ -103,7 +118,7 @@ Rows data_rows() {
       column_row("messages"),
       column_row("system"),
       column_row("input"),
-      int_row("data.max_len", &DataSection::max_len, "Longest row", "tokens", 512, {4, 1048576},
+      int_row("data.max_len", &DataSection::max_len, "Longest row", {"tokens", 512, 4, 1048576},
               "Rows longer than this are dropped or truncated; packed rows are filled up to it"),
       flag_row("data.packing", &DataSection::packing, "Packing",
                "Pack several short examples into one row, with separate attention and positions"),
@@ -117,8 +132,17 @@ Rows data_rows() {
                  "How prompts and answers are rendered; auto follows the model's family", kAdvanced),
       path_row("data.lengths", &DataSection::lengths, "Lengths file",
                "Histogram of row lengths (JSON or CSV of tokens, rows), for planning without a data file", kAdvanced),
-      real_row("data.eval_fraction", &DataSection::eval_fraction, "Held out", "of rows", 0.05, {0, 0.9},
+      real_row("data.eval_fraction", &DataSection::eval_fraction, "Held out", {"of rows", 0.05, 0, 0.9},
                "Share of the rows kept for evaluation, chosen by seed and row"),
+      // For plans only:
+      real_row("data.mean_len", &DataSection::mean_len, "Mean row", {"tokens", 0, 0, 1048576},
+               "Mean row length if there is no histogram; 0: every row has the maximum length", kAdvanced),
+      int_row("data.rows", &DataSection::rows, "Rows", {"rows", 0, 0, 1e12},
+              "Number of data rows if there is no histogram", kAdvanced),
+      choice_row("data.padding", &DataSection::padding, "Padding",
+                 "Length to which a planned step pads rows; auto: max_len with compiled shapes, else the longest row "
+                 "of the batch",
+                 kAdvanced),
   };
 }
 
@@ -126,75 +150,90 @@ Rows training_rows() {
   return {
       choice_row("train.method", &TrainSection::method, "Method",
                  "Train LoRA adapters on the frozen model, or every weight"),
-      int_row("train.steps", member(&TrainSection::rate, &train::LearningRateSchedule::steps), "Steps", "steps", 200,
-              {1, kMany}, "Optimizer steps; ignored if train.epochs is above 0"),
-      real_row("train.epochs", &TrainSection::epochs, "Epochs", "", 0, {0, 1e6},
+      int_row("train.steps", member(&TrainSection::rate, &train::LearningRateSchedule::steps), "Steps",
+              {"steps", 200, 1, kMany}, "Optimizer steps; ignored if train.epochs is above 0"),
+      real_row("train.epochs", &TrainSection::epochs, "Epochs", {"", 0, 0, 1e6},
                "Passes over the training rows, instead of train.steps: rows x epochs / (batch x accumulation) steps, "
                "at least 1; 0: train.steps is used",
                kAdvanced),
-      int_row("train.batch", &TrainSection::batch, "Batch", "rows", 8, {1, 65536},
+      int_row("train.batch", &TrainSection::batch, "Batch", {"rows", 8, 1, 65536},
               "Rows per forward and backward pass (micro-batch), over all devices of the mesh"),
-      int_row("train.accumulation", &TrainSection::accumulation, "Accumulation", "micro-batches", 1, {1, 65536},
+      int_row("train.accumulation", &TrainSection::accumulation, "Accumulation", {"micro-batches", 1, 1, 65536},
               "Micro-batches whose gradients are accumulated for one optimizer step"),
       real_row("train.learning_rate", member(&TrainSection::rate, &train::LearningRateSchedule::peak), "Learning rate",
-               "", 2e-4, {0, 10}, "Peak learning rate of AdamW"),
+               {"", 2e-4, 0, 10}, "Peak learning rate of AdamW"),
       choice_row("train.schedule", member(&TrainSection::rate, &train::LearningRateSchedule::schedule), "Schedule",
                  "Decay of the learning rate after warm-up"),
       int_row("train.warmup_steps", member(&TrainSection::rate, &train::LearningRateSchedule::warmup), "Warm-up",
-              "steps", 10, {0, kMany}, "Steps over which the learning rate rises from zero"),
+              {"steps", 10, 0, kMany}, "Steps over which the learning rate rises from zero"),
       real_row("train.final_ratio", member(&TrainSection::rate, &train::LearningRateSchedule::final_ratio),
-               "Final ratio", "of peak", 0, {0, 1}, "Final learning rate as a share of the peak rate", kAdvanced),
+               "Final ratio", {"of peak", 0, 0, 1}, "Final learning rate as a share of the peak rate", kAdvanced),
       real_row("train.weight_decay", member(&TrainSection::adamw, &engine::AdamWOptions::weight_decay), "Weight decay",
-               "", 0, {0, 10}, "Decoupled weight decay of AdamW (not on norms)", kAdvanced),
-      real_row("train.beta1", member(&TrainSection::adamw, &engine::AdamWOptions::beta1), "Beta 1", "", 0.9,
-               {0, 0.99999}, "Decay of AdamW's first moment", kAdvanced),
-      real_row("train.beta2", member(&TrainSection::adamw, &engine::AdamWOptions::beta2), "Beta 2", "", 0.999,
-               {0, 0.999999}, "Decay of AdamW's second moment", kAdvanced),
-      real_row("train.epsilon", member(&TrainSection::adamw, &engine::AdamWOptions::epsilon), "Epsilon", "", 1e-8,
-               {0, 1}, "Added to the root of AdamW's second moment", kAdvanced),
-      real_row("train.clip", &TrainSection::clip, "Gradient clipping", "", 1, {0, 1e9},
+               {"", 0, 0, 10}, "Decoupled weight decay of AdamW (not on norms)", kAdvanced),
+      real_row("train.beta1", member(&TrainSection::adamw, &engine::AdamWOptions::beta1), "Beta 1",
+               {"", 0.9, 0, 0.99999}, "Decay of AdamW's first moment", kAdvanced),
+      real_row("train.beta2", member(&TrainSection::adamw, &engine::AdamWOptions::beta2), "Beta 2",
+               {"", 0.999, 0, 0.999999}, "Decay of AdamW's second moment", kAdvanced),
+      real_row("train.epsilon", member(&TrainSection::adamw, &engine::AdamWOptions::epsilon), "Epsilon",
+               {"", 1e-8, 0, 1}, "Added to the root of AdamW's second moment", kAdvanced),
+      real_row("train.clip", &TrainSection::clip, "Gradient clipping", {"", 1, 0, 1e9},
                "Largest global gradient norm; 0 turns clipping off", kAdvanced),
       choice_row("train.remat", &TrainSection::remat, "Remat",
                  "Activations recomputed in the backward pass: none, inside blocks, or whole layers"),
-      int_row("train.loss_chunk", &TrainSection::loss_chunk, "Loss chunk", "rows", 256, {0, 1048576},
+      int_row("train.loss_chunk", &TrainSection::loss_chunk, "Loss chunk", {"rows", 256, 0, 1048576},
               "Rows of logits held in memory at once in the cross-entropy; 0 is all of them"),
       choice_row("train.dtype", &TrainSection::dtype, "Weights",
                  "Storage type of the weights; accumulation is always f32. int8: generation and sizing only"),
       choice_row("train.save_dtype", &TrainSection::save_dtype, "Saved as",
                  "Type of the model file that full training writes", kAdvanced,
                  {model::DType::bf16, model::DType::f32}),
-      int_row("train.seed", &TrainSection::seed, "Seed", "", 1, {0, kLargestSeed},
+      int_row("train.seed", &TrainSection::seed, "Seed", {"", 1, 0, kLargestSeed},
               "Seed of all random numbers of the run"),
-      int_row("train.eval_every", &TrainSection::eval_every, "Evaluate every", "steps", 50, {0, kMany},
+      int_row("train.eval_every", &TrainSection::eval_every, "Evaluate every", {"steps", 50, 0, kMany},
               "Steps between evaluations; 0: only before and after training", kAdvanced),
-      int_row("train.eval_rows", &TrainSection::eval_rows, "Evaluation rows", "rows", 64, {0, kMany},
+      int_row("train.eval_rows", &TrainSection::eval_rows, "Evaluation rows", {"rows", 64, 0, kMany},
               "Maximum number of held-out rows used for one eval/loss", kAdvanced),
-      int_row("train.sample_every", &TrainSection::sample_every, "Sample every", "steps", 50, {0, kMany},
+      int_row("train.sample_every", &TrainSection::sample_every, "Sample every", {"steps", 50, 0, kMany},
               "Steps between sampled answers to fixed held-out prompts; 0: none", kAdvanced),
-      int_row("train.sample_prompts", &TrainSection::sample_prompts, "Sample prompts", "prompts", 3, {0, 64},
+      int_row("train.sample_prompts", &TrainSection::sample_prompts, "Sample prompts", {"prompts", 3, 0, 64},
               "Number of held-out prompts answered each time", kAdvanced),
-      int_row("train.answers", &TrainSection::answers, "Scored answers", "prompts", 0, {0, 10000},
+      int_row("train.answers", &TrainSection::answers, "Scored answers", {"prompts", 0, 0, 10000},
               "Held-out prompts that the base and the tuned model answer, scored as right or wrong", kAdvanced),
-      int_row("train.checkpoint_every", &TrainSection::checkpoint_every, "Checkpoint every", "steps", 100, {0, kMany},
+      int_row("train.checkpoint_every", &TrainSection::checkpoint_every, "Checkpoint every", {"steps", 100, 0, kMany},
               "Steps between checkpoints; 0: only at the end", kAdvanced),
-      int_row("train.keep_checkpoints", &TrainSection::keep_checkpoints, "Checkpoints kept", "", 2, {1, 1000},
+      int_row("train.keep_checkpoints", &TrainSection::keep_checkpoints, "Checkpoints kept", {"", 2, 1, 1000},
               "Number of checkpoints to keep; older ones are removed", kAdvanced),
+      // For plans only:
+      choice_row("train.stack", &TrainSection::stack, "Software",
+                 "Training software on the target; auto: tunix on TPU, trl-fsdp on GPU, the engine on this machine",
+                 kAdvanced,
+                 {Stack::engine, Stack::tunix, Stack::torchax, Stack::maxtext, Stack::trl_fsdp, Stack::torchtune,
+                  Stack::torchtitan, Stack::megatron}),
+      choice_row("train.attention", &TrainSection::attention, "Attention",
+                 "Attention scores in memory or in a fused kernel, for plans; auto: the default of the software",
+                 kAdvanced),
+      choice_row("train.adapter_dtype", &TrainSection::adapter_dtype, "Adapters",
+                 "Type of adapters and their gradients in a plan; auto: the default of the software", kAdvanced,
+                 {DType::bf16, DType::f32}),
+      choice_row("train.moment_dtype", &TrainSection::moment_dtype, "Moments",
+                 "Type of Adam's moments in a plan; auto: the default of the software", kAdvanced,
+                 {DType::bf16, DType::f32}),
   };
 }
 
 Rows sampling_rows() {
   return {
-      int_row("sample.max_new_tokens", &engine::SampleOptions::max_new_tokens, "Longest answer", "tokens", 48,
-              {1, 1048576}, "Maximum number of generated tokens", kAdvanced),
-      real_row("sample.temperature", &engine::SampleOptions::temperature, "Temperature", "", 0, {0, 10},
+      int_row("sample.max_new_tokens", &engine::SampleOptions::max_new_tokens, "Longest answer",
+              {"tokens", 48, 1, 1048576}, "Maximum number of generated tokens", kAdvanced),
+      real_row("sample.temperature", &engine::SampleOptions::temperature, "Temperature", {"", 0, 0, 10},
                "Sampling temperature; 0 is greedy decoding", kAdvanced),
-      int_row("sample.top_k", &engine::SampleOptions::top_k, "Top-k", "tokens", 0, {0, 1048576},
+      int_row("sample.top_k", &engine::SampleOptions::top_k, "Top-k", {"tokens", 0, 0, 1048576},
               "Sample among the k most likely tokens; 0 is off", kAdvanced),
-      real_row("sample.top_p", &engine::SampleOptions::top_p, "Top-p", "", 1, {0.0001, 1},
+      real_row("sample.top_p", &engine::SampleOptions::top_p, "Top-p", {"", 1, 0.0001, 1},
                "Sample among the most likely tokens whose probabilities sum to p; 1 is off", kAdvanced),
-      real_row("sample.min_p", &engine::SampleOptions::min_p, "Min-p", "", 0, {0, 1},
+      real_row("sample.min_p", &engine::SampleOptions::min_p, "Min-p", {"", 0, 0, 1},
                "Drop tokens less likely than this share of the likeliest token; 0 is off", kAdvanced),
-      int_row("sample.seed", &engine::SampleOptions::seed, "Seed", "", 1, {0, kLargestSeed}, "Seed of sampled text",
+      int_row("sample.seed", &engine::SampleOptions::seed, "Seed", {"", 1, 0, kLargestSeed}, "Seed of sampled text",
               kAdvanced),
   };
 }
@@ -205,21 +244,174 @@ Rows sizing_rows() {
                "Generation with a KV cache, or log-probabilities with all logits at once or in chunks", kAdvanced),
       free_list("size.batches", &SizeSection::batches, "Batches", "rows", Json::array({1, 2, 4, 8, 16}),
                 "Batch sizes to measure, one point each per workload"),
-      int_row("size.prompt_len", &SizeSection::prompt_len, "Prompt", "tokens", 256, {1, 1048576},
+      int_row("size.prompt_len", &SizeSection::prompt_len, "Prompt", {"tokens", 256, 1, 1048576},
               "Prompt length of each row; the forward workloads process prompt and answer", kAdvanced),
-      int_row("size.new_tokens", &SizeSection::new_tokens, "New tokens", "tokens", 64, {1, 1048576},
+      int_row("size.new_tokens", &SizeSection::new_tokens, "New tokens", {"tokens", 64, 1, 1048576},
               "Tokens each row generates in a rollout", kAdvanced),
-      int_row("size.cache_len", &SizeSection::cache_len, "Cache", "tokens", 0, {0, 1048576},
+      int_row("size.cache_len", &SizeSection::cache_len, "Cache", {"tokens", 0, 0, 1048576},
               "Tokens of KV cache per row of a planned rollout; 0: prompt and new tokens", kAdvanced),
-      int_row("size.forward_len", &SizeSection::forward_len, "Forward", "tokens", 0, {0, 1048576},
+      int_row("size.forward_len", &SizeSection::forward_len, "Forward", {"tokens", 0, 0, 1048576},
               "Tokens per row of a planned forward; 0: prompt and new tokens", kAdvanced),
-      int_row("size.top_k", &SizeSection::top_k, "Top-k kept", "tokens", 128, {1, 262144},
+      int_row("size.top_k", &SizeSection::top_k, "Top-k kept", {"tokens", 128, 1, 262144},
               "Most likely tokens that the chunked forward keeps per position", kAdvanced),
-      int_row("size.chunk", &SizeSection::chunk, "Chunk", "rows", 64, {1, 1048576},
+      int_row("size.chunk", &SizeSection::chunk, "Chunk", {"rows", 64, 1, 1048576},
               "Rows of logits held in memory at once in the chunked forward", kAdvanced),
       flag_row("size.adapters", &SizeSection::adapters, "With adapters",
                "Measure with LoRA attached: the adapter of lora.adapter, else a new one of lora.rank and targets",
                kAdvanced),
+  };
+}
+
+Rows serving_rows() {
+  return {
+      // For plans:
+      choice_row("serve.stack", &ServeSection::stack, "Software", "Serving software on the target", kAdvanced,
+                 {Stack::vllm_tpu, Stack::vllm_gpu}),
+      int_row("serve.max_num_seqs", &ServeSection::max_num_seqs, "Sequences", {"sequences", 64, 1, 65536},
+              "Maximum number of requests in one decode step", kAdvanced),
+      int_row("serve.max_model_len", &ServeSection::max_model_len, "Longest request", {"tokens", 4096, 1, 1048576},
+              "Maximum length of a request: prompt and answer", kAdvanced),
+      int_row("serve.max_num_batched_tokens", &ServeSection::max_num_batched_tokens, "Batched tokens",
+              {"tokens", 2048, 1, 1048576}, "Maximum number of tokens in one step, including prefill", kAdvanced),
+      choice_row("serve.kv_dtype", &ServeSection::kv_dtype, "KV cache", "Type of keys and values in the cache",
+                 kAdvanced, {DType::bf16, DType::fp8, DType::f32, DType::int8}),
+      on_row("serve.sliding_window_kv", &ServeSection::sliding_window_kv, "Window caches",
+             "Sliding-window layers cache only their window (off: every layer caches every token)", kAdvanced),
+      flag_row("serve.async_scheduling", &ServeSection::async_scheduling, "Async scheduling",
+               "The host schedules the next step while one runs and sees requests one step later (vLLM's default as of "
+               "0.19)",
+               kAdvanced),
+      real_row("serve.memory_utilisation", &ServeSection::memory_utilisation, "Memory used",
+               {"of capacity", 0.9, 0.05, 1}, "Share of the device memory that the server may use", kAdvanced),
+      int_row("serve.input_len", &ServeSection::input_len, "Prompt", {"tokens", 1024, 1, 1048576},
+              "Prompt length of the planned requests", kAdvanced),
+      int_row("serve.output_len", &ServeSection::output_len, "Answer", {"tokens", 512, 1, 1048576},
+              "Answer length of the planned requests", kAdvanced),
+      text_row("serve.target", &ServeSection::target, "Serving target", "",
+               "Target that serves the tuned model, for the combined cost of training and serving", kAdvanced),
+      real_row("serve.usd_per_chip_hour", &ServeSection::usd_per_chip_hour, "Custom price",
+               {"USD per chip-hour", 0, 0, 1e6}, "Price of the serving target instead of the list price; 0: list price",
+               kAdvanced),
+      free_list("serve.hours", &ServeSection::hours, "Hours", "h", {1, 8, 24},
+                "Hours of serving for which the total cost of training and serving is computed"),
+      // For servers:
+      on_row("serve.prefix_cache", &ServeSection::prefix_cache, "Prefix cache",
+             "Keep KV blocks of finished prompts and reuse them for prompts with the same prefix (vLLM's default)",
+             kAdvanced),
+      on_row("serve.chunked_prefill", &ServeSection::chunked_prefill, "Chunked prefill",
+             "Split long prompts into chunks that share steps with decoding (off: a prompt is computed in one step)",
+             kAdvanced),
+      int_row("serve.block_size", &ServeSection::block_size, "Block", {"tokens", 16, 1, 1024},
+              "Tokens per block of the KV cache", kAdvanced),
+      choice_row("serve.policy", &ServeSection::policy, "Order",
+                 "First come first served, or by the request's priority", kAdvanced),
+      real_row(
+          "serve.kv_gib", &ServeSection::kv_gib, "KV cache", {"GiB", 0, 0, 65536},
+          "Memory for KV blocks when the engine serves; 0: what max_num_seqs requests of full length need, at most "
+          "half of what is free",
+          kAdvanced),
+      int_row("serve.queue", &ServeSection::queue, "Queue", {"requests", 256, 0, 1000000},
+              "Requests that may wait before the server answers 429", kAdvanced),
+      folders_row("serve.adapters", &ServeSection::adapters, "Adapters",
+                  "PEFT adapter folders, keyed by the model name in the request", kAdvanced),
+  };
+}
+
+Rows sweep_rows() {
+  return {
+      choice_row(
+          "sweep.backend", &SweepSection::backend, "Backend",
+          "Serving backend: this engine, the cost model of the target, or a server over HTTP; auto: the engine on cpu, "
+          "else the model",
+          kAdvanced),
+      text_row("sweep.url", &SweepSection::url, "Server", "",
+               "Base address of an OpenAI-compatible server, e.g. http://127.0.0.1:8000", kAdvanced),
+      text_row("sweep.model", &SweepSection::model, "Served model", "",
+               "Model name on the server; empty: the server's first model", kAdvanced),
+      free_list("sweep.request_rates", &SweepSection::request_rates, "Rates", "requests/s",
+                Json::array({1, 2, 4, 8, 16, 32, 64}),
+                "Offered request rates, one point per rate and input length; \"inf\": all at once"),
+      free_list("sweep.input_lens", &SweepSection::input_lens, "Prompts", "tokens", Json::array({512}),
+                "Input lengths to measure"),
+      int_row("sweep.output_len", &SweepSection::output_len, "Answer", {"tokens", 128, 1, 1048576},
+              "Tokens that every request generates", kAdvanced),
+      int_row("sweep.num_prompts", &SweepSection::num_prompts, "Requests", {"requests", 100, 1, 10000000},
+              "Requests per measured point", kAdvanced),
+      int_row("sweep.warmups", &SweepSection::warmups, "Warm-up", {"requests", 0, 0, 100000},
+              "Warm-up requests before each point, not counted in the result", kAdvanced),
+      choice_row("sweep.arrival", &SweepSection::arrival, "Arrival",
+                 "Open loop at random or equal intervals, all at once, or a closed loop of `concurrency` users",
+                 kAdvanced,
+                 {serve::Arrival::poisson, serve::Arrival::constant, serve::Arrival::burst, serve::Arrival::closed}),
+      real_row("sweep.burstiness", &SweepSection::burstiness, "Burstiness", {"", 1, 0.01, 1000},
+               "Shape of the gamma-distributed intervals: 1 is Poisson, smaller values are burstier", kAdvanced),
+      int_row("sweep.concurrency", &SweepSection::concurrency, "Concurrency", {"requests", 0, 0, 1000000},
+              "Users of a closed loop; for an open loop, the maximum number in flight (0: no limit)", kAdvanced),
+      choice_row("sweep.lengths", &SweepSection::lengths, "Lengths",
+                 "Request lengths: all equal, uniform within a spread, or as recorded in a file", kAdvanced),
+      real_row("sweep.spread", &SweepSection::spread, "Spread", {"", 0, 0, 1},
+               "Spread of uniform lengths: 0.2 is plus or minus 20 %", kAdvanced),
+      path_row("sweep.workload", &SweepSection::workload, "Workload",
+               "Recorded requests: CSV or JSONL with arrival and lengths, or a result", kAdvanced),
+      int_row("sweep.shared_prefix", &SweepSection::shared_prefix, "Shared prefix", {"tokens", 0, 0, 1048576},
+              "Length of the prefix that all prompts share", kAdvanced),
+      choice_row("sweep.prompts", &SweepSection::prompts, "Prompts",
+                 "New random prompts for every point, or the same prompts, which hit the prefix cache (vLLM bench's "
+                 "default seed)",
+                 kAdvanced),
+      int_row("sweep.repeats", &SweepSection::repeats, "Repeats", {"", 1, 1, 100},
+              "Measurements of every point, each with another seed", kAdvanced),
+      int_row("sweep.seed", &SweepSection::seed, "Seed", {"", 1, 0, kLargestSeed},
+              "Seed of arrivals, lengths and prompts", kAdvanced),
+      real_row("sweep.slo_ttft_ms", member(&SweepSection::slo, &serve::Slo::ttft_ms), "SLO: TTFT", {"ms", 0, 0, 1e9},
+               "Maximum time to the first token; 0: none", kAdvanced),
+      real_row("sweep.slo_tpot_ms", member(&SweepSection::slo, &serve::Slo::tpot_ms), "SLO: TPOT", {"ms", 0, 0, 1e9},
+               "Maximum time per token after the first; 0: none", kAdvanced),
+      real_row("sweep.slo_e2e_ms", member(&SweepSection::slo, &serve::Slo::e2e_ms), "SLO: end to end",
+               {"ms", 0, 0, 1e9}, "Maximum end-to-end time of a request; 0: none", kAdvanced),
+  };
+}
+
+Rows measured_rows() {
+  return {
+      real_row("measured.seconds_per_step", &MeasuredSection::seconds_per_step, "Seconds per step", {"s", 0, 0, 1e9},
+               "Measured time per step to compare the plan with; 0: not measured", kAdvanced),
+      real_row("measured.hours", &MeasuredSection::hours, "Hours", {"h", 0, 0, 1e9},
+               "Measured wall time to compare the plan with; 0: not measured", kAdvanced),
+      free_list("measured.max_lens", &MeasuredSection::max_lens, "Possible lengths", "tokens", Json::array(),
+                "Candidate sequence lengths of the measured run, if its length is not known"),
+      text_row("measured.source", &MeasuredSection::source, "Source", "", "Source of the measurement", kAdvanced),
+  };
+}
+
+// Used by exported recipes and by the checker.
+Rows recipe_rows() {
+  return {
+      free_list("stack.versions", &StackSection::versions, "Versions", "", Json::array(),
+                "Package versions for training on the target, as pip freeze prints them: qwix==0.1.8, flax==0.12.5"),
+      free_list("stack.model_config", &StackSection::model_config, "Model config", "", Json::array(),
+                "Fields of Tunix's ModelConfig that the recipe overrides: num_embed=262208"),
+      choice_row("stack.add_bos", &StackSection::add_bos, "Add <bos>",
+                 "Whether the target's tokenizer puts <bos> before the text, independent of the chat template",
+                 kAdvanced),
+      choice_row(
+          "stack.rendering", &StackSection::rendering, "Rendering",
+          "Training text on the target: the generation prompt and the answer, or the template over the conversation",
+          kAdvanced),
+  };
+}
+
+Rows export_rows() {
+  return {
+      choice_row("export.merge", &ExportSection::merge, "Merge",
+                 "Tool that writes merged weights after training: none, Tunix's exporter, or Meshwright", kAdvanced),
+      path_row("export.out", &ExportSection::out, "Output folder", "Folder for the merged weights", kAdvanced),
+      int_row("export.rank", &ExportSection::rank, "Exporter rank", {"", 0, 0, 4096},
+              "Rank passed to the exporter; 0: the training rank", kAdvanced),
+      real_row("export.alpha", &ExportSection::alpha, "Exporter alpha", {"", 0, 0, 65536},
+               "Alpha passed to the exporter; 0: the training alpha", kAdvanced),
+      choice_row("export.serve_as", &ExportSection::serve_as, "Served as",
+                 "Serve merged weights, or the base model with the adapter", kAdvanced),
   };
 }
 
@@ -234,18 +426,13 @@ std::vector<Parameter> build() {
   section("Experiment", experiment_rows());
   section("Model", model_rows());
   section("Target", target_rows());
-  section("Target", price_rows());
   section("Mesh", mesh_rows());
-  section("Mesh", sharding_rows());
   section("LoRA", lora_rows());
   section("Data", data_rows());
-  section("Data", length_rows());
   section("Training", training_rows());
-  section("Training", stack_rows());
   section("Sampling", sampling_rows());
   section("Sizing", sizing_rows());
-  section("Serving", serve_rows());
-  section("Serving", server_rows());
+  section("Serving", serving_rows());
   section("Sweep", sweep_rows());
   section("Measured", measured_rows());
   section("Recipe", recipe_rows());

@@ -57,19 +57,10 @@ ServedModel load_served(const experiment::Experiment& e, const train::Progress& 
   return out;
 }
 
-Serving load_serving(const experiment::Experiment& e, const train::Progress& progress) {
-  ServedModel served = load_served(e, progress);
-  Serving out{.model = std::move(served.model),
-              .settings = served.settings,
-              .executor = nullptr,
-              .name = served.name,
-              .queue = served.queue};
-  out.executor = std::make_unique<serve::EngineExecutor>(out.model.cluster->network(0), out.settings);
-  for (const NamedAdapter& a : served.adapters) {
-    out.executor->add_adapter(a.name, a.values);
-    out.adapters.push_back(a.name);
-  }
-  return out;
+std::unique_ptr<serve::EngineExecutor> make_executor(const ServedModel& served) {
+  auto executor = std::make_unique<serve::EngineExecutor>(served.model.cluster->network(0), served.settings);
+  for (const NamedAdapter& a : served.adapters) executor->add_adapter(a.name, a.values);
+  return executor;
 }
 
 }  // namespace mw::jobs

@@ -24,18 +24,10 @@ struct ServedModel {
   std::vector<NamedAdapter> adapters{};
   int queue = 0;
 };
-struct Serving {
-  train::LoadedModel model;
-  serve::SchedulerSettings settings;
-  std::unique_ptr<serve::EngineExecutor> executor;  // uses `model`, so it is declared after it
-  std::string name;
-  std::vector<std::string> adapters{};
-  int queue = 0;
-};
 // Loads the model on one device of this machine. If serve.max_model_len is not set, it is limited to the positions of
 // the model. Throws Error for a missing model, invalid adapters or too little memory.
 ServedModel load_served(const experiment::Experiment& experiment, const train::Progress& progress = {});
-// Also creates the executor with its adapters.
-Serving load_serving(const experiment::Experiment& experiment, const train::Progress& progress = {});
+// The executor of a served model with its adapters; it uses `served.model`.
+std::unique_ptr<serve::EngineExecutor> make_executor(const ServedModel& served);
 
 }  // namespace mw::jobs

@@ -23,6 +23,8 @@ std::string why_failed(const Json& end) {
                   : "the job ended with exit code " + std::to_string(code);
 }
 
+const importing::OnLine kIgnoreLine = [](const std::string&) {};  // the events contain all information
+
 std::string skipped_links(const DownloadReceiver& incoming) {
   std::string text;
   for (const std::string& path : incoming.link_paths()) text += (text.empty() ? "" : ", ") + path;
@@ -33,18 +35,17 @@ std::string skipped_links(const DownloadReceiver& incoming) {
 
 }  // namespace
 
-JobSupervisor::JobSupervisor(store::Store& store, store::RunId run, LaunchRecord record, fs::path resources,
-                             Timing timing, const EventSink& sink, const importing::OnLine& on_line, StopTokens stops)
+JobSupervisor::JobSupervisor(store::Store& store, LaunchRecord record, const ReattachRequest& run,
+                             const EventSink& sink, StopTokens stops)
     : store_(store),
-      run_id_(std::move(run)),
+      run_id_(run.run),
       record_(std::move(record)),
-      resources_(std::move(resources)),
-      timing_(timing),
+      resources_(run.resources),
+      timing_(run.timing),
       sink_(sink),
-      on_line_(on_line),
       stops_(std::move(stops)),
       lock_(store.lock(run_id_)),
-      run_(store, run_id_, sink, on_line),
+      run_(store, run_id_, sink, kIgnoreLine),
       stream_(run_, store.cursor(run_id_)) {
   run_.set_about({{"launched",
                    {{"on", record_.target.text},
@@ -85,20 +86,19 @@ CallResult JobSupervisor::call_target(const RemoteCall& what, const OnFrame& on_
 
 CallResult JobSupervisor::call_until_answered(const RemoteCall& what, const OnFrame& on_frame,
                                               const std::stop_token& stop) {
-  const CallResult answer = retry_until_answered(
-      [&](const OnFrame& counting) { return call_target(what, counting, stop); }, on_frame, timing_,
-      [&](const std::string& why, std::chrono::milliseconds wait) { log_lost_connection(why, wait); }, stop);
+  const CallResult answer =
+      retry_until_answered([&](const OnFrame& counting) { return call_target(what, counting, stop); }, on_frame,
+                           timing_, [&](const std::string& why) { log_lost_connection(why); }, stop);
   if (answer.outcome == CallOutcome::answered) log_reconnected();
   return answer;
 }
 
-// Logs the loss once; later attempts go only to on_line.
-void JobSupervisor::log_lost_connection(const std::string& why, std::chrono::milliseconds wait, const char* during) {
-  const std::string lost = record_.target.text + ": connection lost" + during + ": " + why;
-  if (!std::exchange(connection_lost_, true))
-    log(lost + "; trying again for up to " + duration_text(timing_.give_up), "warning");
-  else
-    on_line_(lost + "; again in " + duration_text(wait));
+// Logs the loss once, not at every attempt.
+void JobSupervisor::log_lost_connection(const std::string& why, const char* during) {
+  if (std::exchange(connection_lost_, true)) return;
+  log(record_.target.text + ": connection lost" + during + ": " + why + "; trying again for up to " +
+          duration_text(timing_.give_up),
+      "warning");
 }
 
 void JobSupervisor::log_reconnected() {
@@ -126,11 +126,9 @@ std::optional<std::uint64_t> JobSupervisor::upload(const fs::path& recipe, const
     };
     return call_target(put, on_frame, stop.token());
   };
-  const OnWait wait_for = [&](const std::string& why, std::chrono::milliseconds wait) {
-    log_lost_connection(why, wait, " while the recipe was copied");
-  };
   const CallResult answer = retry_until_answered(
-      once, [](const Frame&) {}, timing_, wait_for, stop.token());
+      once, [](const Frame&) {}, timing_,
+      [&](const std::string& why) { log_lost_connection(why, " while the recipe was copied"); }, stop.token());
   return answer.outcome == CallOutcome::answered ? std::optional(bytes) : std::nullopt;
 }
 
@@ -168,8 +166,7 @@ CallResult JobSupervisor::follow(const std::stop_token& stop) {
             {"follow", record_.folder, record_.token, std::to_string(stream_.out()), std::to_string(stream_.err())}};
         return call_target(what, counting, stop);
       },
-      on_frame, timing_,
-      [&](const std::string& why, std::chrono::milliseconds wait) { log_lost_connection(why, wait); }, stop);
+      on_frame, timing_, [&](const std::string& why) { log_lost_connection(why); }, stop);
 }
 
 CallResult JobSupervisor::follow_to_end() {
@@ -231,7 +228,7 @@ bool JobSupervisor::fetch_results() {
   };
   const CallResult answer = retry_until_answered(
       once, [&](const Frame& frame) { incoming->take(frame); }, timing_,
-      [&](const std::string& why, std::chrono::milliseconds wait) { log_lost_connection(why, wait); }, stops_.detach);
+      [&](const std::string& why) { log_lost_connection(why); }, stops_.detach);
   record_transfer_finished();
   if (answer.outcome != CallOutcome::answered) return false;
   log_reconnected();

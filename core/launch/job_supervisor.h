@@ -21,8 +21,8 @@ class JobSupervisor {
  public:
   // Acquires the run's lock; throws RUN-LOCKED if another process supervises the run. All references must outlive the
   // object.
-  JobSupervisor(store::Store& store, store::RunId run, LaunchRecord record, std::filesystem::path resources,
-                Timing timing, const EventSink& sink, const importing::OnLine& on_line, StopTokens stops);
+  JobSupervisor(store::Store& store, LaunchRecord record, const ReattachRequest& run, const EventSink& sink,
+                StopTokens stops);
 
   void record_start(const std::string& name);
   void log(const std::string& text, const char* level = "info");
@@ -41,7 +41,7 @@ class JobSupervisor {
   CallResult call_until_answered(const RemoteCall& what, const OnFrame& on_frame, const std::stop_token& stop);
   CallResult follow(const std::stop_token& stop);
   CallResult follow_to_end();
-  void log_lost_connection(const std::string& why, std::chrono::milliseconds wait, const char* during = "");
+  void log_lost_connection(const std::string& why, const char* during = "");
   void log_reconnected();
   bool fetch_results();  // false if the user detached
   void progress(const char* phase, std::uint64_t done, std::uint64_t total);
@@ -54,7 +54,6 @@ class JobSupervisor {
   std::filesystem::path resources_;
   Timing timing_;
   const EventSink& sink_;
-  const importing::OnLine& on_line_;
   StopTokens stops_;
   std::unique_ptr<store::RunLock> lock_;
   importing::ExternalRun run_;

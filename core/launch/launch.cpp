@@ -80,20 +80,16 @@ LaunchRecord open_launch_record(const store::Store& store, const store::RunId& r
   return record;
 }
 
-}  // namespace
-
-std::string default_command() {
-  return "./launch.sh";
-}
-
 std::vector<std::string> default_fetch(recipes::Kind recipe) {
   // Jobs on several hosts and cancelled jobs have checkpoints but no PEFT folder.
   if (recipes::is_training(recipe)) return {"out/adapter|out/checkpoints", "out/logs"};
   return {"results"};
 }
 
+}  // namespace
+
 LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& catalogue, const EventSink& sink,
-                    const importing::OnLine& on_line, const StopTokens& stops) {
+                    const StopTokens& stops) {
   check_text(request.command, "--command");
   check_text(request.folder, "--dir");
   for (const std::string& path : request.fetch) check_fetch(path);
@@ -107,7 +103,7 @@ LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& cat
   LaunchRecord record{.target = request.target,
                       .folder = request.folder,
                       .token = new_token(),
-                      .command = request.command.empty() ? default_command() : request.command,
+                      .command = request.command.empty() ? "./launch.sh" : request.command,
                       .recipe = request.recipe,
                       .fetch = request.fetch.empty() ? default_fetch(request.recipe) : request.fetch};
   const std::string name = subject.name.empty() ? subject.model.id : subject.name;
@@ -116,7 +112,7 @@ LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& cat
 
   store::Store store(request.runs_folder);
   const store::RunId run = store.create(request.experiment, name);
-  JobSupervisor supervisor(store, run, record, request.resources, request.timing, sink, on_line, stops);
+  JobSupervisor supervisor(store, record, {run, request.runs_folder, request.resources, request.timing}, sink, stops);
   try {
     save(record, store.run_folder(run));
     supervisor.record_start(name);
@@ -132,20 +128,15 @@ LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& cat
   return supervisor.run_to_completion();
 }
 
-LaunchResult reattach(const ReattachRequest& again, const EventSink& sink, const importing::OnLine& on_line,
-                      const StopTokens& stops) {
+LaunchResult reattach(const ReattachRequest& again, const EventSink& sink, const StopTokens& stops) {
   store::Store store(again.runs_folder);
-  JobSupervisor supervisor(store, again.run, open_launch_record(store, again.run), again.resources, again.timing, sink,
-                           on_line, stops);
-  return supervisor.run_to_completion();
+  return JobSupervisor(store, open_launch_record(store, again.run), again, sink, stops).run_to_completion();
 }
 
 void give_up(const ReattachRequest& again) {
   store::Store store(again.runs_folder);
   const EventSink sink = [](const Event&) {};
-  const importing::OnLine on_line = [](const std::string&) {};
-  JobSupervisor supervisor(store, again.run, open_launch_record(store, again.run), again.resources, again.timing, sink,
-                           on_line, {});
+  JobSupervisor supervisor(store, open_launch_record(store, again.run), again, sink, {});
   supervisor.fail(RunState::cancelled, "given up; the job may still be running");
 }
 

@@ -22,10 +22,10 @@ struct LaunchRequest {
   experiment::Experiment experiment;
   recipes::Kind recipe = recipes::Kind::tunix;
   Target target;
-  std::string command{};  // shell command, run in the folder; empty: default_command()
+  std::string command{};  // shell command, run in the folder; empty: ./launch.sh
   std::string folder{};   // on the target, relative to the home folder; empty: a new one in meshwright/
   FolderUse use = FolderUse::fresh;
-  // Files and folders to fetch; "A|B" fetches B if A has no files; empty: default_fetch().
+  // Files and folders to fetch; "A|B" fetches B if A has no files; empty: those of the recipe.
   std::vector<std::string> fetch{};
   std::filesystem::path runs_folder{}, resources{};
   Timing timing{};
@@ -41,13 +41,10 @@ struct LaunchResult {
   std::optional<event::Finished> finished;  // empty if detached
 };
 
-std::string default_command();
-std::vector<std::string> default_fetch(recipes::Kind recipe);
-
 // Throws for bad input (recipe, target, folder, no Python) before it creates a run. A failure before the job is started
 // ends the run as failed; later failures (LAUNCH-LOST, fetching) throw and leave the run open.
 LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& catalogue, const EventSink& sink,
-                    const importing::OnLine& on_line, const StopTokens& stops);
+                    const StopTokens& stops);
 
 // An open run that was launched by any process.
 struct ReattachRequest {
@@ -55,8 +52,7 @@ struct ReattachRequest {
   std::filesystem::path runs_folder, resources;
   Timing timing{};
 };
-LaunchResult reattach(const ReattachRequest& again, const EventSink& sink, const importing::OnLine& on_line,
-                      const StopTokens& stops);
+LaunchResult reattach(const ReattachRequest& again, const EventSink& sink, const StopTokens& stops);
 
 // Ends the record of a job that cannot be reached any more, without contacting the target.
 void give_up(const ReattachRequest& again);

@@ -27,20 +27,15 @@ struct LaunchJob::Impl {
   }
 };
 
-namespace {
-const importing::OnLine kQuiet = [](const std::string&) {};  // events contain all information
-}
-
 LaunchJob::LaunchJob(LaunchRequest request, hardware::LoadCatalogue catalogue, EventSink sink)
     : impl_(std::make_unique<Impl>()) {
-  impl_->begin([request = std::move(request), catalogue = std::move(catalogue), sink = std::move(sink)](
-                   const StopTokens& stops) { launch(request, catalogue(), sink, kQuiet, stops); });
+  impl_->begin([request = std::move(request), catalogue = std::move(catalogue),
+                sink = std::move(sink)](const StopTokens& stops) { launch(request, catalogue(), sink, stops); });
 }
 
 LaunchJob::LaunchJob(ReattachRequest again, EventSink sink) : impl_(std::make_unique<Impl>()) {
-  impl_->begin([again = std::move(again), sink = std::move(sink)](const StopTokens& stops) {
-    reattach(again, sink, kQuiet, stops);
-  });
+  impl_->begin(
+      [again = std::move(again), sink = std::move(sink)](const StopTokens& stops) { reattach(again, sink, stops); });
 }
 
 LaunchJob::~LaunchJob() {

@@ -157,7 +157,7 @@ CallResult retry_until_answered(const std::function<CallResult(const OnFrame& co
                    .found = why,
                    .fix = "reattach when the target is reachable again; the job may still be running"},
                   Error::Kind::failed);
-    waiting(why, wait);
+    waiting(why);
     std::mutex mutex;
     std::unique_lock lock(mutex);
     std::condition_variable_any wake;

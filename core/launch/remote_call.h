@@ -41,7 +41,7 @@ CallResult call_remote(const Target& target, const std::filesystem::path& resour
 
 // Repeats `once` with increasing waits until it is answered or stopped; a received frame resets the waits. Calls
 // `waiting` before each wait. Throws LAUNCH-LOST (failed) after timing.give_up.
-using OnWait = std::function<void(const std::string& why, std::chrono::milliseconds wait)>;
+using OnWait = std::function<void(const std::string& why)>;
 CallResult retry_until_answered(const std::function<CallResult(const OnFrame& counting)>& once, const OnFrame& on_frame,
                                 const Timing& timing, const OnWait& waiting, std::stop_token stop);
 

@@ -8,7 +8,6 @@
 
 namespace mw::lint {
 
-using mesh::AdapterShape;
 using mesh::ShardingUse;
 
 namespace {
@@ -90,10 +89,21 @@ int compare_versions(std::string_view a, std::string_view b) {
   return 0;
 }
 
-std::optional<bool> older(const CheckInput& input, const std::string& package, std::string_view limit) {
+bool is_older(const CheckInput& input, const VersionQuestion& question, const RuleReport& report) {
+  const std::string package = question.package;
   const auto at = input.versions.find(package);
-  if (at == input.versions.end()) return std::nullopt;
-  return compare_versions(at->second, limit) < 0;
+  if (at != input.versions.end()) return compare_versions(at->second, question.limit) < 0;
+  report.unchecked("the version of " + package + " (stack.versions), " + question.text);
+  return false;
+}
+
+std::vector<Edit> mesh_edits(const mesh::Mesh& from, const mesh::Mesh& to) {
+  std::vector<Edit> edits;
+  for (const mesh::MeshAxis& axis : from.axes)
+    if (!to.has(axis.name)) edits.push_back({"mesh." + axis.name, nullptr});
+  for (const mesh::MeshAxis& axis : to.axes)
+    if (!from.has(axis.name) || from.size(axis.name) != axis.size) edits.push_back({"mesh." + axis.name, axis.size});
+  return edits;
 }
 
 Edit set_version(const CheckInput& input, const std::string& package, std::string_view version) {
@@ -108,12 +118,14 @@ Edit set_model_field(const CheckInput& input, const std::string& field, const st
   return {"stack.model_config", pairs(fields, "=")};
 }
 
-std::string needs_version(std::string_view package) {
-  return "the version of " + std::string(package) + " (stack.versions)";
+Edit set_overrides(const std::vector<mesh::ShardingRule>& rules) {
+  Json list = Json::array();
+  for (const mesh::ShardingRule& rule : rules) list.push_back(rule.pattern + " = " + to_text(rule.spec));
+  return {"sharding.overrides", std::move(list)};
 }
 
-std::vector<AdapterShape> adapter_shapes(const CheckInput& input) {
-  std::vector<AdapterShape> out;
+std::vector<mesh::AdapterShape> adapter_shapes(const CheckInput& input) {
+  std::vector<mesh::AdapterShape> out;
   if (!input.lora) return out;
   for (const model::LoraTarget& t : input.inventory.lora_targets())
     if (std::find(input.lora->targets.begin(), input.lora->targets.end(), t.role) != input.lora->targets.end())
@@ -123,6 +135,10 @@ std::vector<AdapterShape> adapter_shapes(const CheckInput& input) {
 
 ShardingUse use_of(const CheckInput& input) {
   return input.purpose == Purpose::train ? ShardingUse::training : ShardingUse::sampling;
+}
+
+mesh::Placement place_with(const CheckInput& input, const mesh::ShardingRules& rules) {
+  return place(input.inventory, input.mesh, rules, adapter_shapes(input), use_of(input));
 }
 
 bool trains_lora(const CheckInput& input) {

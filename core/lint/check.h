@@ -103,6 +103,7 @@ struct Fix {
   std::string label{};  // "Lower tp to 4, raise fsdp to 2"
   std::string cost{};   // the drawback in one clause; empty: none
   std::vector<Edit> edits{};
+  bool operator==(const Fix&) const = default;
 };
 struct Finding {
   std::string id{};
@@ -145,6 +146,9 @@ std::span<const CheckRule> check_rules();
 const CheckRule* find_rule(std::string_view id);
 
 Report check(const CheckInput& input);
+
+// The edits that lead from one mesh to another; an axis that `to` does not have is removed.
+std::vector<Edit> mesh_edits(const mesh::Mesh& from, const mesh::Mesh& to);
 
 }  // namespace mw::lint
 

@@ -66,10 +66,8 @@ void exp_3(const CheckInput& input, const RuleReport& report) {
 }
 
 void exp_4(const CheckInput& input, const RuleReport& report) {
-  if (!tunix_merges(input)) return;
-  const auto old = older(input, "google-tunix", "0.1.8");
-  if (!old) return report.unchecked(needs_version("google-tunix") + ", whether transposed arrays are written right");
-  if (!*old) return;
+  const VersionQuestion right{"google-tunix", "0.1.8", "whether transposed arrays are written right"};
+  if (!tunix_merges(input) || !is_older(input, right, report)) return;
   report.add(
       {.message =
            "this version of Tunix passes transposed arrays to safetensors.numpy, which writes them in the wrong layout",
@@ -89,13 +87,9 @@ std::vector<CheckRule> export_rules() {
        "tunix/models/gemma3/params.py, tunix/models/safetensors_saver.py; google-deepmind/gemma#254", exp_1},
       {"EXP-2", Severity::error, tunix, "The export's folder is not empty", "The exporter deletes it before it writes.",
        "tunix/models/safetensors_saver.py", exp_2},
-      {"EXP-3",
-       Severity::error,
-       {},
-       "The exporter's rank or alpha is not the training's",
+      {"EXP-3", Severity::error, kAllStacks, "The exporter's rank or alpha is not the training's",
        "The exporter does not compare them with the training; a wrong scale is merged without a warning.",
-       "tunix/models/safetensors_saver.py",
-       exp_3},
+       "tunix/models/safetensors_saver.py", exp_3},
       {"EXP-4", Severity::error, tunix, "Arrays that are not contiguous go to safetensors.numpy",
        "It writes the memory in its physical order, so transposed weights are scrambled. Load the files again to "
        "verify them.",

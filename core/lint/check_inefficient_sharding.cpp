@@ -9,25 +9,18 @@
 
 namespace mw::lint {
 
-using mesh::Cause;
-using mesh::Collective;
-using mesh::PlacedTensor;
 using mesh::Placement;
-using mesh::Recompute;
-using mesh::ShardingRule;
-using mesh::ShardingRules;
 using mesh::StepKind;
-using mesh::StepShape;
 
 namespace {
 
-StepShape step_of(const CheckInput& input) {
-  StepShape step;
+mesh::StepShape step_of(const CheckInput& input) {
+  mesh::StepShape step;
   step.work = input.purpose == Purpose::serve ? StepKind::decode
               : input.lora                    ? StepKind::train_lora
                                               : StepKind::train_full;
   step.weight_bytes = input.dtype == model::WeightType::f32 ? 4 : input.dtype == model::WeightType::int8 ? 1 : 2;
-  step.recompute = input.remat == model::Remat::none ? Recompute::none : Recompute::layers;
+  step.recompute = input.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers;
   return step;
 }
 
@@ -35,8 +28,8 @@ StepShape step_of(const CheckInput& input) {
 using AvoidableBytes = std::vector<std::pair<std::string, Bytes>>;
 AvoidableBytes avoidable_bytes(const CheckInput& input, const Placement& placement) {
   AvoidableBytes out;
-  for (const Collective& c : collectives(input.config, input.mesh, placement, step_of(input))) {
-    if (c.cause != Cause::inefficient_spec) continue;
+  for (const mesh::Collective& c : collectives(input.config, input.mesh, placement, step_of(input))) {
+    if (c.cause != mesh::Cause::inefficient_spec) continue;
     if (out.empty() || out.back().first != c.tensor) out.emplace_back(c.tensor, Bytes(0));
     out.back().second += c.moved * c.calls;
   }
@@ -60,7 +53,7 @@ Saving saving_of(const AvoidableBytes& before, const AvoidableBytes& after) {
 
 std::string spec_text(const Placement& placement, const std::string& tensor) {
   for (const auto* list : {&placement.tensors, &placement.adapters})
-    for (const PlacedTensor& t : *list)
+    for (const mesh::PlacedTensor& t : *list)
       if (t.name == tensor) return to_text(t.spec);
   return {};
 }
@@ -68,10 +61,7 @@ std::string spec_text(const Placement& placement, const std::string& tensor) {
 // The cost of a rule is the traffic that disappears without it.
 void shard_4(const CheckInput& input, const RuleReport& report) {
   if (input.mesh.devices() == 1 || input.rules.overrides.empty()) return;
-  const auto placed = [&](const ShardingRules& rules) {
-    return place(input.inventory, input.mesh, rules, adapter_shapes(input), use_of(input));
-  };
-  const Placement given = placed(input.rules);
+  const Placement given = place_with(input, input.rules);
   if (std::any_of(given.problems.begin(), given.problems.end(),
                   [](const Problem& p) { return p.severity == Severity::error; }))
     return;  // reported by other rules
@@ -79,20 +69,18 @@ void shard_4(const CheckInput& input, const RuleReport& report) {
   if (all.empty()) return;
   for (size_t i = 0; i < input.rules.overrides.size(); ++i) {
     if (input.rules.overrides[i].pattern.find("lora_") != std::string::npos) continue;  // reported by SHARD-3
-    ShardingRules without = input.rules;
+    mesh::ShardingRules without = input.rules;
     without.overrides.erase(without.overrides.begin() + static_cast<std::ptrdiff_t>(i));
-    const Placement better = placed(without);
+    const Placement better = place_with(input, without);
     const Saving less = saving_of(all, avoidable_bytes(input, better));
     if (less.bytes.value <= 0) continue;
-    Json left = Json::array();
-    for (const ShardingRule& rule : without.overrides) left.push_back(rule.pattern + " = " + to_text(rule.spec));
     report.add({.message = "the rule \"" + input.rules.overrides[i].pattern +
                            "\" splits tensors differently from their matmuls, " + "such as " + less.tensor +
                            ": each device sends " + to_text(less.bytes) + " per step to gather them",
                 .place = "sharding.overrides",
                 .found = to_text(input.rules.overrides[i].spec),
                 .expected = spec_text(better, less.tensor) + " for " + less.tensor,
-                .fixes = {{"Remove the rule", "", {{"sharding.overrides", left}}}}});
+                .fixes = {{"Remove the rule", "", {set_overrides(without.overrides)}}}});
   }
 }
 

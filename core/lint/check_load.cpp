@@ -163,13 +163,9 @@ std::vector<CheckRule> load_rules() {
        "Older flax and qwix shard adapters wrongly or not at all, jax 0.7.2 is slow, 0.11 breaks flax, safetensors 0.8 "
        "breaks with jax 0.9, transformers 4.57.2 breaks loading.",
        "tunix pyproject.toml at c7d8950; google/tunix#795", ver_1},
-      {"DTYPE-1",
-       Severity::warning,
-       {},
-       "float32 weights by default, or float16 with Gemma 3",
+      {"DTYPE-1", Severity::warning, kAllStacks, "float32 weights by default, or float16 with Gemma 3",
        "Tunix's ModelConfig defaults dtype and param_dtype to float32; Gemma 3 in float16 gives NaN.",
-       "tunix ModelConfig; keras-team/kinetic#204; huggingface/transformers#36822, #39972",
-       dtype_1},
+       "tunix ModelConfig; keras-team/kinetic#204; huggingface/transformers#36822, #39972", dtype_1},
       {"LOAD-1", Severity::error, tunix, "Tensors of the files that Tunix does not find",
        "Since 059cfb0b unmatched keys are only warned about; missing ones leave abstract leaves or die with an opaque "
        "tree error.",

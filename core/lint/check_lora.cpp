@@ -220,17 +220,13 @@ void cov_5(const CheckInput& input, const RuleReport& report) {
 void scale_1(const CheckInput& input, const RuleReport& report) {
   if (!trains_lora(input)) return;
   const LoraInput& l = *input.lora;
-  if (input.stack == Stack::tunix) {
-    const auto old = older(input, "qwix", "0.1.0");
-    if (!old) report.unchecked(needs_version("qwix") + ", whether alpha is divided by the rank");
-    if (old.value_or(false))
-      report.add({.message = "this qwix scales adapters by alpha itself, not by alpha / rank",
-                  .place = "stack.versions",
-                  .found = "qwix " + input.versions.at("qwix") + ", scale " + number_text(l.alpha),
-                  .expected = "scale " + number_text(l.alpha / l.rank) + ", qwix 0.1.0 or newer",
-                  .fixes = {{"Use qwix 0.1.8", "", {set_version(input, "qwix", "0.1.8")}}}},
-                 Severity::error);
-  }
+  if (input.stack == Stack::tunix && is_older(input, {"qwix", "0.1.0", "whether alpha is divided by the rank"}, report))
+    report.add({.message = "this qwix scales adapters by alpha itself, not by alpha / rank",
+                .place = "stack.versions",
+                .found = "qwix " + input.versions.at("qwix") + ", scale " + number_text(l.alpha),
+                .expected = "scale " + number_text(l.alpha / l.rank) + ", qwix 0.1.0 or newer",
+                .fixes = {{"Use qwix 0.1.8", "", {set_version(input, "qwix", "0.1.8")}}}},
+               Severity::error);
   const bool root = l.rslora && input.stack != Stack::tunix;
   const double scale = l.alpha / (root ? std::sqrt(l.rank) : l.rank);
   if (scale >= 0.25 && scale <= 4) return;
@@ -245,9 +241,7 @@ void scale_1(const CheckInput& input, const RuleReport& report) {
 
 void remat_1(const CheckInput& input, const RuleReport& report) {
   if (!trains_lora(input) || input.remat == model::Remat::none) return;
-  const auto old = older(input, "google-tunix", "0.1.8");
-  if (!old) return report.unchecked(needs_version("google-tunix") + ", whether LoRA is applied with remat off");
-  if (!*old) return;
+  if (!is_older(input, {"google-tunix", "0.1.8", "whether LoRA is applied with remat off"}, report)) return;
   report.add({.message = "this Tunix applies LoRA with remat on: the adapters made inside are lost",
               .place = "train.remat",
               .found = "google-tunix " + input.versions.at("google-tunix"),
@@ -294,21 +288,13 @@ std::vector<CheckRule> lora_rules() {
        "Qwix matches the whole slash-joined path, PEFT the whole dotted one: q_einsum or layers.0.attn.q_einsum match "
        "nothing in Qwix.",
        "qwix/_src/providers/lora.py and flax_util.py; peft/tuners/tuners_utils.py", cov_4},
-      {"COV-5",
-       Severity::warning,
-       {},
-       "Experts get no LoRA",
+      {"COV-5", Severity::warning, kAllStacks, "Experts get no LoRA",
        "Expert weights go through ragged_dot, which Qwix's LoRA does not intercept; PEFT needs target_parameters. Only "
        "attention and the dense branch train.",
-       "qwix/_src/providers/lora.py (dot_general, einsum, conv); tunix/models/gemma4/moe.py",
-       cov_5},
-      {"SCALE-1",
-       Severity::warning,
-       {},
-       "alpha / rank below 0.25 or above 4",
+       "qwix/_src/providers/lora.py (dot_general, einsum, conv); tunix/models/gemma4/moe.py", cov_5},
+      {"SCALE-1", Severity::warning, kAllStacks, "alpha / rank below 0.25 or above 4",
        "Tunix's documented rank 16 with alpha 2 scales adapters by 0.125; qwix before 0.1.0 scaled by alpha itself.",
-       "tunix docs/quickstart.md; qwix 0ad770a (2025-04-28, first in 0.1.0)",
-       scale_1},
+       "tunix docs/quickstart.md; qwix 0ad770a (2025-04-28, first in 0.1.0)", scale_1},
       {"REMAT-1", Severity::error, tunix, "Remat is on while LoRA is applied",
        "Parameters made inside a rematerialised call are lost. Tunix's command line turns remat off around it since "
        "0.1.8; a direct qwix.apply_lora_to_model does not.",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules about meshes: TP, FSDP, MESH, SHARD-1, BATCH, RANK, WRAP.
 #include <algorithm>
+#include <map>
 
 #include "core/lint/lora_modules.h"
 #include "core/lint/rules.h"
@@ -10,16 +11,9 @@
 namespace mw::lint {
 
 using mesh::AxisPlacement;
-using mesh::factorisations;
-using mesh::intended_axis;
 using mesh::kMostVirtualDevices;
-using mesh::Layout;
-using mesh::Medium;
 using mesh::Mesh;
 using mesh::MeshAxis;
-using mesh::PlacedTensor;
-using mesh::Placement;
-using mesh::RequestedPlacement;
 using mesh::SizeConstraint;
 
 namespace {
@@ -43,48 +37,27 @@ std::int64_t batch_of(const CheckInput& input) {
   return input.purpose == Purpose::train ? input.batch : 0;
 }
 
-// Edits that change the input's mesh to `next`; axes that `next` does not have are removed.
-std::vector<Edit> mesh_edits(const CheckInput& input, const Mesh& next) {
-  std::vector<Edit> edits;
-  for (const MeshAxis& axis : input.mesh.axes)
-    if (!next.has(axis.name)) edits.push_back({"mesh." + axis.name, nullptr});
-  for (const MeshAxis& axis : next.axes)
-    if (!input.mesh.has(axis.name) || input.mesh.size(axis.name) != axis.size)
-      edits.push_back({"mesh." + axis.name, axis.size});
-  return edits;
-}
-
 std::vector<Fix> mesh_fixes(const CheckInput& input, const std::vector<SizeConstraint>& all) {
   const Mesh next = nearest_legal(all, input.mesh, devices_of(input), batch_of(input));
   if (next.axes.empty()) return {};
   const bool more_fsdp = next.size("fsdp") > input.mesh.size("fsdp");
   return {{"Use the mesh " + to_text(next), more_fsdp ? "weights are gathered layer by layer over fsdp" : "",
-           mesh_edits(input, next)}};
+           mesh_edits(input.mesh, next)}};
 }
 
 std::string dim_text(const SizeConstraint& need) {
-  switch (need.dim) {
-    case model::Axis::kv_heads:
-      return "key-value heads";
-    case model::Axis::heads:
-      return "heads";
-    case model::Axis::mlp:
-      return "MLP columns";
-    case model::Axis::vocab:
-      return "rows of the vocabulary";
-    case model::Axis::embed:
-      return "of the model's width";
-    case model::Axis::head_dim:
-      return "of a head";
-    case model::Axis::experts:
-      return "experts";
-    case model::Axis::ple:
-      return "columns of the per-layer embedding";
-    case model::Axis::rank:
-      return "of the rank";
-    default:
-      return "elements";
-  }
+  using model::Axis;
+  static const std::map<Axis, const char*> kTexts{{Axis::kv_heads, "key-value heads"},
+                                                  {Axis::heads, "heads"},
+                                                  {Axis::mlp, "MLP columns"},
+                                                  {Axis::vocab, "rows of the vocabulary"},
+                                                  {Axis::embed, "of the model's width"},
+                                                  {Axis::head_dim, "of a head"},
+                                                  {Axis::experts, "experts"},
+                                                  {Axis::ple, "columns of the per-layer embedding"},
+                                                  {Axis::rank, "of the rank"}};
+  const auto known = kTexts.find(need.dim);
+  return known == kTexts.end() ? "elements" : known->second;
 }
 
 std::string axes_text(const CheckInput& input, const SizeConstraint& need) {
@@ -208,24 +181,24 @@ void mesh_1(const CheckInput& input, const RuleReport& report) {
               .place = "mesh." + other.substr(0, other.find(',')),
               .found = other,
               .expected = "fsdp, tp",
-              .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(input, next)}}});
+              .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(input.mesh, next)}}});
 }
 
 // MESH-1 reports unknown axes for Tunix; a mistyped name is reported for every stack.
 void mesh_2(const CheckInput& input, const RuleReport& report) {
   for (const Problem& p : find_unused_axes(input.mesh, input.rules)) {
-    const std::string meant = intended_axis(p.found);
+    const std::string meant = mesh::intended_axis(p.found);
     if (meant.empty() && input.stack == Stack::tunix) continue;
     Finding finding{.message = p.message, .place = p.place, .found = p.found, .expected = p.expected};
     Mesh next = input.mesh;
     std::erase_if(next.axes, [&](const MeshAxis& a) { return a.name == p.found; });
     if (meant.empty()) {
-      finding.fixes = {{"Remove the axis " + p.found, "fewer devices", mesh_edits(input, next)}};
+      finding.fixes = {{"Remove the axis " + p.found, "fewer devices", mesh_edits(input.mesh, next)}};
     } else {
       const int size = input.mesh.size(p.found) * input.mesh.size(meant);
       std::erase_if(next.axes, [&](const MeshAxis& a) { return a.name == meant; });
       next.axes.push_back({meant, size});
-      finding.fixes = {{"Rename the axis to " + meant, "", mesh_edits(input, next)}};
+      finding.fixes = {{"Rename the axis to " + meant, "", mesh_edits(input.mesh, next)}};
     }
     report.add(std::move(finding), p.severity);
   }
@@ -242,7 +215,7 @@ void mesh_size(const CheckInput& input, const RuleReport& report) {
                 .place = "mesh." + input.mesh.axes.back().name,
                 .found = std::to_string(input.mesh.devices()),
                 .expected = "at most " + std::to_string(kMostVirtualDevices),
-                .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(input, next)}}});
+                .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(input.mesh, next)}}});
     return;
   }
   const int devices = input.target->devices();
@@ -259,9 +232,7 @@ void mesh_size(const CheckInput& input, const RuleReport& report) {
 
 void shard_1(const CheckInput& input, const RuleReport& report) {
   if (input.purpose != Purpose::train || !input.lora || input.mesh.devices() == 1) return;
-  const auto old = older(input, "qwix", "0.1.6");
-  if (!old) return report.unchecked(needs_version("qwix") + ", whether adapters get their bases' specs");
-  if (!*old) return;
+  if (!is_older(input, {"qwix", "0.1.6", "whether adapters get their bases' specs"}, report)) return;
   report.add({.message = "this version of qwix gives adapters the unchanged spec of their base, which has another rank",
               .place = "stack.versions",
               .found = "qwix " + input.versions.at("qwix"),
@@ -271,8 +242,8 @@ void shard_1(const CheckInput& input, const RuleReport& report) {
 
 void rank_1(const CheckInput& input, const RuleReport& report) {
   if (!input.lora || input.purpose != Purpose::train) return;
-  const Placement placement = place(input.inventory, input.mesh, input.rules, adapter_shapes(input), use_of(input));
-  for (const PlacedTensor& a : placement.adapters) {
+  const mesh::Placement placement = place_with(input, input.rules);
+  for (const mesh::PlacedTensor& a : placement.adapters) {
     for (size_t d = 0; d < a.dims.size() && d < a.spec.dims.size(); ++d) {
       if (a.dims[d].axis != model::Axis::rank) continue;
       std::int64_t over = 1;
@@ -296,14 +267,14 @@ void rank_1(const CheckInput& input, const RuleReport& report) {
 
 // --- rings ---
 
-const AxisPlacement* open_axis(const Layout& layout) {
+const AxisPlacement* open_axis(const mesh::Layout& layout) {
   for (const AxisPlacement& a : layout.axes)
-    if (a.size > 2 && a.medium == Medium::link && !a.ring) return &a;
+    if (a.size > 2 && a.medium == mesh::Medium::link && !a.ring) return &a;
   return nullptr;
 }
 
-std::optional<Layout> laid_out(const CheckInput& input, const Mesh& mesh,
-                               const std::vector<RequestedPlacement>& asked) {
+std::optional<mesh::Layout> laid_out(const CheckInput& input, const Mesh& mesh,
+                                     const std::vector<mesh::RequestedPlacement>& asked) {
   try {
     return lay_out(mesh, *input.target, asked);
   } catch (const Error&) {
@@ -321,11 +292,11 @@ std::vector<Fix> ring_fixes(const CheckInput& input) {
   std::vector<std::string> names;
   for (const MeshAxis& axis : input.mesh.axes) names.push_back(axis.name);
   const auto all = needs_of(input);
-  for (const Mesh& mesh : factorisations(names, input.target->devices())) {
+  for (const Mesh& mesh : mesh::factorisations(names, input.target->devices())) {
     if (!is_legal(all, mesh) || (batch_of(input) > 0 && batch_of(input) % batch_devices(mesh) != 0)) continue;
     const auto layout = laid_out(input, mesh, {});
     if (!layout || open_axis(*layout)) continue;
-    std::vector<Edit> edits = mesh_edits(input, mesh);
+    std::vector<Edit> edits = mesh_edits(input.mesh, mesh);
     if (!input.asked.empty()) edits.push_back({"sharding.places", nullptr});
     return {{"Use the mesh " + to_text(mesh), "the plan's times change with it", std::move(edits)}};
   }
@@ -353,13 +324,8 @@ std::vector<CheckRule> mesh_rules() {
   const std::vector<Stack> tunix{Stack::tunix}, sharded{Stack::engine, Stack::tunix, Stack::vllm_tpu, Stack::vllm_gpu},
       trains{Stack::engine, Stack::tunix, Stack::torchax, Stack::trl_fsdp};
   return {
-      {"MESH-SIZE",
-       Severity::error,
-       {},
-       "The mesh's product is not the device count",
-       "jax.make_mesh and torchrun refuse it.",
-       "jax.make_mesh; tunix.utils.mesh.create_mesh",
-       mesh_size},
+      {"MESH-SIZE", Severity::error, kAllStacks, "The mesh's product is not the device count",
+       "jax.make_mesh and torchrun refuse it.", "jax.make_mesh; tunix.utils.mesh.create_mesh", mesh_size},
       {"TP-2", Severity::error, tunix, "tp on the global key-value heads of Gemma 4 12B, 26B and 31B",
        "k_einsum takes the spec of q over its 1, 2 or 4 heads, without the exception that kv_einsum has for one head: "
        "tp is at most 1, 2 and 4.",
@@ -381,13 +347,9 @@ std::vector<CheckRule> mesh_rules() {
       {"MESH-1", Severity::error, tunix, "Axes other than fsdp and tp",
        "Gemma's specs name fsdp even when sampling; a mesh of dp and tp failed in Tunix's own rollout.",
        "tunix 252fdef6 (2026-08-20)", mesh_1},
-      {"MESH-2",
-       Severity::warning,
-       {},
-       "A mesh axis that splits no tensor",
+      {"MESH-2", Severity::warning, kAllStacks, "A mesh axis that splits no tensor",
        "Its devices hold the same pieces and compute the same rows; most often the name is mistyped.",
-       "presets and batches name fsdp, tp and data (core/mesh/layout/presets.cpp)",
-       mesh_2},
+       "presets and batches name fsdp, tp and data (core/mesh/layout/presets.cpp)", mesh_2},
       {"SHARD-1", Severity::error, tunix, "Adapters without a right sharding",
        "Before 0.1.6 qwix permuted only lists and tuples and ignored flax's out_sharding, so adapters inherit a spec "
        "of the wrong rank.",
@@ -395,13 +357,9 @@ std::vector<CheckRule> mesh_rules() {
       {"RANK-1", Severity::warning, trains, "The rank does not divide over the axis that splits it",
        "PyTorch FSDP2 splits dimension 0 of every tensor, which is the rank of A; uneven shards are padded.",
        "torch.distributed.fsdp.fully_shard", rank_1},
-      {"WRAP-1",
-       Severity::warning,
-       {},
-       "An axis over a missing wraparound link",
+      {"WRAP-1", Severity::warning, kAllStacks, "An axis over a missing wraparound link",
        "Without the link that closes the ring a collective has one direction only: half the bandwidth.",
-       "Google Cloud TPU topologies; wrap rules of resources/hardware/slices.json",
-       wrap_1},
+       "Google Cloud TPU topologies; wrap rules of resources/hardware/slices.json", wrap_1},
   };
 }
 

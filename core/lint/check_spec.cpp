@@ -12,33 +12,21 @@ namespace mw::lint {
 using mesh::PartitionSpec;
 using mesh::PlacedTensor;
 using mesh::Placement;
-using mesh::Preset;
 using mesh::ShardingRule;
-using mesh::ShardingRules;
 
 namespace {
-
-Placement placed(const CheckInput& input, const ShardingRules& rules) {
-  return place(input.inventory, input.mesh, rules, adapter_shapes(input), use_of(input));
-}
-
-Edit overrides_edit(const std::vector<ShardingRule>& rules) {
-  Json list = Json::array();
-  for (const ShardingRule& rule : rules) list.push_back(rule.pattern + " = " + to_text(rule.spec));
-  return {"sharding.overrides", list};
-}
 
 // The sharding rules without those of this pattern.
 Fix drop_rule(const CheckInput& input, const std::string& pattern) {
   std::vector<ShardingRule> left = input.rules.overrides;
   std::erase_if(left, [&](const ShardingRule& rule) { return rule.pattern == pattern; });
-  return {"Remove the rule", "", {overrides_edit(left)}};
+  return {"Remove the rule", "", {set_overrides(left)}};
 }
 
 Fix use_spec(const CheckInput& input, size_t rule, const PartitionSpec& spec) {
   std::vector<ShardingRule> rules = input.rules.overrides;
   rules[rule].spec = spec;
-  return {"Use " + to_text(spec), "", {overrides_edit(rules)}};
+  return {"Use " + to_text(spec), "", {set_overrides(rules)}};
 }
 
 // "override: <pattern>"
@@ -68,7 +56,7 @@ PartitionSpec possible(const CheckInput& input, const Placement& placement, cons
 
 void spec_problems(const CheckInput& input, std::string_view id, const RuleReport& report) {
   if (input.rules.overrides.empty()) return;
-  const Placement placement = placed(input, input.rules);
+  const Placement placement = place_with(input, input.rules);
   for (const Problem& p : placement.problems) {
     if (p.id != id) continue;
     for (size_t i = 0; i < input.rules.overrides.size(); ++i) {
@@ -112,18 +100,14 @@ void shard_2(const CheckInput& input, const RuleReport& report) {
                 .expected = "split over the mesh",
                 .fixes = std::move(fixes)});
   };
-  if (input.stack == Stack::tunix && input.config.family == model::Family::gemma4) {
-    const auto old = older(input, "google-tunix", "0.1.7");
-    if (!old)
-      report.unchecked(needs_version("google-tunix") + ", whether the embedding is split");
-    else if (*old)
-      add("this Tunix keeps Gemma 4's embedding whole on every device",
-          std::int64_t{2} * input.config.vocab * input.config.dim, "stack.versions",
-          {{"Use google-tunix 0.1.7", "", {set_version(input, "google-tunix", "0.1.7")}}});
-  }
-  if (input.rules.preset == Preset::replicated) return;  // requested
+  if (input.stack == Stack::tunix && input.config.family == model::Family::gemma4 &&
+      is_older(input, {"google-tunix", "0.1.7", "whether the embedding is split"}, report))
+    add("this Tunix keeps Gemma 4's embedding whole on every device",
+        std::int64_t{2} * input.config.vocab * input.config.dim, "stack.versions",
+        {{"Use google-tunix 0.1.7", "", {set_version(input, "google-tunix", "0.1.7")}}});
+  if (input.rules.preset == mesh::Preset::replicated) return;  // requested
   const std::int64_t large = std::min(kLargeLeaf, 2 * input.inventory.parameters() / kLargeShare);
-  for (const PlacedTensor& t : placed(input, input.rules).tensors) {
+  for (const PlacedTensor& t : place_with(input, input.rules).tensors) {
     const std::string pattern = pattern_of(t);
     if (pattern.empty() || t.role == model::Role::router_proj || t.shards > 1 || t.total() * 2 < large) continue;
     const auto [bytes, what] = whole_bytes(input, t);
@@ -148,10 +132,10 @@ std::vector<std::set<std::string>> split_by(const CheckInput& input, const Place
 
 void shard_3(const CheckInput& input, const RuleReport& report) {
   if (!trains_lora(input) || input.mesh.devices() == 1) return;
-  ShardingRules derived = input.rules;
+  mesh::ShardingRules derived = input.rules;
   std::erase_if(derived.overrides, [](const ShardingRule& r) { return r.pattern.find("lora_") != std::string::npos; });
   if (derived.overrides.size() == input.rules.overrides.size()) return;
-  const Placement given = placed(input, input.rules), follows = placed(input, derived);
+  const Placement given = place_with(input, input.rules), follows = place_with(input, derived);
   std::map<std::string, size_t> apart;  // by rule: the first adapter
   for (size_t i = 0; i < given.adapters.size(); ++i) {
     const PlacedTensor& a = given.adapters[i];
@@ -169,7 +153,7 @@ void shard_3(const CheckInput& input, const RuleReport& report) {
                 .place = "sharding.overrides",
                 .found = to_text(a.spec),
                 .expected = to_text(b.spec) + ", as the base gives it",
-                .fixes = {{apart.size() > 1 ? "Remove these rules" : "Remove the rule", "", {overrides_edit(left)}}}});
+                .fixes = {{apart.size() > 1 ? "Remove these rules" : "Remove the rule", "", {set_overrides(left)}}}});
   }
 }
 
@@ -180,38 +164,20 @@ std::vector<CheckRule> spec_rules() {
       trains{Stack::engine, Stack::tunix, Stack::torchax, Stack::trl_fsdp};
   constexpr std::string_view kNamed = "jax.sharding.NamedSharding";
   return {
-      {"SPEC-RANK",
-       Severity::error,
-       {},
-       "A spec with more entries than the tensor has dimensions",
+      {"SPEC-RANK", Severity::error, kAllStacks, "A spec with more entries than the tensor has dimensions",
        "NamedSharding refuses a spec that is longer than the rank; before qwix 0.1.6 adapters got such specs.",
        "jax.sharding.NamedSharding.check_compatible_aval; qwix 9e88701, 704a40a",
        [](const CheckInput& f, const RuleReport& r) { spec_problems(f, "SPEC-RANK", r); }},
-      {"SPEC-AXIS",
-       Severity::error,
-       {},
-       "A spec uses an axis that the mesh does not define",
-       "NamedSharding refuses it; the tensor would not be split along that dimension.",
-       kNamed,
+      {"SPEC-AXIS", Severity::error, kAllStacks, "A spec uses an axis that the mesh does not define",
+       "NamedSharding refuses it; the tensor would not be split along that dimension.", kNamed,
        [](const CheckInput& f, const RuleReport& r) { spec_problems(f, "SPEC-AXIS", r); }},
-      {"SPEC-TWICE",
-       Severity::error,
-       {},
-       "A spec uses an axis on two dimensions",
-       "A device cannot hold different parts along two dimensions of one axis; NamedSharding refuses it.",
-       kNamed,
+      {"SPEC-TWICE", Severity::error, kAllStacks, "A spec uses an axis on two dimensions",
+       "A device cannot hold different parts along two dimensions of one axis; NamedSharding refuses it.", kNamed,
        [](const CheckInput& f, const RuleReport& r) { spec_problems(f, "SPEC-TWICE", r); }},
-      {"SPEC-PATTERN",
-       Severity::error,
-       {},
-       "A sharding rule whose pattern is not a regular expression",
-       "The rule applies to no tensor.",
-       "regular expressions of sharding.overrides",
+      {"SPEC-PATTERN", Severity::error, kAllStacks, "A sharding rule whose pattern is not a regular expression",
+       "The rule applies to no tensor.", "regular expressions of sharding.overrides",
        [](const CheckInput& f, const RuleReport& r) { spec_problems(f, "SPEC-PATTERN", r); }},
-      {"SPEC-UNUSED",
-       Severity::warning,
-       {},
-       "A sharding rule that matches no tensor",
+      {"SPEC-UNUSED", Severity::warning, kAllStacks, "A sharding rule that matches no tensor",
        "A typing error in the pattern leaves all tensors unchanged without a warning.",
        "regular expressions of sharding.overrides",
        [](const CheckInput& f, const RuleReport& r) { spec_problems(f, "SPEC-UNUSED", r); }},

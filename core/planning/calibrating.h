@@ -2,8 +2,8 @@
 // Calibrates the planner with the user's measurements: reads measurement files and finished runs and returns a
 // proposal. Writes no files. Thread-safe.
 #pragma once
-#include "core/plan/calibration/user_calibration.h"
-#include "core/planning/measured_run.h"
+#include "core/plan/calibration/calibration_file.h"
+#include "core/store/store.h"
 
 namespace mw::planning {
 
@@ -25,6 +25,11 @@ struct CalibrationResult {
 CalibrationResult calibrate(const CalibrationRequest& request, const hardware::Catalogue& catalogue,
                             const plan::FitProgress& progress = {}, std::stop_token stop = {});
 
+// Returns the median real tokens per second over all steps but the first, with the planner's request for the run's
+// experiment at its mean row length. Throws RUN-UNKNOWN, or CALIBRATION for a run that is not a training run or has
+// fewer than three steps.
+plan::Measurement measured_run(const store::Store& store, const store::RunId& run,
+                               const hardware::Catalogue& catalogue);
 // Returns the runs of the store that are usable for calibration, newest first.
 std::vector<store::RunRow> measured_runs(const std::filesystem::path& runs_folder);
 // Returns the efficiencies of the step time model that can be fitted, with their help texts.

@@ -83,17 +83,11 @@ FileStamp stamp_of(const fs::path& file) {
 }
 
 bool same_data(const experiment::Experiment& a, const experiment::Experiment& b) {
-  if (a.folder() != b.folder()) return false;
-  const auto part = [](const experiment::Experiment& e, const char* section, const char* key) -> const Json* {
-    const auto found = e.json().find(section);
-    if (found == e.json().end() || !key) return found == e.json().end() ? nullptr : &*found;
-    return found->is_object() && found->contains(key) ? &found->at(key) : nullptr;
-  };
-  const auto same = [&](const char* section, const char* key) {
-    const Json *x = part(a, section, key), *y = part(b, section, key);
+  const auto same = [&](const char* key) {
+    const Json *x = a.find(key), *y = b.find(key);
     return x && y ? *x == *y : x == y;
   };
-  return same("data", nullptr) && same("model", nullptr) && same("train", "batch") && same("train", "seed");
+  return a.folder() == b.folder() && same("data") && same("model") && same("train.batch") && same("train.seed");
 }
 
 bool DataIndexRequest::same_rows(const DataIndexRequest& other) const {

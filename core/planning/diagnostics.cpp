@@ -2,7 +2,6 @@
 #include "core/planning/diagnostics.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "core/experiment/parameters.h"
 #include "core/plan/search/smallest_changes.h"
@@ -123,18 +122,7 @@ void add_plan_problems(const plan::Plan& plan, std::vector<lint::Fix> memory, Di
   }
 }
 
-auto fields(const Problem& p) {
-  return std::tie(p.id, p.severity, p.message, p.file, p.place, p.found, p.expected, p.fix);
-}
-
 }  // namespace
-
-bool same(const Diagnostic& a, const Diagnostic& b) {
-  if (fields(a.problem) != fields(b.problem) || a.fixes.size() != b.fixes.size()) return false;
-  for (size_t i = 0; i < a.fixes.size(); ++i)
-    if (a.fixes[i].label != b.fixes[i].label || a.fixes[i].edits != b.fixes[i].edits) return false;
-  return true;
-}
 
 std::vector<Diagnostic> Diagnosis::beyond_the_document() const {
   return {found.begin() + static_cast<std::ptrdiff_t>(of_the_document), found.end()};

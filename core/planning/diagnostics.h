@@ -15,8 +15,8 @@ struct Diagnostic {
   Problem problem;            // problem.fix describes the first fix, with its --set options
   std::string why, evidence;  // of the rule; empty for validation errors
   std::vector<lint::Fix> fixes{};
+  bool operator==(const Diagnostic&) const = default;
 };
-bool same(const Diagnostic& a, const Diagnostic& b);
 
 // Facts besides the document. Rules whose facts are missing are reported as unchecked.
 struct DiagnosticFacts {

@@ -73,8 +73,9 @@ std::string tco_text(const char* what, const plan::Tco& tco, const std::vector<d
 std::string points_text(const std::vector<SizePoint>& points) {
   std::string out = line("\n  %-16s %7s  %-12s %10s %14s\n", "workload", "batch", "", "peak", "s per token");
   for (const SizePoint& p : points)
-    out += line("  %-16s %7lld  %-12s %10s %14s\n", std::string(to_string(p.size.workload)).c_str(), static_cast<long long>(p.size.batch),
-                p.plan.fits() ? "fits" : "does not fit", to_text(p.plan.memory.at_peak.total()).c_str(),
+    out += line("  %-16s %7lld  %-12s %10s %14s\n", std::string(to_string(p.size.workload)).c_str(),
+                static_cast<long long>(p.size.batch), p.plan.fits() ? "fits" : "does not fit",
+                to_text(p.plan.memory.at_peak.total()).c_str(),
                 number_text(1 / p.plan.run.padded_tokens_per_second, 3).c_str());
   return out;
 }

@@ -55,8 +55,7 @@ std::string padded(std::string text, size_t width) {
   return text;
 }
 
-}  // namespace
-
+// Returns the request for the document's target, then for the other targets. Throws Error like plan_request().
 std::vector<plan::Request> search_requests(const experiment::Experiment& experiment,
                                            const std::vector<std::string>& targets,
                                            const hardware::Catalogue& catalogue) {
@@ -76,6 +75,8 @@ std::vector<plan::Request> search_requests(const experiment::Experiment& experim
   }
   return out;
 }
+
+}  // namespace
 
 ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
                                    const hardware::Catalogue& catalogue, const plan::SearchOptions& options,

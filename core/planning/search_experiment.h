@@ -9,11 +9,6 @@
 
 namespace mw::planning {
 
-// Returns the request for the document's target, then for the other targets. Throws Error like plan_request().
-std::vector<plan::Request> search_requests(const experiment::Experiment& experiment,
-                                           const std::vector<std::string>& targets,
-                                           const hardware::Catalogue& catalogue);
-
 struct ExperimentSearch {
   plan::Request request;  // of the document itself
   // By target: keys to remove from the document when a plan of that target is applied.

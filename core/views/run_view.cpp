@@ -27,8 +27,7 @@ bool is_training(const std::string& metric) {
 
 template <class Items>
 void drop_after(Items& items, long step) {
-  items.erase(std::remove_if(items.begin(), items.end(), [step](const auto& item) { return item.step > step; }),
-              items.end());
+  std::erase_if(items, [step](const auto& item) { return item.step > step; });
 }
 
 void widen_peaks(MemoryTimeline& timeline, const MemoryPoint& point) {
@@ -63,7 +62,12 @@ event::Finished as_stored(event::Finished e) {
 
 void RunView::feed(const Event& event) {
   last_time_ = std::isfinite(event.time_s) ? event.time_s : 0;
-  std::visit([this](const auto& e) { take(e); }, event.body);
+  std::visit(
+      [this](const auto& e) {
+        take(e);
+        if constexpr (requires { e.step; }) furthest_ = std::max(furthest_, e.step);
+      },
+      event.body);
 }
 
 void RunView::take(const event::Started& e) {
@@ -89,7 +93,6 @@ void RunView::take(const event::Metric& e) {
   }
   m.raw.append(x, e.value);
   m.smooth.follow(m.raw);
-  furthest_ = std::max(furthest_, e.step);
   if (is_training(name)) count_step(e.step);
 }
 
@@ -102,28 +105,23 @@ void RunView::count_step(long step) {
 
 void RunView::take(const event::Memory& e) {
   append_point(memory_[e.device], {last_time_, e.step, valid_utf8(e.phase), e.bytes, e.peak});
-  furthest_ = std::max(furthest_, e.step);
 }
 
 void RunView::take(const event::Traffic& e) {
   traffic_.append(last_time_, e);
-  furthest_ = std::max(furthest_, e.step);
 }
 
 void RunView::take(const event::Sample& e) {
   samples_.push_back(
       {last_time_, e.step, valid_utf8(e.prompt), valid_utf8(e.text), valid_utf8(e.expected), valid_utf8(e.verdict)});
-  furthest_ = std::max(furthest_, e.step);
 }
 
 void RunView::take(const event::Checkpoint& e) {
   checkpoints_.push_back({e.step, valid_utf8(e.path)});
-  furthest_ = std::max(furthest_, e.step);
 }
 
 void RunView::take(const event::Point& e) {
   points_.push_back({e.step, valid_utf8(e.kind), as_stored(e.values)});
-  furthest_ = std::max(furthest_, e.step);
 }
 
 void RunView::take(const event::Log& e) {
@@ -162,18 +160,14 @@ void RunView::change_state(RunState state) {
 
 void RunView::rewind(long step) {
   const auto after = static_cast<double>(step) + 0.5;
-  for (auto it = metrics_.begin(); it != metrics_.end();) {
-    MetricSeries& m = it->second;
+  for (auto& [name, m] : metrics_)
     if (!m.raw.empty() && m.raw.back().x > after) {
       m.raw.truncate_from(after);
       m.smooth.set_weight(smoothing_, m.raw);
     }
-    it = m.raw.empty() ? metrics_.erase(it) : std::next(it);
-  }
-  for (auto it = memory_.begin(); it != memory_.end();) {
-    drop_after(it->second, step);
-    it = it->second.points.empty() ? memory_.erase(it) : std::next(it);
-  }
+  std::erase_if(metrics_, [](const auto& metric) { return metric.second.raw.empty(); });
+  for (auto& [device, timeline] : memory_) drop_after(timeline, step);
+  std::erase_if(memory_, [](const auto& memory) { return memory.second.points.empty(); });
   traffic_.drop_after(step);
   drop_after(samples_, step);
   drop_after(checkpoints_, step);
@@ -270,23 +264,6 @@ std::optional<double> RunView::eta_seconds() const {
   const auto each = seconds_per_step();
   if (!each || ended() || total_ <= 0) return std::nullopt;
   return *each * static_cast<double>(std::max(0L, total_ - step()));
-}
-
-bool RunView::operator==(const RunView& o) const {
-  const auto text = [](const auto& body) {
-    return body ? to_json(Event{0, *body}, "").dump(-1, ' ', false, Json::error_handler_t::replace) : std::string();
-  };
-  const auto text_of = [&](const std::vector<event::Point>& points) {
-    std::string all;
-    for (const event::Point& p : points) all += text(std::optional(p));
-    return all;
-  };
-  return smoothing_ == o.smoothing_ && metrics_ == o.metrics_ && memory_ == o.memory_ && traffic_ == o.traffic_ &&
-         samples_ == o.samples_ && checkpoints_ == o.checkpoints_ && text_of(points_) == text_of(o.points_) &&
-         log_ == o.log_ && log_dropped_ == o.log_dropped_ && info_ == o.info_ && state_ == o.state_ &&
-         text(finished_) == text(o.finished_) && text(activity_) == text(o.activity_) && total_ == o.total_ &&
-         furthest_ == o.furthest_ && last_time_ == o.last_time_ && paused_s_ == o.paused_s_ &&
-         paused_since_ == o.paused_since_ && recent_ == o.recent_;
 }
 
 }  // namespace mw::views

@@ -115,7 +115,7 @@ class RunView {
   std::optional<double> eta_seconds() const;
   std::optional<double> seconds_per_step() const;
 
-  bool operator==(const RunView& other) const;
+  bool operator==(const RunView& other) const = default;
 
   static constexpr std::size_t kLogLines = 20000;
   static constexpr std::size_t kRecent = 64;

@@ -32,9 +32,7 @@ std::int64_t whole_number(const Json& object, const char* key, double most = kMo
 }
 
 std::optional<serve::Workload> workload_named(const Json& name) {
-  for (const auto w : {serve::Workload::rollout, serve::Workload::forward, serve::Workload::chunked_forward})
-    if (name.is_string() && name.get_ref<const std::string&>() == to_string(w)) return w;
-  return std::nullopt;
+  return name.is_string() ? parse<serve::Workload>(name.get_ref<const std::string&>()) : std::nullopt;
 }
 
 serve::SizePoint::Measured measured(const Json& j) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 namespace mw::views {
 namespace {
@@ -22,34 +23,6 @@ double first_known(double a, double b) {
 
 MetricValue of_latency(const formats::LatencyStats& ms) {
   return {first_known(ms.median, ms.mean) / 1e3, ms.percentile(99) / 1e3};
-}
-
-const formats::LatencyStats& latency(const formats::BenchPoint& p, SweepMetric metric) {
-  switch (metric) {
-    case SweepMetric::tpot:
-      return p.tpot;
-    case SweepMetric::itl:
-      return p.itl;
-    case SweepMetric::e2el:
-      return p.e2el;
-    default:
-      return p.ttft;
-  }
-}
-
-double throughput(const formats::BenchPoint& p, SweepMetric metric, double usd_per_hour) {
-  switch (metric) {
-    case SweepMetric::output_throughput:
-      return p.output_throughput;
-    case SweepMetric::total_throughput:
-      return p.total_token_throughput;
-    case SweepMetric::request_throughput:
-      return p.request_throughput;
-    case SweepMetric::goodput:
-      return p.request_goodput;
-    default:
-      return usd_per_million(usd_per_hour, p.output_throughput);
-  }
 }
 
 struct Gathered {
@@ -76,7 +49,7 @@ LoadAxis::Key LoadAxis::key_of(const formats::BenchPoint& p) {
 }
 
 void LoadAxis::add(const formats::BenchPoint& point) {
-  loads_[key_of(point)] = true;
+  loads_.insert(key_of(point));
 }
 
 void LoadAxis::add_rate(double wanted) {
@@ -88,7 +61,7 @@ void LoadAxis::add_rate(double wanted) {
 double LoadAxis::place(const Key& key) const {
   if (key.first == rate) return std::log2(key.second);
   double last = 0, beyond = 0;
-  for (const auto& [other, known] : loads_) {
+  for (const Key& other : loads_) {
     if (other.first == rate) last = std::max(last, std::log2(other.second));
     if (other.first != rate && other <= key) ++beyond;
   }
@@ -101,7 +74,7 @@ double LoadAxis::place(const formats::BenchPoint& point) const {
 
 std::vector<LoadAxis::Stop> LoadAxis::stops() const {
   std::vector<Stop> out;
-  for (const auto& [key, known] : loads_)
+  for (const Key& key : loads_)
     out.push_back({place(key), key.first == rate     ? plain(key.second)
                                : key.first == burst  ? "burst"
                                : key.first == closed ? plain(key.second) + " users"
@@ -111,7 +84,7 @@ std::vector<LoadAxis::Stop> LoadAxis::stops() const {
 }
 
 std::optional<double> LoadAxis::rate_at(double where) const {
-  for (const auto& [key, known] : loads_)
+  for (const Key& key : loads_)
     if (key.first == rate && std::abs(std::log2(key.second) - where) < 1e-9) return key.second;
   return std::nullopt;
 }
@@ -132,20 +105,32 @@ std::string label_of(SweepMetric metric) {
   return kLabels[static_cast<size_t>(metric)];
 }
 
-std::string_view field_of(SweepMetric metric) {
-  static constexpr std::string_view kFields[] = {
-      "ttft",    "tpot", "itl", "e2el", "output_throughput", "total_token_throughput", "request_throughput",
-      "goodput", "usd"};
-  return kFields[static_cast<size_t>(metric)];
-}
-
 double usd_per_million(double usd_per_hour, double tokens_per_second) {
   return tokens_per_second > 0 ? usd_per_hour / 3600 / tokens_per_second * 1e6 : formats::kUnknown;
 }
 
 MetricValue metric_value(const formats::BenchPoint& p, SweepMetric metric, double usd_per_hour) {
-  if (is_latency(metric)) return of_latency(latency(p, metric));
-  return {throughput(p, metric, usd_per_hour), formats::kUnknown};
+  switch (metric) {
+    case SweepMetric::ttft:
+      return of_latency(p.ttft);
+    case SweepMetric::tpot:
+      return of_latency(p.tpot);
+    case SweepMetric::itl:
+      return of_latency(p.itl);
+    case SweepMetric::e2el:
+      return of_latency(p.e2el);
+    case SweepMetric::output_throughput:
+      return {.value = p.output_throughput};
+    case SweepMetric::total_throughput:
+      return {.value = p.total_token_throughput};
+    case SweepMetric::request_throughput:
+      return {.value = p.request_throughput};
+    case SweepMetric::goodput:
+      return {.value = p.request_goodput};
+    case SweepMetric::cost:
+      break;
+  }
+  return {.value = usd_per_million(usd_per_hour, p.output_throughput)};
 }
 
 std::vector<ChartSample> samples_of(const formats::BenchSet& set, const std::vector<size_t>& points,

@@ -3,8 +3,8 @@
 // Thread-safe.
 #pragma once
 #include <functional>
-#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +33,7 @@ class LoadAxis {
   using Key = std::pair<int, double>;  // kind of load, its number
   static Key key_of(const formats::BenchPoint& point);
   double place(const Key& key) const;
-  std::map<Key, bool> loads_;
+  std::set<Key> loads_;
 };
 std::string load_text(const formats::BenchPoint& point);  // "4 requests/s", "burst", "32 users", "rate not recorded"
 
@@ -48,20 +48,8 @@ enum class SweepMetric {
   goodput,
   cost
 };
-inline constexpr SweepMetric kSweepMetrics[] = {
-    SweepMetric::ttft,
-    SweepMetric::tpot,
-    SweepMetric::itl,
-    SweepMetric::e2el,
-    SweepMetric::output_throughput,
-    SweepMetric::total_throughput,
-    SweepMetric::request_throughput,
-    SweepMetric::goodput,
-    SweepMetric::cost,
-};
 bool is_latency(SweepMetric metric);
-std::string label_of(SweepMetric metric);       // "TTFT", "Output throughput"
-std::string_view field_of(SweepMetric metric);  // part of vLLM's metric names: "ttft", "output_throughput"
+std::string label_of(SweepMetric metric);  // "TTFT", "Output throughput"
 
 struct MetricValue {
   double value = formats::kUnknown, high = formats::kUnknown;  // median, else mean; p99
@@ -100,3 +88,10 @@ struct RequestPhases {
 RequestPhases phases_of(const formats::RequestResult& request);
 
 }  // namespace mw::views
+
+template <>
+struct mw::EnumNames<mw::views::SweepMetric> {  // parts of vLLM's metric names
+  static constexpr std::array<std::string_view, 9> values{
+      "ttft",    "tpot", "itl", "e2el", "output_throughput", "total_token_throughput", "request_throughput",
+      "goodput", "usd"};
+};

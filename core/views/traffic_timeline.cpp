@@ -88,7 +88,6 @@ void TrafficTimeline::append(double time_s, const event::Traffic& e) {
   const TrafficTotals all = sum(point);
   bytes_by_step.append(x, all.bytes);
   seconds_by_step.append(x, all.seconds);
-  waited_by_step.append(x, all.waited);
   points.push_back(std::move(point));
 }
 
@@ -96,7 +95,7 @@ void TrafficTimeline::append(double time_s, const event::Traffic& e) {
 void TrafficTimeline::drop_after(long step) {
   while (!points.empty() && points.back().step > step) points.pop_back();
   if (points.size() == bytes_by_step.size()) return;
-  for (Series* s : {&bytes_by_step, &seconds_by_step, &waited_by_step}) s->truncate(points.size());
+  for (Series* s : {&bytes_by_step, &seconds_by_step}) s->truncate(points.size());
   size_t used = 0;
   for (const TrafficPoint& p : points)
     for (const TrafficTotals& f : p.flows) used = std::max<size_t>(used, f.kind + 1);

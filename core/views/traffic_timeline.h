@@ -48,9 +48,9 @@ struct AxisTraffic {
 };
 
 struct TrafficTimeline {
-  std::vector<TrafficKind> kinds;                         // in order of their first appearance
-  std::vector<TrafficPoint> points;                       // by step, ascending
-  Series bytes_by_step, seconds_by_step, waited_by_step;  // totals; sample i is points[i]
+  std::vector<TrafficKind> kinds;         // in order of their first appearance
+  std::vector<TrafficPoint> points;       // by step, ascending
+  Series bytes_by_step, seconds_by_step;  // totals; sample i is points[i]
 
   bool empty() const { return points.empty(); }
   void append(double time_s, const event::Traffic& event);  // replaces all points from its step on

@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 
-#include "core/compare/compared_files.h"
 #include "core/compare/comparison_steps.h"
 #include "core/formats/results/bench_import.h"
 #include "core/formats/results/csv.h"

@@ -21,7 +21,8 @@ TEST(EngineServer, IsPredictedExactly) {
   for (const char* windows : {"true", "false"}) {
     experiment::Experiment e = shipped_server();
     e.set("serve.sliding_window_kv", windows);
-    const Serving real = load_serving(e);
+    const ServedModel real = load_served(e);
+    const auto executor = make_executor(real);
     const Ledger held = real.model.cluster->network(0).device().arena.use().now;
     const planning::EngineServer planned =
         planning::engine_server(experiment::bind(e), real.model.cluster->network(0).config());

@@ -5,17 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/store/store_fixture.h"
 #include "core/base/files.h"
 #include "core/launch/launch.h"
 #include "core/views/run_view.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::launch {
 
 struct Launching : testing::Test {
   static constexpr int kSteps = 25;
   test::Scratch folder;
-  std::vector<std::string> lines;
   std::vector<Event> heard;
   std::stop_source detach, cancel;
 
@@ -102,11 +101,11 @@ events.finished("done", )" + steps + R"(, tokens=7)
   }
   LaunchResult go(const LaunchRequest& r) {
     return launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), sink(),
-                  [this](const std::string& l) { lines.push_back(l); }, {detach.get_token(), cancel.get_token()});
+                  {detach.get_token(), cancel.get_token()});
   }
   LaunchResult go_on(const store::RunId& run) {
     return reattach({.run = run, .runs_folder = folder.path() / "runs", .resources = MW_RESOURCES}, sink(),
-                    [this](const std::string& l) { lines.push_back(l); }, {detach.get_token(), cancel.get_token()});
+                    {detach.get_token(), cancel.get_token()});
   }
   std::string refusal(const LaunchRequest& r) {
     return test::error_id([&] { go(r); });

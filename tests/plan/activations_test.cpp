@@ -83,7 +83,7 @@ TEST(LocalModel, HasOneKindPerKindOfLayerAndEveryParameter) {
   EXPECT_EQ(m.kinds[0].count, 50);
   EXPECT_EQ(m.kinds[1].count, 10);
   EXPECT_EQ(m.parameters, 30'697'345'280);
-  EXPECT_EQ(m.adapter_parameters, 64 * 7'651'840LL - 64 * 50 * 5376LL);  // Tunix: one A for K and V
+  EXPECT_EQ(m.adapters(DType::int8).total, 64 * 7'651'840LL - 64 * 50 * 5376LL);  // Tunix: one A for K and V
   EXPECT_DOUBLE_EQ(m.kinds[0].heads, 8);
   EXPECT_DOUBLE_EQ(m.kinds[1].kv_heads, 1);
   EXPECT_DOUBLE_EQ(m.width, 5376 / 4);

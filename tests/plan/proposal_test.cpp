@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "core/base/files.h"
-#include "core/plan/calibration/user_calibration.h"
+#include "core/plan/calibration/calibration_file.h"
 #include "tests/base/scratch.h"
 #include "tests/plan/measured_rows.h"
 #include "tests/plan/shipped_rows.h"

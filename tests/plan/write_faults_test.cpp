@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
-#include "core/plan/calibration/user_calibration.h"
+#include "core/plan/calibration/calibration_file.h"
 #include "tests/base/file_faults.h"
 
 namespace mw::plan {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A finished run becomes a row that the planner's efficiencies are fitted to.
-#include "core/planning/measured_run.h"
+#include "core/planning/calibrating.h"
+
+#include <cmath>
 
 #include "core/plan/calibration/calibrate.h"
 #include "tests/shipped.h"
@@ -42,11 +44,11 @@ TEST(MeasuredRun, CalibratesThisMachine) {
   const double predicted = plan::predict(probe.request).run.tokens_per_second;
   const plan::Measurement slower =
       measured_run(store, run_with(store, std::vector<double>(9, predicted * 0.8)), catalogue());
-  const plan::CalibrationFit f = plan::fit({slower});
-  EXPECT_GT(f.fitted_before.mean, 0.15);
-  EXPECT_LT(f.fitted_after.mean, 0.03);
+  const plan::Calibration fitted{.basis = {}, .factors = plan::with_means(plan::fit_factors({slower}))};
+  EXPECT_GT(std::abs(plan::predict_all({slower}, {}).front().error), 0.15);
+  EXPECT_LT(std::abs(plan::predict_all({slower}, fitted).front().error), 0.03);
   plan::Request again = slower.request;
-  plan::apply(f.calibration, again);
+  plan::apply(fitted, again);
   EXPECT_EQ(again.efficiencies.matmul.origin, plan::Origin::measured);
 }
 

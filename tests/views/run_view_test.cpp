@@ -105,7 +105,7 @@ TEST(RunView, TrafficOfAMeshIsASeriesPerStep) {
   const TrafficTimeline& t = view.traffic();
   EXPECT_EQ(t.bytes_by_step.back().y, 600);
   EXPECT_EQ(t.seconds_by_step.back().y, 0.75);
-  EXPECT_EQ(t.waited_by_step.back().y, 0.25);
+  EXPECT_EQ(sum(t.points.back()).waited, 0.25);
   EXPECT_EQ(t.kinds.size(), 2u);
 }
 

@@ -83,7 +83,7 @@ void add_flags(PlotLine& line, const std::vector<views::ChartSample>& samples,
   for (const auto& s : samples) {
     const serve::Finding* worst = nullptr;
     for (const size_t i : s.points)
-      if (const auto* f = views::worst_finding(findings, i, views::field_of(metric)))
+      if (const auto* f = views::worst_finding(findings, i, to_string(metric)))
         if (!worst || f->verdict > worst->verdict) worst = f;
     if (worst && std::isfinite(s.value))
       line.flags.push_back({s.place, s.value, worst->verdict == serve::Verdict::impossible ? theme().bad : theme().warn,

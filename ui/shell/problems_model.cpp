@@ -6,11 +6,6 @@
 namespace mw::ui {
 namespace {
 
-bool same(const std::vector<planning::Diagnostic>& a, const std::vector<planning::Diagnostic>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const auto& x, const auto& y) { return planning::same(x, y); });
-}
-
 QString message_text(const Problem& p) {
   QString s = qs(p.message);
   if (!s.isEmpty()) s[0] = s[0].toUpper();
@@ -58,7 +53,7 @@ void ProblemsModel::set(ProblemSource source, const std::vector<Problem>& proble
 }
 
 void ProblemsModel::set_diagnostics(ProblemSource source, std::vector<planning::Diagnostic> diagnostics) {
-  if (same(by_source_[source], diagnostics)) return;
+  if (by_source_[source] == diagnostics) return;
   by_source_[source] = std::move(diagnostics);
   std::vector<planning::Diagnostic> all;
   for (const auto& [from, list] : by_source_) all.insert(all.end(), list.begin(), list.end());

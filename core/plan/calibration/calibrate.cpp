@@ -262,26 +262,4 @@ std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const 
   return out;
 }
 
-CalibrationFit fit(const std::vector<Measurement>& rows, const FitOptions& options, std::stop_token stop) {
-  const std::vector<CalibrationFactor> factors = fit_factors(rows, options, stop);
-  if (factors.empty())
-    throw Error({.id = "CALIBRATION",
-                 .message = "nothing to fit",
-                 .place = "rows",
-                 .found = std::to_string(rows.size()) + " rows",
-                 .expected = "at least one measured step time with use = calibration, and one name"});
-  CalibrationFit out;
-  out.calibration.factors = with_means(factors);
-  const std::vector<Comparison> before = predict_all(rows, {}, stop), after = predict_all(rows, out.calibration, stop);
-  out.fitted_before = summarise(rows, before, MeasurementUse::calibration, is_time);
-  out.fitted_after = summarise(rows, after, MeasurementUse::calibration, is_time);
-  out.time_before = summarise(rows, before, MeasurementUse::holdout, is_time);
-  out.time_after = summarise(rows, after, MeasurementUse::holdout, is_time);
-  out.memory = summarise(rows, after, MeasurementUse::holdout, is_memory);
-  out.served_fitted = summarise(rows, after, MeasurementUse::calibration, is_serving);
-  out.served_before = summarise(rows, before, MeasurementUse::holdout, is_serving);
-  out.served_after = summarise(rows, after, MeasurementUse::holdout, is_serving);
-  return out;
-}
-
 }  // namespace mw::plan

@@ -44,20 +44,10 @@ struct FitOptions {
   std::vector<std::string> serving{"matmul", "memory", "kv_reads", "sequence_s"};
 };
 
-struct CalibrationFit {
-  Calibration calibration;
-  ErrorSummary fitted_before, fitted_after;                 // step times of the calibration rows
-  ErrorSummary time_before, time_after, memory;             // of the held-out rows
-  ErrorSummary served_fitted, served_before, served_after;  // of servers: fitted rows; held-out rows before and after
-};
-
 // Fits by robust least squares (Huber) on log(predicted / measured) of the step times of calibration rows, separately
-// for each chip and stack. Other chips of the same vendor and stack get the geometric mean. Held-out rows are only
-// predicted. Throws Error CALIBRATION if there is no row to fit or a name is unknown, and cancelled() when stopped.
-CalibrationFit fit(const std::vector<Measurement>& rows, const FitOptions& options = {}, std::stop_token stop = {});
-
-// The first step of fit(): the factors of chips and stacks that have rows.
-std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options,
+// for each chip and stack; empty if there is no such row. Held-out rows do not matter. Throws Error CALIBRATION for an
+// unknown name, and cancelled() when stopped.
+std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options = {},
                                            std::stop_token stop = {});
 // Replaces the factors for other chips of a vendor and stack by the geometric mean of the chips that have factors.
 std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors);

@@ -5,17 +5,24 @@
 #include <cmath>
 
 #include "core/base/files.h"
+#include "core/base/input_file.h"
 #include "core/base/json_row.h"
 
 namespace mw::plan {
 namespace {
 
+namespace fs = std::filesystem;
 using hardware::Vendor;
 constexpr std::array<std::pair<std::string_view, Vendor>, 3> kVendors{
     {{"tpu", Vendor::tpu}, {"gpu", Vendor::gpu}, {"cpu", Vendor::cpu}}};
 
 constexpr std::array<std::pair<std::string_view, CalibrationAuthor>, 2> kAuthors{
     {{"program", CalibrationAuthor::program}, {"you", CalibrationAuthor::user}}};
+
+// To four decimals, as files have factors and errors.
+double rounded(double value) {
+  return std::round(value * 1e4) / 1e4;
+}
 
 Json to_json(const CalibrationFactor& factor) {
   Json row;
@@ -55,9 +62,49 @@ CalibrationFactor read_factor(const Json& json, RowLocation at) {
   return f;
 }
 
+Json before_after(const ErrorSummary& before, const ErrorSummary& after) {
+  return {{"before", to_json(before)}, {"after", to_json(after)}};
+}
+
+Json row_json(const ProposedRow& r) {
+  const Measurement& m = r.measured;
+  Json row{{"id", m.id},
+           {"use", m.purpose == MeasurementUse::calibration ? "calibration" : "holdout"},
+           {"chip", m.request.target.chip.id},
+           {"target", m.request.target.id},
+           {"stack", to_string(m.request.stack)},
+           {"unit", m.unit},
+           {"measured", m.value},
+           {"predicted_before", r.now.predicted},
+           {"error_before", rounded(r.now.error)},
+           {"predicted_after", r.fitted.predicted},
+           {"error_after", rounded(r.fitted.error)}};
+  if (r.held_out) {
+    row["predicted_held_out"] = r.held_out->predicted;
+    row["error_held_out"] = rounded(r.held_out->error);
+    row["other_rows"] = r.others;
+  }
+  row["source"] = m.source;
+  if (!m.assumed.empty()) row["assumed"] = m.assumed;
+  return row;
+}
+
+Json efficiency_json(const ProposedEfficiency& efficiency) {
+  return {{"stack", to_string(efficiency.factor.stack)},
+          {"chip", efficiency.factor.chip},
+          {"name", efficiency.factor.name},
+          {"before", efficiency.before},
+          {"after", efficiency.after},
+          {"low", efficiency.low},
+          {"high", efficiency.high},
+          {"default", efficiency.original.value},
+          {"rows", efficiency.factor.rows},
+          {"at_limit", efficiency.at_limit}};
+}
+
 }  // namespace
 
-Calibration read_calibration(const std::filesystem::path& file) {
+Calibration read_calibration(const fs::path& file) {
   const Json document = read_json(file);
   const std::string name = file.string();
   Calibration c{
@@ -68,10 +115,6 @@ Calibration read_calibration(const std::filesystem::path& file) {
   for (size_t i = 0; i < factors.size(); ++i)
     c.factors.push_back(read_factor(factors.at(i), {none, name, "factors[" + std::to_string(i) + "]", "CALIBRATION"}));
   return c;
-}
-
-double rounded(double value) {
-  return std::round(value * 1e4) / 1e4;
 }
 
 Json to_json(const ErrorSummary& summary) {
@@ -90,6 +133,55 @@ Json to_json(const Calibration& calibration) {
   document["factors"] = Json::array();
   for (const CalibrationFactor& f : calibration.factors) document["factors"].push_back(to_json(f));
   return document;
+}
+
+fs::path user_calibration_file(const fs::path& folder) {
+  return folder / "calibration.json";
+}
+
+std::optional<std::string> user_calibration(const fs::path& folder) {
+  if (folder.empty() || !path_exists(user_calibration_file(folder))) return std::nullopt;
+  return read_file(user_calibration_file(folder), kMaxJsonFile);
+}
+
+Json to_json(const Proposal& proposal) {
+  Json document = to_json(proposal.calibration);
+  const Json factors = document["factors"];
+  document.erase("factors");
+  document["step_time_of_fitted_rows"] = {
+      {"before", to_json(proposal.now)}, {"held_out", to_json(proposal.held_out)}, {"after", to_json(proposal.fitted)}};
+  document["step_time_of_held_out_rows"] = before_after(proposal.apart_now, proposal.apart_fitted);
+  document["step_time_of_shipped_held_out_rows"] = before_after(proposal.shipped_now, proposal.shipped_fitted);
+  document["efficiencies"] = Json::array();
+  for (const ProposedEfficiency& e : proposal.efficiencies) document["efficiencies"].push_back(efficiency_json(e));
+  document["rows"] = Json::array();
+  for (const ProposedRow& r : proposal.rows) document["rows"].push_back(row_json(r));
+  document["factors"] = factors;
+  return document;
+}
+
+std::optional<std::string> restore_calibration(const fs::path& folder, const std::optional<std::string>& content) {
+  if (folder.empty())
+    throw Error({.id = "CALIBRATION",
+                 .message = "no configuration folder exists for a calibration",
+                 .fix = "set HOME or XDG_CONFIG_HOME"});
+  const fs::path file = user_calibration_file(folder), before_file = file.string() + ".bak";
+  const std::optional<std::string> before = user_calibration(folder);
+  if (before) write_file_atomically(before_file, *before);
+  if (content) {
+    write_file_atomically(file, *content);
+  } else if (!remove_tree(file)) {
+    throw system_error("the file cannot be removed", file.string(), errno);
+  }
+  return before;
+}
+
+std::optional<std::string> accept_proposal(const fs::path& folder, const Proposal& proposal) {
+  return restore_calibration(folder, to_json(proposal).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::optional<std::string> remove_user_calibration(const fs::path& folder) {
+  return restore_calibration(folder, std::nullopt);
 }
 
 }  // namespace mw::plan

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads calibration.json (factors and the rows that they were fitted to) and makes its JSON.
+// calibration.json: factors and the rows that they were fitted to, as shipped, and as accepted, restored and removed in
+// the user's hardware folder, where the previous file is kept as calibration.json.bak. Errors name the file. Any
+// thread.
 #pragma once
 #include "core/base/json.h"
-#include "core/plan/calibration/calibrate.h"
+#include "core/plan/calibration/proposal.h"
 
 namespace mw::plan {
 
@@ -10,6 +12,19 @@ namespace mw::plan {
 Calibration read_calibration(const std::filesystem::path& file);
 Json to_json(const Calibration& calibration);  // schema, date, source and factors, as read_calibration reads them
 Json to_json(const ErrorSummary& summary);
-double rounded(double value);  // to four decimals, as files have factors and errors
+
+std::filesystem::path user_calibration_file(const std::filesystem::path& folder);
+// The content of the file; none if the shipped calibration is used.
+std::optional<std::string> user_calibration(const std::filesystem::path& folder);
+
+// The document that accept_proposal() writes: the calibration with all rows and errors.
+Json to_json(const Proposal& proposal);
+
+// Each writes atomically and returns the previous content, which restore_calibration() restores exactly. Throws Error
+// CALIBRATION if there is no configuration folder.
+std::optional<std::string> accept_proposal(const std::filesystem::path& folder, const Proposal& proposal);
+std::optional<std::string> remove_user_calibration(const std::filesystem::path& folder);
+std::optional<std::string> restore_calibration(const std::filesystem::path& folder,
+                                               const std::optional<std::string>& content);
 
 }  // namespace mw::plan

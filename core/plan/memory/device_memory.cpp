@@ -43,9 +43,12 @@ Bytes total(const Buffers& buffers) {
   return sum;
 }
 
-// A [rows, columns] array with `width` bytes per element, possibly in several copies.
-Buffer matrix(const LocalModel& model, std::string name, C category, double rows, double columns, double width,
-              const std::string& words) {
+struct MatrixSize {
+  double rows, columns;
+  double width;  // bytes per element, of all copies
+};
+Buffer matrix(const LocalModel& model, std::string name, C category, const MatrixSize& size, const std::string& words) {
+  const auto& [rows, columns, width] = size;
   const int element = width >= 4 ? 4 : 2;
   const double padded =
       static_cast<double>(mesh::padded_bytes({static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)},
@@ -128,7 +131,7 @@ void add_kept(const LocalModel& model, Buffers& out, double tokens, double len) 
   const double each = r.train.remat == model::Remat::block ? 2 : 1;
   if (r.train.offload == Offload::none)
     add(out, matrix(model, each > 1 ? "saved inputs of all blocks" : "saved inputs of all layers", C::activations,
-                    each * model.layers() * tokens, model.width, 2, "layers x tokens x width x bytes"));
+                    {each * model.layers() * tokens, model.width, 2}, "layers x tokens x width x bytes"));
   add(out, buffer("saved outputs of all layers", C::activations, "tokens x bytes saved per token, all layers",
                   count(tokens) * amount(saved / tokens), saved));
 }
@@ -225,9 +228,14 @@ Buffer working_set(const Widest& wide, double tokens, const char* words = "token
                 wide.bytes * tokens);
 }
 
+Buffer last_hidden_states(const LocalModel& model, double tokens) {
+  return matrix(model, "last hidden states", C::activations, {tokens, static_cast<double>(model.config.dim), 2},
+                "tokens x width x bytes");
+}
+
 Buffer logits_buffer(const LocalModel& model, double rows, int chunk, double width, const char* words) {
   return matrix(model, chunk > 0 && chunk < rows ? "chunk of logits" : "logits", C::logits,
-                chunk > 0 ? std::min<double>(rows, chunk) : rows, model.vocab, width, words);
+                {chunk > 0 ? std::min<double>(rows, chunk) : rows, model.vocab, width}, words);
 }
 
 }  // namespace
@@ -274,9 +282,7 @@ DeviceMemory train_memory(const LocalModel& model) {
   Instant loss{"logits of a training step",
                with(left, {logits_buffer(model, tokens, r.train.loss_chunk, r.profile.logit_bytes,
                                          "tokens x vocabulary x bytes of all copies"),
-                           matrix(model, "last hidden states", C::activations, tokens, model.config.dim, 2,
-                                  "tokens x width x bytes"),
-                           gathered_head(model)})};
+                           last_hidden_states(model, tokens), gathered_head(model)})};
   if (!gradients_come_late(r)) return finish(model, {std::move(loss), std::move(backward)});
   Instant end{"end of the backward", with(always, {gradients})};
   end.buffers.insert(end.buffers.end(), working.begin(), working.end());
@@ -289,19 +295,18 @@ DeviceMemory forward_memory(const LocalModel& model) {
   const double rows = rows_on_device(model, f.batch), tokens = rows * f.len;
   Buffers always = resident(model, r.weights);
   if (f.top_k > 0)
-    add(always, matrix(model, "top-k values and indices", C::logits, tokens, f.top_k, 8, "tokens x k x 8 B"));
+    add(always, matrix(model, "top-k values and indices", C::logits, {tokens, static_cast<double>(f.top_k), 8},
+                       "tokens x k x 8 B"));
   const Widest wide = widest(model, f.len, [](const LayerMemory& l) { return l.forward; });
   Instant layer{"forward of " + one_of(*wide.kind), with(always, {working_set(wide, tokens), gather_buffers(model)})};
   const Buffer logits =
       logits_buffer(model, tokens, f.chunk, r.profile.forward_logit_bytes, "tokens x vocabulary x bytes of all copies");
   Instant last{f.chunk > 0 ? "a chunk of logits" : "logits of the forward",
-               with(always, {logits,
-                             matrix(model, "last hidden states", C::activations, tokens, model.config.dim, 2,
-                                    "tokens x width x bytes"),
-                             gathered_head(model)})};
+               with(always, {logits, last_hidden_states(model, tokens), gathered_head(model)})};
   if (r.profile.forward == StackProfile::Forward::op_by_op && f.chunk == 0) {
-    add(last.buffers, matrix(model, "transposed output matrix", C::workspace, model.config.dim, model.vocab, 2,
-                             "width x vocabulary x bytes: a product outside jit"));
+    add(last.buffers,
+        matrix(model, "transposed output matrix", C::workspace, {static_cast<double>(model.config.dim), model.vocab, 2},
+               "width x vocabulary x bytes: a product outside jit"));
     // n blocks leave about n/2 holes (Knuth's fifty-percent rule): two arrays of logits leave one, half as large.
     add(last.buffers,
         buffer("hole between the logits", C::workspace, "half of one of two arrays of logits (fifty-percent rule)",
@@ -325,7 +330,7 @@ DeviceMemory rollout_memory(const LocalModel& model) {
   const Widest wide = widest(model, len, [](const LayerMemory& l) { return l.forward; });
   Instant prefill{"prefill",
                   with(always, {working_set(wide, prompt, "prompt tokens x bytes per token"), gather_buffers(model)})};
-  Instant decode{"decoding", with(always, {matrix(model, "logits of one step", C::logits, rows, model.vocab, 6,
+  Instant decode{"decoding", with(always, {matrix(model, "logits of one step", C::logits, {rows, model.vocab, 6},
                                                   "rows x vocabulary x (bf16 and its f32 copy)"),
                                            working_set(wide, rows, "rows x bytes per token"), gather_buffers(model)})};
   return finish(model, {std::move(prefill), std::move(decode)});
@@ -338,7 +343,7 @@ DeviceMemory serve_memory(const LocalModel& model) {
   const double tokens = s.max_num_batched_tokens;
   const Widest wide = widest(model, s.max_model_len, [](const LayerMemory& l) { return l.forward; });
   add(always, working_set(wide, tokens, "batched tokens x bytes per token"));
-  add(always, matrix(model, "logits of one step", C::logits, s.max_num_seqs, model.vocab, 6,
+  add(always, matrix(model, "logits of one step", C::logits, {static_cast<double>(s.max_num_seqs), model.vocab, 6},
                      "sequences x vocabulary x (bf16 and its f32 copy)"));
   const Expression left = amount(r.target.chip.memory.value) * number(s.memory_utilisation) -
                           amount(static_cast<double>(total(always).value));

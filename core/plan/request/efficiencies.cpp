@@ -55,6 +55,23 @@ Efficiency step_of(Vendor vendor, Stack stack) {
 
 }  // namespace
 
+Estimate operator*(double n, const Efficiency& each) {
+  return {.value = n * each.value,
+          .low = n * each.low,
+          .high = n * each.high,
+          .origin = each.origin,
+          .source = each.source};
+}
+
+Estimate operator/(double best, const Efficiency& share) {
+  const auto at = [&](double reached) { return reached > 0 ? best / reached : 0; };
+  return {.value = at(share.value),
+          .low = at(share.high),
+          .high = at(share.low),
+          .origin = share.origin,
+          .source = share.source};
+}
+
 Stack parse_stack(std::string_view text) {
   if (const auto stack = model::parse<Stack>(text)) return *stack;
   std::string all;

@@ -21,6 +21,8 @@ struct Efficiency {
   Origin origin = Origin::transferred;
   std::string source{};
 };
+Estimate operator*(double n, const Efficiency& each);      // `n` fixed costs
+Estimate operator/(double best, const Efficiency& share);  // seconds that are `best` at the whole peak
 
 struct Efficiencies {
   Efficiency matmul;         // share of the bf16 peak in large products

@@ -23,11 +23,6 @@ std::string joined(const Estimate& a, const char* sign, const Estimate& b) {
 
 }  // namespace
 
-std::string_view to_string(Origin origin) {
-  static constexpr std::string_view kNames[] = {"measured", "interpolated", "transferred", "floor"};
-  return kNames[static_cast<size_t>(origin)];
-}
-
 Estimate operator+(Estimate a, const Estimate& b) {
   a += b;
   return a;

@@ -2,7 +2,8 @@
 // A predicted number with its interval, its derivation and its source. Plain values; any thread.
 #pragma once
 #include <string>
-#include <string_view>
+
+#include "core/base/enum_names.h"
 
 namespace mw::plan {
 
@@ -13,7 +14,6 @@ enum class Origin {
   transferred,   // measured on another chip, stack or model
   floor          // arithmetic only: a lower bound
 };
-std::string_view to_string(Origin origin);
 
 struct Estimate {
   double value = 0;
@@ -32,3 +32,8 @@ Estimate operator-(Estimate a, const Estimate& b);  // subtracts the limits, too
 Estimate operator*(Estimate a, double factor);
 
 }  // namespace mw::plan
+
+template <>
+struct mw::EnumNames<mw::plan::Origin> {
+  static constexpr std::array<std::string_view, 4> values{"measured", "interpolated", "transferred", "floor"};
+};

@@ -265,7 +265,6 @@ LocalModel local_model(const Request& r, mesh::ShardingUse use) {
   }
   m.parameters = static_cast<std::int64_t>(m.weights(DType::int8).total);
   if (m.config.layer_scalar) m.parameters -= m.layers();  // saved with the weights, but no parameters
-  m.adapter_parameters = static_cast<std::int64_t>(m.adapters(DType::int8).total);
   return m;
 }
 

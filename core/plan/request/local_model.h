@@ -47,7 +47,7 @@ struct LocalModel {
   double width = 0;          // of the residual stream on this device
   double vocab = 0;          // rows of the output matrix on this device
   double head_gathered = 0;  // elements of embedding and output matrix gathered along batch axes
-  std::int64_t parameters = 0, adapter_parameters = 0;
+  std::int64_t parameters = 0;
 
   TensorBytes weights(DType type) const;
   TensorBytes adapters(DType type) const;

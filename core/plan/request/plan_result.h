@@ -39,7 +39,6 @@ struct Term {
   double hidden = 0;                        // collective seconds that overlap with compute and memory
   double seconds() const { return compute.value + memory.value + communication.value - hidden; }
 };
-std::string_view to_string(Term::Phase phase);
 
 struct StepTime {
   std::vector<Term> terms;
@@ -86,3 +85,9 @@ struct Plan {
 };
 
 }  // namespace mw::plan
+
+template <>
+struct mw::EnumNames<mw::plan::Term::Phase> {
+  static constexpr std::array<std::string_view, 6> values{"forward", "remat",   "backward",
+                                                          "update",  "prefill", "decode"};
+};

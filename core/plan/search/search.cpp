@@ -114,6 +114,18 @@ void add_forward(const Request& request, const mesh::Mesh& mesh, std::vector<Pla
   }
 }
 
+// All choices for a request on its target: meshes over its axes and the axes of its sharding rules that are legal for
+// the model and, in training, divide the micro-batch.
+std::vector<PlanChoice> enumerate_choices(const Request& request) {
+  std::vector<PlanChoice> out;
+  for (const mesh::Mesh& m : meshes(request)) {
+    if (request.work == Work::train) add_training(request, m, out);
+    if (request.work == Work::forward) add_forward(request, m, out);
+    if (request.work == Work::rollout || request.work == Work::serve) add_serving(request, m, out);
+  }
+  return out;
+}
+
 constexpr Bytes kNoPlan{std::numeric_limits<std::int64_t>::max()};
 
 Candidate evaluate(const Request& request, const PlanChoice& choice) {
@@ -197,15 +209,8 @@ void mark_pareto(std::vector<Candidate>& all, Work work) {
 }
 
 double key_of(const Candidate& candidate, RankBy by, Work work) {
-  switch (by) {
-    case RankBy::time:
-      return time_of(candidate, work);
-    case RankBy::cost:
-      return candidate.usd;
-    case RankBy::memory:
-      break;
-  }
-  return static_cast<double>(candidate.peak.value);
+  if (by == RankBy::time) return time_of(candidate, work);
+  return by == RankBy::cost ? candidate.usd : static_cast<double>(candidate.peak.value);
 }
 
 }  // namespace
@@ -240,16 +245,6 @@ Request with_choice(Request r, const PlanChoice& choice) {
   return r;
 }
 
-std::vector<PlanChoice> enumerate_choices(const Request& request) {
-  std::vector<PlanChoice> out;
-  for (const mesh::Mesh& m : meshes(request)) {
-    if (request.work == Work::train) add_training(request, m, out);
-    if (request.work == Work::forward) add_forward(request, m, out);
-    if (request.work == Work::rollout || request.work == Work::serve) add_serving(request, m, out);
-  }
-  return out;
-}
-
 double time_of(const Candidate& candidate, Work work) {
   return work == Work::serve ? 1 / candidate.tokens_per_second : candidate.seconds;
 }
@@ -278,11 +273,7 @@ SearchResult search(std::span<const Request> targets, const SearchOptions& optio
 std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work work) {
   std::vector<lint::Edit> out;
   if (from.target != to.target) out.push_back({"target.id", to.target});
-  for (const mesh::MeshAxis& axis : from.mesh.axes)
-    if (!to.mesh.has(axis.name)) out.push_back({"mesh." + axis.name, nullptr});
-  for (const mesh::MeshAxis& axis : to.mesh.axes)
-    if (!from.mesh.has(axis.name) || from.mesh.size(axis.name) != axis.size)
-      out.push_back({"mesh." + axis.name, axis.size});
+  for (lint::Edit& edit : lint::mesh_edits(from.mesh, to.mesh)) out.push_back(std::move(edit));
   if (!from.places.empty() && to.places.empty()) out.push_back({"sharding.places", nullptr});
   if (work == Work::train) {
     if (from.batch != to.batch) out.push_back({"train.batch", to.batch});

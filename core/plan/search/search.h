@@ -52,9 +52,6 @@ struct SearchResult {
   double seconds = 0;  // duration of the search
 };
 
-// All choices for a request on its target: meshes over its axes and the axes of its sharding rules that are legal for
-// the model and, in training, divide the micro-batch.
-std::vector<PlanChoice> enumerate_choices(const Request& request);
 Request with_choice(Request request, const PlanChoice& choice);  // `choice` must be for the request's target
 PlanChoice choice_of(const Request& request);
 

@@ -39,7 +39,6 @@ Estimate over_links(const mesh::Collective& collective, const mesh::AxisPlacemen
           .high = seconds(share.low),
           .origin = share.origin,
           .formula = "bytes sent / (link x rails / sharing x share) + hops x latency",
-          .inputs = {},
           .source = share.source};
 }
 
@@ -72,7 +71,6 @@ Estimate collective_seconds(const mesh::Collective& collective, const mesh::Layo
           .high = seconds,
           .origin = curve->chips == collective.group ? Origin::interpolated : Origin::transferred,
           .formula = "bytes sent / bus bandwidth measured at this payload",
-          .inputs = {},
           .source = curve->source};
 }
 

@@ -13,7 +13,6 @@
 #include "core/plan/request/expression.h"
 #include "core/plan/request/local_model.h"
 #include "core/plan/time/collective_time.h"
-#include "core/plan/time/paged_attention_time.h"
 #include "core/plan/time/step_collectives.h"
 #include "core/plan/time/step_time.h"
 
@@ -60,24 +59,77 @@ class Curve {
   std::array<double, 8 * 21 + 1> points_{};
 };
 
+// Seconds of attention of decoding requests in vLLM's kernel on TPUs (ragged paged attention v3 of tpu-inference). The
+// kernel reads the cache in blocks: windows skip whole blocks only, and the matrix units multiply whole blocks however
+// short the context is.
+class PagedAttentionTime {
+ public:
+  explicit PagedAttentionTime(const LocalModel& model);  // of a server on TPUs
+  // The mean number of keys that the kernel multiplies with each query of a long prompt under a window of `window`
+  // keys.
+  static double walked(int window);
+  // Seconds for one request with `context` tokens at `share` of the memory bandwidth.
+  double seconds(double context, double share) const;
+
+ private:
+  struct Kind {
+    int count = 0, window = 0;        // layers; window 0: full attention
+    double block = 0;                 // tokens of a block
+    double token_s = 0, block_s = 0;  // at the full bandwidth; at the peak
+  };
+  std::vector<Kind> kinds_;
+};
+
+// Tokens of a block in decode without a tuned size (tpu-inference v0.19.0, kernels/ragged_paged_attention/v3/
+// kernel.py, get_default_block_sizes): 16 MiB in words of 32 bits, at most the longest request.
+double block_of(const LayerKind& kind, const Request& request) {
+  const int packing = 4 / std::min(4, bytes_of(request.kv)), lanes = (kind.shape.head_dim + 127) / 128 * 128;
+  const int both = 2 * std::max(1, static_cast<int>(std::lround(kind.kv_heads)));  // keys and values
+  const auto heads = std::bit_ceil(static_cast<unsigned>((both + packing - 1) / packing * packing));
+  const double to_peak = 16.0 * 1048576 * packing / 4 / lanes / heads;
+  return std::min(to_peak, static_cast<double>(request.serve.max_model_len));
+}
+
+PagedAttentionTime::PagedAttentionTime(const LocalModel& model) {
+  const Request& r = *model.request;
+  const hardware::Chip& chip = r.target.chip;
+  const double per_chip = std::max(1, chip.devices_per_chip), unit = std::max(8, chip.matrix_unit);
+  const double peak = chip.bf16_flops.value / per_chip, bandwidth = chip.memory_bandwidth.value / per_chip;
+  for (const LayerKind& k : model.kinds) {
+    const bool slides = k.shape.attention == model::Attention::sliding && model.config.sliding_window > 0;
+    Kind kind{.count = k.count, .window = slides ? model.config.sliding_window : 0, .block = block_of(k, r)};
+    if (slides && r.sliding_window_kv) kind.block = std::min<double>(kind.block, kind.window);
+    kind.token_s = 2 * k.kv() * bytes_of(r.kv) / bandwidth;
+    // Few queries share a KV head, but the matrix unit loads a tile of keys or values as for a whole tile of queries.
+    const double rows = std::ceil(k.heads / std::max(1.0, k.kv_heads) / unit) * unit;
+    const double lanes = std::ceil(k.shape.head_dim / unit) * unit;
+    kind.block_s = 2 * 2 * rows * k.kv_heads * lanes * kind.block / peak;
+    kinds_.push_back(kind);
+  }
+}
+
+// Queries and keys go in blocks there (512 at two queries a head of keys, 1,024): each block of queries meets the whole
+// blocks that its window touches.
+double PagedAttentionTime::walked(int window) {
+  return window + 512.0 + 1024.0;
+}
+
+double PagedAttentionTime::seconds(double context, double share) const {
+  double sum = 0;
+  for (const Kind& k : kinds_) {
+    const double skipped = k.window > 0 ? std::floor(std::max(0.0, context - k.window) / k.block) : 0;
+    const double blocks = std::ceil(context / k.block) - skipped;
+    sum += k.count * std::max((context - skipped * k.block) * k.token_s / share, blocks * k.block_s);
+  }
+  return sum;
+}
+
 struct Rate {  // seconds per unit at best, and what share of that is reached
   double best = 0;
   Efficiency share{1, 1, 1, Origin::floor, ""};
   double seconds() const { return best / share.value; }
-  Estimate estimate(double units) const {
-    return {.value = units * best / share.value,
-            .low = units * best / share.high,
-            .high = units * best / share.low,
-            .origin = share.origin,
-            .formula = {},
-            .inputs = {},
-            .source = share.source};
-  }
+  Estimate estimate(double units) const { return units * best / share; }
 };
-
-double rounded_up(double n, double to) {
-  return to > 1 ? std::ceil(n / to) * to : n;
-}
 
 }  // namespace
 
@@ -171,7 +223,7 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
   double elements = 0, bytes = 0;
   const auto product = [&](double in, double out, double times) {
     elements += times * in * out;
-    body_flops += times * 2 * rounded_up(in, unit) * rounded_up(out, unit);
+    body_flops += times * 2 * round_up(in, unit) * round_up(out, unit);
   };
   for (const LayerKind& k : m.kinds) {
     for (const Product& p : k.products) product(p.in, p.out, k.count);
@@ -320,29 +372,19 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
   // Products that decoding alone would need count as decoding, the rest as prefill.
   StepLoad alone{.decoding = load.decoding};
   const double decoding = load.prefill_tokens > 0 ? static_cast<double>(i.tokens(alone)) : t;
-  const auto fixed = [](const Efficiency& x, double n) {
-    return Estimate{.value = n * x.value,
-                    .low = n * x.low,
-                    .high = n * x.high,
-                    .origin = x.origin,
-                    .formula = {},
-                    .inputs = {},
-                    .source = x.source};
-  };
   const auto beyond = [&](const Rate& weights, const Rate& each, double n, double before) {
     const double weight = weights.seconds();
     const double seconds = std::max(weight, n * each.seconds()) - std::max(weight, before * each.seconds());
-    Estimate out = each.estimate(each.seconds() > 0 ? seconds / each.seconds() : 0);
-    return out;
+    return each.estimate(each.seconds() > 0 ? seconds / each.seconds() : 0);
   };
-  p.base = fixed(e.step_s, 1) + i.weights.estimate(1) + i.head_weights.estimate(1);
+  p.base = 1 * e.step_s + i.weights.estimate(1) + i.head_weights.estimate(1);
   p.base.formula = "host and dispatch + weights / (bandwidth x share)";
   p.base.inputs =
       (labelled(seconds_text(e.step_s.value), "host") + labelled(seconds_text(i.weights.seconds()), "layers") +
        labelled(seconds_text(i.head_weights.seconds()), "output matrix"))
           .text;
   p.base.source = i.weights.share.source;
-  const Estimate each = fixed(e.sequence_s, r), traffic = i.traffic.estimate(decoding);
+  const Estimate each = r * e.sequence_s, traffic = i.traffic.estimate(decoding);
   const Estimate products = beyond(i.weights, i.token, decoding, 0) + beyond(i.head_weights, i.head_row, r, 0);
   p.sequences = each + products + traffic;
   p.sequences.formula = "sequences x (seconds each + their products beyond the reads of the weights)";
@@ -356,8 +398,6 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
                 .low = i.reads(load, share.high),
                 .high = i.reads(load, share.low),
                 .origin = share.origin,
-                .formula = {},
-                .inputs = {},
                 .source = share.source};
   p.kv_reads.formula = i.paged ? "KV bytes read / (bandwidth x share), or blocks of the kernel x their products"
                                : "KV bytes read / (bandwidth x share)";
@@ -380,7 +420,6 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
                      .origin = e.sum_s.origin,
                      .formula = "sums between the devices after attention and MLP, logits, of " +
                                 std::to_string(p.padded_tokens) + " tokens",
-                     .inputs = {},
                      .source = e.sum_s.source};
   p.total = p.base + p.sequences + p.kv_reads + p.prefill + p.communication;
   p.total.formula = "base + sequences + KV reads + prefill + sums between devices, of " +

@@ -17,10 +17,6 @@ namespace {
 
 using Phase = Term::Phase;
 
-double round_up(double n, double to) {
-  return to > 1 ? std::ceil(n / to) * to : n;
-}
-
 // Rates of a device: peaks and efficiencies.
 struct Rates {
   double flops, bytes;  // per second at the peak
@@ -35,11 +31,6 @@ Rates rates_of(const Request& request) {
   const double fp8 = request.products == DType::fp8 ? c.fp8_flops.value / devices : 0;
   return {c.bf16_flops.value / devices, c.memory_bandwidth.value / devices, fp8, request.efficiencies,
           static_cast<double>(std::max(1, c.matrix_unit))};
-}
-
-Estimate seconds(double best, const Efficiency& share) {
-  const auto at = [&](double s) { return s > 0 ? best / s : 0; };
-  return {.value = at(share.value), .low = at(share.high), .high = at(share.low), .origin = share.origin};
 }
 
 // The work of one device in a phase: floating-point operations by their limit, bytes and kernels.
@@ -116,7 +107,12 @@ class Builder {
     add(phase, kind.name, kind.count, load * (kind.count * pass.times));
   }
 
-  // Embedding lookup, and the output matrix with softmax and loss over `logit_rows` tokens.
+  // The embedding, all layers, and the output matrix with its softmax for `logit_tokens` tokens.
+  void forward(Phase phase, const Pass& pass, double logit_tokens) {
+    embedding(phase, pass);
+    for (const LayerKind& k : m_.kinds) layers(phase, k, pass, 1, 0);
+    logits(phase, logit_tokens, 1, 0.5, pass.times);
+  }
   void embedding(Phase phase, const Pass& pass) {
     Load load{.bytes = pass.tokens * m_.config.dim * 4};
     if (m_.config.ple_dim > 0)
@@ -164,13 +160,9 @@ class Builder {
       step.terms.push_back(std::move(t));
     }
     const Efficiency& f = r_.efficiencies.step_s;
-    step.fixed = {.value = fixed * f.value,
-                  .low = fixed * f.low,
-                  .high = fixed * f.high,
-                  .origin = f.origin,
-                  .formula = "steps x seconds of the host",
-                  .inputs = fixed > 0 ? (count(fixed) * seconds_text(f.value)).text : std::string(),
-                  .source = f.source};
+    step.fixed = fixed * f;
+    step.fixed.formula = "steps x seconds of the host";
+    step.fixed.inputs = fixed > 0 ? (count(fixed) * seconds_text(f.value)).text : std::string();
     step.seconds = step.compute + step.memory + step.communication + step.fixed;
     step.seconds.value -= step.hidden;
     step.seconds.low = std::max(0.0, step.seconds.low - step.communication.low);
@@ -229,7 +221,7 @@ class Builder {
     Expression shown;
     const auto add = [&](double flops, double peak, const Efficiency& share, const char* what) {
       if (flops <= 0) return;
-      compute += seconds(flops / peak, share);
+      compute += flops / peak / share;
       const Expression each = tera(flops, "TFLOP") / (tera(peak, "TFLOP/s") * number(share.value));
       shown = shown + (what ? labelled(each, what) : each);
     };
@@ -243,14 +235,13 @@ class Builder {
   }
 
   Estimate memory_of(const Load& load) const {
-    Estimate memory = seconds(load.bytes / rates_.bytes, rates_.e.memory);
+    Estimate memory = load.bytes / rates_.bytes / rates_.e.memory;
     Expression shown;
     if (memory.value > 0) shown = giga(load.bytes, "GB") / (giga(rates_.bytes, "GB/s") * number(rates_.e.memory.value));
     memory += {.value = load.short_products, .low = load.short_products, .high = load.short_products};
     shown = shown + labelled(seconds_text(load.short_products), "short products");
     const Efficiency& kernel = rates_.e.kernel_s;
-    memory +=
-        {.value = load.kernels * kernel.value, .low = load.kernels * kernel.low, .high = load.kernels * kernel.high};
+    memory += load.kernels * kernel;
     shown = shown + labelled(count(load.kernels) * seconds_text(kernel.value), "kernels");
     memory.origin = rates_.e.memory.origin;
     memory.formula = "bytes / (bandwidth x share) + waits of short products + kernels x launch";
@@ -293,18 +284,8 @@ class Builder {
     p.sent.emplace_back(name, each.value);
   }
   Phase phase_of(mesh::Phase phase, mesh::StepKind work) const {
-    if (work == mesh::StepKind::decode) return Phase::decode;
-    switch (phase) {
-      case mesh::Phase::forward:
-        return Phase::forward;
-      case mesh::Phase::recompute:
-        return Phase::remat;
-      case mesh::Phase::backward:
-        return Phase::backward;
-      case mesh::Phase::update:
-        return Phase::update;
-    }
-    return Phase::forward;
+    constexpr Phase kPhases[]{Phase::forward, Phase::remat, Phase::backward, Phase::update};  // by mesh::Phase
+    return work == mesh::StepKind::decode ? Phase::decode : kPhases[static_cast<size_t>(phase)];
   }
   std::string part_of(const mesh::Collective& collective) const {
     if (collective.phase == mesh::Phase::update) return "optimizer";
@@ -328,6 +309,10 @@ class Builder {
 };
 
 }  // namespace
+
+double round_up(double n, double to) {
+  return to > 1 ? std::ceil(n / to) * to : n;
+}
 
 mesh::StepShape step_shape(const LocalModel& model) {
   const Request& r = *model.request;
@@ -378,9 +363,7 @@ StepTime train_time(const LocalModel& model) {
   const double micro = std::max(1, r.train.accumulation);
   const Pass pass{.tokens = rows * facts.computed, .len = facts.computed, .times = micro};
   Builder b(model);
-  b.embedding(Phase::forward, pass);
-  for (const LayerKind& k : model.kinds) b.layers(Phase::forward, k, pass, 1, 0);
-  b.logits(Phase::forward, pass.tokens, 1, 0.5, micro);
+  b.forward(Phase::forward, pass, pass.tokens);
   if (r.train.loss_chunk > 0) b.logits(Phase::remat, pass.tokens, 1, 0, micro);
   b.logits(Phase::backward, pass.tokens, r.method == model::TrainMethod::full ? 2 : 1, 0.5, micro);
   for (const LayerKind& k : model.kinds) {
@@ -397,9 +380,7 @@ StepTime forward_time(const LocalModel& model) {
   const double rows = rows_on_device(model, f.batch);
   const Pass pass{.tokens = rows * f.len, .len = static_cast<double>(f.len)};
   Builder b(model);
-  b.embedding(Phase::forward, pass);
-  for (const LayerKind& k : model.kinds) b.layers(Phase::forward, k, pass, 1, 0);
-  b.logits(Phase::forward, pass.tokens, 1, 0.5, 1);
+  b.forward(Phase::forward, pass, pass.tokens);
   b.communicate({.work = mesh::StepKind::forward, .rows = f.batch, .tokens = f.len});
   return b.finish(1);
 }
@@ -407,9 +388,7 @@ StepTime forward_time(const LocalModel& model) {
 StepTime prefill_time(const LocalModel& model, double rows, double len) {
   const Pass pass{.tokens = std::ceil(rows / model.batch_ways) * len, .len = len};
   Builder b(model);
-  b.embedding(Phase::forward, pass);
-  for (const LayerKind& k : model.kinds) b.layers(Phase::forward, k, pass, 1, 0);
-  b.logits(Phase::forward, std::ceil(rows / model.batch_ways), 1, 0.5, 1);
+  b.forward(Phase::forward, pass, std::ceil(rows / model.batch_ways));
   b.communicate({.work = mesh::StepKind::forward,
                  .rows = static_cast<std::int64_t>(std::llround(rows)),
                  .tokens = static_cast<std::int64_t>(std::llround(len))});
@@ -417,12 +396,9 @@ StepTime prefill_time(const LocalModel& model, double rows, double len) {
 }
 
 StepTime decode_time(const LocalModel& model, double rows, double context) {
-  const double own = std::ceil(rows / model.batch_ways);
-  const Pass pass{.tokens = own, .len = 1, .keys = context};
+  const Pass pass{.tokens = std::ceil(rows / model.batch_ways), .len = 1, .keys = context};
   Builder b(model);
-  b.embedding(Phase::decode, pass);
-  for (const LayerKind& k : model.kinds) b.layers(Phase::decode, k, pass, 1, 0);
-  b.logits(Phase::decode, own, 1, 0.5, 1);
+  b.forward(Phase::decode, pass, pass.tokens);
   b.communicate({.work = mesh::StepKind::decode, .rows = static_cast<std::int64_t>(std::llround(rows)), .tokens = 1});
   return b.finish(serves(model.request->stack) ? 1 : 0);
 }

@@ -21,4 +21,6 @@ mesh::StepShape complete_step_shape(mesh::StepShape shape, const Request& reques
 std::vector<mesh::Collective> step_collectives(const Request& request, const model::Config& config,
                                                const mesh::Placement& placement, const mesh::StepShape& shape);
 
+double round_up(double n, double to);  // to a multiple of `to`, such as the width of the matrix unit
+
 }  // namespace mw::plan

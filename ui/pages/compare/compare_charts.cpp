@@ -112,7 +112,7 @@ QWidget* CompareCharts::controls() {
   length_ = box(tr("Prompt"), length_label_);
   load_ = box(tr("Load"), load_label_);
   metric_ = box(tr("Metric"), metric_label_);
-  for (const SweepMetric m : views::kSweepMetrics) metric_->addItem(qs(views::label_of(m)));
+  for (const SweepMetric m : all_values<SweepMetric>()) metric_->addItem(qs(views::label_of(m)));
   row->addStretch(1);
   return bar;
 }
@@ -446,7 +446,7 @@ void CompareCharts::fill_distribution() {
 }
 
 void CompareCharts::fill_heat() {
-  const auto metric = views::kSweepMetrics[static_cast<size_t>(std::max(0, metric_->currentIndex()))];
+  const auto metric = static_cast<SweepMetric>(std::max(0, metric_->currentIndex()));
   std::vector<HeatMapView::Grid> grids;
   for (size_t c = 0; c < runs_.size(); ++c)
     if (runs_[c].sweep) grids.push_back({name(c), compare::heat_map(runs_, c, metric)});

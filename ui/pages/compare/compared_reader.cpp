@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/compare/compared_reader.h"
 
-#include "core/compare/compared_files.h"
+#include "core/compare/comparison.h"
 
 namespace mw::ui {
 namespace {

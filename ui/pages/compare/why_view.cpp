@@ -197,7 +197,7 @@ void WhyView::compute() {
   task_.start([baseline = compare::server_of(runs_.front()), other = compare::server_of(runs_[at]),
                point = compare::LoadPoint{either->request_rate, input_len_}, metric, ends,
                load = catalogue_](const ReportProgress&, const std::stop_token& stop) {
-    return compare::waterfall(baseline, other, point, metric, load(), ends, stop);
+    return compare::waterfall({baseline, other, point, metric, ends}, load(), stop);
   });
 }
 

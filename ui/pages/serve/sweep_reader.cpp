@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "core/compare/compared_files.h"
+#include "core/compare/comparison.h"
 
 namespace mw::ui {
 
