@@ -3,6 +3,7 @@
 // preview priced before its drop, the search's best plan applied, everything undone. Pictures in $MW_PICTURES, else the
 // build folder.
 #include <QComboBox>
+#include <QLabel>
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QTabWidget>
@@ -47,6 +48,7 @@ class DesignTest : public test::WindowFixture {
   bool left_of(QWidget& a, QWidget& b) {
     return in_window(a).right() < in_window(b).left() && in_window(a).top() == in_window(b).top();
   }
+  static QString heading(MeshCanvas& canvas) { return canvas.parentWidget()->findChild<QLabel*>()->text(); }
   // The frame of the selection is drawn around that device.
   static bool framed(MeshCanvas& canvas, int device) {
     const QImage image = canvas.grab().toImage();
@@ -176,9 +178,9 @@ class DesignTest : public test::WindowFixture {
     QCOMPARE(qs(mesh::to_text(pair.pinned().shown().mesh)), u"fsdp 1, tp 4"_s);
     QCOMPARE(qs(mesh::to_text(canvas().shown().mesh)), u"fsdp 2, tp 2"_s);
     for (const char* part : {"v5p-8", "tp\u00A04", "per\u00A0step", "$"})
-      QVERIFY2(pair.pinned_heading().contains(QString::fromUtf8(part)), part);
-    QVERIFY(pair.live_heading().contains(u">tp\u00A02</b>"_s));  // what changed is marked
-    QVERIFY(!pair.live_heading().contains(u">v5p-8</b>"_s));
+      QVERIFY2(heading(pair.pinned()).contains(QString::fromUtf8(part)), part);
+    QVERIFY(heading(pair.live()).contains(u">tp\u00A02</b>"_s));  // what changed is marked
+    QVERIFY(!heading(pair.live()).contains(u">v5p-8</b>"_s));
     // Clicked in one, marked in both.
     QTest::mouseClick(&pair.pinned(), Qt::LeftButton, {}, pair.pinned().device_at(2).center().toPoint());
     QCOMPARE(canvas().selected_device(), 2);
@@ -241,7 +243,7 @@ class DesignTest : public test::WindowFixture {
     window_->document().replace(gpus, u"other chips"_s);
     priced();
     CanvasPair& pair = page().canvases();
-    QVERIFY2(pair.live_heading().contains(u">2xh100</b>"_s), qPrintable(pair.live_heading()));
+    QVERIFY2(heading(pair.live()).contains(u">2xh100</b>"_s), qPrintable(heading(pair.live())));
     QCOMPARE(pair.pinned().devices(), 4);
     QCOMPARE(canvas().devices(), 2);
     QTest::mouseClick(&pair.pinned(), Qt::LeftButton, {}, pair.pinned().device_at(3).center().toPoint());
@@ -273,10 +275,12 @@ class DesignTest : public test::WindowFixture {
     QTest::mouseRelease(handle, Qt::LeftButton, {}, handle->rect().center());
     const int moved = pair.sizes()[0];
     QVERIFY2(moved >= before + 10, qPrintable(u"%1 to %2"_s.arg(before).arg(moved)));
-    const QByteArray kept = page().save_layout();
+    const test::Scratch kept;
+    Session session(kept.path());
+    page().save_state(session);
     init();
     open("paper-train-v5p-8.json");
-    page().restore_layout(kept);
+    page().restore_state(session);
     page().pin();
     QTest::qWait(50);
     QVERIFY(std::abs(page().canvases().sizes()[0] - moved) <= 2);

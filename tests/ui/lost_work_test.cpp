@@ -18,8 +18,8 @@
 #include "core/base/files.h"
 #include "tests/cli/project.h"
 #include "tests/ui/window_fixture.h"
-#include "ui/theme/elided_label.h"
 #include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace fs = std::filesystem;

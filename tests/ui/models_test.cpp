@@ -8,7 +8,7 @@
 #include <QTest>
 
 #include "tests/ui/support.h"
-#include "ui/pages/compare/short_names.h"
+#include "ui/pages/compare/compare_tray.h"
 #include "ui/pages/runs/runs_page.h"
 #include "ui/pages/train/samples_model.h"
 #include "ui/shell/bottom_panels.h"

@@ -13,7 +13,7 @@
 
 #include "core/jobs/job.h"
 #include "ui/theme/dialog_parts.h"
-#include "ui/theme/elided_label.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::test {
 namespace fs = std::filesystem;

@@ -16,7 +16,7 @@
 
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
-#include "ui/run_views/drag_button.h"
+#include "ui/run_views/run_drag.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

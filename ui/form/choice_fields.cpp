@@ -54,9 +54,7 @@ void FlagField::show_value(const Json* set) {
 }
 
 ChipsField::ChipsField(const experiment::Parameter& parameter, QWidget* parent) : Field(parameter, parent) {
-  auto* grid = new QGridLayout(this);
-  grid->setContentsMargins(0, 1, 0, 1);
-  grid->setSpacing(3);
+  auto* grid = make_layout<QGridLayout>(this, {0, 1, 0, 1}, 3);
   // Two columns if the form is wide enough.
   constexpr size_t kShort = 12;
   const bool narrow = std::all_of(parameter.choices.begin(), parameter.choices.end(),
@@ -64,10 +62,7 @@ ChipsField::ChipsField(const experiment::Parameter& parameter, QWidget* parent) 
   const int columns = narrow ? 2 : 1;
   int at = 0;
   for (const auto& choice : parameter.choices) {
-    auto* chip = new QToolButton(this);
-    chip->setText(qs(choice));
-    chip->setCheckable(true);
-    chip->setProperty("chip", true);
+    QToolButton* chip = chip_button(qs(choice), {}, this);
     chip->setSizePolicy(QSizePolicy::MinimumExpanding, QSizePolicy::Fixed);
     watch(chip);
     chip->setAccessibleName(qs(parameter.label + ": " + choice));

@@ -9,8 +9,8 @@
 #include <QVBoxLayout>
 
 #include "core/experiment/parameters.h"
+#include "core/recipes/quote.h"
 #include "core/store/store.h"
-#include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -63,9 +63,7 @@ QStringList differences(const Document& document) {
 QString shell_quoted(const QString& text) {
   static const QRegularExpression plain(u"^[A-Za-z0-9_./=:,@%+-]+$"_s);
   if (plain.match(text).hasMatch()) return text;
-  QString inner = text;
-  inner.replace(u"'"_s, u"'\\''"_s);
-  return u'\'' + inner + u'\'';
+  return qs(recipes::shell_quoted(ss(text)));
 }
 
 QString command_line(const Document& document, const std::filesystem::path& runs_folder, const QString& name) {
@@ -90,12 +88,9 @@ QString command_line(const Document& document, const std::filesystem::path& runs
 CommandView::CommandView(Document& document, std::filesystem::path runs_folder, QWidget* parent)
     : QWidget(parent), document_(document), runs_folder_(std::move(runs_folder)), text_(new QPlainTextEdit(this)) {
   auto* column = flush_layout<QVBoxLayout>(this, 0);
-  auto* top = new QHBoxLayout;
-  top->setContentsMargins(10, 5, 8, 5);
-  auto* label = muted_label(tr("Command line for this run"), this);
-  auto* copy = new QPushButton(icon(Glyph::copy), tr("Copy"), this);
-  top->addWidget(label, 1);
-  top->addWidget(copy);
+  auto* top = make_layout<QHBoxLayout>(nullptr, {10, 5, 8, 5});
+  top->addWidget(muted_label(tr("Command line for this run"), this), 1);
+  QPushButton* copy = add_button(*top, tr("Copy"), {}, Glyph::copy);
   column->addLayout(top);
   column->addWidget(text_, 1);
   text_->setReadOnly(true);

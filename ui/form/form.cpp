@@ -21,8 +21,7 @@ Form::Form(Document& document, QWidget* parent)
   search_->setAccessibleName(tr("Find a setting"));
   search_->setClearButtonEnabled(true);
   search_->addAction(icon(Glyph::search), QLineEdit::LeadingPosition);
-  auto* top = new QHBoxLayout;
-  top->setContentsMargins(8, 6, 8, 6);
+  auto* top = make_layout<QHBoxLayout>(nullptr, {8, 6, 8, 6});
   top->addWidget(search_);
   column->addLayout(top);
   auto* body = new QWidget;
@@ -39,9 +38,7 @@ Form::Form(Document& document, QWidget* parent)
 }
 
 void Form::build(QWidget* body) {
-  auto* column = new QVBoxLayout(body);
-  column->setContentsMargins(10, 0, 6, 10);
-  column->setSpacing(0);
+  auto* column = make_layout<QVBoxLayout>(body, {10, 0, 6, 10}, 0);
   std::vector<std::string> groups;
   for (const auto& p : experiment::parameters())
     if (std::find(groups.begin(), groups.end(), p.group) == groups.end()) groups.push_back(p.group);
@@ -52,7 +49,6 @@ void Form::build(QWidget* body) {
     b->setCheckable(true);
     b->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
     b->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
-    b->setFocusPolicy(Qt::TabFocus);
     column->addWidget(b);
     connect(b, &QToolButton::toggled, this, &Form::arrange);
     return b;

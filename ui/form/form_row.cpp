@@ -6,7 +6,6 @@
 #include <QToolButton>
 #include <algorithm>
 
-#include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -22,19 +21,14 @@ FormRow::FormRow(const experiment::Parameter& parameter, Document& document, QWi
       field_(make_field(parameter, this)),
       label_(new QLabel(this)),
       problem_(new QLabel(this)),
-      reset_(new QToolButton(this)) {
-  auto* grid = new QGridLayout(this);
-  grid->setContentsMargins(0, 1, 0, 1);
+      reset_(flat_button(Glyph::reset, tr("Reset %1 to its default").arg(qs(parameter.label)), this)) {
+  auto* grid = make_layout<QGridLayout>(this, {0, 1, 0, 1});
   grid->setHorizontalSpacing(4);
   grid->setVerticalSpacing(1);
   label_->setFixedWidth(kLabelWidth);
   label_->setToolTip(describe(parameter));
   label_->setBuddy(field_->editor());
   reset_->setFixedSize(kResetWidth, kResetWidth);
-  reset_->setProperty("flat", true);
-  reset_->setIcon(icon(Glyph::reset));
-  reset_->setFocusPolicy(Qt::TabFocus);
-  reset_->setAccessibleName(tr("Reset %1 to its default").arg(qs(parameter.label)));
   reset_->setToolTip(
       tr("Reset to the default: %1").arg(parameter.fallback.empty() ? tr("empty") : field_text(parameter.fallback)));
   QSizePolicy keep = reset_->sizePolicy();

@@ -123,8 +123,7 @@ JsonView::JsonView(Document& document, QWidget* parent)
       notice_text_(new QLabel(notice_)) {
   auto* column = flush_layout<QVBoxLayout>(this, 0);
   notice_->setObjectName(u"notice"_s);
-  auto* row = new QHBoxLayout(notice_);
-  row->setContentsMargins(8, 4, 6, 4);
+  auto* row = make_layout<QHBoxLayout>(notice_, {8, 4, 6, 4});
   notice_text_->setWordWrap(true);
   row->addWidget(notice_text_, 1);
   auto* discard = new QPushButton(tr("Discard Text"), notice_);

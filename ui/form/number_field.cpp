@@ -11,7 +11,6 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
@@ -35,7 +34,9 @@ double rounded_step(double v, int direction, bool integer) {
 }  // namespace
 
 NumberField::NumberField(const experiment::Parameter& parameter, QWidget* parent)
-    : Field(parameter, parent), edit_(new QLineEdit(this)), slider_button_(new QToolButton(this)) {
+    : Field(parameter, parent),
+      edit_(new QLineEdit(this)),
+      slider_button_(flat_button(Glyph::slider, tr("Slider for %1").arg(qs(parameter.label)), this)) {
   auto* column = flush_layout<QVBoxLayout>(this, 1);
   auto* row = new QHBoxLayout;
   row->setSpacing(3);
@@ -49,12 +50,8 @@ NumberField::NumberField(const experiment::Parameter& parameter, QWidget* parent
   column->addLayout(row);
   watch(edit_);
   edit_->setPlaceholderText(field_text(parameter.fallback));
-  slider_button_->setProperty("flat", true);
-  slider_button_->setIcon(icon(Glyph::slider));
   slider_button_->setCheckable(true);
   slider_button_->setToolTip(tr("Show a slider around the current value"));
-  slider_button_->setAccessibleName(tr("Slider for %1").arg(qs(parameter.label)));
-  slider_button_->setFocusPolicy(Qt::TabFocus);
   connect(edit_, &QLineEdit::textEdited, this, &NumberField::typed);
   connect(slider_button_, &QToolButton::toggled, this, &NumberField::toggle_slider);
 }

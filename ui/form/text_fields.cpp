@@ -10,7 +10,6 @@
 #include <QToolButton>
 #include <cmath>
 
-#include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -73,12 +72,8 @@ void TextField::show_value(const Json* set) {
 }
 
 PathField::PathField(const experiment::Parameter& parameter, QWidget* parent) : TextField(parameter, parent) {
-  auto* button = new QToolButton(this);
-  button->setProperty("flat", true);
-  button->setIcon(icon(Glyph::browse));
+  QToolButton* button = flat_button(Glyph::browse, tr("Browse for %1").arg(qs(parameter.label)), this);
   button->setToolTip(tr("Browse for a file or a folder"));
-  button->setAccessibleName(tr("Browse for %1").arg(qs(parameter.label)));
-  button->setFocusPolicy(Qt::TabFocus);
   button->setPopupMode(QToolButton::InstantPopup);
   button->setStyleSheet(u"QToolButton::menu-indicator { image: none; }"_s);
   auto* menu = new QMenu(button);

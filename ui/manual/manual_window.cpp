@@ -155,8 +155,7 @@ void ManualWindow::lay_out() {
   auto* splitter = new QSplitter(this);
   splitter->addWidget(left);
   splitter->addWidget(right);
-  splitter->setStretchFactor(1, 1);
-  splitter->setSizes({300, 780});
+  set_shares(*splitter, {300, 780}, {0, 1});
   (new QVBoxLayout(this))->addWidget(splitter);
 }
 

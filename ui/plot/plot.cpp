@@ -20,7 +20,6 @@
 #include "core/base/error.h"
 #include "ui/plot/plot_table.h"
 #include "ui/theme/icons.h"
-#include "ui/theme/picture.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -331,8 +330,7 @@ bool Plot::is_table_shown() const {
 void Plot::show_table(bool on) {
   if (on && !table_) {
     table_model_ = new PlotTableModel(this);
-    table_ = new QTableView(this);
-    set_up_table(*table_, *table_model_, tr("%1 as a table").arg(options_.title));
+    table_ = make_table(*table_model_, tr("%1 as a table").arg(options_.title), this);
     table_->horizontalHeader()->setDefaultAlignment(Qt::AlignRight | Qt::AlignVCenter);
     table_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   }

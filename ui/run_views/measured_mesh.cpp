@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/run_views/measured_mesh.h"
 
-#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
-#include <QPainterPath>
-#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
@@ -28,9 +25,7 @@ QString time_text(double seconds, double waited) {
 }
 
 void draw_text(QPainter& p, const QRectF& box, int flags, const QString& text, const QColor& color) {
-  p.setPen(color);
-  p.drawText(box, flags | Qt::AlignVCenter,
-             p.fontMetrics().elidedText(text, Qt::ElideRight, static_cast<int>(box.width())));
+  draw_elided(p, box, flags | Qt::AlignVCenter, text, color);
 }
 
 }  // namespace
@@ -163,33 +158,33 @@ QRectF MeasuredMesh::device_at(int device) const {
   return {left + d.column * w, top + d.row * h, w - gap_x, h - gap_y};
 }
 
+int MeasuredMesh::device_under(QPointF at) const {
+  for (int device = 0; device < static_cast<int>(grid_.devices.size()); ++device)
+    if (device_at(device).contains(at)) return device;
+  return -1;
+}
+
+QString MeasuredMesh::memory_text(int device) const {
+  QStringList lines{device_text(device)};
+  if (const views::DeviceSnapshot* d = of_device(device))
+    for (const MemoryCategory category : all_values<MemoryCategory>())
+      if (const Bytes predicted = d->predicted ? (*d->predicted)[category] : Bytes();
+          d->bytes[category].value > 0 || predicted.value > 0)
+        lines << category_text(category) + u' ' + qs(to_text(d->bytes[category])) +
+                     (d->predicted ? tr(", at the predicted peak %1").arg(qs(to_text(predicted))) : QString());
+  return lines.join(u'\n');
+}
+
 bool MeasuredMesh::event(QEvent* event) {
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  const auto* help = static_cast<QHelpEvent*>(event);
-  for (size_t i = 0; i < grid_.devices.size(); ++i) {
-    const int device = static_cast<int>(i);
-    if (!device_at(device).contains(help->pos())) continue;
-    QStringList lines{device_text(device)};
-    if (const views::DeviceSnapshot* d = of_device(device))
-      for (const MemoryCategory category : all_values<MemoryCategory>())
-        if (const Bytes predicted = d->predicted ? (*d->predicted)[category] : Bytes();
-            d->bytes[category].value > 0 || predicted.value > 0)
-          lines << category_text(category) + u' ' + qs(to_text(d->bytes[category])) +
-                       (d->predicted ? tr(", at the predicted peak %1").arg(qs(to_text(predicted))) : QString());
-    QToolTip::showText(help->globalPos(), lines.join(u'\n'), this);
-    return true;
-  }
-  QToolTip::hideText();
-  return true;
+  return show_tooltip(event, *this, [this](QPoint at) { return memory_text(device_under(at)); }) ||
+         QWidget::event(event);
 }
 
 void MeasuredMesh::mousePressEvent(QMouseEvent* event) {
-  for (size_t i = 0; i < grid_.devices.size(); ++i)
-    if (device_at(static_cast<int>(i)).contains(event->position())) {
-      select_device(static_cast<int>(i));
-      emit device_selected(selected_);
-      return;
-    }
+  const int device = device_under(event->position());
+  if (device < 0) return;
+  select_device(device);
+  emit device_selected(selected_);
 }
 
 // Arrow keys select the adjacent device.
@@ -263,11 +258,7 @@ void MeasuredMesh::paint_edges(QPainter& p) const {
       p.drawLine(a, b);
       continue;
     }
-    // Devices that are not adjacent are connected by a curve around those in between.
-    const QPointF way = b - a, aside = QPointF(-way.y(), way.x()) / std::hypot(way.x(), way.y());
-    QPainterPath path(a);
-    path.quadTo((a + b) / 2 + aside * device_at(e.a).height() * 1.1, b);
-    p.drawPath(path);
+    draw_bow(p, a, b, device_at(e.a).height() * 1.1);
   }
 }
 

@@ -3,7 +3,6 @@
 // on the edges. Measured values are solid, predictions beside them dashed; differences are marked. GUI thread.
 #pragma once
 #include <QWidget>
-#include <optional>
 
 #include "core/views/device_grid.h"
 #include "core/views/step_snapshot.h"
@@ -46,6 +45,8 @@ class MeasuredMesh : public QWidget {
     QRectF header, devices, lines;
   };
   Frame frame() const;
+  int device_under(QPointF at) const;     // -1: none
+  QString memory_text(int device) const;  // for the tooltip; empty: no device
   const views::DeviceSnapshot* of_device(int device) const;
   const views::AxisTraffic* of_axis(int axis) const;
   QColor axis_color(int axis) const;

@@ -6,7 +6,6 @@
 #include <QProgressBar>
 #include <QPushButton>
 
-#include "ui/theme/elided_label.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -38,21 +37,9 @@ QString activity_text(const views::RunView& view) {
 }  // namespace
 
 QString state_text(RunState state) {
-  switch (state) {
-    case RunState::queued:
-      return RunHeader::tr("Starting");
-    case RunState::running:
-      return RunHeader::tr("Running");
-    case RunState::paused:
-      return RunHeader::tr("Paused");
-    case RunState::done:
-      return RunHeader::tr("Done");
-    case RunState::failed:
-      return RunHeader::tr("Failed");
-    case RunState::cancelled:
-      return RunHeader::tr("Stopped");
-  }
-  return {};
+  static constexpr const char* kTexts[] = {QT_TR_NOOP("Starting"), QT_TR_NOOP("Running"), QT_TR_NOOP("Paused"),
+                                           QT_TR_NOOP("Done"),     QT_TR_NOOP("Failed"),  QT_TR_NOOP("Stopped")};
+  return RunHeader::tr(kTexts[static_cast<size_t>(state)]);
 }
 
 QString steps_text(const views::RunView& view) {
@@ -97,9 +84,7 @@ RunHeader::RunHeader(RunController& runs, QWidget* parent)
   both->addWidget(back_);
   back_->hide();
   connect(back_, &QPushButton::clicked, &runs_, &RunController::show_live);
-  auto* row = new QHBoxLayout(line_);
-  row->setContentsMargins(2, 2, 4, 2);
-  row->setSpacing(12);
+  auto* row = make_layout<QHBoxLayout>(line_, {2, 2, 4, 2}, 12);
   state_->setFont(demi_bold(font()));
   name_->setFont(demi_bold(font()));
   bar_->setTextVisible(false);

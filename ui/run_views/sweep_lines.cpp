@@ -11,30 +11,17 @@ namespace mw::ui {
 namespace {
 
 double slo_of(const serve::Slo& slo, views::SweepMetric metric) {
-  switch (metric) {
-    case views::SweepMetric::ttft:
-      return slo.ttft_ms;
-    case views::SweepMetric::tpot:
-      return slo.tpot_ms;
-    case views::SweepMetric::e2el:
-      return slo.e2e_ms;
-    default:
-      return 0;
-  }
+  return metric == views::SweepMetric::ttft   ? slo.ttft_ms
+         : metric == views::SweepMetric::tpot ? slo.tpot_ms
+         : metric == views::SweepMetric::e2el ? slo.e2e_ms
+                                              : 0;
 }
 
 }  // namespace
 
 Origin origin_of(formats::Provenance provenance) {
-  switch (provenance) {
-    case formats::Provenance::measured:
-      return Origin::measured;
-    case formats::Provenance::predicted:
-      return Origin::predicted;
-    case formats::Provenance::imported:
-      return Origin::imported;
-  }
-  return Origin::imported;
+  static constexpr Origin kOrigins[] = {Origin::measured, Origin::predicted, Origin::imported};
+  return kOrigins[static_cast<size_t>(provenance)];
 }
 
 QString origin_text(formats::Provenance provenance) {

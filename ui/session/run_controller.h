@@ -11,6 +11,7 @@
 #include "core/launch/launch_job.h"
 #include "core/views/run_view.h"
 #include "ui/session/background_task.h"
+#include "ui/session/document.h"
 
 namespace mw::ui {
 
@@ -28,6 +29,17 @@ struct RunData {
   RunKind kind() const { return kind_of(record); }
 };
 using RunPtr = std::shared_ptr<RunData>;
+
+// An experiment that a dialog offers: that of the form, or the frozen one of a run.
+struct NamedExperiment {
+  QString name;  // "Form: tiny-lora.json", "Run: run-3"
+  experiment::Experiment experiment;
+  QString file{};      // argument of the command line
+  store::RunId run{};  // empty: from the form
+};
+
+NamedExperiment form_experiment(const Document& document);
+NamedExperiment run_experiment(const RunData& run);
 
 class RunController : public QObject {
   Q_OBJECT

@@ -9,7 +9,6 @@
 #include "ui/session/action_registry.h"
 #include "ui/session/document.h"
 #include "ui/session/frame_clock.h"
-#include "ui/session/named_experiment.h"
 #include "ui/session/predictor.h"
 #include "ui/session/run_controller.h"
 #include "ui/session/session.h"

@@ -58,7 +58,7 @@ void LogPanel::grow() {
 JobsPanel::JobsPanel(RunController& runs, ActionRegistry& actions, QWidget* parent)
     : QWidget(parent),
       runs_(runs),
-      idle_(new QLabel(tr("Nothing is running"), this)),
+      idle_(muted_label(tr("Nothing is running"), this)),
       name_(new QLabel),
       steps_(new QLabel),
       eta_(new QLabel),
@@ -69,9 +69,7 @@ JobsPanel::JobsPanel(RunController& runs, ActionRegistry& actions, QWidget* pare
       row_(new QWidget(this)) {
   setObjectName(u"panelBody"_s);
   setAttribute(Qt::WA_StyledBackground);
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(10, 6, 10, 6);
-  idle_->setProperty("muted", true);
+  auto* column = make_layout<QVBoxLayout>(this, {10, 6, 10, 6});
   auto* row = flush_layout<QHBoxLayout>(row_, 12);
   row->addWidget(name_);
   row->addWidget(bar_, 1);

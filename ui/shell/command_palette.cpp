@@ -75,9 +75,7 @@ int fuzzy_score(const QString& letters, const QString& text) {
 CommandPalette::CommandPalette(QWidget* window)
     : QFrame(window), line_(new QLineEdit(this)), list_(new QListView(this)), model_(new QStandardItemModel(this)) {
   setObjectName(u"palette"_s);
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(1, 1, 1, 4);
-  column->setSpacing(0);
+  auto* column = make_layout<QVBoxLayout>(this, {1, 1, 1, 4}, 0);
   column->addWidget(line_);
   column->addWidget(list_, 1);
   line_->setPlaceholderText(tr("Type a command or a setting"));

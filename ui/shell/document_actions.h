@@ -6,7 +6,7 @@
 #include <QTimer>
 
 #include "ui/session/workspace.h"
-#include "ui/shell/pending_question.h"
+#include "ui/theme/dialog_parts.h"
 
 class QMainWindow;
 class QMenu;

@@ -13,9 +13,9 @@
 
 #include "ui/form/text_fields.h"
 #include "ui/manual/manual_window.h"
-#include "ui/run_views/run_mime.h"
-#include "ui/theme/error_link.h"
+#include "ui/run_views/run_drag.h"
 #include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace fs = std::filesystem;
@@ -26,19 +26,10 @@ Predictor::Folders hardware_folders(const WindowSetup& setup) {
 }
 
 QString manual_chapter_of(Page page) {
-  switch (page) {
-    case Page::design:
-      return u"02-designing-a-mesh.md"_s;
-    case Page::data:
-    case Page::train:
-      return u"03-training.md"_s;
-    case Page::serve:
-      return u"04-serving-and-sweeps.md"_s;
-    case Page::compare:
-    case Page::runs:
-      return u"05-comparing-and-auditing.md"_s;
-  }
-  return {};
+  return page == Page::design                        ? u"02-designing-a-mesh.md"_s
+         : page == Page::data || page == Page::train ? u"03-training.md"_s
+         : page == Page::serve                       ? u"04-serving-and-sweeps.md"_s
+                                                     : u"05-comparing-and-auditing.md"_s;
 }
 
 }  // namespace
@@ -199,11 +190,8 @@ void MainWindow::build_bars() {
   toolbar_ = new Toolbar(
       *this, [this](QMenu& menu) { documents_->fill_menu(menu); }, this);
   addToolBar(toolbar_);
-  auto* panels = new QToolButton(strip_);
+  QToolButton* panels = flat_button(Glyph::panels, actions_[u"view.panels"_s]->text(), strip_);
   panels->setDefaultAction(actions_[u"view.panels"_s]);
-  panels->setProperty("flat", true);
-  panels->setFocusPolicy(Qt::TabFocus);
-  panels->setAccessibleName(actions_[u"view.panels"_s]->text());
   strip_->addPermanentWidget(panels);
   palette_ = new CommandPalette(this);
   undo_->add_stack(&document_.undo_stack());

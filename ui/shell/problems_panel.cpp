@@ -28,7 +28,7 @@ QLabel* text_label(bool muted) {
 ProblemsPanel::ProblemsPanel(ProblemsModel& model, QWidget* parent)
     : QWidget(parent),
       model_(model),
-      table_(new QTableView),
+      table_(make_table(model, tr("Problems"))),
       details_(new QScrollArea),
       title_(text_label(false)),
       why_(text_label(false)),
@@ -41,9 +41,7 @@ ProblemsPanel::ProblemsPanel(ProblemsModel& model, QWidget* parent)
   auto* body = new QWidget;
   body->setObjectName(u"panelBody"_s);
   body->setAttribute(Qt::WA_StyledBackground);
-  auto* column = new QVBoxLayout(body);
-  column->setContentsMargins(10, 6, 10, 6);
-  column->setSpacing(5);
+  auto* column = make_layout<QVBoxLayout>(body, {10, 6, 10, 6}, 5);
   column->addWidget(title_);
   column->addLayout(fixes_);
   column->addWidget(why_);
@@ -75,7 +73,6 @@ ProblemsPanel::ProblemsPanel(ProblemsModel& model, QWidget* parent)
 }
 
 void ProblemsPanel::build_table() {
-  set_up_table(*table_, model_, tr("Problems"));
   show_when_empty(*table_, tr("No problems"));
   table_->setAlternatingRowColors(false);
   table_->setSelectionMode(QAbstractItemView::SingleSelection);

@@ -10,10 +10,10 @@
 
 #include "ui/run_views/run_header.h"
 #include "ui/run_views/run_lines.h"
-#include "ui/theme/error_link.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
@@ -101,27 +101,20 @@ StatusStrip::StatusStrip(Predictor& predictor, RunController& runs, QWidget* par
       runs_(runs),
       bar_(new MemoryBar(this)),
       figures_(new QLabel(this)),
-      origin_(new QLabel(tr("predicted"), this)),
+      origin_(muted_label(tr("predicted"), this)),
       job_(new QLabel(this)),
       errors_(new ErrorLink(this)),
-      sources_(new QToolButton(this)) {
+      sources_(flat_button(Glyph::info, tr("Sources of the predicted numbers"), this)) {
   setSizeGripEnabled(false);
   auto* left = new QWidget(this);
-  auto* row = new QHBoxLayout(left);
-  row->setContentsMargins(10, 2, 0, 2);
-  row->setSpacing(9);
+  auto* row = make_layout<QHBoxLayout>(left, {10, 2, 0, 2}, 9);
   row->addWidget(bar_);
   row->addWidget(figures_);
   row->addWidget(errors_);
-  origin_->setProperty("muted", true);
   QFont italic = small_font();
   italic.setItalic(true);
   origin_->setFont(italic);
   row->addWidget(origin_);
-  sources_->setIcon(icon(Glyph::info));
-  sources_->setProperty("flat", true);
-  sources_->setAccessibleName(tr("Sources of the predicted numbers"));
-  sources_->setFocusPolicy(Qt::TabFocus);
   left->setMinimumHeight(sources_->sizeHint().height() + 4);  // keeps the height when the button is hidden
   row->addWidget(sources_);
   row->addStretch(1);
@@ -192,8 +185,7 @@ void StatusStrip::show_no_prediction() {
 }
 
 void StatusStrip::show_figures(bool on) {
-  for (QWidget* widget : {static_cast<QWidget*>(bar_), static_cast<QWidget*>(origin_), static_cast<QWidget*>(sources_)})
-    widget->setVisible(on);
+  for (QWidget* widget : std::initializer_list<QWidget*>{bar_, origin_, sources_}) widget->setVisible(on);
 }
 
 // The figure is that of the document. If the prediction at the start of the displayed run differs, because of other

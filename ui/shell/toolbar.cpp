@@ -42,7 +42,6 @@ void Toolbar::add_pages() {
     button->setObjectName(u"page"_s);
     button->setText(text);
     button->setCheckable(true);
-    button->setFocusPolicy(Qt::TabFocus);
     button->setToolTip(actions_[action]->toolTip());
     button->setAccessibleName(tr("%1 page").arg(text));
     connect(button, &QToolButton::clicked, actions_[action], &QAction::trigger);
@@ -54,7 +53,6 @@ void Toolbar::add_pages() {
 void Toolbar::add_file_button(std::function<void(QMenu&)> fill_menu) {
   file_ = new QToolButton(this);
   file_->setObjectName(u"file"_s);
-  file_->setFocusPolicy(Qt::TabFocus);
   file_->setAccessibleName(tr("Experiment file"));
   file_->setPopupMode(QToolButton::InstantPopup);
   file_->setToolButtonStyle(Qt::ToolButtonTextOnly);

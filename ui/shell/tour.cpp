@@ -6,6 +6,7 @@
 #include <QEventLoop>
 #include <QLineEdit>
 #include <QPlainTextEdit>
+#include <QTabWidget>
 #include <QTimer>
 #include <functional>
 
@@ -14,8 +15,8 @@
 #include "core/experiment/bind.h"
 #include "ui/shell/app.h"
 #include "ui/shell/main_window.h"
-#include "ui/theme/picture.h"
 #include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace fs = std::filesystem;
@@ -90,16 +91,14 @@ class Tour {
     Alternatives& others = window_.design_page().alternatives();
     others.search();
     wait_for([&] { return !others.is_searching(); }, 20000);
-    for (const Shade shade : {Shade::light, Shade::dark})
-      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) shot("design", shade, size);
+    shots("design");
     settle(100);
     window_.design_page().pin();
     window_.document().set("mesh", Json{{"fsdp", 2}, {"tp", 2}});
     wait_for(priced, 10000);
     window_.design_page().canvases().live().select_device(1);
     window_.design_page().canvases().pinned().select_device(1);
-    for (const Shade shade : {Shade::light, Shade::dark})
-      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) shot("design-two-meshes", shade, size);
+    shots("design-two-meshes");
     window_.design_page().unpin();
     window_.document().restore(before, file, Edited::no);
     wait_for(priced, 10000);
@@ -180,8 +179,7 @@ class Tour {
     window_.show_page(Page::compare);
     wait_for([&] { return !page.is_busy(); }, 20000);
     if (page.runs().empty()) return;
-    for (const Shade shade : {Shade::light, Shade::dark})
-      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) shot("compare", shade, size);
+    shots("compare");
     for (const auto& [view, name] :
          {std::pair{CompareView::load, "compare-by-rate"}, std::pair{CompareView::curve, "compare-curves"},
           std::pair{CompareView::distribution, "compare-distribution"},
@@ -242,10 +240,10 @@ class Tour {
     window_.train_page().link().set_following(true);
     window_.train_page().link().set_playhead(std::nullopt);
     window_.train_page().loss().show_table(true);
-    window_.train_page().show_record_tab();
+    window_.train_page().tabs().setCurrentIndex(1);
     shot("train-record-table", shade, size);
     window_.train_page().loss().show_table(false);
-    window_.train_page().show_samples_tab();
+    window_.train_page().tabs().setCurrentIndex(0);
     window_.raise_panel(u"log"_s);
     window_.panel().show_json();
     shot("json-and-log", shade, size);
@@ -273,6 +271,12 @@ class Tour {
     window_.palette_box().line().setText(u"ra"_s);
     shot("command-palette", shade, size);
     window_.palette_box().hide();
+  }
+
+  // In both themes and sizes.
+  void shots(const std::string& name) {
+    for (const Shade shade : {Shade::light, Shade::dark})
+      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) shot(name, shade, size);
   }
 
   void shot(const std::string& name, Shade shade, QSize size) {

@@ -17,13 +17,12 @@ UndoActions::UndoActions(Workspace& workspace) : workspace_(workspace) {
   actions.add({u"edit.redo"_s, tr("Redo"), tr("Redo the last undone change"), redo, Glyph::redo},
               [this] { group_.redo(); });
   actions[u"edit.redo"_s]->setShortcuts({redo, QKeySequence(Qt::CTRL | Qt::Key_Y)});
-  connect(&group_, &QUndoGroup::canUndoChanged, this, &UndoActions::update_undo);
-  connect(&group_, &QUndoGroup::undoTextChanged, this, &UndoActions::update_undo);
-  connect(&group_, &QUndoGroup::canRedoChanged, this, &UndoActions::update_redo);
-  connect(&group_, &QUndoGroup::redoTextChanged, this, &UndoActions::update_redo);
+  for (const auto changed : {&QUndoGroup::canUndoChanged, &QUndoGroup::canRedoChanged})
+    connect(&group_, changed, this, &UndoActions::update_actions);
+  for (const auto changed : {&QUndoGroup::undoTextChanged, &QUndoGroup::redoTextChanged})
+    connect(&group_, changed, this, &UndoActions::update_actions);
   connect(&workspace_.document(), &Document::replaced, this, &UndoActions::choose_stack);
-  update_undo();
-  update_redo();
+  update_actions();
 }
 
 UndoActions::~UndoActions() {
@@ -50,11 +49,8 @@ void UndoActions::choose_stack() {
   group_.setActiveStack(workspace_.current_page().active_undo_stack(workspace_.document()));
 }
 
-void UndoActions::update_undo() {
+void UndoActions::update_actions() {
   update(u"edit.undo"_s, group_.canUndo(), tr("Undo"), group_.undoText());
-}
-
-void UndoActions::update_redo() {
   update(u"edit.redo"_s, group_.canRedo(), tr("Redo"), group_.redoText());
 }
 

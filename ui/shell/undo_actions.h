@@ -19,8 +19,7 @@ class UndoActions : public QObject {
   void choose_stack();  // that of the current page
 
  private:
-  void update_undo();
-  void update_redo();
+  void update_actions();
   void update(const QString& id, bool can, const QString& verb, const QString& what);
   Workspace& workspace_;
   QUndoGroup group_;

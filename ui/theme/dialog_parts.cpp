@@ -10,6 +10,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 #include <cmath>
+#include <utility>
 
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
@@ -32,22 +33,6 @@ class GrowsWithContent : public QObject {
   }
 };
 }  // namespace
-
-QVBoxLayout* dialog_column(QWidget& dialog, int least_width) {
-  auto* column = new QVBoxLayout(&dialog);
-  new GrowsWithContent(dialog);
-  column->setSpacing(8);
-  // A minimum size of the dialog itself would replace that of the layout, and rows would be squeezed.
-  column->addStrut(least_width - column->contentsMargins().left() - column->contentsMargins().right());
-  return column;
-}
-
-QLabel* add_description(QVBoxLayout& column) {
-  auto* description = new QLabel;
-  description->setWordWrap(true);
-  column.addWidget(description);
-  return description;
-}
 
 ResultText::ResultText(const QString& name, QWidget* parent) : QTextEdit(parent) {
   setReadOnly(true);
@@ -83,12 +68,6 @@ void ResultText::fit() {
   if (wanted != maximumHeight()) setFixedHeight(wanted);
 }
 
-ResultText* add_result(QVBoxLayout& column, const QString& name) {
-  auto* result = new ResultText(name, column.parentWidget());
-  column.addWidget(result);
-  return result;
-}
-
 QProgressBar* add_progress(QVBoxLayout& column, const QString& name) {
   auto* bar = new QProgressBar;
   bar->setRange(0, 0);
@@ -101,15 +80,29 @@ QProgressBar* add_progress(QVBoxLayout& column, const QString& name) {
   return bar;
 }
 
-DialogButtons add_buttons(QVBoxLayout& column, const QString& cancel, const QString& confirm) {
+TaskDialog::TaskDialog(const QString& title, const QString& object_name, int least_width, QWidget* parent)
+    : QDialog(parent), column_(new QVBoxLayout(this)), description_(new QLabel(this)) {
+  setWindowTitle(title);
+  setObjectName(object_name);
+  new GrowsWithContent(*this);
+  column_->setSpacing(8);
+  // A minimum size of the dialog itself would replace that of the layout, and rows would be squeezed.
+  column_->addStrut(least_width - column_->contentsMargins().left() - column_->contentsMargins().right());
+  description_->setWordWrap(true);
+  column_->addWidget(description_);
+}
+
+void TaskDialog::add_task_rows(const TaskRows& rows) {
+  column_->addWidget(result_ = new ResultText(rows.result, this));
+  progress_ = add_progress(*column_, rows.progress);
+  column_->addStretch(rows.stretch);
   auto* row = new QHBoxLayout;
-  const DialogButtons out{new QPushButton(cancel), new QPushButton(confirm)};
   row->addStretch(1);
-  row->addWidget(out.cancel);
-  row->addWidget(out.confirm);
-  column.addLayout(row);
-  out.confirm->setDefault(true);  // needs the dialog as parent
-  return out;
+  column_->addLayout(row);
+  cancel_ = add_button(*row, rows.cancel, {});
+  confirm_ = add_button(*row, rows.confirm, {});
+  confirm_->setDefault(true);  // needs the dialog as parent
+  connect(cancel_, &QPushButton::clicked, this, &QDialog::reject);
 }
 
 FolderRow add_folder(QFormLayout& form, const QString& name, const QString& placeholder, QWidget& dialog) {
@@ -129,6 +122,38 @@ FolderRow add_folder(QFormLayout& form, const QString& name, const QString& plac
                      [line](const auto& files) { line->setText(qpath(files.front())); });
   });
   return out;
+}
+
+bool PendingQuestion::raise() {
+  if (!box_ || !box_->isVisible()) return false;
+  box_->raise();
+  return true;
+}
+
+void PendingQuestion::ask(const QString& name, const QString& text, const QString& details,
+                          const std::vector<QuestionAnswer>& answers) {
+  box_ = new QMessageBox(QMessageBox::Question, QMessageBox::tr("Meshwright"), text, QMessageBox::NoButton, &window_);
+  box_->setObjectName(name);
+  box_->setTextFormat(Qt::PlainText);
+  box_->setInformativeText(details);
+  box_->setAttribute(Qt::WA_DeleteOnClose);
+  std::vector<std::pair<QAbstractButton*, std::function<void()>>> actions;
+  for (const QuestionAnswer& answer : answers) {
+    QPushButton* button = box_->addButton(answer.text, answer.role);
+    button->setObjectName(answer.name);
+    if (actions.empty()) box_->setDefaultButton(button);
+    if (answer.role == QMessageBox::RejectRole) box_->setEscapeButton(button);
+    actions.emplace_back(button, answer.chosen);
+  }
+  QObject::connect(box_.data(), &QDialog::finished, &window_, [box = box_.data(), actions] {
+    for (const auto& [button, chosen] : actions)
+      if (button == box->clickedButton() && chosen) chosen();
+  });
+  box_->open();
+}
+
+void PendingQuestion::reject() {
+  if (box_ && box_->isVisible()) box_->reject();
 }
 
 }  // namespace mw::ui

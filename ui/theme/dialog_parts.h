@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Building blocks of the dialogs that run one task, from top to bottom: description, fields, result, progress, buttons.
-// GUI thread.
+// Building blocks of the dialogs that run one task, from top to bottom: description, fields, result, progress, buttons;
+// and questions. GUI thread.
 #pragma once
+#include <QDialog>
+#include <QMessageBox>
+#include <QPointer>
 #include <QTextEdit>
+#include <functional>
+#include <vector>
 
 class QFormLayout;
 class QLabel;
@@ -12,9 +17,6 @@ class QPushButton;
 class QVBoxLayout;
 
 namespace mw::ui {
-
-QVBoxLayout* dialog_column(QWidget& dialog, int least_width);  // pixels; grows with its content
-QLabel* add_description(QVBoxLayout& column);                  // a short description
 
 // Shows the result. GrowsWithContent with its lines up to a limit and is hidden while it is empty. Paths wrap at any
 // character and can be selected and copied.
@@ -32,15 +34,29 @@ class ResultText : public QTextEdit {
  private:
   void fit();
 };
-ResultText* add_result(QVBoxLayout& column, const QString& name);
 
 // A thin progress bar that keeps its space while it is hidden. Indeterminate until it gets a range.
 QProgressBar* add_progress(QVBoxLayout& column, const QString& name);
 
-struct DialogButtons {
-  QPushButton *cancel, *confirm;  // confirm: the default button
+// A dialog that runs one task. A derived class adds its fields to column_, then the rows of the task below them.
+class TaskDialog : public QDialog {
+  Q_OBJECT
+ protected:
+  // least_width: pixels; the dialog grows with its content.
+  TaskDialog(const QString& title, const QString& object_name, int least_width, QWidget* parent);
+  struct TaskRows {
+    QString result, progress;  // accessible names
+    QString cancel, confirm;   // texts of the buttons; `cancel` calls reject()
+    int stretch = 1;           // of the space above the buttons
+  };
+  void add_task_rows(const TaskRows& rows);
+
+  QVBoxLayout* column_;
+  QLabel* description_;
+  ResultText* result_ = nullptr;
+  QProgressBar* progress_ = nullptr;
+  QPushButton *cancel_ = nullptr, *confirm_ = nullptr;  // confirm_: the default button
 };
-DialogButtons add_buttons(QVBoxLayout& column, const QString& cancel, const QString& confirm);
 
 // A line edit for a folder and a button that opens a folder dialog.
 struct FolderRow {
@@ -48,5 +64,28 @@ struct FolderRow {
   QPushButton* choose;
 };
 FolderRow add_folder(QFormLayout& form, const QString& name, const QString& placeholder, QWidget& dialog);
+
+struct QuestionAnswer {
+  QString name;  // object name of the button
+  QString text;  // a verb
+  QMessageBox::ButtonRole role;
+  std::function<void()> chosen{};  // may be empty
+};
+
+// Asks window-modal questions with one button per answer, at most one at a time. Does not block the caller.
+class PendingQuestion {
+ public:
+  explicit PendingQuestion(QWidget& window) : window_(window) {}
+  bool raise();  // false: there is none
+  // The first answer is the default (Enter). Escape and closing the box give the answer with RejectRole. The box
+  // deletes itself afterwards.
+  void ask(const QString& name, const QString& text, const QString& details,
+           const std::vector<QuestionAnswer>& answers);
+  void reject();
+
+ private:
+  QWidget& window_;
+  QPointer<QMessageBox> box_;
+};
 
 }  // namespace mw::ui

@@ -35,6 +35,13 @@ struct TableColumn {
   std::function<QVariant(const Row&)> sort_key{};  // empty: the text
 };
 
+// A right-aligned column.
+template <class Row>
+TableColumn<Row> number_column(const QString& title, CellText<Row> text,
+                               std::function<QVariant(const Row&)> sort_key = {}) {
+  return {.title = title, .alignment = Qt::AlignRight, .text = std::move(text), .sort_key = std::move(sort_key)};
+}
+
 template <class Row>
 class TableModel : public QAbstractTableModel {
  public:

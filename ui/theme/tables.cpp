@@ -16,18 +16,20 @@ namespace {
 constexpr int kRowHeight = 22;
 }
 
-void set_up_table(QTableView& view, QAbstractItemModel& model, const QString& name) {
-  view.setModel(&model);
-  view.setAccessibleName(name);
-  view.setSelectionBehavior(QAbstractItemView::SelectRows);
-  view.setAlternatingRowColors(true);
-  view.setShowGrid(false);
-  view.setWordWrap(false);
-  view.setTabKeyNavigation(false);
-  view.setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
-  view.verticalHeader()->hide();
-  view.verticalHeader()->setDefaultSectionSize(kRowHeight);
-  view.horizontalHeader()->setHighlightSections(false);
+QTableView* make_table(QAbstractItemModel& model, const QString& name, QWidget* parent) {
+  auto* table = new QTableView(parent);
+  table->setModel(&model);
+  table->setAccessibleName(name);
+  table->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table->setAlternatingRowColors(true);
+  table->setShowGrid(false);
+  table->setWordWrap(false);
+  table->setTabKeyNavigation(false);
+  table->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
+  table->verticalHeader()->hide();
+  table->verticalHeader()->setDefaultSectionSize(kRowHeight);
+  table->horizontalHeader()->setHighlightSections(false);
+  return table;
 }
 
 QString selected_rows(const QTableView& view) {
@@ -54,7 +56,7 @@ void copy_on_ctrl_c(QTableView& view) {
                    [&view] { QGuiApplication::clipboard()->setText(selected_rows(view)); });
 }
 
-void show_when_empty(QTableView& view, const QString& text) {
+QLabel* show_when_empty(QTableView& view, const QString& text) {
   auto* label = muted_label(text, &view);
   label->setAlignment(Qt::AlignCenter);
   label->setWordWrap(true);
@@ -67,6 +69,7 @@ void show_when_empty(QTableView& view, const QString& text) {
     QObject::connect(model, change, label, update);
   QObject::connect(model, &QAbstractItemModel::modelReset, label, update);
   update();
+  return label;
 }
 
 }  // namespace mw::ui

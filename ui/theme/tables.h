@@ -4,16 +4,18 @@
 #include <QString>
 
 class QAbstractItemModel;
+class QLabel;
 class QTableView;
+class QWidget;
 
 namespace mw::ui {
 
 // Selects whole rows of one line each, without grid and row numbers; Tab leaves the table.
-void set_up_table(QTableView& view, QAbstractItemModel& model, const QString& name);
+QTableView* make_table(QAbstractItemModel& model, const QString& name, QWidget* parent = nullptr);
 // The selected rows and the header as displayed, with tabs between cells for spreadsheets.
 QString selected_rows(const QTableView& view);
 void copy_on_ctrl_c(QTableView& view);  // copies selected_rows()
 // Shows a text in the middle of the table while it has no rows.
-void show_when_empty(QTableView& view, const QString& text);
+QLabel* show_when_empty(QTableView& view, const QString& text);
 
 }  // namespace mw::ui

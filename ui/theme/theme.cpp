@@ -111,20 +111,8 @@ QColor Theme::memory(MemoryCategory c) const {
 }
 
 QColor Theme::state(RunState s) const {
-  switch (s) {
-    case RunState::running:
-      return accent;
-    case RunState::done:
-      return good;
-    case RunState::failed:
-      return bad;
-    case RunState::paused:
-    case RunState::cancelled:
-      return warn;
-    case RunState::queued:
-      return muted;
-  }
-  return muted;
+  const QColor colors[] = {muted, accent, warn, good, bad, warn};
+  return colors[static_cast<size_t>(s)];
 }
 
 QColor Theme::severity(Severity s) const {

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <map>
 
-#include "ui/pages/compare/short_names.h"
+#include "ui/pages/compare/compare_tray.h"
 #include "ui/pages/compare/why_view.h"
 #include "ui/run_views/sweep_lines.h"
 #include "ui/theme/text.h"
@@ -37,6 +37,15 @@ void offer(QComboBox& box, const QStringList& texts, const QString& usual) {
 
 constexpr size_t kMostMarks = 40;  // per line; more would overlap
 
+// Of the charts by load and by length, in their order.
+constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot, SweepMetric::output_throughput};
+
+void set_axis(PlotLink& link, const QString& name, std::vector<Tick> stops) {
+  link.set_x(name, Quantity::plain);
+  link.set_data(range_of(stops));
+  link.set_stops(std::move(stops));
+}
+
 std::vector<Tick> length_stops(const std::vector<int>& lens) {
   std::vector<Tick> out;
   for (const int len : lens) out.push_back({std::log2(std::max(1, len)), QString::number(len)});
@@ -60,7 +69,6 @@ CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, hard
   tabs_->setAccessibleName(tr("What the charts show"));
   tabs_->setDrawBase(false);
   tabs_->setExpanding(false);
-  tabs_->setFocusPolicy(Qt::TabFocus);
   column->addWidget(tabs_);
   column->addWidget(controls());
   stack_ = new QStackedWidget(this);
@@ -97,21 +105,10 @@ Plot* CompareCharts::add_plot(CompareView view, QWidget* parent, PlotOptions opt
 
 QWidget* CompareCharts::controls() {
   auto* bar = new QWidget(this);
-  auto* row = new QHBoxLayout(bar);
-  row->setContentsMargins(2, 0, 2, 0);
-  row->setSpacing(5);
-  const auto box = [&](const QString& text, QLabel*& label) {
-    label = muted_label(text, bar);
-    auto* b = new QComboBox(bar);
-    b->setAccessibleName(text);
-    label->setBuddy(b);
-    row->addWidget(label);
-    row->addWidget(b);
-    return b;
-  };
-  length_ = box(tr("Prompt"), length_label_);
-  load_ = box(tr("Load"), load_label_);
-  metric_ = box(tr("Metric"), metric_label_);
+  auto* row = make_layout<QHBoxLayout>(bar, {2, 0, 2, 0}, 5);
+  length_label_ = add_labelled(*row, tr("Prompt"), length_ = new QComboBox);
+  load_label_ = add_labelled(*row, tr("Load"), load_ = new QComboBox);
+  metric_label_ = add_labelled(*row, tr("Metric"), metric_ = new QComboBox);
   for (const SweepMetric m : all_values<SweepMetric>()) metric_->addItem(qs(views::label_of(m)));
   row->addStretch(1);
   return bar;
@@ -194,18 +191,13 @@ QWidget* CompareCharts::cost_page() {
   auto* whole = new QWidget(this);
   auto* rows = flush_layout<QVBoxLayout>(whole, 3);
   auto* bar = new QWidget(whole);
-  auto* row = new QHBoxLayout(bar);
-  row->setContentsMargins(2, 0, 2, 0);
+  auto* row = make_layout<QHBoxLayout>(bar, {2, 0, 2, 0});
   const auto line = [&](const QString& text, const QString& hint, const QString& tip) {
-    auto* label = muted_label(text, bar);
-    auto* edit = new QLineEdit(bar);
+    auto* edit = new QLineEdit;
     edit->setPlaceholderText(hint);
     edit->setToolTip(tip);
-    edit->setAccessibleName(text);
     edit->setMaximumWidth(130);
-    label->setBuddy(edit);
-    row->addWidget(label);
-    row->addWidget(edit);
+    add_labelled(*row, text, edit);
     return edit;
   };
   demand_ = line(tr("Demand, tokens/s"), tr("one server"),
@@ -306,12 +298,11 @@ void CompareCharts::fill() {
   const bool cell = v == CompareView::distribution || v == CompareView::why;
   const bool by_length = v == CompareView::load || v == CompareView::curve || v == CompareView::cost || cell;
   const bool by_load = v == CompareView::length || cell;
-  for (QWidget* widget : {static_cast<QWidget*>(length_label_), static_cast<QWidget*>(length_)})
-    widget->setVisible(by_length);
-  for (QWidget* widget : {static_cast<QWidget*>(load_label_), static_cast<QWidget*>(load_)})
-    widget->setVisible(by_load);
-  for (QWidget* widget : {static_cast<QWidget*>(metric_label_), static_cast<QWidget*>(metric_)})
-    widget->setVisible(v == CompareView::heat);
+  for (const auto& [label, shown] :
+       {std::pair{length_label_, by_length}, {load_label_, by_load}, {metric_label_, v == CompareView::heat}}) {
+    label->setVisible(shown);
+    label->buddy()->setVisible(shown);
+  }
   switch (v) {
     case CompareView::load:
       return fill_load();
@@ -347,10 +338,7 @@ std::vector<PlotLine> CompareCharts::lines(const std::vector<compare::ComparedLi
 
 void CompareCharts::fill_load() {
   const views::LoadAxis axis = compare::load_axis(runs_, input_len());
-  by_load_.set_x(tr("rate"), Quantity::plain);
-  by_load_.set_stops(ticks_of(axis));
-  by_load_.set_data(range_of(by_load_.stops()));
-  static constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot, SweepMetric::output_throughput};
+  set_axis(by_load_, tr("rate"), ticks_of(axis));
   for (size_t i = 0; i < std::size(kShown); ++i) {
     Plot* plot = plots(CompareView::load)[i];
     plot->set_lines(lines(compare::lines_by_load(runs_, input_len(), axis, kShown[i]), kShown[i]));
@@ -377,10 +365,7 @@ PlotLine CompareCharts::floor_line() const {
 }
 
 void CompareCharts::fill_length() {
-  by_length_.set_x(tr("prompt tokens"), Quantity::plain);
-  by_length_.set_stops(length_stops(compare::input_lens(runs_)));
-  by_length_.set_data(range_of(by_length_.stops()));
-  static constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot, SweepMetric::output_throughput};
+  set_axis(by_length_, tr("prompt tokens"), length_stops(compare::input_lens(runs_)));
   for (size_t i = 0; i < std::size(kShown); ++i) {
     Plot* plot = plots(CompareView::length)[i];
     auto all = lines(compare::lines_by_length(runs_, load(), kShown[i]), kShown[i]);
@@ -408,9 +393,8 @@ PlotLine CompareCharts::points_line(const std::vector<views::Point>& path, size_
 
 void CompareCharts::fill_curve() {
   by_throughput_.set_x(tr("output tokens/s"), Quantity::plain);
-  static constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot};
   double most = 0;
-  for (size_t i = 0; i < std::size(kShown); ++i) {
+  for (size_t i = 0; i < plots(CompareView::curve).size(); ++i) {
     std::vector<PlotLine> all;
     for (const auto& curve : compare::latency_against_throughput(runs_, input_len(), kShown[i]))
       all.push_back(points_line(curve.path, curve.column));
@@ -422,9 +406,9 @@ void CompareCharts::fill_curve() {
 }
 
 void CompareCharts::fill_distribution() {
-  const std::pair<SweepMetric, PlotLink*> kShown[] = {{SweepMetric::ttft, &by_ttft_}, {SweepMetric::tpot, &by_tpot_}};
-  for (size_t i = 0; i < std::size(kShown); ++i) {
-    const auto [metric, link] = kShown[i];
+  for (size_t i = 0; i < plots(CompareView::distribution).size(); ++i) {
+    const SweepMetric metric = kShown[i];
+    PlotLink& link = i == 0 ? by_ttft_ : by_tpot_;
     std::vector<PlotLine> all;
     for (size_t c = 0; c < runs_.size(); ++c) {
       const auto* point = compare::point_at(runs_[c], input_len(), load());
@@ -436,12 +420,10 @@ void CompareCharts::fill_distribution() {
       all.back().marks = Marks::none;
       all.back().path.clear();
     }
-    link->set_x(qs(views::label_of(metric)), Quantity::seconds);
-    link->set_data({0, largest_x(all) * 1.02});
-    std::vector<LevelLine> limits;
-    for (const LevelLine& level : slo_levels(slo_, metric)) limits.push_back(level);
+    link.set_x(qs(views::label_of(metric)), Quantity::seconds);
+    link.set_data({0, largest_x(all) * 1.02});
     plots(CompareView::distribution)[i]->set_lines(std::move(all));
-    plots(CompareView::distribution)[i]->set_limits(std::move(limits));
+    plots(CompareView::distribution)[i]->set_limits(slo_levels(slo_, metric));
   }
 }
 
@@ -455,9 +437,7 @@ void CompareCharts::fill_heat() {
 
 void CompareCharts::fill_cost() {
   const views::LoadAxis axis = compare::load_axis(runs_, input_len());
-  by_cost_load_.set_x(tr("rate"), Quantity::plain);
-  by_cost_load_.set_stops(ticks_of(axis));
-  by_cost_load_.set_data(range_of(by_cost_load_.stops()));
+  set_axis(by_cost_load_, tr("rate"), ticks_of(axis));
   plots(CompareView::cost)[0]->set_lines(
       lines(compare::lines_by_load(runs_, input_len(), axis, SweepMetric::cost), SweepMetric::cost));
   std::vector<double> once;

@@ -2,7 +2,6 @@
 // Charts of the Compare page: one view at a time; every run keeps its colour and mark. GUI thread.
 #pragma once
 #include <QWidget>
-#include <memory>
 
 #include "core/jobs/sweep_run.h"
 #include "ui/pages/compare/heat_map_view.h"

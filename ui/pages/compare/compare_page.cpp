@@ -19,10 +19,8 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "ui/pages/compare/compare_tray.h"
 #include "ui/pages/compare/comparison_export.h"
-#include "ui/pages/compare/short_names.h"
-#include "ui/theme/empty_page.h"
-#include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -324,9 +322,7 @@ void ComparePage::export_to(const std::filesystem::path& file) {
 
 void ComparePage::build() {
   setObjectName(u"pageBody"_s);
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(8, 6, 8, 6);
-  column->setSpacing(5);
+  auto* column = make_layout<QVBoxLayout>(this, {8, 6, 8, 6}, 5);
   tray_ = new CompareTray(this);
   add_menu_ = new QMenu(this);
   tray_->set_menu(add_menu_);
@@ -343,9 +339,7 @@ void ComparePage::build() {
   across_->addWidget(table_side());
   charts_ = new CompareCharts(runs_, catalogue(), across_);
   across_->addWidget(charts_);
-  across_->setSizes({440, 520});
-  across_->setStretchFactor(0, 4);
-  across_->setStretchFactor(1, 5);
+  set_shares(*across_, {440, 520}, {4, 5});
   across_->setChildrenCollapsible(false);
   // Charts and chips scroll or elide, so that long names never make the window wider than the screen. The side of the
   // table is as wide as its row of buttons.
@@ -377,8 +371,7 @@ QWidget* ComparePage::table_side() {
   auto* side = new QWidget(this);
   auto* column = flush_layout<QVBoxLayout>(side, 4);
   column->addLayout(table_controls());
-  table_ = new QTableView(side);
-  set_up_table(*table_, model_, tr("Differences"));
+  table_ = make_table(model_, tr("Differences"), side);
   table_->setMouseTracking(true);
   table_->viewport()->installEventFilter(this);
   column->addWidget(table_, 1);
@@ -397,29 +390,23 @@ QWidget* ComparePage::table_side() {
 QLayout* ComparePage::table_controls() {
   auto* row = new QHBoxLayout;
   row->setSpacing(5);
-  differing_ = new QToolButton(this);
-  differing_->setText(tr("Show Only Differences"));
-  differing_->setCheckable(true);
-  differing_->setChecked(true);
-  differing_->setProperty("chip", true);
-  differing_->setFocusPolicy(Qt::TabFocus);
-  differing_->setToolTip(tr("Hide settings that are equal in all runs"));
-  row->addWidget(differing_);
+  QToolButton* differing =
+      chip_button(tr("Show Only Differences"), tr("Hide settings that are equal in all runs"), this);
+  differing->setChecked(true);
+  row->addWidget(differing);
   add_slo_fields(*row);
   row->addStretch(1);
-  copy_ = new QPushButton(icon(Glyph::copy), QString(), this);
-  copy_->setAccessibleName(tr("Copy"));
-  copy_->setToolTip(tr("Copy the comparison as Markdown"));
-  export_ = new QPushButton(tr("Export\u2026"), this);
-  export_->setToolTip(tr("Save the comparison as CSV, Markdown, LaTeX, PNG, SVG or PDF, depending on the file name"));
-  row->addWidget(copy_);
-  row->addWidget(export_);
-  connect(differing_, &QToolButton::toggled, this, [this](bool on) {
+  QPushButton* copy = add_button(*row, {}, tr("Copy the comparison as Markdown"), Glyph::copy);
+  copy->setAccessibleName(tr("Copy"));
+  QPushButton* save =
+      add_button(*row, tr("Export\u2026"),
+                 tr("Save the comparison as CSV, Markdown, LaTeX, PNG, SVG or PDF, depending on the file name"));
+  connect(differing, &QToolButton::toggled, this, [this](bool on) {
     model_.set_shown(on ? RowsShown::differing : RowsShown::all);
     fit_columns();
   });
-  connect(copy_, &QPushButton::clicked, this, &ComparePage::copy_markdown);
-  connect(export_, &QPushButton::clicked, this, &ComparePage::choose_export);
+  connect(copy, &QPushButton::clicked, this, &ComparePage::copy_markdown);
+  connect(save, &QPushButton::clicked, this, &ComparePage::choose_export);
   return row;
 }
 

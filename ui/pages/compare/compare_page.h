@@ -13,12 +13,10 @@
 
 class QLabel;
 class QLineEdit;
-class QPushButton;
 class QHBoxLayout;
 class QScrollArea;
 class QSplitter;
 class QTableView;
-class QToolButton;
 
 namespace mw::ui {
 
@@ -88,9 +86,7 @@ class ComparePage : public QWidget, public WindowPage {
   QWidget* empty_;
   QSplitter* across_;
   QTableView* table_ = nullptr;  // null while events are already filtered
-  QToolButton* differing_;
   QLineEdit* slo_[3];
-  QPushButton *export_, *copy_;
   CompareCharts* charts_;
   ReplayDialog* replay_;
 };

@@ -15,11 +15,9 @@
 #include <QUrl>
 
 #include "core/compare/recording.h"
-#include "ui/pages/compare/short_names.h"
 #include "ui/plot/plot_strokes.h"
-#include "ui/run_views/run_mime.h"
+#include "ui/run_views/run_drag.h"
 #include "ui/run_views/sweep_lines.h"
-#include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -28,6 +26,21 @@ namespace mw::ui {
 namespace {
 
 constexpr int kSample = 30;
+constexpr qsizetype kMost = 26;
+enum class Kept { both_ends, beginning, end };
+
+QString shortened(const QString& name, Kept kept) {
+  if (name.size() <= kMost) return name;
+  switch (kept) {
+    case Kept::both_ends:
+      return name.left(kMost / 2) + u'\u2026' + name.right(kMost / 2 - 1);
+    case Kept::beginning:
+      return name.left(kMost - 1) + u'\u2026';
+    case Kept::end:
+      return u'\u2026' + name.right(kMost - 1);
+  }
+  return name;
+}
 
 QString place_type() {
   return u"application/x-meshwright-tray-place"_s;
@@ -40,6 +53,23 @@ QString source_text(const compare::ComparedRun& run) {
 
 }  // namespace
 
+QStringList short_names(const QStringList& names) {
+  QStringList all;
+  for (const QString& name : names) all << shortened(name, Kept::both_ends);
+  for (const Kept kept : {Kept::beginning, Kept::end}) {
+    const QStringList before = all;
+    for (qsizetype i = 0; i < all.size(); ++i)
+      if (before.count(before[i]) > 1) all[i] = shortened(names[i], kept);
+  }
+  return all;
+}
+
+QStringList short_names(const std::vector<compare::ComparedRun>& runs) {
+  QStringList names;
+  for (const compare::ComparedRun& run : runs) names << qs(run.name);
+  return short_names(names);
+}
+
 TrayChip::TrayChip(const compare::ComparedRun& run, const QString& short_name, int at, CompareTray& tray)
     : QFrame(&tray),
       tray_(tray),
@@ -48,20 +78,14 @@ TrayChip::TrayChip(const compare::ComparedRun& run, const QString& short_name, i
       stored_(!run.id.empty()),
       replayable_(compare::has_requests(run)) {
   setFocusPolicy(Qt::StrongFocus);
-  auto* row = new QHBoxLayout(this);
-  row->setContentsMargins(kSample + 14, 3, 4, 3);
-  row->setSpacing(7);
+  auto* row = make_layout<QHBoxLayout>(this, {kSample + 14, 3, 4, 3}, 7);
   auto* name = new QLabel(short_name, this);
   name->setFont(demi_bold(name->font()));
-  auto* about =
-      new QLabel(at == 0 ? tr("baseline, %1").arg(origin_text(run.provenance)) : origin_text(run.provenance), this);
-  about->setProperty("muted", true);
+  const QString origin = origin_text(run.provenance);
+  QLabel* about = muted_label(at == 0 ? tr("baseline, %1").arg(origin) : origin, this);
   about->setFont(small_font());
-  auto* close = new QToolButton(this);
-  close->setProperty("flat", true);
-  close->setIcon(icon(Glyph::close));
+  QToolButton* close = flat_button(Glyph::close, tr("Remove %1").arg(qs(run.name)), this);
   close->setFocusPolicy(Qt::NoFocus);  // the Delete key does the same
-  close->setAccessibleName(tr("Remove %1").arg(qs(run.name)));
   for (QLabel* l : {name, about}) l->setAttribute(Qt::WA_TransparentForMouseEvents);
   row->addWidget(name);
   row->addWidget(about);
@@ -69,7 +93,7 @@ TrayChip::TrayChip(const compare::ComparedRun& run, const QString& short_name, i
   connect(close, &QToolButton::clicked, this, [this] { emit tray_.remove_wanted(at_); });
   setAccessibleName(tr("%1, %2").arg(qs(run.name), about->text()));
   setToolTip(tr("<b>%1</b><br>%2 %3<br>Drag or use Ctrl+Left and Ctrl+Right to reorder; Delete removes the run")
-                 .arg(qs(run.name).toHtmlEscaped(), origin_text(run.provenance), source_text(run).toHtmlEscaped()));
+                 .arg(qs(run.name).toHtmlEscaped(), origin, source_text(run).toHtmlEscaped()));
 }
 
 void TrayChip::set_emphasised(bool emphasised) {
@@ -148,11 +172,10 @@ void TrayChip::contextMenuEvent(QContextMenuEvent* event) {
   menu->popup(event->globalPos());
 }
 
-CompareTray::CompareTray(QWidget* parent) : QFrame(parent), hint_(new QLabel(this)), add_(new QToolButton(this)) {
+CompareTray::CompareTray(QWidget* parent) : QFrame(parent), hint_(muted_label({}, this)), add_(new QToolButton(this)) {
   setAcceptDrops(true);
   setAccessibleName(tr("Compared runs"));
-  auto* whole = new QHBoxLayout(this);
-  whole->setContentsMargins(4, 3, 6, 3);
+  auto* whole = make_layout<QHBoxLayout>(this, {4, 3, 6, 3});
   auto* scroll = new QScrollArea(this);
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
@@ -166,10 +189,8 @@ CompareTray::CompareTray(QWidget* parent) : QFrame(parent), hint_(new QLabel(thi
   whole->addWidget(scroll, 1);
   whole->addWidget(add_);
   setFixedHeight(46);
-  hint_->setProperty("muted", true);
   add_->setText(tr("+ Add"));
   add_->setProperty("chip", true);
-  add_->setFocusPolicy(Qt::TabFocus);
   add_->setPopupMode(QToolButton::InstantPopup);
   add_->setStyleSheet(u"QToolButton::menu-indicator { image: none; }"_s);
   add_->setAccessibleName(tr("Add to the comparison"));

@@ -14,6 +14,11 @@ class QToolButton;
 
 namespace mw::ui {
 
+// Unique names of at most 26 characters, for chips and legends. Longer ones are elided in the middle; if two become
+// equal, at the end or the beginning.
+QStringList short_names(const QStringList& names);
+QStringList short_names(const std::vector<compare::ComparedRun>& runs);
+
 class CompareTray;
 
 class TrayChip : public QFrame {

@@ -87,13 +87,6 @@ int ComparisonModel::marked_cells() const {
   return marked;
 }
 
-int ComparisonModel::cells_over_slo() const {
-  int over = 0;
-  for (const auto& row : rows_)
-    for (size_t c = 0; c < comparison_->names.size(); ++c) over += over_slo(row, c);
-  return over;
-}
-
 QString ComparisonModel::value_text(const compare::ComparisonRow& row, size_t column) const {
   QString text = column < row.texts.size() ? qs(row.texts[column]) : QString();
   if (text.isEmpty()) return u"\u2013"_s;

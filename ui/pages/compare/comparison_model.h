@@ -23,7 +23,6 @@ class ComparisonModel : public TableModel<compare::ComparisonRow> {
   void set_slo(const serve::Slo& slo);
   void set_emphasis(int column);  // of a run; -1: none
   int marked_cells() const;
-  int cells_over_slo() const;
 
  private:
   void refill();

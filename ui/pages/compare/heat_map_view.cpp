@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/compare/heat_map_view.h"
 
-#include <QHelpEvent>
 #include <QMouseEvent>
 #include <QPainter>
-#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
@@ -12,6 +10,7 @@
 #include "ui/plot/ticks.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -191,14 +190,9 @@ void HeatMapView::mousePressEvent(QMouseEvent* event) {
     emit chosen(static_cast<int>(p->grid), grids_[p->grid].map.lens[p->row], qs(grids_[p->grid].map.loads[p->column]));
 }
 
-bool HeatMapView::event(QEvent* event) {
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  const auto* help = static_cast<QHelpEvent*>(event);
-  const auto p = at(help->pos());
-  if (!p) {
-    QToolTip::hideText();
-    return true;
-  }
+QString HeatMapView::tooltip_at(QPoint position) const {
+  const auto p = at(position);
+  if (!p) return {};
   const auto& map = grids_[p->grid].map;
   const auto& cell = map.at(p->row, p->column);
   QString text = tr("<b>%1</b>, %2 tokens, %3<br>%4: %5")
@@ -207,8 +201,11 @@ bool HeatMapView::event(QEvent* event) {
                      .arg(qs(map.loads[p->column]), qs(views::label_of(metric_)),
                           std::isfinite(cell.value) ? cell_text(cell).replace(u'\n', u' ') : tr("not recorded"));
   if (!cell.mark.empty()) text += u"<br>"_s + qs(cell.mark).toHtmlEscaped();
-  QToolTip::showText(help->globalPos(), text, this);
-  return true;
+  return text;
+}
+
+bool HeatMapView::event(QEvent* event) {
+  return show_tooltip(event, *this, [this](QPoint position) { return tooltip_at(position); }) || QWidget::event(event);
 }
 
 }  // namespace mw::ui

@@ -41,6 +41,7 @@ class HeatMapView : public QWidget {
   QRectF grid_area(size_t grid) const;
   QRectF cell_area(const Place& place) const;
   std::optional<Place> at(QPointF position) const;
+  QString tooltip_at(QPoint position) const;
   QFont number_font() const;
   void paint_grid(QPainter& painter, size_t grid) const;
   QString cell_text(const compare::HeatMap::Cell& cell) const;

@@ -8,12 +8,12 @@
 #include <QLineEdit>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QVBoxLayout>
 
 #include "core/planning/plan_request.h"
 #include "core/views/sweep_charts.h"
 #include "ui/form/text_fields.h"
 #include "ui/run_views/sweep_lines.h"
-#include "ui/theme/dialog_parts.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -32,11 +32,9 @@ QString point_text(const formats::BenchPoint& p) {
 }  // namespace
 
 ReplayDialog::ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent)
-    : QDialog(parent), runs_folder_(std::move(runs_folder)), load_catalogue_(std::move(catalogue)) {
-  setWindowTitle(tr("Replay on Another Target"));
-  setObjectName(u"replay"_s);
-  QVBoxLayout* column = dialog_column(*this, kDialogWidth);
-  about_ = add_description(*column);
+    : TaskDialog(tr("Replay on Another Target"), u"replay"_s, kDialogWidth, parent),
+      runs_folder_(std::move(runs_folder)),
+      load_catalogue_(std::move(catalogue)) {
   auto* form = new QFormLayout;
   points_ = new QComboBox(this);
   points_->setAccessibleName(tr("Requests"));
@@ -46,17 +44,11 @@ ReplayDialog::ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCata
   add("mesh.*", tr("Mesh"), *form);
   add("serve.kv_dtype", tr("KV cache"), *form);
   add("serve.prefix_cache", tr("Prefix cache"), *form);
-  column->addLayout(form);
-  result_ = add_result(*column, tr("Error"));
-  progress_ = add_progress(*column, tr("Progress of the replay"));
+  column_->addLayout(form);
+  add_task_rows({tr("Error"), tr("Progress of the replay"), tr("Cancel"), tr("Replay")});
   progress_->setRange(0, 100);
-  column->addStretch(1);
-  const DialogButtons buttons = add_buttons(*column, tr("Cancel"), tr("Replay"));
-  cancel_ = buttons.cancel;
-  replay_ = buttons.confirm;
-  replay_->setToolTip(tr("Simulate the requests at their recorded times and add the result to the comparison"));
-  connect(replay_, &QPushButton::clicked, this, &ReplayDialog::start);
-  connect(cancel_, &QPushButton::clicked, this, &ReplayDialog::reject);
+  confirm_->setToolTip(tr("Simulate the requests at their recorded times and add the result to the comparison"));
+  connect(confirm_, &QPushButton::clicked, this, &ReplayDialog::start);
   connect(&task_, &BackgroundWork::changed, this, &ReplayDialog::show_progress);
   connect(&task_, &BackgroundWork::ended, this, &ReplayDialog::show_outcome);
   show_progress();
@@ -105,7 +97,7 @@ void ReplayDialog::open_with(compare::Recording recording, std::optional<size_t>
                       .arg(qs(recording_.set.name).toHtmlEscaped(), origin_text(recording_.set.provenance));
   if (recording_.summaries > 0)
     about += u" "_s + tr("Points without recorded requests are omitted: %1.").arg(recording_.summaries);
-  about_->setText(about);
+  description_->setText(about);
   points_->clear();
   points_->addItem(tr("All points (%1): %2 requests").arg(recording_.set.points.size()).arg(recording_.requests()));
   for (const auto& p : recording_.set.points) points_->addItem(point_text(p));
@@ -156,7 +148,7 @@ void ReplayDialog::show_progress() {
   if (busy) result_->show_text(tr("Replaying: %1 % of the requests").arg(task_.percent()));
   points_->setEnabled(!busy);
   for (Field* f : fields_) f->setEnabled(!busy);
-  replay_->setEnabled(!busy);
+  confirm_->setEnabled(!busy);
   cancel_->setEnabled(!busy || !task_.is_cancelling());
 }
 

@@ -2,7 +2,6 @@
 // Replays recorded requests on a simulated server, by default that of the recording. Shows the progress and emits the
 // run with the result. GUI thread.
 #pragma once
-#include <QDialog>
 #include <map>
 #include <optional>
 
@@ -10,18 +9,13 @@
 #include "core/jobs/sweep_run.h"
 #include "ui/form/field.h"
 #include "ui/session/background_task.h"
+#include "ui/theme/dialog_parts.h"
 
 class QComboBox;
-class QFormLayout;
-class QLabel;
-class QProgressBar;
-class QPushButton;
 
 namespace mw::ui {
 
-class ResultText;
-
-class ReplayDialog : public QDialog {
+class ReplayDialog : public TaskDialog {
   Q_OBJECT
  public:
   ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
@@ -52,11 +46,7 @@ class ReplayDialog : public QDialog {
   compare::Recording recording_;
   std::map<std::string, Json> edits_;
   std::vector<Field*> fields_;
-  QLabel* about_;
-  ResultText* result_;
   QComboBox* points_;
-  QProgressBar* progress_;
-  QPushButton *replay_, *cancel_;
   BackgroundTask<store::RunId> task_{"REPLAY"};
 };
 

@@ -3,9 +3,7 @@
 
 #include <QComboBox>
 #include <QHBoxLayout>
-#include <QHelpEvent>
 #include <QPainter>
-#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
@@ -66,18 +64,17 @@ class WaterfallBars : public QWidget {
     paint_bar(painter, rows - 1, to_, {}, 0, w.to, t.series(1), std::nullopt);
   }
   bool event(QEvent* event) override {
-    if (event->type() != QEvent::ToolTip || !waterfall_) return QWidget::event(event);
-    const auto* help = static_cast<QHelpEvent*>(event);
-    const int row = static_cast<int>((help->pos().y() - 8) / height_) - 1;
-    if (row >= 0 && row < static_cast<int>(waterfall_->parts.size())) {
+    const auto part_at = [this](QPoint at) {
+      const int row = static_cast<int>((at.y() - 8) / height_) - 1;
+      if (!waterfall_ || row < 0 || row >= static_cast<int>(waterfall_->parts.size())) return QString();
       const auto& part = waterfall_->parts[static_cast<size_t>(row)];
-      QToolTip::showText(help->globalPos(), WhyView::tr("%1: %2\n%3 to %4, %5")
-                                                .arg(qs(part.name), qs(part.text))
-                                                .arg(part.before, 0, 'g', 4)
-                                                .arg(part.after, 0, 'g', 4)
-                                                .arg(qs(formats::to_string(part.source))));
-    }
-    return true;
+      return WhyView::tr("%1: %2\n%3 to %4, %5")
+          .arg(qs(part.name), qs(part.text))
+          .arg(part.before, 0, 'g', 4)
+          .arg(part.after, 0, 'g', 4)
+          .arg(qs(formats::to_string(part.source)));
+    };
+    return show_tooltip(event, *this, part_at) || QWidget::event(event);
   }
 
  private:
@@ -130,17 +127,9 @@ WhyView::WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCa
       metric_(new QComboBox(this)),
       bars_(new WaterfallBars(this)) {
   auto* column = flush_layout<QVBoxLayout>(this, 3);
-  auto* row = new QHBoxLayout;
-  row->setContentsMargins(2, 0, 2, 0);
-  const auto label = [&](const QString& text, QComboBox* box) {
-    auto* l = muted_label(text, this);
-    l->setBuddy(box);
-    box->setAccessibleName(text);
-    row->addWidget(l);
-    row->addWidget(box);
-  };
-  label(tr("Compared run"), other_);
-  label(tr("Metric"), metric_);
+  auto* row = make_layout<QHBoxLayout>(nullptr, {2, 0, 2, 0});
+  add_labelled(*row, tr("Compared run"), other_);
+  add_labelled(*row, tr("Metric"), metric_);
   other_->setMaximumWidth(240);
   metric_->addItems({tr("Median TTFT, ms"), tr("Median TPOT, ms"), tr("Median E2E, ms"), tr("Output tokens/s")});
   row->addStretch(1);

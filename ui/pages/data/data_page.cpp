@@ -17,9 +17,6 @@
 
 #include "core/experiment/parameters.h"
 #include "ui/pages/data/length_chart.h"
-#include "ui/theme/elided_label.h"
-#include "ui/theme/empty_page.h"
-#include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -379,20 +376,15 @@ void DataPage::save_lengths(const QString& file) {
 }
 
 void DataPage::build() {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(8, 4, 8, 6);
-  column->setSpacing(4);
+  auto* column = make_layout<QVBoxLayout>(this, {8, 4, 8, 6}, 4);
   column->addWidget(bar());
   notice_ = new QFrame(this);
   notice_->setObjectName(u"notice"_s);
-  auto* row = new QHBoxLayout(notice_);
-  row->setContentsMargins(10, 4, 6, 4);
+  auto* row = make_layout<QHBoxLayout>(notice_, {10, 4, 6, 4});
   notice_text_ = new QLabel(notice_);
   notice_text_->setWordWrap(true);
-  fix_ = new QPushButton(tr("Skip Bad Rows"), notice_);
-  fix_->setToolTip(tr("Set data.on_error to skip, which counts and omits bad rows"));
   row->addWidget(notice_text_, 1);
-  row->addWidget(fix_);
+  fix_ = add_button(*row, tr("Skip Bad Rows"), tr("Set data.on_error to skip, which counts and omits bad rows"));
   notice_->hide();
   column->addWidget(notice_);
   stack_->addWidget(empty_page());
@@ -408,16 +400,10 @@ void DataPage::build() {
                        .from_zero = true},
                       by_length_, bottom_);
   economy_ = new EconomyView(bottom_);
-  bottom_->setSizes({320, 380});
-  bottom_->setStretchFactor(0, 1);
-  bottom_->setStretchFactor(1, 1);
+  set_shares(*bottom_, {320, 380}, {1, 1});
   bottom_->setChildrenCollapsible(false);
-  down_->setSizes({260, 200});
-  down_->setStretchFactor(0, 3);
-  down_->setStretchFactor(1, 2);
-  across_->setSizes({284, 680});
-  across_->setStretchFactor(0, 0);
-  across_->setStretchFactor(1, 1);
+  set_shares(*down_, {260, 200}, {3, 2});
+  set_shares(*across_, {284, 680}, {0, 1});
   stack_->addWidget(across_);
   column->addWidget(stack_, 1);
   connect(fix_, &QPushButton::clicked, this, [this] { document_.set("data.on_error", "skip"); });
@@ -425,9 +411,7 @@ void DataPage::build() {
 
 QWidget* DataPage::bar() {
   auto* bar = new QWidget(this);
-  auto* row = new QHBoxLayout(bar);
-  row->setContentsMargins(2, 0, 0, 0);
-  row->setSpacing(10);
+  auto* row = make_layout<QHBoxLayout>(bar, {2, 0, 0, 0}, 10);
   name_ = new ElidedLabel(Qt::ElideMiddle, bar, kMostFileName);
   name_->setFont(demi_bold(name_->font()));
   summary_ = new ElidedLabel(Qt::ElideRight, bar);
@@ -438,18 +422,14 @@ QWidget* DataPage::bar() {
   progress_->setFixedWidth(140);
   progress_->setAccessibleName(tr("Progress of reading the data"));
   eta_ = muted_label(QString(), bar);
-  const auto button = [&](const QString& text, const QString& tip, Glyph glyph) {
-    auto* b = new QPushButton(icon(glyph), text, bar);
-    b->setToolTip(tip);
-    return b;
-  };
-  stop_ = button(tr("Cancel"), tr("Stop reading and keep the rows read so far"), Glyph::stop);
-  again_ = button(tr("Read Again"), tr("Read the data file and the tokenizer again"), Glyph::refresh);
-  save_ = button(tr("Save Lengths\u2026"),
-                 tr("Export the length histogram for data.lengths, to plan without the dataset"), Glyph::save);
   row->addWidget(name_);
   row->addWidget(summary_, 1);
-  for (QWidget* widget : std::initializer_list<QWidget*>{progress_, eta_, stop_, again_, save_}) row->addWidget(widget);
+  row->addWidget(progress_);
+  row->addWidget(eta_);
+  stop_ = add_button(*row, tr("Cancel"), tr("Stop reading and keep the rows read so far"), Glyph::stop);
+  again_ = add_button(*row, tr("Read Again"), tr("Read the data file and the tokenizer again"), Glyph::refresh);
+  save_ = add_button(*row, tr("Save Lengths\u2026"),
+                     tr("Export the length histogram for data.lengths, to plan without the dataset"), Glyph::save);
   connect(stop_, &QPushButton::clicked, &reader_, &DataReader::cancel);
   connect(again_, &QPushButton::clicked, &reader_, &DataReader::read_again);
   connect(save_, &QPushButton::clicked, this, &DataPage::choose_lengths_file);
@@ -463,8 +443,7 @@ QWidget* DataPage::rows_side() {
   filter_->setAccessibleName(tr("Filter of rows"));
   for (int f = 0; f < kRowFilters; ++f) filter_->addItem(filter_text(static_cast<RowFilter>(f)));
   column->addWidget(filter_);
-  table_ = new QTableView(rows_side_);
-  set_up_table(*table_, model_, tr("Rows of the data"));
+  table_ = make_table(model_, tr("Rows of the data"), rows_side_);
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   table_->setVerticalScrollMode(QAbstractItemView::ScrollPerItem);
   table_->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);

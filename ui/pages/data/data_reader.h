@@ -3,17 +3,37 @@
 // for its tokens. An edit restarts it and drops results of the older document. Drained by the frame clock. GUI thread.
 #pragma once
 #include <QElapsedTimer>
+#include <QFileSystemWatcher>
 #include <QObject>
+#include <QTimer>
 #include <memory>
 #include <variant>
 
 #include "core/base/latest_task_worker.h"
 #include "core/base/mailbox.h"
 #include "core/views/data_view.h"
-#include "ui/pages/data/file_watch.h"
 #include "ui/session/background_task.h"
 
 namespace mw::ui {
+
+// Reports when a file was written, replaced, deleted or created. Combines bursts into one change.
+class FileWatch : public QObject {
+  Q_OBJECT
+ public:
+  explicit FileWatch(QObject* parent = nullptr);
+  void watch(const std::filesystem::path& file);  // replaces the watched file; empty: none
+
+ signals:
+  void changed();
+
+ private:
+  void check();
+  void follow();
+  QFileSystemWatcher watcher_;
+  QTimer due_;
+  std::filesystem::path file_;
+  planning::FileStamp seen_;
+};
 
 class DataReader : public QObject {
   Q_OBJECT

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/data/economy_view.h"
 
-#include <QEvent>
 #include <QPainter>
 #include <algorithm>
 
@@ -167,11 +166,6 @@ void EconomyView::paintEvent(QPaintEvent*) {
   }
   painter.setFont(small_font());
   for (const auto& [what, text] : cost) line(what, text);
-}
-
-void EconomyView::changeEvent(QEvent* event) {
-  QWidget::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange) update();
 }
 
 }  // namespace mw::ui

@@ -24,7 +24,6 @@ class EconomyView : public QWidget {
 
  protected:
   void paintEvent(QPaintEvent* event) override;
-  void changeEvent(QEvent* event) override;
 
  private:
   struct Bar {

@@ -36,14 +36,7 @@ QString explained(const planning::DataRow& row) {
 }
 
 QColor state_color(RowState state) {
-  switch (state) {
-    case RowState::bad:
-      return theme().bad;
-    case RowState::ok:
-      return theme().text;
-    default:
-      return theme().warn;
-  }
+  return state == RowState::bad ? theme().bad : state == RowState::ok ? theme().text : theme().warn;
 }
 
 QVariant row_cell(const planning::DataRow& r, int column, int role) {
@@ -85,20 +78,10 @@ QString filter_text(RowFilter filter) {
 }
 
 QString state_text(const planning::DataRow& row) {
-  const bool held_out = row.used > 0 && row.split == data::Split::held_out;
-  switch (row.state) {
-    case RowState::ok:
-      return held_out ? QObject::tr("ok, held out") : QObject::tr("ok");
-    case RowState::truncated:
-      return held_out ? QObject::tr("truncated, held out") : QObject::tr("truncated");
-    case RowState::too_long:
-      return QObject::tr("long, dropped");
-    case RowState::no_loss:
-      return QObject::tr("no loss, dropped");
-    case RowState::bad:
-      return QObject::tr("bad");
-  }
-  return {};
+  static constexpr const char* kTexts[] = {QT_TR_NOOP("ok"), QT_TR_NOOP("truncated"), QT_TR_NOOP("long, dropped"),
+                                           QT_TR_NOOP("no loss, dropped"), QT_TR_NOOP("bad")};
+  const QString text = QObject::tr(kTexts[static_cast<size_t>(row.state)]);
+  return matches(row, RowFilter::held_out) ? QObject::tr("%1, held out").arg(text) : text;
 }
 
 QString place_text(const planning::DataRow& row) {

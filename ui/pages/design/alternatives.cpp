@@ -11,7 +11,6 @@
 #include <algorithm>
 
 #include "core/experiment/bind.h"
-#include "ui/theme/elided_label.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
@@ -19,6 +18,9 @@
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
+
+using plan::Candidate;
+
 namespace {
 
 constexpr int kStatusWidth = 220;  // pixels, beside the tabs
@@ -35,6 +37,67 @@ std::vector<std::string> other_targets(const hardware::Catalogue& catalogue) {
 }
 
 }  // namespace
+
+CandidatesModel::CandidatesModel()
+    : TableModel(
+          {{.title = tr("\u25CF"),
+            .tooltip = tr(
+                "On the Pareto front: no other plan is better in time, cost or memory without being worse in another"),
+            .alignment = Qt::AlignHCenter,
+            .text = [](const Candidate& c) { return c.pareto ? u"\u25CF"_s : QString(); },
+            .sort_key = [](const Candidate& c) { return c.pareto ? 0 : 1; }},
+           {.title = tr("Target"), .text = [](const Candidate& c) { return qs(c.choice.target); }},
+           {.title = tr("Mesh"), .text = [](const Candidate& c) { return qs(mesh::to_text(c.choice.mesh)); }},
+           {.title = tr("Batch"),
+            .text =
+                [this](const Candidate& c) {
+                  if (work_ != plan::Work::train) return QString::number(c.choice.max_num_seqs);
+                  return tr("%1 \u00D7 %2").arg(c.choice.batch).arg(c.choice.accumulation);
+                }},
+           {.title = tr("Remat"), .text = [](const Candidate& c) { return qs(to_string(c.choice.remat)); }},
+           {.title = tr("Logits"),
+            .text =
+                [](const Candidate& c) {
+                  return c.choice.loss_chunk > 0 ? tr("by %1").arg(c.choice.loss_chunk) : tr("full");
+                }},
+           number_column<Candidate>(
+               tr("Step"), [](const Candidate& c) { return qs(to_text(Seconds(c.seconds))); },
+               [](const Candidate& c) { return c.seconds; }),
+           number_column<Candidate>(
+               tr("Tokens/s"), [](const Candidate& c) { return qs(count_text(c.tokens_per_second)); },
+               [](const Candidate& c) { return c.tokens_per_second; }),
+           number_column<Candidate>(
+               tr("Run"), [](const Candidate& c) { return qs(to_text(Seconds(c.hours * 3600))); },
+               [](const Candidate& c) { return c.hours; }),
+           number_column<Candidate>(
+               tr("Cost"), [](const Candidate& c) { return qs(to_text(Usd(c.usd))); },
+               [](const Candidate& c) { return c.usd; }),
+           number_column<Candidate>(
+               tr("Memory"), [](const Candidate& c) { return qs(to_text(c.peak)); },
+               [](const Candidate& c) { return static_cast<double>(c.peak.value); })},
+          [this](const Candidate& c, int column, int role) { return cell(c, column, role); }) {}
+
+void CandidatesModel::show(const std::shared_ptr<const planning::ExperimentSearch>& found) {
+  work_ = found ? found->request.work : plan::Work::train;
+  set_rows(found ? found->result.candidates : std::vector<Candidate>());
+}
+
+bool CandidatesModel::is_column_used(int column) const {
+  if (rows_.empty()) return true;
+  if (column == remat || column == loss) return work_ == plan::Work::train;
+  const auto differs = [this](auto different) { return std::any_of(rows_.begin(), rows_.end(), different); };
+  if (column == usd) return differs([](const Candidate& c) { return c.usd > 0; });
+  return column != target ||
+         differs([this](const Candidate& c) { return c.choice.target != rows_.front().choice.target; });
+}
+
+QVariant CandidatesModel::cell(const Candidate& c, int column, int role) const {
+  if (role == Qt::ForegroundRole && column == pareto) return theme().accent;
+  if (role != Qt::ToolTipRole) return {};
+  return tr("%1\npredicted: %2 per step, %3 of %4%5\nEnter or double-click applies it")
+      .arg(qs(plan::to_text(c.choice, work_)), qs(to_text(Seconds(c.seconds))), qs(to_text(c.peak)),
+           qs(to_text(c.capacity)), c.pareto ? tr("\non the Pareto front of time, cost and memory") : QString());
+}
 
 Alternatives::Alternatives(Document& document, Predictor::Folders hardware, QWidget* parent)
     : QWidget(parent), document_(document), folders_(std::move(hardware)) {
@@ -56,9 +119,7 @@ Alternatives::Alternatives(Document& document, Predictor::Folders hardware, QWid
 
 void Alternatives::build() {
   auto* column = flush_layout<QVBoxLayout>(this, 3);
-  auto* row = new QHBoxLayout;
-  row->setContentsMargins(8, 4, 8, 0);
-  row->setSpacing(6);
+  auto* row = make_layout<QHBoxLayout>(nullptr, {8, 4, 8, 0}, 6);
   search_ = new QPushButton(icon(Glyph::search), tr("Search"), this);
   rank_ = new QComboBox(this);
   rank_->addItems({tr("By time"), tr("By cost"), tr("By memory")});
@@ -78,17 +139,14 @@ void Alternatives::build() {
   apply_ = new QPushButton(tr("Apply"), this);
   apply_->setToolTip(tr("Apply mesh, batch, remat and loss chunk of the selected row to the experiment (Enter)"));
   apply_->setEnabled(false);
-  for (QWidget* widget :
-       {static_cast<QWidget*>(search_), static_cast<QWidget*>(rank_), static_cast<QWidget*>(targets_)})
-    row->addWidget(widget);
+  for (QWidget* widget : std::initializer_list<QWidget*>{search_, rank_, targets_}) row->addWidget(widget);
   row->addWidget(progress_, 1);
   row->addStretch();
   row->addWidget(apply_);
   column->addLayout(row);
   sorted_.setSourceModel(&model_);
   sorted_.setSortRole(sort_role);
-  table_ = new QTableView;
-  set_up_table(*table_, sorted_, tr("Alternative plans"));
+  table_ = make_table(sorted_, tr("Alternative plans"));
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   chart_ = new Plot({.title = tr("Step time"),
                      .unit = tr("by memory per device"),
@@ -164,9 +222,7 @@ void Alternatives::show_state() {
 
 void Alternatives::set_searchable(bool on) {
   if (!on && is_searching()) cancel();
-  for (QWidget* widget :
-       {static_cast<QWidget*>(search_), static_cast<QWidget*>(rank_), static_cast<QWidget*>(targets_)})
-    widget->setEnabled(on);
+  for (QWidget* widget : std::initializer_list<QWidget*>{search_, rank_, targets_}) widget->setEnabled(on);
   search_->setToolTip(
       on ? tr("Find and rank all legal meshes, micro-batches, remat policies and loss chunks that are predicted to fit")
          : tr("Plans are available for other targets only, because the speed of this machine is measured, not "
@@ -203,10 +259,10 @@ void Alternatives::show_found() {
 void Alternatives::draw() {
   if (!found_) return chart_->set_lines({});
   auto front = std::make_shared<views::Series>(), others = std::make_shared<views::Series>();
-  std::vector<const plan::Candidate*> by_memory;
-  for (const plan::Candidate& c : found_->result.candidates) by_memory.push_back(&c);
+  std::vector<const Candidate*> by_memory;
+  for (const Candidate& c : found_->result.candidates) by_memory.push_back(&c);
   std::stable_sort(by_memory.begin(), by_memory.end(), [](const auto* a, const auto* b) { return a->peak < b->peak; });
-  for (const plan::Candidate* c : by_memory) {
+  for (const Candidate* c : by_memory) {
     views::Series& line = c->pareto ? *front : *others;
     const auto x = static_cast<double>(c->peak.value);
     line.append(x, c->seconds);

@@ -8,11 +8,12 @@
 #include <memory>
 
 #include "core/planning/diagnostics.h"
-#include "ui/pages/design/candidates_model.h"
+#include "core/planning/search_experiment.h"
 #include "ui/plot/plot.h"
 #include "ui/session/background_task.h"
 #include "ui/session/document.h"
 #include "ui/session/predictor.h"
+#include "ui/theme/table_model.h"
 
 class QComboBox;
 class QLabel;
@@ -22,6 +23,19 @@ class QTableView;
 class QTabWidget;
 
 namespace mw::ui {
+
+// The plans that a search found as rows: best first, sortable by every column through a proxy.
+class CandidatesModel : public TableModel<plan::Candidate> {
+ public:
+  enum Column { pareto, target, mesh, batch, remat, loss, step, speed, hours, usd, memory };
+  CandidatesModel();
+  void show(const std::shared_ptr<const planning::ExperimentSearch>& found);  // may be null
+  bool is_column_used(int column) const;  // false: it has the same value in every row
+
+ private:
+  QVariant cell(const plan::Candidate& c, int column, int role) const;
+  plan::Work work_ = plan::Work::train;
+};
 
 class Alternatives : public QWidget {
   Q_OBJECT

@@ -4,6 +4,7 @@
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
+#include <algorithm>
 
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -122,25 +123,12 @@ void AxisChip::keyPressEvent(QKeyEvent* event) {
   }
 }
 
-void AxisChip::enterEvent(QEnterEvent* event) {
-  QAbstractButton::enterEvent(event);
-  emit attention_changed();
-}
-
-void AxisChip::leaveEvent(QEvent* event) {
-  QAbstractButton::leaveEvent(event);
-  emit attention_changed();
-}
-
-void AxisChip::focusInEvent(QFocusEvent* event) {
-  QAbstractButton::focusInEvent(event);
-  emit attention_changed();
-}
-
-void AxisChip::focusOutEvent(QFocusEvent* event) {
-  if (!is_dragged_) emit focus_lost();
-  QAbstractButton::focusOutEvent(event);
-  emit attention_changed();
+bool AxisChip::event(QEvent* event) {
+  if (event->type() == QEvent::FocusOut && !is_dragged_) emit focus_lost();
+  const bool handled = QAbstractButton::event(event);
+  constexpr QEvent::Type kOfAttention[] = {QEvent::Enter, QEvent::Leave, QEvent::FocusIn, QEvent::FocusOut};
+  if (std::count(std::begin(kOfAttention), std::end(kOfAttention), event->type()) > 0) emit attention_changed();
+  return handled;
 }
 
 }  // namespace mw::ui

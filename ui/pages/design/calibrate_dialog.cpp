@@ -15,8 +15,6 @@
 #include <algorithm>
 
 #include "ui/theme/dialog_parts.h"
-#include "ui/theme/elided_label.h"
-#include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -25,15 +23,111 @@
 namespace mw::ui {
 namespace {
 
+using plan::ProposedEfficiency;
+using plan::ProposedRow;
+
+QString value_text(double value) {
+  return qs(number_text(value, 3));
+}
+
+QString row_tooltip(const ProposedRow& r) {
+  const auto tr = [](const char* text, int n = -1) { return CalibrationRowsModel::tr(text, nullptr, n); };
+  QStringList parts{tr("measured; from %1").arg(qs(r.measured.source))};
+  if (r.held_out)
+    parts << (r.others > 0
+                  ? tr("held out: predicted by %n other row(s) of this chip and stack", r.others)
+                  : tr("held out: no other row of this chip and stack; predicted from other chips or the defaults"));
+  else
+    parts << tr("predicted only, never used for fitting");
+  for (const std::string& text : r.measured.assumed) parts << tr("assumed: %1").arg(qs(text));
+  return parts.join(u'\n');
+}
+
+QVariant row_color(const ProposedRow& r, int column) {
+  using Model = CalibrationRowsModel;
+  const Theme& t = theme();
+  if (column == Model::chip || column == Model::stack || column == Model::use || column == Model::now) return t.muted;
+  if (column != Model::error_held_out || !r.held_out) return {};
+  const double before = std::abs(r.now.error), after = std::abs(r.held_out->error);
+  if (after > before + 0.005) return t.warn;
+  return after < before - 0.005 ? QVariant(t.good) : QVariant();
+}
+
+QString efficiency_tooltip(const ProposedEfficiency& e) {
+  const auto tr = [](const char* text) { return EfficienciesModel::tr(text); };
+  QStringList parts;
+  for (const auto& n : plan::Efficiencies::names())
+    if (n.name == e.factor.name) parts << qs(n.help);
+  parts << tr("default %1: %2").arg(value_text(e.original.value), qs(e.original.source));
+  QStringList ids;
+  for (const std::string& id : e.factor.rows) ids << qs(id);
+  parts << tr("fitted to: %1").arg(ids.join(u", "_s));
+  if (e.at_limit) parts << tr("the rows require a value beyond the limit");
+  return parts.join(u'\n');
+}
+
 QTableView* table(QAbstractTableModel& model, const QString& name) {
-  auto* t = new QTableView;
-  set_up_table(*t, model, name);
+  QTableView* t = make_table(model, name);
   t->setSelectionMode(QAbstractItemView::SingleSelection);
   t->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   return t;
 }
 
 }  // namespace
+
+CalibrationRowsModel::CalibrationRowsModel()
+    : TableModel(
+          {{.title = tr("Row"), .text = [](const ProposedRow& r) { return qs(r.measured.id); }},
+           {.title = tr("Chip"), .text = [](const ProposedRow& r) { return qs(r.measured.request.target.chip.id); }},
+           {.title = tr("Stack"),
+            .text = [](const ProposedRow& r) { return qs(model::to_string(r.measured.request.stack)); }},
+           {.title = tr("Use"), .text = [](const ProposedRow& r) { return r.used() ? tr("fitted") : tr("held out"); }},
+           number_column<ProposedRow>(tr("Measured"),
+                                      [](const ProposedRow& r) -> QString {
+                                        return value_text(r.measured.value) + u" "_s + qs(r.measured.unit);
+                                      }),
+           number_column<ProposedRow>(tr("Now"), [](const ProposedRow& r) { return value_text(r.now.predicted); }),
+           number_column<ProposedRow>(
+               tr("Held out"),
+               [](const ProposedRow& r) { return r.held_out ? value_text(r.held_out->predicted) : QString(); }),
+           number_column<ProposedRow>(tr("Fitted"),
+                                      [](const ProposedRow& r) { return value_text(r.fitted.predicted); }),
+           number_column<ProposedRow>(tr("Current error"),
+                                      [](const ProposedRow& r) { return qs(planning::error_text(r.now.error)); }),
+           number_column<ProposedRow>(tr("Held-out error"),
+                                      [](const ProposedRow& r) {
+                                        return r.held_out ? qs(planning::error_text(r.held_out->error)) : QString();
+                                      }),
+           number_column<ProposedRow>(tr("Fitted error"),
+                                      [](const ProposedRow& r) { return qs(planning::error_text(r.fitted.error)); })},
+          [](const ProposedRow& r, int column, int role) -> QVariant {
+            if (role == Qt::ToolTipRole) return row_tooltip(r);
+            return role == Qt::ForegroundRole ? row_color(r, column) : QVariant();
+          }) {}
+
+EfficienciesModel::EfficienciesModel()
+    : TableModel(
+          {{.title = tr("Efficiency"), .text = [](const ProposedEfficiency& e) { return qs(e.factor.name); }},
+           {.title = tr("Chip"), .text = [](const ProposedEfficiency& e) { return qs(e.factor.chip); }},
+           {.title = tr("Stack"),
+            .text = [](const ProposedEfficiency& e) { return qs(model::to_string(e.factor.stack)); }},
+           number_column<ProposedEfficiency>(tr("Now"),
+                                             [](const ProposedEfficiency& e) { return value_text(e.before); }),
+           number_column<ProposedEfficiency>(tr("Proposed"),
+                                             [](const ProposedEfficiency& e) -> QString {
+                                               return value_text(e.after) + (e.at_limit ? tr(" (limit)") : QString());
+                                             }),
+           number_column<ProposedEfficiency>(
+               tr("Interval"),
+               [](const ProposedEfficiency& e) { return tr("%1 to %2").arg(value_text(e.low), value_text(e.high)); }),
+           number_column<ProposedEfficiency>(
+               tr("Rows"), [](const ProposedEfficiency& e) { return QString::number(e.factor.rows.size()); })},
+          [](const ProposedEfficiency& e, int column, int role) -> QVariant {
+            if (role == Qt::ToolTipRole) return efficiency_tooltip(e);
+            if (role != Qt::ForegroundRole) return {};
+            if (column == after && e.at_limit) return theme().warn;
+            return column == after || column == name ? QVariant() : QVariant(theme().muted);
+          }) {}
 
 CalibrateDialog::CalibrateDialog(Calibrator& calibrator, std::filesystem::path runs_folder, QWidget* parent)
     : QDialog(parent), calibrator_(calibrator), runs_folder_(std::move(runs_folder)) {
@@ -233,9 +327,7 @@ void CalibrateDialog::draw() {
 }
 
 void CalibrateDialog::build() {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(12, 10, 12, 10);
-  column->setSpacing(6);
+  auto* column = make_layout<QVBoxLayout>(this, {12, 10, 12, 10}, 6);
   column->addWidget(sources_bar());
   column->addWidget(names_bar());
   progress_ = add_progress(*column, tr("Progress of the fit"));
@@ -259,17 +351,13 @@ void CalibrateDialog::build() {
 QWidget* CalibrateDialog::sources_bar() {
   auto* bar = new QWidget(this);
   auto* row = flush_layout<QHBoxLayout>(bar, 6);
-  add_files_ = new QPushButton(icon(Glyph::open), tr("Add Files…"), bar);
-  add_files_->setToolTip(tr("Add measurements with their configurations from JSON files"));
-  add_runs_ = new QPushButton(tr("Add Runs"), bar);
-  add_runs_->setToolTip(tr("Add finished training runs of this machine"));
+  add_files_ =
+      add_button(*row, tr("Add Files…"), tr("Add measurements with their configurations from JSON files"), Glyph::open);
+  add_runs_ = add_button(*row, tr("Add Runs"), tr("Add finished training runs of this machine"));
   add_runs_->setMenu(new QMenu(add_runs_));
-  clear_ = new QPushButton(tr("Clear"), bar);
+  clear_ = add_button(*row, tr("Clear"), {});
   sources_ = new ElidedLabel(Qt::ElideMiddle, bar);
   sources_->setProperty("muted", true);
-  row->addWidget(add_files_);
-  row->addWidget(add_runs_);
-  row->addWidget(clear_);
   row->addWidget(sources_, 1);
   return bar;
 }
@@ -279,12 +367,8 @@ QWidget* CalibrateDialog::names_bar() {
   auto* row = flush_layout<QHBoxLayout>(bar, 6);
   row->addWidget(new QLabel(tr("Fit"), bar));
   for (const auto& n : planning::fittable_efficiencies()) {
-    auto* chip = new QToolButton(bar);
-    chip->setText(qs(n.name));
-    chip->setToolTip(qs(n.help));
-    chip->setCheckable(true);
+    QToolButton* chip = chip_button(qs(n.name), qs(n.help), bar);
     chip->setChecked(n.name == request_.names.front());
-    chip->setProperty("chip", true);
     chip->setFocusPolicy(Qt::StrongFocus);
     chip->setAccessibleName(tr("Fit %1: %2").arg(qs(n.name), qs(n.help)));
     names_.push_back(chip);
@@ -321,26 +405,20 @@ QWidget* CalibrateDialog::current_bar() {
   auto* row = flush_layout<QHBoxLayout>(bar, 6);
   current_ = new ElidedLabel(Qt::ElideRight, bar);
   current_->setProperty("muted", true);
-  undo_ = new QPushButton(tr("Undo"), bar);
-  undo_->setToolTip(tr("Undo the last accepted or removed calibration"));
-  remove_ = new QPushButton(tr("Remove Calibration"), bar);
-  remove_->setToolTip(tr("Restore the shipped calibration and keep yours as calibration.json.bak"));
   row->addWidget(current_, 1);
-  row->addWidget(undo_);
-  row->addWidget(remove_);
+  undo_ = add_button(*row, tr("Undo"), tr("Undo the last accepted or removed calibration"));
+  remove_ = add_button(*row, tr("Remove Calibration"),
+                       tr("Restore the shipped calibration and keep yours as calibration.json.bak"));
   return bar;
 }
 
 QWidget* CalibrateDialog::buttons() {
   auto* bar = new QWidget(this);
   auto* row = flush_layout<QHBoxLayout>(bar, 6);
-  cancel_ = new QPushButton(tr("Cancel"), bar);
-  accept_ = new QPushButton(tr("Accept"), bar);
-  accept_->setToolTip(tr("Use these efficiencies for all plans"));
-  for (QPushButton* b : findChildren<QPushButton*>()) b->setAutoDefault(false);  // Return must not accept the result
   row->addStretch(1);
-  row->addWidget(cancel_);  // the confirming button is last, as in the other dialogs
-  row->addWidget(accept_);
+  cancel_ = add_button(*row, tr("Cancel"), {});  // the confirming button is last, as in the other dialogs
+  accept_ = add_button(*row, tr("Accept"), tr("Use these efficiencies for all plans"));
+  for (QPushButton* b : findChildren<QPushButton*>()) b->setAutoDefault(false);  // Return must not accept the result
   return bar;
 }
 

@@ -4,9 +4,9 @@
 #pragma once
 #include <QDialog>
 
-#include "ui/pages/design/calibration_tables.h"
 #include "ui/pages/design/calibrator.h"
 #include "ui/plot/plot.h"
+#include "ui/theme/table_model.h"
 
 class QLabel;
 class QMenu;
@@ -19,6 +19,17 @@ class QToolButton;
 namespace mw::ui {
 
 class ElidedLabel;
+
+// The rows of a proposed calibration, predicted against measured, and the efficiencies fitted to them.
+struct CalibrationRowsModel : TableModel<plan::ProposedRow> {
+  enum Column { id, chip, stack, use, measured, now, held_out, fitted, error_now, error_held_out, error_fitted };
+  CalibrationRowsModel();
+};
+
+struct EfficienciesModel : TableModel<plan::ProposedEfficiency> {
+  enum Column { name, chip, stack, before, after, interval, rows };
+  EfficienciesModel();
+};
 
 class CalibrateDialog : public QDialog {
   Q_OBJECT

@@ -3,6 +3,8 @@
 
 #include <QDataStream>
 #include <QLabel>
+#include <QPushButton>
+#include <QSignalBlocker>
 #include <QVBoxLayout>
 
 #include "core/plan/request/local_model.h"
@@ -77,13 +79,6 @@ CanvasPair::Pane CanvasPair::pane(Editing editing) {
   column->addWidget(p.canvas, 1);
   addWidget(p.frame);
   return p;
-}
-
-QString CanvasPair::live_heading() const {
-  return live_.heading->text();
-}
-QString CanvasPair::pinned_heading() const {
-  return pinned_.heading->text();
 }
 
 void CanvasPair::show_designs(const views::DesignPtr& live, const views::DesignPtr& pinned, bool stale) {
@@ -194,6 +189,36 @@ void CanvasPair::restore_layout(const QByteArray& state) {
   if (stream.status() != QDataStream::Ok || !(share > 0 && share < 1)) return;
   share_ = share;
   set_wanted(both ? Meshes::both : Meshes::one);
+}
+
+// --- Planned or measured ---
+
+MeasuredSwitch::MeasuredSwitch(QWidget* planned, QWidget* parent)
+    : QStackedWidget(parent), measured_(new MeasuredMesh), button_(new QPushButton(tr("Measured"))) {
+  addWidget(planned);
+  addWidget(measured_);
+  button_->setCheckable(true);
+  button_->hide();
+  connect(button_, &QPushButton::clicked, this, &MeasuredSwitch::show_measured);
+}
+
+void MeasuredSwitch::show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot,
+                                   MeasuredMesh::PlayheadMode mode) {
+  offered_ = on_a_mesh(run);
+  run_name_ = run ? qs(run->id.empty() ? run->name : run->id) : QString();
+  if (offered_) measured_->show_snapshot(run, snapshot, mode);
+  show_measured(is_measured_shown());
+}
+
+void MeasuredSwitch::show_measured(bool on) {
+  on = on && offered_;
+  setCurrentIndex(on ? 1 : 0);
+  const QSignalBlocker quiet(button_);
+  button_->setVisible(offered_);
+  button_->setChecked(on);
+  button_->setText(on ? tr("Show Plan") : tr("Show Measured: %1").arg(run_name_));
+  button_->setToolTip(on ? tr("Show the planned mesh of the document")
+                         : tr("Show the memory and traffic of %1 as measured at the playhead").arg(run_name_));
 }
 
 }  // namespace mw::ui

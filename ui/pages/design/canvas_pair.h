@@ -3,11 +3,14 @@
 // tensor and device. Stacks them if the width is too small. GUI thread.
 #pragma once
 #include <QSplitter>
+#include <QStackedWidget>
 
 #include "core/views/design_view.h"
 #include "ui/pages/design/mesh_canvas.h"
+#include "ui/run_views/measured_mesh.h"
 
 class QLabel;
+class QPushButton;
 
 namespace mw::ui {
 
@@ -19,8 +22,6 @@ class CanvasPair : public QSplitter {
   explicit CanvasPair(QWidget* parent = nullptr);
   MeshCanvas& live() { return *live_.canvas; }
   MeshCanvas& pinned() { return *pinned_.canvas; }
-  QString live_heading() const;
-  QString pinned_heading() const;
 
   // `pinned` may be null. Does not disturb an edit in progress on the live canvas.
   void show_designs(const views::DesignPtr& live, const views::DesignPtr& pinned, bool stale);
@@ -55,6 +56,25 @@ class CanvasPair : public QSplitter {
   Pane pinned_, live_;
   Meshes wanted_ = Meshes::both;
   double share_ = 0.5;  // width of the pinned canvas, relative
+};
+
+// Switches between the planned mesh and the measured mesh of the displayed run at the playhead.
+class MeasuredSwitch : public QStackedWidget {
+  Q_OBJECT
+ public:
+  explicit MeasuredSwitch(QWidget* planned, QWidget* parent = nullptr);
+  // `run`: that of the Train page. If it is null or has one device, only the plan is available.
+  void show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, MeasuredMesh::PlayheadMode mode);
+  void show_measured(bool on);  // does nothing without a measured mesh
+  bool is_measured_shown() const { return currentIndex() == 1; }
+  MeasuredMesh& measured() { return *measured_; }
+  QPushButton& button() { return *button_; }  // placed in the header of the page
+
+ private:
+  MeasuredMesh* measured_;
+  QPushButton* button_;
+  bool offered_ = false;
+  QString run_name_;
 };
 
 }  // namespace mw::ui

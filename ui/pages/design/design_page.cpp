@@ -131,14 +131,6 @@ void DesignPage::update_actions() {
   actions[u"plan.undo_calibration"_s]->setEnabled(calibrator_.can_undo());
 }
 
-void DesignPage::save_state(Session& session) const {
-  session.set_value(u"layout/design"_s, save_layout());
-}
-
-void DesignPage::restore_state(const Session& session) {
-  restore_layout(session.value(u"layout/design"_s).toByteArray());
-}
-
 QStringList DesignPage::unfinished_work() const {
   return proof_window_->task().is_busy() ? QStringList{tr("the proof of the mesh")} : QStringList();
 }
@@ -164,9 +156,7 @@ void DesignPage::prove_again() {
 }
 
 void DesignPage::build(const Predictor::Folders& hardware) {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(8, 4, 8, 6);
-  column->setSpacing(3);
+  auto* column = make_layout<QVBoxLayout>(this, {8, 4, 8, 6}, 3);
   canvases_ = new CanvasPair;
   measured_ = new MeasuredSwitch(canvases_);
   column->addWidget(header());
@@ -181,57 +171,44 @@ void DesignPage::build(const Predictor::Folders& hardware) {
   for (QSplitter* s : {columns_, left_, right_}) s->setChildrenCollapsible(false);
   left_->addWidget(measured_);
   left_->addWidget(shards_table_);
-  left_->setStretchFactor(0, 3);
-  left_->setStretchFactor(1, 2);
+  set_shares(*left_, kRowsOfOne, {3, 2});
   right_->addWidget(memory_);
   right_->addWidget(plan_panel());
   right_->addWidget(alternatives_);
-  columns_->setSizes(kColumnsOfOne);
-  left_->setSizes(kRowsOfOne);
-  columns_->setStretchFactor(0, 11);
-  columns_->setStretchFactor(1, 9);
+  set_shares(*columns_, kColumnsOfOne, {11, 9});
   column->addWidget(columns_, 1);
 }
 
 QWidget* DesignPage::header() {
   auto* bar = new QWidget(this);
-  auto* row = new QHBoxLayout(bar);
-  row->setContentsMargins(2, 0, 0, 0);
-  row->setSpacing(8);
+  auto* row = make_layout<QHBoxLayout>(bar, {2, 0, 0, 0}, 8);
   title_ = new QLabel(bar);
   title_->setTextFormat(Qt::RichText);
   pinned_title_ = muted_label(QString(), bar);
-  const auto button = [bar](const QString& text, const QString& tip) {
-    auto* b = new QPushButton(text, bar);
-    b->setToolTip(tip);
-    return b;
-  };
-  both_ = button(tr("Show Both Meshes"), tr("Show the pinned mesh beside the current one (Ctrl+B)"));
-  swap_ = button(tr("Swap Designs"), {});
-  pin_ = button(tr("Pin to Compare"), tr("Pin this design for comparison with later ones (Ctrl+P)"));
-  for (QPushButton* b : {both_, pin_}) b->setCheckable(true);
   errors_ = new ErrorLink(bar);
   errors_->hide();
   row->addWidget(title_);
   row->addWidget(errors_);
   row->addWidget(pinned_title_);
-  auto* calibrate = new QPushButton(tr("Calibrate…"), bar);
-  calibrate->setToolTip(tr("Fit the efficiencies of the plan to your own measurements"));
-  connect(calibrate, &QPushButton::clicked, this, trigger(u"plan.calibrate"_s));
   row->addStretch(1);
-  QPushButton* prove = button(tr("Prove"), tr("Run the same steps on this mesh and on one device, and compare every "
-                                              "tensor, the traffic and the memory with the plan (F8)"));
-  connect(prove, &QPushButton::clicked, this, trigger(u"run.prove"_s));
   row->addWidget(&measured_->button());
-  for (QPushButton* b : {calibrate, prove, both_, swap_, pin_}) row->addWidget(b);
+  QPushButton* calibrate =
+      add_button(*row, tr("Calibrate…"), tr("Fit the efficiencies of the plan to your own measurements"));
+  QPushButton* prove = add_button(*row, tr("Prove"),
+                                  tr("Run the same steps on this mesh and on one device, and compare every tensor, the "
+                                     "traffic and the memory with the plan (F8)"));
+  both_ = add_button(*row, tr("Show Both Meshes"), tr("Show the pinned mesh beside the current one (Ctrl+B)"));
+  swap_ = add_button(*row, tr("Swap Designs"), {});
+  pin_ = add_button(*row, tr("Pin to Compare"), tr("Pin this design for comparison with later ones (Ctrl+P)"));
+  for (QPushButton* b : {both_, pin_}) b->setCheckable(true);
+  connect(calibrate, &QPushButton::clicked, this, trigger(u"plan.calibrate"_s));
+  connect(prove, &QPushButton::clicked, this, trigger(u"run.prove"_s));
   return bar;
 }
 
 QWidget* DesignPage::plan_panel() {
   auto* panel = new QWidget;
-  auto* column = new QVBoxLayout(panel);
-  column->setContentsMargins(0, 2, 0, 0);
-  column->setSpacing(3);
+  auto* column = make_layout<QVBoxLayout>(panel, {0, 2, 0, 0}, 3);
   time_ = new StackBar(panel);
   time_->setAccessibleName(tr("Predicted seconds of a step by category"));
   time_->setContentsMargins(8, 0, 8, 0);
@@ -242,8 +219,7 @@ QWidget* DesignPage::plan_panel() {
 }
 
 QTableView* DesignPage::table(QAbstractTableModel& model, const QString& name) {
-  auto* t = new QTableView;
-  set_up_table(*t, model, name);
+  QTableView* t = make_table(model, name);
   t->setSelectionMode(QAbstractItemView::SingleSelection);
   t->horizontalHeader()->setStretchLastSection(true);
   t->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
@@ -446,17 +422,17 @@ void DesignPage::set_dividers(const QByteArray& state) {
   }
 }
 
-QByteArray DesignPage::save_layout() const {
+void DesignPage::save_state(Session& session) const {
   std::array<QByteArray, 2> kept = dividers_;
   kept[static_cast<size_t>(arranged_)] = dividers();
   QByteArray out;
   QDataStream stream(&out, QIODevice::WriteOnly);
   stream << kLayout << kept[0] << kept[1] << right_->saveState() << canvases_->save_layout();
-  return out;
+  session.set_value(u"layout/design"_s, out);
 }
 
-void DesignPage::restore_layout(const QByteArray& state) {
-  QDataStream stream(state);
+void DesignPage::restore_state(const Session& session) {
+  QDataStream stream(session.value(u"layout/design"_s).toByteArray());
   quint32 version = 0;
   QByteArray right, canvases;
   stream >> version;

@@ -9,15 +9,13 @@
 #include "ui/pages/design/alternatives.h"
 #include "ui/pages/design/calibrate_dialog.h"
 #include "ui/pages/design/canvas_pair.h"
-#include "ui/pages/design/measured_switch.h"
+#include "ui/pages/design/design_tables.h"
 #include "ui/pages/design/memory_panel.h"
-#include "ui/pages/design/plan_model.h"
 #include "ui/pages/design/proof_window.h"
-#include "ui/pages/design/shards_model.h"
 #include "ui/session/document.h"
 #include "ui/session/predictor.h"
 #include "ui/session/workspace.h"
-#include "ui/theme/error_link.h"
+#include "ui/theme/widgets.h"
 
 class QLabel;
 class QPushButton;
@@ -58,8 +56,6 @@ class DesignPage : public QWidget, public WindowPage {
   void set_meshes(Meshes meshes);
   ErrorLink& error_link() { return *errors_; }
   bool has_pinned() const { return pinned_ != nullptr; }
-  QByteArray save_layout() const;
-  void restore_layout(const QByteArray& state);
 
  private:
   void register_actions(Workspace& workspace);

@@ -10,6 +10,7 @@
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -30,9 +31,7 @@ Bar bar_of(const plan::DeviceMemory& memory, const QString& name) {
 TableModel<plan::Buffer>::Columns buffer_columns() {
   return {
       {.title = MemoryPanel::tr("Largest at the peak"), .text = [](const plan::Buffer& b) { return qs(b.name); }},
-      {.title = MemoryPanel::tr("Bytes"),
-       .alignment = Qt::AlignRight,
-       .text = [](const plan::Buffer& b) { return qs(to_text(b.bytes)); }},
+      number_column<plan::Buffer>(MemoryPanel::tr("Bytes"), [](const plan::Buffer& b) { return qs(to_text(b.bytes)); }),
       {.title = MemoryPanel::tr("Category"), .text = [](const plan::Buffer& b) { return category_text(b.category); }}};
 }
 
@@ -43,23 +42,21 @@ MemoryPanel::MemoryPanel(QWidget* parent)
       title_(new QLabel(this)),
       legend_(new QLabel(this)),
       bar_(new StackBar(this)),
-      buffers_(new QTableView(this)),
-      model_(buffer_columns(), [this](const plan::Buffer& b, int column, int role) -> QVariant {
-        if (role != Qt::ToolTipRole) return {};
-        QStringList lines{model_.text(b, column)};
-        if (!b.formula.empty()) lines << qs(b.formula);
-        if (b.unpadded < b.bytes) lines << tr("%1 without padding").arg(qs(to_text(b.unpadded)));
-        return lines.join(u'\n');
-      }) {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(8, 6, 8, 4);
-  column->setSpacing(4);
+      model_(buffer_columns(),
+             [this](const plan::Buffer& b, int column, int role) -> QVariant {
+               if (role != Qt::ToolTipRole) return {};
+               QStringList lines{model_.text(b, column)};
+               if (!b.formula.empty()) lines << qs(b.formula);
+               if (b.unpadded < b.bytes) lines << tr("%1 without padding").arg(qs(to_text(b.unpadded)));
+               return lines.join(u'\n');
+             }),
+      buffers_(make_table(model_, tr("Largest buffers at the peak"), this)) {
+  auto* column = make_layout<QVBoxLayout>(this, {8, 6, 8, 4}, 4);
   title_->setTextFormat(Qt::RichText);
   legend_->setTextFormat(Qt::RichText);
   legend_->setWordWrap(true);
   legend_->setFont(small_font());
   bar_->setAccessibleName(tr("Predicted memory of a device by category"));
-  set_up_table(*buffers_, model_, tr("Largest buffers at the peak"));
   buffers_->setAlternatingRowColors(false);
   buffers_->verticalHeader()->setDefaultSectionSize(20);
   buffers_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);

@@ -26,8 +26,8 @@ class MemoryPanel : public QWidget {
   void show_legend(const plan::DeviceMemory& memory);
   QLabel *title_, *legend_;
   StackBar* bar_;
-  QTableView* buffers_;
   TableModel<plan::Buffer> model_;
+  QTableView* buffers_;
 };
 
 }  // namespace mw::ui

@@ -2,17 +2,16 @@
 #include "ui/pages/design/mesh_canvas.h"
 
 #include <QAccessible>
-#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPushButton>
 #include <QToolButton>
-#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
@@ -80,10 +79,8 @@ void MeshCanvas::show_given() {
   if (!drawable_) given_.choice = design_.choice;
   shown_ = given_;
   add_->setEnabled(design_.inventory != nullptr);
-  show_chips();
-  place_all();
+  show_scene();
   setAccessibleDescription(summary());
-  redraw();
 }
 
 // Returns false if the mesh does not fit its target; then only the axes are shown.
@@ -115,10 +112,20 @@ void MeshCanvas::select_tensor(Scene& scene) const {
 
 void MeshCanvas::set_tensor(const std::string& name) {
   tensor_ = name;
+  show_tensor();
+  setAccessibleDescription(summary());
+}
+
+void MeshCanvas::show_tensor() {
   select_tensor(given_);
   select_tensor(shown_);
   place_all();
-  setAccessibleDescription(summary());
+  redraw();
+}
+
+void MeshCanvas::show_scene() {
+  show_chips();
+  place_all();
   redraw();
 }
 
@@ -136,10 +143,7 @@ void MeshCanvas::set_memory(std::vector<double> shares) {
 void MeshCanvas::set_traffic(std::vector<CanvasTraffic> traffic) {
   if (traffic == traffic_) return;
   traffic_ = std::move(traffic);
-  select_tensor(given_);
-  select_tensor(shown_);
-  place_all();
-  redraw();
+  show_tensor();
 }
 
 void MeshCanvas::select_device(int device) {
@@ -305,20 +309,18 @@ void MeshCanvas::resizeEvent(QResizeEvent*) {
 
 // The tooltip lists all traffic, which may not fit.
 bool MeshCanvas::event(QEvent* event) {
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  auto* help = static_cast<QHelpEvent*>(event);
-  QStringList lines;
-  if (tensor_area_.contains(help->pos()))
-    for (const CanvasTraffic& t : traffic_) lines << t.text;
-  QToolTip::showText(help->globalPos(), lines.join(u'\n'), this);
-  return true;
+  const auto traffic_at = [this](QPoint at) {
+    QStringList lines;
+    if (tensor_area_.contains(at))
+      for (const CanvasTraffic& t : traffic_) lines << t.text;
+    return lines.join(u'\n');
+  };
+  return show_tooltip(event, *this, traffic_at) || QWidget::event(event);
 }
 
 void MeshCanvas::changeEvent(QEvent* event) {
   if (event->type() == QEvent::FontChange || event->type() == QEvent::StyleChange) {
-    show_chips();
-    place_all();
-    redraw();
+    show_scene();
   }
   QWidget::changeEvent(event);
 }
@@ -418,6 +420,12 @@ void MeshCanvas::connect_chip(AxisChip* c) {
   connect(c, &AxisChip::removed, this, [this, c] { remove(c->axis()); });
 }
 
+void MeshCanvas::begin_edit(const QString& axis, EditMode mode) {
+  edit_mode_ = mode;
+  edited_axis_ = axis;
+  if (const AxisChip* c = chip(axis)) cursor_ = c->geometry().bottomLeft();
+}
+
 // --- With the mouse ---
 
 void MeshCanvas::begin_drag(const QString& axis, QPoint at) {
@@ -460,9 +468,7 @@ std::optional<Action> MeshCanvas::action_at(QPoint at) const {
 
 void MeshCanvas::step(const QString& axis, int by, EditMode mode) {
   if (edit_mode_ != mode || edited_axis_ != axis) cancel();
-  edit_mode_ = mode;
-  edited_axis_ = axis;
-  if (AxisChip* c = chip(axis)) cursor_ = c->geometry().bottomLeft();
+  begin_edit(axis, mode);
   const std::vector<int> sizes = designer::size_steps(context_of(design_), given_.choice.mesh, ss(axis));
   const int from =
       action_ && action_->kind == Action::Kind::resize ? action_->value : given_.choice.mesh.size(ss(axis));
@@ -509,9 +515,7 @@ void MeshCanvas::remove(const QString& axis) {
   const std::string name = ss(axis);
   const bool laid = std::any_of(given_.choice.places.begin(), given_.choice.places.end(),
                                 [&](const mesh::RequestedPlacement& p) { return p.axis == name; });
-  edit_mode_ = EditMode::keys;
-  edited_axis_ = axis;
-  if (AxisChip* c = chip(axis)) cursor_ = c->geometry().bottomLeft();
+  begin_edit(axis, EditMode::keys);
   attempt({laid ? Action::Kind::release : Action::Kind::remove, name, 0});
   commit();
 }
@@ -520,8 +524,7 @@ void MeshCanvas::add_axis() {
   std::string name = "data";
   for (int i = 2; given_.choice.mesh.has(name); ++i) name = "axis" + std::to_string(i);
   cancel();
-  edit_mode_ = EditMode::keys;
-  edited_axis_ = qs(name);
+  begin_edit(qs(name), EditMode::keys);
   attempt({Action::Kind::add, name, 0});
   commit();
 }
@@ -546,12 +549,10 @@ void MeshCanvas::attempt(const Action& action) {
     emit preview_ended();
     emit refused(message_);
   }
-  show_chips();
-  place_all();
+  show_scene();
   setAccessibleDescription(outcome_->accepted ? qs(outcome_->text) : message_);
   QAccessibleEvent event(this, QAccessible::DescriptionChanged);
   QAccessible::updateAccessibility(&event);
-  redraw();
 }
 
 const designer::ActionResult& MeshCanvas::outcome_of(const Action& action) {
@@ -570,10 +571,8 @@ void MeshCanvas::leave_preview() {
   outcome_.reset();
   message_.clear();
   shown_ = given_;
-  show_chips();
-  place_all();
+  show_scene();
   emit preview_ended();
-  redraw();
 }
 
 void MeshCanvas::commit() {
@@ -586,9 +585,7 @@ void MeshCanvas::commit() {
   outcome_.reset();
   if (done.choice == given_.choice) {
     shown_ = given_;
-    show_chips();
-    place_all();
-    redraw();
+    show_scene();
     emit preview_ended();
     return;
   }

@@ -101,6 +101,8 @@ class MeshCanvas : public QWidget {
   bool build(Scene& scene, const designer::MeshDesign& choice, std::shared_ptr<const mesh::Placement> placement);
   void select_tensor(Scene& scene) const;
   void show_given();
+  void show_scene();
+  void show_tensor();
   void show_chips();
   void place_all();
   bool shows_tensor_beside() const;  // whether the tensor is beside the grid or below it
@@ -111,6 +113,7 @@ class MeshCanvas : public QWidget {
 
   // Editing axes
   void connect_chip(AxisChip* chip);
+  void begin_edit(const QString& axis, EditMode mode);
   void begin_drag(const QString& axis, QPoint at);
   void drag(QPoint at);
   void step(const QString& axis, int by, EditMode mode);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <QPainter>
-#include <QPainterPath>
 #include <QToolButton>
 #include <cmath>
 
 #include "ui/pages/design/mesh_canvas.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -24,22 +24,6 @@ QColor piece_color(std::int64_t index) {
   const Theme& t = theme();
   const double pale = 0.24 * static_cast<double>(index / 8 % 3);
   return mix(t.series(static_cast<int>(index % 8)), t.panel, pale);
-}
-
-// Connects points that are not adjacent by a curve around the chips in between.
-void draw_bow(QPainter& p, QPointF a, QPointF b, double pitch) {
-  const QPointF way = b - a;
-  const double length = std::hypot(way.x(), way.y());
-  const QPointF aside(-way.y() / length, way.x() / length);
-  QPainterPath path(a);
-  path.quadTo((a + b) / 2 + aside * pitch * std::min(1.05, 0.3 + 0.12 * length / pitch), b);
-  p.setRenderHint(QPainter::Antialiasing);
-  p.drawPath(path);
-}
-
-void draw_small(QPainter& p, const QRectF& box, int flags, const QString& text, const QColor& color) {
-  p.setPen(color);
-  p.drawText(box, flags, p.fontMetrics().elidedText(text, Qt::ElideRight, static_cast<int>(box.width())));
 }
 
 QString times(const std::vector<std::int64_t>& sizes) {
@@ -71,7 +55,7 @@ void MeshCanvas::paintEvent(QPaintEvent*) {
   const QRectF below(8, height() - status_height(), width() - 16, status_height() - 2);
   p.setPen(t.muted);
   if (shows_tensor_beside())
-    draw_small(p, below, Qt::AlignVCenter | Qt::AlignLeft, status(), t.muted);
+    draw_elided(p, below, Qt::AlignVCenter | Qt::AlignLeft, status(), t.muted);
   else
     p.drawText(below, Qt::AlignVCenter | Qt::AlignLeft | Qt::TextWordWrap, status());
   if (!message_.isEmpty()) paint_message(p);
@@ -88,7 +72,7 @@ void MeshCanvas::paint_still(QPainter& p) const {
   const double after = editing_ == Editing::allowed ? add_->geometry().right() + 12 : add_->x() + 6;
   const QRectF rest(after, add_->y(), width() - after - 8, add_->height());
   if (p.fontMetrics().horizontalAdvance(design_.caption) <= rest.width())
-    draw_small(p, rest, Qt::AlignVCenter | Qt::AlignRight, design_.caption, t.muted);
+    draw_elided(p, rest, Qt::AlignVCenter | Qt::AlignRight, design_.caption, t.muted);
   if (!drawable_) return;
   paint_sides(p);
   p.setRenderHint(QPainter::Antialiasing, pitch_ >= kFine && devices() <= kCrowd);
@@ -129,7 +113,7 @@ void MeshCanvas::paint_sides(QPainter& p) const {
       p.rotate(-90);
       inside = QRectF(-box.height() / 2, -box.width() / 2, box.height(), box.width());
     }
-    draw_small(p, inside, Qt::AlignCenter, text, s.axes.empty() ? t.muted : axis_color(qs(s.axes.back())));
+    draw_elided(p, inside, Qt::AlignCenter, text, s.axes.empty() ? t.muted : axis_color(qs(s.axes.back())));
     p.restore();
   }
 }
@@ -163,7 +147,7 @@ void MeshCanvas::paint_links(QPainter& p) const {
       p.drawLine(from, QPointF(from.x(), bar.center().y()));
     }
     p.fillRect(bar, mix(t.panel, t.text, 0.28));
-    if (pitch_ > 40) draw_small(p, bar, Qt::AlignCenter, qs(s.name), t.text);
+    if (pitch_ > 40) draw_elided(p, bar, Qt::AlignCenter, qs(s.name), t.text);
     p.setPen(QPen(mix(t.panel, t.text, 0.28), 2));
   }
 }
@@ -201,13 +185,13 @@ void MeshCanvas::paint_device(QPainter& p, int device) const {
                  std::max(2.0, (v.right - v.left) * mini.width()), std::max(2.0, (v.bottom - v.top) * mini.height())),
           color);
       if (box.width() > 44 && v.index >= 0)
-        draw_small(p, QRectF(box.left() + 3, box.top() + 1, box.width() - 6, 14), Qt::AlignRight | Qt::AlignTop,
-                   QString::number(v.index + 1), t.muted);
+        draw_elided(p, QRectF(box.left() + 3, box.top() + 1, box.width() - 6, 14), Qt::AlignRight | Qt::AlignTop,
+                    QString::number(v.index + 1), t.muted);
     }
   }
   if (box.width() > 44)
-    draw_small(p, QRectF(box.left() + 3, box.top() + 1, box.width() - 6, 14), Qt::AlignLeft | Qt::AlignTop,
-               QString::number(device), t.text);
+    draw_elided(p, QRectF(box.left() + 3, box.top() + 1, box.width() - 6, 14), Qt::AlignLeft | Qt::AlignTop,
+                QString::number(device), t.text);
   if (memory_.empty()) return;
   const double share = memory_[std::min(i, memory_.size() - 1)];
   const QRectF rail(box.left() + 1, box.bottom() - bar, box.width() - 2, bar - 1);
@@ -246,7 +230,8 @@ void MeshCanvas::draw_edge(QPainter& p, const designer::CanvasEdge& e, QVector<Q
     const QPointF aside = QPointF(-way.y(), way.x()) / length * pitch_ * 0.44;
     lines << QLineF(a + aside, b + aside);
   } else {
-    draw_bow(p, a, b, pitch_);
+    p.setRenderHint(QPainter::Antialiasing);
+    draw_bow(p, a, b, pitch_ * std::min(1.05, 0.3 + 0.12 * std::hypot(way.x(), way.y()) / pitch_));
   }
 }
 
@@ -278,7 +263,7 @@ void MeshCanvas::paint_labels(QPainter& p) const {
     QRectF box(QPointF(), QSizeF(p.fontMetrics().horizontalAdvance(traffic_[i].label) + 8, 16));
     box.moveCenter(middle + QPointF(0, 10.0 * static_cast<double>(i)));
     p.fillRect(box, mix(t.panel, axis_color(traffic_[i].axis), 0.15));
-    draw_small(p, box, Qt::AlignCenter, traffic_[i].label, t.text);
+    draw_elided(p, box, Qt::AlignCenter, traffic_[i].label, t.text);
   }
 }
 
@@ -290,13 +275,13 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
   if (!shown_.tensor) {
     const QString why =
         tensor_.empty() ? tr("Select a tensor to see its shards") : tr("This design has no tensor %1").arg(qs(tensor_));
-    draw_small(p, line, Qt::AlignLeft | Qt::AlignVCenter, why, t.muted);
+    draw_elided(p, line, Qt::AlignLeft | Qt::AlignVCenter, why, t.muted);
     return;
   }
   const mesh::PlacedTensor& tensor = *shown_.tensor;
   const QString where = lacks_height() ? qs(mesh::to_text(tensor.spec)) : qs(tensor.rule);
   const int room_for_name = static_cast<int>(line.width()) - p.fontMetrics().horizontalAdvance(where) - 10;
-  draw_small(p, line, Qt::AlignRight | Qt::AlignVCenter, where, t.muted);
+  draw_elided(p, line, Qt::AlignRight | Qt::AlignVCenter, where, t.muted);
   p.setFont(font());
   p.setPen(t.text);
   p.drawText(line, Qt::AlignLeft | Qt::AlignVCenter,
@@ -307,7 +292,7 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
   line.moveTop(tensor_dimension_at(0).bottom() + 5);
   const auto write = [&](const QString& text, const QColor& color) {
     if (line.bottom() > tensor_area_.bottom()) return;
-    draw_small(p, line, Qt::AlignLeft | Qt::AlignVCenter, text, color);
+    draw_elided(p, line, Qt::AlignLeft | Qt::AlignVCenter, text, color);
     line.translate(0, 16);
   };
   write((tensor.shards > 1 ? tr("%1 each, %2 pieces").arg(times(tensor.shard)).arg(tensor.shards)
@@ -336,16 +321,16 @@ void MeshCanvas::paint_dimensions(QPainter& p) const {
     p.setPen(QPen(edge, aimed ? 2 : 1, editing ? Qt::DashLine : Qt::SolidLine));
     p.setBrush(aimed ? mix(t.panel, edge, 0.25) : mix(t.panel, t.text, 0.04));
     p.drawRoundedRect(box, 4, 4);
-    draw_small(p, box.adjusted(6, 3, -4, -22), Qt::AlignLeft | Qt::AlignVCenter,
-               qs(mesh::axis_key(tensor.dims[d].axis)), t.text);
+    draw_elided(p, box.adjusted(6, 3, -4, -22), Qt::AlignLeft | Qt::AlignVCenter,
+                qs(mesh::axis_key(tensor.dims[d].axis)), t.text);
     const QRectF below = box.adjusted(6, 22, -5, -3);
     const QString size = QString::number(tensor.dims[d].size);
-    draw_small(p, below, Qt::AlignLeft | Qt::AlignVCenter, size, t.text);
+    draw_elided(p, below, Qt::AlignLeft | Qt::AlignVCenter, size, t.text);
     QString axes;
     for (const std::string& axis : tensor.spec.dims[d]) axes += (axes.isEmpty() ? u""_s : u", "_s) % qs(axis);
     const QColor color = tensor.spec.dims[d].empty() ? t.faint : axis_color(qs(tensor.spec.dims[d].back()));
-    draw_small(p, below.adjusted(p.fontMetrics().horizontalAdvance(size) + 6, 0, 0, 0),
-               Qt::AlignRight | Qt::AlignVCenter, axes.isEmpty() ? u"-"_s : axes, color);
+    draw_elided(p, below.adjusted(p.fontMetrics().horizontalAdvance(size) + 6, 0, 0, 0),
+                Qt::AlignRight | Qt::AlignVCenter, axes.isEmpty() ? u"-"_s : axes, color);
   }
 }
 

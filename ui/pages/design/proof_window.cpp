@@ -25,7 +25,7 @@ namespace {
 using ProofTableModel = TableModel<views::ProofRow>;
 
 // The columns of the table, followed by the verdict.
-ProofTableModel* proof_model(const views::ProofTable& table, QObject* parent) {
+ProofTableModel* proof_model(const views::ProofTable& table) {
   ProofTableModel::Columns columns;
   for (size_t c = 0; c < table.columns.size(); ++c)
     columns.push_back({.title = qs(table.columns[c]),
@@ -40,7 +40,7 @@ ProofTableModel* proof_model(const views::ProofTable& table, QObject* parent) {
     if (role != Qt::ForegroundRole || (column != verdict && row.holds)) return {};
     return row.holds ? theme().good : theme().bad;
   };
-  auto* model = new ProofTableModel(std::move(columns), color, parent);
+  auto* model = new ProofTableModel(std::move(columns), color);
   model->set_rows(table.rows);
   return model;
 }
@@ -70,25 +70,19 @@ void ProofWindow::build() {
   tabs_ = new QTabWidget(this);
   tabs_->setDocumentMode(true);
   tabs_->setAccessibleName(tr("Results of the proof"));
-  auto* row = new QHBoxLayout;
-  cancel_ = new QPushButton(tr("Cancel"), this);
-  again_ = new QPushButton(tr("Prove Again"), this);
-  copy_ = new QPushButton(tr("Copy as Markdown"), this);
-  save_ = new QPushButton(tr("Save…"), this);
-  auto* close = new QPushButton(tr("Close"), this);
-  cancel_->setToolTip(tr("Stop the proof and discard its results"));
-  again_->setToolTip(tr("Repeat the proof for the same run or the current form"));
-  save_->setToolTip(tr("Save all tables as CSV or Markdown"));
-  for (QPushButton* b : {cancel_, again_, copy_, save_, close}) b->setAutoDefault(false);
-  row->addWidget(cancel_);
-  row->addWidget(again_);
-  row->addStretch(1);
-  for (QPushButton* b : {copy_, save_, close}) row->addWidget(b);
   column->addWidget(title_);
   column->addWidget(message_);
   column->addWidget(bar_);
   column->addWidget(tabs_, 1);
+  auto* row = new QHBoxLayout;
   column->addLayout(row);
+  cancel_ = add_button(*row, tr("Cancel"), tr("Stop the proof and discard its results"));
+  again_ = add_button(*row, tr("Prove Again"), tr("Repeat the proof for the same run or the current form"));
+  row->addStretch(1);
+  copy_ = add_button(*row, tr("Copy as Markdown"), {});
+  save_ = add_button(*row, tr("Save…"), tr("Save all tables as CSV or Markdown"));
+  QPushButton* close = add_button(*row, tr("Close"), {});
+  for (QPushButton* b : {cancel_, again_, copy_, save_, close}) b->setAutoDefault(false);
   connect(cancel_, &QPushButton::clicked, &task_, &BackgroundWork::cancel);
   connect(again_, &QPushButton::clicked, this, &ProofWindow::again_wanted);
   connect(copy_, &QPushButton::clicked, this, [this] {
@@ -160,9 +154,9 @@ void ProofWindow::show_proof() {
   int broken_tab = -1;
   for (size_t i = 0; i < shown_->tables.size(); ++i) {
     const views::ProofTable& table = shown_->tables[i];
-    auto* view = new QTableView;
-    ProofTableModel* model = proof_model(table, view);
-    set_up_table(*view, *model, tr("Proof: %1").arg(qs(table.title)));
+    ProofTableModel* model = proof_model(table);
+    QTableView* view = make_table(*model, tr("Proof: %1").arg(qs(table.title)));
+    model->setParent(view);
     view->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
     view->horizontalHeader()->setStretchLastSection(true);
     const int broken = table.broken();

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/design/stack_bar.h"
 
-#include <QHelpEvent>
 #include <QPainter>
-#include <QToolTip>
 #include <algorithm>
 
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -106,22 +105,21 @@ void StackBar::paint_legend(QPainter& painter) const {
   }
 }
 
-bool StackBar::event(QEvent* event) {
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  const auto* help = static_cast<QHelpEvent*>(event);
+QString StackBar::part_at(QPoint at) const {
   for (std::size_t i = 0; i < bars_.size(); ++i) {
     const QRectF r = bar_rect(i);
-    if (!r.contains(help->pos())) continue;
+    if (!r.contains(at)) continue;
     double x = r.left();
     for (const BarPart& p : bars_[i].parts) {
       x += whole() > 0 ? p.value / whole() * r.width() : 0;
-      if (help->pos().x() > x) continue;
-      QToolTip::showText(help->globalPos(), tr("%1: %2, predicted").arg(p.name, p.text), this);
-      return true;
+      if (at.x() <= x) return tr("%1: %2, predicted").arg(p.name, p.text);
     }
   }
-  QToolTip::hideText();
-  return true;
+  return {};
+}
+
+bool StackBar::event(QEvent* event) {
+  return show_tooltip(event, *this, [this](QPoint at) { return part_at(at); }) || QWidget::event(event);
 }
 
 }  // namespace mw::ui

@@ -5,7 +5,6 @@
 #include <QColor>
 #include <QString>
 #include <QWidget>
-#include <optional>
 #include <vector>
 
 namespace mw::ui {
@@ -34,9 +33,10 @@ class StackBar : public QWidget {
 
  protected:
   void paintEvent(QPaintEvent* event) override;
-  bool event(QEvent* event) override;  // tooltip of the part under the mouse
+  bool event(QEvent* event) override;
 
  private:
+  QString part_at(QPoint at) const;  // for the tooltip
   void paint_legend(QPainter& painter) const;
   double whole() const;
   QRectF bar_rect(std::size_t index) const;

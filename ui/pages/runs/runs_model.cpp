@@ -4,8 +4,8 @@
 #include <QDateTime>
 #include <set>
 
+#include "ui/run_views/run_drag.h"
 #include "ui/run_views/run_header.h"
-#include "ui/run_views/run_mime.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
@@ -80,10 +80,9 @@ TableModel<RunRow>::Columns run_columns() {
        .alignment = Qt::AlignRight,
        .text = [](const RunRow& r) { return loss_text(r.eval_loss); },
        .sort_key = [](const RunRow& r) { return number_or_last(r.eval_loss); }},
-      {.title = tr("Time"),
-       .alignment = Qt::AlignRight,
-       .text = [](const RunRow& r) { return r.seconds > 0 ? qs(to_text(Seconds(r.seconds))) : QString(); },
-       .sort_key = [](const RunRow& r) { return r.seconds; }},
+      number_column<RunRow>(
+          tr("Time"), [](const RunRow& r) { return r.seconds > 0 ? qs(to_text(Seconds(r.seconds))) : QString(); },
+          [](const RunRow& r) { return r.seconds; }),
       {.title = tr("Tokens"),
        .tooltip = tr("Tokens used for training, without padding"),
        .alignment = Qt::AlignRight,

@@ -16,7 +16,6 @@
 
 #include "core/import/import_files.h"
 #include "core/launch/launch.h"
-#include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
@@ -54,7 +53,7 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
       folder_(runs_folder),
       model_(new RunsModel(runs_folder, this)),
       proxy_(new RunsFilter(this)),
-      table_(new QTableView(this)),
+      table_(make_table(*proxy_, tr("Runs"), this)),
       filter_(new QLineEdit(this)),
       open_(new QPushButton(tr("Open"), this)),
       clone_(new QPushButton(tr("Clone"), this)),
@@ -62,24 +61,18 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
       compare_(new QPushButton(tr("Compare"), this)),
       import_(new QPushButton(tr("Import\u2026"), this)),
       delete_(new QPushButton(tr("Delete"), this)),
-      trash_(new QToolButton(this)),
+      trash_(chip_button(tr("Show Deleted"), tr("List deleted runs, so that they can be restored"), this)),
       notice_(new QFrame(this)),
       notice_text_(new QLabel(notice_)),
-      empty_(new QLabel(this)) {
+      empty_(show_when_empty(*table_, {})) {
   setObjectName(u"pageBody"_s);
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(8, 6, 8, 6);
-  column->setSpacing(6);
+  auto* column = make_layout<QVBoxLayout>(this, {8, 6, 8, 6}, 6);
   build_toolbar();
   build_table();
   notice_->setObjectName(u"notice"_s);
-  auto* row = new QHBoxLayout(notice_);
-  row->setContentsMargins(10, 4, 6, 4);
+  auto* row = make_layout<QHBoxLayout>(notice_, {10, 4, 6, 4});
   auto* undo = new QPushButton(tr("Undo"), notice_);
-  auto* close = new QToolButton(notice_);
-  close->setProperty("flat", true);
-  close->setIcon(icon(Glyph::close));
-  close->setAccessibleName(tr("Close this message"));
+  QToolButton* close = flat_button(Glyph::close, tr("Close this message"), notice_);
   row->addWidget(notice_text_, 1);
   row->addWidget(undo);
   row->addWidget(close);
@@ -91,12 +84,11 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
     empty_->setText(model_->rowCount() > 0                     ? tr("No run matches the filter")
                     : model_->trash() == store::Trash::deleted ? tr("No deleted runs")
                                                                : tr("No runs yet; every run you start is listed here"));
-    empty_->setVisible(proxy_->rowCount() == 0);
     fit_numbers();
     update_buttons();
   };
-  connect(proxy_, &QAbstractItemModel::rowsInserted, this, recount);
-  connect(proxy_, &QAbstractItemModel::rowsRemoved, this, recount);
+  for (const auto change : {&QAbstractItemModel::rowsInserted, &QAbstractItemModel::rowsRemoved})
+    connect(proxy_, change, this, recount);
   connect(proxy_, &QAbstractItemModel::dataChanged, this, recount);
   connect(proxy_, &QAbstractItemModel::modelReset, this, recount);
   model_->refresh();
@@ -173,11 +165,6 @@ void RunsPage::build_toolbar() {
   for (QPushButton* b : {open_, clone_, resume_, compare_, import_}) row->addWidget(b);
   row->addSpacing(16);  // separates the destructive buttons
   row->addWidget(delete_);
-  trash_->setText(tr("Show Deleted"));
-  trash_->setCheckable(true);
-  trash_->setProperty("chip", true);
-  trash_->setToolTip(tr("List deleted runs, so that they can be restored"));
-  trash_->setFocusPolicy(Qt::TabFocus);
   row->addWidget(trash_);
   static_cast<QVBoxLayout*>(layout())->addLayout(row);
   connect(filter_, &QLineEdit::textChanged, proxy_, &RunsFilter::set_words);
@@ -228,7 +215,6 @@ void RunsPage::show_imported() {
 
 void RunsPage::build_table() {
   proxy_->setSourceModel(model_);
-  set_up_table(*table_, *proxy_, tr("Runs"));
   table_->setSortingEnabled(true);
   table_->sortByColumn(RunsModel::created, Qt::DescendingOrder);
   table_->setSelectionMode(QAbstractItemView::ExtendedSelection);
@@ -254,10 +240,6 @@ void RunsPage::build_table() {
   });
   table_->viewport()->installEventFilter(this);
   static_cast<QVBoxLayout*>(layout())->addWidget(table_, 1);
-  empty_->setParent(table_->viewport());
-  auto* over = new QVBoxLayout(table_->viewport());
-  over->addWidget(empty_, 0, Qt::AlignCenter);
-  empty_->setProperty("muted", true);
   connect(table_->selectionModel(), &QItemSelectionModel::selectionChanged, this, &RunsPage::update_buttons);
   connect(table_, &QTableView::doubleClicked, this, [this](const QModelIndex& at) {
     if (at.column() == RunsModel::tags)

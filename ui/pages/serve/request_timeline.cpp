@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/serve/request_timeline.h"
 
-#include <QHelpEvent>
 #include <QMouseEvent>
 #include <QPainter>
 #include <QScrollBar>
-#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
 #include "ui/plot/ticks.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -204,11 +203,7 @@ QString RequestTimeline::row_text(int at) const {
 }
 
 bool RequestTimeline::viewportEvent(QEvent* event) {
-  if (event->type() == QEvent::ToolTip) {
-    const auto* help = static_cast<QHelpEvent*>(event);
-    QToolTip::showText(help->globalPos(), row_text(row_at(help->pos().y())), viewport());
-    return true;
-  }
+  if (show_tooltip(event, *viewport(), [this](QPoint at) { return row_text(row_at(at.y())); })) return true;
   if (event->type() == QEvent::Leave) link_.set_cursor(std::nullopt);
   return QAbstractScrollArea::viewportEvent(event);
 }
@@ -238,11 +233,6 @@ void RequestTimeline::wheelEvent(QWheelEvent* event) {
 void RequestTimeline::resizeEvent(QResizeEvent* event) {
   QAbstractScrollArea::resizeEvent(event);
   fit();
-}
-
-void RequestTimeline::changeEvent(QEvent* event) {
-  QAbstractScrollArea::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange) viewport()->update();
 }
 
 }  // namespace mw::ui

@@ -3,7 +3,6 @@
 // only the visible rows. GUI thread.
 #pragma once
 #include <QAbstractScrollArea>
-#include <memory>
 
 #include "core/views/sweep_charts.h"
 #include "ui/plot/link.h"
@@ -28,7 +27,6 @@ class RequestTimeline : public QAbstractScrollArea {
   void mousePressEvent(QMouseEvent* event) override;
   void wheelEvent(QWheelEvent* event) override;
   bool viewportEvent(QEvent* event) override;
-  void changeEvent(QEvent* event) override;
 
  private:
   struct Row {

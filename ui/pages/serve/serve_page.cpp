@@ -14,7 +14,6 @@ ServePage::ServePage(Document& document, RunController& runs, QWidget* parent)
   addTab(sweep_, tr("Latency sweep"));
   addTab(sizes_, tr("Batch size"));
   tabBar()->setAccessibleName(tr("Latency sweeps or batch sizes"));
-  tabBar()->setFocusPolicy(Qt::TabFocus);
 }
 
 void ServePage::attach(Workspace& workspace) {
@@ -64,9 +63,8 @@ void ServePage::restore_state(const Session& session) {
 }
 
 bool ServePage::follow_newest() {
-  PlotLink& link = kind() == RunKind::size ? sizes_->link() : sweep_->link();
-  link.set_playhead(std::nullopt);
-  link.set_following(true);
+  tab().link().set_playhead(std::nullopt);
+  tab().link().set_following(true);
   return true;
 }
 

@@ -33,6 +33,7 @@ class ServePage : public QTabWidget, public WindowPage {
 
  private:
   void register_actions();
+  RunTab& tab() const { return *static_cast<RunTab*>(currentWidget()); }
   RunController& runs_;
   SweepPage* sweep_;
   SizePage* sizes_;

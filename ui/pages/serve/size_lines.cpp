@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ui/run_views/run_lines.h"
+#include "ui/run_views/sweep_lines.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -25,11 +26,6 @@ double as_double(Bytes bytes) {
 
 QColor color_of(serve::Workload workload) {
   return theme().series(static_cast<int>(workload));
-}
-
-Marks marks_of(serve::Workload workload) {
-  static constexpr Marks kMarks[] = {Marks::points, Marks::squares, Marks::triangles};
-  return kMarks[static_cast<size_t>(workload)];
 }
 
 const views::SizeView::Line* find(const views::SizeView& view, serve::Workload workload) {
@@ -94,7 +90,7 @@ std::vector<PlotLine> size_lines(const views::SizeView& view, PointValue value) 
     lines.push_back({.name = short_text(line.workload),
                      .color = color_of(line.workload),
                      .raw = std::move(series),
-                     .marks = marks_of(line.workload)});
+                     .marks = marks_of(static_cast<int>(line.workload))});
   }
   return lines;
 }

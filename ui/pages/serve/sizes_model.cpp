@@ -14,7 +14,7 @@ using SizeColumn = TableColumn<SizePoint>;
 using Value = std::function<std::optional<double>(const SizePoint&)>;
 
 // A number with its unit; empty if the point has none.
-SizeColumn number_column(const QString& title, const QString& tooltip, Quantity quantity, Value value) {
+SizeColumn quantity_column(const QString& title, const QString& tooltip, Quantity quantity, Value value) {
   return {.title = title,
           .unit = quantity == Quantity::bytes     ? u"bytes"_s
                   : quantity == Quantity::seconds ? u"seconds"_s
@@ -46,7 +46,7 @@ Value measured_rollout(double SizePoint::Measured::*member) {
 
 SizeColumn category_column(MemoryCategory category) {
   const QString name = category_text(category);
-  return number_column(
+  return quantity_column(
       name.startsWith(u"kv "_s) ? QString(u"KV"_s + name.mid(2)) : QString(name.left(1).toUpper() + name.mid(1)),
       QObject::tr("Memory of %1 at the peak of the total; italic: predicted").arg(name), Quantity::bytes,
       [category](const SizePoint& p) {
@@ -60,29 +60,30 @@ std::vector<SizeColumn> size_columns() {
       {.title = QObject::tr("Workload"),
        .text = [](const SizePoint& p) { return workload_text(p.workload); },
        .sort_key = [](const SizePoint& p) { return qs(to_string(p.workload)); }},
-      number_column(QObject::tr("Batch"), QObject::tr("Rows in the batch"), Quantity::count,
-                    [](const SizePoint& p) { return p.batch; }),
-      number_column(QObject::tr("Time"), QObject::tr("Measured time of the whole batch"), Quantity::seconds,
-                    measured([](const Measured& m) { return m.seconds; })),
-      number_column(QObject::tr("Time/token"),
-                    QObject::tr("Time per generated token of a rollout or per scored token of a forward pass"),
-                    Quantity::seconds, measured([](const Measured& m) { return m.seconds_per_token(); })),
-      number_column(QObject::tr("Tokens/s"), QObject::tr("Tokens per second of all rows"), Quantity::plain,
-                    measured([](const Measured& m) { return m.tokens_per_second(); })),
-      number_column(QObject::tr("Peak"), QObject::tr("Measured peak memory"), Quantity::bytes,
-                    measured([](const Measured& m) { return static_cast<double>(m.memory.total().value); })),
-      number_column(QObject::tr("Predicted peak"), QObject::tr("Peak memory predicted before the measurement"),
-                    Quantity::bytes, [](const SizePoint& p) { return static_cast<double>(p.predicted.total().value); }),
+      quantity_column(QObject::tr("Batch"), QObject::tr("Rows in the batch"), Quantity::count,
+                      [](const SizePoint& p) { return p.batch; }),
+      quantity_column(QObject::tr("Time"), QObject::tr("Measured time of the whole batch"), Quantity::seconds,
+                      measured([](const Measured& m) { return m.seconds; })),
+      quantity_column(QObject::tr("Time/token"),
+                      QObject::tr("Time per generated token of a rollout or per scored token of a forward pass"),
+                      Quantity::seconds, measured([](const Measured& m) { return m.seconds_per_token(); })),
+      quantity_column(QObject::tr("Tokens/s"), QObject::tr("Tokens per second of all rows"), Quantity::plain,
+                      measured([](const Measured& m) { return m.tokens_per_second(); })),
+      quantity_column(QObject::tr("Peak"), QObject::tr("Measured peak memory"), Quantity::bytes,
+                      measured([](const Measured& m) { return static_cast<double>(m.memory.total().value); })),
+      quantity_column(QObject::tr("Predicted peak"), QObject::tr("Peak memory predicted before the measurement"),
+                      Quantity::bytes,
+                      [](const SizePoint& p) { return static_cast<double>(p.predicted.total().value); }),
       {.title = QObject::tr("Result"),
        .tooltip = QObject::tr("Whether the point was measured, or why not"),
        .text =
            [](const SizePoint& p) {
              return p.measured ? QObject::tr("measured, median of %1").arg(p.measured->repeats) : refusal_text(p);
            }},
-      number_column(QObject::tr("Prefill"), QObject::tr("Time of a rollout until every row has its first token"),
-                    Quantity::seconds, measured_rollout(&Measured::prefill_seconds)),
-      number_column(QObject::tr("Step"), QObject::tr("Time of a rollout for one more token of every row"),
-                    Quantity::seconds, measured_rollout(&Measured::step_seconds))};
+      quantity_column(QObject::tr("Prefill"), QObject::tr("Time of a rollout until every row has its first token"),
+                      Quantity::seconds, measured_rollout(&Measured::prefill_seconds)),
+      quantity_column(QObject::tr("Step"), QObject::tr("Time of a rollout for one more token of every row"),
+                      Quantity::seconds, measured_rollout(&Measured::step_seconds))};
   for (const MemoryCategory category : all_values<MemoryCategory>()) columns.push_back(category_column(category));
   return columns;
 }

@@ -14,9 +14,7 @@ constexpr const char* kServer = "sweep.url";
 }
 
 SweepForm::SweepForm(Document& document, QWidget* parent) : QWidget(parent), document_(document) {
-  auto* row = new QHBoxLayout(this);
-  row->setContentsMargins(2, 0, 2, 0);
-  row->setSpacing(6);
+  make_layout<QHBoxLayout>(this, {2, 0, 2, 0}, 6);
   add("sweep.backend", tr("Backend"), 3);
   add(kServer, tr("Server"), 6);
   add("sweep.request_rates", tr("Rates, requests/s"), 8);

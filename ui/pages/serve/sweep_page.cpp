@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/serve/sweep_page.h"
 
-#include <QClipboard>
 #include <QEvent>
-#include <QGuiApplication>
 #include <QHeaderView>
-#include <QPushButton>
-#include <QStackedWidget>
-#include <QTableView>
-#include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "ui/run_views/drag_button.h"
-#include "ui/theme/elided_label.h"
-#include "ui/theme/empty_page.h"
-#include "ui/theme/icons.h"
+#include "ui/run_views/run_drag.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -45,38 +36,33 @@ std::shared_ptr<const views::Series> over_time(const std::vector<formats::LoadSa
 }  // namespace
 
 SweepPage::SweepPage(Document& document, RunController& runs, QWidget* parent)
-    : QWidget(parent), document_(document), runs_(runs), reader_(runs.catalogue()) {
-  setObjectName(u"pageBody"_s);
-  by_load_.set_x(tr("rate"), Quantity::plain);
+    : RunTab(runs, RunKind::sweep, parent), reader_(runs.catalogue()), form_(new SweepForm(document, this)) {
+  link_.set_x(tr("rate"), Quantity::plain);
   by_time_.set_x(tr("time"), Quantity::seconds);
-  build();
-  connect(&runs_, &RunController::shown_changed, this, &SweepPage::adopt);
-  connect(&runs_, &RunController::shown_updated, this, [this] { changed_ = true; });
-  connect(&runs_, &RunController::state_changed, this, [this] { changed_ = true; });
-  connect(&by_load_, &PlotLink::cursor_changed, this, &SweepPage::select_at_playhead);
-  for (const auto& [button, action] : {std::pair<QPushButton*, QString>{run_button_, u"run.sweep"_s},
-                                       {stop_, u"run.stop"_s},
-                                       {compare_, u"runs.compare"_s},
-                                       {replay_, u"runs.replay"_s}})
-    connect(button, &QPushButton::clicked, this, [this, id = action] { workspace_->trigger(id); });
-  connect(resume_, &QPushButton::clicked, this, [this] { workspace_->resume_run(run_->id); });
-  connect(copy_, &QPushButton::clicked, this, [this] { QGuiApplication::clipboard()->setText(model_.csv()); });
+  column_->addWidget(form_);
+  build({.empty_title = tr("No sweep yet"),
+         .empty_text = tr(
+             "Press Run Sweep to measure one point per rate and prompt length above, with latencies, throughput and "
+             "all requests.\nThe engine on this machine is measured, other targets are simulated step by step, and a "
+             "server over HTTP is measured\nwith the same traffic. Complete points are kept if you stop the sweep."),
+         .start = tr("Run Sweep"),
+         .show_settings = tr("Show Sweep Settings"),
+         .settings_tip = tr("Show all settings of the sweep and the server in the form"),
+         .copy_tip = tr("Copy all points as CSV with vLLM's names and units"),
+         .setting = "sweep.arrival",
+         .action = u"run.sweep"_s});
+  build_bar();
+  build_charts();
+  connect(&link_, &PlotLink::cursor_changed, this, &SweepPage::select_at_playhead);
   adopt();
 }
 
-void SweepPage::adopt() {
-  const RunPtr run = runs_.shown(RunKind::sweep);
-  if (run && run == run_) return;
-  run_ = run;
+void SweepPage::reset() {
   selected_.reset();
   chosen_ = false;
-  by_load_.reset();
   by_time_.reset();
   show_view(std::make_shared<views::SweepView>());
   reader_.show(run_);
-  stack_->setCurrentIndex(run_ ? 1 : 0);
-  changed_ = true;
-  show_frame();
 }
 
 void SweepPage::restyle() {
@@ -94,15 +80,10 @@ bool SweepPage::resumable() const {
 void SweepPage::show_frame() {
   if (!isVisible()) return;
   if (const SweepViewPtr newest = reader_.drain()) show_view(newest);
-  if (!changed_) return;
-  changed_ = false;
+  if (!show_changes()) return;
   reader_.grow();
-  const RunPtr live = runs_.live();
-  header_->show_run(run_, RunKind::sweep);
-  run_button_->setEnabled(!live);
-  stop_->setEnabled(live && live->kind() == RunKind::sweep && !runs_.is_stopping());
   resume_->setVisible(resumable());
-  resume_->setEnabled(!live);
+  resume_->setEnabled(!runs_.live());
   compare_->setEnabled(run_ && !run_->id.empty());
 }
 
@@ -116,18 +97,17 @@ void SweepPage::redraw() {
   if (run_) add_rates(axis_, run_->record);
   for (const auto& p : view_->set.points) axis_.add(p);
   const auto stops = ticks_of(axis_);
-  by_load_.set_stops(stops);
-  by_load_.set_data(range_of(stops));
+  link_.set_stops(stops);
+  link_.set_data(range_of(stops));
   model_.show(view_);
   fit_columns();
   const QString origin = origin_text(view_->set.provenance);
-  ttft_->set_unit(tr("median to p99, %1").arg(origin));
-  tpot_->set_unit(tr("median to p99, %1").arg(origin));
+  for (const auto& [plot, metric] : {std::pair{ttft_, views::SweepMetric::ttft}, {tpot_, views::SweepMetric::tpot}}) {
+    plot->set_unit(tr("median to p99, %1").arg(origin));
+    plot->set_lines(sweep_lines(*view_, axis_, metric));
+    plot->set_levels(slo_levels(view_->slo, metric));
+  }
   throughput_->set_unit(tr("output tokens/s, %1").arg(origin));
-  ttft_->set_lines(sweep_lines(*view_, axis_, views::SweepMetric::ttft));
-  tpot_->set_lines(sweep_lines(*view_, axis_, views::SweepMetric::tpot));
-  ttft_->set_levels(slo_levels(view_->slo, views::SweepMetric::ttft));
-  tpot_->set_levels(slo_levels(view_->slo, views::SweepMetric::tpot));
   auto lines = sweep_lines(*view_, axis_, views::SweepMetric::output_throughput);
   if (!lines.empty()) lines.insert(lines.begin(), offered_line(*view_, axis_));
   throughput_->set_lines(std::move(lines));
@@ -154,7 +134,7 @@ void SweepPage::select(std::optional<size_t> point) {
   selected_ = point;
   selecting_ = true;
   if (point) {
-    if (chosen_) by_load_.set_playhead(axis_.place(view_->set.points[*point]));
+    if (chosen_) link_.set_playhead(axis_.place(view_->set.points[*point]));
     table_->selectRow(static_cast<int>(*point));
   } else {
     table_->clearSelection();
@@ -167,7 +147,7 @@ void SweepPage::select(std::optional<size_t> point) {
 
 // Selects the point of a load and the current input length after a click or an arrow key.
 void SweepPage::select_at_playhead() {
-  const auto head = by_load_.playhead();
+  const auto head = link_.playhead();
   if (selecting_ || !head || !view_ || view_->lines.empty()) return;
   const auto at = [&](const views::SweepLine& line) -> std::optional<size_t> {
     for (const size_t i : line.points)
@@ -241,7 +221,7 @@ compare::ComparedRun SweepPage::compared() const {
 // The result of the selected length; the tooltip has all.
 void SweepPage::show_verdict() {
   if (!view_) return;
-  verdict_->setToolTip(verdict());
+  label_->setToolTip(verdict());
   QString text;
   if (selected_ && !view_->lines.empty()) {
     const auto& line = view_->lines[line_of_point(*selected_)];
@@ -252,7 +232,7 @@ void SweepPage::show_verdict() {
                                    [](const auto& f) { return f.verdict != serve::Verdict::fine; });
   if (found > 0) text += (text.isEmpty() ? QString() : u"  \u00B7  "_s) + tr("the audit flags %1").arg(found);
   if (view_->ignored > 0) text += tr("  \u00B7  %1 points could not be read").arg(view_->ignored);
-  verdict_->setText(text);
+  label_->setText(text);
 }
 
 void SweepPage::fit_columns() {
@@ -267,80 +247,35 @@ void SweepPage::fit_columns() {
 
 bool SweepPage::eventFilter(QObject* watched, QEvent* event) {
   if (table_ && watched == table_->viewport() && event->type() == QEvent::Leave) {
-    by_load_.set_cursor(std::nullopt);
+    link_.set_cursor(std::nullopt);
     emphasise(-1);
   }
   return QWidget::eventFilter(watched, event);
 }
 
-void SweepPage::build() {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(8, 4, 8, 6);
-  column->setSpacing(4);
-  form_ = new SweepForm(document_, this);
-  column->addWidget(form_);
-  header_ = new RunHeader(runs_, this);
-  column->addWidget(header_);
-  stack_ = new QStackedWidget(this);
-  const auto show_settings = [this] { workspace_->show_setting("sweep.arrival"); };
-  stack_->addWidget(
-      empty_page(
-          tr("No sweep yet"),
-          tr("Press Run Sweep to measure one point per rate and prompt length above, with latencies, throughput and "
-             "all "
-             "requests.\nThe engine on this machine is measured, other targets are simulated step by step, and a "
-             "server over HTTP is measured\nwith the same traffic. Complete points are kept if you stop the sweep."),
-          {{tr("Run Sweep"), [this] { workspace_->trigger(u"run.sweep"_s); }},
-           {tr("Show Sweep Settings"), show_settings},
-           {tr("Show Earlier Runs"), [this] { workspace_->show_page(Page::runs); }}},
-          this)
-          .page);
-  auto* full = new QWidget(this);
-  auto* inner = flush_layout<QVBoxLayout>(full, 4);
-  inner->addWidget(bar());
-  inner->addWidget(charts(), 1);
-  stack_->addWidget(full);
-  column->addWidget(stack_, 1);
-  connect(more_, &QPushButton::clicked, this, show_settings);
+void SweepPage::build_bar() {
+  label_->setAccessibleName(tr("Saturation of the server"));
+  auto* compare = new DragButton(tr("Compare"));
+  compare->set_run([this] { return run_ ? run_->id : store::RunId(); });
+  compare->setToolTip(tr("Add this sweep to the Compare page; it can also be dragged there"));
+  bar_->addWidget(compare_ = compare);
+  replay_ = add_button(*bar_, tr("Replay\u2026"),
+                       tr("Simulate these requests on another target, mesh, KV type or cache policy"));
+  resume_ = add_button(*bar_, tr("Resume"), tr("Continue this sweep and keep its finished points"));
+  add_run_buttons(tr("Run Sweep"), tr("Sweep the rates and prompt lengths in the form as a new run (Ctrl+Shift+F5)"),
+                  tr("Stop the sweep and keep the finished points (Shift+F5)"));
+  connect(compare_, &QPushButton::clicked, this, [this] { workspace_->trigger(u"runs.compare"_s); });
+  connect(replay_, &QPushButton::clicked, this, [this] { workspace_->trigger(u"runs.replay"_s); });
+  connect(resume_, &QPushButton::clicked, this, [this] { workspace_->resume_run(run_->id); });
 }
 
-QWidget* SweepPage::bar() {
-  auto* bar = new QWidget(this);
-  auto* row = new QHBoxLayout(bar);
-  row->setContentsMargins(2, 0, 0, 0);
-  row->setSpacing(6);
-  verdict_ = new ElidedLabel(Qt::ElideRight, bar);
-  verdict_->setAccessibleName(tr("Saturation of the server"));
-  row->addWidget(verdict_, 1);
-  const auto add = [&](QPushButton* b, const QString& tip) {
-    b->setToolTip(tip);
-    row->addWidget(b);
-    return b;
-  };
-  more_ =
-      add(new QPushButton(tr("Show Settings"), bar), tr("Show all settings of the sweep and the server in the form"));
-  copy_ = add(new QPushButton(icon(Glyph::copy), tr("Copy Table"), bar),
-              tr("Copy all points as CSV with vLLM's names and units"));
-  compare_ = new DragButton(tr("Compare"), bar);
-  add(compare_, tr("Add this sweep to the Compare page; it can also be dragged there"));
-  replay_ = add(new QPushButton(tr("Replay\u2026"), bar),
-                tr("Simulate these requests on another target, mesh, KV type or cache policy"));
-  resume_ = add(new QPushButton(tr("Resume"), bar), tr("Continue this sweep and keep its finished points"));
-  run_button_ = add(new QPushButton(icon(Glyph::run), tr("Run Sweep"), bar),
-                    tr("Sweep the rates and prompt lengths in the form as a new run (Ctrl+Shift+F5)"));
-  stop_ = add(new QPushButton(icon(Glyph::stop), tr("Stop"), bar),
-              tr("Stop the sweep and keep the finished points (Shift+F5)"));
-  compare_->set_run([this] { return run_ ? run_->id : store::RunId(); });
-  return bar;
-}
-
-QWidget* SweepPage::charts() {
+void SweepPage::build_charts() {
   rows_ = make_splitter(Qt::Vertical);
   auto* top = make_splitter(Qt::Horizontal, rows_);
   auto* bottom = make_splitter(Qt::Horizontal, rows_);
   const QString waiting = tr("Points appear when they are complete");
   const auto by_load = [&](const QString& title, const QString& unit, Quantity quantity) {
-    auto* p = new Plot({.title = title, .unit = unit, .quantity = quantity, .empty = waiting}, by_load_, top);
+    auto* p = new Plot({.title = title, .unit = unit, .quantity = quantity, .empty = waiting}, link_, top);
     p->set_scale(Scale::logarithmic);
     connect(p, &Plot::group_hovered, this, &SweepPage::emphasise);
     return p;
@@ -362,17 +297,13 @@ QWidget* SweepPage::charts() {
   build_table();
   rows_->addWidget(table_);
   bottom->setSizes({560, 400});
-  rows_->setSizes({230, 190, 130});
-  rows_->setStretchFactor(0, 5);
-  rows_->setStretchFactor(1, 5);
-  rows_->setStretchFactor(2, 3);
+  set_shares(*rows_, {230, 190, 130}, {5, 5, 3});
   for (QSplitter* s : {rows_, top, bottom, state}) s->setChildrenCollapsible(false);
-  return rows_;
+  content_->addWidget(rows_, 1);
 }
 
 void SweepPage::build_table() {
-  table_ = new QTableView;
-  set_up_table(*table_, model_, tr("Points of the sweep"));
+  table_ = make_table(model_, tr("Points of the sweep"));
   table_->setMouseTracking(true);
   table_->horizontalHeader()->setResizeContentsPrecision(0);  // considers visible rows only; columns only grow
   table_->viewport()->installEventFilter(this);
@@ -383,7 +314,7 @@ void SweepPage::build_table() {
   });
   connect(table_, &QTableView::entered, this, [this](const QModelIndex& at) {
     if (!view_ || static_cast<size_t>(at.row()) >= view_->set.points.size()) return;
-    by_load_.set_cursor(axis_.place(view_->set.points[static_cast<size_t>(at.row())]));
+    link_.set_cursor(axis_.place(view_->set.points[static_cast<size_t>(at.row())]));
     emphasise(static_cast<int>(line_of_point(static_cast<size_t>(at.row()))));
   });
   copy_on_ctrl_c(*table_);

@@ -2,36 +2,23 @@
 // The latency sweep of the Serve page: one live or finished sweep, built from its events. Shows the requests and the
 // server state of the point that is selected in a chart or in the table. GUI thread.
 #pragma once
-#include <QSplitter>
 #include <optional>
 
 #include "core/compare/comparison.h"
 #include "ui/pages/serve/request_timeline.h"
+#include "ui/pages/serve/run_tab.h"
 #include "ui/pages/serve/sweep_form.h"
 #include "ui/pages/serve/sweep_model.h"
 #include "ui/pages/serve/sweep_reader.h"
-#include "ui/plot/plot.h"
-#include "ui/run_views/run_header.h"
-#include "ui/session/workspace.h"
-
-class QPushButton;
-class QStackedWidget;
-class QTableView;
 
 namespace mw::ui {
 
-class ElidedLabel;
-
-class DragButton;
-
-class SweepPage : public QWidget {
+class SweepPage : public RunTab {
   Q_OBJECT
  public:
   SweepPage(Document& document, RunController& runs, QWidget* parent = nullptr);
-  void attach(Workspace& workspace) { workspace_ = &workspace; }
-  void show_frame();
-  void restyle();
-  PlotLink& link() { return by_load_; }
+  void show_frame() override;
+  void restyle() override;
   Plot& ttft() { return *ttft_; }
   Plot& tpot() { return *tpot_; }
   Plot& throughput() { return *throughput_; }
@@ -39,28 +26,24 @@ class SweepPage : public QWidget {
   Plot& kv() { return *kv_; }
   RequestTimeline& timeline() { return *timeline_; }
   SweepModel& model() { return model_; }
-  QTableView& table() { return *table_; }
   SweepForm& form() { return *form_; }
   const SweepViewPtr& view() const { return view_; }
-  RunPtr run() const { return run_; }
   bool is_busy() const { return reader_.is_busy(); }  // the display is not up to date yet
   compare::ComparedRun compared() const;              // the displayed sweep, for a comparison or a replay
   std::optional<size_t> chosen_point() const { return chosen_ ? selected_ : std::nullopt; }  // by the user
   QString verdict() const;  // of every input length, as text
   std::optional<size_t> selected() const { return selected_; }
   void select(std::optional<size_t> point);
-  QByteArray save_layout() const { return rows_->saveState(); }
-  void restore_layout(const QByteArray& state) { rows_->restoreState(state); }
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
+  void reset() override;
+  QString csv() const override { return model_.csv(); }
 
  private:
-  void build();
-  QWidget* bar();
-  QWidget* charts();
+  void build_bar();
+  void build_charts();
   void build_table();
-  void adopt();
   void show_view(SweepViewPtr view);
   void redraw();
   void redraw_point();
@@ -72,28 +55,18 @@ class SweepPage : public QWidget {
   bool resumable() const;
   size_t line_of_point(size_t point) const;
 
-  Document& document_;
-  RunController& runs_;
-  Workspace* workspace_ = nullptr;
-  PlotLink by_load_, by_time_;
-  RunPtr run_;
+  PlotLink by_time_;
   SweepViewPtr view_;
   SweepReader reader_;
   views::LoadAxis axis_;
   std::optional<size_t> selected_;
   bool chosen_ = false;  // the user has selected a point, which a live sweep keeps
-  bool changed_ = true, selecting_ = false;
+  bool selecting_ = false;
   SweepModel model_;
   SweepForm* form_;
-  RunHeader* header_;
-  QStackedWidget* stack_;
-  ElidedLabel* verdict_;
-  QPushButton *run_button_, *stop_, *resume_, *copy_, *more_, *replay_;
-  DragButton* compare_;
-  QSplitter* rows_;
+  QPushButton *resume_, *replay_, *compare_;
   Plot *ttft_, *tpot_, *throughput_, *in_flight_, *kv_;
   RequestTimeline* timeline_;
-  QTableView* table_ = nullptr;  // null while events are already filtered
 };
 
 }  // namespace mw::ui

@@ -2,7 +2,6 @@
 // Builds the view of a sweep on a worker thread: reads every point once and repeats the audit. Also destroys old views
 // there. GUI thread.
 #pragma once
-#include <memory>
 #include <mutex>
 
 #include "core/base/latest_task_worker.h"

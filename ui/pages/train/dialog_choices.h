@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/recipes/recipe.h"
-#include "ui/session/named_experiment.h"
+#include "ui/session/run_controller.h"
 
 namespace mw::ui {
 

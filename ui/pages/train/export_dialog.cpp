@@ -12,7 +12,6 @@
 #include <QVBoxLayout>
 
 #include "core/jobs/recipe_export.h"
-#include "ui/theme/dialog_parts.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -21,14 +20,14 @@ constexpr int kExportWidth = 660;
 }
 
 ExportDialog::ExportDialog(std::filesystem::path templates, hardware::LoadCatalogue catalogue, QWidget* parent)
-    : QDialog(parent), templates_(std::move(templates)), catalogue_(std::move(catalogue)) {
-  setWindowTitle(tr("Export as a Recipe"));
-  setObjectName(u"export"_s);
+    : TaskDialog(tr("Export as a Recipe"), u"export"_s, kExportWidth, parent),
+      templates_(std::move(templates)),
+      catalogue_(std::move(catalogue)) {
   build();
   resize(kExportWidth, 560);
   connect(experiment_, &QComboBox::currentIndexChanged, this, &ExportDialog::choose);
   connect(recipe_, &QComboBox::currentIndexChanged, this, &ExportDialog::preview);
-  connect(export_, &QPushButton::clicked, this, &ExportDialog::write);
+  connect(confirm_, &QPushButton::clicked, this, &ExportDialog::write);
   connect(folder_, &QLineEdit::textChanged, this, &ExportDialog::show_state);
   connect(&task_, &BackgroundWork::changed, this, &ExportDialog::show_state);
   connect(&task_, &BackgroundWork::ended, this, &ExportDialog::show_outcome);
@@ -37,8 +36,7 @@ ExportDialog::ExportDialog(std::filesystem::path templates, hardware::LoadCatalo
 }
 
 void ExportDialog::build() {
-  QVBoxLayout* column = dialog_column(*this, kExportWidth);
-  add_description(*column)->setText(
+  description_->setText(
       tr("Exports a folder that runs the experiment elsewhere without changes: scripts, settings, batches (if data and "
          "tokenizer are available) and a README."));
   auto* form = new QFormLayout;
@@ -49,24 +47,20 @@ void ExportDialog::build() {
   folder_ = add_folder(*form, tr("Folder"), tr("A new or empty folder, or an earlier export"), *this).line;
   overwrite_ = new QCheckBox(tr("Overwrite files that were changed since an earlier export"), this);
   form->addRow(QString(), overwrite_);
-  column->addLayout(form);
+  column_->addLayout(form);
   const auto list = [&](const QString& title, int stretch) {
     auto* caption = new QLabel(title, this);
     auto* l = new QListWidget(this);
     l->setAccessibleName(title);
     l->setWordWrap(true);
     l->setSelectionMode(QAbstractItemView::NoSelection);
-    column->addWidget(caption);
-    column->addWidget(l, stretch);
+    column_->addWidget(caption);
+    column_->addWidget(l, stretch);
     return l;
   };
   files_ = list(tr("Files"), 3);
   remarks_ = list(tr("Findings of the checker"), 3);
-  result_ = add_result(*column, tr("Result"));
-  progress_ = add_progress(*column, tr("Exporting the recipe"));
-  const DialogButtons buttons = add_buttons(*column, tr("Close"), tr("Export"));
-  export_ = buttons.confirm;
-  connect(buttons.cancel, &QPushButton::clicked, this, &QDialog::reject);
+  add_task_rows({tr("Result"), tr("Exporting the recipe"), tr("Close"), tr("Export"), 0});
 }
 
 void ExportDialog::open_with(std::vector<NamedExperiment> experiments, int chosen) {
@@ -114,7 +108,7 @@ void ExportDialog::show_outcome() {
 
 void ExportDialog::show_state() {
   progress_->setVisible(task_.is_busy());
-  export_->setEnabled(!task_.is_busy() && preview_ && !folder_->text().trimmed().isEmpty());
+  confirm_->setEnabled(!task_.is_busy() && preview_ && !folder_->text().trimmed().isEmpty());
 }
 
 void ExportDialog::show_preview() {

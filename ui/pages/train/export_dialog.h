@@ -2,24 +2,18 @@
 // Dialog that exports an experiment as a recipe: choice of recipe and folder, preview of files and findings. GUI
 // thread.
 #pragma once
-#include <QDialog>
-
 #include "core/jobs/sweep_run.h"
 #include "core/recipes/recipe.h"
 #include "ui/pages/train/dialog_choices.h"
 #include "ui/session/background_task.h"
+#include "ui/theme/dialog_parts.h"
 
 class QCheckBox;
-class QLineEdit;
 class QListWidget;
-class QProgressBar;
-class QPushButton;
 
 namespace mw::ui {
 
-class ResultText;
-
-class ExportDialog : public QDialog {
+class ExportDialog : public TaskDialog {
   Q_OBJECT
  public:
   ExportDialog(std::filesystem::path templates, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
@@ -54,14 +48,11 @@ class ExportDialog : public QDialog {
   hardware::LoadCatalogue catalogue_;
   BackgroundTask<Exported> task_;
   std::shared_ptr<const Preview> preview_;  // null: not available or failed
-  ResultText* result_;
   ExperimentChoice* experiment_;
   RecipeChoice* recipe_;
   QLineEdit* folder_;
   QListWidget *files_, *remarks_;
   QCheckBox* overwrite_;
-  QProgressBar* progress_;
-  QPushButton* export_;
 };
 
 }  // namespace mw::ui

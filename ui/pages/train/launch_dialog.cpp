@@ -12,7 +12,6 @@
 #include <QVBoxLayout>
 
 #include "core/recipes/quote.h"
-#include "ui/theme/dialog_parts.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -32,9 +31,7 @@ QLineEdit* line(const QString& name, const QString& placeholder, const QString& 
 }
 
 QFormLayout* form_of(QWidget* page) {
-  auto* form = new QFormLayout(page);
-  form->setContentsMargins(0, 0, 0, 0);
-  return form;
+  return flush_layout<QFormLayout>(page);
 }
 
 QString word(const QString& text) {
@@ -44,15 +41,12 @@ QString word(const QString& text) {
 }  // namespace
 
 LaunchDialog::LaunchDialog(RunController& runs, std::filesystem::path resources, QWidget* parent)
-    : QDialog(parent),
+    : TaskDialog(tr("Launch Elsewhere"), u"launch"_s, kLaunchWidth, parent),
       runs_(runs),
       resources_(std::move(resources)),
       templates_(launch::load_templates(resources_ / "launch")) {
-  setWindowTitle(tr("Launch Elsewhere"));
-  setObjectName(u"launch"_s);
   build();
-  connect(launch_, &QPushButton::clicked, this, &LaunchDialog::begin);
-  connect(cancel_, &QPushButton::clicked, this, &LaunchDialog::reject);
+  connect(confirm_, &QPushButton::clicked, this, &LaunchDialog::begin);
   connect(&runs_, &RunController::state_changed, this, &LaunchDialog::show_state);
   connect(&runs_, &RunController::launch_failed, this, [this](const Problem& problem) {
     waiting_ = false;
@@ -68,8 +62,7 @@ LaunchDialog::LaunchDialog(RunController& runs, std::filesystem::path resources,
 }
 
 void LaunchDialog::build() {
-  QVBoxLayout* column = dialog_column(*this, kLaunchWidth);
-  add_description(*column)->setText(
+  description_->setText(
       tr("Runs a recipe on another machine and shows the run here. The job keeps running if the connection is lost or "
          "this window is closed."));
   auto* form = new QFormLayout;
@@ -91,28 +84,22 @@ void LaunchDialog::build() {
   start_ = line(tr("Command"), tr("./launch.sh: installs requirements.txt into venv/, then starts"),
                 tr("A shell command line that is run in that folder"));
   form->addRow(tr("Command"), start_);
-  column->addLayout(form);
+  column_->addLayout(form);
   add_templates();
-  command_ = new QLabel(this);
+  command_ = muted_label({}, this);
   command_->setWordWrap(true);
   command_->setFont(mono_font(0.92));
   command_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   command_->setAccessibleName(tr("Command line for this launch"));
-  command_->setProperty("muted", true);
-  column->addWidget(command_);
-  result_ = add_result(*column, tr("Error"));
-  progress_ = add_progress(*column, tr("Preparing the launch"));
-  column->addStretch(1);
-  const DialogButtons buttons = add_buttons(*column, tr("Cancel"), tr("Launch"));
-  cancel_ = buttons.cancel;
-  launch_ = buttons.confirm;
+  column_->addWidget(command_);
+  add_task_rows({tr("Error"), tr("Preparing the launch"), tr("Cancel"), tr("Launch")});
   // Tab order as displayed: the fields of a place follow its choice.
   QWidget* before = where_;
   for (QLineEdit* l : places_->findChildren<QLineEdit*>()) {
     setTabOrder(before, l);
     before = l;
   }
-  for (QWidget* widget : std::initializer_list<QWidget*>{folder_, force_, start_, result_, cancel_, launch_}) {
+  for (QWidget* widget : std::initializer_list<QWidget*>{folder_, force_, start_, result_, cancel_, confirm_}) {
     setTabOrder(before, widget);
     before = widget;
   }
@@ -144,8 +131,7 @@ void LaunchDialog::add_templates() {
     return page;
   };
   auto* none = place(tr("This machine, in another folder"));
-  auto* nothing = muted_label(tr("The job is also detached and keeps running without this window."), none);
-  form_of(none)->addRow(nothing);
+  form_of(none)->addRow(muted_label(tr("The job is also detached and keeps running without this window."), none));
   host_ = line(tr("Host"), tr("[USER@]HOST[:PORT], or a Host of ~/.ssh/config"),
                tr("Connects like `ssh HOST` with its keys and does not ask for passwords"));
   form_of(place(tr("A host via SSH")))->addRow(tr("Host"), host_);
@@ -209,9 +195,9 @@ void LaunchDialog::show_state() {
   for (QWidget* widget :
        std::initializer_list<QWidget*>{experiment_, recipe_, where_, places_, folder_, force_, start_})
     widget->setEnabled(!waiting_);
-  launch_->setEnabled(!runs_.is_busy());
-  launch_->setToolTip(runs_.is_busy() ? tr("Another run is active in this window")
-                                      : tr("Copy the recipe to the machine, start it and show the run here"));
+  confirm_->setEnabled(!runs_.is_busy());
+  confirm_->setToolTip(runs_.is_busy() ? tr("Another run is active in this window")
+                                       : tr("Copy the recipe to the machine, start it and show the run here"));
   cancel_->setEnabled(!waiting_ || !runs_.is_stopping());
 }
 

@@ -2,26 +2,20 @@
 // Dialog that launches a recipe on another machine: recipe, machine, folder and the equivalent command line. GUI
 // thread.
 #pragma once
-#include <QDialog>
 #include <QVariantMap>
 #include <vector>
 
 #include "core/launch/target.h"
 #include "ui/pages/train/dialog_choices.h"
 #include "ui/session/run_controller.h"
+#include "ui/theme/dialog_parts.h"
 
 class QCheckBox;
-class QLabel;
-class QLineEdit;
-class QProgressBar;
-class QPushButton;
 class QStackedWidget;
 
 namespace mw::ui {
 
-class ResultText;
-
-class LaunchDialog : public QDialog {
+class LaunchDialog : public TaskDialog {
   Q_OBJECT
  public:
   LaunchDialog(RunController& runs, std::filesystem::path resources, QWidget* parent = nullptr);
@@ -59,15 +53,12 @@ class LaunchDialog : public QDialog {
   std::vector<launch::TargetTemplate> templates_;
   std::vector<std::vector<Field>> fields_;  // by template
   QLabel* command_;
-  ResultText* result_;
   ExperimentChoice* experiment_;
   RecipeChoice* recipe_;
   QComboBox* where_;
   QStackedWidget* places_;
   QLineEdit *host_, *own_, *folder_, *start_;
   QCheckBox* force_;
-  QProgressBar* progress_;
-  QPushButton *launch_, *cancel_;
   bool waiting_ = false;
 };
 

@@ -2,13 +2,13 @@
 #include "ui/pages/train/merge_dialog.h"
 
 #include <QFormLayout>
+#include <QLabel>
 #include <QLineEdit>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QVBoxLayout>
 
 #include "core/jobs/merge_adapter.h"
-#include "ui/theme/dialog_parts.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -25,11 +25,8 @@ QString merge_verdict(const jobs::MergeResult& result, const std::filesystem::pa
 }
 }  // namespace
 
-MergeDialog::MergeDialog(QWidget* parent) : QDialog(parent) {
-  setWindowTitle(tr("Merge an Adapter"));
-  setObjectName(u"merge"_s);
-  QVBoxLayout* column = dialog_column(*this, kMergeWidth);
-  add_description(*column)->setText(
+MergeDialog::MergeDialog(QWidget* parent) : TaskDialog(tr("Merge an Adapter"), u"merge"_s, kMergeWidth, parent) {
+  description_->setText(
       tr("Adds the adapter to the weights of the base model and writes a Hugging Face folder. The result is verified "
          "by comparing logits with base model and adapter. Nothing is overwritten."));
   auto* form = new QFormLayout;
@@ -40,15 +37,9 @@ MergeDialog::MergeDialog(QWidget* parent) : QDialog(parent) {
   alpha_->setAccessibleName(tr("Alpha"));
   alpha_->setPlaceholderText(tr("Only for checkpoints without alpha"));
   form->addRow(tr("Alpha"), alpha_);
-  column->addLayout(form);
-  result_ = add_result(*column, tr("Result"));
-  progress_ = add_progress(*column, tr("Progress of the merge"));
-  column->addStretch(1);
-  const DialogButtons buttons = add_buttons(*column, tr("Close"), tr("Merge"));
-  cancel_ = buttons.cancel;
-  merge_ = buttons.confirm;
-  connect(cancel_, &QPushButton::clicked, this, &MergeDialog::reject);
-  connect(merge_, &QPushButton::clicked, this, &MergeDialog::begin);
+  column_->addLayout(form);
+  add_task_rows({tr("Result"), tr("Progress of the merge"), tr("Close"), tr("Merge")});
+  connect(confirm_, &QPushButton::clicked, this, &MergeDialog::begin);
   connect(&task_, &BackgroundWork::changed, this, &MergeDialog::show_state);
   connect(&task_, &BackgroundWork::ended, this, &MergeDialog::show_outcome);
   for (QLineEdit* l : {base_, adapter_, out_}) connect(l, &QLineEdit::textChanged, this, &MergeDialog::show_state);
@@ -81,7 +72,7 @@ void MergeDialog::show_state() {
                            .arg(task_.percent()));
   for (QLineEdit* l : {base_, adapter_, out_, alpha_}) l->setEnabled(!busy);
   cancel_->setText(busy ? tr("Cancel") : tr("Close"));
-  merge_->setEnabled(!busy && !base_->text().isEmpty() && !adapter_->text().isEmpty() && !out_->text().isEmpty());
+  confirm_->setEnabled(!busy && !base_->text().isEmpty() && !adapter_->text().isEmpty() && !out_->text().isEmpty());
 }
 
 void MergeDialog::begin() {

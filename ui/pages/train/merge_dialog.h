@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Dialog that merges an adapter into its base model: three folders, progress, result of the comparison. GUI thread.
 #pragma once
-#include <QDialog>
-
 #include "ui/session/background_task.h"
-
-class QLineEdit;
-class QProgressBar;
-class QPushButton;
+#include "ui/theme/dialog_parts.h"
 
 namespace mw::ui {
 
-class ResultText;
-
-class MergeDialog : public QDialog {
+class MergeDialog : public TaskDialog {
   Q_OBJECT
  public:
   explicit MergeDialog(QWidget* parent = nullptr);
@@ -35,9 +28,6 @@ class MergeDialog : public QDialog {
 
   BackgroundTask<QString> task_{"MERGE"};  // its result is the verdict as text
   QLineEdit *base_, *adapter_, *out_, *alpha_;
-  ResultText* result_;
-  QProgressBar* progress_;
-  QPushButton *cancel_, *merge_;
 };
 
 }  // namespace mw::ui

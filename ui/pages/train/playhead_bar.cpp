@@ -19,11 +19,9 @@ PlayheadBar::PlayheadBar(PlotLink& link, QWidget* parent)
       head_(new QSlider(Qt::Horizontal, this)),
       smooth_(new QSlider(Qt::Horizontal, this)),
       where_(new QLabel(this)),
-      smooth_label_(new QLabel(this)),
+      smooth_label_(muted_label({}, this)),
       live_(new QPushButton(tr("Live"), this)) {
-  auto* row = new QHBoxLayout(this);
-  row->setContentsMargins(2, 0, 2, 0);
-  row->setSpacing(8);
+  auto* row = make_layout<QHBoxLayout>(this, {2, 0, 2, 0}, 8);
   auto* name = muted_label(tr("Playhead"), this);
   name->setBuddy(head_);
   row->addWidget(name);
@@ -32,7 +30,6 @@ PlayheadBar::PlayheadBar(PlotLink& link, QWidget* parent)
   row->addWidget(where_);
   row->addWidget(live_);
   row->addSpacing(10);
-  smooth_label_->setProperty("muted", true);
   smooth_label_->setMinimumWidth(98);
   row->addWidget(smooth_label_);
   smooth_->setFixedWidth(90);

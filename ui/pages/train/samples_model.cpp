@@ -39,9 +39,8 @@ QVariant sample_cell(const views::SampleShown& s, int column, int role) {
 }  // namespace
 
 SamplesModel::SamplesModel()
-    : TableModel({{.title = tr("Step"),
-                   .alignment = Qt::AlignRight,
-                   .text = [](const views::SampleShown& s) { return QString::number(s.step); }},
+    : TableModel({number_column<views::SampleShown>(
+                      tr("Step"), [](const views::SampleShown& s) { return QString::number(s.step); }),
                   {.title = tr("Verdict"), .text = verdict_text},
                   {.title = tr("Prompt"),
                    .text = [](const views::SampleShown& s) { return one_line(ss(without_turns(s.prompt))); }},

@@ -13,7 +13,6 @@
 
 #include "core/experiment/bind.h"
 #include "ui/run_views/run_lines.h"
-#include "ui/theme/empty_page.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
@@ -139,20 +138,8 @@ void TrainPage::merge_shown() {
 }
 
 void TrainPage::connect_charts() {
-  connect(&by_step_, &PlotLink::cursor_changed, this, [this] {
-    if (translating_) return;
-    by_instant_ = false;
-    steps_to_time();
-    select_samples();
-    update_snapshot();
-  });
-  connect(&by_time_, &PlotLink::cursor_changed, this, [this] {
-    if (translating_) return;
-    by_instant_ = true;
-    time_to_steps();
-    select_samples();
-    update_snapshot();
-  });
+  connect(&by_step_, &PlotLink::cursor_changed, this, [this] { follow_axis(by_step_, by_time_, views::time_of_step); });
+  connect(&by_time_, &PlotLink::cursor_changed, this, [this] { follow_axis(by_time_, by_step_, views::step_of_time); });
   connect(playhead_, &PlayheadBar::smoothing_changed, this, [this](double weight) {
     if (!run_) return;
     run_->view.set_smoothing(weight);
@@ -166,9 +153,7 @@ void TrainPage::connect_charts() {
 }
 
 void TrainPage::build() {
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(8, 4, 8, 6);
-  column->setSpacing(4);
+  auto* column = make_layout<QVBoxLayout>(this, {8, 4, 8, 6}, 4);
   column->addLayout(build_top());
   column->addWidget(stack_, 1);
   stack_->addWidget(
@@ -205,10 +190,7 @@ void TrainPage::build() {
   rows_->addWidget(upper_);
   rows_->addWidget(middle_);
   rows_->addWidget(below_);
-  rows_->setSizes({300, 150, 140});
-  rows_->setStretchFactor(0, 5);
-  rows_->setStretchFactor(1, 2);
-  rows_->setStretchFactor(2, 3);
+  set_shares(*rows_, {300, 150, 140}, {5, 2, 3});
   inner->addWidget(rows_, 1);
   playhead_ = new PlayheadBar(by_step_, charts);
   inner->addWidget(playhead_);
@@ -221,9 +203,7 @@ QLayout* TrainPage::build_top() {
   header_ = new RunHeader(runs_, this);
   top->addWidget(header_, 1);
   const auto button = [&](const QString& text, const QString& help, const std::function<void()>& run) {
-    auto* b = new QPushButton(text, this);
-    b->setToolTip(help);
-    top->addWidget(b);
+    QPushButton* b = add_button(*top, text, help);
     connect(b, &QPushButton::clicked, this, run);
     return b;
   };
@@ -267,8 +247,7 @@ void TrainPage::build_samples() {
   lower_ = new QTabWidget;
   lower_->setDocumentMode(true);
   lower_->setAccessibleName(tr("Samples and record"));
-  samples_ = new QTableView;
-  set_up_table(*samples_, samples_model_, tr("Samples by step"));
+  samples_ = make_table(samples_model_, tr("Samples by step"));
   show_when_empty(*samples_, tr("No samples from held-out prompts yet"));
   samples_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   samples_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
@@ -384,26 +363,18 @@ void TrainPage::show_samples() {
 }
 
 // The x axis of the memory chart is time, because loading has no step; its cursor is at the time of the step.
-void TrainPage::steps_to_time() {
-  if (!run_) return;
-  const auto time_of = [&](std::optional<double> step) {
-    return step ? views::time_of_step(run_->view, *step) : std::nullopt;
-  };
-  translating_ = true;
-  by_time_.set_cursor(time_of(by_step_.cursor()));
-  by_time_.set_playhead(time_of(by_step_.playhead()));
-  translating_ = false;
-}
-
-void TrainPage::time_to_steps() {
-  if (!run_) return;
-  const auto step_of = [&](std::optional<double> time) {
-    return time ? views::step_of_time(run_->view, *time) : std::nullopt;
-  };
-  translating_ = true;
-  by_step_.set_cursor(step_of(by_time_.cursor()));
-  by_step_.set_playhead(step_of(by_time_.playhead()));
-  translating_ = false;
+void TrainPage::follow_axis(PlotLink& from, PlotLink& to, ConvertPosition convert) {
+  if (translating_) return;
+  by_instant_ = &from == &by_time_;
+  if (run_) {
+    const auto converted = [&](std::optional<double> at) { return at ? convert(run_->view, *at) : std::nullopt; };
+    translating_ = true;
+    to.set_cursor(converted(from.cursor()));
+    to.set_playhead(converted(from.playhead()));
+    translating_ = false;
+  }
+  select_samples();
+  update_snapshot();
 }
 
 void TrainPage::select_samples() {
@@ -424,13 +395,6 @@ void TrainPage::select_samples() {
   const QSignalBlocker quiet(samples_);
   samples_->selectRow(row);
   samples_->scrollTo(samples_model_.index(row, 0), QAbstractItemView::PositionAtTop);
-}
-
-void TrainPage::show_record_tab() {
-  lower_->setCurrentWidget(record_);
-}
-void TrainPage::show_samples_tab() {
-  lower_->setCurrentWidget(samples_);
 }
 
 }  // namespace mw::ui

@@ -64,8 +64,7 @@ class TrainPage : public QWidget, public WindowPage {
   RunHeader& header() { return *header_; }
   SamplesModel& samples() { return samples_model_; }
   RecordView& record() { return *record_; }
-  void show_record_tab();
-  void show_samples_tab();
+  QTabWidget& tabs() { return *lower_; }  // samples and record
 
  signals:
   void snapshot_changed();
@@ -81,11 +80,11 @@ class TrainPage : public QWidget, public WindowPage {
   void show_buttons();
   void build_samples();
   void connect_charts();
-  void adopt();          // another run
-  void rebind();         // updates the series that the charts refer to
-  void steps_to_time();  // converts the cursor between the axes of the charts
-  void time_to_steps();
-  void show_samples();  // adds new samples
+  void adopt();   // another run
+  void rebind();  // updates the series that the charts refer to
+  using ConvertPosition = std::optional<double> (*)(const views::RunView& run, double position);
+  void follow_axis(PlotLink& from, PlotLink& to, ConvertPosition convert);  // after a move of the cursor on one axis
+  void show_samples();                                                      // adds new samples
   void select_samples();
   void update_snapshot();
   views::Playhead reading() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/pages/design/shards_model.h"
+#include "ui/pages/design/design_tables.h"
 
 #include <QFont>
 #include <QRegularExpression>
@@ -7,9 +7,11 @@
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
-namespace {
 
+using views::PlanLine;
 using views::ShardRow;
+
+namespace {
 
 QString padding_text(double padding) {
   return padding < 0.0005 ? QString() : QString::number(padding * 100, 'f', padding < 0.1 ? 1 : 0) + u" %"_s;
@@ -18,15 +20,11 @@ QString padding_text(double padding) {
 TableModel<ShardRow>::Columns shard_columns() {
   const auto tr = [](const char* text) { return ShardsModel::tr(text); };
   return {{.title = tr("Tensor"), .text = [](const ShardRow& r) { return qs(r.name); }},
-          {.title = tr("Count"),
-           .alignment = Qt::AlignRight,
-           .text = [](const ShardRow& r) { return QString::number(r.count); }},
+          number_column<ShardRow>(tr("Count"), [](const ShardRow& r) { return QString::number(r.count); }),
           {.title = tr("Shape"), .text = [](const ShardRow& r) { return qs(r.shape); }},
           {.title = tr("Spec"), .text = [](const ShardRow& r) { return qs(mesh::to_text(r.spec)); }},
           {.title = tr("On each device"), .text = [](const ShardRow& r) { return qs(r.shard); }},
-          {.title = tr("Bytes"),
-           .alignment = Qt::AlignRight,
-           .text = [](const ShardRow& r) { return qs(to_text(r.per_device)); }},
+          number_column<ShardRow>(tr("Bytes"), [](const ShardRow& r) { return qs(to_text(r.per_device)); }),
           {.title = tr("Padding"),
            .tooltip = tr("Bytes added by memory tiles and uneven pieces"),
            .alignment = Qt::AlignRight,
@@ -39,6 +37,47 @@ TableModel<ShardRow>::Columns shard_columns() {
 }
 
 }  // namespace
+
+PlanModel::PlanModel()
+    : TableModel(
+          {{.title = tr("Plan"), .text = [](const PlanLine& l) { return qs(l.label); }},
+           {.title = tr("Predicted"), .text = [](const PlanLine& l) { return qs(l.value); }},
+           {.title = tr("Pinned"),
+            .text = [this](const PlanLine& l) { return pinned_line(l) ? qs(pinned_line(l)->value) : QString(); }},
+           number_column<PlanLine>(
+               tr("Change"),
+               [this](const PlanLine& l) { return pinned_line(l) ? qs(difference(*pinned_line(l), l)) : QString(); }),
+           {.title = tr("Details"), .text = [](const PlanLine& l) { return qs(l.detail); }}},
+          [this](const PlanLine& line, int column, int role) { return cell(line, column, role); }) {}
+
+void PlanModel::show(std::vector<PlanLine> lines, std::vector<PlanLine> baseline, bool stale) {
+  pinned_ = std::move(baseline);
+  stale_ = stale;
+  set_rows(std::move(lines), [](const PlanLine& a, const PlanLine& b) { return a.label == b.label; });
+}
+
+const PlanLine* PlanModel::pinned_line(const PlanLine& line) const {
+  const auto at = std::find_if(pinned_.begin(), pinned_.end(), [&](const auto& p) { return p.label == line.label; });
+  return at == pinned_.end() ? nullptr : &*at;
+}
+
+QVariant PlanModel::cell(const PlanLine& line, int column, int role) const {
+  if (role == Qt::ToolTipRole) {
+    QStringList parts{text(line, column)};
+    if (!line.detail.empty() && column != detail) parts << qs(line.detail);
+    parts << (line.estimate ? qs(views::provenance(*line.estimate)) : tr("predicted"));
+    return parts.join(u'\n');
+  }
+  if (role != Qt::ForegroundRole) return {};
+  const Theme& t = theme();
+  if (stale_) return t.faint;
+  if (column == figure || column == detail || column == pinned) return t.muted;
+  if (column != value) return {};
+  using Tone = PlanLine::Tone;
+  if (line.tone == Tone::bad) return t.bad;
+  if (line.tone == Tone::warn) return t.warn;
+  return line.tone == Tone::good ? QVariant(t.good) : QVariant();
+}
 
 ShardsModel::ShardsModel()
     : TableModel(shard_columns(),
@@ -86,7 +125,8 @@ QVariant ShardsModel::cell(const ShardRow& r, int column, int role) const {
       if (!pinned && column != spec) return {};
       return pinned ? tr("%1\npinned: %2, %3 each")
                           .arg(text(r, column), qs(mesh::to_text(pinned->spec)), qs(pinned->shard))
-                    : tr("%1\nDouble-click or press F2 to enter another spec: axes, or - for not sharded").arg(text(r, column));
+                    : tr("%1\nDouble-click or press F2 to enter another spec: axes, or - for not sharded")
+                          .arg(text(r, column));
     }
     default:
       return {};

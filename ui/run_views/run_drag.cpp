@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/run_views/drag_button.h"
+#include "ui/run_views/run_drag.h"
 
 #include <QApplication>
 #include <QDrag>
 #include <QMouseEvent>
 
-#include "ui/run_views/run_mime.h"
+#include "ui/theme/text.h"
 
 namespace mw::ui {
+
+QString run_mime_type() {
+  return u"application/x-meshwright-runs"_s;
+}
+
+QMimeData* run_mime(const std::vector<store::RunId>& runs) {
+  QStringList ids;
+  for (const auto& run : runs) ids << qs(run);
+  auto* data = new QMimeData;
+  data->setData(run_mime_type(), ids.join(u'\n').toUtf8());
+  return data;
+}
+
+std::vector<store::RunId> runs_in(const QMimeData& data) {
+  std::vector<store::RunId> out;
+  for (const QByteArray& id : data.data(run_mime_type()).split('\n'))
+    if (!id.isEmpty()) out.push_back(id.toStdString());
+  return out;
+}
 
 void DragButton::mousePressEvent(QMouseEvent* event) {
   pressed_at_ = event->pos();
