@@ -16,9 +16,7 @@ namespace mw {
 
 enum class RunState { queued, running, paused, done, failed, cancelled };
 template <>
-struct EnumNames<RunState> {
-  static constexpr std::array<std::string_view, 6> values{"queued", "running", "paused", "done", "failed", "cancelled"};
-};
+inline constexpr EnumNames<6> kEnumNames<RunState>{"queued", "running", "paused", "done", "failed", "cancelled"};
 RunState parse_run_state(std::string_view name);  // throws EVENT for an unknown name
 
 namespace event {

@@ -236,6 +236,11 @@ std::string valid_utf8(std::string_view text) {
   return out;
 }
 
+const Json* find_member(const Json& object, const std::string& key) {
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
 const Json& member(const Json& object, const std::string& key, const std::string& file) {
   if (!object.is_object() || !object.contains(key))
     throw Error({.id = "JSON",

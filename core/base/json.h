@@ -38,6 +38,9 @@ std::string json_excerpt(const Json& value);
 // Replaces each byte outside a valid UTF-8 sequence by U+FFFD; generated text may end within a character.
 std::string valid_utf8(std::string_view text);
 
+// The member, or null if it is missing or null, or if `object` is not an object.
+const Json* find_member(const Json& object, const std::string& key);
+
 // Required members. Throw JSON, naming file and key, if the member is missing or has another type.
 const Json& member(const Json& object, const std::string& key, const std::string& file);
 long long int_member(const Json& object, const std::string& key, const std::string& file);

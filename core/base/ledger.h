@@ -25,12 +25,10 @@ enum class MemoryCategory {
 };
 
 template <>
-struct EnumNames<MemoryCategory> {
-  static constexpr std::array<std::string_view, 10> values{"weights",     "adapters", "gradients", "optimizer",
-                                                           "activations", "logits",   "kv_cache",  "collectives",
-                                                           "workspace",   "runtime"};
-};
-inline constexpr size_t kMemoryCategories = EnumNames<MemoryCategory>::values.size();
+inline constexpr EnumNames<10> kEnumNames<MemoryCategory>{"weights",     "adapters", "gradients", "optimizer",
+                                                          "activations", "logits",   "kv_cache",  "collectives",
+                                                          "workspace",   "runtime"};
+inline constexpr size_t kMemoryCategories = kEnumNames<MemoryCategory>.size();
 
 struct Ledger {
   std::array<Bytes, kMemoryCategories> bytes{};

@@ -145,16 +145,10 @@ struct ExperimentConfig {
 }  // namespace mw::experiment
 
 template <>
-struct mw::EnumNames<mw::experiment::Kind> {
-  static constexpr std::array<std::string_view, 3> values{"train", "size", "serve"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::experiment::Kind>{"train", "size", "serve"};
 
 template <>
-struct mw::EnumNames<mw::experiment::SweepBackend> {
-  static constexpr std::array<std::string_view, 3> values{"engine", "model", "http"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::experiment::SweepBackend>{"engine", "model", "http"};
 
 template <>
-struct mw::EnumNames<mw::experiment::Padding> {
-  static constexpr std::array<std::string_view, 2> values{"max_len", "longest"};
-};
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::experiment::Padding>{"max_len", "longest"};

@@ -121,7 +121,7 @@ void read(const Json& values, const std::filesystem::path& folder, std::vector<s
 
 template <class Enum>
 Texts names_of() {
-  return {EnumNames<Enum>::values.begin(), EnumNames<Enum>::values.end()};
+  return {kEnumNames<Enum>.begin(), kEnumNames<Enum>.end()};
 }
 
 // Each helper builds one row; build() fills in the group. `member` is where bind() stores the value.

@@ -4,14 +4,16 @@
 #include <algorithm>
 
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/launch/combined_stop_token.h"
 #include "core/launch/file_transfer.h"
 #include "core/recipes/quote.h"
 
 namespace mw::launch {
 namespace fs = std::filesystem;
 namespace {
+
+const OnFrame kIgnoreFrames = [](const Frame&) {};
 
 std::string why_failed(const Json& end) {
   if (end.value("lost", false))
@@ -26,8 +28,7 @@ std::string why_failed(const Json& end) {
 const importing::OnLine kIgnoreLine = [](const std::string&) {};  // the events contain all information
 
 std::string skipped_links(const DownloadReceiver& incoming) {
-  std::string text;
-  for (const std::string& path : incoming.link_paths()) text += (text.empty() ? "" : ", ") + path;
+  std::string text = joined(incoming.link_paths());
   if (const auto more = incoming.links() - static_cast<long long>(incoming.link_paths().size()); more > 0)
     text += " and " + std::to_string(more) + " more";
   return "symbolic links are not fetched: " + text;
@@ -84,11 +85,15 @@ CallResult JobSupervisor::call_target(const RemoteCall& what, const OnFrame& on_
   return call_remote(record_.target, resources_, what, on_frame, timing_, stop);
 }
 
-CallResult JobSupervisor::call_until_answered(const RemoteCall& what, const OnFrame& on_frame,
-                                              const std::stop_token& stop) {
+CallResult JobSupervisor::retry(const std::function<CallResult(const OnFrame& counting)>& once, const OnFrame& on_frame,
+                                const std::stop_token& stop, const char* during) {
+  const OnWait waiting = [&](const std::string& why) { log_lost_connection(why, during); };
+  return retry_until_answered(once, on_frame, timing_, waiting, stop);
+}
+
+CallResult JobSupervisor::call_until_answered(const RemoteCall& what, const std::stop_token& stop) {
   const CallResult answer =
-      retry_until_answered([&](const OnFrame& counting) { return call_target(what, counting, stop); }, on_frame,
-                           timing_, [&](const std::string& why) { log_lost_connection(why); }, stop);
+      retry([&](const OnFrame& counting) { return call_target(what, counting, stop); }, kIgnoreFrames, stop);
   if (answer.outcome == CallOutcome::answered) log_reconnected();
   return answer;
 }
@@ -126,9 +131,7 @@ std::optional<std::uint64_t> JobSupervisor::upload(const fs::path& recipe, const
     };
     return call_target(put, on_frame, stop.token());
   };
-  const CallResult answer = retry_until_answered(
-      once, [](const Frame&) {}, timing_,
-      [&](const std::string& why) { log_lost_connection(why, " while the recipe was copied"); }, stop.token());
+  const CallResult answer = retry(once, kIgnoreFrames, stop.token(), " while the recipe was copied");
   return answer.outcome == CallOutcome::answered ? std::optional(bytes) : std::nullopt;
 }
 
@@ -159,14 +162,13 @@ CallResult JobSupervisor::follow(const std::stop_token& stop) {
     if (frame.kind == "begin") log_reconnected();
     if (frame.kind == "data") stream_.take(frame);
   };
-  return retry_until_answered(
-      [&](const OnFrame& counting) {
-        stream_.connect();
-        const RemoteCall what{
-            {"follow", record_.folder, record_.token, std::to_string(stream_.out()), std::to_string(stream_.err())}};
-        return call_target(what, counting, stop);
-      },
-      on_frame, timing_, [&](const std::string& why) { log_lost_connection(why); }, stop);
+  const auto once = [&](const OnFrame& counting) {
+    stream_.connect();
+    const RemoteCall what{
+        {"follow", record_.folder, record_.token, std::to_string(stream_.out()), std::to_string(stream_.err())}};
+    return call_target(what, counting, stop);
+  };
+  return retry(once, on_frame, stop);
 }
 
 CallResult JobSupervisor::follow_to_end() {
@@ -177,8 +179,7 @@ CallResult JobSupervisor::follow_to_end() {
   }
   if (answer.outcome == CallOutcome::stopped && stops_.cancel.stop_requested() && !stops_.detach.stop_requested()) {
     log("cancelling the job");
-    answer = call_until_answered(
-        {{"cancel", record_.folder, record_.token}}, [](const Frame&) {}, stops_.detach);
+    answer = call_until_answered({{"cancel", record_.folder, record_.token}}, stops_.detach);
     if (answer.outcome == CallOutcome::answered) answer = follow(stops_.detach);
   }
   if (answer.outcome == CallOutcome::answered) stream_.end();
@@ -193,8 +194,8 @@ LaunchResult JobSupervisor::run_to_completion() {
       run_.record({0, event::Log{"info", "starting: " + record_.command}}, stream_.cursor());
     else
       run_.record({stream_.seconds(), event::Progress{}});  // clears the progress of an earlier process
-    const CallResult started = call_until_answered(
-        {{"start", record_.folder, record_.token, record_.command}}, [](const Frame&) {}, stops_.detach);
+    const CallResult started =
+        call_until_answered({{"start", record_.folder, record_.token, record_.command}}, stops_.detach);
     if (started.outcome == CallOutcome::stopped) return detached;
     const CallResult answer = follow_to_end();
     if (answer.outcome == CallOutcome::stopped) return detached;
@@ -226,9 +227,8 @@ bool JobSupervisor::fetch_results() {
     if (answer.outcome == CallOutcome::answered) incoming->end(answer.end);
     return answer;
   };
-  const CallResult answer = retry_until_answered(
-      once, [&](const Frame& frame) { incoming->take(frame); }, timing_,
-      [&](const std::string& why) { log_lost_connection(why); }, stops_.detach);
+  const CallResult answer = retry(
+      once, [&](const Frame& frame) { incoming->take(frame); }, stops_.detach);
   record_transfer_finished();
   if (answer.outcome != CallOutcome::answered) return false;
   log_reconnected();

@@ -4,6 +4,7 @@
 #pragma once
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,7 +39,10 @@ class JobSupervisor {
   std::optional<std::uint64_t> upload(const std::filesystem::path& recipe, const std::vector<std::string>& files,
                                       FolderUse use);  // number of bytes; empty if stopped
   CallResult call_target(const RemoteCall& what, const OnFrame& on_frame, const std::stop_token& stop);
-  CallResult call_until_answered(const RemoteCall& what, const OnFrame& on_frame, const std::stop_token& stop);
+  // retry_until_answered() with the supervisor's timing; logs lost connections.
+  CallResult retry(const std::function<CallResult(const OnFrame& counting)>& once, const OnFrame& on_frame,
+                   const std::stop_token& stop, const char* during = "");
+  CallResult call_until_answered(const RemoteCall& what, const std::stop_token& stop);
   CallResult follow(const std::stop_token& stop);
   CallResult follow_to_end();
   void log_lost_connection(const std::string& why, const char* during = "");

@@ -7,7 +7,6 @@
 #include "core/base/url_secrets.h"
 #include "core/experiment/bind.h"
 #include "core/jobs/recipe_export.h"
-#include "core/launch/combined_stop_token.h"
 #include "core/launch/file_transfer.h"
 #include "core/launch/job_supervisor.h"
 #include "core/launch/launch_record.h"

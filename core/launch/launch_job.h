@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs launch() or reattach() on a thread of its own; the sink is called on that thread.
 #pragma once
+#include <atomic>
 #include <functional>
-#include <memory>
 #include <optional>
+#include <stop_token>
+#include <thread>
 
 #include "core/launch/launch.h"
 
@@ -13,16 +15,20 @@ class LaunchJob {
  public:
   LaunchJob(LaunchRequest request, hardware::LoadCatalogue catalogue, EventSink sink);
   LaunchJob(ReattachRequest again, EventSink sink);
-  ~LaunchJob();   // detaches and joins
-  void cancel();  // stops the job
-  void detach();  // stops supervising; the job continues
+  ~LaunchJob() { detach(); }                 // and joins
+  void cancel() { cancel_.request_stop(); }  // stops the job
+  void detach() { detach_.request_stop(); }  // stops supervising; the job continues
   // When finished, the sink has received a Finished event, the job is detached, or problem() is the reason.
-  bool finished() const;
-  std::optional<Problem> problem() const;  // once finished
+  bool finished() const { return finished_; }
+  std::optional<Problem> problem() const { return finished_ ? problem_ : std::nullopt; }  // once finished
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  explicit LaunchJob(std::function<void(const StopTokens&)> work);
+
+  std::stop_source detach_, cancel_;
+  std::atomic<bool> finished_{false};
+  std::optional<Problem> problem_;  // written before finished_
+  std::jthread thread_;
 };
 
 }  // namespace mw::launch

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/recipes/quote.h"
 
 namespace mw::launch {
@@ -72,15 +73,13 @@ std::string expand(std::string_view text, const OnField& on_field) {
 
 TargetTemplate read_template(const fs::path& file) {
   TargetTemplate t{.name = file.stem().string(), .about = {}, .command = {}, .fields = {}};
-  const std::string text = read_file(file, 1 << 16);
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line(text.data() + at, end - at);
+  const std::string content = read_file(file, 1 << 16);
+  for (std::string_view text = content; !text.empty();) {
+    const std::string_view line = take_line(text);
     if (line.starts_with("# "))
       t.about += (t.about.empty() ? "" : " ") + std::string(line.substr(2));
     else if (!line.empty())
       t.command += (t.command.empty() ? "" : " ") + std::string(line);
-    at = end + 1;
   }
   expand(t.command, [&](const std::string& name, const std::optional<std::string>& fallback) {
     if (name != "command") t.fields.push_back({name, fallback});
@@ -117,9 +116,8 @@ Target from_template(std::string_view text, const TargetTemplate& t, std::string
     return recipes::shell_quoted(word);
   });
   if (!values.empty()) {
-    std::string names;
-    for (const auto& field : t.fields) names += (names.empty() ? "" : ", ") + field.name;
-    refuse(text, "the template has no field " + values.begin()->first, names);
+    refuse(text, "the template has no field " + values.begin()->first,
+           joined(t.fields, ", ", [](const auto& field) { return field.name; }));
   }
   return target;
 }
@@ -143,13 +141,12 @@ Target parse_target(std::string_view text, const fs::path& templates_folder) {
   if (text.find(kCommand) != std::string_view::npos)
     return {.where = Where::command, .text = std::string(text), .host = {}, .port = {}, .command = std::string(text)};
   const std::string_view name = text.substr(0, text.find(':'));
-  std::string names;
-  for (const TargetTemplate& t : load_templates(templates_folder)) {
+  const std::vector<TargetTemplate> templates = load_templates(templates_folder);
+  for (const TargetTemplate& t : templates)
     if (t.name == name)
       return from_template(text, t, name.size() == text.size() ? std::string_view() : text.substr(name.size() + 1));
-    names += (names.empty() ? "" : ", ") + t.name;
-  }
-  refuse(text, "unknown target", kForms, "shipped templates: " + names);
+  refuse(text, "unknown target", kForms,
+         "shipped templates: " + joined(templates, ", ", [](const auto& t) { return t.name; }));
 }
 
 std::vector<std::string> command_line(const Target& target, const std::string& script) {

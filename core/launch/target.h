@@ -42,6 +42,4 @@ std::vector<std::string> command_line(const Target& target, const std::string& s
 }  // namespace mw::launch
 
 template <>
-struct mw::EnumNames<mw::launch::Where> {
-  static constexpr std::array<std::string_view, 3> values{"local", "ssh", "command"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::launch::Where>{"local", "ssh", "command"};

@@ -153,21 +153,13 @@ std::vector<Edit> mesh_edits(const mesh::Mesh& from, const mesh::Mesh& to);
 }  // namespace mw::lint
 
 template <>
-struct mw::EnumNames<mw::lint::AddBos> {
-  static constexpr std::array<std::string_view, 3> values{"auto", "always", "never"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::lint::AddBos>{"auto", "always", "never"};
 
 template <>
-struct mw::EnumNames<mw::lint::ChatRendering> {
-  static constexpr std::array<std::string_view, 2> values{"prompt_and_answer", "conversation"};
-};
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::lint::ChatRendering>{"prompt_and_answer", "conversation"};
 
 template <>
-struct mw::EnumNames<mw::lint::MergeTool> {
-  static constexpr std::array<std::string_view, 3> values{"none", "tunix", "meshwright"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::lint::MergeTool>{"none", "tunix", "meshwright"};
 
 template <>
-struct mw::EnumNames<mw::lint::AdapterServing> {
-  static constexpr std::array<std::string_view, 2> values{"merged", "adapter"};
-};
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::lint::AdapterServing>{"merged", "adapter"};

@@ -34,10 +34,7 @@ class ConfigObject {
     if (!json_.is_object()) fail("", "the configuration is not a JSON object", json_excerpt(json_), "an object");
   }
 
-  const Json* get(const std::string& key) const {
-    const auto at = json_.find(key);
-    return at == json_.end() || at->is_null() ? nullptr : &*at;
-  }
+  const Json* get(const std::string& key) const { return find_member(json_, key); }
   int size(const std::string& key, std::optional<long long> fallback, long long max, long long min = 1) const {
     const Json* value = get(key);
     if (!value && !fallback) fail(key, "a required key is missing", "nothing", "\"" + key + "\"");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Enums that several rooms share. Their names in files, on the command line and in the UI are those of EnumNames.
+// Enums that several rooms share. Their names in files, on the command line and in the UI are those of kEnumNames.
 #pragma once
 #include "core/base/enum_names.h"
 
@@ -36,28 +36,17 @@ enum class Stack {
 }  // namespace mw::model
 
 template <>
-struct mw::EnumNames<mw::model::WeightType> {
-  static constexpr std::array<std::string_view, 3> values{"f32", "bf16", "int8"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::model::WeightType>{"f32", "bf16", "int8"};
 
 template <>
-struct mw::EnumNames<mw::model::TrainMethod> {
-  static constexpr std::array<std::string_view, 2> values{"lora", "full"};
-};
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::model::TrainMethod>{"lora", "full"};
 
 template <>
-struct mw::EnumNames<mw::model::Remat> {
-  static constexpr std::array<std::string_view, 3> values{"none", "block", "layer"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::model::Remat>{"none", "block", "layer"};
 
 template <>
-struct mw::EnumNames<mw::model::DType> {
-  static constexpr std::array<std::string_view, 4> values{"f32", "bf16", "fp8", "int8"};
-};
+inline constexpr mw::EnumNames<4> mw::kEnumNames<mw::model::DType>{"f32", "bf16", "fp8", "int8"};
 
 template <>
-struct mw::EnumNames<mw::model::Stack> {
-  static constexpr std::array<std::string_view, 10> values{"engine",   "tunix",     "torchax",    "maxtext",
-                                                           "trl-fsdp", "torchtune", "torchtitan", "megatron",
-                                                           "vllm-tpu", "vllm-gpu"};
-};
+inline constexpr mw::EnumNames<10> mw::kEnumNames<mw::model::Stack>{
+    "engine", "tunix", "torchax", "maxtext", "trl-fsdp", "torchtune", "torchtitan", "megatron", "vllm-tpu", "vllm-gpu"};

@@ -75,11 +75,7 @@ data::BatchOptions eval_options(const Settings& settings);  // for held-out rows
 }  // namespace mw::train
 
 template <>
-struct mw::EnumNames<mw::train::Init> {
-  static constexpr std::array<std::string_view, 2> values{"load", "random"};
-};
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::train::Init>{"load", "random"};
 
 template <>
-struct mw::EnumNames<mw::train::Schedule> {
-  static constexpr std::array<std::string_view, 3> values{"cosine", "linear", "constant"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::train::Schedule>{"cosine", "linear", "constant"};

@@ -70,22 +70,14 @@ Dataset load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, 
 }  // namespace mw::data
 
 template <>
-struct mw::EnumNames<mw::data::Format> {
-  static constexpr std::array<std::string_view, 6> values{"auto", "prompt_completion", "messages", "sharegpt", "alpaca",
-                                                          "text"};
-};
+inline constexpr mw::EnumNames<6> mw::kEnumNames<mw::data::Format>{
+    "auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"};
 
 template <>
-struct mw::EnumNames<mw::data::LossOn> {
-  static constexpr std::array<std::string_view, 3> values{"completion", "assistant", "all"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::data::LossOn>{"completion", "assistant", "all"};
 
 template <>
-struct mw::EnumNames<mw::data::Overlong> {
-  static constexpr std::array<std::string_view, 2> values{"drop", "truncate"};
-};
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::data::Overlong>{"drop", "truncate"};
 
 template <>
-struct mw::EnumNames<mw::data::OnError> {
-  static constexpr std::array<std::string_view, 2> values{"stop", "skip"};
-};
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::data::OnError>{"stop", "skip"};

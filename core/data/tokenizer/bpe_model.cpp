@@ -63,13 +63,7 @@ class TokenizerJsonReader {
     fail_tokenizer(source_, message, place, found, expected);
   }
   [[noreturn]] void unsupported(const std::string& place, const std::string& found, const std::string& expected) const {
-    throw Error({.id = "TOKENIZER",
-                 .message = "this tokenizer is not supported",
-                 .file = source_,
-                 .place = place,
-                 .found = excerpt(found),
-                 .expected = expected,
-                 .fix = "use the tokenizer.json or tokenizer.model of a Gemma model"});
+    unsupported_tokenizer(source_, place, found, expected);
   }
 
   // Lookups that accept any document.

@@ -31,6 +31,4 @@ std::string_view end_of_turn(ChatFormat format);    // "<end_of_turn>" or "<turn
 }  // namespace mw::data
 
 template <>
-struct mw::EnumNames<mw::data::ChatFormat> {
-  static constexpr std::array<std::string_view, 4> values{"gemma2", "gemma3", "gemma4", "none"};
-};
+inline constexpr mw::EnumNames<4> mw::kEnumNames<mw::data::ChatFormat>{"gemma2", "gemma3", "gemma4", "none"};

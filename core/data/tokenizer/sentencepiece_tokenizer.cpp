@@ -74,13 +74,7 @@ class SentencePieceChecker {
         {.id = "TOKENIZER", .message = "invalid SentencePiece model", .file = file_, .place = place, .found = found});
   }
   [[noreturn]] void unsupported(const std::string& place, const std::string& found, const std::string& expected) const {
-    throw Error({.id = "TOKENIZER",
-                 .message = "this tokenizer is not supported",
-                 .file = file_,
-                 .place = place,
-                 .found = found,
-                 .expected = expected,
-                 .fix = "use the tokenizer.json or tokenizer.model of a Gemma model"});
+    unsupported_tokenizer(file_, place, found, expected);
   }
 
   const std::string& file_;

@@ -21,6 +21,17 @@ void fail_tokenizer(const std::string& source, const std::string& message, const
                .expected = expected});
 }
 
+void unsupported_tokenizer(const std::string& source, const std::string& place, const std::string& found,
+                           const std::string& expected) {
+  throw Error({.id = "TOKENIZER",
+               .message = "this tokenizer is not supported",
+               .file = source,
+               .place = place,
+               .found = excerpt(found),
+               .expected = expected,
+               .fix = "use the tokenizer.json or tokenizer.model of a Gemma model"});
+}
+
 namespace {
 
 constexpr size_t kMaxDepth = 100;

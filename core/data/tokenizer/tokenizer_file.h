@@ -55,6 +55,10 @@ struct TokenizerFile {
 [[noreturn]] void fail_tokenizer(const std::string& source, const std::string& message, const std::string& place,
                                  const std::string& found, const std::string& expected);
 
+// For a valid tokenizer that is not like Gemma's.
+[[noreturn]] void unsupported_tokenizer(const std::string& source, const std::string& place, const std::string& found,
+                                        const std::string& expected);
+
 // `source` names the file in errors. Accepts any JSON object; tokenizer_config.json is parsed with it as well.
 TokenizerFile parse_tokenizer_file(std::string_view text, const std::string& source);
 

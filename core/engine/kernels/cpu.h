@@ -14,6 +14,4 @@ Cpu usable_cpu();
 }  // namespace mw::engine
 
 template <>
-struct mw::EnumNames<mw::engine::Cpu> {
-  static constexpr std::array<std::string_view, 4> values{"base", "avx2", "avx512", "avx512_bf16"};
-};
+inline constexpr mw::EnumNames<4> mw::kEnumNames<mw::engine::Cpu>{"base", "avx2", "avx512", "avx512_bf16"};

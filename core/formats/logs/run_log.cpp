@@ -81,12 +81,6 @@ std::string join_names(const std::set<std::string>& names) {
   return text_excerpt(joined(names));
 }
 
-std::string_view to_string(LogKind kind) {
-  constexpr std::string_view kNames[] = {"",    "TensorBoard",       "trainer_state.json",
-                                         "W&B", "training_run.json", "Meshwright events"};
-  return kNames[static_cast<size_t>(kind)];
-}
-
 LogKind log_kind(const fs::path& path) {
   if (is_folder(path)) {
     if (!files_in(path, is_events).empty()) return LogKind::tensorboard;

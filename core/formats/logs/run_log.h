@@ -35,7 +35,6 @@ struct RunLog {
 };
 
 enum class LogKind { none, tensorboard, trainer_state, wandb, training_run, events };
-std::string_view to_string(LogKind kind);
 LogKind log_kind(const std::filesystem::path& path);  // by name and content; a folder has the kind of its log files
 
 // Throws LOG if the file has none of these formats or is damaged at its beginning. A damaged end is a note.

@@ -26,45 +26,26 @@ constexpr double kMaxRank = 1 << 16;
 
 constexpr FileErrors adapter_fault{"ADAPTER"};
 
-const Json* get(const Json& config, const char* key) {
-  const auto at = config.find(key);
-  return at == config.end() || at->is_null() ? nullptr : &*at;
-}
-
 // Missing, null, false or empty.
 bool is_off(const Json* value) {
   return !value || *value == false || ((value->is_object() || value->is_array()) && value->empty());
 }
 
 void reject_other_variants(const Json& config, const fs::path& file) {
-  static constexpr std::array<const char*, 17> kMustBeOff{"use_dora",
-                                                          "lora_bias",
-                                                          "use_qalora",
-                                                          "use_bdlora",
-                                                          "fan_in_fan_out",
-                                                          "modules_to_save",
-                                                          "trainable_token_indices",
-                                                          "target_parameters",
-                                                          "layer_replication",
-                                                          "alora_invocation_tokens",
-                                                          "arrow_config",
-                                                          "kasa_config",
-                                                          "velora_config",
-                                                          "monteclora_config",
-                                                          "lora_ga_config",
-                                                          "megatron_config",
-                                                          "corda_config"};
-  for (const char* key : kMustBeOff)
-    if (const Json* value = get(config, key); !is_off(value))
+  for (const char* key :
+       {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "fan_in_fan_out", "modules_to_save",
+        "trainable_token_indices", "target_parameters", "layer_replication", "alora_invocation_tokens", "arrow_config",
+        "kasa_config", "velora_config", "monteclora_config", "lora_ga_config", "megatron_config", "corda_config"})
+    if (const Json* value = find_member(config, key); !is_off(value))
       adapter_fault(file, key, "this variant of LoRA is not supported", json_excerpt(*value), "plain LoRA");
-  const Json* type = get(config, "peft_type");
+  const Json* type = find_member(config, "peft_type");
   if (!type || *type != "LORA")
     adapter_fault(file, "peft_type", "the adapter is not a LoRA adapter", type ? json_excerpt(*type) : "nothing",
                   "LORA");
-  if (const Json* bias = get(config, "bias"); bias && *bias != "none")
+  if (const Json* bias = find_member(config, "bias"); bias && *bias != "none")
     adapter_fault(file, "bias", "trained biases are not supported", json_excerpt(*bias), "none");
   // Other initialisations change the base weights as well, so the adapter alone is not sufficient.
-  const Json* init = get(config, "init_lora_weights");
+  const Json* init = find_member(config, "init_lora_weights");
   const bool plain = !init || init->is_boolean() || *init == "gaussian" || *init == "eva" || *init == "orthogonal";
   if (!plain)
     adapter_fault(file, "init_lora_weights", "this initialisation changes the base weights and is not supported",
@@ -73,7 +54,7 @@ void reject_other_variants(const Json& config, const fs::path& file) {
 }
 
 double number(const Json& config, const char* key, double fallback, double low, double high, const fs::path& file) {
-  const Json* value = get(config, key);
+  const Json* value = find_member(config, key);
   if (!value) return fallback;
   const bool ok = value->is_number() && value->get<double>() >= low && value->get<double>() <= high;
   if (!ok)
@@ -85,7 +66,7 @@ double number(const Json& config, const char* key, double fallback, double low, 
 std::vector<std::pair<std::string, double>> patterns(const Json& config, const char* key, double low, double high,
                                                      const fs::path& file) {
   std::vector<std::pair<std::string, double>> out;
-  const Json* all = get(config, key);
+  const Json* all = find_member(config, key);
   if (!all) return out;
   if (!all->is_object()) adapter_fault(file, key, "wrong type", json_excerpt(*all), "an object");
   for (const auto& [name, value] : all->items()) {
@@ -118,11 +99,11 @@ Settings read_settings(const fs::path& file) {
   s.adapter.rank = whole_rank(number(config, "r", 8, 1, kMaxRank, file), "r", file);
   s.adapter.alpha = static_cast<float>(number(config, "lora_alpha", 8, 1e-6, 1e9, file));
   s.adapter.dropout = static_cast<float>(number(config, "lora_dropout", 0, 0, 0.999, file));
-  if (const Json* rslora = get(config, "use_rslora")) {
+  if (const Json* rslora = find_member(config, "use_rslora")) {
     if (!rslora->is_boolean()) adapter_fault(file, "use_rslora", "wrong type", json_excerpt(*rslora), "true or false");
     s.adapter.rslora = rslora->get<bool>();
   }
-  if (const Json* base = get(config, "base_model_name_or_path"); base && base->is_string())
+  if (const Json* base = find_member(config, "base_model_name_or_path"); base && base->is_string())
     s.adapter.base_model = base->get<std::string>();
   const auto ranks = patterns(config, "rank_pattern", 1, kMaxRank, file);
   const auto alphas = patterns(config, "alpha_pattern", 1e-6, 1e9, file);

@@ -8,15 +8,6 @@
 #include "core/formats/results/bench_result.h"
 
 namespace mw::formats::bench {
-namespace {
-
-const Json* known(const Json& object, const std::string& key) {
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
-}  // namespace
-
 void bad(const std::string& place, const Json& found, const std::string& expected) {
   throw Error({.id = "BENCH",
                .message = "a field of the result is invalid",
@@ -33,7 +24,7 @@ double number_of(const Json& value, const std::string& place, double least) {
 }
 
 double number(const Json& object, const std::string& key, double least) {
-  const Json* value = known(object, key);
+  const Json* value = find_member(object, key);
   return value ? number_of(*value, key, least) : kUnknown;
 }
 
@@ -46,7 +37,7 @@ std::int64_t count_of(const Json& value, const std::string& place, std::int64_t 
 }
 
 std::int64_t count(const Json& object, const std::string& key, std::int64_t most) {
-  const Json* value = known(object, key);
+  const Json* value = find_member(object, key);
   return value ? count_of(*value, key, most) : 0;
 }
 
@@ -56,12 +47,12 @@ std::string text_of(const Json& value, const std::string& place) {
 }
 
 std::string text(const Json& object, const std::string& key) {
-  const Json* value = known(object, key);
+  const Json* value = find_member(object, key);
   return value ? text_of(*value, key) : std::string();
 }
 
 const Json* list(const Json& object, const std::string& key) {
-  const Json* value = known(object, key);
+  const Json* value = find_member(object, key);
   if (value && !value->is_array()) bad(key, *value, "a list");
   return value;
 }

@@ -17,10 +17,6 @@ namespace {
 constexpr std::uint64_t kMostBytes = 256ull << 20;  // parsed JSON takes several times as much memory
 constexpr size_t kDetectBytes = 4 << 20;            // examined by bench_kind
 
-constexpr std::pair<BenchKind, std::string_view> kKinds[]{
-    {BenchKind::none, "no result"},    {BenchKind::own, "Meshwright results"},  {BenchKind::vllm, "vLLM bench"},
-    {BenchKind::guidellm, "GuideLLM"}, {BenchKind::llama_bench, "llama-bench"}, {BenchKind::csv, "CSV"}};
-
 BenchKind kind_of_keys(const std::set<std::string>& keys) {
   const auto all = [&](std::initializer_list<const char*> names) {
     return std::all_of(names.begin(), names.end(), [&](const char* name) { return keys.contains(name); });
@@ -126,10 +122,6 @@ std::vector<BenchSet> read_as(BenchKind kind, const std::string& text, const std
 }
 
 }  // namespace
-
-std::string_view to_string(BenchKind kind) {
-  return std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto& k) { return k.first == kind; })->second;
-}
 
 BenchKind bench_kind(const std::filesystem::path& file) {
   std::string_view text;

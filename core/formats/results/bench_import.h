@@ -13,7 +13,6 @@
 namespace mw::formats {
 
 enum class BenchKind { none, own, vllm, guidellm, llama_bench, csv };
-std::string_view to_string(BenchKind kind);
 BenchKind bench_kind(const std::filesystem::path& file);  // by content; none: unknown
 
 struct CsvMapping {  // vLLM's name of a field -> column; columns that are not mapped have vLLM's names
@@ -23,3 +22,7 @@ struct CsvMapping {  // vLLM's name of a field -> column; columns that are not m
 std::vector<BenchSet> read_bench(const std::filesystem::path& file, const CsvMapping& mapping = {});
 
 }  // namespace mw::formats
+
+template <>
+inline constexpr mw::EnumNames<6> mw::kEnumNames<mw::formats::BenchKind>{
+    "no result", "Meshwright results", "vLLM bench", "GuideLLM", "llama-bench", "CSV"};

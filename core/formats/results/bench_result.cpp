@@ -113,8 +113,8 @@ bool take_latency(BenchPoint& point, const std::string& key, const Json& value) 
 }
 
 double rate_of(const Json& point) {
-  const auto found = point.find("request_rate");
-  if (found == point.end() || found->is_null()) return kUnknown;
+  const Json* found = find_member(point, "request_rate");
+  if (!found) return kUnknown;
   if (found->is_string() && (*found == "inf" || *found == "Infinity")) return std::numeric_limits<double>::infinity();
   if (!found->is_number() || !(found->get<double>() > 0) || !std::isfinite(found->get<double>()))
     bad("request_rate", *found, "requests per second above 0, or \"inf\"");
@@ -193,7 +193,7 @@ void choose(Enum& value, const Json& object, const std::string& key) {
   const std::string text = bench::text(object, key);
   if (text.empty()) return;
   const auto chosen = parse<Enum>(text);
-  const std::vector<std::string> all(EnumNames<Enum>::values.begin(), EnumNames<Enum>::values.end());
+  const std::vector<std::string> all(kEnumNames<Enum>.begin(), kEnumNames<Enum>.end());
   if (!chosen) bad(key, text, nearest_names_text(text, all, all.size()));
   value = *chosen;
 }

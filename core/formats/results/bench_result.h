@@ -118,21 +118,14 @@ void number_equal_names(std::vector<BenchSet>& sets);  // appends " 1", " 2", ..
 }  // namespace mw::formats
 
 template <>
-struct mw::EnumNames<mw::formats::Definitions::Tpot> {
-  static constexpr std::array<std::string_view, 3> values{"after_first", "with_first", "after_first_per_token"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::formats::Definitions::Tpot>{"after_first", "with_first",
+                                                                                 "after_first_per_token"};
 
 template <>
-struct mw::EnumNames<mw::formats::Definitions::Start> {
-  static constexpr std::array<std::string_view, 2> values{"sent", "intended"};
-};
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::formats::Definitions::Start>{"sent", "intended"};
 
 template <>
-struct mw::EnumNames<mw::formats::Definitions::Peak> {
-  static constexpr std::array<std::string_view, 3> values{"mean", "best_second", "unclear"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::formats::Definitions::Peak>{"mean", "best_second", "unclear"};
 
 template <>
-struct mw::EnumNames<mw::formats::Provenance> {
-  static constexpr std::array<std::string_view, 3> values{"measured", "predicted", "imported"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::formats::Provenance>{"measured", "predicted", "imported"};

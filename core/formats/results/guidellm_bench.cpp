@@ -18,8 +18,8 @@ const Json kNone = Json::object();
 
 // A member that is an object, or an empty object.
 const Json& object_at(const Json& object, const std::string& key) {
-  const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return kNone;
+  const Json* found = find_member(object, key);
+  if (!found) return kNone;
   if (!found->is_object()) bad(key, *found, "an object");
   return *found;
 }

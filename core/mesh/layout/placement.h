@@ -100,6 +100,4 @@ std::vector<int> legal_sizes(const Placement& placement, const Mesh& mesh, std::
 }  // namespace mw::mesh
 
 template <>
-struct mw::EnumNames<mw::mesh::Preset> {
-  static constexpr std::array<std::string_view, 4> values{"tunix", "megatron", "fsdp", "replicated"};
-};
+inline constexpr mw::EnumNames<4> mw::kEnumNames<mw::mesh::Preset>{"tunix", "megatron", "fsdp", "replicated"};

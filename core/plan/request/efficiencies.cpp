@@ -75,7 +75,7 @@ Estimate operator/(double best, const Efficiency& share) {
 Stack parse_stack(std::string_view text) {
   if (const auto stack = model::parse<Stack>(text)) return *stack;
   std::string all;
-  for (const std::string_view name : EnumNames<Stack>::values) all += ", " + std::string(name);
+  for (const std::string_view name : kEnumNames<Stack>) all += ", " + std::string(name);
   throw Error({.id = "STACK",
                .message = "unknown software stack",
                .place = "train.stack",

@@ -51,6 +51,4 @@ StackProfile stack_profile(Stack stack, model::Family family);
 }  // namespace mw::plan
 
 template <>
-struct mw::EnumNames<mw::plan::StackProfile::Attention> {
-  static constexpr std::array<std::string_view, 2> values{"materialised", "fused"};
-};
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::plan::StackProfile::Attention>{"materialised", "fused"};

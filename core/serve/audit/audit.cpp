@@ -9,11 +9,6 @@
 
 namespace mw::serve {
 
-std::string_view to_string(Verdict verdict) {
-  static constexpr std::string_view kNames[] = {"fine", "suspicious", "impossible"};
-  return kNames[static_cast<size_t>(verdict)];
-}
-
 namespace rules {
 
 std::string grouped(double whole) {

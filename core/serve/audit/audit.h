@@ -5,14 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.h"
 #include "core/formats/results/bench_result.h"
 #include "core/hardware/target.h"
 #include "core/model/config.h"
 
 namespace mw::serve {
 
+using mw::to_string;
+
 enum class Verdict { fine, suspicious, impossible };
-std::string_view to_string(Verdict verdict);
 
 struct Finding {
   size_t point = 0;    // index in the set
@@ -35,3 +37,6 @@ std::vector<Finding> audit(const formats::BenchSet& set, const AuditReference& r
 std::vector<Finding> audit(const formats::BenchSet& set);
 
 }  // namespace mw::serve
+
+template <>
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::serve::Verdict>{"fine", "suspicious", "impossible"};

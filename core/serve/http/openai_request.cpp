@@ -23,10 +23,7 @@ constexpr size_t kMaxStops = 64, kMaxStopBytes = 4096;
 class Fields {
  public:
   explicit Fields(const Json& object) : object_(object) {}
-  const Json* find(const std::string& key) const {
-    const auto it = object_.find(key);
-    return it == object_.end() || it->is_null() ? nullptr : &*it;
-  }
+  const Json* find(const std::string& key) const { return find_member(object_, key); }
   double number(const std::string& key, double fallback, double least, double most) const {
     const Json* value = find(key);
     if (!value) return fallback;

@@ -14,15 +14,14 @@ std::string choice_text(const Json& choice) {
   const Json* holder = &choice;
   const char* key = "text";
   if (const auto delta = choice.find("delta"); delta != choice.end()) holder = &*delta, key = "content";
-  if (!holder->is_object()) return {};
-  const auto text = holder->find(key);
-  return text != holder->end() && text->is_string() ? text->get<std::string>() : std::string();
+  const Json* text = find_member(*holder, key);
+  return text && text->is_string() ? text->get<std::string>() : std::string();
 }
 
 int token_count(const Json& usage, const char* key) {
-  const auto it = usage.find(key);
-  if (it == usage.end() || !it->is_number()) return -1;
-  const double n = it->get<double>();
+  const Json* count = find_member(usage, key);
+  if (!count || !count->is_number()) return -1;
+  const double n = count->get<double>();
   return n >= 0 && n < 1e9 ? static_cast<int>(n) : -1;
 }
 
@@ -56,16 +55,15 @@ void CompletionReader::read_event(const std::string& data, double at_s) {
   }
   const Json json = Json::parse(data, nullptr, false);
   if (!json.is_object()) return fail("the server sent an event that is not JSON: " + excerpt(data, 80));
-  if (const auto error = json.find("error"); error != json.end() && !error->is_null())
-    return fail("the server reported an error: " + error_message_in(data));
-  if (const auto usage = json.find("usage"); usage != json.end() && usage->is_object()) {
+  if (find_member(json, "error")) return fail("the server reported an error: " + error_message_in(data));
+  if (const Json* usage = find_member(json, "usage"); usage && usage->is_object()) {
     completion_tokens_ = token_count(*usage, "completion_tokens");
     prompt_tokens_ = token_count(*usage, "prompt_tokens");
-    if (const auto details = usage->find("prompt_tokens_details"); details != usage->end() && details->is_object())
+    if (const Json* details = find_member(*usage, "prompt_tokens_details"); details && details->is_object())
       out_.result.cached_tokens = std::max(0, token_count(*details, "cached_tokens"));
   }
-  const auto choices = json.find("choices");
-  if (choices != json.end() && choices->is_array() && !choices->empty() && choices->front().is_object())
+  const Json* choices = find_member(json, "choices");
+  if (choices && choices->is_array() && !choices->empty() && choices->front().is_object())
     read_choice(choices->front(), at_s);
 }
 
@@ -80,8 +78,7 @@ void CompletionReader::read_choice(const Json& choice, double at_s) {
   last_is_empty_ = text.empty();
   pieces_with_text_ += !text.empty();
   out_.text += text;
-  const auto finish = choice.find("finish_reason");
-  finished_ = finished_ || (finish != choice.end() && !finish->is_null());
+  finished_ = finished_ || find_member(choice, "finish_reason");
   if (out_.pieces > expected_.output_tokens + 1)
     fail("the server does not stop after the " + std::to_string(expected_.output_tokens) +
          " tokens that were requested");

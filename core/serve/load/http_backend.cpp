@@ -103,11 +103,9 @@ int HttpBackend::count_tokens(const std::string& text) {
   const Json json = Json::parse(response.body, nullptr, false);
   if (response.status != 200 || !json.is_object())
     throw server_error(options_.target, "the server cannot complete a short text", describe(response), "HTTP 200");
-  const auto usage = json.find("usage");
-  if (usage == json.end() || !usage->is_object()) return 0;
-  const auto tokens = usage->find("prompt_tokens");
-  return tokens != usage->end() && tokens->is_number() ? static_cast<int>(std::clamp(tokens->get<double>(), 0.0, 1e9))
-                                                       : 0;
+  const Json* usage = find_member(json, "usage");
+  const Json* tokens = usage ? find_member(*usage, "prompt_tokens") : nullptr;
+  return tokens && tokens->is_number() ? static_cast<int>(std::clamp(tokens->get<double>(), 0.0, 1e9)) : 0;
 }
 
 HttpRequestSource HttpBackend::make_source() const {

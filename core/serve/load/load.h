@@ -59,16 +59,11 @@ std::vector<int> prompt_ids(const TimedRequest& request, int first_id, int vocab
 }  // namespace mw::serve
 
 template <>
-struct mw::EnumNames<mw::serve::Arrival> {
-  static constexpr std::array<std::string_view, 5> values{"poisson", "constant", "burst", "closed", "recorded"};
-};
+inline constexpr mw::EnumNames<5> mw::kEnumNames<mw::serve::Arrival>{"poisson", "constant", "burst", "closed",
+                                                                     "recorded"};
 
 template <>
-struct mw::EnumNames<mw::serve::LengthDistribution> {
-  static constexpr std::array<std::string_view, 3> values{"fixed", "uniform", "recorded"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::serve::LengthDistribution>{"fixed", "uniform", "recorded"};
 
 template <>
-struct mw::EnumNames<mw::serve::PromptMode> {
-  static constexpr std::array<std::string_view, 2> values{"salted", "replayed"};
-};
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::serve::PromptMode>{"salted", "replayed"};

@@ -95,11 +95,6 @@ double served_share(const RunSummary& run) {
 
 }  // namespace
 
-std::string_view to_string(Saturation saturation) {
-  static constexpr std::string_view kNames[] = {"stable", "backlogged", "overloaded"};
-  return kNames[static_cast<size_t>(saturation)];
-}
-
 Saturation judge_saturation(const Load& load, const LoadResult& result) {
   const RunSummary run = summarise_run(result);
   if (static_cast<double>(run.done.size()) < kServed * static_cast<double>(result.requests.size()))

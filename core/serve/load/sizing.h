@@ -75,6 +75,4 @@ bool measure_sizes(const SizingRequest& request, const SizingCallbacks& callback
 }  // namespace mw::serve
 
 template <>
-struct mw::EnumNames<mw::serve::Workload> {
-  static constexpr std::array<std::string_view, 3> values{"rollout", "forward", "chunked_forward"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::serve::Workload>{"rollout", "forward", "chunked_forward"};

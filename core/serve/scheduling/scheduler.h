@@ -101,6 +101,4 @@ class Scheduler {
 }  // namespace mw::serve
 
 template <>
-struct mw::EnumNames<mw::serve::SchedulingPolicy> {
-  static constexpr std::array<std::string_view, 2> values{"fcfs", "priority"};
-};
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::serve::SchedulingPolicy>{"fcfs", "priority"};
