@@ -73,6 +73,4 @@ std::string to_latex(const Comparison& comparison);
 }  // namespace mw::compare
 
 template <>
-struct mw::EnumNames<mw::compare::Fairness> {
-  static constexpr std::array<std::string_view, 3> values{"fair", "confounded", "meaningless"};
-};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::compare::Fairness>{"fair", "confounded", "meaningless"};

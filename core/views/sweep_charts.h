@@ -90,8 +90,6 @@ RequestPhases phases_of(const formats::RequestResult& request);
 }  // namespace mw::views
 
 template <>
-struct mw::EnumNames<mw::views::SweepMetric> {  // parts of vLLM's metric names
-  static constexpr std::array<std::string_view, 9> values{
-      "ttft",    "tpot", "itl", "e2el", "output_throughput", "total_token_throughput", "request_throughput",
-      "goodput", "usd"};
-};
+inline constexpr mw::EnumNames<9> mw::kEnumNames<mw::views::SweepMetric>{
+    "ttft",    "tpot", "itl", "e2el", "output_throughput", "total_token_throughput", "request_throughput",
+    "goodput", "usd"};  // parts of vLLM's metric names

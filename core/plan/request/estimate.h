@@ -34,6 +34,4 @@ Estimate operator*(Estimate a, double factor);
 }  // namespace mw::plan
 
 template <>
-struct mw::EnumNames<mw::plan::Origin> {
-  static constexpr std::array<std::string_view, 4> values{"measured", "interpolated", "transferred", "floor"};
-};
+inline constexpr mw::EnumNames<4> mw::kEnumNames<mw::plan::Origin>{"measured", "interpolated", "transferred", "floor"};

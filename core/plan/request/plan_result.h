@@ -87,7 +87,5 @@ struct Plan {
 }  // namespace mw::plan
 
 template <>
-struct mw::EnumNames<mw::plan::Term::Phase> {
-  static constexpr std::array<std::string_view, 6> values{"forward", "remat",   "backward",
-                                                          "update",  "prefill", "decode"};
-};
+inline constexpr mw::EnumNames<6> mw::kEnumNames<mw::plan::Term::Phase>{"forward", "remat",   "backward",
+                                                                        "update",  "prefill", "decode"};
