@@ -22,7 +22,7 @@ struct Reference {  // to a node
 
 struct Manifest {
   enum class Kind { single, numbered } kind = Kind::single;
-  std::optional<Reference> root;     // of the newest version; empty if the database is empty
+  std::optional<Reference> root;  // of the newest version; empty if the database is empty
   int root_height = 0;
 };
 Manifest parse_manifest(std::span<const std::byte> blob, const std::string& file);
