@@ -234,7 +234,8 @@ BENCHMARK(Gemma270m_lora_bf16)->UseRealTime()->Unit(benchmark::kMillisecond)->It
 void mesh_steps(benchmark::State& state, model::WeightType type) {
   const model::Config config = gemma3({6, 192, 640, 8, 4, 32, 2048, 128});
   const mesh::Mesh mesh{{{"fsdp", static_cast<int>(state.range(0))}, {"tp", static_cast<int>(state.range(1))}}};
-  Cluster cluster(config, {.mesh = mesh, .rules = {}, .weights = type, .threads = kThreads});
+  const auto created = Cluster::create(config, {.mesh = mesh, .rules = {}, .weights = type, .threads = kThreads});
+  Cluster& cluster = *created;
   cluster.init_random(1);
   cluster.add_lora(
       {.rank = 8, .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}}, 1);

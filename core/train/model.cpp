@@ -83,13 +83,12 @@ LoadedModel load_weights(const ModelSettings& settings, const model::Config& con
   const model::TensorInventory inventory(config);
   std::unique_ptr<formats::HfWeights> weights;  // checked before memory is allocated
   if (settings.init == Init::load) weights = std::make_unique<formats::HfWeights>(settings.path, inventory);
-  out.cluster =
-      std::make_unique<engine::Cluster>(config, engine::ClusterOptions{.mesh = settings.mesh,
-                                                                       .rules = settings.rules,
-                                                                       .weights = settings.weights,
-                                                                       .use = settings.use,
-                                                                       .capacity = device_capacity(settings),
-                                                                       .threads = thread_count(settings.threads)});
+  out.cluster = engine::Cluster::create(config, {.mesh = settings.mesh,
+                                                 .rules = settings.rules,
+                                                 .weights = settings.weights,
+                                                 .use = settings.use,
+                                                 .capacity = device_capacity(settings),
+                                                 .threads = thread_count(settings.threads)});
   if (weights)
     out.cluster->load(source_of(*weights), progress);
   else
@@ -113,14 +112,13 @@ data::ChatFormat chat_format(model::Family family) {
 }
 
 engine::LoraOptions lora_options(const formats::Adapter& adapter) {
-  engine::LoraOptions options{.rank = adapter.rank,
-                              .alpha = adapter.alpha,
-                              .dropout = adapter.dropout,
-                              .rslora = adapter.rslora,
-                              .targets = adapter.targets,
-                              .rank_pattern = adapter.rank_pattern,
-                              .alpha_pattern = adapter.alpha_pattern};
-  return options;
+  return {.rank = adapter.rank,
+          .alpha = adapter.alpha,
+          .dropout = adapter.dropout,
+          .rslora = adapter.rslora,
+          .targets = adapter.targets,
+          .rank_pattern = adapter.rank_pattern,
+          .alpha_pattern = adapter.alpha_pattern};
 }
 
 formats::Adapter read_adapter(const std::filesystem::path& folder, const std::filesystem::path& model) {
@@ -257,19 +255,16 @@ std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> pro
 Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat chat,
               const engine::SampleOptions& options, std::stop_token stop,
               const std::function<bool(const std::string&)>& on_text) {
+  if (model.cluster->devices() > 1) return answers(model, std::span(&prompt, 1), chat, options, stop).front();
   engine::SampleOptions sampling = options;
   const std::vector<int> ids = prompt_ids(model, prompt, sampling);
   add_stops(*model.tokenizer, chat, sampling);
   Answer out;
-  if (model.cluster->devices() > 1) {
-    out.ids = model.cluster->generate_batch(std::span(&ids, 1), sampling, stop).front();
-  } else {
-    std::vector<int> so_far;
-    out.ids = engine::Sampler(model.cluster->network(0)).generate(ids, sampling, stop, [&](int id) {
-      so_far.push_back(id);
-      return !on_text || on_text(model.tokenizer->decode(so_far));
-    });
-  }
+  std::vector<int> so_far;
+  out.ids = engine::Sampler(model.cluster->network(0)).generate(ids, sampling, stop, [&](int id) {
+    so_far.push_back(id);
+    return !on_text || on_text(model.tokenizer->decode(so_far));
+  });
   out.text = trimmed(model.tokenizer->decode(out.ids));
   return out;
 }

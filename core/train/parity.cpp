@@ -2,6 +2,7 @@
 // Verifies a merge by comparing logits.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "core/base/rng.h"
 #include "core/train/merge.h"
@@ -65,13 +66,9 @@ void compare(const std::vector<float>& wanted, const std::vector<float>& got, Pa
   long same = 0;
   p.positions = kRows * kLen;
   for (size_t row = 0; row < kRows * kLen; ++row) {
-    const auto a = wanted.begin() + static_cast<std::ptrdiff_t>(row * vocab),
-               b = got.begin() + static_cast<std::ptrdiff_t>(row * vocab);
-    const auto width = static_cast<std::ptrdiff_t>(vocab);
-    same += std::max_element(a, a + width) - a == std::max_element(b, b + width) - b;
-    for (size_t i = 0; i < vocab; ++i)
-      p.largest =
-          std::max(p.largest, std::abs(double{a[static_cast<std::ptrdiff_t>(i)]} - b[static_cast<std::ptrdiff_t>(i)]));
+    const auto a = std::span(wanted).subspan(row * vocab, vocab), b = std::span(got).subspan(row * vocab, vocab);
+    same += std::max_element(a.begin(), a.end()) - a.begin() == std::max_element(b.begin(), b.end()) - b.begin();
+    for (size_t i = 0; i < vocab; ++i) p.largest = std::max(p.largest, std::abs(double{a[i]} - b[i]));
   }
   p.same_first = static_cast<double>(same) / static_cast<double>(p.positions);
   p.rms = rms_of(wanted, got);

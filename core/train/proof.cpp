@@ -80,9 +80,9 @@ class Prover {
   void compare_start();
   void follow_mesh();
   void step(long number);
-  void compare_loss(long step, double one, double other, std::int64_t loss_tokens);
+  void compare(const TensorComparison& of, double one, double other, double bound);
+  void compare(const TensorComparison& of, const Values& one, const Values& other, double bound);
   void compare_gradients(long step);
-  void compare_norms(long step, double one, double other);
   void update(long step, double norm_one, double norm_mesh);
   void compare_traffic(long step, const std::vector<data::Batch>& micro);
 
@@ -150,23 +150,30 @@ void Prover::load() {
   plan_.emplace(*mesh_.cluster, s_);
 }
 
+void Prover::compare(const TensorComparison& of, double one, double other, double bound) {
+  Worst worst(of);
+  worst.take(one, other, bound);
+  proof_.tensors.push_back(worst.result());
+}
+
+void Prover::compare(const TensorComparison& of, const Values& one, const Values& other, double bound) {
+  Worst worst(of);
+  for (size_t i = 0; i < one.size(); ++i) worst.take(one[i], other[i], bound);
+  proof_.tensors.push_back(worst.result());
+}
+
 // Compares the initial states, which must have the same bits.
 void Prover::compare_start() {
-  const auto same = [&](const char* part, const std::string& name, const Values& one, const Values& other) {
-    Worst worst({.step = 0, .part = part, .tensor = name});
-    for (size_t i = 0; i < one.size(); ++i) worst.take(one[i], other[i], 0);
-    proof_.tensors.push_back(worst.result());
-  };
   const auto all = one_.cluster->inventory().tensors();
   for (size_t i = 0; i < all.size() && s_.method == model::TrainMethod::lora; ++i) {
     progress("comparing weights", static_cast<long>(i), static_cast<long>(all.size()));
     Values one(static_cast<size_t>(all[i].elements())), other(one.size());
     one_.cluster->read_weight(i, one);
     mesh_.cluster->read_weight(i, other);
-    same("weight", all[i].name, one, other);
+    compare({.part = "weight", .tensor = all[i].name}, one, other, 0);
   }
   for (size_t i = 0; i < trained().size(); ++i)
-    same("value", trained()[i].name, read(one_, i, Part::value), read(mesh_, i, Part::value));
+    compare({.part = "value", .tensor = trained()[i].name}, read(one_, i, Part::value), read(mesh_, i, Part::value), 0);
 }
 
 void Prover::follow_mesh() {
@@ -212,18 +219,12 @@ void Prover::step(long number) {
                                             .loss = one,
                                             .bf16_products = s_.model.weights != model::WeightType::f32 &&
                                                              engine::packed_kernels() != nullptr});
-  compare_loss(number, one, other, loss_tokens);
+  compare({.step = number, .part = "loss"}, one, other, loss_bound(rounding_, one, one_.config().vocab, loss_tokens));
   compare_gradients(number);
   const double norm_one = one_.cluster->gradient_norm(), norm_mesh = mesh_.cluster->gradient_norm();
-  compare_norms(number, norm_one, norm_mesh);
+  compare({.step = number, .part = "gradient norm"}, norm_one, norm_mesh, rounding_.gradient(norm_one));
   update(number, norm_one, norm_mesh);
   compare_traffic(number, micro);
-}
-
-void Prover::compare_loss(long step, double one, double other, std::int64_t loss_tokens) {
-  Worst worst({.step = step, .part = "loss", .tensor = {}});
-  worst.take(one, other, loss_bound(rounding_, one, one_.config().vocab, loss_tokens));
-  proof_.tensors.push_back(worst.result());
 }
 
 void Prover::compare_gradients(long step) {
@@ -232,17 +233,9 @@ void Prover::compare_gradients(long step) {
     const Values one = read(one_, i, Part::gradient), other = read(mesh_, i, Part::gradient);
     double largest = 0;
     for (const float g : one) largest = std::max(largest, std::abs(static_cast<double>(g)));
-    const double bound = gradient_bounds_.emplace_back(rounding_.gradient(largest));
-    Worst worst({.step = step, .part = "gradient", .tensor = trained()[i].name});
-    for (size_t k = 0; k < one.size(); ++k) worst.take(one[k], other[k], bound);
-    proof_.tensors.push_back(worst.result());
+    gradient_bounds_.push_back(rounding_.gradient(largest));
+    compare({.step = step, .part = "gradient", .tensor = trained()[i].name}, one, other, gradient_bounds_.back());
   }
-}
-
-void Prover::compare_norms(long step, double one, double other) {
-  Worst worst({.step = step, .part = "gradient norm", .tensor = {}});
-  worst.take(one, other, rounding_.gradient(one));
-  proof_.tensors.push_back(worst.result());
 }
 
 // Both runs apply their own gradients and norms; every element is compared with the bound that follows from the
@@ -280,9 +273,7 @@ void Prover::update(long step, double norm_one, double norm_mesh) {
       value.take(x1[k], x2[k], bound.value);
     }
     for (const Worst* w : {&first, &second, &value}) proof_.tensors.push_back(w->result());
-    Worst copies({.step = step, .part = "copies", .tensor = name});
-    copies.take(0, mesh_.cluster->differing_replicas(i, Part::value), 0);
-    proof_.tensors.push_back(copies.result());
+    compare({.step = step, .part = "copies", .tensor = name}, 0, mesh_.cluster->differing_replicas(i, Part::value), 0);
   }
 }
 

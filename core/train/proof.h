@@ -19,9 +19,9 @@
 namespace mw::train {
 
 struct TensorComparison {
-  long step = 0;       // 0: the initial state
-  std::string part;    // weight, value, loss, gradient, gradient norm, first moment, second moment, copies
-  std::string tensor;  // empty for loss and gradient norm
+  long step = 0;         // 0: the initial state
+  std::string part{};    // weight, value, loss, gradient, gradient norm, first moment, second moment, copies
+  std::string tensor{};  // empty for loss and gradient norm
   // Of the element with the largest difference / bound; magnitude: the largest unsharded value.
   double difference = 0, bound = 0, magnitude = 0;
   bool holds() const { return difference <= bound; }

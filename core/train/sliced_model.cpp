@@ -56,10 +56,10 @@ SlicedModel::Slice SlicedModel::slice(int layer, Rows rows) const {
   model::Config config = config_;
   config.layers = {config_.layers[static_cast<size_t>(layer)]};
   config.vocab = static_cast<int>(rows.size());
-  Slice out{std::make_unique<engine::Cluster>(config, engine::ClusterOptions{.weights = model::WeightType::f32,
-                                                                             .use = engine::NetworkUse::inference,
-                                                                             .capacity = machine_memory(),
-                                                                             .threads = threads_})};
+  Slice out{engine::Cluster::create(config, {.weights = model::WeightType::f32,
+                                             .use = engine::NetworkUse::inference,
+                                             .capacity = machine_memory(),
+                                             .threads = threads_})};
   const auto tensors = out.cluster->inventory().tensors();
   const std::int64_t dim = config.dim;
   const auto read = [&](size_t index, std::int64_t first, std::span<float> values) {

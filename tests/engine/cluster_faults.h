@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/distributed/mesh_backend.h"
+#include "core/engine/distributed/mesh_cluster.h"
 
 namespace mw::engine {
 
 struct ClusterFaults {
-  using Node = Cluster::MeshBackend::Node;
-  static Cluster::MeshBackend& many(Cluster& cluster) { return dynamic_cast<Cluster::MeshBackend&>(*cluster.impl_); }
+  using Node = MeshCluster::Node;
+  static MeshCluster& many(Cluster& cluster) { return dynamic_cast<MeshCluster&>(cluster); }
 
   static size_t trained(const Cluster& cluster, const std::string& tensor) {
     const auto all = cluster.trained();
@@ -44,7 +44,7 @@ struct ClusterFaults {
     const size_t index = trained(cluster, tensor);
     for (const Cluster::Part part : {Cluster::Part::first_moment, Cluster::Part::second_moment}) {
       std::vector<std::span<float>> moments;
-      for (auto& node : many(cluster).nodes) moments.push_back(Cluster::MeshBackend::values(*node, index, part));
+      for (auto& node : many(cluster).nodes) moments.push_back(MeshCluster::values(*node, index, part));
       for (size_t d = 0; d + 1 < moments.size(); ++d)
         std::swap_ranges(moments[d].begin(), moments[d].end(), moments[d + 1].begin());
     }
@@ -77,7 +77,7 @@ struct ClusterFaults {
   // device -1: on all.
   template <class Change>
   static void change_copies(Cluster& cluster, const std::string& tensor, int device, const Change& change) {
-    Cluster::MeshBackend& all = many(cluster);
+    MeshCluster& all = many(cluster);
     for (int d = 0; d < all.devices(); ++d) {
       if (device >= 0 && d != device) continue;
       std::vector<DeviceShards::Held>& held = all.node(d).shards->held_;

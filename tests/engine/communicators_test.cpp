@@ -17,7 +17,6 @@ namespace {
 
 using mesh::CollectiveKind;
 using testing::Each;
-using testing::ElementsAre;
 using testing::SizeIs;
 
 mesh::Mesh two(int fsdp, int tp) {
@@ -93,44 +92,22 @@ TEST_P(FabricSizes, MaximumOfTheGroup) {
     for (size_t i = 0; i < n; ++i) ASSERT_EQ(v[i], std::max({value(0, i), value(1, i), value(2, i)}));
 }
 
-TEST_P(FabricSizes, ScatterAndGatherMakeAnAllReduce) {
+TEST_P(FabricSizes, AllGatherPutsThePartsInTheOrderOfRanks) {
   const size_t n = GetParam();
   CommunicatorGroup communicators(two(4, 2));
   communicators.each([&](Communicator& port) {
-    std::vector<float> all = values(port.device(), 4 * n), sum = all, mine(n), again(4 * n);
-    port.all_reduce(kFsdp, kWhy, sum);
-    port.reduce_scatter(kFsdp, kWhy, all, mine);
-    port.all_gather(kFsdp, kWhy, mine, again);
-    EXPECT_EQ(again, sum);
-    // In place: the own part within the whole.
-    const std::span<float> part = std::span(all).subspan(static_cast<size_t>(port.rank(kFsdp)) * n, n);
-    port.reduce_scatter(kFsdp, kWhy, all, part);
-    port.all_gather(kFsdp, kWhy, part, all);
-    EXPECT_EQ(all, sum);
-  });
-}
-
-TEST_P(FabricSizes, AllToAllTransposes) {
-  const size_t n = GetParam();
-  CommunicatorGroup communicators(two(1, 3));
-  communicators.each([&](Communicator& port) {
-    const std::vector<float> from = values(port.device(), 3 * n);
-    std::vector<float> to(3 * n);
-    port.all_to_all(kTp, kWhy, from, to);
-    for (size_t r = 0; r < 3; ++r)
+    std::vector<float> all(4 * n);
+    port.all_gather(kFsdp, kWhy, values(port.device(), n), all);
+    for (int r = 0; r < 4; ++r)
       for (size_t i = 0; i < n; ++i)
-        ASSERT_EQ(to[r * n + i], value(static_cast<int>(r), static_cast<size_t>(port.rank(kTp)) * n + i));
+        ASSERT_EQ(all[static_cast<size_t>(r) * n + i], value(port.peer(kFsdp, r), i)) << "rank " << r;
+    // In place: the own part within the whole.
+    std::vector<float> again(4 * n);
+    const std::span<float> part = std::span(again).subspan(static_cast<size_t>(port.rank(kFsdp)) * n, n);
+    std::copy_n(all.begin() + (part.data() - again.data()), n, part.begin());
+    port.all_gather(kFsdp, kWhy, part, again);
+    EXPECT_EQ(again, all);
   });
-}
-
-TEST(CommunicatorGroup, NeighboursWithTheSameHeadSumAmongThemselves) {
-  CommunicatorGroup communicators(two(2, 4));
-  const auto out = on_each<float>(communicators, [&](Communicator& port) {
-    std::vector<float> v{static_cast<float>(1 << port.device())};
-    port.all_reduce(kTp, kWhy, v, Reduce::sum, 2);
-    return v[0];
-  });
-  EXPECT_THAT(out, ElementsAre(3, 3, 12, 12, 48, 48, 192, 192));
 }
 
 TEST(CommunicatorGroup, CountsCallsAndBytesAsThePlanDoes) {

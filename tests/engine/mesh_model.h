@@ -110,8 +110,7 @@ inline void randomise_adapters(Cluster& cluster, std::uint64_t seed) {  // as th
 }
 
 inline std::unique_ptr<Cluster> cluster_for(const model::Config& config, const Training& t) {
-  auto cluster = std::make_unique<Cluster>(
-      config, ClusterOptions{.mesh = t.mesh, .rules = t.rules, .weights = t.type, .capacity = t.capacity});
+  auto cluster = Cluster::create(config, {.mesh = t.mesh, .rules = t.rules, .weights = t.type, .capacity = t.capacity});
   cluster->load(random_source(3));
   if (t.method == model::TrainMethod::lora) cluster->add_lora(all_projections(4, t.dropout), 5);
   cluster->train(t.method, {.weight_decay = 0.01});

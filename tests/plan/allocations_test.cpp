@@ -158,7 +158,9 @@ INSTANTIATE_TEST_SUITE_P(Families, AllocationLists, testing::ValuesIn(engine::te
 TEST(AllocationListsOfAMesh, HaveEveryLabel) {
   const model::Config config = small_model("gemma3");
   for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
-    engine::Cluster cluster(config, {.mesh = {{{"fsdp", 2}, {"tp", 2}}}, .weights = WeightType::bf16});
+    const auto created =
+        engine::Cluster::create(config, {.mesh = {{{"fsdp", 2}, {"tp", 2}}}, .weights = WeightType::bf16});
+    engine::Cluster& cluster = *created;
     cluster.init_random(1);
     if (method == model::TrainMethod::lora) cluster.add_lora({.rank = 4, .targets = {"q_proj", "down_proj"}}, 1);
     cluster.train(method, {});

@@ -103,7 +103,8 @@ struct Measured {
 
 Measured run(const model::Config& config, const Trained& c) {
   Measured out;
-  engine::Cluster cluster(config, {.mesh = c.mesh, .rules = c.rules, .weights = c.weights});
+  const auto created = engine::Cluster::create(config, {.mesh = c.mesh, .rules = c.rules, .weights = c.weights});
+  engine::Cluster& cluster = *created;
   cluster.init_random(1);
   if (c.method == model::TrainMethod::lora) {
     const engine::LoraOptions options{

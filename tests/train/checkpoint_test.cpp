@@ -16,7 +16,8 @@ INSTANTIATE_TEST_SUITE_P(Families, FullCheckpoint, testing::ValuesIn(engine::tes
 
 TEST_P(FullCheckpoint, IsModelFolderWithSameLogits) {
   const model::Config config = engine::test::as_family(engine::test::tiny_config(), GetParam());
-  engine::Cluster cluster(config, {});
+  const auto created = engine::Cluster::create(config, {});
+  engine::Cluster& cluster = *created;
   engine::Network& network = cluster.network(0);
   engine::test::fill(network, 3);
   cluster.train(model::TrainMethod::full, {});

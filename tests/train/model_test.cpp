@@ -165,7 +165,8 @@ TEST(Trainables, AllocateGradientsOnlyForTraining) {
   model::Config config = engine::test::tiny_config();
   config.vocab = 64;  // in equal parts
   for (const int tp : {1, 2}) {
-    engine::Cluster cluster(config, {.mesh = {{{"tp", tp}}}});
+    const auto created = engine::Cluster::create(config, {.mesh = {{{"tp", tp}}}});
+    engine::Cluster& cluster = *created;
     cluster.init_random(1);
     cluster.add_lora({.rank = 2, .targets = {"q_proj"}}, 1);
     std::vector<float> values(static_cast<size_t>(cluster.trained()[0].size));

@@ -13,14 +13,15 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Trained {
-  Trained() : cluster(engine::test::tiny_config(), {}) {
+  Trained() {
     engine::test::fill(cluster.network(0), 3);
     settings.lora = {.rank = 2, .alpha = 4, .targets = {"q_proj", "down_proj"}};
     cluster.add_lora(settings.lora, 5);
     cluster.train(model::TrainMethod::lora, {});
   }
   Settings settings;
-  engine::Cluster cluster;
+  std::unique_ptr<engine::Cluster> created = engine::Cluster::create(engine::test::tiny_config(), {});
+  engine::Cluster& cluster = *created;
 };
 
 void write_step(const fs::path& folder, long step) {

@@ -10,7 +10,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
-#include <tuple>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/engine/kernels/vector.h"
@@ -90,7 +90,7 @@ struct CommunicatorGroup::Impl {
   explicit Impl(const mesh::Mesh& mesh);
   ~Impl();
 
-  GroupBarrier& meeting(int axis, int first_device, int members);
+  GroupBarrier& barrier_of(int axis, int first_device, size_t members);
   void disconnect_all();  // lets go all_devices who waits
   void work(size_t device, std::stop_token quit);
   void run_one(size_t device);
@@ -99,8 +99,8 @@ struct CommunicatorGroup::Impl {
   std::vector<int> strides;  // of mesh axes in the row-major device index
   std::vector<Communicator> ports;
   GroupBarrier all_devices;
-  std::mutex meetings_mutex;
-  std::map<std::tuple<int, int, int>, GroupBarrier> meetings;  // axis, first device, members
+  std::mutex barriers_mutex;
+  std::map<std::pair<int, int>, GroupBarrier> barriers;  // of the groups: axis, first device
   std::atomic<bool> broken{false};
 
   // The work at hand; behind `mutex`.
@@ -130,16 +130,16 @@ CommunicatorGroup::Impl::~Impl() {
   for (std::jthread& t : threads) t.request_stop();
 }
 
-GroupBarrier& CommunicatorGroup::Impl::meeting(int axis, int first_device, int members) {
-  const std::lock_guard lock(meetings_mutex);
-  return meetings.try_emplace({axis, first_device, members}, static_cast<size_t>(members)).first->second;
+GroupBarrier& CommunicatorGroup::Impl::barrier_of(int axis, int first_device, size_t members) {
+  const std::lock_guard lock(barriers_mutex);
+  return barriers.try_emplace({axis, first_device}, members).first->second;
 }
 
 void CommunicatorGroup::Impl::disconnect_all() {
   broken = true;
   all_devices.wake();
-  const std::lock_guard lock(meetings_mutex);
-  for (auto& [key, meeting] : meetings) meeting.wake();
+  const std::lock_guard lock(barriers_mutex);
+  for (auto& [key, barrier] : barriers) barrier.wake();
 }
 
 void CommunicatorGroup::Impl::run_one(size_t device) {
@@ -222,7 +222,7 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Arrays up to this are summed whole by every device: one meeting less than in parts.
+// Arrays up to this are summed whole by every device: one barrier less than in parts.
 constexpr size_t kSmall = 512;
 
 struct Part {
@@ -241,15 +241,12 @@ Part part_of(size_t count, size_t members, size_t member) {
 // The device's place in a group along an axis while a call lasts.
 class Group {
  public:
-  Group(CommunicatorGroup::Impl& communicators, const Communicator& port, int axis, int same, mesh::CollectiveKind kind)
-      : communicators_(communicators), kind_(static_cast<int>(kind)) {
-    const int stride = communicators.strides.at(static_cast<size_t>(axis));
-    const int rank = port.rank(axis), first = same > 1 ? rank / same * same : 0;
-    members_ = static_cast<size_t>(same > 1 ? same : port.size(axis));
-    member_ = static_cast<size_t>(rank - first);
-    if (members_ > 1)
-      meeting_ =
-          &communicators.meeting(axis, port.device() - (rank - first) * stride, same > 1 ? same : port.size(axis));
+  Group(CommunicatorGroup::Impl& communicators, const Communicator& port, int axis, mesh::CollectiveKind kind)
+      : communicators_(communicators),
+        kind_(static_cast<int>(kind)),
+        members_(static_cast<size_t>(port.size(axis))),
+        member_(static_cast<size_t>(port.rank(axis))) {
+    if (members_ > 1) barrier_ = &communicators.barrier_of(axis, port.peer(axis, 0), members_);
   }
   size_t members() const { return members_; }
   size_t member() const { return member_; }
@@ -258,32 +255,32 @@ class Group {
 
   void leave() {
     const auto start = Clock::now();
-    meeting_->leave();
+    barrier_->leave();
     waited_ += since(start);
   }
   // Shows `floats` values at `at` and waits until all have.
   void publish(const float* at, size_t floats) {
     const GroupBarrier::Published mine{at, floats, kind_};
-    meeting_->publish(member_, mine);
+    barrier_->publish(member_, mine);
     const auto start = Clock::now();
-    if (!meeting_->enter(communicators_.broken)) throw Disconnected{};
+    if (!barrier_->enter(communicators_.broken)) throw Disconnected{};
     waited_ += since(start);
     for (size_t m = 0; m < members_; ++m)
-      if (!meeting_->published(m).same_call(mine))
+      if (!barrier_->published(m).same_call(mine))
         throw Error({.id = "FABRIC",
                      .message = "devices of a group make different calls",
-                     .found = std::to_string(meeting_->published(m).floats) + " values in call " +
-                              std::to_string(meeting_->published(m).call),
+                     .found = std::to_string(barrier_->published(m).floats) + " values in call " +
+                              std::to_string(barrier_->published(m).call),
                      .expected = std::to_string(floats) + " values in call " + std::to_string(kind_)},
                     Error::Kind::failed);
   }
-  const float* of(size_t member) const { return meeting_->published(member).at; }
+  const float* of(size_t member) const { return barrier_->published(member).at; }
 
  private:
   CommunicatorGroup::Impl& communicators_;
   int kind_;
-  GroupBarrier* meeting_ = nullptr;
-  size_t members_ = 1, member_ = 0;
+  size_t members_, member_;
+  GroupBarrier* barrier_ = nullptr;
   double waited_ = 0;
   Clock::time_point begun_ = Clock::now();
 };
@@ -350,8 +347,8 @@ int Communicator::peer(int axis, int other) const {
   return device_ + (other - rank(axis)) * communicators_->impl_->strides.at(static_cast<size_t>(axis));
 }
 
-void Communicator::all_reduce(int axis, const CallTag& why, std::span<float> values, Reduce how, int same) {
-  Group group(*communicators_->impl_, *this, axis, same, mesh::CollectiveKind::all_reduce);
+void Communicator::all_reduce(int axis, const CallTag& why, std::span<float> values, Reduce how) {
+  Group group(*communicators_->impl_, *this, axis, mesh::CollectiveKind::all_reduce);
   if (group.members() == 1) return;
   group.publish(values.data(), values.size());
   values.size() <= kSmall ? reduce_small(group, values, how) : reduce_in_parts(group, values, how);
@@ -360,7 +357,7 @@ void Communicator::all_reduce(int axis, const CallTag& why, std::span<float> val
 }
 
 void Communicator::all_gather(int axis, const CallTag& why, std::span<const float> mine, std::span<float> all) {
-  Group group(*communicators_->impl_, *this, axis, 0, mesh::CollectiveKind::all_gather);
+  Group group(*communicators_->impl_, *this, axis, mesh::CollectiveKind::all_gather);
   if (group.members() == 1) {
     if (all.data() != mine.data()) std::copy(mine.begin(), mine.end(), all.begin());
     return;
@@ -371,32 +368,6 @@ void Communicator::all_gather(int axis, const CallTag& why, std::span<const floa
       std::memcpy(to, group.of(m), mine.size() * sizeof(float));
   group.leave();
   record_collective(mesh::CollectiveKind::all_gather, axis, why, bytes_of(all.size()),
-                    static_cast<int>(group.members()), {since(group.begun()), group.waited()});
-}
-
-void Communicator::reduce_scatter(int axis, const CallTag& why, std::span<const float> all, std::span<float> mine) {
-  Group group(*communicators_->impl_, *this, axis, 0, mesh::CollectiveKind::reduce_scatter);
-  if (group.members() == 1) {
-    if (all.data() != mine.data()) std::copy(all.begin(), all.end(), mine.begin());
-    return;
-  }
-  group.publish(all.data(), all.size());
-  const size_t begin = group.member() * mine.size();
-  reduce(group, {begin, begin + mine.size()}, Reduce::sum, mine.data());
-  group.leave();
-  record_collective(mesh::CollectiveKind::reduce_scatter, axis, why, bytes_of(all.size()),
-                    static_cast<int>(group.members()), {since(group.begun()), group.waited()});
-}
-
-void Communicator::all_to_all(int axis, const CallTag& why, std::span<const float> from, std::span<float> to) {
-  Group group(*communicators_->impl_, *this, axis, 0, mesh::CollectiveKind::all_to_all);
-  if (group.members() == 1) return static_cast<void>(std::copy(from.begin(), from.end(), to.begin()));
-  group.publish(from.data(), from.size());
-  const size_t part = from.size() / group.members();
-  for (size_t m = 0; m < group.members(); ++m)
-    std::copy_n(group.of(m) + group.member() * part, part, to.data() + m * part);
-  group.leave();
-  record_collective(mesh::CollectiveKind::all_to_all, axis, why, bytes_of(from.size()),
                     static_cast<int>(group.members()), {since(group.begun()), group.waited()});
 }
 

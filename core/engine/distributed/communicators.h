@@ -46,14 +46,9 @@ class Communicator {
   const mesh::Mesh& mesh() const;
 
   // In place: on return every device of the group along `axis` holds the sum (or maximum) over it. Same length on all.
-  // `same` > 1: only runs of so many neighbours along the axis (devices with the same KV head).
-  void all_reduce(int axis, const CallTag& why, std::span<float> values, Reduce how = Reduce::sum, int same = 0);
+  void all_reduce(int axis, const CallTag& why, std::span<float> values, Reduce how = Reduce::sum);
   // `all` is `mine` of every rank, one after the other. all.size() == size(axis) * mine.size().
   void all_gather(int axis, const CallTag& why, std::span<const float> mine, std::span<float> all);
-  // `mine` is the rank's part of the sum of every rank's `all`.
-  void reduce_scatter(int axis, const CallTag& why, std::span<const float> all, std::span<float> mine);
-  // Part r of `from` goes to rank r, where it is part (own rank) of `to`. Parts of equal size.
-  void all_to_all(int axis, const CallTag& why, std::span<const float> from, std::span<float> to);
 
   // Blocks until every device of the mesh has called it.
   void barrier();

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The implementation of a Cluster on several devices, each with a thread and a Network of its own. Internal to the
-// engine.
+// A Cluster of several devices, each with a thread and a Network of its own. Internal to the engine.
 #pragma once
 #include <list>
 
-#include "core/engine/distributed/cluster_backend.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/engine/distributed/device_shards.h"
 
 namespace mw::engine {
 
-struct Cluster::MeshBackend final : Cluster::Impl {
+struct MeshCluster final : Cluster {
   struct Node {  // one device
     Node(MeshCollectives&& its_part, Bytes capacity);
     Transformer& net();
@@ -21,7 +20,7 @@ struct Cluster::MeshBackend final : Cluster::Impl {
     std::unique_ptr<AdamW> optimizer;
   };
 
-  MeshBackend(const model::Config& config, const ClusterOptions& options);
+  MeshCluster(const model::Config& config, const ClusterOptions& options);
 
   int devices() const override { return communicators.devices(); }
   Node& node(int index) { return *nodes.at(static_cast<size_t>(index)); }
@@ -30,7 +29,7 @@ struct Cluster::MeshBackend final : Cluster::Impl {
 
   void load(const WeightSource& source, const std::function<void(long, long)>& progress) override;
   void init_random(std::uint64_t seed) override;
-  void add_lora(const LoraOptions& lora, std::uint64_t seed) override;
+  void add_placed_lora(const LoraOptions& lora, std::uint64_t seed) override;
   void train(model::TrainMethod method, AdamWOptions adamw) override;
 
   void zero_gradients() override;
@@ -43,13 +42,12 @@ struct Cluster::MeshBackend final : Cluster::Impl {
   const std::vector<Traffic>& traffic(int index) const override;
   void clear_traffic() override;
   std::vector<KernelTime> take_profile() override;
-  void release_step_memory() override;
 
-  void read(size_t index, Part part, std::span<float> out) const override;
+  void read_part(size_t index, Part part, std::span<float> out) const override;
   int differing_replicas(size_t index, Part part) const override;
-  void write(size_t index, Part part, std::span<const float> from) override;
+  void write_part(size_t index, Part part, std::span<const float> from) override;
   void values_written() override;
-  void read_weight(size_t index, std::span<float> out) override;
+  void read_whole_weight(size_t index, std::span<float> out) const override;
 
   static std::span<float> values(const Node& node, size_t index, Part part);  // the device's shard
 

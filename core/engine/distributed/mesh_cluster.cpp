@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/engine/distributed/mesh_backend.h"
+#include "core/engine/distributed/mesh_cluster.h"
 
 #include <algorithm>
 #include <cmath>
@@ -40,25 +40,26 @@ std::string name_of(const mesh::Mesh& mesh, int device) {  // "device 3 (fsdp 0,
 
 }  // namespace
 
-Cluster::MeshBackend::Node::Node(MeshCollectives&& its_part, Bytes capacity)
-    : device(capacity, 1), part(std::move(its_part)) {}
-Transformer& Cluster::MeshBackend::Node::net() {
+MeshCluster::Node::Node(MeshCollectives&& its_part, Bytes capacity) : device(capacity, 1), part(std::move(its_part)) {}
+Transformer& MeshCluster::Node::net() {
   return network->transformer();
 }
 
-Cluster::MeshBackend::MeshBackend(const model::Config& c, const ClusterOptions& o)
-    : Impl(c, checked(o)), communicators(options.mesh), form(options.mesh, checked(placement), mesh::StepShape{}) {
+MeshCluster::MeshCluster(const model::Config& c, const ClusterOptions& o)
+    : Cluster(c, checked(o)),
+      communicators(options_.mesh),
+      form(options_.mesh, checked(placement_), mesh::StepShape{}) {
   check_model(c);
-  plans.emplace_back(config, placement, options.mesh);
+  plans.emplace_back(config_, placement_, options_.mesh);
   nodes.resize(static_cast<size_t>(communicators.devices()));
   shards.resize(nodes.size());
   communicators.each([&](Communicator& port) {
     const auto d = static_cast<size_t>(port.device());
     named(port, [&] {
-      auto node = std::make_unique<Node>(MeshCollectives(config, form, placement, port), options.capacity);
+      auto node = std::make_unique<Node>(MeshCollectives(config_, form, placement_, port), options_.capacity);
       node->shards = std::make_unique<DeviceShards>(node->part, plans.front());
       node->part.set_storage(node->shards.get());
-      node->network = std::make_unique<Network>(node->part, node->device, options.weights);
+      node->network = std::make_unique<Network>(node->part, node->device, options_.weights);
       nodes[d] = std::move(node);
     });
     shards[d] = nodes[d]->shards.get();
@@ -67,20 +68,20 @@ Cluster::MeshBackend::MeshBackend(const model::Config& c, const ClusterOptions& 
 }
 
 // Errors of a device say which.
-void Cluster::MeshBackend::named(const Communicator& port, const std::function<void()>& work) const {
+void MeshCluster::named(const Communicator& port, const std::function<void()>& work) const {
   try {
     work();
   } catch (const OutOfMemory& error) {
     OutOfMemory::State moment = error.moment;
-    moment.device = name_of(options.mesh, port.device());
+    moment.device = name_of(options_.mesh, port.device());
     throw OutOfMemory(std::move(moment));
   } catch (const Error& error) {
     Problem problem = error.problem();
-    problem.place = name_of(options.mesh, port.device()) + (problem.place.empty() ? "" : ", " + problem.place);
+    problem.place = name_of(options_.mesh, port.device()) + (problem.place.empty() ? "" : ", " + problem.place);
     throw Error(problem, error.kind());
   }
 }
-void Cluster::MeshBackend::each(const std::function<void(Node&)>& work, std::stop_token stop) {
+void MeshCluster::each(const std::function<void(Node&)>& work, std::stop_token stop) {
   communicators.each(
       [&](Communicator& port) { named(port, [&] { work(*nodes[static_cast<size_t>(port.device())]); }); },
       std::move(stop));
@@ -90,28 +91,28 @@ void Cluster::MeshBackend::each(const std::function<void(Node&)>& work, std::sto
 
 // Each device takes what it stores of these rows, read once for all.
 template <class Values>
-void Cluster::MeshBackend::store_rows(size_t weight, std::int64_t first, std::span<const Values> rows) {
+void MeshCluster::store_rows(size_t weight, std::int64_t first, std::span<const Values> rows) {
   if (static_cast<std::int64_t>(rows.size()) >= kWorthThreads)
     return each([&](Node& node) { node.shards->load_rows(weight, first, rows); });
   for (const auto& node : nodes) node->shards->load_rows(weight, first, rows);
 }
 
-void Cluster::MeshBackend::load(const WeightSource& source, const std::function<void(long, long)>& progress) {
+void MeshCluster::load(const WeightSource& source, const std::function<void(long, long)>& progress) {
   std::int64_t total = 0, done = 0;
-  for (const model::Tensor& t : inventory.tensors()) total += t.elements();
+  for (const model::Tensor& t : inventory_.tensors()) total += t.elements();
   std::vector<float> wide;
   std::vector<std::uint16_t> bits;
-  for (size_t i = 0; i < inventory.tensors().size(); ++i) {
-    const model::Tensor& tensor = inventory.tensors()[i];
+  for (size_t i = 0; i < inventory_.tensors().size(); ++i) {
+    const model::Tensor& tensor = inventory_.tensors()[i];
     const std::int64_t cols = tensor.hf_shape.back(), chunk = std::max<std::int64_t>(1, kLoadChunk / cols) * cols;
     for (std::int64_t first = 0; first < tensor.elements(); first += chunk) {
       const std::int64_t n = std::min(chunk, tensor.elements() - first);
       const auto count = static_cast<size_t>(n);
-      if (options.weights == model::WeightType::f32 || !source.bf16) {
+      if (options_.weights == model::WeightType::f32 || !source.bf16) {
         wide.resize(count);
         source.f32(i, first, wide);
       }
-      if (options.weights == model::WeightType::f32) {
+      if (options_.weights == model::WeightType::f32) {
         check_finite(tensor, first, std::span<const float>(wide));
         store_rows(i, first / cols, std::span<const float>(wide));
       } else {
@@ -129,64 +130,59 @@ void Cluster::MeshBackend::load(const WeightSource& source, const std::function<
   }
 }
 
-void Cluster::MeshBackend::init_random(std::uint64_t seed) {
+void MeshCluster::init_random(std::uint64_t seed) {
   each([&](Node& node) { node.shards->init_random(seed); });
 }
 
-void Cluster::MeshBackend::add_lora(const LoraOptions& lora, std::uint64_t seed) {
-  checked(placement);
-  plans.emplace_back(config, placement, options.mesh);
+void MeshCluster::add_placed_lora(const LoraOptions& lora, std::uint64_t seed) {
+  checked(placement_);
+  plans.emplace_back(config_, placement_, options_.mesh);
   each([&](Node& node) {
     node.optimizer.reset();
     node.shards->add_lora(lora, seed, plans.back());
   });
-  list_trained(placement.adapters);
+  list_trained(placement_.adapters);
 }
 
-void Cluster::MeshBackend::train(model::TrainMethod method, AdamWOptions adamw) {
+void MeshCluster::train(model::TrainMethod method, AdamWOptions adamw) {
   each([&](Node& node) {
     node.optimizer.reset();
     node.shards->set_trainable(method);
     node.optimizer = std::make_unique<AdamW>(node.device, node.shards->parameters(), adamw);
   });
-  list_trained(method == model::TrainMethod::full ? placement.tensors : placement.adapters);
+  list_trained(method == model::TrainMethod::full ? placement_.tensors : placement_.adapters);
 }
 
-void Cluster::MeshBackend::list_trained(const std::vector<mesh::PlacedTensor>& list) {
-  trained.clear();
+void MeshCluster::list_trained(const std::vector<mesh::PlacedTensor>& list) {
+  trained_.clear();
   for (const Parameter& p : nodes[0]->shards->parameters()) {
     const auto placed =
         std::find_if(list.begin(), list.end(), [&](const mesh::PlacedTensor& one) { return one.name == p.name; });
-    trained.push_back({p.name, placed->total(), p.decays});
+    trained_.push_back({p.name, placed->total()});
   }
-}
-
-std::unique_ptr<Cluster::Impl> Cluster::Impl::on_mesh(const model::Config& config, const ClusterOptions& options) {
-  return std::make_unique<MeshBackend>(config, options);
 }
 
 // --- Steps ---
 
-void Cluster::MeshBackend::zero_gradients() {
+void MeshCluster::zero_gradients() {
   each([](Node& node) { node.shards->zero_gradients(); });
 }
 
-Cluster::MeshBackend::Rows Cluster::MeshBackend::rows_of(int device, int all) const {
-  const mesh::Range r = mesh::batch_rows(mesh::batch_slice(options.mesh, device), all);
+MeshCluster::Rows MeshCluster::rows_of(int device, int all) const {
+  const mesh::Range r = mesh::batch_rows(mesh::batch_slice(options_.mesh, device), all);
   return {static_cast<int>(r.begin), static_cast<int>(r.end - r.begin)};
 }
 // One device of those that have the same rows.
-bool Cluster::MeshBackend::reports_rows(int device) const {
-  const std::vector<int> at = mesh::coordinate(options.mesh, device);
+bool MeshCluster::reports_rows(int device) const {
+  const std::vector<int> at = mesh::coordinate(options_.mesh, device);
   for (int a = 0; a < form.axes(); ++a)
     if (form.model() >> a & 1 && at[static_cast<size_t>(a)] != 0) return false;
   return true;
 }
 
 template <class Run>
-LossSum Cluster::MeshBackend::step(const TokenBatch& batch, const StepOptions& whole, std::stop_token stop,
-                                   const Run& run) {
-  check_batch(batch, config.vocab, config.max_positions);
+LossSum MeshCluster::step(const TokenBatch& batch, const StepOptions& whole, std::stop_token stop, const Run& run) {
+  check_batch(batch, config_.vocab, config_.max_positions);
   std::vector<LossSum> sums(nodes.size());
   each(
       [&](Node& node) {
@@ -210,22 +206,21 @@ LossSum Cluster::MeshBackend::step(const TokenBatch& batch, const StepOptions& w
   return sum;
 }
 
-LossSum Cluster::MeshBackend::forward_backward(const TokenBatch& batch, const StepOptions& whole,
-                                               std::stop_token stop) {
+LossSum MeshCluster::forward_backward(const TokenBatch& batch, const StepOptions& whole, std::stop_token stop) {
   return step(batch, whole, std::move(stop), [](Network& network, const TokenBatch& rows, const StepOptions& own) {
     return network.forward_backward(rows, own);
   });
 }
-LossSum Cluster::MeshBackend::evaluate(const TokenBatch& batch, const StepOptions& whole, std::stop_token stop) {
+LossSum MeshCluster::evaluate(const TokenBatch& batch, const StepOptions& whole, std::stop_token stop) {
   return step(batch, whole, std::move(stop), [](Network& network, const TokenBatch& rows, const StepOptions& own) {
     return network.evaluate(rows, own);
   });
 }
 
-double Cluster::MeshBackend::gradient_norm() {
-  std::vector<double> sums(trained.size() * nodes.size());
+double MeshCluster::gradient_norm() {
+  std::vector<double> sums(trained_.size() * nodes.size());
   each([&](Node& node) {
-    for (size_t i = 0; i < trained.size(); ++i)
+    for (size_t i = 0; i < trained_.size(); ++i)
       sums[i * nodes.size() + static_cast<size_t>(node.part.port().device())] = node.shards->square_sum(i);
   });
   double sum = 0;
@@ -233,7 +228,7 @@ double Cluster::MeshBackend::gradient_norm() {
   return std::sqrt(sum);
 }
 
-void Cluster::MeshBackend::update(std::int64_t t, float learning_rate, float clip, double norm) {
+void MeshCluster::update(std::int64_t t, float learning_rate, float clip, double norm) {
   each([&](Node& node) {
     node.optimizer->step(t, learning_rate, clip, norm);
     node.shards->values_changed();
@@ -241,8 +236,8 @@ void Cluster::MeshBackend::update(std::int64_t t, float learning_rate, float cli
 }
 
 // A stop ends all rows with what they have, wherever the devices were.
-std::vector<std::vector<int>> Cluster::MeshBackend::generate_batch(std::span<const std::vector<int>> prompts,
-                                                                   const SampleOptions& sample, std::stop_token stop) {
+std::vector<std::vector<int>> MeshCluster::generate_batch(std::span<const std::vector<int>> prompts,
+                                                          const SampleOptions& sample, std::stop_token stop) {
   std::vector<std::vector<int>> out(prompts.size());
   try {
     each(
@@ -270,13 +265,13 @@ std::vector<std::vector<int>> Cluster::MeshBackend::generate_batch(std::span<con
 
 // --- What a step took ---
 
-const std::vector<Traffic>& Cluster::MeshBackend::traffic(int index) const {
+const std::vector<Traffic>& MeshCluster::traffic(int index) const {
   return nodes.at(static_cast<size_t>(index))->part.port().traffic();
 }
-void Cluster::MeshBackend::clear_traffic() {
+void MeshCluster::clear_traffic() {
   for (const auto& node : nodes) node->part.port().clear_traffic();
 }
-std::vector<KernelTime> Cluster::MeshBackend::take_profile() {
+std::vector<KernelTime> MeshCluster::take_profile() {
   std::vector<KernelTime> sums;
   for (const auto& node : nodes)
     for (const KernelTime& k : node->network->take_profile()) {
@@ -288,22 +283,19 @@ std::vector<KernelTime> Cluster::MeshBackend::take_profile() {
     }
   return sums;
 }
-void Cluster::MeshBackend::release_step_memory() {
-  for (const auto& node : nodes) node->network->release_step_memory();
-}
 
 // --- Whole tensors, between steps, on the thread that drives the cluster ---
 
-std::span<float> Cluster::MeshBackend::values(const Node& node, size_t index, Part part) {
+std::span<float> MeshCluster::values(const Node& node, size_t index, Part part) {
   return values_of(node.shards->parameters()[index], node.optimizer.get(), index, part);
 }
-void Cluster::MeshBackend::read(size_t index, Part part, std::span<float> out) const {
+void MeshCluster::read_part(size_t index, Part part, std::span<float> out) const {
   for (const auto& node : nodes)
     if (node->shards->counts(index)) node->shards->copy_out(index, values(*node, index, part), out);
 }
-int Cluster::MeshBackend::differing_replicas(size_t index, Part part) const {
-  std::vector<float> whole(static_cast<size_t>(trained[index].size));
-  read(index, part, whole);
+int MeshCluster::differing_replicas(size_t index, Part part) const {
+  std::vector<float> whole(static_cast<size_t>(trained_[index].size));
+  read_part(index, part, whole);
   int odd = 0;
   for (const auto& node : nodes) {
     const std::span<float> stored = values(*node, index, part);
@@ -313,13 +305,13 @@ int Cluster::MeshBackend::differing_replicas(size_t index, Part part) const {
   }
   return odd;
 }
-void Cluster::MeshBackend::write(size_t index, Part part, std::span<const float> from) {
+void MeshCluster::write_part(size_t index, Part part, std::span<const float> from) {
   for (const auto& node : nodes) node->shards->copy_in(index, from, values(*node, index, part));
 }
-void Cluster::MeshBackend::values_written() {
+void MeshCluster::values_written() {
   each([](Node& node) { node.shards->values_changed(); });
 }
-void Cluster::MeshBackend::read_weight(size_t index, std::span<float> out) {
+void MeshCluster::read_whole_weight(size_t index, std::span<float> out) const {
   for (const auto& node : nodes)
     if (node->shards->counts_weight(index)) node->shards->read_weight(index, out);
 }
