@@ -107,7 +107,8 @@ TEST_P(MeshTraffic, OfClumsySpecsIsCountedAsSuch) {
         const auto cluster = expect_planned(config, t);
         std::int64_t bytes = 0;
         for (const Traffic& traffic : cluster->traffic(1))
-          if (traffic.what.cause == mesh::Cause::inefficient_spec) bytes += traffic.what.moved.value * traffic.what.calls;
+          if (traffic.what.cause == mesh::Cause::inefficient_spec)
+            bytes += traffic.what.moved.value * traffic.what.calls;
         EXPECT_GT(bytes, 0);
       }
     }

@@ -162,7 +162,8 @@ TEST(HfWeights, RejectsIndexWithWrongShard) {
   const auto tensors = stored(inventory, "model.", "model.");
   save_sharded(folder.path(), tensors);
   save(folder / "b.safetensors", std::span(tensors).subspan(tensors.size() / 2 + 1));
-  EXPECT_THAT(problem_of([&] { HfWeights(folder.path(), inventory); }).message, HasSubstr("does not contain the tensor"));
+  EXPECT_THAT(problem_of([&] { HfWeights(folder.path(), inventory); }).message,
+              HasSubstr("does not contain the tensor"));
 }
 
 struct Broken {

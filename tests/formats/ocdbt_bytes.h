@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Builds OCDBT databases byte by byte, with checksums (tensorstore kvstore/ocdbt/index.rst), for structures that orbax-checkpoint
-// writes only for large checkpoints or never.
+// Builds OCDBT databases byte by byte, with checksums (tensorstore kvstore/ocdbt/index.rst), for structures that
+// orbax-checkpoint writes only for large checkpoints or never.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -59,8 +59,8 @@ TEST(SizeConstraints, FactorisationsAreCompleteAndUnique) {
 }
 
 TEST(SizeConstraints, NearestLegalMeshChangesLeast) {
-  const auto all =
-      size_constraints(model::TensorInventory(model::catalogue_config("gemma4-31b")), {}, {}, {}, ShardingUse::training);
+  const auto all = size_constraints(model::TensorInventory(model::catalogue_config("gemma4-31b")), {}, {}, {},
+                                    ShardingUse::training);
   EXPECT_EQ(nearest_legal(all, {{{"fsdp", 1}, {"tp", 8}}}, 8, 2), (Mesh{{{"fsdp", 2}, {"tp", 4}}}));
   EXPECT_EQ(nearest_legal(all, {{{"fsdp", 1}, {"tp", 8}}}, 4, 1), (Mesh{{{"fsdp", 1}, {"tp", 4}}}));
   EXPECT_EQ(nearest_legal(all, {{{"tp", 16}}}, 16, 4), (Mesh{{{"fsdp", 4}, {"tp", 4}}}));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The shipped measurements: every row can be planned, says where it is from, and what is held out stays held out.
-#include "core/base/json.h"
 #include "core/plan/calibration/measurements.h"
+#include "core/base/json.h"
 
 #include <gmock/gmock.h>
 

@@ -48,7 +48,8 @@ void http_request(std::string_view bytes) {
   if (head.chunked && head.content_length) std::abort();
   if (!head.chunked) return;
   ChunkedBodyValidator framing, single;
-  for (size_t at = size; at < rest.size() && !framing.has_ended(); at += cut + 1) framing.check(rest.substr(at, cut + 1));
+  for (size_t at = size; at < rest.size() && !framing.has_ended(); at += cut + 1)
+    framing.check(rest.substr(at, cut + 1));
   for (size_t at = size; at < rest.size() && !single.has_ended(); ++at) single.check(rest.substr(at, 1));
   if (framing.has_ended() != single.has_ended()) std::abort();
 }

@@ -21,8 +21,8 @@ struct SampleOptions {
 // In (0, 1): the random number behind a row's token at `position` of its answer is a function of these three alone.
 double sampling_uniform(std::uint64_t seed, int row, int position);
 
-// The token that `uniform` in (0, 1) picks after temperature, min-p (which drops tokens less likely than min_p times the
-// likeliest), top-k and top-p (which keeps the token that crosses the threshold), in vLLM's order. Overwrites the
+// The token that `uniform` in (0, 1) picks after temperature, min-p (which drops tokens less likely than min_p times
+// the likeliest), top-k and top-p (which keeps the token that crosses the threshold), in vLLM's order. Overwrites the
 // logits. Any thread.
 int pick_token(std::span<float> logits, const SampleOptions& options, double uniform);
 

@@ -91,7 +91,8 @@ TEST(AuditPaper, LongPromptsOfBothPlatformsAreBelowTheFloor) {
   ASSERT_EQ(g.size(), 1u);
   EXPECT_EQ(t[0].verdict, Verdict::impossible);
   EXPECT_EQ(g[0].verdict, Verdict::impossible);
-  EXPECT_NEAR(t[0].floor, 130, 10);  // 2 x 30.7e9 x 15,360 / 7.34e15 is 128 ms; the floor adds attention and excludes the embedding
+  EXPECT_NEAR(t[0].floor, 130,
+              10);  // 2 x 30.7e9 x 15,360 / 7.34e15 is 128 ms; the floor adds attention and excludes the embedding
   EXPECT_NEAR(g[0].floor, 480, 30);
   EXPECT_EQ(t[0].value, 62);
   EXPECT_EQ(g[0].value, 99);
