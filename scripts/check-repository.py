@@ -10,6 +10,7 @@ Rules:
   circle      Folders of core and ui do not include each other in a circle.
   readme      Every top-level room of core and ui has a README.md of at most 40 lines.
   document    Comments and documents do not refer to documents that are not in the repository.
+  path        Comments and documents do not refer to files of this repository that do not exist.
   vocabulary  Declarations and file names do not use retired names.
   header      A .cpp file of core/engine has a header of its own name, or its first comment names the header.
   tests       Every room of core with code has a folder in tests.
@@ -193,6 +194,18 @@ def check_documents(repository: Repository) -> Iterator[Finding]:
                               "in the repository; name the upstream source instead")
 
 
+def check_paths(repository: Repository) -> Iterator[Finding]:
+    present = {str(file) for file in repository.files}
+    pattern = re.compile(r"(?<![\w/.-])(?:core|ui|app|tests|benchmarks|scripts)/[\w/.-]+\.(?:h|cpp|py|sh|md)\b")
+    for file in repository.files:
+        if file.suffix not in {".h", ".cpp", ".md"} or "fixtures" in file.parts:  # fixtures cite other repositories
+            continue
+        for number, line in enumerate(repository.text(file).splitlines(), 1):
+            for path in pattern.findall(line):
+                if path not in present and "NAME" not in path:
+                    yield Finding("path", f"{file}:{number}: refers to {path}, which does not exist")
+
+
 def declared_names(code: str) -> Iterator[tuple]:
     code = without_comments(code)
     for match in TYPE_DECLARATION.finditer(code):
@@ -246,7 +259,8 @@ def check_tests(repository: Repository) -> Iterator[Finding]:
             yield Finding("tests", f"core/{room}: there is no tests/{room} with tests of this room")
 
 
-CHECKS = (check_order, check_circles, check_readmes, check_documents, check_vocabulary, check_headers, check_tests)
+CHECKS = (check_order, check_circles, check_readmes, check_documents, check_paths, check_vocabulary, check_headers,
+          check_tests)
 
 
 def parse_arguments() -> argparse.Namespace:

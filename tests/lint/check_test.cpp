@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules whose input no document can give yet, or only with gigabytes of files; the others are in
-// tests/runs/diagnostics_test.cpp.
+// tests/planning/diagnostics_test.cpp.
 #include "core/lint/check.h"
 
 #include <gmock/gmock.h>

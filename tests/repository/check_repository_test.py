@@ -54,6 +54,12 @@ class CheckRepository(unittest.TestCase):
         self.write({"core/a/one.cpp": '#include "core/b/two.h"\n'})
         self.expect_failure("order: core/a/one.cpp: includes core/b/two.h, but mw_a does not link mw_b")
 
+    def test_rejects_a_reference_to_a_file_that_does_not_exist(self):
+        self.write({"core/a/one.h": "#pragma once\n// As core/a/two.h does.\nstruct One {};\n"})
+        self.expect_failure("path: core/a/one.h:2: refers to core/a/two.h, which does not exist")
+        self.write({"core/a/one.h": "#pragma once\n// As core/b/two.h does.\nstruct One {};\n"})
+        self.expect_pass()
+
     def test_reads_the_order_from_cmake(self):
         self.write({"core/CMakeLists.txt": "mw_room(core/a)\nmw_room(core/b)\n"})
         self.expect_failure("order: core/b/two.h: includes core/a/one.h, but mw_b does not link mw_a")
