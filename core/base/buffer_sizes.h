@@ -40,26 +40,27 @@ constexpr Count scale_groups(Count columns) {
   return (columns + kScaleGroup - 1) / kScaleGroup;
 }
 
-// Of one thread, for bf16 weights that are widened before use: floats, 1 MiB. Products of few rows need none.
+// Floats into which a thread widens bf16 weights before a product (1 MiB). Products of at most kSkinnyRows rows read
+// bf16 weights directly.
 inline constexpr Count kWidenedFloats = 1 << 18, kSkinnyRows = 8;
 
-// Of one thread, for packed products, in bf16: blocks of rounded activations and of panels, and of a low-rank summand.
-// They stay near its L2, a panel of one block of depth in L1.
+// Scratch memory of a thread for packed products, in bf16 values: a block of rounded activations, one of panels, and
+// those of a low-rank summand. The blocks stay in L2, a panel of one block of depth in L1.
 inline constexpr Count kBlockRows = 528, kBlockDepth = 2048, kPanelDepth = 512, kPanelColumns = 512;
 inline constexpr Count kMostFusedRank = 256;
 inline constexpr Count kPackedBlocks =
     kBlockRows * kBlockDepth + kPanelColumns * kPanelDepth + (kBlockRows + kPanelColumns) * kMostFusedRank;
-// And where the loss streams its logits: a tile of them, in floats, of a stripe of the vocabulary.
+// A tile of logits in a stripe of the vocabulary, in floats, where the loss computes 16-bit logits tile by tile.
 inline constexpr Count kLogitTileRows = 12, kLogitStripe = 512, kLogitTile = kLogitTileRows * kLogitStripe;
 
-// Attention: a block of scores is of so many queries, and of keys in multiples of it.
+// Queries in a block of attention scores; the keys of a block are padded to a multiple of it.
 inline constexpr Count kQueries = 64;
-// Keys of a paged cache that a block of queries reads at once.
+// Keys of a paged KV cache that a block of queries reads at once.
 inline constexpr Count kTileKeys = 256;
 // Tokens of a block of the KV cache of sampling.
 inline constexpr Count kSamplerBlock = 16;
 
-// Rows of logits that the loss computes at once: as many as asked for (0: all), and so few that they stay below 64 MiB.
+// Rows of logits that the loss computes at once: `chunk` (0: all), but fewer where they would exceed 64 MiB.
 constexpr Count loss_rows(Count total, Count chunk, Count bytes_of_a_row) {
   constexpr Count kMostBytes = Count{64} << 20, kFewestRows = 16;
   return chunk <= 0 ? total : std::min({total, chunk, std::max(kFewestRows, kMostBytes / bytes_of_a_row)});
