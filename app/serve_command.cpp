@@ -105,7 +105,7 @@ void add_serve_options(CLI::App& command, CommonOptions& common, ServeOptions& o
 int run_serve(const CommonOptions& common, const ServeOptions& options) {
   const experiment::Experiment experiment = load_experiment(common);
   // Refuses invalid names before the model is loaded.
-  serve::HttpAccessPolicy(options.host, options.allow_hosts, options.allow_origins);
+  [[maybe_unused]] const serve::HttpAccessPolicy checked(options.host, options.allow_hosts, options.allow_origins);
   ProgressLine line;
   const jobs::ServedModel served = jobs::load_served(experiment, [&](long done, long total) {
     line.update("loading " + std::to_string(done) + "/" + std::to_string(total) + " tensors");

@@ -145,7 +145,7 @@ Fix even_batch(const CheckInput& input, int over) {
 std::string uneven_text(const CheckInput& input, int over) {
   if (input.stack == Stack::tunix)
     return "the batch does not divide over fsdp: Tunix gives every device all rows, and each computes the whole batch";
-  const std::string plain = "the batch does not divide over the devices that split it";
+  std::string plain = "the batch does not divide over the devices that split it";
   if (input.stack != Stack::engine) return plain;
   const int each = (input.batch + over - 1) / over, idle = over - (input.batch + each - 1) / each;
   return plain + (idle > 0 ? ": " + std::to_string(idle) + " of " + std::to_string(over) + " have no rows"

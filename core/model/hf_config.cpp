@@ -412,7 +412,7 @@ void read_llama(const ConfigObject& s, Config& c) {
 // The shortest decimal that reads back to the same float: 1e-6f is written as 1e-06, not as 9.99999997e-07.
 Json shortest_number(float value) {
   std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  const char* const end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
   double shortest = value;
   std::from_chars(text.data(), end, shortest);
   return shortest;
@@ -570,7 +570,7 @@ Json to_hf_config(const Config& config) {
   const Config text = text_only(config);
   if (text.layers.empty())
     throw Error({.id = "CONFIG", .message = "the model has no layers and cannot be saved", .file = config.id});
-  const Json json = config_json(text);
+  Json json = config_json(text);
   const std::string file = text.id + "/config.json";
   Config back = from_hf_config(json, file);
   back.id = text.id;  // a folder name; not part of the format

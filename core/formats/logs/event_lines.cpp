@@ -60,7 +60,7 @@ RunLog read_event_lines(const std::filesystem::path& file) {
   for (std::string_view left = text; !left.empty();) {
     const std::string_view content = take_line(left);
     ++line;
-    if (content.find_first_not_of(" \t\r") == content.npos) continue;
+    if (content.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const std::optional<Event> event = parse_event(content, file.string());
     if (event) add_event(*event, log);
     if (!event && static_cast<size_t>(++others) <= kMostNotes)

@@ -185,7 +185,7 @@ RunLog read_wandb(const std::filesystem::path& file) {
     std::uint16_t length = 0;
     std::memcpy(&crc, bytes.data() + at, 4);
     std::memcpy(&length, bytes.data() + at + 4, 2);
-    const int type = bytes[at + 6];
+    const int type = static_cast<unsigned char>(bytes[at + 6]);
     if (length > bytes.size() - at - kHeader) break;  // the record is incomplete
     const auto checked = std::string_view(bytes).substr(at + 6, size_t{1} + length);
     if (type < 1 || type > 4 || crc32(checked) != crc) {

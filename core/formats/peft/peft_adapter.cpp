@@ -169,7 +169,7 @@ using Sorted = nlohmann::json;  // sorts keys
 Sorted number(float value) {
   if (value == std::floor(value) && std::abs(value) < 1e9f) return static_cast<long long>(value);
   std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  const char* const end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
   double shortest = value;
   std::from_chars(text.data(), end, shortest);
   return shortest;

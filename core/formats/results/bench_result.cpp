@@ -75,7 +75,7 @@ constexpr std::array kVerdicts{"stable", "backlogged", "overloaded"};
 
 std::string percent_text(double p) {  // 99 -> "99", 99.9 -> "99.9", as in vLLM's field names
   std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), p).ptr;
+  const char* const end = std::to_chars(text.data(), text.data() + text.size(), p).ptr;
   return {text.data(), end};
 }
 
@@ -97,7 +97,7 @@ bool take_latency(BenchPoint& point, const std::string& key, const Json& value) 
   const std::string what = key.substr(0, underscore);
   if (underscore + 1 >= key.size() - 3) return false;
   const std::string name = key.substr(underscore + 1, key.size() - 3 - underscore - 1);
-  const auto found =
+  const auto* const found =
       std::find_if(std::begin(kLatencies), std::end(kLatencies), [&](const auto& l) { return name == l.key; });
   if (found == std::end(kLatencies)) return false;
   LatencyStats& stats = point.*(found->field);

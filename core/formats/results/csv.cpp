@@ -113,7 +113,7 @@ std::string spreadsheet_text(const std::string& text) {
 }
 
 std::string csv_cell(const std::string& content) {
-  const std::string text = spreadsheet_text(content);
+  std::string text = spreadsheet_text(content);
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);

@@ -122,7 +122,7 @@ TensorInfo read_entry(const std::string& name, const SortedJson& entry, const st
     elements *= n;
     t.shape.push_back(static_cast<std::int64_t>(n));
   }
-  const auto known =
+  const auto* const known =
       std::find_if(kDTypeNames.begin(), kDTypeNames.end(), [&](const DTypeName& n) { return n.text == t.dtype_name; });
   t.dtype = known == kDTypeNames.end() ? DType::other : known->dtype;
   if (known == kDTypeNames.end()) return t;  // unknown type: its size cannot be checked, and its values cannot be read
