@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "ui/plot/plot.h"
+#include "ui/charts/chart.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/text.h"
 
@@ -68,7 +68,7 @@ class TimedApplication : public QApplication {
   bool notify(QObject* receiver, QEvent* event) override {
     if (!measuring) return QApplication::notify(receiver, event);
     if (event->type() == QEvent::Paint)  // delivered within the event that requested it
-      if (const auto* plot = qobject_cast<Plot*>(receiver)) return time_chart(*plot, receiver, event);
+      if (const auto* chart = qobject_cast<Chart*>(receiver)) return time_chart(*chart, receiver, event);
     if (depth_ > 0) return QApplication::notify(receiver, event);
     ++depth_;
     // Read before delivery: the receiver may be deleted by it.
@@ -89,11 +89,11 @@ class TimedApplication : public QApplication {
   bool measuring = false;
 
  private:
-  bool time_chart(const Plot& plot, QObject* receiver, QEvent* event) {
+  bool time_chart(const Chart& chart, QObject* receiver, QEvent* event) {
     QElapsedTimer clock;
     clock.start();
     const bool answer = QApplication::notify(receiver, event);
-    charts[plot.options().title].push_back(static_cast<double>(clock.nsecsElapsed()) * 1e-6);
+    charts[chart.options().title].push_back(static_cast<double>(clock.nsecsElapsed()) * 1e-6);
     return answer;
   }
   int depth_ = 0;

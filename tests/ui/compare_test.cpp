@@ -128,24 +128,24 @@ class CompareTest : public test::WindowFixture {
     for (const CompareView view :
          {CompareView::load, CompareView::curve, CompareView::length, CompareView::distribution}) {
       charts.show_view(view);
-      for (Plot* plot : charts.plots(view)) {
-        QVERIFY2(plot->lines().size() >= 2, qPrintable(plot->options().title));
-        QCOMPARE(plot->lines()[0].origin, Origin::measured);
-        QCOMPARE(plot->lines()[1].origin, Origin::predicted);
-        QVERIFY(plot->lines()[0].name.contains(u"measured"_s) && plot->lines()[1].name.contains(u"predicted"_s));
-        QVERIFY(plot->lines()[0].color != plot->lines()[1].color);
+      for (Chart* chart : charts.charts(view)) {
+        QVERIFY2(chart->lines().size() >= 2, qPrintable(chart->options().title));
+        QCOMPARE(chart->lines()[0].origin, Origin::measured);
+        QCOMPARE(chart->lines()[1].origin, Origin::predicted);
+        QVERIFY(chart->lines()[0].name.contains(u"measured"_s) && chart->lines()[1].name.contains(u"predicted"_s));
+        QVERIFY(chart->lines()[0].color != chart->lines()[1].color);
       }
     }
     emit page().tray().hovered(1);
     for (const CompareView view : {CompareView::load, CompareView::curve})
-      for (Plot* plot : charts.plots(view)) QCOMPARE(plot->emphasis(), 1);
+      for (Chart* chart : charts.charts(view)) QCOMPARE(chart->emphasis(), 1);
     charts.show_view(CompareView::heat);
     QCOMPARE(charts.heat().grids().size(), size_t{2});
     QCOMPARE(charts.heat().grids()[1].map.loads.size(), size_t{6});
     charts.show_view(CompareView::cost);
     charts.once().setText(u"100, 10"_s);
-    QCOMPARE(charts.plots(CompareView::cost)[1]->lines().size(), size_t{2});
-    QCOMPARE((*charts.plots(CompareView::cost)[1]->lines()[0].raw)[0].y, 100.0);
+    QCOMPARE(charts.charts(CompareView::cost)[1]->lines().size(), size_t{2});
+    QCOMPARE((*charts.charts(CompareView::cost)[1]->lines()[0].raw)[0].y, 100.0);
   }
 
   void training_runs_lay_their_losses_over_each_other() {
@@ -159,7 +159,7 @@ class CompareTest : public test::WindowFixture {
     settle();
     QCOMPARE(page().runs().size(), size_t{2});
     QCOMPARE(page().charts().view(), CompareView::loss);
-    const auto& lines = page().charts().plots(CompareView::loss)[0]->lines();
+    const auto& lines = page().charts().charts(CompareView::loss)[0]->lines();
     QCOMPARE(lines.size(), size_t{2});
     QVERIFY(lines[0].raw->size() != lines[1].raw->size());
   }
@@ -177,15 +177,15 @@ class CompareTest : public test::WindowFixture {
     QCOMPARE(page().runs().size(), size_t{3});
     CompareCharts& charts = page().charts();
     QCOMPARE(charts.view(), CompareView::loss);
-    for (Plot* plot : {charts.plots(CompareView::loss)[0], charts.plots(CompareView::loss)[1]}) {
-      QCOMPARE(plot->lines().size(), size_t{3});
-      for (const PlotLine& line : plot->lines()) QVERIFY(line.origin == Origin::imported);
+    for (Chart* chart : {charts.charts(CompareView::loss)[0], charts.charts(CompareView::loss)[1]}) {
+      QCOMPARE(chart->lines().size(), size_t{3});
+      for (const ChartLine& line : chart->lines()) QVERIFY(line.origin == Origin::imported);
     }
-    for (const PlotLine& line : charts.plots(CompareView::loss)[0]->lines()) QCOMPARE(line.raw->size(), size_t{20});
+    for (const ChartLine& line : charts.charts(CompareView::loss)[0]->lines()) QCOMPARE(line.raw->size(), size_t{20});
     // Within 2 % of ours at each of the 20 steps, and drawn against the baseline.
-    const auto& apart = charts.plots(CompareView::loss)[2]->lines();
+    const auto& apart = charts.charts(CompareView::loss)[2]->lines();
     QCOMPARE(apart.size(), size_t{2});
-    for (const PlotLine& line : apart)
+    for (const ChartLine& line : apart)
       for (size_t i = 0; i < line.raw->size(); ++i) QVERIFY((*line.raw)[i].y > 0 && (*line.raw)[i].y < 2);
     QVERIFY(apart[1].raw->y_range(0, 99)->max < 1e-3);  // TRL: the same mathematics
     const QString verdict = page().verdict();
@@ -203,8 +203,8 @@ class CompareTest : public test::WindowFixture {
       window_->resize(1280, 800);
       QTest::qWait(60);
       QTRY_COMPARE(test::clipped(page()).join(u"; "_s), QString());
-      for (Plot* plot : charts.plots(CompareView::loss))
-        QVERIFY(plot->area().width() > 150 && plot->area().height() > 40);
+      for (Chart* chart : charts.charts(CompareView::loss))
+        QVERIFY(chart->area().width() > 150 && chart->area().height() > 40);
       picture(u"compare-three-engines-%1"_s.arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
     }
   }
@@ -262,11 +262,11 @@ class CompareTest : public test::WindowFixture {
           QTRY_COMPARE(test::clipped(page()).join(u"; "_s), QString());
           if (v == 0 || shade == Shade::light)
             picture(u"compare-%1-%2-%3"_s.arg(v).arg(size.width()).arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
-          for (Plot* plot : page().charts().plots(view))
-            QVERIFY2(
-                plot->area().width() > 150 && plot->area().height() > 40,
-                qPrintable(
-                    u"%1: %2 x %3"_s.arg(plot->options().title).arg(plot->area().width()).arg(plot->area().height())));
+          for (Chart* chart : page().charts().charts(view))
+            QVERIFY2(chart->area().width() > 150 && chart->area().height() > 40,
+                     qPrintable(u"%1: %2 x %3"_s.arg(chart->options().title)
+                                    .arg(chart->area().width())
+                                    .arg(chart->area().height())));
         }
       }
   }

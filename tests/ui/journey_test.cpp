@@ -148,7 +148,7 @@ class JourneyTest : public test::Journey {
     TrainPage& page = window_->train_page();
     QTest::qWait(100);
     QStringList before;
-    for (Plot* p : {&page.loss(), &page.memory(), &page.speed(), &page.rate(), &page.gradient()})
+    for (Chart* p : {&page.loss(), &page.memory(), &page.speed(), &page.rate(), &page.gradient()})
       before << p->summary();
     const QImage drawn = page.loss().grab().toImage();
     window_->show_page(Page::runs);
@@ -158,7 +158,8 @@ class JourneyTest : public test::Journey {
     QTest::qWait(100);
     QVERIFY2(window_->runs().shown()->view == live->view, "the record gives another view than the live events did");
     QStringList after;
-    for (Plot* p : {&page.loss(), &page.memory(), &page.speed(), &page.rate(), &page.gradient()}) after << p->summary();
+    for (Chart* p : {&page.loss(), &page.memory(), &page.speed(), &page.rate(), &page.gradient()})
+      after << p->summary();
     QCOMPARE(after, before);
     QCOMPARE(page.loss().grab().toImage(), drawn);
     picture(u"reopened"_s);

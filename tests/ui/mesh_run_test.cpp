@@ -46,9 +46,9 @@ class MeshRunTest : public test::WindowFixture {
     QTRY_VERIFY(window_->runs().shown() && window_->runs().shown()->id == run);
     QTRY_COMPARE(page().link().data().high, double{kSteps});
   }
-  static QPoint at(Plot& plot, double x) {
-    const QRectF a = plot.area();
-    const Span r = plot.link().range();
+  static QPoint at(Chart& chart, double x) {
+    const QRectF a = chart.area();
+    const Span r = chart.link().range();
     return QPointF(a.left() + (x - r.low) / r.size() * a.width(), a.center().y()).toPoint();
   }
  private slots:

@@ -50,7 +50,7 @@ class ServeJourneyTest : public test::WindowFixture {
     window_->sweep_page().show_frame();
     QTRY_VERIFY_WITH_TIMEOUT(!window_->sweep_page().is_busy(), 30000);
     QCOMPARE(window_->sweep_page().model().rowCount(), 40);  // 8 loads of 5 lengths
-    for (const PlotLine& line : window_->sweep_page().ttft().lines()) QCOMPARE(line.origin, Origin::predicted);
+    for (const ChartLine& line : window_->sweep_page().ttft().lines()) QCOMPARE(line.origin, Origin::predicted);
     QVERIFY(window_->sweep_page().timeline().requests() == 30);
     QVERIFY2(!window_->sweep_page().verdict().isEmpty(), "no verdict on any length");
     station(picture_name);

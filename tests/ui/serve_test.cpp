@@ -39,11 +39,11 @@ class ServeTest : public test::WindowFixture {
   void check_charts_say_what_the_table_says() {
     SizesModel& table = page().model();
     size_t drawn = 0;
-    for (const auto& [plot, column] : {std::pair{&page().total(), int{SizesModel::time}},
-                                       std::pair{&page().per_token(), int{SizesModel::per_token}}})
+    for (const auto& [chart, column] : {std::pair{&page().total(), int{SizesModel::time}},
+                                        std::pair{&page().per_token(), int{SizesModel::per_token}}})
       for (int row = 0; row < table.rowCount(); ++row) {
         if (!table.row(row).measured) continue;
-        for (const PlotLine& line : plot->lines()) {
+        for (const ChartLine& line : chart->lines()) {
           if (line.name != short_text(table.row(row).workload)) continue;
           const auto at = line.raw->nearest(std::log2(table.row(row).batch));
           QVERIFY(at.has_value());
@@ -53,7 +53,7 @@ class ServeTest : public test::WindowFixture {
         }
       }
     size_t samples = 0;
-    for (const PlotLine& line : page().total().lines()) samples += line.raw->size();
+    for (const ChartLine& line : page().total().lines()) samples += line.raw->size();
     QCOMPARE(drawn, 2 * samples);
     for (int row = 0; row < table.rowCount(); ++row) {
       const auto split = page().memory(table.row(row).workload).stack().at(std::log2(table.row(row).batch));
@@ -142,7 +142,7 @@ class ServeTest : public test::WindowFixture {
       QVERIFY2(said.startsWith(u"does not fit: needs "_s) && said.endsWith(wanted), qPrintable(said));
       QVERIFY(table.index(row, SizesModel::time).data().toString().isEmpty());
       QVERIFY(table.index(row, SizesModel::predicted).data(Qt::ToolTipRole).toString().contains(u"predicted"_s));
-      Plot& memory = page().memory(p.workload);
+      Chart& memory = page().memory(p.workload);
       const QString brief = u"Predicted: 2000 needs %1, largest fit %2"_s.arg(
           table.index(row, SizesModel::predicted).data().toString(), QString::number(p.largest_batch));
       QVERIFY2(memory.caption().contains(brief), qPrintable(memory.caption()));
@@ -155,10 +155,10 @@ class ServeTest : public test::WindowFixture {
     // The same height in pixels for the same bytes.
     window_->resize(1280, 800);
     QTest::qWait(60);
-    const Plot &rollout = page().memory(Workload::rollout), &forward = page().memory(Workload::forward);
+    const Chart &rollout = page().memory(Workload::rollout), &forward = page().memory(Workload::forward);
     QCOMPARE(rollout.y_span(), forward.y_span());
     QVERIFY(page().total().notes().size() >= 2);
-    for (const PlotLine& line : page().total().lines()) QVERIFY(line.raw->empty() || line.raw->size() <= 2);
+    for (const ChartLine& line : page().total().lines()) QVERIFY(line.raw->empty() || line.raw->size() <= 2);
     check_charts_say_what_the_table_says();
   }
 

@@ -49,13 +49,13 @@ class SweepTest : public test::WindowFixture {
       return -1;
     };
     int compared = 0;
-    for (const auto& [plot, field, unit] :
+    for (const auto& [chart, field, unit] :
          {std::tuple{&page().ttft(), u"median_ttft_ms"_s, 1e-3}, std::tuple{&page().tpot(), u"median_tpot_ms"_s, 1e-3},
           std::tuple{&page().throughput(), u"output_throughput"_s, 1.0}})
       for (int row = 0; row < page().model().rowCount(); ++row) {
         const QString len = page().model().index(row, SweepModel::input_len).data().toString();
         const double rate = page().model().index(row, SweepModel::request_rate).data(sort_role).toDouble();
-        for (const PlotLine& line : plot->lines()) {
+        for (const ChartLine& line : chart->lines()) {
           if (line.name != len) continue;
           const auto at = line.raw->nearest(std::log2(rate));
           QCOMPARE((*line.raw)[*at].x, std::log2(rate));
@@ -66,7 +66,7 @@ class SweepTest : public test::WindowFixture {
       }
     QCOMPARE(compared, 36);
     // What was offered: rate x 32 tokens, its own style.
-    const PlotLine& offered = page().throughput().lines().front();
+    const ChartLine& offered = page().throughput().lines().front();
     QCOMPARE(offered.origin, Origin::requested);
     QCOMPARE((*offered.raw)[3].y, 8.0 * 32);
     QVERIFY(page().ttft().options().unit.contains(u"predicted"_s));
@@ -97,7 +97,7 @@ class SweepTest : public test::WindowFixture {
   void hovering_a_row_lights_its_length_in_all_charts() {
     open_sweep();
     emit page().table().entered(page().model().index(7, 0));
-    for (Plot* p : {&page().ttft(), &page().tpot(), &page().throughput()}) QCOMPARE(p->emphasis(), 1);
+    for (Chart* p : {&page().ttft(), &page().tpot(), &page().throughput()}) QCOMPARE(p->emphasis(), 1);
     QCOMPARE(*page().link().cursor(), 1.0);
   }
 
@@ -244,7 +244,7 @@ class SweepTest : public test::WindowFixture {
         QTest::qWait(60);
         QCOMPARE(window_->size(), size);  // nothing forces it wider
         QTRY_COMPARE(test::clipped(page()).join(u"; "_s), QString());
-        for (Plot* p : {&page().ttft(), &page().tpot(), &page().throughput()})
+        for (Chart* p : {&page().ttft(), &page().tpot(), &page().throughput()})
           QVERIFY2(p->area().width() > 150 && p->area().height() > 60,
                    qPrintable(u"%1 x %2"_s.arg(p->area().width()).arg(p->area().height())));
         picture(u"sweep-%1-%2"_s.arg(size.width()).arg(shade == Shade::dark ? u"dark"_s : u"light"_s));

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "core/experiment/bind.h"
-#include "ui/plot/ticks.h"
+#include "ui/charts/ticks.h"
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"

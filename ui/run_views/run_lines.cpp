@@ -9,34 +9,34 @@
 namespace mw::ui {
 namespace {
 
-void add_line(std::vector<PlotLine>& lines, const RunPtr& run, const std::string& metric, const QString& name,
+void add_line(std::vector<ChartLine>& lines, const RunPtr& run, const std::string& metric, const QString& name,
               int color, bool smooth, Marks marks) {
   const views::MetricSeries* m = run->view.metric(metric);
   if (!m) return;
-  PlotLine line{.name = name, .color = theme().series(color), .raw = {run, &m->raw}, .marks = marks};
+  ChartLine line{.name = name, .color = theme().series(color), .raw = {run, &m->raw}, .marks = marks};
   if (smooth && run->view.smoothing() > 0) line.smooth = {run, &m->smooth.series()};
   lines.push_back(std::move(line));
 }
 
 }  // namespace
 
-std::vector<PlotLine> loss_lines(const RunPtr& run) {
-  std::vector<PlotLine> lines;
+std::vector<ChartLine> loss_lines(const RunPtr& run) {
+  std::vector<ChartLine> lines;
   if (!run) return lines;
   add_line(lines, run, "train/loss", QObject::tr("train"), 0, true, Marks::none);
   add_line(lines, run, "eval/loss", QObject::tr("eval"), 1, false, Marks::points);
   return lines;
 }
 
-std::vector<PlotLine> metric_line(const RunPtr& run, const std::string& metric, const QString& name, int color,
-                                  bool smooth) {
-  std::vector<PlotLine> lines;
+std::vector<ChartLine> metric_line(const RunPtr& run, const std::string& metric, const QString& name, int color,
+                                   bool smooth) {
+  std::vector<ChartLine> lines;
   if (run) add_line(lines, run, metric, name, color, smooth, Marks::none);
   return lines;
 }
 
-PlotStack memory_stack(const RunPtr& run, int device) {
-  PlotStack stack;
+ChartStack memory_stack(const RunPtr& run, int device) {
+  ChartStack stack;
   if (!run || !run->view.memory().contains(device)) return stack;
   for (const MemoryCategory category : all_values<MemoryCategory>()) {
     stack.layers.emplace_back(category_text(category), theme().memory(category));
@@ -73,8 +73,8 @@ PlotStack memory_stack(const RunPtr& run, int device) {
   return stack;
 }
 
-PlotStack traffic_stack(const RunPtr& run, views::TrafficBy by, views::TrafficAmount amount) {
-  PlotStack stack;
+ChartStack traffic_stack(const RunPtr& run, views::TrafficBy by, views::TrafficAmount amount) {
+  ChartStack stack;
   if (!run || run->view.traffic().empty()) return stack;
   int color = 0;
   for (const std::string& layer : run->view.traffic().layers(by, amount)) {

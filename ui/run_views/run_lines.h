@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Converts the view of a run to chart data.
 #pragma once
-#include "ui/plot/plot_data.h"
+#include "ui/charts/chart_data.h"
 #include "ui/session/run_controller.h"
 
 namespace mw::ui {
 
 // Empty if the run has no such metric yet.
-std::vector<PlotLine> loss_lines(const RunPtr& run);
-std::vector<PlotLine> metric_line(const RunPtr& run, const std::string& metric, const QString& name, int color,
-                                  bool smooth);
-PlotStack memory_stack(const RunPtr& run, int device);  // without a sample function before the first report
+std::vector<ChartLine> loss_lines(const RunPtr& run);
+std::vector<ChartLine> metric_line(const RunPtr& run, const std::string& metric, const QString& name, int color,
+                                   bool smooth);
+ChartStack memory_stack(const RunPtr& run, int device);  // without a sample function before the first report
 std::vector<LevelLine> memory_levels(const RunPtr& run, int device = 0);
 // Bytes or seconds of each step by kind, cause or axis, with waiting as a separate layer. Without a sample function
 // before the first report.
-PlotStack traffic_stack(const RunPtr& run, views::TrafficBy by, views::TrafficAmount amount);
+ChartStack traffic_stack(const RunPtr& run, views::TrafficBy by, views::TrafficAmount amount);
 // The text of a chart without data: when the data will appear, or why it will not.
 enum class Comes { with_the_model, with_a_step };
 QString absent_text(const RunPtr& run, Comes with);

@@ -45,7 +45,7 @@ Span range_of(const std::vector<Tick>& stops) {
   return {stops.front().value - 0.5, stops.back().value + 0.5};
 }
 
-PlotLine line_of(const std::vector<views::ChartSample>& samples, const QString& name, Origin origin, int group) {
+ChartLine line_of(const std::vector<views::ChartSample>& samples, const QString& name, Origin origin, int group) {
   auto value = std::make_shared<views::Series>(), low = std::make_shared<views::Series>(),
        high = std::make_shared<views::Series>();
   bool band = false;
@@ -55,17 +55,17 @@ PlotLine line_of(const std::vector<views::ChartSample>& samples, const QString& 
     high->append(s.place, s.high);
     band |= s.high > s.low;
   }
-  PlotLine line{.name = name,
-                .color = theme().series(group),
-                .raw = std::move(value),
-                .origin = origin,
-                .marks = marks_of(group),
-                .group = group};
+  ChartLine line{.name = name,
+                 .color = theme().series(group),
+                 .raw = std::move(value),
+                 .origin = origin,
+                 .marks = marks_of(group),
+                 .group = group};
   if (band) line.low = std::move(low), line.high = std::move(high);
   return line;
 }
 
-void add_flags(PlotLine& line, const std::vector<views::ChartSample>& samples,
+void add_flags(ChartLine& line, const std::vector<views::ChartSample>& samples,
                const std::vector<serve::Finding>& findings, views::SweepMetric metric) {
   for (const auto& s : samples) {
     const serve::Finding* worst = nullptr;
@@ -78,9 +78,9 @@ void add_flags(PlotLine& line, const std::vector<views::ChartSample>& samples,
   }
 }
 
-std::vector<PlotLine> sweep_lines(const views::SweepView& view, const views::LoadAxis& axis,
-                                  views::SweepMetric metric) {
-  std::vector<PlotLine> out;
+std::vector<ChartLine> sweep_lines(const views::SweepView& view, const views::LoadAxis& axis,
+                                   views::SweepMetric metric) {
+  std::vector<ChartLine> out;
   for (const views::SweepLine& line : view.lines) {
     const auto samples = views::samples_of(
         view.set, line.points, [&](const formats::BenchPoint& p) { return axis.place(p); }, metric);
@@ -91,7 +91,7 @@ std::vector<PlotLine> sweep_lines(const views::SweepView& view, const views::Loa
   return out;
 }
 
-PlotLine offered_line(const views::SweepView& view, const views::LoadAxis& axis) {
+ChartLine offered_line(const views::SweepView& view, const views::LoadAxis& axis) {
   auto series = std::make_shared<views::Series>();
   const int output = view.set.points.empty() ? 0 : view.set.points.front().output_len;
   for (const auto& stop : axis.stops())

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "core/views/sweep_charts.h"
-#include "ui/plot/plot_data.h"
+#include "ui/charts/chart_data.h"
 
 namespace mw::ui {
 
@@ -19,14 +19,15 @@ std::vector<Tick> ticks_of(const views::LoadAxis& axis);
 Span range_of(const std::vector<Tick>& stops);
 
 // `group` determines colour and marks.
-PlotLine line_of(const std::vector<views::ChartSample>& samples, const QString& name, Origin origin, int group);
+ChartLine line_of(const std::vector<views::ChartSample>& samples, const QString& name, Origin origin, int group);
 // Flags every sample with a finding about this metric.
-void add_flags(PlotLine& line, const std::vector<views::ChartSample>& samples,
+void add_flags(ChartLine& line, const std::vector<views::ChartSample>& samples,
                const std::vector<serve::Finding>& findings, views::SweepMetric metric);
 
-std::vector<PlotLine> sweep_lines(const views::SweepView& view, const views::LoadAxis& axis, views::SweepMetric metric);
+std::vector<ChartLine> sweep_lines(const views::SweepView& view, const views::LoadAxis& axis,
+                                   views::SweepMetric metric);
 // Requested output tokens per second at every rate.
-PlotLine offered_line(const views::SweepView& view, const views::LoadAxis& axis);
+ChartLine offered_line(const views::SweepView& view, const views::LoadAxis& axis);
 std::vector<LevelLine> slo_levels(const serve::Slo& slo, views::SweepMetric metric);
 // The knee and the highest rate that meets the SLOs, for one line.
 std::vector<LevelLine> capacity_limits(const views::SweepView& view, size_t line);

@@ -40,7 +40,7 @@ constexpr size_t kMostMarks = 40;  // per line; more would overlap
 // Of the charts by load and by length, in their order.
 constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot, SweepMetric::output_throughput};
 
-void set_axis(PlotLink& link, const QString& name, std::vector<Tick> stops) {
+void set_axis(ChartLink& link, const QString& name, std::vector<Tick> stops) {
   link.set_x(name, Quantity::plain);
   link.set_data(range_of(stops));
   link.set_stops(std::move(stops));
@@ -52,9 +52,9 @@ std::vector<Tick> length_stops(const std::vector<int>& lens) {
   return out;
 }
 
-double largest_x(const std::vector<PlotLine>& lines) {
+double largest_x(const std::vector<ChartLine>& lines) {
   double most = 0;
-  for (const PlotLine& line : lines)
+  for (const ChartLine& line : lines)
     if (line.raw && !line.raw->empty()) most = std::max(most, line.raw->back().x);
   return most;
 }
@@ -96,11 +96,11 @@ CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, hard
   refresh();
 }
 
-Plot* CompareCharts::add_plot(CompareView view, QWidget* parent, PlotOptions options, PlotLink& link) {
-  auto* plot = new Plot(std::move(options), link, parent);
-  connect(plot, &Plot::group_hovered, this, &CompareCharts::hovered);
-  plots_[static_cast<size_t>(view)].push_back(plot);
-  return plot;
+Chart* CompareCharts::add_chart(CompareView view, QWidget* parent, ChartOptions options, ChartLink& link) {
+  auto* chart = new Chart(std::move(options), link, parent);
+  connect(chart, &Chart::group_hovered, this, &CompareCharts::hovered);
+  charts_[static_cast<size_t>(view)].push_back(chart);
+  return chart;
 }
 
 QWidget* CompareCharts::controls() {
@@ -121,20 +121,20 @@ QWidget* CompareCharts::page(CompareView view) {
   auto* column = make_splitter(Qt::Vertical, this);
   column->setChildrenCollapsible(false);
   if (view == CompareView::load || view == CompareView::length) {
-    PlotLink& link = view == CompareView::load ? by_load_ : by_length_;
-    add_latency_plots(view, column, tr("median to p99"), link);
-    add_plot(view, column,
-             {.title = tr("Throughput"),
-              .unit = tr("output tokens/s"),
-              .quantity = Quantity::plain,
-              .empty = tr("These runs do not record this metric")},
-             link);
+    ChartLink& link = view == CompareView::load ? by_load_ : by_length_;
+    add_latency_charts(view, column, tr("median to p99"), link);
+    add_chart(view, column,
+              {.title = tr("Throughput"),
+               .unit = tr("output tokens/s"),
+               .quantity = Quantity::plain,
+               .empty = tr("These runs do not record this metric")},
+              link);
   } else if (view == CompareView::curve) {
-    add_latency_plots(view, column, tr("median, by output tokens/s"), by_throughput_);
+    add_latency_charts(view, column, tr("median, by output tokens/s"), by_throughput_);
   } else if (view == CompareView::distribution) {
-    add_distribution_plots(column);
+    add_distribution_charts(column);
   } else {
-    add_loss_plots(column);
+    add_loss_charts(column);
   }
   return column;
 }
@@ -149,41 +149,41 @@ QWidget* CompareCharts::heat_page() {
   return scroll;
 }
 
-void CompareCharts::add_latency_plots(CompareView view, QWidget* parent, const QString& unit, PlotLink& link) {
+void CompareCharts::add_latency_charts(CompareView view, QWidget* parent, const QString& unit, ChartLink& link) {
   for (const QString& title : {tr("TTFT"), tr("TPOT")})
-    add_plot(view, parent,
-             {.title = title,
-              .unit = unit,
-              .quantity = Quantity::seconds,
-              .empty = tr("These runs do not record this metric")},
-             link)
+    add_chart(view, parent,
+              {.title = title,
+               .unit = unit,
+               .quantity = Quantity::seconds,
+               .empty = tr("These runs do not record this metric")},
+              link)
         ->set_scale(Scale::logarithmic);
 }
 
-void CompareCharts::add_distribution_plots(QWidget* parent) {
+void CompareCharts::add_distribution_charts(QWidget* parent) {
   for (const auto& [title, link] : {std::pair{tr("TTFT"), &by_ttft_}, {tr("TPOT"), &by_tpot_}})
-    add_plot(CompareView::distribution, parent,
-             {.title = title,
-              .unit = tr("% of requests at or below"),
-              .quantity = Quantity::plain,
-              .empty = tr("No run records the requests of this cell"),
-              .from_zero = true},
-             *link);
+    add_chart(CompareView::distribution, parent,
+              {.title = title,
+               .unit = tr("% of requests at or below"),
+               .quantity = Quantity::plain,
+               .empty = tr("No run records the requests of this cell"),
+               .from_zero = true},
+              *link);
 }
 
-void CompareCharts::add_loss_plots(QWidget* parent) {
-  add_plot(
+void CompareCharts::add_loss_charts(QWidget* parent) {
+  add_chart(
       CompareView::loss, parent,
       {.title = tr("Training loss"), .unit = tr("nats per token"), .empty = tr("The comparison has no training runs")},
       by_step_);
-  add_plot(CompareView::loss, parent,
-           {.title = tr("Held-out loss"), .unit = tr("nats per token"), .empty = tr("No held-out loss is recorded")},
-           by_step_);
-  add_plot(CompareView::loss, parent,
-           {.title = tr("Difference from the baseline"),
-            .unit = tr("absolute, % of its training loss"),
-            .empty = tr("The baseline shares no step with another run, or all losses are bit-identical")},
-           by_step_)
+  add_chart(CompareView::loss, parent,
+            {.title = tr("Held-out loss"), .unit = tr("nats per token"), .empty = tr("No held-out loss is recorded")},
+            by_step_);
+  add_chart(CompareView::loss, parent,
+            {.title = tr("Difference from the baseline"),
+             .unit = tr("absolute, % of its training loss"),
+             .empty = tr("The baseline shares no step with another run, or all losses are bit-identical")},
+            by_step_)
       ->set_scale(Scale::logarithmic);
 }
 
@@ -213,18 +213,18 @@ QWidget* CompareCharts::cost_page() {
   rows->addWidget(break_even_);
   auto* column = make_splitter(Qt::Vertical, whole);
   column->setChildrenCollapsible(false);
-  add_plot(CompareView::cost, column,
-           {.title = tr("Cost of tokens"),
-            .unit = tr("USD per million output tokens"),
-            .empty = tr("The prices of these runs are unknown")},
-           by_cost_load_)
+  add_chart(CompareView::cost, column,
+            {.title = tr("Cost of tokens"),
+             .unit = tr("USD per million output tokens"),
+             .empty = tr("The prices of these runs are unknown")},
+            by_cost_load_)
       ->set_scale(Scale::logarithmic);
-  add_plot(CompareView::cost, column,
-           {.title = tr("Cost of serving"),
-            .unit = tr("USD by hours of serving"),
-            .empty = tr("The prices of these runs are unknown"),
-            .from_zero = true},
-           by_hours_);
+  add_chart(CompareView::cost, column,
+            {.title = tr("Cost of serving"),
+             .unit = tr("USD by hours of serving"),
+             .empty = tr("The prices of these runs are unknown"),
+             .from_zero = true},
+            by_hours_);
   rows->addWidget(column, 1);
   return whole;
 }
@@ -262,8 +262,8 @@ void CompareCharts::set_slo(const serve::Slo& slo) {
 }
 
 void CompareCharts::set_emphasis(int column) {
-  for (const auto& view : plots_)
-    for (Plot* p : view) p->set_emphasis(column);
+  for (const auto& view : charts_)
+    for (Chart* p : view) p->set_emphasis(column);
   heat_->set_emphasis(column);
 }
 
@@ -323,8 +323,8 @@ void CompareCharts::fill() {
   }
 }
 
-std::vector<PlotLine> CompareCharts::lines(const std::vector<compare::ComparedLine>& all, SweepMetric metric) const {
-  std::vector<PlotLine> out;
+std::vector<ChartLine> CompareCharts::lines(const std::vector<compare::ComparedLine>& all, SweepMetric metric) const {
+  std::vector<ChartLine> out;
   for (const auto& line : all) {
     const bool any =
         std::any_of(line.samples.begin(), line.samples.end(), [](const auto& s) { return std::isfinite(s.value); });
@@ -340,15 +340,15 @@ void CompareCharts::fill_load() {
   const views::LoadAxis axis = compare::load_axis(runs_, input_len());
   set_axis(by_load_, tr("rate"), ticks_of(axis));
   for (size_t i = 0; i < std::size(kShown); ++i) {
-    Plot* plot = plots(CompareView::load)[i];
-    plot->set_lines(lines(compare::lines_by_load(runs_, input_len(), axis, kShown[i]), kShown[i]));
-    plot->set_levels(slo_levels(slo_, kShown[i]));
+    Chart* chart = charts(CompareView::load)[i];
+    chart->set_lines(lines(compare::lines_by_load(runs_, input_len(), axis, kShown[i]), kShown[i]));
+    chart->set_levels(slo_levels(slo_, kShown[i]));
   }
 }
 
 // The physical lower bound, if the audit computed it.
-PlotLine CompareCharts::floor_line() const {
-  PlotLine line{.name = tr("floor"), .color = theme().bad, .origin = Origin::requested};
+ChartLine CompareCharts::floor_line() const {
+  ChartLine line{.name = tr("floor"), .color = theme().bad, .origin = Origin::requested};
   std::map<double, double> floors;
   for (const auto& run : runs_)
     if (run.sweep)
@@ -367,16 +367,16 @@ PlotLine CompareCharts::floor_line() const {
 void CompareCharts::fill_length() {
   set_axis(by_length_, tr("prompt tokens"), length_stops(compare::input_lens(runs_)));
   for (size_t i = 0; i < std::size(kShown); ++i) {
-    Plot* plot = plots(CompareView::length)[i];
+    Chart* chart = charts(CompareView::length)[i];
     auto all = lines(compare::lines_by_length(runs_, load(), kShown[i]), kShown[i]);
     if (kShown[i] == SweepMetric::ttft)
-      if (PlotLine floor = floor_line(); !floor.raw->empty()) all.push_back(std::move(floor));
-    plot->set_lines(std::move(all));
-    plot->set_levels(slo_levels(slo_, kShown[i]));
+      if (ChartLine floor = floor_line(); !floor.raw->empty()) all.push_back(std::move(floor));
+    chart->set_lines(std::move(all));
+    chart->set_levels(slo_levels(slo_, kShown[i]));
   }
 }
 
-PlotLine CompareCharts::points_line(const std::vector<views::Point>& path, size_t column) const {
+ChartLine CompareCharts::points_line(const std::vector<views::Point>& path, size_t column) const {
   auto sorted = path;
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
   auto series = std::make_shared<views::Series>();
@@ -394,22 +394,22 @@ PlotLine CompareCharts::points_line(const std::vector<views::Point>& path, size_
 void CompareCharts::fill_curve() {
   by_throughput_.set_x(tr("output tokens/s"), Quantity::plain);
   double most = 0;
-  for (size_t i = 0; i < plots(CompareView::curve).size(); ++i) {
-    std::vector<PlotLine> all;
+  for (size_t i = 0; i < charts(CompareView::curve).size(); ++i) {
+    std::vector<ChartLine> all;
     for (const auto& curve : compare::latency_against_throughput(runs_, input_len(), kShown[i]))
       all.push_back(points_line(curve.path, curve.column));
     most = std::max(most, largest_x(all));
-    plots(CompareView::curve)[i]->set_lines(std::move(all));
-    plots(CompareView::curve)[i]->set_levels(slo_levels(slo_, kShown[i]));
+    charts(CompareView::curve)[i]->set_lines(std::move(all));
+    charts(CompareView::curve)[i]->set_levels(slo_levels(slo_, kShown[i]));
   }
   by_throughput_.set_data({0, most * 1.05});
 }
 
 void CompareCharts::fill_distribution() {
-  for (size_t i = 0; i < plots(CompareView::distribution).size(); ++i) {
+  for (size_t i = 0; i < charts(CompareView::distribution).size(); ++i) {
     const SweepMetric metric = kShown[i];
-    PlotLink& link = i == 0 ? by_ttft_ : by_tpot_;
-    std::vector<PlotLine> all;
+    ChartLink& link = i == 0 ? by_ttft_ : by_tpot_;
+    std::vector<ChartLine> all;
     for (size_t c = 0; c < runs_.size(); ++c) {
       const auto* point = compare::point_at(runs_[c], input_len(), load());
       if (!point) continue;
@@ -422,8 +422,8 @@ void CompareCharts::fill_distribution() {
     }
     link.set_x(qs(views::label_of(metric)), Quantity::seconds);
     link.set_data({0, largest_x(all) * 1.02});
-    plots(CompareView::distribution)[i]->set_lines(std::move(all));
-    plots(CompareView::distribution)[i]->set_limits(slo_levels(slo_, metric));
+    charts(CompareView::distribution)[i]->set_lines(std::move(all));
+    charts(CompareView::distribution)[i]->set_limits(slo_levels(slo_, metric));
   }
 }
 
@@ -438,7 +438,7 @@ void CompareCharts::fill_heat() {
 void CompareCharts::fill_cost() {
   const views::LoadAxis axis = compare::load_axis(runs_, input_len());
   set_axis(by_cost_load_, tr("rate"), ticks_of(axis));
-  plots(CompareView::cost)[0]->set_lines(
+  charts(CompareView::cost)[0]->set_lines(
       lines(compare::lines_by_load(runs_, input_len(), axis, SweepMetric::cost), SweepMetric::cost));
   std::vector<double> once;
   for (const QString& part : once_->text().split(u',', Qt::SkipEmptyParts)) once.push_back(part.trimmed().toDouble());
@@ -456,7 +456,7 @@ void CompareCharts::fill_cost() {
       limits.push_back({tr("break-even"), *hours, theme().series(static_cast<int>(costs[i].column)), Origin::requested,
                         tr("%1 h").arg(*hours, 0, 'f', 0)});
     }
-  std::vector<PlotLine> all;
+  std::vector<ChartLine> all;
   for (const auto& cost : costs) {
     const std::vector<views::Point> path{{0, cost.at(0)}, {most, cost.at(most)}};
     all.push_back(points_line(path, cost.column));
@@ -464,8 +464,8 @@ void CompareCharts::fill_cost() {
   }
   by_hours_.set_x(tr("hours"), Quantity::plain);
   by_hours_.set_data({0, most});
-  plots(CompareView::cost)[1]->set_lines(std::move(all));
-  plots(CompareView::cost)[1]->set_limits(std::move(limits));
+  charts(CompareView::cost)[1]->set_lines(std::move(all));
+  charts(CompareView::cost)[1]->set_limits(std::move(limits));
   break_even_->setText(texts.isEmpty() && costs.size() > 1 ? tr("No break-even: one run is always cheaper")
                                                            : texts.join(u"; "_s));
 }
@@ -474,29 +474,29 @@ void CompareCharts::fill_loss() {
   static constexpr const char* kMetrics[] = {"train/loss", "eval/loss"};
   double most = 1;
   for (size_t i = 0; i < std::size(kMetrics); ++i) {
-    std::vector<PlotLine> all;
+    std::vector<ChartLine> all;
     for (size_t c = 0; c < runs_.size(); ++c) {
       const views::MetricSeries* metric = runs_[c].training ? runs_[c].training->metric(kMetrics[i]) : nullptr;
       if (!metric || metric->raw.empty()) continue;
       const int group = static_cast<int>(c);
-      PlotLine line{.name = name(c),
-                    .color = theme().series(group),
-                    .raw = std::make_shared<views::Series>(metric->raw),
-                    .origin = origin_of(runs_[c].provenance),
-                    .marks = metric->raw.size() < kMostMarks ? marks_of(group) : Marks::none,
-                    .group = group};
+      ChartLine line{.name = name(c),
+                     .color = theme().series(group),
+                     .raw = std::make_shared<views::Series>(metric->raw),
+                     .origin = origin_of(runs_[c].provenance),
+                     .marks = metric->raw.size() < kMostMarks ? marks_of(group) : Marks::none,
+                     .group = group};
       if (i == 0) line.smooth = std::make_shared<views::Series>(metric->smooth.series());
       most = std::max(most, metric->raw.back().x);
       all.push_back(std::move(line));
     }
-    plots(CompareView::loss)[i]->set_lines(std::move(all));
+    charts(CompareView::loss)[i]->set_lines(std::move(all));
   }
-  std::vector<PlotLine> apart;
+  std::vector<ChartLine> apart;
   for (const auto& curve : compare::loss_differences(runs_)) {
     apart.push_back(points_line(curve.path, curve.column));
     if (curve.path.size() >= kMostMarks) apart.back().marks = Marks::none;
   }
-  plots(CompareView::loss)[std::size(kMetrics)]->set_lines(std::move(apart));
+  charts(CompareView::loss)[std::size(kMetrics)]->set_lines(std::move(apart));
   by_step_.set_x(tr("step"), Quantity::count);
   by_step_.set_data({0, most});
 }

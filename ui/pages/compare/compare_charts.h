@@ -4,8 +4,8 @@
 #include <QWidget>
 
 #include "core/jobs/sweep_run.h"
+#include "ui/charts/chart.h"
 #include "ui/pages/compare/heat_map_view.h"
-#include "ui/plot/plot.h"
 
 class QComboBox;
 class QLabel;
@@ -31,7 +31,7 @@ class CompareCharts : public QWidget {
   void show_view(CompareView view);
   CompareView view() const;
   void choose_cell(int input_len, const QString& load);
-  const std::vector<Plot*>& plots(CompareView view) const { return plots_[static_cast<size_t>(view)]; }
+  const std::vector<Chart*>& charts(CompareView view) const { return charts_[static_cast<size_t>(view)]; }
   HeatMapView& heat() { return *heat_; }
   WhyView& why() { return *why_; }
   QComboBox& lengths() { return *length_; }
@@ -43,13 +43,13 @@ class CompareCharts : public QWidget {
   void hovered(int column);
 
  private:
-  Plot* add_plot(CompareView view, QWidget* parent, PlotOptions options, PlotLink& link);
+  Chart* add_chart(CompareView view, QWidget* parent, ChartOptions options, ChartLink& link);
   QWidget* controls();
   QWidget* page(CompareView view);
   QWidget* heat_page();
-  void add_latency_plots(CompareView view, QWidget* parent, const QString& unit, PlotLink& link);
-  void add_distribution_plots(QWidget* parent);
-  void add_loss_plots(QWidget* parent);
+  void add_latency_charts(CompareView view, QWidget* parent, const QString& unit, ChartLink& link);
+  void add_distribution_charts(QWidget* parent);
+  void add_loss_charts(QWidget* parent);
   QWidget* cost_page();
   void fill_choices();
   void fill();
@@ -63,16 +63,16 @@ class CompareCharts : public QWidget {
   int input_len() const;
   std::string load() const;
   QString name(size_t column) const;
-  std::vector<PlotLine> lines(const std::vector<compare::ComparedLine>& all, views::SweepMetric metric) const;
-  PlotLine floor_line() const;  // lower bound of TTFT by length, if the audit knows it
-  PlotLine points_line(const std::vector<views::Point>& path, size_t column) const;
+  std::vector<ChartLine> lines(const std::vector<compare::ComparedLine>& all, views::SweepMetric metric) const;
+  ChartLine floor_line() const;  // lower bound of TTFT by length, if the audit knows it
+  ChartLine points_line(const std::vector<views::Point>& path, size_t column) const;
 
   const std::vector<compare::ComparedRun>& runs_;
   hardware::LoadCatalogue catalogue_;
   serve::Slo slo_;
   bool chosen_ = false;  // the user has chosen the view
-  PlotLink by_load_, by_throughput_, by_length_, by_ttft_, by_tpot_, by_cost_load_, by_hours_, by_step_;
-  std::array<std::vector<Plot*>, kCompareViews> plots_;
+  ChartLink by_load_, by_throughput_, by_length_, by_ttft_, by_tpot_, by_cost_load_, by_hours_, by_step_;
+  std::array<std::vector<Chart*>, kCompareViews> charts_;
   QTabBar* tabs_;
   QComboBox *length_, *load_, *metric_;
   QLabel *length_label_, *load_label_, *metric_label_, *break_even_;

@@ -15,7 +15,7 @@
 #include <QUrl>
 
 #include "core/compare/recording.h"
-#include "ui/plot/plot_strokes.h"
+#include "ui/charts/chart_strokes.h"
 #include "ui/run_views/run_drag.h"
 #include "ui/run_views/sweep_lines.h"
 #include "ui/theme/text.h"

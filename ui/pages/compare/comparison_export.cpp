@@ -84,13 +84,13 @@ class Report {
     for (const CompareView view :
          {CompareView::load, CompareView::length, CompareView::curve, CompareView::cost, CompareView::loss}) {
       charts_.show_view(view);
-      for (Plot* plot : charts_.plots(view))
-        if (!plot->empty()) plots_.push_back(plot);
+      for (Chart* chart : charts_.charts(view))
+        if (!chart->empty()) shown_.push_back(chart);
     }
-    for (Plot* plot : plots_) plot->resize((kWidth - 2 * kMargin - kGap) / 2, kChartHeight);
+    for (Chart* chart : shown_) chart->resize((kWidth - 2 * kMargin - kGap) / 2, kChartHeight);
   }
   int height() const {
-    const int rows = static_cast<int>((plots_.size() + 1) / 2);
+    const int rows = static_cast<int>((shown_.size() + 1) / 2);
     return 2 * kMargin + static_cast<int>(std::ceil(text_.size().height())) + rows * (kChartHeight + kGap) + kGap;
   }
   void paint(QPainter& painter) {
@@ -98,10 +98,10 @@ class Report {
     painter.translate(kMargin, kMargin);
     text_.drawContents(&painter);
     double y = std::ceil(text_.size().height()) + kGap;
-    for (size_t i = 0; i < plots_.size(); ++i) {
+    for (size_t i = 0; i < shown_.size(); ++i) {
       painter.save();
       painter.translate(i % 2 == 0 ? 0 : (kWidth - 2 * kMargin + kGap) / 2.0, y);
-      plots_[i]->paint_whole(painter);
+      shown_[i]->paint_whole(painter);
       painter.restore();
       if (i % 2 == 1) y += kChartHeight + kGap;
     }
@@ -111,7 +111,7 @@ class Report {
   ComparisonModel model_;
   CompareCharts charts_;
   QTextDocument text_;
-  std::vector<Plot*> plots_;
+  std::vector<Chart*> shown_;
 };
 
 QByteArray painted(Report& report, const QString& extension) {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/charts/ticks.h"
 #include "ui/pages/compare/comparison_model.h"
-#include "ui/plot/ticks.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "core/compare/recording.h"
-#include "ui/plot/plot_strokes.h"
+#include "ui/charts/chart_strokes.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"

@@ -393,12 +393,12 @@ void DataPage::build() {
   down_ = make_splitter(Qt::Vertical, across_);
   down_->addWidget(token_side());
   bottom_ = make_splitter(Qt::Horizontal, down_);
-  lengths_ = new Plot({.title = tr("Lengths"),
-                       .unit = tr("rows by tokens"),
-                       .quantity = Quantity::count,
-                       .empty = tr("Shown after all rows have been read"),
-                       .from_zero = true},
-                      by_length_, bottom_);
+  lengths_ = new Chart({.title = tr("Lengths"),
+                        .unit = tr("rows by tokens"),
+                        .quantity = Quantity::count,
+                        .empty = tr("Shown after all rows have been read"),
+                        .from_zero = true},
+                       by_length_, bottom_);
   economy_ = new EconomyView(bottom_);
   set_shares(*bottom_, {320, 380}, {1, 1});
   bottom_->setChildrenCollapsible(false);

@@ -4,11 +4,11 @@
 #pragma once
 #include <QWidget>
 
+#include "ui/charts/chart.h"
 #include "ui/pages/data/data_reader.h"
 #include "ui/pages/data/economy_view.h"
 #include "ui/pages/data/rows_model.h"
 #include "ui/pages/data/token_view.h"
-#include "ui/plot/plot.h"
 #include "ui/session/workspace.h"
 
 class QComboBox;
@@ -38,8 +38,8 @@ class DataPage : public QWidget, public WindowPage {
   DataRowsModel& model() { return model_; }
   QTableView& table() { return *table_; }
   TokenView& tokens() { return *tokens_; }
-  Plot& lengths() { return *lengths_; }
-  PlotLink& link() { return by_length_; }
+  Chart& lengths() { return *lengths_; }
+  ChartLink& link() { return by_length_; }
   EconomyView& economy() { return *economy_; }
   QComboBox& filter() { return *filter_; }
   QString notice() const;  // empty: no problem
@@ -74,7 +74,7 @@ class DataPage : public QWidget, public WindowPage {
   Document& document_;
   DataReader reader_;
   DataRowsModel model_;
-  PlotLink by_length_;
+  ChartLink by_length_;
   bool requested_ = false, changed_ = true;
   std::int64_t wanted_row_ = 0;  // keeps the selection over an edit
   QStackedWidget *stack_, *detail_stack_;
@@ -88,7 +88,7 @@ class DataPage : public QWidget, public WindowPage {
   QComboBox* filter_;
   QTableView* table_;
   TokenView* tokens_;
-  Plot* lengths_;
+  Chart* lengths_;
   EconomyView* economy_;
 };
 

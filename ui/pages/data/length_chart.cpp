@@ -34,8 +34,8 @@ int upto(const data::LengthStats& stats, int max_len) {
   return end + 1;
 }
 
-PlotStack stack_of(std::shared_ptr<const Bars> bars, data::Overlong overlong) {
-  PlotStack stack;
+ChartStack stack_of(std::shared_ptr<const Bars> bars, data::Overlong overlong) {
+  ChartStack stack;
   stack.shape = Shape::bars;
   stack.bar_width = bars->width();
   stack.layers = {

@@ -2,12 +2,12 @@
 // Converts the lengths of rows to the data of the histogram.
 #pragma once
 #include "core/views/data_view.h"
-#include "ui/plot/plot_data.h"
+#include "ui/charts/chart_data.h"
 
 namespace mw::ui {
 
 struct LengthChart {
-  PlotStack stack{};
+  ChartStack stack{};
   Span range{};
   QString caption{};
   std::vector<LevelLine> limits{};  // vertical lines

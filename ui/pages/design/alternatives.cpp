@@ -148,12 +148,12 @@ void Alternatives::build() {
   sorted_.setSortRole(sort_role);
   table_ = make_table(sorted_, tr("Alternative plans"));
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
-  chart_ = new Plot({.title = tr("Step time"),
-                     .unit = tr("by memory per device"),
-                     .quantity = Quantity::seconds,
-                     .empty = tr("Search to see every plan that fits as a point"),
-                     .from_zero = true},
-                    by_memory_);
+  chart_ = new Chart({.title = tr("Step time"),
+                      .unit = tr("by memory per device"),
+                      .quantity = Quantity::seconds,
+                      .empty = tr("Search to see every plan that fits as a point"),
+                      .from_zero = true},
+                     by_memory_);
   by_memory_.set_x(tr("memory"), Quantity::bytes);
   tabs_ = new QTabWidget(this);
   tabs_->setDocumentMode(true);

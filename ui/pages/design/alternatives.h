@@ -9,7 +9,7 @@
 
 #include "core/planning/diagnostics.h"
 #include "core/planning/search_experiment.h"
-#include "ui/plot/plot.h"
+#include "ui/charts/chart.h"
 #include "ui/session/background_task.h"
 #include "ui/session/document.h"
 #include "ui/session/predictor.h"
@@ -74,10 +74,10 @@ class Alternatives : public QWidget {
   bool outdated_ = false;
   CandidatesModel model_;
   QSortFilterProxyModel sorted_;
-  PlotLink by_memory_;
+  ChartLink by_memory_;
   QTabWidget* tabs_;
   QTableView* table_;
-  Plot* chart_;
+  Chart* chart_;
   QComboBox *rank_, *targets_;
   QPushButton *search_, *apply_;
   QLabel* status_;

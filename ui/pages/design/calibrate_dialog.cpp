@@ -315,11 +315,11 @@ void CalibrateDialog::draw() {
   }
   link_.set_data({0, longest});
   const auto line = [](const QString& name, const QColor& color, std::shared_ptr<views::Series> series, Marks marks) {
-    return PlotLine{.name = name,
-                    .color = color,
-                    .raw = std::move(series),
-                    .origin = marks == Marks::none ? Origin::measured : Origin::predicted,
-                    .marks = marks};
+    return ChartLine{.name = name,
+                     .color = color,
+                     .raw = std::move(series),
+                     .origin = marks == Marks::none ? Origin::measured : Origin::predicted,
+                     .marks = marks};
   };
   chart_->set_lines({line(tr("measured"), theme().muted, exact, Marks::none),
                      line(tr("now"), theme().series(3), now, Marks::points),
@@ -381,12 +381,12 @@ QWidget* CalibrateDialog::names_bar() {
 QWidget* CalibrateDialog::tables() {
   rows_table_ = table(rows_, tr("Measured rows with current, held-out and fitted predictions"));
   efficiencies_table_ = table(efficiencies_, tr("Current and proposed efficiencies"));
-  chart_ = new Plot({.title = tr("Step time"),
-                     .unit = tr("predicted by measured"),
-                     .quantity = Quantity::seconds,
-                     .empty = tr("Every row is shown as a point"),
-                     .from_zero = true},
-                    link_);
+  chart_ = new Chart({.title = tr("Step time"),
+                      .unit = tr("predicted by measured"),
+                      .quantity = Quantity::seconds,
+                      .empty = tr("Every row is shown as a point"),
+                      .from_zero = true},
+                     link_);
   link_.set_x(tr("measured"), Quantity::seconds);
   auto* down = make_splitter(Qt::Vertical, this);
   auto* across = make_splitter(Qt::Horizontal, down);

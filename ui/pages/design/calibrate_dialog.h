@@ -4,8 +4,8 @@
 #pragma once
 #include <QDialog>
 
+#include "ui/charts/chart.h"
 #include "ui/pages/design/calibrator.h"
-#include "ui/plot/plot.h"
 #include "ui/theme/table_model.h"
 
 class QLabel;
@@ -41,7 +41,7 @@ class CalibrateDialog : public QDialog {
 
   CalibrationRowsModel& rows() { return rows_; }
   EfficienciesModel& efficiencies() { return efficiencies_; }
-  Plot& chart() { return *chart_; }
+  Chart& chart() { return *chart_; }
   const std::vector<QToolButton*>& names() const { return names_; }
 
  public slots:
@@ -73,13 +73,13 @@ class CalibrateDialog : public QDialog {
   planning::CalibrationRequest request_;
   CalibrationRowsModel rows_;
   EfficienciesModel efficiencies_;
-  PlotLink link_;
+  ChartLink link_;
   ElidedLabel *sources_, *current_;
   QLabel* verdict_;
   QPushButton *add_files_, *add_runs_, *clear_, *remove_, *undo_, *accept_, *cancel_;
   std::vector<QToolButton*> names_;
   QTableView *rows_table_, *efficiencies_table_;
-  Plot* chart_;
+  Chart* chart_;
   QProgressBar* progress_;
   QPlainTextEdit* notes_;
 };

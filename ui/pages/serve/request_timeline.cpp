@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ui/plot/ticks.h"
+#include "ui/charts/ticks.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -32,14 +32,14 @@ QString time(double seconds) {
 
 }  // namespace
 
-RequestTimeline::RequestTimeline(PlotLink& link, QWidget* parent) : QAbstractScrollArea(parent), link_(link) {
+RequestTimeline::RequestTimeline(ChartLink& link, QWidget* parent) : QAbstractScrollArea(parent), link_(link) {
   setFrameShape(QFrame::NoFrame);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   setAccessibleName(tr("Timeline of the requests"));
   viewport()->setMouseTracking(true);
   viewport()->setAutoFillBackground(false);
-  connect(&link_, &PlotLink::range_changed, viewport(), qOverload<>(&QWidget::update));
-  connect(&link_, &PlotLink::cursor_changed, viewport(), qOverload<>(&QWidget::update));
+  connect(&link_, &ChartLink::range_changed, viewport(), qOverload<>(&QWidget::update));
+  connect(&link_, &ChartLink::cursor_changed, viewport(), qOverload<>(&QWidget::update));
 }
 
 void RequestTimeline::show_point(const formats::BenchPoint* point, const QString& title) {

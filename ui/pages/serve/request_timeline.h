@@ -5,14 +5,14 @@
 #include <QAbstractScrollArea>
 
 #include "core/views/sweep_charts.h"
-#include "ui/plot/link.h"
+#include "ui/charts/chart_link.h"
 
 namespace mw::ui {
 
 class RequestTimeline : public QAbstractScrollArea {
   Q_OBJECT
  public:
-  explicit RequestTimeline(PlotLink& link, QWidget* parent = nullptr);
+  explicit RequestTimeline(ChartLink& link, QWidget* parent = nullptr);
   void show_point(const formats::BenchPoint* point, const QString& title);  // null: none
   int requests() const { return static_cast<int>(rows_.size()); }
   int painted_rows() const { return painted_; }  // in the last paint event
@@ -41,7 +41,7 @@ class RequestTimeline : public QAbstractScrollArea {
   void paint_header(QPainter& painter) const;
   void paint_row(QPainter& painter, const Row& row, double top, double height) const;
 
-  PlotLink& link_;
+  ChartLink& link_;
   QString title_;
   std::vector<Row> rows_;
   bool queue_known_ = false;

@@ -7,7 +7,7 @@
 #include <QSplitter>
 #include <QTableView>
 
-#include "ui/plot/plot.h"
+#include "ui/charts/chart.h"
 #include "ui/run_views/run_header.h"
 #include "ui/session/workspace.h"
 
@@ -24,7 +24,7 @@ class RunTab : public QWidget {
   virtual void show_frame() = 0;  // redraws what changed since the last frame
   virtual void restyle() = 0;     // after a theme change
   RunPtr run() const { return run_; }
-  PlotLink& link() { return link_; }
+  ChartLink& link() { return link_; }
   QTableView& table() { return *table_; }
   RunHeader& header() { return *header_; }
   QByteArray save_layout() const { return rows_->saveState(); }
@@ -52,7 +52,7 @@ class RunTab : public QWidget {
   RunController& runs_;
   const RunKind kind_;
   Workspace* workspace_ = nullptr;
-  PlotLink link_;
+  ChartLink link_;
   RunPtr run_;
   bool changed_ = true;
   QString action_;

@@ -81,8 +81,8 @@ BatchAxis batch_axis(const views::SizeView& view) {
   return axis;
 }
 
-std::vector<PlotLine> size_lines(const views::SizeView& view, PointValue value) {
-  std::vector<PlotLine> lines;
+std::vector<ChartLine> size_lines(const views::SizeView& view, PointValue value) {
+  std::vector<ChartLine> lines;
   for (const auto& line : view.lines) {
     auto series = std::make_shared<views::Series>();
     for (const auto& p : line.points)
@@ -113,8 +113,8 @@ Notes time_notes(const views::SizeView& view) {
   return notes;
 }
 
-PlotStack size_stack(const SizeViewPtr& view, serve::Workload workload) {
-  PlotStack stack;
+ChartStack size_stack(const SizeViewPtr& view, serve::Workload workload) {
+  ChartStack stack;
   const auto* line = find(*view, workload);
   if (!line || line->points.empty()) return stack;
   stack.shape = Shape::bars;

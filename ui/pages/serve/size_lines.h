@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/views/size_view.h"
-#include "ui/plot/plot_data.h"
+#include "ui/charts/chart_data.h"
 
 namespace mw::ui {
 
@@ -23,15 +23,15 @@ BatchAxis batch_axis(const views::SizeView& view);
 
 // A cross marks a missing measurement; the caption explains it.
 struct Notes {
-  std::vector<PlotNote> marks{};
+  std::vector<ChartNote> marks{};
   QString caption{};
 };
 using PointValue = double (*)(const serve::SizePoint::Measured&);
-std::vector<PlotLine> size_lines(const views::SizeView& view, PointValue value);
+std::vector<ChartLine> size_lines(const views::SizeView& view, PointValue value);
 Notes time_notes(const views::SizeView& view);
 
 // Of one workload; all charts of a run have the same scale for comparison.
-PlotStack size_stack(const SizeViewPtr& view, serve::Workload workload);
+ChartStack size_stack(const SizeViewPtr& view, serve::Workload workload);
 std::vector<LevelLine> size_levels(const views::SizeView& view);
 Notes memory_notes(const views::SizeView& view, serve::Workload workload);
 

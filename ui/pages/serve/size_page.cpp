@@ -44,7 +44,7 @@ SizePage::SizePage(RunController& runs, QWidget* parent) : RunTab(runs, RunKind:
   add_run_buttons(tr("Measure"), tr("Measure the experiment in the form as a new run (Ctrl+F5)"),
                   tr("Stop after the current token and keep the finished points (Shift+F5)"));
   build_charts();
-  connect(&link_, &PlotLink::cursor_changed, this, [this] {
+  connect(&link_, &ChartLink::cursor_changed, this, [this] {
     // The rows of the pinned batch.
     const auto head = link_.playhead();
     table_->clearSelection();
@@ -59,14 +59,14 @@ void SizePage::build_charts() {
   rows_ = make_splitter(Qt::Vertical);
   const QString waiting = tr("Points appear when they are measured"), unit = tr("by batch size");
   auto* times = make_splitter(Qt::Horizontal, rows_);
-  total_ = new Plot({.title = tr("Total time"), .unit = unit, .quantity = Quantity::seconds, .empty = waiting}, link_,
-                    times);
-  per_token_ = new Plot({.title = tr("Time per token"), .unit = unit, .quantity = Quantity::seconds, .empty = waiting},
-                        link_, times);
-  for (Plot* p : {total_, per_token_}) p->set_scale(Scale::logarithmic);
+  total_ = new Chart({.title = tr("Total time"), .unit = unit, .quantity = Quantity::seconds, .empty = waiting}, link_,
+                     times);
+  per_token_ = new Chart({.title = tr("Time per token"), .unit = unit, .quantity = Quantity::seconds, .empty = waiting},
+                         link_, times);
+  for (Chart* p : {total_, per_token_}) p->set_scale(Scale::logarithmic);
   auto* memory = make_splitter(Qt::Horizontal, rows_);
   for (const serve::Workload w : kWorkloads)
-    memory_[w] = new Plot(
+    memory_[w] = new Chart(
         {.title = tr("%1 memory").arg(short_text(w)), .quantity = Quantity::bytes, .empty = waiting, .from_zero = true},
         link_, memory);
   build_table();
@@ -111,14 +111,14 @@ void SizePage::redraw() {
   const Notes time = time_notes(*view_);
   total_->set_lines(size_lines(*view_, [](const auto& m) { return m.seconds; }));
   per_token_->set_lines(size_lines(*view_, [](const auto& m) { return m.seconds_per_token(); }));
-  for (Plot* p : {total_, per_token_}) p->set_notes(time.marks, time.caption);
-  for (auto& [workload, plot] : memory_) {
+  for (Chart* p : {total_, per_token_}) p->set_notes(time.marks, time.caption);
+  for (auto& [workload, chart] : memory_) {
     const Notes notes = memory_notes(*view_, workload);
-    plot->set_stack(size_stack(view_, workload));
-    plot->set_levels(size_levels(*view_));
-    plot->set_notes(notes.marks, notes.caption);
-    plot->setVisible(view_->lines.empty() || std::any_of(view_->lines.begin(), view_->lines.end(),
-                                                         [&](const auto& l) { return l.workload == workload; }));
+    chart->set_stack(size_stack(view_, workload));
+    chart->set_levels(size_levels(*view_));
+    chart->set_notes(notes.marks, notes.caption);
+    chart->setVisible(view_->lines.empty() || std::any_of(view_->lines.begin(), view_->lines.end(),
+                                                          [&](const auto& l) { return l.workload == workload; }));
   }
   model_.show(view_);
   fit_columns();

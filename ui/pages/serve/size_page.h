@@ -15,9 +15,9 @@ class SizePage : public RunTab {
   SizePage(RunController& runs, QWidget* parent = nullptr);
   void show_frame() override;
   void restyle() override;
-  Plot& total() { return *total_; }
-  Plot& per_token() { return *per_token_; }
-  Plot& memory(serve::Workload workload) { return *memory_.at(workload); }
+  Chart& total() { return *total_; }
+  Chart& per_token() { return *per_token_; }
+  Chart& memory(serve::Workload workload) { return *memory_.at(workload); }
   SizesModel& model() { return model_; }
   QString settings_text() const;
 
@@ -37,8 +37,8 @@ class SizePage : public RunTab {
   std::size_t points_seen_ = 0;
   bool started_ = false;
   SizesModel model_;
-  Plot *total_, *per_token_;
-  std::map<serve::Workload, Plot*> memory_;
+  Chart *total_, *per_token_;
+  std::map<serve::Workload, Chart*> memory_;
 };
 
 }  // namespace mw::ui

@@ -53,7 +53,7 @@ SweepPage::SweepPage(Document& document, RunController& runs, QWidget* parent)
          .action = u"run.sweep"_s});
   build_bar();
   build_charts();
-  connect(&link_, &PlotLink::cursor_changed, this, &SweepPage::select_at_playhead);
+  connect(&link_, &ChartLink::cursor_changed, this, &SweepPage::select_at_playhead);
   adopt();
 }
 
@@ -102,10 +102,10 @@ void SweepPage::redraw() {
   model_.show(view_);
   fit_columns();
   const QString origin = origin_text(view_->set.provenance);
-  for (const auto& [plot, metric] : {std::pair{ttft_, views::SweepMetric::ttft}, {tpot_, views::SweepMetric::tpot}}) {
-    plot->set_unit(tr("median to p99, %1").arg(origin));
-    plot->set_lines(sweep_lines(*view_, axis_, metric));
-    plot->set_levels(slo_levels(view_->slo, metric));
+  for (const auto& [chart, metric] : {std::pair{ttft_, views::SweepMetric::ttft}, {tpot_, views::SweepMetric::tpot}}) {
+    chart->set_unit(tr("median to p99, %1").arg(origin));
+    chart->set_lines(sweep_lines(*view_, axis_, metric));
+    chart->set_levels(slo_levels(view_->slo, metric));
   }
   throughput_->set_unit(tr("output tokens/s, %1").arg(origin));
   auto lines = sweep_lines(*view_, axis_, views::SweepMetric::output_throughput);
@@ -171,7 +171,7 @@ void SweepPage::redraw_point() {
     for (const auto& r : point->requests) end = std::max(end, views::phases_of(r).end);
   by_time_.set_data({0, end > 0 ? end : 1});
   const Origin origin = origin_of(view_->set.provenance);
-  std::vector<PlotLine> flight, blocks;
+  std::vector<ChartLine> flight, blocks;
   if (point && !point->timeline.empty()) {
     flight.push_back({.name = tr("running"),
                       .color = theme().series(0),
@@ -198,7 +198,7 @@ void SweepPage::show_capacity() {
 
 // Emphasises one input length in all charts.
 void SweepPage::emphasise(int group) {
-  for (Plot* p : {ttft_, tpot_, throughput_}) p->set_emphasis(group);
+  for (Chart* p : {ttft_, tpot_, throughput_}) p->set_emphasis(group);
 }
 
 QString SweepPage::verdict() const {
@@ -275,9 +275,9 @@ void SweepPage::build_charts() {
   auto* bottom = make_splitter(Qt::Horizontal, rows_);
   const QString waiting = tr("Points appear when they are complete");
   const auto by_load = [&](const QString& title, const QString& unit, Quantity quantity) {
-    auto* p = new Plot({.title = title, .unit = unit, .quantity = quantity, .empty = waiting}, link_, top);
+    auto* p = new Chart({.title = title, .unit = unit, .quantity = quantity, .empty = waiting}, link_, top);
     p->set_scale(Scale::logarithmic);
-    connect(p, &Plot::group_hovered, this, &SweepPage::emphasise);
+    connect(p, &Chart::group_hovered, this, &SweepPage::emphasise);
     return p;
   };
   ttft_ = by_load(tr("TTFT"), tr("median to p99"), Quantity::seconds);
@@ -286,14 +286,14 @@ void SweepPage::build_charts() {
   timeline_ = new RequestTimeline(by_time_, bottom);
   auto* state = make_splitter(Qt::Vertical, bottom);
   const QString unrecorded = tr("The state of the server is not recorded");
-  in_flight_ = new Plot({.title = tr("Requests"), .quantity = Quantity::count, .empty = unrecorded, .from_zero = true},
-                        by_time_, state);
-  kv_ = new Plot({.title = tr("KV blocks in use"),
-                  .unit = tr("% of all blocks"),
-                  .quantity = Quantity::plain,
-                  .empty = unrecorded,
-                  .from_zero = true},
-                 by_time_, state);
+  in_flight_ = new Chart({.title = tr("Requests"), .quantity = Quantity::count, .empty = unrecorded, .from_zero = true},
+                         by_time_, state);
+  kv_ = new Chart({.title = tr("KV blocks in use"),
+                   .unit = tr("% of all blocks"),
+                   .quantity = Quantity::plain,
+                   .empty = unrecorded,
+                   .from_zero = true},
+                  by_time_, state);
   build_table();
   rows_->addWidget(table_);
   bottom->setSizes({560, 400});

@@ -19,11 +19,11 @@ class SweepPage : public RunTab {
   SweepPage(Document& document, RunController& runs, QWidget* parent = nullptr);
   void show_frame() override;
   void restyle() override;
-  Plot& ttft() { return *ttft_; }
-  Plot& tpot() { return *tpot_; }
-  Plot& throughput() { return *throughput_; }
-  Plot& in_flight() { return *in_flight_; }
-  Plot& kv() { return *kv_; }
+  Chart& ttft() { return *ttft_; }
+  Chart& tpot() { return *tpot_; }
+  Chart& throughput() { return *throughput_; }
+  Chart& in_flight() { return *in_flight_; }
+  Chart& kv() { return *kv_; }
   RequestTimeline& timeline() { return *timeline_; }
   SweepModel& model() { return model_; }
   SweepForm& form() { return *form_; }
@@ -55,7 +55,7 @@ class SweepPage : public RunTab {
   bool resumable() const;
   size_t line_of_point(size_t point) const;
 
-  PlotLink by_time_;
+  ChartLink by_time_;
   SweepViewPtr view_;
   SweepReader reader_;
   views::LoadAxis axis_;
@@ -65,7 +65,7 @@ class SweepPage : public RunTab {
   SweepModel model_;
   SweepForm* form_;
   QPushButton *resume_, *replay_, *compare_;
-  Plot *ttft_, *tpot_, *throughput_, *in_flight_, *kv_;
+  Chart *ttft_, *tpot_, *throughput_, *in_flight_, *kv_;
   RequestTimeline* timeline_;
 };
 

@@ -11,21 +11,21 @@
 
 namespace mw::ui {
 
-CollectivesPanel::CollectivesPanel(PlotLink& by_step, QWidget* parent)
+CollectivesPanel::CollectivesPanel(ChartLink& by_step, QWidget* parent)
     : QWidget(parent), amount_(new QComboBox(this)), by_(new QComboBox(this)) {
   auto* column = flush_layout<QVBoxLayout>(this);
-  const auto plot = [&](const QString& unit, Quantity quantity) {
-    auto* p = new Plot({.title = tr("Collectives"),
-                        .unit = unit,
-                        .quantity = quantity,
-                        .empty = tr("No traffic between devices yet"),
-                        .from_zero = true},
-                       by_step, this);
+  const auto chart = [&](const QString& unit, Quantity quantity) {
+    auto* p = new Chart({.title = tr("Collectives"),
+                         .unit = unit,
+                         .quantity = quantity,
+                         .empty = tr("No traffic between devices yet"),
+                         .from_zero = true},
+                        by_step, this);
     column->addWidget(p);
     return p;
   };
-  bytes_ = plot(tr("measured"), Quantity::bytes);
-  seconds_ = plot(tr("measured"), Quantity::seconds);
+  bytes_ = chart(tr("measured"), Quantity::bytes);
+  seconds_ = chart(tr("measured"), Quantity::seconds);
   seconds_->setAccessibleName(tr("Collectives chart, seconds"));
   amount_->addItem(tr("Bytes"), static_cast<int>(views::TrafficAmount::bytes));
   amount_->addItem(tr("Seconds"), static_cast<int>(views::TrafficAmount::seconds));
@@ -43,7 +43,7 @@ CollectivesPanel::CollectivesPanel(PlotLink& by_step, QWidget* parent)
   draw();
 }
 
-Plot& CollectivesPanel::shown() {
+Chart& CollectivesPanel::shown() {
   return amount_->currentIndex() == 0 ? *bytes_ : *seconds_;
 }
 
@@ -77,7 +77,7 @@ void CollectivesPanel::resizeEvent(QResizeEvent* event) {
     c->setGeometry(right, 2, wide, 22);
     right -= 2;
   }
-  for (Plot* p : {bytes_, seconds_}) p->set_header_inset(width() - 2 - right);
+  for (Chart* p : {bytes_, seconds_}) p->set_header_inset(width() - 2 - right);
 }
 
 }  // namespace mw::ui

@@ -3,7 +3,7 @@
 #pragma once
 #include <QWidget>
 
-#include "ui/plot/plot.h"
+#include "ui/charts/chart.h"
 #include "ui/session/run_controller.h"
 
 class QComboBox;
@@ -13,12 +13,12 @@ namespace mw::ui {
 class CollectivesPanel : public QWidget {
   Q_OBJECT
  public:
-  explicit CollectivesPanel(PlotLink& by_step, QWidget* parent = nullptr);
+  explicit CollectivesPanel(ChartLink& by_step, QWidget* parent = nullptr);
   void show_run(const RunPtr& run);
   void choose(views::TrafficBy by, views::TrafficAmount amount);
-  Plot& bytes() { return *bytes_; }
-  Plot& seconds() { return *seconds_; }
-  Plot& shown();
+  Chart& bytes() { return *bytes_; }
+  Chart& seconds() { return *seconds_; }
+  Chart& shown();
   QComboBox& amount() { return *amount_; }
   QComboBox& by() { return *by_; }
 
@@ -28,7 +28,7 @@ class CollectivesPanel : public QWidget {
  private:
   void draw();
   RunPtr run_;
-  Plot *bytes_, *seconds_;
+  Chart *bytes_, *seconds_;
   QComboBox *amount_, *by_;
 };
 

@@ -14,15 +14,15 @@
 
 namespace mw::ui {
 
-DeviceMemory::DeviceMemory(PlotLink& by_time, QWidget* parent)
+DeviceMemory::DeviceMemory(ChartLink& by_time, QWidget* parent)
     : QWidget(parent),
       stack_(new QStackedWidget(this)),
-      plot_(new Plot({.title = tr("Memory"), .quantity = Quantity::bytes, .from_zero = true}, by_time)),
+      chart_(new Chart({.title = tr("Memory"), .quantity = Quantity::bytes, .from_zero = true}, by_time)),
       grid_(new MemoryGrid(by_time)),
       selector_(new QComboBox(this)) {
   auto* column = flush_layout<QVBoxLayout>(this);
   column->addWidget(stack_);
-  stack_->addWidget(plot_);
+  stack_->addWidget(chart_);
   stack_->addWidget(grid_);
   selector_->setAccessibleName(tr("Device of the memory chart"));
   selector_->setToolTip(tr("Show the device with the largest memory, all devices, or one device"));
@@ -70,17 +70,17 @@ void DeviceMemory::show_chosen() {
   const bool all = many && chosen_ == kAll;
   stack_->setCurrentIndex(all ? 1 : 0);
   grid_->show_run(all ? run_ : nullptr);
-  plot_->set_stack(memory_stack(run_, device_));
-  plot_->set_empty_text(absent_text(run_, Comes::with_the_model));
-  plot_->set_levels(memory_levels(run_, device_));
-  plot_->set_unit(many ? tr("of device %1, measured").arg(device_) : QString());
+  chart_->set_stack(memory_stack(run_, device_));
+  chart_->set_empty_text(absent_text(run_, Comes::with_the_model));
+  chart_->set_levels(memory_levels(run_, device_));
+  chart_->set_unit(many ? tr("of device %1, measured").arg(device_) : QString());
   selector_->raise();
   if (before != device_) emit device_changed(device_);
 }
 
 void DeviceMemory::place_selector() {
   const int wide = selector_->isHidden() ? 0 : std::min(selector_->sizeHint().width(), width() / 3);
-  plot_->set_header_inset(wide > 0 ? wide + 4 : 0);
+  chart_->set_header_inset(wide > 0 ? wide + 4 : 0);
   selector_->setGeometry(width() - wide - 4, 2, wide, 22);
 }
 

@@ -3,8 +3,8 @@
 #pragma once
 #include <QWidget>
 
+#include "ui/charts/chart.h"
 #include "ui/pages/train/memory_grid.h"
-#include "ui/plot/plot.h"
 
 class QComboBox;
 class QStackedWidget;
@@ -14,12 +14,12 @@ namespace mw::ui {
 class DeviceMemory : public QWidget {
   Q_OBJECT
  public:
-  explicit DeviceMemory(PlotLink& by_time, QWidget* parent = nullptr);
+  explicit DeviceMemory(ChartLink& by_time, QWidget* parent = nullptr);
   void show_run(const RunPtr& run);  // also call it if the same run gained a device or was replaced
   void choose(int device);           // kLargest, kAll, or one
   int chosen() const { return chosen_; }
   int device() const { return device_; }  // shown in the chart
-  Plot& plot() { return *plot_; }
+  Chart& chart() { return *chart_; }
   MemoryGrid& grid() { return *grid_; }
   QComboBox& selector() { return *selector_; }
 
@@ -39,7 +39,7 @@ class DeviceMemory : public QWidget {
   int chosen_ = kLargest, device_ = 0;
   std::vector<int> offered_;
   QStackedWidget* stack_;
-  Plot* plot_;
+  Chart* chart_;
   MemoryGrid* grid_;
   QComboBox* selector_;
 };

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ui/plot/plot_strokes.h"
+#include "ui/charts/chart_strokes.h"
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -18,12 +18,12 @@ namespace {
 constexpr double kGridHeader = 25, kGridTitle = 14, kGridGap = 6;
 }
 
-MemoryGrid::MemoryGrid(PlotLink& by_time, QWidget* parent) : QWidget(parent), link_(by_time) {
+MemoryGrid::MemoryGrid(ChartLink& by_time, QWidget* parent) : QWidget(parent), link_(by_time) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(tr("Memory of every device"));
-  connect(&link_, &PlotLink::range_changed, this, &MemoryGrid::refresh);
-  connect(&link_, &PlotLink::cursor_changed, this, qOverload<>(&QWidget::update));
+  connect(&link_, &ChartLink::range_changed, this, &MemoryGrid::refresh);
+  connect(&link_, &ChartLink::cursor_changed, this, qOverload<>(&QWidget::update));
 }
 
 void MemoryGrid::show_run(const RunPtr& run) {

@@ -5,7 +5,7 @@
 #include <QPixmap>
 #include <QWidget>
 
-#include "ui/plot/link.h"
+#include "ui/charts/chart_link.h"
 #include "ui/session/run_controller.h"
 
 namespace mw::ui {
@@ -13,7 +13,7 @@ namespace mw::ui {
 class MemoryGrid : public QWidget {
   Q_OBJECT
  public:
-  explicit MemoryGrid(PlotLink& by_time, QWidget* parent = nullptr);
+  explicit MemoryGrid(ChartLink& by_time, QWidget* parent = nullptr);
   void show_run(const RunPtr& run);
   void refresh();                   // call it when the run has new data
   QRectF cell(int index) const;     // of the index-th device that reported
@@ -40,7 +40,7 @@ class MemoryGrid : public QWidget {
   double to_x(const QRectF& area, double time_s) const;
   int columns() const;
   double highest() const;
-  PlotLink& link_;
+  ChartLink& link_;
   RunPtr run_;
   QPixmap cache_;
   bool stale_ = true;

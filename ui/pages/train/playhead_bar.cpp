@@ -13,7 +13,7 @@
 
 namespace mw::ui {
 
-PlayheadBar::PlayheadBar(PlotLink& link, QWidget* parent)
+PlayheadBar::PlayheadBar(ChartLink& link, QWidget* parent)
     : QWidget(parent),
       link_(link),
       head_(new QSlider(Qt::Horizontal, this)),
@@ -53,8 +53,8 @@ PlayheadBar::PlayheadBar(PlotLink& link, QWidget* parent)
     smooth_label_->setText(tr("Smoothing %1").arg(v / 100.0, 0, 'f', 2));
     emit smoothing_changed(v / 100.0);
   });
-  connect(&link_, &PlotLink::cursor_changed, this, &PlayheadBar::follow_link);
-  connect(&link_, &PlotLink::following_changed, this, &PlayheadBar::follow_link);
+  connect(&link_, &ChartLink::cursor_changed, this, &PlayheadBar::follow_link);
+  connect(&link_, &ChartLink::following_changed, this, &PlayheadBar::follow_link);
   follow_link();
 }
 

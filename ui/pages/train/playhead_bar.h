@@ -3,7 +3,7 @@
 #pragma once
 #include <QWidget>
 
-#include "ui/plot/link.h"
+#include "ui/charts/chart_link.h"
 
 class QLabel;
 class QPushButton;
@@ -14,7 +14,7 @@ namespace mw::ui {
 class PlayheadBar : public QWidget {
   Q_OBJECT
  public:
-  PlayheadBar(PlotLink& link, QWidget* parent);
+  PlayheadBar(ChartLink& link, QWidget* parent);
   void set_data(Span steps);
   void set_reading(const QString& text);  // values at the playhead, for tooltip and screen readers
   void step_by(int steps);                // moves the playhead and holds it
@@ -27,7 +27,7 @@ class PlayheadBar : public QWidget {
 
  private:
   void follow_link();
-  PlotLink& link_;
+  ChartLink& link_;
   QSlider *head_, *smooth_;
   QLabel *where_, *smooth_label_;
   QPushButton* live_;

@@ -138,8 +138,10 @@ void TrainPage::merge_shown() {
 }
 
 void TrainPage::connect_charts() {
-  connect(&by_step_, &PlotLink::cursor_changed, this, [this] { follow_axis(by_step_, by_time_, views::time_of_step); });
-  connect(&by_time_, &PlotLink::cursor_changed, this, [this] { follow_axis(by_time_, by_step_, views::step_of_time); });
+  connect(&by_step_, &ChartLink::cursor_changed, this,
+          [this] { follow_axis(by_step_, by_time_, views::time_of_step); });
+  connect(&by_time_, &ChartLink::cursor_changed, this,
+          [this] { follow_axis(by_time_, by_step_, views::step_of_time); });
   connect(playhead_, &PlayheadBar::smoothing_changed, this, [this](double weight) {
     if (!run_) return;
     run_->view.set_smoothing(weight);
@@ -168,16 +170,16 @@ void TrainPage::build() {
   auto* inner = flush_layout<QVBoxLayout>(charts, 3);
   rows_ = make_splitter(Qt::Vertical, charts);
   upper_ = make_splitter(Qt::Horizontal);
-  loss_ = new Plot({.title = tr("Loss"), .unit = tr("nats/token"), .jump_to_now = true}, by_step_);
+  loss_ = new Chart({.title = tr("Loss"), .unit = tr("nats/token"), .jump_to_now = true}, by_step_);
   memory_ = new DeviceMemory(by_time_);
   upper_->addWidget(loss_);
   upper_->addWidget(memory_);
   upper_->setSizes({500, 460});
   auto* small = make_splitter(Qt::Horizontal);
-  speed_ = new Plot({.title = tr("Speed"), .unit = tr("tokens/s"), .from_zero = true}, by_step_);
-  rate_ = new Plot({.title = tr("Learning rate"), .from_zero = true}, by_step_);
-  gradient_ = new Plot({.title = tr("Gradient norm")}, by_step_);
-  for (Plot* p : {speed_, rate_, gradient_}) small->addWidget(p);
+  speed_ = new Chart({.title = tr("Speed"), .unit = tr("tokens/s"), .from_zero = true}, by_step_);
+  rate_ = new Chart({.title = tr("Learning rate"), .from_zero = true}, by_step_);
+  gradient_ = new Chart({.title = tr("Gradient norm")}, by_step_);
+  for (Chart* p : {speed_, rate_, gradient_}) small->addWidget(p);
   collectives_ = new CollectivesPanel(by_step_);
   mesh_ = new MeasuredMesh;
   middle_ = make_splitter(Qt::Horizontal);
@@ -283,7 +285,7 @@ void TrainPage::rebind() {
   speed_->set_lines(metric_line(run_, "train/tokens_per_second", tr("real tokens"), 2, true));
   rate_->set_lines(metric_line(run_, "train/learning_rate", tr("rate"), 4, false));
   gradient_->set_lines(metric_line(run_, "train/grad_norm", tr("norm"), 3, true));
-  for (Plot* p : {loss_, speed_, rate_, gradient_}) p->set_empty_text(absent_text(run_, Comes::with_a_step));
+  for (Chart* p : {loss_, speed_, rate_, gradient_}) p->set_empty_text(absent_text(run_, Comes::with_a_step));
   memory_->show_run(run_);
   collectives_->show_run(run_);
   show_mesh_panels();
@@ -363,7 +365,7 @@ void TrainPage::show_samples() {
 }
 
 // The x axis of the memory chart is time, because loading has no step; its cursor is at the time of the step.
-void TrainPage::follow_axis(PlotLink& from, PlotLink& to, ConvertPosition convert) {
+void TrainPage::follow_axis(ChartLink& from, ChartLink& to, ConvertPosition convert) {
   if (translating_) return;
   by_instant_ = &from == &by_time_;
   if (run_) {

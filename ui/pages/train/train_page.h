@@ -4,6 +4,7 @@
 #include <QWidget>
 
 #include "core/views/step_snapshot.h"
+#include "ui/charts/chart.h"
 #include "ui/pages/train/collectives_panel.h"
 #include "ui/pages/train/device_memory.h"
 #include "ui/pages/train/export_dialog.h"
@@ -12,7 +13,6 @@
 #include "ui/pages/train/playhead_bar.h"
 #include "ui/pages/train/record_view.h"
 #include "ui/pages/train/samples_model.h"
-#include "ui/plot/plot.h"
 #include "ui/run_views/measured_mesh.h"
 #include "ui/run_views/run_header.h"
 #include "ui/session/workspace.h"
@@ -46,21 +46,21 @@ class TrainPage : public QWidget, public WindowPage {
   LaunchDialog& launch_dialog() { return *launch_dialog_; }
   ExportDialog& export_dialog() { return *export_dialog_; }
   MergeDialog& merge_dialog() { return *merge_dialog_; }
-  PlotLink& link() { return by_step_; }
-  PlotLink& times() { return by_time_; }
+  ChartLink& link() { return by_step_; }
+  ChartLink& times() { return by_time_; }
   const RunPtr& run() const { return run_; }
   bool offers_proof() const;                                         // of the displayed run
   const views::StepSnapshot& snapshot() const { return snapshot_; }  // values at the position of the charts
   MeasuredMesh::PlayheadMode playhead_mode() const;
-  Plot& loss() { return *loss_; }
-  Plot& memory() { return memory_->plot(); }
+  Chart& loss() { return *loss_; }
+  Chart& memory() { return memory_->chart(); }
   DeviceMemory& devices() { return *memory_; }
   CollectivesPanel& collectives() { return *collectives_; }
   MeasuredMesh& measured_mesh() { return *mesh_; }
   PlayheadBar& bar() { return *playhead_; }
-  Plot& speed() { return *speed_; }
-  Plot& rate() { return *rate_; }
-  Plot& gradient() { return *gradient_; }
+  Chart& speed() { return *speed_; }
+  Chart& rate() { return *rate_; }
+  Chart& gradient() { return *gradient_; }
   RunHeader& header() { return *header_; }
   SamplesModel& samples() { return samples_model_; }
   RecordView& record() { return *record_; }
@@ -83,8 +83,8 @@ class TrainPage : public QWidget, public WindowPage {
   void adopt();   // another run
   void rebind();  // updates the series that the charts refer to
   using ConvertPosition = std::optional<double> (*)(const views::RunView& run, double position);
-  void follow_axis(PlotLink& from, PlotLink& to, ConvertPosition convert);  // after a move of the cursor on one axis
-  void show_samples();                                                      // adds new samples
+  void follow_axis(ChartLink& from, ChartLink& to, ConvertPosition convert);  // after a move of the cursor on one axis
+  void show_samples();                                                        // adds new samples
   void select_samples();
   void update_snapshot();
   views::Playhead reading() const;
@@ -94,7 +94,7 @@ class TrainPage : public QWidget, public WindowPage {
   LaunchDialog* launch_dialog_ = nullptr;
   ExportDialog* export_dialog_ = nullptr;
   MergeDialog* merge_dialog_ = nullptr;
-  PlotLink by_step_, by_time_;
+  ChartLink by_step_, by_time_;
   RunPtr run_;
   bool changed_ = true, unread_ = true, translating_ = false;
   bool by_instant_ = false;  // the playhead was set in the memory chart, not at a step
@@ -102,7 +102,7 @@ class TrainPage : public QWidget, public WindowPage {
   QStackedWidget* stack_;
   RunHeader* header_;
   QPushButton *prove_, *export_, *launch_, *reattach_, *detach_, *merge_;
-  Plot *loss_, *speed_, *rate_, *gradient_;
+  Chart *loss_, *speed_, *rate_, *gradient_;
   DeviceMemory* memory_;
   CollectivesPanel* collectives_;
   MeasuredMesh* mesh_;

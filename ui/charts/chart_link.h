@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "ui/plot/ticks.h"
+#include "ui/charts/ticks.h"
 
 namespace mw::ui {
 
-class PlotLink : public QObject {
+class ChartLink : public QObject {
   Q_OBJECT
  public:
   using QObject::QObject;

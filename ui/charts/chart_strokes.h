@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Drawing of lines and marks of a Plot, in the data and in the legend.
+// Drawing of lines and marks of a Chart, in the data and in the legend.
 #pragma once
 #include <QPainter>
 
-#include "ui/plot/plot.h"
+#include "ui/charts/chart.h"
 
 namespace mw::ui {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/plot/link.h"
+#include "ui/charts/chart_link.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,33 +16,33 @@ const Tick& nearest(const std::vector<Tick>& stops, double x) {
 
 }  // namespace
 
-void PlotLink::set_range(Span range) {
+void ChartLink::set_range(Span range) {
   if (range == range_) return;
   range_ = range;
   emit range_changed();
 }
 
-void PlotLink::set_data(Span data) {
+void ChartLink::set_data(Span data) {
   data_ = data.size() > 0 ? data : Span{data.low, data.low + 1};
   if (following_) set_range(data_);
 }
 
-void PlotLink::set_x(const QString& name, Quantity quantity) {
+void ChartLink::set_x(const QString& name, Quantity quantity) {
   x_name_ = name;
   x_quantity_ = quantity;
 }
 
-void PlotLink::set_stops(std::vector<Tick> stops) {
+void ChartLink::set_stops(std::vector<Tick> stops) {
   stops_ = std::move(stops);
   set_cursor(cursor_);
   set_playhead(playhead_);
 }
 
-QString PlotLink::x_text(double x) const {
+QString ChartLink::x_text(double x) const {
   return stops_.empty() ? value_text(x, x_quantity_) : nearest(stops_, x).label;
 }
 
-double PlotLink::x_beside(double x, int by) const {
+double ChartLink::x_beside(double x, int by) const {
   if (stops_.empty()) return x + by * (x_quantity_ == Quantity::count ? 1 : range_.size() / 200);
   const auto at = std::lower_bound(stops_.begin(), stops_.end(), x - 1e-9,
                                    [](const Tick& stop, double value) { return stop.value < value; });
@@ -50,33 +50,33 @@ double PlotLink::x_beside(double x, int by) const {
   return stops_[static_cast<size_t>(std::clamp<std::ptrdiff_t>(wanted, 0, std::ssize(stops_) - 1))].value;
 }
 
-std::optional<double> PlotLink::snapped(std::optional<double> x) const {
+std::optional<double> ChartLink::snapped(std::optional<double> x) const {
   if (!x || stops_.empty()) return x;
   return nearest(stops_, *x).value;
 }
 
-void PlotLink::set_cursor(std::optional<double> x) {
+void ChartLink::set_cursor(std::optional<double> x) {
   x = snapped(x);
   if (x == cursor_) return;
   cursor_ = x;
   emit cursor_changed();
 }
 
-void PlotLink::set_playhead(std::optional<double> x) {
+void ChartLink::set_playhead(std::optional<double> x) {
   if (x) x = snapped(std::clamp(*x, data_.low, data_.high));
   if (x == playhead_) return;
   playhead_ = x;
   emit cursor_changed();
 }
 
-void PlotLink::set_following(bool on) {
+void ChartLink::set_following(bool on) {
   if (on) set_range(data_);
   if (on == following_) return;
   following_ = on;
   emit following_changed(on);
 }
 
-void PlotLink::show_range(Span range) {
+void ChartLink::show_range(Span range) {
   set_following(false);
   // At least a few samples, at most all of them, always overlapping the data.
   const double least = !stops_.empty() ? 1 : x_quantity_ == Quantity::count ? 4 : data_.size() / 2000;
@@ -85,17 +85,17 @@ void PlotLink::show_range(Span range) {
   set_range({low, low + width});
 }
 
-void PlotLink::zoom(double factor, double around) {
+void ChartLink::zoom(double factor, double around) {
   const double left = (around - range_.low) * factor, right = (range_.high - around) * factor;
   show_range({around - left, around + right});
 }
 
-void PlotLink::pan(double share) {
+void ChartLink::pan(double share) {
   const double by = range_.size() * share;
   show_range({range_.low + by, range_.high + by});
 }
 
-void PlotLink::reset() {
+void ChartLink::reset() {
   set_cursor(std::nullopt);
   set_playhead(std::nullopt);
   stops_.clear();

@@ -5,10 +5,11 @@
 #include <QPixmap>
 #include <QTimer>
 #include <QWidget>
+#include <filesystem>
 #include <set>
 
-#include "ui/plot/link.h"
-#include "ui/plot/plot_data.h"
+#include "ui/charts/chart_link.h"
+#include "ui/charts/chart_scene.h"
 
 class QPushButton;
 class QTableView;
@@ -17,9 +18,9 @@ class QMenu;
 
 namespace mw::ui {
 
-class PlotTableModel;
+class ChartTableModel;
 
-struct PlotOptions {
+struct ChartOptions {
   QString title{}, unit{};  // the unit is shown beside the title
   Quantity quantity = Quantity::plain;
   QString empty{};           // shown while there is no data
@@ -27,17 +28,17 @@ struct PlotOptions {
   bool from_zero = false;    // the y axis starts at zero
 };
 
-class Plot : public QWidget {
+class Chart : public QWidget {
   Q_OBJECT
  public:
-  Plot(PlotOptions options, PlotLink& link, QWidget* parent = nullptr);
-  ~Plot() override;
+  Chart(ChartOptions options, ChartLink& link, QWidget* parent = nullptr);
+  ~Chart() override;
 
-  void set_lines(std::vector<PlotLine> lines);
-  void set_stack(PlotStack stack);
+  void set_lines(std::vector<ChartLine> lines);
+  void set_stack(ChartStack stack);
   void set_levels(std::vector<LevelLine> levels);
   void set_limits(std::vector<LevelLine> limits);  // vertical lines
-  void set_notes(std::vector<PlotNote> notes, const QString& caption);
+  void set_notes(std::vector<ChartNote> notes, const QString& caption);
   void set_empty_text(const QString& text);
   void set_unit(const QString& unit);
   void set_header_inset(int pixels);  // free space at the right of the header, for widgets of the owner
@@ -45,20 +46,19 @@ class Plot : public QWidget {
   void set_emphasis(int group);       // fades the other groups; -1: none
   int emphasis() const { return emphasis_; }
 
-  const std::vector<PlotLine>& lines() const { return lines_; }
-  const PlotStack& stack() const { return stack_; }
+  const std::vector<ChartLine>& lines() const { return lines_; }
+  const ChartStack& stack() const { return stack_; }
   const std::vector<LevelLine>& limits() const { return limits_; }
-  const std::vector<PlotNote>& notes() const { return notes_; }
+  const std::vector<ChartNote>& notes() const { return notes_; }
   const QString& caption() const { return caption_; }
-  const PlotOptions& options() const { return options_; }
-  const PlotLink& link() const { return link_; }
+  const ChartOptions& options() const { return options_; }
+  const ChartLink& link() const { return link_; }
   bool empty() const;
   Span y_span() const { return y_; }
   Scale scale() const { return scale_; }
   void set_scale(Scale scale);
   bool is_table_shown() const;
   void show_table(bool on);
-  bool export_png(const QString& file);
   void paint_whole(QPainter& painter);                         // as vector graphics, without interactive elements
   QRectF area() const;                                         // of the data, in widget coordinates
   std::vector<QRectF> level_labels(const QRectF& area) const;  // of set_levels(), in `area`
@@ -88,6 +88,7 @@ class Plot : public QWidget {
 
  private:
   static constexpr double kCaption = 15;  // height of its row
+  static constexpr double kAir = 5;       // pixels beside the data in which marks at its edges are whole
   struct LegendEntry {
     QString name;
     QColor color;  // invalid: a sum without a mark
@@ -99,16 +100,23 @@ class Plot : public QWidget {
     bool shown = true;  // the legend shows the value; stacks show theirs at the cursor
     int group = -1;
   };
-  // Painting: plot_paint.cpp
-  void paint_data(QPainter& painter, const QRectF& area) const;
-  void paint_axes(QPainter& painter, const QRectF& area) const;
-  void paint_line(QPainter& painter, const QRectF& area, const PlotLine& line) const;
-  void paint_band(QPainter& painter, const QRectF& area, const PlotLine& line) const;
-  void paint_marks(QPainter& painter, const QRectF& area, const PlotLine& line) const;
-  void paint_interval(QPainter& painter, const QRectF& area, const PlotLine& line) const;
-  void paint_flags(QPainter& painter, const QRectF& area, const PlotLine& line) const;
-  void paint_stack(QPainter& painter, const QRectF& area) const;
-  void paint_bars(QPainter& painter, const QRectF& area) const;
+  // What Qt Charts draws: chart_items.cpp
+  SceneItems items(const QRectF& area) const;
+  void add_axes(const QRectF& area, SceneItems& out) const;
+  void add_raw(const QRectF& area, const ChartLine& line, SceneItems& out) const;
+  void add_interval(const ChartLine& line, SceneItems& out) const;
+  void add_line(const QRectF& area, const ChartLine& line, SceneItems& out) const;
+  void add_marks(const QRectF& area, const ChartLine& line, SceneItems& out) const;
+  void add_stack(const QRectF& area, SceneItems& out) const;
+  void add_bars(const QRectF& area, SceneItems& out) const;
+  Span bar_span(double x, double pixel) const;
+  std::vector<Tick> y_ticks(const QRectF& area) const;
+  double axis_y(double y) const;  // on the axis of Qt Charts, which is linear
+  void map_y(QList<QPointF>& points) const;
+  // What is painted over it: chart_paint.cpp
+  void paint_annotations(QPainter& painter, const QRectF& area) const;
+  void paint_flags(QPainter& painter, const QRectF& area, const ChartLine& line) const;
+  void paint_cut_bars(QPainter& painter, const QRectF& area) const;
   void paint_notes(QPainter& painter, const QRectF& area) const;
   void paint_header(QPainter& painter) const;
   void paint_levels(QPainter& painter, const QRectF& area) const;
@@ -124,22 +132,25 @@ class Plot : public QWidget {
   Span wanted_y() const;
   void update_y();
   void fit_margin();
-  QColor color_of(const PlotLine& line) const;  // faded if another group is emphasised
+  QColor color_of(const ChartLine& line) const;  // faded if another group is emphasised
   QMenu* make_menu();
+  void export_to(const std::filesystem::path& file);  // shows errors
   void place_children();
   double header_end() const;  // where the buttons begin
   double title_width() const;
   double x_at(double pixel) const;
   double to_x(const QRectF& area, double x) const;
   double to_y(const QRectF& area, double y) const;
+  bool is_logarithmic() const { return scale_ == Scale::logarithmic && y_.low > 0; }
+  void draw(QPainter& painter);  // data, axes and annotations; an empty chart says why
   bool hidden(const QString& name) const { return hidden_.contains(name); }
 
-  PlotOptions options_;
-  PlotLink& link_;
-  std::vector<PlotLine> lines_;
-  PlotStack stack_;
+  ChartOptions options_;
+  ChartLink& link_;
+  std::vector<ChartLine> lines_;
+  ChartStack stack_;
   std::vector<LevelLine> levels_, limits_;
-  std::vector<PlotNote> notes_;
+  std::vector<ChartNote> notes_;
   QString caption_;
   std::set<QString> hidden_;
   std::vector<LegendEntry> legend_;  // as last painted; used for clicks
@@ -148,6 +159,7 @@ class Plot : public QWidget {
   Scale scale_ = Scale::linear;
   double left_margin_ = 40;
   int legend_rows_ = 1, inset_ = 0, emphasis_ = -1, hovered_ = -1;
+  ChartScene scene_;
   QPixmap cache_;
   bool stale_ = true, dragging_ = false, moved_ = false;
   QPointF pressed_at_;
@@ -155,7 +167,7 @@ class Plot : public QWidget {
   QToolButton *log_, *more_;
   QPushButton* jump_;
   QTableView* table_ = nullptr;
-  PlotTableModel* table_model_ = nullptr;
+  ChartTableModel* table_model_ = nullptr;
   QTimer table_due_;  // limits table updates, because numbers that change every frame are unreadable
 };
 

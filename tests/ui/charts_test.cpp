@@ -11,9 +11,12 @@
 #include <random>
 #include <set>
 
+#include "core/base/error.h"
+#include "core/base/files.h"
 #include "tests/ui/support.h"
-#include "ui/plot/plot.h"
-#include "ui/plot/plot_table.h"
+#include "ui/charts/chart.h"
+#include "ui/charts/chart_export.h"
+#include "ui/charts/chart_table.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -41,16 +44,16 @@ int pixels_like(const QImage& image, const QRect& area, const QColor& color) {
 
 }  // namespace
 
-class PlotTest : public QObject {
+class ChartsTest : public QObject {
   Q_OBJECT
   test::WarningWatch warnings_;
-  PlotLink link_;
-  std::unique_ptr<Plot> plot_;
+  ChartLink link_;
+  std::unique_ptr<Chart> chart_;
 
-  void show(std::vector<PlotLine> lines, Span data) {
+  void show(std::vector<ChartLine> lines, Span data) {
     link_.reset();
     link_.set_data(data);
-    plot_->set_lines(std::move(lines));
+    chart_->set_lines(std::move(lines));
   }
 
  private slots:
@@ -58,28 +61,28 @@ class PlotTest : public QObject {
     warnings_.start();
     apply(make_theme(Shade::light), *qApp);
     link_.set_x(u"step"_s, Quantity::count);
-    plot_ =
-        std::make_unique<Plot>(PlotOptions{.title = u"Loss"_s, .empty = u"nothing yet"_s, .jump_to_now = true}, link_);
-    plot_->resize(600, 300);
-    plot_->show();
-    QVERIFY(QTest::qWaitForWindowExposed(plot_.get()));
+    chart_ = std::make_unique<Chart>(ChartOptions{.title = u"Loss"_s, .empty = u"nothing yet"_s, .jump_to_now = true},
+                                     link_);
+    chart_->resize(600, 300);
+    chart_->show();
+    QVERIFY(QTest::qWaitForWindowExposed(chart_.get()));
   }
   void cleanup() {
-    plot_.reset();
+    chart_.reset();
     QCOMPARE(warnings_.take().join(u"; "_s), QString());
   }
 
   // In a small chart each line is in the legend, with its name where that has room, else by its mark alone.
   void no_line_is_left_out_of_a_narrow_legend() {
-    plot_->resize(310, 195);
+    chart_->resize(310, 195);
     for (const QString& name : {u"%1"_s, u"a run with a long name, number %1"_s}) {
-      std::vector<PlotLine> lines;
+      std::vector<ChartLine> lines;
       for (int i = 0; i < 5; ++i)
         lines.push_back(
             {.name = name.arg(1024 << i), .color = theme().series(i), .raw = wave(40), .marks = Marks::points});
       show(lines, {0, 40});
       QTest::qWait(60);
-      QCOMPARE(plot_->legend_entries(), 5);
+      QCOMPARE(chart_->legend_entries(), 5);
     }
   }
 
@@ -129,9 +132,9 @@ class PlotTest : public QObject {
   }
 
   void no_data_says_so() {
-    QVERIFY(plot_->empty());
-    QCOMPARE(plot_->summary(), u"nothing yet"_s);
-    plot_->grab();
+    QVERIFY(chart_->empty());
+    QCOMPARE(chart_->summary(), u"nothing yet"_s);
+    chart_->grab();
   }
 
   void measured_is_solid_and_predicted_is_dashed() {
@@ -139,8 +142,8 @@ class PlotTest : public QObject {
     for (int i = 0; i < 10; ++i) flat->append(i, 1.0);
     const auto share = [&](Origin origin) {
       show({{.name = u"a"_s, .color = QColor(0xd00000), .raw = flat, .origin = origin}}, {0, 9});
-      const QRect area = plot_->area().toRect();
-      return static_cast<double>(pixels_like(plot_->grab().toImage(), area, QColor(0xd00000))) / area.width();
+      const QRect area = chart_->area().toRect();
+      return static_cast<double>(pixels_like(chart_->grab().toImage(), area, QColor(0xd00000))) / area.width();
     };
     const double solid = share(Origin::measured), dashed = share(Origin::predicted), dotted = share(Origin::imported);
     QVERIFY2(solid > dashed * 1.15 && dashed > dotted * 1.15,
@@ -153,10 +156,10 @@ class PlotTest : public QObject {
     QElapsedTimer clock;
     clock.start();
     show({{.name = u"a"_s, .color = Qt::red, .raw = s, .smooth = s}}, {0, 999999});
-    QVERIFY(plot_->y_span().high >= 0);
-    plot_->grab();
+    QVERIFY(chart_->y_span().high >= 0);
+    chart_->grab();
     QVERIFY2(clock.elapsed() < 250, qPrintable(QString::number(clock.elapsed())));
-    QVERIFY(plot_->y_span().high > 50);
+    QVERIFY(chart_->y_span().high > 50);
   }
 
   void marks_at_the_edges_are_drawn_whole() {
@@ -168,9 +171,9 @@ class PlotTest : public QObject {
     show({{.name = u"eval"_s, .color = red, .raw = s, .marks = Marks::points},
           {.name = u"o"_s, .color = QColor(0x0000d0), .raw = other}},
          {0, 100});
-    const QImage image = plot_->grab().toImage();
-    const QRectF a = plot_->area();
-    const Span seen = plot_->y_span();
+    const QImage image = chart_->grab().toImage();
+    const QRectF a = chart_->area();
+    const Span seen = chart_->y_span();
     const int y = static_cast<int>(a.bottom() - (1 - seen.low) / seen.size() * a.height());
     const QRect left(static_cast<int>(a.left()) - 6, y - 6, 6, 12),
         right(static_cast<int>(a.right()) + 1, y - 6, 5, 12);
@@ -182,23 +185,25 @@ class PlotTest : public QObject {
     auto s = std::make_shared<views::Series>();
     for (int i = 0; i < 100; ++i) s->append(i, i > 40 && i < 60 ? std::nan("") : 1.0 + i);
     show({{.name = u"a"_s, .color = QColor(0xd00000), .raw = s}}, {0, 99});
-    const QImage image = plot_->grab().toImage();
-    const QRectF a = plot_->area();
+    const QImage image = chart_->grab().toImage();
+    const QRectF a = chart_->area();
     QRect hole(static_cast<int>(a.left() + a.width() * 0.44), static_cast<int>(a.top()),
                static_cast<int>(a.width() * 0.12), static_cast<int>(a.height()));
     QCOMPARE(pixels_like(image, hole, QColor(0xd00000)), 0);
-    QVERIFY(std::isfinite(plot_->y_span().high));
+    QVERIFY(std::isfinite(chart_->y_span().high));
   }
 
   void readouts_follow_the_cursor_and_charts_share_it() {
-    Plot other({.title = u"Rate"_s}, link_);
+    Chart other({.title = u"Rate"_s}, link_);
     auto line = std::make_shared<views::Series>();
     for (int i = 0; i <= 100; ++i) line->append(i, i * 2.0);
     show({{.name = u"train"_s, .color = Qt::blue, .raw = line}}, {0, 100});
     other.set_lines({{.name = u"x"_s, .color = Qt::blue, .raw = line}});
-    QVERIFY(plot_->summary().contains(u"200.0"_s));  // the newest
-    const QRectF a = plot_->area();
-    QTest::mouseMove(plot_.get(), QPoint(static_cast<int>(a.left() + a.width() / 2), static_cast<int>(a.center().y())));
+    QVERIFY(chart_->summary().contains(u"200.0"_s));  // the newest
+    chart_->grab();                                   // lays the axes out
+    const QRectF a = chart_->area();
+    QTest::mouseMove(chart_.get(),
+                     QPoint(static_cast<int>(a.left() + a.width() / 2), static_cast<int>(a.center().y())));
     QVERIFY(link_.cursor().has_value());
     QVERIFY(std::abs(*link_.cursor() - 50) < 1);
     QVERIFY2(other.summary().contains(u"100.0"_s) || other.summary().contains(u"102.0"_s), qPrintable(other.summary()));
@@ -212,7 +217,7 @@ class PlotTest : public QObject {
     const Span seen = link_.range();
     link_.set_data({0, 1500});  // the run goes on; the view stays where it was put
     QCOMPARE(link_.range(), seen);
-    auto* pill = plot_->findChild<QPushButton*>(u"pill"_s);
+    auto* pill = chart_->findChild<QPushButton*>(u"pill"_s);
     QVERIFY(pill->isVisible());
     QTest::mouseClick(pill, Qt::LeftButton);
     QVERIFY(link_.is_following());
@@ -222,11 +227,11 @@ class PlotTest : public QObject {
 
   void keys_move_the_playhead() {
     show({{.name = u"a"_s, .color = Qt::blue, .raw = wave(100)}}, {0, 99});
-    plot_->setFocus();
-    QTest::keyClick(plot_.get(), Qt::Key_Left);
-    QTest::keyClick(plot_.get(), Qt::Key_Left, Qt::ShiftModifier);
+    chart_->setFocus();
+    QTest::keyClick(chart_.get(), Qt::Key_Left);
+    QTest::keyClick(chart_.get(), Qt::Key_Left, Qt::ShiftModifier);
     QCOMPARE(link_.playhead(), std::optional(88.0));
-    QTest::keyClick(plot_.get(), Qt::Key_End);
+    QTest::keyClick(chart_.get(), Qt::Key_End);
     QVERIFY(!link_.playhead());
   }
 
@@ -234,19 +239,19 @@ class PlotTest : public QObject {
     auto s = std::make_shared<views::Series>();
     for (int i = 0; i < 50; ++i) s->append(i, i < 3 ? 0.0 : std::exp(-i * 0.2));
     show({{.name = u"a"_s, .color = Qt::blue, .raw = s}}, {0, 49});
-    plot_->set_scale(Scale::logarithmic);
-    plot_->grab();
-    QVERIFY(plot_->y_span().low > 0);
-    plot_->set_scale(Scale::linear);
+    chart_->set_scale(Scale::logarithmic);
+    chart_->grab();
+    QVERIFY(chart_->y_span().low > 0);
+    chart_->set_scale(Scale::linear);
   }
 
   void the_stack_fills_up_to_its_total_and_names_a_far_capacity() {
-    PlotOptions o{.title = u"Memory"_s, .quantity = Quantity::bytes, .from_zero = true};
-    Plot memory(o, link_);
+    ChartOptions o{.title = u"Memory"_s, .quantity = Quantity::bytes, .from_zero = true};
+    Chart memory(o, link_);
     memory.resize(500, 240);
     link_.reset();
     link_.set_data({0, 10});
-    PlotStack stack;
+    ChartStack stack;
     stack.layers = {{u"weights"_s, QColor(0x2040d0)}, {u"activations"_s, QColor(0x20c040)}};
     stack.sample = [](double, double, int) { return Stack{{0, 10}, {{3e6, 3e6}, {1e6, 1e6}}}; };
     stack.at = [](double) { return std::vector<double>{3e6, 1e6}; };
@@ -281,45 +286,50 @@ class PlotTest : public QObject {
   void the_table_shows_the_same_data_and_grows_without_reset() {
     auto s = wave(50);
     show({{.name = u"train"_s, .color = Qt::blue, .raw = s}}, {0, 49});
-    PlotTableModel model(nullptr);
+    ChartTableModel model(nullptr);
     QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
-    model.load(*plot_);
+    model.load(*chart_);
     QCOMPARE(model.rowCount(), 50);
     QSignalSpy resets(&model, &QAbstractItemModel::modelReset);
     for (int i = 50; i < 60; ++i) s->append(i, 1);
     link_.set_data({0, 59});
-    model.load(*plot_);
+    model.load(*chart_);
     QCOMPARE(model.rowCount(), 60);
     QCOMPARE(resets.count(), 0);
     QVERIFY(model.csv().startsWith(u"step,train\r\n0,2\r\n"_s));
-    plot_->show_table(true);
-    QVERIFY(plot_->is_table_shown());
-    QAbstractItemModel* shown = plot_->findChild<QTableView*>()->model();
+    chart_->show_table(true);
+    QVERIFY(chart_->is_table_shown());
+    QAbstractItemModel* shown = chart_->findChild<QTableView*>()->model();
     QCOMPARE(shown->rowCount(), 60);
     QSignalSpy inserted(shown, &QAbstractItemModel::rowsInserted);
     for (int i = 60; i < 80; ++i) {  // a frame each
       s->append(i, 1);
       link_.set_data({0, static_cast<double>(i)});
-      plot_->refresh();
+      chart_->refresh();
       QTest::qWait(5);
     }
     QTRY_COMPARE(shown->rowCount(), 80);
     QVERIFY2(inserted.count() <= 2, qPrintable(QString::number(inserted.count())));
-    plot_->show_table(false);
+    chart_->show_table(false);
   }
 
-  void a_png_is_written() {
+  void a_chart_is_exported_as_png_svg_and_csv() {
     test::Scratch scratch;
     show({{.name = u"train"_s, .color = Qt::blue, .raw = wave(50)}}, {0, 49});
-    const QString file = qpath(scratch.path() / "chart.png");
-    QVERIFY(plot_->export_png(file));
-    QCOMPARE(QImage(file).size(), plot_->size() * 2);
-    QVERIFY(!plot_->export_png(u"/nowhere/at/all.png"_s));
+    export_chart(*chart_, scratch.path() / "chart.png");
+    QCOMPARE(QImage(qpath(scratch.path() / "chart.png")).size(), chart_->size() * 2);
+    export_chart(*chart_, scratch.path() / "chart.svg");
+    const std::string svg = read_file(scratch.path() / "chart.svg");
+    QVERIFY(svg.find("<svg") != std::string::npos && svg.find("Step") != std::string::npos);
+    export_chart(*chart_, scratch.path() / "chart.csv");
+    QVERIFY(read_file(scratch.path() / "chart.csv").starts_with("step,train\r\n0,2\r\n"));
+    QVERIFY_EXCEPTION_THROWN(export_chart(*chart_, scratch.path() / "chart.gif"), Error);
+    QVERIFY_EXCEPTION_THROWN(export_chart(*chart_, scratch.path() / "chart.png" / "of-a-file.png"), Error);
   }
 
   // Batches of 1, 2, 8, the last one predicted.
-  static PlotStack bars() {
-    PlotStack stack;
+  static ChartStack bars() {
+    ChartStack stack;
     stack.layers = {{u"weights"_s, QColor(0x44, 0x63, 0x9f)}, {u"logits"_s, QColor(0xcc, 0x66, 0x77)}};
     stack.sample = [](double, double, int) { return Stack{{0, 1, 3}, {{10, 10, 10}, {1, 2, 80}}}; };
     stack.at = [](double x) { return std::vector<double>{10, x < 0.5 ? 1.0 : x < 2 ? 2.0 : 80.0}; };
@@ -334,34 +344,34 @@ class PlotTest : public QObject {
     link_.set_x(u"batch"_s, Quantity::count);
     link_.set_stops({{0, u"1"_s}, {1, u"2"_s}, {3, u"8"_s}});
     link_.set_data({-0.5, 3.5});
-    plot_->set_stack(bars());
+    chart_->set_stack(bars());
     link_.set_cursor(1.8);
     QCOMPARE(*link_.cursor(), 1.0);
     QCOMPARE(link_.x_text(2.4), u"8"_s);
     link_.set_cursor(std::nullopt);
-    QTest::keyClick(plot_.get(), Qt::Key_Left);
+    QTest::keyClick(chart_.get(), Qt::Key_Left);
     QCOMPARE(*link_.playhead(), 3.0);  // the last one
-    QTest::keyClick(plot_.get(), Qt::Key_Left);
+    QTest::keyClick(chart_.get(), Qt::Key_Left);
     QCOMPARE(*link_.playhead(), 1.0);
-    QTest::keyClick(plot_.get(), Qt::Key_Left, Qt::ShiftModifier);
+    QTest::keyClick(chart_.get(), Qt::Key_Left, Qt::ShiftModifier);
     QCOMPARE(*link_.playhead(), 0.0);
-    QTest::keyClick(plot_.get(), Qt::Key_Right);
+    QTest::keyClick(chart_.get(), Qt::Key_Right);
     QCOMPARE(*link_.playhead(), 1.0);
-    QVERIFY(plot_->summary().contains(u"total 12"_s));
+    QVERIFY(chart_->summary().contains(u"total 12"_s));
   }
 
   void what_is_predicted_is_hatched_named_so_and_cut_off_at_the_top() {
     link_.reset();
     link_.set_stops({{0, u"1"_s}, {1, u"2"_s}, {3, u"8"_s}});
     link_.set_data({-0.5, 3.5});
-    plot_->set_stack(bars());
-    plot_->set_notes({{3, theme().bad}}, u"Batch 8 does not fit"_s);
-    QVERIFY2(plot_->summary().contains(u"predicted total 90"_s), qPrintable(plot_->summary()));
-    QVERIFY(plot_->summary().contains(u"Batch 8 does not fit"_s));
-    QVERIFY(plot_->y_span().high < 40);  // the bar that does not fit does not press the others flat
+    chart_->set_stack(bars());
+    chart_->set_notes({{3, theme().bad}}, u"Batch 8 does not fit"_s);
+    QVERIFY2(chart_->summary().contains(u"predicted total 90"_s), qPrintable(chart_->summary()));
+    QVERIFY(chart_->summary().contains(u"Batch 8 does not fit"_s));
+    QVERIFY(chart_->y_span().high < 40);  // the bar that does not fit does not press the others flat
     QTest::qWait(30);
-    const QImage image = plot_->grab().toImage();
-    const QRectF a = plot_->area();
+    const QImage image = chart_->grab().toImage();
+    const QRectF a = chart_->area();
     const auto colours = [&](double x) {
       std::set<QRgb> all;
       const int px = static_cast<int>(a.left() + (x + 0.5) / 4 * a.width());
@@ -371,13 +381,13 @@ class PlotTest : public QObject {
     };
     QCOMPARE(colours(1), size_t{1});
     QVERIFY(colours(3) > 1);
-    PlotTableModel table(nullptr);
-    table.load(*plot_);
+    ChartTableModel table(nullptr);
+    table.load(*chart_);
     QCOMPARE(table.index(1, 0).data().toString(), u"2"_s);
     QCOMPARE(table.index(2, 0).data().toString(), u"8 (predicted)"_s);
     QVERIFY(table.csv().contains(u"\r\n8 (predicted),10,80\r\n"_s));
-    plot_->set_stack({});
-    plot_->set_notes({}, {});
+    chart_->set_stack({});
+    chart_->set_notes({}, {});
   }
 
   void series_colours_stay_apart_from_the_ground() {
@@ -402,5 +412,5 @@ class PlotTest : public QObject {
 
 }  // namespace mw::ui
 
-QTEST_MAIN(mw::ui::PlotTest)
-#include "plot_test.moc"
+QTEST_MAIN(mw::ui::ChartsTest)
+#include "charts_test.moc"

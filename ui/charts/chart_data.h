@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/views/series.h"
-#include "ui/plot/ticks.h"
+#include "ui/charts/ticks.h"
 
 namespace mw::ui {
 
@@ -17,13 +17,13 @@ namespace mw::ui {
 enum class Origin { measured, predicted, imported, requested };
 enum class Marks { none, points, squares, triangles, diamonds };  // for few samples; shapes distinguish lines
 
-struct PlotFlag {  // marks a questionable sample; the text is shown on hover
+struct ChartFlag {  // marks a questionable sample; the text is shown on hover
   double x = 0, y = 0;
   QColor color{};
   QString text{};
 };
 
-struct PlotLine {
+struct ChartLine {
   QString name{};
   QColor color{};
   std::shared_ptr<const views::Series> raw{}, smooth{};  // smooth may be null: then raw is drawn
@@ -31,7 +31,7 @@ struct PlotLine {
   Marks marks = Marks::none;
   std::shared_ptr<const views::Series> low{}, high{};  // a band: an interval, or up to a percentile
   std::vector<views::Point> path{};                    // order of connection if it is not that of x
-  std::vector<PlotFlag> flags{};
+  std::vector<ChartFlag> flags{};
   int group = -1;  // lines of a group are emphasised together in all charts
 };
 
@@ -41,7 +41,7 @@ struct Stack {
   std::vector<std::vector<double>> values;
 };
 enum class Shape { areas, bars };
-struct PlotStack {
+struct ChartStack {
   std::vector<std::pair<QString, QColor>> layers;  // bottom first
   std::function<Stack(double x0, double x1, int columns)> sample;
   std::function<std::vector<double>(double x)> at;  // the layers at a cursor; empty: none there
@@ -53,7 +53,7 @@ struct PlotStack {
   Origin origin_at(double x) const { return origin ? origin(x) : Origin::measured; }
 };
 
-struct PlotNote {  // a cross at the x axis for a missing value; the caption says why
+struct ChartNote {  // a cross at the x axis for a missing value; the caption says why
   double x = 0;
   QColor color{};
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/plot/ticks.h"
+#include "ui/charts/ticks.h"
 
 #include <algorithm>
 #include <cmath>

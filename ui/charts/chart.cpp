@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/plot/plot.h"
+#include "ui/charts/chart.h"
 
 #include <QAccessible>
 #include <QContextMenuEvent>
@@ -7,6 +7,7 @@
 #include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMenu>
+#include <QMessageBox>
 #include <QMouseEvent>
 #include <QPainter>
 #include <QPointer>
@@ -18,7 +19,8 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "ui/plot/plot_table.h"
+#include "ui/charts/chart_export.h"
+#include "ui/charts/chart_table.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
@@ -27,12 +29,19 @@
 
 namespace mw::ui {
 namespace {
-constexpr double kHeader = 25, kBottom = 19, kRight = 10;
+constexpr double kHeader = 25, kRight = 14;
+constexpr double kTickPadding = 5, kTitlePadding = 2;  // of Qt Charts, beside labels and around titles
+double title_height() {
+  return QFontMetricsF(small_font()).height() + 8 + 2 * kTitlePadding;  // a text item has margins of 4 pixels
+}
+double bottom_margin() {
+  return QFontMetricsF(small_font()).height() + kTickPadding + title_height();
+}
 constexpr double kNear = 9;  // pixels between the mouse and a sample
 constexpr int kTableMs = 400;
 }  // namespace
 
-Plot::Plot(PlotOptions options, PlotLink& link, QWidget* parent)
+Chart::Chart(ChartOptions options, ChartLink& link, QWidget* parent)
     : QWidget(parent),
       options_(std::move(options)),
       link_(link),
@@ -70,103 +79,103 @@ Plot::Plot(PlotOptions options, PlotLink& link, QWidget* parent)
     link_.set_playhead(std::nullopt);
     link_.set_following(true);
   });
-  connect(&link_, &PlotLink::range_changed, this, &Plot::refresh);
-  connect(&link_, &PlotLink::cursor_changed, this, qOverload<>(&QWidget::update));
-  connect(&link_, &PlotLink::following_changed, this,
+  connect(&link_, &ChartLink::range_changed, this, &Chart::refresh);
+  connect(&link_, &ChartLink::cursor_changed, this, qOverload<>(&QWidget::update));
+  connect(&link_, &ChartLink::following_changed, this,
           [this](bool on) { jump_->setVisible(options_.jump_to_now && !on && !is_table_shown()); });
 }
 
-Plot::~Plot() = default;
+Chart::~Chart() = default;
 
-QMenu* Plot::make_menu() {
+QMenu* Chart::make_menu() {
   auto* menu = new QMenu(this);
   QAction* table = menu->addAction(tr("View as Table"));
   table->setCheckable(true);
-  connect(table, &QAction::toggled, this, &Plot::show_table);
+  connect(table, &QAction::toggled, this, &Chart::show_table);
   connect(menu, &QMenu::aboutToShow, table, [this, table] {
     const QSignalBlocker quiet(table);
     table->setChecked(is_table_shown());
   });
-  menu->addAction(tr("Show Everything"), this, [this] { link_.set_following(true); });
+  menu->addAction(tr("Reset Zoom"), this, [this] { link_.set_following(true); });
   menu->addSeparator();
   menu->addAction(tr("Copy Data as CSV"), this, [this] { copy_csv(*this); });
-  menu->addAction(tr("Save as PNG…"), this, [this] {
+  menu->addAction(tr("Export…"), this, [this] {
     open_save_dialog(
         window(),
-        {.title = tr("Save Chart"), .start = options_.title.toLower() + u".png"_s, .filters = tr("PNG image (*.png)")},
-        [plot = QPointer(this)](const auto& files) {
-          if (plot) plot->export_png(qpath(files.front()));
+        {.title = tr("Export Chart"), .start = options_.title.toLower() + u".png"_s, .filters = chart_file_filter()},
+        [chart = QPointer(this)](const auto& files) {
+          if (chart) chart->export_to(files.front());
         });
   });
   return menu;
 }
 
-void Plot::set_lines(std::vector<PlotLine> lines) {
+void Chart::set_lines(std::vector<ChartLine> lines) {
   lines_ = std::move(lines);
   refresh();
 }
 
-void Plot::set_stack(PlotStack stack) {
+void Chart::set_stack(ChartStack stack) {
   stack_ = std::move(stack);
   refresh();
 }
 
-void Plot::set_levels(std::vector<LevelLine> levels) {
+void Chart::set_levels(std::vector<LevelLine> levels) {
   levels_ = std::move(levels);
   refresh();
 }
 
-void Plot::set_limits(std::vector<LevelLine> limits) {
+void Chart::set_limits(std::vector<LevelLine> limits) {
   limits_ = std::move(limits);
   refresh();
 }
 
-void Plot::set_notes(std::vector<PlotNote> notes, const QString& caption) {
+void Chart::set_notes(std::vector<ChartNote> notes, const QString& caption) {
   notes_ = std::move(notes);
   caption_ = caption;
   setToolTip(caption);  // the caption may be elided
   refresh();
 }
 
-void Plot::set_empty_text(const QString& text) {
+void Chart::set_empty_text(const QString& text) {
   if (text == options_.empty) return;
   options_.empty = text;
   refresh();
 }
 
-void Plot::set_unit(const QString& unit) {
+void Chart::set_unit(const QString& unit) {
   if (unit == options_.unit) return;
   options_.unit = unit;
   refresh();
 }
 
-void Plot::set_header_inset(int pixels) {
+void Chart::set_header_inset(int pixels) {
   if (pixels == inset_) return;
   inset_ = pixels;
   place_children();
   refresh();
 }
 
-bool Plot::empty() const {
+bool Chart::empty() const {
   if (stack_.sample) return false;
-  return std::all_of(lines_.begin(), lines_.end(), [](const PlotLine& l) { return !l.raw || l.raw->empty(); });
+  return std::all_of(lines_.begin(), lines_.end(), [](const ChartLine& l) { return !l.raw || l.raw->empty(); });
 }
 
-void Plot::refresh() {
+void Chart::refresh() {
   stale_ = true;
   if (is_table_shown() && !table_due_.isActive()) table_due_.start();
   if (QAccessible::isActive()) setAccessibleDescription(summary());
   update();
 }
 
-QString Plot::summary() const {
+QString Chart::summary() const {
   QStringList parts;
   for (const LegendEntry& e : legend()) parts << QString(e.name + u' ' + e.value);
   if (!caption_.isEmpty()) parts << caption_;
   return parts.isEmpty() ? options_.empty : QString(options_.title + u": "_s + parts.join(u", "_s));
 }
 
-void Plot::set_scale(Scale scale) {
+void Chart::set_scale(Scale scale) {
   if (scale == scale_) return;
   scale_ = scale;
   const QSignalBlocker quiet(log_);
@@ -175,36 +184,31 @@ void Plot::set_scale(Scale scale) {
   refresh();
 }
 
-QRectF Plot::area() const {
+QRectF Chart::area() const {
   const double top = kHeader + 18 * (legend_rows_ - 1) + (caption_.isEmpty() ? 0 : kCaption);
   return QRectF(left_margin_, top, std::max(10.0, width() - left_margin_ - kRight),
-                std::max(10.0, height() - top - kBottom));
+                std::max(10.0, height() - top - bottom_margin()));
 }
 
-double Plot::to_x(const QRectF& area, double x) const {
+double Chart::to_x(const QRectF& area, double x) const {
   const Span r = link_.range();
   return area.left() + (x - r.low) / r.size() * area.width();
 }
 
-double Plot::to_y(const QRectF& area, double y) const {
-  double share = 0;
-  if (scale_ == Scale::logarithmic && y_.low > 0)
-    share = y > 0 ? std::log(y / y_.low) / std::log(y_.high / y_.low) : -0.1;
-  else
-    share = (y - y_.low) / y_.size();
-  // Clamps coordinates far outside, because painters overflow.
-  return area.bottom() - std::clamp(share, -4.0, 5.0) * area.height();
+double Chart::to_y(const QRectF& area, double y) const {
+  const double low = axis_y(y_.low), share = (axis_y(y) - low) / (axis_y(y_.high) - low);
+  return area.bottom() - share * area.height();
 }
 
-double Plot::x_at(double pixel) const {
+double Chart::x_at(double pixel) const {
   const QRectF a = area();
   return link_.range().low + (pixel - a.left()) / a.width() * link_.range().size();
 }
 
-Span Plot::wanted_y() const {
+Span Chart::wanted_y() const {
   const Span x = link_.range();
   double low = INFINITY, high = -INFINITY;
-  for (const PlotLine& line : lines_) {
+  for (const ChartLine& line : lines_) {
     if (hidden(line.name)) continue;
     for (const auto* s : {line.raw.get(), line.smooth.get(), line.low.get(), line.high.get()})
       if (s)
@@ -224,7 +228,7 @@ Span Plot::wanted_y() const {
   return {low, high};
 }
 
-void Plot::update_y() {
+void Chart::update_y() {
   Span wanted = wanted_y();
   if (!(wanted.low <= wanted.high)) {
     y_ = {0, 1};
@@ -239,19 +243,17 @@ void Plot::update_y() {
   if (!inside || small || y_.size() <= 0) y_ = {low, room.high};
 }
 
-void Plot::paintEvent(QPaintEvent*) {
+void Chart::paintEvent(QPaintEvent*) {
   lay_out_legend();
   QPainter painter(this);
   if (!is_table_shown()) {
     const qreal ratio = devicePixelRatioF();
     if (stale_ || cache_.size() != size() * ratio) {
-      update_y();
-      fit_margin();
       cache_ = QPixmap(size() * ratio);
       cache_.setDevicePixelRatio(ratio);
       cache_.fill(theme().panel);
       QPainter still(&cache_);
-      paint_data(still, area());
+      draw(still);
       stale_ = false;
     }
     painter.drawPixmap(0, 0, cache_);
@@ -263,42 +265,54 @@ void Plot::paintEvent(QPaintEvent*) {
   paint_edge(painter, *this);
 }
 
-// The left margin fits the widest label and only grows, so that the plot does not jitter.
-void Plot::fit_margin() {
+void Chart::draw(QPainter& painter) {
+  if (empty()) {
+    painter.setPen(theme().faint);
+    painter.setFont(small_font());
+    painter.drawText(area().adjusted(8, 0, -8, 0), Qt::AlignCenter | Qt::TextWordWrap, options_.empty);
+    return;
+  }
+  update_y();
+  fit_margin();
+  scene_.update(items(area()), size(), area().adjusted(-kAir, 0, kAir, 0));
+  scene_.paint(painter);
+  paint_annotations(painter, area());
+}
+
+// The left margin fits the widest label and only grows, so that the data does not jitter.
+void Chart::fit_margin() {
   const QFontMetricsF metrics(small_font());
-  double widest = 30;
-  for (const Tick& t : ticks(y_, std::max(2, static_cast<int>(area().height() / 30)), options_.quantity, scale_))
-    widest = std::max(widest, metrics.horizontalAdvance(t.label) + 12);
+  double widest = 24;
+  for (const Tick& t : y_ticks(area())) widest = std::max(widest, metrics.horizontalAdvance(t.label));
+  widest += title_height() + kTickPadding + kAir + 3;
   if (widest > left_margin_ || widest < left_margin_ - 14) left_margin_ = std::ceil(widest);
 }
 
-void Plot::paint_whole(QPainter& painter) {
+void Chart::paint_whole(QPainter& painter) {
   place_children();  // a chart that has not been shown has no layout yet
   lay_out_legend();
-  update_y();
-  fit_margin();
   painter.fillRect(rect(), theme().panel);
-  paint_data(painter, area());
+  draw(painter);
   paint_header(painter);
   painter.setPen(theme().line);
   painter.setBrush(Qt::NoBrush);
   painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
 }
 
-void Plot::set_emphasis(int group) {
+void Chart::set_emphasis(int group) {
   if (group == emphasis_) return;
   emphasis_ = group;
   refresh();
 }
 
-void Plot::resizeEvent(QResizeEvent* event) {
+void Chart::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
   stale_ = true;
   legend_rows_ = 1;
   place_children();
 }
 
-void Plot::place_children() {
+void Chart::place_children() {
   int right = width() - 4 - inset_;
   for (QToolButton* b : {more_, log_}) {
     if (b->isHidden()) continue;
@@ -309,27 +323,27 @@ void Plot::place_children() {
   }
   jump_->adjustSize();
   jump_->move(width() - jump_->width() - static_cast<int>(kRight) - 6,
-              height() - static_cast<int>(kBottom) - jump_->height() - 6);
+              height() - static_cast<int>(bottom_margin()) - jump_->height() - 6);
   const int top = static_cast<int>(area().top());
   if (table_) table_->setGeometry(1, top, width() - 2, height() - top - 1);
 }
 
-double Plot::header_end() const {
+double Chart::header_end() const {
   return log_->isHidden() ? more_->x() : log_->x();
 }
 
-void Plot::changeEvent(QEvent* event) {
+void Chart::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);
   if (event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange) refresh();
 }
 
-bool Plot::is_table_shown() const {
+bool Chart::is_table_shown() const {
   return table_ && !table_->isHidden();
 }
 
-void Plot::show_table(bool on) {
+void Chart::show_table(bool on) {
   if (on && !table_) {
-    table_model_ = new PlotTableModel(this);
+    table_model_ = new ChartTableModel(this);
     table_ = make_table(*table_model_, tr("%1 as a table").arg(options_.title), this);
     table_->horizontalHeader()->setDefaultAlignment(Qt::AlignRight | Qt::AlignVCenter);
     table_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
@@ -341,21 +355,19 @@ void Plot::show_table(bool on) {
   update();
 }
 
-bool Plot::export_png(const QString& file) {
-  QPixmap image(size() * 2);
-  image.setDevicePixelRatio(2);
-  render(&image, QPoint(), QRegion(), QWidget::DrawWindowBackground);
+void Chart::export_to(const std::filesystem::path& file) {
   try {
-    write_png(image, fspath(file));
-  } catch (const Error&) {
-    return false;
+    export_chart(*this, file);
+  } catch (const Error& error) {
+    auto* box = new QMessageBox(QMessageBox::Warning, tr("Export Chart"), qs(error.what()), QMessageBox::Ok, window());
+    box->setAttribute(Qt::WA_DeleteOnClose);
+    box->open();
   }
-  return true;
 }
 
 // --- Mouse, wheel and keys ---
 
-void Plot::mouseMoveEvent(QMouseEvent* event) {
+void Chart::mouseMoveEvent(QMouseEvent* event) {
   const QPointF at = event->position();
   if (dragging_) {
     if (std::abs(at.x() - pressed_at_.x()) > 3) moved_ = true;
@@ -377,7 +389,7 @@ void Plot::mouseMoveEvent(QMouseEvent* event) {
     link_.set_cursor(std::nullopt);
 }
 
-void Plot::mousePressEvent(QMouseEvent* event) {
+void Chart::mousePressEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton) return;
   for (const LegendEntry& e : legend_) {
     if (!e.at.contains(event->position()) || !e.color.isValid()) continue;
@@ -392,19 +404,19 @@ void Plot::mousePressEvent(QMouseEvent* event) {
   pressed_range_ = link_.range();
 }
 
-void Plot::mouseReleaseEvent(QMouseEvent* event) {
+void Chart::mouseReleaseEvent(QMouseEvent* event) {
   if (dragging_ && !moved_ && event->button() == Qt::LeftButton && !empty())
     link_.set_playhead(x_at(event->position().x()));
   dragging_ = false;
 }
 
-void Plot::mouseDoubleClickEvent(QMouseEvent*) {
+void Chart::mouseDoubleClickEvent(QMouseEvent*) {
   dragging_ = false;
   link_.set_playhead(std::nullopt);
   link_.set_following(true);
 }
 
-void Plot::wheelEvent(QWheelEvent* event) {
+void Chart::wheelEvent(QWheelEvent* event) {
   if (!area().contains(event->position()) || empty()) return;
   if (std::abs(event->angleDelta().x()) > std::abs(event->angleDelta().y()))
     link_.pan(-event->angleDelta().x() / 1200.0);
@@ -413,14 +425,14 @@ void Plot::wheelEvent(QWheelEvent* event) {
   event->accept();
 }
 
-int Plot::group_at(QPointF at) const {
+int Chart::group_at(QPointF at) const {
   for (const LegendEntry& e : legend_)
     if (e.group >= 0 && e.at.contains(at)) return e.group;
   const QRectF a = area();
   if (!a.contains(at)) return -1;
   int group = -1;
   double nearest = kNear;
-  for (const PlotLine& line : lines_) {
+  for (const ChartLine& line : lines_) {
     if (line.group < 0 || !line.raw || line.raw->empty() || hidden(line.name)) continue;
     const auto sample = line.raw->nearest(x_at(at.x()));
     if (!sample) continue;
@@ -431,12 +443,12 @@ int Plot::group_at(QPointF at) const {
   return group;
 }
 
-bool Plot::event(QEvent* event) {
+bool Chart::event(QEvent* event) {
   if (event->type() != QEvent::ToolTip) return QWidget::event(event);
   const auto* help = static_cast<QHelpEvent*>(event);
   const QRectF a = area();
-  for (const PlotLine& line : lines_)
-    for (const PlotFlag& flag : line.flags)
+  for (const ChartLine& line : lines_)
+    for (const ChartFlag& flag : line.flags)
       if (!hidden(line.name) && QLineF(QPointF(to_x(a, flag.x), to_y(a, flag.y)), help->pos()).length() < kNear) {
         QToolTip::showText(help->globalPos(), flag.text, this);
         return true;
@@ -444,7 +456,7 @@ bool Plot::event(QEvent* event) {
   return QWidget::event(event);
 }
 
-void Plot::leaveEvent(QEvent*) {
+void Chart::leaveEvent(QEvent*) {
   if (hovered_ >= 0) {
     hovered_ = -1;
     emit group_hovered(-1);
@@ -452,7 +464,7 @@ void Plot::leaveEvent(QEvent*) {
   link_.set_cursor(std::nullopt);
 }
 
-void Plot::keyPressEvent(QKeyEvent* event) {
+void Chart::keyPressEvent(QKeyEvent* event) {
   const Span r = link_.range();
   const int far = event->modifiers() & Qt::ShiftModifier ? 10 : 1;
   const double at = link_.playhead().value_or(r.high);
@@ -489,7 +501,7 @@ void Plot::keyPressEvent(QKeyEvent* event) {
   }
 }
 
-void Plot::contextMenuEvent(QContextMenuEvent* event) {
+void Chart::contextMenuEvent(QContextMenuEvent* event) {
   more_->menu()->popup(event->globalPos());
 }
 

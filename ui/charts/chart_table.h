@@ -3,28 +3,28 @@
 #pragma once
 #include <vector>
 
-#include "ui/plot/ticks.h"
+#include "ui/charts/ticks.h"
 #include "ui/theme/table_model.h"
 
 namespace mw::ui {
 
-class Plot;
+class Chart;
 
-struct PlotRow {
+struct ChartRow {
   QString name{};                // of x, if the x axis has named positions
   std::vector<double> values{};  // x, then one value per column; NaN: none
 };
 
-class PlotTableModel : public TableModel<PlotRow> {
+class ChartTableModel : public TableModel<ChartRow> {
  public:
-  explicit PlotTableModel(QObject* parent) : TableModel({}, {}, parent) {}
-  void load(const Plot& plot);  // the visible range
-  QString csv() const;          // RFC 4180, full precision
+  explicit ChartTableModel(QObject* parent) : TableModel({}, {}, parent) {}
+  void load(const Chart& chart);  // the visible range
+  QString csv() const;            // RFC 4180, full precision
 
  private:
   QStringList titles_;
 };
 
-void copy_csv(const Plot& plot);
+void copy_csv(const Chart& chart);
 
 }  // namespace mw::ui

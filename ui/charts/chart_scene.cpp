@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/charts/chart_scene.h"
+
+#include <QGraphicsLayout>
+#include <QPainter>
+#include <QSet>
+#include <QtCharts/QAreaSeries>
+#include <QtCharts/QCategoryAxis>
+#include <QtCharts/QChart>
+#include <QtCharts/QLegend>
+#include <QtCharts/QLineSeries>
+#include <QtCharts/QScatterSeries>
+#include <algorithm>
+#include <cmath>
+
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+constexpr double kMarkPixels = 9;
+
+// Qt Charts ignores points that are NaN, so that a line with gaps is several series.
+std::vector<SceneLine> without_gaps(const std::vector<SceneLine>& lines) {
+  std::vector<SceneLine> parts;
+  for (const SceneLine& line : lines) {
+    SceneLine part{.pen = line.pen};
+    const auto finish = [&] {
+      if (part.points.size() > 1) parts.push_back(part);
+      part.points.clear();
+    };
+    for (const QPointF& point : line.points)
+      if (std::isfinite(point.y()))
+        part.points << point;
+      else
+        finish();
+    finish();
+  }
+  return parts;
+}
+
+QScatterSeries::MarkerShape shape_of(Marks marks) {
+  switch (marks) {
+    case Marks::squares:
+      return QScatterSeries::MarkerShapeRectangle;
+    case Marks::triangles:
+      return QScatterSeries::MarkerShapeTriangle;
+    case Marks::diamonds:
+      return QScatterSeries::MarkerShapeRotatedRectangle;
+    case Marks::points:
+    case Marks::none:
+      return QScatterSeries::MarkerShapeCircle;
+  }
+  return QScatterSeries::MarkerShapeCircle;
+}
+
+bool same(const std::vector<Tick>& a, const std::vector<Tick>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Tick& x, const Tick& y) { return x.value == y.value && x.label == y.label; });
+}
+
+template <class Series>
+void show(Series* series, bool shown) {
+  if (series->isVisible() != shown) series->setVisible(shown);
+}
+
+}  // namespace
+
+ChartScene::ChartScene() : chart_(new QChart), x_(new QCategoryAxis), y_(new QCategoryAxis) {
+  scene_.setItemIndexMethod(QGraphicsScene::NoIndex);
+  scene_.addItem(chart_);
+  chart_->setAnimationOptions(QChart::NoAnimation);
+  chart_->setBackgroundVisible(false);
+  chart_->setMargins({});
+  chart_->legend()->hide();
+  chart_->addAxis(x_, Qt::AlignBottom);
+  chart_->addAxis(y_, Qt::AlignLeft);
+  for (QCategoryAxis* axis : {x_, y_}) {
+    axis->setLabelsPosition(QCategoryAxis::AxisLabelsPositionOnValue);
+    axis->setTruncateLabels(false);
+    axis->setLineVisible(false);
+  }
+}
+
+void ChartScene::set_axis(QCategoryAxis& axis, std::vector<Tick>& shown, const SceneAxis& wanted) {
+  const Theme& t = theme();
+  axis.setLabelsFont(small_font());
+  axis.setTitleFont(small_font());
+  axis.setLabelsBrush(t.muted);
+  axis.setTitleBrush(t.muted);
+  axis.setGridLinePen(QPen(mix(t.panel, t.line, t.shade == Shade::dark ? 0.6 : 0.65), 1));
+  axis.setTitleText(wanted.title);
+  axis.setRange(wanted.range.low, wanted.range.high);
+  if (same(shown, wanted.ticks)) return;
+  shown = wanted.ticks;
+  for (const QString& label : axis.categoriesLabels()) axis.remove(label);
+  // The first category begins outside, where Qt Charts draws no grid line.
+  if (!shown.empty()) axis.setStartValue(std::min(wanted.range.low, shown.front().value) - wanted.range.size());
+  QSet<QString> taken;
+  for (const Tick& tick : shown) {
+    QString label = tick.label;  // labels must differ and not be empty: spaces are added
+    while (label.isEmpty() || taken.contains(label)) label += QChar::Nbsp;
+    taken.insert(label);
+    axis.append(label, tick.value);
+  }
+}
+
+// A new series is above all others, so that all are made again when one is missing.
+void ChartScene::reserve(size_t areas, size_t lines, size_t marks) {
+  if (areas <= areas_.size() && lines <= lines_.size() && marks <= marks_.size()) return;
+  areas = std::max(areas, areas_.size());
+  lines = std::max(lines, lines_.size());
+  marks = std::max(marks, marks_.size());
+  chart_->removeAllSeries();
+  areas_.clear(), lines_.clear(), marks_.clear();
+  const auto add = [&](auto* series, auto& all) {
+    chart_->addSeries(series);
+    series->attachAxis(x_);
+    series->attachAxis(y_);
+    all.push_back(series);
+  };
+  for (size_t i = 0; i < areas; ++i) {
+    auto* area = new QAreaSeries;
+    area->setUpperSeries(new QLineSeries(area));
+    area->setLowerSeries(new QLineSeries(area));
+    area->setPen(Qt::NoPen);
+    add(area, areas_);
+  }
+  for (size_t i = 0; i < lines; ++i) add(new QLineSeries, lines_);
+  for (size_t i = 0; i < marks; ++i) add(new QScatterSeries, marks_);
+}
+
+void ChartScene::update(const SceneItems& items, QSizeF size, const QRectF& area) {
+  const std::vector<SceneLine> lines = without_gaps(items.lines);
+  reserve(items.areas.size(), lines.size(), items.marks.size());
+  if (chart_->size() != size) chart_->resize(size);
+  set_axis(*x_, x_ticks_, items.x);
+  set_axis(*y_, y_ticks_, items.y);
+  for (size_t i = 0; i < areas_.size(); ++i) {
+    show(areas_[i], i < items.areas.size());
+    if (i >= items.areas.size()) continue;
+    areas_[i]->upperSeries()->replace(items.areas[i].upper);
+    areas_[i]->lowerSeries()->replace(items.areas[i].lower);
+    areas_[i]->setBrush(items.areas[i].brush);
+  }
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    show(lines_[i], i < lines.size());
+    if (i >= lines.size()) continue;
+    lines_[i]->replace(lines[i].points);
+    lines_[i]->setPen(lines[i].pen);
+  }
+  for (size_t i = 0; i < marks_.size(); ++i) {
+    show(marks_[i], i < items.marks.size());
+    if (i >= items.marks.size()) continue;
+    marks_[i]->setMarkerShape(shape_of(items.marks[i].shape));
+    marks_[i]->setMarkerSize(kMarkPixels);
+    marks_[i]->setColor(items.marks[i].color);
+    marks_[i]->setBorderColor(theme().panel);
+    marks_[i]->replace(items.marks[i].points);
+  }
+  chart_->setPlotArea(area);
+  chart_->layout()->invalidate();  // the next event would do this, after paint()
+  chart_->layout()->activate();
+}
+
+void ChartScene::paint(QPainter& painter) {
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing);
+  const QRectF all(QPointF(), chart_->size());
+  scene_.render(&painter, all, all);
+  painter.restore();
+}
+
+}  // namespace mw::ui
