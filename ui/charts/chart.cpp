@@ -20,6 +20,7 @@
 
 #include "core/base/error.h"
 #include "ui/charts/chart_export.h"
+#include "ui/charts/chart_strokes.h"
 #include "ui/charts/chart_table.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
@@ -34,8 +35,8 @@ constexpr double kTickPadding = 5, kTitlePadding = 2;  // of Qt Charts, beside l
 double title_height() {
   return QFontMetricsF(small_font()).height() + 8 + 2 * kTitlePadding;  // a text item has margins of 4 pixels
 }
-double bottom_margin() {
-  return QFontMetricsF(small_font()).height() + kTickPadding + title_height();
+double bottom_margin(int height) {
+  return QFontMetricsF(small_font()).height() + kTickPadding + (height < kTitledHeight ? 2 : title_height());
 }
 constexpr double kNear = 9;  // pixels between the mouse and a sample
 constexpr int kTableMs = 400;
@@ -187,7 +188,7 @@ void Chart::set_scale(Scale scale) {
 QRectF Chart::area() const {
   const double top = kHeader + 18 * (legend_rows_ - 1) + (caption_.isEmpty() ? 0 : kCaption);
   return QRectF(left_margin_, top, std::max(10.0, width() - left_margin_ - kRight),
-                std::max(10.0, height() - top - bottom_margin()));
+                std::max(10.0, height() - top - bottom_margin(height())));
 }
 
 double Chart::to_x(const QRectF& area, double x) const {
@@ -284,7 +285,7 @@ void Chart::fit_margin() {
   const QFontMetricsF metrics(small_font());
   double widest = 24;
   for (const Tick& t : y_ticks(area())) widest = std::max(widest, metrics.horizontalAdvance(t.label));
-  widest += title_height() + kTickPadding + kAir + 3;
+  widest += (height() < kTitledHeight ? 0 : title_height()) + kTickPadding + kAir + 3;
   if (widest > left_margin_ || widest < left_margin_ - 14) left_margin_ = std::ceil(widest);
 }
 
@@ -323,7 +324,7 @@ void Chart::place_children() {
   }
   jump_->adjustSize();
   jump_->move(width() - jump_->width() - static_cast<int>(kRight) - 6,
-              height() - static_cast<int>(bottom_margin()) - jump_->height() - 6);
+              height() - static_cast<int>(bottom_margin(height())) - jump_->height() - 6);
   const int top = static_cast<int>(area().top());
   if (table_) table_->setGeometry(1, top, width() - 2, height() - top - 1);
 }

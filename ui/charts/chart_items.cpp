@@ -97,14 +97,19 @@ void Chart::add_axes(const QRectF& area, SceneItems& out) const {
     return [range](const Tick& tick) { return tick.value < range.low || tick.value > range.high; };
   };
   const double air = kAir * x.size() / area.width();
-  out.x = {{x.low - air, x.high + air}, link_.stops(), link_.x_name().left(1).toUpper() + link_.x_name().mid(1)};
+  out.x = {{x.low - air, x.high + air}, link_.stops()};
   if (out.x.ticks.empty())
     out.x.ticks = ticks(x, std::max(2, static_cast<int>(area.width() / kTickWidth)), link_.x_quantity(), Scale::linear);
   std::erase_if(out.x.ticks, outside(x));
   blank_crowded_labels(out.x.ticks, width(), [&](double value) { return to_x(area, value); });
-  out.y = {{axis_y(y_.low), axis_y(y_.high)}, y_ticks(area), options_.unit.isEmpty() ? options_.title : options_.unit};
+  out.y = {{axis_y(y_.low), axis_y(y_.high)}, y_ticks(area)};
   std::erase_if(out.y.ticks, outside(y_));
   for (Tick& tick : out.y.ticks) tick.value = axis_y(tick.value);
+  if (height() < kTitledHeight) return;
+  out.x.title = link_.x_name().left(1).toUpper() + link_.x_name().mid(1);
+  // The ticks of times and bytes have units, and what is behind a comma says how the values were taken.
+  const bool has_unit = options_.quantity == Quantity::plain && !options_.unit.isEmpty();
+  out.y.title = has_unit ? options_.unit.section(u", "_s, 0, 0) : options_.title;
 }
 
 std::vector<Tick> Chart::y_ticks(const QRectF& area) const {

@@ -7,6 +7,9 @@
 
 namespace mw::ui {
 
+// Lower charts have no axis titles: Qt Charts gives an axis at most 40 % of the height and would elide them.
+inline constexpr int kTitledHeight = 120;
+
 inline Qt::PenStyle pen_style(Origin origin) {
   switch (origin) {
     case Origin::measured:
