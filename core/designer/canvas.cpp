@@ -110,8 +110,8 @@ class Painter {
       chip.coordinate = coordinate_of(c);
       const int sheet = at(chip.coordinate, roles_.sheets);
       const int column = at(chip.coordinate, roles_.columns);
-      const double x0 = sheet % sheets_in_row * (sheet_width() + kGap),
-                   y0 = sheet / sheets_in_row * (sheet_height() + kGap);
+      const int sheet_row = sheet / sheets_in_row, sheet_column = sheet % sheets_in_row;
+      const double x0 = sheet_column * (sheet_width() + kGap), y0 = sheet_row * (sheet_height() + kGap);
       const int across = roles_.switched ? column % in_row_ : column;
       const int down = roles_.switched ? column / in_row_ : at(chip.coordinate, roles_.rows);
       chip.at = {x0 + arc_ / 2 + across + (1 - kChip) / 2, y0 + arc_ / 2 + down + (1 - kChip) / 2, kChip, kChip};

@@ -44,8 +44,9 @@ Tokens remove_padding(const TokenBatch& batch, int vocab, int max_positions) {
   std::vector<std::pair<int, int>> row;  // (segment, column): a stable sort makes every segment one run
   for (int r = 0; r < batch.rows; ++r) {
     row.clear();
+    const auto first = static_cast<size_t>(r) * static_cast<size_t>(batch.len);
     for (int c = 0; c < batch.len; ++c)
-      if (const int s = batch.segments[static_cast<size_t>(r * batch.len + c)]; s >= 0) row.push_back({s, c});
+      if (const int s = batch.segments[first + static_cast<size_t>(c)]; s >= 0) row.push_back({s, c});
     if (!std::is_sorted(row.begin(), row.end())) std::sort(row.begin(), row.end());
     for (size_t i = 0; i < row.size(); ++i) {
       const int from = r * batch.len + row[i].second;

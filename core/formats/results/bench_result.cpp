@@ -75,7 +75,7 @@ constexpr std::array kVerdicts{"stable", "backlogged", "overloaded"};
 
 std::string percent_text(double p) {  // 99 -> "99", 99.9 -> "99.9", as in vLLM's field names
   std::array<char, 32> text{};
-  const char* const end = std::to_chars(text.data(), text.data() + text.size(), p).ptr;
+  char* const end = std::to_chars(text.data(), text.data() + text.size(), p).ptr;
   return {text.data(), end};
 }
 
