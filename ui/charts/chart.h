@@ -100,7 +100,7 @@ class Chart : public QWidget {
     bool shown = true;  // the legend shows the value; stacks show theirs at the cursor
     int group = -1;
   };
-  // What Qt Charts draws: chart_items.cpp
+  // Drawn by Qt Charts: chart_items.cpp
   SceneItems items(const QRectF& area) const;
   void add_axes(const QRectF& area, SceneItems& out) const;
   void add_raw(const QRectF& area, const ChartLine& line, SceneItems& out) const;
@@ -113,7 +113,7 @@ class Chart : public QWidget {
   std::vector<Tick> y_ticks(const QRectF& area) const;
   double axis_y(double y) const;  // on the axis of Qt Charts, which is linear
   void map_y(QList<QPointF>& points) const;
-  // What is painted over it: chart_paint.cpp
+  // Painted over the picture of Qt Charts: chart_paint.cpp
   void paint_annotations(QPainter& painter, const QRectF& area) const;
   void paint_flags(QPainter& painter, const QRectF& area, const ChartLine& line) const;
   void paint_cut_bars(QPainter& painter, const QRectF& area) const;

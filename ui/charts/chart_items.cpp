@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Chart::items(): what Qt Charts draws of a chart's lines and layers in the visible range, at most about two points per
-// pixel. Dense lines have a one-pixel pen, because wide antialiased ones take twenty times as long.
+// Chart::items() makes the content of a chart's picture from its lines and layers in the visible range, with at most
+// about two points per pixel. Dense lines have a one-pixel pen, because wide antialiased ones take twenty times as
+// long.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a chart paints over the picture of Qt Charts: header with legend, labels of levels and limits, cursor, notes.
+// Painting over the picture of Qt Charts: header with legend, labels of levels and limits, cursor, notes.
 #include <QPainter>
 #include <algorithm>
 #include <cmath>

@@ -39,7 +39,7 @@ struct SceneMarks {
   QColor color{};
 };
 
-// What a chart shows. Areas are below lines, and lines below marks; each in its order.
+// The content of a chart. Areas are below lines, and lines below marks; each in its order.
 struct SceneItems {
   SceneAxis x{}, y{};
   std::vector<SceneArea> areas{};
