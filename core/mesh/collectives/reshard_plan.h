@@ -49,7 +49,7 @@ struct Replica {
   int device = 0;
   std::size_t stage = 0;
 };
-// What one device copies of a tensor.
+// The elements of a tensor that one device copies.
 struct DeviceCopies {
   // From stored regions to what it computes with, all of it: each piece from the nearest holder, that is the one with
   // the last stage, the device itself if possible. Empty where the plan is direct.
