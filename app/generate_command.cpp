@@ -7,6 +7,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/base/elapsed.h"
 #include "core/base/files.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
@@ -66,7 +67,7 @@ Generated sample(train::LoadedModel& model, const std::vector<std::string>& prom
                  const engine::SampleOptions& options, std::stop_token stop) {
   const auto start = std::chrono::steady_clock::now();
   Generated generated{.answers = train::answers(model, prompts, chat, options, stop)};
-  generated.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  generated.seconds = seconds_since(start);
   return generated;
 }
 

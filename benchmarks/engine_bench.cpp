@@ -11,6 +11,7 @@
 #include <string>
 
 #include "benchmarks/machine_peak.h"
+#include "core/base/elapsed.h"
 #include "core/base/rng.h"
 #include "core/engine/distributed/cluster.h"
 #include "core/engine/generate/sampler.h"
@@ -294,7 +295,7 @@ void decode(benchmark::State& state, const model::Config& config, model::WeightT
       if (++seen == rows) network.take_profile(), begun = Clock::now();
       return true;
     });
-    seconds += std::chrono::duration<double>(Clock::now() - begun).count();
+    seconds += seconds_since(begun);
     tokens += static_cast<std::int64_t>(rows) * (kNew - 1);
     std::vector<KernelTime> times = network.take_profile();
     for (const auto& t : times)

@@ -12,6 +12,7 @@
 #include <memory>
 #include <thread>
 
+#include "core/base/elapsed.h"
 #include "core/base/rng.h"
 #include "core/engine/generate/sampler.h"
 #include "core/formats/huggingface/hf_weights.h"
@@ -31,10 +32,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kThreads = 2;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
@@ -101,10 +98,10 @@ Times generate(engine::Network& network, int rows, int len, int steps) {
   int tokens = 0;
   const auto begun = Clock::now();
   engine::Sampler(network).generate_batch(prompts, {.max_new_tokens = steps + 1}, {}, [&](int, int) {
-    if (++tokens == rows) t.prefill = since(begun);
+    if (++tokens == rows) t.prefill = seconds_since(begun);
     return true;
   });
-  t.step = (since(begun) - t.prefill) / steps;
+  t.step = (seconds_since(begun) - t.prefill) / steps;
   return t;
 }
 
@@ -135,7 +132,7 @@ Times served(engine::Network& network, const ServedLoad& load) {
     scheduler.advance(step);
     scheduler.finish({});
     const bool decodes = step.tokens() == rows && static_cast<int>(result.sampled.size()) == rows;
-    (decodes ? each.emplace_back(0) : t.prefill) += since(begun);
+    (decodes ? each.emplace_back(0) : t.prefill) += seconds_since(begun);
   }
   double sum = 0;
   for (const double x : each) sum += x;
@@ -219,7 +216,7 @@ class Sweep {
   explicit Sweep(const std::string& resources) : model_(shipped(resources)) {
     const auto begun = Clock::now();
     time_some(2);
-    std::printf("calibration: %zu steps in %.1f s\n", steps_.size(), since(begun));
+    std::printf("calibration: %zu steps in %.1f s\n", steps_.size(), seconds_since(begun));
     const MeasuredStepModel model(steps_);
     print_steps(model, steps_);
     std::printf("%s\n", model.describe().c_str());
@@ -248,7 +245,7 @@ class Sweep {
     std::printf(
         "largest error, from the loads' own steps: throughput %.1f %% (bar 10 %%), median TPOT %.1f %% (bar 15 %%), "
         "median TTFT %.1f %%; %.0f s\n",
-        100 * worst_own.throughput, 100 * worst_own.tpot, 100 * worst_own.ttft, since(begun));
+        100 * worst_own.throughput, 100 * worst_own.tpot, 100 * worst_own.ttft, seconds_since(begun));
     Error worst_half;
     for (const auto& [at, errors] : of_half_) worst_half = worst_half.or_worse(of_rounds(errors));
     std::printf("from every second of its steps: %.1f %%, %.1f %%, %.1f %%\n", 100 * worst_half.throughput,

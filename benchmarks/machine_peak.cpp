@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/base/elapsed.h"
 #include "core/engine/kernels/cpu.h"
 
 namespace mw {
@@ -24,9 +25,6 @@ constexpr double kSeconds = 0.8;             // of repetitions for each rate
 template <class F>
 double best_rate(engine::ThreadPool& pool, double work, F fn) {
   using Clock = std::chrono::steady_clock;
-  const auto seconds_since = [](Clock::time_point t) {
-    return std::chrono::duration<double>(Clock::now() - t).count();
-  };
   double best = 0;
   for (const auto begin = Clock::now(); seconds_since(begin) < kSeconds;) {
     const auto start = Clock::now();

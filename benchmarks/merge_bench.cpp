@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/train/merge.h"
 
@@ -27,11 +28,11 @@ int main(int argc, char** argv) {
     const auto start = Clock::now();
     const mw::formats::Adapter adapter = mw::train::read_adapter(argv[2], argv[1]);
     const mw::train::MergeResult merged = mw::train::merge(argv[1], adapter, argv[3], 0);
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = mw::seconds_since(start);
     const long peak = most_held();
     const auto checking = Clock::now();
     const mw::train::Parity parity = mw::train::check_parity(argv[1], adapter, argv[3], {});
-    const double checked = std::chrono::duration<double>(Clock::now() - checking).count();
+    const double checked = mw::seconds_since(checking);
     std::printf("%.3f %ld %ld %ld %.3f %ld %s\n", seconds, static_cast<long>(merged.written.value), merged.merged, peak,
                 checked, most_held(), std::string(to_string(parity.verdict)).c_str());
   } catch (const mw::Error& error) {

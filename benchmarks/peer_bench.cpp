@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "benchmarks/machine_peak.h"
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/rng.h"
@@ -29,9 +30,6 @@ struct Options {
 };
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());

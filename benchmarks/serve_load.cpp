@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/base/units.h"
@@ -137,7 +138,7 @@ bool all_free(serve::StreamClient& client, double& after_s) {
   const auto begun = Clock::now();
   for (;;) {
     auto state = server_state(client);
-    after_s = std::chrono::duration<double>(Clock::now() - begun).count();
+    after_s = seconds_since(begun);
     if (state["vllm:num_requests_running"] + state["vllm:num_requests_waiting"] == 0 &&
         state["vllm:kv_cache_usage_perc"] == 0)
       return true;
@@ -165,7 +166,7 @@ double freed_after_break(const Options& o, serve::StreamClient& client) {
   stop.request_stop();
   const auto broken = Clock::now();
   const bool freed = wait([](double running, double kv) { return running == 0 && kv == 0; });
-  return ran && freed ? std::chrono::duration<double>(Clock::now() - broken).count() : -1;
+  return ran && freed ? seconds_since(broken) : -1;
 }
 
 double mean(const std::vector<double>& values, size_t from, size_t to) {
@@ -185,7 +186,7 @@ int run(const Options& o) {
               "broken");
   for (double at = 0, told = -1e9; at < o.seconds;) {
     std::this_thread::sleep_for(1s);
-    at = std::chrono::duration<double>(Clock::now() - begun).count();
+    at = seconds_since(begun);
     auto state = server_state(client);
     if (at > o.warmup * o.seconds) {
       users.measure();

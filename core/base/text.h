@@ -2,6 +2,7 @@
 // Text: letter case, lines, lists and numbers. Thread-safe.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <functional>
 #include <optional>
@@ -46,6 +47,15 @@ std::optional<Number> parse_number(std::string_view text) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+// The double of the shortest decimal that reads back to the same float: 1e-6f gives 1e-06, not 9.99999997e-07.
+inline double shortest_double(float value) {
+  std::array<char, 32> text{};
+  const char* const end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  double shortest = value;
+  std::from_chars(text.data(), end, shortest);
+  return shortest;
 }
 
 }  // namespace mw

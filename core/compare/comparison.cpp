@@ -214,7 +214,7 @@ ComparisonRow* add_result(Comparison& out, const ResultRow& result, const std::v
     const bool known = std::isfinite(v), based = known && std::isfinite(values[0]) && values[0] != 0;
     row.values.push_back(known ? std::optional(v) : std::nullopt);
     row.texts.push_back(known ? value_text(v) : std::string());
-    row.deltas.push_back(based && row.deltas.size() > 0 ? std::optional(v / values[0] - 1) : std::nullopt);
+    row.deltas.push_back(based && !row.deltas.empty() ? std::optional(v / values[0] - 1) : std::nullopt);
     row.differs = row.differs || v != values[0];
   }
   row.marks.resize(values.size());

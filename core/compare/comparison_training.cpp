@@ -46,7 +46,7 @@ std::string names_and_values(const Json& values) {
 // Returns the mesh that the program recorded, else the mesh of the document.
 std::string mesh_text(const ComparedRun& run) {
   const Json& recorded = started_info(run, "mesh");
-  if (const std::string own = names_and_values(recorded); !own.empty() && !recorded.contains("axes")) return own;
+  if (std::string own = names_and_values(recorded); !own.empty() && !recorded.contains("axes")) return own;
   if (!run.has_all_settings && !run.experiment.has("mesh")) return {};
   return mesh::to_text(experiment::bind_valid(run.experiment).mesh);
 }

@@ -214,7 +214,7 @@ Json Experiment::value(std::string_view key) const {
 }
 
 fs::path Experiment::path(std::string_view key) const {
-  const fs::path p = value(key).get<std::string>();
+  fs::path p = value(key).get<std::string>();
   if (p.empty() || p.is_absolute()) return p;
   return (folder_ / p).lexically_normal();
 }

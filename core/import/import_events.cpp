@@ -112,7 +112,7 @@ EventRecord read_event_lines(const fs::path& file) {
 store::RunId import_events(store::Store& store, const EventRecord& record) {
   experiment::Experiment document = record.document;
   if (!document.has("name")) document.set_value("name", record.name);
-  const store::RunId run = store.create(document, record.name);
+  store::RunId run = store.create(document, record.name);
   const auto lock = store.lock(run);
   for (const Event& event : record.events)
     if (const auto* finished = std::get_if<event::Finished>(&event.body))

@@ -39,7 +39,7 @@ store::RunId import_log(store::Store& store, const formats::RunLog& log) {
     last = std::max(last, s.step);
     if (s.wall_s > 0) first_wall_s = first_wall_s == 0 ? s.wall_s : std::min(first_wall_s, s.wall_s);
   }
-  const store::RunId run = store.create(experiment_of_log(log), log.name);
+  store::RunId run = store.create(experiment_of_log(log), log.name);
   const auto lock = store.lock(run);
   store.append(run, {0, event::Started{{{"kind", "train"},
                                         {"source", "imported"},

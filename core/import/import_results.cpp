@@ -32,7 +32,7 @@ store::RunId import_set(store::Store& store, formats::BenchSet set) {
 
 store::RunId record_set(store::Store& store, const experiment::Experiment& document, formats::BenchSet set,
                         std::string_view source) {
-  const store::RunId run = store.create(document, set.name);
+  store::RunId run = store.create(document, set.name);
   const auto lock = store.lock(run);
   std::vector<formats::BenchPoint> points;
   points.swap(set.points);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 
+#include "core/base/elapsed.h"
 #include "core/base/process.h"
 #include "core/base/text.h"
 
@@ -19,7 +20,7 @@ constexpr auto kPatience = 10s;
 // Reads both streams until they end; a stop terminates the process group, after a delay by force.
 void follow(Process& child, ExternalRun& run, Clock::time_point start, const std::stop_token& stop) {
   const auto at = [&](const LineSplitter& lines) {
-    return ExternalRun::At{std::chrono::duration<double>(Clock::now() - start).count(), {}, lines.dropped_bytes()};
+    return ExternalRun::At{seconds_since(start), {}, lines.dropped_bytes()};
   };
   LineSplitter out_lines, err_lines;
   const auto to_out = [&](const std::string& line) { run.line(line, at(out_lines)); };
@@ -70,7 +71,7 @@ store::RunOutcome watch(const WatchRequest& request, const EventSink& sink, cons
   const event::Finished finished = run.finish(
       state,
       state == RunState::failed ? "the command ended with exit code " + std::to_string(exit_code) : std::string(),
-      {std::chrono::duration<double>(Clock::now() - start).count()});
+      {seconds_since(start)});
   const bool failed = finished.state == RunState::failed;
   return {finished, failed ? std::optional(Error::Kind::failed) : std::nullopt};
 }

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/base/elapsed.h"
 #include "core/base/files.h"
 #include "core/base/url_secrets.h"
 #include "core/experiment/settings.h"
@@ -176,7 +177,7 @@ event::Finished failed(const Error& error, double seconds) {
 // the checkpoint resumes after them.
 std::filesystem::path checkpoint_folder(Record& record) {
   record.store.flush();
-  const std::filesystem::path folder = record.store.run_folder(record.run);
+  std::filesystem::path folder = record.store.run_folder(record.run);
   if (!is_folder(folder)) record.lock = record.store.lock(record.run);  // the folder was deleted together with the lock
   return folder;
 }
@@ -241,13 +242,13 @@ store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token
   } catch (const engine::OutOfMemory& failure) {
     const MemoryReport report = report_of(failure, record.experiment, stop);
     kind = report.error.kind();
-    finished = failed(report.error, std::chrono::duration<double>(Clock::now() - start_time).count());
+    finished = failed(report.error, seconds_since(start_time));
     finished.steps = steps;
     finished.peak = peak;
     finished.summary = report.summary;
   } catch (const Error& error) {
     kind = error.kind();
-    finished = failed(error, std::max(last_time, std::chrono::duration<double>(Clock::now() - start_time).count()));
+    finished = failed(error, std::max(last_time, seconds_since(start_time)));
     finished.steps = steps;
   } catch (const std::exception& error) {
     kind = Error::Kind::failed;
@@ -255,7 +256,8 @@ store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token
     finished.steps = steps;
   }
   if (!finished.error.empty()) both({finished.seconds, event::Log{"error", finished.error}});
-  finished = record.store.finish(record.run, finished.seconds, std::move(finished));
+  const double seconds = finished.seconds;
+  finished = record.store.finish(record.run, seconds, std::move(finished));
   if (record.store.rescue()) kind = Error::Kind::failed;
   sink({finished.seconds, finished});
   return {finished, kind};

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "core/base/elapsed.h"
 #include "core/engine/transformer/checks.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
@@ -113,9 +114,7 @@ serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config
 event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info, const EventSink& sink,
                           std::stop_token stop, train::PauseGate& gate) {
   const auto start_time = Clock::now();
-  const auto emit = [&](auto body) {
-    sink({std::chrono::duration<double>(Clock::now() - start_time).count(), std::move(body)});
-  };
+  const auto emit = [&](auto body) { sink({seconds_since(start_time), std::move(body)}); };
   emit(event::StateChanged{RunState::running});
   train::ModelSettings model = experiment::model_values(config);
   model.use = engine::NetworkUse::inference;
@@ -184,7 +183,7 @@ event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info,
           },
       .before_point = [&] { gate.wait(stop, [&](RunState state) { emit(event::StateChanged{state}); }); }};
   finished.state = serve::measure_sizes(request, callbacks, stop) ? RunState::done : RunState::cancelled;
-  finished.seconds = std::chrono::duration<double>(Clock::now() - start_time).count();
+  finished.seconds = seconds_since(start_time);
   return finished;
 }
 

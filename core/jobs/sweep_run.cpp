@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "core/base/elapsed.h"
 #include "core/jobs/sweep_backends.h"
 #include "core/planning/plan_request.h"
 #include "core/store/sweep_points.h"
@@ -26,9 +27,7 @@ std::vector<double> rates_of(const serve::SweepSettings& s) {
 event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, std::stop_token stop,
                           train::PauseGate& gate) {
   const auto start_time = Clock::now();
-  const auto emit = [&](auto body) {
-    sink({std::chrono::duration<double>(Clock::now() - start_time).count(), std::move(body)});
-  };
+  const auto emit = [&](auto body) { sink({seconds_since(start_time), std::move(body)}); };
   emit(event::StateChanged{RunState::running});
   const experiment::Experiment& e = request.experiment;
   const experiment::ExperimentConfig config = experiment::bind(e);
@@ -67,7 +66,7 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
       .before_point = [&] { gate.wait(stop, [&](RunState state) { emit(event::StateChanged{state}); }); }};
   const bool complete = serve::run_sweep(settings, *parts.backend, request.done, callbacks, stop);
   finished.state = complete ? RunState::done : RunState::cancelled;
-  finished.seconds = std::chrono::duration<double>(Clock::now() - start_time).count();
+  finished.seconds = seconds_since(start_time);
   return finished;
 }
 

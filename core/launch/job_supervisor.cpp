@@ -92,7 +92,7 @@ CallResult JobSupervisor::retry(const std::function<CallResult(const OnFrame& co
 }
 
 CallResult JobSupervisor::call_until_answered(const RemoteCall& what, const std::stop_token& stop) {
-  const CallResult answer =
+  CallResult answer =
       retry([&](const OnFrame& counting) { return call_target(what, counting, stop); }, kIgnoreFrames, stop);
   if (answer.outcome == CallOutcome::answered) log_reconnected();
   return answer;
@@ -187,7 +187,7 @@ CallResult JobSupervisor::follow_to_end() {
 }
 
 LaunchResult JobSupervisor::run_to_completion() {
-  const LaunchResult detached{run_id_, std::nullopt};
+  LaunchResult detached{run_id_, std::nullopt};
   try {
     // From here on the job may run, even if this process ends.
     if (!store_.cursor(run_id_))

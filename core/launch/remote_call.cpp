@@ -144,7 +144,7 @@ CallResult retry_until_answered(const std::function<CallResult(const OnFrame& co
   for (;;) {
     std::string why;
     try {
-      const CallResult answer = once(counting);
+      CallResult answer = once(counting);
       if (answer.outcome != CallOutcome::lost) return answer;
       why = answer.diagnostics;
     } catch (const Error& error) {

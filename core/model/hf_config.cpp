@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -409,17 +408,8 @@ void read_llama(const ConfigObject& s, Config& c) {
 
 // --- Writing: the keys that transformers 4.57 and 5 both read ---
 
-// The shortest decimal that reads back to the same float: 1e-6f is written as 1e-06, not as 9.99999997e-07.
-Json shortest_number(float value) {
-  std::array<char, 32> text{};
-  const char* const end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  double shortest = value;
-  std::from_chars(text.data(), end, shortest);
-  return shortest;
-}
-
 Json softcap_json(float value) {
-  return value > 0 ? shortest_number(value) : Json(nullptr);
+  return value > 0 ? Json(shortest_double(value)) : Json(nullptr);
 }
 
 // query_pre_attn_scalar, whose inverse square root is the scale; an integer if one gives the same float.
@@ -432,10 +422,10 @@ Json query_pre_attn_scalar(float scale) {
 }
 
 Json rope_json(const Layer& l) {
-  Json r{{"rope_theta", shortest_number(l.rope_theta)}};
+  Json r{{"rope_theta", shortest_double(l.rope_theta)}};
   r["rope_type"] = l.rope == Rope::linear ? "linear" : l.rope == Rope::proportional ? "proportional" : "default";
-  if (l.rope == Rope::linear) r["factor"] = shortest_number(l.rope_factor);
-  if (l.rope == Rope::proportional) r["partial_rotary_factor"] = shortest_number(l.rope_factor);
+  if (l.rope == Rope::linear) r["factor"] = shortest_double(l.rope_factor);
+  if (l.rope == Rope::proportional) r["partial_rotary_factor"] = shortest_double(l.rope_factor);
   return r;
 }
 
@@ -486,7 +476,7 @@ Json config_json(const Config& c) {
          {"sliding_window", c.sliding_window},
          {"layer_types", types},
          {"rope_parameters", rope_parameters(c)},
-         {"rms_norm_eps", shortest_number(c.norm_eps)},
+         {"rms_norm_eps", shortest_double(c.norm_eps)},
          {"final_logit_softcapping", softcap_json(c.final_softcap)},
          {"hidden_activation", "gelu_pytorch_tanh"},
          {"attention_bias", false},

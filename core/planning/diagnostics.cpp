@@ -2,6 +2,7 @@
 #include "core/planning/diagnostics.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/experiment/parameters.h"
 #include "core/plan/search/smallest_changes.h"
@@ -115,7 +116,7 @@ void add_plan_problems(const plan::Plan& plan, std::vector<lint::Fix> memory, Di
       continue;
     Diagnostic d = plain(p);
     if (p.id == "MEMORY" && !memory.empty()) {
-      d.fixes = std::move(memory);
+      d.fixes = std::exchange(memory, {});
       d.problem.fix = fix_text(d.fixes);
     }
     out.found.push_back(std::move(d));

@@ -62,7 +62,7 @@ std::string readme(const RecipeInput& s, const Json& settings, const std::string
   for (const char* section : {"lora", "data", "train", "serve", "sweep"})
     if (settings.contains(section))
       for (const auto& [key, value] : settings[section].items())
-        if (key != "modules" && !value.is_null() && value_text(value) != "" && !value.is_object())
+        if (key != "modules" && !value.is_null() && !value_text(value).empty() && !value.is_object())
           out += "| " + std::string(section) + "." + key + " | " + escape_markdown(value_text(value)) + " |\n";
   const auto list = [&](const char* title, const std::vector<std::string>& lines) {
     if (lines.empty()) return;

@@ -87,9 +87,10 @@ Json gemma3(const Config& c) {
   fields["local_base_frequency"] = local.rope_theta;
   fields["global_base_frequency"] = global.rope_theta;
   fields["global_scale_factor"] = global.rope == model::Rope::linear ? global.rope_factor : 1.0f;
+  const int dim_per_head = c.dim / local.heads;  // embed_dim // num_heads in Tunix
   if (about(c.attention_scale, 1 / std::sqrt(static_cast<double>(local.head_dim))))
     fields["query_pre_attn_norm"] = "BY_ONE_OVER_SQRT_HEAD_DIM";
-  else if (about(c.attention_scale, 1 / std::sqrt(static_cast<double>(c.dim / local.heads))))
+  else if (about(c.attention_scale, 1 / std::sqrt(static_cast<double>(dim_per_head))))
     fields["query_pre_attn_norm"] = "BY_ONE_OVER_SQRT_EMBED_DIM_DIV_NUM_HEADS";
   else
     throw_unsupported(c, "this attention scale", std::to_string(c.attention_scale));

@@ -91,7 +91,7 @@ fs::path make_rescue_folder(const fs::path& lost) {
   for (const fs::path& parent : rescue_parents(whole)) try {
       make_folders(parent);
       for (int n = 1; n <= 1000; ++n) {
-        const fs::path folder =
+        fs::path folder =
             parent / (whole.filename().string() + "-rescued" + (n > 1 ? "-" + std::to_string(n) : std::string()));
         keep_private(folder);
         if (make_new_folder(folder)) return folder;
@@ -510,7 +510,7 @@ void Store::remove_parts_of_interrupted_runs() const {
 }
 
 fs::path default_folder() {
-  if (const fs::path chosen = variable("MESHWRIGHT_RUNS"); !chosen.empty()) return chosen;
+  if (fs::path chosen = variable("MESHWRIGHT_RUNS"); !chosen.empty()) return chosen;
   if (const fs::path data = variable("XDG_DATA_HOME"); data.is_absolute()) return data / "meshwright";
   if (const fs::path home = variable("HOME"); home.is_absolute()) return home / ".local/share/meshwright";
   return {};  // no fallback to a shared folder, where other users can plant links

@@ -9,6 +9,7 @@
 #include <optional>
 #include <tuple>
 
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/engine/kernels/packed.h"
 #include "core/train/evaluate.h"
@@ -22,10 +23,6 @@ namespace {
 using Part = engine::Cluster::Part;
 using Values = std::vector<float>;
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // The element whose difference is the largest share of what is allowed for it.
 class Worst {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/train/checkpoint.h"
 #include "core/train/evaluate.h"
@@ -16,9 +17,6 @@ namespace mw::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 class TrainingRun {
  public:
@@ -50,7 +48,7 @@ class TrainingRun {
   void emit(Body body) {
     sink_({now(), std::move(body)});
   }
-  double now() const { return resumed_seconds_ + since(started_); }
+  double now() const { return resumed_seconds_ + seconds_since(started_); }
   void log(const std::string& level, const std::string& text) { emit(event::Log{level, text}); }
   void metric(const char* name, double value) { emit(event::Metric{name, counters_.step, value}); }
   Progress progress(const char* phase) {
@@ -241,7 +239,7 @@ bool TrainingRun::step() {
   metric("train/loss", loss);
   metric("train/grad_norm", norm);
   metric("train/learning_rate", rate);
-  metric("train/tokens_per_second", static_cast<double>(real_tokens) / std::max(1e-9, since(start_time)));
+  metric("train/tokens_per_second", static_cast<double>(real_tokens) / std::max(1e-9, seconds_since(start_time)));
   emit(event::Progress{"training", step, s_.rate.steps});
   memory("step");
   traffic(micro);

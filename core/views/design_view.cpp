@@ -21,7 +21,7 @@ std::string_view kind_of(const mesh::PlacedTensor& t) {
   const std::string_view name = t.name;
   if (t.layer < 0) return name;
   const std::size_t dot = name.find('.', std::string_view("layers.").size());
-  return name.starts_with("layers.") && dot != name.npos ? name.substr(dot + 1) : name;
+  return name.starts_with("layers.") && dot != std::string_view::npos ? name.substr(dot + 1) : name;
 }
 
 bool same_shape(const mesh::PlacedTensor& a, const mesh::PlacedTensor& b) {

@@ -73,7 +73,7 @@ void ManualBrowser::doSetSource(const QUrl& name, QTextDocument::ResourceType ty
 }
 
 QVariant ManualBrowser::loadResource(int type, const QUrl& name) {
-  const QVariant resource = QTextBrowser::loadResource(type, name);
+  QVariant resource = QTextBrowser::loadResource(type, name);
   if (type == QTextDocument::MarkdownResource) {  // Qt parses the text after a comment as HTML
     static const QRegularExpression kComment(u"<!--.*?-->\n?"_s);
     return QString::fromUtf8(resource.toByteArray()).remove(kComment).toUtf8();

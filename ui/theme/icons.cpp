@@ -26,8 +26,8 @@ const char* body(Glyph glyph) {
       "<path d='m3 5 3 3-3 3M8 11.2h5'/>",                                                               // command
       "<path d='M3.2 3v3.4h3.4M3.4 6.2A5 5 0 1 1 3 9.4'/>",                                              // reset
       "<path d='M2 8h3.2M9 8h5'/><circle cx='7.1' cy='8' r='1.9'/>",                                     // slider
-      "<circle cx='3.4' cy='8' r='1.2' fill='C' stroke='none'/><circle cx='8' cy='8' r='1.2' fill='C' "
-      "stroke='none'/><circle cx='12.6' cy='8' r='1.2' fill='C' stroke='none'/>",                       // more
+      ("<circle cx='3.4' cy='8' r='1.2' fill='C' stroke='none'/><circle cx='8' cy='8' r='1.2' fill='C' "
+       "stroke='none'/><circle cx='12.6' cy='8' r='1.2' fill='C' stroke='none'/>"),                     // more
       "<circle cx='6.8' cy='6.8' r='4'/><path d='m9.8 9.8 3.7 3.7'/>",                                  // search
       "<rect x='5.6' y='5.6' width='7.8' height='7.8' rx='1.2'/><path d='M3.4 10.4h-.8V2.6h7.8v.8'/>",  // clone
       "<path d='M2.8 4.2h10.4M6 4V2.6h4V4M4.2 4.4l.6 9h6.4l.6-9'/>",                                    // trash

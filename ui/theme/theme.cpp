@@ -128,7 +128,8 @@ Shade system_shade() {
 void apply(const Theme& theme, QApplication& application) {
   load_resources();
   current() = theme;
-  if (application.style()->name().compare("fusion"_L1, Qt::CaseInsensitive) != 0 && application.styleSheet().isEmpty())
+  if (QApplication::style()->name().compare("fusion"_L1, Qt::CaseInsensitive) != 0 &&
+      application.styleSheet().isEmpty())
     QApplication::setStyle(QStyleFactory::create(u"Fusion"_s));
   QApplication::setPalette(theme.palette());
   application.setStyleSheet(theme.style_sheet());

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/engine/kernels/vector.h"
 #include "core/engine/runtime/thread_pool.h"
@@ -218,9 +219,6 @@ void CommunicatorGroup::each(const std::function<void(Communicator&)>& work, std
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Arrays up to this are summed whole by every device: one barrier less than in parts.
 constexpr size_t kSmall = 512;
@@ -256,7 +254,7 @@ class Group {
   void leave() {
     const auto start = Clock::now();
     barrier_->leave();
-    waited_ += since(start);
+    waited_ += seconds_since(start);
   }
   // Shows `floats` values at `at` and waits until all have.
   void publish(const float* at, size_t floats) {
@@ -264,7 +262,7 @@ class Group {
     barrier_->publish(member_, mine);
     const auto start = Clock::now();
     if (!barrier_->enter(communicators_.broken)) throw Disconnected{};
-    waited_ += since(start);
+    waited_ += seconds_since(start);
     for (size_t m = 0; m < members_; ++m)
       if (!barrier_->published(m).same_call(mine))
         throw Error({.id = "FABRIC",
@@ -353,7 +351,7 @@ void Communicator::all_reduce(int axis, const CallTag& why, std::span<float> val
   group.publish(values.data(), values.size());
   values.size() <= kSmall ? reduce_small(group, values, how) : reduce_in_parts(group, values, how);
   record_collective(mesh::CollectiveKind::all_reduce, axis, why, bytes_of(values.size()),
-                    static_cast<int>(group.members()), {since(group.begun()), group.waited()});
+                    static_cast<int>(group.members()), {seconds_since(group.begun()), group.waited()});
 }
 
 void Communicator::all_gather(int axis, const CallTag& why, std::span<const float> mine, std::span<float> all) {
@@ -368,7 +366,7 @@ void Communicator::all_gather(int axis, const CallTag& why, std::span<const floa
       std::memcpy(to, group.of(m), mine.size() * sizeof(float));
   group.leave();
   record_collective(mesh::CollectiveKind::all_gather, axis, why, bytes_of(all.size()),
-                    static_cast<int>(group.members()), {since(group.begun()), group.waited()});
+                    static_cast<int>(group.members()), {seconds_since(group.begun()), group.waited()});
 }
 
 void Communicator::barrier() {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/base/elapsed.h"
 #include "core/mesh/collectives/engine_step.h"
 
 namespace mw::engine {
@@ -31,9 +32,6 @@ void init_lora(const IndexRegion& region, const LoraInit& start, std::int64_t co
 }
 
 using Clock = std::chrono::steady_clock;
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 struct WeightBlock {  // of a size that is given beside it
   const Weight& weight;
@@ -477,7 +475,7 @@ void DeviceShards::gather_weights(int part, mesh::Phase phase) {
       std::memset(at, 0, static_cast<size_t>(bytes));
     at += bytes;
     gather(i, read);
-    count(h, h.plan->gather_stages, read, phase, {since(start), 0});
+    count(h, h.plan->gather_stages, read, phase, {seconds_since(start), 0});
   }
 }
 
@@ -532,17 +530,17 @@ void DeviceShards::reduce_gradients(int part) {
     std::vector<Read> reads(list.size());
     const auto start = Clock::now();
     part_.port().barrier();
-    double waited = since(start);
+    double waited = seconds_since(start);
     for (size_t i = 0; i < list.size(); ++i) add_terms(list[i], reads[i]);
     const auto summed = Clock::now();
     part_.port().barrier();
-    waited += since(summed);
+    waited += seconds_since(summed);
     for (size_t i = 0; i < list.size(); ++i) {
       take_sums(list[i], reads[i]);
       std::fill_n(held_[list[i]].partial, held_[list[i]].used->elements(), 0.0f);
     }
     // The devices enter once for all of them.
-    const double each = 1.0 / static_cast<double>(list.size()), seconds = since(start);
+    const double each = 1.0 / static_cast<double>(list.size()), seconds = seconds_since(start);
     for (size_t i = 0; i < list.size(); ++i)
       count(held_[list[i]], held_[list[i]].plan->sum_stages, reads[i], mesh::Phase::backward,
             {seconds * each, waited * each});

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/elapsed.h"
+
 namespace mw::engine {
 
 enum class Kernel {
@@ -47,7 +49,7 @@ class Profile {
       entry_.flops += flops;
       ++entry_.calls;
     }
-    ~Timer() { entry_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+    ~Timer() { entry_.seconds += seconds_since(start_); }
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
 

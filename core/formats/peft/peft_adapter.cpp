@@ -3,8 +3,6 @@
 #include "core/formats/peft/peft_adapter.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -168,11 +166,7 @@ using Sorted = nlohmann::json;  // sorts keys
 // The shortest decimal of the float; integers without a point, like lora_alpha in PEFT.
 Sorted number(float value) {
   if (value == std::floor(value) && std::abs(value) < 1e9f) return static_cast<long long>(value);
-  std::array<char, 32> text{};
-  const char* const end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  double shortest = value;
-  std::from_chars(text.data(), end, shortest);
-  return shortest;
+  return shortest_double(value);
 }
 
 bool is_multimodal(const AdapterModule& m) {

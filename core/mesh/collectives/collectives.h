@@ -26,7 +26,7 @@
 
 namespace mw::mesh {
 
-enum class CollectiveKind { all_gather, reduce_scatter, all_reduce, all_to_all };
+enum class CollectiveKind { all_gather, reduce_scatter, all_reduce };
 enum class Phase { forward, recompute, backward, update };  // recompute: the forward pass repeated by the backward
 enum class Cause {
   gather_shards,     // FSDP: a weight is gathered before its use

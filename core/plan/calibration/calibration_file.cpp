@@ -166,7 +166,7 @@ std::optional<std::string> restore_calibration(const fs::path& folder, const std
                  .message = "no configuration folder exists for a calibration",
                  .fix = "set HOME or XDG_CONFIG_HOME"});
   const fs::path file = user_calibration_file(folder), before_file = file.string() + ".bak";
-  const std::optional<std::string> before = user_calibration(folder);
+  std::optional<std::string> before = user_calibration(folder);
   if (before) write_file_atomically(before_file, *before);
   if (content) {
     write_file_atomically(file, *content);

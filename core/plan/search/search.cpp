@@ -11,6 +11,7 @@
 #include <thread>
 #include <tuple>
 
+#include "core/base/elapsed.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/plan/request/local_model.h"
 
@@ -266,7 +267,7 @@ SearchResult search(std::span<const Request> targets, const SearchOptions& optio
   };
   std::stable_sort(result.candidates.begin(), result.candidates.end(),
                    [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = seconds_since(start);
   return result;
 }
 

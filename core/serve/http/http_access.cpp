@@ -44,7 +44,7 @@ std::optional<std::string> host_of(std::string_view text) {
 
 // Normalises "https://app.example:8443" as browsers do: lower case, without the default port of the scheme.
 std::string origin_of(const std::string& text) {
-  const std::string origin = lower_case(text.ends_with('/') ? std::string_view(text).substr(0, text.size() - 1) : text);
+  std::string origin = lower_case(text.ends_with('/') ? std::string_view(text).substr(0, text.size() - 1) : text);
   const size_t mark = origin.find("://");
   const std::string scheme = origin.substr(0, mark);
   const bool has_scheme =

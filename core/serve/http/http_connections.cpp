@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/serve/http/openai_response.h"
 
@@ -24,10 +25,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kBacklog = 1024;
 constexpr double kLinger = 2;  // s for draining unread input before closing
-
-double seconds_since(Clock::time_point t) {
-  return std::chrono::duration<double>(Clock::now() - t).count();
-}
 
 }  // namespace
 

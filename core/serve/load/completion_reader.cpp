@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/base/elapsed.h"
 #include "core/base/utf8.h"
 
 namespace mw::serve {
@@ -39,7 +40,7 @@ std::string error_message_in(const std::string& body) {
 }
 
 bool CompletionReader::feed(std::string_view bytes) {
-  const double at_s = std::chrono::duration<double>(HttpClock::now() - origin_).count();
+  const double at_s = seconds_since(origin_);
   for (const std::string& data : sse_.feed(bytes)) read_event(data, at_s);
   return out_.result.error.empty();
 }

@@ -2,6 +2,7 @@
 #include "core/serve/load/engine_backend.h"
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -181,7 +182,7 @@ class LoopBackend : public LoadBackend {
     if (s.arrival == Arrival::closed || late.empty()) return;
     const double p99 = formats::percentile_of(late, 99);
     if (p99 < kLate) return;
-    const std::string late_by = std::to_string(static_cast<int>(p99 * 1e3 + 0.5)) + " ms";
+    const std::string late_by = std::to_string(std::lround(p99 * 1e3)) + " ms";
     if (s.concurrency > 0)
       result.warnings.push_back("requests waited for the client's limit of " + std::to_string(s.concurrency) +
                                 " in flight: 99 % were sent within " + late_by + " of their time");

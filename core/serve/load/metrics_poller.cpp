@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/base/elapsed.h"
 #include "core/base/text.h"
 
 namespace mw::serve {
@@ -61,7 +62,7 @@ bool MetricsPoller::sample() {
   std::map<std::string, double> now = sum_prometheus_metrics(response.body);
   const auto running = find(now, "vllm:num_requests_running");
   if (!running) return false;
-  const double at = std::chrono::duration<double>(HttpClock::now() - origin_).count();
+  const double at = seconds_since(origin_);
   const auto kv = find(now, "vllm:kv_cache_usage_perc");
   formats::LoadSample s{.time_s = at,
                         .running = static_cast<int>(*running),

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/event.h"
 #include "core/base/rng.h"
@@ -18,10 +20,6 @@ using Clock = std::chrono::steady_clock;
 constexpr double kRepeatUntil = 1.0;  // s; shorter points are repeated and their median is reported
 constexpr int kMaxRepeats = 5;
 constexpr long kProgressTotal = 1000;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::vector<int> random_ids(std::uint64_t seed, std::uint64_t row, int count, int vocab) {
   const Rng rng{seed, 0x73697a65, row};
@@ -136,12 +134,12 @@ class SizingRunner {
     const double work = expected_work(request_, Workload::rollout, batch);
     engine::Sampler(*network_).generate_batch(
         prompts, {.max_new_tokens = settings_.new_tokens}, stop_, [&](int row, int) {
-          if (++m.tokens == batch) m.prefill_seconds = since(start_time);
+          if (++m.tokens == batch) m.prefill_seconds = seconds_since(start_time);
           if (row == 0)
             progress(work * static_cast<double>(m.tokens) / static_cast<double>(batch) / settings_.new_tokens);
           return true;
         });
-    m.seconds = since(start_time);
+    m.seconds = seconds_since(start_time);
     if (m.tokens < std::int64_t{batch} * settings_.new_tokens) return std::nullopt;
     if (settings_.new_tokens > 1) m.step_seconds = (m.seconds - m.prefill_seconds) / (settings_.new_tokens - 1);
     return m;
@@ -166,14 +164,14 @@ class SizingRunner {
         {.chunk = chunked ? settings_.chunk : 0, .top_k = chunked ? settings_.top_k : 0}, stop_,
         [&](long done) { progress(work * static_cast<double>(done) / static_cast<double>(m.tokens)); });
     if (!scores) return std::nullopt;
-    m.seconds = since(start_time);
+    m.seconds = seconds_since(start_time);
     return m;
   }
 
   void progress(double of_point) {
     if (!callbacks_.progress || total_work_ <= 0) return;
     share_ = std::max(share_, std::min(1.0, (work_ + of_point) / total_work_));  // repeats do not reduce it
-    callbacks_.progress(phase_, static_cast<long>(share_ * kProgressTotal + 0.5), kProgressTotal);
+    callbacks_.progress(phase_, std::lround(share_ * kProgressTotal), kProgressTotal);
   }
 
   const SizingRequest& request_;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/serve/load/completion_reader.h"
 
@@ -106,7 +107,7 @@ StreamedCompletion StreamClient::complete(const std::string& body, const Expecte
                                           HttpClock::time_point origin, const std::stop_token& stop) {
   StreamedCompletion out;
   CompletionReader reader(out, expected, origin);
-  const auto since = [&] { return std::chrono::duration<double>(HttpClock::now() - origin).count(); };
+  const auto since = [&] { return seconds_since(origin); };
   httplib::Request request = impl_->request("POST", "/v1/completions", body);
   std::string error_body;
   int status = 0;

@@ -58,7 +58,7 @@ std::vector<std::string_view> fields(std::string_view line) {
     while (!field.empty() && (field.front() == ' ' || field.front() == '"')) field.remove_prefix(1);
     while (!field.empty() && (field.back() == ' ' || field.back() == '"')) field.remove_suffix(1);
     all.push_back(field);
-    if (comma == line.npos) return all;
+    if (comma == std::string_view::npos) return all;
     line.remove_prefix(comma + 1);
   }
 }
@@ -86,7 +86,7 @@ std::vector<RecordedRequest> from_csv(std::string_view text, const std::filesyst
   std::vector<RecordedRequest> all;
   for (long line = 2; !text.empty(); ++line) {
     const std::string_view content = take_line(text);
-    if (content.find_first_not_of(" \t") == content.npos) continue;
+    if (content.find_first_not_of(" \t") == std::string_view::npos) continue;
     const Place place{file, "line " + std::to_string(line)};
     const auto row = fields(content);
     all.push_back(checked(place, at ? number_in(place, row, *at) : 0, number_in(place, row, *prompt),
@@ -145,7 +145,7 @@ std::vector<RecordedRequest> from_lines(std::string_view text, const std::filesy
   std::vector<RecordedRequest> all;
   for (long line = 1; !text.empty(); ++line) {
     const std::string_view content = take_line(text);
-    if (content.find_first_not_of(" \t") == content.npos) continue;
+    if (content.find_first_not_of(" \t") == std::string_view::npos) continue;
     const Place place{file, "line " + std::to_string(line)};
     const Json row = parse_json(content, file.string() + ", " + place.at);
     if (is_result(row))
@@ -158,7 +158,7 @@ std::vector<RecordedRequest> from_lines(std::string_view text, const std::filesy
 // Whether the text has more than one line and the first is a JSON document.
 bool is_jsonl(std::string_view text) {
   const std::string_view first = take_line(text);
-  return text.find_first_not_of(" \t\r\n") != text.npos && Json::accept(first);
+  return text.find_first_not_of(" \t\r\n") != std::string_view::npos && Json::accept(first);
 }
 
 }  // namespace

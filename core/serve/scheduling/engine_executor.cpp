@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/engine/generate/sampler.h"
 #include "core/serve/scheduling/engine_kv_layout.h"
@@ -127,7 +128,7 @@ StepResult EngineExecutor::run(const Step& step, const Scheduler& scheduler) {
     s.ids.push_back(sampled.token);
     ++s.generated;
   }
-  result.seconds = std::chrono::duration<double>(Clock::now() - start_time).count();
+  result.seconds = seconds_since(start_time);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
 
@@ -289,7 +290,7 @@ void ServingLoop::clear_prefix_cache() {
 }
 
 double ServingLoop::now() const {
-  return std::chrono::duration<double>(Clock::now() - start_time_).count();
+  return seconds_since(start_time_);
 }
 
 }  // namespace mw::serve

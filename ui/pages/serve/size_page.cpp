@@ -117,8 +117,9 @@ void SizePage::redraw() {
     chart->set_stack(size_stack(view_, workload));
     chart->set_levels(size_levels(*view_));
     chart->set_notes(notes.marks, notes.caption);
-    chart->setVisible(view_->lines.empty() || std::any_of(view_->lines.begin(), view_->lines.end(),
-                                                          [&](const auto& l) { return l.workload == workload; }));
+    chart->setVisible(view_->lines.empty() ||
+                      std::any_of(view_->lines.begin(), view_->lines.end(),
+                                  [shown = workload](const auto& l) { return l.workload == shown; }));
   }
   model_.show(view_);
   fit_columns();

@@ -67,7 +67,8 @@ QRectF MemoryGrid::cell(int index) const {
   const int rows = std::max(1, (devices + across - 1) / across);
   const double w = (width() - 16 - kGridGap * (across - 1)) / across;
   const double h = (height() - kGridHeader - 6 - kGridGap * (rows - 1)) / rows;
-  return {8 + (index % across) * (w + kGridGap), kGridHeader + (index / across) * (h + kGridGap), w, h};
+  const int column = index % across, row = index / across;
+  return {8 + column * (w + kGridGap), kGridHeader + row * (h + kGridGap), w, h};
 }
 
 QRectF MemoryGrid::plot_area(int index) const {
