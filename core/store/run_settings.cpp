@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "core/base/units.h"
 #include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
 
@@ -86,11 +87,16 @@ RunSettings settings_of(const experiment::Experiment& experiment) {
     std::string& text = out[p.key];
     try {
       const Json value = experiment.value(p.key);
-      text = value.is_string() ? value.get<std::string>() : value.dump();
+      text = value.is_string()         ? value.get<std::string>()
+             : value.is_number_float() ? number_text(value.get<double>(), 12)  // 16.0 is 16
+                                       : value.dump();
     } catch (const Error&) {  // from another version
+      text = "not readable";
     }
   }
-  out["mesh"] = mesh::to_text(experiment::bind_valid(experiment).mesh);
+  mesh::Mesh mesh = experiment::bind_valid(experiment).mesh;
+  std::erase_if(mesh.axes, [](const mesh::MeshAxis& axis) { return axis.size == 1; });  // changes nothing
+  out["mesh"] = mesh.axes.empty() ? "one device" : mesh::to_text(mesh);
   return out;
 }
 

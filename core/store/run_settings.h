@@ -11,7 +11,7 @@ namespace mw::store {
 
 using RunSettings = std::map<std::string, std::string>;  // text by key, such as "lora.rank"; the mesh is one key
 
-// Returns every setting but name and note, with defaults. Unreadable values are empty texts.
+// Returns every setting but name and note, with defaults.
 RunSettings settings_of(const experiment::Experiment& experiment);
 
 struct SettingChange {

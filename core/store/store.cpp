@@ -477,6 +477,17 @@ fs::path Store::run_folder(const RunId& run) const {
   return path_exists(trashed) ? trashed : folder_of(impl_->folder, run, Trash::kept);
 }
 
+std::vector<std::pair<long, double>> Store::metric(const RunId& run, const std::string& name) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  Statement s(impl_->db, "SELECT step, value FROM events WHERE run=? AND name=? ORDER BY step");
+  s.bind(impl_->known(run)).bind(std::string_view(name));
+  std::vector<std::pair<long, double>> out;
+  while (s.step())
+    if (const auto value = s.optional_number(1)) out.emplace_back(static_cast<long>(s.integer(0)), *value);
+  return out;
+}
+
 std::optional<ScoredAnswers> Store::last_answers(const RunId& run) const {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->commit_pending_if_possible();
