@@ -83,7 +83,7 @@ void write_comparison(const CommonOptions& common, const fs::path& file, const c
 }
 
 void print_comparison(const compare::Comparison& comparison) {
-  print_text("verdict: %s\n", std::string(to_string(comparison.verdict)).c_str());
+  print_text("verdict: %s\n", std::string(verdict_text(comparison.verdict)).c_str());
   for (const compare::Confounder& confounder : comparison.confounders) print_text("  - %s\n", confounder.text.c_str());
   print_text("\n%-44s", "");
   for (const std::string& name : comparison.names) print_text("  %22.22s", name.c_str());

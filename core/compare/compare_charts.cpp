@@ -6,6 +6,8 @@
 #include <set>
 
 #include "core/compare/comparison_steps.h"
+#include "core/experiment/bind.h"
+#include "core/views/size_view.h"
 
 namespace mw::compare {
 namespace {
@@ -147,6 +149,37 @@ std::vector<ComparedCurve> latency_against_throughput(const std::vector<Compared
     if (!curve.path.empty()) out.push_back(std::move(curve));
   }
   return out;
+}
+
+std::vector<ComparedCurve> size_trade_off(const std::vector<ComparedRun>& runs, SizeCost cost) {
+  std::vector<ComparedCurve> out;
+  for (size_t c = 0; c < runs.size(); ++c) {
+    if (kind_of(runs[c]) != ComparedKind::sizing) continue;
+    const double price = experiment::bind_valid(runs[c].experiment).price.usd_per_chip_hour;
+    for (const auto& line : views::size_view(*runs[c].training).lines) {
+      ComparedCurve curve{.column = c, .path = {}, .points = {}};
+      for (const serve::SizePoint& p : line.points) {
+        if (!p.measured) continue;
+        const double speed = p.measured->tokens_per_second();
+        const double usd =
+            price > 0 ? views::usd_per_million(price * runs[c].training->devices(), speed) : formats::kUnknown;
+        const double y = cost == SizeCost::usd ? usd : p.measured->seconds;
+        if (std::isfinite(speed) && std::isfinite(y)) curve.path.push_back({speed, y});
+      }
+      if (!curve.path.empty()) out.push_back(std::move(curve));
+    }
+  }
+  return out;
+}
+
+std::vector<views::Point> pareto_front(const std::vector<ComparedCurve>& curves) {
+  std::vector<views::Point> all, front;
+  for (const ComparedCurve& curve : curves) all.insert(all.end(), curve.path.begin(), curve.path.end());
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.x != b.x ? a.x > b.x : a.y < b.y; });
+  for (const views::Point& p : all)
+    if (front.empty() || p.y < front.back().y) front.push_back(p);
+  std::reverse(front.begin(), front.end());
+  return front;
 }
 
 std::vector<ComparedCurve> loss_differences(const std::vector<ComparedRun>& runs) {

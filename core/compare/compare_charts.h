@@ -39,6 +39,11 @@ struct ComparedCurve {  // points in order of load
 };
 std::vector<ComparedCurve> latency_against_throughput(const std::vector<ComparedRun>& runs, int input_len,
                                                       views::SweepMetric metric);
+// Returns the points of a size run: x: tokens/s of the batch, y: seconds of its step, or USD per million tokens.
+enum class SizeCost { seconds, usd };
+std::vector<ComparedCurve> size_trade_off(const std::vector<ComparedRun>& runs, SizeCost cost);
+// Returns the points of all curves that no other point beats in both: none has more x at no more y. Ascending.
+std::vector<views::Point> pareto_front(const std::vector<ComparedCurve>& curves);
 
 // Returns, for each training run but the baseline, the absolute difference of its training loss from the baseline's at
 // each step, in %. Omits steps without a difference, because the chart is logarithmic.

@@ -11,6 +11,7 @@
 #include "core/compare/comparison_parts.h"
 #include "core/formats/results/bench_import.h"
 #include "core/model/catalogue.h"
+#include "core/store/run_settings.h"
 
 namespace mw::compare {
 
@@ -22,11 +23,6 @@ ComparedRun compared(formats::BenchSet set) {
 }
 
 namespace {
-
-bool is_imported(const views::RunView& view) {
-  const Json& info = view.info();
-  return info.contains("source") && info["source"] == "imported";
-}
 
 // Reads the document of an imported training run. A recipe records it completely; a log contains only some keys.
 void take_import(ComparedRun& out) {
@@ -77,13 +73,45 @@ ComparedRun compared(const store::Store& store, const store::RunId& run) {
   if (view.kind() == "sweep") {
     out.sweep = views::sweep_view(view);
     out.provenance = out.sweep->set.provenance;
-    if (is_imported(view) && out.provenance == formats::Provenance::measured)
+    if (view.is_imported() && out.provenance == formats::Provenance::measured)
       out.provenance = formats::Provenance::imported;
   } else {
     out.training = std::move(view);
-    if (is_imported(*out.training)) take_import(out);
+    if (out.training->is_imported()) take_import(out);
   }
   return out;
+}
+
+ComparedKind kind_of(const ComparedRun& run) {
+  return run.sweep                                        ? ComparedKind::serving
+         : run.training && run.training->kind() == "size" ? ComparedKind::sizing
+                                                          : ComparedKind::training;
+}
+
+std::vector<std::string> distinct_names(const std::vector<ComparedRun>& runs) {
+  std::map<std::string, int> count;
+  for (const ComparedRun& run : runs) ++count[run.name];
+  std::vector<store::NamedRun> named;
+  for (const ComparedRun& run : runs) {
+    store::NamedRun& one = named.emplace_back(store::NamedRun{.id = run.id, .name = run.name});
+    if (count[run.name] == 1) continue;  // its settings do not matter
+    if (run.has_all_settings && !run.id.empty()) one.settings = store::settings_of(run.experiment);
+    if (run.sweep) {
+      const formats::BenchSet& set = run.sweep->set;
+      one.settings.insert(set.conditions.begin(), set.conditions.end());
+      one.settings.insert({{"target.id", set.target}, {"model.id", set.model}});
+    }
+  }
+  return store::distinct_names(named);
+}
+
+std::string_view verdict_text(Fairness verdict) {
+  static constexpr std::string_view kTexts[] = {"comparable", "confounded", "not comparable"};
+  return kTexts[static_cast<size_t>(verdict)];
+}
+
+size_t ComparisonRow::recorded() const {
+  return static_cast<size_t>(std::count_if(texts.begin(), texts.end(), [](const auto& text) { return !text.empty(); }));
 }
 
 Comparison compare(const std::vector<ComparedRun>& runs) {
@@ -92,13 +120,7 @@ Comparison compare(const std::vector<ComparedRun>& runs) {
                  .message = "a comparison needs at least two runs",
                  .found = std::to_string(runs.size()),
                  .expected = "2 or more"});
-  Comparison out;
-  std::map<std::string, int> names;
-  for (const ComparedRun& run : runs) ++names[run.name];
-  for (size_t i = 0; i < runs.size(); ++i)
-    out.names.push_back(names[runs[i].name] == 1
-                            ? runs[i].name
-                            : runs[i].name + " (" + (runs[i].id.empty() ? std::to_string(i + 1) : runs[i].id) + ")");
+  Comparison out{.names = distinct_names(runs)};
   const auto serves = std::count_if(runs.begin(), runs.end(), [](const ComparedRun& r) { return r.sweep.has_value(); });
   if (serves == static_cast<long>(runs.size()))
     comparing::serving(runs, out);

@@ -28,6 +28,11 @@ struct ComparedRun {  // one column
 };
 ComparedRun compared(formats::BenchSet set);  // a set of a file or a shipped set
 
+enum class ComparedKind { serving, training, sizing };  // only runs of one kind have results in common
+ComparedKind kind_of(const ComparedRun& run);
+// The names of the runs as columns, charts and texts show them; equal names are told apart by the settings that differ.
+std::vector<std::string> distinct_names(const std::vector<ComparedRun>& runs);
+
 // Returns one column per set in the file. Throws BENCH or BENCH-KIND.
 std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue);
 // Audits a set, including physical lower bounds if the catalogue has its model and target.
@@ -36,6 +41,7 @@ std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hard
 ComparedRun compared(const store::Store& store, const store::RunId& run);
 
 enum class Fairness { fair, confounded, meaningless };
+std::string_view verdict_text(Fairness verdict);  // "comparable", "confounded", "not comparable"
 struct Confounder {
   std::string key{};   // "kv_dtype", "loss_mask", "definitions.tpot", "prefix_cache", "requests" ...
   std::string text{};  // one sentence
@@ -52,6 +58,7 @@ struct ComparisonRow {
   // Audit finding by column, or empty. Begins with "impossible", "suspicious" or "few requests".
   std::vector<std::string> marks{};
   bool differs = true;
+  size_t recorded() const;  // number of columns with a value
 };
 
 struct Comparison {

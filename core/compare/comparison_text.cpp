@@ -139,7 +139,7 @@ std::string to_csv(const Comparison& comparison) {
 }
 
 std::string to_markdown(const Comparison& comparison) {
-  std::string out = "**Verdict: " + std::string(to_string(comparison.verdict)) + "**\n\n";
+  std::string out = "**Verdict: " + std::string(verdict_text(comparison.verdict)) + "**\n\n";
   for (const Confounder& c : comparison.confounders) out += "- " + escaped_markdown(c.text) + "\n";
   out += (comparison.confounders.empty() ? "| |" : "\n| |");
   for (const std::string& name : comparison.names) out += " " + escaped_markdown(name) + " |";
@@ -168,7 +168,7 @@ std::string to_latex(const Comparison& comparison) {
     for (size_t c = 0; c < row.texts.size(); ++c) out += " & " + escaped_latex(cell(row, c, comparison, notes));
     out += " \\\\\n";
   }
-  out += "\\hline\n\\end{tabular}\n\n\\noindent Verdict: " + std::string(to_string(comparison.verdict)) + ".";
+  out += "\\hline\n\\end{tabular}\n\n\\noindent Verdict: " + std::string(verdict_text(comparison.verdict)) + ".";
   for (const Confounder& c : comparison.confounders) out += "\n" + escaped_latex(c.text) + ".";
   for (size_t i = 0; i < notes.size(); ++i)
     out += "\n\n\\noindent (" + std::to_string(i + 1) + ") " + escaped_latex(notes[i]) + ".";

@@ -10,22 +10,12 @@
 #include "core/compare/comparison_steps.h"
 #include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
+#include "core/store/run_settings.h"
 
 namespace mw::compare::comparing {
 namespace {
 
 using Better = ComparisonRow::Better;
-
-std::string text_of(const ComparedRun& run, const experiment::Parameter& p) {
-  const experiment::Experiment& e = run.experiment;
-  if (!run.has_all_settings && !e.has(p.key)) return {};
-  try {
-    const Json value = e.value(p.key);
-    return value.is_string() ? value.get<std::string>() : value.dump();
-  } catch (const Error&) {  // from another version: shows the stored text
-    return "not readable";
-  }
-}
 
 const Json& started_info(const ComparedRun& run, const char* key) {
   static const Json nothing;
@@ -44,11 +34,11 @@ std::string names_and_values(const Json& values) {
 }
 
 // Returns the mesh that the program recorded, else the mesh of the document.
-std::string mesh_text(const ComparedRun& run) {
+std::string mesh_text(const ComparedRun& run, const store::RunSettings& settings) {
   const Json& recorded = started_info(run, "mesh");
   if (std::string own = names_and_values(recorded); !own.empty() && !recorded.contains("axes")) return own;
   if (!run.has_all_settings && !run.experiment.has("mesh")) return {};
-  return mesh::to_text(experiment::bind_valid(run.experiment).mesh);
+  return settings.at("mesh");
 }
 
 std::string software_of(const ComparedRun& run) {
@@ -127,17 +117,21 @@ void add_results(const Runs& runs, Comparison& out) {
   const auto of_training = [](auto value) { return [value](const ComparedRun& r) { return value(*r.training); }; };
   row({"train.loss", "Last training loss", "", Better::lower},
       of_training([](const views::RunView& r) { return last(r, "train/loss"); }));
-  row({"eval.loss", "Last evaluation loss", "", Better::lower},
+  row({"eval.loss", "Last eval loss", "", Better::lower},
       of_training([](const views::RunView& r) { return last(r, "eval/loss"); }));
   row({"eval.perplexity", "Last perplexity", "", Better::lower},
       of_training([](const views::RunView& r) { return last(r, "eval/perplexity"); }));
+  row({"answers.right", "Scored answers that are right", "%", Better::higher}, [](const ComparedRun& r) {
+    const auto answers = store::scored_answers(r.training->samples());
+    return answers.empty() ? formats::kUnknown : 100 * answers.back().share();
+  });
   row({"train.tokens_per_second", "Speed, median", "tokens/s", Better::higher},
       of_training([](const views::RunView& r) { return median(r, "train/tokens_per_second"); }));
   row({"seconds", "Time", "s", Better::lower}, of_training(seconds));
   row({"steps", "Steps", "", Better::neither},
       of_training([](const views::RunView& r) { return static_cast<double>(r.step()); }));
   row({"tokens", "Tokens", "", Better::neither}, of_training(tokens));
-  row({"peak_mib", "Peak memory of a device", "MiB", Better::lower}, of_training(peak));
+  row({"peak_mib", "Peak memory per device", "MiB", Better::lower}, of_training(peak));
   row({"usd", "Cost", "USD", Better::lower}, usd);
   row({"usd_per_million_tokens", "Cost per million tokens", "USD", Better::lower},
       [](const ComparedRun& r) { return usd(r) / tokens(*r.training) * 1e6; });
@@ -217,9 +211,11 @@ void add_confounders(const Runs& runs, Comparison& out) {
 }  // namespace
 
 void training(const Runs& runs, Comparison& out) {
+  std::vector<store::RunSettings> settings;
+  for (const ComparedRun& run : runs) settings.push_back(store::settings_of(run.experiment));
   const auto row = [&](const std::string& key, const std::string& label, auto text) {
     std::vector<std::string> texts;
-    for (const ComparedRun& run : runs) texts.push_back(text(run));
+    for (size_t c = 0; c < runs.size(); ++c) texts.push_back(text(runs[c], settings[c]));
     add_recorded_setting(runs, out, key, label, std::move(texts));
   };
   const auto own = [&](const std::string& key, const std::string& label, auto text) {
@@ -230,8 +226,10 @@ void training(const Runs& runs, Comparison& out) {
   own("software", "Software", software_of);
   own("versions", "Versions", [](const ComparedRun& r) { return names_and_values(started_info(r, "versions")); });
   for (const experiment::Parameter& p : experiment::parameters())
-    if (p.key.find('*') == std::string::npos && p.key != "name" && p.key != "note")
-      row(p.key, p.label, [&](const ComparedRun& r) { return text_of(r, p); });
+    if (settings[0].contains(p.key))
+      row(p.key, p.label, [&](const ComparedRun& r, const store::RunSettings& all) {
+        return r.has_all_settings || r.experiment.has(p.key) ? all.at(p.key) : std::string();
+      });
   row("mesh", "Mesh", mesh_text);
   add_results(runs, out);
   add_steps(runs, out);

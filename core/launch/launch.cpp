@@ -11,6 +11,7 @@
 #include "core/launch/job_supervisor.h"
 #include "core/launch/launch_record.h"
 #include "core/recipes/quote.h"
+#include "core/train/checkpoint.h"
 
 namespace mw::launch {
 namespace fs = std::filesystem;
@@ -150,8 +151,11 @@ bool was_launched(const fs::path& runs_folder, const store::RunId& run) {
 
 std::optional<MergeOffer> merge_offer(const store::Store& store, const store::RunId& run) {
   const fs::path folder = store.run_folder(run);
-  for (const char* adapter : {"out/adapter", "out/checkpoints"}) {
-    const fs::path at = folder / kFetched / adapter;
+  std::vector<fs::path> adapters{folder / kFetched / "out/adapter", folder / kFetched / "out/checkpoints"};
+  if (const auto checkpoint = train::latest_checkpoint(folder);
+      checkpoint && is_file(*checkpoint / "adapter_config.json"))
+    adapters.push_back(*checkpoint);  // of a run of this program
+  for (const fs::path& at : adapters) {
     if (!is_folder(at)) continue;
     const fs::path base = experiment::bind_valid(store.experiment(run)).model.path;
     return MergeOffer{base.empty() ? base : fs::absolute(base), fs::absolute(at), fs::absolute(folder / "merged")};

@@ -2,6 +2,7 @@
 #include "core/store/store.h"
 
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
 #include <map>
@@ -27,6 +28,22 @@ namespace {
 constexpr auto kCommitAfter =
     std::chrono::milliseconds(150);            // telemetry is committed within 200 ms; this leaves 50 ms for the commit
 constexpr std::int64_t kAbandonedAfterS = 60;  // a queued run that stays unlocked for so long is dead
+
+constexpr const char* kTrashFolder = "trash";
+
+fs::path folder_of(const fs::path& store, const RunId& run, Trash trash) {
+  return trash == Trash::deleted ? store / kTrashFolder / run : store / run;
+}
+
+// Moves the folder of a run to where `trash` says. Does nothing if it is there or nowhere.
+void move_folder(const fs::path& store, const RunId& run, Trash trash) {
+  const fs::path to = folder_of(store, run, trash);
+  const fs::path from = folder_of(store, run, trash == Trash::deleted ? Trash::kept : Trash::deleted);
+  if (!path_exists(from)) return;
+  if (trash == Trash::deleted) make_folders(to.parent_path());
+  if (file_system().rename(from.c_str(), to.c_str()) != 0)
+    throw system_error("cannot move the files of " + run, from.string(), errno);
+}
 
 Error unknown_run(const RunId& run, const fs::path& folder) {
   return Error({.id = "RUN-UNKNOWN",
@@ -295,7 +312,9 @@ RunId Store::create(const experiment::Experiment& experiment, const std::string&
   Transaction transaction(db);
   std::int64_t number = db.integer("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name='runs'), 0) + 1");
   // An existing folder belongs to a run of an earlier database, whose checkpoints must not be mixed with this run's.
-  while (!make_new_folder(impl_->folder / run_id(number))) ++number;
+  while (path_exists(folder_of(impl_->folder, run_id(number), Trash::deleted)) ||
+         !make_new_folder(folder_of(impl_->folder, run_id(number), Trash::kept)))
+    ++number;
   const fs::path artefacts = impl_->folder / run_id(number);
   try {
     const std::string chosen = !name.empty() ? without_url_secrets(name) : experiment::bind_valid(frozen).name;
@@ -454,7 +473,35 @@ std::vector<StoredEvent> Store::events(const RunId& run, std::int64_t after_sequ
 
 fs::path Store::run_folder(const RunId& run) const {
   if (run_number(run) == 0) throw unknown_run(run, impl_->folder);  // never build a path from unchecked input
-  return impl_->folder / run;
+  const fs::path trashed = folder_of(impl_->folder, run, Trash::deleted);
+  return path_exists(trashed) ? trashed : folder_of(impl_->folder, run, Trash::kept);
+}
+
+std::vector<std::pair<long, double>> Store::metric(const RunId& run, const std::string& name) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  Statement s(impl_->db, "SELECT step, value FROM events WHERE run=? AND name=? ORDER BY step");
+  s.bind(impl_->known(run)).bind(std::string_view(name));
+  std::vector<std::pair<long, double>> out;
+  while (s.step())
+    if (const auto value = s.optional_number(1)) out.emplace_back(static_cast<long>(s.integer(0)), *value);
+  return out;
+}
+
+std::optional<ScoredAnswers> Store::last_answers(const RunId& run) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  Statement s(impl_->db,
+              "SELECT json FROM events WHERE run=?1 AND kind='sample' AND "
+              "step=(SELECT max(step) FROM events WHERE run=?1 AND kind='sample') ORDER BY sequence");
+  s.bind(impl_->known(run));
+  std::vector<event::Sample> samples;
+  while (s.step())
+    if (const Event e = event_from_json(parse_json(s.text(0), run));
+        const auto* sample = std::get_if<event::Sample>(&e.body))
+      samples.push_back(*sample);
+  const auto answers = scored_answers(samples);
+  return answers.empty() ? std::nullopt : std::optional(answers.back());
 }
 
 void Store::change(const RunId& run, const char* sql, std::string_view value) {
@@ -471,8 +518,56 @@ void Store::rename(const RunId& run, const std::string& name) {
 void Store::set_tags(const RunId& run, const std::string& tags) {
   change(run, "UPDATE runs SET tags=? WHERE id=?", tags);
 }
+
+// The row and the folder change in one transaction. The row decides: complete_moves() moves the folder of a run whose
+// process died before the commit.
 void Store::set_deleted(const RunId& run, Trash trash) {
-  change(run, "UPDATE runs SET trash=? WHERE id=?", trash == Trash::deleted ? "1" : "0");
+  const auto lock = this->lock(run);
+  const std::lock_guard db_lock(impl_->db_mutex);
+  Transaction transaction(impl_->db);
+  Statement(impl_->db, "UPDATE runs SET trash=? WHERE id=?")
+      .bind(std::int64_t{trash == Trash::deleted})
+      .bind(run_number(run))
+      .run();
+  move_folder(impl_->folder, run, trash);
+  transaction.commit();
+}
+
+void Store::purge(const RunId& run) {
+  const auto lock = this->lock(run);
+  const std::lock_guard db_lock(impl_->db_mutex);
+  impl_->commit_pending();
+  Transaction transaction(impl_->db);
+  Statement deleted(impl_->db, "SELECT 1 FROM runs WHERE id=? AND trash=1");
+  if (!deleted.bind(run_number(run)).step())
+    throw Error({.id = "RUN-KEPT",
+                 .message = run + " is not deleted, so it cannot be removed for good",
+                 .file = impl_->folder.string(),
+                 .fix = "delete the run first"});
+  deleted.reset();
+  for (const char* sql :
+       {"DELETE FROM events WHERE run=?", "DELETE FROM cursors WHERE run=?", "DELETE FROM runs WHERE id=?"})
+    Statement(impl_->db, sql).bind(run_number(run)).run();
+  // Files first: a run whose files remain must stay listed.
+  const fs::path files = folder_of(impl_->folder, run, Trash::deleted);
+  if (!remove_tree(files)) throw system_error("cannot remove the files of " + run, files.string(), errno);
+  transaction.commit();
+}
+
+void Store::complete_moves() {
+  const std::lock_guard lock(impl_->db_mutex);
+  const auto misplaced = [this] {
+    std::vector<std::pair<RunId, Trash>> found;
+    for (const Trash trash : {Trash::kept, Trash::deleted})
+      for (const RunRow& row : impl_->rows->all(trash))
+        if (path_exists(folder_of(impl_->folder, row.id, trash == Trash::kept ? Trash::deleted : Trash::kept)))
+          found.emplace_back(row.id, trash);
+    return found;
+  };
+  if (misplaced().empty()) return;
+  Transaction transaction(impl_->db);  // no other process moves folders meanwhile
+  for (const auto& [run, trash] : misplaced()) move_folder(impl_->folder, run, trash);
+  transaction.commit();
 }
 
 std::vector<RunId> Store::recover() {
@@ -499,6 +594,7 @@ std::vector<RunId> Store::recover() {
     recovered.push_back(run);
   }
   remove_parts_of_interrupted_runs();
+  complete_moves();
   return recovered;
 }
 

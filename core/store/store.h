@@ -17,6 +17,7 @@
 
 #include "core/base/event.h"
 #include "core/experiment/experiment.h"
+#include "core/store/scored_answers.h"
 
 namespace mw::store {
 
@@ -113,16 +114,26 @@ class Store {
   std::optional<RunRow> find(const RunId& run) const;
   experiment::Experiment experiment(const RunId& run) const;
   std::vector<StoredEvent> events(const RunId& run, std::int64_t after_sequence = 0) const;
-  std::filesystem::path run_folder(const RunId& run) const;  // artefacts
+  // Returns {step, value} of a metric in order of recording. Quick, also for long runs.
+  std::vector<std::pair<long, double>> metric(const RunId& run, const std::string& name) const;
+  // Returns the scored answers after the last step that has any.
+  std::optional<ScoredAnswers> last_answers(const RunId& run) const;
+  std::filesystem::path run_folder(const RunId& run) const;  // artefacts; of a deleted run, in the trash folder
   void rename(const RunId& run, const std::string& name);
   void set_tags(const RunId& run, const std::string& tags);
-  void set_deleted(const RunId& run, Trash trash);  // can be undone: rows and files stay
+  // Deletes or restores a run. A deleted run keeps its record, and its folder moves to the folder "trash". Throws
+  // RUN-LOCKED while a process writes the run.
+  void set_deleted(const RunId& run, Trash trash);
+  // Removes the record and the files of a deleted run for good. Throws RUN-KEPT for a run that is not deleted.
+  void purge(const RunId& run);
   // Ends runs whose process died (unfinished and not locked) with a Finished event: failed, kInterrupted. Skips runs
-  // with a cursor, whose job runs elsewhere. Removes partial checkpoints of interrupted runs. Returns the ended runs.
+  // with a cursor, whose job runs elsewhere. Removes partial checkpoints of interrupted runs and completes deletions
+  // that a process did not complete. Returns the ended runs.
   std::vector<RunId> recover();
 
  private:
   void remove_parts_of_interrupted_runs() const;
+  void complete_moves();  // of deleted and restored runs
   experiment::Experiment experiment_of(std::int64_t number) const;
   void change(const RunId& run, const char* sql, std::string_view value);
   struct Impl;

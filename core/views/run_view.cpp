@@ -237,6 +237,16 @@ std::optional<Bytes> RunView::capacity() const {
   return bytes && *bytes > 0 ? std::optional(Bytes(*bytes)) : std::nullopt;
 }
 
+bool RunView::is_imported() const {
+  const Json* source = member(info_, "source");
+  return source && *source == "imported";
+}
+
+bool RunView::is_resumable() const {
+  if (!ended() || (state_ != RunState::cancelled && state_ != RunState::failed)) return false;
+  return !is_imported() && (total_ == 0 || step() < total_);
+}
+
 long RunView::step() const {
   double last = points_.empty() ? 0 : static_cast<double>(points_.back().step);
   for (const auto& [name, m] : metrics_)

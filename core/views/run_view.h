@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/event.h"
 #include "core/mesh/layout/mesh.h"
+#include "core/store/scored_answers.h"
 #include "core/views/series.h"
 #include "core/views/traffic_timeline.h"
 
@@ -82,9 +83,10 @@ class RunView {
   double smoothing() const { return smoothing_; }
   void set_smoothing(double weight);  // recomputes every smoothed series
 
-  const std::map<int, MemoryTimeline>& memory() const { return memory_; }  // by device
-  const TrafficTimeline& traffic() const { return traffic_; }              // empty on one device
-  const std::vector<SampleShown>& samples() const { return samples_; }     // in order of arrival
+  const std::map<int, MemoryTimeline>& memory() const { return memory_; }                        // by device
+  const TrafficTimeline& traffic() const { return traffic_; }                                    // empty on one device
+  const std::vector<SampleShown>& samples() const { return samples_; }                           // in order of arrival
+  std::vector<store::ScoredAnswers> answers() const { return store::scored_answers(samples_); }  // by step
   const std::vector<CheckpointMark>& checkpoints() const { return checkpoints_; }
   const std::vector<event::Point>& points() const { return points_; }  // of a size run or sweep, in order of arrival
   const std::deque<LogLine>& log() const { return log_; }              // the last kLogLines lines
@@ -92,6 +94,7 @@ class RunView {
 
   // The info of the Started event and values from it; empty before Started or if the source does not set them.
   const Json& info() const { return info_; }
+  bool is_imported() const;  // made by another program
   std::string kind() const;  // info.kind, such as "size"; empty for training
   // Returns info.predicted: the predicted peak {category: bytes} of the fullest device, or of one device if recorded.
   std::optional<Ledger> predicted(std::optional<int> device = std::nullopt) const;
@@ -101,6 +104,7 @@ class RunView {
 
   RunState state() const { return state_; }
   bool ended() const { return finished_.has_value(); }
+  bool is_resumable() const;  // stopped before its last step, by this program
   const std::optional<event::Finished>& finished() const { return finished_; }
   std::string error() const { return finished_ ? finished_->error : std::string(); }
 

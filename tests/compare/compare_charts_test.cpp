@@ -121,5 +121,25 @@ TEST(CompareCharts, BreakEvenIsWhereTotalCostsAreEqual) {
   EXPECT_FALSE(break_even(costs[0], costs[1]));  // the same price an hour now
 }
 
+TEST(CompareCharts, ParetoFrontKeepsPointsThatNoOtherBeats) {
+  const std::vector<ComparedCurve> curves{{0, {{100, 1}, {200, 2}, {300, 9}}, {}}, {1, {{150, 3}, {300, 4}}, {}}};
+  const auto front = pareto_front(curves);
+  ASSERT_EQ(front.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(front[i].x, 100.0 * static_cast<double>(i + 1));
+    EXPECT_EQ(front[i].y, (std::vector<double>{1, 2, 4})[i]);
+  }
+  EXPECT_TRUE(pareto_front({}).empty());
+}
+
+TEST(Comparison, EqualNamesOfSetsAreToldApartByTheirConditions) {
+  std::vector<ComparedRun> runs{column("a", {point(512, 1, 40, 100)}), column("a", {point(512, 1, 30, 100)})};
+  runs[0].sweep->set.conditions["kv_dtype"] = "bf16";
+  runs[1].sweep->set.conditions["kv_dtype"] = "fp8";
+  EXPECT_EQ(distinct_names(runs), (std::vector<std::string>{"a kv_dtype bf16", "a kv_dtype fp8"}));
+  runs[1].name = "b";
+  EXPECT_EQ(distinct_names(runs), (std::vector<std::string>{"a", "b"}));
+}
+
 }  // namespace
 }  // namespace mw::compare

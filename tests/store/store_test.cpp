@@ -5,6 +5,9 @@
 #include <cmath>
 #include <thread>
 
+#include "core/base/files.h"
+#include "core/store/run_settings.h"
+#include "tests/base/file_faults.h"
 #include "tests/store/store_fixture.h"
 
 namespace mw::store {
@@ -242,6 +245,105 @@ TEST(Store, RenameTagsAndDeletionAreUndoable) {
   store.set_deleted(a, Trash::kept);
   ASSERT_EQ(store.list().size(), 2u);
   EXPECT_EQ(store.list()[1].name, "a '); DROP TABLE runs; --");
+}
+
+TEST(Store, DeletedRunsMoveToTheTrashFolderAndArePurgedFromThere) {
+  const Scratch folder;
+  Store store(folder.path());
+  const RunId a = store.create(experiment(1), "a"), b = store.create(experiment(1), "b");
+  store.append(a, metric(1, 1));
+  write_file_atomically(store.run_folder(a) / "weights", "w");
+  EXPECT_EQ(test::error_id([&] { store.purge(a); }), "RUN-KEPT");
+  {
+    const auto held = store.lock(a);
+    EXPECT_EQ(test::error_id([&] { store.set_deleted(a, Trash::deleted); }), "RUN-LOCKED");
+  }
+  store.set_deleted(a, Trash::deleted);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / a));
+  EXPECT_EQ(read_file(folder.path() / "trash" / a / "weights"), "w");
+  EXPECT_EQ(read_file(store.run_folder(a) / "weights"), "w");
+  EXPECT_EQ(store.create(experiment(1), "c"), "run-3");  // never the id of a deleted run
+  store.set_deleted(a, Trash::kept);
+  EXPECT_EQ(read_file(folder.path() / a / "weights"), "w");
+  store.set_deleted(a, Trash::deleted);
+  store.purge(a);
+  EXPECT_TRUE(store.list(Trash::deleted).empty());
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "trash" / a));
+  EXPECT_EQ(test::error_id([&] { store.events(a); }), "RUN-UNKNOWN");
+  EXPECT_EQ(store.list().size(), 2u);
+}
+
+// Whatever happens in the middle of a deletion, the run is listed once, with its record and its files.
+TEST(Store, DeletionInterruptedAtAnyChangeLosesNothing) {
+  const auto check = [](const std::filesystem::path& folder) {
+    Store store(folder);
+    store.recover();
+    const bool deleted = store.list().empty();
+    ASSERT_EQ(store.list().size() + store.list(Trash::deleted).size(), 1u);
+    EXPECT_EQ(store.events("run-1").size(), 1u);
+    EXPECT_EQ(read_file(store.run_folder("run-1") / "weights"), "w");
+    EXPECT_EQ(std::filesystem::exists(folder / "run-1"), !deleted);
+    EXPECT_EQ(std::filesystem::exists(folder / "trash" / "run-1"), deleted);
+  };
+  test::try_every_fault(
+      {.prepare =
+           [](const auto& folder) {
+             Store store(folder);
+             store.create(experiment(1), "a");
+             store.append("run-1", {1, event::Finished{RunState::done, 1, 1, 1, Bytes(), "", Json()}});
+             write_file_atomically(store.run_folder("run-1") / "weights", "w");
+           },
+       .write = [](const auto& folder) { Store(folder).set_deleted("run-1", Trash::deleted); },
+       .check_written =
+           [&](const auto& folder) {
+             check(folder);
+             EXPECT_TRUE(Store(folder).list().empty());
+           },
+       .check_unwritten = check});
+}
+
+TEST(RunSettings, EqualNamesAreToldApartByTheSettingsThatDiffer) {
+  const auto run = [](const RunId& id, const char* rank, const char* seed) {
+    experiment::Experiment e = experiment(1);
+    e.set("lora.rank", rank);
+    e.set("train.seed", seed);
+    return NamedRun{id, "tiny", settings_of(e)};
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(distinct_names({run("run-1", "8", "0"), run("run-2", "16", "0")}), (Names{"tiny r8", "tiny r16"}));
+  EXPECT_EQ(distinct_names({run("run-1", "8", "0"), run("run-2", "8", "1"), run("run-3", "16", "1")}),
+            (Names{"tiny r8, seed 0", "tiny r8, seed 1", "tiny r16, seed 1"}));
+  EXPECT_EQ(distinct_names({run("run-1", "8", "0"), run("run-2", "8", "0")}), (Names{"tiny (run-1)", "tiny (run-2)"}));
+  EXPECT_EQ(distinct_names({run("run-1", "8", "0"), {.id = "run-2", .name = "big"}}), (Names{"tiny", "big"}));
+  const Scratch folder;
+  Store store(folder.path());
+  store.create(experiment(1), "a");
+  store.create(experiment(2), "a");
+  EXPECT_EQ(distinct_name(store, "run-1"), "a steps 1");
+  const auto changes = setting_changes(settings_of(experiment(1)), settings_of(experiment(2)));
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].key + changes[0].before + changes[0].after, "train.steps12");
+}
+
+TEST(Store, CountsTheAnswersAfterTheLastStep) {
+  const Scratch folder;
+  Store store(folder.path());
+  const RunId run = store.create(experiment(1), "a");
+  EXPECT_FALSE(store.last_answers(run));
+  const auto sample = [&](long step, const char* prompt, const char* verdict) {
+    store.append(run,
+                 {1, event::Sample{.step = step, .prompt = prompt, .text = "t", .expected = "e", .verdict = verdict}});
+  };
+  sample(0, "a", "wrong");
+  sample(9, "a", "wrong");
+  sample(9, "b", "right");
+  sample(9, "a", "right");  // answered again after the same step
+  sample(9, "c", "wrong");
+  EXPECT_EQ(*store.last_answers(run), (ScoredAnswers{9, 2, 3}));
+  EXPECT_EQ(to_text(*store.last_answers(run)), "2 of 3");
+  const auto [low, high] = ScoredAnswers{0, 49, 60}.interval();  // Wilson: 0.7008, 0.8934
+  EXPECT_NEAR(low, 0.7008, 5e-4);
+  EXPECT_NEAR(high, 0.8944, 2e-3);
 }
 
 TEST(Store, UnknownRunsAreRejected) {

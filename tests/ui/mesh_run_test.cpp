@@ -62,17 +62,79 @@ class MeshRunTest : public test::WindowFixture {
     window_->show_page(Page::train);
     window_->runs().open(run);
     QTRY_VERIFY(window_->runs().shown());
+    QVERIFY(!page().views().tabBar()->isVisible());
     QVERIFY(!page().collectives().isVisible());
     QVERIFY(!page().measured_mesh().isVisible());
+    // Three answers at every twentieth step.
+    QVERIFY(page().answers().isVisible());
+    QVERIFY2(page().answers().lines()[0].name.contains(u" of "_s), qPrintable(page().answers().lines()[0].name));
     QVERIFY(!page().devices().selector().isVisible());
     window_->show_page(Page::design);
     QTest::qWait(60);
     QVERIFY(!window_->design_page().measured().button().isVisible());
   }
 
+  void every_chart_is_high_enough_for_axis_titles() {
+    const auto lowest = [&](const QString& name) {
+      QTest::qWait(80);
+      QCOMPARE(test::clipped(page()).join(u"; "_s), QString());
+      for (Chart* chart : page().findChildren<Chart*>())
+        if (chart->isVisible()) QVERIFY2(chart->height() >= 120, qPrintable(chart->options().title));
+      picture(name);
+    };
+    const auto run = test::add_run(store(), "one", 40, RunState::done);
+    window_->runs().open(run);
+    QTRY_VERIFY(window_->runs().shown());
+    lowest(u"train-one-device"_s);
+    open_run(2, 4);
+    for (int tab = 0; tab < page().views().count(); ++tab) {
+      page().views().setCurrentIndex(tab);
+      lowest(u"train-mesh-tab-%1"_s.arg(tab));
+    }
+  }
+
+  void a_sample_opens_with_its_difference_and_escape_closes_it() {
+    const auto run = test::add_run(store(), "one", 40, RunState::done);
+    window_->runs().open(run);
+    QTRY_VERIFY(page().samples().rowCount() > 0);
+    QVERIFY(!page().detail().isVisible());
+    auto* table = page().tabs().findChild<QTableView*>();
+    const QModelIndex at = page().samples().index(0, SamplesModel::answer);
+    QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualRect(at).center());
+    QVERIFY(page().detail().isVisible());
+    const views::SampleShown& sample = page().samples().row(0);
+    for (const std::string& text : {sample.text, sample.expected})
+      QVERIFY2(page().detail().toPlainText().contains(qs(text)), qPrintable(page().detail().toPlainText()));
+    QVERIFY(page().detail().toPlainText().contains(u"Difference"_s) == (sample.text != sample.expected));
+    QCOMPARE(std::lround(*page().link().playhead()), sample.step);
+    picture(u"train-sample-detail"_s);
+    page().detail().setFocus();
+    QTest::keyClick(&page().detail(), Qt::Key_Escape);
+    QVERIFY(!page().detail().isVisible());
+  }
+
+  void a_banner_says_that_the_form_shows_another_experiment() {
+    store::Store records(store());
+    experiment::Experiment ten;
+    ten.set("train.steps", "10");
+    const auto run = records.create(ten, "stopped");
+    records.append(run, {0, event::Started{.info = Json{{"steps", 10}}}});
+    records.append(run, {1, event::Metric{"train/loss", 4, 2.5}});
+    records.append(run, {2, event::Finished{RunState::cancelled, 4, 40, 2, Bytes(), "", Json()}});
+    window_->runs().open(run);
+    QTRY_VERIFY(window_->runs().shown());
+    QTRY_VERIFY(page().banner().isVisible());  // the form shows the example
+    QVERIFY(button(u"Resume"_s));
+    press(u"Show in Form"_s);
+    QTRY_VERIFY(!page().banner().isVisible());
+    window_->document().set("lora.rank", 3);
+    QTRY_VERIFY(page().banner().isVisible());
+    QVERIFY(test::shows_text(page().banner(), u"Rank 3 instead of"_s));
+  }
+
   void memory_of_every_device_is_there_the_largest_first() {
     open_run(2, 4);
-    QVERIFY(page().collectives().isVisible() && page().measured_mesh().isVisible());
+    QCOMPARE(page().views().tabBar()->isVisible(), true);
     QCOMPARE(page().devices().device(), 7);
     QVERIFY2(page().memory().summary().contains(u"activations 17.0 MiB"_s), qPrintable(page().memory().summary()));
     QCOMPARE(page().devices().selector().count(), 2 + 8);
@@ -92,6 +154,7 @@ class MeshRunTest : public test::WindowFixture {
 
   void collectives_are_shown_in_bytes_and_seconds_with_waiting_apart() {
     open_run(2, 2);
+    page().views().setCurrentIndex(1);
     CollectivesPanel& panel = page().collectives();
     QVERIFY2(panel.shown().summary().contains(u"partial sums 2.00 MiB"_s), qPrintable(panel.shown().summary()));
     QVERIFY(panel.shown().options().unit.contains(u"measured"_s));

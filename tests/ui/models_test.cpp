@@ -2,11 +2,15 @@
 #include <QAbstractItemModelTester>
 #include <QHeaderView>
 #include <QLineEdit>
+#include <QMenu>
+#include <QMessageBox>
+#include <QScrollBar>
 #include <QSignalSpy>
 #include <QStandardItemModel>
 #include <QTableView>
 #include <QTest>
 
+#include "core/base/files.h"
 #include "tests/ui/support.h"
 #include "ui/pages/compare/compare_tray.h"
 #include "ui/pages/runs/runs_page.h"
@@ -113,7 +117,7 @@ class ModelsTest : public QObject {
     store::Store(scratch.path()).create(longer, "long");
     page.refresh();
     QVERIFY(table.columnWidth(RunsModel::steps) >= before);
-    for (int c = RunsModel::steps; c <= RunsModel::peak; ++c)
+    for (int c = RunsModel::train_loss; c <= RunsModel::peak; ++c)
       QVERIFY2(table.columnWidth(c) >= view.sizeHintForColumn(c), qPrintable(QString::number(c)));
     QCOMPARE(table.horizontalHeader()->length(), table.viewport()->width());
   }
@@ -132,6 +136,73 @@ class ModelsTest : public QObject {
     page.undo_delete();
     QCOMPARE(page.model().rowCount(), 1);
     QCOMPARE(page.selected(), std::vector<store::RunId>{run});
+  }
+
+  void deleting_survives_the_window_and_purging_is_asked_for() {
+    test::Scratch scratch;
+    const auto run = test::add_run(scratch.path(), "only", 10, RunState::done);
+    {
+      RunsPage page(scratch.path());
+      page.show();
+      page.select(run);
+      page.delete_selected();
+    }  // closed without an undo
+    RunsPage page(scratch.path());
+    page.show();
+    QCOMPARE(page.model().rowCount(), 0);
+    page.model().set_trash(store::Trash::deleted);
+    QCOMPARE(page.model().rowCount(), 1);
+    page.select(run);
+    page.purge_selected();
+    auto* question = page.findChild<QMessageBox*>();
+    QVERIFY(question);
+    QCOMPARE(page.model().rowCount(), 1);
+    for (QAbstractButton* b : question->buttons())
+      if (b->text() == u"Delete Permanently"_s) b->click();
+    QTRY_COMPARE(page.model().rowCount(), 0);
+    QVERIFY(store::Store(scratch.path()).list(store::Trash::deleted).empty());
+  }
+
+  void runs_say_target_changes_and_right_answers_and_a_preview_shows_more() {
+    test::Scratch scratch;
+    for (const char* rank : {"8", "16"}) {
+      experiment::Experiment e;
+      e.set("lora.rank", rank);
+      store::Store store(scratch.path());
+      const auto run = store.create(e, "tiny");
+      for (long step = 1; step < 9; ++step)
+        store.append(run, {1.0 * step, event::Metric{"train/loss", step, 2.0 / static_cast<double>(step)}});
+      for (int i = 0; i < 60; ++i)
+        store.append(run, {9, event::Sample{8, std::to_string(i), "x", "y", i < 49 ? "right" : "wrong"}});
+      write_file_atomically(store.run_folder(run) / "checkpoint-8" / "weights", std::string(2048, 'w'));
+    }
+    RunsPage page(scratch.path());
+    page.resize(1230, 600);
+    page.show();
+    page.select("run-2");
+    const int row = page.model().row_of("run-2");
+    const auto cell = [&](int column) { return page.model().index(row, column).data().toString(); };
+    QCOMPARE(cell(RunsModel::id), u"run-2"_s);
+    QCOMPARE(cell(RunsModel::name), u"tiny r16"_s);
+    QCOMPARE(cell(RunsModel::target), u"cpu"_s);
+    QCOMPARE(cell(RunsModel::changed), u"r16"_s);
+    QCOMPARE(cell(RunsModel::right), u"49 of 60"_s);
+    QVERIFY(page.model().index(row, RunsModel::state).data(Qt::BackgroundRole).isValid());
+    QCOMPARE(page.preview().loss().lines().size(), size_t{1});
+    QCOMPARE(page.preview().loss().lines()[0].raw->size(), size_t{8});
+    QCOMPARE(page.preview().changes().rowCount(), 1);
+    QCOMPARE(page.preview().changes().index(0, 1).data().toString(), u"8"_s);
+    QCOMPARE(page.preview().artefacts().index(0, 0).data().toString(), u"checkpoint-8"_s);
+    QCOMPARE(page.preview().artefacts().index(0, 1).data().toString(), u"2.00 KiB"_s);
+    QVERIFY(page.preview().loss().height() >= 120);
+    QCOMPARE(page.table().horizontalScrollBar()->maximum(), 0);
+    QStringList entries;
+    QMenu* menu = page.make_menu();
+    for (const QAction* a : menu->actions()) entries << a->text();
+    delete menu;
+    for (const QString& text : {u"Open"_s, u"Clone"_s, u"Export as a Recipe\u2026"_s, u"Merge the Adapter\u2026"_s,
+                                u"Edit Tags"_s, u"Open Folder"_s, u"Delete"_s, u"Add to Current Comparison"_s})
+      QVERIFY2(entries.contains(text), qPrintable(text));
   }
 
   void a_store_that_cannot_be_opened_is_a_problem_not_a_crash() {

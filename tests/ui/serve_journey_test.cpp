@@ -106,7 +106,7 @@ class ServeJourneyTest : public test::WindowFixture {
     page().move(column_of("2xh100"), 0);
     page().move(column_of("v6e-8"), 1);
     const QString verdict = page().verdict();
-    QVERIFY2(verdict.startsWith(u"confounded"_s) || verdict.startsWith(u"meaningless"_s), qPrintable(verdict));
+    QVERIFY2(verdict.startsWith(u"Confounded"_s) || verdict.startsWith(u"Not comparable"_s), qPrintable(verdict));
     QVERIFY2(verdict.contains(u"KV"_s, Qt::CaseInsensitive), qPrintable(verdict));
     // Both 16k times to the first token are below what the chips can do.
     QVERIFY(impossible(1, {"15360", "ttft"}) > 0);
@@ -130,7 +130,7 @@ class ServeJourneyTest : public test::WindowFixture {
     QVERIFY(over_slo > 0);
     station(u"slo"_s);
 
-    for (const CompareView view : {CompareView::length, CompareView::curve, CompareView::heat, CompareView::cost}) {
+    for (const CompareView view : {CompareView::length, CompareView::pareto, CompareView::heat, CompareView::cost}) {
       page().charts().show_view(view);
       station(u"view-%1"_s.arg(static_cast<int>(view)));
     }

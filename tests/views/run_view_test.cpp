@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/views/run_view.h"
 
+#include "core/views/text_difference.h"
+
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -250,6 +252,22 @@ TEST(RunView, ToleratesAnInvalidStartedEvent) {
   EXPECT_FALSE(view.capacity());
   EXPECT_EQ(view.steps_total(), 0);
   EXPECT_EQ(view.fraction(), 0);
+}
+
+TEST(TextDifference, FindsMissingAndAdditionalWords) {
+  using Kind = TextPart::Kind;
+  EXPECT_EQ(text_difference("the answer is 4", "the answer is 5"),
+            (std::vector<TextPart>{{Kind::same, "the answer is "}, {Kind::missing, "4"}, {Kind::extra, "5"}}));
+  EXPECT_EQ(text_difference("", "x"), (std::vector<TextPart>{{Kind::extra, "x"}}));
+  EXPECT_TRUE(text_difference("", "").empty());
+  EXPECT_EQ(text_difference("\xC3\xA4 b", "\xC3\xA4 b"), (std::vector<TextPart>{{Kind::same, "\xC3\xA4 b"}}));
+  std::string expected, actual;
+  for (const auto& part : text_difference("a b c d", "b x d e")) {
+    if (part.kind != Kind::extra) expected += part.text;
+    if (part.kind != Kind::missing) actual += part.text;
+  }
+  EXPECT_EQ(expected, "a b c d");
+  EXPECT_EQ(actual, "b x d e");
 }
 
 }  // namespace

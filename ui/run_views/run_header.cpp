@@ -6,6 +6,7 @@
 #include <QProgressBar>
 #include <QPushButton>
 
+#include "core/store/run_settings.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -118,9 +119,16 @@ void RunHeader::fill(const RunData& run, bool stopping) {
                         : is_detached ? tr("Detached")
                                       : state_text(view.state());
   state_->setText(dot + state);
-  QString name = qs(run.name.empty() ? run.id : run.name);
-  if (!run.id.empty() && run.name != run.id && !run.name.empty()) name += u"  \u00B7  "_s + qs(run.id);
-  name_->setText(name);
+  if (named_ != run.id || run.id.empty()) try {
+      named_ = run.id;
+      distinct_name_ = qs(run.name);
+      if (!run.id.empty()) distinct_name_ = qs(store::distinct_name(store::Store(runs_.runs_folder()), run.id));
+    } catch (const Error&) {  // reported by the Runs page
+    }
+  const QString id = qs(run.id);
+  name_->setText(distinct_name_.isEmpty() || distinct_name_ == id ? id
+                 : id.isEmpty()                                   ? distinct_name_
+                                                                  : tr("%1  \u00B7  %2").arg(distinct_name_, id));
   steps_->setText(steps_text(view));
   show_progress(*bar_, view);
   const auto pace = view.seconds_per_step();

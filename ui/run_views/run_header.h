@@ -31,6 +31,8 @@ class RunHeader : public QFrame {
   void fill(const RunData& run, bool stopping);
 
   RunController& runs_;
+  store::RunId named_;  // the run whose name is distinct_name_
+  QString distinct_name_;
   QFrame* line_;
   QPushButton* back_;
   QLabel* state_;

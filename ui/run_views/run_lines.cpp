@@ -35,6 +35,23 @@ std::vector<ChartLine> metric_line(const RunPtr& run, const std::string& metric,
   return lines;
 }
 
+ChartLine answers_line(const std::vector<store::ScoredAnswers>& answers) {
+  const auto share = std::make_shared<views::Series>(), low = std::make_shared<views::Series>(),
+             high = std::make_shared<views::Series>();
+  for (const store::ScoredAnswers& a : answers) {
+    const auto [least, most] = a.interval();
+    share->append(static_cast<double>(a.step), 100 * a.share());
+    low->append(static_cast<double>(a.step), 100 * least);
+    high->append(static_cast<double>(a.step), 100 * most);
+  }
+  return {.name = answers.empty() ? QString() : qs(to_text(answers.back())),
+          .color = theme().series(1),
+          .raw = share,
+          .marks = Marks::points,
+          .low = low,
+          .high = high};
+}
+
 ChartStack memory_stack(const RunPtr& run, int device) {
   ChartStack stack;
   if (!run || !run->view.memory().contains(device)) return stack;

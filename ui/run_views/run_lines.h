@@ -10,6 +10,8 @@ namespace mw::ui {
 std::vector<ChartLine> loss_lines(const RunPtr& run);
 std::vector<ChartLine> metric_line(const RunPtr& run, const std::string& metric, const QString& name, int color,
                                    bool smooth);
+// The share of right answers in % by step, with its 95 % interval. Its name is the last number: "49 of 60".
+ChartLine answers_line(const std::vector<store::ScoredAnswers>& answers);
 ChartStack memory_stack(const RunPtr& run, int device);  // without a sample function before the first report
 std::vector<LevelLine> memory_levels(const RunPtr& run, int device = 0);
 // Bytes or seconds of each step by kind, cause or axis, with waiting as a separate layer. Without a sample function

@@ -181,7 +181,7 @@ class Tour {
     if (page.runs().empty()) return;
     shots("compare");
     for (const auto& [view, name] :
-         {std::pair{CompareView::load, "compare-by-rate"}, std::pair{CompareView::curve, "compare-curves"},
+         {std::pair{CompareView::load, "compare-by-rate"}, std::pair{CompareView::pareto, "compare-pareto"},
           std::pair{CompareView::distribution, "compare-distribution"},
           std::pair{CompareView::heat, "compare-heat-map"}, std::pair{CompareView::cost, "compare-cost"}}) {
       page.charts().show_view(view);

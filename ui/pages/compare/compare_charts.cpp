@@ -3,18 +3,21 @@
 
 #include <QComboBox>
 #include <QHBoxLayout>
+#include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
-#include <QScrollArea>
 #include <QStackedWidget>
 #include <QTabBar>
+#include <QTableView>
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "ui/pages/compare/compare_tray.h"
 #include "ui/pages/compare/why_view.h"
+#include "ui/run_views/run_lines.h"
 #include "ui/run_views/sweep_lines.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -22,8 +25,80 @@
 namespace mw::ui {
 namespace {
 
+using compare::ComparedKind;
 using views::SweepMetric;
 constexpr const char* kChosen = "chosen";  // by the user
+constexpr size_t kMostMarks = 40;          // per line; more would overlap
+constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot, SweepMetric::output_throughput};
+
+enum Control { prompt_length = 1, request_load = 2, shown_metric = 4 };
+struct ChartSpec {
+  const char *title, *unit, *empty;
+  Quantity quantity = Quantity::plain;
+  Scale scale = Scale::linear;
+  int link = 0;  // charts of one view with different x axes
+  bool from_zero = false;
+};
+struct ViewSpec {
+  const char* name;
+  ComparedKind kind;
+  int controls;
+  std::vector<ChartSpec> charts;
+};
+
+constexpr const char* kNoMetric = QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "These runs do not record this metric");
+constexpr const char* kNoRequests =
+    QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "No run records the requests of this cell");
+constexpr const char* kNoPrice = QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "The prices of these runs are unknown");
+constexpr const char* kNoLoss = QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "No loss is recorded");
+
+ChartSpec latency(const char* title, const char* unit) {
+  return {title, unit, kNoMetric, Quantity::seconds, Scale::logarithmic};
+}
+
+ChartSpec share(const char* title, const char* unit, const char* empty, int link = 0) {
+  return {title, unit, empty, Quantity::plain, Scale::linear, link, true};
+}
+
+// By CompareView.
+const std::array<ViewSpec, kCompareViews>& specs() {
+  using enum ComparedKind;
+  constexpr const char *kSpread = QT_TR_NOOP("median to p99"), *kMedian = QT_TR_NOOP("median"),
+                       *kShare = QT_TR_NOOP("% of requests at or below"), *kNats = QT_TR_NOOP("nats/token");
+  constexpr ChartSpec kThroughput{QT_TR_NOOP("Throughput"), QT_TR_NOOP("output tokens/s"), kNoMetric};
+  constexpr ChartSpec kCost{QT_TR_NOOP("Cost of tokens"), QT_TR_NOOP("USD per million tokens"), kNoPrice,
+                            Quantity::plain, Scale::logarithmic};
+  constexpr ChartSpec kApart{QT_TR_NOOP("Difference from the baseline"), QT_TR_NOOP("absolute, % of its training loss"),
+                             QT_TR_NOOP("The baseline shares no step with another run, or all losses are identical"),
+                             Quantity::plain, Scale::logarithmic};
+  static const std::array<ViewSpec, kCompareViews> kSpecs{{
+      {QT_TR_NOOP("Rate"), serving, prompt_length, {latency("TTFT", kSpread), latency("TPOT", kSpread), kThroughput}},
+      {QT_TR_NOOP("Length"), serving, request_load, {latency("TTFT", kSpread), latency("TPOT", kSpread), kThroughput}},
+      {QT_TR_NOOP("Pareto"), serving, prompt_length, {latency("TTFT", kMedian), latency("TPOT", kMedian), kCost}},
+      {QT_TR_NOOP("Distribution"),
+       serving,
+       prompt_length | request_load,
+       {share("TTFT", kShare, kNoRequests), share("TPOT", kShare, kNoRequests, 1)}},
+      {QT_TR_NOOP("Heat map"), serving, shown_metric, {}},
+      {QT_TR_NOOP("Cost"), serving, prompt_length, {kCost, share(QT_TR_NOOP("Cost of serving"), "USD", kNoPrice, 1)}},
+      {QT_TR_NOOP("Why"), serving, prompt_length | request_load, {}},
+      {QT_TR_NOOP("Loss"),
+       training,
+       0,
+       {{QT_TR_NOOP("Training loss"), kNats, kNoLoss}, {QT_TR_NOOP("Eval loss"), kNats, kNoLoss}, kApart}},
+      {QT_TR_NOOP("Answers and Speed"),
+       training,
+       0,
+       {share(QT_TR_NOOP("Scored answers"), QT_TR_NOOP("% right"), QT_TR_NOOP("These runs score no answers")),
+        share(QT_TR_NOOP("Speed"), QT_TR_NOOP("tokens/s"), kNoMetric)}},
+      {QT_TR_NOOP("Pareto"), sizing, 0, {latency(QT_TR_NOOP("Time of a batch"), kMedian), kCost}},
+  }};
+  return kSpecs;
+}
+
+const ViewSpec& spec_of(CompareView view) {
+  return specs()[static_cast<size_t>(view)];
+}
 
 // Keeps the user's choice if it is still available, otherwise selects the default.
 void offer(QComboBox& box, const QStringList& texts, const QString& usual) {
@@ -34,11 +109,6 @@ void offer(QComboBox& box, const QStringList& texts, const QString& usual) {
   const int kept = static_cast<int>(texts.indexOf(before));
   box.setCurrentIndex(kept >= 0 ? kept : std::max(0, static_cast<int>(texts.indexOf(usual))));
 }
-
-constexpr size_t kMostMarks = 40;  // per line; more would overlap
-
-// Of the charts by load and by length, in their order.
-constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot, SweepMetric::output_throughput};
 
 void set_axis(ChartLink& link, const QString& name, std::vector<Tick> stops) {
   link.set_x(name, Quantity::plain);
@@ -63,174 +133,101 @@ double largest_x(const std::vector<ChartLine>& lines) {
 
 CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue,
                              QWidget* parent)
-    : QWidget(parent), runs_(runs), catalogue_(std::move(catalogue)) {
+    : QWidget(parent), runs_(runs), catalogue_(std::move(catalogue)), tabs_(new QTabBar(this)) {
   auto* column = flush_layout<QVBoxLayout>(this, 3);
-  tabs_ = new QTabBar(this);
+  auto* top = flush_layout<QHBoxLayout>(nullptr, 5);
   tabs_->setAccessibleName(tr("What the charts show"));
   tabs_->setDrawBase(false);
   tabs_->setExpanding(false);
-  column->addWidget(tabs_);
-  column->addWidget(controls());
+  top->addWidget(tabs_, 1);
+  length_label_ = add_labelled(*top, tr("Prompt"), length_ = new QComboBox);
+  load_label_ = add_labelled(*top, tr("Load"), load_ = new QComboBox);
+  metric_label_ = add_labelled(*top, tr("Metric"), metric_ = new QComboBox);
+  for (const SweepMetric m : all_values<SweepMetric>()) metric_->addItem(qs(views::label_of(m)));
+  column->addLayout(top);
   stack_ = new QStackedWidget(this);
-  const QString names[] = {tr("Rate"),     tr("Curves"), tr("Length"), tr("CDF"),
-                           tr("Heat map"), tr("Cost"),   tr("Why"),    tr("Loss")};
-  for (int v = 0; v < kCompareViews; ++v) {
-    tabs_->addTab(names[v]);
+  for (size_t v = 0; v < kCompareViews; ++v) {
+    tabs_->addTab(tr(specs()[v].name));
     stack_->addWidget(page(static_cast<CompareView>(v)));
   }
   column->addWidget(stack_, 1);
-  connect(tabs_, &QTabBar::currentChanged, this, [this](int at) {
-    stack_->setCurrentIndex(at);
-    fill();
-  });
+  connect(tabs_, &QTabBar::currentChanged, this, &CompareCharts::fill_shown);
   connect(tabs_, &QTabBar::tabBarClicked, this, [this] { chosen_ = true; });
-  for (QComboBox* box : {length_, load_, metric_})
-    connect(box, &QComboBox::currentIndexChanged, this, &CompareCharts::fill);
-  for (QComboBox* box : {length_, load_})
+  for (QComboBox* box : {length_, load_, metric_}) {
+    connect(box, &QComboBox::currentIndexChanged, this, &CompareCharts::fill_shown);
     connect(box, &QComboBox::activated, this, [box] { box->setProperty(kChosen, true); });
-  for (QLineEdit* line : {demand_, once_}) connect(line, &QLineEdit::textChanged, this, &CompareCharts::fill);
-  connect(heat_, &HeatMapView::chosen, this, [this](int, int input_len, const QString& load) {
-    choose_cell(input_len, load);
-    show_view(CompareView::distribution);
-  });
+  }
+  for (QLineEdit* line : {demand_, once_}) connect(line, &QLineEdit::textChanged, this, &CompareCharts::fill_shown);
   refresh();
-}
-
-Chart* CompareCharts::add_chart(CompareView view, QWidget* parent, ChartOptions options, ChartLink& link) {
-  auto* chart = new Chart(std::move(options), link, parent);
-  connect(chart, &Chart::group_hovered, this, &CompareCharts::hovered);
-  charts_[static_cast<size_t>(view)].push_back(chart);
-  return chart;
-}
-
-QWidget* CompareCharts::controls() {
-  auto* bar = new QWidget(this);
-  auto* row = make_layout<QHBoxLayout>(bar, {2, 0, 2, 0}, 5);
-  length_label_ = add_labelled(*row, tr("Prompt"), length_ = new QComboBox);
-  load_label_ = add_labelled(*row, tr("Load"), load_ = new QComboBox);
-  metric_label_ = add_labelled(*row, tr("Metric"), metric_ = new QComboBox);
-  for (const SweepMetric m : all_values<SweepMetric>()) metric_->addItem(qs(views::label_of(m)));
-  row->addStretch(1);
-  return bar;
 }
 
 QWidget* CompareCharts::page(CompareView view) {
   if (view == CompareView::heat) return heat_page();
-  if (view == CompareView::cost) return cost_page();
   if (view == CompareView::why) return why_ = new WhyView(runs_, catalogue_, this);
-  auto* column = make_splitter(Qt::Vertical, this);
-  column->setChildrenCollapsible(false);
-  if (view == CompareView::load || view == CompareView::length) {
-    ChartLink& link = view == CompareView::load ? by_load_ : by_length_;
-    add_latency_charts(view, column, tr("median to p99"), link);
-    add_chart(view, column,
-              {.title = tr("Throughput"),
-               .unit = tr("output tokens/s"),
-               .quantity = Quantity::plain,
-               .empty = tr("These runs do not record this metric")},
-              link);
-  } else if (view == CompareView::curve) {
-    add_latency_charts(view, column, tr("median, by output tokens/s"), by_throughput_);
-  } else if (view == CompareView::distribution) {
-    add_distribution_charts(column);
-  } else {
-    add_loss_charts(column);
+  auto* row = make_splitter(Qt::Horizontal, this);
+  row->setChildrenCollapsible(false);
+  for (const ChartSpec& spec : spec_of(view).charts) {
+    auto* chart = new Chart({.title = tr(spec.title),
+                             .unit = tr(spec.unit),
+                             .quantity = spec.quantity,
+                             .empty = tr(spec.empty),
+                             .from_zero = spec.from_zero},
+                            link(view, static_cast<size_t>(spec.link)), row);
+    chart->set_scale(spec.scale);
+    connect(chart, &Chart::group_hovered, this, &CompareCharts::hovered);
+    charts_[static_cast<size_t>(view)].push_back(chart);
   }
-  return column;
+  if (view != CompareView::cost) return row;
+  auto* whole = new QWidget(this);
+  auto* column = flush_layout<QVBoxLayout>(whole, 3);
+  column->addWidget(cost_controls());
+  column->addWidget(row, 1);
+  return whole;
 }
 
 QWidget* CompareCharts::heat_page() {
-  auto* scroll = new QScrollArea(this);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  scroll->setFocusPolicy(Qt::NoFocus);
-  scroll->setWidget(heat_ = new HeatMapView(scroll));
-  return scroll;
+  heat_view_ = make_table(heat_, tr("Heat map of load and prompt length"), this);
+  heat_view_->setSelectionBehavior(QAbstractItemView::SelectItems);
+  freeze_columns(*heat_view_, HeatTable::kNames);
+  connect(heat_view_, &QTableView::clicked, this, [this](const QModelIndex& at) {
+    if (heat_.load_at(at.column()).isEmpty()) return;
+    choose_cell(heat_.row(at.row()).input_len, heat_.load_at(at.column()));
+    show_view(CompareView::distribution);
+  });
+  return heat_view_;
 }
 
-void CompareCharts::add_latency_charts(CompareView view, QWidget* parent, const QString& unit, ChartLink& link) {
-  for (const QString& title : {tr("TTFT"), tr("TPOT")})
-    add_chart(view, parent,
-              {.title = title,
-               .unit = unit,
-               .quantity = Quantity::seconds,
-               .empty = tr("These runs do not record this metric")},
-              link)
-        ->set_scale(Scale::logarithmic);
-}
-
-void CompareCharts::add_distribution_charts(QWidget* parent) {
-  for (const auto& [title, link] : {std::pair{tr("TTFT"), &by_ttft_}, {tr("TPOT"), &by_tpot_}})
-    add_chart(CompareView::distribution, parent,
-              {.title = title,
-               .unit = tr("% of requests at or below"),
-               .quantity = Quantity::plain,
-               .empty = tr("No run records the requests of this cell"),
-               .from_zero = true},
-              *link);
-}
-
-void CompareCharts::add_loss_charts(QWidget* parent) {
-  add_chart(
-      CompareView::loss, parent,
-      {.title = tr("Training loss"), .unit = tr("nats per token"), .empty = tr("The comparison has no training runs")},
-      by_step_);
-  add_chart(CompareView::loss, parent,
-            {.title = tr("Held-out loss"), .unit = tr("nats per token"), .empty = tr("No held-out loss is recorded")},
-            by_step_);
-  add_chart(CompareView::loss, parent,
-            {.title = tr("Difference from the baseline"),
-             .unit = tr("absolute, % of its training loss"),
-             .empty = tr("The baseline shares no step with another run, or all losses are bit-identical")},
-            by_step_)
-      ->set_scale(Scale::logarithmic);
-}
-
-QWidget* CompareCharts::cost_page() {
-  auto* whole = new QWidget(this);
-  auto* rows = flush_layout<QVBoxLayout>(whole, 3);
-  auto* bar = new QWidget(whole);
+QWidget* CompareCharts::cost_controls() {
+  auto* bar = new QWidget(this);
   auto* row = make_layout<QHBoxLayout>(bar, {2, 0, 2, 0});
   const auto line = [&](const QString& text, const QString& hint, const QString& tip) {
     auto* edit = new QLineEdit;
     edit->setPlaceholderText(hint);
     edit->setToolTip(tip);
-    edit->setMaximumWidth(130);
+    edit->setMaximumWidth(110);
     add_labelled(*row, text, edit);
     return edit;
   };
-  demand_ = line(tr("Demand, tokens/s"), tr("one server"),
+  demand_ = line(tr("Demand (tokens/s)"), tr("one server"),
                  tr("Output tokens per second to serve, which determines the number of servers"));
-  once_ = line(tr("Paid once, USD"), tr("0, 0"),
+  once_ = line(tr("Paid once (USD)"), tr("0, 0"),
                tr("Costs before serving begins, such as training and porting: one number per run, in order"));
-  row->addStretch(1);
-  rows->addWidget(bar);
-  break_even_ = new QLabel(whole);
-  break_even_->setWordWrap(true);
-  break_even_->setContentsMargins(4, 0, 4, 0);
+  break_even_ = new ElidedLabel(Qt::ElideRight, bar);
   break_even_->setAccessibleName(tr("Break-even"));
-  rows->addWidget(break_even_);
-  auto* column = make_splitter(Qt::Vertical, whole);
-  column->setChildrenCollapsible(false);
-  add_chart(CompareView::cost, column,
-            {.title = tr("Cost of tokens"),
-             .unit = tr("USD per million output tokens"),
-             .empty = tr("The prices of these runs are unknown")},
-            by_cost_load_)
-      ->set_scale(Scale::logarithmic);
-  add_chart(CompareView::cost, column,
-            {.title = tr("Cost of serving"),
-             .unit = tr("USD by hours of serving"),
-             .empty = tr("The prices of these runs are unknown"),
-             .from_zero = true},
-            by_hours_);
-  rows->addWidget(column, 1);
-  return whole;
+  row->addWidget(break_even_, 1);
+  return bar;
 }
 
 CompareView CompareCharts::view() const {
   return static_cast<CompareView>(tabs_->currentIndex());
+}
+
+std::vector<CompareView> CompareCharts::views() const {
+  const ComparedKind kind = runs_.empty() ? ComparedKind::serving : compare::kind_of(runs_.front());
+  std::vector<CompareView> out;
+  for (size_t v = 0; v < kCompareViews; ++v)
+    if (specs()[v].kind == kind) out.push_back(static_cast<CompareView>(v));
+  return out;
 }
 
 void CompareCharts::show_view(CompareView view) {
@@ -253,18 +250,17 @@ std::string CompareCharts::load() const {
 }
 
 QString CompareCharts::name(size_t column) const {
-  return tr("%1 (%2)").arg(short_names(runs_)[static_cast<qsizetype>(column)], origin_text(runs_[column].provenance));
+  return tr("%1 (%2)").arg(names_[static_cast<qsizetype>(column)], origin_text(runs_[column].provenance));
 }
 
 void CompareCharts::set_slo(const serve::Slo& slo) {
   slo_ = slo;
-  fill();
+  fill_shown();
 }
 
 void CompareCharts::set_emphasis(int column) {
   for (const auto& view : charts_)
-    for (Chart* p : view) p->set_emphasis(column);
-  heat_->set_emphasis(column);
+    for (Chart* chart : view) chart->set_emphasis(column);
 }
 
 void CompareCharts::fill_choices() {
@@ -275,51 +271,81 @@ void CompareCharts::fill_choices() {
   offer(*load_, loads, qs(compare::usual_load(runs_)));
 }
 
-// Selects a view with data until the user chooses one.
+// Shows the first view with a line of several points, unless the user has chosen one that the runs have, too.
 void CompareCharts::refresh() {
+  names_ = short_names(runs_);
   fill_choices();
-  if (!chosen_) {
-    const bool sweeps = std::any_of(runs_.begin(), runs_.end(), [](const auto& r) { return r.sweep.has_value(); });
-    const bool training = std::any_of(runs_.begin(), runs_.end(), [](const auto& r) { return r.training.has_value(); });
-    size_t loads = 0;
-    for (const auto& r : runs_)
-      if (r.sweep)
-        for (const auto& line : r.sweep->lines) loads = std::max(loads, line.points.size());
-    const auto view = !sweeps && training                  ? CompareView::loss
-                      : loads == 1 && length_->count() > 1 ? CompareView::length
-                                                           : CompareView::load;
-    tabs_->setCurrentIndex(static_cast<int>(view));
+  const auto offered = views();
+  const auto is_offered = [&](CompareView v) { return std::find(offered.begin(), offered.end(), v) != offered.end(); };
+  CompareView best = offered.front();
+  if (chosen_ && is_offered(view())) {
+    best = view();
+  } else {
+    for (const CompareView v : offered)
+      if (v != CompareView::why) fill(v);  // which simulates
+    const auto with_curves = std::find_if(offered.begin(), offered.end(), [this](CompareView v) { return curves(v); });
+    if (with_curves != offered.end()) best = *with_curves;
   }
-  fill();
+  for (size_t v = 0; v < kCompareViews; ++v)
+    tabs_->setTabVisible(static_cast<int>(v), is_offered(static_cast<CompareView>(v)));
+  tabs_->setCurrentIndex(static_cast<int>(best));
+  fill_shown();
 }
 
-void CompareCharts::fill() {
-  const CompareView v = view();
-  const bool cell = v == CompareView::distribution || v == CompareView::why;
-  const bool by_length = v == CompareView::load || v == CompareView::curve || v == CompareView::cost || cell;
-  const bool by_load = v == CompareView::length || cell;
-  for (const auto& [label, shown] :
-       {std::pair{length_label_, by_length}, {load_label_, by_load}, {metric_label_, v == CompareView::heat}}) {
-    label->setVisible(shown);
-    label->buddy()->setVisible(shown);
+bool CompareCharts::curves(CompareView view) const {
+  if (view == CompareView::cost) return false;  // its lines are drawn through single points
+  const auto& all = charts(view);
+  return std::any_of(all.begin(), all.end(), [](const Chart* chart) {
+    const auto& lines = chart->lines();
+    return std::any_of(lines.begin(), lines.end(),
+                       [](const ChartLine& l) { return l.group >= 0 && l.raw->size() > 1; });
+  });
+}
+
+bool CompareCharts::has_curves() const {
+  const auto offered = views();
+  return std::any_of(offered.begin(), offered.end(), [this](CompareView v) { return curves(v); });
+}
+
+void CompareCharts::fill_shown() {
+  const int controls = spec_of(view()).controls;
+  for (const auto& [label, control] : {std::pair{length_label_, prompt_length}, std::pair{load_label_, request_load},
+                                       std::pair{metric_label_, shown_metric}}) {
+    label->setVisible((controls & control) != 0);
+    label->buddy()->setVisible((controls & control) != 0);
   }
+  stack_->setCurrentIndex(tabs_->currentIndex());
+  fill(view());
+}
+
+void CompareCharts::fill(CompareView v) {
   switch (v) {
     case CompareView::load:
       return fill_load();
-    case CompareView::curve:
-      return fill_curve();
     case CompareView::length:
       return fill_length();
+    case CompareView::pareto: {
+      std::vector<std::vector<compare::ComparedCurve>> curves;
+      for (const SweepMetric metric : {SweepMetric::ttft, SweepMetric::tpot, SweepMetric::cost})
+        curves.push_back(compare::latency_against_throughput(runs_, input_len(), metric));
+      return fill_pareto(v, curves);
+    }
     case CompareView::distribution:
       return fill_distribution();
     case CompareView::heat:
-      return fill_heat();
+      heat_.show(runs_, names_, static_cast<SweepMetric>(std::max(0, metric_->currentIndex())));
+      return heat_view_->resizeColumnsToContents();
     case CompareView::cost:
       return fill_cost();
     case CompareView::why:
-      return why_->show_cell(input_len(), load());
+      return why_->show_cell(names_, input_len(), load());
     case CompareView::loss:
-      return fill_loss();
+      return fill_training(v, {"train/loss", "eval/loss"});
+    case CompareView::answers:
+      return fill_training(v, {"", "train/tokens_per_second"});
+    case CompareView::sizes:
+      return fill_pareto(v, {compare::size_trade_off(runs_, compare::SizeCost::seconds),
+                             compare::size_trade_off(runs_, compare::SizeCost::usd)});
   }
 }
 
@@ -338,9 +364,9 @@ std::vector<ChartLine> CompareCharts::lines(const std::vector<compare::ComparedL
 
 void CompareCharts::fill_load() {
   const views::LoadAxis axis = compare::load_axis(runs_, input_len());
-  set_axis(by_load_, tr("rate"), ticks_of(axis));
+  set_axis(link(CompareView::load), tr("rate (requests/s)"), ticks_of(axis));
   for (size_t i = 0; i < std::size(kShown); ++i) {
-    Chart* chart = charts(CompareView::load)[i];
+    Chart* chart = this->chart(CompareView::load, i);
     chart->set_lines(lines(compare::lines_by_load(runs_, input_len(), axis, kShown[i]), kShown[i]));
     chart->set_levels(slo_levels(slo_, kShown[i]));
   }
@@ -365,9 +391,9 @@ ChartLine CompareCharts::floor_line() const {
 }
 
 void CompareCharts::fill_length() {
-  set_axis(by_length_, tr("prompt tokens"), length_stops(compare::input_lens(runs_)));
+  set_axis(link(CompareView::length), tr("prompt tokens"), length_stops(compare::input_lens(runs_)));
   for (size_t i = 0; i < std::size(kShown); ++i) {
-    Chart* chart = charts(CompareView::length)[i];
+    Chart* chart = this->chart(CompareView::length, i);
     auto all = lines(compare::lines_by_length(runs_, load(), kShown[i]), kShown[i]);
     if (kShown[i] == SweepMetric::ttft)
       if (ChartLine floor = floor_line(); !floor.raw->empty()) all.push_back(std::move(floor));
@@ -391,24 +417,30 @@ ChartLine CompareCharts::points_line(const std::vector<views::Point>& path, size
           .group = group};
 }
 
-void CompareCharts::fill_curve() {
-  by_throughput_.set_x(tr("output tokens/s"), Quantity::plain);
+// The trade-off of every run by load, and the front of all of them.
+void CompareCharts::fill_pareto(CompareView view, const std::vector<std::vector<compare::ComparedCurve>>& curves) {
   double most = 0;
-  for (size_t i = 0; i < charts(CompareView::curve).size(); ++i) {
+  for (size_t i = 0; i < curves.size(); ++i) {
     std::vector<ChartLine> all;
-    for (const auto& curve : compare::latency_against_throughput(runs_, input_len(), kShown[i]))
-      all.push_back(points_line(curve.path, curve.column));
+    for (const auto& curve : curves[i]) all.push_back(points_line(curve.path, curve.column));
     most = std::max(most, largest_x(all));
-    charts(CompareView::curve)[i]->set_lines(std::move(all));
-    charts(CompareView::curve)[i]->set_levels(slo_levels(slo_, kShown[i]));
+    if (const auto front = compare::pareto_front(curves[i]); front.size() > 1) {
+      auto series = std::make_shared<views::Series>();
+      for (const auto& p : front) series->append(p.x, p.y);
+      all.push_back(
+          {.name = tr("Pareto front"), .color = theme().text, .raw = std::move(series), .origin = Origin::requested});
+    }
+    chart(view, i)->set_lines(std::move(all));
+    if (view == CompareView::pareto && i < 2) chart(view, i)->set_levels(slo_levels(slo_, kShown[i]));
   }
-  by_throughput_.set_data({0, most * 1.05});
+  link(view).set_x(view == CompareView::sizes ? tr("tokens/s") : tr("output tokens/s"), Quantity::plain);
+  link(view).set_data({0, std::max(1.0, most * 1.05)});
 }
 
 void CompareCharts::fill_distribution() {
   for (size_t i = 0; i < charts(CompareView::distribution).size(); ++i) {
     const SweepMetric metric = kShown[i];
-    ChartLink& link = i == 0 ? by_ttft_ : by_tpot_;
+    ChartLink& x_axis = link(CompareView::distribution, i);
     std::vector<ChartLine> all;
     for (size_t c = 0; c < runs_.size(); ++c) {
       const auto* point = compare::point_at(runs_[c], input_len(), load());
@@ -420,24 +452,16 @@ void CompareCharts::fill_distribution() {
       all.back().marks = Marks::none;
       all.back().path.clear();
     }
-    link.set_x(qs(views::label_of(metric)), Quantity::seconds);
-    link.set_data({0, largest_x(all) * 1.02});
+    x_axis.set_x(qs(views::label_of(metric)), Quantity::seconds);
+    x_axis.set_data({0, largest_x(all) * 1.02});
     charts(CompareView::distribution)[i]->set_lines(std::move(all));
     charts(CompareView::distribution)[i]->set_limits(slo_levels(slo_, metric));
   }
 }
 
-void CompareCharts::fill_heat() {
-  const auto metric = static_cast<SweepMetric>(std::max(0, metric_->currentIndex()));
-  std::vector<HeatMapView::Grid> grids;
-  for (size_t c = 0; c < runs_.size(); ++c)
-    if (runs_[c].sweep) grids.push_back({name(c), compare::heat_map(runs_, c, metric)});
-  heat_->show_grids(std::move(grids), metric);
-}
-
 void CompareCharts::fill_cost() {
   const views::LoadAxis axis = compare::load_axis(runs_, input_len());
-  set_axis(by_cost_load_, tr("rate"), ticks_of(axis));
+  set_axis(link(CompareView::cost), tr("rate (requests/s)"), ticks_of(axis));
   charts(CompareView::cost)[0]->set_lines(
       lines(compare::lines_by_load(runs_, input_len(), axis, SweepMetric::cost), SweepMetric::cost));
   std::vector<double> once;
@@ -462,43 +486,46 @@ void CompareCharts::fill_cost() {
     all.push_back(points_line(path, cost.column));
     if (cost.servers > 1) all.back().name += tr(", %1 servers").arg(cost.servers);
   }
-  by_hours_.set_x(tr("hours"), Quantity::plain);
-  by_hours_.set_data({0, most});
+  link(CompareView::cost, 1).set_x(tr("hours"), Quantity::plain);
+  link(CompareView::cost, 1).set_data({0, most});
   charts(CompareView::cost)[1]->set_lines(std::move(all));
   charts(CompareView::cost)[1]->set_limits(std::move(limits));
   break_even_->setText(texts.isEmpty() && costs.size() > 1 ? tr("No break-even: one run is always cheaper")
                                                            : texts.join(u"; "_s));
 }
 
-void CompareCharts::fill_loss() {
-  static constexpr const char* kMetrics[] = {"train/loss", "eval/loss"};
+// `metrics`: by chart; empty: the scored answers. The chart after them has the differences of the losses.
+void CompareCharts::fill_training(CompareView view, const std::vector<std::string>& metrics) {
   double most = 1;
-  for (size_t i = 0; i < std::size(kMetrics); ++i) {
+  for (size_t i = 0; i < metrics.size(); ++i) {
     std::vector<ChartLine> all;
     for (size_t c = 0; c < runs_.size(); ++c) {
-      const views::MetricSeries* metric = runs_[c].training ? runs_[c].training->metric(kMetrics[i]) : nullptr;
-      if (!metric || metric->raw.empty()) continue;
-      const int group = static_cast<int>(c);
-      ChartLine line{.name = name(c),
-                     .color = theme().series(group),
-                     .raw = std::make_shared<views::Series>(metric->raw),
-                     .origin = origin_of(runs_[c].provenance),
-                     .marks = metric->raw.size() < kMostMarks ? marks_of(group) : Marks::none,
-                     .group = group};
-      if (i == 0) line.smooth = std::make_shared<views::Series>(metric->smooth.series());
-      most = std::max(most, metric->raw.back().x);
+      if (!runs_[c].training) continue;
+      ChartLine line = metrics[i].empty() ? answers_line(runs_[c].training->answers()) : ChartLine();
+      if (const auto* metric = runs_[c].training->metric(metrics[i])) {
+        line.raw = std::make_shared<views::Series>(metric->raw);
+        if (metrics[i].starts_with("train/")) line.smooth = std::make_shared<views::Series>(metric->smooth.series());
+      }
+      if (!line.raw || line.raw->empty()) continue;
+      line.group = static_cast<int>(c);
+      line.name = metrics[i].empty() ? tr("%1: %2").arg(name(c), line.name) : name(c);
+      line.color = theme().series(line.group);
+      line.origin = origin_of(runs_[c].provenance);
+      line.marks = line.raw->size() < kMostMarks ? marks_of(line.group) : Marks::none;
+      most = std::max(most, line.raw->back().x);
       all.push_back(std::move(line));
     }
-    charts(CompareView::loss)[i]->set_lines(std::move(all));
+    chart(view, i)->set_lines(std::move(all));
   }
+  link(view).set_x(tr("step"), Quantity::count);
+  link(view).set_data({0, most});
+  if (view != CompareView::loss) return;
   std::vector<ChartLine> apart;
   for (const auto& curve : compare::loss_differences(runs_)) {
     apart.push_back(points_line(curve.path, curve.column));
     if (curve.path.size() >= kMostMarks) apart.back().marks = Marks::none;
   }
-  charts(CompareView::loss)[std::size(kMetrics)]->set_lines(std::move(apart));
-  by_step_.set_x(tr("step"), Quantity::count);
-  by_step_.set_data({0, most});
+  chart(view, metrics.size())->set_lines(std::move(apart));
 }
 
 }  // namespace mw::ui

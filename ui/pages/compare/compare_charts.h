@@ -5,34 +5,39 @@
 
 #include "core/jobs/sweep_run.h"
 #include "ui/charts/chart.h"
-#include "ui/pages/compare/heat_map_view.h"
+#include "ui/pages/compare/heat_table.h"
 
 class QComboBox;
 class QLabel;
 class QLineEdit;
 class QStackedWidget;
 class QTabBar;
+class QTableView;
 
 namespace mw::ui {
 
-enum class CompareView { load, curve, length, distribution, heat, cost, why, loss };
-inline constexpr int kCompareViews = 8;
+enum class CompareView { load, length, pareto, distribution, heat, cost, why, loss, answers, sizes };
+inline constexpr size_t kCompareViews = 10;
 
 class WhyView;
 
 class CompareCharts : public QWidget {
   Q_OBJECT
  public:
+  // The runs are of one kind, which decides which views are offered.
   CompareCharts(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue,
                 QWidget* parent = nullptr);
-  void refresh();  // call it when the runs have changed
+  void refresh();           // call it when the runs have changed
+  bool has_curves() const;  // whether a chart has a line of several points
   void set_slo(const serve::Slo& slo);
   void set_emphasis(int column);
   void show_view(CompareView view);
   CompareView view() const;
+  std::vector<CompareView> views() const;  // of the kind of the runs
   void choose_cell(int input_len, const QString& load);
   const std::vector<Chart*>& charts(CompareView view) const { return charts_[static_cast<size_t>(view)]; }
-  HeatMapView& heat() { return *heat_; }
+  HeatTable& heat() { return heat_; }
+  QTableView& heat_view() { return *heat_view_; }
   WhyView& why() { return *why_; }
   QComboBox& lengths() { return *length_; }
   QComboBox& loads() { return *load_; }
@@ -43,42 +48,42 @@ class CompareCharts : public QWidget {
   void hovered(int column);
 
  private:
-  Chart* add_chart(CompareView view, QWidget* parent, ChartOptions options, ChartLink& link);
-  QWidget* controls();
   QWidget* page(CompareView view);
   QWidget* heat_page();
-  void add_latency_charts(CompareView view, QWidget* parent, const QString& unit, ChartLink& link);
-  void add_distribution_charts(QWidget* parent);
-  void add_loss_charts(QWidget* parent);
-  QWidget* cost_page();
+  QWidget* cost_controls();
+  bool curves(CompareView view) const;
   void fill_choices();
-  void fill();
+  void fill(CompareView view);
+  void fill_shown();
   void fill_load();
-  void fill_curve();
   void fill_length();
+  void fill_pareto(CompareView view, const std::vector<std::vector<compare::ComparedCurve>>& curves);
   void fill_distribution();
-  void fill_heat();
   void fill_cost();
-  void fill_loss();
+  void fill_training(CompareView view, const std::vector<std::string>& metrics);
   int input_len() const;
   std::string load() const;
   QString name(size_t column) const;
+  ChartLink& link(CompareView view, size_t at = 0) { return links_[static_cast<size_t>(view)][at]; }
+  Chart* chart(CompareView view, size_t at) const { return charts(view)[at]; }
   std::vector<ChartLine> lines(const std::vector<compare::ComparedLine>& all, views::SweepMetric metric) const;
   ChartLine floor_line() const;  // lower bound of TTFT by length, if the audit knows it
   ChartLine points_line(const std::vector<views::Point>& path, size_t column) const;
 
   const std::vector<compare::ComparedRun>& runs_;
+  QStringList names_;
   hardware::LoadCatalogue catalogue_;
   serve::Slo slo_;
   bool chosen_ = false;  // the user has chosen the view
-  ChartLink by_load_, by_throughput_, by_length_, by_ttft_, by_tpot_, by_cost_load_, by_hours_, by_step_;
+  std::array<std::array<ChartLink, 2>, kCompareViews> links_;
   std::array<std::vector<Chart*>, kCompareViews> charts_;
   QTabBar* tabs_;
   QComboBox *length_, *load_, *metric_;
   QLabel *length_label_, *load_label_, *metric_label_, *break_even_;
   QLineEdit *demand_, *once_;
   QStackedWidget* stack_;
-  HeatMapView* heat_;
+  HeatTable heat_;
+  QTableView* heat_view_;
   WhyView* why_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/compare/compare_page.h"
 
+#include <QButtonGroup>
 #include <QClipboard>
 #include <QDir>
 #include <QDoubleValidator>
@@ -12,11 +13,12 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QPushButton>
-#include <QScrollArea>
 #include <QShortcut>
+#include <QTabBar>
 #include <QTableView>
 #include <QToolButton>
 #include <QVBoxLayout>
+#include <QWidgetAction>
 #include <algorithm>
 
 #include "ui/pages/compare/compare_tray.h"
@@ -30,6 +32,10 @@ namespace mw::ui {
 namespace {
 
 constexpr size_t kMostRunsInMenu = 15;
+// By ComparedKind.
+constexpr const char* kKindNames[] = {QT_TRANSLATE_NOOP("mw::ui::ComparePage", "Serving (%1)"),
+                                      QT_TRANSLATE_NOOP("mw::ui::ComparePage", "Training (%1)"),
+                                      QT_TRANSLATE_NOOP("mw::ui::ComparePage", "Batch Sizes (%1)")};
 
 QColor color_of(compare::Fairness verdict) {
   return verdict == compare::Fairness::fair         ? theme().good
@@ -77,13 +83,20 @@ void ComparePage::attach(Workspace& workspace) {
 
 void ComparePage::register_actions(Workspace& workspace) {
   ActionRegistry& actions = workspace.actions();
-  actions.add(
-      {u"runs.compare"_s, tr("Compare the Runs"), tr("Add the selected runs or the displayed sweep to the comparison"),
-       QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C)},
-      [this, &workspace] {
-        for (const store::RunId& run : workspace.current_page().runs_to_compare()) add_run(run);
-        workspace.show_page(Page::compare);
-      });
+  const auto compare = [this, &workspace](bool replace) {
+    const auto runs = workspace.current_page().runs_to_compare();
+    if (replace && !runs.empty()) clear();
+    for (const store::RunId& run : runs) add_run(run);
+    workspace.show_page(Page::compare);
+  };
+  // A single sweep is no comparison, so that the Serve page adds to the current one.
+  actions.add({u"runs.compare"_s, tr("Compare the Runs"),
+               tr("Compare the selected runs instead of the current ones, or add the displayed sweep"),
+               QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C)},
+              [&workspace, compare] { compare(workspace.page() == Page::runs); });
+  actions.add({u"runs.compare_add"_s, tr("Add to Current Comparison"),
+               tr("Add the selected runs or the displayed sweep to the current comparison")},
+              [compare] { compare(false); });
   actions.add({u"runs.replay"_s, tr("Replay on Another Target\u2026"),
                tr("Simulate recorded requests on another target, mesh, KV type or cache policy")},
               [this, &workspace] {
@@ -104,10 +117,12 @@ void ComparePage::register_actions(Workspace& workspace) {
 
 void ComparePage::save_state(Session& session) const {
   session.set_value(u"layout/compare"_s, across_->saveState());
+  session.set_value(u"compare/shown"_s, shown_chosen_ ? shown_->checkedId() : -1);
 }
 
 void ComparePage::restore_state(const Session& session) {
   across_->restoreState(session.value(u"layout/compare"_s).toByteArray());
+  if (QAbstractButton* chosen = shown_->button(session.value(u"compare/shown"_s, -1).toInt())) chosen->click();
 }
 
 std::optional<ReplayOffer> ComparePage::replay_offer() const {
@@ -179,6 +194,7 @@ void ComparePage::add_file(const std::filesystem::path& file) {
 
 void ComparePage::take(std::vector<compare::ComparedRun>& runs) {
   for (compare::ComparedRun& run : runs) {
+    show_kind(static_cast<int>(compare::kind_of(run)));
     const auto same = std::find_if(runs_.begin(), runs_.end(), [&](const compare::ComparedRun& r) {
       return r.id == run.id && (!run.id.empty() || r.name == run.name);
     });
@@ -188,6 +204,13 @@ void ComparePage::take(std::vector<compare::ComparedRun>& runs) {
       runs_.push_back(std::move(run));
   }
   changed();
+}
+
+void ComparePage::show_kind(int kind) {
+  if (kind == static_cast<int>(kind_)) return;
+  std::swap(runs_, other_kinds_[static_cast<size_t>(kind_)]);
+  kind_ = static_cast<compare::ComparedKind>(kind);
+  std::swap(runs_, other_kinds_[static_cast<size_t>(kind_)]);
 }
 
 void ComparePage::remove(int at) {
@@ -208,11 +231,15 @@ void ComparePage::move(int from, int to) {
 }
 
 void ComparePage::clear() {
+  reader_.forget();
   runs_.clear();
+  for (auto& others : other_kinds_) others.clear();
   changed();
 }
 
 void ComparePage::changed() {
+  for (int kind = 0; kind < 3 && runs_.empty(); ++kind)  // a kind with runs, if there is one
+    if (!other_kinds_[static_cast<size_t>(kind)].empty()) show_kind(kind);
   auto comparison = std::make_shared<compare::Comparison>();
   if (runs_.size() > 1) try {
       *comparison = compare::compare(runs_);
@@ -223,49 +250,69 @@ void ComparePage::changed() {
   model_.show(comparison_);
   charts_->refresh();
   tray_->show_runs(runs_, reader_.pending());
-  empty_->setVisible(runs_.empty());
-  across_->setVisible(!runs_.empty());
-  alone_->setVisible(runs_.size() == 1);
-  table_->setVisible(runs_.size() > 1);
+  {
+    const QSignalBlocker quiet(kinds_);
+    int kinds = 0;
+    for (int kind = 0; kind < 3; ++kind) {
+      const auto& runs = kind == static_cast<int>(kind_) ? runs_ : other_kinds_[static_cast<size_t>(kind)];
+      kinds_->setTabVisible(kind, !runs.empty());
+      kinds_->setTabText(kind, tr(kKindNames[kind]).arg(runs.size()));
+      kinds += !runs.empty();
+    }
+    kinds_->setCurrentIndex(static_cast<int>(kind_));
+    kinds_->setVisible(kinds > 1);
+  }
   show_verdict();
-  fit_columns();
+  show_parts();
   emphasise(-1);
 }
 
-void ComparePage::restyle() {
-  charts_->refresh();
-  tray_->show_runs(runs_, reader_.pending());
-  show_verdict();
+ComparePage::Shown ComparePage::shown() const {
+  return static_cast<Shown>(shown_->checkedId());
+}
+
+// Until the user chooses, charts are shown if one of them has a curve.
+void ComparePage::show_parts() {
+  const bool alone = runs_.size() < 2;
+  if (!shown_chosen_)
+    shown_->button(static_cast<int>(charts_->has_curves() ? Shown::both : Shown::table))->setChecked(true);
+  empty_->setVisible(runs_.empty());
+  body_->setVisible(!runs_.empty());
+  slo_bar_->setVisible(kind_ == compare::ComparedKind::serving);
+  table_->setVisible(!alone && shown() != Shown::charts);
+  alone_->setVisible(alone && shown() != Shown::charts);
+  alone_->setMaximumHeight(shown() == Shown::both ? 60 : QWIDGETSIZE_MAX);
+  if (charts_->isHidden() != (shown() == Shown::table)) {
+    charts_->setVisible(shown() != Shown::table);
+    const int half = std::max(300, across_->height() / 2);
+    across_->setSizes({half, half, half});  // a splitter gives nothing to a widget that was hidden at first
+  }
+  fit_columns();
 }
 
 QString ComparePage::verdict() const {
   if (runs_.size() < 2) return {};
-  QStringList parts{qs(to_string(comparison_->verdict))};
+  QStringList parts{comparison_->verdict == compare::Fairness::fair         ? tr("Comparable: no known confounders")
+                    : comparison_->verdict == compare::Fairness::confounded ? tr("Confounded")
+                                                                            : tr("Not comparable")};
   for (const auto& c : comparison_->confounders) parts << qs(c.text);
   return parts.join(u"\n"_s);
 }
 
 void ComparePage::show_verdict() {
-  verdict_area_->setVisible(runs_.size() > 1);
-  const auto& c = *comparison_;
-  QString word = qs(to_string(c.verdict));
-  if (!word.isEmpty()) word[0] = word[0].toUpper();
-  QStringList why;
-  const QStringList names = short_names(runs_);  // as in the tray
-  for (const auto& confounder : c.confounders) {
-    QString text = qs(confounder.text);
-    for (qsizetype i = 0; i < names.size(); ++i) text.replace(qs(runs_[static_cast<size_t>(i)].name), names[i]);
-    why << u"<span style='color:%1'>\u25CF</span>&nbsp;%2"_s.arg(color_of(confounder.at_least).name(),
-                                                                 text.toHtmlEscaped());
-  }
-  QString text = u"<b style='color:%1'>%2</b>"_s.arg(color_of(c.verdict).name(), word);
-  text += why.isEmpty() ? tr(": no known difference affects these numbers") : u"  "_s + why.join(u"  "_s);
+  const QStringList parts = verdict().split(u'\n');
+  const qsizetype count = parts.size() - 1;
+  QString text = u"<b style='color:%1'>%2</b>"_s.arg(color_of(comparison_->verdict).name(), parts.front());
   if (const int marked = model_.marked_cells(); marked > 0)
     text += tr("  <b style='color:%1'>the audit flags %2 cells</b>").arg(theme().bad.name()).arg(marked);
-  verdict_->setText(text);
-  verdict_->setToolTip(u"<p>"_s + verdict().toHtmlEscaped().replace(u"\n"_s, u"<br>"_s) + u"</p>"_s);
-  const int lines = verdict_->heightForWidth(std::max(200, verdict_area_->width() - 14));
-  verdict_area_->setFixedHeight(std::clamp(lines + 4, 20, 76));
+  verdict_->setText(runs_.size() > 1 ? text : QString());
+  why_not_->setVisible(count > 0);
+  why_not_->setText(count == 1 ? tr("1 confounder") : tr("%1 confounders").arg(count));
+  QString list;
+  for (qsizetype i = 0; i < count; ++i)
+    list += u"<p style='margin:3px'><span style='color:%1'>\u25CF</span> %2</p>"_s.arg(
+        color_of(comparison_->confounders[static_cast<size_t>(i)].at_least).name(), parts[i + 1].toHtmlEscaped());
+  confounders_->setText(list);
 }
 
 void ComparePage::emphasise(int column) {
@@ -279,23 +326,19 @@ serve::Slo ComparePage::slo() const {
   return {.ttft_ms = value(0), .tpot_ms = value(1), .e2e_ms = value(2)};
 }
 
+// The columns share the width; they scroll beside the first one if they do not fit.
 void ComparePage::fit_columns() {
-  if (model_.columnCount() < 2) return;
+  constexpr int kNarrowest = 130, kWidestKey = 330;
+  const int runs = model_.columnCount() - 1;
+  if (runs < 1) return;
   const QAbstractItemView& view = *table_;
   const int room = table_->viewport()->width();
-  const auto needed = [&](int c) { return std::max(96, std::min(220, view.sizeHintForColumn(c) + 8)); };
-  int most = room * 2 / 5;  // labels get the width that columns do not need
-  if (model_.columnCount() == 3) most = room - needed(1) - needed(2);
-  const int key = std::clamp(view.sizeHintForColumn(0) + 8, 120, std::max(150, most));
+  const int key = std::clamp(view.sizeHintForColumn(0) + 8, 120, std::min(kWidestKey, std::max(150, room / 3)));
   table_->setColumnWidth(0, key);
-  int left = room - key;
-  for (int c = 1; c < model_.columnCount(); ++c) left -= needed(c);
-  const int more = std::max(0, left) / (model_.columnCount() - 1);
-  for (int c = 1; c < model_.columnCount(); ++c) table_->setColumnWidth(c, needed(c) + more);
+  for (int c = 1; c <= runs; ++c) table_->setColumnWidth(c, std::max(kNarrowest, (room - key) / runs));
 }
 
 bool ComparePage::eventFilter(QObject* watched, QEvent* event) {
-  if (watched == verdict_area_ && event->type() == QEvent::Resize) show_verdict();
   if (table_ && watched == table_->viewport() && event->type() == QEvent::Resize) fit_columns();
   if (table_ && watched == table_->viewport() && event->type() == QEvent::Leave) emphasise(-1);
   return QWidget::eventFilter(watched, event);
@@ -323,11 +366,16 @@ void ComparePage::export_to(const std::filesystem::path& file) {
 void ComparePage::build() {
   setObjectName(u"pageBody"_s);
   auto* column = make_layout<QVBoxLayout>(this, {8, 6, 8, 6}, 5);
+  kinds_ = new QTabBar(this);
+  kinds_->setAccessibleName(tr("Kind of run"));
+  kinds_->setDrawBase(false);
+  kinds_->setExpanding(false);
+  for (const char* name : kKindNames) kinds_->addTab(tr(name));
   tray_ = new CompareTray(this);
   add_menu_ = new QMenu(this);
   tray_->set_menu(add_menu_);
+  column->addWidget(kinds_);
   column->addWidget(tray_);
-  column->addWidget(verdict_line());
   empty_ = empty_page(tr("Nothing to compare yet"),
                       tr("Drag runs from the Runs page, press Compare for a sweep on the Serve page, or add shipped "
                          "results and files.\nThe first run is the baseline. The page shows what differs, whether the "
@@ -335,100 +383,121 @@ void ComparePage::build() {
                       {{tr("Choose Runs"), trigger(u"page.runs"_s)}}, this)
                .page;
   column->addWidget(empty_, 1);
-  across_ = make_splitter(Qt::Horizontal, this);
-  across_->addWidget(table_side());
+  body_ = new QWidget(this);
+  auto* rows = flush_layout<QVBoxLayout>(body_, 5);
+  rows->addLayout(verdict_row());
+  across_ = make_splitter(Qt::Vertical, body_);
+  build_table();
   charts_ = new CompareCharts(runs_, catalogue(), across_);
   across_->addWidget(charts_);
-  set_shares(*across_, {440, 520}, {4, 5});
+  set_shares(*across_, {300, 300, 300}, {1, 1, 1});  // table or note, charts
   across_->setChildrenCollapsible(false);
-  // Charts and chips scroll or elide, so that long names never make the window wider than the screen. The side of the
-  // table is as wide as its row of buttons.
-  constexpr int kNarrowest = 300;
-  charts_->setMinimumWidth(kNarrowest);
-  tray_->setMinimumWidth(kNarrowest);
-  column->addWidget(across_, 1);
+  rows->addWidget(across_, 1);
+  column->addWidget(body_, 1);
   replay_ = new ReplayDialog(reader_.folders().runs, catalogue(), this);
+  connect(kinds_, &QTabBar::currentChanged, this, [this](int kind) {
+    show_kind(kind);
+    changed();
+  });
 }
 
-QWidget* ComparePage::verdict_line() {
-  verdict_area_ = new QScrollArea(this);
-  verdict_area_->setWidgetResizable(true);
-  verdict_area_->setFrameShape(QFrame::NoFrame);
-  verdict_area_->setFocusPolicy(Qt::NoFocus);
-  verdict_ = new QLabel;
-  verdict_->setWordWrap(true);
+// Verdict, what is shown, SLO limits, copy and export.
+QLayout* ComparePage::verdict_row() {
+  auto* row = flush_layout<QHBoxLayout>(nullptr, 5);
+  verdict_ = new QLabel(this);
   verdict_->setTextFormat(Qt::RichText);
-  verdict_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  verdict_->setContentsMargins(4, 0, 4, 0);
-  verdict_->setAlignment(Qt::AlignLeft | Qt::AlignTop);
   verdict_->setAccessibleName(tr("Validity of the comparison"));
-  verdict_area_->setWidget(verdict_);
-  verdict_area_->installEventFilter(this);
-  return verdict_area_;
-}
-
-QWidget* ComparePage::table_side() {
-  auto* side = new QWidget(this);
-  auto* column = flush_layout<QVBoxLayout>(side, 4);
-  column->addLayout(table_controls());
-  table_ = make_table(model_, tr("Differences"), side);
-  table_->setMouseTracking(true);
-  table_->viewport()->installEventFilter(this);
-  column->addWidget(table_, 1);
-  alone_ = muted_label(tr("Add a second run to see the differences here."), side);
-  alone_->setWordWrap(true);
-  alone_->setAlignment(Qt::AlignCenter);
-  column->addWidget(alone_, 1);
-  connect(table_, &QTableView::entered, this, [this](const QModelIndex& at) { emphasise(at.column() - 1); });
-  auto* copy = new QShortcut(QKeySequence::Copy, table_);
-  copy->setContext(Qt::WidgetShortcut);
-  connect(copy, &QShortcut::activated, this, &ComparePage::copy_markdown);
-  return side;
-}
-
-// Above the table: filter, SLO limits, copy and export.
-QLayout* ComparePage::table_controls() {
-  auto* row = new QHBoxLayout;
-  row->setSpacing(5);
-  QToolButton* differing =
-      chip_button(tr("Show Only Differences"), tr("Hide settings that are equal in all runs"), this);
-  differing->setChecked(true);
-  row->addWidget(differing);
-  add_slo_fields(*row);
+  row->addWidget(verdict_);
+  why_not_ = new QToolButton(this);
+  why_not_->setObjectName(u"confounders"_s);
+  why_not_->setProperty("chip", true);
+  why_not_->setPopupMode(QToolButton::InstantPopup);
+  why_not_->setToolTip(tr("List what makes the numbers hard to compare"));
+  auto* menu = new QMenu(why_not_);
+  confounders_ = new QLabel(menu);
+  confounders_->setWordWrap(true);
+  confounders_->setMinimumWidth(560);
+  confounders_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  auto* list = new QWidgetAction(menu);
+  list->setDefaultWidget(confounders_);
+  menu->addAction(list);
+  why_not_->setMenu(menu);
+  row->addWidget(why_not_);
   row->addStretch(1);
+  add_shown_buttons(*row);
+  add_slo_fields(*row);
   QPushButton* copy = add_button(*row, {}, tr("Copy the comparison as Markdown"), Glyph::copy);
   copy->setAccessibleName(tr("Copy"));
   QPushButton* save =
       add_button(*row, tr("Export\u2026"),
                  tr("Save the comparison as CSV, Markdown, LaTeX, PNG, SVG or PDF, depending on the file name"));
-  connect(differing, &QToolButton::toggled, this, [this](bool on) {
-    model_.set_shown(on ? RowsShown::differing : RowsShown::all);
-    fit_columns();
-  });
   connect(copy, &QPushButton::clicked, this, &ComparePage::copy_markdown);
   connect(save, &QPushButton::clicked, this, &ComparePage::choose_export);
   return row;
 }
 
+void ComparePage::add_shown_buttons(QHBoxLayout& row) {
+  differing_ = chip_button(tr("Only Differences"),
+                           tr("Hide settings that are equal in all runs, and results that only one run has"), this);
+  differing_->setChecked(true);
+  row.addWidget(differing_);
+  connect(differing_, &QToolButton::toggled, this, [this](bool on) {
+    model_.set_shown(on ? RowsShown::differing : RowsShown::all);
+    fit_columns();
+  });
+  shown_ = new QButtonGroup(this);
+  for (const auto& [text, tip] :
+       {std::pair{tr("Table"), tr("Show the table alone")}, std::pair{tr("Charts"), tr("Show the charts alone")},
+        std::pair{tr("Both"), tr("Show the table above the charts")}}) {
+    QToolButton* button = chip_button(text, tip, this);
+    shown_->addButton(button, static_cast<int>(shown_->buttons().size()));
+    row.addWidget(button);
+  }
+  shown_->button(static_cast<int>(Shown::both))->setChecked(true);
+  connect(shown_, &QButtonGroup::idClicked, this, [this] {
+    shown_chosen_ = true;
+    show_parts();
+  });
+}
+
+void ComparePage::build_table() {
+  table_ = make_table(model_, tr("Differences"), across_);
+  table_->setMouseTracking(true);
+  table_->horizontalHeader()->setTextElideMode(Qt::ElideMiddle);
+  table_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  table_->viewport()->installEventFilter(this);
+  freeze_columns(*table_);
+  across_->addWidget(table_);
+  alone_ = muted_label(tr("Add a second run to see the differences here."), across_);
+  alone_->setAlignment(Qt::AlignCenter);
+  across_->addWidget(alone_);
+  connect(table_, &QTableView::entered, this, [this](const QModelIndex& at) { emphasise(at.column() - 1); });
+  auto* copy = new QShortcut(QKeySequence::Copy, table_);
+  copy->setContext(Qt::WidgetShortcut);
+  connect(copy, &QShortcut::activated, this, &ComparePage::copy_markdown);
+}
+
 void ComparePage::add_slo_fields(QHBoxLayout& row) {
-  row.addWidget(muted_label(tr("SLO, ms"), this));
+  slo_bar_ = new QWidget(this);
+  auto* bar = flush_layout<QHBoxLayout>(slo_bar_, 5);
+  bar->addWidget(muted_label(tr("SLO (ms)"), this));
   const QString names[] = {tr("TTFT"), tr("TPOT"), tr("E2E")};
   for (size_t i = 0; i < std::size(names); ++i) {
     auto* field = slo_[i] = new QLineEdit(this);
     field->setPlaceholderText(names[i]);
-    field->setAccessibleName(tr("SLO of %1, ms").arg(names[i]));
+    field->setAccessibleName(tr("SLO of %1 in ms").arg(names[i]));
     field->setToolTip(tr("Limit of the median %1 in ms; cells above it are highlighted").arg(names[i]));
-    field->setMinimumWidth(50);
-    field->setMaximumWidth(70);
+    field->setFixedWidth(60);
     auto* number = new QDoubleValidator(0, 1e9, 6, field);
     number->setLocale(QLocale::c());
     field->setValidator(number);
-    row.addWidget(field);
+    bar->addWidget(field);
     connect(field, &QLineEdit::textChanged, this, [this] {
       model_.set_slo(slo());
       charts_->set_slo(slo());
     });
   }
+  row.addWidget(slo_bar_);
 }
 
 }  // namespace mw::ui

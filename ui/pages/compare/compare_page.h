@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The Compare page: a tray of runs and results with the first as baseline, the validity of the comparison, a table of
-// the differences, and charts. GUI thread.
+// the differences, and charts. Serving, training and size runs have a comparison each. GUI thread.
 #pragma once
 #include <QWidget>
 
@@ -11,11 +11,12 @@
 #include "ui/pages/compare/replay_dialog.h"
 #include "ui/session/workspace.h"
 
+class QButtonGroup;
 class QLabel;
 class QLineEdit;
 class QHBoxLayout;
-class QScrollArea;
 class QSplitter;
+class QTabBar;
 class QTableView;
 
 namespace mw::ui {
@@ -25,7 +26,7 @@ class ComparePage : public QWidget, public WindowPage {
  public:
   explicit ComparePage(ComparedReader::Folders folders, QWidget* parent = nullptr);
   void attach(Workspace& workspace) override;
-  void restyle() override;
+  void restyle() override { changed(); }
   void save_state(Session& session) const override;
   void restore_state(const Session& session) override;
   std::optional<ReplayOffer> replay_offer() const override;
@@ -43,16 +44,19 @@ class ComparePage : public QWidget, public WindowPage {
   void choose_export();
   void export_to(const std::filesystem::path& file);  // format by extension
   bool is_busy() const { return reader_.pending() > 0; }
-  const std::vector<compare::ComparedRun>& runs() const { return runs_; }
+  const std::vector<compare::ComparedRun>& runs() const { return runs_; }  // of the shown kind
   const compare::Comparison& comparison() const { return *comparison_; }
   CompareTray& tray() { return *tray_; }
   ComparisonModel& model() { return model_; }
   QTableView& table() { return *table_; }
   CompareCharts& charts() { return *charts_; }
   ReplayDialog& replay_dialog() { return *replay_; }
+  QTabBar& kinds() { return *kinds_; }
   QString verdict() const;  // including all confounders
   serve::Slo slo() const;
   QLineEdit& slo_field(size_t at) { return *slo_[at]; }  // TTFT, TPOT, E2E
+  enum class Shown { table, charts, both };
+  Shown shown() const;
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -60,16 +64,18 @@ class ComparePage : public QWidget, public WindowPage {
  private:
   void register_actions(Workspace& workspace);
   void build();
-  QWidget* verdict_line();
-  QWidget* table_side();
-  QLayout* table_controls();
+  QLayout* verdict_row();
+  void add_shown_buttons(QHBoxLayout& row);
   void add_slo_fields(QHBoxLayout& row);
+  void build_table();
   hardware::LoadCatalogue catalogue() const;
   void take(std::vector<compare::ComparedRun>& runs);
   void report(const Problem& problem) { workspace_->report(ProblemSource::file, problem); }
   void fill_add_menu();
+  void show_kind(int kind);
   void changed();
   void show_verdict();
+  void show_parts();
   void emphasise(int column);
   void fit_columns();
   void copy_markdown();
@@ -77,13 +83,18 @@ class ComparePage : public QWidget, public WindowPage {
   ComparedReader reader_;
   store::RunId replayed_of_;  // empty: from a file
   std::vector<compare::ComparedRun> runs_;
+  std::array<std::vector<compare::ComparedRun>, 3> other_kinds_;  // by ComparedKind; that of the shown kind is empty
+  compare::ComparedKind kind_{};
   ComparisonModel::Ptr comparison_;
   ComparisonModel model_;
+  QTabBar* kinds_;
   CompareTray* tray_;
   QMenu* add_menu_;
-  QLabel *verdict_, *alone_;
-  QScrollArea* verdict_area_;
-  QWidget* empty_;
+  QLabel *verdict_, *confounders_, *alone_;
+  QToolButton *why_not_, *differing_;
+  QWidget *empty_, *slo_bar_, *body_;
+  QButtonGroup* shown_;
+  bool shown_chosen_ = false;  // by the user
   QSplitter* across_;
   QTableView* table_ = nullptr;  // null while events are already filtered
   QLineEdit* slo_[3];

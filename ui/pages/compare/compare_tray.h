@@ -7,9 +7,9 @@
 
 #include "core/compare/comparison.h"
 
-class QHBoxLayout;
 class QLabel;
 class QMenu;
+class QTabBar;
 class QToolButton;
 
 namespace mw::ui {
@@ -19,33 +19,6 @@ namespace mw::ui {
 QStringList short_names(const QStringList& names);
 QStringList short_names(const std::vector<compare::ComparedRun>& runs);
 
-class CompareTray;
-
-class TrayChip : public QFrame {
-  Q_OBJECT
- public:
-  TrayChip(const compare::ComparedRun& run, const QString& short_name, int at, CompareTray& tray);
-  int at() const { return at_; }
-  void set_emphasised(bool emphasised);
-
- protected:
-  void paintEvent(QPaintEvent* event) override;
-  void enterEvent(QEnterEvent* event) override;
-  void leaveEvent(QEvent* event) override;
-  void mousePressEvent(QMouseEvent* event) override;
-  void mouseMoveEvent(QMouseEvent* event) override;
-  void mouseDoubleClickEvent(QMouseEvent* event) override;
-  void keyPressEvent(QKeyEvent* event) override;
-  void contextMenuEvent(QContextMenuEvent* event) override;
-
- private:
-  CompareTray& tray_;
-  int at_;
-  formats::Provenance provenance_;
-  bool emphasised_ = false, stored_, replayable_;
-  QPoint pressed_at_;
-};
-
 class CompareTray : public QFrame {
   Q_OBJECT
  public:
@@ -53,7 +26,7 @@ class CompareTray : public QFrame {
   void show_runs(const std::vector<compare::ComparedRun>& runs, int pending);
   void set_emphasised(int at);
   void set_menu(QMenu* menu);  // of the (+) button
-  std::vector<TrayChip*> chips() const { return chips_; }
+  QTabBar& chips() { return *chips_; }
 
  signals:
   void hovered(int at);  // -1: left
@@ -65,18 +38,23 @@ class CompareTray : public QFrame {
   void files_dropped(const QStringList& files);
 
  protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;  // of the chips
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dragLeaveEvent(QDragLeaveEvent* event) override;
   void dropEvent(QDropEvent* event) override;
-  void paintEvent(QPaintEvent* event) override;
 
  private:
-  int place_at(double x) const;  // index of a chip dropped at x
-  std::vector<TrayChip*> chips_;
-  QHBoxLayout* row_;
+  void show_chip(int at, const compare::ComparedRun& run, const QString& name, const QString& short_name);
+  void add_chip();
+  bool press(int key, Qt::KeyboardModifiers modifiers);
+  void open_menu(int at, QPoint place);
+  QTabBar* chips_;
   QLabel* hint_;
   QToolButton* add_;
-  bool dragging_ = false;
+  struct Offers {
+    bool open, replay;
+  };
+  std::vector<Offers> offers_;  // of the menus, by chip
 };
 
 }  // namespace mw::ui

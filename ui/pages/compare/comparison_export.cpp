@@ -50,7 +50,7 @@ QString html_table(const ComparisonModel& model) {
 QString html_of(const compare::Comparison& comparison, const ComparisonModel& model,
                 const std::vector<compare::ComparedRun>& runs) {
   QString html = u"<h2>%1</h2>"_s.arg(QObject::tr("Comparison"));
-  html += u"<p><b>%1</b></p><ul>"_s.arg(qs(to_string(comparison.verdict)));
+  html += u"<p><b>%1</b></p><ul>"_s.arg(qs(verdict_text(comparison.verdict)));
   for (const auto& c : comparison.confounders) html += u"<li>%1</li>"_s.arg(qs(c.text).toHtmlEscaped());
   html += u"</ul>"_s + html_table(model);
   QStringList notes;
@@ -81,8 +81,8 @@ class Report {
     text_.setDocumentMargin(0);
     text_.setTextWidth(kWidth - 2 * kMargin);
     text_.setHtml(html_of(comparison, model_, runs));
-    for (const CompareView view :
-         {CompareView::load, CompareView::length, CompareView::curve, CompareView::cost, CompareView::loss}) {
+    for (const CompareView view : charts_.views()) {
+      if (view == CompareView::why) continue;  // would have to be simulated
       charts_.show_view(view);
       for (Chart* chart : charts_.charts(view))
         if (!chart->empty()) shown_.push_back(chart);

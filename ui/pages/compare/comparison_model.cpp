@@ -2,6 +2,7 @@
 #include "ui/pages/compare/comparison_model.h"
 
 #include <QFont>
+#include <algorithm>
 
 #include "ui/theme/theme.h"
 
@@ -48,9 +49,18 @@ void ComparisonModel::refill() {
                        .text = [this, c](const compare::ComparisonRow& r) { return value_text(r, c); }});
   }
   std::vector<compare::ComparisonRow> rows;
-  if (comparison_)
-    for (const auto& r : comparison_->rows)
-      if (shown_ == RowsShown::all || r.differs || r.kind == compare::ComparisonRow::Kind::result) rows.push_back(r);
+  if (comparison_) {
+    const auto& all = comparison_->rows;
+    const auto compares = [](const auto& r) {
+      return r.kind != compare::ComparisonRow::Kind::result || r.recorded() > 1;
+    };
+    // Runs without a common result keep what each of them has.
+    const bool common = std::any_of(all.begin(), all.end(), [&](const auto& r) {
+      return r.kind == compare::ComparisonRow::Kind::result && compares(r);
+    });
+    for (const auto& r : all)
+      if (r.recorded() > 0 && (shown_ == RowsShown::all || !common || compares(r))) rows.push_back(r);
+  }
   set_table(std::move(columns), std::move(rows));
 }
 

@@ -9,6 +9,7 @@
 
 namespace mw::ui {
 
+// differing: settings that differ, and results that several runs have.
 enum class RowsShown { differing, all };
 
 class ComparisonModel : public TableModel<compare::ComparisonRow> {

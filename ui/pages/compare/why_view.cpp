@@ -131,7 +131,7 @@ WhyView::WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCa
   add_labelled(*row, tr("Compared run"), other_);
   add_labelled(*row, tr("Metric"), metric_);
   other_->setMaximumWidth(240);
-  metric_->addItems({tr("Median TTFT, ms"), tr("Median TPOT, ms"), tr("Median E2E, ms"), tr("Output tokens/s")});
+  metric_->addItems({tr("Median TTFT (ms)"), tr("Median TPOT (ms)"), tr("Median E2E (ms)"), tr("Output tokens/s")});
   row->addStretch(1);
   column->addLayout(row);
   column->addWidget(bars_, 1);
@@ -148,15 +148,12 @@ QString WhyView::message() const {
   return bars_->message();
 }
 
-void WhyView::show_cell(int input_len, const std::string& load) {
-  QStringList names;
-  for (size_t i = 1; i < runs_.size(); ++i) names << qs(runs_[i].name);
-  QStringList before;
-  for (int i = 0; i < other_->count(); ++i) before << other_->itemText(i);
-  if (names != before) {
+void WhyView::show_cell(const QStringList& names, int input_len, const std::string& load) {
+  if (names != names_) {
+    names_ = names;
     const QSignalBlocker quiet(other_);
     other_->clear();
-    other_->addItems(names);
+    other_->addItems(names.mid(1));
     computed_key_.clear();
   }
   input_len_ = input_len;
@@ -195,7 +192,7 @@ void WhyView::show_result() {
   if (!task_.result()) return;
   shown_ = *task_.result();
   const auto at = static_cast<size_t>(other_->currentIndex() + 1);
-  bars_->show(shown_, qs(runs_.front().name), at < runs_.size() ? qs(runs_[at].name) : QString(), {});
+  bars_->show(shown_, names_.value(0), names_.value(static_cast<qsizetype>(at)), {});
 }
 
 }  // namespace mw::ui

@@ -19,7 +19,8 @@ class WhyView : public QWidget {
   Q_OBJECT
  public:
   WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
-  void show_cell(int input_len, const std::string& load);  // computes the waterfall if the cell changed
+  // Computes the waterfall if the cell changed. `names`: of the runs.
+  void show_cell(const QStringList& names, int input_len, const std::string& load);
   bool is_busy() const { return task_.is_busy(); }
   const std::optional<compare::Waterfall>& shown() const { return shown_; }
   QString message() const;  // why there is no waterfall
@@ -33,6 +34,7 @@ class WhyView : public QWidget {
   const std::vector<compare::ComparedRun>& runs_;
   hardware::LoadCatalogue catalogue_;
   int input_len_ = 0;
+  QStringList names_;
   std::string load_, computed_key_;
   std::optional<compare::Waterfall> shown_;
   QComboBox *other_, *metric_;

@@ -11,12 +11,13 @@
 namespace mw::ui {
 namespace {
 
-using store::RunRow;
+using views::ListedRun;
 
-bool same(const store::RunRow& a, const store::RunRow& b) {
-  const auto all = [](const store::RunRow& r) {
-    return std::tie(r.id, r.name, r.created, r.state, r.model, r.method, r.source, r.steps_done, r.steps_total,
-                    r.train_loss, r.eval_loss, r.seconds, r.tokens, r.peak, r.tags, r.error);
+bool same(const ListedRun& a, const ListedRun& b) {
+  const auto all = [](const ListedRun& r) {
+    return std::tie(r.id, r.shown_name, r.changed, r.answers, r.name, r.created, r.state, r.model, r.method, r.source,
+                    r.steps_done, r.steps_total, r.train_loss, r.eval_loss, r.seconds, r.tokens, r.peak, r.tags,
+                    r.error);
   };
   return all(a) == all(b);
 }
@@ -42,74 +43,89 @@ qlonglong run_number(const std::string& id) {
   return dash == std::string::npos ? 0 : qs(id.substr(dash + 1)).toLongLong();
 }
 
-QString steps_text(const RunRow& r) {
+QString steps_text(const ListedRun& r) {
   return r.steps_total > 0 ? RunsModel::tr("%1 / %2").arg(r.steps_done).arg(r.steps_total)
                            : QString::number(r.steps_done);
 }
 
-TableColumn<RunRow> text_column(const QString& title, const QString& tooltip,
-                                std::function<QString(const RunRow&)> text) {
-  return {.title = title, .tooltip = tooltip, .text = text, .sort_key = [text](const RunRow& r) {
+TableColumn<ListedRun> text_column(const QString& title, const QString& tooltip,
+                                   std::function<QString(const ListedRun&)> text) {
+  return {.title = title, .tooltip = tooltip, .text = text, .sort_key = [text](const ListedRun& r) {
             return text(r).toLower();
           }};
 }
 
-TableModel<RunRow>::Columns run_columns() {
+TableModel<ListedRun>::Columns run_columns() {
   const auto tr = [](const char* text) { return RunsModel::tr(text); };
+  const auto number = [](const QString& title, const QString& tooltip, CellText<ListedRun> text,
+                         std::function<QVariant(const ListedRun&)> key) {
+    return TableColumn<ListedRun>{
+        .title = title, .tooltip = tooltip, .alignment = Qt::AlignRight, .text = text, .sort_key = key};
+  };
   return {
-      text_column(tr("Name"), {}, [](const RunRow& r) { return qs(r.name.empty() ? r.id : r.name); }),
+      {.title = tr("Id"),
+       .text = [](const ListedRun& r) { return qs(r.id); },
+       .sort_key = [](const ListedRun& r) { return run_number(r.id); }},
+      text_column(tr("Name"), {}, [](const ListedRun& r) { return qs(r.shown_name); }),
       text_column(tr("State"), {},
-                  [tr](const RunRow& r) { return r.interrupted() ? tr("Interrupted") : state_text(r.state); }),
+                  [tr](const ListedRun& r) { return r.interrupted() ? tr("Interrupted") : state_text(r.state); }),
+      text_column(tr("Target"), {}, [](const ListedRun& r) { return qs(r.target); }),
+      text_column(tr("Changed"), tr("Settings that differ from the previous run of this kind"),
+                  [](const ListedRun& r) { return qs(r.changed); }),
+      number(
+          tr("Train loss"), tr("Training loss of the last step in nats per token"),
+          [](const ListedRun& r) { return loss_text(r.train_loss); },
+          [](const ListedRun& r) { return number_or_last(r.train_loss); }),
+      number(
+          tr("Eval loss"), tr("Last eval loss in nats per token"),
+          [](const ListedRun& r) { return loss_text(r.eval_loss); },
+          [](const ListedRun& r) { return number_or_last(r.eval_loss); }),
+      number(
+          tr("Right"), tr("Right answers to the held-out prompts that were asked last"),
+          [](const ListedRun& r) { return r.answers ? qs(to_text(*r.answers)) : QString(); },
+          [](const ListedRun& r) { return r.answers ? r.answers->share() : -1.0; }),
+      number(
+          tr("Steps"), tr("Completed and requested optimizer steps"), [](const ListedRun& r) { return steps_text(r); },
+          [](const ListedRun& r) { return static_cast<qlonglong>(r.steps_done); }),
+      number(
+          tr("Time"), {},
+          [](const ListedRun& r) { return r.seconds > 0 ? qs(to_text(Seconds(r.seconds))) : QString(); },
+          [](const ListedRun& r) { return r.seconds; }),
+      number(
+          tr("Tokens/s"), tr("Tokens without padding per second of the whole run"),
+          [](const ListedRun& r) { return r.tokens_per_second ? qs(count_text(*r.tokens_per_second)) : QString(); },
+          [](const ListedRun& r) { return r.tokens_per_second.value_or(-1); }),
+      number(
+          tr("Peak"), tr("Peak memory per device"),
+          [](const ListedRun& r) { return r.peak.value > 0 ? qs(to_text(r.peak)) : QString(); },
+          [](const ListedRun& r) { return static_cast<qlonglong>(r.peak.value); }),
+      text_column(tr("Tags"), tr("Tags for filtering; press F2 to edit"),
+                  [](const ListedRun& r) { return qs(r.tags); }),
       {.title = tr("Created"),
-       .text = [](const RunRow& r) { return when_text(r.created, true); },
-       .sort_key = [](const RunRow& r) { return run_number(r.id); }},
-      text_column(tr("Model"), {}, [](const RunRow& r) { return qs(r.model); }),
-      text_column(tr("Method"), {}, [](const RunRow& r) { return qs(r.method); }),
-      {.title = tr("Steps"),
-       .tooltip = tr("Completed and requested optimizer steps"),
-       .alignment = Qt::AlignRight,
-       .text = [](const RunRow& r) { return steps_text(r); },
-       .sort_key = [](const RunRow& r) { return static_cast<qlonglong>(r.steps_done); }},
-      {.title = tr("Train loss"),
-       .tooltip = tr("Training loss of the last step in nats per token"),
-       .alignment = Qt::AlignRight,
-       .text = [](const RunRow& r) { return loss_text(r.train_loss); },
-       .sort_key = [](const RunRow& r) { return number_or_last(r.train_loss); }},
-      {.title = tr("Eval loss"),
-       .tooltip = tr("Last held-out loss in nats per token"),
-       .alignment = Qt::AlignRight,
-       .text = [](const RunRow& r) { return loss_text(r.eval_loss); },
-       .sort_key = [](const RunRow& r) { return number_or_last(r.eval_loss); }},
-      number_column<RunRow>(
-          tr("Time"), [](const RunRow& r) { return r.seconds > 0 ? qs(to_text(Seconds(r.seconds))) : QString(); },
-          [](const RunRow& r) { return r.seconds; }),
-      {.title = tr("Tokens"),
-       .tooltip = tr("Tokens used for training, without padding"),
-       .alignment = Qt::AlignRight,
-       .text = [](const RunRow& r) { return r.tokens > 0 ? qs(count_text(static_cast<double>(r.tokens))) : QString(); },
-       .sort_key = [](const RunRow& r) { return static_cast<qlonglong>(r.tokens); }},
-      {.title = tr("Peak"),
-       .tooltip = tr("Peak memory of the device"),
-       .alignment = Qt::AlignRight,
-       .text = [](const RunRow& r) { return r.peak.value > 0 ? qs(to_text(r.peak)) : QString(); },
-       .sort_key = [](const RunRow& r) { return static_cast<qlonglong>(r.peak.value); }},
-      text_column(tr("Tags"), tr("Tags for filtering; press F2 to edit"), [](const RunRow& r) { return qs(r.tags); }),
+       .text = [](const ListedRun& r) { return when_text(r.created, true); },
+       .sort_key = [](const ListedRun& r) { return run_number(r.id); }},
+      text_column(tr("Model"), {}, [](const ListedRun& r) { return qs(r.model); }),
+      text_column(tr("Method"), {}, [](const ListedRun& r) { return qs(r.method); }),
+      number(
+          tr("Tokens"), tr("Tokens used for training, without padding"),
+          [](const ListedRun& r) { return r.tokens > 0 ? qs(count_text(static_cast<double>(r.tokens))) : QString(); },
+          [](const ListedRun& r) { return static_cast<qlonglong>(r.tokens); }),
       text_column(tr("Source"), tr("Whether the run was measured here, predicted or imported"),
-                  [](const RunRow& r) { return qs(r.source); })};
+                  [](const ListedRun& r) { return qs(r.source); })};
 }
 
-QVariant run_cell(const RunRow& r, int column, int role) {
+QVariant run_cell(const ListedRun& r, int column, int role) {
   switch (role) {
     case Qt::EditRole:
       return column == RunsModel::name ? qs(r.name) : QVariant();
     case Qt::ToolTipRole:
       if (column == RunsModel::created) return when_text(r.created, false);
       if (column == RunsModel::state && !r.error.empty()) return qs(r.error);
-      if (column == RunsModel::name) return RunsModel::tr("%1, %2; press F2 to rename").arg(qs(r.id), qs(r.name));
+      if (column == RunsModel::name) return RunsModel::tr("%1, %2; press F2 to rename").arg(qs(r.id), qs(r.shown_name));
       return {};
-    case Qt::ForegroundRole:
+    case Qt::BackgroundRole:
       if (column != RunsModel::state) return {};
-      return theme().state(r.interrupted() ? RunState::cancelled : r.state);
+      return mix(theme().panel, theme().state(r.interrupted() ? RunState::cancelled : r.state), 0.2);
     case RunsModel::id_role:
       return qs(r.id);
     default:
@@ -137,15 +153,10 @@ void RunsModel::set_trash(store::Trash trash) {
 }
 
 void RunsModel::refresh() {
-  std::vector<store::RunRow> now;
-  try {
-    now = store().list(trash_);
-  } catch (const Error& error) {
-    emit problem(error.problem());
-    return;
-  }
+  std::vector<ListedRun> now;
+  if (!change([&](store::Store& store) { now = list_.read(store, trash_); })) return;
   std::set<store::RunId> ids;
-  for (const store::RunRow& r : now) ids.insert(r.id);
+  for (const ListedRun& r : now) ids.insert(r.id);
   // Rows can appear and disappear anywhere: removes old rows, then inserts new ones in the order of the store.
   for (size_t i = rows_.size(); i-- > 0;) {
     if (ids.contains(rows_[i].id)) continue;
@@ -172,13 +183,40 @@ int RunsModel::row_of(const store::RunId& run) const {
   return -1;
 }
 
-void RunsModel::set_deleted(const std::vector<store::RunId>& which, store::Trash trash) {
+bool RunsModel::change(const std::function<void(store::Store&)>& change) {
   try {
-    for (const auto& run : which) store().set_deleted(run, trash);
+    change(store());
+    return true;
   } catch (const Error& error) {
     emit problem(error.problem());
+    return false;
   }
+}
+
+void RunsModel::set_deleted(const std::vector<store::RunId>& which, store::Trash trash) {
+  change([&](store::Store& store) {
+    for (const auto& run : which) store.set_deleted(run, trash);
+  });
   refresh();
+}
+
+void RunsModel::purge(const std::vector<store::RunId>& which) {
+  change([&](store::Store& store) {
+    for (const auto& run : which) store.purge(run);
+  });
+  refresh();
+}
+
+views::RunPreview RunsModel::preview(int row) {
+  views::RunPreview out;
+  change([&](store::Store& store) { out = views::run_preview(store, this->row(row)); });
+  return out;
+}
+
+std::filesystem::path RunsModel::folder_of(const store::RunId& run) {
+  std::filesystem::path folder;
+  change([&](store::Store& store) { folder = store.run_folder(run); });
+  return folder;
 }
 
 Qt::ItemFlags RunsModel::flags(const QModelIndex& index) const {
@@ -193,15 +231,8 @@ bool RunsModel::setData(const QModelIndex& index, const QVariant& value, int rol
   if (role != Qt::EditRole || !(flags(index) & Qt::ItemIsEditable)) return false;
   const std::string text = ss(value.toString().trimmed());
   const store::RunId run = row(index.row()).id;
-  try {
-    if (index.column() == name)
-      store().rename(run, text);
-    else
-      store().set_tags(run, text);
-  } catch (const Error& error) {
-    emit problem(error.problem());
-    return false;
-  }
+  const auto edit = index.column() == name ? &store::Store::rename : &store::Store::set_tags;
+  if (!change([&](store::Store& store) { (store.*edit)(run, text); })) return false;
   refresh();
   return true;
 }
@@ -213,7 +244,7 @@ QStringList RunsModel::mimeTypes() const {
 QMimeData* RunsModel::mimeData(const QModelIndexList& indexes) const {
   std::vector<store::RunId> runs;
   for (const QModelIndex& at : indexes)
-    if (const auto& id = row(at.row()).id; std::find(runs.begin(), runs.end(), id) == runs.end()) runs.push_back(id);
+    if (const auto& run = row(at.row()).id; std::find(runs.begin(), runs.end(), run) == runs.end()) runs.push_back(run);
   return run_mime(runs);
 }
 

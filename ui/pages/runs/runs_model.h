@@ -4,27 +4,32 @@
 #include <QSortFilterProxyModel>
 #include <memory>
 
-#include "core/store/store.h"
+#include "core/views/run_list.h"
 #include "ui/theme/table_model.h"
 
 namespace mw::ui {
 
-class RunsModel : public TableModel<store::RunRow> {
+class RunsModel : public TableModel<views::ListedRun> {
   Q_OBJECT
  public:
   enum Column {
+    id,
     name,
     state,
+    target,
+    changed,
+    train_loss,
+    eval_loss,
+    right,
+    steps,
+    duration,
+    speed,
+    peak,
+    tags,
     created,
     model,
     method,
-    steps,
-    train_loss,
-    eval_loss,
-    duration,
     tokens,
-    peak,
-    tags,
     source
   };
   enum Role { id_role = first_own_role };
@@ -34,8 +39,11 @@ class RunsModel : public TableModel<store::RunRow> {
   void set_trash(store::Trash trash);
   store::Trash trash() const { return trash_; }
   int row_of(const store::RunId& run) const;  // -1: none
-  // Both can be undone, because rows and files stay in the store.
+  // Can be undone, because rows and files stay in the store.
   void set_deleted(const std::vector<store::RunId>& which, store::Trash trash);
+  void purge(const std::vector<store::RunId>& which);  // deleted runs; cannot be undone
+  views::RunPreview preview(int row);
+  std::filesystem::path folder_of(const store::RunId& run);
 
   Qt::ItemFlags flags(const QModelIndex& index) const override;
   bool setData(const QModelIndex& index, const QVariant& value, int role) override;
@@ -47,6 +55,8 @@ class RunsModel : public TableModel<store::RunRow> {
 
  private:
   store::Store& store();
+  bool change(const std::function<void(store::Store&)>& change);  // emits problem() and returns false if it fails
+  views::RunList list_;
   std::filesystem::path folder_;
   std::unique_ptr<store::Store> store_;
   store::Trash trash_ = store::Trash::kept;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/runs/runs_page.h"
 
+#include <QAction>
+#include <QDesktopServices>
 #include <QEvent>
 #include <QFileDialog>
 #include <QFrame>
@@ -11,7 +13,9 @@
 #include <QPushButton>
 #include <QShortcut>
 #include <QTableView>
+#include <QTimer>
 #include <QToolButton>
+#include <QUrl>
 #include <QVBoxLayout>
 
 #include "core/import/import_files.h"
@@ -53,6 +57,8 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
       folder_(runs_folder),
       model_(new RunsModel(runs_folder, this)),
       proxy_(new RunsFilter(this)),
+      preview_(new RunPreview(this)),
+      rows_(make_splitter(Qt::Vertical, this)),
       table_(make_table(*proxy_, tr("Runs"), this)),
       filter_(new QLineEdit(this)),
       open_(new QPushButton(tr("Open"), this)),
@@ -86,6 +92,8 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
                                                                : tr("No runs yet; every run you start is listed here"));
     fit_numbers();
     update_buttons();
+    previewed_.clear();
+    show_preview();
   };
   for (const auto change : {&QAbstractItemModel::rowsInserted, &QAbstractItemModel::rowsRemoved})
     connect(proxy_, change, this, recount);
@@ -125,11 +133,13 @@ void RunsPage::show_frame() {
 }
 
 void RunsPage::save_state(Session& session) const {
-  session.set_value(u"layout/runs"_s, table_->horizontalHeader()->saveState());
+  session.set_value(u"layout/runs_columns"_s, table_->horizontalHeader()->saveState());
+  session.set_value(u"layout/runs_rows"_s, rows_->saveState());
 }
 
 void RunsPage::restore_state(const Session& session) {
-  const QByteArray state = session.value(u"layout/runs"_s).toByteArray();
+  rows_->restoreState(session.value(u"layout/runs_rows"_s).toByteArray());
+  const QByteArray state = session.value(u"layout/runs_columns"_s).toByteArray();
   if (!state.isEmpty() && table_->horizontalHeader()->restoreState(state)) fit_name();
 }
 
@@ -137,9 +147,9 @@ std::vector<PaletteEntry> RunsPage::palette_entries() {
   refresh();
   std::vector<PaletteEntry> entries;
   for (int i = 0; i < model_->rowCount(); ++i) {
-    const store::RunRow& r = model_->row(i);
-    entries.push_back({tr("Open Run %1").arg(qs(r.name.empty() ? r.id : r.name)), qs(r.id),
-                       [this, id = r.id] { workspace_->open_run(id); }});
+    const views::ListedRun& r = model_->row(i);
+    entries.push_back(
+        {tr("Open Run %1").arg(qs(r.shown_name)), qs(r.id), [this, id = r.id] { workspace_->open_run(id); }});
   }
   return entries;
 }
@@ -159,7 +169,9 @@ void RunsPage::build_toolbar() {
   resume_->setToolTip(
       tr("Continue a stopped or interrupted run from its last checkpoint, or reattach to a launched job"));
   delete_->setToolTip(tr("Delete the selected runs, which can be undone (Del)"));
-  compare_->setToolTip(tr("Compare the selected runs; rows can also be dragged to the Compare page (Ctrl+Shift+C)"));
+  compare_->setToolTip(
+      tr("Compare the selected runs instead of the current ones (Ctrl+Shift+C); rows can also be dragged to the "
+         "Compare page"));
   import_->setToolTip(
       tr("Import results of vLLM bench, GuideLLM, llama-bench or a CSV file, or the log of another trainer"));
   for (QPushButton* b : {open_, clone_, resume_, compare_, import_}) row->addWidget(b);
@@ -226,28 +238,49 @@ void RunsPage::build_table() {
   QHeaderView* header = table_->horizontalHeader();
   header->setSectionsMovable(true);
   // Widths of typical long texts; the name column takes the rest.
-  const QString widest[] = {
-      {},          u"Interrupted"_s, u"00-00 00:00"_s, u"base-model"_s, u"lora r16"_s, u"000 / 0000"_s, u"0.0000"_s,
-      u"0.0000"_s, u"0:00:00"_s,     u"000 k"_s,       u"000 MiB"_s,    u"tag"_s,      u"measured"_s};
+  const QString widest[] = {u"run-000"_s,  {},           u"Interrupted"_s, u"2xh100"_s,      u"r16, lr 0.0002"_s,
+                            u"0.0000"_s,   u"0.0000"_s,  u"00 of 00"_s,    u"000 / 0000"_s,  u"0:00:00"_s,
+                            u"00.0 k"_s,   u"000 MiB"_s, u"tag"_s,         u"00-00 00:00"_s, u"base-model"_s,
+                            u"lora r16"_s, u"000 k"_s,   u"measured"_s};
+  header->setContextMenuPolicy(Qt::ActionsContextMenu);
   for (int c = 0; c < model_->columnCount(); ++c) {
     const QString title = model_->headerData(c, Qt::Horizontal, Qt::DisplayRole).toString();
     const int title_width = header->fontMetrics().horizontalAdvance(title) + kHeaderAir;
     const int text_width = table_->fontMetrics().horizontalAdvance(widest[c]) + kCellAir;
     table_->setColumnWidth(c, std::max(title_width, text_width));
+    if (c == RunsModel::name) continue;
+    auto* shown = new QAction(title, header);
+    shown->setCheckable(true);
+    shown->setChecked(c < RunsModel::created);
+    header->addAction(shown);
+    table_->setColumnHidden(c, !shown->isChecked());
+    connect(shown, &QAction::toggled, this, [this, c](bool on) {
+      table_->setColumnHidden(c, !on);
+      fit_name();
+    });
   }
   connect(header, &QHeaderView::sectionResized, this, [this](int column) {
     if (column != RunsModel::name) fit_name();
   });
   table_->viewport()->installEventFilter(this);
-  static_cast<QVBoxLayout*>(layout())->addWidget(table_, 1);
-  connect(table_->selectionModel(), &QItemSelectionModel::selectionChanged, this, &RunsPage::update_buttons);
+  rows_->addWidget(table_);
+  rows_->addWidget(preview_);
+  rows_->setChildrenCollapsible(false);
+  set_shares(*rows_, {420, 190}, {3, 1});
+  static_cast<QVBoxLayout*>(layout())->addWidget(rows_, 1);
+  connect(table_->selectionModel(), &QItemSelectionModel::selectionChanged, this, [this] {
+    update_buttons();
+    show_preview();
+  });
   connect(table_, &QTableView::doubleClicked, this, [this](const QModelIndex& at) {
     if (at.column() == RunsModel::tags)
       table_->edit(at);
     else
       workspace_->open_run(ss(at.data(RunsModel::id_role).toString()));
   });
-  connect(table_, &QTableView::customContextMenuRequested, this, &RunsPage::menu);
+  connect(table_, &QTableView::customContextMenuRequested, this, [this](const QPoint& at) {
+    if (!selected().empty()) make_menu()->popup(table_->viewport()->mapToGlobal(at));
+  });
   const auto key = [this](QKeySequence keys, auto slot) {
     auto* s = new QShortcut(keys, table_);
     s->setContext(Qt::WidgetShortcut);
@@ -314,9 +347,8 @@ void RunsPage::delete_selected() {
   const bool restores = model_->trash() == store::Trash::deleted;
   undo_.push(new MoveRuns(*this, all, restores ? store::Trash::kept : store::Trash::deleted));
   if (restores) return;
-  notice_text_->setText(all.size() == 1
-                            ? tr("%1 was deleted. Its record and files are kept.").arg(qs(all.front()))
-                            : tr("%1 runs were deleted. Their records and files are kept.").arg(all.size()));
+  notice_text_->setText(all.size() == 1 ? tr("%1 was moved to the trash.").arg(qs(all.front()))
+                                        : tr("%1 runs were moved to the trash.").arg(all.size()));
   notice_->show();
 }
 
@@ -341,30 +373,72 @@ void RunsPage::move_runs(const std::vector<store::RunId>& runs, store::Trash to)
     select(runs.front());
 }
 
-void RunsPage::menu(const QPoint& at) {
-  if (selected().empty()) return;
-  auto* m = new QMenu(this);
-  m->setAttribute(Qt::WA_DeleteOnClose);
-  const auto add = [&](QPushButton* b) {
-    QAction* a = m->addAction(b->text(), b, &QPushButton::click);
-    a->setEnabled(b->isEnabled());
+QMenu* RunsPage::make_menu() {
+  auto* menu = new QMenu(this);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  const auto button = [&](QPushButton* b) {
+    menu->addAction(b->text(), b, &QPushButton::click)->setEnabled(b->isEnabled());
   };
-  add(open_);
-  add(clone_);
-  add(resume_);
-  add(compare_);
-  const auto edit = [&](const QString& text, int column) {
-    QAction* a = m->addAction(text, this, [this, column] {
-      const QModelIndex row = table_->selectionModel()->selectedRows().value(0);
-      table_->edit(row.siblingAtColumn(column));
-    });
-    a->setEnabled(selected().size() == 1);
+  const bool one = selected().size() == 1, kept = model_->trash() == store::Trash::kept;
+  const auto entry = [&](const QString& text, bool enabled, auto run) {
+    menu->addAction(text, this, run)->setEnabled(enabled);
   };
-  edit(tr("Rename"), RunsModel::name);
-  edit(tr("Edit Tags"), RunsModel::tags);
-  m->addSeparator();
-  add(delete_);
-  m->popup(table_->viewport()->mapToGlobal(at));
+  const auto edit = [this](int column) {
+    return [this, column] { table_->edit(table_->selectionModel()->selectedRows().value(0).siblingAtColumn(column)); };
+  };
+  for (QPushButton* b : {open_, clone_, resume_}) button(b);
+  menu->addSeparator();
+  button(compare_);
+  entry(tr("Add to Current Comparison"), compare_->isEnabled(), trigger(u"runs.compare_add"_s));
+  menu->addSeparator();
+  entry(tr("Export as a Recipe\u2026"), one, [this] { open_then(u"file.export"_s); });
+  entry(tr("Merge the Adapter\u2026"), one && kept, [this] { open_then(u"run.merge"_s); });
+  entry(tr("Open Folder"), one,
+        [this] { QDesktopServices::openUrl(QUrl::fromLocalFile(qpath(model_->folder_of(current())))); });
+  menu->addSeparator();
+  entry(tr("Rename"), one, edit(RunsModel::name));
+  entry(tr("Edit Tags"), one, edit(RunsModel::tags));
+  menu->addSeparator();
+  button(delete_);
+  if (!kept) entry(tr("Delete Permanently\u2026"), true, [this] { purge_selected(); });
+  return menu;
+}
+
+void RunsPage::open_then(const QString& action) {
+  const store::RunId run = current();
+  RunController& runs = workspace_->runs();
+  const auto shows = [&runs, run] { return runs.shown() && runs.shown()->id == run; };
+  workspace_->open_run(run);
+  if (shows()) return workspace_->trigger(action);
+  auto* once = new QObject(this);
+  connect(&runs, &RunController::shown_changed, once, [this, once, shows, action] {
+    once->deleteLater();
+    if (shows()) QTimer::singleShot(0, this, [this, action] { workspace_->trigger(action); });
+  });
+}
+
+void RunsPage::purge_selected() {
+  const auto runs = selected();
+  if (runs.empty() || model_->trash() == store::Trash::kept) return;
+  question_.ask(u"purge"_s,
+                runs.size() == 1 ? tr("Delete %1 permanently?").arg(qs(runs.front()))
+                                 : tr("Delete %1 runs permanently?").arg(runs.size()),
+                tr("Their records, checkpoints and other files are removed. This cannot be undone."),
+                {{u"keep"_s, tr("Keep"), QMessageBox::RejectRole, {}},
+                 {u"delete"_s, tr("Delete Permanently"), QMessageBox::DestructiveRole, [this, runs] {
+                    undo_.clear();  // its commands may refer to these runs
+                    model_->purge(runs);
+                  }}});
+}
+
+// Reads the run only if another one is selected or its row has changed.
+void RunsPage::show_preview() {
+  const store::RunId run = current();
+  if (run == previewed_ && !run.empty()) return;
+  previewed_ = run;
+  const int row = model_->row_of(run);
+  if (row < 0) return preview_->show_run({}, {});
+  preview_->show_run(model_->row(row), model_->preview(row));
 }
 
 void RunsPage::fit_name() {
@@ -376,8 +450,8 @@ void RunsPage::fit_name() {
 // Elided numbers would be misleading.
 void RunsPage::fit_numbers() {
   const QAbstractItemView& view = *table_;
-  for (int c = RunsModel::steps; c <= RunsModel::peak; ++c)
-    if (const int wanted = view.sizeHintForColumn(c); wanted > table_->columnWidth(c))
+  for (int c = RunsModel::train_loss; c <= RunsModel::peak; ++c)
+    if (const int wanted = view.sizeHintForColumn(c); !table_->isColumnHidden(c) && wanted > table_->columnWidth(c))
       table_->setColumnWidth(c, wanted);
 }
 

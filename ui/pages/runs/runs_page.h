@@ -6,9 +6,11 @@
 #include <QUndoStack>
 #include <QWidget>
 
+#include "ui/pages/runs/run_preview.h"
 #include "ui/pages/runs/runs_model.h"
 #include "ui/session/background_task.h"
 #include "ui/session/workspace.h"
+#include "ui/theme/dialog_parts.h"
 
 class QFrame;
 class QLabel;
@@ -34,6 +36,8 @@ class RunsPage : public QWidget, public WindowPage {
   RunsModel& model() { return *model_; }
   QTableView& table() { return *table_; }
   QLineEdit& filter() { return *filter_; }
+  RunPreview& preview() { return *preview_; }
+  QMenu* make_menu();  // of the selected runs
   void refresh() { model_->refresh(); }
   std::vector<store::RunId> selected() const;
   void select(const store::RunId& run);
@@ -42,6 +46,7 @@ class RunsPage : public QWidget, public WindowPage {
   QUndoStack& undo_stack() { return undo_; }  // of deletions and restorations
   void choose_import();
   void import_files(const std::vector<std::filesystem::path>& files);
+  void purge_selected();  // asks first
   bool can_undo_delete() const { return undo_.canUndo(); }
 
  protected:
@@ -58,7 +63,8 @@ class RunsPage : public QWidget, public WindowPage {
   void fit_name();
   void fit_numbers();
   void update_buttons();
-  void menu(const QPoint& at);
+  void show_preview();
+  void open_then(const QString& action);  // triggers it when the selected run is shown
   friend class MoveRuns;
   void move_runs(const std::vector<store::RunId>& runs, store::Trash to);
   store::RunId current() const;
@@ -76,6 +82,10 @@ class RunsPage : public QWidget, public WindowPage {
   std::vector<std::filesystem::path> to_import_;  // after the files that are being imported
   RunsModel* model_;
   RunsFilter* proxy_;
+  RunPreview* preview_;
+  QSplitter* rows_;
+  store::RunId previewed_;
+  PendingQuestion question_{*this};
   QTableView* table_;
   QLineEdit* filter_;
   QPushButton *open_, *clone_, *resume_, *compare_, *import_, *delete_;

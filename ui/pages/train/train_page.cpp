@@ -6,12 +6,14 @@
 #include <QScrollBar>
 #include <QSplitter>
 #include <QStackedWidget>
+#include <QTabBar>
 #include <QTabWidget>
 #include <QTableView>
 #include <QVBoxLayout>
 #include <algorithm>
 
 #include "core/experiment/bind.h"
+#include "core/store/run_settings.h"
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
@@ -45,6 +47,7 @@ void TrainPage::attach(Workspace& workspace) {
   connect(&workspace.clock(), &FrameClock::show, this, [this] {
     if (window()->isVisible()) follow();
   });
+  connect(&workspace.document(), &Document::changed, this, [this] { compare_form_ = changed_ = true; });
   connect(&merge_dialog_->task(), &BackgroundWork::ended, this, [&workspace] { workspace.work_ended(); });
 }
 
@@ -88,13 +91,13 @@ void TrainPage::update_actions() {
 }
 
 void TrainPage::save_state(Session& session) const {
-  session.set_value(u"layout/train"_s, rows_->saveState());
+  session.set_value(u"layout/train_rows"_s, rows_->saveState());
   session.set_value(u"launch"_s, launch_dialog_->remembered());
   session.set_value(u"export/recipe"_s, export_dialog_->recipe().name());
 }
 
 void TrainPage::restore_state(const Session& session) {
-  rows_->restoreState(session.value(u"layout/train"_s).toByteArray());
+  rows_->restoreState(session.value(u"layout/train_rows"_s).toByteArray());
   launch_dialog_->remember(session.value(u"launch"_s).toMap());
   export_dialog_->set_recipe(session.value(u"export/recipe"_s).toString());
 }
@@ -147,9 +150,8 @@ void TrainPage::connect_charts() {
     run_->view.set_smoothing(weight);
     rebind();
   });
-  connect(samples_, &QTableView::clicked, this, [this](const QModelIndex& at) {
-    by_step_.set_playhead(static_cast<double>(samples_model_.step_of(at.row())));
-  });
+  connect(samples_, &QTableView::clicked, this, [this](const QModelIndex& at) { open_sample(at.row()); });
+  connect(samples_, &QTableView::activated, this, [this](const QModelIndex& at) { open_sample(at.row()); });
   connect(mesh_, &MeasuredMesh::device_selected, memory_, &DeviceMemory::choose);
   connect(memory_, &DeviceMemory::device_changed, mesh_, &MeasuredMesh::select_device);
 }
@@ -168,6 +170,7 @@ void TrainPage::build() {
 
   auto* charts = new QWidget(this);
   auto* inner = flush_layout<QVBoxLayout>(charts, 3);
+  inner->addWidget(build_banner());
   rows_ = make_splitter(Qt::Vertical, charts);
   upper_ = make_splitter(Qt::Horizontal);
   loss_ = new Chart({.title = tr("Loss"), .unit = tr("nats/token"), .jump_to_now = true}, by_step_);
@@ -179,25 +182,44 @@ void TrainPage::build() {
   speed_ = new Chart({.title = tr("Speed"), .unit = tr("tokens/s"), .from_zero = true}, by_step_);
   rate_ = new Chart({.title = tr("Learning rate"), .from_zero = true}, by_step_);
   gradient_ = new Chart({.title = tr("Gradient norm")}, by_step_);
-  for (Chart* p : {speed_, rate_, gradient_}) small->addWidget(p);
+  answers_ = new Chart({.title = tr("Scored answers"), .unit = tr("% right"), .from_zero = true}, by_step_);
+  for (Chart* chart : {speed_, rate_, gradient_, answers_}) small->addWidget(chart);
   collectives_ = new CollectivesPanel(by_step_);
   mesh_ = new MeasuredMesh;
-  middle_ = make_splitter(Qt::Horizontal);
-  below_ = make_splitter(Qt::Horizontal);
+  views_ = new QTabWidget;
+  views_->setDocumentMode(true);
+  views_->setAccessibleName(tr("Charts of the run"));
+  views_->tabBar()->setAccessibleName(tr("Charts of the run"));
+  views_->addTab(small, tr("Speed, Rate and Norm"));
+  views_->addTab(collectives_, tr("Collectives"));
+  views_->addTab(mesh_, tr("Mesh"));
+  below_ = make_splitter(Qt::Vertical);
   build_samples();
-  middle_->addWidget(small);
-  middle_->addWidget(collectives_);
+  below_->addWidget(views_);
   below_->addWidget(lower_);
-  below_->addWidget(mesh_);
+  constexpr int kLowest = 130;  // a chart with axis titles
+  upper_->setMinimumHeight(kLowest);
+  small->setMinimumHeight(kLowest);
   rows_->addWidget(upper_);
-  rows_->addWidget(middle_);
   rows_->addWidget(below_);
-  set_shares(*rows_, {300, 150, 140}, {5, 2, 3});
+  set_shares(*rows_, {280, 330}, {5, 6});
   inner->addWidget(rows_, 1);
   playhead_ = new PlayheadBar(by_step_, charts);
   inner->addWidget(playhead_);
   stack_->addWidget(charts);
-  show_mesh_panels();
+  arrange();
+}
+
+QFrame* TrainPage::build_banner() {
+  banner_ = new QFrame(this);
+  banner_->setObjectName(u"notice"_s);
+  auto* row = make_layout<QHBoxLayout>(banner_, {10, 3, 6, 3});
+  banner_text_ = new ElidedLabel(Qt::ElideRight, banner_);
+  row->addWidget(banner_text_, 1);
+  QPushButton* show = add_button(*row, tr("Show in Form"), tr("Load the experiment of this run into the form"));
+  connect(show, &QPushButton::clicked, this, [this] { workspace_->clone_run(run_->id); });
+  banner_->hide();
+  return banner_;
 }
 
 QLayout* TrainPage::build_top() {
@@ -209,12 +231,12 @@ QLayout* TrainPage::build_top() {
     connect(b, &QPushButton::clicked, this, run);
     return b;
   };
-  reattach_ = button(tr("Reattach"), tr("Follow the job of this run again from the end of its record"), [this] {
+  resume_ = button({}, {}, [this] {
     if (run_) workspace_->resume_run(run_->id);
   });
   detach_ = button(tr("Detach"), tr("Stop following the job, which keeps running; use Stop to end it"),
                    trigger(u"run.detach"_s));
-  merge_ = button(tr("Merge\u2026"), tr("Merge the fetched adapter into its base model"), trigger(u"run.merge"_s));
+  merge_ = button(tr("Merge\u2026"), tr("Merge the adapter of this run into its base model"), trigger(u"run.merge"_s));
   prove_ =
       button(tr("Prove"), tr("Compute a step of this run's experiment on its mesh and on one device, and compare them"),
              trigger(u"run.prove"_s));
@@ -224,7 +246,7 @@ QLayout* TrainPage::build_top() {
   launch_ = button(tr("Launch\u2026"),
                    tr("Start the experiment of this run or of the form on another machine and follow it here"),
                    trigger(u"run.launch"_s));
-  for (QPushButton* b : {reattach_, detach_, merge_, prove_}) b->hide();
+  for (QPushButton* b : {resume_, detach_, merge_, prove_}) b->hide();
   return top;
 }
 
@@ -235,14 +257,43 @@ bool TrainPage::offers_proof() const {
 void TrainPage::show_buttons() {
   const bool busy = runs_.is_busy();
   const bool launched = run_ && run_->view.info().is_object() && run_->view.info().contains("launched");
-  const auto finished = run_ ? run_->view.finished() : std::nullopt;
+  const bool ended = run_ && run_->view.ended();
   prove_->setVisible(offers_proof());
   prove_->setEnabled(!busy);
   launch_->setEnabled(!busy);
-  reattach_->setVisible(launched && !run_->is_live && !finished);
-  reattach_->setEnabled(!busy);
+  const bool detached = launched && !run_->is_live && !ended;
+  resume_->setVisible(detached || (ended && run_->view.is_resumable()));
+  resume_->setEnabled(!busy);
+  resume_->setText(detached ? tr("Reattach") : tr("Resume"));
+  resume_->setToolTip(detached ? tr("Follow the job of this run again from the end of its record")
+                               : tr("Continue this run from its last checkpoint"));
   detach_->setVisible(run_ && run_->is_live && runs_.is_remote());
-  merge_->setVisible(finished && finished->summary.is_object() && finished->summary.contains("merge"));
+  if (!ended) mergeable_.reset();
+  if (ended && !mergeable_ && !run_->id.empty()) try {
+      mergeable_ = launch::merge_offer(store::Store(runs_.runs_folder()), run_->id).has_value();
+    } catch (const Error&) {  // reported when the user merges
+      mergeable_ = false;
+    }
+  merge_->setVisible(mergeable_.value_or(false));
+}
+
+// Names the settings of the form that differ from those of the run.
+void TrainPage::show_banner() {
+  if (!compare_form_ || !workspace_) return;
+  compare_form_ = false;
+  std::vector<store::SettingChange> changes;
+  if (run_ && !run_->id.empty() && !run_->view.is_imported())
+    changes = store::setting_changes(store::settings_of(run_->record),
+                                     store::settings_of(workspace_->document().experiment()));
+  banner_->setVisible(!changes.empty());
+  constexpr size_t kNamed = 3;
+  QStringList named;
+  for (size_t i = 0; i < std::min(kNamed, changes.size()); ++i)
+    named << tr("%1 %2 instead of %3")
+                 .arg(qs(changes[i].label), qs(changes[i].after.empty() ? "none" : changes[i].after),
+                      qs(changes[i].before.empty() ? "none" : changes[i].before));
+  if (changes.size() > kNamed) named << tr("and %1 more").arg(changes.size() - kNamed);
+  banner_text_->setText(tr("The form shows another experiment than this run: %1").arg(named.join(u"; "_s)));
 }
 
 void TrainPage::build_samples() {
@@ -257,8 +308,14 @@ void TrainPage::build_samples() {
     samples_->horizontalHeader()->setSectionResizeMode(c, QHeaderView::Fixed);
     samples_->setColumnWidth(c, w);
   }
+  samples_->setMinimumWidth(160);
+  detail_ = new SampleDetail;
+  auto* both = make_splitter(Qt::Horizontal);
+  both->addWidget(samples_);
+  both->addWidget(detail_);
+  both->setSizes({500, 400});
   record_ = new RecordView(nullptr);
-  lower_->addTab(samples_, tr("Samples"));
+  lower_->addTab(both, tr("Samples"));
   lower_->addTab(record_, tr("Record"));
 }
 
@@ -270,7 +327,9 @@ void TrainPage::adopt() {
   by_time_.reset();
   if (run_) run_->view.set_smoothing(playhead_->smoothing());
   stack_->setCurrentIndex(run_ ? 1 : 0);
-  shows_mesh_ = false;
+  compare_form_ = true;
+  mergeable_.reset();
+  detail_->hide();
   samples_model_.show_run(run_);
   record_->show_run(run_);
   rebind();
@@ -282,26 +341,28 @@ void TrainPage::adopt() {
 // Called for every batch of events, because the series of a resumed run may have been replaced. Copies a few pointers.
 void TrainPage::rebind() {
   loss_->set_lines(loss_lines(run_));
-  speed_->set_lines(metric_line(run_, "train/tokens_per_second", tr("real tokens"), 2, true));
+  speed_->set_lines(metric_line(run_, "train/tokens_per_second", tr("tokens without padding"), 2, true));
   rate_->set_lines(metric_line(run_, "train/learning_rate", tr("rate"), 4, false));
   gradient_->set_lines(metric_line(run_, "train/grad_norm", tr("norm"), 3, true));
   for (Chart* p : {loss_, speed_, rate_, gradient_}) p->set_empty_text(absent_text(run_, Comes::with_a_step));
+  const auto scored = run_ ? run_->view.answers() : std::vector<store::ScoredAnswers>();
+  answers_->setVisible(!scored.empty());
+  answers_->set_lines(scored.empty() ? std::vector<ChartLine>() : std::vector{answers_line(scored)});
   memory_->show_run(run_);
   collectives_->show_run(run_);
-  show_mesh_panels();
+  arrange();
 }
 
-// A single device has no collectives.
-void TrainPage::show_mesh_panels() {
-  const bool on = on_a_mesh(run_);
-  collectives_->setVisible(on);
-  mesh_->setVisible(on);
-  if (on == shows_mesh_ || !on) return;
-  shows_mesh_ = true;
-  const int width = std::max(400, rows_->width()), height = std::max(300, rows_->height());
-  middle_->setSizes({width * 54 / 100, width * 46 / 100});
-  below_->setSizes({width * 54 / 100, width * 46 / 100});
-  rows_->setSizes({height * 35 / 100, height * 33 / 100, height * 32 / 100});
+// A single device has no collectives: its charts are in one row above the samples. On a mesh they are in tabs beside
+// the samples.
+void TrainPage::arrange() {
+  const bool mesh = on_a_mesh(run_);
+  const auto orientation = mesh ? Qt::Horizontal : Qt::Vertical;
+  views_->tabBar()->setVisible(mesh);
+  if (!mesh) views_->setCurrentIndex(0);
+  if (below_->orientation() == orientation) return;
+  below_->setOrientation(orientation);
+  below_->setSizes(mesh ? QList{560, 400} : QList{500, 500});
 }
 
 // Like the legends of the charts: at the cursor, otherwise at the playhead, otherwise the newest.
@@ -318,7 +379,7 @@ MeasuredMesh::PlayheadMode TrainPage::playhead_mode() const {
 void TrainPage::update_snapshot() {
   snapshot_ = run_ ? views::step_snapshot(run_->view, reading()) : views::StepSnapshot();
   playhead_->set_reading(qs(to_text(snapshot_)));
-  if (!mesh_->isHidden()) mesh_->show_snapshot(run_, snapshot_, playhead_mode());
+  if (on_a_mesh(run_)) mesh_->show_snapshot(run_, snapshot_, playhead_mode());
   emit snapshot_changed();
 }
 
@@ -334,6 +395,7 @@ void TrainPage::show_frame() {
   if (!changed_ || !isVisible()) return;
   changed_ = false;
   show_buttons();
+  show_banner();
   header_->show_run(run_, RunKind::train);
   if (!run_) return;
   show_samples();
@@ -361,7 +423,13 @@ void TrainPage::show_samples() {
   samples_model_.grow();
   if (!newest && top.isValid()) samples_->scrollTo(top, QAbstractItemView::PositionAtTop);
   const int count = samples_model_.rowCount();
-  lower_->setTabText(lower_->indexOf(samples_), count > 0 ? tr("Samples (%1)").arg(count) : tr("Samples"));
+  lower_->setTabText(0, count > 0 ? tr("Samples (%1)").arg(count) : tr("Samples"));
+}
+
+void TrainPage::open_sample(int row) {
+  samples_->selectRow(row);
+  detail_->show_sample(samples_model_.row(row));
+  by_step_.set_playhead(static_cast<double>(samples_model_.step_of(row)));
 }
 
 // The x axis of the memory chart is time, because loading has no step; its cursor is at the time of the step.
@@ -394,6 +462,8 @@ void TrainPage::select_samples() {
     samples_->clearSelection();
     return;
   }
+  const int selected = samples_->currentIndex().row();
+  if (selected >= 0 && samples_model_.step_of(selected) == samples_model_.step_of(row)) return;  // of that step, too
   const QSignalBlocker quiet(samples_);
   samples_->selectRow(row);
   samples_->scrollTo(samples_model_.index(row, 0), QAbstractItemView::PositionAtTop);

@@ -12,11 +12,13 @@
 #include "ui/pages/train/merge_dialog.h"
 #include "ui/pages/train/playhead_bar.h"
 #include "ui/pages/train/record_view.h"
+#include "ui/pages/train/sample_detail.h"
 #include "ui/pages/train/samples_model.h"
 #include "ui/run_views/measured_mesh.h"
 #include "ui/run_views/run_header.h"
 #include "ui/session/workspace.h"
 
+class QFrame;
 class QLayout;
 class QPushButton;
 class QSplitter;
@@ -25,6 +27,8 @@ class QTableView;
 class QTabWidget;
 
 namespace mw::ui {
+
+class ElidedLabel;
 
 class TrainPage : public QWidget, public WindowPage {
   Q_OBJECT
@@ -61,6 +65,10 @@ class TrainPage : public QWidget, public WindowPage {
   Chart& speed() { return *speed_; }
   Chart& rate() { return *rate_; }
   Chart& gradient() { return *gradient_; }
+  Chart& answers() { return *answers_; }
+  QTabWidget& views() { return *views_; }  // on a mesh: speed, rate and norm; collectives; mesh
+  SampleDetail& detail() { return *detail_; }
+  QFrame& banner() { return *banner_; }
   RunHeader& header() { return *header_; }
   SamplesModel& samples() { return samples_model_; }
   RecordView& record() { return *record_; }
@@ -77,7 +85,9 @@ class TrainPage : public QWidget, public WindowPage {
   void merge_shown();
   void build();
   QLayout* build_top();
+  QFrame* build_banner();
   void show_buttons();
+  void show_banner();  // if the form shows another experiment than the run
   void build_samples();
   void connect_charts();
   void adopt();   // another run
@@ -88,7 +98,8 @@ class TrainPage : public QWidget, public WindowPage {
   void select_samples();
   void update_snapshot();
   views::Playhead reading() const;
-  void show_mesh_panels();  // if the run has several devices
+  void arrange();  // for one device or a mesh
+  void open_sample(int row);
 
   RunController& runs_;
   LaunchDialog* launch_dialog_ = nullptr;
@@ -96,21 +107,24 @@ class TrainPage : public QWidget, public WindowPage {
   MergeDialog* merge_dialog_ = nullptr;
   ChartLink by_step_, by_time_;
   RunPtr run_;
-  bool changed_ = true, unread_ = true, translating_ = false;
+  bool changed_ = true, unread_ = true, translating_ = false, compare_form_ = true;
   bool by_instant_ = false;  // the playhead was set in the memory chart, not at a step
   SamplesModel samples_model_;
   QStackedWidget* stack_;
   RunHeader* header_;
-  QPushButton *prove_, *export_, *launch_, *reattach_, *detach_, *merge_;
-  Chart *loss_, *speed_, *rate_, *gradient_;
+  QPushButton *prove_, *export_, *launch_, *resume_, *detach_, *merge_;
+  std::optional<bool> mergeable_;  // whether the run has an adapter; empty: not looked up yet
+  QFrame* banner_;
+  ElidedLabel* banner_text_;
+  Chart *loss_, *speed_, *rate_, *gradient_, *answers_;
   DeviceMemory* memory_;
   CollectivesPanel* collectives_;
   MeasuredMesh* mesh_;
   views::StepSnapshot snapshot_;
-  QSplitter *rows_, *upper_, *middle_, *below_;
-  bool shows_mesh_ = false;
-  QTabWidget* lower_;
+  QSplitter *rows_, *upper_, *below_;
+  QTabWidget *views_, *lower_;
   QTableView* samples_;
+  SampleDetail* detail_;
   RecordView* record_;
   PlayheadBar* playhead_;
 };
