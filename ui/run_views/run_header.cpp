@@ -126,9 +126,9 @@ void RunHeader::fill(const RunData& run, bool stopping) {
     } catch (const Error&) {  // reported by the Runs page
     }
   const QString id = qs(run.id);
-  name_->setText(distinct_name_.isEmpty() || distinct_name_ == id ? id
-                 : id.isEmpty()                                   ? distinct_name_
-                                                                  : tr("%1  \u00B7  %2").arg(distinct_name_, id));
+  // The id ends the name where nothing else tells equal names apart.
+  const bool named = id.isEmpty() || distinct_name_ == id || distinct_name_.endsWith(tr("(%1)").arg(id));
+  name_->setText(named ? distinct_name_ : tr("%1  \u00B7  %2").arg(distinct_name_, id));
   steps_->setText(steps_text(view));
   show_progress(*bar_, view);
   const auto pace = view.seconds_per_step();

@@ -347,6 +347,7 @@ void TrainPage::rebind() {
   for (Chart* p : {loss_, speed_, rate_, gradient_}) p->set_empty_text(absent_text(run_, Comes::with_a_step));
   const auto scored = run_ ? run_->view.answers() : std::vector<store::ScoredAnswers>();
   answers_->setVisible(!scored.empty());
+  if (!scored.empty()) answers_->set_unit(tr("% right, %1").arg(qs(to_text(scored.back()))));
   answers_->set_lines(scored.empty() ? std::vector<ChartLine>() : std::vector{answers_line(scored)});
   memory_->show_run(run_);
   collectives_->show_run(run_);
@@ -359,6 +360,7 @@ void TrainPage::arrange() {
   const bool mesh = on_a_mesh(run_);
   const auto orientation = mesh ? Qt::Horizontal : Qt::Vertical;
   views_->tabBar()->setVisible(mesh);
+  views_->setFocusPolicy(mesh ? Qt::TabFocus : Qt::NoFocus);  // Tab stops at a hidden bar
   if (!mesh) views_->setCurrentIndex(0);
   if (below_->orientation() == orientation) return;
   below_->setOrientation(orientation);
