@@ -2,8 +2,10 @@
 #include "ui/theme/tables.h"
 
 #include <QClipboard>
+#include <QEvent>
 #include <QGuiApplication>
 #include <QHeaderView>
+#include <QScrollBar>
 #include <QShortcut>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -54,6 +56,76 @@ void copy_on_ctrl_c(QTableView& view) {
   copy->setContext(Qt::WidgetShortcut);
   QObject::connect(copy, &QShortcut::activated, &view,
                    [&view] { QGuiApplication::clipboard()->setText(selected_rows(view)); });
+}
+
+namespace {
+
+class FrozenColumns : public QTableView {
+ public:
+  FrozenColumns(QTableView& view, int count) : QTableView(&view), view_(view), count_(count) {
+    setModel(view.model());
+    setSelectionModel(view.selectionModel());
+    setItemDelegate(view.itemDelegate());
+    setFocusPolicy(Qt::NoFocus);
+    setFrameShape(NoFrame);
+    setSelectionBehavior(view.selectionBehavior());
+    setSelectionMode(view.selectionMode());
+    setEditTriggers(NoEditTriggers);
+    setAlternatingRowColors(view.alternatingRowColors());
+    setShowGrid(false);
+    setWordWrap(false);
+    setMouseTracking(true);
+    setContextMenuPolicy(Qt::NoContextMenu);  // the menu of the view appears
+    setVerticalScrollMode(view.verticalScrollMode());
+    for (const auto set : {&QTableView::setVerticalScrollBarPolicy, &QTableView::setHorizontalScrollBarPolicy})
+      (this->*set)(Qt::ScrollBarAlwaysOff);
+    verticalHeader()->hide();
+    verticalHeader()->setDefaultSectionSize(view.verticalHeader()->defaultSectionSize());
+    horizontalHeader()->setSectionResizeMode(QHeaderView::Fixed);
+    horizontalHeader()->setHighlightSections(false);
+    setSortingEnabled(view.isSortingEnabled());
+    connect(this, &QTableView::entered, &view, &QTableView::entered);
+    connect(this, &QTableView::clicked, &view, &QTableView::clicked);
+    connect(this, &QTableView::doubleClicked, &view, &QTableView::doubleClicked);
+    connect(view.verticalScrollBar(), &QScrollBar::valueChanged, verticalScrollBar(), &QScrollBar::setValue);
+    connect(verticalScrollBar(), &QScrollBar::valueChanged, view.verticalScrollBar(), &QScrollBar::setValue);
+    connect(view.horizontalScrollBar(), &QScrollBar::rangeChanged, this, &FrozenColumns::place);
+    connect(view.horizontalHeader(), &QHeaderView::sectionResized, this, &FrozenColumns::place);
+    connect(view.horizontalHeader(), &QHeaderView::geometriesChanged, this, &FrozenColumns::place);
+    connect(view.model(), &QAbstractItemModel::modelReset, this, &FrozenColumns::place);
+    view.viewport()->installEventFilter(this);
+    place();
+  }
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override {
+    if (event->type() == QEvent::Resize) place();
+    return QTableView::eventFilter(watched, event);
+  }
+
+ private:
+  void place() {
+    int width = 0;
+    for (int c = 0; c < model()->columnCount(); ++c) {
+      const bool frozen = view_.horizontalHeader()->visualIndex(c) < count_ && !view_.isColumnHidden(c);
+      setColumnHidden(c, !frozen);
+      if (frozen) setColumnWidth(c, view_.columnWidth(c)), width += view_.columnWidth(c);
+    }
+    setVisible(view_.horizontalScrollBar()->maximum() > 0);
+    horizontalHeader()->setFixedHeight(view_.horizontalHeader()->height());
+    const QRect inside = view_.viewport()->geometry();
+    setGeometry(inside.left(), inside.top() - view_.horizontalHeader()->height(), width,
+                inside.height() + view_.horizontalHeader()->height());
+    raise();
+  }
+  QTableView& view_;
+  int count_;
+};
+
+}  // namespace
+
+QTableView* freeze_columns(QTableView& view, int count) {
+  return new FrozenColumns(view, count);
 }
 
 QLabel* show_when_empty(QTableView& view, const QString& text) {
