@@ -10,10 +10,8 @@
 #include "app/output.h"
 #include "app/progress.h"
 #include "app/subcommand.h"
-#include "core/experiment/settings.h"
-#include "core/jobs/serving.h"
+#include "core/jobs/model_server.h"
 #include "core/serve/http/http_access.h"
-#include "core/serve/http/http_server.h"
 
 namespace mw::app {
 namespace {
@@ -39,9 +37,11 @@ std::string state_text(const serve::ServingLoop::State& now, const serve::Servin
   return text;
 }
 
-void print_address(const CommonOptions& common, const jobs::ServedModel& served, const serve::HttpServer& server) {
-  Json models = Json::array({served.name});
-  for (const jobs::NamedAdapter& adapter : served.adapters) models.push_back(adapter.name);
+void print_address(const CommonOptions& common, const jobs::ModelServer& model) {
+  const jobs::ServedModel& served = model.served();
+  const serve::HttpServer& server = *model.http();
+  std::vector<std::string> models = model.adapters();
+  models.insert(models.begin(), served.name);
   if (common.output == Output::json) {
     print_json({{"address", server.address()},
                 {"port", server.port()},
@@ -51,22 +51,22 @@ void print_address(const CommonOptions& common, const jobs::ServedModel& served,
     return;
   }
   std::string names;
-  for (const Json& name : models) names += (names.empty() ? "" : ", ") + name.get<std::string>();
+  for (const std::string& name : models) names += (names.empty() ? "" : ", ") + name;
   print_text("%s/v1 serves %s: up to %d tokens per request, KV cache %s\n", server.address().c_str(), names.c_str(),
              served.settings.max_model_len, to_text(served.settings.kv.capacity).c_str());
   std::fflush(stdout);
 }
 
-void print_state_until_stopped(const CommonOptions& common, const serve::ServingLoop& loop,
-                               const serve::HttpServer& server, ProgressLine& line) {
-  serve::ServingLoop::State before = loop.state();
+void print_state_until_stopped(const CommonOptions& common, jobs::ModelServer& model, ProgressLine& line) {
+  serve::ServingLoop::State before = model.loop().state();
   auto last = std::chrono::steady_clock::now();
   while (!common.stop.stop_requested()) {
     std::this_thread::sleep_for(100ms);
     const auto now = std::chrono::steady_clock::now();
     if (now - last < 1s) continue;
-    const serve::ServingLoop::State state = loop.state();
-    line.update(state_text(state, before, std::chrono::duration<double>(now - last).count(), server.connections()));
+    const serve::ServingLoop::State state = model.loop().state();
+    const double seconds = std::chrono::duration<double>(now - last).count();
+    line.update(state_text(state, before, seconds, model.http()->connections()));
     before = state;
     last = now;
   }
@@ -107,29 +107,18 @@ int run_serve(const CommonOptions& common, const ServeOptions& options) {
   // Refuses invalid names before the model is loaded.
   [[maybe_unused]] const serve::HttpAccessPolicy checked(options.host, options.allow_hosts, options.allow_origins);
   ProgressLine line;
-  const jobs::ServedModel served = jobs::load_served(experiment, [&](long done, long total) {
+  jobs::ModelServer model(experiment, [&](long done, long total) {
     line.update("loading " + std::to_string(done) + "/" + std::to_string(total) + " tensors");
   });
   line.clear();
   const serve::HttpOptions http = http_options(options);
   if (!serve::is_loopback(options.host) && http.api_key.empty())
     line.message("warning: every client that can reach " + options.host + " may send requests; set --api-key");
-  const auto executor = jobs::make_executor(served);
-  serve::ServingLoop loop(served.settings, *executor, served.queue);
-  std::vector<std::string> adapters;
-  for (const jobs::NamedAdapter& adapter : served.adapters) adapters.push_back(adapter.name);
-  serve::HttpServer server(
-      http,
-      {.name = served.name,
-       .adapters = adapters,
-       .tokenizer = served.model.tokenizer.get(),
-       .chat = experiment::chat_format(experiment::bind(experiment).data, served.model.config().family),
-       .max_model_len = served.settings.max_model_len},
-      loop);
-  print_address(common, served, server);
-  print_state_until_stopped(common, loop, server, line);
-  server.stop();
-  line.message("stopped after " + std::to_string(loop.state().finished) + " answers");
+  model.listen(http);
+  print_address(common, model);
+  print_state_until_stopped(common, model, line);
+  model.stop_listening(serve::StopMode::complete);
+  line.message("stopped after " + std::to_string(model.loop().state().finished) + " answers");
   return 0;
 }
 

@@ -13,10 +13,12 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/views/pareto.h"
 #include "tests/ui/support.h"
 #include "ui/charts/chart.h"
 #include "ui/charts/chart_export.h"
 #include "ui/charts/chart_table.h"
+#include "ui/charts/chart_types.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -84,6 +86,80 @@ class ChartsTest : public QObject {
       QTest::qWait(60);
       QCOMPARE(chart_->legend_entries(), 5);
     }
+  }
+
+  void a_legend_without_space_folds_and_says_what_it_folds() {
+    std::vector<ChartLine> lines;
+    for (int i = 0; i < 24; ++i)
+      lines.push_back({.name = u"line %1"_s.arg(i), .color = theme().series(i), .raw = wave(40)});
+    chart_->resize(310, 195);
+    show(lines, {0, 40});
+    QTest::qWait(60);
+    const int shown = chart_->legend_entries();
+    QVERIFY2(shown > 0 && shown < 24, qPrintable(QString::number(shown)));
+    QVERIFY(!chart_->folded_at().isEmpty() && chart_->folded_at().right() < chart_->width());
+    const QStringList folded = chart_->folded_legend().split(u'\n');
+    QCOMPARE(folded.size(), 24 - shown);
+    QVERIFY2(folded.front().startsWith(u"line %1 "_s.arg(shown)), qPrintable(folded.front()));
+    chart_->resize(1500, 300);
+    show({lines.begin(), lines.begin() + 3}, {0, 40});
+    QTest::qWait(60);
+    QVERIFY(chart_->folded_at().isEmpty() && chart_->folded_legend().isEmpty());
+  }
+
+  void axis_titles_are_whole_in_every_chart_of_120_pixels() {
+    test::Scratch scratch;
+    for (const auto& [title, unit] :
+         {std::pair{u"KV blocks in use"_s, u"% of all blocks"_s}, std::pair{u"Throughput"_s, u"output tokens/s"_s},
+          std::pair{u"Forward memory"_s, QString()}})
+      for (const int height : {120, 140, 180, 300}) {
+        Chart chart({.title = title, .unit = unit}, link_);
+        chart.resize(300, height);
+        link_.reset();
+        link_.set_data({0, 49});
+        chart.set_lines({{.name = u"a"_s, .color = Qt::blue, .raw = wave(50)}});
+        export_chart(chart, scratch.path() / "chart.svg");
+        const std::string svg = read_file(scratch.path() / "chart.svg");
+        QVERIFY2(svg.find("...") == std::string::npos, qPrintable(title));
+        // The title is rotated: the only text with such a matrix.
+        const auto turned = svg.find("matrix(0,-1,1,0");
+        QVERIFY2(turned != std::string::npos, qPrintable(u"%1 at %2"_s.arg(title).arg(height)));
+      }
+  }
+
+  void a_histogram_counts_each_bin_and_all_values() {
+    const ChartStack stack = histogram_stack(
+        {.width = 10,
+         .layers = {{.name = u"short"_s, .color = Qt::blue, .counts = {1, 2, 0}}, {u"long"_s, Qt::red, {0, 1, 4}, 3}}});
+    QCOMPARE(stack.at(15), (std::vector<double>{2, 1}));
+    QCOMPARE(stack.at(1000), (std::vector<double>{0, 4}));
+    QCOMPARE(stack.overall(), (std::vector<double>{3, 8}));
+    QCOMPARE(stack.highest(0, 30), 4.0);
+    QCOMPARE(stack.highest(0, 12), 3.0);
+    const Stack seen = stack.sample(12, 100, 50);
+    QCOMPARE(seen.x, (std::vector<double>{10, 20}));
+    QCOMPARE(seen.values[1], (std::vector<double>{1, 4}));
+    QVERIFY(!histogram_stack({}).sample);
+  }
+
+  void a_pareto_chart_shows_dominated_points_lighter() {
+    const std::vector<views::Point> points{{3, 1}, {1, 3}, {2, 2}, {3, 3}, {2, 4}};
+    const auto lines = pareto_lines({.name = u"plans"_s,
+                                     .front_name = u"front"_s,
+                                     .color = QColor(0xd00000),
+                                     .points = points,
+                                     .front = views::pareto_front(points)});
+    QCOMPARE(lines.size(), size_t{2});
+    QCOMPARE(lines[1].raw->size(), size_t{6});  // a gap after each of the three
+    QCOMPARE((*lines[1].raw)[0].y, 3.0);
+    QCOMPARE(lines[0].raw->size(), size_t{4});
+    QVERIFY(lines[0].color.lightness() > lines[1].color.lightness());
+    show(lines, {0, 4});
+    const QImage image = chart_->grab().toImage();
+    const QRectF a = chart_->area();
+    const int px = static_cast<int>(a.left() + a.width() / 4);  // the point of the front at x = 1
+    QVERIFY(pixels_like(image, QRect(px - 5, static_cast<int>(a.top()), 10, static_cast<int>(a.height())),
+                        QColor(0xd00000)) >= 20);
   }
 
   void values_that_differ_by_their_rounding_are_one_line() {

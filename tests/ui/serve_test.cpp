@@ -5,6 +5,7 @@
 #include <QGuiApplication>
 #include <QLabel>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QSignalSpy>
 #include <QTableView>
 #include <QTest>
@@ -75,7 +76,7 @@ class ServeTest : public test::WindowFixture {
       page().show_frame();
       if (window_->runs().is_busy()) rows_while_running.push_back(page().model().rowCount());
     });
-    press(u"Measure Batch Sizes"_s);
+    press(u"Measure"_s);
     QVERIFY(window_->runs().is_busy());
     QTRY_VERIFY(!page().link().stops().empty());
     QCOMPARE(page().link().stops().size(), size_t{3});  // the axis stands before the first point
@@ -183,7 +184,7 @@ class ServeTest : public test::WindowFixture {
     QCOMPARE(window_->runs().shown()->id, sized);
     emit window_->runs_page().run_deleted(qs(sized));
     QVERIFY(!window_->runs().shown(RunKind::size) && window_->runs().shown(RunKind::train));
-    QVERIFY(button(u"Measure Batch Sizes"_s));
+    QVERIFY(button(u"Measure"_s));
   }
 
   void keys_reach_everything_and_every_thing_has_a_name() {
@@ -240,6 +241,7 @@ class ServeTest : public test::WindowFixture {
           window_->set_shade(shade);
           window_->resize(size);
           QTest::qWait(60);
+          QVERIFY(page().table().horizontalScrollBar()->maximum() == 0);
           const QRectF area = page().memory(Workload::forward).area();
           QVERIFY2(area.width() > 150 && area.height() > 70,
                    qPrintable(u"%1 x %2"_s.arg(area.width()).arg(area.height())));

@@ -6,11 +6,13 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QSignalSpy>
 #include <QTableView>
 #include <QTest>
 #include <QThread>
 #include <QTimer>
+#include <QToolButton>
 #include <cmath>
 #include <future>
 
@@ -50,8 +52,8 @@ class SweepTest : public test::WindowFixture {
     };
     int compared = 0;
     for (const auto& [chart, field, unit] :
-         {std::tuple{&page().ttft(), u"median_ttft_ms"_s, 1e-3}, std::tuple{&page().tpot(), u"median_tpot_ms"_s, 1e-3},
-          std::tuple{&page().throughput(), u"output_throughput"_s, 1.0}})
+         {std::tuple{&page().ttft(), u"TTFT p50 (ms)"_s, 1e-3}, std::tuple{&page().tpot(), u"TPOT p50 (ms)"_s, 1e-3},
+          std::tuple{&page().throughput(), u"Output (tokens/s)"_s, 1.0}})
       for (int row = 0; row < page().model().rowCount(); ++row) {
         const QString len = page().model().index(row, SweepModel::input_len).data().toString();
         const double rate = page().model().index(row, SweepModel::request_rate).data(sort_role).toDouble();
@@ -247,13 +249,25 @@ class SweepTest : public test::WindowFixture {
         for (Chart* p : {&page().ttft(), &page().tpot(), &page().throughput()})
           QVERIFY2(p->area().width() > 150 && p->area().height() > 60,
                    qPrintable(u"%1 x %2"_s.arg(p->area().width()).arg(p->area().height())));
+        QVERIFY2(page().table().horizontalScrollBar()->maximum() == 0, "a column does not fit");
+        for (Chart* p : page().findChildren<Chart*>()) QVERIFY(p->height() >= 120);
         picture(u"sweep-%1-%2"_s.arg(size.width()).arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
       }
-    QVERIFY(button(u"Copy Table"_s));
+    // With all columns the first two stay where they are.
+    window_->resize(1280, 800);
+    page().all_columns().click();
+    QTest::qWait(60);
+    QScrollBar& scroll = *page().table().horizontalScrollBar();
+    QVERIFY(scroll.maximum() > 0);
+    scroll.setValue(scroll.maximum());
+    auto* frozen = page().table().findChild<QTableView*>();
+    QVERIFY(frozen && frozen->isVisible() && frozen->columnWidth(0) > 0 && frozen->isColumnHidden(2));
+    QVERIFY(frozen->x() <= 2);
+    picture(u"sweep-all-columns"_s);
     QTest::mouseClick(button(u"Copy Table"_s), Qt::LeftButton);
     QCOMPARE(QGuiApplication::clipboard()->text(), page().model().csv());
-    QVERIFY(
-        page().model().csv().startsWith(u"input_len,request_rate,verdict,audit,completed,failed,output_throughput"_s));
+    QVERIFY(page().model().csv().startsWith(
+        u"input_len,request_rate,verdict,audit,median_ttft_ms,median_tpot_ms,output_throughput"_s));
   }
 };
 

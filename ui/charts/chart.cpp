@@ -275,7 +275,9 @@ void Chart::draw(QPainter& painter) {
   }
   update_y();
   fit_margin();
-  scene_.update(items(area()), size(), area().adjusted(-kAir, 0, kAir, 0));
+  SceneItems shown = items(area());
+  scene_.update(shown, size(), area().adjusted(-kAir, 0, kAir, 0));
+  cut_bars_ = std::move(shown.cut_bars);
   scene_.paint(painter);
   paint_annotations(painter, area());
 }
@@ -447,6 +449,10 @@ int Chart::group_at(QPointF at) const {
 bool Chart::event(QEvent* event) {
   if (event->type() != QEvent::ToolTip) return QWidget::event(event);
   const auto* help = static_cast<QHelpEvent*>(event);
+  if (folded_at_.contains(help->pos())) {
+    QToolTip::showText(help->globalPos(), folded_legend(), this);
+    return true;
+  }
   const QRectF a = area();
   for (const ChartLine& line : lines_)
     for (const ChartFlag& flag : line.flags)

@@ -64,6 +64,8 @@ class Chart : public QWidget {
   std::vector<QRectF> level_labels(const QRectF& area) const;  // of set_levels(), in `area`
   QString summary() const;  // "Loss: train 0.512, eval 0.61", for screen readers and tests
   int legend_entries() const { return static_cast<int>(legend_.size()); }  // that fitted when it was last painted
+  QString folded_legend() const;                                           // the others, one per line
+  QRectF folded_at() const { return folded_at_; }
   int group_at(QPointF at) const;  // group of the line or legend entry at a position; -1: none
 
   QSize sizeHint() const override { return {320, 160}; }
@@ -111,7 +113,8 @@ class Chart : public QWidget {
   void add_bars(const QRectF& area, SceneItems& out) const;
   Span bar_span(double x, double pixel) const;
   std::vector<Tick> y_ticks(const QRectF& area) const;
-  double axis_y(double y) const;  // on the axis of Qt Charts, which is linear
+  QString y_title(double room) const;  // pixels
+  double axis_y(double y) const;       // on the axis of Qt Charts, which is linear
   void map_y(QList<QPointF>& points) const;
   // Painted over the picture of Qt Charts: chart_paint.cpp
   void paint_annotations(QPainter& painter, const QRectF& area) const;
@@ -127,6 +130,8 @@ class Chart : public QWidget {
   std::vector<LegendEntry> legend() const;
   enum class Names { where_they_fit, none };
   bool place_legend(std::vector<LegendEntry>& entries, int most, Names names, int& row) const;
+  void fold_legend(int all);  // replaces the last entries by their number
+  double legend_limit(int row) const;
   void lay_out_legend();  // places the entries in one row, or two where a stack has many
 
   Span wanted_y() const;
@@ -155,6 +160,8 @@ class Chart : public QWidget {
   std::set<QString> hidden_;
   std::vector<LegendEntry> legend_;  // as last painted; used for clicks
   QStringList legend_names_;         // of all entries
+  QRectF folded_at_;                 // of "+3" behind the last entry; empty: all fitted
+  std::vector<double> cut_bars_;     // of the picture
   Span y_{0, 1};
   Scale scale_ = Scale::linear;
   double left_margin_ = 40;

@@ -108,9 +108,19 @@ void Chart::add_axes(const QRectF& area, SceneItems& out) const {
   for (Tick& tick : out.y.ticks) tick.value = axis_y(tick.value);
   if (height() < kTitledHeight) return;
   out.x.title = link_.x_name().left(1).toUpper() + link_.x_name().mid(1);
-  // The ticks of times and bytes have units, and what is behind a comma says how the values were taken.
-  const bool has_unit = options_.quantity == Quantity::plain && !options_.unit.isEmpty();
-  out.y.title = has_unit ? options_.unit.section(u", "_s, 0, 0) : options_.title;
+  out.y.title = y_title(area.height());
+}
+
+// The longest of its forms that fits along the axis, because Qt Charts would elide it. The ticks of times and bytes
+// have units, and what is behind a comma says how the values were taken.
+QString Chart::y_title(double room) const {
+  const QString unit = options_.quantity == Quantity::plain ? options_.unit.section(u", "_s, 0, 0) : QString();
+  const QString last = options_.title.section(u' ', -1);
+  const QFontMetricsF metrics(small_font());
+  for (const QString& form :
+       {unit, unit.section(u' ', 0, 0), options_.title, QString(last.left(1).toUpper() + last.mid(1))})
+    if (!form.isEmpty() && metrics.horizontalAdvance(form) <= room) return form;
+  return {};
 }
 
 std::vector<Tick> Chart::y_ticks(const QRectF& area) const {
@@ -223,6 +233,9 @@ void Chart::add_bars(const QRectF& area, SceneItems& out) const {
     predicted.brush = QBrush(color, Qt::BDiagPattern);
     out.areas.push_back(std::move(predicted));
   }
+  for (size_t i = 0; i < stack.x.size(); ++i)
+    if (const Span bar = bar_span(stack.x[i], pixel); floor[i] > y_.high)
+      out.cut_bars.push_back((bar.low + bar.high) / 2);
 }
 
 // `pixel`: the width of a pixel on the x axis.

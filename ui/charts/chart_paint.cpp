@@ -17,7 +17,7 @@ void Chart::paint_annotations(QPainter& painter, const QRectF& area) const {
   painter.setRenderHint(QPainter::Antialiasing);
   for (const ChartLine& line : lines_)
     if (!hidden(line.name)) paint_flags(painter, area, line);
-  if (stack_.shape == Shape::bars) paint_cut_bars(painter, area);
+  paint_cut_bars(painter, area);
   paint_levels(painter, area);
   paint_limits(painter, area);
   paint_notes(painter, area);
@@ -25,16 +25,9 @@ void Chart::paint_annotations(QPainter& painter, const QRectF& area) const {
 
 // An arrow above bars that end beyond the chart.
 void Chart::paint_cut_bars(QPainter& painter, const QRectF& area) const {
-  const Stack stack = stack_.sample(link_.range().low, link_.range().high, std::max(2, static_cast<int>(area.width())));
   painter.setPen(theme().bad);
-  for (size_t i = 0; i < stack.x.size(); ++i) {
-    double total = 0;
-    for (size_t layer = 0; layer < stack.values.size(); ++layer)
-      if (!hidden(stack_.layers[layer].first)) total += std::max(0.0, stack.values[layer][i]);
-    const Span bar = bar_span(stack.x[i], link_.range().size() / area.width());
-    const double middle = to_x(area, (bar.low + bar.high) / 2);
-    if (total > y_.high) painter.drawText(QRectF(middle - 20, area.top(), 40, 14), Qt::AlignCenter, u"\u2191"_s);
-  }
+  for (const double x : cut_bars_)
+    painter.drawText(QRectF(to_x(area, x) - 20, area.top(), 40, 14), Qt::AlignCenter, u"\u2191"_s);
 }
 
 void Chart::paint_flags(QPainter& painter, const QRectF& area, const ChartLine& line) const {
@@ -244,7 +237,7 @@ bool Chart::place_legend(std::vector<LegendEntry>& entries, int most, Names name
   const QFontMetricsF metrics(small_font());
   double x = title_width() + 10;
   row = 0;
-  const auto limit = [&] { return row == 0 ? header_end() - 6 : width() - 10.0; };  // buttons are in the first row
+  const auto limit = [&] { return legend_limit(row); };
   for (LegendEntry& e : entries) {
     const bool layer = stack_.sample && e.color.isValid();
     if (layer) e.shown = false;
@@ -268,6 +261,30 @@ bool Chart::place_legend(std::vector<LegendEntry>& entries, int most, Names name
     x = e.at.right() + 12;
   }
   return true;
+}
+
+// Buttons are in the first row.
+double Chart::legend_limit(int row) const {
+  return row == 0 ? header_end() - 6 : width() - 10.0;
+}
+
+void Chart::fold_legend(int all) {
+  const auto text = [&] { return u"+%1"_s.arg(all - legend_entries()); };
+  const QFontMetricsF metrics(small_font());
+  folded_at_ = {};
+  while (legend_entries() < all) {
+    const QRectF last = legend_.empty() ? QRectF(title_width(), 4, 0, 18) : legend_.back().at;
+    folded_at_ = QRectF(last.right() + 10, last.top(), metrics.horizontalAdvance(text()) + 2, 18);
+    if (legend_.empty() || folded_at_.right() <= legend_limit(static_cast<int>(last.top()) / 18)) break;
+    legend_.pop_back();
+  }
+}
+
+QString Chart::folded_legend() const {
+  const auto all = legend();
+  QStringList lines;
+  for (size_t i = legend_.size(); i < all.size(); ++i) lines << QString(all[i].name + u' ' + all[i].value);
+  return lines.join(u'\n');
 }
 
 void Chart::lay_out_legend() {
@@ -294,6 +311,7 @@ void Chart::lay_out_legend() {
     }
   }
   legend_ = std::move(entries);
+  fold_legend(static_cast<int>(all.size()));
   // The number of rows only grows while the entries are the same; otherwise the chart would jump under a moving cursor.
   if (row + 1 > legend_rows_ || legend_rows_ > most) {
     legend_rows_ = row + 1;
@@ -323,6 +341,8 @@ void Chart::paint_header(QPainter& painter) const {
   }
   painter.setPen(t.muted);
   painter.drawText(QPointF(title_width() - metrics.horizontalAdvance(options_.unit), 17), options_.unit);
+  if (!folded_at_.isEmpty())
+    painter.drawText(folded_at_, Qt::AlignVCenter, u"+%1"_s.arg(legend_names_.size() - legend_entries()));
   for (const LegendEntry& e : legend_) {
     const bool off = hidden(e.name);
     const double base = e.at.top() + 13, middle = e.at.top() + 9;

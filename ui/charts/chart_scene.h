@@ -45,6 +45,7 @@ struct SceneItems {
   std::vector<SceneArea> areas{};
   std::vector<SceneLine> lines{};
   std::vector<SceneMarks> marks{};
+  std::vector<double> cut_bars{};  // middles of bars that end beyond the y axis
 };
 
 // Keeps its series from picture to picture and replaces their points: QXYSeries::append() lays the whole line out

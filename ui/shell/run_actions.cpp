@@ -30,7 +30,7 @@ RunActions::RunActions(Workspace& workspace) : workspace_(workspace), runs_(work
 }
 
 RunKind RunActions::next_kind() const {
-  if (workspace_.page() == Page::serve) return *workspace_.current_page().run_kind();
+  if (const auto kind = workspace_.current_page().run_kind(); kind && workspace_.page() == Page::serve) return *kind;
   return kind_of(workspace_.document().experiment());
 }
 

@@ -49,6 +49,8 @@ class Tour {
     shot("sweep-empty", Shade::light, {1280, 800});
     window_.serve_page().show_kind(RunKind::size);
     shot("serve-empty", Shade::light, {1280, 800});
+    window_.serve_page().show_server();
+    shots("serve-server");
     window_.show_page(Page::compare);
     shot("compare-empty", Shade::light, {1280, 800});
     window_.document().reset("data.path");

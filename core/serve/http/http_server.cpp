@@ -54,15 +54,17 @@ void add_cors_headers(const HttpHead& head, const std::string& origin, Response&
   res.set_header("Access-Control-Max-Age", "600");
 }
 
-void send_completion(CompletionStream& stream, const ResponseHeader& head, Response& res) {
+using IsGone = std::function<bool()>;  // the client has disconnected, or the server cancels its requests
+
+void send_completion(CompletionStream& stream, const ResponseHeader& head, const IsGone& is_gone, Response& res) {
   std::string text;
   for (;;) {
-    const CompletionStream::Piece piece = stream.next(HttpConnections::is_disconnected);
+    const CompletionStream::Piece piece = stream.next(is_gone);
     text += piece.text;
     if (!piece.is_last()) continue;
     if (piece.finish_reason.empty())
-      send_error(
-          res, {500, "internal_error", piece.disconnected ? "the client has disconnected" : piece.error, "", "failed"});
+      send_error(res, piece.disconnected ? HttpError{503, "server_error", "the request was cancelled", "", "cancelled"}
+                                         : HttpError{500, "internal_error", piece.error, "", "failed"});
     else
       send_json(res, 200, completion_json(head, text, piece.finish_reason, stream.usage()));
     return;
@@ -70,26 +72,26 @@ void send_completion(CompletionStream& stream, const ResponseHeader& head, Respo
 }
 
 void stream_completion(std::shared_ptr<CompletionStream> stream, const ResponseHeader& head, UsageMode usage,
-                       Response& res) {
+                       const IsGone& is_gone, Response& res) {
   res.set_header("Cache-Control", "no-cache");
-  res.set_chunked_content_provider(
-      "text/event-stream", [stream, head, usage, part = ChunkPosition::first](size_t, httplib::DataSink& sink) mutable {
-        const CompletionStream::Piece piece = stream->next(HttpConnections::is_disconnected);
-        if (piece.disconnected) return false;
-        std::string out;
-        if (!piece.error.empty()) {
-          out = sse_event(to_json(HttpError{500, "internal_error", piece.error, "", "failed"}));
-        } else {
-          Json json = chunk_json(head, std::exchange(part, ChunkPosition::later), piece.text, piece.finish_reason);
-          if (usage == UsageMode::always) json["usage"] = to_json(stream->usage());
-          out = sse_event(json);
-          if (piece.is_last() && usage != UsageMode::none) out += sse_event(usage_chunk_json(head, stream->usage()));
-        }
-        if (piece.is_last()) out += kSseEnd;
-        if (!sink.write(out.data(), out.size())) return false;
-        if (piece.is_last()) sink.done();
-        return true;
-      });
+  res.set_chunked_content_provider("text/event-stream", [stream, head, usage, is_gone, part = ChunkPosition::first](
+                                                            size_t, httplib::DataSink& sink) mutable {
+    const CompletionStream::Piece piece = stream->next(is_gone);
+    if (piece.disconnected) return false;
+    std::string out;
+    if (!piece.error.empty()) {
+      out = sse_event(to_json(HttpError{500, "internal_error", piece.error, "", "failed"}));
+    } else {
+      Json json = chunk_json(head, std::exchange(part, ChunkPosition::later), piece.text, piece.finish_reason);
+      if (usage == UsageMode::always) json["usage"] = to_json(stream->usage());
+      out = sse_event(json);
+      if (piece.is_last() && usage != UsageMode::none) out += sse_event(usage_chunk_json(head, stream->usage()));
+    }
+    if (piece.is_last()) out += kSseEnd;
+    if (!sink.write(out.data(), out.size())) return false;
+    if (piece.is_last()) sink.done();
+    return true;
+  });
 }
 
 }  // namespace
@@ -125,6 +127,9 @@ void HttpServer::add_routes() {
       send_error(res, to_response(error));
     }
   });
+  if (options_.on_response)
+    http_.set_logger(
+        [this](const Request& req, const Response& res) { options_.on_response(req.method, req.path, res.status); });
   http_.set_error_handler([this](const Request&, Response& res) { complete_error(res); });
   http_.Post("/v1/completions", [this](const Request& q, Response& a) { complete(Endpoint::completions, q, a); });
   http_.Post("/v1/chat/completions", [this](const Request& q, Response& a) { complete(Endpoint::chat, q, a); });
@@ -290,6 +295,7 @@ GenerationRequest HttpServer::make_request(const OpenAiRequest& request) {
   GenerationRequest out{.prompt_ids = tokenize_prompt(request),
                         .temperature = request.temperature,
                         .top_p = request.top_p,
+                        .min_p = request.min_p,
                         .top_k = request.top_k,
                         .seed = request.seed.value_or(mix64(request_count_)),  // different for every request
                         .stop_ids = request.stop_ids,
@@ -305,6 +311,9 @@ GenerationRequest HttpServer::make_request(const OpenAiRequest& request) {
 }
 
 void HttpServer::complete(Endpoint endpoint, const Request& req, Response& res) {
+  if (stopping_)
+    throw Error({.id = "BUSY", .message = "the server is stopping", .fix = "send the request to another server"},
+                Error::Kind::failed);
   const OpenAiRequest request = parse_openai_request(endpoint, req.body);
   GenerationRequest generation = make_request(request);
   const ResponseHeader head{
@@ -315,7 +324,11 @@ void HttpServer::complete(Endpoint endpoint, const Request& req, Response& res) 
   res.set_header("x-request-id", head.id);
   auto stream = std::make_shared<CompletionStream>(loop_, metrics_, std::move(generation),
                                                    IncrementalDetokenizer(*model_.tokenizer, request.stop));
-  request.stream ? stream_completion(std::move(stream), head, request.usage, res) : send_completion(*stream, head, res);
+  const IsGone is_gone = [this] { return cancelling_ || HttpConnections::is_disconnected(); };
+  if (request.stream)
+    stream_completion(std::move(stream), head, request.usage, is_gone, res);
+  else
+    send_completion(*stream, head, is_gone, res);
 }
 
 std::string HttpServer::address() const {
@@ -324,10 +337,11 @@ std::string HttpServer::address() const {
   return "http://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port_);
 }
 
-void HttpServer::stop() {
+void HttpServer::stop(StopMode mode) {
   if (!accepting_.joinable()) return;
   stopping_ = true;
-  loop_.drain();
+  cancelling_ = mode == StopMode::cancel;
+  if (mode == StopMode::complete) loop_.drain();
   http_.finish();
   accepting_.join();
 }

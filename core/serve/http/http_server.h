@@ -5,6 +5,7 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -34,7 +35,11 @@ struct HttpOptions {
   std::string api_key{};                                    // empty: none is required
   std::vector<std::string> allow_hosts{}, allow_origins{};  // see HttpAccessPolicy
   ConnectionLimits limits{};
+  // Called after every response, on the thread of its connection.
+  std::function<void(const std::string& method, const std::string& path, int status)> on_response{};
 };
+
+enum class StopMode { complete, cancel };  // what becomes of requests in progress
 
 class HttpServer {
  public:
@@ -44,8 +49,10 @@ class HttpServer {
   int port() const { return port_; }
   std::string address() const;                      // "http://127.0.0.1:8000"
   int connections() const { return http_.open(); }  // currently open
-  // Rejects new requests with 503, waits for those in progress, including others of the loop, and closes.
-  void stop();
+  // Rejects new requests with 503 and closes. StopMode::complete waits for the requests in progress, including others
+  // of the loop, which accepts none afterwards; StopMode::cancel cancels those of the server and leaves the loop as it
+  // is.
+  void stop(StopMode mode = StopMode::complete);
 
  private:
   void add_routes();
@@ -70,7 +77,7 @@ class HttpServer {
   ServerMetrics metrics_;
   const std::int64_t created_ = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::atomic<std::uint64_t> request_count_{0};
-  std::atomic<bool> stopping_{false};
+  std::atomic<bool> stopping_{false}, cancelling_{false};
   HttpConnections http_;
   int port_ = 0;
   std::thread accepting_;

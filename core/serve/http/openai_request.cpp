@@ -81,7 +81,7 @@ void reject_unsupported_options(const Fields& f, Endpoint endpoint) {
   f.reject_unless("prompt_logprobs", 0, "log-probabilities are not supported");
   f.reject_unless("suffix", "", "suffixes are not supported");
   f.reject_unless("use_beam_search", false, "beam search is not supported");
-  for (const char* key : {"presence_penalty", "frequency_penalty", "min_p", "min_tokens"})
+  for (const char* key : {"presence_penalty", "frequency_penalty", "min_tokens"})
     f.reject_unless(key, 0, "this sampling option is not supported");
   f.reject_unless("repetition_penalty", 1, "this sampling option is not supported");
   f.reject_unless("logit_bias", Json::object(), "this sampling option is not supported");
@@ -212,6 +212,7 @@ OpenAiRequest parse_openai_request(Endpoint endpoint, std::string_view body) {
   out.temperature = static_cast<float>(f.number("temperature", 1, 0, 100));
   out.top_p = static_cast<float>(f.number("top_p", 1, 0, 1));
   if (out.top_p <= 0) reject("top_p", "the value is out of range", "above 0, at most 1");
+  out.min_p = static_cast<float>(f.number("min_p", 0, 0, 1));
   const auto top_k = f.integer("top_k", -1, std::numeric_limits<int>::max());
   out.top_k = static_cast<int>(std::max<std::int64_t>(top_k.value_or(0), 0));  // -1 and 0 are off, as in vLLM
   if (const auto seed =

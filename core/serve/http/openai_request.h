@@ -23,7 +23,7 @@ struct OpenAiRequest {
   std::vector<data::Message> chat{};  // of chat
   bool has_ids = false, add_bos = true;
   std::optional<int> max_tokens{};
-  float temperature = 1, top_p = 1;
+  float temperature = 1, top_p = 1, min_p = 0;
   int top_k = 0;
   std::optional<std::uint64_t> seed{};
   std::vector<std::string> stop{};

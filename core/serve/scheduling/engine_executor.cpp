@@ -16,6 +16,20 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Logits = engine::TokenChunk::Logits;
 
+// Picks a token and reports its probability and those of the likeliest ones, which pick_token() overwrites.
+void sample_with_probabilities(std::span<float> logits, size_t likeliest, const engine::SampleOptions& options,
+                               double uniform, SampledToken& sampled) {
+  const std::vector<float> before(logits.begin(), logits.end());
+  const auto best = engine::likeliest(before, likeliest);
+  const auto share = [top = best.front().value](float logit) { return std::exp(static_cast<double>(logit - top)); };
+  double sum = 0;
+  for (const float logit : before) sum += share(logit);
+  for (const engine::Candidate& candidate : best)
+    sampled.likeliest.push_back({candidate.id, share(candidate.value) / sum});
+  sampled.token = engine::pick_token(logits, options, uniform);
+  sampled.probability = share(before[static_cast<size_t>(sampled.token)]) / sum;
+}
+
 }  // namespace
 
 struct EngineExecutor::Sequence {
@@ -23,6 +37,7 @@ struct EngineExecutor::Sequence {
   int generated = 0;
   int adapter = -1;  // index in the server; -1: the base model
   engine::SampleOptions options;
+  size_t likeliest = 0;
 };
 
 EngineExecutor::EngineExecutor(engine::Network& network, const SchedulerSettings& settings)
@@ -76,8 +91,10 @@ void EngineExecutor::begin(RequestId id, const GenerationRequest& request) {
   sequence->options = {.temperature = request.temperature,
                        .top_k = request.top_k,
                        .top_p = request.top_p,
+                       .min_p = request.min_p,
                        .seed = request.seed,
                        .stop_ids = request.stop_ids};
+  sequence->likeliest = static_cast<size_t>(std::max(request.likeliest, 0));
   const std::lock_guard lock(mutex_);
   sequences_[id] = std::move(sequence);
 }
@@ -115,8 +132,12 @@ StepResult EngineExecutor::run(const Step& step, const Scheduler& scheduler) {
       static_cast<std::int64_t>(sampling.size()), 1, [&](std::int64_t begin, std::int64_t end) {
         for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
           const Sequence& s = *sampling[i];
-          result.sampled[i].token = engine::pick_token(logits.subspan(i * vocab, vocab), s.options,
-                                                       engine::sampling_uniform(s.options.seed, 0, s.generated));
+          const std::span<float> row = logits.subspan(i * vocab, vocab);
+          const double uniform = engine::sampling_uniform(s.options.seed, 0, s.generated);
+          if (s.likeliest > 0)
+            sample_with_probabilities(row, s.likeliest, s.options, uniform, result.sampled[i]);
+          else
+            result.sampled[i].token = engine::pick_token(row, s.options, uniform);
         }
       });
   for (size_t i = 0; i < sampling.size(); ++i) {

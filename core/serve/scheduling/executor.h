@@ -12,19 +12,27 @@ namespace mw::serve {
 
 struct GenerationRequest {
   std::vector<int> prompt_ids{};
-  float temperature = 0, top_p = 1;
+  float temperature = 0, top_p = 1, min_p = 0;
   int top_k = 0;
   std::uint64_t seed = 0;
   std::vector<int> stop_ids{};
   std::string adapter{};  // by name; empty: the base model
   int max_new_tokens = 16;
-  int priority = 0;  // see ScheduledRequest
+  int priority = 0;   // see ScheduledRequest
+  int likeliest = 0;  // alternatives to report with every token
+};
+
+struct TokenProbability {
+  int token = 0;
+  double probability = 0;  // of the model, before temperature and limits
 };
 
 struct SampledToken {
   RequestId id{};
   int token = 0;         // 0 from a cost model
   bool is_stop = false;  // a stop token, which is not part of the generated text
+  double probability = 0;
+  std::vector<TokenProbability> likeliest{};  // as many as were requested, likeliest first; if none, no probability
 };
 
 struct StepResult {

@@ -218,7 +218,7 @@ void ServingLoop::record_tokens(const StepResult& result, std::vector<Outcome>& 
     }
     entry.last_token_s = at;
     ++tokens;
-    outcomes.push_back({s.id, {.token = s.token}});
+    outcomes.push_back({s.id, {.token = s.token, .probability = s.probability, .likeliest = s.likeliest}});
     if (timing.output_tokens == entry.max_new_tokens)
       outcomes.push_back({s.id, {.finish_reason = FinishReason::length}});
   }

@@ -24,6 +24,8 @@ struct TokenEvent {  // one generated token, or the end of the request
   FinishReason finish_reason = FinishReason::length;
   std::string error{};              // set if it failed
   formats::RequestResult timing{};  // set at the end; seconds since the loop began
+  double probability = 0;           // as in SampledToken
+  std::vector<TokenProbability> likeliest{};
   bool is_last() const { return token < 0; }
 };
 using OnTokenEvent = std::function<void(RequestId, const TokenEvent&)>;  // on the serving thread; must return quickly

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The OpenAI API as clients see it, over a socket.
 #include <future>
+#include <mutex>
 
 #include "tests/serve/http/server_fixture.h"
 
@@ -322,6 +323,35 @@ TEST_F(HttpServerTest, StopFinishesRunningRequestsAndRejectsNewOnes) {
   EXPECT_EQ(a.events().back(), "[DONE]");
   stopping.get();
   EXPECT_EQ(get("/health").status, 0) << "the port is closed";
+}
+
+TEST_F(HttpServerTest, StopCancelsRunningRequestsAndLeavesTheLoop) {
+  executor.step_time = 5ms;
+  start();
+  auto running = std::async(std::launch::async, [&] { return complete({{"prompt", "x"}, {"max_tokens", 2000}}); });
+  ASSERT_TRUE(becomes_true([&] { return loop->state().scheduler.running == 1; }));
+  server->stop(StopMode::cancel);
+  EXPECT_EQ(running.get().status, 503);
+  EXPECT_TRUE(becomes_true([&] { return loop->state().cancelled == 1; }));
+  std::promise<FinishReason> ended;
+  loop->submit({.prompt_ids = {5}, .max_new_tokens = 2}, [&](RequestId, const TokenEvent& event) {
+    if (event.is_last()) ended.set_value(event.finish_reason);
+  });
+  EXPECT_EQ(ended.get_future().get(), FinishReason::length);
+}
+
+TEST_F(HttpServerTest, ResponsesAreReported) {
+  std::mutex mutex;
+  std::vector<std::string> seen;
+  options.on_response = [&](const std::string& method, const std::string& path, int status) {
+    const std::lock_guard lock(mutex);
+    seen.push_back(method + " " + path + " " + std::to_string(status));
+  };
+  start();
+  complete({{"prompt", "x"}, {"max_tokens", 2}, {"stream", true}});
+  get("/nowhere");
+  server->stop();
+  EXPECT_EQ(seen, (std::vector<std::string>{"POST /v1/completions 200", "GET /nowhere 404"}));
 }
 
 TEST_F(HttpServerTest, PortInUseIsAnError) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "core/experiment/bind.h"
+#include "ui/charts/chart_types.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
@@ -255,31 +256,21 @@ void Alternatives::show_found() {
   }
 }
 
-// Draws points only: a gap after each prevents a connecting line.
 void Alternatives::draw() {
   if (!found_) return chart_->set_lines({});
-  auto front = std::make_shared<views::Series>(), others = std::make_shared<views::Series>();
-  std::vector<const Candidate*> by_memory;
-  for (const Candidate& c : found_->result.candidates) by_memory.push_back(&c);
-  std::stable_sort(by_memory.begin(), by_memory.end(), [](const auto* a, const auto* b) { return a->peak < b->peak; });
-  for (const Candidate* c : by_memory) {
-    views::Series& line = c->pareto ? *front : *others;
-    const auto x = static_cast<double>(c->peak.value);
-    line.append(x, c->seconds);
-    line.append(x, std::nan(""));
+  ParetoPoints plans{.name = tr("plans"),
+                     .front_name = tr("Pareto front"),
+                     .color = outdated_ ? theme().faint : theme().accent,
+                     .origin = Origin::predicted};
+  double most = 0;
+  for (const Candidate& c : found_->result.candidates) {
+    plans.points.push_back({static_cast<double>(c.peak.value), c.seconds});
+    plans.front.push_back(c.pareto);
+    most = std::max(most, plans.points.back().x);
   }
-  if (by_memory.empty()) return;
-  by_memory_.set_data({0, static_cast<double>(by_memory.back()->peak.value) * 1.05});
-  chart_->set_lines({{.name = tr("plans"),
-                      .color = outdated_ ? theme().faint : theme().muted,
-                      .raw = others,
-                      .origin = Origin::predicted,
-                      .marks = Marks::points},
-                     {.name = tr("Pareto front"),
-                      .color = outdated_ ? theme().faint : theme().accent,
-                      .raw = front,
-                      .origin = Origin::predicted,
-                      .marks = Marks::squares}});
+  if (plans.points.empty()) return;
+  by_memory_.set_data({0, most * 1.05});
+  chart_->set_lines(pareto_lines(plans));
 }
 
 // Sets every key that the search varies, whatever its present value.

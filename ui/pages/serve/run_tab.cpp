@@ -19,16 +19,23 @@ RunTab::RunTab(RunController& runs, RunKind kind, QWidget* parent)
   connect(&runs_, &RunController::state_changed, this, [this] { changed_ = true; });
 }
 
-void RunTab::build(const Texts& texts) {
+void RunTab::build(const Texts& texts, QWidget* beside) {
   action_ = texts.action;
   header_ = new RunHeader(runs_, this);
   stack_ = new QStackedWidget(this);
-  column_->addWidget(header_);
+  auto* top = new QHBoxLayout;
+  top->addWidget(beside ? beside : header_, 1);
+  start_ = add_button(*top, texts.start, texts.start_tip, Glyph::run);
+  stop_ = add_button(*top, tr("Stop"), texts.stop_tip, Glyph::stop);
+  for (QPushButton* button : {start_, stop_}) top->setAlignment(button, Qt::AlignBottom);
+  column_->addLayout(top);
+  if (beside) column_->addWidget(header_);
   column_->addWidget(stack_, 1);
+  connect(start_, &QPushButton::clicked, this, [this] { workspace_->trigger(action_); });
+  connect(stop_, &QPushButton::clicked, this, [this] { workspace_->trigger(u"run.stop"_s); });
   const auto show_settings = [this, key = texts.setting] { workspace_->show_setting(key); };
   stack_->addWidget(empty_page(texts.empty_title, texts.empty_text,
-                               {{texts.start, [this] { workspace_->trigger(action_); }},
-                                {texts.show_settings, show_settings},
+                               {{texts.show_settings, show_settings},
                                 {tr("Show Earlier Runs"), [this] { workspace_->show_page(Page::runs); }}},
                                this)
                         .page);
@@ -43,13 +50,6 @@ void RunTab::build(const Texts& texts) {
           [this] { QGuiApplication::clipboard()->setText(csv()); });
   content_->addWidget(bar);
   stack_->addWidget(full);
-}
-
-void RunTab::add_run_buttons(const QString& start, const QString& start_tip, const QString& stop_tip) {
-  start_ = add_button(*bar_, start, start_tip, Glyph::run);
-  stop_ = add_button(*bar_, tr("Stop"), stop_tip, Glyph::stop);
-  connect(start_, &QPushButton::clicked, this, [this] { workspace_->trigger(action_); });
-  connect(stop_, &QPushButton::clicked, this, [this] { workspace_->trigger(u"run.stop"_s); });
 }
 
 void RunTab::adopt() {

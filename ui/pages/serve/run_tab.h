@@ -17,6 +17,8 @@ namespace mw::ui {
 
 class ElidedLabel;
 
+inline constexpr int kChartHeight = 120;  // pixels, the least with axis titles
+
 class RunTab : public QWidget {
   Q_OBJECT
  public:
@@ -33,18 +35,18 @@ class RunTab : public QWidget {
  protected:
   struct Texts {
     QString empty_title, empty_text;
-    QString start, show_settings;  // buttons of the empty page
+    QString show_settings;  // button of the empty page
     QString settings_tip, copy_tip;
-    std::string setting;  // shown by the button for the settings
-    QString action;       // starts a run
+    QString start, start_tip, stop_tip;  // buttons beside the settings
+    std::string setting;                 // shown by the button for the settings
+    QString action;                      // starts a run
   };
   RunTab(RunController& runs, RunKind kind, QWidget* parent);
-  // A derived class adds its buttons to bar_, and charts and table to content_.
-  void build(const Texts& texts);
+  // A derived class adds its buttons to bar_, and charts and table to content_. `beside`: left of the buttons that
+  // start and stop; null: the header of the run.
+  void build(const Texts& texts, QWidget* beside = nullptr);
   // Another run. Called at the end of the constructor of a derived class, too.
   void adopt();
-  // The last two buttons of the bar.
-  void add_run_buttons(const QString& start, const QString& start_tip, const QString& stop_tip);
   virtual void reset() = 0;         // forgets the views of the run shown before
   virtual QString csv() const = 0;  // of all rows of the table
   bool show_changes();              // updates header and buttons; false: nothing has changed

@@ -8,12 +8,17 @@
 namespace mw::ui {
 
 ServePage::ServePage(Document& document, RunController& runs, QWidget* parent)
-    : QTabWidget(parent), runs_(runs), sweep_(new SweepPage(document, runs)), sizes_(new SizePage(runs)) {
+    : QTabWidget(parent),
+      runs_(runs),
+      sweep_(new SweepPage(document, runs)),
+      sizes_(new SizePage(runs)),
+      server_(new ServerTab(document)) {
   setDocumentMode(true);
-  setAccessibleName(tr("Latency sweeps and batch sizes"));
-  addTab(sweep_, tr("Latency sweep"));
-  addTab(sizes_, tr("Batch size"));
-  tabBar()->setAccessibleName(tr("Latency sweeps or batch sizes"));
+  setAccessibleName(tr("Latency sweeps, batch sizes and the server"));
+  addTab(sweep_, tr("Latency Sweep"));
+  addTab(sizes_, tr("Batch Size"));
+  addTab(server_, tr("Server and Playground"));
+  tabBar()->setAccessibleName(tr("Latency sweeps, batch sizes or the server"));
 }
 
 void ServePage::attach(Workspace& workspace) {
@@ -21,6 +26,8 @@ void ServePage::attach(Workspace& workspace) {
   register_actions();
   sweep_->attach(workspace);
   sizes_->attach(workspace);
+  connect(&server_->playground(), &Playground::adapter_wanted, this,
+          [&workspace] { workspace.show_setting("lora.adapter"); });
   connect(this, &QTabWidget::currentChanged, this, [&workspace] {
     if (workspace.page() == Page::serve)
       workspace.show_page(Page::serve);  // updates command line, status strip and log
@@ -54,26 +61,34 @@ void ServePage::save_state(Session& session) const {
   session.set_value(u"layout/serve"_s, sizes_->save_layout());
   session.set_value(u"layout/sweep"_s, sweep_->save_layout());
   session.set_value(u"layout/serve_tab"_s, currentIndex());
+  server_->save_state(session);
 }
 
 void ServePage::restore_state(const Session& session) {
   sizes_->restore_layout(session.value(u"layout/serve"_s).toByteArray());
   sweep_->restore_layout(session.value(u"layout/sweep"_s).toByteArray());
   setCurrentIndex(session.value(u"layout/serve_tab"_s, 0).toInt());
+  server_->restore_state(session);
 }
 
 bool ServePage::follow_newest() {
-  tab().link().set_playhead(std::nullopt);
-  tab().link().set_following(true);
+  auto* tab = qobject_cast<RunTab*>(currentWidget());
+  if (!tab) return false;
+  tab->link().set_playhead(std::nullopt);
+  tab->link().set_following(true);
   return true;
 }
 
+std::optional<RunKind> ServePage::run_kind() const {
+  return shows_server() ? std::nullopt : std::optional(kind());
+}
+
 QString ServePage::subcommand() const {
-  return kind() == RunKind::size ? u"size"_s : u"sweep"_s;
+  return shows_server() ? u"serve"_s : kind() == RunKind::size ? u"size"_s : u"sweep"_s;
 }
 
 std::vector<store::RunId> ServePage::runs_to_compare() const {
-  if (kind() != RunKind::sweep || !sweep_->run()) return {};
+  if (currentWidget() != sweep_ || !sweep_->run()) return {};
   return {sweep_->run()->id};
 }
 
@@ -85,6 +100,7 @@ std::optional<ReplayOffer> ServePage::replay_offer() const {
 void ServePage::show_frame() {
   sweep_->show_frame();
   sizes_->show_frame();
+  server_->show_frame();
 }
 
 void ServePage::restyle() {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Serve page with tabs for latency sweeps and batch sizes. GUI thread.
+// The Serve page with tabs for latency sweeps, batch sizes, and the server with its playground. GUI thread.
 #pragma once
 #include <QTabWidget>
 
+#include "ui/pages/serve/server_tab.h"
 #include "ui/pages/serve/size_page.h"
 #include "ui/pages/serve/sweep_page.h"
 #include "ui/session/workspace.h"
@@ -15,8 +16,10 @@ class ServePage : public QTabWidget, public WindowPage {
   ServePage(Document& document, RunController& runs, QWidget* parent = nullptr);
   SweepPage& sweep() { return *sweep_; }
   SizePage& sizes() { return *sizes_; }
-  RunKind kind() const { return currentIndex() == 0 ? RunKind::sweep : RunKind::size; }
+  ServerTab& server() { return *server_; }
+  RunKind kind() const { return currentWidget() == sizes_ ? RunKind::size : RunKind::sweep; }
   void show_kind(RunKind kind) { setCurrentIndex(kind == RunKind::size ? 1 : 0); }
+  void show_server() { setCurrentWidget(server_); }
 
   void attach(Workspace& workspace) override;
   void update_actions() override;
@@ -26,17 +29,18 @@ class ServePage : public QTabWidget, public WindowPage {
   void restore_state(const Session& session) override;
   bool follow_newest() override;
   QString subcommand() const override;
-  std::optional<RunKind> run_kind() const override { return kind(); }
-  RunPtr shown_run() const override { return runs_.shown(kind()); }
+  std::optional<RunKind> run_kind() const override;
+  RunPtr shown_run() const override { return shows_server() ? nullptr : runs_.shown(kind()); }
   std::vector<store::RunId> runs_to_compare() const override;
   std::optional<ReplayOffer> replay_offer() const override;
 
  private:
   void register_actions();
-  RunTab& tab() const { return *static_cast<RunTab*>(currentWidget()); }
+  bool shows_server() const { return currentWidget() == server_; }
   RunController& runs_;
   SweepPage* sweep_;
   SizePage* sizes_;
+  ServerTab* server_;
 };
 
 }  // namespace mw::ui

@@ -34,15 +34,15 @@ SizePage::SizePage(RunController& runs, QWidget* parent) : RunTab(runs, RunKind:
              "per\ntoken and memory for generation, for scoring with all logits at once and for scoring in chunks. "
              "Batches that\nare predicted not to fit are not run. Set batches and lengths in the Sizing group of the "
              "form."),
-         .start = tr("Measure Batch Sizes"),
          .show_settings = tr("Show Sizing Settings"),
          .settings_tip = tr("Show the sizing settings in the form"),
          .copy_tip = tr("Copy all rows as CSV with full precision, in seconds and bytes"),
+         .start = tr("Measure"),
+         .start_tip = tr("Measure the experiment in the form as a new run (Ctrl+F5)"),
+         .stop_tip = tr("Stop after the current token and keep the finished points (Shift+F5)"),
          .setting = "size.batches",
          .action = u"run.size"_s});
   label_->setProperty("muted", true);
-  add_run_buttons(tr("Measure"), tr("Measure the experiment in the form as a new run (Ctrl+F5)"),
-                  tr("Stop after the current token and keep the finished points (Shift+F5)"));
   build_charts();
   connect(&link_, &ChartLink::cursor_changed, this, [this] {
     // The rows of the pinned batch.
@@ -69,6 +69,7 @@ void SizePage::build_charts() {
     memory_[w] = new Chart(
         {.title = tr("%1 memory").arg(short_text(w)), .quantity = Quantity::bytes, .empty = waiting, .from_zero = true},
         link_, memory);
+  for (Chart* chart : rows_->findChildren<Chart*>()) chart->setMinimumHeight(kChartHeight);
   build_table();
   rows_->addWidget(table_);
   set_shares(*rows_, {190, 220, 160}, {4, 5, 3});
@@ -79,7 +80,7 @@ void SizePage::build_table() {
   table_ = make_table(model_, tr("Measured batch sizes"));
   table_->horizontalHeader()->moveSection(SizesModel::result, SizesModel::columns - 1);
   table_->horizontalHeader()->setStretchLastSection(true);
-  table_->installEventFilter(this);
+  table_->viewport()->installEventFilter(this);
   connect(table_, &QTableView::clicked, this, [this](const QModelIndex& at) {
     for (const Tick& stop : link_.stops())
       if (stop.label == QString::number(model_.row(at.row()).batch)) link_.set_playhead(stop.value);
@@ -163,7 +164,7 @@ QString SizePage::settings_text() const {
 }
 
 bool SizePage::eventFilter(QObject* watched, QEvent* event) {
-  if (watched == table_ && event->type() == QEvent::Resize) fit_columns();
+  if (table_ && watched == table_->viewport() && event->type() == QEvent::Resize) fit_columns();
   return QWidget::eventFilter(watched, event);
 }
 

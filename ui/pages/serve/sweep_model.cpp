@@ -9,53 +9,57 @@ namespace {
 using formats::BenchPoint;
 
 struct Number {
-  const char* name;  // vLLM's name
-  const char* help;
+  const char *name, *title, *help;  // name: vLLM's
   double (*of)(const BenchPoint&);
 };
 
+// The most important first: only those that fit are shown.
 constexpr Number kNumbers[] = {
-    {"completed", QT_TR_NOOP("Completed requests"),
-     [](const BenchPoint& p) { return static_cast<double>(p.completed); }},
-    {"failed", QT_TR_NOOP("Failed requests, which are counted but not timed"),
-     [](const BenchPoint& p) { return static_cast<double>(p.failed); }},
-    {"output_throughput", QT_TR_NOOP("Generated tokens per second"),
-     [](const BenchPoint& p) { return p.output_throughput; }},
-    {"request_throughput", QT_TR_NOOP("Completed requests per second"),
-     [](const BenchPoint& p) { return p.request_throughput; }},
-    {"median_ttft_ms", QT_TR_NOOP("Time from sending to the first token, ms"),
+    {"median_ttft_ms", QT_TR_NOOP("TTFT p50 (ms)"), QT_TR_NOOP("Time from sending to the first token"),
      [](const BenchPoint& p) { return p.ttft.median; }},
-    {"mean_ttft_ms", QT_TR_NOOP("Time from sending to the first token, ms"),
-     [](const BenchPoint& p) { return p.ttft.mean; }},
-    {"p99_ttft_ms", QT_TR_NOOP("Time from sending to the first token, ms"),
-     [](const BenchPoint& p) { return p.ttft.percentile(99); }},
-    {"median_tpot_ms", QT_TR_NOOP("Time per token after the first, ms"),
+    {"median_tpot_ms", QT_TR_NOOP("TPOT p50 (ms)"), QT_TR_NOOP("Time per token after the first"),
      [](const BenchPoint& p) { return p.tpot.median; }},
-    {"mean_tpot_ms", QT_TR_NOOP("Time per token after the first, ms"), [](const BenchPoint& p) { return p.tpot.mean; }},
-    {"p99_tpot_ms", QT_TR_NOOP("Time per token after the first, ms"),
+    {"output_throughput", QT_TR_NOOP("Output (tokens/s)"), QT_TR_NOOP("Generated tokens per second"),
+     [](const BenchPoint& p) { return p.output_throughput; }},
+    {"p99_ttft_ms", QT_TR_NOOP("TTFT p99 (ms)"), QT_TR_NOOP("Time from sending to the first token"),
+     [](const BenchPoint& p) { return p.ttft.percentile(99); }},
+    {"p99_tpot_ms", QT_TR_NOOP("TPOT p99 (ms)"), QT_TR_NOOP("Time per token after the first"),
      [](const BenchPoint& p) { return p.tpot.percentile(99); }},
-    {"median_itl_ms", QT_TR_NOOP("Time between two tokens, ms"), [](const BenchPoint& p) { return p.itl.median; }},
-    {"p99_itl_ms", QT_TR_NOOP("Time between two tokens, ms"), [](const BenchPoint& p) { return p.itl.percentile(99); }},
-    {"median_e2el_ms", QT_TR_NOOP("Time from sending to the last token, ms"),
+    {"median_e2el_ms", QT_TR_NOOP("E2E p50 (ms)"), QT_TR_NOOP("Time from sending to the last token"),
      [](const BenchPoint& p) { return p.e2el.median; }},
-    {"p99_e2el_ms", QT_TR_NOOP("Time from sending to the last token, ms"),
+    {"p99_e2el_ms", QT_TR_NOOP("E2E p99 (ms)"), QT_TR_NOOP("Time from sending to the last token"),
      [](const BenchPoint& p) { return p.e2el.percentile(99); }},
-    {"median_intended_ttft_ms",
-     QT_TR_NOOP("Time from the intended sending to the first token, ms, including waiting in the client"),
-     [](const BenchPoint& p) { return p.intended_ttft.median; }},
-    {"request_goodput", QT_TR_NOOP("Requests per second that meet every SLO"),
+    {"completed", QT_TR_NOOP("Completed"), QT_TR_NOOP("Completed requests"),
+     [](const BenchPoint& p) { return static_cast<double>(p.completed); }},
+    {"failed", QT_TR_NOOP("Failed"), QT_TR_NOOP("Failed requests, which are counted but not timed"),
+     [](const BenchPoint& p) { return static_cast<double>(p.failed); }},
+    {"request_goodput", QT_TR_NOOP("Goodput (requests/s)"), QT_TR_NOOP("Requests per second that meet every SLO"),
      [](const BenchPoint& p) { return p.request_goodput; }},
-    {"total_token_throughput", QT_TR_NOOP("Prompt and generated tokens per second"),
+    {"request_throughput", QT_TR_NOOP("Completed (requests/s)"), QT_TR_NOOP("Completed requests per second"),
+     [](const BenchPoint& p) { return p.request_throughput; }},
+    {"median_itl_ms", QT_TR_NOOP("ITL p50 (ms)"), QT_TR_NOOP("Time between two tokens"),
+     [](const BenchPoint& p) { return p.itl.median; }},
+    {"p99_itl_ms", QT_TR_NOOP("ITL p99 (ms)"), QT_TR_NOOP("Time between two tokens"),
+     [](const BenchPoint& p) { return p.itl.percentile(99); }},
+    {"mean_ttft_ms", QT_TR_NOOP("TTFT mean (ms)"), QT_TR_NOOP("Time from sending to the first token"),
+     [](const BenchPoint& p) { return p.ttft.mean; }},
+    {"mean_tpot_ms", QT_TR_NOOP("TPOT mean (ms)"), QT_TR_NOOP("Time per token after the first"),
+     [](const BenchPoint& p) { return p.tpot.mean; }},
+    {"median_intended_ttft_ms", QT_TR_NOOP("Intended TTFT p50 (ms)"),
+     QT_TR_NOOP("Time from the intended sending to the first token, including waiting in the client"),
+     [](const BenchPoint& p) { return p.intended_ttft.median; }},
+    {"total_token_throughput", QT_TR_NOOP("Total (tokens/s)"), QT_TR_NOOP("Prompt and generated tokens per second"),
      [](const BenchPoint& p) { return p.total_token_throughput; }},
-    {"max_output_tokens_per_s", QT_TR_NOOP("Output tokens in the best second"),
+    {"max_output_tokens_per_s", QT_TR_NOOP("Peak output (tokens/s)"), QT_TR_NOOP("Output tokens in the best second"),
      [](const BenchPoint& p) { return p.max_output_tokens_per_s; }},
-    {"max_concurrent_requests", QT_TR_NOOP("Largest number of requests in flight"),
+    {"max_concurrent_requests", QT_TR_NOOP("Peak in flight"), QT_TR_NOOP("Largest number of requests in flight"),
      [](const BenchPoint& p) { return p.max_concurrent_requests; }},
-    {"prefix_hits", QT_TR_NOOP("Share of the prompt tokens found in the prefix cache"),
+    {"prefix_hits", QT_TR_NOOP("Prefix hits (share)"),
+     QT_TR_NOOP("Share of the prompt tokens found in the prefix cache"),
      [](const BenchPoint& p) { return p.prefix_hits; }},
-    {"output_len", QT_TR_NOOP("Requested output tokens"),
+    {"output_len", QT_TR_NOOP("Output length (tokens)"), QT_TR_NOOP("Requested output tokens"),
      [](const BenchPoint& p) { return static_cast<double>(p.output_len); }},
-    {"duration", QT_TR_NOOP("Time from the first intended arrival to the last completion, s"),
+    {"duration", QT_TR_NOOP("Duration (s)"), QT_TR_NOOP("Time from the first intended arrival to the last completion"),
      [](const BenchPoint& p) { return p.duration_s; }},
 };
 
@@ -75,12 +79,12 @@ SweepModel::SweepModel()
                  [this](const SweepRow& row, int column, int role) { return cell(row, column, role); }) {}
 
 SweepModel::Columns SweepModel::table_columns() const {
-  Columns columns{{.title = u"input_len"_s,
+  Columns columns{{.title = tr("Prompt (tokens)"),
                    .tooltip = tr("Tokens per prompt"),
                    .alignment = Qt::AlignRight,
                    .text = [](const SweepRow& r) { return QString::number(r.point.input_len); },
                    .sort_key = [](const SweepRow& r) { return r.point.input_len; }},
-                  {.title = u"request_rate"_s,
+                  {.title = tr("Rate (requests/s)"),
                    .tooltip = tr("Offered requests per second"),
                    .alignment = Qt::AlignRight,
                    .text =
@@ -89,10 +93,10 @@ SweepModel::Columns SweepModel::table_columns() const {
                          return std::isfinite(rate) ? QString::number(rate, 'g', 6) : qs(views::load_text(r.point));
                        },
                    .sort_key = [](const SweepRow& r) { return r.point.request_rate; }},
-                  {.title = tr("verdict"),
+                  {.title = tr("Verdict"),
                    .tooltip = tr("Whether the server kept up: stable, backlogged, overloaded"),
                    .text = [](const SweepRow& r) { return qs(r.point.verdict); }},
-                  {.title = tr("audit"),
+                  {.title = tr("Audit"),
                    .tooltip = tr("Audit rules that this point violates; details are in the tooltips"),
                    .text = [this](const SweepRow& r) {
                      QStringList rules;
@@ -101,8 +105,8 @@ SweepModel::Columns SweepModel::table_columns() const {
                      return rules.join(u", "_s);
                    }}};
   for (const Number& number : kNumbers)
-    columns.push_back({.title = QString::fromLatin1(number.name),
-                       .tooltip = tr(number.help),
+    columns.push_back({.title = tr(number.title),
+                       .tooltip = tr("%1 (%2)").arg(tr(number.help), QLatin1String(number.name)),
                        .alignment = Qt::AlignRight,
                        .text =
                            [&number](const SweepRow& r) {
@@ -112,6 +116,13 @@ SweepModel::Columns SweepModel::table_columns() const {
                            },
                        .sort_key = [&number](const SweepRow& r) { return number.of(r.point); }});
   return columns;
+}
+
+QString SweepModel::csv() const {
+  QStringList names{u"input_len"_s, u"request_rate"_s, u"verdict"_s, u"audit"_s};
+  for (const Number& each : kNumbers) names << QString::fromLatin1(each.name);
+  const QString titled = TableModel::csv();
+  return names.join(u',') + titled.mid(titled.indexOf(u"\r\n"_s));
 }
 
 void SweepModel::show(SweepViewPtr view) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Table model of the points of a sweep with the names and units of vLLM (ms, tokens/s) and audit findings.
+// Table model of the points of a sweep with the units of vLLM (ms, tokens/s) and audit findings.
 #pragma once
 #include "ui/run_views/sweep_lines.h"
 #include "ui/theme/table_model.h"
@@ -17,6 +17,7 @@ class SweepModel : public TableModel<SweepRow> {
   SweepModel();
   void show(SweepViewPtr view);
   bool is_column_used(int column) const;
+  QString csv() const;  // with vLLM's names
 
  private:
   QVariant cell(const SweepRow& row, int column, int role) const;

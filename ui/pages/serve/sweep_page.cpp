@@ -16,6 +16,8 @@
 namespace mw::ui {
 namespace {
 
+constexpr int kMostColumnWidth = 260;  // pixels
+
 // The requested rates, so that the axis exists before the first point.
 void add_rates(views::LoadAxis& axis, const experiment::Experiment& record) {
   const Json rates = record.value("sweep.request_rates"), arrival = record.value("sweep.arrival");
@@ -24,6 +26,19 @@ void add_rates(views::LoadAxis& axis, const experiment::Experiment& record) {
     if (r.is_number() && r.get<double>() > 0) axis.add_rate(r.get<double>());
     if (r.is_string() && r == "inf") axis.add_rate(INFINITY);
   }
+}
+
+std::vector<SettingsRow::Setting> sweep_settings() {
+  return {{"sweep.backend", SweepPage::tr("Backend"), 4},
+          {"sweep.url", SweepPage::tr("Server"), 6},
+          {"sweep.request_rates", SweepPage::tr("Rates (requests/s)"), 6},
+          {"sweep.input_lens", SweepPage::tr("Prompts (tokens)"), 6},
+          {"sweep.output_len", SweepPage::tr("Output (tokens)"), 6},
+          {"sweep.num_prompts", SweepPage::tr("Requests"), 4},
+          {"sweep.arrival", SweepPage::tr("Arrival"), 5},
+          {"sweep.slo_ttft_ms", SweepPage::tr("SLO TTFT (ms)"), 5},
+          {"sweep.slo_tpot_ms", SweepPage::tr("TPOT (ms)"), 4},
+          {"sweep.slo_e2e_ms", SweepPage::tr("E2E (ms)"), 4}};
 }
 
 std::shared_ptr<const views::Series> over_time(const std::vector<formats::LoadSample>& samples,
@@ -36,21 +51,25 @@ std::shared_ptr<const views::Series> over_time(const std::vector<formats::LoadSa
 }  // namespace
 
 SweepPage::SweepPage(Document& document, RunController& runs, QWidget* parent)
-    : RunTab(runs, RunKind::sweep, parent), reader_(runs.catalogue()), form_(new SweepForm(document, this)) {
-  link_.set_x(tr("rate"), Quantity::plain);
+    : RunTab(runs, RunKind::sweep, parent),
+      reader_(runs.catalogue()),
+      form_(new SettingsRow(document, sweep_settings(), this)) {
+  link_.set_x(tr("rate (requests/s)"), Quantity::plain);
   by_time_.set_x(tr("time"), Quantity::seconds);
-  column_->addWidget(form_);
   build({.empty_title = tr("No sweep yet"),
-         .empty_text = tr(
-             "Press Run Sweep to measure one point per rate and prompt length above, with latencies, throughput and "
-             "all requests.\nThe engine on this machine is measured, other targets are simulated step by step, and a "
-             "server over HTTP is measured\nwith the same traffic. Complete points are kept if you stop the sweep."),
-         .start = tr("Run Sweep"),
+         .empty_text =
+             tr("Run Sweep measures one point per rate and prompt length above, with latencies, throughput and all "
+                "requests.\nThe engine on this machine is measured, other targets are simulated step by step, and a "
+                "server over HTTP is measured\nwith the same traffic. Complete points are kept if you stop the sweep."),
          .show_settings = tr("Show Sweep Settings"),
          .settings_tip = tr("Show all settings of the sweep and the server in the form"),
          .copy_tip = tr("Copy all points as CSV with vLLM's names and units"),
+         .start = tr("Run Sweep"),
+         .start_tip = tr("Sweep the rates and prompt lengths in the form as a new run (Ctrl+Shift+F5)"),
+         .stop_tip = tr("Stop the sweep and keep the finished points (Shift+F5)"),
          .setting = "sweep.arrival",
-         .action = u"run.sweep"_s});
+         .action = u"run.sweep"_s},
+        form_);
   build_bar();
   build_charts();
   connect(&link_, &ChartLink::cursor_changed, this, &SweepPage::select_at_playhead);
@@ -230,22 +249,29 @@ void SweepPage::show_verdict() {
   }
   const auto found = std::count_if(view_->findings.begin(), view_->findings.end(),
                                    [](const auto& f) { return f.verdict != serve::Verdict::fine; });
-  if (found > 0) text += (text.isEmpty() ? QString() : u"  \u00B7  "_s) + tr("the audit flags %1").arg(found);
+  if (found > 0) text += (text.isEmpty() ? QString() : u"  \u00B7  "_s) + tr("audit findings: %1").arg(found);
   if (view_->ignored > 0) text += tr("  \u00B7  %1 points could not be read").arg(view_->ignored);
   label_->setText(text);
 }
 
+// Shows the columns that fit, the most important first, or all of them. Widths only grow while points are added.
 void SweepPage::fit_columns() {
   const QAbstractItemView& view = *table_;
+  int sum = 0;
   for (int c = 0; c < model_.columnCount(); ++c) {
-    table_->setColumnHidden(c, !model_.is_column_used(c));
-    if (!model_.is_column_used(c)) continue;
+    const bool used = model_.is_column_used(c);
     const int wanted = std::max(view.sizeHintForColumn(c), table_->horizontalHeader()->sectionSizeHint(c)) + 6;
-    if (model_.rowCount() <= 1 || wanted > table_->columnWidth(c)) table_->setColumnWidth(c, std::min(wanted, 260));
+    int& width = column_widths_.try_emplace(c, 0).first->second;
+    width = std::min(model_.rowCount() <= 1 ? wanted : std::max(wanted, width), kMostColumnWidth);
+    if (used) sum += width;
+    const bool hidden = !used || (!all_columns_->isChecked() && sum > table_->viewport()->width());
+    table_->setColumnHidden(c, hidden);
+    if (!hidden) table_->setColumnWidth(c, width);
   }
 }
 
 bool SweepPage::eventFilter(QObject* watched, QEvent* event) {
+  if (table_ && watched == table_->viewport() && event->type() == QEvent::Resize) fit_columns();
   if (table_ && watched == table_->viewport() && event->type() == QEvent::Leave) {
     link_.set_cursor(std::nullopt);
     emphasise(-1);
@@ -255,6 +281,8 @@ bool SweepPage::eventFilter(QObject* watched, QEvent* event) {
 
 void SweepPage::build_bar() {
   label_->setAccessibleName(tr("Saturation of the server"));
+  content_->insertWidget(0, label_);  // on a line of its own
+  bar_->insertStretch(0, 1);
   auto* compare = new DragButton(tr("Compare"));
   compare->set_run([this] { return run_ ? run_->id : store::RunId(); });
   compare->setToolTip(tr("Add this sweep to the Compare page; it can also be dragged there"));
@@ -262,8 +290,9 @@ void SweepPage::build_bar() {
   replay_ = add_button(*bar_, tr("Replay\u2026"),
                        tr("Simulate these requests on another target, mesh, KV type or cache policy"));
   resume_ = add_button(*bar_, tr("Resume"), tr("Continue this sweep and keep its finished points"));
-  add_run_buttons(tr("Run Sweep"), tr("Sweep the rates and prompt lengths in the form as a new run (Ctrl+Shift+F5)"),
-                  tr("Stop the sweep and keep the finished points (Shift+F5)"));
+  all_columns_ = chip_button(tr("All Columns"), tr("Show every metric instead of those that fit"), this);
+  bar_->addWidget(all_columns_);
+  connect(all_columns_, &QToolButton::toggled, this, &SweepPage::fit_columns);
   connect(compare_, &QPushButton::clicked, this, [this] { workspace_->trigger(u"runs.compare"_s); });
   connect(replay_, &QPushButton::clicked, this, [this] { workspace_->trigger(u"runs.replay"_s); });
   connect(resume_, &QPushButton::clicked, this, [this] { workspace_->resume_run(run_->id); });
@@ -284,21 +313,21 @@ void SweepPage::build_charts() {
   tpot_ = by_load(tr("TPOT"), tr("median to p99"), Quantity::seconds);
   throughput_ = by_load(tr("Throughput"), tr("output tokens/s"), Quantity::plain);
   timeline_ = new RequestTimeline(by_time_, bottom);
-  auto* state = make_splitter(Qt::Vertical, bottom);
   const QString unrecorded = tr("The state of the server is not recorded");
   in_flight_ = new Chart({.title = tr("Requests"), .quantity = Quantity::count, .empty = unrecorded, .from_zero = true},
-                         by_time_, state);
+                         by_time_, bottom);
   kv_ = new Chart({.title = tr("KV blocks in use"),
                    .unit = tr("% of all blocks"),
                    .quantity = Quantity::plain,
                    .empty = unrecorded,
                    .from_zero = true},
-                  by_time_, state);
+                  by_time_, bottom);
+  for (Chart* chart : rows_->findChildren<Chart*>()) chart->setMinimumHeight(kChartHeight);
   build_table();
   rows_->addWidget(table_);
-  bottom->setSizes({560, 400});
-  set_shares(*rows_, {230, 190, 130}, {5, 5, 3});
-  for (QSplitter* s : {rows_, top, bottom, state}) s->setChildrenCollapsible(false);
+  bottom->setSizes({400, 300, 300});
+  set_shares(*rows_, {210, 180, 150}, {5, 5, 3});
+  for (QSplitter* s : {rows_, top, bottom}) s->setChildrenCollapsible(false);
   content_->addWidget(rows_, 1);
 }
 
@@ -318,6 +347,7 @@ void SweepPage::build_table() {
     emphasise(static_cast<int>(line_of_point(static_cast<size_t>(at.row()))));
   });
   copy_on_ctrl_c(*table_);
+  freeze_columns(*table_, SweepModel::verdict);
 }
 
 }  // namespace mw::ui

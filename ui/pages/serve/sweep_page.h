@@ -2,12 +2,13 @@
 // The latency sweep of the Serve page: one live or finished sweep, built from its events. Shows the requests and the
 // server state of the point that is selected in a chart or in the table. GUI thread.
 #pragma once
+#include <map>
 #include <optional>
 
 #include "core/compare/comparison.h"
 #include "ui/pages/serve/request_timeline.h"
 #include "ui/pages/serve/run_tab.h"
-#include "ui/pages/serve/sweep_form.h"
+#include "ui/pages/serve/settings_row.h"
 #include "ui/pages/serve/sweep_model.h"
 #include "ui/pages/serve/sweep_reader.h"
 
@@ -26,7 +27,8 @@ class SweepPage : public RunTab {
   Chart& kv() { return *kv_; }
   RequestTimeline& timeline() { return *timeline_; }
   SweepModel& model() { return model_; }
-  SweepForm& form() { return *form_; }
+  QToolButton& all_columns() { return *all_columns_; }
+  SettingsRow& form() { return *form_; }
   const SweepViewPtr& view() const { return view_; }
   bool is_busy() const { return reader_.is_busy(); }  // the display is not up to date yet
   compare::ComparedRun compared() const;              // the displayed sweep, for a comparison or a replay
@@ -63,8 +65,10 @@ class SweepPage : public RunTab {
   bool chosen_ = false;  // the user has selected a point, which a live sweep keeps
   bool selecting_ = false;
   SweepModel model_;
-  SweepForm* form_;
+  SettingsRow* form_;
+  std::map<int, int> column_widths_;
   QPushButton *resume_, *replay_, *compare_;
+  QToolButton* all_columns_;
   Chart *ttft_, *tpot_, *throughput_, *in_flight_, *kv_;
   RequestTimeline* timeline_;
 };

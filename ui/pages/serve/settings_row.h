@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The settings of the sweep in one row, with the fields of the form. GUI thread.
+// Settings of the document in one row, with the fields of the form and captions above them. GUI thread.
 #pragma once
 #include <QWidget>
 #include <vector>
@@ -10,10 +10,15 @@ class QLabel;
 
 namespace mw::ui {
 
-class SweepForm : public QWidget {
+class SettingsRow : public QWidget {
   Q_OBJECT
  public:
-  explicit SweepForm(Document& document, QWidget* parent = nullptr);
+  struct Setting {
+    const char* key;
+    QString caption;
+    int stretch = 3;
+  };
+  SettingsRow(Document& document, const std::vector<Setting>& settings, QWidget* parent = nullptr);
   Field* field(const std::string& key);  // null: not shown
 
  private:
@@ -21,7 +26,7 @@ class SweepForm : public QWidget {
     Field* field;
     QLabel* caption;
   };
-  void add(const std::string& key, const QString& caption, int stretch);
+  void add(const Setting& setting);
   void refresh();
   Document& document_;
   std::vector<Cell> cells_;
