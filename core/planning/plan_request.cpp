@@ -10,8 +10,10 @@
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/lint/lora_modules.h"
 #include "core/mesh/collectives/engine_step.h"
+#include "core/mesh/layout/size_constraints.h"
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/request/lengths.h"
+#include "core/plan/request/local_model.h"
 #include "core/planning/engine_server.h"
 #include "core/planning/epoch_rows.h"
 
@@ -176,6 +178,31 @@ void retarget(experiment::Experiment& e, const std::string& id, const hardware::
   if (config.mesh.devices() != after.devices())
     for (const mesh::MeshAxis& axis : config.mesh.axes) e.erase("mesh." + axis.name);
   for (const std::string& key : keys_of_target(before, after)) e.erase(key);
+}
+
+void follow_target(const experiment::Experiment& before, experiment::Experiment& e,
+                   const hardware::Catalogue& catalogue) {
+  try {
+    const hardware::Target to = catalogue.target(experiment::bind_valid(e).target.id);
+    const std::string from = experiment::bind_valid(before).target.id;
+    const std::vector<std::string> known = catalogue.target_ids();
+    experiment::Experiment moved = e;
+    if (std::find(known.begin(), known.end(), from) != known.end())
+      for (const std::string& key : keys_of_target(catalogue.target(from), to)) moved.erase(key);
+    const plan::Request r = plan_request(moved, catalogue);
+    if (to.chip.vendor != hardware::Vendor::cpu && r.mesh.devices() != to.devices()) {
+      const model::TensorInventory inventory(r.model);
+      const auto use = r.work == Work::train ? mesh::ShardingUse::training : mesh::ShardingUse::sampling;
+      const auto needs = size_constraints(inventory, r.mesh, r.rules, plan::adapter_shapes(r, inventory), use);
+      const mesh::Mesh next = nearest_legal(needs, r.mesh, to.devices(), r.work == Work::train ? r.train.batch : 0);
+      for (const mesh::MeshAxis& axis : next.axes)
+        if (axis.size > 1 || r.mesh.has(axis.name)) moved.set_value("mesh." + axis.name, axis.size);
+      if (!next.axes.empty() && !r.places.empty()) moved.erase("sharding.places");  // they belong to the old grid
+    }
+    e = std::move(moved);
+  } catch (const Error&) {
+    // The checker reports it.
+  }
 }
 
 std::vector<std::string> keys_of_target(const hardware::Target& before, const hardware::Target& after) {

@@ -13,6 +13,10 @@ bool planned_elsewhere(const experiment::Experiment& experiment);
 // Moves the experiment to another target. Keeps the mesh if the device count is the same, else uses the default mesh of
 // the stack; stack and sharding follow the new target. Throws Error for an unknown id.
 void retarget(experiment::Experiment& experiment, const std::string& target, const hardware::Catalogue& catalogue);
+// After a change of target.id from `before`: removes keys_of_target() and sets the nearest legal mesh with the target's
+// number of devices, unless the mesh is a default. Does nothing if the target is unknown or the document has errors.
+void follow_target(const experiment::Experiment& before, experiment::Experiment& experiment,
+                   const hardware::Catalogue& catalogue);
 
 // Returns the keys that do not apply after a change of target: prices, measurements and vendor-specific settings.
 std::vector<std::string> keys_of_target(const hardware::Target& before, const hardware::Target& after);

@@ -146,6 +146,24 @@ TEST(Retarget, KeepsAMeshOfTheSameSizeAndElseUsesTheStackDefault) {
   EXPECT_EQ(gpu.mesh.size("fsdp"), 2);
 }
 
+TEST(FollowTarget, SetsTheNearestLegalMeshAndDropsWhatBelongedToTheOldChips) {
+  const experiment::Experiment paper = shipped_example("paper-train-v5p-8");
+  experiment::Experiment e = paper;
+  e.set_value("target.id", "v6e-8");
+  e.set_value("measured.hours", 3.0);
+  follow_target(paper, e, catalogue());
+  EXPECT_EQ(to_text(plan_request(e, catalogue()).mesh), "fsdp 2, tp 4") << "the nearest that 4 KV heads allow";
+  EXPECT_EQ(e.value("measured.hours"), experiment::Experiment().value("measured.hours"));
+  experiment::Experiment same = paper;
+  follow_target(paper, same, catalogue());
+  EXPECT_EQ(same, paper);
+  experiment::Experiment unknown = paper;
+  unknown.set_value("target.id", "v5p-9");
+  const experiment::Experiment typed = unknown;
+  follow_target(paper, unknown, catalogue());
+  EXPECT_EQ(unknown, typed);
+}
+
 TEST(Adapters, MatchTheModuleExpression) {
   const auto adapters = [](const std::string& expression, const std::string& target = "v5p-8") {
     experiment::Experiment e = shipped_example("paper-train-v5p-8");

@@ -382,17 +382,24 @@ class DataTest : public test::WindowFixture {
       if (f) reached << (b ? b->text() : f->accessibleName());
     }
     for (const auto& name : {u"Data page"_s, u"Filter of rows"_s, u"Rows of the data"_s, u"Tokens of the row"_s,
-                             u"Lengths chart"_s, u"Read Again"_s, u"Save Lengths\u2026"_s})
+                             u"Rows chart"_s, u"Read Again"_s, u"Save Lengths\u2026"_s})
       QVERIFY2(reached.contains(name), qPrintable(name));
     for (const Shade shade : {Shade::light, Shade::dark})
-      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) {
+      for (const QSize size : {QSize(1000, 650), QSize(1280, 800), QSize(2560, 1440)}) {
         window_->set_shade(shade);
         window_->resize(size);
         QTest::qWait(60);
-        QVERIFY(page().lengths().area().width() > 200 && page().lengths().area().height() > 90);
+        picture(u"data-%1-%2"_s.arg(size.width()).arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
+        QVERIFY2(page().lengths().area().width() > 200 && page().lengths().area().height() > 60,
+                 qPrintable(u"%1 x %2"_s.arg(page().lengths().area().width()).arg(page().lengths().area().height())));
+        QVERIFY(page().lengths().height() >= 120);  // with axis titles
+        QCOMPARE(test::clipped(page()).join(u"; "_s), QString());
+        QCOMPARE(window_->height(), size.height());
+        for (auto* area : page().findChildren<QAbstractScrollArea*>())
+          QVERIFY(!area->horizontalScrollBar()->isVisible());
         QVERIFY(page().economy().height() >= page().economy().minimumSizeHint().height());
         QVERIFY(page().table().columnWidth(DataRowsModel::state) > 70);
-        QVERIFY(page().tokens().viewport()->height() > 150);
+        QVERIFY(page().tokens().viewport()->height() > (size.height() < 700 ? 60 : 150));
       }
     window_->close();
     window_.reset();

@@ -19,6 +19,8 @@ class EditCommand : public QUndoCommand {
         before_(document.now_),
         after_(std::move(next)),
         key_(std::move(merge_key)) {}
+  const experiment::Experiment& before() const { return before_.experiment; }
+  const std::string& key() const { return key_; }
   int id() const override { return key_.empty() ? -1 : 1; }
   void undo() override { document_.apply(before_); }
   void redo() override { document_.apply(after_); }
@@ -53,12 +55,28 @@ void Document::push(Snapshot next, const QString& what, const std::string& merge
   undo_.push(new EditCommand(*this, std::move(next), what, key));
 }
 
+void Document::complete_after(const std::string& key, Completion complete) {
+  completed_key_ = key;
+  complete_ = std::move(complete);
+}
+
 void Document::set(const std::string& key, Json value, Gesture gesture) {
   Snapshot next{now_.experiment, std::nullopt};
-  next.experiment.set_value(key, std::move(value));
+  next.experiment.set_value(key, value);
   if (next.experiment == now_.experiment) return;
   const experiment::Parameter* p = experiment::find_parameter(key);
   if (gesture == Gesture::single) end_gesture();
+  if (complete_ && key == completed_key_) {
+    // While typing, each value completes the state before the gesture, not that of a value typed on the way.
+    const auto* last = gesture == Gesture::continuing && undo_.canUndo()
+                           ? static_cast<const EditCommand*>(undo_.command(undo_.index() - 1))
+                           : nullptr;
+    const bool merges = last && last->key() == key + "#" + std::to_string(gesture_);
+    const experiment::Experiment before = merges ? last->before() : now_.experiment;
+    next.experiment = before;
+    next.experiment.set_value(key, std::move(value));
+    complete_(before, next.experiment);
+  }
   push(std::move(next), tr("change of %1").arg(qs(p ? p->label : key)), gesture == Gesture::continuing ? key : "");
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <QObject>
 #include <QUndoStack>
+#include <functional>
 #include <optional>
 
 #include "core/experiment/experiment.h"
@@ -42,6 +43,10 @@ class Document : public QObject {
 
   // Each edit is one undo step. Invalid values are kept and reported by problems().
   void set(const std::string& key, Json value, Gesture gesture = Gesture::single);
+  // set() of `key` also applies `complete` to the new state, in the same undo step. `before`: the state that undo
+  // restores.
+  using Completion = std::function<void(const experiment::Experiment& before, experiment::Experiment& next)>;
+  void complete_after(const std::string& key, Completion complete);
   void reset(const std::string& key);  // restores the default of the parameter table
   void set_text(const std::string& json_text);
   void discard_text();                                                   // restores the canonical text
@@ -76,6 +81,8 @@ class Document : public QObject {
   std::filesystem::path file_;
   std::vector<Problem> problems_;
   bool invalid_text_ = false;
+  std::string completed_key_;
+  Completion complete_;
   int gesture_ = 0;
   QUndoStack undo_;
 };

@@ -46,14 +46,14 @@ QString problem_html(const Problem& p) {
   return lines.join(u"<br>"_s);
 }
 
-constexpr int kMostFileName = 300;  // pixels
+constexpr int kMostFileName = 300, kNarrow = 800, kLeastChart = 150;  // pixels
 
 }  // namespace
 
 DataPage::DataPage(Document& document, QWidget* parent)
     : QWidget(parent), document_(document), model_(reader_.rows()), stack_(new QStackedWidget(this)) {
   setObjectName(u"pageBody"_s);
-  by_length_.set_x(tr("tokens"), Quantity::count);
+  by_length_.set_x(tr("tokens of a row"), Quantity::count);
   build();
   connect(&document_, &Document::changed, this, [this] { requested_ = false; });
   connect(&reader_, &DataReader::restarted, this, [this] {
@@ -258,6 +258,12 @@ bool DataPage::eventFilter(QObject* watched, QEvent* event) {
   return QWidget::eventFilter(watched, event);
 }
 
+// Chart and economy stand side by side only if both have room.
+void DataPage::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  bottom_->setOrientation(width() < kNarrow ? Qt::Vertical : Qt::Horizontal);
+}
+
 void DataPage::show_counts() {
   for (int f = 0; f < kRowFilters; ++f) {
     const auto filter = static_cast<RowFilter>(f);
@@ -393,12 +399,13 @@ void DataPage::build() {
   down_ = make_splitter(Qt::Vertical, across_);
   down_->addWidget(token_side());
   bottom_ = make_splitter(Qt::Horizontal, down_);
-  lengths_ = new Chart({.title = tr("Lengths"),
-                        .unit = tr("rows by tokens"),
+  lengths_ = new Chart({.title = tr("Rows"),
+                        .unit = tr("by length in tokens"),
                         .quantity = Quantity::count,
                         .empty = tr("Shown after all rows have been read"),
                         .from_zero = true},
                        by_length_, bottom_);
+  lengths_->setMinimumHeight(kLeastChart);  // lower ones have no axis titles
   economy_ = new EconomyView(bottom_);
   set_shares(*bottom_, {320, 380}, {1, 1});
   bottom_->setChildrenCollapsible(false);
@@ -471,8 +478,7 @@ QWidget* DataPage::token_side() {
   token_side_->setAttribute(Qt::WA_StyledBackground);
   auto* column = flush_layout<QVBoxLayout>(token_side_, 2);
   auto* head = new QHBoxLayout;
-  row_ = new QLabel(token_side_);
-  row_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  row_ = new ElidedLabel(Qt::ElideRight, token_side_);
   legend_ = new QLabel(token_side_);
   head->setContentsMargins(8, 4, 8, 2);
   head->addWidget(row_, 1);

@@ -50,6 +50,7 @@ class DataPage : public QWidget, public WindowPage {
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   void register_actions(Workspace& workspace);

@@ -23,7 +23,8 @@ QString percent(double share) {
 EconomyView::EconomyView(QWidget* parent) : QWidget(parent) {
   setAccessibleName(tr("Token economy"));
   setToolTip(
-      tr("Share of real tokens, tokens with loss and padding in the first epoch. This engine pads each batch to its "
+      tr("Share of tokens without padding, tokens with loss and padding in the first epoch. This engine pads each "
+         "batch to its "
          "longest row;\nprograms compiled for a fixed shape, as on TPUs, pad every row to data.max_len."));
 }
 

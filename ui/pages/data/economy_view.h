@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Composition of the batches of one epoch, with and without packing: bars of real tokens (stronger with loss) and
-// padding in percent, with seconds and dollars if they are known. GUI thread.
+// Composition of the batches of one epoch, with and without packing: bars of tokens without padding (stronger with
+// loss) and padding in percent, with seconds and dollars if they are known. GUI thread.
 #pragma once
 #include <QWidget>
 
