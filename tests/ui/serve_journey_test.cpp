@@ -112,6 +112,7 @@ class ServeJourneyTest : public test::WindowFixture {
     QVERIFY(impossible(1, {"15360", "ttft"}) > 0);
     QVERIFY(impossible(2, {"15360", "ttft"}) > 0);
     QCOMPARE(impossible(1, {"512/", "ttft"}), 0);
+    QCOMPARE(window_->width(), 1280);  // the page fits beside the form
     station(u"verdict"_s);
 
     QTest::keyClicks(&page().slo_field(0), u"500"_s);

@@ -68,7 +68,7 @@ QTabBar::tab:hover { color: @text; background: @hover; }
 QTabBar::tab:selected { color: @text; border-bottom-color: @accent; }
 QTabBar::tab:focus { color: @accent; }
 QTabBar { background: transparent; border: 0; }
-QTabBar#chips::tab { background: @panel; color: @text; border: 1px solid @line; border-radius: 9px; padding: 2px 4px 2px 7px; margin-right: 4px; }
+QTabBar#chips::tab { background: @panel; color: @text; border: 1px solid @line; border-radius: 9px; padding: 2px 4px 2px 7px; margin-right: 4px; min-width: 84px; }
 QTabBar#chips::tab:hover, QTabBar#chips::tab:selected { border-color: @accent; }
 QTabBar#chips::tab:selected:focus { border: 2px solid @accent; padding: 1px 3px 1px 6px; }
 QFrame[drop="true"] { background: @chip; border: 1px dashed @accent; border-radius: 6px; }

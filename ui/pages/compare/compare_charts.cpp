@@ -68,7 +68,7 @@ const std::array<ViewSpec, kCompareViews>& specs() {
   constexpr ChartSpec kThroughput{QT_TR_NOOP("Throughput"), QT_TR_NOOP("output tokens/s"), kNoMetric};
   constexpr ChartSpec kCost{QT_TR_NOOP("Cost of tokens"), QT_TR_NOOP("USD per million tokens"), kNoPrice,
                             Quantity::plain, Scale::logarithmic};
-  constexpr ChartSpec kApart{QT_TR_NOOP("Difference from the baseline"), QT_TR_NOOP("absolute, % of its training loss"),
+  constexpr ChartSpec kApart{QT_TR_NOOP("Difference"), QT_TR_NOOP("% of the baseline's loss"),
                              QT_TR_NOOP("The baseline shares no step with another run, or all losses are identical"),
                              Quantity::plain, Scale::logarithmic};
   static const std::array<ViewSpec, kCompareViews> kSpecs{{

@@ -302,16 +302,19 @@ QString ComparePage::verdict() const {
 void ComparePage::show_verdict() {
   const QStringList parts = verdict().split(u'\n');
   const qsizetype count = parts.size() - 1;
-  QString text = u"<b style='color:%1'>%2</b>"_s.arg(color_of(comparison_->verdict).name(), parts.front());
-  if (const int marked = model_.marked_cells(); marked > 0)
-    text += tr("  <b style='color:%1'>the audit flags %2 cells</b>").arg(theme().bad.name()).arg(marked);
-  verdict_->setText(runs_.size() > 1 ? text : QString());
-  why_not_->setVisible(count > 0);
-  why_not_->setText(count == 1 ? tr("1 confounder") : tr("%1 confounders").arg(count));
+  const int marked = model_.marked_cells();
+  verdict_->setText(runs_.size() < 2
+                        ? QString()
+                        : u"<b style='color:%1'>%2</b>"_s.arg(color_of(comparison_->verdict).name(), parts.front()));
+  why_not_->setVisible(count > 0 || marked > 0);
+  why_not_->setText((count == 1 ? tr("1 confounder") : tr("%1 confounders").arg(count)) +
+                    (marked > 0 ? tr(", %1 flagged").arg(marked) : QString()) + u" \u203A"_s);
   QString list;
   for (qsizetype i = 0; i < count; ++i)
     list += u"<p style='margin:3px'><span style='color:%1'>\u25CF</span> %2</p>"_s.arg(
         color_of(comparison_->confounders[static_cast<size_t>(i)].at_least).name(), parts[i + 1].toHtmlEscaped());
+  if (marked > 0)
+    list += u"<p style='margin:3px'>%1</p>"_s.arg(tr("The audit flags %1 cells of the table.").arg(marked));
   confounders_->setText(list);
 }
 
@@ -335,7 +338,9 @@ void ComparePage::fit_columns() {
   const int room = table_->viewport()->width();
   const int key = std::clamp(view.sizeHintForColumn(0) + 8, 120, std::min(kWidestKey, std::max(150, room / 3)));
   table_->setColumnWidth(0, key);
-  for (int c = 1; c <= runs; ++c) table_->setColumnWidth(c, std::max(kNarrowest, (room - key) / runs));
+  const int width = std::max(kNarrowest, (room - key) / runs);
+  for (int c = 1; c <= runs; ++c) table_->setColumnWidth(c, width);
+  model_.set_title_width(width - 18);
 }
 
 bool ComparePage::eventFilter(QObject* watched, QEvent* event) {
@@ -412,6 +417,7 @@ QLayout* ComparePage::verdict_row() {
   why_not_->setObjectName(u"confounders"_s);
   why_not_->setProperty("chip", true);
   why_not_->setPopupMode(QToolButton::InstantPopup);
+  why_not_->setStyleSheet(u"QToolButton::menu-indicator { image: none; }"_s);
   why_not_->setToolTip(tr("List what makes the numbers hard to compare"));
   auto* menu = new QMenu(why_not_);
   confounders_ = new QLabel(menu);
@@ -437,7 +443,7 @@ QLayout* ComparePage::verdict_row() {
 }
 
 void ComparePage::add_shown_buttons(QHBoxLayout& row) {
-  differing_ = chip_button(tr("Only Differences"),
+  differing_ = chip_button(tr("Differing"),
                            tr("Hide settings that are equal in all runs, and results that only one run has"), this);
   differing_->setChecked(true);
   row.addWidget(differing_);
@@ -463,7 +469,6 @@ void ComparePage::add_shown_buttons(QHBoxLayout& row) {
 void ComparePage::build_table() {
   table_ = make_table(model_, tr("Differences"), across_);
   table_->setMouseTracking(true);
-  table_->horizontalHeader()->setTextElideMode(Qt::ElideMiddle);
   table_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   table_->viewport()->installEventFilter(this);
   freeze_columns(*table_);
@@ -480,14 +485,14 @@ void ComparePage::build_table() {
 void ComparePage::add_slo_fields(QHBoxLayout& row) {
   slo_bar_ = new QWidget(this);
   auto* bar = flush_layout<QHBoxLayout>(slo_bar_, 5);
-  bar->addWidget(muted_label(tr("SLO (ms)"), this));
+  bar->addWidget(muted_label(tr("SLO"), this));
   const QString names[] = {tr("TTFT"), tr("TPOT"), tr("E2E")};
   for (size_t i = 0; i < std::size(names); ++i) {
     auto* field = slo_[i] = new QLineEdit(this);
-    field->setPlaceholderText(names[i]);
+    field->setPlaceholderText(tr("%1 ms").arg(names[i]));
     field->setAccessibleName(tr("SLO of %1 in ms").arg(names[i]));
     field->setToolTip(tr("Limit of the median %1 in ms; cells above it are highlighted").arg(names[i]));
-    field->setFixedWidth(60);
+    field->setFixedWidth(68);
     auto* number = new QDoubleValidator(0, 1e9, 6, field);
     number->setLocale(QLocale::c());
     field->setValidator(number);

@@ -2,6 +2,8 @@
 #include "ui/pages/compare/comparison_model.h"
 
 #include <QFont>
+#include <QFontMetrics>
+#include <QGuiApplication>
 #include <algorithm>
 
 #include "ui/theme/theme.h"
@@ -72,6 +74,13 @@ void ComparisonModel::show(Ptr comparison) {
 void ComparisonModel::set_shown(RowsShown shown) {
   shown_ = shown;
   refill();
+}
+
+// A header with a style sheet cuts long titles instead of eliding them.
+QVariant ComparisonModel::headerData(int section, Qt::Orientation orientation, int role) const {
+  const QVariant whole = TableModel::headerData(section, orientation, role);
+  if (role != Qt::DisplayRole || section == 0 || title_width_ == 0) return whole;
+  return QFontMetrics(QGuiApplication::font()).elidedText(whole.toString(), Qt::ElideMiddle, title_width_);
 }
 
 void ComparisonModel::set_slo(const serve::Slo& slo) {

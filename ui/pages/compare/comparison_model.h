@@ -22,8 +22,10 @@ class ComparisonModel : public TableModel<compare::ComparisonRow> {
   void set_shown(RowsShown shown);
   RowsShown shown() const { return shown_; }
   void set_slo(const serve::Slo& slo);
-  void set_emphasis(int column);  // of a run; -1: none
+  void set_emphasis(int column);                               // of a run; -1: none
+  void set_title_width(int pixels) { title_width_ = pixels; }  // of the runs; titles are elided in the middle
   int marked_cells() const;
+  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
 
  private:
   void refill();
@@ -34,7 +36,7 @@ class ComparisonModel : public TableModel<compare::ComparisonRow> {
   Ptr comparison_;
   RowsShown shown_ = RowsShown::differing;
   serve::Slo slo_;
-  int emphasis_ = -1;
+  int emphasis_ = -1, title_width_ = 0;  // 0: titles are not elided
 };
 
 // "▼ 96 %", "▲ 3.2 x", "=": the glyph shows the direction independently of colour.

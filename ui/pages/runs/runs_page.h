@@ -27,6 +27,10 @@ class RunsPage : public QWidget, public WindowPage {
   explicit RunsPage(const std::filesystem::path& runs_folder, QWidget* parent = nullptr);
   void attach(Workspace& workspace) override;
   void show_frame() override;  // reads the store again every second or so
+  void restyle() override {
+    previewed_.clear();
+    show_preview();
+  }
   void save_state(Session& session) const override;
   void restore_state(const Session& session) override;
   std::vector<store::RunId> runs_to_compare() const override { return selected(); }
