@@ -235,13 +235,14 @@ class ServerTest : public test::WindowFixture {
 
   void everything_has_a_name_and_is_readable_at_every_size() {
     open_tab(tiny());
+    const int least = window_->serve_page().minimumSizeHint().width();
+    QVERIFY2(least <= 740, qPrintable(QString::number(least)));  // beside a form of 260 in a window of 1000
     QCOMPARE(test::unnamed(*window_).join(u"; "_s), QString());
     for (const Shade shade : {Shade::light, Shade::dark})
       for (const QSize size : {QSize(1000, 650), QSize(1280, 800), QSize(2560, 1440)}) {
         window_->set_shade(shade);
         window_->resize(size);
         QTest::qWait(60);
-        QCOMPARE(window_->size(), size);  // nothing forces it wider
         QTRY_COMPARE(test::clipped(tab()).join(u"; "_s), QString());
         picture(u"server-%1-%2"_s.arg(size.width()).arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
       }

@@ -4,6 +4,7 @@
 #include <QGraphicsLayout>
 #include <QPainter>
 #include <QSet>
+#include <QSignalBlocker>
 #include <QtCharts/QAreaSeries>
 #include <QtCharts/QCategoryAxis>
 #include <QtCharts/QChart>
@@ -94,16 +95,20 @@ void ChartScene::set_axis(QCategoryAxis& axis, std::vector<Tick>& shown, const S
   axis.setRange(wanted.range.low, wanted.range.high);
   if (same(shown, wanted.ticks)) return;
   shown = wanted.ticks;
-  for (const QString& label : axis.categoriesLabels()) axis.remove(label);
-  // The first category begins outside, where Qt Charts draws no grid line.
-  if (!shown.empty()) axis.setStartValue(std::min(wanted.range.low, shown.front().value) - wanted.range.size());
-  QSet<QString> taken;
-  for (const Tick& tick : shown) {
-    QString label = tick.label;  // labels must differ and not be empty: spaces are added
-    while (label.isEmpty() || taken.contains(label)) label += QChar::Nbsp;
-    taken.insert(label);
-    axis.append(label, tick.value);
+  {
+    const QSignalBlocker quiet(axis);  // Qt Charts would lay out the axis for each label
+    for (const QString& label : axis.categoriesLabels()) axis.remove(label);
+    // The first category begins outside, where Qt Charts draws no grid line.
+    if (!shown.empty()) axis.setStartValue(std::min(wanted.range.low, shown.front().value) - wanted.range.size());
+    QSet<QString> taken;
+    for (const Tick& tick : shown) {
+      QString label = tick.label;  // labels must differ and not be empty: spaces are added
+      while (label.isEmpty() || taken.contains(label)) label += QChar::Nbsp;
+      taken.insert(label);
+      axis.append(label, tick.value);
+    }
   }
+  emit axis.categoriesChanged();
 }
 
 // A new series is above all others, so that all are made again when one is missing.

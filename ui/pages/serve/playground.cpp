@@ -32,7 +32,6 @@ Playground::Playground(Document& document, ModelHost& host, QWidget* parent)
     : QWidget(parent), document_(document), host_(host), prompt_(new QPlainTextEdit(this)) {
   auto* column = flush_layout<QVBoxLayout>(this, 4);
   auto* ask = new QHBoxLayout;
-  auto* settings = new QHBoxLayout;
   auto* panes = make_splitter(Qt::Horizontal, this);
   prompt_->setAccessibleName(tr("Prompt"));
   prompt_->setPlaceholderText(tr("Prompt (Ctrl+Enter generates)"));
@@ -44,21 +43,22 @@ Playground::Playground(Document& document, ModelHost& host, QWidget* parent)
       add_button(*buttons, tr("Generate"), tr("Answer the prompt with the base and the tuned model"), Glyph::run);
   stop_ = add_button(*buttons, tr("Stop Answer"), tr("Stop generating and keep the tokens so far"), Glyph::stop);
   ask->addLayout(buttons);
-  settings->addWidget(new SettingsRow(document, sampling_settings(), this), 1);
+  auto* choices = new QVBoxLayout;
+  ask->addLayout(choices);
+  auto* settings = new SettingsRow(document, sampling_settings(), this);
   adapter_ = new QComboBox(this);
   adapter_->setAccessibleName(tr("Adapter of the tuned answer"));
   adapter_->setToolTip(tr("Adapter of the tuned answer"));
   tokens_ =
       chip_button(tr("Tokens"), tr("List the tokens with their probabilities and the likeliest alternatives"), this);
-  add_adapter_ = add_button(*settings, tr("Add Adapter"), tr("Set an adapter in the form, to compare its answers"));
-  settings->setAlignment(add_adapter_, Qt::AlignBottom);
-  settings->addWidget(adapter_, 0, Qt::AlignBottom);
-  settings->addWidget(tokens_, 0, Qt::AlignBottom);
+  add_adapter_ = add_button(*choices, tr("Add Adapter"), tr("Set an adapter in the form, to compare its answers"));
+  choices->addWidget(adapter_);
+  choices->addWidget(tokens_);
   base_ = new AnswerPane(tr("Base"), panes);
   tuned_ = new AnswerPane(tr("Tuned"), panes);
   panes->setChildrenCollapsible(false);
   column->addLayout(ask);
-  column->addLayout(settings);
+  column->addWidget(settings);
   column->addWidget(panes, 1);
   connect(generate_, &QPushButton::clicked, this, &Playground::generate);
   connect(stop_, &QPushButton::clicked, this, &Playground::stop);

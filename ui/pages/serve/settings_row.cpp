@@ -30,7 +30,7 @@ void SettingsRow::add(const Setting& setting) {
   label->setProperty("muted", true);
   Field* field = make_field(*experiment::find_parameter(setting.key), cell);
   field->set_compact();
-  field->editor()->setMinimumWidth(44);
+  field->editor()->setMinimumWidth(36);
   label->setBuddy(field->editor());
   column->addWidget(label);
   column->addWidget(field);

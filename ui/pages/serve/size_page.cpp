@@ -29,11 +29,11 @@ SizePage::SizePage(RunController& runs, QWidget* parent) : RunTab(runs, RunKind:
   link_.set_x(tr("batch"), Quantity::count);
   column_->setSpacing(3);
   build({.empty_title = tr("No sizing yet"),
-         .empty_text = tr(
-             "Measure runs the model of the experiment on this machine with several batch sizes and shows time, time "
-             "per\ntoken and memory for generation, for scoring with all logits at once and for scoring in chunks. "
-             "Batches that\nare predicted not to fit are not run. Set batches and lengths in the Sizing group of the "
-             "form."),
+         .empty_text =
+             tr("Measure runs the model of the experiment on this machine with several batch sizes and shows\n"
+                "time, time per token and memory for generation, for scoring with all logits at once and for\n"
+                "scoring in chunks. Batches that are predicted not to fit are not run. Set batches and lengths in\n"
+                "the Sizing group of the form."),
          .show_settings = tr("Show Sizing Settings"),
          .settings_tip = tr("Show the sizing settings in the form"),
          .copy_tip = tr("Copy all rows as CSV with full precision, in seconds and bytes"),

@@ -58,9 +58,10 @@ SweepPage::SweepPage(Document& document, RunController& runs, QWidget* parent)
   by_time_.set_x(tr("time"), Quantity::seconds);
   build({.empty_title = tr("No sweep yet"),
          .empty_text =
-             tr("Run Sweep measures one point per rate and prompt length above, with latencies, throughput and all "
-                "requests.\nThe engine on this machine is measured, other targets are simulated step by step, and a "
-                "server over HTTP is measured\nwith the same traffic. Complete points are kept if you stop the sweep."),
+             tr("Run Sweep measures one point per rate and prompt length above, with latencies, throughput and\n"
+                "all requests. The engine on this machine is measured, other targets are simulated step by step,\n"
+                "and a server over HTTP is measured with the same traffic. Complete points are kept if you stop\n"
+                "the sweep."),
          .show_settings = tr("Show Sweep Settings"),
          .settings_tip = tr("Show all settings of the sweep and the server in the form"),
          .copy_tip = tr("Copy all points as CSV with vLLM's names and units"),
