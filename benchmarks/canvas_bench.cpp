@@ -64,8 +64,10 @@ Json run() {
     designer::ActionResult o = designer::try_action(subject, design.choice, *design.placement,
                                                     {designer::Action::Kind::resize, "tp", i % 2 == 0 ? 2 : 8});
     CanvasDesign next = design;
-    next.choice = o.nearest.value_or(o.choice);
-    if (o.accepted) next.placement = o.placement;
+    if (o.accepted) {
+      next.choice = o.choice;
+      next.placement = o.placement;
+    }
     canvas.set_design(std::move(next));
     canvas.render(&frame);
   });

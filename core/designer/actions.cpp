@@ -2,7 +2,6 @@
 #include "core/designer/actions.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -103,18 +102,6 @@ void resize(const DesignContext& context, const MeshDesign& now, const Action& a
   } catch (const Error& error) {
     if (error.problem().id == "MESH-PLACE") out.choice.places.clear();
   }
-}
-
-void offer_nearest(const DesignContext& context, const MeshDesign& now, const Placement& current, const Action& action,
-                   ActionResult& out) {
-  out.legal = possible_sizes(context, now.mesh, current, action.axis);
-  const auto distance = [&](int n) { return std::abs(static_cast<long long>(n) - action.value); };
-  for (const int n : out.legal)
-    if (!out.nearest_size || distance(n) <= distance(*out.nearest_size)) out.nearest_size = n;
-  if (!out.nearest_size) return;
-  ActionResult there{.choice = now};
-  resize(context, now, {Kind::resize, action.axis, *out.nearest_size}, there);
-  out.nearest = there.choice;
 }
 
 // --- Places ---
@@ -272,7 +259,10 @@ ActionResult try_action(const DesignContext& subject, const MeshDesign& now, con
   }
   if (out.reasons.empty()) add_errors(subject, now, current, out);
   out.accepted = out.reasons.empty();
-  if (!out.accepted && action.kind == Kind::resize) offer_nearest(subject, now, current, action, out);
+  if (!out.accepted && action.kind == Kind::resize) {
+    out.other_sizes = possible_sizes(subject, now.mesh, current, action.axis);
+    std::erase(out.other_sizes, now.mesh.size(action.axis));
+  }
   return out;
 }
 
@@ -288,11 +278,10 @@ std::string refusal_text(const ActionResult& outcome) {
   std::string text;
   for (const Problem& p : outcome.reasons) {
     text += (text.empty() ? "" : "\n") + p.message;
-    if (p.id.starts_with("MESH")) text += " (" + p.found + (p.expected.empty() ? "" : "; " + p.expected) + ")";
+    if (p.id == "MESH-PLACE" || p.id == "MESH-AXIS")
+      text += " (" + p.found + (p.expected.empty() ? "" : "; " + p.expected) + ")";
   }
-  std::string sizes;
-  for (const int n : outcome.legal) sizes += (sizes.empty() ? "\npossible: " : ", ") + std::to_string(n);
-  return text + sizes;
+  return text;
 }
 
 }  // namespace mw::designer

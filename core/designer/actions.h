@@ -45,12 +45,10 @@ struct Action {
 
 struct ActionResult {
   bool accepted = false;
-  MeshDesign choice{};                  // the resulting design, also if it is refused
-  std::string text{};                   // "tp 4 to 8", "tp on columns": for undo and the status line
-  std::vector<Problem> reasons{};       // errors that `now` does not have; empty if accepted
-  std::vector<int> legal{};             // resize: legal sizes, ascending
-  std::optional<MeshDesign> nearest{};  // resize: the design with the nearest legal size
-  std::optional<int> nearest_size{};
+  MeshDesign choice{};                                 // the resulting design, also if it is refused
+  std::string text{};                                  // "tp 4 to 8", "tp on columns": for undo and the status line
+  std::vector<Problem> reasons{};                      // errors that `now` does not have; empty if accepted
+  std::vector<int> other_sizes{};                      // resize: legal sizes except the present one, ascending
   std::shared_ptr<const mesh::Placement> placement{};  // of `choice`; null if it equals the current one
 };
 // Applies an action to the design `now`, whose placement is `current`.
@@ -61,7 +59,7 @@ ActionResult try_action(const DesignContext& subject, const MeshDesign& now, con
 // large, to show the reason for refusing it.
 std::vector<int> size_steps(const DesignContext& subject, const mesh::Mesh& mesh, std::string_view axis);
 
-// The reasons for refusing and the legal sizes, one line each, for the tooltip at the cursor.
+// The reasons for refusing, one line each.
 std::string refusal_text(const ActionResult& outcome);
 
 }  // namespace mw::designer

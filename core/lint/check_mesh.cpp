@@ -47,15 +47,15 @@ std::vector<Fix> mesh_fixes(const CheckInput& input, const std::vector<SizeConst
 
 std::string dim_text(const SizeConstraint& need) {
   using model::Axis;
-  static const std::map<Axis, const char*> kTexts{{Axis::kv_heads, "key-value heads"},
+  static const std::map<Axis, const char*> kTexts{{Axis::kv_heads, "KV heads"},
                                                   {Axis::heads, "heads"},
                                                   {Axis::mlp, "MLP columns"},
                                                   {Axis::vocab, "rows of the vocabulary"},
-                                                  {Axis::embed, "of the model's width"},
-                                                  {Axis::head_dim, "of a head"},
+                                                  {Axis::embed, "values of the model's width"},
+                                                  {Axis::head_dim, "values of a head"},
                                                   {Axis::experts, "experts"},
                                                   {Axis::ple, "columns of the per-layer embedding"},
-                                                  {Axis::rank, "of the rank"}};
+                                                  {Axis::rank, "rows of the rank"}};
   const auto known = kTexts.find(need.dim);
   return known == kTexts.end() ? "elements" : known->second;
 }
@@ -63,7 +63,7 @@ std::string dim_text(const SizeConstraint& need) {
 std::string axes_text(const CheckInput& input, const SizeConstraint& need) {
   std::string text;
   for (const std::string& axis : need.axes)
-    text += (text.empty() ? "" : " x ") + axis + "=" + std::to_string(input.mesh.size(axis));
+    text += (text.empty() ? "" : " x ") + axis + " " + std::to_string(input.mesh.size(axis));
   return text;
 }
 
@@ -91,7 +91,7 @@ bool is_over(const SizeConstraint& need, Axes axes) {
 
 Finding not_divided(const CheckInput& input, const std::vector<SizeConstraint>& all, const SizeConstraint& need,
                     const std::string& what) {
-  return {.message = axes_text(input, need) + " does not divide the " + std::to_string(need.size) + " " + what,
+  return {.message = std::to_string(need.size) + " " + what + " cannot be split over " + axes_text(input, need),
           .place = "mesh." + need.axes.back(),
           .found = axes_text(input, need),
           .expected = need.axes.back() + " of " + legal_text(all, need.axes.back(), 1024),
@@ -112,9 +112,9 @@ void tp_2(const CheckInput& input, const RuleReport& report) {
   const auto all = needs_of(input);
   for (const SizeConstraint& need : all) {
     if (!global_kv(input, need) || is_satisfied(need, input.mesh)) continue;
-    report.add(not_divided(
-        input, all, need,
-        "key-value heads of the global layers (k_einsum, first in layer " + std::to_string(need.layer) + ")"));
+    report.add(
+        not_divided(input, all, need,
+                    "KV heads of the global layers (k_einsum, first in layer " + std::to_string(need.layer) + ")"));
     return;
   }
 }
@@ -221,7 +221,7 @@ void mesh_size(const CheckInput& input, const RuleReport& report) {
   const int devices = input.target->devices();
   for (const Problem& p : check_mesh(input.mesh, devices)) {
     if (p.id != "MESH-SIZE") continue;
-    report.add({.message = p.message + " " + input.target->id,
+    report.add({.message = p.message + " (" + input.target->id + ")",
                 .place = p.place,
                 .found = p.found,
                 .expected = p.expected,
@@ -333,11 +333,11 @@ std::vector<CheckRule> mesh_rules() {
        "pytorch/torchtitan#2577, "
        "vllm-project/tpu-inference#1429",
        tp_2},
-      {"TP-1", Severity::error, sharded, "tp does not divide a dimension it splits",
+      {"TP-1", Severity::error, sharded, "A dimension cannot be split over tp",
        "device_put with a NamedSharding rejects dimensions that do not divide; vLLM asks that one of KV heads and tp "
        "divides the other.",
        "tunix/models/safetensors_loader.py; vllm model_executor/layers/linear.py", tp_1},
-      {"FSDP-1", Severity::error, sharded, "fsdp does not divide the width or the experts",
+      {"FSDP-1", Severity::error, sharded, "The width or the experts cannot be split over fsdp",
        "fsdp splits the model's width, and the experts of a mixture.", "tunix ShardingConfig.get_default_sharding",
        fsdp_1},
       {"BATCH-1", Severity::error, trains, "The batch does not divide over the axes that split it",

@@ -90,7 +90,7 @@ void pad_1(const CheckInput& input, const RuleReport& report) {
   if (padding <= kPaddingLimit) return;
   report.add({.message = number_text(100 * padding, 2) + " % of the computed tokens are padding",
               .place = "data.packing",
-              .found = number_text(100 * *input.real_share, 2) + " % real tokens",
+              .found = number_text(100 * *input.real_share, 2) + " % tokens without padding",
               .expected = "at least 70 %",
               .fixes = {{"Pack short examples into one row",
                          "steps see more examples: adjust steps or batch",

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 namespace mw::views {
 namespace {
@@ -96,7 +98,34 @@ PlanLine memory_line(const plan::Plan& p) {
           .detail = (p.fits() ? "fits, " : "does not fit, ") + percent(share) + "; peak: " + p.memory.peak_instant,
           .estimate = p.memory.total,
           .number = static_cast<double>(need.value),
-          .tone = p.fits() ? PlanLine::Tone::good : PlanLine::Tone::bad};
+          .tone = p.fits() ? PlanLine::Tone::good : PlanLine::Tone::bad,
+          .headline = "Memory",
+          .short_value = to_text(need),
+          .note = "of " + to_text(p.memory.capacity)};
+}
+
+// The lines that are headlines, and their names there.
+void set_headlines(std::vector<PlanLine>& lines) {
+  static const std::map<std::string_view, const char*> kHeadlines{
+      {"Optimizer step", "Step"},    {"Forward", "Step"}, {"Rollout", "Step"},
+      {"Decode step", "Step"},       {"Run", "Run"},      {"Cost", "Cost"},
+      {"TTFT, idle server", "TTFT"}, {"TPOT", "TPOT"},    {"Per million output tokens", "1M tokens"}};
+  bool utilisation = false;
+  for (PlanLine& line : lines) {
+    if (!line.number) continue;
+    const auto known = kHeadlines.find(line.label);
+    if (known != kHeadlines.end()) line.headline = known->second;
+    if (line.label.starts_with("MFU") && !std::exchange(utilisation, true)) line.headline = "MFU";
+    if (line.short_value.empty()) line.short_value = line.value;
+    if (line.note.empty()) line.note = "predicted";
+  }
+}
+
+std::string difference(double a, double b) {
+  if (a == b) return "same";
+  if (a <= 0 || b <= 0) return {};
+  if (b / a >= 2 || a / b >= 2) return "x " + fixed(b / a, 2);
+  return (b > a ? "+" : "-") + percent(std::abs(b / a - 1));
 }
 
 std::string parts_text(const plan::StepTime& step) {
@@ -129,23 +158,25 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
   const double hours = run.hours.value;
   lines.push_back(
       figure("Run", to_text(Seconds(hours * 3600)), run.hours, count_text(static_cast<double>(run.steps)) + " steps"));
+  lines.back().note = lines.back().detail;
   if (run.usd_per_hour > 0) {
     lines.push_back(figure("Cost", to_text(Usd(run.usd.value)), run.usd, to_text(Usd(run.usd_per_hour)) + " an hour"));
+    lines.back().note = to_text(Usd(run.usd_per_hour)) + "/h";
     lines.push_back(figure("Per million tokens", to_text(Usd(run.usd_per_million_tokens)), run.usd_per_million_tokens,
-                           "real tokens; " + to_text(Usd(run.usd_per_million_padded)) + " with padding"));
+                           "tokens without padding; " + to_text(Usd(run.usd_per_million_padded)) + " with padding"));
   } else if (!is_here(design)) {
     lines.push_back(
         {.label = "Cost", .value = "no price known", .detail = "choose a price region and class, or add one"});
   }
   lines.push_back(figure("Throughput", count_text(run.tokens_per_second) + " tokens/s", run.tokens_per_second,
-                         "real tokens; " + count_text(run.padded_tokens_per_second) + " computed, " +
-                             percent(run.real_share) + " of them real"));
+                         "tokens without padding (" + percent(run.real_share) + "); " +
+                             count_text(run.padded_tokens_per_second) + " with it"));
   for (const plan::Utilisation& u : run.utilisation)
     lines.push_back(figure("MFU " + u.name, percent(u.share), u.share));
   if (run.packed_speedup > 1.05) {
     const double saved = 1 - 1 / run.packed_speedup;
     PlanLine line = figure("Packing would save", to_text(Seconds(hours * 3600 * saved)), hours * saved,
-                           fixed(run.packed_speedup, 1) + " x the real tokens per second");
+                           fixed(run.packed_speedup, 1) + " x the tokens without padding per second");
     if (run.usd_per_hour > 0) line.value += ", " + to_text(Usd(run.usd.value * saved));
     line.tone = run.packed_speedup > 1.4 ? PlanLine::Tone::warn : PlanLine::Tone::plain;
     lines.push_back(std::move(line));
@@ -209,16 +240,37 @@ std::vector<PlanLine> plan_lines(const Design& design) {
   if (p.serve) add_serving(*p.serve, lines);
   if (p.compile.value > 0)
     lines.push_back(figure("Compile", to_text(Seconds(p.compile.value)), p.compile, "before the first step"));
+  set_headlines(lines);
   return lines;
 }
 
 std::string difference(const PlanLine& baseline, const PlanLine& other) {
-  if (!baseline.number || !other.number) return {};
-  const double a = *baseline.number, b = *other.number;
-  if (a == b) return "same";
-  if (a <= 0 || b <= 0) return {};
-  if (b / a >= 2 || a / b >= 2) return "x " + fixed(b / a, 2);
-  return (b > a ? "+" : "-") + percent(std::abs(b / a - 1));
+  return baseline.number && other.number ? difference(*baseline.number, *other.number) : "";
+}
+
+std::string difference(const ShardRow* baseline, const ShardRow& other) {
+  if (!baseline) return "new";
+  const std::string bytes =
+      difference(static_cast<double>(baseline->per_device.value), static_cast<double>(other.per_device.value));
+  return baseline->spec == other.spec ? bytes : bytes + ", was " + mesh::to_text(baseline->spec);
+}
+
+std::string change_text(const Design& before, const Design& after) {
+  const bool timed = speed_known(before) && speed_known(after);
+  const auto memory = [](const Design& d) { return d.plan().memory.at_peak.total(); };
+  const auto value = [&](const Design& d) {
+    return timed ? d.plan().step.seconds.value : static_cast<double>(memory(d).value);
+  };
+  const auto text = [&](const Design& d) { return timed ? to_text(Seconds(value(d))) : to_text(memory(d)); };
+  std::string from = text(before);
+  const std::string to = text(after), unit = to.find(' ') == to.npos ? "" : to.substr(to.find(' '));
+  if (from == to) return to + (timed ? " per step, unchanged" : " per device, unchanged");
+  if (!unit.empty() && from.ends_with(unit)) from.resize(from.size() - unit.size());
+  const double change = value(before) > 0 ? value(after) / value(before) - 1 : 0;
+  std::string out = from + " to " + to + " (" + (change > 0 ? "+" : "-") + percent(std::abs(change)) + ")";
+  if (!after.plan().fits())
+    out += "; does not fit: " + to_text(memory(after)) + " of " + to_text(after.plan().memory.capacity);
+  return out;
 }
 
 Heading heading(const Design& design, const Design* other) {

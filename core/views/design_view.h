@@ -35,6 +35,8 @@ struct PlanLine {
   std::optional<plan::Estimate> estimate{};
   std::optional<double> number{};  // compared by difference()
   Tone tone = Tone::plain;
+  // Of the figures above the tabs: "Cost", "$51.49", "$16.80/h"; empty: only in the table.
+  std::string headline{}, short_value{}, note{};
 };
 std::vector<PlanLine> plan_lines(const Design& design);
 
@@ -54,6 +56,12 @@ experiment::Experiment with_choice(experiment::Experiment experiment, const desi
 
 // Returns "-12 %", "x 3.1" or "same"; empty if one line has no number.
 std::string difference(const PlanLine& baseline, const PlanLine& other);
+// The bytes of a row compared with those of the pinned design, and its spec there if it was another; `baseline` is null
+// if the pinned design has no such row: "+12 %, was (tp, -)", "new".
+std::string difference(const ShardRow* baseline, const ShardRow& other);
+// What a change of the mesh does to the step, or to the memory if times are not predicted: "8.60 to 18.9 s (+120 %)".
+// Says it if the second design does not fit.
+std::string change_text(const Design& before, const Design& after);
 
 // The two heading lines above the canvas: the choices of the design and its results. `changed` marks parts that differ
 // from `other`, which may be null.

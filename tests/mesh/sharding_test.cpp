@@ -117,7 +117,7 @@ TEST(Tunix, FourGlobalKvHeadsRejectTp8) {
   const Placement p = placed("gemma4-31b", two(1, 8));
   ASSERT_EQ(ids(p), (std::vector<std::string>{"TP-1"}));
   const Problem& problem = p.problems[0];
-  EXPECT_EQ(problem.message, "tp 8 does not divide the 4 KV heads of k_proj in layers 5, 11, 17, ... 59 (10 layers)");
+  EXPECT_EQ(problem.message, "4 KV heads cannot be split over tp 8 (k_proj in layers 5, 11, 17, ... 59, 10 layers)");
   EXPECT_EQ(problem.place, "tensor layers.5.k_proj, dimension kv_heads");
   EXPECT_EQ(problem.fix, "set mesh.tp = 4");
   EXPECT_THAT(problem.expected, HasSubstr("1, 2, 4"));

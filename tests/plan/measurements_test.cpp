@@ -175,7 +175,7 @@ TEST(Measurements, ReportsEachMistakeWithItsPlace) {
       {without("\"value\": 1", "\"value\": -1"), "rows.a.value", "positive number"},
       {without("s/step", "s per step"), "rows.a.unit", "s/step"},
       {without("holdout", "test"), "rows.a.use", "holdout"},
-      {without("{\"fsdp\": 1}", "{\"fsdp\": 2}"), "rows.a.mesh", "1 devices of v5e-1"},
+      {without("{\"fsdp\": 1}", "{\"fsdp\": 2}"), "rows.a.mesh", "1 (v5e-1)"},
       {without("{\"fsdp\": 1}", "{\"fsdp\": 0}"), "rows.a.mesh.fsdp", "from 1"},
       {without("\"batch\": 1,", ""), "rows.a.batch", "\"batch\""},
       {without("\"batch\": 1", "\"batch\": 99999999999"), "rows.a.batch", "from 1"},

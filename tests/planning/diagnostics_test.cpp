@@ -117,7 +117,7 @@ TEST(Diagnostics, TpOfEightFailsOnTheFourGlobalKeyValueHeads) {
   const experiment::Experiment e = with({"target.id=v5p-16", "mesh.fsdp=1", "mesh.tp=8"});
   trips("TP-2", e);
   const Diagnosis d = look(e);
-  EXPECT_THAT(of(d, "TP-2").problem.message, HasSubstr("the 4 key-value heads of the global layers"));
+  EXPECT_THAT(of(d, "TP-2").problem.message, HasSubstr("4 KV heads of the global layers"));
   EXPECT_EQ(of(d, "TP-2").problem.expected, "tp of 1, 2, 4");
   EXPECT_EQ(set_text(of(d, "TP-2").fixes[0]), "--set mesh.fsdp=2 --set mesh.tp=4");
   EXPECT_THAT(ids(d), Not(Contains("TP-1")));

@@ -12,6 +12,7 @@
 #include "tests/ui/support.h"
 #include "ui/pages/design/axis_chip.h"
 #include "ui/pages/design/mesh_canvas.h"
+#include "ui/theme/axis_color.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -73,6 +74,12 @@ class CanvasTest : public QObject {
     if (let_go) QTest::mouseRelease(window(), Qt::LeftButton, {}, to);
   }
   designer::MeshDesign last(QSignalSpy& spy) { return spy.last().at(0).value<designer::MeshDesign>(); }
+  QStringList values() {
+    QStringList out;
+    for (const auto* button : canvas_->findChildren<QPushButton*>())
+      if (button->isVisible()) out << button->text();
+    return out;
+  }
   void save(const QString& name) {
     QDir().mkpath(QStringLiteral(MW_PICTURES));
     QVERIFY(canvas_->grab().save(QStringLiteral(MW_PICTURES) % u"/canvas-"_s % name % u".png"_s));
@@ -111,32 +118,57 @@ class CanvasTest : public QObject {
     QCOMPARE(dropped_->last().at(1).toString(), u"fsdp 2 to 4, tp 4 to 2"_s);
   }
 
-  void eight_ways_are_refused_with_the_reason_at_the_cursor_and_a_fix() {
+  void eight_ways_are_refused_at_the_axis_with_the_sizes_that_help() {
     drag(u"tp"_s, middle(canvas_->chip(u"tp"_s)) + QPoint(28, 4));
     QCOMPARE(dropped_->count(), 0);
-    QVERIFY2(canvas_->message().contains(u"does not divide the 4 KV heads"_s), qPrintable(canvas_->message()));
-    QVERIFY(canvas_->message().contains(u"possible: 1, 2, 4"_s));
+    QVERIFY2(canvas_->callout().startsWith(u"4 KV heads cannot be split over tp 8 (k_proj"_s),
+             qPrintable(canvas_->callout()));
     QVERIFY(refused_->count() >= 1);
     QCOMPARE(canvas_->shown().mesh, two(2, 4));
     save(u"refused"_s);
-    auto* fix = canvas_->findChild<QPushButton*>();
-    QVERIFY(fix->isVisible());
-    QCOMPARE(fix->text(), u"Use tp 4"_s);
-    QTest::mouseClick(fix, Qt::LeftButton);
+    // Below the axes, and over nothing else.
+    const QRectF callout = canvas_->callout_area();
+    QVERIFY(callout.top() >= canvas_->chip(u"tp"_s)->geometry().bottom());
+    for (int i = 0; i < 8; ++i) QVERIFY(!callout.intersects(canvas_->device_at(i)));
+    for (int i = 0; i < 3; ++i) QVERIFY(!callout.intersects(canvas_->tensor_dimension_at(i)));
+    for (int i = 0; i < 2; ++i) QVERIFY(!callout.intersects(canvas_->side_at(i)));
+    // tp is 4 already, so 4 does not help.
+    QCOMPARE(values(), (QStringList{u"tp 1"_s, u"tp 2"_s}));
+    QTest::mouseClick(&test::button_of(*canvas_, u"tp 2"_s), Qt::LeftButton);
+    QTRY_COMPARE(dropped_->count(), 1);
+    QCOMPARE(last(*dropped_).mesh, two(4, 2));
     QVERIFY(canvas_->message().isEmpty());
-    QVERIFY(!fix->isVisible());
-    QCOMPARE(dropped_->count(), 0);  // four it is already
+    QCOMPARE(values(), QStringList());
   }
 
-  void the_fix_of_a_broken_design_is_dropped() {
+  void a_broken_design_offers_all_sizes_that_help() {
     show(design_of("gemma4-31b", mesh::tpu({2, 4}), two(1, 8)));
     QTest::keyClick(canvas_->chip(u"tp"_s), Qt::Key_Up);  // sixteen
     QTest::keyClick(canvas_->chip(u"tp"_s), Qt::Key_Return);
-    auto* fix = canvas_->findChild<QPushButton*>();
-    QTRY_VERIFY(fix->isVisible());
-    QTest::mouseClick(fix, Qt::LeftButton);
-    QCOMPARE(dropped_->count(), 1);
+    QCOMPARE(values(), (QStringList{u"tp 1"_s, u"tp 2"_s, u"tp 4"_s}));
+    QTest::mouseClick(&test::button_of(*canvas_, u"tp 4"_s), Qt::LeftButton);
+    QTRY_COMPARE(dropped_->count(), 1);
     QCOMPARE(last(*dropped_).mesh, two(2, 4));
+  }
+
+  void a_drag_says_what_it_changes() {
+    drag(u"tp"_s, middle(canvas_->chip(u"tp"_s)) - QPoint(28, 0), false);
+    QCOMPARE(canvas_->callout(), u"fsdp 2 to 4, tp 4 to 2\n\u2026"_s);  // not predicted yet
+    canvas_->set_preview_text(u"8.60 to 18.9 s (+120 %)"_s);
+    QCOMPARE(canvas_->callout(), u"fsdp 2 to 4, tp 4 to 2\n8.60 to 18.9 s (+120 %)"_s);
+    save(u"change"_s);
+    QTest::keyClick(canvas_->chip(u"tp"_s), Qt::Key_Escape);
+    QCOMPARE(canvas_->callout(), QString());
+  }
+
+  void the_colour_of_an_axis_follows_its_name() {
+    const auto bars = [this](const QColor& color) {
+      return pixels_of(canvas_->grab().toImage(), canvas_->chip(u"tp"_s)->geometry(), color);
+    };
+    QVERIFY(bars(axis_color(u"tp"_s)) > 20);
+    show(design_of("gemma4-31b", mesh::tpu({2, 4}), {{{"tp", 4}, {"fsdp", 1}, {"data", 2}}}));
+    QVERIFY(bars(axis_color(u"tp"_s)) > 20);
+    QVERIFY(axis_color(u"tp"_s) != axis_color(u"fsdp"_s) && axis_color(u"fsdp"_s) != axis_color(u"data"_s));
   }
 
   void an_axis_is_laid_on_a_side() {
@@ -233,7 +265,7 @@ class CanvasTest : public QObject {
 
   void a_mesh_unlike_its_target_says_so_and_can_be_put_right() {
     show(design_of("gemma4-31b", mesh::tpu({2, 2, 1}), two(2, 4)));
-    QVERIFY(canvas_->message().contains(u"does not cover the target"_s));
+    QVERIFY(canvas_->callout() == u"mesh uses 8 devices; target has 4"_s);
     canvas_->grab();
     QTest::keyClick(canvas_->chip(u"tp"_s), Qt::Key_Down);
     QTest::keyClick(canvas_->chip(u"tp"_s), Qt::Key_Enter);

@@ -92,6 +92,7 @@ class LostWorkTest : public test::WindowFixture {
     window_->design_page().show_frame();
   }
   void search() {
+    window_->design_page().tabs().setCurrentWidget(&plans());
     QTest::mouseClick(&test::button_of(plans(), u"Search"_s), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(!plans().is_searching(), 20000);
     QVERIFY(plans().model().rowCount() > 10);
@@ -562,7 +563,7 @@ class LostWorkTest : public test::WindowFixture {
     QCOMPARE(page.plan().rowCount(), 0);
     QCOMPARE(page.shards().rowCount(), 0);
     QVERIFY(page.memory().bar().bars().empty());
-    QVERIFY(!page.time_bar().isVisible());
+    QVERIFY(page.time_bar().isHidden());
     QCOMPARE(page.canvas().devices(), 0);
     QVERIFY(page.error_link().isVisible());
     QCOMPARE(page.error_link().text(), u"No prediction: 2 errors"_s);

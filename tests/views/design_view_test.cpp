@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <map>
 
 #include "core/designer/canvas.h"
@@ -47,6 +48,42 @@ TEST(Heading, MarksDifferences) {
   EXPECT_EQ(marked(gpus.what), "2xh100* | fsdp 2* | tp 1*");
   const Heading model = heading(designed({{"model.id", "gemma3-27b"}}), &paper);
   EXPECT_THAT(marked(model.what), StartsWith("gemma3-27b* | v5p-8 |"));
+}
+
+TEST(ChangeText, NamesTheStepBeforeAndAfter) {
+  const Design paper = designed();
+  const Design two = designed({{"mesh", {{"fsdp", 2}, {"tp", 2}}}});
+  const double change = two.plan().step.seconds.value / paper.plan().step.seconds.value - 1;
+  ASSERT_GT(change, 0.1);
+  EXPECT_THAT(change_text(paper, two), testing::MatchesRegex("[0-9.]+ to [0-9.]+ s \\(\\+[0-9]+ %\\)"));
+  EXPECT_THAT(change_text(paper, two), HasSubstr("(+" + number_text(std::round(100 * change)) + " %)"));
+  EXPECT_THAT(change_text(two, paper), HasSubstr(" s (-"));
+  EXPECT_THAT(change_text(paper, paper), HasSubstr(", unchanged"));
+  EXPECT_THAT(change_text(paper, designed({{"train.batch", 512}})), HasSubstr("; does not fit: "));
+}
+
+TEST(Difference, OfRowsNamesBytesAndTheFormerSpec) {
+  ShardRow before{.name = "embed",
+                  .first = "embed",
+                  .shape = "",
+                  .spec = {{{"tp"}, {}}},
+                  .shard = "",
+                  .per_device = Bytes(100),
+                  .rule = ""};
+  ShardRow after = before;
+  EXPECT_EQ(difference(&before, after), "same");
+  after.per_device = Bytes(112);
+  EXPECT_EQ(difference(&before, after), "+12 %");
+  after.spec = {{{}, {}}};
+  EXPECT_EQ(difference(&before, after), "+12 %, was (tp, -)");
+  EXPECT_EQ(difference(nullptr, after), "new");
+}
+
+TEST(PlanLines, HeadlinesAreMemoryStepRunCostAndUtilisation) {
+  std::vector<std::string> names;
+  for (const PlanLine& line : plan_lines(designed()))
+    if (!line.headline.empty()) names.push_back(line.headline);
+  EXPECT_THAT(names, testing::ElementsAre("Memory", "Step", "Run", "Cost", "MFU"));
 }
 
 TEST(ShardRows, GroupTensorsByKind) {

@@ -10,6 +10,7 @@
 #include "core/experiment/bind.h"
 #include "ui/charts/ticks.h"
 #include "ui/run_views/run_lines.h"
+#include "ui/theme/axis_color.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -202,7 +203,7 @@ void MeasuredMesh::keyPressEvent(QKeyEvent* event) {
 }
 
 QColor MeasuredMesh::axis_color(int axis) const {
-  return theme().series(static_cast<int>(mesh_.axes.size()) - 1 - axis);  // as on the Design page
+  return ui::axis_color(qs(mesh_.axes[static_cast<size_t>(axis)].name));
 }
 
 // Measured values are solid, predicted ones dashed and outlined.

@@ -94,6 +94,9 @@ class Tour {
     others.search();
     wait_for([&] { return !others.is_searching(); }, 20000);
     shots("design");
+    window_.design_page().tabs().setCurrentWidget(&others);
+    shots("design-alternatives");
+    window_.design_page().tabs().setCurrentIndex(0);
     settle(100);
     window_.design_page().pin();
     window_.document().set("mesh", Json{{"fsdp", 2}, {"tp", 2}});

@@ -34,7 +34,7 @@ std::string layers_text(const std::set<int>& layers) {
     }
     text += (shown++ ? ", " : "") + std::to_string(layer);
   }
-  return layers.size() > 4 ? text + " (" + std::to_string(layers.size()) + " layers)" : text;
+  return layers.size() > 4 ? text + ", " + std::to_string(layers.size()) + " layers" : text;
 }
 
 std::string join(const std::set<std::string>& names) {
@@ -89,8 +89,8 @@ Problem IndivisibleDimensions::problem_of(const Cause& cause, const Where& what,
   if (axes.size() == 1 && axis == "fsdp") id = "FSDP-1";
   const std::vector<int> legal = legal_sizes(placement, mesh, axis, mesh.size(axis));
   return {.id = id,
-          .message = product + " does not divide the " + std::to_string(size) + " " + std::string(noun(dim)) + " of " +
-                     join(what.kinds) + layers_text(what.layers),
+          .message = std::to_string(size) + " " + std::string(noun(dim)) + " cannot be split over " + product + " (" +
+                     join(what.kinds) + layers_text(what.layers) + ")",
           .place = "tensor " + what.first + ", dimension " + std::string(axis_key(dim)),
           .found = product,
           .expected = "for every tensor, " + axis + " one of " + legal_text(placement, mesh, axis),

@@ -24,6 +24,10 @@ bool is_name(std::string_view name) {
   return !name.empty() && name.size() <= 32 && std::all_of(name.begin(), name.end(), plain);
 }
 
+std::string devices_text(int devices) {
+  return std::to_string(devices) + (devices == 1 ? " device" : " devices");
+}
+
 // "set mesh.tp = 4, or mesh.fsdp = 2": one axis changed, the others as they are.
 std::string nearest_meshes(const Mesh& mesh, int devices) {
   std::string text;
@@ -92,12 +96,13 @@ std::vector<Problem> check_mesh(const Mesh& mesh, int devices) {
                         .found = std::to_string(mesh.axes.size()),
                         .expected = "at most " + std::to_string(kMostAxes)});
   if (devices > 0 && sizes_good && mesh.devices() != devices)
-    problems.push_back({.id = "MESH-SIZE",
-                        .message = "the mesh does not cover the target",
-                        .place = mesh.axes.empty() ? "mesh" : "mesh." + mesh.axes.back().name,
-                        .found = to_text(mesh) + ": " + std::to_string(mesh.devices()) + " devices",
-                        .expected = std::to_string(devices) + " devices",
-                        .fix = nearest_meshes(mesh, devices)});
+    problems.push_back(
+        {.id = "MESH-SIZE",
+         .message = "mesh uses " + devices_text(mesh.devices()) + "; target has " + std::to_string(devices),
+         .place = mesh.axes.empty() ? "mesh" : "mesh." + mesh.axes.back().name,
+         .found = to_text(mesh) + ": " + devices_text(mesh.devices()),
+         .expected = devices_text(devices),
+         .fix = nearest_meshes(mesh, devices)});
   return problems;
 }
 

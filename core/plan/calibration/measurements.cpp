@@ -286,8 +286,8 @@ void read_mesh(JsonRow& row, Request& request) {
   for (const auto& [axis, size] : axes.items())
     request.mesh.axes.push_back({axis, row.as_whole<int>(size, "mesh." + axis, 1, kMost)});
   if (request.mesh.devices() != request.target.devices())
-    row.bad("mesh", "does not cover the target", std::to_string(request.mesh.devices()) + " devices",
-            std::to_string(request.target.devices()) + " devices of " + request.target.id);
+    row.bad("mesh", "does not have as many devices as the target", std::to_string(request.mesh.devices()),
+            std::to_string(request.target.devices()) + " (" + request.target.id + ")");
 }
 
 void read_stack(JsonRow& row, Request& request) {

@@ -36,8 +36,8 @@ void add_utilisation(const LocalModel& model, RunTotals& run, double seconds, do
   };
   add("6N, padded tokens", 6, padded);
   if (r.method == model::TrainMethod::lora) add("4N, padded tokens", 4, padded);
-  add("6N, real tokens", 6, real);
-  if (r.method == model::TrainMethod::lora) add("4N, real tokens", 4, real);
+  add("6N, tokens without padding", 6, real);
+  if (r.method == model::TrainMethod::lora) add("4N, tokens without padding", 4, real);
 }
 
 RunTotals train_totals(const LocalModel& model, const Plan& plan) {

@@ -6,12 +6,13 @@
 #include <QHeaderView>
 #include <QProgressBar>
 #include <QPushButton>
-#include <QTabWidget>
+#include <QStackedWidget>
 #include <QTableView>
 #include <algorithm>
 
 #include "core/experiment/bind.h"
 #include "ui/charts/chart_types.h"
+#include "ui/theme/axis_color.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
@@ -24,8 +25,7 @@ using plan::Candidate;
 
 namespace {
 
-constexpr int kStatusWidth = 220;  // pixels, beside the tabs
-constexpr int kMostDevices = 64;   // of the other targets that are searched too
+constexpr int kMostDevices = 64;  // of the other targets that are searched too
 
 // All targets except this machine, up to a size that can be rented by the hour.
 std::vector<std::string> other_targets(const hardware::Catalogue& catalogue) {
@@ -49,45 +49,57 @@ CandidatesModel::CandidatesModel()
             .sort_key = [](const Candidate& c) { return c.pareto ? 0 : 1; }},
            {.title = tr("Target"), .text = [](const Candidate& c) { return qs(c.choice.target); }},
            {.title = tr("Mesh"), .text = [](const Candidate& c) { return qs(mesh::to_text(c.choice.mesh)); }},
-           {.title = tr("Batch"),
-            .text =
-                [this](const Candidate& c) {
-                  if (work_ != plan::Work::train) return QString::number(c.choice.max_num_seqs);
-                  return tr("%1 \u00D7 %2").arg(c.choice.batch).arg(c.choice.accumulation);
-                }},
-           {.title = tr("Remat"), .text = [](const Candidate& c) { return qs(to_string(c.choice.remat)); }},
-           {.title = tr("Logits"),
-            .text =
-                [](const Candidate& c) {
-                  return c.choice.loss_chunk > 0 ? tr("by %1").arg(c.choice.loss_chunk) : tr("full");
-                }},
            number_column<Candidate>(
                tr("Step"), [](const Candidate& c) { return qs(to_text(Seconds(c.seconds))); },
                [](const Candidate& c) { return c.seconds; }),
-           number_column<Candidate>(
-               tr("Tokens/s"), [](const Candidate& c) { return qs(count_text(c.tokens_per_second)); },
-               [](const Candidate& c) { return c.tokens_per_second; }),
-           number_column<Candidate>(
-               tr("Run"), [](const Candidate& c) { return qs(to_text(Seconds(c.hours * 3600))); },
-               [](const Candidate& c) { return c.hours; }),
            number_column<Candidate>(
                tr("Cost"), [](const Candidate& c) { return qs(to_text(Usd(c.usd))); },
                [](const Candidate& c) { return c.usd; }),
            number_column<Candidate>(
                tr("Memory"), [](const Candidate& c) { return qs(to_text(c.peak)); },
-               [](const Candidate& c) { return static_cast<double>(c.peak.value); })},
+               [](const Candidate& c) { return static_cast<double>(c.peak.value); }),
+           {.title = tr("Settings"),
+            .tooltip = tr("Batch and accumulation, remat policy, rows of logits at once: those that differ"),
+            .text =
+                [this](const Candidate& c) {
+                  QStringList differing;
+                  for (const size_t i : differing_) differing << all_settings(c)[i].second;
+                  return differing.join(u", "_s);
+                }}},
           [this](const Candidate& c, int column, int role) { return cell(c, column, role); }) {}
+
+// Names and values of the settings that a search varies besides target and mesh.
+CandidatesModel::Settings CandidatesModel::all_settings(const Candidate& c) const {
+  if (work_ == plan::Work::serve) return {{tr("sequences"), QString::number(c.choice.max_num_seqs)}};
+  Settings out{{tr("batch"), tr("%1 \u00D7 %2").arg(c.choice.batch).arg(c.choice.accumulation)}};
+  if (work_ != plan::Work::train) return out;
+  out.emplace_back(tr("remat"), qs(to_string(c.choice.remat)));
+  out.emplace_back(tr("logits"), c.choice.loss_chunk > 0 ? tr("by %1").arg(c.choice.loss_chunk) : tr("full"));
+  return out;
+}
 
 void CandidatesModel::show(const std::shared_ptr<const planning::ExperimentSearch>& found) {
   work_ = found ? found->request.work : plan::Work::train;
-  set_rows(found ? found->result.candidates : std::vector<Candidate>());
+  std::vector<Candidate> rows = found ? found->result.candidates : std::vector<Candidate>();
+  differing_.clear();
+  QStringList shared;
+  const Settings first = rows.empty() ? Settings() : all_settings(rows.front());
+  for (size_t i = 0; i < first.size(); ++i) {
+    const auto differs = [&](const Candidate& c) { return all_settings(c)[i] != first[i]; };
+    if (std::any_of(rows.begin(), rows.end(), differs))
+      differing_.push_back(i);
+    else
+      shared << QString(first[i].first + u' ' + first[i].second);
+  }
+  shared_ = shared.join(u", "_s);
+  set_rows(std::move(rows));
 }
 
 bool CandidatesModel::is_column_used(int column) const {
-  if (rows_.empty()) return true;
-  if (column == remat || column == loss) return work_ == plan::Work::train;
+  if (rows_.empty()) return column != target;
   const auto differs = [this](auto different) { return std::any_of(rows_.begin(), rows_.end(), different); };
   if (column == usd) return differs([](const Candidate& c) { return c.usd > 0; });
+  if (column == settings) return !differing_.empty();
   return column != target ||
          differs([this](const Candidate& c) { return c.choice.target != rows_.front().choice.target; });
 }
@@ -95,9 +107,10 @@ bool CandidatesModel::is_column_used(int column) const {
 QVariant CandidatesModel::cell(const Candidate& c, int column, int role) const {
   if (role == Qt::ForegroundRole && column == pareto) return theme().accent;
   if (role != Qt::ToolTipRole) return {};
-  return tr("%1\npredicted: %2 per step, %3 of %4%5\nEnter or double-click applies it")
-      .arg(qs(plan::to_text(c.choice, work_)), qs(to_text(Seconds(c.seconds))), qs(to_text(c.peak)),
-           qs(to_text(c.capacity)), c.pareto ? tr("\non the Pareto front of time, cost and memory") : QString());
+  return tr("%1\npredicted: %2 per step, %3 tokens/s, %4 of %5%6\nEnter or double-click applies it")
+      .arg(qs(plan::to_text(c.choice, work_)), qs(to_text(Seconds(c.seconds))), qs(count_text(c.tokens_per_second)),
+           qs(to_text(c.peak)), qs(to_text(c.capacity)),
+           c.pareto ? tr("\non the Pareto front of time, cost and memory") : QString());
 }
 
 Alternatives::Alternatives(Document& document, Predictor::Folders hardware, QWidget* parent)
@@ -130,21 +143,23 @@ void Alternatives::build() {
   targets_->setAccessibleName(tr("Targets searched"));
   targets_->setItemData(1, tr("Search all targets of the catalogue with up to %1 devices").arg(kMostDevices),
                         Qt::ToolTipRole);
-  status_ = new ElidedLabel(Qt::ElideRight, this, kStatusWidth);
+  status_ = new ElidedLabel(Qt::ElideRight, this);
   status_->setProperty("muted", true);
-  status_->setContentsMargins(0, 0, 8, 0);
   progress_ = new QProgressBar(this);
   progress_->setMaximumHeight(8);
   progress_->setTextVisible(false);
   progress_->hide();
-  apply_ = new QPushButton(tr("Apply"), this);
-  apply_->setToolTip(tr("Apply mesh, batch, remat and loss chunk of the selected row to the experiment (Enter)"));
-  apply_->setEnabled(false);
   for (QWidget* widget : std::initializer_list<QWidget*>{search_, rank_, targets_}) row->addWidget(widget);
   row->addWidget(progress_, 1);
   row->addStretch();
-  row->addWidget(apply_);
   column->addLayout(row);
+  auto* caption = make_layout<QHBoxLayout>(nullptr, {8, 0, 8, 2}, 6);
+  caption->addWidget(status_, 1);
+  chart_button_ = add_button(*caption, tr("Chart"), tr("Show the plans as points of step time by memory"));
+  chart_button_->setCheckable(true);
+  apply_ = add_button(*caption, tr("Apply"),
+                      tr("Apply mesh, batch, remat and loss chunk of the selected row to the experiment (Enter)"));
+  apply_->setEnabled(false);
   sorted_.setSourceModel(&model_);
   sorted_.setSortRole(sort_role);
   table_ = make_table(sorted_, tr("Alternative plans"));
@@ -156,13 +171,14 @@ void Alternatives::build() {
                       .from_zero = true},
                      by_memory_);
   by_memory_.set_x(tr("memory"), Quantity::bytes);
-  tabs_ = new QTabWidget(this);
-  tabs_->setDocumentMode(true);
-  tabs_->setAccessibleName(tr("Alternatives as table or chart"));
-  tabs_->addTab(table_, tr("Alternatives"));
-  tabs_->addTab(chart_, tr("Time by memory"));
-  tabs_->setCornerWidget(status_);
-  column->addWidget(tabs_, 1);
+  table_->setItemDelegateForColumn(CandidatesModel::mesh, new AxisTextDelegate(table_));
+  views_ = new QStackedWidget(this);
+  views_->addWidget(table_);
+  views_->addWidget(chart_);
+  connect(chart_button_, &QPushButton::toggled, views_, &QStackedWidget::setCurrentIndex);
+  column->addWidget(views_, 1);
+  column->addLayout(caption);
+  show_found();
 }
 
 void Alternatives::show_progress() {
@@ -211,14 +227,9 @@ void Alternatives::show_state() {
   draw();
   apply_->setEnabled(found_ && !outdated_ && table_->currentIndex().isValid());
   status_->setText(outdated_ ? tr("Outdated: search again")
-                   : found_  ? tr("%1 of %2 fit").arg(found_->result.candidates.size()).arg(found_->result.evaluated)
-                             : QString());
-  status_->setToolTip(
-      outdated_ ? tr("The experiment has changed since the search: undo the change or search again to apply a plan")
-      : found_  ? tr("%1 plans predicted in %2")
-                     .arg(found_->result.evaluated)
-                     .arg(qs(to_text(Seconds(found_->result.seconds))))
-               : QString());
+                   : found_  ? tr("%1 of %2 fit").arg(found_->result.candidates.size()).arg(found_->result.evaluated) %
+                                  (model_.shared().isEmpty() ? QString() : tr("; all: %1").arg(model_.shared()))
+                            : QString());
 }
 
 void Alternatives::set_searchable(bool on) {
@@ -233,7 +244,6 @@ void Alternatives::set_searchable(bool on) {
 void Alternatives::take_result() {
   if (task_.problem()) {
     status_->setText(qs(task_.problem()->message));
-    status_->setToolTip({});
     emit problem(*task_.problem());
   }
   if (!task_.result()) return;
@@ -249,11 +259,14 @@ void Alternatives::show_found() {
   table_->setSortingEnabled(true);
   table_->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
   sorted_.sort(-1);
+  QHeaderView& header = *table_->horizontalHeader();
   const QAbstractItemView& view = *table_;
   for (int c = 0; c < model_.columnCount(); ++c) {
     table_->setColumnHidden(c, !model_.is_column_used(c));
-    table_->setColumnWidth(c, std::max(view.sizeHintForColumn(c), table_->horizontalHeader()->sectionSizeHint(c)) + 4);
+    const QString title = model_.headerData(c, Qt::Horizontal, Qt::DisplayRole).toString();
+    table_->setColumnWidth(c, std::max(view.sizeHintForColumn(c), header.fontMetrics().horizontalAdvance(title) + 18));
   }
+  header.setSectionResizeMode(CandidatesModel::settings, QHeaderView::Stretch);  // so it does not scroll sideways
 }
 
 void Alternatives::draw() {

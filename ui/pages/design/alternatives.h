@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Searches all plans of the document that fit on a worker thread and shows them as a table and as memory by time; a
+// Searches all plans of the document that fit on a worker thread and shows them as a table or as memory by time; a
 // plan can be applied. The plans belong to the searched document and to the result of applying one. They are disabled
 // while the document differs and removed when it is replaced. GUI thread.
 #pragma once
@@ -19,22 +19,27 @@ class QComboBox;
 class QLabel;
 class QProgressBar;
 class QPushButton;
+class QStackedWidget;
 class QTableView;
-class QTabWidget;
 
 namespace mw::ui {
 
 // The plans that a search found as rows: best first, sortable by every column through a proxy.
 class CandidatesModel : public TableModel<plan::Candidate> {
  public:
-  enum Column { pareto, target, mesh, batch, remat, loss, step, speed, hours, usd, memory };
+  enum Column { pareto, target, mesh, step, usd, memory, settings };
   CandidatesModel();
   void show(const std::shared_ptr<const planning::ExperimentSearch>& found);  // may be null
-  bool is_column_used(int column) const;  // false: it has the same value in every row
+  bool is_column_used(int column) const;             // false: it has the same value in every row
+  const QString& shared() const { return shared_; }  // settings that all rows have: "remat none, full logits"
 
  private:
+  using Settings = std::vector<std::pair<QString, QString>>;
+  Settings all_settings(const plan::Candidate& c) const;
   QVariant cell(const plan::Candidate& c, int column, int role) const;
   plan::Work work_ = plan::Work::train;
+  std::vector<size_t> differing_;  // indices of all_settings()
+  QString shared_;
 };
 
 class Alternatives : public QWidget {
@@ -50,7 +55,6 @@ class Alternatives : public QWidget {
   bool is_outdated() const { return outdated_; }  // found for another state of the document
   CandidatesModel& model() { return model_; }
   QTableView& table() { return *table_; }
-  QTabWidget& tabs() { return *tabs_; }
   void apply(int row);  // applies a row of the model in one undo step; does nothing if outdated
 
  signals:
@@ -75,11 +79,11 @@ class Alternatives : public QWidget {
   CandidatesModel model_;
   QSortFilterProxyModel sorted_;
   ChartLink by_memory_;
-  QTabWidget* tabs_;
+  QStackedWidget* views_;
   QTableView* table_;
   Chart* chart_;
   QComboBox *rank_, *targets_;
-  QPushButton *search_, *apply_;
+  QPushButton *search_, *apply_, *chart_button_;
   QLabel* status_;
   QProgressBar* progress_;
   BackgroundTask<SearchPtr> task_{"SEARCH"};

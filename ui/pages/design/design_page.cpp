@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/design/design_page.h"
 
+#include <QAction>
 #include <QDataStream>
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
 #include <QSplitter>
+#include <QTabWidget>
 #include <QTableView>
 #include <QVBoxLayout>
 
+#include "core/hardware/catalogue.h"
+#include "core/planning/plan_request.h"
 #include "core/store/store.h"
+#include "ui/theme/axis_color.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -18,9 +23,9 @@
 namespace mw::ui {
 namespace {
 
-constexpr quint32 kLayout = 2;  // version of the saved layout
+constexpr quint32 kLayout = 3;  // version of the saved layout
 constexpr qint64 kDimAfterMs = 150;
-const QList<int> kColumnsOfOne{520, 430}, kColumnsOfBoth{600, 350}, kRowsOfOne{330, 220}, kRowsOfBoth{400, 150};
+constexpr int kMostColumn = 260, kMostPlanColumn = 142, kNarrowPlan = 460;  // pixels
 
 QString mesh_text(const views::Design& design) {
   const hardware::Target& target = design.request().target;
@@ -63,6 +68,13 @@ DesignPage::DesignPage(Document& document, Predictor& predictor, const Predictor
   });
   connect(&shards_, &ShardsModel::spec_typed, this, &DesignPage::set_spec);
   wire_canvas();
+  document_.complete_after("target.id", [hardware](const experiment::Experiment& before, experiment::Experiment& next) {
+    try {
+      planning::follow_target(before, next, hardware::Catalogue::load(hardware.hardware, hardware.own_hardware));
+    } catch (const Error&) {
+      // The prediction reports a catalogue that cannot be read.
+    }
+  });
   connect(pin_, &QPushButton::toggled, this, [this](bool on) { on ? pin() : unpin(); });
   connect(both_, &QPushButton::toggled, this, [this](bool on) { set_meshes(on ? Meshes::both : Meshes::one); });
   connect(swap_, &QPushButton::clicked, this, &DesignPage::swap_pinned);
@@ -165,18 +177,45 @@ void DesignPage::build(const Predictor::Folders& hardware) {
   alternatives_ = new Alternatives(document_, hardware);
   shards_table_ = table(shards_, tr("Sharding of every tensor"));
   shards_table_->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
-  columns_ = make_splitter(Qt::Horizontal, this);
-  left_ = make_splitter(Qt::Vertical, columns_);
-  right_ = make_splitter(Qt::Vertical, columns_);
-  for (QSplitter* s : {columns_, left_, right_}) s->setChildrenCollapsible(false);
-  left_->addWidget(measured_);
-  left_->addWidget(shards_table_);
-  set_shares(*left_, kRowsOfOne, {3, 2});
-  right_->addWidget(memory_);
-  right_->addWidget(plan_panel());
-  right_->addWidget(alternatives_);
-  set_shares(*columns_, kColumnsOfOne, {11, 9});
-  column->addWidget(columns_, 1);
+  shards_table_->setItemDelegateForColumn(ShardsModel::spec, new AxisTextDelegate(shards_table_));
+  add_column_menu();
+  figures_ = new FigureStrip;
+  tabs_ = new QTabWidget;
+  tabs_->setDocumentMode(true);
+  tabs_->setAccessibleName(tr("Memory, plan and alternatives"));
+  tabs_->addTab(memory_, tr("Memory"));
+  tabs_->addTab(plan_panel(), tr("Plan"));
+  tabs_->addTab(alternatives_, tr("Alternatives"));
+  auto* right = new QWidget;
+  auto* right_column = flush_layout<QVBoxLayout>(right, 2);
+  right_column->addWidget(figures_);
+  right_column->addWidget(tabs_, 1);
+  rows_ = make_splitter(Qt::Vertical, this);
+  columns_ = make_splitter(Qt::Horizontal, rows_);
+  for (QSplitter* s : {columns_, rows_}) s->setChildrenCollapsible(false);
+  columns_->addWidget(measured_);
+  columns_->addWidget(right);
+  set_shares(*columns_, {600, 400}, {60, 40});
+  rows_->addWidget(shards_table_);
+  set_shares(*rows_, {380, 180}, {2, 1});
+  column->addWidget(rows_, 1);
+}
+
+// Optional columns are switched in the context menu of the table and of its header.
+void DesignPage::add_column_menu() {
+  for (QWidget* widget : std::initializer_list<QWidget*>{shards_table_, shards_table_->horizontalHeader()})
+    widget->setContextMenuPolicy(Qt::ActionsContextMenu);
+  for (int column = ShardsModel::count; column <= ShardsModel::rule; ++column) {
+    auto* action = new QAction(shards_.headerData(column, Qt::Horizontal, Qt::DisplayRole).toString(), shards_table_);
+    action->setCheckable(true);
+    connect(action, &QAction::toggled, this, [this, column](bool on) {
+      shards_table_->setColumnHidden(column, !on);
+      update_columns();
+    });
+    shards_table_->setColumnHidden(column, true);
+    shards_table_->addAction(action);
+    shards_table_->horizontalHeader()->addAction(action);
+  }
 }
 
 QWidget* DesignPage::header() {
@@ -194,15 +233,13 @@ QWidget* DesignPage::header() {
   row->addWidget(&measured_->button());
   QPushButton* calibrate =
       add_button(*row, tr("Calibrate…"), tr("Fit the efficiencies of the plan to your own measurements"));
-  QPushButton* prove = add_button(*row, tr("Prove"),
-                                  tr("Run the same steps on this mesh and on one device, and compare every tensor, the "
-                                     "traffic and the memory with the plan (F8)"));
+  prove_ = add_button(*row, tr("Prove"), {});
   both_ = add_button(*row, tr("Show Both Meshes"), tr("Show the pinned mesh beside the current one (Ctrl+B)"));
   swap_ = add_button(*row, tr("Swap Designs"), {});
   pin_ = add_button(*row, tr("Pin to Compare"), tr("Pin this design for comparison with later ones (Ctrl+P)"));
   for (QPushButton* b : {both_, pin_}) b->setCheckable(true);
   connect(calibrate, &QPushButton::clicked, this, trigger(u"plan.calibrate"_s));
-  connect(prove, &QPushButton::clicked, this, trigger(u"run.prove"_s));
+  connect(prove_, &QPushButton::clicked, this, trigger(u"run.prove"_s));
   return bar;
 }
 
@@ -221,7 +258,7 @@ QWidget* DesignPage::plan_panel() {
 QTableView* DesignPage::table(QAbstractTableModel& model, const QString& name) {
   QTableView* t = make_table(model, name);
   t->setSelectionMode(QAbstractItemView::SingleSelection);
-  t->horizontalHeader()->setStretchLastSection(true);
+  t->horizontalHeader()->setMinimumSectionSize(40);
   t->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   return t;
 }
@@ -325,6 +362,8 @@ void DesignPage::show_frame() {
 
 void DesignPage::show_nothing() {
   shown_.reset();
+  given_.reset();
+  figures_->show({}, {}, false);
   title_->hide();
   errors_->show();
   show_pin_buttons();
@@ -346,13 +385,28 @@ void DesignPage::update_all() {
   time_->show_bars(std::move(times), dimmed_);
   time_->setVisible(views::speed_known(*shown_));
   alternatives_->set_searchable(!views::is_here(*shown_));
-  plan_.show(views::plan_lines(*shown_), pinned_lines_, dimmed_);
+  prove_->setEnabled(views::is_here(*shown_));
+  prove_->setToolTip(prove_->isEnabled()
+                         ? tr("Run the same steps on this mesh and on one device, and compare every tensor, the "
+                              "traffic and the memory with the plan (F8)")
+                         : tr("Proof needs target cpu"));
+  const std::vector<views::PlanLine> lines = views::plan_lines(*shown_);
+  show_change(lines);
+  plan_.show(lines, pinned_lines_, dimmed_);
   shards_.show(views::shard_rows(*shown_), pinned_rows_, dimmed_);
   if (!canvas().is_editing()) update_columns();  // columns would jump during a drag, and measuring is slow
   canvases_->show_designs(shown_, pinned_, predictor_.is_design_outdated());
-  arrange(canvases_->shown());
   if (canvas().tensor().empty() && shards_.rowCount() > 0)
     shards_table_->selectRow(std::max(0, shards_.find(u"layers.0.q_proj"_s)));
+}
+
+// The headline figures are compared with the pinned design, else, during a preview, with the design of the document.
+void DesignPage::show_change(const std::vector<views::PlanLine>& lines) {
+  if (shown_->experiment == document_.experiment()) given_ = shown_;
+  const bool previewed =
+      canvas().is_previewing() && given_ && given_ != shown_ && views::choice_of(*shown_) == canvas().shown();
+  canvas().set_preview_text(previewed ? qs(views::change_text(*given_, *shown_)) : QString());
+  figures_->show(lines, pinned_ || !previewed ? pinned_lines_ : views::plan_lines(*given_), dimmed_);
 }
 
 void DesignPage::show_pin_buttons() {
@@ -370,15 +424,21 @@ void DesignPage::show_pin_buttons() {
   for (QPushButton* b : {both_, swap_}) b->setVisible(pinned_ != nullptr);
 }
 
+// One column of each table takes the remaining width, so that neither scrolls sideways.
 void DesignPage::update_columns() {
-  plan_table_->setColumnHidden(PlanModel::pinned, !plan_.has_pinned());
   plan_table_->setColumnHidden(PlanModel::change, !plan_.has_pinned());
-  for (QTableView* t : {plan_table_, shards_table_}) {
-    const int most = t == plan_table_ && plan_.has_pinned() ? 128 : 260;  // keeps the column of differences visible
-    for (int c = 0; c + 1 < t->model()->columnCount(); ++c) {
-      const QAbstractItemView& view = *t;
-      const int wanted = std::max(view.sizeHintForColumn(c), t->horizontalHeader()->sectionSizeHint(c));
-      t->setColumnWidth(c, std::min(wanted + 6, most));
+  plan_table_->setColumnHidden(PlanModel::pinned, !plan_.has_pinned() || plan_table_->width() < kNarrowPlan);
+  plan_table_->setColumnHidden(PlanModel::detail, plan_.has_pinned());
+  shards_table_->setColumnHidden(ShardsModel::change, !shards_.has_pinned());
+  const int of_plan = plan_.has_pinned() ? PlanModel::figure : PlanModel::detail;
+  for (const auto& [table, stretched] : {std::pair{plan_table_, of_plan}, std::pair{shards_table_, 0}}) {
+    QHeaderView& header = *table->horizontalHeader();
+    const QAbstractItemView& view = *table;
+    const int most = table == plan_table_ ? kMostPlanColumn : kMostColumn;
+    for (int c = 0; c < header.count(); ++c) {
+      header.setSectionResizeMode(c, c == stretched ? QHeaderView::Stretch : QHeaderView::Interactive);
+      if (c == stretched || table->isColumnHidden(c)) continue;
+      table->setColumnWidth(c, std::min(std::max(view.sizeHintForColumn(c), header.sectionSizeHint(c)) + 6, most));
     }
   }
 }
@@ -394,53 +454,34 @@ void DesignPage::set_spec(const QString& tensor, const QString& spec) {
   document_.set("sharding.overrides", kept);
 }
 
-// --- Dividers: separate positions for one mesh and for both ---
-
-void DesignPage::arrange(Meshes meshes) {
-  if (meshes == arranged_) return;
-  dividers_[static_cast<size_t>(arranged_)] = dividers();
-  arranged_ = meshes;
-  const QByteArray& kept = dividers_[static_cast<size_t>(meshes)];
-  if (!kept.isEmpty()) return set_dividers(kept);
-  columns_->setSizes(meshes == Meshes::both ? kColumnsOfBoth : kColumnsOfOne);
-  left_->setSizes(meshes == Meshes::both ? kRowsOfBoth : kRowsOfOne);
-}
-
-QByteArray DesignPage::dividers() const {
-  QByteArray out;
-  QDataStream stream(&out, QIODevice::WriteOnly);
-  stream << columns_->saveState() << left_->saveState();
-  return out;
-}
-
-void DesignPage::set_dividers(const QByteArray& state) {
-  QDataStream stream(state);
-  for (QSplitter* s : {columns_, left_}) {
-    QByteArray one;
-    stream >> one;
-    if (!one.isEmpty()) s->restoreState(one);
-  }
-}
-
 void DesignPage::save_state(Session& session) const {
-  std::array<QByteArray, 2> kept = dividers_;
-  kept[static_cast<size_t>(arranged_)] = dividers();
   QByteArray out;
   QDataStream stream(&out, QIODevice::WriteOnly);
-  stream << kLayout << kept[0] << kept[1] << right_->saveState() << canvases_->save_layout();
+  QList<int> shown;
+  const QList<QAction*> optional = shards_table_->actions();
+  for (int i = 0; i < optional.size(); ++i)
+    if (optional[i]->isChecked()) shown << i;
+  stream << kLayout << columns_->saveState() << rows_->saveState() << canvases_->save_layout() << tabs_->currentIndex()
+         << shown;
   session.set_value(u"layout/design"_s, out);
 }
 
 void DesignPage::restore_state(const Session& session) {
   QDataStream stream(session.value(u"layout/design"_s).toByteArray());
   quint32 version = 0;
-  QByteArray right, canvases;
+  QByteArray columns, rows, canvases;
+  int tab = 0;
+  QList<int> shown;
   stream >> version;
   if (version != kLayout) return;
-  stream >> dividers_[0] >> dividers_[1] >> right >> canvases;
-  set_dividers(dividers_[static_cast<size_t>(arranged_)]);
-  right_->restoreState(right);
+  stream >> columns >> rows >> canvases >> tab >> shown;
+  columns_->restoreState(columns);
+  rows_->restoreState(rows);
   canvases_->restore_layout(canvases);
+  tabs_->setCurrentIndex(tab);
+  const QList<QAction*> optional = shards_table_->actions();
+  for (const int i : shown)
+    if (i >= 0 && i < optional.size()) optional[i]->setChecked(true);
 }
 
 }  // namespace mw::ui

@@ -4,12 +4,12 @@
 #pragma once
 #include <QElapsedTimer>
 #include <QWidget>
-#include <array>
 
 #include "ui/pages/design/alternatives.h"
 #include "ui/pages/design/calibrate_dialog.h"
 #include "ui/pages/design/canvas_pair.h"
 #include "ui/pages/design/design_tables.h"
+#include "ui/pages/design/figure_strip.h"
 #include "ui/pages/design/memory_panel.h"
 #include "ui/pages/design/proof_window.h"
 #include "ui/session/document.h"
@@ -21,6 +21,7 @@ class QLabel;
 class QPushButton;
 class QSplitter;
 class QTableView;
+class QTabWidget;
 
 namespace mw::ui {
 
@@ -49,7 +50,9 @@ class DesignPage : public QWidget, public WindowPage {
   MemoryPanel& memory() { return *memory_; }
   Alternatives& alternatives() { return *alternatives_; }
   StackBar& time_bar() { return *time_; }
-  void pin();  // keeps the displayed design for comparison
+  FigureStrip& figures() { return *figures_; }
+  QTabWidget& tabs() { return *tabs_; }  // memory, plan, alternatives
+  void pin();                            // keeps the displayed design for comparison
   void unpin();
   void select_tensor(const QString& name);  // logical name, of any layer
   void swap_pinned();                       // applies the pinned design in one undo step and pins the displayed one
@@ -74,17 +77,16 @@ class DesignPage : public QWidget, public WindowPage {
   void set_pinned(const views::DesignPtr& design);  // may be null
   void show_pins();
   void show_pin_buttons();
-  void arrange(Meshes meshes);
-  QByteArray dividers() const;
-  void set_dividers(const QByteArray& state);
+  void add_column_menu();
+  void show_change(const std::vector<views::PlanLine>& lines);
 
   Document& document_;
   Predictor& predictor_;
   Calibrator calibrator_;
   CalibrateDialog* calibrate_ = nullptr;
   ProofWindow* proof_window_ = nullptr;
-  store::RunId proved_run_;  // of the last proof; empty: from the form
-  views::DesignPtr shown_, pinned_;
+  store::RunId proved_run_;                  // of the last proof; empty: from the form
+  views::DesignPtr shown_, pinned_, given_;  // given_: the latest that is no preview
   std::vector<views::PlanLine> pinned_lines_;
   std::vector<views::ShardRow> pinned_rows_;
   bool changed_ = true;     // everything must be updated
@@ -95,14 +97,14 @@ class DesignPage : public QWidget, public WindowPage {
   bool pinned_is_other_ = false;  // the pinned design belongs to a document that was replaced
   PlanModel plan_;
   ShardsModel shards_;
-  QSplitter *columns_, *left_, *right_;
+  QSplitter *columns_, *rows_;
+  QTabWidget* tabs_;
+  FigureStrip* figures_;
   QLabel *title_, *pinned_title_;
   ErrorLink* errors_;
-  QPushButton *pin_, *both_, *swap_;
+  QPushButton *prove_, *pin_, *both_, *swap_;
   CanvasPair* canvases_;
   MeasuredSwitch* measured_;
-  Meshes arranged_ = Meshes::one;
-  std::array<QByteArray, 2> dividers_;  // for one mesh and for both
   MemoryPanel* memory_;
   StackBar* time_;
   Alternatives* alternatives_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/design/design_tables.h"
 
-#include <QFont>
 #include <QRegularExpression>
 
 #include "ui/theme/theme.h"
@@ -15,25 +14,6 @@ namespace {
 
 QString padding_text(double padding) {
   return padding < 0.0005 ? QString() : QString::number(padding * 100, 'f', padding < 0.1 ? 1 : 0) + u" %"_s;
-}
-
-TableModel<ShardRow>::Columns shard_columns() {
-  const auto tr = [](const char* text) { return ShardsModel::tr(text); };
-  return {{.title = tr("Tensor"), .text = [](const ShardRow& r) { return qs(r.name); }},
-          number_column<ShardRow>(tr("Count"), [](const ShardRow& r) { return QString::number(r.count); }),
-          {.title = tr("Shape"), .text = [](const ShardRow& r) { return qs(r.shape); }},
-          {.title = tr("Spec"), .text = [](const ShardRow& r) { return qs(mesh::to_text(r.spec)); }},
-          {.title = tr("On each device"), .text = [](const ShardRow& r) { return qs(r.shard); }},
-          number_column<ShardRow>(tr("Bytes"), [](const ShardRow& r) { return qs(to_text(r.per_device)); }),
-          {.title = tr("Padding"),
-           .tooltip = tr("Bytes added by memory tiles and uneven pieces"),
-           .alignment = Qt::AlignRight,
-           .text = [](const ShardRow& r) { return padding_text(r.padding); }},
-          {.title = tr("Copies"),
-           .tooltip = tr("Number of devices with the same piece"),
-           .alignment = Qt::AlignRight,
-           .text = [](const ShardRow& r) { return QString::number(r.replicas); }},
-          {.title = tr("Rule"), .text = [](const ShardRow& r) { return qs(r.rule); }}};
 }
 
 }  // namespace
@@ -65,6 +45,8 @@ QVariant PlanModel::cell(const PlanLine& line, int column, int role) const {
   if (role == Qt::ToolTipRole) {
     QStringList parts{text(line, column)};
     if (!line.detail.empty() && column != detail) parts << qs(line.detail);
+    if (const PlanLine* other = pinned_line(line); other && column != pinned)
+      parts << tr("pinned: %1").arg(qs(other->value));
     parts << (line.estimate ? qs(views::provenance(*line.estimate)) : tr("predicted"));
     return parts.join(u'\n');
   }
@@ -80,7 +62,24 @@ QVariant PlanModel::cell(const PlanLine& line, int column, int role) const {
 }
 
 ShardsModel::ShardsModel()
-    : TableModel(shard_columns(),
+    : TableModel({{.title = tr("Tensor"), .text = [](const ShardRow& r) { return qs(r.name); }},
+                  {.title = tr("Spec"), .text = [](const ShardRow& r) { return qs(mesh::to_text(r.spec)); }},
+                  {.title = tr("On each device"), .text = [](const ShardRow& r) { return qs(r.shard); }},
+                  number_column<ShardRow>(tr("Bytes"), [](const ShardRow& r) { return qs(to_text(r.per_device)); }),
+                  {.title = tr("Difference"),
+                   .tooltip = tr("Bytes compared with the pinned design, and its spec if it was another"),
+                   .text = [this](const ShardRow& r) { return change_text(r); }},
+                  number_column<ShardRow>(tr("Count"), [](const ShardRow& r) { return QString::number(r.count); }),
+                  {.title = tr("Shape"), .text = [](const ShardRow& r) { return qs(r.shape); }},
+                  {.title = tr("Padding"),
+                   .tooltip = tr("Bytes added by memory tiles and uneven pieces"),
+                   .alignment = Qt::AlignRight,
+                   .text = [](const ShardRow& r) { return padding_text(r.padding); }},
+                  {.title = tr("Copies"),
+                   .tooltip = tr("Number of devices with the same piece"),
+                   .alignment = Qt::AlignRight,
+                   .text = [](const ShardRow& r) { return QString::number(r.replicas); }},
+                  {.title = tr("Rule"), .text = [](const ShardRow& r) { return qs(r.rule); }}},
                  [this](const ShardRow& row, int column, int role) { return cell(row, column, role); }) {}
 
 void ShardsModel::show(std::vector<ShardRow> rows, std::vector<ShardRow> baseline, bool stale) {
@@ -101,36 +100,20 @@ int ShardsModel::row_of(const QString& name) const {
   return at == rows_.end() ? -1 : static_cast<int>(at - rows_.begin());
 }
 
-const views::ShardRow* ShardsModel::changed(const views::ShardRow& row) const {
+QString ShardsModel::change_text(const ShardRow& row) const {
+  if (pinned_.empty()) return {};
   const auto at = std::find_if(pinned_.begin(), pinned_.end(), [&](const auto& p) { return p.first == row.first; });
-  return at == pinned_.end() || (at->spec == row.spec && at->shard == row.shard) ? nullptr : &*at;
+  return qs(difference(at == pinned_.end() ? nullptr : &*at, row));
 }
 
 QVariant ShardsModel::cell(const ShardRow& r, int column, int role) const {
-  if (role != Qt::ForegroundRole && role != Qt::FontRole && role != Qt::ToolTipRole) return {};
-  const ShardRow* pinned = changed(r);
-  switch (role) {
-    case Qt::ForegroundRole:
-      if (stale_) return theme().faint;
-      if (pinned) return theme().accent;
-      return column == rule || column == shape ? QVariant(theme().muted) : QVariant();
-    case Qt::FontRole:
-      if (pinned) {
-        QFont bold;
-        bold.setBold(true);
-        return bold;
-      }
-      return {};
-    case Qt::ToolTipRole: {
-      if (!pinned && column != spec) return {};
-      return pinned ? tr("%1\npinned: %2, %3 each")
-                          .arg(text(r, column), qs(mesh::to_text(pinned->spec)), qs(pinned->shard))
-                    : tr("%1\nDouble-click or press F2 to enter another spec: axes, or - for not sharded")
-                          .arg(text(r, column));
-    }
-    default:
-      return {};
+  if (role == Qt::ForegroundRole) {
+    if (stale_) return theme().faint;
+    if (column == change) return change_text(r) == u"same"_s ? theme().muted : theme().accent;
+    return column == rule || column == shape ? QVariant(theme().muted) : QVariant();
   }
+  if (role != Qt::ToolTipRole || column != spec) return {};
+  return tr("%1\nDouble-click or press F2 to enter another spec: axes, or - for not sharded").arg(text(r, column));
 }
 
 bool ShardsModel::setData(const QModelIndex& index, const QVariant& value, int role) {

@@ -25,9 +25,10 @@ class PlanModel : public TableModel<views::PlanLine> {
 class ShardsModel : public TableModel<views::ShardRow> {
   Q_OBJECT
  public:
-  enum Column { tensor, count, shape, spec, shard, per_device, padding, copies, rule };
+  enum Column { tensor, spec, shard, per_device, change, count, shape, padding, copies, rule };
   ShardsModel();
   void show(std::vector<views::ShardRow> rows, std::vector<views::ShardRow> baseline, bool stale);
+  bool has_pinned() const { return !pinned_.empty(); }
   int find(const QString& first) const;   // row of the tensor; -1: none
   int row_of(const QString& name) const;  // row of this tensor in any layer; -1: none
   bool setData(const QModelIndex& index, const QVariant& value, int role) override;
@@ -37,7 +38,7 @@ class ShardsModel : public TableModel<views::ShardRow> {
   void spec_typed(const QString& tensor, const QString& spec);  // name of the row
 
  private:
-  const views::ShardRow* changed(const views::ShardRow& row) const;  // the pinned one if its spec differs
+  QString change_text(const views::ShardRow& row) const;  // from the pinned design
   QVariant cell(const views::ShardRow& row, int column, int role) const;
   std::vector<views::ShardRow> pinned_;
   bool stale_ = false;

@@ -30,7 +30,7 @@ Bar bar_of(const plan::DeviceMemory& memory, const QString& name) {
 
 TableModel<plan::Buffer>::Columns buffer_columns() {
   return {
-      {.title = MemoryPanel::tr("Largest at the peak"), .text = [](const plan::Buffer& b) { return qs(b.name); }},
+      {.title = MemoryPanel::tr("Largest buffers at peak"), .text = [](const plan::Buffer& b) { return qs(b.name); }},
       number_column<plan::Buffer>(MemoryPanel::tr("Bytes"), [](const plan::Buffer& b) { return qs(to_text(b.bytes)); }),
       {.title = MemoryPanel::tr("Category"), .text = [](const plan::Buffer& b) { return category_text(b.category); }}};
 }
@@ -79,8 +79,8 @@ void MemoryPanel::show_design(const views::DesignPtr& design, const views::Desig
   title_->setText(
       tr("<b>Memory of each device</b> &nbsp;%1 of %2, %3")
           .arg(qs(to_text(memory.at_peak.total())), qs(to_text(memory.capacity)),
-               design->plan().devices == 1 ? tr("one device") : tr("%1 devices").arg(design->plan().devices)));
-  title_->setToolTip(tr("Largest at: %1").arg(qs(memory.peak_instant)));
+               design->plan().devices == 1 ? tr("1 device") : tr("%1 devices").arg(design->plan().devices)));
+  title_->setToolTip(tr("Peak: %1").arg(qs(memory.peak_instant)));
   std::vector<Bar> bars{bar_of(memory, pinned ? tr("this") : QString())};
   if (pinned) bars.push_back(bar_of(pinned->plan().memory, tr("pinned")));
   bar_->show_bars(std::move(bars), stale);

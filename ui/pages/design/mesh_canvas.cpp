@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/theme/axis_color.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -19,8 +20,8 @@ using designer::Action;
 
 namespace {
 
-constexpr int kCanvasMargin = 8, kSide = 22;
-constexpr double kMostPitch = 118;
+constexpr int kCanvasMargin = 8, kSide = 22, kPointer = 6;
+constexpr double kMostPitch = 200;
 constexpr int kStepPixels = 28;  // drag distance for the next size
 constexpr int kRowBelow = 14;    // a drag within this distance below the row changes the size
 
@@ -31,7 +32,7 @@ designer::DesignContext context_of(const CanvasDesign& design) {
 }  // namespace
 
 MeshCanvas::MeshCanvas(Editing editing, QWidget* parent)
-    : QWidget(parent), editing_(editing), add_(new QToolButton(this)), fix_(new QPushButton(this)) {
+    : QWidget(parent), editing_(editing), add_(new QToolButton(this)) {
   setFocusPolicy(Qt::StrongFocus);
   setMouseTracking(true);
   setAttribute(Qt::WA_OpaquePaintEvent);
@@ -41,15 +42,6 @@ MeshCanvas::MeshCanvas(Editing editing, QWidget* parent)
   add_->setAccessibleName(tr("Add a mesh axis"));
   add_->setToolTip(tr("Add a mesh axis of one device"));
   connect(add_, &QToolButton::clicked, this, &MeshCanvas::add_axis);
-  fix_->hide();
-  connect(fix_, &QPushButton::clicked, this, [this] {
-    if (!outcome_ || !outcome_->nearest) return;
-    const designer::MeshDesign choice = *outcome_->nearest;
-    const QString text = fix_->text();
-    const bool same = choice == given_.choice;
-    cancel();
-    if (!same) emit dropped(choice, text);
-  });
   wheel_done_.setSingleShot(true);
   wheel_done_.setInterval(450);
   connect(&wheel_done_, &QTimer::timeout, this, [this] {
@@ -68,7 +60,7 @@ void MeshCanvas::set_design(CanvasDesign design) {
   edit_mode_ = EditMode::none;
   action_.reset();
   outcome_.reset();
-  fix_->hide();
+  remove_values();
   show_given();
 }
 
@@ -96,7 +88,7 @@ bool MeshCanvas::build(Scene& scene, const designer::MeshDesign& choice,
     scene = std::move(made);
     return true;
   } catch (const Error& error) {
-    message_ = qs(error.what());
+    message_ = qs(error.problem().message);
     return false;
   }
 }
@@ -197,13 +189,6 @@ AxisChip* MeshCanvas::chip(const QString& axis) const {
   return nullptr;
 }
 
-QColor MeshCanvas::axis_color(const QString& axis) const {
-  const auto& axes = design_.choice.mesh.axes;
-  for (size_t i = 0; i < axes.size(); ++i)
-    if (qs(axes[i].name) == axis) return theme().series(static_cast<int>(axes.size() - 1 - i));
-  return theme().series(7);
-}
-
 // --- Geometry ---
 
 void MeshCanvas::place_all() {
@@ -215,9 +200,12 @@ void MeshCanvas::place_all() {
     row = std::max(row, size.height());
   }
   row = std::max(row, add_->sizeHint().height());
-  add_->setGeometry(x, kCanvasMargin, row, row);
-  const double top = kCanvasMargin + row + 6, bottom = height() - status_height();
-  const double wide = shows_tensor_beside() ? std::clamp(width() * 0.34, 190.0, 300.0) : 0;
+  add_->setGeometry(x, kCanvasMargin, std::max(row, add_->sizeHint().width()), row);
+  place_values();
+  callout_area_ = QRectF(kCanvasMargin, kCanvasMargin + row + kPointer, width() - 2 * kCanvasMargin,
+                         2 * QFontMetrics(small_font()).height() + 6);
+  const double top = callout_area_.bottom() + 4, bottom = height() - kCanvasMargin;
+  const double wide = shows_tensor_beside() ? std::clamp(width() * 0.42, 190.0, 340.0) : 0;
   const double most = std::max(90.0, (bottom - top) * 0.45);
   const double high = shows_tensor_beside() ? 0 : lacks_height() ? 20 : std::clamp(tensor_height(), 90.0, most);
   tensor_area_ = shows_tensor_beside() ? QRectF(width() - wide, top, wide - kCanvasMargin, bottom - top)
@@ -231,16 +219,10 @@ void MeshCanvas::place_all() {
   if (p.width <= 0 || p.height <= 0) return;
   pitch_ = std::max(1.0, std::min({grid_area_.width() / p.width, grid_area_.height() / p.height, kMostPitch}));
   origin_ = grid_area_.center() - QPointF(p.width, p.height) * pitch_ / 2;
-  fix_->adjustSize();
-  fix_->move(static_cast<int>(grid_area_.left()), static_cast<int>(bottom) - fix_->height() - 4);
 }
 
 bool MeshCanvas::shows_tensor_beside() const {
   return width() > 520;
-}
-
-double MeshCanvas::status_height() const {
-  return shows_tensor_beside() ? 20 : 34;  // two lines if they are short
 }
 
 // Name, dimensions, then one line for the shards, each axis and each collective.
@@ -307,10 +289,11 @@ void MeshCanvas::resizeEvent(QResizeEvent*) {
   redraw();
 }
 
-// The tooltip lists all traffic, which may not fit.
+// The tooltip shows all of what may not fit: the traffic and the callout.
 bool MeshCanvas::event(QEvent* event) {
   const auto traffic_at = [this](QPoint at) {
     QStringList lines;
+    if (callout_area_.contains(at)) return callout();
     if (tensor_area_.contains(at))
       for (const CanvasTraffic& t : traffic_) lines << t.text;
     return lines.join(u'\n');
@@ -382,7 +365,6 @@ void MeshCanvas::move_selection(int dx, int dy) {
 }
 
 QString MeshCanvas::status() const {
-  if (edit_mode_ != EditMode::none && outcome_) return outcome_->accepted ? qs(outcome_->text) : QString();
   const int device = hovered_ >= 0 ? hovered_ : selected_;
   if (device < 0 || !drawable_) return {};
   if (device >= devices()) return tr("This design has no device %1; it has %2").arg(device).arg(devices());
@@ -423,7 +405,6 @@ void MeshCanvas::connect_chip(AxisChip* c) {
 void MeshCanvas::begin_edit(const QString& axis, EditMode mode) {
   edit_mode_ = mode;
   edited_axis_ = axis;
-  if (const AxisChip* c = chip(axis)) cursor_ = c->geometry().bottomLeft();
 }
 
 // --- With the mouse ---
@@ -432,13 +413,12 @@ void MeshCanvas::begin_drag(const QString& axis, QPoint at) {
   cancel();
   edit_mode_ = EditMode::mouse;
   edited_axis_ = axis;
-  drag_start_ = cursor_ = at;
+  drag_start_ = at;
   redraw();
 }
 
 void MeshCanvas::drag(QPoint at) {
   if (edit_mode_ != EditMode::mouse) return;
-  cursor_ = at;
   if (const std::optional<Action> action = action_at(at))
     attempt(*action);
   else
@@ -504,10 +484,7 @@ void MeshCanvas::step_place(int by) {
   const std::vector<Action> places = places_for(edited_axis_);
   const int n = static_cast<int>(places.size());
   place_index_ = place_index_ < 0 ? (by > 0 ? 0 : n - 1) : (place_index_ + by + n) % n;
-  const Action& action = places[static_cast<size_t>(place_index_)];
-  if (action.kind == Action::Kind::lay) cursor_ = side_at(action.value).center().toPoint();
-  if (action.kind == Action::Kind::shard) cursor_ = tensor_dimension_at(action.value).center().toPoint();
-  attempt(action);
+  attempt(places[static_cast<size_t>(place_index_)]);
 }
 
 void MeshCanvas::remove(const QString& axis) {
@@ -534,10 +511,11 @@ void MeshCanvas::add_axis() {
 void MeshCanvas::attempt(const Action& action) {
   if (action_ && *action_ == action) return;
   if (!design_.inventory || !design_.placement) return;
-  fix_->hide();
+  remove_values();
   action_ = action;
   outcome_ = outcome_of(action);
   message_.clear();
+  preview_text_.clear();
   if (outcome_->accepted) {
     Scene scene;
     if (build(scene, outcome_->choice, outcome_->placement ? outcome_->placement : design_.placement))
@@ -546,6 +524,8 @@ void MeshCanvas::attempt(const Action& action) {
   } else {
     shown_ = given_;
     message_ = qs(designer::refusal_text(*outcome_));
+    if (action.kind == Action::Kind::resize && outcome_->other_sizes.empty())
+      message_ += u'\n' % tr("no other size is possible");
     emit preview_ended();
     emit refused(message_);
   }
@@ -570,6 +550,7 @@ void MeshCanvas::leave_preview() {
   action_.reset();
   outcome_.reset();
   message_.clear();
+  preview_text_.clear();
   shown_ = given_;
   show_scene();
   emit preview_ended();
@@ -579,7 +560,7 @@ void MeshCanvas::commit() {
   wheel_done_.stop();
   edit_mode_ = EditMode::none;
   if (!action_ || !outcome_) return;
-  if (!outcome_->accepted) return offer_fix();
+  if (!outcome_->accepted) return offer_values();
   const designer::ActionResult done = *outcome_;
   action_.reset();
   outcome_.reset();
@@ -599,21 +580,70 @@ void MeshCanvas::commit() {
   cached_results_.clear();
 }
 
-// Keeps the refusal visible and offers the nearest possible size as a button.
-void MeshCanvas::offer_fix() {
-  if (outcome_->nearest_size) {
-    fix_->setText(tr("Use %1 %2").arg(qs(action_->axis)).arg(*outcome_->nearest_size));
-    fix_->show();
-    fix_->raise();
+// Keeps the refusal visible and offers the sizes nearest to the refused one as buttons in the row of the axes.
+void MeshCanvas::offer_values() {
+  constexpr size_t kMostValues = 3;
+  std::vector<int> sizes = outcome_->other_sizes;
+  const auto distance = [this](int n) { return std::abs(static_cast<long long>(n) - action_->value); };
+  std::stable_sort(sizes.begin(), sizes.end(), [&](int a, int b) { return distance(a) < distance(b); });
+  sizes.resize(std::min(sizes.size(), kMostValues));
+  std::sort(sizes.begin(), sizes.end());
+  const QString axis = qs(action_->axis);
+  for (const int size : sizes) {
+    auto* button = new QPushButton(axis % u' ' % QString::number(size), this);
+    button->setAccessibleName(tr("Use %1").arg(button->text()));
+    button->setToolTip(tr("Use this size instead"));
+    // Later, because it removes the button that sends the signal.
+    connect(
+        button, &QPushButton::clicked, this, [this, axis, size] { use_value(axis, size); }, Qt::QueuedConnection);
+    values_.push_back(button);
   }
-  place_all();
+  place_values();
   redraw();
+}
+
+void MeshCanvas::remove_values() {
+  for (QPushButton* button : values_) {
+    button->hide();
+    button->deleteLater();
+  }
+  values_.clear();
+}
+
+// Shows the buttons that fit.
+void MeshCanvas::place_values() {
+  int left = add_->geometry().right() + 12;
+  for (QPushButton* button : values_) {
+    button->adjustSize();
+    button->move(left, add_->y());
+    left += button->width() + 6;
+    button->setVisible(left < width());
+  }
+}
+
+void MeshCanvas::use_value(const QString& axis, int size) {
+  cancel();
+  begin_edit(axis, EditMode::keys);
+  attempt({Action::Kind::resize, ss(axis), size});
+  commit();
+}
+
+void MeshCanvas::set_preview_text(const QString& text) {
+  if (text == preview_text_) return;
+  preview_text_ = text;
+  update();
+}
+
+QString MeshCanvas::callout() const {
+  if (!message_.isEmpty()) return QString(message_).replace(u"\n"_s, u"; "_s);
+  if (!is_previewing()) return {};
+  return qs(outcome_->text) % u'\n' % (preview_text_.isEmpty() ? u"\u2026"_s : preview_text_);
 }
 
 void MeshCanvas::cancel() {
   wheel_done_.stop();
   edit_mode_ = EditMode::none;
-  fix_->hide();
+  remove_values();
   leave_preview();
   redraw();
 }

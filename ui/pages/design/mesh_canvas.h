@@ -47,6 +47,8 @@ class MeshCanvas : public QWidget {
   // Used share of the capacity by device; one value: the same for all; empty: unknown.
   void set_memory(std::vector<double> shares);
   void set_traffic(std::vector<CanvasTraffic> traffic);
+  // What the previewed action changes: "8.60 to 18.9 s (+120 %)"; removed when the preview changes or ends.
+  void set_preview_text(const QString& text);
   void select_device(int device);  // emits no signal; status() reports a device that does not exist; -1: none
 
   const std::string& tensor() const { return tensor_; }
@@ -57,6 +59,8 @@ class MeshCanvas : public QWidget {
   const designer::MeshDesign& given() const { return given_.choice; }  // actions start from it
   bool is_editing() const { return edit_mode_ != EditMode::none; }
   bool is_previewing() const { return outcome_ && outcome_->accepted; }
+  QString callout() const;  // the text below the axes: a refusal, or the previewed action and what it changes
+  QRectF callout_area() const { return callout_area_; }
   QString message() const { return message_; }  // why an action was refused or nothing can be drawn
   QString summary() const;                      // for screen readers
   QString status() const;                       // of the hovered, otherwise the selected device
@@ -106,7 +110,6 @@ class MeshCanvas : public QWidget {
   void show_chips();
   void place_all();
   bool shows_tensor_beside() const;  // whether the tensor is beside the grid or below it
-  double status_height() const;
   double tensor_height() const;
   bool lacks_height() const;  // only the name of the tensor fits
   void redraw();
@@ -126,7 +129,10 @@ class MeshCanvas : public QWidget {
   void commit();
   void cancel();
   void leave_preview();
-  void offer_fix();
+  void offer_values();
+  void use_value(const QString& axis, int size);
+  void place_values();
+  void remove_values();
   std::optional<designer::Action> action_at(QPoint at) const;
   std::vector<designer::Action> places_for(const QString& axis) const;
 
@@ -134,7 +140,6 @@ class MeshCanvas : public QWidget {
   void paint_still(QPainter& painter) const;
   QRectF to_pixels(const designer::Box& box) const;
   QPointF center_of(int device) const;
-  QColor axis_color(const QString& axis) const;
   void paint_sides(QPainter& painter) const;
   void paint_links(QPainter& painter) const;
   void paint_chips(QPainter& painter) const;
@@ -145,7 +150,7 @@ class MeshCanvas : public QWidget {
   void paint_tensor(QPainter& painter) const;
   void paint_dimensions(QPainter& painter) const;
   void paint_selection(QPainter& painter) const;
-  void paint_message(QPainter& painter) const;
+  void paint_callout(QPainter& painter) const;
   void move_selection(int dx, int dy);
   int device_under(QPointF at) const;
 
@@ -157,22 +162,22 @@ class MeshCanvas : public QWidget {
   std::vector<CanvasTraffic> traffic_;
   std::vector<AxisChip*> chips_;
   QToolButton* add_;
-  QPushButton* fix_;
+  std::vector<QPushButton*> values_;  // sizes to use instead of a refused one
   QTimer wheel_done_;
   // Geometry, in pixels
-  QRectF grid_area_, tensor_area_;
+  QRectF callout_area_, grid_area_, tensor_area_;
   QPointF origin_;
   double pitch_ = 40;
   // Edit in progress
   EditMode edit_mode_ = EditMode::none;
   QString edited_axis_;
-  QPoint drag_start_, cursor_;
+  QPoint drag_start_;
   std::optional<designer::Action> action_;
   std::optional<designer::ActionResult> outcome_;
   std::vector<std::pair<designer::Action, designer::ActionResult>>
       cached_results_;  // cached results for the given design, as a drag repeats actions
   int place_index_ = -1;
-  QString message_;
+  QString message_, preview_text_;
   bool drawable_ = false;
   QPixmap still_;  // cached picture without hover and selection
   bool stale_ = true;

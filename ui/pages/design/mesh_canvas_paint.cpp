@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ui/pages/design/mesh_canvas.h"
+#include "ui/theme/axis_color.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -52,13 +53,7 @@ void MeshCanvas::paintEvent(QPaintEvent*) {
   p.drawPixmap(0, 0, still_);
   p.setFont(small_font());
   if (drawable_) paint_selection(p);
-  const QRectF below(8, height() - status_height(), width() - 16, status_height() - 2);
-  p.setPen(t.muted);
-  if (shows_tensor_beside())
-    draw_elided(p, below, Qt::AlignVCenter | Qt::AlignLeft, status(), t.muted);
-  else
-    p.drawText(below, Qt::AlignVCenter | Qt::AlignLeft | Qt::TextWordWrap, status());
-  if (!message_.isEmpty()) paint_message(p);
+  paint_callout(p);
   if (!hasFocus()) return;
   p.setPen(t.accent);
   p.setBrush(Qt::NoBrush);
@@ -71,7 +66,7 @@ void MeshCanvas::paint_still(QPainter& p) const {
   p.setFont(small_font());
   const double after = editing_ == Editing::allowed ? add_->geometry().right() + 12 : add_->x() + 6;
   const QRectF rest(after, add_->y(), width() - after - 8, add_->height());
-  if (p.fontMetrics().horizontalAdvance(design_.caption) <= rest.width())
+  if (values_.empty() && p.fontMetrics().horizontalAdvance(design_.caption) <= rest.width())
     draw_elided(p, rest, Qt::AlignVCenter | Qt::AlignRight, design_.caption, t.muted);
   if (!drawable_) return;
   paint_sides(p);
@@ -113,7 +108,7 @@ void MeshCanvas::paint_sides(QPainter& p) const {
       p.rotate(-90);
       inside = QRectF(-box.height() / 2, -box.width() / 2, box.height(), box.width());
     }
-    draw_elided(p, inside, Qt::AlignCenter, text, s.axes.empty() ? t.muted : axis_color(qs(s.axes.back())));
+    draw_elided(p, inside, Qt::AlignCenter, text, s.axes.empty() ? t.muted : axis_text_color(qs(s.axes.back())));
     p.restore();
   }
 }
@@ -301,12 +296,12 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
         t.text);
   if (!shows_tensor_beside())
     for (const CanvasTraffic& traffic : traffic_)
-      if (!traffic.label.isEmpty()) write(traffic.axis % u": "_s % traffic.label, axis_color(traffic.axis));
+      if (!traffic.label.isEmpty()) write(traffic.axis % u": "_s % traffic.label, axis_text_color(traffic.axis));
   const auto room = static_cast<size_t>(std::max(0.0, (tensor_area_.bottom() - line.top() - 2) / 16));
   for (size_t i = 0; i < traffic_.size(); ++i) {
     const size_t left = traffic_.size() - i;
     if (i + 1 == room && left > 1) return write(tr("and %1 more").arg(left), t.muted);  // listed in the tooltip
-    write(traffic_[i].text, axis_color(traffic_[i].axis));
+    write(traffic_[i].text, axis_text_color(traffic_[i].axis));
   }
 }
 
@@ -328,25 +323,43 @@ void MeshCanvas::paint_dimensions(QPainter& p) const {
     draw_elided(p, below, Qt::AlignLeft | Qt::AlignVCenter, size, t.text);
     QString axes;
     for (const std::string& axis : tensor.spec.dims[d]) axes += (axes.isEmpty() ? u""_s : u", "_s) % qs(axis);
-    const QColor color = tensor.spec.dims[d].empty() ? t.faint : axis_color(qs(tensor.spec.dims[d].back()));
+    const QColor color = tensor.spec.dims[d].empty() ? t.faint : axis_text_color(qs(tensor.spec.dims[d].back()));
     draw_elided(p, below.adjusted(p.fontMetrics().horizontalAdvance(size) + 6, 0, 0, 0),
                 Qt::AlignRight | Qt::AlignVCenter, axes.isEmpty() ? u"-"_s : axes, color);
   }
 }
 
-void MeshCanvas::paint_message(QPainter& p) const {
+// Two lines below the axes that nothing else uses: a refusal or a preview, which points at its axis, else the status of
+// a device.
+void MeshCanvas::paint_callout(QPainter& p) const {
   const Theme& t = theme();
-  const double most = std::min(360.0, width() - 40.0);
-  QRectF text = p.fontMetrics().boundingRect(QRect(0, 0, static_cast<int>(most), 1000), Qt::TextWordWrap, message_);
-  QRectF box(0, 0, text.width() + 18, text.height() + 12);
-  box.moveTopLeft(drawable_ ? QPointF(cursor_) + QPointF(14, 18) : grid_area_.topLeft());
-  box.moveLeft(std::clamp(box.left(), 6.0, std::max(6.0, width() - box.width() - 6)));
-  box.moveTop(std::clamp(box.top(), 6.0, std::max(6.0, height() - box.height() - 6)));
-  p.setPen(QPen(t.bad, 1));
-  p.setBrush(mix(t.panel, t.bad, 0.12));
+  constexpr int kWrapped = Qt::AlignLeft | Qt::AlignVCenter | Qt::TextWordWrap;
+  const QString text = callout();
+  if (text.isEmpty()) {
+    const QString idle = editing_ == Editing::allowed && drawable_
+                             ? tr("Drag an axis to change its size, or drop it on a side of the grid or on a dimension "
+                                  "of the tensor")
+                             : QString();
+    const QString now = status();
+    p.setPen(t.muted);
+    p.drawText(callout_area_, kWrapped, now.isEmpty() ? idle : now);
+    return;
+  }
+  const QColor edge = message_.isEmpty() ? axis_color(edited_axis_) : t.bad;
+  const QRectF room = callout_area_.adjusted(0, 0, -18, -4);
+  QRectF box = p.fontMetrics().boundingRect(room.toRect(), kWrapped, text);
+  box = QRectF(callout_area_.left(), callout_area_.top(), box.width() + 18, callout_area_.height());
+  const AxisChip* anchor = chip(edited_axis_);
+  if (anchor) box.moveLeft(std::clamp(anchor->x() - 4.0, callout_area_.left(), callout_area_.right() - box.width()));
+  p.setPen(QPen(edge, 1));
+  p.setBrush(mix(t.panel, edge, 0.12));
   p.drawRoundedRect(box, 5, 5);
+  if (anchor) {
+    const double x = anchor->geometry().center().x(), top = box.top();
+    p.drawPolygon(QPolygonF({{x - 5, top}, {x, top - 5}, {x + 5, top}}));
+  }
   p.setPen(t.text);
-  p.drawText(box.adjusted(9, 6, -9, -6), Qt::TextWordWrap, message_);
+  p.drawText(box.adjusted(9, 2, -9, -2), kWrapped, text);
 }
 
 }  // namespace mw::ui
