@@ -252,7 +252,7 @@ class FloorRules : PointRules {
         "from " + grouped(shorter.input_len) + " to " + grouped(p_.input_len) + " tokens TTFT rises by " +
             ms_text(rise) + ", " + percent_text(floor / rise) + " of " + target_ +
             "'s peak: the longer prompts were probably in a prefix cache",
-        number_text(rise / tokens * 1e3, 3) + " us per token, at least " + number_text(floor / tokens * 1e3, 3) +
+        number_text(rise / tokens * 1e3, 3) + " \u00b5s per token, at least " + number_text(floor / tokens * 1e3, 3) +
             " at the peak");
     return true;
   }
