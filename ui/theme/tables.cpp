@@ -56,7 +56,7 @@ void copy_on_ctrl_c(QTableView& view) {
                    [&view] { QGuiApplication::clipboard()->setText(selected_rows(view)); });
 }
 
-QLabel* show_when_empty(QTableView& view, const QString& text) {
+QLabel* show_when_empty(QAbstractItemView& view, const QString& text) {
   auto* label = muted_label(text, &view);
   label->setAlignment(Qt::AlignCenter);
   label->setWordWrap(true);

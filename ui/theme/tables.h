@@ -4,6 +4,7 @@
 #include <QString>
 
 class QAbstractItemModel;
+class QAbstractItemView;
 class QLabel;
 class QTableView;
 class QWidget;
@@ -15,7 +16,7 @@ QTableView* make_table(QAbstractItemModel& model, const QString& name, QWidget* 
 // The selected rows and the header as displayed, with tabs between cells for spreadsheets.
 QString selected_rows(const QTableView& view);
 void copy_on_ctrl_c(QTableView& view);  // copies selected_rows()
-// Shows a text in the middle of the table while it has no rows.
-QLabel* show_when_empty(QTableView& view, const QString& text);
+// Shows a text in the middle of the view while it has no rows.
+QLabel* show_when_empty(QAbstractItemView& view, const QString& text);
 
 }  // namespace mw::ui

@@ -102,6 +102,7 @@ void DesignPage::register_actions(Workspace& workspace) {
       {u"run.prove"_s, tr("Prove the Mesh"),
        tr("Run a step of this experiment on its mesh and on one device, and compare every tensor"), Qt::Key_F8},
       [this, &workspace] { prove(workspace.current_page().provable_run().value_or(form_experiment(document_))); });
+  actions.bind(*findChild<QPushButton*>(u"prove"_s), u"run.prove"_s);
   actions.add(
       {u"view.measured"_s, tr("Toggle Measured Mesh"),
        tr("Switch the Design page between the plan and the measurements of the displayed run"), Qt::CTRL | Qt::Key_M},
@@ -202,7 +203,7 @@ QWidget* DesignPage::header() {
   pin_ = add_button(*row, tr("Pin to Compare"), tr("Pin this design for comparison with later ones (Ctrl+P)"));
   for (QPushButton* b : {both_, pin_}) b->setCheckable(true);
   connect(calibrate, &QPushButton::clicked, this, trigger(u"plan.calibrate"_s));
-  connect(prove, &QPushButton::clicked, this, trigger(u"run.prove"_s));
+  prove->setObjectName(u"prove"_s);
   return bar;
 }
 
