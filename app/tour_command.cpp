@@ -2,6 +2,8 @@
 // `tour`: opens every page offscreen with example content and saves a PNG of each.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
+#include <map>
 
 #include "app/load_inputs.h"
 #include "app/output.h"
@@ -13,8 +15,24 @@ namespace mw::app {
 namespace {
 
 struct TourOptions {
-  std::filesystem::path out{};
+  TourPictures pictures{};
+  std::vector<std::string> sizes{};
 };
+
+std::pair<int, int> parse_size(const std::string& text) {
+  constexpr int kLeast = 200, kMost = 8000;
+  int width = 0, height = 0;
+  char end = 0;
+  if (std::sscanf(text.c_str(), "%dx%d%c", &width, &height, &end) == 2 && std::min(width, height) >= kLeast &&
+      std::max(width, height) <= kMost)
+    return {width, height};
+  throw Error({.id = "USAGE",
+               .message = "not a size of a picture",
+               .place = "--size",
+               .found = text,
+               .expected = "WIDTHxHEIGHT from 200x200 to 8000x8000",
+               .fix = "for example --size 1280x800"});
+}
 
 bool has_finished_run(const CommonOptions& common, const std::string& kind) {
   const std::vector<store::RunRow> rows = store::Store(common.runs_folder).list();
@@ -46,6 +64,8 @@ void ensure_sweeps(CommonOptions common) {
 }
 
 int run_tour(const CommonOptions& common, const TourOptions& options) {
+  TourPictures pictures = options.pictures;
+  for (const std::string& size : options.sizes) pictures.sizes.push_back(parse_size(size));
   if (has_window()) {
     ensure_run(common, "train", {});
     // The memory limit makes the largest batches fail, which the page then shows.
@@ -55,7 +75,7 @@ int run_tour(const CommonOptions& common, const TourOptions& options) {
     ensure_sweeps(common);
   }
   Json screens = Json::array();
-  for (const std::filesystem::path& png : take_tour(common, options.out)) screens.push_back(png.string());
+  for (const std::filesystem::path& png : take_tour(common, pictures)) screens.push_back(png.string());
   if (common.output == Output::json)
     print_json({{"screens", screens}});
   else
@@ -69,7 +89,11 @@ Subcommand tour_subcommand() {
   Subcommand tour = make_subcommand<TourOptions>(
       "tour", "Open every page and save a PNG of each (needs no display)",
       [](CLI::App& command, CommonOptions&, TourOptions& options) {
-        command.add_option("--out", options.out, "Folder for the PNGs")->required();
+        command.add_option("--out", options.pictures.out, "Folder for the PNGs")->required();
+        command.add_option("--size", options.sizes, "Size of the window, e.g. 1280x800; may be repeated");
+        command.add_option("--theme", options.pictures.theme, "light, dark or both")
+            ->transform(CLI::CheckedTransformer(std::map<std::string, TourTheme>{
+                {"light", TourTheme::light}, {"dark", TourTheme::dark}, {"both", TourTheme::both}}));
       },
       run_tour);
   tour.stops_cleanly = false;

@@ -28,14 +28,21 @@ int open_window(const CommonOptions& common, bool start_run) {
   const ui::WindowOptions options{.experiment = common.file,
                                   .runs_folder = common.runs_folder,
                                   .resources = MW_RESOURCES,
-                                  .start = start_run || first_start ? ui::Start::run : ui::Start::open};
+                                  .start = start_run     ? ui::Start::run
+                                           : first_start ? ui::Start::first
+                                                         : ui::Start::open};
   int argc = common.argc;
   return ui::run_window(argc, common.argv, options);
 }
 
-std::vector<fs::path> take_tour(const CommonOptions& common, const fs::path& out) {
+std::vector<fs::path> take_tour(const CommonOptions& common, const TourPictures& pictures) {
   int argc = common.argc;
-  return ui::take_tour(argc, common.argv, {.out = out, .runs_folder = common.runs_folder, .resources = MW_RESOURCES});
+  ui::TourOptions options{.out = pictures.out, .runs_folder = common.runs_folder, .resources = MW_RESOURCES};
+  options.sizes = pictures.sizes;
+  if (pictures.theme == TourTheme::light || pictures.theme == TourTheme::both)
+    options.shades.push_back(ui::Shade::light);
+  if (pictures.theme == TourTheme::dark || pictures.theme == TourTheme::both) options.shades.push_back(ui::Shade::dark);
+  return ui::take_tour(argc, common.argv, options);
 }
 
 void paint_comparison(const CommonOptions& common, const std::vector<compare::ComparedRun>& columns,
@@ -60,7 +67,7 @@ int open_window(const CommonOptions&, bool) {
   throw no_window();
 }
 
-std::vector<fs::path> take_tour(const CommonOptions&, const fs::path&) {
+std::vector<fs::path> take_tour(const CommonOptions&, const TourPictures&) {
   throw no_window();
 }
 

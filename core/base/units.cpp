@@ -35,7 +35,7 @@ std::string to_text(Seconds seconds) {
   const double s = seconds.value;
   if (!std::isfinite(s)) return "unknown";
   if (s < 0) return "-" + to_text(Seconds(-s));
-  if (s < 1e-3) return three_digits(s * 1e6) + " \u00B5s";
+  if (s < 1e-3) return three_digits(s * 1e6) + " \u00b5s";
   if (s < 1) return three_digits(s * 1e3) + " ms";
   if (s < 60) return three_digits(s) + " s";
   const auto whole = static_cast<long long>(std::llround(s));

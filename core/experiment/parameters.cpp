@@ -192,7 +192,7 @@ Rows training_rows() {
       int_row("train.eval_every", &TrainSection::eval_every, "Evaluate every", {"steps", 50, 0, kMany},
               "Steps between evaluations; 0: only before and after training", kAdvanced),
       int_row("train.eval_rows", &TrainSection::eval_rows, "Evaluation rows", {"rows", 64, 0, kMany},
-              "Maximum number of held-out rows used for one eval/loss", kAdvanced),
+              "Maximum number of held-out rows used for one eval loss", kAdvanced),
       int_row("train.sample_every", &TrainSection::sample_every, "Sample every", {"steps", 50, 0, kMany},
               "Steps between sampled answers to fixed held-out prompts; 0: none", kAdvanced),
       int_row("train.sample_prompts", &TrainSection::sample_prompts, "Sample prompts", {"prompts", 3, 0, 64},
@@ -463,29 +463,40 @@ const Parameter* find_parameter(std::string_view key) {
 }
 
 std::string nearest_key(std::string_view key) {
-  static const std::vector<std::string> kAll = [] {
-    std::vector<std::string> all;
-    for (const Parameter& p : table()) all.push_back(p.key);
-    return all;
+  static const auto kAll = [] {
+    std::vector<std::string> keys, names;  // names: of the top level, sections and single keys
+    for (const Parameter& p : table()) {
+      keys.push_back(p.key);
+      names.push_back(p.key.substr(0, p.key.find('.')));
+    }
+    return std::pair(keys, names);
   }();
-  return nearest_names_text(key, kAll, 1);
+  return nearest_names_text(key, key.find('.') == key.npos ? kAll.second : kAll.first, 1);
 }
 
+namespace {
+
+std::string joined_choices(const Parameter& p) {
+  std::string all;
+  for (const auto& c : p.choices) all += (all.empty() ? "" : ", ") + c;
+  return all;
+}
+
+std::string numbers_text(const Parameter& p) {
+  return number_text(p.min.value_or(0), 16) + " to " + number_text(p.max.value_or(0), 16);
+}
+
+}  // namespace
+
 std::string range_text(const Parameter& p) {
-  const std::string unit = p.unit.empty() ? "" : " " + p.unit;
-  const auto joined = [&] {
-    std::string all;
-    for (const auto& c : p.choices) all += (all.empty() ? "" : ", ") + c;
-    return all;
-  };
   switch (p.type) {
     case integer:
     case number:
-      return number_text(p.min.value_or(0), 16) + " to " + number_text(p.max.value_or(0), 16) + unit;
+      return numbers_text(p) + (p.unit.empty() ? "" : " " + p.unit);
     case choice:
-      return "one of " + joined();
+      return "one of " + joined_choices(p);
     case list:
-      return p.choices.empty() ? "a list" : "a list of " + joined();
+      return p.choices.empty() ? "a list" : "a list of " + joined_choices(p);
     case flag:
       return "true or false";
     case path:
@@ -524,6 +535,19 @@ bool type_fits(const Parameter& p, const Json& v) {
   return false;
 }
 
+std::string fix_text(const Parameter& p) {
+  switch (p.type) {
+    case integer:
+      return "enter a whole number from " + numbers_text(p);
+    case number:
+      return "enter a number from " + numbers_text(p);
+    case choice:
+      return "choose one of " + joined_choices(p);
+    default:
+      return "enter " + range_text(p);
+  }
+}
+
 bool choice_fits(const Parameter& p, const Json& v) {
   const auto known = [&](const Json& e) {
     return std::find(p.choices.begin(), p.choices.end(), e.get<std::string>()) != p.choices.end();
@@ -537,22 +561,18 @@ bool choice_fits(const Parameter& p, const Json& v) {
 }  // namespace
 
 std::optional<Problem> check_value(const Parameter& p, std::string_view key, const Json& v) {
-  const auto problem = [&](const char* id, const char* message, std::string fix = {}) {
+  const auto problem = [&](const char* id, const char* message) {
     return Problem{.id = id,
                    .message = message,
                    .place = std::string(key),
                    .found = json_excerpt(v),
                    .expected = range_text(p),
-                   .fix = std::move(fix)};
+                   .fix = fix_text(p)};
   };
   if (!type_fits(p, v)) return problem("TYPE", "wrong type");
   if (v.is_number()) {
     const double x = v.get<double>();
-    if (!std::isfinite(x) || (p.min && x < *p.min) || (p.max && x > *p.max)) {
-      const double nearest = std::clamp(std::isfinite(x) ? x : 0.0, p.min.value_or(x), p.max.value_or(x));
-      return problem("RANGE", "out of range",
-                     "use " + json_excerpt(p.type == integer ? Json(static_cast<long long>(nearest)) : Json(nearest)));
-    }
+    if (!std::isfinite(x) || (p.min && x < *p.min) || (p.max && x > *p.max)) return problem("RANGE", "out of range");
   }
   if (!choice_fits(p, v)) return problem("CHOICE", "not one of the choices");
   return std::nullopt;

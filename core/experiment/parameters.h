@@ -37,11 +37,12 @@ struct Parameter {
 
 std::span<const Parameter> parameters();
 const Parameter* find_parameter(std::string_view key);  // null if unknown; mesh.<axis> resolves to mesh.*
-// Returns the known key with the smallest edit distance, for "did you mean".
+// Returns the known key with the smallest edit distance, for "did you mean"; for a key without a dot, the nearest name
+// of the top level: "modle" gives "model".
 std::string nearest_key(std::string_view key);
 std::string range_text(const Parameter& parameter);  // "1 to 4096 tokens", "one of none, block, layer"
 // Checks type (TYPE), range (RANGE) and choice (CHOICE). Empty if the value is valid. `key` is the place of the
-// problem.
+// problem; its fix says what to enter: "enter a whole number from 1 to 4096".
 std::optional<Problem> check_value(const Parameter& parameter, std::string_view key, const Json& value);
 
 }  // namespace mw::experiment

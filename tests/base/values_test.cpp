@@ -23,7 +23,7 @@ TEST(Units, BytesHaveBinaryPrefixesAndThreeDigits) {
 }
 
 TEST(Units, SecondsUseReadableUnits) {
-  EXPECT_EQ(to_text(Seconds(0.00000123)), "1.23 \u00B5s");
+  EXPECT_EQ(to_text(Seconds(0.00000123)), "1.23 \u00b5s");
   EXPECT_EQ(to_text(Seconds(0.35)), "350 ms");
   EXPECT_EQ(to_text(Seconds(9.8)), "9.80 s");
   EXPECT_EQ(to_text(Seconds(102)), "1:42");

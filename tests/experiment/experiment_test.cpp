@@ -10,6 +10,7 @@
 #include "core/base/files.h"
 #include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
+#include "core/experiment/relevance.h"
 #include "tests/store/store_fixture.h"
 
 namespace mw::experiment {
@@ -169,7 +170,38 @@ TEST(Experiment, ValidateReportsEveryInvalidValueWithPlaceAndFix) {
     EXPECT_EQ(by_place[key].severity, Severity::error) << key;
     EXPECT_FALSE(by_place[key].expected.empty()) << key;
   }
-  EXPECT_THAT(by_place["lora.dropout"].fix, HasSubstr("0.99"));
+  EXPECT_EQ(by_place["lora.dropout"].fix, "enter a number from 0 to 0.99");
+  EXPECT_EQ(by_place["lora.rank"].fix, "enter a whole number from 1 to 4096");
+  EXPECT_EQ(by_place["train.remat"].fix, "choose one of none, block, layer");
+}
+
+TEST(Experiment, SuggestsTheSectionForAMistypedSection) {
+  const Experiment e = Experiment::from_json(parse_json(R"({"modle": {"id": "gemma3-1b"}, "nmae": "x"})", "test"));
+  std::map<std::string, std::string> fixes;
+  for (const Problem& p : e.validate()) fixes[p.place] = p.fix;
+  EXPECT_EQ(fixes["modle"], "did you mean model?");
+  EXPECT_EQ(fixes["nmae"], "did you mean name?");
+}
+
+TEST(Relevance, LeavesOutWhatTheKindAndTheTargetDoNotUse) {
+  const auto groups = [](const Relevance& relevance) {
+    std::set<std::string> out;
+    for (const Parameter& p : parameters())
+      if (relevance.concerns(p)) out.insert(p.group);
+    return out;
+  };
+  Experiment e;
+  EXPECT_EQ(groups(relevance(e, Kind::train)),
+            (std::set<std::string>{"Experiment", "Model", "Target", "Mesh", "LoRA", "Data", "Training", "Sampling"}));
+  EXPECT_TRUE(relevance(e, Kind::size).concerns(*find_parameter("train.dtype")));
+  EXPECT_FALSE(relevance(e, Kind::size).concerns(*find_parameter("train.steps")));
+  EXPECT_EQ(groups(relevance(e, Kind::serve)).count("Sweep"), 1u);
+  e.set_value("train.method", "full");
+  EXPECT_EQ(groups(relevance(e, Kind::train)).count("LoRA"), 0u);
+  e.set_value("target.id", "v5p-8");
+  EXPECT_EQ(groups(relevance(e, Kind::train)).count("Recipe"), 1u);
+  e.set_value("target.id", 7);  // of the wrong type
+  EXPECT_EQ(groups(relevance(e, Kind::train)).count("Recipe"), 0u);
 }
 
 TEST(Experiment, RejectsNewerSchemaAndNonObjects) {

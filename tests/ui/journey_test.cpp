@@ -94,7 +94,7 @@ class JourneyTest : public test::Journey {
     picture(u"paused"_s);
     QTest::qWait(400);
     QCOMPARE(steps_seen(), held);
-    QTRY_COMPARE(window_->actions()[u"run.pause"_s]->text(), u"Continue"_s);
+    QTRY_COMPARE(window_->actions()[u"run.pause"_s]->text(), u"Resume"_s);
     window_->actions()[u"run.pause"_s]->trigger();
     QTRY_VERIFY_WITH_TIMEOUT(steps_seen() > held, 20000);
     QCOMPARE(view().state(), RunState::running);

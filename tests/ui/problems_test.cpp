@@ -61,6 +61,22 @@ class ProblemsTest : public test::WindowFixture {
     QVERIFY(!window_->document().undo_stack().canUndo());
   }
 
+  void the_row_wraps_its_message_and_has_its_fix() {
+    QTRY_VERIFY(row_of("TP-2") >= 0);
+    window_->raise_panel(u"problems"_s);
+    QTableView& table = window_->problems_panel().table();
+    const auto button_in = [&] {
+      const QWidget* cell = table.indexWidget(window_->problems().index(row_of("TP-2"), ProblemsModel::apply));
+      return cell ? cell->findChild<QPushButton*>() : nullptr;
+    };
+    QTRY_VERIFY(button_in());
+    window_->resize(1000, 650);  // the message needs more than one line
+    QVERIFY(button_in()->accessibleName().startsWith(u"Fix: "_s));
+    QTRY_VERIFY(table.rowHeight(row_of("TP-2")) > 30);
+    QTest::mouseClick(button_in(), Qt::LeftButton);
+    QCOMPARE(experiment().value("mesh.tp").get<long long>(), 4);
+  }
+
   void the_keyboard_fixes_the_chosen_problem() {
     QTRY_VERIFY(row_of("COV-1") >= 0);
     window_->raise_panel(u"problems"_s);

@@ -24,7 +24,9 @@ QStringList seen;
 QtMessageHandler before = nullptr;
 
 void record(QtMsgType type, const QMessageLogContext& context, const QString& text) {
-  const bool harmless = text.contains(QLatin1String("propagateSizeHints"));
+  const bool harmless =  // notices of the offscreen plugin
+      text.contains(QLatin1String("propagateSizeHints")) ||
+      text.startsWith(QLatin1String("This plugin does not support"));
   if (type != QtDebugMsg && type != QtInfoMsg && !harmless) {
     const std::lock_guard lock(guard);
     seen << text;

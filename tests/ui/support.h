@@ -15,7 +15,7 @@ class QWidget;
 
 namespace mw::test {
 
-// Collects Qt's warnings while it lives; the notice that offscreen prints about size hints is no warning of ours.
+// Collects Qt's warnings while it lives, without the notices of the offscreen plugin.
 class WarningWatch {
  public:
   ~WarningWatch();

@@ -25,7 +25,9 @@ WindowSetup WindowFixture::setup(const std::filesystem::path& experiment) const 
   return {experiment, store(), MW_RESOURCES, folder() / "state"};
 }
 
+// The offscreen screen has 800x800 pixels, and a new window takes a part of it.
 void WindowFixture::show(MainWindow& window) {
+  window.resize(window.size().expandedTo({1280, 800}));
   window.show();
   QVERIFY(QTest::qWaitForWindowExposed(&window));
   QApplication::setActiveWindow(&window);

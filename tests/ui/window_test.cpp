@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <QAction>
+#include <QCheckBox>
+#include <QFileDialog>
 #include <QLabel>
 #include <QLineEdit>
+#include <QListView>
 #include <QMessageBox>
 #include <QPushButton>
 #include <QSignalSpy>
@@ -9,6 +12,7 @@
 #include <QTabWidget>
 #include <QTableView>
 #include <QTest>
+#include <QToolBar>
 
 #include "core/base/files.h"
 #include "core/train/checkpoint.h"
@@ -113,6 +117,159 @@ class WindowTest : public test::WindowFixture {
     QVERIFY(window.runs_page().isVisible());
   }
 
+  void the_palette_puts_exact_names_first_and_moves_by_pages() {
+    MainWindow window(setup());
+    show(window);
+    window.open_palette();
+    QLineEdit& line = window.palette_box().line();
+    const auto* list = window.palette_box().findChild<QListView*>();
+    QTest::keyClicks(&line, u"run"_s);
+    QCOMPARE(list->currentIndex().data().toString(), u"Run"_s);
+    QTest::keyClicks(&line, u"zzz"_s);
+    QCOMPARE(window.palette_box().shown(), 0);
+    QVERIFY(test::shows_text(window.palette_box(), u"No matches"_s));
+    line.clear();
+    QTest::keyClick(&line, Qt::Key_PageDown);
+    const int page = list->currentIndex().row();
+    QVERIFY2(page > 5, qPrintable(QString::number(page)));
+    QTest::keyClick(&line, Qt::Key_PageUp);
+    QCOMPARE(list->currentIndex().row(), 0);
+  }
+
+  void run_launches_on_another_target_and_proof_says_why_not() {
+    MainWindow window(setup());
+    show(window);
+    const QAction &run = *window.actions()[u"run.start"_s], &prove = *window.actions()[u"run.prove"_s];
+    auto* button = window.findChild<QToolButton*>(u"run"_s);
+    const int width = button->width();
+    QCOMPARE(run.text(), u"Run"_s);
+    QVERIFY(prove.isEnabled());
+    window.document().set("target.id", "v5p-8");
+    QCOMPARE(run.text(), u"Launch\u2026"_s);
+    QVERIFY2(!prove.isEnabled() && prove.toolTip().contains(u"needs target cpu"_s), qPrintable(prove.toolTip()));
+    QTest::qWait(20);
+    QCOMPARE(button->width(), width);
+    window.resize(1000, 650);  // every button stays within reach
+    QTest::qWait(20);
+    for (const QToolButton* tool : window.findChild<QToolBar*>(u"main"_s)->findChildren<QToolButton*>())
+      if (tool->objectName() != u"qt_toolbar_ext_button"_s) QVERIFY2(tool->isVisible(), qPrintable(tool->text()));
+    window.actions()[u"run.start"_s]->trigger();
+    QTRY_VERIFY(window.findChild<QDialog*>(u"launch"_s)->isVisible());
+    QVERIFY(!window.runs().is_busy());
+  }
+
+  void the_form_is_folded_where_it_is_of_no_use_and_each_page_remembers() {
+    {
+      MainWindow window(setup());
+      show(window);
+      window.show_page(Page::runs);
+      QCOMPARE(window.panel().state(), PanelState::folded);
+      window.show_page(Page::train);
+      QCOMPARE(window.panel().state(), PanelState::open);
+      QTest::keyClick(&window, Qt::Key_0, Qt::AltModifier);
+      QCOMPARE(window.panel().state(), PanelState::folded);
+      window.show_page(Page::data);
+      QCOMPARE(window.panel().state(), PanelState::open);
+      window.close();
+    }
+    MainWindow window(setup());
+    show(window);
+    QCOMPARE(window.panel().state(), PanelState::open);
+    window.show_page(Page::train);
+    QCOMPARE(window.panel().state(), PanelState::folded);
+    window.show_setting("lora.rank");
+    QCOMPARE(window.panel().state(), PanelState::open);
+  }
+
+  void the_first_start_offers_three_jobs_until_it_is_told_not_to() {
+    {
+      MainWindow window(setup());
+      show(window);
+      window.document().open_example(MW_RESOURCES "/examples/tiny-serve.json");
+      window.welcome().open();
+      QCOMPARE(test::clipped(window.welcome()).join(u"; "_s), QString());
+      QTest::mouseClick(&test::button_of(window.welcome(), u"Design a Mesh"_s), Qt::LeftButton);
+      QVERIFY(!window.welcome().isVisible());
+      QCOMPARE(window.page(), Page::design);
+      window.close();
+    }
+    MainWindow window(setup());
+    show(window);
+    window.begin(Start::open);
+    QVERIFY(window.welcome().isVisible());
+    window.welcome().again().setChecked(false);
+    QTest::mouseClick(&test::button_of(window.welcome(), u"Close"_s), Qt::LeftButton);
+    window.close();
+    MainWindow again(setup());
+    show(again);
+    again.begin(Start::open);
+    QVERIFY(!again.welcome().isVisible());
+  }
+
+  void the_last_run_and_comparison_are_opened_again() {
+    const auto run = test::add_run(store(), "one", 60, RunState::done);
+    {
+      MainWindow window(setup());
+      show(window);
+      window.open_run(run);
+      QTRY_VERIFY(window.runs().shown());
+      window.compare_page().add_run(run);
+      QTRY_COMPARE(window.compare_page().runs().size(), size_t{1});
+      window.panel().show_json();
+      window.close();
+    }
+    MainWindow window(setup());
+    show(window);
+    window.begin(Start::open);
+    QTRY_VERIFY(window.runs().shown() && window.runs().shown()->id == run);
+    QTRY_COMPARE(window.compare_page().runs().size(), size_t{1});
+    QCOMPARE(window.panel().tab(), 1);
+  }
+
+  void dropped_files_go_where_they_belong() {
+    const auto run = test::add_run(store(), "one", 60, RunState::done);
+    write_file_atomically(folder() / "mine.json", R"({"schema": 1, "lora": {"rank": 5}})");
+    MainWindow window(setup());
+    show(window);
+    window.begin(Start::open);
+    window.open_dropped(folder() / "mine.json");
+    QCOMPARE(window.document().experiment().value("lora.rank").get<long long>(), 5);
+    window.open_dropped(MW_RESOURCES "/results/paper-2605.25645.json");
+    QCOMPARE(window.page(), Page::compare);
+    QTRY_VERIFY(!window.compare_page().runs().empty());
+    window.open_dropped(store::Store(store()).run_folder(run));
+    QCOMPARE(window.page(), Page::train);
+    QTRY_VERIFY(window.runs().shown() && window.runs().shown()->id == run);
+  }
+
+  void help_lists_shortcuts_and_names_the_version() {
+    MainWindow window(setup());
+    show(window);
+    window.actions()[u"help.shortcuts"_s]->trigger();
+    auto* table = window.findChild<QDialog*>(u"shortcuts"_s)->findChild<QTableView*>();
+    QStringList keys;
+    for (int r = 0; r < table->model()->rowCount(); ++r)
+      if (table->model()->index(r, 1).data().toString() == u"Command Palette"_s)
+        keys << table->model()->index(r, 0).data().toString();
+    QCOMPARE(keys, QStringList{u"Ctrl+K; Ctrl+Shift+P"_s});
+    window.findChild<QDialog*>(u"shortcuts"_s)->close();
+    window.actions()[u"help.about"_s]->trigger();
+    QVERIFY(window.findChild<QMessageBox*>(u"about"_s)->text().contains(QStringLiteral(MW_VERSION)));
+    window.findChild<QMessageBox*>(u"about"_s)->close();
+  }
+
+  void a_saved_file_is_announced_with_its_folder() {
+    MainWindow window(setup());
+    show(window);
+    window.actions()[u"file.save_as"_s]->trigger();
+    auto* dialog = window.findChild<QFileDialog*>(u"save_as"_s);
+    emit dialog->filesSelected({qpath(folder() / "saved.json")});
+    auto* toast = window.findChild<QFrame*>(u"toast"_s);
+    QVERIFY(toast && test::shows_text(*toast, u"Saved saved.json"_s));
+    QVERIFY(test::button_of(*toast, u"Open Folder"_s).isVisible());
+    dialog->close();
+  }
+
   void a_file_that_cannot_be_read_is_a_problem_and_no_box() {
     write_file_atomically(folder() / "bad.json", "{\"schema\": 1,");
     WindowSetup s = setup();
@@ -181,6 +338,7 @@ class WindowTest : public test::WindowFixture {
     window.document().undo_stack().undo();
     QTRY_VERIFY(tab_of(window, u"Problems"_s).second >= 0);
     QVERIFY(bar->tabIcon(tab).isNull());
+    QTRY_COMPARE(window.bottom().state(), DockState::collapsed);  // nothing is left
   }
 
   void unsaved_edits_theme_and_layout_come_back() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Experiment dock: form, JSON text and command line of the document. GUI thread.
+// The Experiment dock: form, JSON text and command line of the document as tabs, or folded to a rail of buttons. GUI
+// thread.
 #pragma once
 #include <QTabWidget>
 
@@ -9,19 +10,33 @@
 
 namespace mw::ui {
 
-class ExperimentPanel : public QTabWidget {
+enum class PanelState { open, folded };
+
+class ExperimentPanel : public QWidget {
   Q_OBJECT
  public:
   ExperimentPanel(Document& document, const std::filesystem::path& runs_folder, QWidget* parent = nullptr);
   Form& form() { return *form_; }
   JsonView& json() { return *json_; }
   CommandView& command() { return *command_; }
-  void show_form() { setCurrentWidget(form_); }
-  void show_json() { setCurrentWidget(json_); }
-  void show_command() { setCurrentWidget(command_); }
-  void go_to(const Problem& problem);  // focuses the field, or the line of the JSON text
+  // These open the panel.
+  void show_form() { show_tab(0); }
+  void show_json() { show_tab(1); }
+  void show_command() { show_tab(2); }
+  int tab() const { return tabs_->currentIndex(); }
+  void set_tab(int tab) { tabs_->setCurrentIndex(tab); }  // without opening the panel
+  void go_to(const Problem& problem);                     // focuses the field, or the line of the JSON text
+  PanelState state() const { return rail_->isHidden() ? PanelState::open : PanelState::folded; }
+  void set_state(PanelState state);
+
+ signals:
+  void state_wanted(mw::ui::PanelState state);  // the user folds or opens the panel
 
  private:
+  void build_rail();
+  void show_tab(int tab);
+  QTabWidget* tabs_;
+  QWidget* rail_;
   Form* form_;
   JsonView* json_;
   CommandView* command_;

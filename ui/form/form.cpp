@@ -7,6 +7,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <utility>
 
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
@@ -32,9 +33,43 @@ Form::Form(Document& document, QWidget* parent)
   scroll_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   scroll_->setFocusPolicy(Qt::NoFocus);
   column->addWidget(scroll_, 1);
-  connect(search_, &QLineEdit::textChanged, this, &Form::arrange);
+  connect(search_, &QLineEdit::textChanged, this, [this] { arrange(); });
   connect(&document_, &Document::changed, this, &Form::refresh);
-  arrange();
+  refresh();
+}
+
+QToolButton* Form::add_fold(QBoxLayout& column, const char* style, const QString& text) {
+  auto* button = new QToolButton(column.parentWidget());
+  button->setProperty(style, true);
+  button->setText(text);
+  button->setCheckable(true);
+  button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  button->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+  column.addWidget(button);
+  connect(button, &QToolButton::toggled, this, [this] {
+    if (others_) arrange();
+  });
+  return button;
+}
+
+Form::Section Form::make_section(QBoxLayout& column, const std::string& group) {
+  Section s;
+  s.header = add_fold(column, "group", qs(group));
+  s.header->setChecked(true);
+  s.header->setAccessibleName(tr("%1 settings").arg(qs(group)));
+  const auto add = [&](experiment::Level level, std::vector<FormRow*>& rows) {
+    for (const auto& p : experiment::parameters()) {
+      if (p.group != group || p.level != level) continue;
+      rows.push_back(new FormRow(p, document_, column.parentWidget()));
+      column.addWidget(rows.back());
+    }
+  };
+  add(experiment::Level::basic, s.basic);
+  s.more = add_fold(column, "more", {});
+  s.more->setAccessibleName(tr("Advanced %1 settings").arg(qs(group)));
+  add(experiment::Level::advanced, s.advanced);
+  column.addSpacing(8);
+  return s;
 }
 
 void Form::build(QWidget* body) {
@@ -42,76 +77,58 @@ void Form::build(QWidget* body) {
   std::vector<std::string> groups;
   for (const auto& p : experiment::parameters())
     if (std::find(groups.begin(), groups.end(), p.group) == groups.end()) groups.push_back(p.group);
-  const auto button = [&](const char* style, const QString& text) {
-    auto* b = new QToolButton(body);
-    b->setProperty(style, true);
-    b->setText(text);
-    b->setCheckable(true);
-    b->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
-    b->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
-    column->addWidget(b);
-    connect(b, &QToolButton::toggled, this, &Form::arrange);
-    return b;
-  };
-  for (const std::string& group : groups) {
-    Section s;
-    s.header = button("group", qs(group));
-    s.header->setChecked(true);
-    s.header->setAccessibleName(tr("%1 settings").arg(qs(group)));
-    const auto add = [&](experiment::Level level, std::vector<FormRow*>& rows) {
-      for (const auto& p : experiment::parameters()) {
-        if (p.group != group || p.level != level) continue;
-        rows.push_back(new FormRow(p, document_, body));
-        column->addWidget(rows.back());
-      }
-    };
-    add(experiment::Level::basic, s.basic);
-    const auto count =
-        std::count_if(experiment::parameters().begin(), experiment::parameters().end(),
-                      [&](const auto& p) { return p.group == group && p.level == experiment::Level::advanced; });
-    if (count > 0) {
-      s.more = button("more", tr("Show %1 More").arg(count));
-      s.more->setAccessibleName(tr("Advanced %1 settings").arg(qs(group)));
-      add(experiment::Level::advanced, s.advanced);
-    }
-    column->addSpacing(8);
-    sections_.push_back(std::move(s));
-  }
+  for (const std::string& group : groups) sections_.push_back(make_section(*column, group));
+  others_ = add_fold(*column, "more", tr("Show Settings Without Effect"));
+  others_->setToolTip(tr("Show also the settings that this kind of experiment does not use on this target"));
   column->addStretch(1);
 }
 
 void Form::refresh() {
-  for (Section& s : sections_) {
-    for (FormRow* r : s.basic) r->refresh();
-    for (FormRow* r : s.advanced) r->refresh();
-  }
+  for (Section& s : sections_)
+    for (auto* rows : {&s.basic, &s.advanced})
+      for (FormRow* r : *rows) r->refresh();
+  set_kind(kind_);
+  arrange();
+}
+
+void Form::set_kind(experiment::Kind kind) {
+  const experiment::Relevance now = experiment::relevance(document_.experiment(), kind);
+  kind_ = kind;
+  if (std::exchange(relevance_, now) == now) return;
+  for (Section& s : sections_)
+    for (auto* rows : {&s.basic, &s.advanced})
+      for (FormRow* r : *rows) r->set_concerned(now.concerns(r->field()->parameter()));
   arrange();
 }
 
 void Form::arrange() {
   const QString words = search_->text().trimmed();
-  for (Section& s : sections_) {
-    const bool open = s.header->isChecked();
-    const bool unfolded = s.more && s.more->isChecked();
-    bool any = false;
-    const auto place = [&](FormRow* row, bool normally) {
-      const bool shown = words.isEmpty() ? normally : row->matches(words);
-      row->setVisible(shown);
-      any |= shown;
-    };
-    for (FormRow* r : s.basic) place(r, open);
-    // Rows that are set or invalid stay visible when their group is folded.
-    for (FormRow* r : s.advanced) place(r, open && (unfolded || r->is_set() || r->has_problem()));
-    s.header->setArrowType(open || !words.isEmpty() ? Qt::DownArrow : Qt::RightArrow);
-    s.header->setVisible(words.isEmpty() || any);
-    if (s.more) {
-      const auto folded = std::count_if(s.advanced.begin(), s.advanced.end(),
-                                        [](const FormRow* r) { return !r->is_set() && !r->has_problem(); });
-      s.more->setVisible(words.isEmpty() && open && folded > 0);
-      s.more->setArrowType(unfolded ? Qt::DownArrow : Qt::RightArrow);
-      s.more->setText(unfolded ? tr("Show Fewer") : tr("Show %1 More").arg(folded));
-    }
-  }
+  for (Section& s : sections_) arrange(s, words);
+  others_->setArrowType(others_->isChecked() ? Qt::DownArrow : Qt::RightArrow);
+  others_->setVisible(words.isEmpty());
+}
+
+void Form::arrange(Section& s, const QString& words) {
+  const bool open = s.header->isChecked(), unfolded = s.more->isChecked();
+  const auto has_effect = [this](const FormRow* r) { return others_->isChecked() || r->is_concerned(); };
+  // Rows that are set stay visible when their group is folded, invalid ones always.
+  const auto is_kept = [&](const FormRow* r) { return (r->is_set() && has_effect(r)) || r->has_problem(); };
+  bool any = false;
+  const auto place = [&](FormRow* row, bool normally) {
+    const bool shown = words.isEmpty() ? normally : row->matches(words);
+    row->setVisible(shown);
+    any |= shown;
+  };
+  for (FormRow* r : s.basic) place(r, open && (has_effect(r) || r->has_problem()));
+  for (FormRow* r : s.advanced) place(r, open && ((unfolded && has_effect(r)) || is_kept(r)));
+  const auto folded = std::count_if(s.advanced.begin(), s.advanced.end(),
+                                    [&](const FormRow* r) { return has_effect(r) && !is_kept(r); });
+  const bool concerned = folded > 0 || std::any_of(s.basic.begin(), s.basic.end(), has_effect);
+  s.header->setArrowType(open || !words.isEmpty() ? Qt::DownArrow : Qt::RightArrow);
+  s.header->setVisible(any || (words.isEmpty() && concerned));
+  s.more->setVisible(words.isEmpty() && open && folded > 0);
+  s.more->setArrowType(unfolded ? Qt::DownArrow : Qt::RightArrow);
+  s.more->setText(unfolded ? tr("Show Fewer") : tr("Show %1 More").arg(folded));
 }
 
 FormRow* Form::row(const std::string& key) {
@@ -132,6 +149,7 @@ bool Form::focus_key(const std::string& key) {
     if (here || folded) s.header->setChecked(true);
     if (folded) s.more->setChecked(true);
   }
+  if (!target->is_concerned()) others_->setChecked(true);
   // Scrolls after the layout is updated; before, positions are those of the folded form.
   QTimer::singleShot(0, target, [this, target] {
     scroll_->ensureWidgetVisible(target, 0, 40);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The experiment form: a search box and one row per parameter in the groups of the parameter table. Advanced parameters
-// are folded. GUI thread.
+// are folded, settings without effect on the experiment hidden. GUI thread.
 #pragma once
 #include <QWidget>
 #include <vector>
 
+#include "core/experiment/relevance.h"
 #include "ui/form/form_row.h"
 
+class QBoxLayout;
 class QLineEdit;
 class QScrollArea;
 class QToolButton;
@@ -21,6 +23,8 @@ class Form : public QWidget {
   bool focus_key(const std::string& key);
   FormRow* row(const std::string& key);
   QLineEdit* search() { return search_; }
+  // Hides the settings that have no effect in an experiment of this kind; the first kind is training.
+  void set_kind(experiment::Kind kind);
 
  private:
   struct Section {
@@ -28,11 +32,17 @@ class Form : public QWidget {
     std::vector<FormRow*> basic, advanced;
   };
   void build(QWidget* body);
+  QToolButton* add_fold(QBoxLayout& column, const char* style, const QString& text);
+  Section make_section(QBoxLayout& column, const std::string& group);
+  void arrange(Section& section, const QString& words);
   void refresh();
   void arrange();  // updates the visibility of rows
   Document& document_;
   QLineEdit* search_;
   QScrollArea* scroll_;
+  QToolButton* others_ = nullptr;  // last; shows the settings without effect, too
+  experiment::Kind kind_ = experiment::Kind::train;
+  std::optional<experiment::Relevance> relevance_;
   std::vector<Section> sections_;
 };
 

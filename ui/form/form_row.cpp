@@ -12,8 +12,21 @@
 
 namespace mw::ui {
 namespace {
-constexpr int kLabelWidth = 104, kResetWidth = 20;
+constexpr int kLabelWidth = 100, kResetWidth = 20;
+
+QString sentence(const std::string& text) {
+  QString out = qs(text);
+  if (!out.isEmpty()) out[0] = out[0].toUpper();
+  return out;
 }
+
+// A value that is not allowed is explained by what to enter instead.
+QString problem_text(const Problem& p) {
+  const bool is_value = p.id == "TYPE" || p.id == "RANGE" || p.id == "CHOICE";
+  return is_value || p.fix.empty() ? sentence(is_value ? p.fix : p.message) : sentence(p.message) + u": "_s + qs(p.fix);
+}
+
+}  // namespace
 
 FormRow::FormRow(const experiment::Parameter& parameter, Document& document, QWidget* parent)
     : QWidget(parent),
@@ -38,11 +51,12 @@ FormRow::FormRow(const experiment::Parameter& parameter, Document& document, QWi
   problem_->setProperty("bad", true);
   problem_->setFont(small_font());
   problem_->hide();
+  // Buttons for each value take a row of their own.
   const bool tall = parameter.type == experiment::ParamType::list && !parameter.choices.empty();
-  grid->addWidget(label_, 0, 0, tall ? Qt::AlignTop : Qt::AlignVCenter);
-  grid->addWidget(field_, 0, 1);
+  grid->addWidget(label_, 0, 0, Qt::AlignVCenter);
+  grid->addWidget(field_, tall ? 1 : 0, tall ? 0 : 1, 1, tall ? 3 : 1);
   grid->addWidget(reset_, 0, 2, Qt::AlignTop);
-  grid->addWidget(problem_, 1, 1, 1, 2);
+  grid->addWidget(problem_, 2, tall ? 0 : 1, 1, tall ? 3 : 2);
   grid->setColumnStretch(1, 1);
   field_->edit(document_);
   connect(reset_, &QToolButton::clicked, this, [this] { document_.reset(field_->key()); });
@@ -60,8 +74,7 @@ void FormRow::refresh() {
   QString wrong;
   for (const Problem& p : document_.problems()) {
     if (!covers(p.place) || p.severity == Severity::info) continue;
-    wrong = qs(p.message) + tr(" (expected %1)").arg(qs(p.expected));
-    if (!p.fix.empty()) wrong += u": "_s + qs(p.fix);
+    wrong = problem_text(p);
     break;
   }
   problem_shown_ = !wrong.isEmpty();

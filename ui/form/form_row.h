@@ -20,6 +20,9 @@ class FormRow : public QWidget {
   Field* field() { return field_; }
   bool is_set() const { return set_; }
   bool has_problem() const { return problem_shown_; }
+  // Whether the setting has an effect in the experiment.
+  bool is_concerned() const { return concerned_; }
+  void set_concerned(bool concerned) { concerned_ = concerned; }
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
@@ -30,7 +33,7 @@ class FormRow : public QWidget {
   Field* field_;
   QLabel *label_, *problem_;
   QToolButton* reset_;
-  bool set_ = false, problem_shown_ = false;
+  bool set_ = false, problem_shown_ = false, concerned_ = true;
 };
 
 }  // namespace mw::ui

@@ -50,7 +50,7 @@ void JsonHighlighter::highlightBlock(const QString& text) {
 
 JsonEdit::JsonEdit(QWidget* parent) : QPlainTextEdit(parent), gutter_(new Gutter(this)) {
   setUndoRedoEnabled(false);
-  setLineWrapMode(QPlainTextEdit::NoWrap);
+  setWordWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
   setFont(mono_font(0.95));
   setTabStopDistance(2 * fontMetrics().horizontalAdvance(u' '));
   setAccessibleName(tr("Experiment as JSON"));

@@ -3,6 +3,7 @@
 
 #include <QKeyEvent>
 #include <QLineEdit>
+#include <QPainter>
 #include <QSlider>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -12,6 +13,7 @@
 
 #include "core/base/units.h"
 #include "ui/theme/text.h"
+#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
@@ -33,19 +35,35 @@ double rounded_step(double v, int direction, bool integer) {
 
 }  // namespace
 
+// Paints the unit at its end where the text leaves room, so that a narrow form hides the unit and not the number.
+class UnitEdit : public QLineEdit {
+ public:
+  UnitEdit(const QString& unit, QWidget* parent) : QLineEdit(parent), unit_(unit) {}
+  void set_unit(const QString& unit) { unit_ = unit; }
+
+ protected:
+  void paintEvent(QPaintEvent* event) override {
+    QLineEdit::paintEvent(event);
+    constexpr int kGap = 7;
+    const int used = fontMetrics().horizontalAdvance(text().isEmpty() ? placeholderText() : text());
+    if (used + fontMetrics().horizontalAdvance(unit_) + 3 * kGap > width()) return;
+    QPainter painter(this);
+    painter.setPen(theme().faint);
+    painter.drawText(rect().adjusted(kGap, 0, -kGap, 0), Qt::AlignRight | Qt::AlignVCenter, unit_);
+  }
+
+ private:
+  QString unit_;
+};
+
 NumberField::NumberField(const experiment::Parameter& parameter, QWidget* parent)
     : Field(parameter, parent),
-      edit_(new QLineEdit(this)),
+      edit_(new UnitEdit(qs(parameter.unit), this)),
       slider_button_(flat_button(Glyph::slider, tr("Slider for %1").arg(qs(parameter.label)), this)) {
   auto* column = flush_layout<QVBoxLayout>(this, 1);
   auto* row = new QHBoxLayout;
   row->setSpacing(3);
   row->addWidget(edit_, 1);
-  if (!parameter.unit.empty()) {
-    unit_ = muted_label(qs(parameter.unit), this);
-    unit_->setMaximumWidth(84);
-    row->addWidget(unit_);
-  }
   row->addWidget(slider_button_);
   column->addLayout(row);
   watch(edit_);
@@ -57,7 +75,7 @@ NumberField::NumberField(const experiment::Parameter& parameter, QWidget* parent
 }
 
 void NumberField::set_compact() {
-  if (unit_) unit_->hide();
+  edit_->set_unit({});
   slider_button_->hide();
 }
 

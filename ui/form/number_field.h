@@ -3,12 +3,12 @@
 #pragma once
 #include "ui/form/field.h"
 
-class QLabel;
-class QLineEdit;
 class QSlider;
 class QToolButton;
 
 namespace mw::ui {
+
+class UnitEdit;
 
 class NumberField : public Field {
   Q_OBJECT
@@ -28,8 +28,7 @@ class NumberField : public Field {
   void push(double value);
   bool integer() const { return parameter().type == experiment::ParamType::integer; }
 
-  QLineEdit* edit_;
-  QLabel* unit_ = nullptr;
+  UnitEdit* edit_;
   QToolButton* slider_button_;
   QSlider* slider_ = nullptr;
   double value_ = 0, slider_low_ = 0, slider_high_ = 1;

@@ -10,6 +10,7 @@
 #include <QToolButton>
 #include <cmath>
 
+#include "ui/form/picker.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -33,6 +34,19 @@ TextField::TextField(const experiment::Parameter& parameter, QWidget* parent)
 
 void TextField::set_default_text(const QString& text) {
   edit_->setPlaceholderText(text);
+}
+
+void TextField::add_picker(std::function<QAbstractItemModel*()> make_model,
+                           std::function<void(const QString&)> choose) {
+  if (!choose) choose = [this](const QString& id) { emit edited(ss(id), Gesture::single); };
+  QToolButton* button = flat_button(Glyph::search, tr("Choose: %1").arg(label()), this);
+  button->setToolTip(tr("Choose from a table with search"));
+  layout()->addWidget(button);
+  connect(button, &QToolButton::clicked, this, [this, make_model, choose] {
+    auto* popup = new PickerPopup(make_model(), label(), this);
+    connect(popup, &PickerPopup::chosen, this, choose);
+    popup->open_below(*edit_, edit_->text().isEmpty() ? edit_->placeholderText() : edit_->text());
+  });
 }
 
 Json TextField::parse(const QString& text) const {

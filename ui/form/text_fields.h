@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Editors with a line of text: strings, lists without fixed choices, maps as JSON, paths, mesh axes.
 #pragma once
+#include <functional>
+
 #include "core/mesh/layout/mesh.h"
 #include "ui/form/field.h"
 
+class QAbstractItemModel;
 class QLineEdit;
 
 namespace mw::ui {
@@ -14,6 +17,8 @@ class TextField : public Field {
   TextField(const experiment::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
   void set_default_text(const QString& text) override;
+  // Adds a button that opens a PickerPopup with the model; `choose` takes the place of entering the chosen name.
+  void add_picker(std::function<QAbstractItemModel*()> make_model, std::function<void(const QString&)> choose = {});
 
  protected:
   virtual Json parse(const QString& text) const;  // returns text that cannot be parsed as a string

@@ -5,6 +5,7 @@
 #include <QLabel>
 #include <QProgressBar>
 #include <QPushButton>
+#include <cmath>
 
 #include "core/store/run_settings.h"
 #include "ui/theme/text.h"
@@ -53,6 +54,8 @@ QString eta_text(const views::RunView& view) {
   if (view.ended()) return RunHeader::tr("took %1").arg(qs(to_text(Seconds(view.finished()->seconds))));
   const auto eta = view.eta_seconds();
   if (!eta) return {};
+  if (*eta < 1) return RunHeader::tr("ETA under 1 s");
+  if (*eta < 59.5) return RunHeader::tr("ETA %1 s").arg(std::lround(*eta));
   return RunHeader::tr("ETA %1").arg(qs(to_text(Seconds(*eta))));
 }
 
@@ -98,6 +101,8 @@ RunHeader::RunHeader(RunController& runs, QWidget* parent)
   row->addWidget(bar_, 2);
   row->addWidget(speed_);
   row->addWidget(eta_);
+  eta_->setMinimumWidth(eta_->fontMetrics().horizontalAdvance(u"ETA 00:00:00"_s));  // the row does not move
+  speed_->setMinimumWidth(speed_->fontMetrics().horizontalAdvance(u"00.0 ms/step"_s));
   for (QLabel* l : {static_cast<QLabel*>(activity_), speed_}) l->setProperty("muted", true);
 }
 

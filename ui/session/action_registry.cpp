@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/session/action_registry.h"
 
-#include <QWidget>
+#include <QAbstractButton>
 
 #include "ui/theme/text.h"
 
@@ -26,6 +26,17 @@ QAction* ActionRegistry::add(const ActionSpec& spec, std::function<void()> run) 
 
 QAction* ActionRegistry::operator[](const QString& id) const {
   return by_id_.at(id);
+}
+
+void ActionRegistry::bind(QAbstractButton& button, const QString& id) const {
+  QAction* action = by_id_.at(id);
+  const auto follow = [&button, action] {
+    button.setEnabled(action->isEnabled());
+    button.setToolTip(action->toolTip());
+  };
+  connect(&button, &QAbstractButton::clicked, action, &QAction::trigger);
+  connect(action, &QAction::changed, &button, follow);
+  follow();
 }
 
 }  // namespace mw::ui

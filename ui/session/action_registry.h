@@ -9,6 +9,8 @@
 
 #include "ui/theme/icons.h"
 
+class QAbstractButton;
+
 namespace mw::ui {
 
 struct ActionSpec {
@@ -23,6 +25,8 @@ class ActionRegistry : public QObject {
   explicit ActionRegistry(QWidget* window);
   QAction* add(const ActionSpec& spec, std::function<void()> run);
   QAction* operator[](const QString& id) const;  // must exist
+  // The button triggers the action and takes over whether it is enabled and why.
+  void bind(QAbstractButton& button, const QString& id) const;
   const std::vector<QAction*>& all() const { return order_; }
 
  private:

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kRecent = 10;
-constexpr int kLayoutVersion = 1;  // layouts of other versions are discarded
+constexpr int kLayoutVersion = 2;  // layouts of other versions are discarded
 constexpr int kJournalVersion = 1;
 
 QSettings settings(const fs::path& folder) {

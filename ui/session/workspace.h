@@ -21,6 +21,7 @@ class ErrorLink;
 class Workspace;
 
 enum class Page { design, data, train, serve, compare, runs };
+inline constexpr size_t kPages = 6;
 enum class ProblemSource { document, prediction, checker, file, run, store };
 
 struct PaletteEntry {

@@ -2,13 +2,16 @@
 // Entry points of the window for the command line. Each creates a QApplication: one call per process.
 #pragma once
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "core/compare/comparison.h"
+#include "ui/theme/theme.h"
 
 namespace mw::ui {
 
-enum class Start { open, run };  // run: starts the run when the window is shown
+// run: starts the run when the window is shown; first: also offers what a new user can do.
+enum class Start { open, run, first };
 
 struct WindowOptions {
   std::filesystem::path experiment;   // to open; empty: the last document, otherwise the default example
@@ -26,6 +29,8 @@ struct TourOptions {
   std::filesystem::path out;          // created; one PNG per screen
   std::filesystem::path runs_folder;  // a store with at least one finished run, and a size run for the Serve page
   std::filesystem::path resources;
+  std::vector<std::pair<int, int>> sizes{};  // width and height of every picture; empty: by page
+  std::vector<Shade> shades{};               // empty: by page
 };
 // Takes pictures of every page with real content, without a display, and returns the files. Throws Error if the store
 // has no finished run or a file cannot be written.

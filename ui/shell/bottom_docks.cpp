@@ -87,6 +87,10 @@ void BottomDocks::offer() {
   if (!chosen_) set(DockState::expanded);
 }
 
+void BottomDocks::withdraw() {
+  set(chosen_.value_or(DockState::collapsed));
+}
+
 void BottomDocks::mark(const QDockWidget* dock, const QIcon& icon) {
   for (size_t i = 0; i < docks_.size(); ++i)
     if (docks_[i] == dock) marks_[i] = icon;

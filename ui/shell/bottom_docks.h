@@ -27,6 +27,7 @@ class BottomDocks : public QObject {
   void choose(DockState state);
   void toggle();                                          // counts as a choice of the user
   void offer();                                           // expands unless the user has chosen
+  void withdraw();                                        // back to the state before offer() or set()
   void mark(const QDockWidget* dock, const QIcon& icon);  // icon of its tab; null: none
 
  protected:

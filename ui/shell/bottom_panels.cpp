@@ -18,7 +18,7 @@ namespace mw::ui {
 LogPanel::LogPanel(QWidget* parent) : QPlainTextEdit(parent) {
   setReadOnly(true);
   setFont(mono_font(0.92));
-  setLineWrapMode(QPlainTextEdit::NoWrap);
+  setWordWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
   setMaximumBlockCount(20000);
   setAccessibleName(tr("Log of the run"));
   setPlaceholderText(tr("The log of the displayed run appears here"));
@@ -95,13 +95,13 @@ void JobsPanel::show_frame() {
   idle_->setVisible(!run);
   if (!run) return;
   const bool paused = run->view.state() == RunState::paused;
-  name_->setText((run->kind() == RunKind::size    ? tr("Sizing %1")
+  name_->setText((run->kind() == RunKind::size    ? tr("Size %1")
                   : run->kind() == RunKind::sweep ? tr("Sweep %1")
                                                   : tr("Train %1"))
                      .arg(qs(run->id.empty() ? run->name : run->id)));
   steps_->setText(steps_text(run->view));
   eta_->setText(runs_.is_stopping() ? tr("Stopping") : paused ? tr("Paused") : eta_text(run->view));
-  pause_->setText(paused ? tr("Continue") : tr("Pause"));
+  pause_->setText(paused ? tr("Resume") : tr("Pause"));
   pause_->setEnabled(!runs_.is_stopping());
   stop_->setEnabled(!runs_.is_stopping());
   show_progress(*bar_, run->view);

@@ -12,6 +12,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -19,7 +20,7 @@ namespace mw::ui {
 namespace {
 
 constexpr int kDetailRole = Qt::UserRole, kEntryRole = Qt::UserRole + 1;
-constexpr int kPaletteRows = 200;
+constexpr int kPaletteRows = 200, kPaletteRowHeight = 27;
 
 class PaletteDelegate : public QStyledItemDelegate {
  public:
@@ -42,7 +43,7 @@ class PaletteDelegate : public QStyledItemDelegate {
     painter->drawText(r.adjusted(0, 0, -10, 0), Qt::AlignVCenter | Qt::AlignRight, detail);
   }
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex&) const override {
-    return {option.rect.width(), 27};
+    return {option.rect.width(), kPaletteRowHeight};
   }
 };
 
@@ -72,6 +73,23 @@ int fuzzy_score(const QString& letters, const QString& text) {
   return top < kNever / 2 ? -1 : std::max(0, 200 + top - static_cast<int>(n) / 4);
 }
 
+namespace {
+
+// Puts a command or key of exactly this name first, then names that begin with it.
+int bonus(const QString& letters, const PaletteEntry& entry) {
+  constexpr int kExact = 20000, kBeginning = 10000;
+  const QString wanted = letters.trimmed();
+  if (wanted.isEmpty()) return 0;
+  int best = 0;
+  for (const QString& name : {entry.text, entry.text.section(u": "_s, -1), entry.detail}) {
+    if (name.compare(wanted, Qt::CaseInsensitive) == 0) best = kExact;
+    if (name.startsWith(wanted, Qt::CaseInsensitive)) best = std::max(best, kBeginning);
+  }
+  return best;
+}
+
+}  // namespace
+
 CommandPalette::CommandPalette(QWidget* window)
     : QFrame(window), line_(new QLineEdit(this)), list_(new QListView(this)), model_(new QStandardItemModel(this)) {
   setObjectName(u"palette"_s);
@@ -88,6 +106,7 @@ CommandPalette::CommandPalette(QWidget* window)
   list_->setAccessibleName(tr("Matching commands"));
   list_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   list_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  show_when_empty(*list_, tr("No matches"));
   auto* shadow = new QGraphicsDropShadowEffect(this);
   shadow->setBlurRadius(28);
   shadow->setOffset(0, 6);
@@ -114,8 +133,9 @@ void CommandPalette::open(std::vector<PaletteEntry> entries) {
 void CommandPalette::filter(const QString& letters) {
   std::vector<std::pair<int, size_t>> fits;
   for (size_t i = 0; i < entries_.size(); ++i) {
-    const int score = std::max(fuzzy_score(letters, entries_[i].text), fuzzy_score(letters, entries_[i].detail) - 2);
-    if (score >= 0) fits.emplace_back(score, i);
+    const PaletteEntry& e = entries_[i];
+    const int score = std::max(fuzzy_score(letters, e.text), fuzzy_score(letters, e.detail) - 2);
+    if (score >= 0) fits.emplace_back(score + bonus(letters, e), i);
   }
   std::stable_sort(fits.begin(), fits.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   model_->clear();
@@ -128,6 +148,11 @@ void CommandPalette::filter(const QString& letters) {
     model_->appendRow(item);
   }
   list_->setCurrentIndex(model_->index(0, 0));
+}
+
+void CommandPalette::step(int rows) {
+  const int last = model_->rowCount() - 1;
+  list_->setCurrentIndex(model_->index(std::clamp(list_->currentIndex().row() + rows, 0, std::max(last, 0)), 0));
 }
 
 int CommandPalette::shown() const {
@@ -156,11 +181,13 @@ bool CommandPalette::eventFilter(QObject* watched, QEvent* event) {
         choose();
         return true;
       case Qt::Key_Up:
+        return step(-1), true;
       case Qt::Key_Down:
+        return step(1), true;
       case Qt::Key_PageUp:
+        return step(1 - list_->viewport()->height() / kPaletteRowHeight), true;
       case Qt::Key_PageDown:
-        QApplication::sendEvent(list_, event);
-        return true;
+        return step(list_->viewport()->height() / kPaletteRowHeight - 1), true;
       default:
         break;
     }

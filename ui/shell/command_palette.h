@@ -32,6 +32,7 @@ class CommandPalette : public QFrame {
  private:
   void filter(const QString& letters);
   void choose();
+  void step(int rows);
   QLineEdit* line_;
   QListView* list_;
   QStandardItemModel* model_;

@@ -116,6 +116,14 @@ void DocumentActions::open_file(const fs::path& file, const std::function<void()
   });
 }
 
+void DocumentActions::open_example(const fs::path& file, const std::function<void()>& then) {
+  replace_document([this, file, then] {
+    document_.open_example(file);
+    workspace_.clear_problems(ProblemSource::file);
+    if (then) then();
+  });
+}
+
 void DocumentActions::open_copy(const experiment::Experiment& experiment) {
   replace_document([this, experiment] {
     document_.open_copy(experiment);
@@ -182,23 +190,16 @@ void DocumentActions::fill_menu(QMenu& menu) {
       const QString name = QFileInfo(file).fileName();
       QAction* a = menu.addAction(menu.fontMetrics().elidedText(example ? name : file, Qt::ElideMiddle, 420));
       a->setToolTip(file);
-      connect(a, &QAction::triggered, this, [this, file = fspath(file), example] {
-        if (!example) return open_file(file);
-        replace_document([this, file] {
-          document_.open_example(file);
-          workspace_.clear_problems(ProblemSource::file);
-        });
-      });
+      connect(a, &QAction::triggered, this,
+              [this, file = fspath(file), example] { example ? open_example(file) : open_file(file); });
     }
   };
-  add(tr("Recent"), session_.recent(), false);
+  add(tr("Recent Files"), session_.recent(), false);
   QStringList examples;
   const QDir folder(qpath(workspace_.resources() / "examples"));
   for (const QString& name : folder.entryList({u"*.json"_s}, QDir::Files, QDir::Name))
     examples << folder.filePath(name);
   add(tr("Examples"), examples, true);
-  menu.addSection(tr("Help"));
-  menu.addAction(workspace_.actions()[u"help.manual"_s]);
 }
 
 }  // namespace mw::ui

@@ -22,6 +22,8 @@ class DocumentActions : public QObject {
   void open_first(const std::filesystem::path& wanted);
   void open_postponed(const std::function<void()>& then);
   void open_file(const std::filesystem::path& file, const std::function<void()>& then = {});
+  // The content of the file as a document without a file.
+  void open_example(const std::filesystem::path& file, const std::function<void()>& then = {});
   void open_copy(const experiment::Experiment& experiment);  // a document without a file
   // Calls `go_on` when the document has no unsaved edits or they may be discarded; never if the user cancels.
   void when_edits_are_safe(const std::function<void()>& go_on);

@@ -7,13 +7,17 @@
 #include <QDragEnterEvent>
 #include <QLineEdit>
 #include <QMimeData>
+#include <QScreen>
 #include <QStackedWidget>
 #include <QToolButton>
 #include <algorithm>
 
+#include "core/formats/results/bench_import.h"
+#include "ui/form/picker.h"
 #include "ui/form/text_fields.h"
 #include "ui/manual/manual_window.h"
 #include "ui/run_views/run_drag.h"
+#include "ui/shell/help.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
@@ -109,6 +113,9 @@ void MainWindow::build_docks() {
   };
   setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
   panel_ = new ExperimentPanel(document_, setup_.runs_folder);
+  add_pickers(panel_->form(), document_, runs_.catalogue());
+  connect(panel_, &ExperimentPanel::state_wanted, this, &MainWindow::set_panel_state);
+  for (const Page page : {Page::compare, Page::runs}) panel_states_[static_cast<size_t>(page)] = PanelState::folded;
   problems_panel_ = new ProblemsPanel(problems_);
   log_ = new LogPanel;
   jobs_ = new JobsPanel(runs_, actions_);
@@ -120,7 +127,7 @@ void MainWindow::build_docks() {
   tabifyDockWidget(log_dock_, jobs_dock_);
   problems_dock_->raise();
   bottom_ = new BottomDocks(*this, {problems_dock_, log_dock_, jobs_dock_});
-  resizeDocks({experiment_dock_}, {318}, Qt::Horizontal);
+  resizeDocks({experiment_dock_}, {panel_width_}, Qt::Horizontal);
   resizeDocks({problems_dock_}, {bottom_->height()}, Qt::Vertical);
 }
 
@@ -159,16 +166,31 @@ void MainWindow::register_panel_actions() {
                 tr("Expand problems, log and jobs below the page, or collapse them to their tabs"),
                 Qt::CTRL | Qt::Key_J, Glyph::panels},
                [this] { bottom_->toggle(); });
-  for (const auto& [dock, text] : {std::pair{experiment_dock_, tr("Experiment Panel")},
-                                   {problems_dock_, tr("Problems")},
-                                   {log_dock_, tr("Log")},
-                                   {jobs_dock_, tr("Jobs")}})
+  actions_.add(
+      {u"panel.experiment"_s, tr("Fold the Experiment Panel"),
+       tr("Fold the experiment panel of this page to a narrow rail, or open it"), Qt::ALT | Qt::Key_0},
+      [this] { set_panel_state(panel_->state() == PanelState::open ? PanelState::folded : PanelState::open); });
+  for (const auto& [dock, text] :
+       {std::pair{problems_dock_, tr("Problems")}, {log_dock_, tr("Log")}, {jobs_dock_, tr("Jobs")}})
     actions_.add({u"panel."_s + dock->objectName(), tr("Show %1").arg(text), tr("Show or hide this panel")},
                  [d = dock] {
                    const bool hide = d->isVisible() && !d->visibleRegion().isEmpty();
                    d->setVisible(!hide);
                    if (!hide) d->raise();
                  });
+}
+
+void MainWindow::set_panel_state(PanelState state) {
+  panel_states_[static_cast<size_t>(page())] = state;
+  show_panel_state();
+}
+
+void MainWindow::show_panel_state() {
+  const PanelState state = panel_states_[static_cast<size_t>(page())];
+  if (state == panel_->state()) return;
+  if (state == PanelState::folded) panel_width_ = experiment_dock_->width();
+  panel_->set_state(state);
+  if (state == PanelState::open) resizeDocks({experiment_dock_}, {panel_width_}, Qt::Horizontal);
 }
 
 void MainWindow::register_view_actions() {
@@ -181,6 +203,12 @@ void MainWindow::register_view_actions() {
   actions_[u"view.palette"_s]->setShortcuts({Qt::CTRL | Qt::Key_K, Qt::CTRL | Qt::SHIFT | Qt::Key_P});
   actions_.add({u"help.manual"_s, tr("Manual"), tr("Open the manual at the chapter of this page"), Qt::Key_F1},
                [this] { show_manual(); });
+  actions_.add({u"help.shortcuts"_s, tr("Keyboard Shortcuts"), tr("List the commands that have a shortcut")},
+               [this] { show_shortcuts(*this, actions_); });
+  actions_.add({u"help.welcome"_s, tr("Welcome"), tr("Show the three jobs that a new user can start with")},
+               [this] { welcome_->open(); });
+  actions_.add({u"help.about"_s, tr("About Meshwright"), tr("Show version and licences")},
+               [this] { show_about(*this); });
   actions_.add({u"app.quit"_s, tr("Quit"), tr("Close the window and restore unsaved edits at the next start"),
                 QKeySequence::Quit},
                [this] { close(); });
@@ -194,6 +222,9 @@ void MainWindow::build_bars() {
   panels->setDefaultAction(actions_[u"view.panels"_s]);
   strip_->addPermanentWidget(panels);
   palette_ = new CommandPalette(this);
+  welcome_ = new Welcome(runs_, this);
+  connect(welcome_, &Welcome::chosen, this, &MainWindow::start_job);
+  connect(welcome_, &Welcome::closed, this, [this](bool again) { session_.set_value(u"welcome"_s, again); });
   undo_->add_stack(&document_.undo_stack());
   for (WindowPage* page : all_pages_) undo_->add_stack(page->active_undo_stack(document_));
   undo_->follow_focus(*experiment_dock_, *pages_);
@@ -207,6 +238,7 @@ void MainWindow::connect_frames() {
     for (WindowPage* page : all_pages_) page->show_frame();
     jobs_->show_frame();
     strip_->show_frame();
+    welcome_->show_frame();
   });
 }
 
@@ -238,6 +270,10 @@ void MainWindow::connect_runs() {
 
 void MainWindow::connect_problems() {
   connect(&problems_, &ProblemsModel::counted, this, &MainWindow::show_problem_counts);
+  // Typing passes through invalid values: the panel must not open and close with every key.
+  withdraw_.setSingleShot(true);
+  withdraw_.setInterval(1500);
+  connect(&withdraw_, &QTimer::timeout, bottom_, &BottomDocks::withdraw);
   connect(problems_panel_, &ProblemsPanel::chosen, this, [this](const Problem& problem) { panel_->go_to(problem); });
   connect(problems_panel_, &ProblemsPanel::fix_wanted, this, [this](const lint::Fix& fix, const QString& id) {
     experiment::Experiment next = document_.experiment();
@@ -250,9 +286,15 @@ void MainWindow::connect_problems() {
 }
 
 void MainWindow::restore() {
-  resize(1280, 800);
+  constexpr double kOfScreen = 0.85;
+  resize(QSize(1280, 800).boundedTo(screen()->availableSize() * kOfScreen));
   restoreGeometry(session_.value(u"layout/geometry"_s).toByteArray());
   restoreState(session_.value(u"layout/state"_s).toByteArray());
+  panel_width_ = session_.value(u"layout/panel_width"_s, panel_width_).toInt();
+  const QByteArray folded_panels = session_.value(u"layout/panel_folded"_s).toByteArray();
+  if (folded_panels.size() == static_cast<qsizetype>(kPages))
+    for (size_t i = 0; i < kPages; ++i)
+      panel_states_[i] = folded_panels[static_cast<qsizetype>(i)] == '1' ? PanelState::folded : PanelState::open;
   const QVariant folded = session_.value(u"layout/folded"_s);
   bottom_->restore(
       folded.isNull() ? std::nullopt : std::optional(folded.toBool() ? DockState::collapsed : DockState::expanded),
@@ -272,20 +314,57 @@ void MainWindow::remember() {
   session_.set_value(u"layout/state"_s, saveState());
   if (const auto chosen = bottom_->chosen()) session_.set_value(u"layout/folded"_s, *chosen == DockState::collapsed);
   session_.set_value(u"layout/bottom_height"_s, bottom_->height());
+  session_.set_value(u"layout/panel_width"_s,
+                     panel_->state() == PanelState::open ? experiment_dock_->width() : panel_width_);
+  QByteArray folded_panels;
+  for (const PanelState state : panel_states_) folded_panels += state == PanelState::folded ? '1' : '0';
+  session_.set_value(u"layout/panel_folded"_s, folded_panels);
+  session_.set_value(u"panel_tab"_s, panel_->tab());
+  session_.set_value(u"open_run"_s, runs_.shown() ? qs(runs_.shown()->id) : QString());
+  QStringList compared;
+  for (const compare::ComparedRun& run : compare_->runs())
+    if (!run.id.empty()) compared << qs(run.id);
+  session_.set_value(u"compared_runs"_s, compared);
   for (const WindowPage* page : all_pages_) page->save_state(session_);
 }
 
 void MainWindow::begin(Start start) {
   documents_->open_postponed([this, start] {
-    if (start != Start::run) return;
+    if (start == Start::first || session_.value(u"welcome"_s, false).toBool()) welcome_->open();
+    if (start == Start::open) return reopen_runs();
     show_page(Page::train);
     actions_[u"run.start"_s]->trigger();
   });
 }
 
+void MainWindow::reopen_runs() {
+  panel_->set_tab(session_.value(u"panel_tab"_s, 0).toInt());
+  runs_page_->refresh();
+  const auto is_kept = [this](const QString& run) { return runs_page_->model().row_of(ss(run)) >= 0; };
+  if (const QString run = session_.value(u"open_run"_s).toString(); is_kept(run)) runs_.open(ss(run));
+  for (const QString& run : session_.value(u"compared_runs"_s).toStringList())
+    if (is_kept(run)) compare_->add_run(ss(run));
+}
+
+void MainWindow::start_job(Job job) {
+  const fs::path examples = setup_.resources / "examples";
+  switch (job) {
+    case Job::design_mesh:
+      return documents_->open_example(examples / "paper-train-v5p-8.json", [this] { show_page(Page::design); });
+    case Job::watch_run:
+      show_page(Page::train);
+      if (runs_.live()) return runs_.show_live();
+      return documents_->open_example(examples / "tiny-lora.json", [this] { start_run(RunKind::train); });
+    case Job::compare_sweeps:
+      for (const auto& entry : fs::directory_iterator(setup_.resources / "results")) compare_->add_file(entry.path());
+      return show_page(Page::compare);
+  }
+}
+
 void MainWindow::show_page(Page page) {
   pages_->setCurrentIndex(static_cast<int>(page));
   toolbar_->show_page(page);
+  show_panel_state();
   if (page == Page::runs) runs_page_->refresh();
   const auto kind = current_page().run_kind();
   if (kind) runs_.activate(*kind);
@@ -363,7 +442,12 @@ void MainWindow::show_problem_counts() {
   bottom_->mark(problems_dock_, errors > 0     ? icon(Glyph::error, IconColor::bad)
                                 : warnings > 0 ? icon(Glyph::warning, IconColor::warn)
                                                : QIcon());
-  if (errors + warnings > 0) bottom_->offer();
+  if (errors + warnings > 0) {
+    withdraw_.stop();
+    bottom_->offer();
+  } else {
+    withdraw_.start();
+  }
   // Errors of the document prevent a prediction; without any, errors of planner or checker do.
   int preventing = problems_.count(Severity::error, {ProblemSource::document});
   if (preventing == 0)
@@ -401,7 +485,7 @@ void MainWindow::raise_panel(const QString& dock) {
   if (auto* panel = findChild<QDockWidget*>(dock)) {
     panel->show();
     panel->raise();
-    if (panel != experiment_dock_) bottom_->set(DockState::expanded);
+    panel == experiment_dock_ ? set_panel_state(PanelState::open) : bottom_->set(DockState::expanded);
   }
 }
 
@@ -412,8 +496,9 @@ void MainWindow::update_title() {
 }
 
 void MainWindow::update_actions() {
-  run_actions_->update();
   for (WindowPage* page : all_pages_) page->update_actions();
+  run_actions_->update();
+  panel_->form().set_kind(static_cast<experiment::Kind>(run_actions_->next_kind()));
 }
 
 std::vector<PaletteEntry> MainWindow::palette_entries() {
@@ -477,7 +562,21 @@ void MainWindow::dropEvent(QDropEvent* event) {
     for (const store::RunId& run : runs_in(*event->mimeData())) compare_->add_run(run);
     return show_page(Page::compare);
   }
-  open_file(fspath(event->mimeData()->urls().front().toLocalFile()));
+  for (const QUrl& url : event->mimeData()->urls()) open_dropped(fspath(url.toLocalFile()));
+}
+
+void MainWindow::open_dropped(const fs::path& path) {
+  const store::RunId run = path.filename().string();
+  if (runs_page_->model().row_of(run) >= 0 && fs::equivalent(path, store::Store(setup_.runs_folder).run_folder(run)))
+    return open_run(run);
+  const bool is_file = fs::is_regular_file(path);
+  if (is_file && formats::bench_kind(path) != formats::BenchKind::none) {
+    compare_->add_file(path);
+    return show_page(Page::compare);
+  }
+  if (is_file && path.extension() == ".json") return open_file(path);
+  runs_page_->import_files({path});
+  show_page(Page::runs);
 }
 
 void MainWindow::showEvent(QShowEvent* event) {

@@ -2,6 +2,8 @@
 // The main window: composes document, runs, pages and docks. GUI thread.
 #pragma once
 #include <QMainWindow>
+#include <QTimer>
+#include <array>
 
 #include "ui/form/experiment_panel.h"
 #include "ui/pages/compare/compare_page.h"
@@ -20,6 +22,7 @@
 #include "ui/shell/status_strip.h"
 #include "ui/shell/toolbar.h"
 #include "ui/shell/undo_actions.h"
+#include "ui/shell/welcome.h"
 #include "ui/theme/theme.h"
 
 class QDockWidget;
@@ -43,7 +46,7 @@ class MainWindow : public QMainWindow, public Workspace {
   ~MainWindow() override;
 
   // Call it once when the window is shown: opens the experiment of the setup if it was postponed because of unsaved
-  // edits, and starts a run if requested.
+  // edits, starts a run if requested, and otherwise opens the run and the comparison of the last session.
   void begin(Start start);
   // For the end of the session: closes without a question; a run writes a checkpoint first.
   void close_unattended() { close_guard_->close_unattended(); }
@@ -82,13 +85,17 @@ class MainWindow : public QMainWindow, public Workspace {
   ProblemsPanel& problems_panel() { return *problems_panel_; }
   StatusStrip& strip() { return *strip_; }
   CommandPalette& palette_box() { return *palette_; }
+  Welcome& welcome() { return *welcome_; }
   LogPanel& log() { return *log_; }
   JobsPanel& jobs() { return *jobs_; }
   BottomDocks& bottom() { return *bottom_; }
   void set_shade(Shade shade);
-  void raise_panel(const QString& dock);  // "problems", "log", "jobs" or "experiment"
+  void set_panel_state(PanelState state);  // of the experiment panel on the current page, which remembers it
+  void raise_panel(const QString& dock);   // "problems", "log", "jobs" or "experiment"
   void open_palette();
   void open_file(const std::filesystem::path& file) { documents_->open_file(file); }
+  // Opens an experiment, compares results, opens a run of the store or imports anything else.
+  void open_dropped(const std::filesystem::path& path);
 
  protected:
   void changeEvent(QEvent* event) override;
@@ -105,6 +112,7 @@ class MainWindow : public QMainWindow, public Workspace {
   void register_panel_actions();
   void register_view_actions();
   void build_bars();
+  void show_panel_state();
   void connect_frames();
   void connect_document();
   void connect_runs();
@@ -114,6 +122,8 @@ class MainWindow : public QMainWindow, public Workspace {
   void show_predicted_problems();
   void show_problem_counts();
   void show_errors();
+  void start_job(Job job);
+  void reopen_runs();  // of the last session
   void show_manual();  // at the chapter of the current page
   void update_title();
   RunKind kind_of_run(const store::RunId& run) const;
@@ -144,10 +154,14 @@ class MainWindow : public QMainWindow, public Workspace {
   JobsPanel* jobs_;
   StatusStrip* strip_;
   CommandPalette* palette_;
+  Welcome* welcome_;
   Toolbar* toolbar_ = nullptr;
-  ManualWindow* manual_ = nullptr;  // created on first use
+  ManualWindow* manual_ = nullptr;                 // created on first use
+  std::array<PanelState, kPages> panel_states_{};  // of each page
+  int panel_width_ = 300;                          // when open; pixels
   QDockWidget *experiment_dock_, *problems_dock_, *log_dock_, *jobs_dock_;
   BottomDocks* bottom_;
+  QTimer withdraw_;                             // of the bottom panels, some time after the last problem was solved
   std::unique_ptr<DocumentActions> documents_;  // last: they use the other members
   std::unique_ptr<UndoActions> undo_;
   std::unique_ptr<RunActions> run_actions_;

@@ -27,8 +27,8 @@ QString place_text(const Problem& p) {
   return p.place.empty() ? file : QString(file + u", "_s + qs(p.place));
 }
 
-QString fix_text(const Problem& p) {
-  QString s = qs(p.fix);
+QString fix_text(const planning::Diagnostic& d) {
+  QString s = qs(d.fixes.empty() ? d.problem.fix : d.fixes.front().label);
   if (!s.isEmpty()) s[0] = s[0].toUpper();
   return s;
 }
@@ -39,7 +39,8 @@ ProblemsModel::ProblemsModel()
     : TableModel({{.title = tr("Severity"), .text = [](const auto& d) { return severity_text(d.problem); }},
                   {.title = tr("Place"), .text = [](const auto& d) { return place_text(d.problem); }},
                   {.title = tr("Message"), .text = [](const auto& d) { return message_text(d.problem); }},
-                  {.title = tr("Fix"), .text = [](const auto& d) { return fix_text(d.problem); }}},
+                  {.title = tr("What to do"), .text = [](const auto& d) { return fix_text(d); }},
+                  {.title = tr("Fix"), .text = [](const auto&) { return QString(); }}},
                  [](const planning::Diagnostic& d, int column, int role) -> QVariant {
                    if (role == Qt::ToolTipRole) return qs(to_text(d.problem));
                    const bool coloured = role == Qt::ForegroundRole && column == severity;

@@ -14,7 +14,7 @@ namespace mw::ui {
 class ProblemsModel : public TableModel<planning::Diagnostic> {
   Q_OBJECT
  public:
-  enum Column { severity, place, message, fix };
+  enum Column { severity, place, message, fix, apply };
   ProblemsModel();
   void set_diagnostics(ProblemSource source, std::vector<planning::Diagnostic> diagnostics);
   void set(ProblemSource source, const std::vector<Problem>& problems);

@@ -68,8 +68,11 @@ ProblemsPanel::ProblemsPanel(ProblemsModel& model, QWidget* parent)
         break;
       }
     kept_id_ = kept;
+    add_fix_buttons();
     show_details();
   });
+  connect(table_->horizontalHeader(), &QHeaderView::sectionResized, table_, &QTableView::resizeRowsToContents,
+          Qt::QueuedConnection);  // once all columns have their widths
 }
 
 void ProblemsPanel::build_table() {
@@ -77,10 +80,28 @@ void ProblemsPanel::build_table() {
   table_->setAlternatingRowColors(false);
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   table_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  table_->setWordWrap(true);
   table_->setColumnWidth(ProblemsModel::severity, 90);
-  table_->setColumnWidth(ProblemsModel::place, 190);
-  table_->horizontalHeader()->setSectionResizeMode(ProblemsModel::message, QHeaderView::Stretch);
-  table_->setColumnWidth(ProblemsModel::fix, 280);
+  table_->setColumnWidth(ProblemsModel::place, 150);
+  for (const int wrapped : {ProblemsModel::message, ProblemsModel::fix})
+    table_->horizontalHeader()->setSectionResizeMode(wrapped, QHeaderView::Stretch);
+  table_->setColumnWidth(ProblemsModel::apply, 64);
+}
+
+// The first fix of each problem; the details offer all of them.
+void ProblemsPanel::add_fix_buttons() {
+  for (int r = 0; r < model_.rowCount(); ++r) {
+    const planning::Diagnostic& d = model_.row(r);
+    if (d.fixes.empty()) continue;
+    auto* cell = new QWidget;
+    QPushButton* button = add_button(*make_layout<QHBoxLayout>(cell, {4, 1, 4, 1}), tr("Fix"), {});
+    button->setAccessibleName(tr("Fix: %1").arg(qs(d.fixes.front().label)));
+    button->setToolTip(tr("Apply: %1").arg(qs(d.fixes.front().label)));
+    connect(button, &QPushButton::clicked, this,
+            [this, fix = d.fixes.front(), id = qs(d.problem.id)] { emit fix_wanted(fix, id); });
+    table_->setIndexWidget(model_.index(r, ProblemsModel::apply), cell);
+  }
+  table_->resizeRowsToContents();
 }
 
 void ProblemsPanel::choose(int row) {

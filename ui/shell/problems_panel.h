@@ -30,6 +30,7 @@ class ProblemsPanel : public QWidget {
 
  private:
   void build_table();
+  void add_fix_buttons();
   void show_details();
   ProblemsModel& model_;
   QTableView* table_;

@@ -4,14 +4,22 @@
 #include "ui/theme/text.h"
 
 namespace mw::ui {
+namespace {
+
+QString target_text(const experiment::Experiment& experiment) {
+  const Json* target = experiment.find("target.id");
+  return target && target->is_string() ? qs(target->get<std::string>()) : u"cpu"_s;
+}
+
+}  // namespace
 
 RunActions::RunActions(Workspace& workspace) : workspace_(workspace), runs_(workspace.runs()) {
   ActionRegistry& actions = workspace_.actions();
   actions.add({u"run.start"_s, tr("Run"), tr("Train this experiment on this machine"), Qt::Key_F5, Glyph::run},
               [this] { start(next_kind()); });
-  actions.add({u"run.pause"_s, tr("Pause"), tr("Pause the run after the current step or point, or continue it"),
+  actions.add({u"run.pause"_s, tr("Pause"), tr("Pause the run after the current step or point, or resume it"),
                Qt::Key_F6, Glyph::pause},
-              [this] { pause_or_continue(); });
+              [this] { pause_or_resume(); });
   actions.add({u"run.stop"_s, tr("Stop"),
                tr("Stop the run after the current step; its results are kept and training can be resumed"),
                Qt::SHIFT | Qt::Key_F5, Glyph::stop},
@@ -34,8 +42,18 @@ RunKind RunActions::next_kind() const {
   return kind_of(workspace_.document().experiment());
 }
 
+// Training on another target starts with the launch dialog; sizes are measured here, and sweeps are simulated.
+bool RunActions::is_launched(RunKind kind) const {
+  return kind == RunKind::train && relevance().planned;
+}
+
+experiment::Relevance RunActions::relevance() const {
+  return experiment::relevance(workspace_.document().experiment(), static_cast<experiment::Kind>(next_kind()));
+}
+
 void RunActions::start(RunKind kind) {
   if (runs_.is_busy()) return;
+  if (is_launched(kind)) return workspace_.trigger(u"run.launch"_s);
   workspace_.clear_problems(ProblemSource::run);
   if (workspace_.document().has_invalid_text())
     workspace_.report(ProblemSource::run, {.id = "JSON",
@@ -57,7 +75,7 @@ void RunActions::resume(const store::RunId& run) {
     runs_.continue_run(run);
 }
 
-void RunActions::pause_or_continue() {
+void RunActions::pause_or_resume() {
   const RunPtr live = runs_.live();
   if (!live) return;
   if (live->view.state() == RunState::paused)
@@ -66,20 +84,38 @@ void RunActions::pause_or_continue() {
     runs_.pause();
 }
 
+// The page has enabled the action unless work is in progress. A proof computes the mesh on this machine.
+void RunActions::update_proof(const QString& target) {
+  QAction* prove = workspace_.actions()[u"run.prove"_s];
+  const bool elsewhere = relevance().planned && !workspace_.current_page().provable_run();
+  const QString reason = elsewhere ? tr("Proof needs target cpu; the target is %1").arg(target)
+                         : prove->isEnabled()
+                             ? QString()
+                             : tr("Proof needs this machine for itself; wait until the work has ended");
+  if (elsewhere) prove->setEnabled(false);
+  prove->setToolTip(reason.isEmpty()
+                        ? tr("%1 (%2)").arg(prove->whatsThis(), prove->shortcut().toString(QKeySequence::NativeText))
+                        : reason);
+}
+
 void RunActions::update() {
   ActionRegistry& actions = workspace_.actions();
   const RunPtr live = runs_.live();
   QAction* run = actions[u"run.start"_s];
   run->setEnabled(!live);
   const RunKind kind = next_kind();
+  const QString target = target_text(workspace_.document().experiment());
   const QString help = kind == RunKind::size    ? tr("Measure time and memory of the model by batch size")
                        : kind == RunKind::sweep ? tr("Run the latency sweep of this experiment")
+                       : is_launched(kind)      ? tr("Start this experiment on %1 and follow it here").arg(target)
                                                 : tr("Train this experiment on this machine");
+  run->setText(is_launched(kind) ? tr("Launch\u2026") : tr("Run"));
   run->setToolTip(tr("%1 (%2)").arg(help, run->shortcut().toString(QKeySequence::NativeText)));
+  update_proof(target);
   const bool paused = live && live->view.state() == RunState::paused;
   QAction* pause = actions[u"run.pause"_s];
   pause->setEnabled(live && !runs_.is_stopping() && !runs_.is_remote());
-  pause->setText(paused ? tr("Continue") : tr("Pause"));
+  pause->setText(paused ? tr("Resume") : tr("Pause"));
   pause->setIcon(icon(paused ? Glyph::run : Glyph::pause));
   actions[u"run.stop"_s]->setEnabled(live && !runs_.is_stopping());
 }

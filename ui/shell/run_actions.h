@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Starts, pauses, stops and resumes runs. GUI thread.
 #pragma once
+#include "core/experiment/relevance.h"
 #include "ui/session/workspace.h"
 
 namespace mw::ui {
@@ -11,11 +12,14 @@ class RunActions : public QObject {
   explicit RunActions(Workspace& workspace);
   void start(RunKind kind);  // of the document; ignored while a run is in progress
   void resume(const store::RunId& run);
-  void update();  // enables the actions
+  void update();              // enables the actions
+  RunKind next_kind() const;  // kind of run that the Run action starts
 
  private:
-  RunKind next_kind() const;  // kind of run that the Run action starts
-  void pause_or_continue();
+  bool is_launched(RunKind kind) const;
+  experiment::Relevance relevance() const;
+  void update_proof(const QString& target);
+  void pause_or_resume();
   Workspace& workspace_;
   RunController& runs_;
 };

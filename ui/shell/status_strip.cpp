@@ -7,6 +7,7 @@
 #include <QPainter>
 #include <QToolButton>
 #include <QToolTip>
+#include <algorithm>
 
 #include "ui/run_views/run_header.h"
 #include "ui/run_views/run_lines.h"
@@ -155,7 +156,8 @@ void StatusStrip::set_errors(int errors) {
 void StatusStrip::refresh() {
   const views::DesignPtr& design = predictor_.design();
   const bool of_sizes = design && !predictor_.prediction() && design->request().work != plan::Work::train;
-  if (kind_ != RunKind::train && !of_sizes) return show_nothing();
+  const bool invalid = error_count_ > 0 && predictor_.has_no_prediction();
+  if (kind_ != RunKind::train && !of_sizes && !invalid) return show_nothing();
   if (predictor_.has_no_prediction()) return show_no_prediction();
   const bool designed = design && views::is_whole(*design);
   const bool any = predictor_.prediction() || designed;
@@ -256,7 +258,9 @@ void StatusStrip::show_frame() {
             u"  \u00B7  "_s + steps_text(live->view);
     if (const QString eta = eta_text(live->view); !eta.isEmpty()) text += u"  \u00B7  "_s + eta;
   }
-  if (job_->text() != text) job_->setText(text);
+  if (job_->text() == text) return;
+  job_->setText(text);
+  job_->setMinimumWidth(live ? std::max(job_->minimumWidth(), job_->sizeHint().width()) : 0);  // does not jump
 }
 
 }  // namespace mw::ui

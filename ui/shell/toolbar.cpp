@@ -3,8 +3,10 @@
 
 #include <QMenu>
 #include <QToolButton>
+#include <algorithm>
 
 #include "ui/theme/text.h"
+#include "ui/theme/theme.h"
 
 namespace mw::ui {
 
@@ -21,14 +23,56 @@ Toolbar::Toolbar(Workspace& workspace, std::function<void(QMenu&)> fill_file_men
   for (const auto& id : {u"file.save"_s, u"edit.undo"_s, u"edit.redo"_s}) add_tool(id);
   add_gap();
   actions_[u"run.start"_s]->setIcon(icon(Glyph::run, IconColor::on_accent));
-  QToolButton* run = add_tool(u"run.start"_s);
-  run->setObjectName(u"run"_s);
-  for (QToolButton* button : {run, add_tool(u"run.pause"_s), add_tool(u"run.stop"_s)})
-    button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  add_text_tool(u"run.start"_s, {tr("Run"), tr("Launch\u2026")})->setObjectName(u"run"_s);
+  for (QToolButton* button :
+       {add_text_tool(u"run.pause"_s, {tr("Pause"), tr("Resume")}), add_text_tool(u"run.stop"_s, {tr("Stop")})})
+    compact_.emplace_back(button, button->minimumWidth());
   addSeparator();
   add_tool(u"view.theme"_s);
-  add_tool(u"view.palette"_s)->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  QToolButton* palette = add_text_tool(u"view.palette"_s, {tr("Ctrl+K")});
+  compact_.emplace_back(palette, palette->minimumWidth());
   actions_[u"view.palette"_s]->setIconText(tr("Ctrl+K"));
+  add_help();
+}
+
+// As wide as its widest text, so that the toolbar does not move when the text changes.
+QToolButton* Toolbar::add_text_tool(const QString& action, const QStringList& texts) {
+  QToolButton* button = add_tool(action);
+  button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  const QFontMetrics metrics(demi_bold(button->font()));
+  int widest = 0;
+  for (const QString& text : texts) widest = std::max(widest, metrics.horizontalAdvance(text));
+  constexpr int kAround = 60;  // icon, paddings and spacing
+  button->setMinimumWidth(widest + kAround);
+  return button;
+}
+
+// A narrow window shows icons instead of texts, so that no button is out of reach.
+void Toolbar::resizeEvent(QResizeEvent* event) {
+  QToolBar::resizeEvent(event);
+  constexpr int kWide = 1180, kShortName = 110;
+  const bool narrow = width() < kWide;
+  const int name_width = narrow ? kShortName : kLongName;
+  if (name_width_ == name_width) return;
+  name_width_ = name_width;
+  for (const auto& [button, width] : compact_) {
+    button->setMinimumWidth(narrow ? 0 : width);
+    button->setToolButtonStyle(narrow ? Qt::ToolButtonIconOnly : Qt::ToolButtonTextBesideIcon);
+  }
+  show_name();
+}
+
+void Toolbar::add_help() {
+  auto* help = new QToolButton(this);
+  help->setIcon(icon(Glyph::help));
+  help->setAccessibleName(tr("Help"));
+  help->setToolTip(tr("Manual, keyboard shortcuts and information about Meshwright"));
+  help->setPopupMode(QToolButton::InstantPopup);
+  auto* menu = new QMenu(help);
+  for (const auto& id : {u"help.manual"_s, u"help.shortcuts"_s, u"help.welcome"_s, u"help.about"_s})
+    menu->addAction(actions_[id]);
+  help->setMenu(menu);
+  addWidget(help);
 }
 
 void Toolbar::add_pages() {
@@ -81,9 +125,13 @@ void Toolbar::show_page(Page page) {
 }
 
 void Toolbar::show_document(const Document& document) {
-  const QString name = document.title() + (document.is_dirty() ? u" \u2022"_s : QString());
-  file_->setText(file_->fontMetrics().elidedText(name, Qt::ElideMiddle, 240));
+  name_ = document.title() + (document.is_dirty() ? u" \u2022"_s : QString());
+  show_name();
   file_->setToolTip(document.file().empty() ? tr("Not saved to a file yet") : qpath(document.file()));
+}
+
+void Toolbar::show_name() {
+  file_->setText(file_->fontMetrics().elidedText(name_, Qt::ElideMiddle, name_width_));
 }
 
 }  // namespace mw::ui

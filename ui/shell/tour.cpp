@@ -33,49 +33,52 @@ bool wait_for(const std::function<bool()>& done, int ms) {
   return done();
 }
 
+constexpr QSize kSmall(1280, 800), kLarge(2560, 1440);
+
 class Tour {
  public:
-  Tour(const TourOptions& options) : options_(options), window_({{}, options.runs_folder, options.resources, {}}) {}
+  Tour(const TourOptions& options) : options_(options), window_({{}, options.runs_folder, options.resources, {}}) {
+    for (const auto& [width, height] : options.sizes) sizes_ << QSize(width, height);
+  }
 
   std::vector<fs::path> take() {
-    window_.resize(1280, 800);
+    window_.resize(sizes_.value(0, kSmall));
     window_.show();
     // A blinking caret would make the pictures differ between runs.
     QApplication::setCursorFlashTime(0);
     wait_for([&] { return window_.predictor().is_settled(); }, 10000);
-    shot("first-start", Shade::light, {1280, 800});
+    window_.welcome().open();
+    shots("first-start");
+    window_.welcome().hide();
     window_.show_page(Page::serve);
     window_.serve_page().show_kind(RunKind::sweep);
-    shot("sweep-empty", Shade::light, {1280, 800});
+    shot("sweep-empty");
     window_.serve_page().show_kind(RunKind::size);
-    shot("serve-empty", Shade::light, {1280, 800});
+    shot("serve-empty");
     window_.serve_page().show_server();
     shots("serve-server");
     window_.show_page(Page::compare);
-    shot("compare-empty", Shade::light, {1280, 800});
+    shot("compare-empty");
     window_.document().reset("data.path");
     window_.show_page(Page::data);
-    shot("data-empty", Shade::light, {1280, 800});
+    shot("data-empty");
     window_.document().undo_stack().undo();
     designs();
     open_run();
-    for (const Shade shade : {Shade::light, Shade::dark})
-      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) {
-        show_data();
-        shot("data", shade, size);
-        window_.show_page(Page::train);
-        shot("train", shade, size);
-        window_.show_page(Page::serve);
-        window_.serve_page().show_kind(RunKind::size);
-        if (!size_run_.empty()) shot("serve", shade, size);
-        window_.serve_page().show_kind(RunKind::sweep);
-        wait_for([&] { return !window_.sweep_page().is_busy(); }, 30000);
-        if (!sweeps_.empty()) shot("sweep", shade, size);
-        window_.show_page(Page::runs);
-        window_.runs_page().select(run_);
-        shot("runs", shade, size);
-      }
-    for (const Shade shade : {Shade::light, Shade::dark}) details(shade);
+    show_data();
+    shots("data");
+    window_.show_page(Page::train);
+    shots("train");
+    window_.show_page(Page::serve);
+    window_.serve_page().show_kind(RunKind::size);
+    if (!size_run_.empty()) shots("serve");
+    window_.serve_page().show_kind(RunKind::sweep);
+    wait_for([&] { return !window_.sweep_page().is_busy(); }, 30000);
+    if (!sweeps_.empty()) shots("sweep");
+    window_.show_page(Page::runs);
+    window_.runs_page().select(run_);
+    shots("runs");
+    details();
     comparisons();
     mesh_run();
     return std::move(files_);
@@ -158,18 +161,15 @@ class Tour {
     if (run.empty()) return;
     open(run);
     TrainPage& page = window_.train_page();
-    for (const Shade shade : {Shade::light, Shade::dark})
-      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) {
-        window_.show_page(Page::train);
-        page.link().set_playhead(page.link().data().high / 2);
-        shot("train-mesh", shade, size);
-      }
+    window_.show_page(Page::train);
+    page.link().set_playhead(page.link().data().high / 2);
+    shots("train-mesh");
     page.devices().choose(DeviceMemory::kAll);
     page.collectives().choose(views::TrafficBy::kind, views::TrafficAmount::seconds);
-    shot("train-mesh-devices", Shade::light, {1280, 800});
+    shot("train-mesh-devices");
     window_.show_page(Page::design);
     window_.design_page().measured().show_measured(true);
-    shot("design-measured", Shade::light, {1280, 800});
+    shot("design-measured");
     window_.design_page().measured().show_measured(false);
   }
 
@@ -190,7 +190,7 @@ class Tour {
           std::pair{CompareView::distribution, "compare-distribution"},
           std::pair{CompareView::heat, "compare-heat-map"}, std::pair{CompareView::cost, "compare-cost"}}) {
       page.charts().show_view(view);
-      shot(name, Shade::light, {1280, 800});
+      shot(name);
     }
   }
 
@@ -202,7 +202,7 @@ class Tour {
   }
 
   // Truncated rows with one of them selected.
-  void data_details(Shade shade) {
+  void data_details() {
     window_.document().set("data.max_len", 56);
     window_.document().set("data.overlong", "truncate");
     DataPage& page = window_.data_page();
@@ -211,80 +211,83 @@ class Tour {
     page.filter().setCurrentIndex(static_cast<int>(RowFilter::truncated));
     wait_for([&] { return page.tokens().detail().row.state == data::RowState::truncated; }, 5000);
     page.tokens().set_current(54);
-    shot("data-truncated", shade, {1280, 800});
+    states("data-truncated");
     page.filter().setCurrentIndex(static_cast<int>(RowFilter::all));
     for (int i = 0; i < 2; ++i) window_.document().undo_stack().undo();
   }
 
-  void serve_details(Shade shade) {
-    const QSize size(1280, 800);
+  void serve_details() {
     window_.show_page(Page::serve);
     window_.serve_page().show_kind(RunKind::size);
     const auto& stops = window_.size_page().link().stops();
     window_.size_page().link().set_playhead(stops[stops.size() / 2].value);
     window_.panel().show_command();
-    shot("serve-playhead-command", shade, size);
+    states("serve-playhead-command");
     window_.panel().show_form();
     window_.size_page().link().set_playhead(std::nullopt);
     window_.panel().form().focus_key("size.batches");
-    shot("serve-settings", shade, size);
+    states("serve-settings");
   }
 
-  void details(Shade shade) {
-    data_details(shade);
-    if (!size_run_.empty()) serve_details(shade);
-    const QSize size(1280, 800);
+  void details() {
+    data_details();
+    if (!size_run_.empty()) serve_details();
     window_.show_page(Page::train);
     const double last = window_.train_page().link().data().high;
     window_.train_page().link().set_playhead(last / 2);
-    shot("train-playhead", shade, size);
+    states("train-playhead");
     window_.train_page().link().show_range({last * 0.25, last * 0.6});
     window_.train_page().loss().set_scale(Scale::logarithmic);
-    shot("train-zoomed-log", shade, size);
+    states("train-zoomed-log");
     window_.train_page().loss().set_scale(Scale::linear);
     window_.train_page().link().set_following(true);
     window_.train_page().link().set_playhead(std::nullopt);
     window_.train_page().loss().show_table(true);
     window_.train_page().tabs().setCurrentIndex(1);
-    shot("train-record-table", shade, size);
+    states("train-record-table");
     window_.train_page().loss().show_table(false);
     window_.train_page().tabs().setCurrentIndex(0);
     window_.raise_panel(u"log"_s);
     window_.panel().show_json();
-    shot("json-and-log", shade, size);
+    states("json-and-log");
     const std::string good = window_.document().json_text();
     window_.document().set_text(good.substr(0, good.rfind('}')));
     window_.raise_panel(u"problems"_s);
-    shot("json-broken", shade, size);
+    states("json-broken");
     window_.document().undo_stack().undo();
     window_.panel().show_form();
     window_.document().set("lora.rank", 0);
     window_.document().set("train.learning_rate", "fast");
     window_.panel().form().focus_key("lora.rank");
-    shot("form-problems", shade, size);
+    states("form-problems");
     window_.document().undo_stack().undo();
     window_.document().undo_stack().undo();
     window_.panel().form().focus_key("lora.rslora");
-    shot("form-advanced", shade, size);
+    states("form-advanced");
     window_.panel().show_command();
     window_.raise_panel(u"jobs"_s);
-    shot("command-and-jobs", shade, size);
+    states("command-and-jobs");
     window_.panel().show_form();
     window_.raise_panel(u"problems"_s);
     window_.bottom().set(DockState::collapsed);
     window_.open_palette();
     window_.palette_box().line().setText(u"ra"_s);
-    shot("command-palette", shade, size);
+    states("command-palette");
     window_.palette_box().hide();
   }
 
-  // In both themes and sizes.
-  void shots(const std::string& name) {
-    for (const Shade shade : {Shade::light, Shade::dark})
-      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) shot(name, shade, size);
+  // Pages are pictured in both themes and two sizes, their states in one size, single pictures in one theme, unless the
+  // options say otherwise.
+  void shots(const std::string& name) { shoot(name, {Shade::light, Shade::dark}, {kSmall, kLarge}); }
+  void states(const std::string& name) { shoot(name, {Shade::light, Shade::dark}, {kSmall}); }
+  void shot(const std::string& name) { shoot(name, {Shade::light}, {kSmall}); }
+
+  void shoot(const std::string& name, const std::vector<Shade>& shades, const QList<QSize>& sizes) {
+    for (const Shade shade : options_.shades.empty() ? shades : options_.shades)
+      for (const QSize size : sizes_.isEmpty() ? sizes : sizes_) write(name, shade, size);
   }
 
-  void shot(const std::string& name, Shade shade, QSize size) {
+  void write(const std::string& name, Shade shade, QSize size) {
     if (theme().shade != shade) window_.set_shade(shade);
     window_.resize(size);
     settle(180);
@@ -297,6 +300,7 @@ class Tour {
   }
 
   TourOptions options_;
+  QList<QSize> sizes_;  // of the options
   MainWindow window_;
   store::RunId run_, size_run_;
   std::vector<store::RunId> sweeps_;

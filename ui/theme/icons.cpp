@@ -40,6 +40,11 @@ const char* body(Glyph glyph) {
       "<rect x='2' y='2.8' width='12' height='10.4' rx='1.2'/><path d='M2.2 9.4h11.6'/>",               // panels
       "<circle cx='8' cy='8' r='5' fill='C'/>",                                                         // error
       "<path d='M8 3.2 13.6 12.8H2.4z' fill='C'/>",                                                     // warning
+      "<path d='m8 4-4 4 4 4M13 4 9 8l4 4'/>",                                                          // fold
+      "<path d='m3 4 4 4-4 4M8 4l4 4-4 4'/>",                                                           // unfold
+      "<path d='M2.5 4H7M2.5 8H7M2.5 12H7M9.5 4h4M9.5 8h4M9.5 12h4'/>",                                 // form
+      "<path d='M6 3C4 3 5 7 3 8c2 1 1 5 3 5M10 3c2 0 1 4 3 5-2 1-1 5-3 5'/>",                          // json
+      "<path d='M5.6 6a2.5 2.5 0 1 1 3.6 2.2C8.3 8.7 8 9.2 8 10M8 12.6v.2'/>",                          // help
   };
   return kBodies[static_cast<size_t>(glyph)];
 }

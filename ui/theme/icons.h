@@ -30,7 +30,12 @@ enum class Glyph {
   info,
   panels,
   error,
-  warning
+  warning,
+  fold,
+  unfold,
+  form,
+  json,
+  help
 };
 
 enum class IconColor { normal, on_accent, bad, warn };

@@ -18,7 +18,7 @@ QToolBar QToolButton { border: 1px solid transparent; border-radius: 4px; paddin
 QToolBar QToolButton:hover { background: @hover; }
 QToolBar QToolButton:pressed, QToolBar QToolButton:checked { background: @pressed; }
 QToolBar QToolButton:focus { border-color: @accent; }
-QToolBar QToolButton#page { padding: 4px 12px; color: @muted; font-weight: 500; }
+QToolBar QToolButton#page { padding: 4px 9px; color: @muted; font-weight: 500; }
 QToolBar QToolButton#page:checked { background: @pressed; color: @text; font-weight: 600; }
 QToolBar QToolButton#run { background: @accent; color: @accent_text; padding: 3px 12px; font-weight: 600; }
 QToolBar QToolButton#run:hover { background: @accent_hover; }

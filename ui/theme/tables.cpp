@@ -128,7 +128,7 @@ QTableView* freeze_columns(QTableView& view, int count) {
   return new FrozenColumns(view, count);
 }
 
-QLabel* show_when_empty(QTableView& view, const QString& text) {
+QLabel* show_when_empty(QAbstractItemView& view, const QString& text) {
   auto* label = muted_label(text, &view);
   label->setAlignment(Qt::AlignCenter);
   label->setWordWrap(true);

@@ -4,6 +4,7 @@
 #include <QString>
 
 class QAbstractItemModel;
+class QAbstractItemView;
 class QLabel;
 class QTableView;
 class QWidget;
@@ -18,7 +19,7 @@ void copy_on_ctrl_c(QTableView& view);  // copies selected_rows()
 // Keeps the first columns visible beside a horizontal scroll bar: a second view of the same rows lies over them. Call
 // it once, after the model is set. Returns that view, which is hidden while all columns fit.
 QTableView* freeze_columns(QTableView& view, int count = 1);
-// Shows a text in the middle of the table while it has no rows.
-QLabel* show_when_empty(QTableView& view, const QString& text);
+// Shows a text in the middle of the view while it has no rows.
+QLabel* show_when_empty(QAbstractItemView& view, const QString& text);
 
 }  // namespace mw::ui

@@ -12,6 +12,7 @@
 #include "core/base/atomic_file.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/toast.h"
 
 namespace mw::ui {
 namespace {
@@ -176,7 +177,14 @@ QFileDialog* open_file_dialog(QWidget* parent, const FileDialogOptions& options,
 QFileDialog* open_save_dialog(QWidget* parent, FileDialogOptions options, FilesChosen chosen) {
   options.mode = QFileDialog::AnyFile;
   options.accept = QFileDialog::AcceptSave;
-  return open_file_dialog(parent, options, std::move(chosen));
+  return open_file_dialog(parent, options, [parent, chosen = std::move(chosen)](const auto& files) {
+    const std::filesystem::path& file = files.front();
+    std::error_code missing;
+    const auto before = std::filesystem::last_write_time(file, missing);
+    chosen(files);
+    const auto after = std::filesystem::last_write_time(file, missing);
+    if (!missing && after != before) show_toast(*parent, QFileDialog::tr("Saved %1").arg(qpath(file.filename())), file);
+  });
 }
 
 void write_png(const QPixmap& picture, const std::filesystem::path& file) {

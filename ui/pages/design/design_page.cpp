@@ -114,6 +114,7 @@ void DesignPage::register_actions(Workspace& workspace) {
       {u"run.prove"_s, tr("Prove the Mesh"),
        tr("Run a step of this experiment on its mesh and on one device, and compare every tensor"), Qt::Key_F8},
       [this, &workspace] { prove(workspace.current_page().provable_run().value_or(form_experiment(document_))); });
+  actions.bind(*prove_, u"run.prove"_s);
   actions.add(
       {u"view.measured"_s, tr("Toggle Measured Mesh"),
        tr("Switch the Design page between the plan and the measurements of the displayed run"), Qt::CTRL | Qt::Key_M},
@@ -239,7 +240,7 @@ QWidget* DesignPage::header() {
   pin_ = add_button(*row, tr("Pin to Compare"), tr("Pin this design for comparison with later ones (Ctrl+P)"));
   for (QPushButton* b : {both_, pin_}) b->setCheckable(true);
   connect(calibrate, &QPushButton::clicked, this, trigger(u"plan.calibrate"_s));
-  connect(prove_, &QPushButton::clicked, this, trigger(u"run.prove"_s));
+  prove_->setObjectName(u"prove"_s);
   return bar;
 }
 
@@ -385,11 +386,6 @@ void DesignPage::update_all() {
   time_->show_bars(std::move(times), dimmed_);
   time_->setVisible(views::speed_known(*shown_));
   alternatives_->set_searchable(!views::is_here(*shown_));
-  prove_->setEnabled(views::is_here(*shown_));
-  prove_->setToolTip(prove_->isEnabled()
-                         ? tr("Run the same steps on this mesh and on one device, and compare every tensor, the "
-                              "traffic and the memory with the plan (F8)")
-                         : tr("Proof needs target cpu"));
   const std::vector<views::PlanLine> lines = views::plan_lines(*shown_);
   show_change(lines);
   plan_.show(lines, pinned_lines_, dimmed_);

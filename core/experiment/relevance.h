@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells which parameters have an effect in an experiment, so that the form can leave out the others. Thread-safe.
+#pragma once
+#include "core/experiment/config.h"
+#include "core/experiment/experiment.h"
+#include "core/experiment/parameters.h"
+
+namespace mw::experiment {
+
+struct Relevance {
+  Kind kind = Kind::train;
+  bool planned = false;  // the target is not this machine
+  bool adapters = true;  // false: every weight is trained
+  bool operator==(const Relevance&) const = default;
+  bool concerns(const Parameter& parameter) const;
+};
+
+// For the experiment as if it were of this kind. Values of the wrong type count as unset.
+Relevance relevance(const Experiment& experiment, Kind kind);
+
+}  // namespace mw::experiment

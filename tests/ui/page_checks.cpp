@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/ui/page_checks.h"
+
+#include <QAbstractButton>
+#include <QAbstractItemView>
+#include <QAccessible>
+#include <QComboBox>
+#include <QHeaderView>
+#include <QImage>
+#include <QLabel>
+#include <QLineEdit>
+#include <QScrollBar>
+#include <QTabWidget>
+#include <QTableView>
+#include <QTest>
+#include <QTextDocument>
+#include <QTreeView>
+#include <cmath>
+
+#include "ui/charts/chart.h"
+#include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
+
+namespace mw::test {
+
+using namespace ui;
+
+namespace {
+
+constexpr double kLeastContrast = 4.5;  // WCAG 2.1, level AA
+constexpr int kTitledChart = 120;       // lower charts have no axis titles; pixels
+// Thin strokes are blended with the background at the size of the screen, so pictures are larger.
+constexpr int kEnlarged = 3;
+constexpr int kMostRows = 12;  // of a table
+
+QString name_of(const QWidget& widget) {
+  QString name = QString::fromLatin1(widget.metaObject()->className()).section(u"::"_s, -1);
+  const auto* label = qobject_cast<const QLabel*>(&widget);
+  const auto* button = qobject_cast<const QAbstractButton*>(&widget);
+  QString said = label ? label->text() : button ? button->text() : QString();
+  if (label && Qt::mightBeRichText(said)) {
+    QTextDocument plain;
+    plain.setHtml(said);
+    said = plain.toPlainText();
+  }
+  if (said.isEmpty()) said = widget.accessibleName();
+  if (said.isEmpty()) said = widget.objectName();
+  return said.isEmpty() ? name : QString(name + u" '"_s + said.left(50).replace(u'\n', u' ') + u'\'');
+}
+
+QString path_of(const QWidget& widget) {
+  QStringList path{name_of(widget)};
+  for (const QWidget* up = widget.parentWidget(); up && !up->isWindow(); up = up->parentWidget()) {
+    const QString type = QString::fromLatin1(up->metaObject()->className()).section(u"::"_s, -1);
+    const bool named = !up->accessibleName().isEmpty();
+    if (type == u"QWidget" && !named) continue;
+    path.prepend(named ? QString(type + u" '"_s + up->accessibleName() + u'\'') : type);
+  }
+  return path.join(u" > "_s);
+}
+
+double luminance(QRgb color) {
+  const auto linear = [](int channel) {
+    const double c = channel / 255.0;
+    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * linear(qRed(color)) + 0.7152 * linear(qGreen(color)) + 0.0722 * linear(qBlue(color));
+}
+
+double contrast(QRgb a, QRgb b) {
+  const double x = luminance(a), y = luminance(b);
+  return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
+}
+
+// Of the most different colour in the rectangle to its most frequent one. A few pixels do not count.
+double contrast_in(const QImage& picture, const QRect& where) {
+  constexpr int kLeastPixels = 8;
+  QHash<QRgb, int> counts;
+  const QRect inside = where.intersected(picture.rect());
+  for (int y = inside.top(); y <= inside.bottom(); ++y) {
+    const auto* line = reinterpret_cast<const QRgb*>(picture.constScanLine(y));
+    for (int x = inside.left(); x <= inside.right(); ++x) ++counts[line[x] & 0xffffffU];
+  }
+  QRgb background = 0;
+  int most = 0;
+  for (auto it = counts.cbegin(); it != counts.cend(); ++it)
+    if (it.value() > most) most = it.value(), background = it.key();
+  double best = 1;
+  for (auto it = counts.cbegin(); it != counts.cend(); ++it)
+    if (it.value() >= kLeastPixels) best = std::max(best, contrast(it.key(), background));
+  return best;
+}
+
+// Where the widget shows text, in its coordinates.
+QList<QRect> text_places(QWidget& widget) {
+  if (const auto* label = qobject_cast<QLabel*>(&widget))
+    return label->text().trimmed().isEmpty() ? QList<QRect>() : QList{label->contentsRect()};
+  if (const auto* button = qobject_cast<QAbstractButton*>(&widget))
+    return button->text().isEmpty() ? QList<QRect>() : QList{button->rect().adjusted(3, 3, -3, -3)};
+  if (const auto* line = qobject_cast<QLineEdit*>(&widget))
+    return line->text().isEmpty() && line->placeholderText().isEmpty() ? QList<QRect>()
+                                                                       : QList{line->rect().adjusted(2, 2, -2, -2)};
+  QList<QRect> places;
+  if (const auto* bar = qobject_cast<QTabBar*>(&widget))
+    for (int i = 0; i < bar->count(); ++i)
+      if (bar->isTabEnabled(i)) places << bar->tabRect(i).adjusted(2, 2, -2, -3).intersected(bar->rect());
+  return places;
+}
+
+QList<QRect> cell_places(const QAbstractItemView& view) {
+  QList<QRect> places;
+  const QAbstractItemModel* model = view.model();
+  if (!model) return places;
+  int rows = 0;
+  for (int y = 2; y < view.viewport()->height() && rows < kMostRows; ++rows) {
+    const QModelIndex first = view.indexAt(QPoint(4, y));
+    if (!first.isValid()) break;
+    for (int c = 0; c < model->columnCount(first.parent()); ++c) {
+      const QModelIndex at = first.siblingAtColumn(c);
+      if (!view.indexWidget(at) && at.flags().testFlag(Qt::ItemIsEnabled) &&
+          !at.data().toString().trimmed().isEmpty() && view.viewport()->rect().contains(view.visualRect(at)))
+        places << view.visualRect(at);
+    }
+    y = view.visualRect(first).bottom() + 3;
+  }
+  places.removeIf([](const QRect& r) { return r.width() < 12 || r.height() < 8; });
+  return places;
+}
+
+}  // namespace
+
+void PageChecks::report(const QWidget& widget, const QString& what) {
+  QStringList& states = findings_[path_of(widget) + u": "_s + what];
+  if (!states.contains(state_)) states << state_;
+}
+
+void PageChecks::check_size(QWidget& widget) {
+  const auto* label = qobject_cast<QLabel*>(&widget);
+  const auto* button = qobject_cast<QAbstractButton*>(&widget);
+  const auto* combo = qobject_cast<QComboBox*>(&widget);
+  const QString text = label ? label->text() : button ? button->text() : combo ? combo->currentText() : QString();
+  if (text.isEmpty() || qobject_cast<ElidedLabel*>(&widget)) return;
+  constexpr int kComboFrame = 30, kButtonFrame = 6;  // arrow and paddings
+  const int advance = widget.fontMetrics().horizontalAdvance(text);
+  const int icon = button && !button->icon().isNull() ? button->iconSize().width() + 4 : 0;
+  const int wanted = combo                        ? advance + kComboFrame
+                     : button                     ? std::min(advance + icon + kButtonFrame, widget.sizeHint().width())
+                     : label && label->wordWrap() ? 0
+                                                  : widget.sizeHint().width();
+  if (widget.width() < wanted && widget.sizePolicy().horizontalPolicy() != QSizePolicy::Ignored)
+    report(widget, u"clipped, %1 of %2 pixels wide"_s.arg(widget.width()).arg(wanted));
+  const int high =
+      label && label->wordWrap() ? label->heightForWidth(label->width()) : widget.fontMetrics().height() - 4;
+  if (widget.height() < high) report(widget, u"clipped, %1 of %2 pixels high"_s.arg(widget.height()).arg(high));
+  const QRect shown = widget.visibleRegion().boundingRect();
+  const bool scrolls = [&] {  // vertically: the rest can be scrolled to
+    for (QWidget* up = widget.parentWidget(); up; up = up->parentWidget())
+      if (qobject_cast<QAbstractScrollArea*>(up)) return true;
+    return false;
+  }();
+  if (shown.width() < widget.width() || (!scrolls && shown.height() < widget.height()))
+    report(widget, u"cut or covered, %1x%2 of %3x%4 pixels"_s.arg(shown.width())
+                       .arg(shown.height())
+                       .arg(widget.width())
+                       .arg(widget.height()));
+}
+
+void PageChecks::check_header(const QHeaderView& header) {
+  constexpr int kPaddings = 14, kArrow = 12;
+  for (int c = 0; c < header.count(); ++c) {
+    if (header.isSectionHidden(c)) continue;
+    const QString title = header.model()->headerData(c, Qt::Horizontal).toString();
+    const bool sorted = header.isSortIndicatorShown() && header.sortIndicatorSection() == c;
+    const int wanted = header.fontMetrics().horizontalAdvance(title) + kPaddings + (sorted ? kArrow : 0);
+    if (!title.isEmpty() && header.sectionSize(c) < wanted)
+      report(header, u"column '%1' clipped, %2 of %3 pixels wide"_s.arg(title).arg(header.sectionSize(c)).arg(wanted));
+  }
+}
+
+void PageChecks::check_contrast(QWidget& widget, const QImage& picture, const QWidget& window) {
+  if (!widget.isEnabled()) return;
+  QWidget* surface = &widget;
+  QList<QRect> places = text_places(widget);
+  if (const auto* view = qobject_cast<QAbstractItemView*>(&widget); view && !qobject_cast<QHeaderView*>(&widget)) {
+    surface = view->viewport();
+    places = cell_places(*view);
+  }
+  for (const QRect& place : places) {
+    const QRect visible = place.intersected(surface->visibleRegion().boundingRect());
+    if (visible.isEmpty()) continue;
+    const QRect there(surface->mapTo(&window, visible.topLeft()) * kEnlarged, visible.size() * kEnlarged);
+    const double ratio = contrast_in(picture, there);
+    if (ratio < kLeastContrast) report(widget, u"contrast %1:1"_s.arg(ratio, 0, 'f', 1));
+  }
+}
+
+void PageChecks::check(QWidget& root, const QString& state) {
+  state_ = state;
+  QTest::qWait(60);
+  QWidget& window = *root.window();
+  QImage picture(window.size() * kEnlarged, QImage::Format_RGB32);
+  picture.setDevicePixelRatio(kEnlarged);
+  window.render(&picture);
+  for (QWidget* widget : root.findChildren<QWidget*>()) {
+    if (!widget->isVisible() || widget->visibleRegion().isEmpty()) continue;
+    if (const auto* area = qobject_cast<QAbstractScrollArea*>(widget)) {
+      const QScrollBar* bar = area->horizontalScrollBar();
+      if (bar->isVisible() && bar->maximum() > bar->minimum()) report(*widget, u"horizontal scroll bar"_s);
+    }
+    if (const auto* header = qobject_cast<QHeaderView*>(widget); header && header->orientation() == Qt::Horizontal)
+      check_header(*header);
+    if (widget->focusPolicy() != Qt::NoFocus && !qobject_cast<QScrollBar*>(widget)) {
+      QAccessibleInterface* face = QAccessible::queryAccessibleInterface(widget);
+      const QString name = face ? face->text(QAccessible::Name) : widget->accessibleName();
+      if (name.trimmed().isEmpty()) report(*widget, u"no accessible name"_s);
+    }
+    if (const auto* chart = qobject_cast<Chart*>(widget); chart && !chart->empty() && chart->height() >= kTitledChart) {
+      if (chart->link().x_name().isEmpty()) report(*widget, u"no title of the x axis"_s);
+      if (chart->options().unit.isEmpty() && chart->options().title.isEmpty())
+        report(*widget, u"no title of the y axis"_s);
+    }
+    check_size(*widget);
+    check_contrast(*widget, picture, window);
+  }
+}
+
+void PageChecks::walk_tabs(QWidget& root, const QString& state, QSet<QWidget*>& walked) {
+  check(root, state);
+  QList<QTabWidget*> all = root.findChildren<QTabWidget*>();
+  if (auto* itself = qobject_cast<QTabWidget*>(&root)) all.prepend(itself);
+  for (QTabWidget* tabs : all) {
+    if (!tabs->isVisible() || walked.contains(tabs)) continue;
+    walked.insert(tabs);
+    const int before = tabs->currentIndex();
+    for (int i = 0; i < tabs->count(); ++i) {
+      if (i == before || !tabs->isTabEnabled(i) || !tabs->isTabVisible(i)) continue;
+      tabs->setCurrentIndex(i);
+      walk_tabs(root, state + u", "_s + tabs->tabText(i), walked);
+    }
+    tabs->setCurrentIndex(before);
+  }
+}
+
+void PageChecks::walk(QWidget& root, const QString& state) {
+  QSet<QWidget*> walked;
+  walk_tabs(root, state, walked);
+}
+
+}  // namespace mw::test

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Looks for what a page must not have: horizontal scroll bars, clipped text, controls without an accessible name, text
+// of low contrast, charts without axis titles. Knows no page.
+#pragma once
+#include <QMap>
+#include <QSet>
+#include <QString>
+#include <QStringList>
+
+class QHeaderView;
+class QImage;
+class QWidget;
+
+namespace mw::test {
+
+class PageChecks {
+ public:
+  // Everything visible below `root`, and then again with each tab of its tab widgets. `state` is what findings are
+  // reported for.
+  void walk(QWidget& root, const QString& state);
+  // "CompareTray > QPushButton 'Add': clipped, 40 of 62 pixels" with the states in which it was found.
+  const QMap<QString, QStringList>& findings() const { return findings_; }
+
+ private:
+  void check(QWidget& root, const QString& state);
+  void check_size(QWidget& widget);
+  void check_header(const QHeaderView& header);
+  void check_contrast(QWidget& widget, const QImage& picture, const QWidget& window);
+  void walk_tabs(QWidget& root, const QString& state, QSet<QWidget*>& walked);
+  void report(const QWidget& widget, const QString& what);
+  QString state_;
+  QMap<QString, QStringList> findings_;
+};
+
+}  // namespace mw::test

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Walks all pages with content at 1280x800 in both themes, and lists everything that tests/ui/page_checks.h finds.
+#include <QTest>
+#include <cstdio>
+
+#include "tests/ui/page_checks.h"
+#include "tests/ui/sweep_fixture.h"
+#include "tests/ui/window_fixture.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+class WalkTest : public test::WindowFixture {
+  Q_OBJECT
+
+  void fill_store() {
+    test::add_run(store(), "Learning rate too high", 90, RunState::failed);
+    run_ = test::add_run(store(), "tiny-lora", 400, RunState::done);
+    mesh_run_ = test::add_mesh_run(store(), "mesh", 60, 2, 4);
+    sizing_ = test::add_sizing(store());
+    sweeps_ = {
+        test::add_sweep(store(), "This machine", {.provenance = formats::Provenance::measured, .target = "cpu"}),
+        test::add_sweep(store(), "v6e-8, simulated", {}),
+    };
+  }
+  void open(const store::RunId& run) {
+    window_->open_run(run);
+    QTRY_VERIFY(window_->runs().shown() && window_->runs().shown()->id == run);
+  }
+  void walk(const QString& state) { checks_.walk(*window_->centralWidget(), state); }
+
+  void walk_design() {
+    window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "paper-train-v5p-8.json");
+    window_->show_page(Page::design);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().is_settled(), 20000);
+    window_->design_page().alternatives().search();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().alternatives().is_searching(), 60000);
+    walk(u"design"_s);
+    window_->design_page().pin();
+    window_->document().set("mesh", Json{{"fsdp", 2}, {"tp", 2}});
+    QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().is_settled(), 20000);
+    walk(u"design, pinned"_s);
+    window_->design_page().unpin();
+  }
+  void walk_data() {
+    window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
+    window_->show_page(Page::data);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->data_page().reader().state() == DataReader::State::done, 20000);
+    walk(u"data"_s);
+  }
+  void walk_runs() {
+    open(run_);
+    walk(u"train"_s);
+    open(mesh_run_);
+    walk(u"train on a mesh"_s);
+    open(sizing_);
+    open(sweeps_.back());
+    walk(u"serve"_s);
+    window_->show_page(Page::runs);
+    window_->runs_page().select(run_);
+    walk(u"runs"_s);
+  }
+  void walk_comparison() {
+    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(MW_RESOURCES) / "results"))
+      window_->compare_page().add_file(entry.path());
+    for (const store::RunId& sweep : sweeps_) window_->compare_page().add_run(sweep);
+    window_->show_page(Page::compare);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->compare_page().is_busy(), 20000);
+    walk(u"compare"_s);
+    window_->compare_page().clear();
+    walk(u"compare, empty"_s);
+  }
+  void walk_shell() {
+    window_->show_page(Page::train);
+    window_->document().set("lora.rank", 0);
+    window_->document().set("train.learning_rate", "fast");
+    window_->raise_panel(u"problems"_s);
+    QTest::qWait(200);
+    checks_.walk(*window_, u"shell with errors"_s);
+    window_->document().undo_stack().undo();
+    window_->document().undo_stack().undo();
+    window_->welcome().open();
+    checks_.walk(window_->welcome(), u"welcome"_s);
+    window_->welcome().hide();
+    window_->set_panel_state(PanelState::folded);
+    checks_.walk(window_->panel(), u"folded form"_s);
+    window_->set_panel_state(PanelState::open);
+  }
+
+  test::PageChecks checks_;
+  store::RunId run_, mesh_run_, sizing_;
+  std::vector<store::RunId> sweeps_;
+
+ private slots:
+  void no_page_scrolls_sideways_clips_text_or_hides_names() {
+    fill_store();
+    for (const Shade shade : {Shade::light, Shade::dark}) {
+      open_window(setup(), Page::train);
+      window_->set_shade(shade);
+      walk_design();
+      walk_data();
+      walk_runs();
+      walk_comparison();
+      walk_shell();
+      window_.reset();
+    }
+    const auto& findings = checks_.findings();
+    for (auto it = findings.cbegin(); it != findings.cend(); ++it)
+      std::printf("%s\n    in: %s\n", qPrintable(it.key()), qPrintable(it.value().join(u"; "_s)));
+    QVERIFY2(findings.isEmpty(), qPrintable(u"%1 findings, listed above"_s.arg(findings.size())));
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::WalkTest)
+#include "walk_test.moc"

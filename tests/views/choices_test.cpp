@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/views/choices.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/shipped.h"
+
+namespace mw::views {
+namespace {
+
+ModelChoice fit(const std::string& model, const std::string& target) {
+  ModelChoice choice{.id = model, .family = {}};
+  experiment::Experiment e;
+  e.set_value("target.id", target);
+  e.set_value("model.path", "/nowhere");
+  predict_fit(choice, e, test::catalogue());
+  return choice;
+}
+
+TEST(TargetChoices, HaveChipsMemoryAndPrice) {
+  const auto all = target_choices(test::catalogue());
+  const auto v5p = std::find_if(all.begin(), all.end(), [](const TargetChoice& t) { return t.id == "v5p-8"; });
+  ASSERT_NE(v5p, all.end());
+  EXPECT_EQ(v5p->chips, 4);
+  EXPECT_EQ(v5p->memory.value, static_cast<std::int64_t>(test::catalogue().chip("v5p")->memory.value));
+  EXPECT_DOUBLE_EQ(*v5p->usd_per_hour, 4 * test::catalogue().price("v5p")->usd_per_chip_hour);
+  const auto cpu = std::find_if(all.begin(), all.end(), [](const TargetChoice& t) { return t.id == "cpu"; });
+  ASSERT_NE(cpu, all.end());
+  EXPECT_FALSE(cpu->usd_per_hour);
+}
+
+TEST(ModelChoices, FitOrDoNotFitOnTheTargetWithoutTheModelsFolder) {
+  EXPECT_EQ(model_choices().front().family, "gemma2");
+  EXPECT_GT(model_choices().front().parameters, 2'000'000'000);
+  const ModelChoice small = fit("gemma3-1b", "v5p-8"), large = fit("gemma4-31b", "v5e-1");
+  EXPECT_EQ(small.fits, true) << small.reason;
+  EXPECT_EQ(large.fits, false) << large.reason;
+  EXPECT_GT(large.memory.value, small.memory.value);
+  EXPECT_TRUE(fit("gemma3-270m", "cpu").fits) << "this machine has a prediction, too";
+}
+
+TEST(ModelChoices, SayWhyThereIsNoPrediction) {
+  const ModelChoice choice = fit("gemma3-1b", "v99-8");
+  EXPECT_FALSE(choice.fits);
+  EXPECT_FALSE(choice.reason.empty());
+}
+
+}  // namespace
+}  // namespace mw::views

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Pickers of the form: a popup with a search line and a table of what can be chosen, with the figures that decide. GUI
+// thread.
+#pragma once
+#include <QFrame>
+
+#include "core/hardware/catalogue.h"
+#include "ui/session/document.h"
+
+class QAbstractItemModel;
+class QLineEdit;
+class QSortFilterProxyModel;
+class QTableView;
+
+namespace mw::ui {
+
+class Form;
+
+// The first column of the model names what is chosen. Deletes itself when it closes.
+class PickerPopup : public QFrame {
+  Q_OBJECT
+ public:
+  PickerPopup(QAbstractItemModel* model, const QString& name, QWidget* parent);  // takes the model
+  void open_below(const QWidget& field, const QString& current);
+  QLineEdit& search() { return *search_; }
+  QTableView& table() { return *table_; }
+
+ signals:
+  void chosen(const QString& id);
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  void choose();
+  void select(int row);
+  QSortFilterProxyModel* matches_;
+  QLineEdit* search_;
+  QTableView* table_;
+};
+
+// Adds pickers to the fields of targets and of the catalogue model. A chosen target also replaces a mesh that does not
+// have its number of devices, in the same undo step.
+void add_pickers(Form& form, Document& document, const hardware::LoadCatalogue& catalogue);
+
+}  // namespace mw::ui
