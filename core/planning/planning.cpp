@@ -115,6 +115,12 @@ Json point_json(const SizePoint& p) {
             {"seconds_per_token", 1 / plan.run.padded_tokens_per_second}}}};
 }
 
+// "6N, tokens without padding" -> "6N, real tokens", the key that scripts read since version 0.1.
+std::string utilisation_key(const std::string& name) {
+  constexpr std::string_view kUnpadded = "tokens without padding";
+  return name.ends_with(kUnpadded) ? name.substr(0, name.size() - kUnpadded.size()) + "real tokens" : name;
+}
+
 }  // namespace
 
 ExperimentPlan plan_experiment(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
@@ -165,7 +171,7 @@ Json planned_json(const ExperimentPlan& p) {
                        {"bytes", b.bytes.value},
                        {"unpadded_bytes", b.unpadded.value},
                        {"formula", b.formula}});
-  for (const plan::Utilisation& u : plan.run.utilisation) utilisation[u.name] = u.share;
+  for (const plan::Utilisation& u : plan.run.utilisation) utilisation[utilisation_key(u.name)] = u.share;
   const plan::RunTotals& run = plan.run;
   const bool priced = run.usd_per_hour > 0;
   const auto usd = [&](double v) { return priced ? Json(v) : Json(nullptr); };
