@@ -10,7 +10,6 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "core/planning/plan_request.h"
 #include "core/views/choices.h"
 #include "ui/form/form.h"
 #include "ui/form/text_fields.h"
@@ -172,15 +171,7 @@ void add_pickers(Form& form, Document& document, const hardware::LoadCatalogue& 
   const auto field = [&form](const char* key) { return qobject_cast<TextField*>(form.row(key)->field()); };
   const auto targets = [catalogue] { return target_model(catalogue); };
   field("serve.target")->add_picker(targets);
-  field("target.id")->add_picker(targets, [&document, catalogue](const QString& id) {
-    experiment::Experiment next = document.experiment();
-    try {
-      planning::retarget(next, ss(id), catalogue());
-    } catch (const Error&) {
-      next.set_value("target.id", ss(id));  // the present target is unknown, so nothing can be kept
-    }
-    document.replace(std::move(next), PickerPopup::tr("change of Target"));
-  });
+  field("target.id")->add_picker(targets);
   field("model.id")->add_picker([&document, catalogue] { return new ModelTable(document.experiment(), catalogue); });
 }
 

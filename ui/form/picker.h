@@ -39,8 +39,7 @@ class PickerPopup : public QFrame {
   QTableView* table_;
 };
 
-// Adds pickers to the fields of targets and of the catalogue model. A chosen target also replaces a mesh that does not
-// have its number of devices, in the same undo step.
+// Adds pickers to the fields of targets and of the catalogue model.
 void add_pickers(Form& form, Document& document, const hardware::LoadCatalogue& catalogue);
 
 }  // namespace mw::ui

@@ -36,15 +36,13 @@ void TextField::set_default_text(const QString& text) {
   edit_->setPlaceholderText(text);
 }
 
-void TextField::add_picker(std::function<QAbstractItemModel*()> make_model,
-                           std::function<void(const QString&)> choose) {
-  if (!choose) choose = [this](const QString& id) { emit edited(ss(id), Gesture::single); };
+void TextField::add_picker(std::function<QAbstractItemModel*()> make_model) {
   QToolButton* button = flat_button(Glyph::search, tr("Choose: %1").arg(label()), this);
   button->setToolTip(tr("Choose from a table with search"));
   layout()->addWidget(button);
-  connect(button, &QToolButton::clicked, this, [this, make_model, choose] {
+  connect(button, &QToolButton::clicked, this, [this, make_model] {
     auto* popup = new PickerPopup(make_model(), label(), this);
-    connect(popup, &PickerPopup::chosen, this, choose);
+    connect(popup, &PickerPopup::chosen, this, [this](const QString& id) { emit edited(ss(id), Gesture::single); });
     popup->open_below(*edit_, edit_->text().isEmpty() ? edit_->placeholderText() : edit_->text());
   });
 }

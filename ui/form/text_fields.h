@@ -17,8 +17,8 @@ class TextField : public Field {
   TextField(const experiment::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
   void set_default_text(const QString& text) override;
-  // Adds a button that opens a PickerPopup with the model; `choose` takes the place of entering the chosen name.
-  void add_picker(std::function<QAbstractItemModel*()> make_model, std::function<void(const QString&)> choose = {});
+  // Adds a button that opens a PickerPopup with the model; the chosen name is entered as if typed.
+  void add_picker(std::function<QAbstractItemModel*()> make_model);
 
  protected:
   virtual Json parse(const QString& text) const;  // returns text that cannot be parsed as a string
