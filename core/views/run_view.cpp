@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/json.h"
+
 namespace mw::views {
 namespace {
 
@@ -12,12 +14,8 @@ Json as_stored(const Json& json) {
   return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-const Json* member(const Json& info, const char* key) {
-  return info.is_object() && info.contains(key) ? &info.at(key) : nullptr;
-}
-
 std::optional<long> whole(const Json& info, const char* key) {
-  const Json* at = member(info, key);
+  const Json* at = find_member(info, key);
   return at && at->is_number_integer() ? std::optional(at->get<long>()) : std::nullopt;
 }
 
@@ -194,14 +192,14 @@ void RunView::set_smoothing(double weight) {
 }
 
 std::string RunView::kind() const {
-  const Json* kind = member(info_, "kind");
+  const Json* kind = find_member(info_, "kind");
   return kind && kind->is_string() ? kind->get<std::string>() : std::string();
 }
 
 std::optional<Ledger> RunView::predicted(std::optional<int> device) const {
-  const Json* predicted = member(info_, "predicted");
+  const Json* predicted = find_member(info_, "predicted");
   if (!predicted || !predicted->is_object()) return std::nullopt;
-  if (const Json* each = member(*predicted, "devices"); device && each && each->is_array())
+  if (const Json* each = find_member(*predicted, "devices"); device && each && each->is_array())
     if (*device >= 0 && static_cast<size_t>(*device) < each->size())
       predicted = &each->at(static_cast<size_t>(*device));
   try {
@@ -214,11 +212,11 @@ std::optional<Ledger> RunView::predicted(std::optional<int> device) const {
 mesh::Mesh RunView::ran_on() const {
   constexpr long kMost = 4096;
   mesh::Mesh out;
-  const Json* mesh = member(info_, "mesh");
-  const Json* axes = mesh ? member(*mesh, "axes") : nullptr;
+  const Json* mesh = find_member(info_, "mesh");
+  const Json* axes = mesh ? find_member(*mesh, "axes") : nullptr;
   if (!axes || !axes->is_array()) return out;
   for (const Json& axis : *axes) {
-    const Json* name = member(axis, "name");
+    const Json* name = find_member(axis, "name");
     const auto size = whole(axis, "size");
     if (!name || !name->is_string() || !size || *size < 1 || *size > kMost) return {};
     out.axes.push_back({name->get<std::string>(), static_cast<int>(*size)});
@@ -238,7 +236,7 @@ std::optional<Bytes> RunView::capacity() const {
 }
 
 bool RunView::is_imported() const {
-  const Json* source = member(info_, "source");
+  const Json* source = find_member(info_, "source");
   return source && *source == "imported";
 }
 

@@ -5,16 +5,13 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/json.h"
+
 namespace mw::views {
 namespace {
 
-const Json* member(const Json& object, const char* key) {
-  const auto at = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && at != object.end() ? &*at : nullptr;
-}
-
 formats::BenchSet set_of(const Json& info) {
-  const Json* set = member(info, "set");
+  const Json* set = find_member(info, "set");
   if (!set) return {};
   try {
     return formats::bench_set(*set);
@@ -24,12 +21,12 @@ formats::BenchSet set_of(const Json& info) {
 }
 
 double limit(const Json& slo, const char* key) {
-  const Json* value = member(slo, key);
+  const Json* value = find_member(slo, key);
   return value && value->is_number() && std::isfinite(value->get<double>()) ? std::max(0.0, value->get<double>()) : 0;
 }
 
 serve::Slo slo_of(const Json& info) {
-  const Json* slo = member(info, "slo");
+  const Json* slo = find_member(info, "slo");
   if (!slo) return {};
   return {.ttft_ms = limit(*slo, "ttft_ms"), .tpot_ms = limit(*slo, "tpot_ms"), .e2e_ms = limit(*slo, "e2e_ms")};
 }
@@ -73,7 +70,7 @@ SweepView sweep_view(formats::BenchSet set, const serve::Slo& slo) {
 }
 
 GrowingSweep::GrowingSweep(const Json& info) : set_(set_of(info)), slo_(slo_of(info)) {
-  if (const Json* name = member(info, "name"); name && name->is_string()) set_.name = name->get<std::string>();
+  if (const Json* name = find_member(info, "name"); name && name->is_string()) set_.name = name->get<std::string>();
 }
 
 void GrowingSweep::add(const event::Point& point) {
