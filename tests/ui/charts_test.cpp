@@ -261,12 +261,16 @@ class ChartsTest : public QObject {
     auto s = std::make_shared<views::Series>();
     for (int i = 0; i < 100; ++i) s->append(i, i > 40 && i < 60 ? std::nan("") : 1.0 + i);
     show({{.name = u"a"_s, .color = QColor(0xd00000), .raw = s}}, {0, 99});
-    const QImage image = chart_->grab().toImage();
-    const QRectF a = chart_->area();
-    QRect hole(static_cast<int>(a.left() + a.width() * 0.44), static_cast<int>(a.top()),
-               static_cast<int>(a.width() * 0.12), static_cast<int>(a.height()));
-    QCOMPARE(pixels_like(image, hole, QColor(0xd00000)), 0);
-    QVERIFY(std::isfinite(chart_->y_span().high));
+    for (const Scale scale : {Scale::linear, Scale::logarithmic}) {
+      chart_->set_scale(scale);
+      const QImage image = chart_->grab().toImage();
+      const QRectF a = chart_->area();
+      QRect hole(static_cast<int>(a.left() + a.width() * 0.411), static_cast<int>(a.top()),
+                 static_cast<int>(a.width() * 0.178), static_cast<int>(a.height()));
+      QCOMPARE(pixels_like(image, hole, QColor(0xd00000)), 0);
+      QVERIFY(std::isfinite(chart_->y_span().high));
+    }
+    chart_->set_scale(Scale::linear);
   }
 
   void readouts_follow_the_cursor_and_charts_share_it() {

@@ -115,7 +115,7 @@ class CompareTest : public test::WindowFixture {
 
   void the_first_column_stays_when_the_others_scroll() {
     open_two();
-    for (int i = 0; i < 8; ++i) page().add_run(test::add_sweep(store(), "More " + std::to_string(i)));
+    for (int i = 0; i < 14; ++i) page().add_run(test::add_sweep(store(), "More " + std::to_string(i)));
     settle();
     auto* frozen = page().table().findChild<QTableView*>();
     QTRY_VERIFY(frozen->isVisible());

@@ -103,7 +103,7 @@ QList<QRect> text_places(QWidget& widget) {
   QList<QRect> places;
   if (const auto* bar = qobject_cast<QTabBar*>(&widget))
     for (int i = 0; i < bar->count(); ++i)
-      if (bar->isTabEnabled(i)) places << bar->tabRect(i).adjusted(2, 2, -2, -3).intersected(bar->rect());
+      if (bar->isTabVisible(i) && bar->isTabEnabled(i)) places << bar->tabRect(i).adjusted(2, 2, -2, -3).intersected(bar->rect());
   return places;
 }
 

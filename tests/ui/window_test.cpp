@@ -152,7 +152,8 @@ class WindowTest : public test::WindowFixture {
     window.resize(1000, 650);  // every button stays within reach
     QTest::qWait(20);
     for (const QToolButton* tool : window.findChild<QToolBar*>(u"main"_s)->findChildren<QToolButton*>())
-      if (tool->objectName() != u"qt_toolbar_ext_button"_s) QVERIFY2(tool->isVisible(), qPrintable(tool->text()));
+      if (tool->objectName() != u"qt_toolbar_ext_button"_s)
+        QVERIFY2(tool->isVisible(), qPrintable(tool->objectName() + tool->accessibleName()));
     window.actions()[u"run.start"_s]->trigger();
     QTRY_VERIFY(window.findChild<QDialog*>(u"launch"_s)->isVisible());
     QVERIFY(!window.runs().is_busy());

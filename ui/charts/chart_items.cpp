@@ -82,10 +82,11 @@ SceneItems Chart::items(const QRectF& area) const {
 // Logarithms are shown on a linear axis: QLogValueAxis has labels at whole powers of ten only, hence none between 2 and
 // 4. Values far outside are clamped, because painters overflow.
 double Chart::axis_y(double y) const {
+  if (std::isnan(y)) return y;  // a gap
   const bool logarithmic = is_logarithmic();
   const Span axis = logarithmic ? Span{std::log10(y_.low), std::log10(y_.high)} : y_;
   const double at = !logarithmic ? y : y > 0 ? std::log10(y) : axis.low - 0.1 * axis.size();
-  return std::isnan(at) ? at : std::clamp(at, axis.low - 4 * axis.size(), axis.high + 4 * axis.size());
+  return std::clamp(at, axis.low - 4 * axis.size(), axis.high + 4 * axis.size());
 }
 
 void Chart::map_y(QList<QPointF>& points) const {

@@ -275,7 +275,9 @@ void Chart::fold_legend(int all) {
   while (legend_entries() < all) {
     const QRectF last = legend_.empty() ? QRectF(title_width(), 4, 0, 18) : legend_.back().at;
     folded_at_ = QRectF(last.right() + 10, last.top(), metrics.horizontalAdvance(text()) + 2, 18);
-    if (legend_.empty() || folded_at_.right() <= legend_limit(static_cast<int>(last.top()) / 18)) break;
+    if (folded_at_.right() <= legend_limit(static_cast<int>(last.top()) / 18)) break;
+    folded_at_ = {};
+    if (legend_.empty()) break;
     legend_.pop_back();
   }
 }

@@ -101,7 +101,7 @@ StatusStrip::StatusStrip(Predictor& predictor, RunController& runs, QWidget* par
       predictor_(predictor),
       runs_(runs),
       bar_(new MemoryBar(this)),
-      figures_(new QLabel(this)),
+      figures_(new ElidedLabel(Qt::ElideRight, this)),
       origin_(muted_label(tr("predicted"), this)),
       job_(new QLabel(this)),
       errors_(new ErrorLink(this)),

@@ -50,7 +50,7 @@ QToolButton* Toolbar::add_text_tool(const QString& action, const QStringList& te
 // A narrow window shows icons instead of texts, so that no button is out of reach.
 void Toolbar::resizeEvent(QResizeEvent* event) {
   QToolBar::resizeEvent(event);
-  constexpr int kWide = 1180, kShortName = 110;
+  constexpr int kWide = 1180, kShortName = 80;
   const bool narrow = width() < kWide;
   const int name_width = narrow ? kShortName : kLongName;
   if (name_width_ == name_width) return;

@@ -54,9 +54,9 @@ RecordView::RecordView(QWidget* parent) : QTreeWidget(parent) {
   setAccessibleName(tr("Record of the run"));
   setUniformRowHeights(true);
   setRootIsDecorated(true);
-  header()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
-  header()->setStretchLastSection(true);
-  setColumnWidth(1, 320);
+  header()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  header()->setSectionResizeMode(1, QHeaderView::Stretch);
+  header()->setStretchLastSection(false);
 }
 
 void RecordView::show_run(const RunPtr& run) {
