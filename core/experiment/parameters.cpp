@@ -471,7 +471,7 @@ std::string nearest_key(std::string_view key) {
     }
     return std::pair(keys, names);
   }();
-  return nearest_names_text(key, key.find('.') == key.npos ? kAll.second : kAll.first, 1);
+  return nearest_names_text(key, key.find('.') == std::string_view::npos ? kAll.second : kAll.first, 1);
 }
 
 namespace {

@@ -41,7 +41,8 @@ bool equals(const Experiment& experiment, std::string_view key, std::string_view
 bool Relevance::concerns(const Parameter& parameter) const {
   if (std::find(kShared.begin(), kShared.end(), parameter.key) != kShared.end()) return true;
   if (!adapters && kind == Kind::train && parameter.group == "LoRA") return false;
-  const auto use = std::find_if(kUses.begin(), kUses.end(), [&](const Use& u) { return u.group == parameter.group; });
+  const auto* const use =
+      std::find_if(kUses.begin(), kUses.end(), [&](const Use& u) { return u.group == parameter.group; });
   return use == kUses.end() || ((planned ? use->planned : use->here) >> static_cast<unsigned>(kind) & 1U) != 0;
 }
 

@@ -30,7 +30,8 @@ constexpr std::pair<std::string_view, std::string_view> kTelling[]{
 constexpr size_t kMostKeys = 3;  // of a name
 
 size_t rank_of(std::string_view key) {
-  const auto at = std::find_if(std::begin(kTelling), std::end(kTelling), [&](const auto& t) { return t.first == key; });
+  const auto* const at =
+      std::find_if(std::begin(kTelling), std::end(kTelling), [&](const auto& t) { return t.first == key; });
   return static_cast<size_t>(at - std::begin(kTelling));
 }
 

@@ -263,7 +263,7 @@ std::string change_text(const Design& before, const Design& after) {
   };
   const auto text = [&](const Design& d) { return timed ? to_text(Seconds(value(d))) : to_text(memory(d)); };
   std::string from = text(before);
-  const std::string to = text(after), unit = to.find(' ') == to.npos ? "" : to.substr(to.find(' '));
+  const std::string to = text(after), unit = to.find(' ') == std::string::npos ? "" : to.substr(to.find(' '));
   if (from == to) return to + (timed ? " per step, unchanged" : " per device, unchanged");
   if (!unit.empty() && from.ends_with(unit)) from.resize(from.size() - unit.size());
   const double change = value(before) > 0 ? value(after) / value(before) - 1 : 0;

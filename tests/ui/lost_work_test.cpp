@@ -373,7 +373,7 @@ class LostWorkTest : public test::WindowFixture {
 
   void closing_asks_what_to_do_with_a_run_and_keep_running_keeps_it() {
     test::Project project;
-    project.write_experiment(parse_json(R"({"train": {"steps": 6, "checkpoint_every": 0}})", "closing"));
+    project.write_experiment(parse_json(R"({"train": {"steps": 60, "checkpoint_every": 0}})", "closing"));
     open_window({project.experiment, project.runs, MW_RESOURCES, folder() / "state"}, Page::train);
     window_->actions()[u"run.start"_s]->trigger();
     QTRY_VERIFY_WITH_TIMEOUT(window_->runs().shown() && window_->runs().shown()->view.step() >= 1, 60000);
@@ -397,7 +397,7 @@ class LostWorkTest : public test::WindowFixture {
     QTRY_VERIFY_WITH_TIMEOUT(!window_->isVisible(), 60000);
     const store::RunRow row = *store::Store(project.runs).find(run);
     QCOMPARE(row.state, RunState::done);
-    QCOMPARE(row.steps_done, 6L);
+    QCOMPARE(row.steps_done, 60L);
   }
 
   void a_window_that_is_used_again_does_not_close_with_its_run() {

@@ -342,7 +342,8 @@ void Chart::paint_header(QPainter& painter) const {
     painter.drawText(row, Qt::AlignLeft | Qt::AlignVCenter, metrics.elidedText(caption_, Qt::ElideRight, row.width()));
   }
   painter.setPen(t.muted);
-  painter.drawText(QPointF(title_width() - metrics.horizontalAdvance(options_.unit), 17), options_.unit);
+  const double left = title_width() - metrics.horizontalAdvance(options_.unit);
+  painter.drawText(QPointF(left, 17), metrics.elidedText(options_.unit, Qt::ElideRight, header_end() - 6 - left));
   if (!folded_at_.isEmpty())
     painter.drawText(folded_at_, Qt::AlignVCenter, u"+%1"_s.arg(legend_names_.size() - legend_entries()));
   for (const LegendEntry& e : legend_) {

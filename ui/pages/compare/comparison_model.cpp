@@ -78,7 +78,7 @@ void ComparisonModel::set_shown(RowsShown shown) {
 
 // A header with a style sheet cuts long titles instead of eliding them.
 QVariant ComparisonModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  const QVariant whole = TableModel::headerData(section, orientation, role);
+  QVariant whole = TableModel::headerData(section, orientation, role);
   if (role != Qt::DisplayRole || section == 0 || title_width_ == 0) return whole;
   return QFontMetrics(QGuiApplication::font()).elidedText(whole.toString(), Qt::ElideMiddle, title_width_);
 }
