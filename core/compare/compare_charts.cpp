@@ -7,6 +7,7 @@
 
 #include "core/compare/comparison_steps.h"
 #include "core/experiment/bind.h"
+#include "core/views/pareto.h"
 #include "core/views/size_view.h"
 
 namespace mw::compare {
@@ -175,10 +176,12 @@ std::vector<ComparedCurve> size_trade_off(const std::vector<ComparedRun>& runs, 
 std::vector<views::Point> pareto_front(const std::vector<ComparedCurve>& curves) {
   std::vector<views::Point> all, front;
   for (const ComparedCurve& curve : curves) all.insert(all.end(), curve.path.begin(), curve.path.end());
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.x != b.x ? a.x > b.x : a.y < b.y; });
-  for (const views::Point& p : all)
-    if (front.empty() || p.y < front.back().y) front.push_back(p);
-  std::reverse(front.begin(), front.end());
+  const std::vector<bool> on_front = views::pareto_front(all, views::Better::higher, views::Better::lower);
+  for (size_t i = 0; i < all.size(); ++i)
+    if (on_front[i]) front.push_back(all[i]);
+  std::sort(front.begin(), front.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
+  const auto same = [](const auto& a, const auto& b) { return a.x == b.x; };  // on the front: equal points
+  front.erase(std::unique(front.begin(), front.end(), same), front.end());
   return front;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/base/json.h"
 #include "core/base/nearest_names.h"
+#include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/experiment/parameter_rows.h"
 
@@ -476,12 +477,6 @@ std::string nearest_key(std::string_view key) {
 
 namespace {
 
-std::string joined_choices(const Parameter& p) {
-  std::string all;
-  for (const auto& c : p.choices) all += (all.empty() ? "" : ", ") + c;
-  return all;
-}
-
 std::string numbers_text(const Parameter& p) {
   return number_text(p.min.value_or(0), 16) + " to " + number_text(p.max.value_or(0), 16);
 }
@@ -494,9 +489,9 @@ std::string range_text(const Parameter& p) {
     case number:
       return numbers_text(p) + (p.unit.empty() ? "" : " " + p.unit);
     case choice:
-      return "one of " + joined_choices(p);
+      return "one of " + joined(p.choices);
     case list:
-      return p.choices.empty() ? "a list" : "a list of " + joined_choices(p);
+      return p.choices.empty() ? "a list" : "a list of " + joined(p.choices);
     case flag:
       return "true or false";
     case path:
@@ -542,7 +537,7 @@ std::string fix_text(const Parameter& p) {
     case number:
       return "enter a number from " + numbers_text(p);
     case choice:
-      return "choose one of " + joined_choices(p);
+      return "choose one of " + joined(p.choices);
     default:
       return "enter " + range_text(p);
   }

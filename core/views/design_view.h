@@ -59,8 +59,8 @@ std::string difference(const PlanLine& baseline, const PlanLine& other);
 // The bytes of a row compared with those of the pinned design, and its spec there if it was another; `baseline` is null
 // if the pinned design has no such row: "+12 %, was (tp, -)", "new".
 std::string difference(const ShardRow* baseline, const ShardRow& other);
-// What a change of the mesh does to the step, or to the memory if times are not predicted: "8.60 to 18.9 s (+120 %)".
-// Says it if the second design does not fit.
+// Compares the step time of two designs, or their memory if times are not predicted: "8.60 to 18.9 s (+120 %)". Adds a
+// note if the second design does not fit.
 std::string change_text(const Design& before, const Design& after);
 
 // The two heading lines above the canvas: the choices of the design and its results. `changed` marks parts that differ

@@ -24,12 +24,17 @@ std::string brief_changes(const std::vector<store::SettingChange>& changes) {
   return text;
 }
 
+// Files that another process removes meanwhile count nothing.
 Bytes size_of(const fs::path& path) {
-  std::error_code none;
-  if (!fs::is_directory(path, none)) return Bytes(static_cast<std::int64_t>(fs::file_size(path, none)));
+  std::error_code error;
+  const auto of_file = [&error](const fs::path& file) {
+    const auto size = static_cast<std::int64_t>(fs::file_size(file, error));
+    return error ? 0 : size;
+  };
+  if (!fs::is_directory(path, error)) return Bytes(of_file(path));
   std::int64_t sum = 0;
-  for (fs::recursive_directory_iterator at(path, none), end; at != end; at.increment(none))
-    if (at->is_regular_file(none)) sum += static_cast<std::int64_t>(at->file_size(none));
+  for (fs::recursive_directory_iterator at(path, error), end; at != end; at.increment(error))
+    if (std::error_code none; at->is_regular_file(none)) sum += of_file(at->path());
   return Bytes(sum);
 }
 
@@ -53,7 +58,10 @@ Series series_of(const store::Store& store, const store::RunId& run, const std::
 
 const store::RunSettings& RunList::settings(const store::Store& store, const store::RunId& run) {
   const auto [at, fresh] = settings_.try_emplace(run);
-  if (fresh) at->second = store::settings_of(store.experiment(run));
+  if (fresh) try {
+      at->second = store::settings_of(store.experiment(run));
+    } catch (const Error&) {  // a damaged document; opening the run reports it
+    }
   return at->second;
 }
 
@@ -93,7 +101,8 @@ std::vector<ListedRun> RunList::read(const store::Store& store, store::Trash tra
     run.shown_name = described_[i].name;
     run.changed = described_[i].changed;
     run.previous = described_[i].previous;
-    run.target = settings(store, run.id).at("target.id");
+    const store::RunSettings& all = settings(store, run.id);
+    if (const auto target = all.find("target.id"); target != all.end()) run.target = target->second;
     if (run.seconds > 0 && run.tokens > 0) run.tokens_per_second = static_cast<double>(run.tokens) / run.seconds;
     find_answers(store, run);
   }

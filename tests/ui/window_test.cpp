@@ -134,6 +134,8 @@ class WindowTest : public test::WindowFixture {
     QVERIFY2(page > 5, qPrintable(QString::number(page)));
     QTest::keyClick(&line, Qt::Key_PageUp);
     QCOMPARE(list->currentIndex().row(), 0);
+    window.resize(window.minimumSizeHint());
+    QTRY_VERIFY(window.rect().contains(window.palette_box().geometry()));
   }
 
   void run_launches_on_another_target_and_proof_says_why_not() {

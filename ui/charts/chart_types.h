@@ -19,7 +19,7 @@ struct Histogram {
 };
 ChartStack histogram_stack(Histogram histogram);
 
-// Points of which those on the front are emphasised and the others, which are dominated, are lighter.
+// Points of a trade-off: those on the front are emphasised, the dominated ones are lighter.
 struct ParetoPoints {
   QString name, front_name;
   QColor color;

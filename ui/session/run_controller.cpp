@@ -19,6 +19,12 @@ RunKind kind_of(const store::RunRow& row) {
   return row.method == "size" ? RunKind::size : row.method == "sweep" ? RunKind::sweep : RunKind::train;
 }
 
+experiment::Kind experiment_kind(RunKind kind) {
+  return kind == RunKind::size    ? experiment::Kind::size
+         : kind == RunKind::sweep ? experiment::Kind::serve
+                                  : experiment::Kind::train;
+}
+
 NamedExperiment form_experiment(const Document& document) {
   const auto& file = document.file();
   return {QObject::tr("Form: %1").arg(document.title()),

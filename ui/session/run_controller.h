@@ -19,6 +19,7 @@ enum class RunKind { train, size, sweep };
 inline constexpr size_t kRunKinds = 3;
 RunKind kind_of(const experiment::Experiment& experiment);
 RunKind kind_of(const store::RunRow& row);
+experiment::Kind experiment_kind(RunKind kind);  // of an experiment that makes such a run
 
 struct RunData {
   store::RunId id;

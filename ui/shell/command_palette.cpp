@@ -99,6 +99,7 @@ CommandPalette::CommandPalette(QWidget* window)
   line_->setPlaceholderText(tr("Type a command or a setting"));
   line_->setAccessibleName(tr("Command palette"));
   line_->installEventFilter(this);
+  window->installEventFilter(this);
   list_->setModel(model_);
   list_->setItemDelegate(new PaletteDelegate(list_));
   list_->setUniformItemSizes(true);
@@ -120,14 +121,18 @@ CommandPalette::CommandPalette(QWidget* window)
 void CommandPalette::open(std::vector<PaletteEntry> entries) {
   entries_ = std::move(entries);
   previous_focus_ = QApplication::focusWidget();
-  const QSize room = parentWidget()->size();
-  const int width = std::min(620, room.width() - 60);
-  setGeometry((room.width() - width) / 2, 56, width, std::min(430, room.height() - 100));
+  place();
   line_->clear();
   filter({});
   show();
   raise();
   line_->setFocus(Qt::PopupFocusReason);
+}
+
+void CommandPalette::place() {
+  const QSize room = parentWidget()->size();
+  const int width = std::min(620, room.width() - 60);
+  setGeometry((room.width() - width) / 2, 56, width, std::min(430, room.height() - 100));
 }
 
 void CommandPalette::filter(const QString& letters) {
@@ -169,6 +174,10 @@ void CommandPalette::choose() {
 }
 
 bool CommandPalette::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == parentWidget()) {
+    if (event->type() == QEvent::Resize && isVisible()) place();
+    return false;
+  }
   if (event->type() == QEvent::FocusOut) hide();
   if (event->type() == QEvent::KeyPress) {
     switch (static_cast<QKeyEvent*>(event)->key()) {

@@ -33,6 +33,7 @@ class CommandPalette : public QFrame {
   void filter(const QString& letters);
   void choose();
   void step(int rows);
+  void place();
   QLineEdit* line_;
   QListView* list_;
   QStandardItemModel* model_;

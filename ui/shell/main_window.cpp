@@ -356,7 +356,7 @@ void MainWindow::start_job(Job job) {
       if (runs_.live()) return runs_.show_live();
       return documents_->open_example(examples / "tiny-lora.json", [this] { start_run(RunKind::train); });
     case Job::compare_sweeps:
-      for (const auto& entry : fs::directory_iterator(setup_.resources / "results")) compare_->add_file(entry.path());
+      compare_->add_shipped_results();
       return show_page(Page::compare);
   }
 }
@@ -498,7 +498,7 @@ void MainWindow::update_title() {
 void MainWindow::update_actions() {
   for (WindowPage* page : all_pages_) page->update_actions();
   run_actions_->update();
-  panel_->form().set_kind(static_cast<experiment::Kind>(run_actions_->next_kind()));
+  panel_->form().set_kind(experiment_kind(run_actions_->next_kind()));
 }
 
 std::vector<PaletteEntry> MainWindow::palette_entries() {
@@ -567,9 +567,10 @@ void MainWindow::dropEvent(QDropEvent* event) {
 
 void MainWindow::open_dropped(const fs::path& path) {
   const store::RunId run = path.filename().string();
-  if (runs_page_->model().row_of(run) >= 0 && fs::equivalent(path, store::Store(setup_.runs_folder).run_folder(run)))
+  std::error_code error;  // where one of the two does not exist
+  if (runs_page_->model().row_of(run) >= 0 && fs::equivalent(path, setup_.runs_folder / run, error))
     return open_run(run);
-  const bool is_file = fs::is_regular_file(path);
+  const bool is_file = fs::is_regular_file(path, error);
   if (is_file && formats::bench_kind(path) != formats::BenchKind::none) {
     compare_->add_file(path);
     return show_page(Page::compare);

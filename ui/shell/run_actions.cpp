@@ -48,7 +48,7 @@ bool RunActions::is_launched(RunKind kind) const {
 }
 
 experiment::Relevance RunActions::relevance() const {
-  return experiment::relevance(workspace_.document().experiment(), static_cast<experiment::Kind>(next_kind()));
+  return experiment::relevance(workspace_.document().experiment(), experiment_kind(next_kind()));
 }
 
 void RunActions::start(RunKind kind) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a new user can do, over the page: three jobs, and what the example run is doing. GUI thread.
+// A panel over the page at the first start: offers three jobs and shows the progress of the example run. GUI thread.
 #pragma once
 #include <QFrame>
 

@@ -2,6 +2,7 @@
 // Conversions between UTF-8 strings of core and Qt strings, and common texts.
 #pragma once
 #include <QLocale>
+#include <QObject>
 #include <QString>
 #include <cstdint>
 #include <filesystem>
@@ -25,6 +26,9 @@ inline QString grouped(std::int64_t n) {
   return QLocale(QLocale::English).toString(static_cast<qlonglong>(n));
 }
 // Quotes one CSV cell as in RFC 4180.
+inline QString devices_text(int count) {
+  return count == 1 ? QObject::tr("1 device") : QObject::tr("%1 devices").arg(count);
+}
 inline QString csv_cell(const QString& text) {
   return qs(formats::csv_cell(ss(text)));
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A note at the lower edge of a window that disappears by itself, for what has been done and needs no answer. GUI
-// thread.
+// A short message at the lower edge of a window that disappears after some seconds. GUI thread.
 #pragma once
 #include <QString>
 #include <filesystem>
@@ -9,7 +8,7 @@ class QWidget;
 
 namespace mw::ui {
 
-// Shows the note in the window of `widget`, in place of an earlier one. With a file it has a button Open Folder.
+// Shows the message in the window of `widget`, in place of an earlier one. With a file it has a button Open Folder.
 // open_save_dialog() calls it for every file that was written.
 void show_toast(const QWidget& widget, const QString& text, const std::filesystem::path& file = {});
 

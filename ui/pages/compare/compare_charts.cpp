@@ -334,7 +334,7 @@ void CompareCharts::fill(CompareView v) {
       return fill_distribution();
     case CompareView::heat:
       heat_.show(runs_, names_, static_cast<SweepMetric>(std::max(0, metric_->currentIndex())));
-      return heat_view_->resizeColumnsToContents();
+      return fit_heat_columns();
     case CompareView::cost:
       return fill_cost();
     case CompareView::why:
@@ -373,6 +373,15 @@ void CompareCharts::fill_load() {
 }
 
 // The physical lower bound, if the audit computed it.
+// The loads share the width; they scroll beside the names where it is too little for a value with its change.
+void CompareCharts::fit_heat_columns() {
+  constexpr int kNarrowest = 76;
+  QHeaderView& header = *heat_view_->horizontalHeader();
+  header.setMinimumSectionSize(kNarrowest);
+  for (int c = 0; c < heat_.columnCount(); ++c)
+    header.setSectionResizeMode(c, c < HeatTable::kNames ? QHeaderView::ResizeToContents : QHeaderView::Stretch);
+}
+
 ChartLine CompareCharts::floor_line() const {
   ChartLine line{.name = tr("floor"), .color = theme().bad, .origin = Origin::requested};
   std::map<double, double> floors;

@@ -54,6 +54,7 @@ class CompareCharts : public QWidget {
   bool curves(CompareView view) const;
   void fill_choices();
   void fill(CompareView view);
+  void fit_heat_columns();
   void fill_shown();
   void fill_load();
   void fill_length();

@@ -148,13 +148,20 @@ void ComparePage::replay(const compare::ComparedRun& run, std::optional<size_t> 
   }
 }
 
+QFileInfoList ComparePage::shipped_results() const {
+  return QDir(qpath(reader_.folders().results)).entryInfoList({u"*.json"_s}, QDir::Files, QDir::Name);
+}
+
+void ComparePage::add_shipped_results() {
+  for (const QFileInfo& file : shipped_results()) add_file(fspath(file.filePath()));
+}
+
 void ComparePage::fill_add_menu() {
   add_menu_->clear();
   add_menu_->addSection(tr("Shipped Results"));
-  const QDir shipped(qpath(reader_.folders().results));
-  const QStringList files = shipped.entryList({u"*.json"_s}, QDir::Files, QDir::Name);
-  for (const QString& file : files)
-    add_menu_->addAction(file, this, [this, path = shipped.filePath(file)] { add_file(fspath(path)); });
+  const QFileInfoList files = shipped_results();
+  for (const QFileInfo& file : files)
+    add_menu_->addAction(file.fileName(), this, [this, path = file.filePath()] { add_file(fspath(path)); });
   if (files.isEmpty()) add_menu_->addAction(tr("None"))->setEnabled(false);
   add_menu_->addSection(tr("Runs"));
   try {

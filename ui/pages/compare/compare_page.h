@@ -2,6 +2,7 @@
 // The Compare page: a tray of runs and results with the first as baseline, the validity of the comparison, a table of
 // the differences, and charts. Serving, training and size runs have a comparison each. GUI thread.
 #pragma once
+#include <QFileInfo>
 #include <QWidget>
 
 #include "ui/pages/compare/compare_charts.h"
@@ -36,6 +37,7 @@ class ComparePage : public QWidget, public WindowPage {
 
   void add_run(const store::RunId& run);  // reads it again if it is already there
   void add_file(const std::filesystem::path& file);
+  void add_shipped_results();  // the published ones of the resources
   void remove(int at);
   void move(int from, int to);
   void clear();
@@ -64,6 +66,7 @@ class ComparePage : public QWidget, public WindowPage {
  private:
   void register_actions(Workspace& workspace);
   void build();
+  QFileInfoList shipped_results() const;
   QLayout* verdict_row();
   void add_shown_buttons(QHBoxLayout& row);
   void add_slo_fields(QHBoxLayout& row);

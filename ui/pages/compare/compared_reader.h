@@ -18,7 +18,7 @@ class ComparedReader : public QObject {
   explicit ComparedReader(Folders folders) : folders_(std::move(folders)) {}
   void read_run(const store::RunId& run);
   void read_file(const std::filesystem::path& file);  // reads every set in the file
-  void forget() { tasks_.clear(); }                   // what is being read
+  void forget() { tasks_.clear(); }                   // drops the tasks in progress with their results
   int pending() const { return static_cast<int>(tasks_.size()); }
   const Folders& folders() const { return folders_; }
 

@@ -45,8 +45,9 @@ void HeatTable::show(const std::vector<compare::ComparedRun>& runs, const QStrin
   Columns columns{number_column<HeatRow>(tr("Prompt (tokens)"), [](const HeatRow& r) { return grouped(r.input_len); }),
                   {.title = tr("Run"), .text = [](const HeatRow& r) { return r.run; }}};
   for (qsizetype l = 0; l < loads_.size(); ++l)
-    columns.push_back(number_column<HeatRow>(
-        loads_[l], [this, l](const HeatRow& r) { return cell_text(r.cells[static_cast<size_t>(l)]); }));
+    columns.push_back(
+        number_column<HeatRow>(QString(loads_[l]).replace(u" requests/s"_s, u"/s"_s),
+                               [this, l](const HeatRow& r) { return cell_text(r.cells[static_cast<size_t>(l)]); }));
   set_table(std::move(columns), std::move(rows));
 }
 

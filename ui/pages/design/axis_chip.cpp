@@ -24,7 +24,7 @@ void AxisChip::show_axis(const QString& axis, int size, const QString& place, co
   color_ = color;
   place_ = place;
   setText(label);
-  setAccessibleName((size == 1 ? tr("Mesh axis %1, %2 device") : tr("Mesh axis %1, %2 devices")).arg(axis).arg(size));
+  setAccessibleName(tr("Mesh axis %1, %2").arg(axis, devices_text(size)));
   update();
   if (editing_ == Editing::none) {
     setAccessibleDescription(place);

@@ -26,9 +26,7 @@ CanvasDesign canvas_design(const views::DesignPtr& design,
           .placement = std::shared_ptr<const mesh::Placement>(design, &design->placement),
           .adapters = plan::adapter_shapes(r, *inventory),
           .use = r.work == plan::Work::train ? mesh::ShardingUse::training : mesh::ShardingUse::sampling,
-          .caption = r.mesh.devices() == 1
-                         ? CanvasPair::tr("%1, 1 device").arg(qs(r.target.id))
-                         : CanvasPair::tr("%1, %2 devices").arg(qs(r.target.id)).arg(r.mesh.devices())};
+          .caption = CanvasPair::tr("%1, %2").arg(qs(r.target.id), devices_text(r.mesh.devices()))};
 }
 
 bool same_work(const views::Design& a, const views::Design& b) {

@@ -76,10 +76,9 @@ MemoryPanel::MemoryPanel(QWidget* parent)
 void MemoryPanel::show_design(const views::DesignPtr& design, const views::DesignPtr& pinned, bool stale) {
   if (!design) return;
   const plan::DeviceMemory& memory = design->plan().memory;
-  title_->setText(
-      tr("<b>Memory of each device</b> &nbsp;%1 of %2, %3")
-          .arg(qs(to_text(memory.at_peak.total())), qs(to_text(memory.capacity)),
-               design->plan().devices == 1 ? tr("1 device") : tr("%1 devices").arg(design->plan().devices)));
+  title_->setText(tr("<b>Memory of each device</b> &nbsp;%1 of %2, %3")
+                      .arg(qs(to_text(memory.at_peak.total())), qs(to_text(memory.capacity)),
+                           devices_text(design->plan().devices)));
   title_->setToolTip(tr("Peak: %1").arg(qs(memory.peak_instant)));
   std::vector<Bar> bars{bar_of(memory, pinned ? tr("this") : QString())};
   if (pinned) bars.push_back(bar_of(pinned->plan().memory, tr("pinned")));

@@ -47,7 +47,7 @@ class MeshCanvas : public QWidget {
   // Used share of the capacity by device; one value: the same for all; empty: unknown.
   void set_memory(std::vector<double> shares);
   void set_traffic(std::vector<CanvasTraffic> traffic);
-  // What the previewed action changes: "8.60 to 18.9 s (+120 %)"; removed when the preview changes or ends.
+  // The effect of the previewed action, "8.60 to 18.9 s (+120 %)"; removed when the preview changes or ends.
   void set_preview_text(const QString& text);
   void select_device(int device);  // emits no signal; status() reports a device that does not exist; -1: none
 

@@ -350,7 +350,8 @@ void MeshCanvas::paint_callout(QPainter& p) const {
   QRectF box = p.fontMetrics().boundingRect(room.toRect(), kWrapped, text);
   box = QRectF(callout_area_.left(), callout_area_.top(), box.width() + 18, callout_area_.height());
   const AxisChip* anchor = chip(edited_axis_);
-  if (anchor) box.moveLeft(std::clamp(anchor->x() - 4.0, callout_area_.left(), callout_area_.right() - box.width()));
+  const double last = std::max(callout_area_.left(), callout_area_.right() - box.width());
+  if (anchor) box.moveLeft(std::clamp(anchor->x() - 4.0, callout_area_.left(), last));
   p.setPen(QPen(edge, 1));
   p.setBrush(mix(t.panel, edge, 0.12));
   p.drawRoundedRect(box, 5, 5);

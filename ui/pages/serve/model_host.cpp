@@ -9,7 +9,7 @@
 namespace mw::ui {
 namespace {
 
-// What determines the loaded model: everything but the name and how answers are sampled.
+// The part of the document that determines the loaded model: name and sampling settings do not.
 Json model_part(const experiment::Experiment& experiment) {
   Json json = experiment.json();
   for (const char* key : {"name", "note", "sample", "sweep", "size"}) json.erase(key);

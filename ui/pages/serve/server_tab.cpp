@@ -166,6 +166,7 @@ void ServerTab::update_state() {
 
 void ServerTab::show_figures() {
   const auto model = host_.model();
+  if (model && since_.isValid() && since_.elapsed() < kFigureMs) return;  // a speed over a shorter time says little
   const State now = model ? model->loop().state() : State{};
   const double seconds = since_.isValid() ? std::max(1e-3, static_cast<double>(since_.restart()) / 1000) : 1e9;
   if (!since_.isValid()) since_.start();
@@ -178,7 +179,7 @@ void ServerTab::show_frame() {
   for (const Response& r : responses_->drain().items)
     add_log(u"%1 %2 %3"_s.arg(qs(r.method), qs(r.path)).arg(r.status));
   playground_->show_frame();
-  if (isVisible() && since_.isValid() && since_.elapsed() >= kFigureMs) show_figures();
+  if (isVisible()) show_figures();
 }
 
 QString ServerTab::log() const {

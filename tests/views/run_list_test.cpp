@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/views/run_list.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include "core/base/files.h"
+#include "tests/base/scratch.h"
+
+namespace mw::views {
+namespace {
+
+store::RunId add(store::Store& store, const char* rank) {
+  experiment::Experiment e;
+  e.set("name", "tiny");
+  e.set("lora.rank", rank);
+  return store.create(e, "tiny");
+}
+
+TEST(RunList, NamesChangesAndTargetsOfEqualNames) {
+  const test::Scratch folder;
+  store::Store store(folder.path());
+  add(store, "8");
+  add(store, "16");
+  const auto runs = RunList().read(store, store::Trash::kept);
+  ASSERT_EQ(runs.size(), 2U);
+  EXPECT_EQ(runs[0].shown_name, "tiny r16");
+  EXPECT_EQ(runs[0].changed, "r16");
+  EXPECT_EQ(runs[0].previous, "run-1");
+  EXPECT_EQ(runs[1].target, "cpu");
+}
+
+TEST(RunList, ListsTheOthersBesideARunWithADamagedDocument) {
+  const test::Scratch folder;
+  store::Store store(folder.path());
+  add(store, "8");
+  add(store, "16");
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open((folder.path() / "runs.sqlite").c_str(), &db), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, "UPDATE runs SET experiment='{\"lora\"' WHERE id=1", nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(db);
+  const auto runs = RunList().read(store, store::Trash::kept);
+  ASSERT_EQ(runs.size(), 2U);
+  EXPECT_EQ(runs[0].target, "cpu");
+  EXPECT_EQ(runs[1].id, "run-1");
+  EXPECT_EQ(runs[1].target, "");
+}
+
+TEST(RunList, SizesOfArtefactsIncludeFolders) {
+  const test::Scratch folder;
+  store::Store store(folder.path());
+  const store::RunId run = add(store, "8");
+  make_folders(store.run_folder(run) / "checkpoint");
+  write_file_atomically(store.run_folder(run) / "checkpoint" / "a", "12345");
+  write_file_atomically(store.run_folder(run) / "b.txt", "123");
+  const auto preview = run_preview(store, RunList().read(store, store::Trash::kept)[0]);
+  ASSERT_EQ(preview.artefacts.size(), 2U);
+  EXPECT_EQ(preview.artefacts[0].size.value, 3);
+  EXPECT_EQ(preview.artefacts[1].size.value, 5);
+}
+
+}  // namespace
+}  // namespace mw::views
