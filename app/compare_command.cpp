@@ -8,7 +8,7 @@
 #include "app/subcommand.h"
 #include "app/window.h"
 #include "core/base/files.h"
-#include "core/compare/comparison.h"
+#include "core/compare/attribution.h"
 
 namespace mw::app {
 namespace {
@@ -84,7 +84,12 @@ void write_comparison(const CommonOptions& common, const fs::path& file, const c
 
 void print_comparison(const compare::Comparison& comparison) {
   print_text("verdict: %s\n", std::string(verdict_text(comparison.verdict)).c_str());
-  for (const compare::Confounder& confounder : comparison.confounders) print_text("  - %s\n", confounder.text.c_str());
+  for (const compare::Confounder& confounder : comparison.confounders) {
+    const std::string effects = effects_text(comparison, confounder.effects);
+    print_text("  - %s%s%s\n", confounder.text.c_str(), effects.empty() ? "" : "; ", effects.c_str());
+  }
+  if (comparison.gap && comparison.gap->missing.empty())
+    print_text("the gap is that of: %s (%s)\n", comparison.gap->label.c_str(), comparison.gap->unit.c_str());
   print_text("\n%-44s", "");
   for (const std::string& name : comparison.names) print_text("  %22.22s", name.c_str());
   print_text("\n");
@@ -93,6 +98,7 @@ void print_comparison(const compare::Comparison& comparison) {
     for (size_t c = 0; c < row.texts.size(); ++c) {
       std::string text = row.texts[c].empty() ? "-" : row.texts[c];
       if (row.deltas[c]) text += "  " + compare::change_text(*row.deltas[c]);
+      if (const std::string share = compare::share_text(row.effects, c); !share.empty()) text += "  " + share;
       if (!row.marks[c].empty()) text += row.marks[c].starts_with("impossible") ? " !!" : " ?";
       print_text("  %22.22s", text.c_str());
     }
@@ -116,7 +122,9 @@ int run_compare(const CommonOptions& common, const CompareOptions& options) {
   std::vector<compare::ComparedRun> columns = read_columns(common, options);
   apply_training_costs(options.train_usd, columns);
   move_baseline_to_front(options.baseline, columns);
-  const compare::Comparison comparison = compare::compare(columns);
+  compare::Comparison comparison = compare::compare(columns);
+  const compare::GapInput input = gap_input(comparison, columns);
+  comparison = with_effects(std::move(comparison), input, load_catalogue());
   if (!options.out.empty()) write_comparison(common, options.out, comparison, columns);
   if (common.output == Output::json)
     print_json(to_json(comparison));

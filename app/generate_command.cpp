@@ -11,8 +11,8 @@
 #include "core/base/files.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/formats/peft/peft_adapter.h"
 #include "core/formats/safetensors/safetensors.h"
+#include "core/jobs/token_report.h"
 #include "core/store/store.h"
 #include "core/train/checkpoint.h"
 #include "core/train/model.h"
@@ -43,14 +43,7 @@ fs::path tuned_folder(const CommonOptions& common, const GenerateOptions& option
         break;
       }
   }
-  const auto checkpoint = store.find(run) ? train::latest_checkpoint(store.run_folder(run)) : std::nullopt;
-  if (!checkpoint)
-    throw Error({.id = "RUN",
-                 .message = "the run has no checkpoint",
-                 .file = common.runs_folder.string(),
-                 .place = options.run,
-                 .fix = "see `meshwright runs`; train one with `meshwright run`"});
-  return *checkpoint;
+  return jobs::tuned_model_of(store, run);
 }
 
 struct Generated {
@@ -92,19 +85,6 @@ Json generated_json(const std::vector<std::string>& prompts, const Generated& ba
     if (tuned) out["answers"].back()["base_text"] = base.answers[i].text;
   }
   return out;
-}
-
-// Attaches the adapter in `folder` to `model`, or replaces `model` by the whole model in `folder`.
-void load_tuned_weights(train::LoadedModel& model, const fs::path& folder, train::ModelSettings settings) {
-  if (!path_exists(folder / "adapter_config.json")) {
-    settings.path = folder;
-    settings.init = train::Init::load;
-    model = {};  // freed first: memory suffices for one model only
-    model = train::load_model(settings);
-    return;
-  }
-  const formats::Adapter adapter = formats::read_peft(folder, model.cluster->inventory());
-  train::attach_adapter(adapter, settings.seed, *model.cluster);
 }
 
 // Writes the logits of every position of every prompt, computed in train.dtype, for comparison with other programs.
@@ -180,7 +160,7 @@ int run_generate(const CommonOptions& common, const GenerateOptions& options) {
   if (tuned.empty()) {
     out = generated_json(prompts, base, nullptr);
   } else {
-    load_tuned_weights(model, tuned, settings);
+    train::load_tuned(model, tuned, settings);
     const Generated after = sample(model, prompts, chat, sampling, common.stop);
     if (common.output == Output::text) print_answers("tuned: ", options, after);
     out = generated_json(prompts, base, &after);

@@ -90,12 +90,14 @@ Subcommand launch_subcommand();
 Subcommand merge_subcommand();
 Subcommand plan_subcommand();
 Subcommand replay_subcommand();
+Subcommand residuals_subcommand();
 Subcommand run_subcommand();
 Subcommand runs_subcommand();
 Subcommand search_subcommand();
 Subcommand serve_subcommand();
 Subcommand size_subcommand();
 Subcommand sweep_subcommand();
+Subcommand tokens_subcommand();
 Subcommand tour_subcommand();
 Subcommand watch_subcommand();
 

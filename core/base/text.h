@@ -41,6 +41,14 @@ std::string joined(const Items& items, std::string_view separator = ", ", const 
   return out;
 }
 
+// Pads the text with spaces at the end to a width in characters of UTF-8.
+inline std::string padded(std::string text, size_t width) {
+  const auto characters = static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  text.append(width - std::min(width, characters), ' ');
+  return text;
+}
+
 // The number that the whole text spells; none for any other text.
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {

@@ -110,6 +110,10 @@ std::string_view verdict_text(Fairness verdict) {
   return kTexts[static_cast<size_t>(verdict)];
 }
 
+bool Effects::any() const {
+  return std::any_of(by_column.begin(), by_column.end(), [](const auto& effect) { return effect.has_value(); });
+}
+
 size_t ComparisonRow::recorded() const {
   return static_cast<size_t>(std::count_if(texts.begin(), texts.end(), [](const auto& text) { return !text.empty(); }));
 }

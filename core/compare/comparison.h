@@ -42,10 +42,23 @@ ComparedRun compared(const store::Store& store, const store::RunId& run);
 
 enum class Fairness { fair, confounded, meaningless };
 std::string_view verdict_text(Fairness verdict);  // "comparable", "confounded", "not comparable"
+
+// The predicted effect of one difference in one column: that of the baseline with only this difference changed.
+struct Effect {
+  double change = 0;              // of the metric of the gap, relative: 0.12
+  std::optional<double> share{};  // of the gap; empty if the column differs by less than 1 % from the baseline
+};
+struct Effects {
+  std::vector<std::optional<Effect>> by_column{};  // empty before the estimate; no entry for the baseline
+  std::string missing{};                           // why there is no estimate for any column
+  bool any() const;                                // whether some column has an estimate
+};
 struct Confounder {
   std::string key{};   // "kv_dtype", "loss_mask", "definitions.tpot", "prefix_cache", "requests" ...
   std::string text{};  // one sentence
   Fairness at_least = Fairness::confounded;
+  Effects effects{};           // set by with_effects()
+  bool is_negligible = false;  // changes nothing but speed, and that by less than 1 %: does not confound
 };
 
 struct ComparisonRow {
@@ -58,18 +71,32 @@ struct ComparisonRow {
   // Audit finding by column, or empty. Begins with "impossible", "suspicious" or "few requests".
   std::vector<std::string> marks{};
   bool differs = true;
+  Effects effects{};        // of a setting; set by with_effects()
   size_t recorded() const;  // number of columns with a value
+};
+
+// The result that effects are estimated for, by column.
+struct Gap {
+  std::string label{}, unit{};  // "speed, median"; "median E2E at 512/128, 4/s"
+  std::vector<std::optional<double>> measured{}, predicted{};
+  std::string missing{};  // why nothing is estimated
 };
 
 struct Comparison {
   std::vector<std::string> names{};
   Fairness verdict = Fairness::fair;
-  std::vector<Confounder> confounders{};  // most severe first
+  std::optional<Gap> gap{};               // set by with_effects()
+  std::vector<Confounder> confounders{};  // most severe first, then the largest effect
   std::vector<ComparisonRow> rows{};      // settings that differ, then results
 };
 Comparison compare(const std::vector<ComparedRun>& runs);  // throws Error COMPARE for fewer than two
 
 std::string change_text(double delta);  // "+1.2 %", "-96 %", "+2.6e-05 %", "="
+// "explains 38 % of gap (+12 % predicted)", by name for more than two columns; "not estimated: ..."; empty before
+// the estimate.
+std::string effects_text(const Comparison& comparison, const Effects& effects);
+// The effect in one column: "38 % of gap"; empty if none is estimated.
+std::string share_text(const Effects& effects, size_t column);
 
 // {rows: [{key, values, delta}], warnings: [...], verdict}, as printed by `compare --json`.
 Json to_json(const Comparison& comparison);

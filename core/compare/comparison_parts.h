@@ -15,6 +15,9 @@ void serving(const Runs& runs, Comparison& out);   // all have a sweep
 void training(const Runs& runs, Comparison& out);  // all have a training
 void serving_confounders(const Runs& runs, Comparison& out);
 
+// Returns the key of a load: "512/128@4"; the keys of its results begin with it and a dot.
+std::string cell_key(const formats::BenchPoint& load);
+
 // Returns the name of a column within a sentence: "baseline" or "the other" for two columns; for more columns, its name
 // without the common prefix.
 std::string called(const Comparison& out, size_t column);

@@ -60,13 +60,6 @@ std::vector<Cell> cells_of(const Runs& runs) {
   return cells;
 }
 
-std::string cell_key(const BenchPoint& p) {
-  std::string key = std::to_string(p.input_len) + "/" + std::to_string(p.output_len);
-  if (std::isinf(p.request_rate)) return key + "@inf";
-  if (!std::isnan(p.request_rate)) return key + "@" + number_text(p.request_rate, 6);
-  return key + (p.max_concurrency > 0 ? "@c" + std::to_string(p.max_concurrency) : "@?");
-}
-
 std::string lengths_text(const BenchPoint& p) {
   const std::string in = p.input_len > 0 ? value_text(p.input_len) : "any";
   return p.output_len > 0 ? in + "/" + value_text(p.output_len) : in;
@@ -294,6 +287,13 @@ void add_settings(const Runs& runs, Comparison& out) {
 }
 
 }  // namespace
+
+std::string cell_key(const BenchPoint& p) {
+  std::string key = std::to_string(p.input_len) + "/" + std::to_string(p.output_len);
+  if (std::isinf(p.request_rate)) return key + "@inf";
+  if (!std::isnan(p.request_rate)) return key + "@" + number_text(p.request_rate, 6);
+  return key + (p.max_concurrency > 0 ? "@c" + std::to_string(p.max_concurrency) : "@?");
+}
 
 void serving(const Runs& runs, Comparison& out) {
   add_settings(runs, out);

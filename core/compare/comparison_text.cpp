@@ -81,6 +81,50 @@ std::string change_text(double delta) {
   return (p >= 0 ? "+" : "") + digits + " %";
 }
 
+std::string share_text(const Effects& effects, size_t column) {
+  if (column >= effects.by_column.size() || !effects.by_column[column] || !effects.by_column[column]->share) return {};
+  return std::to_string(std::llround(100 * *effects.by_column[column]->share)) + " % of gap";
+}
+
+std::string effects_text(const Comparison& comparison, const Effects& effects) {
+  if (!effects.missing.empty()) return "not estimated: " + effects.missing;
+  std::string text;
+  for (size_t c = 1; c < effects.by_column.size(); ++c) {
+    if (!effects.by_column[c]) continue;
+    const std::string share = share_text(effects, c), change = change_text(effects.by_column[c]->change);
+    text += (text.empty() ? "" : "; ") + (comparison.names.size() > 2 ? comparison.names[c] + ": " : std::string());
+    text += share.empty() ? change + " predicted" : "explains " + share + " (" + change + " predicted)";
+  }
+  return text;
+}
+
+namespace {
+
+Json numbers_json(const std::vector<std::optional<double>>& values) {
+  Json out = Json::array();
+  for (const auto& value : values) out.push_back(value ? Json(*value) : Json(nullptr));
+  return out;
+}
+
+void add_effects(const Effects& effects, Json& out) {
+  if (!effects.missing.empty()) out["not_estimated"] = effects.missing;
+  if (!effects.any()) return;
+  Json list = Json::array();
+  for (const auto& effect : effects.by_column) {
+    Json one(nullptr);
+    if (effect) one = {{"change", effect->change}, {"share", effect->share ? Json(*effect->share) : Json(nullptr)}};
+    list.push_back(std::move(one));
+  }
+  out["effects"] = std::move(list);
+}
+
+std::string with_effects_text(const Comparison& comparison, const Confounder& confounder) {
+  const std::string effect = effects_text(comparison, confounder.effects);
+  return confounder.text + (effect.empty() ? "" : "; " + effect);
+}
+
+}  // namespace
+
 Json to_json(const Comparison& comparison) {
   Json rows = Json::array();
   for (const ComparisonRow& row : comparison.rows) {
@@ -100,18 +144,30 @@ Json to_json(const Comparison& comparison) {
     if (!row.unit.empty()) one["unit"] = row.unit;
     for (const std::string& mark : row.marks)
       if (!mark.empty()) one["marks"] = row.marks;
+    add_effects(row.effects, one);
     rows.push_back(std::move(one));
   }
   Json warnings = Json::array(), confounders = Json::array();
   for (const Confounder& c : comparison.confounders) {
     warnings.push_back(c.text);
-    confounders.push_back({{"key", c.key}, {"text", c.text}, {"at_least", to_string(c.at_least)}});
+    Json one{{"key", c.key}, {"text", c.text}, {"at_least", to_string(c.at_least)}};
+    if (c.is_negligible) one["negligible"] = true;
+    add_effects(c.effects, one);
+    confounders.push_back(std::move(one));
   }
-  return {{"names", comparison.names},
-          {"verdict", to_string(comparison.verdict)},
-          {"warnings", warnings},
-          {"confounders", confounders},
-          {"rows", rows}};
+  Json out{{"names", comparison.names},
+           {"verdict", to_string(comparison.verdict)},
+           {"warnings", warnings},
+           {"confounders", confounders},
+           {"rows", rows}};
+  if (const auto& gap = comparison.gap) {
+    out["gap"] = {{"label", gap->label},
+                  {"unit", gap->unit},
+                  {"values", numbers_json(gap->measured)},
+                  {"predicted", numbers_json(gap->predicted)}};
+    if (!gap->missing.empty()) out["gap"]["not_estimated"] = gap->missing;
+  }
+  return out;
 }
 
 std::string to_csv(const Comparison& comparison) {
@@ -134,13 +190,15 @@ std::string to_csv(const Comparison& comparison) {
   const std::string rest(2 * comparison.names.size() + 1, ',');  // as many fields as the header
   out += "verdict," + std::string(to_string(comparison.verdict)) + rest + "\n";
   for (const Confounder& c : comparison.confounders)
-    out += formats::csv_cell("confounder." + c.key) + "," + formats::csv_cell(c.text) + rest + "\n";
+    out += formats::csv_cell("confounder." + c.key) + "," + formats::csv_cell(with_effects_text(comparison, c)) + rest +
+           "\n";
   return out;
 }
 
 std::string to_markdown(const Comparison& comparison) {
   std::string out = "**Verdict: " + std::string(verdict_text(comparison.verdict)) + "**\n\n";
-  for (const Confounder& c : comparison.confounders) out += "- " + escaped_markdown(c.text) + "\n";
+  for (const Confounder& c : comparison.confounders)
+    out += "- " + escaped_markdown(with_effects_text(comparison, c)) + "\n";
   out += (comparison.confounders.empty() ? "| |" : "\n| |");
   for (const std::string& name : comparison.names) out += " " + escaped_markdown(name) + " |";
   out += "\n|---|";
@@ -169,7 +227,8 @@ std::string to_latex(const Comparison& comparison) {
     out += " \\\\\n";
   }
   out += "\\hline\n\\end{tabular}\n\n\\noindent Verdict: " + std::string(verdict_text(comparison.verdict)) + ".";
-  for (const Confounder& c : comparison.confounders) out += "\n" + escaped_latex(c.text) + ".";
+  for (const Confounder& c : comparison.confounders)
+    out += "\n" + escaped_latex(with_effects_text(comparison, c)) + ".";
   for (size_t i = 0; i < notes.size(); ++i)
     out += "\n\n\\noindent (" + std::to_string(i + 1) + ") " + escaped_latex(notes[i]) + ".";
   return out + "\n";

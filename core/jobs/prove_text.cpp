@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/jobs/prove.h"
 
@@ -58,11 +59,6 @@ Json to_json(const TrafficComparison& t) {
           {"planned_bytes", t.planned.value},
           {"counted_bytes", t.counted.value},
           {"holds", t.holds()}};
-}
-
-std::string padded(std::string text, size_t width) {
-  text.resize(std::max(width, text.size()), ' ');
-  return text;
 }
 
 // One line per part and step, with the tensor whose difference is closest to its bound.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/base/text.h"
 #include "core/planning/diagnostics.h"
 
 namespace mw::planning {
@@ -48,11 +49,6 @@ Json candidate_json(const ExperimentSearch& s, const plan::Candidate& c) {
   out["pareto"] = c.pareto;
   out["set"] = sets_json(edits);
   return out;
-}
-
-std::string padded(std::string text, size_t width) {
-  text.resize(std::max(width, text.size()), ' ');
-  return text;
 }
 
 // Returns the request for the document's target, then for the other targets. Throws Error like plan_request().

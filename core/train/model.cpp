@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/engine/transformer/checks.h"
 
 namespace mw::train {
@@ -267,6 +268,18 @@ Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat ch
   });
   out.text = trimmed(model.tokenizer->decode(out.ids));
   return out;
+}
+
+void load_tuned(LoadedModel& model, const std::filesystem::path& folder, ModelSettings settings) {
+  if (!path_exists(folder / "adapter_config.json")) {
+    settings.path = folder;
+    settings.init = Init::load;
+    model = {};  // freed first: memory suffices for one model only
+    model = load_model(settings);
+    return;
+  }
+  const formats::Adapter adapter = formats::read_peft(folder, model.cluster->inventory());
+  attach_adapter(adapter, settings.seed, *model.cluster);
 }
 
 PromptLogits prompt_logits(LoadedModel& model, const std::string& prompt) {

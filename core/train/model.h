@@ -40,6 +40,8 @@ formats::Adapter read_adapter(const std::filesystem::path& folder, const std::fi
 engine::LoraOptions lora_options(const formats::Adapter& adapter);
 // Adds the LoRA to a cluster for inference and copies the values.
 void attach_adapter(const formats::Adapter& adapter, std::uint64_t seed, engine::Cluster& cluster);
+// Attaches the adapter in `folder` to a model loaded with `settings`, or replaces the model by the one in `folder`.
+void load_tuned(LoadedModel& model, const std::filesystem::path& folder, ModelSettings settings);
 // Copies values into a cluster with this LoRA; adapter_of reads them back for saving.
 void copy_adapter(const formats::Adapter& adapter, engine::Cluster& cluster);
 formats::Adapter adapter_of(const engine::Cluster& cluster, const engine::LoraOptions& options,

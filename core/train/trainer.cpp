@@ -18,6 +18,27 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Seconds of training steps by what they were spent on, as means over the devices. Without evaluations and samples.
+struct StepSeconds {
+  long steps = 0;
+  double all = 0;
+  double compute = 0;      // kernels with products
+  double memory = 0;       // other kernels, gradient norm and update
+  double collectives = 0;  // without waiting
+  double waiting = 0;      // at barriers of collectives
+  double host() const { return std::max(0.0, all - compute - memory - collectives - waiting); }
+};
+
+Json to_json(const StepSeconds& s) {
+  return {{"steps", s.steps},
+          {"seconds", s.all},
+          {"compute", s.compute},
+          {"memory", s.memory},
+          {"collectives", s.collectives},
+          {"waiting", s.waiting},
+          {"host", s.host()}};
+}
+
 class TrainingRun {
  public:
   TrainingRun(const TrainRequest& request, const EventSink& sink, std::stop_token stop, PauseGate& gate)
@@ -57,6 +78,7 @@ class TrainingRun {
   engine::Cluster& cluster() { return *model_.cluster; }
   void memory(const char* phase);
   void traffic(const std::vector<data::Batch>& micro);
+  void take_profile(StepSeconds* step);
 
   void load();
   void set_steps_from_epochs();
@@ -89,6 +111,8 @@ class TrainingRun {
   std::optional<TrafficPlan> traffic_plan_;
   std::vector<Bytes> peaks_;  // per device
   Json summary_ = Json::object();
+  std::vector<engine::KernelTime> kernels_;  // of the whole run
+  StepSeconds step_seconds_;
   long evaluated_at_ = -1, checkpointed_at_ = -1;
   std::string phase_ = "loading the weights";  // for out-of-memory reports
 };
@@ -106,7 +130,29 @@ void TrainingRun::memory(const char* phase) {
 }
 
 void TrainingRun::traffic(const std::vector<data::Batch>& micro) {
-  if (cluster().devices() > 1) emit(traffic_of(cluster(), counters_.step, *traffic_plan_, micro));
+  if (cluster().devices() == 1) return;
+  event::Traffic traffic = traffic_of(cluster(), counters_.step, *traffic_plan_, micro);
+  for (const event::Traffic::Entry& e : traffic.entries) {
+    step_seconds_.collectives += e.seconds - e.waited;
+    step_seconds_.waiting += e.waited;
+  }
+  emit(std::move(traffic));
+}
+
+// Adds the kernels since the last call to those of the run, and to the seconds of a step if there is one.
+void TrainingRun::take_profile(StepSeconds* step) {
+  for (engine::KernelTime& k : cluster().take_profile()) {
+    if (step) (k.flops > 0 ? step->compute : step->memory) += k.seconds / cluster().devices();
+    const auto same =
+        std::find_if(kernels_.begin(), kernels_.end(), [&](const auto& known) { return known.name == k.name; });
+    if (same == kernels_.end()) {
+      kernels_.push_back(std::move(k));
+    } else {
+      same->seconds += k.seconds;
+      same->calls += k.calls;
+      same->flops += k.flops;
+    }
+  }
 }
 
 void TrainingRun::load() {
@@ -200,6 +246,7 @@ void TrainingRun::before() {
 }
 
 bool TrainingRun::step() {
+  take_profile(nullptr);  // of an evaluation or samples before the step
   const auto start_time = Clock::now();
   std::vector<data::Batch> micro;
   std::int64_t loss_tokens = 0, real_tokens = 0;
@@ -221,6 +268,7 @@ bool TrainingRun::step() {
     return false;
   }
   const double loss = loss_sum / static_cast<double>(std::max<std::int64_t>(1, loss_tokens));
+  const auto update_time = Clock::now();
   const double norm = cluster().gradient_norm();
   if (!std::isfinite(loss) || !std::isfinite(norm))
     throw Error({.id = "NAN-LOSS",
@@ -234,12 +282,17 @@ bool TrainingRun::step() {
   phase_ = "the update of step " + std::to_string(step);
   const double rate = learning_rate(s_.rate, step);
   cluster().update(step, static_cast<float>(rate), static_cast<float>(s_.clip), norm);
+  step_seconds_.memory += seconds_since(update_time);
   counters_.tokens += real_tokens;
   counters_.seconds = now();
   metric("train/loss", loss);
   metric("train/grad_norm", norm);
   metric("train/learning_rate", rate);
-  metric("train/tokens_per_second", static_cast<double>(real_tokens) / std::max(1e-9, seconds_since(start_time)));
+  const double seconds = std::max(1e-9, seconds_since(start_time));
+  metric("train/tokens_per_second", static_cast<double>(real_tokens) / seconds);
+  ++step_seconds_.steps;
+  step_seconds_.all += seconds;
+  take_profile(&step_seconds_);
   emit(event::Progress{"training", step, s_.rate.steps});
   memory("step");
   traffic(micro);
@@ -327,13 +380,15 @@ event::Finished TrainingRun::finish() {
         {"asked", after.asked}, {"base_right", counters_.answers_before}, {"tuned_right", after.right}};
   }
   if (whole) samples();
+  take_profile(nullptr);
   Json profile = Json::array();
-  for (const auto& k : cluster().take_profile())
+  for (const auto& k : kernels_)
     profile.push_back({{"kernel", k.name},
                        {"seconds", k.seconds},
                        {"calls", k.calls},
                        {"gflops", k.seconds > 0 ? k.flops / k.seconds * 1e-9 : 0.0}});
   summary_["profile"] = std::move(profile);
+  summary_["step_seconds"] = to_json(step_seconds_);
   return {.state = whole ? RunState::done : RunState::cancelled,
           .steps = counters_.step,
           .tokens = static_cast<long>(counters_.tokens),

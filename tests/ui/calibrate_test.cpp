@@ -99,6 +99,47 @@ class CalibrateTest : public QObject {
     QCOMPARE(warnings_.take().join(u"; "_s), QString());
   }
 
+  void residuals_of_a_run_list_every_term_and_lead_to_the_calibration() {
+    experiment::Experiment e;
+    for (const auto& [key, value] :
+         {std::pair{"kind", "train"}, {"model.id", "gemma3-1b"}, {"data.max_len", "256"}, {"name", "mine"}})
+      e.set(key, value);
+    store::RunId run;
+    {
+      store::Store store(scratch_->path() / "runs");
+      run = store.create(e, "mine");
+      const auto lock = store.lock(run);
+      store.append(run, {0, event::Started{{{"steps", 4}}}});
+      Ledger held;
+      held[MemoryCategory::weights] = Bytes(1 << 30);
+      for (long step = 1; step <= 4; ++step) {
+        store.append(run, {1.0 * step, event::Metric{"train/tokens_per_second", step, 50.0}});
+        store.append(run, {1.0 * step, event::Memory{0, step, "step", held, held.total()}});
+      }
+      event::Finished finished;
+      finished.state = RunState::done;
+      finished.steps = 4;
+      finished.tokens = 400;
+      store.finish(run, 5, finished);
+    }
+    window_->show_page(Page::runs);
+    window_->open_run(run);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->current_page().shown_run() != nullptr, 10000);
+    action(u"run.residuals"_s)->trigger();
+    ResidualsDialog& shown = window_->design_page().residuals_dialog();
+    QVERIFY(shown.isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(!shown.task().is_busy(), 20000);
+    QVERIFY2(shown.rows().rowCount() >= 5, qPrintable(test::result_text(shown)));
+    QCOMPARE(shown.rows().index(0, 2).data().toString(), u"2.00 s"_s);  // 100 tokens at 50 tokens/s
+    QVERIFY(test::unnamed(shown).isEmpty());
+    shown.grab().save(qpath(fs::path(MW_PICTURES) / "residuals.png"));
+    QVERIFY(shown.calibrate().isEnabled());
+    QTest::mouseClick(&shown.calibrate(), Qt::LeftButton);
+    QTRY_VERIFY(dialog().isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(dialog().rows().rowCount() == 1, 30000);
+    dialog().reject();
+  }
+
   void accepted_the_open_plan_follows_and_undo_takes_it_back() {
     const QString before = figure(u"Optimizer step"_s);
     QVERIFY(figure(u"Calibrated"_s).isEmpty());

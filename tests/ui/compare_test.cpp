@@ -20,7 +20,11 @@
 #include <cmath>
 
 #include "core/base/files.h"
+#include "core/compare/replay.h"
+#include "core/experiment/sweep_settings.h"
 #include "core/import/import_files.h"
+#include "core/import/import_results.h"
+#include "tests/shipped.h"
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/pages/compare/compare_tray.h"
@@ -90,6 +94,43 @@ class CompareTest : public test::WindowFixture {
     auto* list = why->menu()->findChild<QLabel*>();
     QVERIFY(list);
     for (const QString& text : confounders) QVERIFY2(list->text().contains(text.toHtmlEscaped()), qPrintable(text));
+  }
+
+  void each_difference_says_how_much_of_the_gap_it_explains() {
+    const auto served = [this](const char* name, const char* seqs) {
+      experiment::Experiment e;
+      for (const auto& [key, value] : {std::pair{"kind", "serve"},
+                                       {"model.id", "gemma3-1b"},
+                                       {"target.id", "v6e-1"},
+                                       {"mesh.tp", "1"},
+                                       {"sweep.backend", "model"},
+                                       {"sweep.request_rates", "[16]"},
+                                       {"sweep.input_lens", "[512]"},
+                                       {"sweep.num_prompts", "30"},
+                                       {"sweep.output_len", "32"},
+                                       {"serve.max_num_seqs", seqs},
+                                       {"name", name}})
+        e.set(key, value);
+      formats::BenchSet set = experiment::sweep_facts(experiment::bind(e), test::catalogue());
+      set.name = name;
+      set.points.push_back(compare::simulated_point(e, {16, 512}, test::catalogue()));
+      store::Store out(store());
+      return importing::record_set(out, e, std::move(set), "predicted");
+    };
+    const auto a = served("many", "64"), b = served("few", "2");
+    open_window(setup(), Page::compare);
+    drop(run_mime({a, b}));
+    const auto& model = page().model();
+    QString cell, tip;
+    for (int r = 0; r < model.rowCount(); ++r) {
+      const QModelIndex at = model.index(r, 2);
+      if (!at.data().toString().contains(u"% of gap"_s)) continue;
+      cell = at.data().toString();
+      tip = at.data(Qt::ToolTipRole).toString();
+    }
+    QVERIFY2(cell.startsWith(u"2"_s) && cell.contains(u"100 % of gap"_s), qPrintable(cell));
+    QVERIFY2(tip.contains(u"explains 100 % of gap"_s), qPrintable(tip));
+    QVERIFY2(page().verdict().contains(u"explains 100 % of gap"_s), qPrintable(page().verdict()));
   }
 
   void equal_names_are_told_apart_in_tray_table_and_legends() {

@@ -6,6 +6,7 @@
 #include <QGuiApplication>
 #include <QHeaderView>
 #include <QLabel>
+#include <QMenu>
 #include <QPushButton>
 #include <QScrollBar>
 #include <QTableView>
@@ -143,6 +144,39 @@ class DataTest : public test::WindowFixture {
     const QStringList lines = QGuiApplication::clipboard()->text().split(u'\n', Qt::SkipEmptyParts);
     QCOMPARE(lines.size(), qsizetype{1} + std::ssize(tokens.detail().tokens));
     QVERIFY(lines[with_loss + 1].endsWith(u"\t1"_s));
+  }
+
+  void losses_of_a_model_colour_the_tokens_and_the_served_template_is_compared() {
+    Json data = small_world();
+    data["chat"] = "none";
+    open_page(data);
+    read_through();
+    choose(0);
+    TokenContext& context = page().token_context();
+    QTRY_VERIFY_WITH_TIMEOUT(!context.is_busy(), 20000);
+    QVERIFY2(shown_text().contains(u"encodes the prompt differently from token 2"_s), qPrintable(context.note()));
+    QToolButton* button = nullptr;
+    for (auto* b : page().findChildren<QToolButton*>())
+      if (b->text() == u"Losses"_s) button = b;
+    QVERIFY(button && button->menu());
+    emit button->menu()->aboutToShow();
+    for (QAction* a : button->menu()->actions())
+      if (a->text() == u"Base Model"_s) a->trigger();
+    QCOMPARE(button->text(), u"Losses: base"_s);
+    QTRY_VERIFY_WITH_TIMEOUT(!context.is_busy(), 60000);
+    TokenView& tokens = page().tokens();
+    QVERIFY2(shown_loss(tokens.context(), 2).has_value(), qPrintable(context.note()));
+    QVERIFY(!shown_loss(tokens.context(), 0));
+    tokens.setFocus();
+    tokens.set_current(2);
+    QVERIFY2(shown_text().contains(u" nats"_s) && shown_text().contains(u"sees tokens 1 to 3"_s),
+             qPrintable(shown_text()));
+    QTest::keyClick(&tokens, Qt::Key_C, Qt::ControlModifier);
+    QVERIFY(QGuiApplication::clipboard()->text().startsWith(u"position\tid\tpiece\tloss\tnats\n"_s));
+    picture(u"data-losses"_s);
+    context.choose(TokenContext::Losses::run, "run-77");
+    QTRY_VERIFY_WITH_TIMEOUT(!context.is_busy(), 20000);
+    QVERIFY2(shown_text().contains(u"no checkpoint"_s), qPrintable(context.note()));
   }
 
   void a_bad_row_shows_its_error_and_skipping_is_one_click_that_can_be_undone() {

@@ -90,7 +90,7 @@ void MainWindow::build_pages() {
     return page;
   };
   design_ = add(new DesignPage(document_, predictor_, hardware));
-  data_ = add(new DataPage(document_));
+  data_ = add(new DataPage(document_, setup_.runs_folder));
   train_ = add(new TrainPage(runs_));
   serve_ = add(new ServePage(document_, runs_));
   compare_ = add(

@@ -21,6 +21,7 @@
 #include <QWidgetAction>
 #include <algorithm>
 
+#include "core/compare/attribution.h"
 #include "ui/pages/compare/compare_tray.h"
 #include "ui/pages/compare/comparison_export.h"
 #include "ui/theme/tables.h"
@@ -71,6 +72,13 @@ ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
     if (!there) add_run(replayed_of_);
     add_run(ss(run));
     workspace_->show_page(Page::compare);
+  });
+  connect(&effects_, &BackgroundWork::ended, this, [this] {
+    if (effects_.problem()) report(*effects_.problem());
+    if (!effects_.result()) return;
+    comparison_ = std::make_shared<compare::Comparison>(std::move(*effects_.result()));
+    model_.show(comparison_);
+    show_verdict();
   });
   changed();
 }
@@ -254,6 +262,7 @@ void ComparePage::changed() {
       report(error.problem());
     }
   comparison_ = std::move(comparison);
+  estimate_effects();
   model_.show(comparison_);
   charts_->refresh();
   tray_->show_runs(runs_, reader_.pending());
@@ -272,6 +281,14 @@ void ComparePage::changed() {
   show_verdict();
   show_parts();
   emphasise(-1);
+}
+
+void ComparePage::estimate_effects() {
+  if (comparison_->names.empty()) return effects_.abandon();
+  effects_.start([comparison = *comparison_, input = gap_input(*comparison_, runs_), load = catalogue()](
+                     const ReportProgress&, const std::stop_token& stop) {
+    return with_effects(comparison, input, load(), stop);
+  });
 }
 
 ComparePage::Shown ComparePage::shown() const {
@@ -299,10 +316,15 @@ void ComparePage::show_parts() {
 
 QString ComparePage::verdict() const {
   if (runs_.size() < 2) return {};
-  QStringList parts{comparison_->verdict == compare::Fairness::fair         ? tr("Comparable: no known confounders")
+  QStringList parts{comparison_->verdict == compare::Fairness::fair
+                        ? comparison_->confounders.empty() ? tr("Comparable: no known confounders")
+                                                           : tr("Comparable: the confounders change less than 1 %")
                     : comparison_->verdict == compare::Fairness::confounded ? tr("Confounded")
                                                                             : tr("Not comparable")};
-  for (const auto& c : comparison_->confounders) parts << qs(c.text);
+  for (const auto& c : comparison_->confounders) {
+    const QString effects = qs(effects_text(*comparison_, c.effects));
+    parts << qs(c.text) + (effects.isEmpty() ? QString() : u"; "_s + effects);
+  }
   return parts.join(u"\n"_s);
 }
 
@@ -320,6 +342,10 @@ void ComparePage::show_verdict() {
   for (qsizetype i = 0; i < count; ++i)
     list += u"<p style='margin:3px'><span style='color:%1'>\u25CF</span> %2</p>"_s.arg(
         color_of(comparison_->confounders[static_cast<size_t>(i)].at_least).name(), parts[i + 1].toHtmlEscaped());
+  if (comparison_->gap && comparison_->gap->missing.empty())
+    list += u"<p style='margin:3px'>%1</p>"_s.arg(
+        tr("Shares are of the gap in: %1. Each is predicted for the baseline with only that difference.")
+            .arg(qs(comparison_->gap->label).toHtmlEscaped()));
   if (marked > 0)
     list += u"<p style='margin:3px'>%1</p>"_s.arg(tr("The audit flags %1 cells of the table.").arg(marked));
   confounders_->setText(list);

@@ -10,6 +10,7 @@
 #include "ui/pages/compare/compared_reader.h"
 #include "ui/pages/compare/comparison_model.h"
 #include "ui/pages/compare/replay_dialog.h"
+#include "ui/session/background_task.h"
 #include "ui/session/workspace.h"
 
 class QButtonGroup;
@@ -45,7 +46,7 @@ class ComparePage : public QWidget, public WindowPage {
   void replay(const compare::ComparedRun& run, std::optional<size_t> point);
   void choose_export();
   void export_to(const std::filesystem::path& file);  // format by extension
-  bool is_busy() const { return reader_.pending() > 0; }
+  bool is_busy() const { return reader_.pending() > 0 || effects_.is_busy(); }
   const std::vector<compare::ComparedRun>& runs() const { return runs_; }  // of the shown kind
   const compare::Comparison& comparison() const { return *comparison_; }
   CompareTray& tray() { return *tray_; }
@@ -77,6 +78,7 @@ class ComparePage : public QWidget, public WindowPage {
   void fill_add_menu();
   void show_kind(int kind);
   void changed();
+  void estimate_effects();
   void show_verdict();
   void show_parts();
   void emphasise(int column);
@@ -89,6 +91,7 @@ class ComparePage : public QWidget, public WindowPage {
   std::array<std::vector<compare::ComparedRun>, 3> other_kinds_;  // by ComparedKind; that of the shown kind is empty
   compare::ComparedKind kind_{};
   ComparisonModel::Ptr comparison_;
+  BackgroundTask<compare::Comparison> effects_;  // adds the effects to `comparison_`
   ComparisonModel model_;
   QTabBar* kinds_;
   CompareTray* tray_;

@@ -111,6 +111,7 @@ QString ComparisonModel::value_text(const compare::ComparisonRow& row, size_t co
   if (text.isEmpty()) return u"\u2013"_s;
   if (column > 0 && column < row.deltas.size() && row.deltas[column])
     text += u"   "_s + delta_text(*row.deltas[column]);
+  if (const std::string share = compare::share_text(row.effects, column); !share.empty()) text += u"   "_s + qs(share);
   if (over_slo(row, column)) text += tr("  > SLO");
   return text;
 }
@@ -119,6 +120,8 @@ QString ComparisonModel::tooltip(const compare::ComparisonRow& row, size_t colum
   QStringList lines{
       u"<b>%1</b>, %2"_s.arg(qs(row.label).toHtmlEscaped(), qs(comparison_->names[column]).toHtmlEscaped())};
   lines << value_text(row, column).toHtmlEscaped() + u' ' + qs(row.unit).toHtmlEscaped();
+  if (const std::string effects = effects_text(*comparison_, row.effects); !effects.empty())
+    lines << tr("<b>Effect:</b> %1").arg(qs(effects).toHtmlEscaped());
   if (over_slo(row, column)) lines << tr("above the SLO of %1 ms").arg(slo_of_key(slo_, row.key));
   if (column < row.marks.size() && !row.marks[column].empty())
     lines << tr("<b>Audit:</b> %1").arg(qs(row.marks[column]).toHtmlEscaped().replace(u'\n', u"<br>"_s));

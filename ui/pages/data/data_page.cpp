@@ -50,8 +50,12 @@ constexpr int kMostFileName = 300, kNarrow = 800, kLeastChart = 150;  // pixels
 
 }  // namespace
 
-DataPage::DataPage(Document& document, QWidget* parent)
-    : QWidget(parent), document_(document), model_(reader_.rows()), stack_(new QStackedWidget(this)) {
+DataPage::DataPage(Document& document, const std::filesystem::path& runs_folder, QWidget* parent)
+    : QWidget(parent),
+      document_(document),
+      context_(reader_, runs_folder),
+      model_(reader_.rows()),
+      stack_(new QStackedWidget(this)) {
   setObjectName(u"pageBody"_s);
   by_length_.set_x(tr("tokens of a row"), Quantity::count);
   build();
@@ -68,6 +72,7 @@ DataPage::DataPage(Document& document, QWidget* parent)
   });
   connect(&reader_, &DataReader::changed, this, [this] { changed_ = true; });
   connect(&reader_, &DataReader::detail_changed, this, &DataPage::show_detail);
+  connect(&context_, &TokenContext::changed, this, &DataPage::show_context);
 }
 
 // Index of the previously selected row, otherwise the first.
@@ -322,9 +327,13 @@ void DataPage::show_head() {
   };
   const Theme& t = theme();
   const bool dark = t.shade == Shade::dark;
-  legend_->setText(chip(mix(t.panel, t.accent, dark ? 0.40 : 0.26), t.text, tr("carries loss")) + u"&nbsp; "_s +
-                   chip(mix(t.panel, t.text, dark ? 0.07 : 0.05), t.text, tr("no loss")) + u"&nbsp; "_s +
-                   chip(t.panel, t.muted, tr("dashed: special token")));
+  if (!context_.context().losses.base.empty())
+    legend_->setText(chip(loss_color(0), t.text, tr("0")) + chip(loss_color(kFullLoss / 2), t.text, tr("4")) +
+                     chip(loss_color(kFullLoss), t.text, tr("8 nats and more")));
+  else
+    legend_->setText(chip(mix(t.panel, t.accent, dark ? 0.40 : 0.26), t.text, tr("carries loss")) + u"&nbsp; "_s +
+                     chip(mix(t.panel, t.text, dark ? 0.07 : 0.05), t.text, tr("no loss")) + u"&nbsp; "_s +
+                     chip(t.panel, t.muted, tr("dashed: special token")));
   if (model_.rowCount() > 0) return;
   detail_stack_->setCurrentIndex(kTokens);
   tokens_->clear(model_.filter() == RowFilter::all ? tr("No rows yet") : tr("No row matches the filter"));
@@ -336,17 +345,30 @@ void DataPage::show_detail() {
   const auto& detail = reader_.detail();
   const bool bad = !detail || detail->row.state == data::RowState::bad;
   detail_stack_->setCurrentIndex(bad ? kBad : kTokens);
-  if (bad)
+  if (bad) {
     bad_->setText(problem_html(detail ? detail->problem : *reader_.detail_problem()));
-  else
+    context_.clear();
+  } else {
     tokens_->show_tokens(*detail);
+    context_.read(document_.experiment(), *detail);
+  }
+  show_context();
+}
+
+void DataPage::show_context() {
+  tokens_->show_context(context_.context());
+  const QString note = detail_stack_->currentIndex() == kTokens ? context_.note() : QString();
+  context_note_->setText(note);
+  context_note_->setToolTip(note);
+  context_note_->setVisible(!note.isEmpty());
+  show_head();
   show_pointed();
 }
 
 void DataPage::show_pointed() {
   const int token = tokens_->pointed_at();
   const bool any = !tokens_->detail().tokens.empty() && detail_stack_->currentIndex() == kTokens;
-  pointed_->setText(token >= 0 && any ? token_text(tokens_->detail(), token)
+  pointed_->setText(token >= 0 && any ? token_text(tokens_->detail(), tokens_->context(), token)
                     : any             ? tr("Point at a token or use the arrow keys")
                                       : QString());
 }
@@ -483,7 +505,12 @@ QWidget* DataPage::token_side() {
   head->setContentsMargins(8, 4, 8, 2);
   head->addWidget(row_, 1);
   head->addWidget(legend_);
+  head->addWidget(context_.make_button(token_side_));
   column->addLayout(head);
+  context_note_ = new ElidedLabel(Qt::ElideRight, token_side_);
+  context_note_->setProperty("muted", true);
+  context_note_->setContentsMargins(8, 0, 8, 2);
+  column->addWidget(context_note_);
   detail_stack_ = new QStackedWidget(token_side_);
   tokens_ = new TokenView;
   bad_ = new QLabel;

@@ -8,6 +8,7 @@
 #include "ui/pages/data/data_reader.h"
 #include "ui/pages/data/economy_view.h"
 #include "ui/pages/data/rows_model.h"
+#include "ui/pages/data/token_context.h"
 #include "ui/pages/data/token_view.h"
 #include "ui/session/workspace.h"
 
@@ -27,7 +28,7 @@ class ElidedLabel;
 class DataPage : public QWidget, public WindowPage {
   Q_OBJECT
  public:
-  explicit DataPage(Document& document, QWidget* parent = nullptr);
+  DataPage(Document& document, const std::filesystem::path& runs_folder, QWidget* parent = nullptr);
   void attach(Workspace& workspace) override;
   void show_frame() override;  // reads what the document now says, and redraws what changed
   void restyle() override;
@@ -38,6 +39,7 @@ class DataPage : public QWidget, public WindowPage {
   DataRowsModel& model() { return model_; }
   QTableView& table() { return *table_; }
   TokenView& tokens() { return *tokens_; }
+  TokenContext& token_context() { return context_; }
   Chart& lengths() { return *lengths_; }
   ChartLink& link() { return by_length_; }
   EconomyView& economy() { return *economy_; }
@@ -69,18 +71,20 @@ class DataPage : public QWidget, public WindowPage {
   void show_detail();
   void show_head();
   void show_pointed();
+  void show_context();
   QString summary_text() const;
   const Problem* current_problem() const;
 
   Document& document_;
   DataReader reader_;
+  TokenContext context_;
   DataRowsModel model_;
   ChartLink by_length_;
   bool requested_ = false, changed_ = true;
   std::int64_t wanted_row_ = 0;  // keeps the selection over an edit
   QStackedWidget *stack_, *detail_stack_;
   ElidedLabel *name_, *summary_;
-  QLabel *eta_, *notice_text_, *row_, *pointed_, *legend_, *bad_, *empty_title_, *empty_text_;
+  QLabel *eta_, *notice_text_, *row_, *pointed_, *context_note_, *legend_, *bad_, *empty_title_, *empty_text_;
   QProgressBar* progress_;
   QPushButton *stop_, *again_, *save_, *fix_;
   QFrame* notice_;

@@ -56,6 +56,7 @@ class DataReader : public QObject {
   }  // set when all rows have been read
   const std::optional<views::DataEconomy>& economy() const { return economy_; }
   const std::optional<Problem>& problem() const { return problem_; }  // set if the data could not be read
+  const std::shared_ptr<const data::Tokenizer>& tokenizer() const { return tokenizer_; }  // null before reading
   const std::optional<views::DataDetail>& detail() const { return detail_; }
   const std::optional<Problem>& detail_problem() const { return detail_problem_; }
   double fraction() const { return fraction_; }  // of the file; 0: unknown

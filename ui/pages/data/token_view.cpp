@@ -26,6 +26,10 @@ bool ends_line(const std::string& piece) {
 
 }  // namespace
 
+QColor loss_color(double nats) {
+  return mix(theme().panel, theme().bad, 0.55 * std::clamp(nats / kFullLoss, 0.0, 1.0));
+}
+
 QString piece_text(const std::string& piece) {
   QString out;
   for (const QChar c : qs(piece)) {
@@ -43,13 +47,30 @@ QString piece_text(const std::string& piece) {
   return out.isEmpty() ? u"\u2205"_s : out;
 }
 
-QString token_text(const views::DataDetail& detail, int token) {
+std::optional<double> shown_loss(const RowContext& context, int token) {
+  const auto& losses = context.losses.tuned.empty() ? context.losses.base : context.losses.tuned;
+  return static_cast<size_t>(token) < losses.size() ? losses[static_cast<size_t>(token)] : std::nullopt;
+}
+
+QString token_text(const views::DataDetail& detail, const RowContext& context, int token) {
   const views::DataToken& t = detail.tokens[static_cast<size_t>(token)];
   QStringList parts{TokenView::tr("token %1 of %2").arg(grouped(token + 1), grouped(detail.row.tokens)),
                     TokenView::tr("id %1").arg(t.id), piece_text(t.piece)};
   if (t.kind == views::TokenKind::special) parts << TokenView::tr("special");
   const bool unused = token >= detail.row.used;
   parts << (unused ? TokenView::tr("not used") : t.loss ? TokenView::tr("carries loss") : TokenView::tr("no loss"));
+  if (const auto loss = shown_loss(context, token)) {
+    const bool both = !context.losses.tuned.empty();
+    const double base = context.losses.base[static_cast<size_t>(token)].value_or(0);
+    parts << (both ? TokenView::tr("%1 nats, base %2").arg(*loss, 0, 'f', 2).arg(base, 0, 'f', 2)
+                   : TokenView::tr("%1 nats").arg(*loss, 0, 'f', 2));
+  }
+  const jobs::AttendedTokens seen = jobs::attended(token, context.window);
+  parts << (seen.sliding > 0 ? TokenView::tr("sees tokens 1 to %1, from %2 in layers with a sliding window")
+                                   .arg(grouped(token + 1), grouped(seen.sliding + 1))
+                             : TokenView::tr("sees tokens 1 to %1").arg(grouped(token + 1)));
+  if (context.difference.token == token)
+    parts << TokenView::tr("a server encodes %1 here").arg(piece_text(context.difference.served));
   return parts.join(u"  \u00B7  "_s);
 }
 
@@ -65,10 +86,16 @@ TokenView::TokenView(QWidget* parent) : QAbstractScrollArea(parent) {
 
 void TokenView::show_tokens(views::DataDetail detail) {
   detail_ = std::move(detail);
+  context_ = {};
   current_ = hovered_ = -1;
   lay_out();
   verticalScrollBar()->setValue(0);
   emit pointed(-1);
+}
+
+void TokenView::show_context(const RowContext& context) {
+  context_ = context;
+  viewport()->update();
 }
 
 void TokenView::clear(const QString& why) {
@@ -169,7 +196,7 @@ void TokenView::set_current(int token) {
   if (where.top() < kEdge) bar->setValue(bar->value() + where.top() - kEdge);
   if (where.bottom() > viewport()->height() - kEdge)
     bar->setValue(bar->value() + where.bottom() - viewport()->height() + kEdge);
-  setAccessibleDescription(token_text(detail_, current_));
+  setAccessibleDescription(token_text(detail_, context_, current_));
   emit pointed(current_);
   viewport()->update();
 }
@@ -182,13 +209,17 @@ void TokenView::hover(int token) {
 }
 
 QString TokenView::tokens_as_table() const {
-  QStringList lines{u"position\tid\tpiece\tloss"_s};
+  const bool losses = !context_.losses.base.empty();
+  QStringList lines{u"position\tid\tpiece\tloss"_s + (losses ? u"\tnats"_s : QString())};
   for (int t = 0; t < size(); ++t) {
     const views::DataToken& token = detail_.tokens[static_cast<size_t>(t)];
     lines << u"%1\t%2\t%3\t%4"_s.arg(t + 1)
                  .arg(token.id)
                  .arg(piece_text(token.piece))
                  .arg(!cut_off(t) && token.loss ? 1 : 0);
+    if (!losses) continue;
+    const auto loss = shown_loss(context_, t);
+    lines.back() += u'\t' + (loss ? QString::number(*loss, 'g', 6) : QString());
   }
   return lines.join(u'\n') + u'\n';
 }
@@ -202,7 +233,10 @@ void TokenView::paint_chip(QPainter& painter, int token, const QRect& where) con
   const views::DataToken& it = detail_.tokens[static_cast<size_t>(token)];
   const bool special = it.kind == views::TokenKind::special, loss = it.loss && !cut_off(token);
   const bool dark = t.shade == Shade::dark;
-  const QColor ground = loss ? mix(t.panel, t.accent, dark ? 0.40 : 0.26) : mix(t.panel, t.text, dark ? 0.07 : 0.05);
+  const auto nats = shown_loss(context_, token);
+  const QColor ground = nats   ? loss_color(*nats)
+                        : loss ? mix(t.panel, t.accent, dark ? 0.40 : 0.26)
+                               : mix(t.panel, t.text, dark ? 0.07 : 0.05);
   painter.setPen(Qt::NoPen);
   painter.setBrush(cut_off(token) ? t.panel : ground);
   const QRectF box = QRectF(where).adjusted(0.5, 0.5, -0.5, -0.5);
@@ -213,6 +247,12 @@ void TokenView::paint_chip(QPainter& painter, int token, const QRect& where) con
     painter.drawRoundedRect(box, 3, 3);
   }
   if (loss) painter.fillRect(QRectF(box.left() + 2, box.bottom() - 1.5, box.width() - 4, 2), t.accent);
+  if (const int from = pointed_at(); from >= 0 && token <= from && !cut_off(from)) {
+    const bool near = token >= jobs::attended(from, context_.window).sliding;
+    painter.fillRect(QRectF(box.left() + 1, box.top() - 2, box.width() - 2, 1.5), near ? t.accent : t.faint);
+  }
+  if (context_.difference.token == token)
+    painter.fillRect(QRectF(box.left() - 2, box.top(), 2.5, box.height()), t.warn);
   if (token == current_ || token == hovered_) {
     painter.setPen(QPen(token == current_ ? t.accent : t.muted, token == current_ ? 2 : 1));
     painter.setBrush(Qt::NoBrush);
@@ -305,7 +345,7 @@ bool TokenView::viewportEvent(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
     if (const int token = at(help->pos()); token >= 0)
-      QToolTip::showText(help->globalPos(), token_text(detail_, token), viewport(), chip(token));
+      QToolTip::showText(help->globalPos(), token_text(detail_, context_, token), viewport(), chip(token));
     else
       QToolTip::hideText();
     return true;

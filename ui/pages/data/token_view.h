@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The tokens of one row as wrapping chips: shaded if they carry loss, framed if they are special. Navigated by mouse
-// and keys; pointed() reports the token. GUI thread.
+// The tokens of one row as wrapping chips: shaded if they carry loss, or coloured by their loss under a model; framed
+// if they are special. A line above marks the tokens that the pointed one attends to, a bar at the left the first one
+// that a server would encode differently. Navigated by mouse and keys; pointed() reports the token. GUI thread.
 #pragma once
 #include <QAbstractScrollArea>
+#include <QColor>
 #include <unordered_map>
 
 #include "core/views/data_view.h"
+#include "ui/pages/data/token_context.h"
 
 namespace mw::ui {
 
 // A readable piece: with control characters spelled out.
 QString piece_text(const std::string& piece);
-// "token 17 of 412 · id 108 · \n · no loss"
-QString token_text(const views::DataDetail& detail, int token);
+// "token 17 of 412 · id 108 · \n · no loss · 2.31 nats, base 4.02 · sees tokens 1 to 17"
+QString token_text(const views::DataDetail& detail, const RowContext& context, int token);
+// Of a token under the tuned model, else under the base model; empty if it was not computed.
+std::optional<double> shown_loss(const RowContext& context, int token);
+inline constexpr double kFullLoss = 8;  // nats that have the full colour
+QColor loss_color(double nats);
 
 class TokenView : public QAbstractScrollArea {
   Q_OBJECT
@@ -20,6 +27,8 @@ class TokenView : public QAbstractScrollArea {
   explicit TokenView(QWidget* parent = nullptr);
   void show_tokens(views::DataDetail detail);
   void clear(const QString& why);  // shown instead of tokens
+  void show_context(const RowContext& context);
+  const RowContext& context() const { return context_; }
   const views::DataDetail& detail() const { return detail_; }
   int current() const { return current_; }  // -1: none
   int pointed_at() const { return hovered_ >= 0 ? hovered_ : current_; }
@@ -56,6 +65,7 @@ class TokenView : public QAbstractScrollArea {
   QString note() const;
 
   views::DataDetail detail_;
+  RowContext context_;
   QString why_empty_;
   std::vector<int> left_;  // of each chip
   std::vector<int> wide_;

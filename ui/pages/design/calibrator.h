@@ -22,6 +22,7 @@ class Calibrator : public QObject {
   int percent() const { return task_.percent(); }
   const std::shared_ptr<const planning::CalibrationResult>& result() const { return result_; }  // null: none
 
+  const Predictor::Folders& folders() const { return folders_; }
   bool can_accept() const { return !folders_.own_hardware.empty(); }
   bool has_user_calibration() const;
   // "calibrated by you, 2026-11-21, steps.json", or the error if it cannot be read.

@@ -84,6 +84,13 @@ void DesignPage::attach(Workspace& workspace) {
   workspace_ = &workspace;
   calibrate_ = new CalibrateDialog(calibrator_, workspace.runs().runs_folder(), window());
   proof_window_ = new ProofWindow(views::prove_view, window());
+  residuals_ = new ResidualsDialog(
+      workspace.runs().runs_folder(),
+      [f = calibrator_.folders()] { return hardware::Catalogue::load(f.hardware, f.own_hardware); }, window());
+  connect(residuals_, &ResidualsDialog::calibration_wanted, this, [this](const QString& run) {
+    calibrate_->add_run(ss(run));
+    calibrate_->open();
+  });
   register_actions(workspace);
   const auto report = [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); };
   connect(alternatives_, &Alternatives::problem, this, report);
@@ -131,6 +138,12 @@ void DesignPage::register_actions(Workspace& workspace) {
   actions.add({u"plan.calibrate"_s, tr("Calibrate the Plan…"),
                tr("Fit the efficiencies of the plan to your own measurements and show held-out errors")},
               [this] { calibrate_->open(); });
+  actions.add({u"run.residuals"_s, tr("Predicted and Measured…"),
+               tr("Show predicted minus measured for each term of the selected or displayed run")},
+              [this, &workspace] {
+                const store::RunId run = run_with_residuals();
+                run.empty() ? workspace.show_page(Page::runs) : residuals_->show_run(run);
+              });
   actions.add(
       {u"plan.undo_calibration"_s, tr("Undo the Calibration"), tr("Undo the last accepted or removed calibration")},
       [this] { calibrator_.undo(); });
@@ -142,6 +155,13 @@ void DesignPage::update_actions() {
   for (const auto& id : {u"design.both"_s, u"design.swap"_s}) actions[id]->setEnabled(has_pinned());
   actions[u"design.pin"_s]->setText(has_pinned() ? tr("Unpin the Design") : tr("Pin the Design"));
   actions[u"plan.undo_calibration"_s]->setEnabled(calibrator_.can_undo());
+}
+
+store::RunId DesignPage::run_with_residuals() const {
+  const WindowPage& page = workspace_->current_page();
+  if (const auto selected = page.runs_to_compare(); !selected.empty()) return selected.front();
+  const RunPtr shown = page.shown_run();
+  return shown ? shown->id : store::RunId();
 }
 
 QStringList DesignPage::unfinished_work() const {

@@ -12,6 +12,7 @@
 #include "ui/pages/design/figure_strip.h"
 #include "ui/pages/design/memory_panel.h"
 #include "ui/pages/design/proof_window.h"
+#include "ui/pages/design/residuals_dialog.h"
 #include "ui/session/document.h"
 #include "ui/session/predictor.h"
 #include "ui/session/workspace.h"
@@ -40,6 +41,7 @@ class DesignPage : public QWidget, public WindowPage {
   QStringList unfinished_work() const override;
   void stop_work() override { proof_window_->task().cancel(); }
   CalibrateDialog& calibrate_dialog() { return *calibrate_; }
+  ResidualsDialog& residuals_dialog() { return *residuals_; }
   ProofWindow& proof_window() { return *proof_window_; }
   PlanModel& plan() { return plan_; }
   ShardsModel& shards() { return shards_; }
@@ -64,6 +66,7 @@ class DesignPage : public QWidget, public WindowPage {
   void register_actions(Workspace& workspace);
   void prove(const NamedExperiment& experiment);
   void prove_again();
+  store::RunId run_with_residuals() const;  // selected or displayed; empty: none
   void build(const Predictor::Folders& hardware);
   QWidget* header();
   QWidget* plan_panel();
@@ -84,6 +87,7 @@ class DesignPage : public QWidget, public WindowPage {
   Predictor& predictor_;
   Calibrator calibrator_;
   CalibrateDialog* calibrate_ = nullptr;
+  ResidualsDialog* residuals_ = nullptr;
   ProofWindow* proof_window_ = nullptr;
   store::RunId proved_run_;                  // of the last proof; empty: from the form
   views::DesignPtr shown_, pinned_, given_;  // given_: the latest that is no preview

@@ -390,6 +390,7 @@ QMenu* RunsPage::make_menu() {
   menu->addSeparator();
   button(compare_);
   entry(tr("Add to Current Comparison"), compare_->isEnabled(), trigger(u"runs.compare_add"_s));
+  entry(tr("Predicted and Measured\u2026"), one && kept, trigger(u"run.residuals"_s));
   menu->addSeparator();
   entry(tr("Export as a Recipe\u2026"), one, [this] { open_then(u"file.export"_s); });
   entry(tr("Merge the Adapter\u2026"), one && kept, [this] { open_then(u"run.merge"_s); });

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// `residuals`: what was predicted for a run, minus what it measured, term by term.
+#include <CLI/CLI.hpp>
+
+#include "app/load_inputs.h"
+#include "app/output.h"
+#include "app/subcommand.h"
+#include "core/compare/residuals.h"
+
+namespace mw::app {
+namespace {
+
+struct ResidualsOptions {
+  std::string run{};
+};
+
+void add_residuals_options(CLI::App& command, CommonOptions&, ResidualsOptions& options) {
+  command.add_option("run", options.run, "A run of the store")->required();
+}
+
+int run_residuals(const CommonOptions& common, const ResidualsOptions& options) {
+  const store::Store store(common.runs_folder);
+  if (!store.find(options.run)) throw unknown_run(store.folder(), options.run, "a run id listed by `runs`");
+  const compare::Residuals residuals =
+      compare::residuals(compare::compared(store, options.run), load_catalogue(), common.stop);
+  if (common.output == Output::json) {
+    print_json(to_json(residuals));
+    return 0;
+  }
+  print_text("%s", to_text(residuals).c_str());
+  if (residuals.can_calibrate)
+    print_text("to fit the plan to this run: meshwright calibrate --run %s\n", options.run.c_str());
+  return 0;
+}
+
+}  // namespace
+
+Subcommand residuals_subcommand() {
+  return make_subcommand("residuals", "Show predicted minus measured for each term of a run", add_residuals_options,
+                         run_residuals);
+}
+
+}  // namespace mw::app

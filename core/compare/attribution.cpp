@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compare/attribution.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/compare/comparison_parts.h"
+#include "core/experiment/bind.h"
+#include "core/experiment/parameters.h"
+#include "core/planning/plan_request.h"
+
+namespace mw::compare {
+namespace {
+
+using experiment::Experiment;
+
+constexpr double kNegligible = 0.01;  // relative change; also the smallest gap that has shares
+
+// Keys that only make sense together: another target needs another mesh and stack.
+const std::vector<std::string>& hardware_keys() {
+  static const std::vector<std::string> kKeys{"target.id",   "target.memory_gib", "mesh",         "sharding",
+                                              "train.stack", "serve.stack",       "data.padding", "lora.module_path"};
+  return kKeys;
+}
+
+// The document keys of a serving condition or row; empty if the simulator has no such setting.
+std::vector<std::string> serving_keys(const std::string& key) {
+  static const std::map<std::string, std::vector<std::string>> kKeys{
+      {"target", hardware_keys()},
+      {"chips", hardware_keys()},
+      {"tp", hardware_keys()},
+      {"model", {"model.id", "model.path"}},
+      {"weight_dtype", {"train.dtype"}},
+      {"kv_dtype", {"serve.kv_dtype"}},
+      {"prefix_cache", {"serve.prefix_cache", "sweep.prompts", "sweep.shared_prefix"}},
+      {"prompts", {"sweep.prompts", "sweep.shared_prefix"}},
+      {"chunked_prefill", {"serve.chunked_prefill"}},
+      {"sliding_window_kv", {"serve.sliding_window_kv"}},
+      {"async_scheduling", {"serve.async_scheduling"}},
+      {"block_size", {"serve.block_size"}},
+      {"max_model_len", {"serve.max_model_len"}},
+      {"max_num_seqs", {"serve.max_num_seqs"}},
+      {"max_num_batched_tokens", {"serve.max_num_batched_tokens"}},
+      {"arrival", {"sweep.arrival"}},
+      {"burstiness", {"sweep.burstiness"}},
+      {"lengths", {"sweep.lengths"}},
+      {"seed", {"sweep.seed"}},
+      {"requests", {"sweep.num_prompts"}}};
+  const auto found = kKeys.find(key);
+  return found == kKeys.end() ? std::vector<std::string>() : found->second;
+}
+
+std::vector<std::string> training_keys(const std::string& key) {
+  const auto& hardware = hardware_keys();
+  if (key.starts_with("sharding.") || std::find(hardware.begin(), hardware.end(), key) != hardware.end())
+    return hardware;
+  if (key == "model.id" || key == "model.path") return {"model.id", "model.path"};
+  if (key == "loss_mask") return {"data.loss"};
+  return experiment::find_parameter(key) ? std::vector<std::string>{key} : std::vector<std::string>();
+}
+
+// Copies the keys from the other document, including missing ones.
+Experiment switched(Experiment e, const Experiment& other, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    e.erase(key);
+    if (const Json* value = other.find(key)) e.set_value(key, *value);
+  }
+  return e;
+}
+
+class Estimator {
+ public:
+  Estimator(Comparison& comparison, const GapInput& input, const hardware::Catalogue& catalogue,
+            const std::stop_token& stop)
+      : comparison_(comparison), input_(input), catalogue_(catalogue), stop_(stop) {}
+
+  void run() {
+    Gap gap = input_.gap;
+    gap.predicted.assign(input_.documents.size(), std::nullopt);
+    if (gap.missing.empty()) try {
+        for (size_t c = 0; c < input_.documents.size(); ++c)
+          if (gap.measured[c]) gap.predicted[c] = predicted(input_.documents[c], c);
+      } catch (const Error& e) {
+        if (e.kind() == Error::Kind::cancelled) throw;
+        gap.missing = e.problem().message;
+      }
+    comparison_.gap = std::move(gap);
+    for (ComparisonRow& row : comparison_.rows)
+      if (row.kind == ComparisonRow::Kind::setting) row.effects = effects_of(row.key, row.texts);
+    for (Confounder& confounder : comparison_.confounders) {
+      const ComparisonRow* row = row_of(confounder.key);
+      confounder.effects = row ? row->effects : effects_of(confounder.key, {});
+      confounder.is_negligible = serving() && is_negligible(confounder);
+    }
+    sort_and_judge();
+  }
+
+ private:
+  bool serving() const { return input_.load.has_value(); }
+
+  const ComparisonRow* row_of(const std::string& key) const {
+    const std::string name = key == "loss_mask" ? "data.loss" : key;
+    const auto found = std::find_if(comparison_.rows.begin(), comparison_.rows.end(), [&](const ComparisonRow& r) {
+      return r.kind == ComparisonRow::Kind::setting && r.key == name;
+    });
+    return found == comparison_.rows.end() ? nullptr : &*found;
+  }
+
+  // The metric of the gap as predicted for the document; rows are as long as those of `column`.
+  double predicted(const Experiment& e, size_t column) const {
+    if (stop_.stop_requested()) throw cancelled("the estimate");
+    if (serving())
+      return value_of(simulated_point(e, *input_.load, catalogue_, Queueing::as_offered, stop_), input_.metric);
+    plan::Request request = planning::plan_request(e, catalogue_);
+    if (const double mean = input_.row_tokens[column]; std::isfinite(mean) && request.lengths.histogram.empty()) {
+      request.lengths.max_len = std::clamp(static_cast<int>(std::lround(mean)), 1, request.lengths.max_len);
+      request.lengths.mean = 0;  // every row as long as the measured mean
+    }
+    return plan::predict(request).run.tokens_per_second;
+  }
+
+  Effects effects_of(const std::string& key, const std::vector<std::string>& texts) {
+    Effects out;
+    if (!comparison_.gap->missing.empty()) {
+      out.missing = comparison_.gap->missing;
+      return out;
+    }
+    const std::vector<std::string> keys = serving() ? serving_keys(key) : training_keys(key);
+    if (keys.empty()) {
+      out.missing = "the planner has no model of this difference";
+      return out;
+    }
+    out.by_column.resize(input_.documents.size());
+    std::string reason;
+    for (size_t c = 1; c < input_.documents.size(); ++c) {
+      if (!texts.empty() && texts[c] == texts[0]) continue;
+      if (!texts.empty() && serving() && (texts[c].empty() || texts[0].empty()))
+        reason = "not recorded in " + comparing::called(comparison_, texts[0].empty() ? 0 : c);
+      else
+        out.by_column[c] = effect_of(keys, c, reason);
+    }
+    if (!out.any()) out.missing = reason.empty() ? "the simulated settings of the columns are the same" : reason;
+    return out;
+  }
+
+  std::optional<Effect> effect_of(const std::vector<std::string>& keys, size_t c, std::string& reason) {
+    const auto& [label, unit, measured, forecast, missing] = *comparison_.gap;
+    const Experiment changed = switched(input_.documents[0], input_.documents[c], keys);
+    if (changed == input_.documents[0] || !forecast[0]) return std::nullopt;
+    const bool changes_rows = keys.front().starts_with("data.");  // then rows are as long as in the other column
+    try {
+      const double ratio = predicted(changed, changes_rows ? c : 0) / *forecast[0];
+      if (!(ratio > 0) || !std::isfinite(ratio)) return std::nullopt;
+      Effect effect{.change = ratio - 1};
+      if (measured[0] && measured[c] && std::abs(*measured[c] / *measured[0] - 1) >= kNegligible)
+        effect.share = std::log(ratio) / std::log(*measured[c] / *measured[0]);
+      return effect;
+    } catch (const Error& e) {
+      if (e.kind() == Error::Kind::cancelled) throw;
+      reason = "the baseline cannot be changed this way (" + e.problem().place +
+               (e.problem().place.empty() ? "" : ": ") + e.problem().message + ")";
+      return std::nullopt;
+    }
+  }
+
+  static bool is_negligible(const Confounder& c) {
+    if (c.at_least != Fairness::confounded || !c.effects.any()) return false;
+    return std::all_of(c.effects.by_column.begin(), c.effects.by_column.end(), [](const auto& effect) {
+      return !effect ||
+             (std::abs(effect->change) < kNegligible && std::abs(effect->share.value_or(0)) < 5 * kNegligible);
+    });
+  }
+
+  void sort_and_judge() {
+    const auto largest = [](const Confounder& c) {
+      double most = 0;
+      for (const auto& effect : c.effects.by_column)
+        if (effect) most = std::max(most, std::abs(effect->share.value_or(effect->change)));
+      return most;
+    };
+    std::stable_sort(comparison_.confounders.begin(), comparison_.confounders.end(),
+                     [&](const Confounder& a, const Confounder& b) {
+                       return std::pair(a.at_least, largest(a)) > std::pair(b.at_least, largest(b));
+                     });
+    comparison_.verdict = Fairness::fair;
+    for (const Confounder& c : comparison_.confounders)
+      if (!c.is_negligible) comparison_.verdict = std::max(comparison_.verdict, c.at_least);
+  }
+
+  Comparison& comparison_;
+  const GapInput& input_;
+  const hardware::Catalogue& catalogue_;
+  const std::stop_token& stop_;
+};
+
+const ComparisonRow* result_row(const Comparison& comparison, const std::string& key) {
+  const auto found = std::find_if(comparison.rows.begin(), comparison.rows.end(), [&](const ComparisonRow& r) {
+    return r.kind == ComparisonRow::Kind::result && r.key == key;
+  });
+  return found == comparison.rows.end() || !found->values[0] || found->recorded() < 2 ? nullptr : &*found;
+}
+
+// Chooses the load with a request rate that most columns have, then the highest rate; E2E latency before others.
+void choose_load(const Comparison& comparison, const ComparedRun& baseline, GapInput& out) {
+  constexpr std::pair<const char*, WaterfallMetric> kMetrics[] = {
+      {"median_e2el_ms", WaterfallMetric::median_e2el_ms},
+      {"median_tpot_ms", WaterfallMetric::median_tpot_ms},
+      {"median_ttft_ms", WaterfallMetric::median_ttft_ms},
+      {"output_throughput", WaterfallMetric::output_throughput}};
+  for (const auto& [name, metric] : kMetrics) {
+    std::tuple<size_t, double, int> best{};
+    for (const formats::BenchPoint& p : baseline.sweep->set.points) {
+      if (!std::isfinite(p.request_rate) || p.request_rate <= 0 || p.input_len <= 0) continue;
+      const ComparisonRow* row = result_row(comparison, comparing::cell_key(p) + "." + name);
+      if (!row || std::tuple(row->recorded(), p.request_rate, p.input_len) <= best) continue;
+      best = {row->recorded(), p.request_rate, p.input_len};
+      out.load = LoadPoint{p.request_rate, p.input_len};
+      out.metric = metric;
+      out.gap = {.label = row->label, .unit = row->unit, .measured = row->values};
+    }
+    if (out.load) return;
+  }
+  out.gap.missing = "no two columns share a load with a request rate, which the simulator needs";
+}
+
+double mean_row_tokens(const ComparedRun& run) {
+  const auto& finished = run.training->finished();
+  const experiment::TrainSection train = experiment::bind_valid(run.experiment).train;
+  const auto rows = static_cast<double>(finished ? finished->steps * train.batch * train.accumulation : 0);
+  return finished && finished->tokens > 0 && rows > 0 ? static_cast<double>(finished->tokens) / rows
+                                                      : formats::kUnknown;
+}
+
+}  // namespace
+
+GapInput gap_input(const Comparison& comparison, const std::vector<ComparedRun>& runs) {
+  GapInput out;
+  out.gap.measured.resize(runs.size());
+  const auto kind = kind_of(runs.at(0));
+  const bool mixed = std::any_of(runs.begin(), runs.end(), [&](const ComparedRun& r) { return kind_of(r) != kind; });
+  for (const ComparedRun& run : runs) {
+    out.documents.push_back(server_of(run));
+    out.row_tokens.push_back(run.training ? mean_row_tokens(run) : formats::kUnknown);
+  }
+  if (mixed || kind == ComparedKind::sizing) {
+    out.gap.missing = "only training runs and only serving sweeps have a gap that can be predicted";
+  } else if (kind == ComparedKind::serving) {
+    choose_load(comparison, runs[0], out);
+  } else if (const ComparisonRow* row = result_row(comparison, "train.tokens_per_second")) {
+    out.gap = {.label = row->label, .unit = row->unit, .measured = row->values};
+    for (size_t c = 0; c < runs.size(); ++c)
+      if (!runs[c].has_all_settings)
+        out.gap.missing = comparing::called(comparison, c) + " does not record all settings";
+  } else {
+    out.gap.missing = "fewer than two columns have a speed";
+  }
+  return out;
+}
+
+Comparison with_effects(Comparison comparison, const GapInput& input, const hardware::Catalogue& catalogue,
+                        const std::stop_token& stop) {
+  Estimator(comparison, input, catalogue, stop).run();
+  return comparison;
+}
+
+}  // namespace mw::compare

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/data/token_context.h"
+
+#include <QMenu>
+#include <QToolButton>
+
+#include "core/experiment/bind.h"
+#include "core/train/checkpoint.h"
+#include "ui/theme/text.h"
+#include "ui/theme/widgets.h"
+
+namespace mw::ui {
+namespace {
+
+constexpr size_t kMostRunsListed = 15;
+constexpr size_t kMostRowsToPack = 1'000'000;  // beyond that, neighbours are not looked up
+
+}  // namespace
+
+TokenContext::TokenContext(const DataReader& reader, std::filesystem::path runs_folder, QObject* parent)
+    : QObject(parent), reader_(reader), runs_folder_(std::move(runs_folder)) {
+  connect(&task_, &BackgroundWork::ended, this, [this] {
+    if (task_.result()) context_ = std::move(*task_.result());
+    emit changed();
+  });
+}
+
+QToolButton* TokenContext::make_button(QWidget* parent) {
+  button_ = new QToolButton(parent);
+  button_->setProperty("chip", true);
+  button_->setPopupMode(QToolButton::InstantPopup);
+  button_->setText(tr("Losses"));
+  button_->setAccessibleName(tr("Model whose losses are shown"));
+  button_->setToolTip(tr("Colour each token by its loss under a model"));
+  auto* menu = new QMenu(button_);
+  button_->setMenu(menu);
+  connect(menu, &QMenu::aboutToShow, this, [this, menu] { fill(*menu); });
+  return button_;
+}
+
+void TokenContext::fill(QMenu& menu) {
+  menu.clear();
+  const auto entry = [&](const QString& text, Losses losses, const store::RunId& run) {
+    QAction* action = menu.addAction(text, this, [this, losses, run] { choose(losses, run); });
+    action->setCheckable(true);
+    action->setChecked(losses == losses_ && run == run_);
+  };
+  entry(tr("No Losses"), Losses::none, {});
+  entry(tr("Base Model"), Losses::base, {});
+  menu.addSection(tr("Last Checkpoint of a Run"));
+  size_t listed = 0;
+  try {
+    const store::Store store(runs_folder_);
+    for (const store::RunRow& row : store.list()) {
+      if (listed == kMostRunsListed) break;
+      if (!train::latest_checkpoint(store.run_folder(row.id))) continue;
+      entry(tr("%1, %2").arg(qs(row.name.empty() ? row.id : row.name), qs(row.id)), Losses::run, row.id);
+      ++listed;
+    }
+  } catch (const Error& error) {
+    menu.addAction(qs(error.problem().message))->setEnabled(false);
+    return;
+  }
+  if (listed == 0) menu.addAction(tr("None"))->setEnabled(false);
+}
+
+void TokenContext::choose(Losses losses, const store::RunId& run) {
+  if (losses == losses_ && run == run_) return;
+  losses_ = losses;
+  run_ = run;
+  if (button_)
+    button_->setText(losses == Losses::none   ? tr("Losses")
+                     : losses == Losses::base ? tr("Losses: base")
+                                              : tr("Losses: %1").arg(qs(run)));
+  start();
+}
+
+void TokenContext::read(const experiment::Experiment& experiment, const views::DataDetail& detail) {
+  experiment_ = experiment;
+  detail_ = detail;
+  start();
+}
+
+void TokenContext::clear() {
+  experiment_.reset();
+  task_.abandon();
+  context_ = {};
+}
+
+void TokenContext::start() {
+  context_ = {};
+  if (!experiment_) return;
+  const bool packs = reader_.index() && reader_.request().batches.packing == data::Packing::pack &&
+                     reader_.rows().size() <= kMostRowsToPack;
+  std::vector<int> ids;
+  for (const views::DataToken& token : detail_.tokens) ids.push_back(token.id);
+  if (detail_.row.used > 0) ids.resize(std::min(ids.size(), static_cast<size_t>(detail_.row.used)));
+  task_.start([request = reader_.request(), rows = packs ? reader_.rows() : std::vector<planning::DataRow>(),
+               row = detail_.row, ids = std::move(ids), experiment = *experiment_, tokenizer = reader_.tokenizer(),
+               losses = losses_, run = run_,
+               folder = runs_folder_](const ReportProgress&, const std::stop_token& stop) {
+    const model::Config model = experiment::model_config(experiment::bind_data(experiment).model);
+    RowContext out{.window = model.sliding_window, .packed = jobs::packed_with(row.row, rows, request.batches)};
+    out.difference = jobs::template_difference(request, *tokenizer, row, train::chat_format(model.family));
+    if (losses == Losses::none) return out;
+    const auto tuned =
+        losses == Losses::run ? jobs::tuned_model_of(store::Store(folder), run) : std::filesystem::path();
+    out.losses = jobs::token_losses(experiment, tuned, ids, stop);
+    return out;
+  });
+  emit changed();
+}
+
+QString TokenContext::note() const {
+  if (!experiment_) return {};
+  if (task_.is_busy()) return losses_ == Losses::none ? QString() : tr("Computing the loss of each token\u2026");
+  if (task_.problem()) return qs(to_text(*task_.problem()));
+  QStringList notes;
+  for (const std::string& note : jobs::row_notes(context_.packed, context_.difference)) notes << qs(note);
+  return notes.join(u"; "_s);
+}
+
+}  // namespace mw::ui

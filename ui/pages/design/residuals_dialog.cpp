@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/design/residuals_dialog.h"
+
+#include <QHeaderView>
+#include <QLabel>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QTableView>
+#include <QVBoxLayout>
+
+#include "ui/theme/tables.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+using compare::Residual;
+
+QString tr_residual(const char* text) {
+  return ResidualsDialog::tr(text);
+}
+
+QString residual_value(const Residual& row, const std::optional<double>& value) {
+  return value ? qs(compare::value_text(row, *value)) : u"\u2013"_s;
+}
+
+QVariant residual_key(const std::optional<double>& value) {
+  return value ? QVariant(*value) : QVariant();
+}
+
+std::optional<double> predicted_value(const Residual& row) {
+  return row.predicted ? std::optional(row.predicted->value) : std::nullopt;
+}
+
+QString difference_text(const Residual& row) {
+  const auto off = row.difference();
+  if (!off) return u"\u2013"_s;
+  const QString sign = *off > 0 ? u"+"_s : *off < 0 ? u"\u2212"_s : QString();
+  return sign + qs(compare::value_text(row, std::abs(*off)));
+}
+
+TableModel<Residual>::Columns residual_columns() {
+  return {
+      {.title = tr_residual("Term"), .text = [](const Residual& r) { return qs(r.label); }},
+      number_column<Residual>(
+          tr_residual("Predicted"), [](const Residual& r) { return residual_value(r, predicted_value(r)); },
+          [](const Residual& r) { return residual_key(predicted_value(r)); }),
+      number_column<Residual>(
+          tr_residual("Measured"), [](const Residual& r) { return residual_value(r, r.measured); },
+          [](const Residual& r) { return residual_key(r.measured); }),
+      number_column<Residual>(tr_residual("Difference"), difference_text,
+                              [](const Residual& r) { return residual_key(r.difference()); }),
+      number_column<Residual>(
+          tr_residual("Relative"),
+          [](const Residual& r) {
+            const auto relative = r.relative();
+            return relative ? qs(compare::change_text(*relative)) : u"\u2013"_s;
+          },
+          [](const Residual& r) { return residual_key(r.relative()); }),
+  };
+}
+
+QVariant residual_cell(const Residual& row, int column, int role) {
+  if (role == Qt::ForegroundRole && column == 4 && row.is_outside()) return theme().warn;
+  if (role == Qt::ToolTipRole && row.predicted && row.predicted->low < row.predicted->high)
+    return ResidualsDialog::tr("predicted %1 to %2%3")
+        .arg(qs(compare::value_text(row, row.predicted->low)), qs(compare::value_text(row, row.predicted->high)),
+             row.is_outside() ? ResidualsDialog::tr("; the measured value is outside") : QString());
+  return {};
+}
+
+}  // namespace
+
+ResidualsDialog::ResidualsDialog(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent)
+    : TaskDialog(tr("Predicted and Measured"), u"residualsDialog"_s, 720, parent),
+      runs_folder_(std::move(runs_folder)),
+      catalogue_(std::move(catalogue)),
+      rows_(residual_columns(), residual_cell) {
+  table_ = make_table(rows_, tr("Predicted minus measured"), this);
+  table_->setMinimumHeight(320);
+  table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
+  copy_on_ctrl_c(*table_);
+  column_->addWidget(table_, 1);
+  add_task_rows({.result = tr("Notes"),
+                 .progress = tr("Progress of the prediction"),
+                 .cancel = tr("Close"),
+                 .confirm = tr("Calibrate\u2026"),
+                 .stretch = 0});
+  confirm_->setToolTip(tr("Fit the efficiencies of the plan to this run and show the held-out errors"));
+  connect(confirm_, &QPushButton::clicked, this, [this] {
+    accept();
+    emit calibration_wanted(qs(run_));
+  });
+  connect(&task_, &BackgroundWork::ended, this, &ResidualsDialog::show_outcome);
+}
+
+void ResidualsDialog::show_run(const store::RunId& run) {
+  run_ = run;
+  rows_.set_rows({});
+  result_->show_text({});
+  description_->setText(tr("Run %1: predicting each term\u2026").arg(qs(run)));
+  confirm_->setEnabled(false);
+  progress_->show();
+  open();
+  task_.start([run, folder = runs_folder_, load = catalogue_](const ReportProgress&, const std::stop_token& stop) {
+    return compare::residuals(compare::compared(store::Store(folder), run), load(), stop);
+  });
+}
+
+void ResidualsDialog::show_outcome() {
+  progress_->hide();
+  if (task_.problem()) {
+    description_->setText(tr("Run %1 has no residuals").arg(qs(run_)));
+    return result_->show_text(qs(to_text(*task_.problem())), ResultText::Tone::bad);
+  }
+  if (!task_.result()) return;
+  const compare::Residuals& found = *task_.result();
+  description_->setText(
+      tr("Run %1: predicted minus measured; highlighted values lie outside the interval").arg(qs(run_)));
+  rows_.set_rows(found.rows);
+  QStringList notes;
+  for (const std::string& note : found.notes) notes << qs(note);
+  if (!found.can_calibrate) notes << tr("only training runs of this machine can calibrate the plan");
+  result_->show_text(notes.join(u'\n'));
+  confirm_->setEnabled(found.can_calibrate);
+}
+
+void ResidualsDialog::reject() {
+  task_.abandon();
+  TaskDialog::reject();
+}
+
+}  // namespace mw::ui
