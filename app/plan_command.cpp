@@ -60,6 +60,7 @@ Json cpu_plan_json(const experiment::Experiment& experiment, const planning::Pre
             {"tokens_per_second", unknown},
             {"padded_tokens_per_second", unknown},
             {"usd_per_million_tokens", unknown}}},
+          {"trainable", prediction.trainable ? to_json(*prediction.trainable) : unknown},
           {"peak_instant", prediction.peak_instant},
           {"diagnostics", cpu_diagnostics(experiment, prediction, catalogue)},
           {"sources", prediction.sources}};
@@ -78,6 +79,9 @@ void print_cpu_plan(const experiment::Experiment& experiment, const planning::Pr
       print_text("  %-12s %s\n", std::string(to_string(category)).c_str(),
                  to_text(prediction.at_peak[category]).c_str());
   for (const std::string& device : devices) print_text("  %s\n", device.c_str());
+  if (prediction.trainable)
+    print_text("  trained: %s, saved in %s\n", to_text(*prediction.trainable).c_str(),
+               to_text(prediction.trainable->file).c_str());
   for (const std::string& source : prediction.sources) print_text("  from: %s\n", source.c_str());
   for (const Json& diagnostic : cpu_diagnostics(experiment, prediction, catalogue))
     print_text("%s %s: %s\n", diagnostic["severity"].get<std::string>().c_str(),

@@ -11,6 +11,7 @@
 #include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
 #include "core/store/run_settings.h"
+#include "core/train/trainable.h"
 
 namespace mw::compare::comparing {
 namespace {
@@ -125,6 +126,18 @@ void add_results(const Runs& runs, Comparison& out) {
     const auto answers = store::scored_answers(r.training->samples());
     return answers.empty() ? formats::kUnknown : 100 * answers.back().share();
   });
+  const auto of_trainable = [](auto value) {
+    return [value](const ComparedRun& r) {
+      const auto trained = train::trainable_of(r.training->info());
+      return trained ? value(*trained) : formats::kUnknown;
+    };
+  };
+  row({"trainable.params", "Trained parameters", "", Better::neither},
+      of_trainable([](const train::Trainable& t) { return static_cast<double>(t.params); }));
+  row({"trainable.share", "Trained share of the model", "%", Better::neither},
+      of_trainable([](const train::Trainable& t) { return 100 * t.share(); }));
+  row({"trainable.bytes", "Saved adapter or model", "MiB", Better::neither},
+      of_trainable([](const train::Trainable& t) { return static_cast<double>(t.file.value) / (1 << 20); }));
   row({"train.tokens_per_second", "Speed, median", "tokens/s", Better::higher},
       of_training([](const views::RunView& r) { return median(r, "train/tokens_per_second"); }));
   row({"seconds", "Time", "s", Better::lower}, of_training(seconds));

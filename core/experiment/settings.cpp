@@ -49,6 +49,12 @@ std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, cons
   return shapes;
 }
 
+train::Trainable trainable(const train::Settings& s, const model::Config& config) {
+  const model::TensorInventory inventory(config);
+  return s.method == model::TrainMethod::lora ? trainable_adapters(inventory, adapter_shapes(config, s.lora))
+                                              : trainable_weights(inventory, s.save_dtype);
+}
+
 mesh::Placement training_placement(const train::Settings& s, const model::Config& config) {
   const auto adapters =
       s.method == model::TrainMethod::lora ? adapter_shapes(config, s.lora) : std::vector<mesh::AdapterShape>{};

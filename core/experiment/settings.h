@@ -3,6 +3,7 @@
 #pragma once
 #include "core/experiment/bind.h"
 #include "core/train/settings.h"
+#include "core/train/trainable.h"
 
 namespace mw::experiment {
 
@@ -32,6 +33,9 @@ data::ChatFormat chat_format(const DataSection& data, model::Family family);
 
 // Returns the shapes of all adapters that the options create.
 std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options);
+
+// Returns what a run with these settings trains on this machine.
+train::Trainable trainable(const train::Settings& settings, const model::Config& config);
 
 // Returns the placement of every tensor of the run; throws the first error of the placement.
 mesh::Placement training_placement(const train::Settings& settings, const model::Config& config);

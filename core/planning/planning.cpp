@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/experiment/settings.h"
+#include "core/plan/request/local_model.h"
 #include "core/planning/engine_server.h"
 
 namespace mw::planning {
@@ -67,6 +69,18 @@ void add_tco(const experiment::ServeSection& serve, const hardware::Catalogue& c
   if (out.measured_hours <= 0) return;
   tco.train_hours = out.measured_hours;
   out.measured_tco = tco;
+}
+
+// The engine takes a rank per module from its own options. Tunix trains one A for K and V, which a PEFT file holds
+// twice.
+train::Trainable trained(const experiment::ExperimentConfig& config, const plan::Request& r) {
+  if (r.stack == model::Stack::engine) return trainable(experiment::plan_settings(config, r.model.family), r.model);
+  const model::TensorInventory inventory(r.model);
+  if (r.method == model::TrainMethod::full) return train::trainable_weights(inventory, config.train.save_dtype);
+  train::Trainable out = train::trainable_adapters(inventory, plan::adapter_shapes(r, inventory));
+  const double held = plan::local_model(r, mesh::ShardingUse::training).adapters(plan::DType::f32).total;
+  out.params = static_cast<std::int64_t>(held);
+  return out;
 }
 
 Json estimate_json(const plan::Estimate& e) {
@@ -134,6 +148,7 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const hardware::
   if (served_here(out.request)) out.plan.memory = device_memory(engine_server(config, out.request.model).memory);
   out.diagnosis = diagnose(e, catalogue, {.plan = &out.plan, .request = &out.request}, Fixes::searched);
   for (const Diagnostic& d : out.diagnosis.found) out.problems.push_back(d.problem);
+  if (out.request.work == plan::Work::train) out.trainable = trained(config, out.request);
   add_guesses(config.measured, out);
   add_tco(config.serve, catalogue, out);
   return out;
@@ -211,6 +226,7 @@ Json planned_json(const ExperimentPlan& p) {
            {"diagnostics", diagnostics},
            {"unchecked", to_json(p.diagnosis.unchecked)},
            {"sources", plan.sources}};
+  if (p.trainable) out["trainable"] = to_json(*p.trainable);
   if (plan.serve) out["serve"] = serve_json(*plan.serve);
   if (p.tco) out["tco"] = tco_json(*p.tco, p.serve_hours);
   if (p.measured_tco) out["tco_measured"] = tco_json(*p.measured_tco, p.serve_hours);

@@ -7,6 +7,7 @@
 #include "core/plan/time/tco.h"
 #include "core/planning/diagnostics.h"
 #include "core/planning/plan_request.h"
+#include "core/train/trainable.h"
 
 namespace mw::planning {
 
@@ -30,7 +31,8 @@ struct ExperimentPlan {
   std::string measured_source;
   std::optional<plan::Tco> tco, measured_tco;  // for predicted and measured hours, if serve.target is set
   std::vector<double> serve_hours;
-  std::vector<Problem> problems;  // of the diagnosis, then of the comparison with the measurement
+  std::optional<train::Trainable> trainable{};  // of a training
+  std::vector<Problem> problems;                // of the diagnosis, then of the comparison with the measurement
   Diagnosis diagnosis;
 };
 ExperimentPlan plan_experiment(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);

@@ -49,6 +49,8 @@ std::string run_text(const ExperimentPlan& p) {
               number_text(r.padded_tokens_per_second).c_str(), 100 * r.real_share);
   if (r.usd_per_hour > 0) out += line(", $%s per million tokens", number_text(r.usd_per_million_tokens, 3).c_str());
   out += "\n";
+  if (p.trainable)
+    out += line("  trained: %s, saved in %s\n", to_text(*p.trainable).c_str(), to_text(p.trainable->file).c_str());
   for (const plan::Utilisation& u : r.utilisation) out += line("  MFU (%s): %.1f %%\n", u.name.c_str(), 100 * u.share);
   return out;
 }

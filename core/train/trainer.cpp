@@ -12,6 +12,7 @@
 #include "core/train/evaluate.h"
 #include "core/train/model.h"
 #include "core/train/traffic.h"
+#include "core/train/trainable.h"
 
 namespace mw::train {
 namespace {
@@ -71,6 +72,7 @@ class TrainingRun {
   void checkpoint();
   event::Finished finish();
   Json data_info() const;
+  Trainable trainable();
   engine::StepOptions step_options() const {
     return {.remat = s_.remat, .loss_chunk = s_.loss_chunk, .gradient_scale = 1, .dropout_seed = s_.seed};
   }
@@ -161,15 +163,23 @@ Json TrainingRun::data_info() const {
           {"loss_tokens", r.loss_tokens}};
 }
 
+Trainable TrainingRun::trainable() {
+  if (s_.method == model::TrainMethod::full) return trainable_weights(cluster().inventory(), s_.save_dtype);
+  std::vector<mesh::AdapterShape> adapters;
+  for (const engine::ResolvedLora& m : engine::resolve_lora(cluster().inventory(), s_.lora))
+    adapters.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
+  return trainable_adapters(cluster().inventory(), adapters);
+}
+
 void TrainingRun::start() {
-  std::int64_t trainable = 0;
-  for (const auto& t : cluster().trained()) trainable += t.size;
+  const Trainable trainable = this->trainable();
   Json info = request_.info;
   info["steps"] = s_.rate.steps;
   info["model"] = {{"path", s_.model.path.string()},
                    {"name", cluster().config().id},
                    {"parameters", cluster().inventory().parameters()},
-                   {"trainable", trainable}};
+                   {"trainable", trainable.params}};
+  info["trainable"] = to_json(trainable);
   info["device"] = {{"id", "cpu"}, {"threads", cluster().device(0).pool.threads()}};
   info["devices"] = cluster().devices();
   info["mesh"] = mesh_json(s_.model.mesh);

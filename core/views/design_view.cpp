@@ -225,6 +225,9 @@ std::vector<ShardRow> shard_rows(const Design& design) {
 std::vector<PlanLine> plan_lines(const Design& design) {
   const plan::Plan& p = design.plan();
   std::vector<PlanLine> lines{memory_line(p)};
+  if (const auto& trained = design.planned.trainable)
+    lines.push_back(figure("Trained", train::to_text(*trained), static_cast<double>(trained->params),
+                           "saved in " + to_text(trained->file)));
   if (!speed_known(design)) {
     lines.push_back({.label = "Time",
                      .value = "not predicted here",

@@ -29,6 +29,15 @@ TEST(Plan, PrintsDocumentedJsonForCatalogueTarget) {
   EXPECT_GT(plan["run"]["usd"].get<double>(), 0);
 }
 
+TEST(Plan, ReportsTrainedParametersOnEveryTarget) {
+  const auto trained = [](const std::string& name) {
+    return parse_json(meshwright({"plan", example(name), "--json"}).out, "plan")["trainable"];
+  };
+  EXPECT_EQ(trained("torchax-gemma2-2b-alpaca")["bytes"], 12793376);
+  EXPECT_GT(trained("tiny-lora")["params"].get<long>(), 0);
+  EXPECT_GT(trained("tiny-lora")["share"].get<double>(), 0);
+}
+
 TEST(Plan, StepsOnTheCommandLineClearEpochsWithANote) {
   const std::string torchax = example("torchax-gemma2-2b-alpaca");
   const auto steps = [](const Result& r) { return parse_json(r.out, "plan")["run"]["steps"]; };

@@ -35,6 +35,9 @@ TEST(Run, PrintsDocumentedEvents) {
     return Json();
   };
   EXPECT_EQ(find("started")["run"], "run-1");
+  const Json trainable = find("started")["info"]["trainable"];
+  EXPECT_GT(trainable["params"].get<long>(), 0);
+  EXPECT_EQ(trainable["bytes"].get<std::uintmax_t>(), fs::file_size(checkpoint(p, "run-1", 20) / kAdapter));
   EXPECT_EQ(events.back()["event"], "finished");
   EXPECT_EQ(events.back()["state"], "done");
   EXPECT_EQ(events.back()["steps"], 20);

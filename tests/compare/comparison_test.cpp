@@ -244,7 +244,8 @@ ComparedRun trained(const std::string& name, double loss, const std::string& mas
   ComparedRun c{.name = name, .training = views::RunView()};
   c.experiment.set_value("data.loss", mask);
   c.experiment.set_value("price.usd_per_chip_hour", 4.2);
-  c.training->feed({0, event::Started{{{"devices", 4}}}});
+  c.training->feed(
+      {0, event::Started{{{"devices", 4}, {"trainable", {{"params", 1000}, {"share", 0.001}, {"bytes", 1 << 20}}}}}});
   for (long step = 1; step <= 10; ++step) {
     c.training->feed(
         {static_cast<double>(step), event::Metric{"train/loss", step, loss + 1.0 / static_cast<double>(step)}});

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 
+#include "core/plan/request/local_model.h"
 #include "core/planning/search_experiment.h"
 
 #include "tests/shipped.h"
@@ -106,6 +107,36 @@ TEST(SizingExample, FitsAsDocumentedInItsNotes) {
 
 TEST(TorchaxExample, Fits) {
   EXPECT_TRUE(planned("torchax-gemma2-2b-alpaca").plan.fits());
+}
+
+TEST(TorchaxExample, IsTheTutorialsRecipeAndSavesTheTutorialsAdapter) {
+  const experiment::ExperimentConfig config = experiment::bind(shipped_example("torchax-gemma2-2b-alpaca"));
+  EXPECT_EQ(config.lora.rank, 16);
+  EXPECT_EQ(config.lora.alpha, 32);
+  EXPECT_EQ(config.lora.dropout, 0.1);
+  EXPECT_THAT(config.lora.targets, testing::ElementsAre("q_proj", "v_proj"));
+  EXPECT_EQ(config.train.epochs, 1);
+  EXPECT_EQ(config.data.rows, 52002);
+  const ExperimentPlan p = planned("torchax-gemma2-2b-alpaca");
+  ASSERT_TRUE(p.trainable);
+  EXPECT_EQ(p.trainable->params, 3194880);
+  EXPECT_NEAR(100 * p.trainable->share(), 0.122, 0.0005);
+  EXPECT_EQ(p.trainable->file.value, 12793376);
+  EXPECT_EQ(planned_json(p)["trainable"]["params"], 3194880);
+  EXPECT_THAT(planned_text(p), HasSubstr("trained: 3.19M parameters, 0.122 %, saved in 12.2 MiB"));
+}
+
+TEST(Trainable, TunixTrainsOneAForKAndVAndFullTrainingEverything) {
+  const ExperimentPlan paper = planned("paper-train-v5p-8");
+  const model::TensorInventory inventory(paper.request.model);
+  const auto adapters = plan::adapter_shapes(paper.request, inventory);
+  EXPECT_LT(paper.trainable->params, train::trainable_adapters(inventory, adapters).params);
+  experiment::Experiment e = shipped_example("torchax-gemma2-2b-alpaca");
+  e.set("train.method", "full");
+  const ExperimentPlan full = plan_experiment(e, catalogue());
+  EXPECT_EQ(full.trainable->share(), 1);
+  EXPECT_GT(full.trainable->file.value, 2 * full.trainable->params);
+  EXPECT_FALSE(planned("gemma3-1b-sizing-v5e").trainable);
 }
 
 TEST(PlannedJson, HasTheDocumentedKeys) {
