@@ -109,6 +109,24 @@ double usd(const ComparedRun& run) {
   return each > 0 ? each * run.training->devices() * seconds(*run.training) / 3600 : formats::kUnknown;
 }
 
+// The plans of experiments, and beside them what was measured of the same runs.
+void add_plans(const Runs& runs, Comparison& out) {
+  const auto row = [&](const ResultRow& result, double PlannedRun::*figure) {
+    std::vector<double> values;
+    for (const ComparedRun& run : runs) {
+      const double value = run.planned ? (*run.planned).*figure : 0;
+      values.push_back(value > 0 ? value : formats::kUnknown);
+    }
+    add_result(out, result, values);
+  };
+  row({"plan.step_s", "Step, predicted", "s", Better::lower}, &PlannedRun::step_s);
+  row({"measured.step_s", "Step, measured", "s", Better::lower}, &PlannedRun::measured_step_s);
+  row({"plan.hours", "Run, predicted", "h", Better::lower}, &PlannedRun::hours);
+  row({"measured.hours", "Run, measured", "h", Better::lower}, &PlannedRun::measured_hours);
+  row({"plan.usd", "Cost, predicted", "USD", Better::lower}, &PlannedRun::usd);
+  row({"measured.usd", "Cost, measured hours", "USD", Better::lower}, &PlannedRun::measured_usd);
+}
+
 void add_results(const Runs& runs, Comparison& out) {
   const auto row = [&](const ResultRow& result, auto value) {
     std::vector<double> values;
@@ -210,7 +228,7 @@ void add_confounders(const Runs& runs, Comparison& out) {
   }
   for (size_t c = 0; c < runs.size(); ++c) {
     const views::RunView& run = *runs[c].training;
-    if (run.state() != RunState::done)
+    if (!runs[c].planned && run.state() != RunState::done)
       confound(out, "state",
                called(out, c) + " is " + std::string(to_string(run.state())) + " after " + std::to_string(run.step()) +
                    " steps");
@@ -244,6 +262,7 @@ void training(const Runs& runs, Comparison& out) {
         return r.has_all_settings || r.experiment.has(p.key) ? all.at(p.key) : std::string();
       });
   row("mesh", "Mesh", mesh_text);
+  add_plans(runs, out);
   add_results(runs, out);
   add_steps(runs, out);
   add_confounders(runs, out);

@@ -160,7 +160,17 @@ PlanComparison against(const ExperimentPlan& a, const ExperimentPlan& b) {
   out.other = b.request.target.id;
   const auto ratio = [](double x, double y) { return x > 0 ? y / x : 0; };
   out.step_ratio = ratio(a.plan.step.seconds.value, b.plan.step.seconds.value);
+  out.run_ratio = ratio(a.plan.run.hours.value, b.plan.run.hours.value);
   out.cost_ratio = ratio(a.plan.run.usd.value, b.plan.run.usd.value);
+  const auto both = [](double x, double y) { return x > 0 && y > 0; };
+  if (both(a.measured_step, b.measured_step) || both(a.measured_hours, b.measured_hours))
+    out.measured = PlanComparison::Measured{.step_ratio = ratio(a.measured_step, b.measured_step),
+                                            .run_ratio = ratio(a.measured_hours, b.measured_hours),
+                                            .cost_ratio = ratio(a.measured_usd(), b.measured_usd()),
+                                            .usd = a.measured_usd(),
+                                            .other_usd = b.measured_usd(),
+                                            .source = a.measured_source,
+                                            .other_source = b.measured_source};
   const auto add = [&](const plan::Tco& x, const plan::Tco& y, bool measured) {
     for (const double hours : a.serve_hours)
       out.rows.push_back({hours, x.after(hours).value, y.after(hours).value, measured});
@@ -245,10 +255,18 @@ Json against_json(const PlanComparison& a) {
                     {"other_usd", r.other_usd},
                     {"ratio", r.ratio()},
                     {"training_hours", r.measured ? "measured" : "predicted"}});
+  const auto known = [](double v) { return v > 0 ? Json(v) : Json(nullptr); };
+  Json measured = nullptr;
+  if (const auto& m = a.measured)
+    measured = {{"step_ratio", known(m->step_ratio)}, {"run_ratio", known(m->run_ratio)},
+                {"cost_ratio", known(m->cost_ratio)}, {"usd", known(m->usd)},
+                {"other_usd", known(m->other_usd)},   {"sources", {m->source, m->other_source}}};
   return {{"target", a.name},
           {"other", a.other},
           {"step_ratio", a.step_ratio},
+          {"run_ratio", a.run_ratio},
           {"cost_ratio", a.cost_ratio},
+          {"measured", measured},
           {"tco", rows},
           {"break_even_hours", a.break_even_hours ? Json(*a.break_even_hours) : Json(nullptr)}};
 }

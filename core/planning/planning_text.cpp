@@ -102,8 +102,22 @@ std::string planned_text(const ExperimentPlan& p) {
 }
 
 std::string against_text(const PlanComparison& a) {
-  std::string out = line("\n%s against %s: a step takes %.2f times as long there, the run costs %.2f times as much\n",
-                         a.name.c_str(), a.other.c_str(), a.step_ratio, a.cost_ratio);
+  const auto times = [](double ratio) { return ratio > 0 ? line("%.2f x", ratio) : std::string("-"); };
+  std::string out =
+      line("\n%s against %s\n  %-10s %10s %10s %10s\n", a.other.c_str(), a.name.c_str(), "", "step", "run", "cost");
+  const auto row = [&](const char* what, double step, double run, double cost) {
+    out += line("  %-10s %10s %10s %10s", what, times(step).c_str(), times(run).c_str(), times(cost).c_str());
+  };
+  row("predicted", a.step_ratio, a.run_ratio, a.cost_ratio);
+  out += "\n";
+  if (const auto& m = a.measured) {
+    row("measured", m->step_ratio, m->run_ratio, m->cost_ratio);
+    if (m->usd > 0 && m->other_usd > 0)
+      out += line("  (%s against %s)", to_text(Usd(m->other_usd)).c_str(), to_text(Usd(m->usd)).c_str());
+    out += "\n";
+    for (const std::string* source : {&m->source, &m->other_source})
+      if (!source->empty()) out += "  from " + *source + "\n";
+  }
   for (const PlanComparison::Row& r : a.rows)
     out += line("  with %s h of serving, training hours %s: %s against %s, %.2f times\n",
                 number_text(r.serve_hours, 3).c_str(), r.measured ? "measured" : "predicted",

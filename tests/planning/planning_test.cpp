@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 
+#include "core/plan/calibration/measurements.h"
 #include "core/plan/request/local_model.h"
 #include "core/planning/search_experiment.h"
 
@@ -87,7 +88,29 @@ TEST(Paper, CostsAreExactFromTheSameHours) {
   EXPECT_NEAR(against.rows[3].ratio(), 1.82, 0.005);  // one hour of serving
   EXPECT_NEAR(against.rows[5].ratio(), 1.14, 0.005);  // a day
   EXPECT_FALSE(against.break_even_hours);
+  // "1.61x faster at 2.12x lower cost", recomputed from the measured runs.
+  ASSERT_TRUE(against.measured);
+  EXPECT_NEAR(against.measured->step_ratio, 1.60, 0.005);
+  EXPECT_NEAR(against.measured->run_ratio, 1.61, 0.005);
+  EXPECT_NEAR(against.measured->cost_ratio, 2.12, 0.006);
+  EXPECT_NEAR(against.measured->usd, 56.11, 0.005);
+  EXPECT_NEAR(against.measured->other_usd, 119.23, 0.005);
+  const Json j = against_json(against);
+  EXPECT_EQ(j["measured"]["run_ratio"], against.measured->run_ratio);
+  EXPECT_EQ(j["run_ratio"], against.run_ratio);
+  EXPECT_THAT(against_text(against),
+              HasSubstr("measured       1.60 x     1.61 x     2.12 x  ($119.23 against $56.11)"));
   EXPECT_THAT(against_text(against), HasSubstr("no break-even"));
+}
+
+TEST(Paper, MeasuredFiguresAreThoseOfTheMeasurements) {
+  const plan::Measurements shipped = plan::read_measurements(MW_RESOURCES "/hardware/measurements.json", catalogue());
+  for (const auto& [row, example] :
+       {std::pair{"paper-v5p-8-4096", "paper-train-v5p-8"}, std::pair{"paper-2xh100-4096", "paper-train-2xh100"}}) {
+    const auto at = std::find_if(shipped.rows.begin(), shipped.rows.end(), [&](const auto& m) { return m.id == row; });
+    ASSERT_NE(at, shipped.rows.end()) << row;
+    EXPECT_EQ(experiment::bind(shipped_example(example)).measured.seconds_per_step, at->value);
+  }
 }
 
 TEST(SizingExample, FitsAsDocumentedInItsNotes) {
