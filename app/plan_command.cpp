@@ -5,6 +5,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/planning/memory_fixes.h"
 #include "core/planning/planning.h"
 #include "core/planning/predict.h"
 
@@ -29,14 +30,7 @@ Json cpu_diagnostics(const experiment::Experiment& experiment, const planning::P
   for (const Problem& note : prediction.notes) add(note);
   for (const planning::Diagnostic& d : planning::diagnostics(experiment, catalogue).beyond_the_document())
     all.push_back(to_json(d));
-  if (!prediction.fits())
-    add({.id = "MEMORY",
-         .message = prediction.devices.size() > 1 ? "the run does not fit into the memory of its devices"
-                                                  : "the run does not fit into memory",
-         .found = to_text(prediction.at_peak.total()),
-         .expected = "at most " + to_text(prediction.capacity),
-         .fix = std::string("lower train.batch or data.max_len, use train.remat=layer, or train.dtype=bf16") +
-                (prediction.devices.size() > 1 ? ", or more devices along fsdp or tp" : "")});
+  if (!prediction.fits()) all.push_back(to_json(planning::memory_diagnostic(experiment, prediction, catalogue)));
   return all;
 }
 

@@ -38,6 +38,30 @@ TEST(Plan, ReportsTrainedParametersOnEveryTarget) {
   EXPECT_GT(trained("tiny-lora")["share"].get<double>(), 0);
 }
 
+TEST(Plan, OffersTheSmallestChangesThatFitWithTheirPrice) {
+  const auto fixes_of = [](const std::vector<std::string>& arguments) {
+    const Json plan = parse_json(meshwright(arguments).out, "plan");
+    EXPECT_FALSE(plan["fits"].get<bool>());
+    for (const Json& d : plan["diagnostics"])
+      if (d["id"] == "MEMORY") return d["fixes"];
+    return Json::array();
+  };
+  const std::vector<std::string> tight{"plan", example("tiny-lora"), "--json", "--set", "target.memory_gib=0.02"};
+  const Json here = fixes_of(tight);
+  ASSERT_FALSE(here.empty());
+  for (const Json& fix : here) {
+    EXPECT_TRUE(fix["slowdown"].is_number()) << fix.dump();
+    std::vector<std::string> fixed = tight;
+    for (const Json& set : fix["set"]) fixed.insert(fixed.end(), {"--set", set.get<std::string>()});
+    EXPECT_TRUE(parse_json(meshwright(fixed).out, "plan")["fits"].get<bool>()) << fix.dump();
+  }
+  const Json elsewhere = fixes_of({"plan", example("paper-train-v5p-8"), "--json", "--set", "train.batch=8", "--set",
+                                   "train.accumulation=1", "--set", "train.remat=none"});
+  ASSERT_FALSE(elsewhere.empty());
+  EXPECT_THAT(elsewhere[0]["set"][0].get<std::string>(), testing::Not(HasSubstr("target.id")));
+  EXPECT_TRUE(elsewhere[0]["slowdown"].is_number());
+}
+
 TEST(Plan, StepsOnTheCommandLineClearEpochsWithANote) {
   const std::string torchax = example("torchax-gemma2-2b-alpaca");
   const auto steps = [](const Result& r) { return parse_json(r.out, "plan")["run"]["steps"]; };
