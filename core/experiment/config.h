@@ -40,6 +40,10 @@ struct PriceSection {
   std::string region, price_class;
   double usd_per_chip_hour = 0;
 };
+struct BudgetSection {  // 0: no limit
+  double hours = 0, usd = 0, tokens = 0;
+  bool is_set() const { return hours > 0 || usd > 0 || tokens > 0; }
+};
 struct ShardingSection {
   std::optional<mesh::Preset> preset;
   std::vector<std::string> overrides, places;
@@ -128,6 +132,7 @@ struct ExperimentConfig {
   ModelSection model;
   TargetSection target;
   PriceSection price;
+  BudgetSection budget;
   mesh::Mesh mesh;  // axes in document order; empty if the document defines none
   ShardingSection sharding;
   LoraSection lora;

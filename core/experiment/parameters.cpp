@@ -68,6 +68,19 @@ Rows target_rows() {
   };
 }
 
+Rows budget_rows() {
+  return {
+      real_row(
+          "budget.hours", &BudgetSection::hours, "Hours", {"h", 0, 0, 1e6},
+          "Longest time of a run: a plan says how many steps, epochs or rollouts fit, and training here stops before "
+          "the step that would exceed it, with a checkpoint; 0: no limit"),
+      real_row("budget.usd", &BudgetSection::usd, "Cost", {"USD", 0, 0, 1e9},
+               "Highest cost of a run at the price of the target; here at price.usd_per_chip_hour; 0: no limit"),
+      real_row("budget.tokens", &BudgetSection::tokens, "Tokens", {"tokens", 0, 0, 1e15},
+               "Most tokens to train on, without padding; 0: no limit"),
+  };
+}
+
 Rows mesh_rows() {
   return {
       int_row("mesh.*", &Config::mesh, "Axis size", {"devices", 1, 1, 65536},
@@ -431,6 +444,7 @@ std::vector<Parameter> build() {
   section("LoRA", lora_rows());
   section("Data", data_rows());
   section("Training", training_rows());
+  section("Budget", budget_rows());
   section("Sampling", sampling_rows());
   section("Sizing", sizing_rows());
   section("Serving", serving_rows());

@@ -19,6 +19,7 @@ constexpr std::array kUses{
     Use{"LoRA", training | sizing, training | sizing},
     Use{"Data", training, training},
     Use{"Training", training, training},
+    Use{"Budget", training, training | sizing},
     Use{"Sampling", training, training},
     Use{"Sizing", sizing, sizing},
     Use{"Serving", serving, training | serving},  // training: cost of training and serving together

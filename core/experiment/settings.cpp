@@ -31,6 +31,24 @@ void require_model(const ModelSection& model) {
   require_path(model.path, "model.path", "model folder");
 }
 
+// Dollars become time at the price of every device.
+train::Budget budget_of(const ExperimentConfig& config) {
+  const BudgetSection& given = config.budget;
+  train::Budget budget{.seconds = 3600 * given.hours, .tokens = static_cast<std::int64_t>(given.tokens)};
+  if (given.usd <= 0) return budget;
+  const double hourly = config.price.usd_per_chip_hour * config.mesh.devices();
+  if (hourly <= 0)
+    throw Error({.id = "BUDGET",
+                 .message = "a budget in dollars needs a price",
+                 .place = "budget.usd",
+                 .found = number_text(given.usd),
+                 .expected = "price.usd_per_chip_hour above 0",
+                 .fix = "set price.usd_per_chip_hour, or limit budget.hours"});
+  const double seconds = 3600 * given.usd / hourly;
+  budget.seconds = budget.seconds > 0 ? std::min(budget.seconds, seconds) : seconds;
+  return budget;
+}
+
 // Throws if the model cannot be computed on the mesh, before the run is created.
 void check_mesh(const train::Settings& s, const model::Config& config) {
   const mesh::Mesh& mesh = s.model.mesh;
@@ -169,6 +187,7 @@ train::Settings plan_settings(const ExperimentConfig& config, model::Family fami
   s.adapter = config.lora.adapter;
   s.save_dtype = config.train.save_dtype == model::DType::f32 ? formats::DType::f32 : formats::DType::bf16;
   s.sample = config.sample;
+  s.budget = budget_of(config);
   return s;
 }
 

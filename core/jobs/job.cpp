@@ -98,12 +98,14 @@ long read_points(Record& record) {
 void move_to(experiment::Experiment& experiment, const std::vector<std::string>& sets) {
   for (const std::string& set : sets) {
     const auto is_of = [&](const char* section) { return set.starts_with(section); };
-    if (!is_of("mesh.") && !is_of("sharding.") && !is_of("target."))
-      throw Error({.id = "RESUME-SET",
-                   .message = "a resumed run cannot change this key",
-                   .place = set.substr(0, set.find('=')),
-                   .expected = "mesh.*, sharding.* or target.*, because a run may resume on other devices",
-                   .fix = "remove the option, or start a new run from the checkpoint's adapter (lora.adapter)"});
+    if (!is_of("mesh.") && !is_of("sharding.") && !is_of("target.") && !is_of("budget."))
+      throw Error(
+          {.id = "RESUME-SET",
+           .message = "a resumed run cannot change this key",
+           .place = set.substr(0, set.find('=')),
+           .expected =
+               "mesh.*, sharding.*, target.* or budget.*, because a run may resume on other devices, or for longer",
+           .fix = "remove the option, or start a new run from the checkpoint's adapter (lora.adapter)"});
   }
   experiment::apply_sets(experiment, sets);
   experiment::train_settings(experiment::bind(experiment));

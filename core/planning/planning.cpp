@@ -11,9 +11,12 @@
 namespace mw::planning {
 namespace {
 
-void add_points(const experiment::SizeSection& sizes, ExperimentPlan& out) {
-  for (const SizeCase& size : size_cases(sizes))
-    out.points.push_back({size, plan::predict(with_case(out.request, sizes, size))});
+void add_points(const experiment::ExperimentConfig& config, ExperimentPlan& out) {
+  const experiment::SizeSection& sizes = config.size;
+  for (const SizeCase& size : size_cases(sizes)) {
+    SizePoint& point = out.points.emplace_back(SizePoint{size, plan::predict(with_case(out.request, sizes, size))});
+    point.rows_in_budget = rows_in_budget(config.budget, point.plan, size.batch);
+  }
   const SizePoint* shown = nullptr;
   for (const SizePoint& p : out.points)
     if (p.size.workload == out.points.front().size.workload && (!shown || p.size.batch > shown->size.batch)) shown = &p;
@@ -52,6 +55,24 @@ void add_guesses(const experiment::MeasuredSection& measured, ExperimentPlan& ou
                           .place = "data.max_len",
                           .found = all,
                           .expected = number_text(out.measured_step, 3) + " s measured (" + out.measured_source + ")"});
+}
+
+void add_budget(const experiment::BudgetSection& budget, ExperimentPlan& out) {
+  out.budget = budget_plan(budget, out.request, out.plan);
+  if (budget.usd > 0 && out.plan.run.usd_per_hour <= 0)
+    out.problems.push_back({.id = "BUDGET",
+                            .severity = Severity::warning,
+                            .message = "the budget in dollars is not applied, because the price is not known",
+                            .place = "budget.usd",
+                            .fix = "set price.usd_per_chip_hour, or limit budget.hours"});
+  if (!out.budget || out.budget->holds_the_run()) return;
+  out.problems.push_back(
+      {.id = "BUDGET",
+       .severity = Severity::info,
+       .message = "the budget holds a part of the run",
+       .place = out.budget->bound,
+       .found = std::to_string(out.plan.run.steps) + " steps, " + number_text(out.plan.run.hours.value, 3) + " h",
+       .expected = to_text(*out.budget)});
 }
 
 void add_tco(const experiment::ServeSection& serve, const hardware::Catalogue& catalogue, ExperimentPlan& out) {
@@ -126,7 +147,8 @@ Json point_json(const SizePoint& p) {
             {"peak_bytes", plan.memory.at_peak.total().value},
             {"peak_instant", plan.memory.peak_instant},
             {"seconds", plan.step.seconds.value},
-            {"seconds_per_token", 1 / plan.run.padded_tokens_per_second}}}};
+            {"seconds_per_token", 1 / plan.run.padded_tokens_per_second},
+            {"rows_in_budget", p.rows_in_budget ? Json(*p.rows_in_budget) : Json(nullptr)}}}};
 }
 
 // "6N, tokens without padding" -> "6N, real tokens", the key that scripts read since version 0.1.
@@ -142,13 +164,16 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const hardware::
   out.request = plan_request(e, catalogue);
   const experiment::ExperimentConfig config = experiment::bind(e);
   if (config.kind == experiment::Kind::size)
-    add_points(config.size, out);
+    add_points(config, out);
   else
     out.plan = plan::predict(out.request);
   if (served_here(out.request)) out.plan.memory = device_memory(engine_server(config, out.request.model).memory);
   out.diagnosis = diagnose(e, catalogue, {.plan = &out.plan, .request = &out.request}, Fixes::searched);
   for (const Diagnostic& d : out.diagnosis.found) out.problems.push_back(d.problem);
-  if (out.request.work == plan::Work::train) out.trainable = trained(config, out.request);
+  if (out.request.work == plan::Work::train) {
+    out.trainable = trained(config, out.request);
+    add_budget(config.budget, out);
+  }
   add_guesses(config.measured, out);
   add_tco(config.serve, catalogue, out);
   return out;
@@ -236,6 +261,7 @@ Json planned_json(const ExperimentPlan& p) {
            {"diagnostics", diagnostics},
            {"unchecked", to_json(p.diagnosis.unchecked)},
            {"sources", plan.sources}};
+  if (p.budget) out["budget"] = to_json(*p.budget);
   if (p.trainable) out["trainable"] = to_json(*p.trainable);
   if (plan.serve) out["serve"] = serve_json(*plan.serve);
   if (p.tco) out["tco"] = tco_json(*p.tco, p.serve_hours);

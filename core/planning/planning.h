@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/plan/time/tco.h"
+#include "core/planning/budget.h"
 #include "core/planning/diagnostics.h"
 #include "core/planning/plan_request.h"
 #include "core/train/trainable.h"
@@ -14,6 +15,7 @@ namespace mw::planning {
 struct SizePoint {
   SizeCase size;
   plan::Plan plan;
+  std::optional<std::int64_t> rows_in_budget{};
 };
 
 // A candidate sequence length of the measured run and its predicted step time.
@@ -33,6 +35,7 @@ struct ExperimentPlan {
   std::optional<plan::Tco> tco, measured_tco;  // for predicted and measured hours, if serve.target is set
   std::vector<double> serve_hours;
   std::optional<train::Trainable> trainable{};  // of a training
+  std::optional<BudgetPlan> budget{};           // of a training with a budget.*
   std::vector<Problem> problems;                // of the diagnosis, then of the comparison with the measurement
   Diagnosis diagnosis;
 };

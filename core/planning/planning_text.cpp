@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formats plans as text tables.
+#include <algorithm>
 #include <cstdio>
 
 #include "core/planning/planning.h"
@@ -49,6 +50,11 @@ std::string run_text(const ExperimentPlan& p) {
               number_text(r.padded_tokens_per_second).c_str(), 100 * r.real_share);
   if (r.usd_per_hour > 0) out += line(", $%s per million tokens", number_text(r.usd_per_million_tokens, 3).c_str());
   out += "\n";
+  if (p.budget)
+    out += line("  budget (%s): %s%s of %lld steps, %s\n", p.budget->bound.c_str(),
+                p.budget->holds_the_run() ? "more than the run: " : "",
+                count_text(static_cast<double>(p.budget->steps)).c_str(), static_cast<long long>(r.steps),
+                to_text(*p.budget).c_str());
   if (p.trainable)
     out += line("  trained: %s, saved in %s\n", to_text(*p.trainable).c_str(), to_text(p.trainable->file).c_str());
   for (const plan::Utilisation& u : r.utilisation) out += line("  MFU (%s): %.1f %%\n", u.name.c_str(), 100 * u.share);
@@ -73,12 +79,15 @@ std::string tco_text(const char* what, const plan::Tco& tco, const std::vector<d
 }
 
 std::string points_text(const std::vector<SizePoint>& points) {
-  std::string out = line("\n  %-16s %7s  %-12s %10s %14s\n", "workload", "batch", "", "peak", "s per token");
+  const bool limited = std::any_of(points.begin(), points.end(), [](const auto& p) { return p.rows_in_budget; });
+  std::string out = line("\n  %-16s %7s  %-12s %10s %14s%s\n", "workload", "batch", "", "peak", "s per token",
+                         limited ? "   rows in the budget" : "");
   for (const SizePoint& p : points)
-    out += line("  %-16s %7lld  %-12s %10s %14s\n", std::string(to_string(p.size.workload)).c_str(),
+    out += line("  %-16s %7lld  %-12s %10s %14s%s\n", std::string(to_string(p.size.workload)).c_str(),
                 static_cast<long long>(p.size.batch), p.plan.fits() ? "fits" : "does not fit",
                 to_text(p.plan.memory.at_peak.total()).c_str(),
-                number_text(1 / p.plan.run.padded_tokens_per_second, 3).c_str());
+                number_text(1 / p.plan.run.padded_tokens_per_second, 3).c_str(),
+                p.rows_in_budget ? line(" %20lld", static_cast<long long>(*p.rows_in_budget)).c_str() : "");
   return out;
 }
 

@@ -34,7 +34,7 @@ class TrainingRun {
     if (counters_.step == 0) before();
     while (counters_.step < s_.rate.steps && !stop_.stop_requested()) {
       gate_.wait(stop_, [&](RunState state) { emit(event::StateChanged{state}); });
-      if (stop_.stop_requested() || !step()) break;
+      if (stop_.stop_requested() || (budget_spent_ = is_budget_spent()) || !step()) break;
       after_step(counters_.step);
     }
     return finish();
@@ -65,6 +65,7 @@ class TrainingRun {
   void before();
   bool step();
   bool micro_batches(const std::vector<data::Batch>& micro, engine::StepOptions options, double& loss_sum);
+  bool is_budget_spent() const;
   void after_step(long step);
   void evaluate();
   void samples();
@@ -92,6 +93,8 @@ class TrainingRun {
   std::vector<Bytes> peaks_;  // per device
   Json summary_ = Json::object();
   long evaluated_at_ = -1, checkpointed_at_ = -1;
+  double last_step_seconds_ = 0;
+  bool budget_spent_ = false;
   std::string phase_ = "loading the weights";  // for out-of-memory reports
 };
 
@@ -187,6 +190,7 @@ void TrainingRun::start() {
   info["data"] = data_info();
   if (request_.predict)
     info["predicted"] = request_.predict(data_facts(s_, cluster().config(), dataset_, *model_.tokenizer));
+  if (s_.budget.is_set()) info["budget"] = {{"seconds", s_.budget.seconds}, {"tokens", s_.budget.tokens}};
   if (request_.resume) info["resumed_from"] = counters_.step;
   emit(event::Started{std::move(info)});
   for (const Problem& p : dataset_.report.problems) log("warning", to_text(p));
@@ -207,6 +211,14 @@ void TrainingRun::before() {
     counters_.answers_before = score.right;
   }
   samples();
+}
+
+// Whether another step like those so far would exceed the budget. The first step is always made.
+bool TrainingRun::is_budget_spent() const {
+  if (counters_.step == 0 || !s_.budget.is_set()) return false;
+  const std::int64_t tokens = counters_.tokens + counters_.tokens / counters_.step;
+  return (s_.budget.seconds > 0 && now() + last_step_seconds_ > s_.budget.seconds) ||
+         (s_.budget.tokens > 0 && tokens > s_.budget.tokens);
 }
 
 bool TrainingRun::step() {
@@ -249,7 +261,9 @@ bool TrainingRun::step() {
   metric("train/loss", loss);
   metric("train/grad_norm", norm);
   metric("train/learning_rate", rate);
-  metric("train/tokens_per_second", static_cast<double>(real_tokens) / std::max(1e-9, seconds_since(start_time)));
+  last_step_seconds_ = seconds_since(start_time);
+  metric("train/tokens_per_second", static_cast<double>(real_tokens) / std::max(1e-9, last_step_seconds_));
+  if (s_.budget.is_set()) metric("budget/left", 100 * s_.budget.share_left(now(), counters_.tokens));
   emit(event::Progress{"training", step, s_.rate.steps});
   memory("step");
   traffic(micro);
@@ -327,7 +341,7 @@ void TrainingRun::checkpoint() {
 }
 
 event::Finished TrainingRun::finish() {
-  const bool whole = counters_.step >= s_.rate.steps;
+  const bool whole = counters_.step >= s_.rate.steps || budget_spent_;
   // Before the final evaluation, so that a run killed during it repeats it when resumed.
   if (checkpointed_at_ != counters_.step && counters_.step > 0) checkpoint();
   if (whole && evaluated_at_ != counters_.step) evaluate();
@@ -337,6 +351,11 @@ event::Finished TrainingRun::finish() {
         {"asked", after.asked}, {"base_right", counters_.answers_before}, {"tuned_right", after.right}};
   }
   if (whole) samples();
+  if (budget_spent_) {
+    summary_["budget"] = {{"spent", true}, {"steps_left", s_.rate.steps - counters_.step}};
+    log("info", "the budget is spent after step " + std::to_string(counters_.step) + " of " +
+                    std::to_string(s_.rate.steps) + "; resume with a larger budget to continue");
+  }
   Json profile = Json::array();
   for (const auto& k : cluster().take_profile())
     profile.push_back({{"kernel", k.name},

@@ -62,6 +62,16 @@ TEST(Plan, OffersTheSmallestChangesThatFitWithTheirPrice) {
   EXPECT_TRUE(elsewhere[0]["slowdown"].is_number());
 }
 
+TEST(Plan, SolvesForABudget) {
+  const Result r = meshwright({"plan", example("paper-train-v5p-8"), "--json", "--set", "budget.hours=1"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json budget = parse_json(r.out, "plan")["budget"];
+  EXPECT_EQ(budget["bound"], "budget.hours");
+  EXPECT_GT(budget["steps"].get<long>(), 300);
+  EXPECT_LE(budget["hours"].get<double>(), 1);
+  EXPECT_LE(budget["usd"].get<double>(), 16.80);
+}
+
 TEST(Plan, StepsOnTheCommandLineClearEpochsWithANote) {
   const std::string torchax = example("torchax-gemma2-2b-alpaca");
   const auto steps = [](const Result& r) { return parse_json(r.out, "plan")["run"]["steps"]; };

@@ -162,6 +162,48 @@ TEST(Trainable, TunixTrainsOneAForKAndVAndFullTrainingEverything) {
   EXPECT_FALSE(planned("gemma3-1b-sizing-v5e").trainable);
 }
 
+TEST(Budget, SolvesForTheStepsOfATraining) {
+  experiment::Experiment e = shipped_example("paper-train-v5p-8");
+  e.set("budget.hours", "1");
+  const ExperimentPlan p = plan_experiment(e, catalogue());
+  ASSERT_TRUE(p.budget);
+  EXPECT_EQ(p.budget->bound, "budget.hours");
+  const double step = p.plan.step.seconds.value, compile = p.plan.compile.value;
+  EXPECT_LE(static_cast<double>(p.budget->steps) * step + compile, 3600);
+  EXPECT_GT(static_cast<double>(p.budget->steps + 1) * step + compile, 3600);
+  EXPECT_NEAR(static_cast<double>(p.budget->steps), 380, 4);
+  EXPECT_NEAR(p.budget->usd, 16.80, 0.06);
+  EXPECT_FALSE(p.budget->holds_the_run());
+  EXPECT_THAT(p.problems, Contains(Field(&Problem::id, "BUDGET")));
+  EXPECT_EQ(planned_json(p)["budget"]["steps"], p.budget->steps);
+  // The tightest limit counts.
+  e.set("budget.usd", "8.40");
+  const ExperimentPlan half = plan_experiment(e, catalogue());
+  EXPECT_EQ(half.budget->bound, "budget.usd");
+  EXPECT_NEAR(half.budget->hours, 0.5, 0.01);
+  e.set("budget.tokens", "1000");
+  const ExperimentPlan none = plan_experiment(e, catalogue());
+  EXPECT_EQ(none.budget->bound, "budget.tokens");
+  EXPECT_EQ(none.budget->steps, 0);
+  EXPECT_FALSE(planned("paper-train-v5p-8").budget);
+}
+
+TEST(Budget, SolvesForTheRolloutsOfTheNotes) {
+  experiment::Experiment e = shipped_example("gemma3-1b-sizing-v5e");
+  e.set("budget.hours", "9");
+  const ExperimentPlan p = plan_experiment(e, catalogue());
+  for (const SizePoint& point : p.points) {
+    ASSERT_TRUE(point.rows_in_budget);
+    EXPECT_EQ(*point.rows_in_budget % point.size.batch, 0) << "whole batches";
+    const double batches = static_cast<double>(*point.rows_in_budget / point.size.batch);
+    EXPECT_LE(batches * point.plan.step.seconds.value, 9 * 3600);
+    EXPECT_GT((batches + 1) * point.plan.step.seconds.value, 9 * 3600);
+  }
+  const Json points = planned_json(p)["points"];
+  EXPECT_EQ(points[0]["predicted"]["rows_in_budget"], *p.points[0].rows_in_budget);
+  EXPECT_THAT(planned_text(p), HasSubstr("rows in the budget"));
+}
+
 TEST(PlannedJson, HasTheDocumentedKeys) {
   const Json j = planned_json(planned("paper-train-v5p-8"));
   EXPECT_EQ(j["target"], "v5p-8");
