@@ -38,7 +38,8 @@ template <class Class>
 Class& part(Config& config) {
   constexpr std::tuple kSections(&Config::model, &Config::target, &Config::price, &Config::budget, &Config::sharding,
                                  &Config::lora, &Config::data, &Config::train, &Config::stack, &Config::sample,
-                                 &Config::size, &Config::serve, &Config::sweep, &Config::measured, &Config::exported);
+                                 &Config::size, &Config::serve, &Config::sweep, &Config::measured, &Config::cost,
+                                 &Config::exported);
   return config.*std::get<Class Config::*>(kSections);
 }
 template <>

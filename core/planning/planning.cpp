@@ -57,6 +57,16 @@ void add_guesses(const experiment::MeasuredSection& measured, ExperimentPlan& ou
                           .expected = number_text(out.measured_step, 3) + " s measured (" + out.measured_source + ")"});
 }
 
+// What is served may be wrong while the training is not.
+void add_cost(const experiment::Experiment& e, const hardware::Catalogue& catalogue, ExperimentPlan& out) try {
+  out.cost = cost_plan(e, catalogue);
+} catch (const Error& error) {
+  Problem problem = error.problem();
+  problem.severity = Severity::warning;
+  problem.message = "the total cost is not known: " + problem.message;
+  out.problems.push_back(std::move(problem));
+}
+
 void add_budget(const experiment::BudgetSection& budget, ExperimentPlan& out) {
   out.budget = budget_plan(budget, out.request, out.plan);
   if (budget.usd > 0 && out.plan.run.usd_per_hour <= 0)
@@ -176,6 +186,7 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const hardware::
   }
   add_guesses(config.measured, out);
   add_tco(config.serve, catalogue, out);
+  if (planned_elsewhere(e)) add_cost(e, catalogue, out);
   return out;
 }
 
@@ -266,6 +277,7 @@ Json planned_json(const ExperimentPlan& p) {
   if (plan.serve) out["serve"] = serve_json(*plan.serve);
   if (p.tco) out["tco"] = tco_json(*p.tco, p.serve_hours);
   if (p.measured_tco) out["tco_measured"] = tco_json(*p.measured_tco, p.serve_hours);
+  if (p.cost) out["cost"] = to_json(*p.cost);
   if (!p.points.empty()) {
     out["points"] = Json::array();
     for (const SizePoint& point : p.points) out["points"].push_back(point_json(point));

@@ -6,6 +6,7 @@
 
 #include "core/plan/time/tco.h"
 #include "core/planning/budget.h"
+#include "core/planning/costing.h"
 #include "core/planning/diagnostics.h"
 #include "core/planning/plan_request.h"
 #include "core/train/trainable.h"
@@ -34,6 +35,7 @@ struct ExperimentPlan {
   std::string measured_source;
   std::optional<plan::Tco> tco, measured_tco;  // for predicted and measured hours, if serve.target is set
   std::vector<double> serve_hours;
+  std::optional<CostPlan> cost{};               // with cost.requests_per_day
   std::optional<train::Trainable> trainable{};  // of a training
   std::optional<BudgetPlan> budget{};           // of a training with a budget.*
   std::vector<Problem> problems;                // of the diagnosis, then of the comparison with the measurement

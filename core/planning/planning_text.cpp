@@ -102,6 +102,7 @@ std::string planned_text(const ExperimentPlan& p) {
   if (p.plan.serve) out += serve_text(*p.plan.serve);
   if (p.tco) out += tco_text("as predicted", *p.tco, p.serve_hours);
   if (p.measured_tco) out += tco_text("as measured", *p.measured_tco, p.serve_hours);
+  if (p.cost) out += "\n" + to_text(*p.cost);
   if (!p.points.empty()) out += points_text(p.points);
   out += "\n";
   for (const Problem& problem : p.problems)

@@ -72,6 +72,27 @@ TEST(Plan, SolvesForABudget) {
   EXPECT_LE(budget["usd"].get<double>(), 16.80);
 }
 
+TEST(Cost, ComparesTwoTargetsWithTheTrainingOfPlanOrRun) {
+  const Result r = meshwright({"cost", example("paper-train-v5p-8"), "--against", example("paper-train-2xh100"),
+                               "--json", "--set", "cost.requests_per_day=50000"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json cost = parse_json(r.out, "cost");
+  EXPECT_EQ(cost["serve_target"], "v6e-8");
+  EXPECT_EQ(cost["training"]["hours"], 3.34);
+  EXPECT_EQ(cost["classes"].size(), 3u);
+  EXPECT_GT(cost["classes"][0]["total_usd"].get<double>(), 56.11);
+  EXPECT_FALSE(cost["tornado"].empty());
+  const Json& against = cost["against"];
+  EXPECT_EQ(against["cost"]["serve_target"], "2xh100");
+  EXPECT_EQ(against["cost"]["load"]["requests_per_day"], 50000);
+  EXPECT_EQ(against["break_even"].size(), 3u);
+  const Result text = meshwright({"cost", example("paper-train-v5p-8"), "--set", "cost.requests_per_day=50000"});
+  EXPECT_THAT(text.out, HasSubstr("what moves the total most"));
+  const Result none = meshwright({"cost", example("paper-train-v5p-8")});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("cost.requests_per_day"));
+}
+
 TEST(Plan, StepsOnTheCommandLineClearEpochsWithANote) {
   const std::string torchax = example("torchax-gemma2-2b-alpaca");
   const auto steps = [](const Result& r) { return parse_json(r.out, "plan")["run"]["steps"]; };

@@ -204,6 +204,85 @@ TEST(Budget, SolvesForTheRolloutsOfTheNotes) {
   EXPECT_THAT(planned_text(p), HasSubstr("rows in the budget"));
 }
 
+experiment::Experiment costed(const std::string& name) {
+  experiment::Experiment e = shipped_example(name);
+  for (const auto& [key, value] : {std::pair{"cost.requests_per_day", "200000"},
+                                   {"cost.months", "12"},
+                                   {"cost.growth", "0.1"},
+                                   {"cost.preemptions", "1"},
+                                   {"sweep.slo_ttft_ms", "4000"},
+                                   {"sweep.slo_tpot_ms", "60"}})
+    e.set(key, value);
+  return e;
+}
+
+TEST(Cost, TakesTheTrainingFromTheMeasurementTheRunOrThePlan) {
+  experiment::Experiment e = costed("paper-train-v5p-8");
+  const auto cost = cost_plan(e, catalogue());
+  ASSERT_TRUE(cost);
+  EXPECT_EQ(cost->target, "v5p-8");
+  EXPECT_EQ(cost->serve_target, "v6e-8");
+  EXPECT_EQ(cost->training.hours, 3.34);
+  ASSERT_TRUE(cost->of(CostClass::on_demand).cost);
+  EXPECT_NEAR(cost->of(CostClass::on_demand).cost->training, 56.11, 0.005);
+  EXPECT_EQ(cost_plan(e, catalogue(), TrainedFor{2, "run-1"})->training.source, "run-1");
+  e.erase("measured.hours");
+  const auto predicted = cost_plan(e, catalogue());
+  EXPECT_EQ(predicted->training.source, "predicted");
+  EXPECT_EQ(predicted->training.hours, plan_experiment(e, catalogue()).plan.run.hours.value);
+  EXPECT_FALSE(cost_plan(shipped_example("paper-train-v5p-8"), catalogue())) << "no requests";
+}
+
+TEST(Cost, HasThreePriceClassesAndHoldsTheServiceLevel) {
+  const experiment::Experiment e = costed("paper-train-v5p-8");
+  const auto cost = cost_plan(e, catalogue());
+  ASSERT_TRUE(cost);
+  EXPECT_GT(cost->capacity.requests_per_s, 0);
+  EXPECT_LE(cost->capacity.ttft_s + cost->capacity.wait_s, 4.0 + 1e-9);
+  EXPECT_LE(cost->capacity.tpot_s, 0.06);
+  EXPECT_EQ(cost->of(CostClass::on_demand).serve.usd_per_chip_hour, 2.69);
+  const CostOfClass& spot = cost->of(CostClass::spot);
+  ASSERT_TRUE(spot.cost);
+  EXPECT_EQ(spot.serve.price_class, "spot");
+  EXPECT_GT(spot.cost->preempted, 0);
+  EXPECT_EQ(cost->of(CostClass::on_demand).cost->preempted, 0) << "only spot machines are taken away";
+  EXPECT_LT(spot.cost->total(), cost->of(CostClass::on_demand).cost->total());
+  EXPECT_FALSE(cost->of(CostClass::committed).cost) << "the list has no committed price of these chips";
+  EXPECT_FALSE(cost->swings.empty());
+  const Json j = planned_json(plan_experiment(e, catalogue()))["cost"];
+  EXPECT_EQ(j["classes"][1]["total_usd"], spot.cost->total());
+  EXPECT_TRUE(j["classes"][2]["total_usd"].is_null());
+  EXPECT_EQ(j["tornado"][0]["input"], cost->swings[0].input);
+}
+
+TEST(Cost, BreaksEvenBetweenTwoTargetsWithoutTypedCosts) {
+  const auto tpu = cost_plan(costed("paper-train-v5p-8"), catalogue());
+  const auto gpu = cost_plan(costed("paper-train-2xh100"), catalogue());
+  ASSERT_TRUE(tpu && gpu);
+  const auto even = break_even(*tpu, *gpu);
+  const std::string text = break_even_text(*tpu, *gpu);
+  EXPECT_THAT(text, HasSubstr("on demand: "));
+  const plan::CostInputs &a = tpu->classes[0].inputs, &b = gpu->classes[0].inputs;
+  if (const auto requests = even[0].requests_per_day) {
+    plan::CostInputs x = a, y = b;
+    x.requests_per_day = y.requests_per_day = *requests * 1.5;
+    const double ahead = plan::total_cost(x).total() - plan::total_cost(y).total();
+    x.requests_per_day = y.requests_per_day = 1e9;
+    EXPECT_GT(ahead * (plan::total_cost(x).total() - plan::total_cost(y).total()), 0);
+  } else {
+    EXPECT_THAT(text, HasSubstr("at any volume the same one is cheaper"));
+  }
+}
+
+TEST(Cost, AModelThatDoesNotFitOnTheServerSaysSo) {
+  experiment::Experiment e = costed("paper-train-v5p-8");
+  e.set("serve.target", "v5e-1");
+  const ExperimentPlan p = plan_experiment(e, catalogue());
+  ASSERT_TRUE(p.cost);
+  EXPECT_FALSE(p.cost->fits);
+  EXPECT_THAT(planned_text(p), HasSubstr("does not fit on one server"));
+}
+
 TEST(PlannedJson, HasTheDocumentedKeys) {
   const Json j = planned_json(planned("paper-train-v5p-8"));
   EXPECT_EQ(j["target"], "v5p-8");
