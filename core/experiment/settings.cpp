@@ -69,8 +69,8 @@ std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, cons
 
 train::Trainable trainable(const train::Settings& s, const model::Config& config) {
   const model::TensorInventory inventory(config);
-  return s.method == model::TrainMethod::lora ? trainable_adapters(inventory, adapter_shapes(config, s.lora))
-                                              : trainable_weights(inventory, s.save_dtype);
+  return s.method == model::TrainMethod::lora ? train::trainable_adapters(inventory, adapter_shapes(config, s.lora))
+                                              : train::trainable_weights(inventory, s.save_dtype);
 }
 
 mesh::Placement training_placement(const train::Settings& s, const model::Config& config) {
@@ -178,6 +178,10 @@ train::Settings train_settings(const ExperimentConfig& config) {
   return settings;
 }
 
+formats::DType save_dtype(const TrainSection& train) {
+  return train.save_dtype == model::DType::f32 ? formats::DType::f32 : formats::DType::bf16;
+}
+
 train::Settings plan_settings(const ExperimentConfig& config, model::Family family) {
   check_target(config);
   train::Settings s = data_only_settings(config, family);
@@ -185,7 +189,7 @@ train::Settings plan_settings(const ExperimentConfig& config, model::Family fami
   s.model = model_values(config);
   s.lora = lora_options(config.lora);
   s.adapter = config.lora.adapter;
-  s.save_dtype = config.train.save_dtype == model::DType::f32 ? formats::DType::f32 : formats::DType::bf16;
+  s.save_dtype = save_dtype(config.train);
   s.sample = config.sample;
   s.budget = budget_of(config);
   return s;

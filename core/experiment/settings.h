@@ -25,6 +25,7 @@ train::ModelSettings model_values(const ExperimentConfig& config);
 // Throws CHECKPOINT if weights are to be loaded and a weight file of the folder is missing.
 void require_weights(const train::ModelSettings& model);
 
+formats::DType save_dtype(const TrainSection& train);  // of the model file after full training
 engine::LoraOptions lora_options(const LoraSection& lora);
 // Returns the projections of lora.targets, in the order of a layer.
 std::vector<model::Role> lora_targets(const LoraSection& lora);

@@ -105,9 +105,12 @@ void add_tco(const experiment::ServeSection& serve, const hardware::Catalogue& c
 // The engine takes a rank per module from its own options. Tunix trains one A for K and V, which a PEFT file holds
 // twice.
 train::Trainable trained(const experiment::ExperimentConfig& config, const plan::Request& r) {
-  if (r.stack == model::Stack::engine) return trainable(experiment::plan_settings(config, r.model.family), r.model);
   const model::TensorInventory inventory(r.model);
-  if (r.method == model::TrainMethod::full) return train::trainable_weights(inventory, config.train.save_dtype);
+  if (r.method == model::TrainMethod::full)
+    return train::trainable_weights(inventory, experiment::save_dtype(config.train));
+  if (r.stack == model::Stack::engine && !r.targets.empty())
+    return train::trainable_adapters(inventory,
+                                     experiment::adapter_shapes(r.model, experiment::lora_options(config.lora)));
   train::Trainable out = train::trainable_adapters(inventory, plan::adapter_shapes(r, inventory));
   const double held = plan::local_model(r, mesh::ShardingUse::training).adapters(plan::DType::f32).total;
   out.params = static_cast<std::int64_t>(held);

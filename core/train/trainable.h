@@ -16,7 +16,7 @@ namespace mw::train {
 
 struct Trainable {
   std::int64_t params = 0, of = 0;  // trained parameters; parameters of the base model
-  Bytes file;                       // adapter_model.safetensors in f32, or model.safetensors of full training
+  Bytes file{};                     // adapter_model.safetensors in f32, or model.safetensors of full training
   double share() const { return of > 0 ? static_cast<double>(params) / static_cast<double>(of) : 0; }
   bool operator==(const Trainable&) const = default;
 };
