@@ -50,7 +50,7 @@ struct PlanComparison {
   struct Measured {                                      // of the two measured runs; 0: unknown
     double step_ratio = 0, run_ratio = 0, cost_ratio = 0;
     double usd = 0, other_usd = 0;  // measured hours at the prices of the plans
-    std::string source, other_source;
+    std::string source{}, other_source{};
   };
   std::optional<Measured> measured{};
   struct Row {
