@@ -2,6 +2,7 @@
 #include "core/planning/memory_fixes.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/data/dataset/dataset.h"
 #include "core/experiment/settings.h"
@@ -14,11 +15,11 @@ namespace {
 using Edits = std::vector<lint::Edit>;
 using Way = std::vector<Edits>;  // alternatives, from the smallest effect to the largest
 
-constexpr size_t kMostFixes = 6;
+constexpr size_t kMostMemoryFixes = 6;
 constexpr int kMostTrials = 400, kMostDevices = 64;
 constexpr int kSmallChunk = 64, kShortestRow = 64;
 
-experiment::Experiment edited(experiment::Experiment e, const Edits& edits) {
+experiment::Experiment with_edits(experiment::Experiment e, const Edits& edits) {
   apply(e, {.edits = edits});
   return e;
 }
@@ -31,9 +32,9 @@ std::string change_of_time(double slowdown) {
 }
 
 // Predicts the peak memory of changed experiments, and the time of their steps. Reads the data once.
-class Pricing {
+class FixPricing {
  public:
-  Pricing(const experiment::Experiment& e, const hardware::Catalogue* catalogue, std::stop_token stop)
+  FixPricing(const experiment::Experiment& e, const hardware::Catalogue* catalogue, std::stop_token stop)
       : experiment_(e), catalogue_(catalogue) {
     const experiment::ExperimentConfig config = experiment::bind(e);
     seconds_ = seconds(e);
@@ -45,7 +46,7 @@ class Pricing {
   }
   // Empty if the changed experiment does not fit or is invalid.
   std::optional<MemoryFix> price(const Edits& edits) const try {
-    const experiment::Experiment changed = edited(experiment_, edits);
+    const experiment::Experiment changed = with_edits(experiment_, edits);
     const Prediction p = prediction(changed);
     if (!p.fits()) return std::nullopt;
     MemoryFix fix{edits, p.at_peak.total(), p.capacity};
@@ -80,7 +81,7 @@ class Pricing {
 };
 
 // The kinds of changes on the same devices, in order of preference.
-std::vector<Way> ways(const experiment::ExperimentConfig& config) {
+std::vector<Way> ways_to_fit(const experiment::ExperimentConfig& config) {
   std::vector<Way> all;
   const experiment::TrainSection& train = config.train;
   const auto add = [&](Way way) {
@@ -116,7 +117,7 @@ std::vector<Edits> larger_meshes(const mesh::Mesh& mesh) {
 }
 
 // Two ways may change the accumulation, each from its own value: both factors apply.
-Edits joined(Edits all, const Edits& more, long long accumulation) {
+Edits both_of(Edits all, const Edits& more, long long accumulation) {
   for (const lint::Edit& edit : more) {
     const auto same = std::find_if(all.begin(), all.end(), [&](const lint::Edit& e) { return e.key == edit.key; });
     if (same == all.end())
@@ -127,15 +128,15 @@ Edits joined(Edits all, const Edits& more, long long accumulation) {
   return all;
 }
 
-class Search {
+class FixSearch {
  public:
-  Search(const Pricing& pricing, std::vector<Way> ways, long long accumulation)
+  FixSearch(const FixPricing& pricing, std::vector<Way> ways, long long accumulation)
       : pricing_(pricing), ways_(std::move(ways)), accumulation_(accumulation) {}
   // Tries every set of ways by its size, then in order; a set whose subset fits is left out.
   std::vector<MemoryFix> fixes(const std::stop_token& stop) {
     for (int size = 1; size <= static_cast<int>(ways_.size()); ++size)
       for (unsigned set = 1; set < 1U << ways_.size() && !stop.stop_requested(); ++set)
-        if (__builtin_popcount(set) == size &&
+        if (std::popcount(set) == size &&
             std::none_of(fitting_.begin(), fitting_.end(), [&](unsigned fits) { return (fits & set) == fits; }))
           if (try_set(set, 0, {})) fitting_.push_back(set);
     return std::move(found_);
@@ -151,10 +152,11 @@ class Search {
       return fix.has_value();
     }
     if ((set >> way & 1U) == 0) return try_set(set, way + 1, so_far);
-    return std::any_of(ways_[way].begin(), ways_[way].end(),
-                       [&](const Edits& edits) { return try_set(set, way + 1, joined(so_far, edits, accumulation_)); });
+    return std::any_of(ways_[way].begin(), ways_[way].end(), [&](const Edits& edits) {
+      return try_set(set, way + 1, both_of(so_far, edits, accumulation_));
+    });
   }
-  const Pricing& pricing_;
+  const FixPricing& pricing_;
   std::vector<Way> ways_;
   long long accumulation_;
   int trials_ = 0;
@@ -167,9 +169,9 @@ class Search {
 std::vector<MemoryFix> memory_fixes(const experiment::Experiment& experiment, const hardware::Catalogue* catalogue,
                                     std::stop_token stop) try {
   const experiment::ExperimentConfig config = experiment::bind(experiment);
-  const Pricing pricing(experiment, catalogue, stop);
-  std::vector<MemoryFix> fixes = Search(pricing, ways(config), config.train.accumulation).fixes(stop);
-  if (fixes.size() > kMostFixes) fixes.resize(kMostFixes);
+  const FixPricing pricing(experiment, catalogue, stop);
+  std::vector<MemoryFix> fixes = FixSearch(pricing, ways_to_fit(config), config.train.accumulation).fixes(stop);
+  if (fixes.size() > kMostMemoryFixes) fixes.resize(kMostMemoryFixes);
   for (const Edits& mesh : larger_meshes(config.mesh))
     if (auto fix = pricing.price(mesh)) {
       fixes.push_back(std::move(*fix));
