@@ -11,8 +11,8 @@ namespace {
 using experiment::Kind;
 
 // The experiment as one that serves on its serve.target.
-experiment::Experiment served(const experiment::Experiment& e, const experiment::ExperimentConfig& config,
-                              const hardware::Catalogue& catalogue) {
+experiment::Experiment as_served(const experiment::Experiment& e, const experiment::ExperimentConfig& config,
+                                 const hardware::Catalogue& catalogue) {
   if (config.kind == Kind::serve) return e;
   experiment::Experiment out = e;
   out.set_value("kind", "serve");
@@ -23,9 +23,12 @@ experiment::Experiment served(const experiment::Experiment& e, const experiment:
   return out;
 }
 
-hardware::Price priced(const hardware::Catalogue& catalogue, const std::string& chip, const std::string& price_class) {
+hardware::Price listed_price(const hardware::Catalogue& catalogue, const std::string& chip,
+                             const std::string& price_class) {
+  hardware::Price none;
+  none.chip = chip;
   const hardware::Price* listed = catalogue.price(chip, {}, price_class);
-  return listed ? *listed : hardware::Price{.chip = chip};
+  return listed ? *listed : none;
 }
 
 // A price of the experiment replaces that on demand.
@@ -35,11 +38,11 @@ hardware::Price price_of(const hardware::Catalogue& catalogue, const std::string
     case CostClass::on_demand:
       return own;
     case CostClass::spot:
-      return priced(catalogue, chip, "spot");
+      return listed_price(catalogue, chip, "spot");
     case CostClass::committed:
       break;
   }
-  return priced(catalogue, chip, std::string(to_string(cost.commitment)));
+  return listed_price(catalogue, chip, std::string(to_string(cost.commitment)));
 }
 
 TrainedFor predicted_training(const experiment::ExperimentConfig& config, const plan::Plan& plan) {
@@ -59,7 +62,7 @@ std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const hardwar
                          .tpot_s = config.sweep.slo.tpot_ms / 1e3,
                          .e2e_s = config.sweep.slo.e2e_ms / 1e3},
                .variation = config.cost.variation};
-  const plan::Request server = plan_request(served(e, config, catalogue), catalogue);
+  const plan::Request server = plan_request(as_served(e, config, catalogue), catalogue);
   out.serve_target = server.target.id;
   out.input_len = server.serve.input_len;
   out.output_len = server.serve.output_len;
@@ -85,11 +88,11 @@ std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const hardwar
   }
   inputs.train_hours = out.training.hours;
   hardware::Price own = server.price;
-  if (trains && config.serve.usd_per_chip_hour > 0)
-    own = {.chip = server.target.chip.id,
-           .usd_per_chip_hour = config.serve.usd_per_chip_hour,
-           .price_class = "own",
-           .source = "given as serve.usd_per_chip_hour"};
+  if (trains && config.serve.usd_per_chip_hour > 0) {
+    own.usd_per_chip_hour = config.serve.usd_per_chip_hour;
+    own.price_class = "own";
+    own.source = "given as serve.usd_per_chip_hour";
+  }
   for (const CostClass c : all_values<CostClass>()) {
     CostOfClass& of = out.classes[static_cast<size_t>(c)];
     of.price_class = c;

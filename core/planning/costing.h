@@ -23,15 +23,15 @@ struct CostOfClass {
   std::optional<plan::TotalCost> cost;  // empty without prices, or if no load meets the service level
 };
 struct CostPlan {
-  std::string target, serve_target;  // target: of training; empty: nothing is trained
-  TrainedFor training;
-  plan::ServiceLevel level;
+  std::string target{}, serve_target{};  // target: of training; empty: nothing is trained
+  TrainedFor training{};
+  plan::ServiceLevel level{};
   bool fits = false;  // the model on one server; its capacity is 0 otherwise
-  plan::ServerCapacity capacity;
+  plan::ServerCapacity capacity{};
   int input_len = 0, output_len = 0;
-  std::array<CostOfClass, 3> classes;
+  std::array<CostOfClass, 3> classes{};
   double variation = 0;
-  std::vector<plan::Swing> swings;  // on demand
+  std::vector<plan::Swing> swings{};  // on demand
   const CostOfClass& of(CostClass c) const { return classes[static_cast<size_t>(c)]; }
 };
 // Empty without cost.requests_per_day or a target to serve on (serve.target of a training, target.id of serving).

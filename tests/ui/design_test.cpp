@@ -81,9 +81,9 @@ class DesignTest : public test::WindowFixture {
     window_->document().set("cost.requests_per_day", 200000);
     window_->document().set("cost.preemptions", 1);
     priced();
-    QTRY_COMPARE(page().cost().model().rowCount(), 3);
+    QTRY_COMPARE(page().cost().model().rowCount(), 7);
     QVERIFY2(page().cost().load().contains(u"served on v6e-8"_s), qPrintable(page().cost().load()));
-    QCOMPARE(page().cost().model().index(0, CostModel::training).data().toString(), u"$56.11"_s);
+    QCOMPARE(page().cost().model().index(CostModel::training, 1).data().toString(), u"$56.11"_s);
     QVERIFY(!page().cost().chart().empty());
     QVERIFY(page().cost().break_even().isEmpty());
     page().pin();

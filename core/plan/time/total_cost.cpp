@@ -13,15 +13,15 @@ namespace {
 constexpr double kHoursPerMonth = 365.25 * 24 / 12, kDay = 86400;
 constexpr int kHalvings = 60;
 
-struct Slots {
+struct SlotState {
   int count = 0;
-  SteadyState state;
+  SteadyState state{};
   double e2e_s = 0;
 };
 
-class Capacity {
+class CapacitySearch {
  public:
-  Capacity(const ServeStepModel& model, const ServeWork& server, const ServiceLevel& level)
+  CapacitySearch(const ServeStepModel& model, const ServeWork& server, const ServiceLevel& level)
       : model_(model), server_(server), level_(level) {}
 
   ServerCapacity best() const {
@@ -41,18 +41,18 @@ class Capacity {
   }
 
  private:
-  Slots at(int concurrency) const {
-    Slots s{.count = concurrency};
+  SlotState at(int concurrency) const {
+    SlotState s{.count = concurrency};
     s.state = steady_state(model_, server_, {concurrency, server_.input_len, server_.output_len});
     s.e2e_s = s.state.ttft_s + s.state.tpot_s * (server_.output_len - 1);
     return s;
   }
   static bool within(double value, double limit) { return limit <= 0 || value <= limit; }
-  bool holds(const Slots& s) const {
+  bool holds(const SlotState& s) const {
     return within(s.state.ttft_s, level_.ttft_s) && within(s.state.tpot_s, level_.tpot_s) &&
            within(s.e2e_s, level_.e2e_s);
   }
-  ServerCapacity with(const Slots& s) const {
+  ServerCapacity with(const SlotState& s) const {
     ServerCapacity out{.concurrency = s.count,
                        .ttft_s = s.state.ttft_s,
                        .tpot_s = s.state.tpot_s,
@@ -101,7 +101,7 @@ double waiting_probability(int slots, double offered) {
 }
 
 ServerCapacity server_capacity(const ServeStepModel& model, const ServeWork& server, const ServiceLevel& level) {
-  return Capacity(model, server, level).best();
+  return CapacitySearch(model, server, level).best();
 }
 
 TotalCost total_cost(const CostInputs& in) {

@@ -3,10 +3,12 @@
 
 #include <QHeaderView>
 #include <QLabel>
+#include <QScrollArea>
 #include <QStackedWidget>
 #include <QTableView>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "ui/theme/tables.h"
@@ -16,18 +18,9 @@
 namespace mw::ui {
 namespace {
 
-using planning::CostOfClass;
+using planning::CostClass;
 
 constexpr size_t kMostSwings = 6;
-
-TableColumn<CostOfClass> usd_column(const QString& title, const QString& tooltip,
-                                    std::function<double(const plan::TotalCost&)> usd) {
-  auto column = number_column<CostOfClass>(
-      title, [usd](const CostOfClass& c) { return c.cost ? qs(to_text(Usd(usd(*c.cost)))) : QString(); },
-      [usd](const CostOfClass& c) { return c.cost ? usd(*c.cost) : -1.0; });
-  column.tooltip = tooltip;
-  return column;
-}
 
 // The names of the inputs are longer than the ticks of a narrow chart.
 QString brief(const std::string& input) {
@@ -42,27 +35,37 @@ QString brief(const std::string& input) {
 }  // namespace
 
 CostModel::CostModel()
-    : TableModel({{.title = tr("Price"), .text = [](const CostOfClass& c) { return qs(to_string(c.price_class)); }},
-                  usd_column(tr("Training"), tr("Hours of training at this price"),
-                             [](const plan::TotalCost& c) { return c.training; }),
-                  usd_column(tr("Serving"), tr("Servers for the peak of every month"),
-                             [](const plan::TotalCost& c) { return c.serving; }),
-                  usd_column(tr("Starts"), tr("Compilation before each server serves"),
-                             [](const plan::TotalCost& c) { return c.starting; }),
-                  usd_column(tr("Preempted"), tr("Work that is lost when machines are taken away"),
-                             [](const plan::TotalCost& c) { return c.preempted; }),
-                  usd_column(tr("Total"), tr("Training and serving over all months"),
-                             [](const plan::TotalCost& c) { return c.total(); }),
-                  number_column<CostOfClass>(
-                      tr("Servers"),
-                      [](const CostOfClass& c) {
-                        return c.cost ? tr("%1 to %2").arg(c.cost->first_servers).arg(c.cost->last_servers)
-                                      : tr("no price");
-                      },
-                      [](const CostOfClass& c) { return c.cost ? c.cost->last_servers : -1; }),
-                  usd_column(tr("1M requests"), tr("Total cost of a million requests"), [](const plan::TotalCost& c) {
-                    return c.requests > 0 ? c.total() / c.requests * 1e6 : 0;
-                  })}) {}
+    : TableModel(
+          [] {
+            Columns columns{{.title = tr("Cost"), .text = [](const CostRow& r) { return r.name; }}};
+            for (const CostClass c : all_values<CostClass>())
+              columns.push_back(number_column<CostRow>(
+                  qs(to_string(c)), [c](const CostRow& r) { return r.texts[static_cast<size_t>(c)]; }));
+            return columns;
+          }(),
+          [](const CostRow& r, int, int role) { return role == Qt::ToolTipRole ? QVariant(r.tooltip) : QVariant(); }) {}
+
+void CostModel::show(const planning::CostPlan& cost) {
+  std::vector<CostRow> rows;
+  const auto add = [&](const QString& name, const QString& tooltip, auto text) {
+    CostRow& row = rows.emplace_back(CostRow{name, tooltip});
+    for (size_t c = 0; c < row.texts.size(); ++c)
+      row.texts[c] = cost.classes[c].cost ? text(*cost.classes[c].cost) : tr("no price");
+  };
+  const auto usd = [](double value) { return qs(to_text(Usd(value))); };
+  using Total = plan::TotalCost;
+  add(tr("Training"), tr("Hours of training at this price"), [&](const Total& c) { return usd(c.training); });
+  add(tr("Serving"), tr("Servers for the peak of every month"), [&](const Total& c) { return usd(c.serving); });
+  add(tr("Starts"), tr("Compilation before each server serves"), [&](const Total& c) { return usd(c.starting); });
+  add(tr("Preempted"), tr("Work that is lost when machines are taken away"),
+      [&](const Total& c) { return usd(c.preempted); });
+  add(tr("Total"), tr("Training and serving over all months"), [&](const Total& c) { return usd(c.total()); });
+  add(tr("Servers"), tr("In the first and in the last month"),
+      [](const Total& c) { return tr("%1 to %2").arg(c.first_servers).arg(c.last_servers); });
+  add(tr("1M requests"), tr("Total cost of a million requests"),
+      [&](const Total& c) { return usd(c.requests > 0 ? c.total() / c.requests * 1e6 : 0); });
+  set_rows(std::move(rows), [](const CostRow& a, const CostRow& b) { return a.name == b.name; });
+}
 
 CostView::CostView(QWidget* parent)
     : QWidget(parent),
@@ -79,6 +82,8 @@ CostView::CostView(QWidget* parent)
                                this)
                         .page);
   auto* body = new QWidget;
+  body->setObjectName(u"panelBody"_s);
+  body->setAttribute(Qt::WA_StyledBackground);
   auto* column = make_layout<QVBoxLayout>(body, {2, 2, 0, 0}, 3);
   for (QLabel* label : {load_, break_even_}) {
     label->setWordWrap(true);
@@ -87,11 +92,21 @@ CostView::CostView(QWidget* parent)
   }
   load_->setAccessibleName(tr("Load and servers"));
   break_even_->setAccessibleName(tr("Break-even with the pinned design"));
+  constexpr int kTableHeight = 190, kChartHeight = 150;
   table_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  table_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
-  column->addWidget(table_, 1);
-  column->addWidget(chart_, 2);
-  stack_->addWidget(body);
+  table_->setFixedHeight(kTableHeight);
+  chart_->setMinimumHeight(kChartHeight);
+  column->addWidget(table_);
+  column->addWidget(chart_, 1);
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(body);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  stack_->addWidget(scroll);
 }
 
 QString CostView::load() const {
@@ -108,9 +123,7 @@ void CostView::show_cost(const planning::CostPlan* cost, const planning::CostPla
   load_->setText(qs(planning::load_text(*cost)).trimmed());
   break_even_->setText(pinned ? qs(planning::break_even_text(*pinned, *cost)) : QString());
   break_even_->setVisible(pinned);
-  model_.set_rows({cost->classes.begin(), cost->classes.end()},
-                  [](const CostOfClass& a, const CostOfClass& b) { return a.price_class == b.price_class; });
-  table_->resizeColumnsToContents();
+  model_.show(*cost);
   show_swings(*cost);
 }
 

@@ -3,6 +3,7 @@
 // total most. GUI thread.
 #pragma once
 #include <QWidget>
+#include <array>
 
 #include "core/views/design.h"
 #include "ui/charts/chart.h"
@@ -14,10 +15,16 @@ class QTableView;
 
 namespace mw::ui {
 
-class CostModel : public TableModel<planning::CostOfClass> {
+// One part of the cost by price class.
+struct CostRow {
+  QString name{}, tooltip{};
+  std::array<QString, 3> texts{};  // by planning::CostClass; empty: no price
+};
+class CostModel : public TableModel<CostRow> {
  public:
-  enum Column { price_class, training, serving, starting, preempted, total, servers, per_million };
+  enum Row { training, serving, starting, preempted, total, servers, per_million };
   CostModel();
+  void show(const planning::CostPlan& cost);
 };
 
 class CostView : public QWidget {
