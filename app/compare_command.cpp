@@ -37,7 +37,7 @@ std::vector<compare::ComparedRun> read_columns(const CommonOptions& common, cons
       for (compare::ComparedRun& column : compare::compared_files(name, catalogue))
         columns.push_back(std::move(column));
     } else {
-      throw unknown_run(store.folder(), name, "a run id listed by `runs`, or a file of results");
+      throw unknown_run(store.folder(), name, "a run id listed by `runs`, a file of results, or an experiment");
     }
   }
   for (compare::ComparedRun& column : columns)
@@ -111,7 +111,7 @@ void print_comparison(const compare::Comparison& comparison) {
 }
 
 void add_compare_options(CLI::App& command, CommonOptions&, CompareOptions& options) {
-  command.add_option("runs", options.runs, "Runs of the store, or files of results")->required();
+  command.add_option("runs", options.runs, "Runs of the store, files of results, or experiments")->required();
   command.add_option("--baseline", options.baseline, "Run or column that the others are compared with");
   command.add_option("--train-usd", options.train_usd, "Training cost of the model that each column serves, in order")
       ->delimiter(',');

@@ -5,6 +5,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/planning/memory_fixes.h"
 #include "core/planning/planning.h"
 #include "core/planning/predict.h"
 
@@ -29,14 +30,7 @@ Json cpu_diagnostics(const experiment::Experiment& experiment, const planning::P
   for (const Problem& note : prediction.notes) add(note);
   for (const planning::Diagnostic& d : planning::diagnostics(experiment, catalogue).beyond_the_document())
     all.push_back(to_json(d));
-  if (!prediction.fits())
-    add({.id = "MEMORY",
-         .message = prediction.devices.size() > 1 ? "the run does not fit into the memory of its devices"
-                                                  : "the run does not fit into memory",
-         .found = to_text(prediction.at_peak.total()),
-         .expected = "at most " + to_text(prediction.capacity),
-         .fix = std::string("lower train.batch or data.max_len, use train.remat=layer, or train.dtype=bf16") +
-                (prediction.devices.size() > 1 ? ", or more devices along fsdp or tp" : "")});
+  if (!prediction.fits()) all.push_back(to_json(planning::memory_diagnostic(experiment, prediction, catalogue)));
   return all;
 }
 
@@ -60,6 +54,7 @@ Json cpu_plan_json(const experiment::Experiment& experiment, const planning::Pre
             {"tokens_per_second", unknown},
             {"padded_tokens_per_second", unknown},
             {"usd_per_million_tokens", unknown}}},
+          {"trainable", prediction.trainable ? to_json(*prediction.trainable) : unknown},
           {"peak_instant", prediction.peak_instant},
           {"diagnostics", cpu_diagnostics(experiment, prediction, catalogue)},
           {"sources", prediction.sources}};
@@ -78,6 +73,9 @@ void print_cpu_plan(const experiment::Experiment& experiment, const planning::Pr
       print_text("  %-12s %s\n", std::string(to_string(category)).c_str(),
                  to_text(prediction.at_peak[category]).c_str());
   for (const std::string& device : devices) print_text("  %s\n", device.c_str());
+  if (prediction.trainable)
+    print_text("  trained: %s, saved in %s\n", to_text(*prediction.trainable).c_str(),
+               to_text(prediction.trainable->file).c_str());
   for (const std::string& source : prediction.sources) print_text("  from: %s\n", source.c_str());
   for (const Json& diagnostic : cpu_diagnostics(experiment, prediction, catalogue))
     print_text("%s %s: %s\n", diagnostic["severity"].get<std::string>().c_str(),

@@ -7,10 +7,12 @@
 #include <map>
 #include <set>
 
+#include "core/base/files.h"
 #include "core/base/units.h"
 #include "core/compare/comparison_parts.h"
 #include "core/formats/results/bench_import.h"
 #include "core/model/catalogue.h"
+#include "core/planning/planning.h"
 #include "core/store/run_settings.h"
 
 namespace mw::compare {
@@ -37,6 +39,13 @@ void take_import(ComparedRun& out) {
   }
 }
 
+// Result files have no "schema", and their model is a text.
+bool is_experiment(const Json& document) {
+  if (!document.is_object()) return false;
+  const Json *schema = find_member(document, "schema"), *model = find_member(document, "model");
+  return schema && schema->is_number() && model && model->is_object();
+}
+
 double bytes_of(const formats::BenchSet& set, const char* condition) {
   const std::string type = set.condition(condition);
   return type.find("fp8") != std::string::npos || type.find("int8") != std::string::npos ? 1 : 2;
@@ -55,8 +64,40 @@ std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hard
   return serve::audit(set);
 }
 
+ComparedRun compared_plan(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue) {
+  if (!planning::planned_elsewhere(experiment) || experiment::bind_valid(experiment).kind != experiment::Kind::train)
+    throw Error({.id = "COMPARE",
+                 .message = "this experiment has no plan to compare",
+                 .found = "kind " + std::string(to_string(experiment::bind_valid(experiment).kind)) + ", target " +
+                          experiment::bind_valid(experiment).target.id,
+                 .expected = "a training on a target other than cpu",
+                 .fix = "run it, and compare the run"});
+  const planning::ExperimentPlan p = planning::plan_experiment(experiment, catalogue);
+  ComparedRun out{.name = experiment::bind(experiment).name,
+                  .provenance = formats::Provenance::predicted,
+                  .experiment = experiment,
+                  .training = views::RunView()};
+  if (out.name.empty()) out.name = p.request.target.id;
+  const plan::RunTotals& run = p.plan.run;
+  out.planned = PlannedRun{.step_s = p.plan.step.seconds.value,
+                           .hours = run.hours.value,
+                           .usd = run.usd.value,
+                           .measured_step_s = p.measured_step,
+                           .measured_hours = p.measured_hours,
+                           .measured_usd = p.measured_usd()};
+  Json info{{"source", "predicted"},
+            {"software", model::to_string(p.request.stack)},
+            {"devices", p.plan.devices},
+            {"steps", run.steps}};
+  if (p.trainable) info["trainable"] = to_json(*p.trainable);
+  out.training->feed({0, event::Started{std::move(info)}});
+  return out;
+}
+
 std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue) {
   std::vector<ComparedRun> out;
+  if (file.extension() == ".json" && is_experiment(read_json(file)))
+    return {compared_plan(experiment::Experiment::load(file), catalogue)};
   for (formats::BenchSet& set : formats::read_bench(file)) {
     ComparedRun column = compared(std::move(set));
     column.sweep->findings = audit_known(column.sweep->set, catalogue);

@@ -16,6 +16,10 @@
 
 namespace mw::compare {
 
+struct PlannedRun {  // predicted and, if the document has them, measured figures of a training; 0: unknown
+  double step_s = 0, hours = 0, usd = 0;
+  double measured_step_s = 0, measured_hours = 0, measured_usd = 0;
+};
 struct ComparedRun {  // one column
   store::RunId id{};  // empty for a file or a shipped set
   std::string name{};
@@ -23,8 +27,9 @@ struct ComparedRun {  // one column
   experiment::Experiment experiment{};      // empty document for an import
   std::optional<views::SweepView> sweep{};  // set for a sweep
   std::optional<views::RunView> training{};
-  bool has_all_settings = true;       // false for an import whose document contains only some of its settings
-  std::optional<double> train_usd{};  // cost of training the served model; a set may contain it, too (train_usd)
+  bool has_all_settings = true;         // false for an import whose document contains only some of its settings
+  std::optional<PlannedRun> planned{};  // set for the plan of an experiment
+  std::optional<double> train_usd{};    // cost of training the served model; a set may contain it, too (train_usd)
 };
 ComparedRun compared(formats::BenchSet set);  // a set of a file or a shipped set
 
@@ -33,7 +38,10 @@ ComparedKind kind_of(const ComparedRun& run);
 // The names of the runs as columns, charts and texts show them; equal names are told apart by the settings that differ.
 std::vector<std::string> distinct_names(const std::vector<ComparedRun>& runs);
 
-// Returns one column per set in the file. Throws BENCH or BENCH-KIND.
+// The plan of a training on its target as a column, with what the document says was measured. Throws COMPARE for other
+// experiments.
+ComparedRun compared_plan(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
+// Returns one column per set in the file, or compared_plan() of an experiment. Throws BENCH or BENCH-KIND.
 std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue);
 // Audits a set, including physical lower bounds if the catalogue has its model and target.
 std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hardware::Catalogue& catalogue);

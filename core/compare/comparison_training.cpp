@@ -11,6 +11,7 @@
 #include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
 #include "core/store/run_settings.h"
+#include "core/train/trainable.h"
 
 namespace mw::compare::comparing {
 namespace {
@@ -108,6 +109,24 @@ double usd(const ComparedRun& run) {
   return each > 0 ? each * run.training->devices() * seconds(*run.training) / 3600 : formats::kUnknown;
 }
 
+// The plans of experiments, and beside them what was measured of the same runs.
+void add_plans(const Runs& runs, Comparison& out) {
+  const auto row = [&](const ResultRow& result, double PlannedRun::*figure) {
+    std::vector<double> values;
+    for (const ComparedRun& run : runs) {
+      const double value = run.planned ? (*run.planned).*figure : 0;
+      values.push_back(value > 0 ? value : formats::kUnknown);
+    }
+    add_result(out, result, values);
+  };
+  row({"plan.step_s", "Step, predicted", "s", Better::lower}, &PlannedRun::step_s);
+  row({"measured.step_s", "Step, measured", "s", Better::lower}, &PlannedRun::measured_step_s);
+  row({"plan.hours", "Run, predicted", "h", Better::lower}, &PlannedRun::hours);
+  row({"measured.hours", "Run, measured", "h", Better::lower}, &PlannedRun::measured_hours);
+  row({"plan.usd", "Cost, predicted", "USD", Better::lower}, &PlannedRun::usd);
+  row({"measured.usd", "Cost, measured hours", "USD", Better::lower}, &PlannedRun::measured_usd);
+}
+
 void add_results(const Runs& runs, Comparison& out) {
   const auto row = [&](const ResultRow& result, auto value) {
     std::vector<double> values;
@@ -125,6 +144,18 @@ void add_results(const Runs& runs, Comparison& out) {
     const auto answers = store::scored_answers(r.training->samples());
     return answers.empty() ? formats::kUnknown : 100 * answers.back().share();
   });
+  const auto of_trainable = [](auto value) {
+    return [value](const ComparedRun& r) {
+      const auto trained = train::trainable_of(r.training->info());
+      return trained ? value(*trained) : formats::kUnknown;
+    };
+  };
+  row({"trainable.params", "Trained parameters", "", Better::neither},
+      of_trainable([](const train::Trainable& t) { return static_cast<double>(t.params); }));
+  row({"trainable.share", "Trained share of the model", "%", Better::neither},
+      of_trainable([](const train::Trainable& t) { return 100 * t.share(); }));
+  row({"trainable.bytes", "Saved adapter or model", "MiB", Better::neither},
+      of_trainable([](const train::Trainable& t) { return static_cast<double>(t.file.value) / (1 << 20); }));
   row({"train.tokens_per_second", "Speed, median", "tokens/s", Better::higher},
       of_training([](const views::RunView& r) { return median(r, "train/tokens_per_second"); }));
   row({"seconds", "Time", "s", Better::lower}, of_training(seconds));
@@ -197,7 +228,7 @@ void add_confounders(const Runs& runs, Comparison& out) {
   }
   for (size_t c = 0; c < runs.size(); ++c) {
     const views::RunView& run = *runs[c].training;
-    if (run.state() != RunState::done)
+    if (!runs[c].planned && run.state() != RunState::done)
       confound(out, "state",
                called(out, c) + " is " + std::string(to_string(run.state())) + " after " + std::to_string(run.step()) +
                    " steps");
@@ -231,6 +262,7 @@ void training(const Runs& runs, Comparison& out) {
         return r.has_all_settings || r.experiment.has(p.key) ? all.at(p.key) : std::string();
       });
   row("mesh", "Mesh", mesh_text);
+  add_plans(runs, out);
   add_results(runs, out);
   add_steps(runs, out);
   add_confounders(runs, out);

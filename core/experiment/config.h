@@ -40,6 +40,10 @@ struct PriceSection {
   std::string region, price_class;
   double usd_per_chip_hour = 0;
 };
+struct BudgetSection {  // 0: no limit
+  double hours = 0, usd = 0, tokens = 0;
+  bool is_set() const { return hours > 0 || usd > 0 || tokens > 0; }
+};
 struct ShardingSection {
   std::optional<mesh::Preset> preset;
   std::vector<std::string> overrides, places;
@@ -114,6 +118,12 @@ struct MeasuredSection {
   std::vector<int> max_lens;
   std::string source;
 };
+enum class Commitment { one_year, three_years };
+struct CostSection {  // of serving a trained model; requests_per_day 0: not asked
+  double requests_per_day = 0, growth = 0, peak = 1, preemptions = 0, variation = 0;
+  int months = 0;
+  Commitment commitment{};
+};
 struct ExportSection {
   lint::MergeTool merge{};
   std::filesystem::path out;
@@ -128,6 +138,7 @@ struct ExperimentConfig {
   ModelSection model;
   TargetSection target;
   PriceSection price;
+  BudgetSection budget;
   mesh::Mesh mesh;  // axes in document order; empty if the document defines none
   ShardingSection sharding;
   LoraSection lora;
@@ -139,6 +150,7 @@ struct ExperimentConfig {
   ServeSection serve;
   SweepSection sweep;
   MeasuredSection measured;
+  CostSection cost;
   ExportSection exported;
 };
 
@@ -146,6 +158,9 @@ struct ExperimentConfig {
 
 template <>
 inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::experiment::Kind>{"train", "size", "serve"};
+
+template <>
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::experiment::Commitment>{"1y", "3y"};
 
 template <>
 inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::experiment::SweepBackend>{"engine", "model", "http"};

@@ -36,9 +36,10 @@ using Config = ExperimentConfig;
 // The part of the configuration that has the members of Class.
 template <class Class>
 Class& part(Config& config) {
-  constexpr std::tuple kSections(&Config::model, &Config::target, &Config::price, &Config::sharding, &Config::lora,
-                                 &Config::data, &Config::train, &Config::stack, &Config::sample, &Config::size,
-                                 &Config::serve, &Config::sweep, &Config::measured, &Config::exported);
+  constexpr std::tuple kSections(&Config::model, &Config::target, &Config::price, &Config::budget, &Config::sharding,
+                                 &Config::lora, &Config::data, &Config::train, &Config::stack, &Config::sample,
+                                 &Config::size, &Config::serve, &Config::sweep, &Config::measured, &Config::cost,
+                                 &Config::exported);
   return config.*std::get<Class Config::*>(kSections);
 }
 template <>

@@ -68,6 +68,19 @@ Rows target_rows() {
   };
 }
 
+Rows budget_rows() {
+  return {
+      real_row(
+          "budget.hours", &BudgetSection::hours, "Hours", {"h", 0, 0, 1e6},
+          "Longest time of a run: a plan says how many steps, epochs or rollouts fit, and training here stops before "
+          "the step that would exceed it, with a checkpoint; 0: no limit"),
+      real_row("budget.usd", &BudgetSection::usd, "Cost", {"USD", 0, 0, 1e9},
+               "Highest cost of a run at the price of the target; here at price.usd_per_chip_hour; 0: no limit"),
+      real_row("budget.tokens", &BudgetSection::tokens, "Tokens", {"tokens", 0, 0, 1e15},
+               "Most tokens to train on, without padding; 0: no limit"),
+  };
+}
+
 Rows mesh_rows() {
   return {
       int_row("mesh.*", &Config::mesh, "Axis size", {"devices", 1, 1, 65536},
@@ -385,6 +398,31 @@ Rows measured_rows() {
   };
 }
 
+Rows cost_rows() {
+  return {
+      real_row(
+          "cost.requests_per_day", &CostSection::requests_per_day, "Requests", {"per day", 0, 0, 1e12},
+          "Requests of serve.input_len and serve.output_len that are served by day in the first month, for the total "
+          "cost; 0: not asked",
+          kAdvanced),
+      real_row("cost.growth", &CostSection::growth, "Growth", {"per month", 0, -0.9, 10},
+               "Change of the requests from month to month: 0.1 is 10 % more", kAdvanced),
+      int_row("cost.months", &CostSection::months, "Months", {"months", 12, 1, 120}, "How long the model is served",
+              kAdvanced),
+      real_row("cost.peak", &CostSection::peak, "Peak", {"times the mean", 1, 1, 1000},
+               "Highest request rate relative to the mean of the day; the servers are sized for it", kAdvanced),
+      real_row(
+          "cost.preemptions", &CostSection::preemptions, "Preemptions", {"per day", 0, 0, 1000},
+          "How often a machine at the spot price is taken away; each costs a start, and in training the steps since "
+          "the last checkpoint",
+          kAdvanced),
+      choice_row("cost.commitment", &CostSection::commitment, "Commitment",
+                 "Price class of the committed use: one or three years", kAdvanced),
+      real_row("cost.variation", &CostSection::variation, "Variation", {"of an input", 0.25, 0.01, 0.9},
+               "How far each input is moved to see what moves the total cost most", kAdvanced),
+  };
+}
+
 // Used by exported recipes and by the checker.
 Rows recipe_rows() {
   return {
@@ -431,11 +469,13 @@ std::vector<Parameter> build() {
   section("LoRA", lora_rows());
   section("Data", data_rows());
   section("Training", training_rows());
+  section("Budget", budget_rows());
   section("Sampling", sampling_rows());
   section("Sizing", sizing_rows());
   section("Serving", serving_rows());
   section("Sweep", sweep_rows());
   section("Measured", measured_rows());
+  section("Total cost", cost_rows());
   section("Recipe", recipe_rows());
   section("Export", export_rows());
   return table;

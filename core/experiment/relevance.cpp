@@ -19,11 +19,13 @@ constexpr std::array kUses{
     Use{"LoRA", training | sizing, training | sizing},
     Use{"Data", training, training},
     Use{"Training", training, training},
+    Use{"Budget", training, training | sizing},
     Use{"Sampling", training, training},
     Use{"Sizing", sizing, sizing},
     Use{"Serving", serving, training | serving},  // training: cost of training and serving together
     Use{"Sweep", serving, serving},
     Use{"Measured", none, training},
+    Use{"Total cost", none, training | serving},
     Use{"Recipe", none, training},
     Use{"Export", none, training | serving},
 };
@@ -41,6 +43,8 @@ bool equals(const Experiment& experiment, std::string_view key, std::string_view
 bool Relevance::concerns(const Parameter& parameter) const {
   if (std::find(kShared.begin(), kShared.end(), parameter.key) != kShared.end()) return true;
   if (!adapters && kind == Kind::train && parameter.group == "LoRA") return false;
+  // The total cost of training and serving holds a service level.
+  if (planned && kind == Kind::train && parameter.key.starts_with("sweep.slo_")) return true;
   const auto* const use =
       std::find_if(kUses.begin(), kUses.end(), [&](const Use& u) { return u.group == parameter.group; });
   return use == kUses.end() || ((planned ? use->planned : use->here) >> static_cast<unsigned>(kind) & 1U) != 0;

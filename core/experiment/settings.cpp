@@ -31,6 +31,24 @@ void require_model(const ModelSection& model) {
   require_path(model.path, "model.path", "model folder");
 }
 
+// Dollars become time at the price of every device.
+train::Budget budget_of(const ExperimentConfig& config) {
+  const BudgetSection& given = config.budget;
+  train::Budget budget{.seconds = 3600 * given.hours, .tokens = static_cast<std::int64_t>(given.tokens)};
+  if (given.usd <= 0) return budget;
+  const double hourly = config.price.usd_per_chip_hour * config.mesh.devices();
+  if (hourly <= 0)
+    throw Error({.id = "BUDGET",
+                 .message = "a budget in dollars needs a price",
+                 .place = "budget.usd",
+                 .found = number_text(given.usd),
+                 .expected = "price.usd_per_chip_hour above 0",
+                 .fix = "set price.usd_per_chip_hour, or limit budget.hours"});
+  const double seconds = 3600 * given.usd / hourly;
+  budget.seconds = budget.seconds > 0 ? std::min(budget.seconds, seconds) : seconds;
+  return budget;
+}
+
 // Throws if the model cannot be computed on the mesh, before the run is created.
 void check_mesh(const train::Settings& s, const model::Config& config) {
   const mesh::Mesh& mesh = s.model.mesh;
@@ -47,6 +65,12 @@ std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, cons
   for (const engine::ResolvedLora& m : engine::resolve_lora(model::TensorInventory(config), options))
     shapes.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
   return shapes;
+}
+
+train::Trainable trainable(const train::Settings& s, const model::Config& config) {
+  const model::TensorInventory inventory(config);
+  return s.method == model::TrainMethod::lora ? train::trainable_adapters(inventory, adapter_shapes(config, s.lora))
+                                              : train::trainable_weights(inventory, s.save_dtype);
 }
 
 mesh::Placement training_placement(const train::Settings& s, const model::Config& config) {
@@ -154,6 +178,10 @@ train::Settings train_settings(const ExperimentConfig& config) {
   return settings;
 }
 
+formats::DType save_dtype(const TrainSection& train) {
+  return train.save_dtype == model::DType::f32 ? formats::DType::f32 : formats::DType::bf16;
+}
+
 train::Settings plan_settings(const ExperimentConfig& config, model::Family family) {
   check_target(config);
   train::Settings s = data_only_settings(config, family);
@@ -161,8 +189,9 @@ train::Settings plan_settings(const ExperimentConfig& config, model::Family fami
   s.model = model_values(config);
   s.lora = lora_options(config.lora);
   s.adapter = config.lora.adapter;
-  s.save_dtype = config.train.save_dtype == model::DType::f32 ? formats::DType::f32 : formats::DType::bf16;
+  s.save_dtype = save_dtype(config.train);
   s.sample = config.sample;
+  s.budget = budget_of(config);
   return s;
 }
 

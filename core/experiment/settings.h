@@ -3,6 +3,7 @@
 #pragma once
 #include "core/experiment/bind.h"
 #include "core/train/settings.h"
+#include "core/train/trainable.h"
 
 namespace mw::experiment {
 
@@ -24,6 +25,7 @@ train::ModelSettings model_values(const ExperimentConfig& config);
 // Throws CHECKPOINT if weights are to be loaded and a weight file of the folder is missing.
 void require_weights(const train::ModelSettings& model);
 
+formats::DType save_dtype(const TrainSection& train);  // of the model file after full training
 engine::LoraOptions lora_options(const LoraSection& lora);
 // Returns the projections of lora.targets, in the order of a layer.
 std::vector<model::Role> lora_targets(const LoraSection& lora);
@@ -32,6 +34,9 @@ data::ChatFormat chat_format(const DataSection& data, model::Family family);
 
 // Returns the shapes of all adapters that the options create.
 std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options);
+
+// Returns what a run with these settings trains on this machine.
+train::Trainable trainable(const train::Settings& settings, const model::Config& config);
 
 // Returns the placement of every tensor of the run; throws the first error of the placement.
 mesh::Placement training_placement(const train::Settings& settings, const model::Config& config);

@@ -98,12 +98,14 @@ long read_points(Record& record) {
 void move_to(experiment::Experiment& experiment, const std::vector<std::string>& sets) {
   for (const std::string& set : sets) {
     const auto is_of = [&](const char* section) { return set.starts_with(section); };
-    if (!is_of("mesh.") && !is_of("sharding.") && !is_of("target."))
-      throw Error({.id = "RESUME-SET",
-                   .message = "a resumed run cannot change this key",
-                   .place = set.substr(0, set.find('=')),
-                   .expected = "mesh.*, sharding.* or target.*, because a run may resume on other devices",
-                   .fix = "remove the option, or start a new run from the checkpoint's adapter (lora.adapter)"});
+    if (!is_of("mesh.") && !is_of("sharding.") && !is_of("target.") && !is_of("budget."))
+      throw Error(
+          {.id = "RESUME-SET",
+           .message = "a resumed run cannot change this key",
+           .place = set.substr(0, set.find('=')),
+           .expected =
+               "mesh.*, sharding.*, target.* or budget.*, because a run may resume on other devices, or for longer",
+           .fix = "remove the option, or start a new run from the checkpoint's adapter (lora.adapter)"});
   }
   experiment::apply_sets(experiment, sets);
   experiment::train_settings(experiment::bind(experiment));
@@ -216,6 +218,15 @@ event::Finished run_kind(Record& record, const Json& info, const EventSink& sink
   return run_training(record, info, sink, std::move(stop), gate);
 }
 
+MemoryReport report_of(const engine::OutOfMemory& failure, const Record& record, const std::stop_token& stop) {
+  std::optional<hardware::Catalogue> catalogue;
+  try {
+    if (record.catalogue) catalogue = record.catalogue();
+  } catch (const Error&) {  // the report names no slowdowns then
+  }
+  return report_of(failure, record.experiment, catalogue ? &*catalogue : nullptr, stop);
+}
+
 // Executes and records the run. Every outcome becomes a Finished event, except a failure of the store itself.
 store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
   const auto start_time = Clock::now();
@@ -240,7 +251,7 @@ store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token
     const Json info{{"name", run_name(record.experiment)}, {"run", record.run}};
     finished = run_kind(record, info, both, stop, gate);
   } catch (const engine::OutOfMemory& failure) {
-    const MemoryReport report = report_of(failure, record.experiment, stop);
+    const MemoryReport report = report_of(failure, record, stop);
     kind = report.error.kind();
     finished = failed(report.error, seconds_since(start_time));
     finished.steps = steps;

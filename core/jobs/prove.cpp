@@ -47,7 +47,7 @@ MeshProof prove(const experiment::Experiment& experiment, const ProveOptions& op
     out.memory = compare_memory(settings, out.proof);
     return out;
   } catch (const engine::OutOfMemory& failure) {
-    throw report_of(failure, experiment, stop).error;
+    throw report_of(failure, experiment, nullptr, stop).error;
   }
 }
 

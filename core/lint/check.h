@@ -103,6 +103,7 @@ struct Fix {
   std::string label{};  // "Lower tp to 4, raise fsdp to 2"
   std::string cost{};   // the drawback in one clause; empty: none
   std::vector<Edit> edits{};
+  std::optional<double> slowdown{};  // predicted, of a step: 0.1 is 10 % slower
   bool operator==(const Fix&) const = default;
 };
 struct Finding {

@@ -201,6 +201,7 @@ Json to_json(const Diagnostic& d) {
     Json sets = Json::array();
     for (const lint::Edit& edit : fix.edits) sets.push_back(assignment(edit));
     fixes.push_back({{"label", fix.label}, {"cost", fix.cost}, {"set", std::move(sets)}});
+    if (fix.slowdown) fixes.back()["slowdown"] = *fix.slowdown;
   }
   return {{"id", d.problem.id},
           {"severity", to_string(d.problem.severity)},

@@ -44,7 +44,7 @@ lint::CheckInput check_facts(const experiment::ExperimentConfig& config, const p
 
 void apply(experiment::Experiment& experiment, const lint::Fix& fix);
 std::string set_text(const lint::Fix& fix);  // "--set mesh.fsdp=2 --set mesh.tp=4"
-// {id, severity, message, place, fix, fixes: [{label, cost, set: ["mesh.tp=4"]}], why, evidence}
+// {id, severity, message, place, fix, fixes: [{label, cost, set: ["mesh.tp=4"], slowdown?}], why, evidence}
 Json to_json(const Diagnostic& diagnostic);
 Json to_json(const std::vector<lint::UncheckedRule>& unchecked);  // [{id, needs}]
 

@@ -4,14 +4,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/experiment/settings.h"
+#include "core/plan/request/local_model.h"
 #include "core/planning/engine_server.h"
 
 namespace mw::planning {
 namespace {
 
-void add_points(const experiment::SizeSection& sizes, ExperimentPlan& out) {
-  for (const SizeCase& size : size_cases(sizes))
-    out.points.push_back({size, plan::predict(with_case(out.request, sizes, size))});
+void add_points(const experiment::ExperimentConfig& config, ExperimentPlan& out) {
+  const experiment::SizeSection& sizes = config.size;
+  for (const SizeCase& size : size_cases(sizes)) {
+    SizePoint& point = out.points.emplace_back(SizePoint{size, plan::predict(with_case(out.request, sizes, size))});
+    point.rows_in_budget = rows_in_budget(config.budget, point.plan, size.batch);
+  }
   const SizePoint* shown = nullptr;
   for (const SizePoint& p : out.points)
     if (p.size.workload == out.points.front().size.workload && (!shown || p.size.batch > shown->size.batch)) shown = &p;
@@ -52,6 +57,34 @@ void add_guesses(const experiment::MeasuredSection& measured, ExperimentPlan& ou
                           .expected = number_text(out.measured_step, 3) + " s measured (" + out.measured_source + ")"});
 }
 
+// What is served may be wrong while the training is not.
+void add_cost(const experiment::Experiment& e, const hardware::Catalogue& catalogue, ExperimentPlan& out) try {
+  out.cost = cost_plan(e, catalogue);
+} catch (const Error& error) {
+  Problem problem = error.problem();
+  problem.severity = Severity::warning;
+  problem.message = "the total cost is not known: " + problem.message;
+  out.problems.push_back(std::move(problem));
+}
+
+void add_budget(const experiment::BudgetSection& budget, ExperimentPlan& out) {
+  out.budget = budget_plan(budget, out.request, out.plan);
+  if (budget.usd > 0 && out.plan.run.usd_per_hour <= 0)
+    out.problems.push_back({.id = "BUDGET",
+                            .severity = Severity::warning,
+                            .message = "the budget in dollars is not applied, because the price is not known",
+                            .place = "budget.usd",
+                            .fix = "set price.usd_per_chip_hour, or limit budget.hours"});
+  if (!out.budget || out.budget->holds_the_run()) return;
+  out.problems.push_back(
+      {.id = "BUDGET",
+       .severity = Severity::info,
+       .message = "the budget holds a part of the run",
+       .place = out.budget->bound,
+       .found = std::to_string(out.plan.run.steps) + " steps, " + number_text(out.plan.run.hours.value, 3) + " h",
+       .expected = to_text(*out.budget)});
+}
+
 void add_tco(const experiment::ServeSection& serve, const hardware::Catalogue& catalogue, ExperimentPlan& out) {
   out.serve_hours = serve.hours;
   if (serve.target.empty() || out.request.work != plan::Work::train) return;
@@ -67,6 +100,21 @@ void add_tco(const experiment::ServeSection& serve, const hardware::Catalogue& c
   if (out.measured_hours <= 0) return;
   tco.train_hours = out.measured_hours;
   out.measured_tco = tco;
+}
+
+// The engine takes a rank per module from its own options. Tunix trains one A for K and V, which a PEFT file holds
+// twice.
+train::Trainable trained(const experiment::ExperimentConfig& config, const plan::Request& r) {
+  const model::TensorInventory inventory(r.model);
+  if (r.method == model::TrainMethod::full)
+    return train::trainable_weights(inventory, experiment::save_dtype(config.train));
+  if (r.stack == model::Stack::engine && !r.targets.empty())
+    return train::trainable_adapters(inventory,
+                                     experiment::adapter_shapes(r.model, experiment::lora_options(config.lora)));
+  train::Trainable out = train::trainable_adapters(inventory, plan::adapter_shapes(r, inventory));
+  const double held = plan::local_model(r, mesh::ShardingUse::training).adapters(plan::DType::f32).total;
+  out.params = static_cast<std::int64_t>(held);
+  return out;
 }
 
 Json estimate_json(const plan::Estimate& e) {
@@ -112,7 +160,8 @@ Json point_json(const SizePoint& p) {
             {"peak_bytes", plan.memory.at_peak.total().value},
             {"peak_instant", plan.memory.peak_instant},
             {"seconds", plan.step.seconds.value},
-            {"seconds_per_token", 1 / plan.run.padded_tokens_per_second}}}};
+            {"seconds_per_token", 1 / plan.run.padded_tokens_per_second},
+            {"rows_in_budget", p.rows_in_budget ? Json(*p.rows_in_budget) : Json(nullptr)}}}};
 }
 
 // "6N, tokens without padding" -> "6N, real tokens", the key that scripts read since version 0.1.
@@ -128,14 +177,19 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const hardware::
   out.request = plan_request(e, catalogue);
   const experiment::ExperimentConfig config = experiment::bind(e);
   if (config.kind == experiment::Kind::size)
-    add_points(config.size, out);
+    add_points(config, out);
   else
     out.plan = plan::predict(out.request);
   if (served_here(out.request)) out.plan.memory = device_memory(engine_server(config, out.request.model).memory);
   out.diagnosis = diagnose(e, catalogue, {.plan = &out.plan, .request = &out.request}, Fixes::searched);
   for (const Diagnostic& d : out.diagnosis.found) out.problems.push_back(d.problem);
+  if (out.request.work == plan::Work::train) {
+    out.trainable = trained(config, out.request);
+    add_budget(config.budget, out);
+  }
   add_guesses(config.measured, out);
   add_tco(config.serve, catalogue, out);
+  if (planned_elsewhere(e)) add_cost(e, catalogue, out);
   return out;
 }
 
@@ -145,7 +199,17 @@ PlanComparison against(const ExperimentPlan& a, const ExperimentPlan& b) {
   out.other = b.request.target.id;
   const auto ratio = [](double x, double y) { return x > 0 ? y / x : 0; };
   out.step_ratio = ratio(a.plan.step.seconds.value, b.plan.step.seconds.value);
+  out.run_ratio = ratio(a.plan.run.hours.value, b.plan.run.hours.value);
   out.cost_ratio = ratio(a.plan.run.usd.value, b.plan.run.usd.value);
+  const auto both = [](double x, double y) { return x > 0 && y > 0; };
+  if (both(a.measured_step, b.measured_step) || both(a.measured_hours, b.measured_hours))
+    out.measured = PlanComparison::Measured{.step_ratio = ratio(a.measured_step, b.measured_step),
+                                            .run_ratio = ratio(a.measured_hours, b.measured_hours),
+                                            .cost_ratio = ratio(a.measured_usd(), b.measured_usd()),
+                                            .usd = a.measured_usd(),
+                                            .other_usd = b.measured_usd(),
+                                            .source = a.measured_source,
+                                            .other_source = b.measured_source};
   const auto add = [&](const plan::Tco& x, const plan::Tco& y, bool measured) {
     for (const double hours : a.serve_hours)
       out.rows.push_back({hours, x.after(hours).value, y.after(hours).value, measured});
@@ -211,9 +275,12 @@ Json planned_json(const ExperimentPlan& p) {
            {"diagnostics", diagnostics},
            {"unchecked", to_json(p.diagnosis.unchecked)},
            {"sources", plan.sources}};
+  if (p.budget) out["budget"] = to_json(*p.budget);
+  if (p.trainable) out["trainable"] = to_json(*p.trainable);
   if (plan.serve) out["serve"] = serve_json(*plan.serve);
   if (p.tco) out["tco"] = tco_json(*p.tco, p.serve_hours);
   if (p.measured_tco) out["tco_measured"] = tco_json(*p.measured_tco, p.serve_hours);
+  if (p.cost) out["cost"] = to_json(*p.cost);
   if (!p.points.empty()) {
     out["points"] = Json::array();
     for (const SizePoint& point : p.points) out["points"].push_back(point_json(point));
@@ -229,10 +296,18 @@ Json against_json(const PlanComparison& a) {
                     {"other_usd", r.other_usd},
                     {"ratio", r.ratio()},
                     {"training_hours", r.measured ? "measured" : "predicted"}});
+  const auto known = [](double v) { return v > 0 ? Json(v) : Json(nullptr); };
+  Json measured = nullptr;
+  if (const auto& m = a.measured)
+    measured = {{"step_ratio", known(m->step_ratio)}, {"run_ratio", known(m->run_ratio)},
+                {"cost_ratio", known(m->cost_ratio)}, {"usd", known(m->usd)},
+                {"other_usd", known(m->other_usd)},   {"sources", {m->source, m->other_source}}};
   return {{"target", a.name},
           {"other", a.other},
           {"step_ratio", a.step_ratio},
+          {"run_ratio", a.run_ratio},
           {"cost_ratio", a.cost_ratio},
+          {"measured", measured},
           {"tco", rows},
           {"break_even_hours", a.break_even_hours ? Json(*a.break_even_hours) : Json(nullptr)}};
 }

@@ -5,14 +5,18 @@
 #include <optional>
 
 #include "core/plan/time/tco.h"
+#include "core/planning/budget.h"
+#include "core/planning/costing.h"
 #include "core/planning/diagnostics.h"
 #include "core/planning/plan_request.h"
+#include "core/train/trainable.h"
 
 namespace mw::planning {
 
 struct SizePoint {
   SizeCase size;
   plan::Plan plan;
+  std::optional<std::int64_t> rows_in_budget{};
 };
 
 // A candidate sequence length of the measured run and its predicted step time.
@@ -27,10 +31,14 @@ struct ExperimentPlan {
   std::vector<SizePoint> points;
   std::vector<LengthGuess> guesses;              // nearest first
   double measured_step = 0, measured_hours = 0;  // 0: not given
+  double measured_usd() const { return measured_hours * plan.run.usd_per_hour; }
   std::string measured_source;
   std::optional<plan::Tco> tco, measured_tco;  // for predicted and measured hours, if serve.target is set
   std::vector<double> serve_hours;
-  std::vector<Problem> problems;  // of the diagnosis, then of the comparison with the measurement
+  std::optional<CostPlan> cost{};               // with cost.requests_per_day
+  std::optional<train::Trainable> trainable{};  // of a training
+  std::optional<BudgetPlan> budget{};           // of a training with a budget.*
+  std::vector<Problem> problems;                // of the diagnosis, then of the comparison with the measurement
   Diagnosis diagnosis;
 };
 ExperimentPlan plan_experiment(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
@@ -38,7 +46,13 @@ ExperimentPlan plan_experiment(const experiment::Experiment& experiment, const h
 // Compares two plans of the same work. Ratios above 1: the other plan is slower or more expensive.
 struct PlanComparison {
   std::string name, other;
-  double step_ratio = 0, cost_ratio = 0;
+  double step_ratio = 0, run_ratio = 0, cost_ratio = 0;  // predicted
+  struct Measured {                                      // of the two measured runs; 0: unknown
+    double step_ratio = 0, run_ratio = 0, cost_ratio = 0;
+    double usd = 0, other_usd = 0;  // measured hours at the prices of the plans
+    std::string source{}, other_source{};
+  };
+  std::optional<Measured> measured{};
   struct Row {
     double serve_hours = 0, usd = 0, other_usd = 0;
     bool measured = false;  // whether training hours are measured rather than predicted

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formats plans as text tables.
+#include <algorithm>
 #include <cstdio>
 
 #include "core/planning/planning.h"
@@ -49,6 +50,13 @@ std::string run_text(const ExperimentPlan& p) {
               number_text(r.padded_tokens_per_second).c_str(), 100 * r.real_share);
   if (r.usd_per_hour > 0) out += line(", $%s per million tokens", number_text(r.usd_per_million_tokens, 3).c_str());
   out += "\n";
+  if (p.budget)
+    out += line("  budget (%s): %s%s of %lld steps, %s\n", p.budget->bound.c_str(),
+                p.budget->holds_the_run() ? "more than the run: " : "",
+                count_text(static_cast<double>(p.budget->steps)).c_str(), static_cast<long long>(r.steps),
+                to_text(*p.budget).c_str());
+  if (p.trainable)
+    out += line("  trained: %s, saved in %s\n", to_text(*p.trainable).c_str(), to_text(p.trainable->file).c_str());
   for (const plan::Utilisation& u : r.utilisation) out += line("  MFU (%s): %.1f %%\n", u.name.c_str(), 100 * u.share);
   return out;
 }
@@ -71,12 +79,15 @@ std::string tco_text(const char* what, const plan::Tco& tco, const std::vector<d
 }
 
 std::string points_text(const std::vector<SizePoint>& points) {
-  std::string out = line("\n  %-16s %7s  %-12s %10s %14s\n", "workload", "batch", "", "peak", "s per token");
+  const bool limited = std::any_of(points.begin(), points.end(), [](const auto& p) { return p.rows_in_budget; });
+  std::string out = line("\n  %-16s %7s  %-12s %10s %14s%s\n", "workload", "batch", "", "peak", "s per token",
+                         limited ? "   rows in the budget" : "");
   for (const SizePoint& p : points)
-    out += line("  %-16s %7lld  %-12s %10s %14s\n", std::string(to_string(p.size.workload)).c_str(),
+    out += line("  %-16s %7lld  %-12s %10s %14s%s\n", std::string(to_string(p.size.workload)).c_str(),
                 static_cast<long long>(p.size.batch), p.plan.fits() ? "fits" : "does not fit",
                 to_text(p.plan.memory.at_peak.total()).c_str(),
-                number_text(1 / p.plan.run.padded_tokens_per_second, 3).c_str());
+                number_text(1 / p.plan.run.padded_tokens_per_second, 3).c_str(),
+                p.rows_in_budget ? line(" %20lld", static_cast<long long>(*p.rows_in_budget)).c_str() : "");
   return out;
 }
 
@@ -91,6 +102,7 @@ std::string planned_text(const ExperimentPlan& p) {
   if (p.plan.serve) out += serve_text(*p.plan.serve);
   if (p.tco) out += tco_text("as predicted", *p.tco, p.serve_hours);
   if (p.measured_tco) out += tco_text("as measured", *p.measured_tco, p.serve_hours);
+  if (p.cost) out += "\n" + to_text(*p.cost);
   if (!p.points.empty()) out += points_text(p.points);
   out += "\n";
   for (const Problem& problem : p.problems)
@@ -100,8 +112,22 @@ std::string planned_text(const ExperimentPlan& p) {
 }
 
 std::string against_text(const PlanComparison& a) {
-  std::string out = line("\n%s against %s: a step takes %.2f times as long there, the run costs %.2f times as much\n",
-                         a.name.c_str(), a.other.c_str(), a.step_ratio, a.cost_ratio);
+  const auto times = [](double ratio) { return ratio > 0 ? line("%.2f x", ratio) : std::string("-"); };
+  std::string out =
+      line("\n%s against %s\n  %-10s %10s %10s %10s\n", a.other.c_str(), a.name.c_str(), "", "step", "run", "cost");
+  const auto row = [&](const char* what, double step, double run, double cost) {
+    out += line("  %-10s %10s %10s %10s", what, times(step).c_str(), times(run).c_str(), times(cost).c_str());
+  };
+  row("predicted", a.step_ratio, a.run_ratio, a.cost_ratio);
+  out += "\n";
+  if (const auto& m = a.measured) {
+    row("measured", m->step_ratio, m->run_ratio, m->cost_ratio);
+    if (m->usd > 0 && m->other_usd > 0)
+      out += line("  (%s against %s)", to_text(Usd(m->other_usd)).c_str(), to_text(Usd(m->usd)).c_str());
+    out += "\n";
+    for (const std::string* source : {&m->source, &m->other_source})
+      if (!source->empty()) out += "  from " + *source + "\n";
+  }
   for (const PlanComparison::Row& r : a.rows)
     out += line("  with %s h of serving, training hours %s: %s against %s, %.2f times\n",
                 number_text(r.serve_hours, 3).c_str(), r.measured ? "measured" : "predicted",

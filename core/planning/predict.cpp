@@ -134,6 +134,7 @@ Prediction predict(const experiment::Experiment& experiment, ReadData read_data,
   }
   Prediction p = predict_shape(settings, facts);
   p.basis = read ? Basis::exact : Basis::bound;
+  p.trainable = experiment::trainable(settings, config);
   if (settings.epochs <= 0)
     p.steps = settings.rate.steps;
   else if (read_data == ReadData::yes)

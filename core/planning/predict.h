@@ -9,6 +9,7 @@
 #include "core/experiment/experiment.h"
 #include "core/plan/memory/memory.h"
 #include "core/plan/time/predict.h"
+#include "core/train/trainable.h"
 #include "core/train/trainer.h"
 
 namespace mw::planning {
@@ -28,7 +29,8 @@ struct Prediction {
   Bytes capacity;     // of each device
   Ledger at_peak;     // of the device with the largest peak
   Basis basis = Basis::exact;
-  std::optional<long long> steps{};         // of the run; empty if the rows of an epoch have not been counted
+  std::optional<long long> steps{};  // of the run; empty if the rows of an epoch have not been counted
+  std::optional<train::Trainable> trainable{};
   std::string peak_instant;                 // e.g. "backward of layer 5"
   std::vector<DevicePrediction> devices{};  // in row-major order of the mesh
   std::vector<std::string> sources;         // display text: sources of shapes, lengths and formulas

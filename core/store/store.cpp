@@ -504,6 +504,17 @@ std::optional<ScoredAnswers> Store::last_answers(const RunId& run) const {
   return answers.empty() ? std::nullopt : std::optional(answers.back());
 }
 
+Json Store::started_info(const RunId& run) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  Statement s(impl_->db, "SELECT json FROM events WHERE run=? AND kind='started' ORDER BY sequence DESC LIMIT 1");
+  s.bind(impl_->known(run));
+  if (!s.step()) return nullptr;
+  const Event e = event_from_json(parse_json(s.text(0), run));
+  const auto* started = std::get_if<event::Started>(&e.body);
+  return started ? started->info : Json(nullptr);
+}
+
 void Store::change(const RunId& run, const char* sql, std::string_view value) {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->require_in_place();

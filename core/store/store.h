@@ -118,6 +118,8 @@ class Store {
   std::vector<std::pair<long, double>> metric(const RunId& run, const std::string& name) const;
   // Returns the scored answers after the last step that has any.
   std::optional<ScoredAnswers> last_answers(const RunId& run) const;
+  // Returns the info of the last Started event; null before the first.
+  Json started_info(const RunId& run) const;
   std::filesystem::path run_folder(const RunId& run) const;  // artefacts; of a deleted run, in the trash folder
   void rename(const RunId& run, const std::string& name);
   void set_tags(const RunId& run, const std::string& tags);

@@ -20,6 +20,13 @@ double learning_rate(const LearningRateSchedule& rate, long step) {
   return rate.peak * (rate.final_ratio + (1 - rate.final_ratio) * share);
 }
 
+double Budget::share_left(double seconds_used, std::int64_t tokens_used) const {
+  double left = 1;
+  if (seconds > 0) left = std::min(left, 1 - seconds_used / seconds);
+  if (tokens > 0) left = std::min(left, 1 - static_cast<double>(tokens_used) / static_cast<double>(tokens));
+  return std::max(0.0, left);
+}
+
 data::BatchOptions batch_options(const Settings& s) {
   return {
       .rows = s.batch, .max_len = s.data.max_len, .packing = s.packing, .order = data::Order::shuffled, .seed = s.seed};

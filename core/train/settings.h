@@ -41,6 +41,15 @@ struct LearningRateSchedule {
 // last step.
 double learning_rate(const LearningRateSchedule& rate, long step);
 
+// What a run may take at most; 0: no limit. A run ends before the step that would exceed it, and can be resumed.
+struct Budget {
+  double seconds = 0;       // of the whole run, resumed parts together
+  std::int64_t tokens = 0;  // without padding
+  bool is_set() const { return seconds > 0 || tokens > 0; }
+  // 0 to 1; 1 without a limit.
+  double share_left(double seconds_used, std::int64_t tokens_used) const;
+};
+
 // The settings that the train section of an experiment contains.
 struct TrainingOptions {
   model::TrainMethod method = model::TrainMethod::lora;
@@ -65,6 +74,7 @@ struct Settings : TrainingOptions {
   data::Packing packing = data::Packing::none;
   formats::DType save_dtype = formats::DType::bf16;  // of the model file after full training
   engine::SampleOptions sample;
+  Budget budget;
 };
 
 data::BatchOptions batch_options(const Settings& settings);

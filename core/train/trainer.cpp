@@ -12,6 +12,7 @@
 #include "core/train/evaluate.h"
 #include "core/train/model.h"
 #include "core/train/traffic.h"
+#include "core/train/trainable.h"
 
 namespace mw::train {
 namespace {
@@ -54,7 +55,7 @@ class TrainingRun {
     if (counters_.step == 0) before();
     while (counters_.step < s_.rate.steps && !stop_.stop_requested()) {
       gate_.wait(stop_, [&](RunState state) { emit(event::StateChanged{state}); });
-      if (stop_.stop_requested() || !step()) break;
+      if (stop_.stop_requested() || (budget_spent_ = is_budget_spent()) || !step()) break;
       after_step(counters_.step);
     }
     return finish();
@@ -86,6 +87,7 @@ class TrainingRun {
   void before();
   bool step();
   bool micro_batches(const std::vector<data::Batch>& micro, engine::StepOptions options, double& loss_sum);
+  bool is_budget_spent() const;
   void after_step(long step);
   void evaluate();
   void samples();
@@ -93,6 +95,7 @@ class TrainingRun {
   void checkpoint();
   event::Finished finish();
   Json data_info() const;
+  Trainable trainable();
   engine::StepOptions step_options() const {
     return {.remat = s_.remat, .loss_chunk = s_.loss_chunk, .gradient_scale = 1, .dropout_seed = s_.seed};
   }
@@ -114,6 +117,8 @@ class TrainingRun {
   std::vector<engine::KernelTime> kernels_;  // of the whole run
   StepSeconds step_seconds_;
   long evaluated_at_ = -1, checkpointed_at_ = -1;
+  double last_step_seconds_ = 0;
+  bool budget_spent_ = false;
   std::string phase_ = "loading the weights";  // for out-of-memory reports
 };
 
@@ -207,15 +212,23 @@ Json TrainingRun::data_info() const {
           {"loss_tokens", r.loss_tokens}};
 }
 
+Trainable TrainingRun::trainable() {
+  if (s_.method == model::TrainMethod::full) return trainable_weights(cluster().inventory(), s_.save_dtype);
+  std::vector<mesh::AdapterShape> adapters;
+  for (const engine::ResolvedLora& m : engine::resolve_lora(cluster().inventory(), s_.lora))
+    adapters.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
+  return trainable_adapters(cluster().inventory(), adapters);
+}
+
 void TrainingRun::start() {
-  std::int64_t trainable = 0;
-  for (const auto& t : cluster().trained()) trainable += t.size;
+  const Trainable trainable = this->trainable();
   Json info = request_.info;
   info["steps"] = s_.rate.steps;
   info["model"] = {{"path", s_.model.path.string()},
                    {"name", cluster().config().id},
                    {"parameters", cluster().inventory().parameters()},
-                   {"trainable", trainable}};
+                   {"trainable", trainable.params}};
+  info["trainable"] = to_json(trainable);
   info["device"] = {{"id", "cpu"}, {"threads", cluster().device(0).pool.threads()}};
   info["devices"] = cluster().devices();
   info["mesh"] = mesh_json(s_.model.mesh);
@@ -223,6 +236,7 @@ void TrainingRun::start() {
   info["data"] = data_info();
   if (request_.predict)
     info["predicted"] = request_.predict(data_facts(s_, cluster().config(), dataset_, *model_.tokenizer));
+  if (s_.budget.is_set()) info["budget"] = {{"seconds", s_.budget.seconds}, {"tokens", s_.budget.tokens}};
   if (request_.resume) info["resumed_from"] = counters_.step;
   emit(event::Started{std::move(info)});
   for (const Problem& p : dataset_.report.problems) log("warning", to_text(p));
@@ -243,6 +257,14 @@ void TrainingRun::before() {
     counters_.answers_before = score.right;
   }
   samples();
+}
+
+// Whether another step like those so far would exceed the budget. The first step is always made.
+bool TrainingRun::is_budget_spent() const {
+  if (counters_.step == 0 || !s_.budget.is_set()) return false;
+  const std::int64_t tokens = counters_.tokens + counters_.tokens / counters_.step;
+  return (s_.budget.seconds > 0 && now() + last_step_seconds_ > s_.budget.seconds) ||
+         (s_.budget.tokens > 0 && tokens > s_.budget.tokens);
 }
 
 bool TrainingRun::step() {
@@ -288,11 +310,12 @@ bool TrainingRun::step() {
   metric("train/loss", loss);
   metric("train/grad_norm", norm);
   metric("train/learning_rate", rate);
-  const double seconds = std::max(1e-9, seconds_since(start_time));
-  metric("train/tokens_per_second", static_cast<double>(real_tokens) / seconds);
+  last_step_seconds_ = seconds_since(start_time);
   ++step_seconds_.steps;
-  step_seconds_.all += seconds;
+  step_seconds_.all += last_step_seconds_;
   take_profile(&step_seconds_);
+  metric("train/tokens_per_second", static_cast<double>(real_tokens) / std::max(1e-9, last_step_seconds_));
+  if (s_.budget.is_set()) metric("budget/left", 100 * s_.budget.share_left(now(), counters_.tokens));
   emit(event::Progress{"training", step, s_.rate.steps});
   memory("step");
   traffic(micro);
@@ -370,7 +393,7 @@ void TrainingRun::checkpoint() {
 }
 
 event::Finished TrainingRun::finish() {
-  const bool whole = counters_.step >= s_.rate.steps;
+  const bool whole = counters_.step >= s_.rate.steps || budget_spent_;
   // Before the final evaluation, so that a run killed during it repeats it when resumed.
   if (checkpointed_at_ != counters_.step && counters_.step > 0) checkpoint();
   if (whole && evaluated_at_ != counters_.step) evaluate();
@@ -381,6 +404,11 @@ event::Finished TrainingRun::finish() {
   }
   if (whole) samples();
   take_profile(nullptr);
+  if (budget_spent_) {
+    summary_["budget"] = {{"spent", true}, {"steps_left", s_.rate.steps - counters_.step}};
+    log("info", "the budget is spent after step " + std::to_string(counters_.step) + " of " +
+                    std::to_string(s_.rate.steps) + "; resume with a larger budget to continue");
+  }
   Json profile = Json::array();
   for (const auto& k : kernels_)
     profile.push_back({{"kernel", k.name},

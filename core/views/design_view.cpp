@@ -159,6 +159,12 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
   lines.push_back(
       figure("Run", to_text(Seconds(hours * 3600)), run.hours, count_text(static_cast<double>(run.steps)) + " steps"));
   lines.back().note = lines.back().detail;
+  if (const auto& budget = design.planned.budget) {
+    lines.push_back(figure("Within the budget", to_text(*budget), static_cast<double>(budget->steps),
+                           (budget->epochs > 0 ? number_text(budget->epochs, 3) + " epochs; " : std::string()) +
+                               "limit: " + budget->bound));
+    if (!budget->holds_the_run()) lines.back().tone = PlanLine::Tone::warn;
+  }
   if (run.usd_per_hour > 0) {
     lines.push_back(figure("Cost", to_text(Usd(run.usd.value)), run.usd, to_text(Usd(run.usd_per_hour)) + " an hour"));
     lines.back().note = to_text(Usd(run.usd_per_hour)) + "/h";
@@ -181,6 +187,20 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
     line.tone = run.packed_speedup > 1.4 ? PlanLine::Tone::warn : PlanLine::Tone::plain;
     lines.push_back(std::move(line));
   }
+}
+
+// The rows of the batch that takes most of them into the budget and fits into memory.
+void add_size_budget(const planning::ExperimentPlan& planned, std::vector<PlanLine>& lines) {
+  const planning::SizePoint* most = nullptr;
+  for (const planning::SizePoint& p : planned.points)
+    if (p.size.workload == planned.points.front().size.workload && p.rows_in_budget && p.plan.fits() &&
+        (!most || *p.rows_in_budget > *most->rows_in_budget))
+      most = &p;
+  if (!most) return;
+  lines.push_back(
+      figure("Within the budget", count_text(static_cast<double>(*most->rows_in_budget)) + " rows",
+             static_cast<double>(*most->rows_in_budget),
+             std::string(to_string(most->size.workload)) + " at batch " + std::to_string(most->size.batch)));
 }
 
 // Adds the cost of training plus hours of serving; uses the measured training hours if the document has them.
@@ -225,6 +245,9 @@ std::vector<ShardRow> shard_rows(const Design& design) {
 std::vector<PlanLine> plan_lines(const Design& design) {
   const plan::Plan& p = design.plan();
   std::vector<PlanLine> lines{memory_line(p)};
+  if (const auto& trained = design.planned.trainable)
+    lines.push_back(figure("Trained", train::to_text(*trained), static_cast<double>(trained->params),
+                           "saved in " + to_text(trained->file)));
   if (!speed_known(design)) {
     lines.push_back({.label = "Time",
                      .value = "not predicted here",
@@ -236,6 +259,7 @@ std::vector<PlanLine> plan_lines(const Design& design) {
   if (const std::string& by = design.request().calibrated; !by.empty())
     lines.push_back({.label = "Calibrated", .value = by.substr(std::string_view("calibrated ").size())});
   if (design.request().work == plan::Work::train) add_run(design, lines);
+  add_size_budget(design.planned, lines);
   add_life(design.planned, lines);
   if (p.serve) add_serving(*p.serve, lines);
   if (p.compile.value > 0)

@@ -71,6 +71,16 @@ void RunList::find_answers(const store::Store& store, ListedRun& run) {
   run.answers = counted.answers;
 }
 
+void RunList::find_trainable(const store::Store& store, ListedRun& run) {
+  auto known = trainable_.find(run.id);
+  if (known == trainable_.end()) {
+    const Json info = store.started_info(run.id);
+    if (info.is_null()) return;
+    known = trainable_.emplace(run.id, train::trainable_of(info)).first;
+  }
+  run.trainable = known->second;
+}
+
 // Settings never change, so that names and changes are computed only when runs are added, removed or renamed.
 void RunList::compare(const store::Store& store, const std::vector<store::RunRow>& rows) {
   std::vector<std::pair<store::RunId, std::string>> listed;
@@ -105,6 +115,7 @@ std::vector<ListedRun> RunList::read(const store::Store& store, store::Trash tra
     if (const auto target = all.find("target.id"); target != all.end()) run.target = target->second;
     if (run.seconds > 0 && run.tokens > 0) run.tokens_per_second = static_cast<double>(run.tokens) / run.seconds;
     find_answers(store, run);
+    find_trainable(store, run);
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/store/run_settings.h"
+#include "core/train/trainable.h"
 #include "core/views/series.h"
 
 namespace mw::views {
@@ -18,6 +19,7 @@ struct ListedRun : store::RunRow {
   store::RunId previous{};  // empty: the first of its kind
   std::optional<store::ScoredAnswers> answers{};
   std::optional<double> tokens_per_second{};  // over the whole run
+  std::optional<train::Trainable> trainable{};
 };
 
 // Reads the runs of a store, and keeps what cannot change from one reading to the next.
@@ -29,12 +31,14 @@ class RunList {
   void compare(const store::Store& store, const std::vector<store::RunRow>& rows);
   const store::RunSettings& settings(const store::Store& store, const store::RunId& run);
   void find_answers(const store::Store& store, ListedRun& run);
+  void find_trainable(const store::Store& store, ListedRun& run);
   std::map<store::RunId, store::RunSettings> settings_;
   struct Counted {
     double seconds = -1;  // of the run when they were counted
     std::optional<store::ScoredAnswers> answers{};
   };
   std::map<store::RunId, Counted> answers_;
+  std::map<store::RunId, std::optional<train::Trainable>> trainable_;  // of the runs that have started
   struct Described {
     std::string name{}, changed{};
     store::RunId previous{};

@@ -241,7 +241,8 @@ bool RunView::is_imported() const {
 }
 
 bool RunView::is_resumable() const {
-  if (!ended() || (state_ != RunState::cancelled && state_ != RunState::failed)) return false;
+  const auto spent = [this] { return finished_->summary.is_object() && finished_->summary.contains("budget"); };
+  if (!ended() || (state_ != RunState::cancelled && state_ != RunState::failed && !spent())) return false;
   return !is_imported() && (total_ == 0 || step() < total_);
 }
 

@@ -167,6 +167,11 @@ TEST(MeshRun, OutOfMemoryReportSuggestsChangesThatFit) {
   const Json row = parse_json(meshwright({"runs", "--runs-dir", p.runs.string(), "--json"}).out, "runs")["rows"][0];
   EXPECT_EQ(row["state"], "failed");
   ASSERT_FALSE(report["fixes"].empty()) << error;
+  // The smallest first, each with its price; more devices last.
+  EXPECT_FALSE(report["fixes"][0]["edits"].begin().key().starts_with("mesh.")) << report["fixes"].dump();
+  EXPECT_TRUE(report["fixes"][0]["slowdown"].is_number()) << report["fixes"].dump();
+  for (size_t i = 0; i + 1 < report["fixes"].size(); ++i)
+    EXPECT_FALSE(report["fixes"][i]["edits"].begin().key().starts_with("mesh.")) << report["fixes"].dump();
   for (const Json& fix : report["fixes"]) {
     std::vector<std::string> fixed = small;
     for (const auto& [key, value] : fix["edits"].items())

@@ -29,6 +29,70 @@ TEST(Plan, PrintsDocumentedJsonForCatalogueTarget) {
   EXPECT_GT(plan["run"]["usd"].get<double>(), 0);
 }
 
+TEST(Plan, ReportsTrainedParametersOnEveryTarget) {
+  const auto trained = [](const std::string& name) {
+    return parse_json(meshwright({"plan", example(name), "--json"}).out, "plan")["trainable"];
+  };
+  EXPECT_EQ(trained("torchax-gemma2-2b-alpaca")["bytes"], 12793376);
+  EXPECT_GT(trained("tiny-lora")["params"].get<long>(), 0);
+  EXPECT_GT(trained("tiny-lora")["share"].get<double>(), 0);
+}
+
+TEST(Plan, OffersTheSmallestChangesThatFitWithTheirPrice) {
+  const auto fixes_of = [](const std::vector<std::string>& arguments) {
+    const Json plan = parse_json(meshwright(arguments).out, "plan");
+    EXPECT_FALSE(plan["fits"].get<bool>());
+    for (const Json& d : plan["diagnostics"])
+      if (d["id"] == "MEMORY") return d["fixes"];
+    return Json::array();
+  };
+  const std::vector<std::string> tight{"plan", example("tiny-lora"), "--json", "--set", "target.memory_gib=0.02"};
+  const Json here = fixes_of(tight);
+  ASSERT_FALSE(here.empty());
+  for (const Json& fix : here) {
+    EXPECT_TRUE(fix["slowdown"].is_number()) << fix.dump();
+    std::vector<std::string> fixed = tight;
+    for (const Json& set : fix["set"]) fixed.insert(fixed.end(), {"--set", set.get<std::string>()});
+    EXPECT_TRUE(parse_json(meshwright(fixed).out, "plan")["fits"].get<bool>()) << fix.dump();
+  }
+  const Json elsewhere = fixes_of({"plan", example("paper-train-v5p-8"), "--json", "--set", "train.batch=8", "--set",
+                                   "train.accumulation=1", "--set", "train.remat=none"});
+  ASSERT_FALSE(elsewhere.empty());
+  EXPECT_THAT(elsewhere[0]["set"][0].get<std::string>(), testing::Not(HasSubstr("target.id")));
+  EXPECT_TRUE(elsewhere[0]["slowdown"].is_number());
+}
+
+TEST(Plan, SolvesForABudget) {
+  const Result r = meshwright({"plan", example("paper-train-v5p-8"), "--json", "--set", "budget.hours=1"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json budget = parse_json(r.out, "plan")["budget"];
+  EXPECT_EQ(budget["bound"], "budget.hours");
+  EXPECT_GT(budget["steps"].get<long>(), 300);
+  EXPECT_LE(budget["hours"].get<double>(), 1);
+  EXPECT_LE(budget["usd"].get<double>(), 16.80);
+}
+
+TEST(Cost, ComparesTwoTargetsWithTheTrainingOfPlanOrRun) {
+  const Result r = meshwright({"cost", example("paper-train-v5p-8"), "--against", example("paper-train-2xh100"),
+                               "--json", "--set", "cost.requests_per_day=50000"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json cost = parse_json(r.out, "cost");
+  EXPECT_EQ(cost["serve_target"], "v6e-8");
+  EXPECT_EQ(cost["training"]["hours"], 3.34);
+  EXPECT_EQ(cost["classes"].size(), 3u);
+  EXPECT_GT(cost["classes"][0]["total_usd"].get<double>(), 56.11);
+  EXPECT_FALSE(cost["tornado"].empty());
+  const Json& against = cost["against"];
+  EXPECT_EQ(against["cost"]["serve_target"], "2xh100");
+  EXPECT_EQ(against["cost"]["load"]["requests_per_day"], 50000);
+  EXPECT_EQ(against["break_even"].size(), 3u);
+  const Result text = meshwright({"cost", example("paper-train-v5p-8"), "--set", "cost.requests_per_day=50000"});
+  EXPECT_THAT(text.out, HasSubstr("what moves the total most"));
+  const Result none = meshwright({"cost", example("paper-train-v5p-8")});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("cost.requests_per_day"));
+}
+
 TEST(Plan, StepsOnTheCommandLineClearEpochsWithANote) {
   const std::string torchax = example("torchax-gemma2-2b-alpaca");
   const auto steps = [](const Result& r) { return parse_json(r.out, "plan")["run"]["steps"]; };

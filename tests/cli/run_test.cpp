@@ -35,6 +35,9 @@ TEST(Run, PrintsDocumentedEvents) {
     return Json();
   };
   EXPECT_EQ(find("started")["run"], "run-1");
+  const Json trainable = find("started")["info"]["trainable"];
+  EXPECT_GT(trainable["params"].get<long>(), 0);
+  EXPECT_EQ(trainable["bytes"].get<std::uintmax_t>(), fs::file_size(checkpoint(p, "run-1", 20) / kAdapter));
   EXPECT_EQ(events.back()["event"], "finished");
   EXPECT_EQ(events.back()["state"], "done");
   EXPECT_EQ(events.back()["steps"], 20);
@@ -101,6 +104,50 @@ TEST_P(Killed, ResumesBitIdentically) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AtStep, Killed, testing::Values(1, 5, 6, 9, 13, 19));
+
+class Budget : public testing::TestWithParam<const char*> {};
+
+TEST_P(Budget, EndsTheRunWithACheckpointAndALargerOneContinuesItBitIdentically) {
+  const Project whole, cut;
+  const auto expected = lines(meshwright(whole.command("run")).out);
+  const std::string limit = GetParam();
+  const double tokens = expected.back()["tokens"].get<double>(), seconds = expected.back()["seconds"].get<double>();
+  const std::string value = std::to_string(limit == "budget.tokens"  ? 0.5 * tokens
+                                           : limit == "budget.hours" ? 1e-9  // one step, which is always made
+                                                                     : 0.3 * seconds / 3600);
+  const Result first =
+      meshwright(cut.command("run", {"--set", limit + "=" + value, "--set", "price.usd_per_chip_hour=1"}));
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const auto events = lines(first.out);
+  const Json last = events.back();
+  EXPECT_EQ(last["state"], "done");
+  EXPECT_TRUE(last["summary"]["budget"]["spent"].get<bool>());
+  const long step = last["steps"].get<long>();
+  ASSERT_GT(step, 0);
+  ASSERT_LT(step, 20);
+  EXPECT_EQ(last["summary"]["budget"]["steps_left"], 20 - step);
+  if (limit == "budget.tokens") EXPECT_LE(last["tokens"].get<double>(), 0.5 * tokens);
+  EXPECT_TRUE(fs::exists(checkpoint(cut, "run-1", step) / kAdapter));
+  const auto left = metric(events, "budget/left");
+  ASSERT_EQ(left.size(), static_cast<size_t>(step));
+  EXPECT_TRUE(std::is_sorted(left.rbegin(), left.rend()));
+  const Result second =
+      meshwright({"run", "--resume", "run-1", "--runs-dir", cut.runs.string(), "--json", "--set", limit + "=0"});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(lines(second.out).back()["steps"], 20);
+  for (const char* file : {kAdapter, "trainer_state.safetensors"})
+    EXPECT_EQ(bytes_of(checkpoint(whole, "run-1", 20) / file), bytes_of(checkpoint(cut, "run-1", 20) / file)) << file;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Budget, testing::Values("budget.tokens", "budget.hours", "budget.usd"),
+                         [](const auto& info) { return std::string(info.param).substr(7); });
+
+TEST(Run, ABudgetInDollarsNeedsAPrice) {
+  const Project p;
+  const Result r = meshwright(p.command("run", {"--set", "budget.usd=1"}));
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_THAT(r.err, HasSubstr("price.usd_per_chip_hour"));
+}
 
 // Sends the signal after `moment` printed lines.
 OnLine kill_at(size_t moment, int signal) {

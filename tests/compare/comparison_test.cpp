@@ -244,7 +244,8 @@ ComparedRun trained(const std::string& name, double loss, const std::string& mas
   ComparedRun c{.name = name, .training = views::RunView()};
   c.experiment.set_value("data.loss", mask);
   c.experiment.set_value("price.usd_per_chip_hour", 4.2);
-  c.training->feed({0, event::Started{{{"devices", 4}}}});
+  c.training->feed(
+      {0, event::Started{{{"devices", 4}, {"trainable", {{"params", 1000}, {"share", 0.001}, {"bytes", 1 << 20}}}}}});
   for (long step = 1; step <= 10; ++step) {
     c.training->feed(
         {static_cast<double>(step), event::Metric{"train/loss", step, loss + 1.0 / static_cast<double>(step)}});
@@ -257,6 +258,27 @@ ComparedRun trained(const std::string& name, double loss, const std::string& mas
   end.seconds = 3600;
   c.training->feed({3600, end});
   return c;
+}
+
+TEST(Comparison, PlansShowPredictedAndMeasuredRatiosBesideEachOther) {
+  std::vector<ComparedRun> runs;
+  for (const char* name : {"paper-train-v5p-8", "paper-train-2xh100"})
+    for (ComparedRun& run : compared_files(MW_RESOURCES "/examples/" + std::string(name) + ".json", test::catalogue()))
+      runs.push_back(std::move(run));
+  ASSERT_EQ(runs.size(), 2U);
+  const Comparison c = compare(runs);
+  const auto delta = [&](const std::string& key) {
+    for (const ComparisonRow& row : c.rows)
+      if (row.key == key) return row.deltas[1].value_or(0);
+    return 0.0;
+  };
+  EXPECT_NEAR(delta("measured.step_s"), 0.60, 0.01);
+  EXPECT_NEAR(delta("measured.hours"), 0.61, 0.005);
+  EXPECT_NEAR(delta("measured.usd"), 1.12, 0.006);
+  EXPECT_GT(delta("plan.step_s"), 0.5);
+  EXPECT_GT(delta("plan.usd"), delta("plan.step_s"));
+  for (const Confounder& confounder : c.confounders) EXPECT_NE(confounder.key, "state") << confounder.text;
+  EXPECT_THROW(compared_files(MW_RESOURCES "/examples/tiny-lora.json", test::catalogue()), Error);
 }
 
 TEST(Comparison, TrainingRunsWithOtherLossMasksAreConfounded) {

@@ -191,8 +191,8 @@ TEST(Relevance, LeavesOutWhatTheKindAndTheTargetDoNotUse) {
     return out;
   };
   Experiment e;
-  EXPECT_EQ(groups(relevance(e, Kind::train)),
-            (std::set<std::string>{"Experiment", "Model", "Target", "Mesh", "LoRA", "Data", "Training", "Sampling"}));
+  EXPECT_EQ(groups(relevance(e, Kind::train)), (std::set<std::string>{"Experiment", "Model", "Target", "Mesh", "LoRA",
+                                                                      "Data", "Training", "Budget", "Sampling"}));
   EXPECT_TRUE(relevance(e, Kind::size).concerns(*find_parameter("train.dtype")));
   EXPECT_FALSE(relevance(e, Kind::size).concerns(*find_parameter("train.steps")));
   EXPECT_EQ(groups(relevance(e, Kind::serve)).count("Sweep"), 1u);

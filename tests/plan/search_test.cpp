@@ -206,6 +206,40 @@ TEST(SmallestChanges, EachFitsAndNoSubsetDoes) {
   for (size_t i = 1; i < changes.size(); ++i) EXPECT_LE(changes[i - 1].settings, changes[i].settings);
 }
 
+TEST(SmallestChanges, EditsOnTheSameChipsComeBeforeOtherTargetsAndMeshes) {
+  Request r = search_request("gemma4-31b", "v5p-8");
+  r.train = {.batch = 8, .accumulation = 1, .steps = 100, .remat = model::Remat::none};
+  const std::vector<Request> larger{search_request("gemma4-31b", "v5p-64")};
+  const auto changes = smallest_changes(r, larger);
+  const auto moves = [](const PlanChange& c) { return c.edits.front().key == "target.id"; };
+  EXPECT_TRUE(std::is_partitioned(changes.begin(), changes.end(), [&](const PlanChange& c) { return !moves(c); }));
+  EXPECT_TRUE(moves(changes.back()));
+  ASSERT_FALSE(moves(changes.front()));
+  EXPECT_EQ(fix_of(changes.front()).slowdown, changes.front().slowdown);
+}
+
+TEST(SmallestChanges, ShortensPackedRowsAndKeepsTheTokensOfAStep) {
+  Request r = search_request("gemma3-1b", "v5p-8");
+  r.train = {.batch = 8, .accumulation = 1, .steps = 100, .remat = model::Remat::none};
+  r.lengths = {.histogram = {{300, 5000}, {900, 1000}}, .max_len = 4096, .rows = RowLayout::packed};
+  r.target.chip.memory.value = 0.9 * static_cast<double>(predict(r).memory.at_peak.total().value);
+  ASSERT_FALSE(predict(r).fits());
+  const auto shorter = [](const std::vector<PlanChange>& changes) {
+    return std::find_if(changes.begin(), changes.end(),
+                        [](const PlanChange& c) { return c.settings == 1 && c.edits.front().key == "data.max_len"; });
+  };
+  const auto changes = smallest_changes(r);
+  const auto found = shorter(changes);
+  ASSERT_NE(found, changes.end());
+  const int length = found->edits[0].value.get<int>();
+  EXPECT_GE(length, 900) << "every example still fits";
+  ASSERT_EQ(found->edits[1].key, "train.accumulation");
+  EXPECT_EQ(found->edits[1].value.get<int>() * length, 4096);
+  r.lengths.histogram.back().first = 4000;
+  const auto long_rows = smallest_changes(r);
+  EXPECT_EQ(shorter(long_rows), long_rows.end()) << "rows of 4,000 tokens would be dropped";
+}
+
 TEST(SmallestChanges, OffersBf16Weights) {
   Request r = search_request("gemma4-31b", "v5p-8");
   r.weights = DType::f32;

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <map>
 
+#include "core/plan/calibration/measurements.h"
+#include "core/plan/request/local_model.h"
 #include "core/planning/search_experiment.h"
 
 #include "tests/shipped.h"
@@ -86,7 +88,29 @@ TEST(Paper, CostsAreExactFromTheSameHours) {
   EXPECT_NEAR(against.rows[3].ratio(), 1.82, 0.005);  // one hour of serving
   EXPECT_NEAR(against.rows[5].ratio(), 1.14, 0.005);  // a day
   EXPECT_FALSE(against.break_even_hours);
+  // "1.61x faster at 2.12x lower cost", recomputed from the measured runs.
+  ASSERT_TRUE(against.measured);
+  EXPECT_NEAR(against.measured->step_ratio, 1.60, 0.005);
+  EXPECT_NEAR(against.measured->run_ratio, 1.61, 0.005);
+  EXPECT_NEAR(against.measured->cost_ratio, 2.12, 0.006);
+  EXPECT_NEAR(against.measured->usd, 56.11, 0.005);
+  EXPECT_NEAR(against.measured->other_usd, 119.23, 0.005);
+  const Json j = against_json(against);
+  EXPECT_EQ(j["measured"]["run_ratio"], against.measured->run_ratio);
+  EXPECT_EQ(j["run_ratio"], against.run_ratio);
+  EXPECT_THAT(against_text(against),
+              HasSubstr("measured       1.60 x     1.61 x     2.12 x  ($119.23 against $56.11)"));
   EXPECT_THAT(against_text(against), HasSubstr("no break-even"));
+}
+
+TEST(Paper, MeasuredFiguresAreThoseOfTheMeasurements) {
+  const plan::Measurements shipped = plan::read_measurements(MW_RESOURCES "/hardware/measurements.json", catalogue());
+  for (const auto& [row, example] :
+       {std::pair{"paper-v5p-8-4096", "paper-train-v5p-8"}, std::pair{"paper-2xh100-4096", "paper-train-2xh100"}}) {
+    const auto at = std::find_if(shipped.rows.begin(), shipped.rows.end(), [&](const auto& m) { return m.id == row; });
+    ASSERT_NE(at, shipped.rows.end()) << row;
+    EXPECT_EQ(experiment::bind(shipped_example(example)).measured.seconds_per_step, at->value);
+  }
 }
 
 TEST(SizingExample, FitsAsDocumentedInItsNotes) {
@@ -106,6 +130,157 @@ TEST(SizingExample, FitsAsDocumentedInItsNotes) {
 
 TEST(TorchaxExample, Fits) {
   EXPECT_TRUE(planned("torchax-gemma2-2b-alpaca").plan.fits());
+}
+
+TEST(TorchaxExample, IsTheTutorialsRecipeAndSavesTheTutorialsAdapter) {
+  const experiment::ExperimentConfig config = experiment::bind(shipped_example("torchax-gemma2-2b-alpaca"));
+  EXPECT_EQ(config.lora.rank, 16);
+  EXPECT_EQ(config.lora.alpha, 32);
+  EXPECT_EQ(config.lora.dropout, 0.1);
+  EXPECT_THAT(config.lora.targets, testing::ElementsAre("q_proj", "v_proj"));
+  EXPECT_EQ(config.train.epochs, 1);
+  EXPECT_EQ(config.data.rows, 52002);
+  const ExperimentPlan p = planned("torchax-gemma2-2b-alpaca");
+  ASSERT_TRUE(p.trainable);
+  EXPECT_EQ(p.trainable->params, 3194880);
+  EXPECT_NEAR(100 * p.trainable->share(), 0.122, 0.0005);
+  EXPECT_EQ(p.trainable->file.value, 12793376);
+  EXPECT_EQ(planned_json(p)["trainable"]["params"], 3194880);
+  EXPECT_THAT(planned_text(p), HasSubstr("trained: 3.19M parameters, 0.122 %, saved in 12.2 MiB"));
+}
+
+TEST(Trainable, TunixTrainsOneAForKAndVAndFullTrainingEverything) {
+  const ExperimentPlan paper = planned("paper-train-v5p-8");
+  const model::TensorInventory inventory(paper.request.model);
+  const auto adapters = plan::adapter_shapes(paper.request, inventory);
+  EXPECT_LT(paper.trainable->params, train::trainable_adapters(inventory, adapters).params);
+  experiment::Experiment e = shipped_example("torchax-gemma2-2b-alpaca");
+  e.set("train.method", "full");
+  const ExperimentPlan full = plan_experiment(e, catalogue());
+  EXPECT_EQ(full.trainable->share(), 1);
+  EXPECT_GT(full.trainable->file.value, 2 * full.trainable->params);
+  EXPECT_FALSE(planned("gemma3-1b-sizing-v5e").trainable);
+}
+
+TEST(Budget, SolvesForTheStepsOfATraining) {
+  experiment::Experiment e = shipped_example("paper-train-v5p-8");
+  e.set("budget.hours", "1");
+  const ExperimentPlan p = plan_experiment(e, catalogue());
+  ASSERT_TRUE(p.budget);
+  EXPECT_EQ(p.budget->bound, "budget.hours");
+  const double step = p.plan.step.seconds.value, compile = p.plan.compile.value;
+  EXPECT_LE(static_cast<double>(p.budget->steps) * step + compile, 3600);
+  EXPECT_GT(static_cast<double>(p.budget->steps + 1) * step + compile, 3600);
+  EXPECT_NEAR(static_cast<double>(p.budget->steps), 380, 4);
+  EXPECT_NEAR(p.budget->usd, 16.80, 0.06);
+  EXPECT_FALSE(p.budget->holds_the_run());
+  EXPECT_THAT(p.problems, Contains(Field(&Problem::id, "BUDGET")));
+  EXPECT_EQ(planned_json(p)["budget"]["steps"], p.budget->steps);
+  // The tightest limit counts.
+  e.set("budget.usd", "8.40");
+  const ExperimentPlan half = plan_experiment(e, catalogue());
+  EXPECT_EQ(half.budget->bound, "budget.usd");
+  EXPECT_NEAR(half.budget->hours, 0.5, 0.01);
+  e.set("budget.tokens", "1000");
+  const ExperimentPlan none = plan_experiment(e, catalogue());
+  EXPECT_EQ(none.budget->bound, "budget.tokens");
+  EXPECT_EQ(none.budget->steps, 0);
+  EXPECT_FALSE(planned("paper-train-v5p-8").budget);
+}
+
+TEST(Budget, SolvesForTheRolloutsOfTheNotes) {
+  experiment::Experiment e = shipped_example("gemma3-1b-sizing-v5e");
+  e.set("budget.hours", "9");
+  const ExperimentPlan p = plan_experiment(e, catalogue());
+  for (const SizePoint& point : p.points) {
+    ASSERT_TRUE(point.rows_in_budget);
+    EXPECT_EQ(*point.rows_in_budget % point.size.batch, 0) << "whole batches";
+    const double batches = static_cast<double>(*point.rows_in_budget / point.size.batch);
+    EXPECT_LE(batches * point.plan.step.seconds.value, 9 * 3600);
+    EXPECT_GT((batches + 1) * point.plan.step.seconds.value, 9 * 3600);
+  }
+  const Json points = planned_json(p)["points"];
+  EXPECT_EQ(points[0]["predicted"]["rows_in_budget"], *p.points[0].rows_in_budget);
+  EXPECT_THAT(planned_text(p), HasSubstr("rows in the budget"));
+}
+
+experiment::Experiment costed(const std::string& name) {
+  experiment::Experiment e = shipped_example(name);
+  for (const auto& [key, value] : {std::pair{"cost.requests_per_day", "200000"},
+                                   {"cost.months", "12"},
+                                   {"cost.growth", "0.1"},
+                                   {"cost.preemptions", "1"},
+                                   {"sweep.slo_ttft_ms", "4000"},
+                                   {"sweep.slo_tpot_ms", "60"}})
+    e.set(key, value);
+  return e;
+}
+
+TEST(Cost, TakesTheTrainingFromTheMeasurementTheRunOrThePlan) {
+  experiment::Experiment e = costed("paper-train-v5p-8");
+  const auto cost = cost_plan(e, catalogue());
+  ASSERT_TRUE(cost);
+  EXPECT_EQ(cost->target, "v5p-8");
+  EXPECT_EQ(cost->serve_target, "v6e-8");
+  EXPECT_EQ(cost->training.hours, 3.34);
+  ASSERT_TRUE(cost->of(CostClass::on_demand).cost);
+  EXPECT_NEAR(cost->of(CostClass::on_demand).cost->training, 56.11, 0.005);
+  EXPECT_EQ(cost_plan(e, catalogue(), TrainedFor{2, "run-1"})->training.source, "run-1");
+  e.erase("measured.hours");
+  const auto predicted = cost_plan(e, catalogue());
+  EXPECT_EQ(predicted->training.source, "predicted");
+  EXPECT_EQ(predicted->training.hours, plan_experiment(e, catalogue()).plan.run.hours.value);
+  EXPECT_FALSE(cost_plan(shipped_example("paper-train-v5p-8"), catalogue())) << "no requests";
+}
+
+TEST(Cost, HasThreePriceClassesAndHoldsTheServiceLevel) {
+  const experiment::Experiment e = costed("paper-train-v5p-8");
+  const auto cost = cost_plan(e, catalogue());
+  ASSERT_TRUE(cost);
+  EXPECT_GT(cost->capacity.requests_per_s, 0);
+  EXPECT_LE(cost->capacity.ttft_s + cost->capacity.wait_s, 4.0 + 1e-9);
+  EXPECT_LE(cost->capacity.tpot_s, 0.06);
+  EXPECT_EQ(cost->of(CostClass::on_demand).serve.usd_per_chip_hour, 2.69);
+  const CostOfClass& spot = cost->of(CostClass::spot);
+  ASSERT_TRUE(spot.cost);
+  EXPECT_EQ(spot.serve.price_class, "spot");
+  EXPECT_GT(spot.cost->preempted, 0);
+  EXPECT_EQ(cost->of(CostClass::on_demand).cost->preempted, 0) << "only spot machines are taken away";
+  EXPECT_LT(spot.cost->total(), cost->of(CostClass::on_demand).cost->total());
+  EXPECT_FALSE(cost->of(CostClass::committed).cost) << "the list has no committed price of these chips";
+  EXPECT_FALSE(cost->swings.empty());
+  const Json j = planned_json(plan_experiment(e, catalogue()))["cost"];
+  EXPECT_EQ(j["classes"][1]["total_usd"], spot.cost->total());
+  EXPECT_TRUE(j["classes"][2]["total_usd"].is_null());
+  EXPECT_EQ(j["tornado"][0]["input"], cost->swings[0].input);
+}
+
+TEST(Cost, BreaksEvenBetweenTwoTargetsWithoutTypedCosts) {
+  const auto tpu = cost_plan(costed("paper-train-v5p-8"), catalogue());
+  const auto gpu = cost_plan(costed("paper-train-2xh100"), catalogue());
+  ASSERT_TRUE(tpu && gpu);
+  const auto even = break_even(*tpu, *gpu);
+  const std::string text = break_even_text(*tpu, *gpu);
+  EXPECT_THAT(text, HasSubstr("on demand: "));
+  const plan::CostInputs &a = tpu->classes[0].inputs, &b = gpu->classes[0].inputs;
+  if (const auto requests = even[0].requests_per_day) {
+    plan::CostInputs x = a, y = b;
+    x.requests_per_day = y.requests_per_day = *requests * 1.5;
+    const double ahead = plan::total_cost(x).total() - plan::total_cost(y).total();
+    x.requests_per_day = y.requests_per_day = 1e9;
+    EXPECT_GT(ahead * (plan::total_cost(x).total() - plan::total_cost(y).total()), 0);
+  } else {
+    EXPECT_THAT(text, HasSubstr("at any volume the same one is cheaper"));
+  }
+}
+
+TEST(Cost, AModelThatDoesNotFitOnTheServerSaysSo) {
+  experiment::Experiment e = costed("paper-train-v5p-8");
+  e.set("serve.target", "v5e-1");
+  const ExperimentPlan p = plan_experiment(e, catalogue());
+  ASSERT_TRUE(p.cost);
+  EXPECT_FALSE(p.cost->fits);
+  EXPECT_THAT(planned_text(p), HasSubstr("does not fit on one server"));
 }
 
 TEST(PlannedJson, HasTheDocumentedKeys) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/train/trainable.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 #include "tests/formats/test_files.h"
@@ -31,6 +32,8 @@ TEST_P(FullCheckpoint, IsModelFolderWithSameLogits) {
   write_checkpoint(folder.path(), {.step = 1}, settings, cluster);
 
   const auto saved = checkpoint_path(folder.path(), 1);
+  EXPECT_EQ(std::filesystem::file_size(saved / "model.safetensors"),
+            static_cast<std::uintmax_t>(trainable_weights(cluster.inventory(), formats::DType::f32).file.value));
   engine::Device device(Bytes(0), 1);
   engine::Network again(formats::read_config(saved), device, model::WeightType::f32);
   const formats::HfWeights weights(saved, again.inventory());
@@ -40,6 +43,35 @@ TEST_P(FullCheckpoint, IsModelFolderWithSameLogits) {
   network.logits(batch, before);
   again.logits(batch, after);
   EXPECT_EQ(before, after);
+}
+
+class AdapterFile : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Families, AdapterFile, testing::ValuesIn(engine::test::families()), engine::test::family_name);
+
+TEST_P(AdapterFile, IsPredictedToTheByte) {
+  const model::Config config = engine::test::as_family(engine::test::tiny_config(), GetParam());
+  for (const int rank : {1, 3, 16}) {
+    const auto cluster = engine::Cluster::create(config, {});
+    Settings settings;
+    settings.lora.rank = rank;
+    settings.lora.targets = {"q_proj", "v_proj", "down_proj"};
+    settings.lora.rank_pattern = {{"down_proj", rank + 1}};
+    cluster->add_lora(settings.lora, 1);
+    cluster->train(model::TrainMethod::lora, {});
+    const formats::Scratch folder;
+    write_checkpoint(folder.path(), {.step = 1}, settings, *cluster);
+    std::vector<mesh::AdapterShape> adapters;
+    for (const engine::ResolvedLora& m : engine::resolve_lora(cluster->inventory(), settings.lora))
+      adapters.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
+    const Trainable predicted = trainable_adapters(cluster->inventory(), adapters);
+    EXPECT_EQ(std::filesystem::file_size(checkpoint_path(folder.path(), 1) / "adapter_model.safetensors"),
+              static_cast<std::uintmax_t>(predicted.file.value))
+        << "rank " << rank;
+    std::int64_t trained = 0;
+    for (const auto& t : cluster->trained()) trained += t.size;
+    EXPECT_EQ(predicted.params, trained) << "rank " << rank;
+    EXPECT_EQ(trainable_of({{"trainable", to_json(predicted)}}), predicted);
+  }
 }
 
 }  // namespace

@@ -59,6 +59,20 @@ class CompareTest : public test::WindowFixture {
   }
 
  private slots:
+  void plans_of_experiments_show_measured_figures_beside_predicted_ones() {
+    open_window(setup(), Page::compare);
+    for (const char* name : {"paper-train-v5p-8.json", "paper-train-2xh100.json"})
+      page().add_file(std::filesystem::path(MW_RESOURCES) / "examples" / name);
+    settle();
+    QCOMPARE(page().runs().size(), size_t{2});
+    QStringList rows;
+    for (int r = 0; r < page().model().rowCount(); ++r)
+      rows << page().model().index(r, 0).data().toString() % u' ' % page().model().index(r, 2).data().toString();
+    const QString all = rows.join(u'\n');
+    for (const QString& part : {u"Step, measured"_s, u"Run, measured"_s, u"+61 %"_s, u"+112 %"_s})
+      QVERIFY2(all.contains(part), qPrintable(all));
+  }
+
   void runs_that_are_dropped_are_compared_and_the_first_is_the_baseline() {
     open_two();
     QCOMPARE(page().model().columnCount(), 3);

@@ -74,6 +74,27 @@ class DesignTest : public test::WindowFixture {
   }
 
  private slots:
+  void total_cost_has_three_prices_and_what_moves_it() {
+    open("paper-train-v5p-8.json");
+    page().tabs().setCurrentWidget(&page().cost());
+    QVERIFY(test::shows_text(page().cost(), u"No total cost yet"_s));
+    window_->document().set("cost.requests_per_day", 200000);
+    window_->document().set("cost.preemptions", 1);
+    priced();
+    QTRY_COMPARE(page().cost().model().rowCount(), 7);
+    QVERIFY2(page().cost().load().contains(u"served on v6e-8"_s), qPrintable(page().cost().load()));
+    QCOMPARE(page().cost().model().index(CostModel::training, 1).data().toString(), u"$56.11"_s);
+    QVERIFY(!page().cost().chart().empty());
+    QVERIFY(page().cost().break_even().isEmpty());
+    page().pin();
+    window_->document().set("serve.target", "2xh100");
+    window_->document().set("serve.usd_per_chip_hour", 11.06);
+    priced();
+    QTRY_VERIFY2(page().cost().break_even().contains(u"on demand: "_s), qPrintable(page().cost().break_even()));
+    QVERIFY(!scrolls_sideways());
+    picture(u"total-cost"_s);
+  }
+
   void init() {
     WindowFixture::init();
     WindowSetup forgetful = setup();

@@ -57,6 +57,16 @@ class FormTest : public QObject {
     }
   }
 
+  void note_of_a_group_is_shown_while_it_is_open() {
+    panel_->form().set_note("LoRA", u"Predicted: 3.19M parameters"_s);
+    const auto notes = panel_->form().findChildren<QLabel*>();
+    const auto note =
+        std::find_if(notes.begin(), notes.end(), [](const QLabel* l) { return l->text().startsWith(u"Predicted"); });
+    QVERIFY(note != notes.end() && (*note)->isVisible());
+    document_->set("train.method", "full");
+    QVERIFY(!(*note)->isVisible());  // without adapters
+  }
+
   void typing_follows_into_document_and_json_and_undo_takes_it_back() {
     auto* rank = editor<QLineEdit>("lora.rank");
     panel_->form().focus_key("lora.rank");

@@ -57,6 +57,29 @@ class MeshRunTest : public test::WindowFixture {
     open_window({{}, store(), MW_RESOURCES, {}}, Page::train);
   }
 
+  void a_run_with_a_budget_charts_what_is_left() {
+    store::RunId run;
+    {
+      store::Store runs(store());
+      run = runs.create(experiment::Experiment(), "limited");
+      runs.append(run, {0, event::Started{{{"steps", 10}}}});
+      for (long step = 1; step <= 3; ++step) {
+        runs.append(run, {static_cast<double>(step), event::Metric{"train/loss", step, 2.0}});
+        runs.append(run, {static_cast<double>(step), event::Metric{"budget/left", step, 100.0 - 30.0 * step}});
+      }
+      event::Finished end;
+      end.steps = 3;
+      end.summary = {{"budget", {{"spent", true}}}};
+      runs.finish(run, 3, end);
+    }
+    window_->show_page(Page::train);
+    window_->runs().open(run);
+    QTRY_VERIFY(window_->runs().shown() && window_->runs().shown()->id == run);
+    QTRY_VERIFY(page().budget().isVisible());
+    QVERIFY2(page().budget().summary().contains(u"10"_s), qPrintable(page().budget().summary()));
+    QVERIFY(window_->runs().shown()->view.is_resumable());
+  }
+
   void a_run_on_one_device_shows_no_mesh() {
     const auto run = test::add_run(store(), "one", 20, RunState::done);
     window_->show_page(Page::train);
@@ -69,6 +92,7 @@ class MeshRunTest : public test::WindowFixture {
     QVERIFY(page().answers().isVisible());
     QVERIFY2(page().answers().lines()[0].name.contains(u" of "_s), qPrintable(page().answers().lines()[0].name));
     QVERIFY(!page().devices().selector().isVisible());
+    QVERIFY(!page().budget().isVisible());
     window_->show_page(Page::design);
     QTest::qWait(60);
     QVERIFY(!window_->design_page().measured().button().isVisible());

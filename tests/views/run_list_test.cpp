@@ -47,6 +47,20 @@ TEST(RunList, ListsTheOthersBesideARunWithADamagedDocument) {
   EXPECT_EQ(runs[1].target, "");
 }
 
+TEST(RunList, ListsTheTrainedParametersOfStartedRuns) {
+  const test::Scratch folder;
+  store::Store store(folder.path());
+  const store::RunId run = add(store, "8");
+  add(store, "16");
+  RunList list;
+  EXPECT_FALSE(list.read(store, store::Trash::kept)[1].trainable);
+  const train::Trainable trained{.params = 1000, .of = 100000, .file = Bytes(4096)};
+  store.append(run, {0, event::Started{{{"trainable", to_json(trained)}}}});
+  const auto runs = list.read(store, store::Trash::kept);
+  EXPECT_FALSE(runs[0].trainable);
+  EXPECT_EQ(runs[1].trainable, trained);
+}
+
 TEST(RunList, SizesOfArtefactsIncludeFolders) {
   const test::Scratch folder;
   store::Store store(folder.path());

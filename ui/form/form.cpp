@@ -57,6 +57,11 @@ Form::Section Form::make_section(QBoxLayout& column, const std::string& group) {
   s.header = add_fold(column, "group", qs(group));
   s.header->setChecked(true);
   s.header->setAccessibleName(tr("%1 settings").arg(qs(group)));
+  s.group = group;
+  s.note = muted_label({}, column.parentWidget());
+  s.note->setWordWrap(true);
+  s.note->setAccessibleName(tr("%1, predicted").arg(qs(group)));
+  column.addWidget(s.note);
   const auto add = [&](experiment::Level level, std::vector<FormRow*>& rows) {
     for (const auto& p : experiment::parameters()) {
       if (p.group != group || p.level != level) continue;
@@ -126,9 +131,18 @@ void Form::arrange(Section& s, const QString& words) {
   const bool concerned = folded > 0 || std::any_of(s.basic.begin(), s.basic.end(), has_effect);
   s.header->setArrowType(open || !words.isEmpty() ? Qt::DownArrow : Qt::RightArrow);
   s.header->setVisible(any || (words.isEmpty() && concerned));
+  s.note->setVisible(open && words.isEmpty() && concerned && !s.note->text().isEmpty());
   s.more->setVisible(words.isEmpty() && open && folded > 0);
   s.more->setArrowType(unfolded ? Qt::DownArrow : Qt::RightArrow);
   s.more->setText(unfolded ? tr("Show Fewer") : tr("Show %1 More").arg(folded));
+}
+
+void Form::set_note(const std::string& group, const QString& text) {
+  for (Section& s : sections_) {
+    if (s.group != group || s.note->text() == text) continue;
+    s.note->setText(text);
+    arrange(s, search_->text().trimmed());
+  }
 }
 
 FormRow* Form::row(const std::string& key) {

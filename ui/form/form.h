@@ -9,6 +9,7 @@
 #include "ui/form/form_row.h"
 
 class QBoxLayout;
+class QLabel;
 class QLineEdit;
 class QScrollArea;
 class QToolButton;
@@ -23,12 +24,16 @@ class Form : public QWidget {
   bool focus_key(const std::string& key);
   FormRow* row(const std::string& key);
   QLineEdit* search() { return search_; }
+  // A line below the header of a group, such as what its settings come to; empty: none.
+  void set_note(const std::string& group, const QString& text);
   // Hides the settings that have no effect in an experiment of this kind; the first kind is training.
   void set_kind(experiment::Kind kind);
 
  private:
   struct Section {
+    std::string group;
     QToolButton *header = nullptr, *more = nullptr;
+    QLabel* note = nullptr;
     std::vector<FormRow*> basic, advanced;
   };
   void build(QWidget* body);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/planning/memory_fixes.h"
 #include "ui/session/document.h"
 
 namespace mw::ui {
@@ -54,6 +55,8 @@ void Predictor::work(const Request& request, const std::stop_token& stop,
   if (failed || !pause(std::chrono::milliseconds(400))) return;
   Result exact = predict(request, planning::ReadData::yes, stop);
   exact.last = true;
+  if (exact.prediction && !exact.prediction->fits() && catalogue_)
+    exact.diagnostics = {planning::memory_diagnostic(request.experiment, *exact.prediction, *catalogue_, stop)};
   results_.push(std::move(exact), Delivery::state);
 }
 
@@ -150,6 +153,7 @@ void Predictor::take_prediction(Result result) {
     if (!result.prediction)
       result.prediction = std::move(bound_);  // the data cannot be read, so only the bound is known
     bound_.reset();
+    for (planning::Diagnostic& d : result.diagnostics) diagnostics_.insert(diagnostics_.begin(), std::move(d));
   }
   if (!result.prediction && predicted_ == result.request) return;  // the bound is already shown
   prediction_ = std::move(result.prediction);

@@ -27,7 +27,7 @@ class Predictor : public QObject {
     std::optional<planning::Prediction> prediction{};  // memory of the engine on this machine
     views::DesignPtr design{};
     std::vector<Problem> problems{};                  // why there is no prediction
-    std::vector<planning::Diagnostic> diagnostics{};  // of the checker; sent with the design
+    std::vector<planning::Diagnostic> diagnostics{};  // of the checker, with the design; MEMORY, with the last result
   };
   // The shipped hardware catalogue and that of the user.
   struct Folders {

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "core/formats/results/bench_import.h"
+#include "core/jobs/out_of_memory.h"
 #include "ui/form/picker.h"
 #include "ui/form/text_fields.h"
 #include "ui/manual/manual_window.h"
@@ -27,6 +28,15 @@ namespace {
 
 Predictor::Folders hardware_folders(const WindowSetup& setup) {
   return {setup.resources / "hardware", setup.session_folder.empty() ? fs::path() : setup.session_folder / "hardware"};
+}
+
+// What the settings of LoRA come to: "Predicted: 3.19M parameters, 0.122 %, saved in 12.2 MiB".
+QString trained_text(const Predictor& predictor) {
+  std::optional<train::Trainable> trained;
+  if (predictor.design()) trained = predictor.design()->planned.trainable;
+  if (!trained && predictor.prediction()) trained = predictor.prediction()->trainable;
+  return trained ? MainWindow::tr("Predicted: %1, saved in %2").arg(qs(to_text(*trained)), qs(to_text(trained->file)))
+                 : QString();
 }
 
 QString manual_chapter_of(Page page) {
@@ -256,6 +266,7 @@ void MainWindow::connect_document() {
       mesh->field()->set_default_text(predictor_.design() && !predictor_.is_design_outdated() && !mesh->is_set()
                                           ? mesh_text(predictor_.design()->request().mesh)
                                           : QString());
+    panel_->form().set_note("LoRA", trained_text(predictor_));
     show_predicted_problems();
   });
 }
@@ -264,6 +275,7 @@ void MainWindow::connect_runs() {
   connect(&runs_, &RunController::shown_changed, this, [this] { log_->show_run(runs_.shown()); });
   connect(&runs_, &RunController::shown_updated, log_, &LogPanel::grow);
   connect(&runs_, &RunController::state_changed, this, &MainWindow::update_actions);
+  connect(&runs_, &RunController::state_changed, this, &MainWindow::offer_memory_fixes);
   connect(train_, &TrainPage::snapshot_changed, this,
           [this] { design_->measured().show_snapshot(train_->run(), train_->snapshot(), train_->playhead_mode()); });
 }
@@ -279,6 +291,7 @@ void MainWindow::connect_problems() {
     experiment::Experiment next = document_.experiment();
     planning::apply(next, fix);
     document_.replace(std::move(next), tr("fix of %1").arg(id));
+    problems_.clear(ProblemSource::run);  // of the experiment before
   });
   connect(&strip_->error_link(), &ErrorLink::clicked, this, &MainWindow::show_errors);
   for (WindowPage* page : all_pages_)
@@ -421,6 +434,17 @@ void MainWindow::clone_run(const store::RunId& run) {
 void MainWindow::report(ProblemSource source, const Problem& problem) {
   problems_.set(source, {problem});
   raise_panel(u"problems"_s);
+}
+
+// A run that ended for want of memory leaves its fixes in the list.
+void MainWindow::offer_memory_fixes() {
+  const RunPtr run = runs_.shown();
+  if (runs_.is_busy() || !run || !run->view.finished() || run->id == offered_fixes_of_) return;
+  if (auto failure = jobs::memory_diagnostic(*run->view.finished())) {
+    offered_fixes_of_ = run->id;
+    problems_.set_diagnostics(ProblemSource::run, {std::move(*failure)});
+    raise_panel(u"problems"_s);
+  }
 }
 
 // Omits problems that the document reports, or the checker with a fix.

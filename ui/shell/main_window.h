@@ -119,7 +119,9 @@ class MainWindow : public QMainWindow, public Workspace {
   void connect_problems();
   void restore();
   void remember();
+  void offer_memory_fixes();
   void show_predicted_problems();
+  store::RunId offered_fixes_of_;  // run
   void show_problem_counts();
   void show_errors();
   void start_job(Job job);

@@ -227,6 +227,21 @@ FolderContent compare_folder(const fs::path& folder, const model::TensorInventor
   return content;
 }
 
+namespace {
+
+std::vector<TensorSpec> specs_of(const model::TensorInventory& inventory, DType dtype) {
+  std::vector<TensorSpec> specs;
+  for (const model::Tensor& tensor : inventory.tensors())
+    specs.push_back({"model." + std::string(suffix_of(tensor)), dtype, tensor.hf_shape});
+  return specs;
+}
+
+}  // namespace
+
+std::uint64_t hf_weights_size(const model::TensorInventory& inventory, DType dtype) {
+  return safetensors_size(specs_of(inventory, dtype), {{"format", "pt"}});
+}
+
 void write_hf_weights(const fs::path& folder, const model::Config& config, const model::TensorInventory& inventory,
                       const ReadTensor& read, DType dtype) {
   const fs::path file = folder / "model.safetensors";
@@ -236,9 +251,7 @@ void write_hf_weights(const fs::path& folder, const model::Config& config, const
                  .file = file.string(),
                  .expected = "f32 or bf16"},
                 Error::Kind::failed);
-  std::vector<TensorSpec> specs;
-  for (const model::Tensor& tensor : inventory.tensors())
-    specs.push_back({"model." + std::string(suffix_of(tensor)), dtype, tensor.hf_shape});
+  const std::vector<TensorSpec> specs = specs_of(inventory, dtype);
   Json json = model::to_hf_config(config);
   json["dtype"] = dtype == DType::f32 ? "float32" : "bfloat16";
   std::vector<float> values;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model folders of Hugging Face: config.json and single or sharded safetensors files.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -57,5 +58,7 @@ model::Config read_config(const std::filesystem::path& path);
 using ReadTensor = std::function<void(size_t inventory_index, std::span<float> out)>;
 void write_hf_weights(const std::filesystem::path& folder, const model::Config& config,
                       const model::TensorInventory& inventory, const ReadTensor& read, DType dtype);
+// The bytes of its model.safetensors.
+std::uint64_t hf_weights_size(const model::TensorInventory& inventory, DType dtype);
 
 }  // namespace mw::formats

@@ -304,6 +304,15 @@ Adapter read_peft(const fs::path& folder, const model::TensorInventory& inventor
   return std::move(s.adapter);
 }
 
+std::uint64_t peft_file_size(std::span<const AdapterRank> adapters) {
+  std::vector<TensorSpec> tensors;
+  for (const AdapterRank& a : adapters) {
+    tensors.push_back({a.target.peft_a, DType::f32, {a.rank, a.target.in}});
+    tensors.push_back({a.target.peft_b, DType::f32, {a.target.out, a.rank}});
+  }
+  return safetensors_size(tensors, {{"format", "pt"}});
+}
+
 void write_peft(const fs::path& folder, const Adapter& adapter, const model::TensorInventory& inventory) {
   const fs::path file = folder / "adapter_model.safetensors";
   check_sizes(adapter, file);

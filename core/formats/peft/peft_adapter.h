@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // LoRA adapters in the format of PEFT: adapter_config.json and adapter_model.safetensors.
 #pragma once
+#include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +31,12 @@ struct Adapter {
 };
 // `inventory` is that of the base model. If a module is adapted in some layers only, target_modules lists the layers.
 void write_peft(const std::filesystem::path& folder, const Adapter& adapter, const model::TensorInventory& inventory);
+// The bytes of the adapter_model.safetensors that write_peft() makes of adapters with these ranks, f32.
+struct AdapterRank {
+  model::LoraTarget target;
+  int rank = 0;
+};
+std::uint64_t peft_file_size(std::span<const AdapterRank> adapters);
 // Throws ADAPTER for missing, unexpected or misshapen tensors, and for features other than plain LoRA: DoRA, bias,
 // embeddings, modules_to_save.
 Adapter read_peft(const std::filesystem::path& folder, const model::TensorInventory& inventory);

@@ -291,6 +291,13 @@ void SafetensorsFile::read_f32(const TensorInfo& tensor, std::int64_t first, std
   }
 }
 
+std::uint64_t safetensors_size(std::span<const TensorSpec> tensors,
+                               const std::map<std::string, std::string>& metadata) {
+  std::uint64_t bytes = sizeof(std::uint64_t) + header_of(tensors, file_order(tensors, {}), metadata, {}).size();
+  for (const TensorSpec& t : tensors) bytes += bytes_of(t, {});
+  return bytes;
+}
+
 void write_safetensors(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
                        const std::function<void(size_t index, const ByteSink& sink)>& produce,
                        const std::map<std::string, std::string>& metadata) {

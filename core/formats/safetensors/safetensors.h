@@ -68,6 +68,9 @@ struct TensorSpec {
   std::vector<std::int64_t> shape;
 };
 using ByteSink = std::function<void(std::span<const std::byte>)>;
+// The bytes of the file that write_safetensors() makes of these tensors.
+std::uint64_t safetensors_size(std::span<const TensorSpec> tensors,
+                               const std::map<std::string, std::string>& metadata = {});
 void write_safetensors(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
                        const std::function<void(size_t index, const ByteSink& sink)>& produce,
                        const std::map<std::string, std::string>& metadata = {});

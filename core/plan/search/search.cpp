@@ -13,6 +13,7 @@
 
 #include "core/base/elapsed.h"
 #include "core/mesh/layout/size_constraints.h"
+#include "core/plan/request/lengths.h"
 #include "core/plan/request/local_model.h"
 
 namespace mw::plan {
@@ -228,7 +229,8 @@ PlanChoice choice_of(const Request& request) {
           .loss_chunk = request.work == Work::forward ? request.forward.chunk : request.train.loss_chunk,
           .weights = request.weights,
           .kv = request.kv,
-          .max_num_seqs = request.serve.max_num_seqs};
+          .max_num_seqs = request.serve.max_num_seqs,
+          .max_len = request.work == Work::train ? request.lengths.max_len : 0};
 }
 
 Request with_choice(Request r, const PlanChoice& choice) {
@@ -243,6 +245,10 @@ Request with_choice(Request r, const PlanChoice& choice) {
   r.train.accumulation = choice.accumulation;
   r.train.remat = choice.remat;
   r.train.loss_chunk = choice.loss_chunk;
+  if (choice.max_len > 0 && choice.max_len != r.lengths.max_len) {
+    r.lengths.max_len = choice.max_len;
+    r.lengths.packed_rows = r.lengths.histogram.empty() ? 0 : pack_count(r.lengths.histogram, choice.max_len);
+  }
   return r;
 }
 
@@ -277,6 +283,7 @@ std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work
   for (lint::Edit& edit : lint::mesh_edits(from.mesh, to.mesh)) out.push_back(std::move(edit));
   if (!from.places.empty() && to.places.empty()) out.push_back({"sharding.places", nullptr});
   if (work == Work::train) {
+    if (from.max_len != to.max_len) out.push_back({"data.max_len", to.max_len});
     if (from.batch != to.batch) out.push_back({"train.batch", to.batch});
     if (from.accumulation != to.accumulation) out.push_back({"train.accumulation", to.accumulation});
     if (from.remat != to.remat) out.push_back({"train.remat", std::string(to_string(to.remat))});

@@ -29,6 +29,7 @@ struct PlanChoice {
   DType weights = DType::bf16;  // varied by smallest_changes() only
   DType kv = DType::bf16;
   int max_num_seqs = 64;
+  int max_len = 0;  // tokens of a training row; varied by smallest_changes() only
   bool operator==(const PlanChoice&) const = default;
 };
 struct Candidate {

@@ -8,25 +8,28 @@
 namespace mw::plan {
 namespace {
 
-// The settings of a choice, one bit each. Batch and accumulation go together: a step keeps its rows.
+// The settings of a choice, one bit each, the smallest edits first. Batch and accumulation go together: a step keeps
+// its rows; so do length and accumulation: a step keeps its tokens.
 enum Setting : unsigned {
-  kTarget = 1,
-  kMesh = 2,
+  kChunk = 1,
+  kRemat = 2,
   kBatch = 4,
-  kRemat = 8,
-  kChunk = 16,
-  kKv = 32,
-  kSequences = 64,
-  kWeights = 128
+  kLength = 8,
+  kSequences = 16,
+  kMesh = 32,
+  kKv = 64,
+  kWeights = 128,
+  kTarget = 256
 };
+constexpr int kShortestRow = 256, kShorter = 2;  // tokens; halvings of the length
 
 // Another target implies another mesh, so that counts as one change.
 unsigned changed(const PlanChoice& a, const PlanChoice& b) {
   const bool target = a.target != b.target;
   return (target ? kTarget : 0U) | (!target && !(a.mesh == b.mesh) ? kMesh : 0U) | (a.batch != b.batch ? kBatch : 0U) |
-         (a.remat != b.remat ? kRemat : 0U) | (a.loss_chunk != b.loss_chunk ? kChunk : 0U) |
-         (a.weights != b.weights ? kWeights : 0U) | (a.kv != b.kv ? kKv : 0U) |
-         (a.max_num_seqs != b.max_num_seqs ? kSequences : 0U);
+         (a.max_len != b.max_len ? kLength : 0U) | (a.remat != b.remat ? kRemat : 0U) |
+         (a.loss_chunk != b.loss_chunk ? kChunk : 0U) | (a.weights != b.weights ? kWeights : 0U) |
+         (a.kv != b.kv ? kKv : 0U) | (a.max_num_seqs != b.max_num_seqs ? kSequences : 0U);
 }
 
 std::string label_of(unsigned settings, const PlanChoice& to) {
@@ -37,12 +40,29 @@ std::string label_of(unsigned settings, const PlanChoice& to) {
   add(kTarget, "target " + to.target + " (" + mesh::to_text(to.mesh) + ")");
   add(kMesh, "mesh " + mesh::to_text(to.mesh));
   add(kBatch, "batch " + std::to_string(to.batch) + ", accumulation " + std::to_string(to.accumulation));
+  add(kLength,
+      "packed rows of " + std::to_string(to.max_len) + " tokens, accumulation " + std::to_string(to.accumulation));
   add(kRemat, "remat " + std::string(to_string(to.remat)));
   add(kChunk, to.loss_chunk == 0 ? std::string("full logits") : "loss by " + std::to_string(to.loss_chunk) + " rows");
   add(kWeights, "weights of bf16");
   add(kKv, "KV cache of " + std::string(to.kv == DType::fp8 ? "fp8" : "bf16"));
   add(kSequences, std::to_string(to.max_num_seqs) + " sequences");
   return "Use " + text;
+}
+
+// Shorter packed rows that hold every example whose length is known, with as many tokens per step.
+std::vector<Request> with_shorter_rows(const Request& request) {
+  std::vector<Request> out;
+  const Lengths& l = request.lengths;
+  if (request.work != Work::train || l.rows != RowLayout::packed) return out;
+  const int longest = l.histogram.empty() ? kShortestRow : std::max(kShortestRow, l.histogram.back().first);
+  for (int times = 2; times <= 1 << kShorter && l.max_len / times >= longest; times *= 2) {
+    PlanChoice shorter = choice_of(request);
+    shorter.max_len = l.max_len / times;
+    shorter.accumulation *= times;
+    out.push_back(with_choice(request, shorter));
+  }
+  return out;
 }
 
 }  // namespace
@@ -55,6 +75,7 @@ std::vector<PlanChange> smallest_changes(const Request& request, std::span<const
     targets.push_back(request);
     targets.back().weights = DType::bf16;
   }
+  for (Request& shorter : with_shorter_rows(request)) targets.push_back(std::move(shorter));
   const PlanChoice own = choice_of(request);
   double own_time = 0;
   try {
@@ -74,7 +95,12 @@ std::vector<PlanChange> smallest_changes(const Request& request, std::span<const
   const SearchResult all = search(targets, by_time, stop);
   for (const Candidate& c : all.candidates) best.try_emplace(changed(own, c.choice), &c);
   std::vector<PlanChange> out;
-  for (const auto& [settings, c] : best) {
+  std::vector<std::pair<unsigned, const Candidate*>> ordered(best.begin(), best.end());
+  std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
+    const auto key = [](unsigned s) { return std::tuple((s & kTarget) != 0, std::popcount(s), s); };
+    return key(a.first) < key(b.first);
+  });
+  for (const auto& [settings, c] : ordered) {
     const unsigned these = settings;
     const bool smaller = std::any_of(best.begin(), best.end(), [&](const auto& other) {
       return other.first != these && (other.first & these) == other.first;
@@ -88,9 +114,6 @@ std::vector<PlanChange> smallest_changes(const Request& request, std::span<const
                    .usd = c->usd,
                    .peak = c->peak});
   }
-  std::stable_sort(out.begin(), out.end(), [](const PlanChange& a, const PlanChange& b) {
-    return std::tuple(a.settings, a.slowdown) < std::tuple(b.settings, b.slowdown);
-  });
   return out;
 }
 
@@ -100,7 +123,7 @@ lint::Fix fix_of(const PlanChange& change) {
                      : percent < -0.5 ? number_text(-percent, 2) + " % faster"
                                       : std::string("as fast");
   cost += ", peak " + to_text(change.peak);
-  return {change.label, std::move(cost), change.edits};
+  return {change.label, std::move(cost), change.edits, change.slowdown};
 }
 
 }  // namespace mw::plan

@@ -14,8 +14,9 @@ struct PlanChange {
   double seconds = 0, usd = 0;
   Bytes peak{};
 };
-// The changes that make a plan fit, by number of settings, then by slowdown; empty if it fits. May change f32 weights
-// to bf16. `larger`: the same request on other targets.
+// The changes that make a plan fit, the smallest first: on the same chips before other targets, then by the number of
+// settings, then loss chunk, remat, batch, length of packed rows, sequences, mesh, KV type, weights. Empty if it fits.
+// May change f32 weights to bf16. `larger`: the same request on other targets.
 std::vector<PlanChange> smallest_changes(const Request& request, std::span<const Request> larger = {},
                                          const SearchOptions& options = {}, std::stop_token stop = {});
 lint::Fix fix_of(const PlanChange& change);

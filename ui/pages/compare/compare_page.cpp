@@ -171,6 +171,11 @@ void ComparePage::fill_add_menu() {
   for (const QFileInfo& file : files)
     add_menu_->addAction(file.fileName(), this, [this, path = file.filePath()] { add_file(fspath(path)); });
   if (files.isEmpty()) add_menu_->addAction(tr("None"))->setEnabled(false);
+  // The examples that say what was measured of the same training.
+  const QDir examples(qpath(reader_.folders().results / ".." / "examples"));
+  add_menu_->addSection(tr("Shipped Plans"));
+  for (const QFileInfo& file : examples.entryInfoList({u"paper-train-*.json"_s}, QDir::Files, QDir::Name))
+    add_menu_->addAction(file.fileName(), this, [this, path = file.filePath()] { add_file(fspath(path)); });
   add_menu_->addSection(tr("Runs"));
   try {
     const auto rows = store::Store(reader_.folders().runs).list();
@@ -185,7 +190,7 @@ void ComparePage::fill_add_menu() {
     report(error.problem());
   }
   add_menu_->addSeparator();
-  add_menu_->addAction(tr("Add Result File\u2026"), this, [this] {
+  add_menu_->addAction(tr("Add Result or Experiment\u2026"), this, [this] {
     open_file_dialog(this,
                      {.title = tr("Add Results"),
                       .filters = tr("Results (*.json *.jsonl *.csv *.txt);;Any file (*)"),

@@ -203,10 +203,13 @@ void DesignPage::build(const Predictor::Folders& hardware) {
   figures_ = new FigureStrip;
   tabs_ = new QTabWidget;
   tabs_->setDocumentMode(true);
-  tabs_->setAccessibleName(tr("Memory, plan and alternatives"));
+  tabs_->setAccessibleName(tr("Memory, plan, alternatives and total cost"));
   tabs_->addTab(memory_, tr("Memory"));
   tabs_->addTab(plan_panel(), tr("Plan"));
   tabs_->addTab(alternatives_, tr("Alternatives"));
+  cost_ = new CostView;
+  tabs_->addTab(cost_, tr("Total Cost"));
+  connect(cost_, &CostView::setting_wanted, this, [this](const QString& key) { workspace_->show_setting(ss(key)); });
   auto* right = new QWidget;
   auto* right_column = flush_layout<QVBoxLayout>(right, 2);
   right_column->addWidget(figures_);
@@ -391,6 +394,7 @@ void DesignPage::show_nothing() {
   memory_->show_nothing();
   time_->hide();
   plan_.show({}, {}, false);
+  cost_->show_cost(nullptr, nullptr);
   shards_.show({}, {}, false);
   canvases_->show_nothing();
 }
@@ -409,6 +413,8 @@ void DesignPage::update_all() {
   const std::vector<views::PlanLine> lines = views::plan_lines(*shown_);
   show_change(lines);
   plan_.show(lines, pinned_lines_, dimmed_);
+  const auto cost_of = [](const views::DesignPtr& d) { return d && d->planned.cost ? &*d->planned.cost : nullptr; };
+  cost_->show_cost(cost_of(shown_), cost_of(pinned_));
   shards_.show(views::shard_rows(*shown_), pinned_rows_, dimmed_);
   if (!canvas().is_editing()) update_columns();  // columns would jump during a drag, and measuring is slow
   canvases_->show_designs(shown_, pinned_, predictor_.is_design_outdated());

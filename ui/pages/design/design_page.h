@@ -8,6 +8,7 @@
 #include "ui/pages/design/alternatives.h"
 #include "ui/pages/design/calibrate_dialog.h"
 #include "ui/pages/design/canvas_pair.h"
+#include "ui/pages/design/cost_view.h"
 #include "ui/pages/design/design_tables.h"
 #include "ui/pages/design/figure_strip.h"
 #include "ui/pages/design/memory_panel.h"
@@ -51,9 +52,10 @@ class DesignPage : public QWidget, public WindowPage {
   MeasuredSwitch& measured() { return *measured_; }  // the planned mesh or the measured one of a run
   MemoryPanel& memory() { return *memory_; }
   Alternatives& alternatives() { return *alternatives_; }
+  CostView& cost() { return *cost_; }
   StackBar& time_bar() { return *time_; }
   FigureStrip& figures() { return *figures_; }
-  QTabWidget& tabs() { return *tabs_; }  // memory, plan, alternatives
+  QTabWidget& tabs() { return *tabs_; }  // memory, plan, alternatives, total cost
   void pin();                            // keeps the displayed design for comparison
   void unpin();
   void select_tensor(const QString& name);  // logical name, of any layer
@@ -112,6 +114,7 @@ class DesignPage : public QWidget, public WindowPage {
   MemoryPanel* memory_;
   StackBar* time_;
   Alternatives* alternatives_;
+  CostView* cost_;
   QTableView *plan_table_, *shards_table_;
 };
 

@@ -15,9 +15,9 @@ using views::ListedRun;
 
 bool same(const ListedRun& a, const ListedRun& b) {
   const auto all = [](const ListedRun& r) {
-    return std::tie(r.id, r.shown_name, r.changed, r.answers, r.name, r.created, r.state, r.model, r.method, r.source,
-                    r.steps_done, r.steps_total, r.train_loss, r.eval_loss, r.seconds, r.tokens, r.peak, r.tags,
-                    r.error);
+    return std::tie(r.id, r.shown_name, r.changed, r.answers, r.trainable, r.name, r.created, r.state, r.model,
+                    r.method, r.source, r.steps_done, r.steps_total, r.train_loss, r.eval_loss, r.seconds, r.tokens,
+                    r.peak, r.tags, r.error);
   };
   return all(a) == all(b);
 }
@@ -110,6 +110,12 @@ TableModel<ListedRun>::Columns run_columns() {
           tr("Tokens"), tr("Tokens used for training, without padding"),
           [](const ListedRun& r) { return r.tokens > 0 ? qs(count_text(static_cast<double>(r.tokens))) : QString(); },
           [](const ListedRun& r) { return static_cast<qlonglong>(r.tokens); }),
+      number(
+          tr("Trained"), tr("Trained parameters, their share of the model, and the size of the saved file"),
+          [](const ListedRun& r) {
+            return r.trainable ? qs(to_text(*r.trainable) + ", " + to_text(r.trainable->file)) : QString();
+          },
+          [](const ListedRun& r) { return static_cast<qlonglong>(r.trainable ? r.trainable->params : -1); }),
       text_column(tr("Source"), tr("Whether the run was measured here, predicted or imported"),
                   [](const ListedRun& r) { return qs(r.source); })};
 }

@@ -30,6 +30,7 @@ class RunsModel : public TableModel<views::ListedRun> {
     model,
     method,
     tokens,
+    trained,
     source
   };
   enum Role { id_role = first_own_role };

@@ -183,7 +183,8 @@ void TrainPage::build() {
   rate_ = new Chart({.title = tr("Learning rate"), .from_zero = true}, by_step_);
   gradient_ = new Chart({.title = tr("Gradient norm")}, by_step_);
   answers_ = new Chart({.title = tr("Scored answers"), .unit = tr("% right"), .from_zero = true}, by_step_);
-  for (Chart* chart : {speed_, rate_, gradient_, answers_}) small->addWidget(chart);
+  budget_ = new Chart({.title = tr("Budget left"), .unit = tr("%"), .from_zero = true}, by_step_);
+  for (Chart* chart : {speed_, rate_, gradient_, budget_, answers_}) small->addWidget(chart);
   collectives_ = new CollectivesPanel(by_step_);
   mesh_ = new MeasuredMesh;
   views_ = new QTabWidget;
@@ -349,6 +350,8 @@ void TrainPage::rebind() {
   answers_->setVisible(!scored.empty());
   if (!scored.empty()) answers_->set_unit(tr("% right, %1").arg(qs(to_text(scored.back()))));
   answers_->set_lines(scored.empty() ? std::vector<ChartLine>() : std::vector{answers_line(scored)});
+  budget_->setVisible(run_ && run_->view.metric("budget/left"));
+  budget_->set_lines(metric_line(run_, "budget/left", tr("left"), 5, false));
   memory_->show_run(run_);
   collectives_->show_run(run_);
   arrange();

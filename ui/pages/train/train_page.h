@@ -66,6 +66,7 @@ class TrainPage : public QWidget, public WindowPage {
   Chart& rate() { return *rate_; }
   Chart& gradient() { return *gradient_; }
   Chart& answers() { return *answers_; }
+  Chart& budget() { return *budget_; }
   QTabWidget& views() { return *views_; }  // on a mesh: speed, rate and norm; collectives; mesh
   SampleDetail& detail() { return *detail_; }
   QFrame& banner() { return *banner_; }
@@ -116,7 +117,7 @@ class TrainPage : public QWidget, public WindowPage {
   std::optional<bool> mergeable_;  // whether the run has an adapter; empty: not looked up yet
   QFrame* banner_;
   ElidedLabel* banner_text_;
-  Chart *loss_, *speed_, *rate_, *gradient_, *answers_;
+  Chart *loss_, *speed_, *rate_, *gradient_, *answers_, *budget_;
   DeviceMemory* memory_;
   CollectivesPanel* collectives_;
   MeasuredMesh* mesh_;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// `cost`: total cost of training and serving, for three price classes, and break-even with another experiment.
+#include <CLI/CLI.hpp>
+
+#include "app/load_inputs.h"
+#include "app/output.h"
+#include "app/subcommand.h"
+#include "core/planning/costing.h"
+#include "core/store/store.h"
+
+namespace mw::app {
+namespace {
+
+struct CostOptions {
+  std::filesystem::path against{};
+  std::string run, against_run;  // runs whose hours of training are used
+};
+
+std::optional<planning::TrainedFor> trained_for(const CommonOptions& common, const std::string& run) {
+  if (run.empty()) return std::nullopt;
+  const store::Store store(common.runs_folder);
+  const auto row = store.find(run);
+  if (!row) throw unknown_run(store.folder(), run, "a run id listed by `runs`");
+  return planning::TrainedFor{row->seconds / 3600, run};
+}
+
+planning::CostPlan cost_of(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+                           const std::optional<planning::TrainedFor>& measured) {
+  if (auto cost = planning::cost_plan(experiment, catalogue, measured)) return *std::move(cost);
+  throw Error({.id = "COST",
+               .message = "the experiment does not say what is served, or where",
+               .place = "cost.requests_per_day",
+               .expected = "cost.requests_per_day above 0, and for a training serve.target",
+               .fix = "--set cost.requests_per_day=10000 --set serve.target=v6e-8"});
+}
+
+void add_cost_options(CLI::App& command, CommonOptions& common, CostOptions& options) {
+  add_file_and_set_options(command, common);
+  command.add_option("--against", options.against, "Experiment whose cost is compared; --set applies to both");
+  command.add_option("--run", options.run, "Run of the store whose time is the time of training");
+  command.add_option("--against-run", options.against_run, "The same for the other experiment");
+}
+
+int run_cost(const CommonOptions& common, const CostOptions& options) {
+  const hardware::Catalogue catalogue = load_catalogue();
+  const planning::CostPlan cost = cost_of(load_experiment(common), catalogue, trained_for(common, options.run));
+  std::optional<planning::CostPlan> other;
+  if (!options.against.empty()) {
+    experiment::Experiment experiment = experiment::Experiment::load(options.against);
+    // The load of the first, unless the other says its own.
+    const Json* load = load_experiment(common).find("cost");
+    if (load && !experiment.has("cost.requests_per_day")) experiment.set_value("cost", *load);
+    other = cost_of(experiment, catalogue, trained_for(common, options.against_run));
+  }
+  if (common.output == Output::json) {
+    Json out = to_json(cost);
+    if (other)
+      out["against"] = {{"cost", to_json(*other)}, {"break_even", to_json(planning::break_even(cost, *other))}};
+    print_json(out);
+    return 0;
+  }
+  print_text("%s", to_text(cost).c_str());
+  if (other) print_text("\n%s\n%s\n", to_text(*other).c_str(), planning::break_even_text(cost, *other).c_str());
+  return 0;
+}
+
+}  // namespace
+
+Subcommand cost_subcommand() {
+  return make_subcommand("cost", "Total cost of training and serving, and what moves it", add_cost_options, run_cost);
+}
+
+}  // namespace mw::app
