@@ -5,6 +5,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/experiment/parameters.h"
 #include "core/planning/costing.h"
 #include "core/store/store.h"
 
@@ -34,9 +35,17 @@ planning::CostPlan cost_of(const experiment::Experiment& experiment, const hardw
                .fix = "--set cost.requests_per_day=10000 --set serve.target=v6e-8"});
 }
 
+// What is served, and how well: both experiments serve the same.
+void take_load(const experiment::Experiment& from, experiment::Experiment& to) {
+  for (const experiment::Parameter& p : experiment::parameters())
+    if (p.key.starts_with("cost.") || p.key.starts_with("sweep.slo_") || p.key == "serve.input_len" ||
+        p.key == "serve.output_len")
+      if (const Json* value = from.find(p.key)) to.set_value(p.key, *value);
+}
+
 void add_cost_options(CLI::App& command, CommonOptions& common, CostOptions& options) {
   add_file_and_set_options(command, common);
-  command.add_option("--against", options.against, "Experiment whose cost is compared; --set applies to both");
+  command.add_option("--against", options.against, "Experiment whose cost is compared, for the same requests");
   command.add_option("--run", options.run, "Run of the store whose time is the time of training");
   command.add_option("--against-run", options.against_run, "The same for the other experiment");
 }
@@ -47,9 +56,7 @@ int run_cost(const CommonOptions& common, const CostOptions& options) {
   std::optional<planning::CostPlan> other;
   if (!options.against.empty()) {
     experiment::Experiment experiment = experiment::Experiment::load(options.against);
-    // The load of the first, unless the other says its own.
-    const Json* load = load_experiment(common).find("cost");
-    if (load && !experiment.has("cost.requests_per_day")) experiment.set_value("cost", *load);
+    if (!experiment.has("cost.requests_per_day")) take_load(load_experiment(common), experiment);
     other = cost_of(experiment, catalogue, trained_for(common, options.against_run));
   }
   if (common.output == Output::json) {

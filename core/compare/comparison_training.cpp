@@ -119,12 +119,12 @@ void add_plans(const Runs& runs, Comparison& out) {
     }
     add_result(out, result, values);
   };
-  row({"plan.step_s", "Step, predicted", "s", Better::lower}, &PlannedRun::step_s);
-  row({"measured.step_s", "Step, measured", "s", Better::lower}, &PlannedRun::measured_step_s);
-  row({"plan.hours", "Run, predicted", "h", Better::lower}, &PlannedRun::hours);
-  row({"measured.hours", "Run, measured", "h", Better::lower}, &PlannedRun::measured_hours);
-  row({"plan.usd", "Cost, predicted", "USD", Better::lower}, &PlannedRun::usd);
-  row({"measured.usd", "Cost, measured hours", "USD", Better::lower}, &PlannedRun::measured_usd);
+  row({"step.predicted_s", "Step, predicted", "s", Better::lower}, &PlannedRun::step_s);
+  row({"step.measured_s", "Step, measured", "s", Better::lower}, &PlannedRun::measured_step_s);
+  row({"run.predicted_h", "Run, predicted", "h", Better::lower}, &PlannedRun::hours);
+  row({"run.measured_h", "Run, measured", "h", Better::lower}, &PlannedRun::measured_hours);
+  row({"cost.predicted_usd", "Cost, predicted", "USD", Better::lower}, &PlannedRun::usd);
+  row({"cost.measured_usd", "Cost, measured hours", "USD", Better::lower}, &PlannedRun::measured_usd);
 }
 
 void add_results(const Runs& runs, Comparison& out) {

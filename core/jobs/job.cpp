@@ -218,7 +218,7 @@ event::Finished run_kind(Record& record, const Json& info, const EventSink& sink
   return run_training(record, info, sink, std::move(stop), gate);
 }
 
-MemoryReport report_of(const engine::OutOfMemory& failure, const Record& record, const std::stop_token& stop) {
+MemoryReport memory_report(const engine::OutOfMemory& failure, const Record& record, const std::stop_token& stop) {
   std::optional<hardware::Catalogue> catalogue;
   try {
     if (record.catalogue) catalogue = record.catalogue();
@@ -251,7 +251,7 @@ store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token
     const Json info{{"name", run_name(record.experiment)}, {"run", record.run}};
     finished = run_kind(record, info, both, stop, gate);
   } catch (const engine::OutOfMemory& failure) {
-    const MemoryReport report = report_of(failure, record, stop);
+    const MemoryReport report = memory_report(failure, record, stop);
     kind = report.error.kind();
     finished = failed(report.error, seconds_since(start_time));
     finished.steps = steps;

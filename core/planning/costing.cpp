@@ -167,12 +167,12 @@ Json class_json(const CostOfClass& of) {
 
 std::string level_text(const plan::ServiceLevel& level) {
   std::string text;
-  const auto add = [&](const char* name, double seconds) {
+  const auto limit = [&](double seconds, const char* name) {
     if (seconds > 0) text += (text.empty() ? "" : ", ") + std::string(name) + " " + to_text(Seconds(seconds));
   };
-  add("TTFT", level.ttft_s);
-  add("TPOT", level.tpot_s);
-  add("E2E", level.e2e_s);
+  limit(level.ttft_s, "TTFT");
+  limit(level.tpot_s, "TPOT");
+  limit(level.e2e_s, "E2E");
   return text.empty() ? "no service level" : text;
 }
 

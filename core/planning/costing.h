@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/experiment/config.h"
+#include "core/experiment/experiment.h"
 #include "core/hardware/catalogue.h"
 #include "core/plan/time/total_cost.h"
 

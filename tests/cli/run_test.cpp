@@ -126,7 +126,9 @@ TEST_P(Budget, EndsTheRunWithACheckpointAndALargerOneContinuesItBitIdentically) 
   ASSERT_GT(step, 0);
   ASSERT_LT(step, 20);
   EXPECT_EQ(last["summary"]["budget"]["steps_left"], 20 - step);
-  if (limit == "budget.tokens") EXPECT_LE(last["tokens"].get<double>(), 0.5 * tokens);
+  if (limit == "budget.tokens") {
+    EXPECT_LE(last["tokens"].get<double>(), 0.5 * tokens);
+  }
   EXPECT_TRUE(fs::exists(checkpoint(cut, "run-1", step) / kAdapter));
   const auto left = metric(events, "budget/left");
   ASSERT_EQ(left.size(), static_cast<size_t>(step));
@@ -140,7 +142,7 @@ TEST_P(Budget, EndsTheRunWithACheckpointAndALargerOneContinuesItBitIdentically) 
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Budget, testing::Values("budget.tokens", "budget.hours", "budget.usd"),
-                         [](const auto& info) { return std::string(info.param).substr(7); });
+                         [](const auto& limit) { return std::string(limit.param).substr(7); });
 
 TEST(Run, ABudgetInDollarsNeedsAPrice) {
   const Project p;

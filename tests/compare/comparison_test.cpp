@@ -272,11 +272,11 @@ TEST(Comparison, PlansShowPredictedAndMeasuredRatiosBesideEachOther) {
       if (row.key == key) return row.deltas[1].value_or(0);
     return 0.0;
   };
-  EXPECT_NEAR(delta("measured.step_s"), 0.60, 0.01);
-  EXPECT_NEAR(delta("measured.hours"), 0.61, 0.005);
-  EXPECT_NEAR(delta("measured.usd"), 1.12, 0.006);
-  EXPECT_GT(delta("plan.step_s"), 0.5);
-  EXPECT_GT(delta("plan.usd"), delta("plan.step_s"));
+  EXPECT_NEAR(delta("step.measured_s"), 0.60, 0.01);
+  EXPECT_NEAR(delta("run.measured_h"), 0.61, 0.005);
+  EXPECT_NEAR(delta("cost.measured_usd"), 1.12, 0.006);
+  EXPECT_GT(delta("step.predicted_s"), 0.5);
+  EXPECT_GT(delta("cost.predicted_usd"), delta("step.predicted_s"));
   for (const Confounder& confounder : c.confounders) EXPECT_NE(confounder.key, "state") << confounder.text;
   EXPECT_THROW(compared_files(MW_RESOURCES "/examples/tiny-lora.json", test::catalogue()), Error);
 }

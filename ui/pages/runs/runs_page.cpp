@@ -238,10 +238,25 @@ void RunsPage::build_table() {
   QHeaderView* header = table_->horizontalHeader();
   header->setSectionsMovable(true);
   // Widths of typical long texts; the name column takes the rest.
-  const QString widest[] = {u"run-000"_s,  {},           u"Interrupted"_s, u"2xh100"_s,      u"r16, lr 0.0002"_s,
-                            u"0.0000"_s,   u"0.0000"_s,  u"00 of 00"_s,    u"000 / 0000"_s,  u"0:00:00"_s,
-                            u"00.0 k"_s,   u"000 MiB"_s, u"tag"_s,         u"00-00 00:00"_s, u"base-model"_s,
-                            u"lora r16"_s, u"000 k"_s,   u"measured"_s};
+  const QString widest[] = {u"run-000"_s,
+                            {},
+                            u"Interrupted"_s,
+                            u"2xh100"_s,
+                            u"r16, lr 0.0002"_s,
+                            u"0.0000"_s,
+                            u"0.0000"_s,
+                            u"00 of 00"_s,
+                            u"000 / 0000"_s,
+                            u"0:00:00"_s,
+                            u"00.0 k"_s,
+                            u"000 MiB"_s,
+                            u"tag"_s,
+                            u"00-00 00:00"_s,
+                            u"base-model"_s,
+                            u"lora r16"_s,
+                            u"000 k"_s,
+                            u"0.00M parameters, 0.000 %, 00.0 MiB"_s,
+                            u"measured"_s};
   header->setContextMenuPolicy(Qt::ActionsContextMenu);
   for (int c = 0; c < model_->columnCount(); ++c) {
     const QString title = model_->headerData(c, Qt::Horizontal, Qt::DisplayRole).toString();
