@@ -323,7 +323,7 @@ void TrainPage::build_samples() {
   both->addWidget(samples_);
   both->addWidget(detail_);
   both->setSizes({500, 400});
-  record_ = new RecordView(nullptr);
+  record_ = new RecordView(runs_.catalogue(), nullptr);
   lower_->addTab(both, tr("Samples"));
   lower_->addTab(record_, tr("Record"));
 }
