@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `audit`: checks measured results against physical floors. Rules that depend on the target or the model are skipped
-// when it is unknown.
+// `audit`: checks measured results and claims about training against physical floors. Rules that depend on the target
+// or the model are skipped when it is unknown.
 #include <CLI/CLI.hpp>
 #include <cmath>
 
@@ -8,7 +8,8 @@
 #include "app/output.h"
 #include "app/subcommand.h"
 #include "core/base/files.h"
-#include "core/compare/comparison.h"
+#include "core/compare/audited_training.h"
+#include "core/formats/logs/run_log.h"
 #include "core/model/catalogue.h"
 
 namespace mw::app {
@@ -35,16 +36,38 @@ Json finding_json(const formats::BenchSet& set, const serve::Finding& finding) {
   return out;
 }
 
-// Reads a file of results, or a sweep of the run store.
-std::vector<formats::BenchSet> read_results(const CommonOptions& common, const AuditOptions& options) {
-  if (path_exists(common.file)) return formats::read_bench(common.file, csv_mapping(options.columns));
+struct Audited {
+  std::vector<formats::BenchSet> sets{};
+  std::vector<serve::TrainingClaim> claims{};
+};
+
+// Reads a file of results, claims or a training log, or a run of the store.
+Audited read_results(const CommonOptions& common, const AuditOptions& options) {
+  if (path_exists(common.file)) {
+    if (serve::is_training_claims(common.file)) return {.claims = serve::read_training_claims(common.file)};
+    if (formats::log_kind(common.file) != formats::LogKind::none)
+      return {.claims = {compare::training_claim(compare::compared_log(common.file))}};
+    return {.sets = formats::read_bench(common.file, csv_mapping(options.columns))};
+  }
   const store::Store store(common.runs_folder);
   const store::RunId id = common.file.string();
   if (!store.find(id)) throw unknown_run(store.folder(), id, "a file of results, or a run id listed by `runs`");
   const compare::ComparedRun run = compare::compared(store, id);
-  if (!run.sweep)
-    throw Error({.id = "RUN-KIND", .message = "the run is not a sweep; only sweeps can be audited", .found = id});
-  return {run.sweep->set};
+  if (run.sweep) return {.sets = {run.sweep->set}};
+  if (compare::kind_of(run) == compare::ComparedKind::training) return {.claims = {compare::training_claim(run)}};
+  throw Error(
+      {.id = "RUN-KIND", .message = "the run is neither a sweep nor a training, so it cannot be audited", .found = id});
+}
+
+Json audit_claim(serve::TrainingClaim claim, const CommonOptions& common, const AuditOptions& options,
+                 const hardware::Catalogue& catalogue) {
+  if (!options.target.empty()) claim.target = catalogue.target(options.target).id;
+  if (!options.model.empty()) claim.model = model::catalogue_config(options.model).id;
+  const serve::TrainingAudit audit = compare::audit_known(claim, catalogue);
+  if (common.output == Output::text)
+    print_text("%s: %s\n%s", claim.name.c_str(), std::string(to_string(compare::worst(audit))).c_str(),
+               compare::to_text(audit).c_str());
+  return compare::to_json(claim, audit);
 }
 
 // Ids given on the command line must exist; those in a file may be anything.
@@ -69,7 +92,11 @@ void print_findings(const compare::ComparedRun& run) {
 }
 
 void add_audit_options(CLI::App& command, CommonOptions& common, AuditOptions& options) {
-  command.add_option("file", common.file, "File of results, as for import, or the id of a sweep in the run store")
+  command
+      .add_option(
+          "file", common.file,
+          "File of results, as for import, of claims about training ({\"training_claims\": [...]}) or a training "
+          "log, or the id of a run in the run store")
       ->required();
   command.add_option("--target", options.target, "Hardware the results were measured on: v6e-8, 2xh100 ...");
   command.add_option("--model", options.model, "Model the results were measured with: gemma4-31b ...");
@@ -78,20 +105,24 @@ void add_audit_options(CLI::App& command, CommonOptions& common, AuditOptions& o
 
 int run_audit(const CommonOptions& common, const AuditOptions& options) {
   const hardware::Catalogue catalogue = load_catalogue();
-  Json findings = Json::array();
-  for (formats::BenchSet& set : read_results(common, options)) {
+  Json findings = Json::array(), training = Json::array();
+  Audited audited = read_results(common, options);
+  for (const serve::TrainingClaim& claim : audited.claims)
+    training.push_back(audit_claim(claim, common, options, catalogue));
+  for (formats::BenchSet& set : audited.sets) {
     const compare::ComparedRun run = audit(std::move(set), options, catalogue);
     for (const serve::Finding& finding : run.sweep->findings) findings.push_back(finding_json(run.sweep->set, finding));
     if (common.output == Output::text) print_findings(run);
   }
-  if (common.output == Output::json) print_json({{"findings", findings}});
+  if (common.output == Output::json) print_json({{"findings", findings}, {"training", training}});
   return 0;
 }
 
 }  // namespace
 
 Subcommand audit_subcommand() {
-  return make_subcommand("audit", "Check measured results against physical floors and for consistency",
+  return make_subcommand("audit",
+                         "Check measured results and claims about training against physical floors and for consistency",
                          add_audit_options, run_audit);
 }
 

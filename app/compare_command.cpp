@@ -9,6 +9,7 @@
 #include "app/window.h"
 #include "core/base/files.h"
 #include "core/compare/attribution.h"
+#include "core/compare/audited_training.h"
 
 namespace mw::app {
 namespace {
@@ -40,8 +41,7 @@ std::vector<compare::ComparedRun> read_columns(const CommonOptions& common, cons
       throw unknown_run(store.folder(), name, "a run id listed by `runs`, a file of results, or an experiment");
     }
   }
-  for (compare::ComparedRun& column : columns)
-    if (column.sweep) column.sweep->findings = compare::audit_known(column.sweep->set, catalogue);
+  for (compare::ComparedRun& column : columns) compare::add_audit(column, catalogue);
   return columns;
 }
 

@@ -36,8 +36,14 @@ int run_export(const CommonOptions& common, const ExportOptions& options) {
   const auto files = recipes::write_recipe(input, templates, options.out, overwrite);
   line.clear();
   if (common.output == Output::json) {
-    print_json(
-        {{"recipe", options.recipe}, {"out", options.out.string()}, {"files", files}, {"remarks", input.remarks}});
+    Json answer{
+        {"recipe", options.recipe}, {"out", options.out.string()}, {"files", files}, {"remarks", input.remarks}};
+    if (input.source)
+      answer["source"] = {{"id", input.source->id},
+                          {"revision", input.source->revision},
+                          {"license", input.source->license},
+                          {"rows", input.source->rows}};
+    print_json(answer);
     return 0;
   }
   print_text("%s: %zu files in %s\n", std::string(recipes::description(kind)).c_str(), files.size(),

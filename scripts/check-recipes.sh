@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Tests the exported training recipes against the engine. Exports the tiny experiment for Tunix, TRL and TorchAX, installs
 # their pinned requirements from PyPI, runs them in smoke mode under `meshwright watch`, and compares 20 steps with the
-# engine in f32 from the same adapter: losses and gradient norms must agree within 2 % at every step. The resulting
+# engine in f32 from the same adapter: losses and gradient norms must agree within 2 % at every step (with dropout the
+# losses), and the answers to held-out prompts are compared. The resulting
 # adapters are merged, converted and loaded in transformers and peft: logits must agree within 1e-3 at every position.
 # Prints a table of each comparison and a comparison of the runs. Takes six minutes on two cores after the first download
 # of 13 GB.
@@ -23,7 +24,7 @@ for kind in "${kinds[@]}"; do
 done
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 runs=$work/runs steps=20 failed=0
-printf 'recipe\ttraining loss\theld-out loss\tgradient norm\tverdict\n' > "$work/losses.tsv"
+printf 'recipe\ttraining loss\theld-out loss\tgradient norm\tsame answers\tverdict\n' > "$work/losses.tsv"
 printf 'weights\tlargest difference\tsame most likely token\tadapter\tverdict\n' > "$work/logits.tsv"
 say() { echo "== $*" >&2; }
 
@@ -56,7 +57,7 @@ PYTHON
 }
 
 settings=(--set "train.steps=$steps" --set train.dtype=f32 --set train.eval_every=10 --set train.checkpoint_every=10
-  --set data.max_len=128 --set train.answers=0 --set train.sample_every=0)
+  --set data.max_len=128 --set train.answers=6 --set train.sample_every=0)
 prompts=(--prompt "Who lives here?" --prompt "The red ball is behind the green box. The cat sits under the table and looks at the door." --raw --set sample.max_new_tokens=1 --set train.dtype=f32)
 
 # logits NAME MODEL ADAPTER|'': compares the engine's logits with those of transformers and peft for the same folders
@@ -69,7 +70,8 @@ logits() {
 }
 
 # Tunix has one A matrix for K and V, so a case that adapts them differs by design; the packed case without them must not.
-variants=("all|" "packed|data.packing=true train.accumulation=2 train.batch=8 lora.targets=q_proj,o_proj,gate_proj,up_proj,down_proj")
+variants=("all|" "packed|data.packing=true train.accumulation=2 train.batch=8 lora.targets=q_proj,o_proj,gate_proj,up_proj,down_proj"
+  "dropout|lora.dropout=0.1")
 compared=()
 for variant in "${variants[@]}"; do
   name=${variant%%|*} more=()
@@ -96,10 +98,11 @@ for variant in "${variants[@]}"; do
     say "$kind, $name: $steps steps in smoke mode"
     watch() { (cd / && "$meshwright" watch --runs-dir "$runs" --name "$kind" --json -- "$python" "$out/train.py" --smoke); }
     if ! logged "$work/$kind-$name.err" watch > "$theirs" || ! tail -n 1 "$theirs" | grep -q '"state":"done"'; then
-      printf '%s, %s\t\t\t\tBAD: the run failed\n' "$kind" "$name" >> "$work/losses.tsv"
+      printf '%s, %s\t\t\t\t\tBAD: the run failed\n' "$kind" "$name" >> "$work/losses.tsv"
       failed=1; continue
     fi
     why=(); [ "$kind, $name" != "tunix, all" ] || why=("of one A for K and V, not of two")
+    [ "$name" != dropout ] || why=("of other random numbers for dropout")
     python3 scripts/recipes/compare_losses.py "$kind, $name" "$ours" "$theirs" "$steps" 0.02 "${why[@]}" \
       >> "$work/losses.tsv" || failed=1
     [ "$name" = all ] && compared+=("$(run_of "$theirs")")

@@ -27,9 +27,10 @@ struct ComparedRun {  // one column
   experiment::Experiment experiment{};      // empty document for an import
   std::optional<views::SweepView> sweep{};  // set for a sweep
   std::optional<views::RunView> training{};
-  bool has_all_settings = true;         // false for an import whose document contains only some of its settings
-  std::optional<PlannedRun> planned{};  // set for the plan of an experiment
-  std::optional<double> train_usd{};    // cost of training the served model; a set may contain it, too (train_usd)
+  bool has_all_settings = true;  // false for an import whose document contains only some of its settings
+  std::vector<serve::Finding> training_findings{};  // audit of `training`
+  std::optional<PlannedRun> planned{};              // set for the plan of an experiment
+  std::optional<double> train_usd{};  // cost of training the served model; a set may contain it, too (train_usd)
 };
 ComparedRun compared(formats::BenchSet set);  // a set of a file or a shipped set
 

@@ -127,11 +127,24 @@ void add_plans(const Runs& runs, Comparison& out) {
   row({"cost.measured_usd", "Cost, measured hours", "USD", Better::lower}, &PlannedRun::measured_usd);
 }
 
+// Marks the cells that the audit of a training objects to.
+void mark_findings(const Runs& runs, const std::string& key, ComparisonRow& row) {
+  static constexpr std::pair<const char*, const char*> kMetrics[]{
+      {"train.loss", "train_loss"},      {"eval.loss", "eval_loss"},
+      {"eval.perplexity", "perplexity"}, {"train.tokens_per_second", "tokens_per_second"},
+      {"peak_mib", "peak_bytes"},        {"usd", "usd"}};
+  for (const auto& [row_key, metric] : kMetrics)
+    for (size_t c = 0; key == row_key && c < runs.size(); ++c)
+      for (const serve::Finding& finding : runs[c].training_findings)
+        if (finding.metric == metric && row.marks[c].empty())
+          row.marks[c] = std::string(to_string(finding.verdict)) + ": " + finding.text;
+}
+
 void add_results(const Runs& runs, Comparison& out) {
   const auto row = [&](const ResultRow& result, auto value) {
     std::vector<double> values;
     for (const ComparedRun& run : runs) values.push_back(value(run));
-    add_result(out, result, values);
+    if (ComparisonRow* added = add_result(out, result, values)) mark_findings(runs, result.key, *added);
   };
   const auto of_training = [](auto value) { return [value](const ComparedRun& r) { return value(*r.training); }; };
   row({"train.loss", "Last training loss", "", Better::lower},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/data/dataset/hub_dataset.h"
 #include "core/experiment/parameters.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/model/catalogue.h"
@@ -31,6 +32,17 @@ std::pair<std::string, std::string> assignment(const std::string& text, const ch
   return {trimmed(std::string_view(text).substr(0, equals)), trimmed(std::string_view(text).substr(equals + 1))};
 }
 
+// A known dataset determines the format and the columns of its rows, and their number for plans. An invalid name is
+// reported where the source is used.
+void add_source_defaults(DataSection& data) {
+  const auto known = data::known_datasets();
+  const auto found = std::find_if(known.begin(), known.end(), [&](const auto& d) { return d.name == data.source; });
+  if (found == known.end()) return;
+  if (data.rows == 0) data.rows = found->rows;
+  if (data.format == data::Format::automatic) data.format = found->format;
+  data.columns.insert(found->columns.begin(), found->columns.end());
+}
+
 }  // namespace
 
 ExperimentConfig bind_valid(const Experiment& e) {
@@ -50,6 +62,7 @@ ExperimentConfig bind_valid(const Experiment& e) {
     p.store(config, value && !check_value(p, p.key, *value) ? *value : p.fallback, e.folder());
   }
   std::erase_if(config.data.columns, [](const auto& column) { return column.second.empty(); });
+  add_source_defaults(config.data);
   config.train.sets_dtype = e.has("train.dtype");
   config.serve.sets_max_model_len = e.has("serve.max_model_len");
   return config;

@@ -63,6 +63,7 @@ struct DataSection : data::DatasetOptions {
   std::optional<data::ChatFormat> requested_chat;  // data.chat
   bool packing = false;
   std::filesystem::path lengths;
+  std::string source;  // dataset of the Hugging Face hub, for recipes without data.path
   double mean_len = 0;
   std::int64_t rows = 0;
   std::optional<Padding> padding;

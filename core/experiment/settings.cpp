@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/files.h"
+#include "core/data/dataset/hub_dataset.h"
 #include "core/engine/transformer/checks.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/mesh/collectives/engine_step.h"
@@ -169,6 +170,14 @@ data::ChatFormat chat_format(const DataSection& data, model::Family family) {
 
 train::Settings train_settings(const ExperimentConfig& config) {
   check_target(config);
+  if (config.data.path.empty() && !config.data.source.empty())
+    throw Error({.id = "MISSING",
+                 .message = "the engine does not load data.source itself",
+                 .place = "data.path",
+                 .found = "data.source " + config.data.source + " without a file",
+                 .expected = "a path",
+                 .fix = "write the dataset to a file, and set data.path to it: " +
+                        data::download_command(data::parse_hub_dataset(config.data.source))});
   require_path(config.data.path, "data.path", "data file");
   require_model(config.model);
   const model::Config model = formats::read_config(config.model.path);

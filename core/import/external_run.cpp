@@ -45,6 +45,10 @@ void ExternalRun::log_output(const std::string& text, const At& at, const char* 
     log("lines of more than " + std::to_string(kMostLogLine >> 10) + " KiB are shortened in this record",
         {at.time_s, {}}, "warning");
   log(shortened_line(text, at.left_out), at, level);
+  for (Event& event : vllm_.take(text)) {
+    event.time_s = std::max(last_, at.time_s);
+    record(event);
+  }
 }
 
 void ExternalRun::line(const std::string& text, const At& at) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "core/formats/logs/vllm_log.h"
 #include "core/store/store.h"
 
 namespace mw::importing {
@@ -52,6 +53,7 @@ class ExternalRun {
   const OnLine& on_line_;
   std::optional<event::Finished> finished_;
   Json about_ = Json::object();
+  formats::VllmLog vllm_;  // reads lines that are not events
   double last_ = 0;
   long steps_ = 0;
   bool has_noted_shortening_ = false;

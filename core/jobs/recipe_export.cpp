@@ -10,7 +10,9 @@
 #include "core/planning/diagnostics.h"
 #include "core/planning/epoch_rows.h"
 #include "core/planning/plan_request.h"
+#include "core/planning/planning.h"
 #include "core/recipes/settings.h"
+#include "core/train/evaluate.h"
 
 namespace mw::jobs {
 namespace fs = std::filesystem;
@@ -39,19 +41,63 @@ void set_steps(const experiment::ExperimentConfig& config, const std::optional<t
   if (config.train.epochs <= 0) return;
   const auto steps = settled ? std::optional<long long>(settled->rate.steps) : planning::training_steps(config);
   s.values["train"]["steps"] = steps.value_or(1);
-  if (!steps)
+  if (!steps && !s.source)
     s.remarks.push_back(
         "train.epochs is set, but the number of rows is not known, so settings.json has 1 step. Set data.path, "
         "data.lengths or data.rows and export again.");
 }
 
+std::string source_remark(const data::HubDataset& d) {
+  return "The rows are not in this folder: train.py loads " + d.id + " from the Hugging Face hub (revision " +
+         (d.revision.empty() ? "of the first load" : d.revision) + ", licence " +
+         (d.license.empty() ? "see its card" : d.license) +
+         "), or reads a downloaded copy with --data FILE. The first load records revision, number of rows and their "
+         "hash "
+         "in data/source.lock.json, and later ones verify them.";
+}
+
+// What source.py reads: the reader's settings as the engine would apply them.
+void add_reader_settings(const experiment::ExperimentConfig& config, recipes::RecipeInput& s) {
+  Json& data = s.values["data"];
+  data["chat"] = std::string(to_string(experiment::chat_format(config.data, s.model.family)));
+  data["format"] = std::string(to_string(config.data.format));
+  data["columns"] = config.data.columns;
+  data["source"] = Json::object();
+  if (config.data.source.empty()) return;
+  s.source = data::parse_hub_dataset(config.data.source);
+  data["source"] = {{"id", s.source->id},     {"config", s.source->config},     {"split", s.source->split},
+                    {"rows", s.source->rows}, {"revision", s.source->revision}, {"license", s.source->license}};
+}
+
+// The held-out prompts that the engine would answer with these settings.
+std::vector<recipes::Prompt> prompts_of(const experiment::ExperimentConfig& config, const data::Dataset& dataset,
+                                        const data::Tokenizer& tokenizer, const model::Config& model) {
+  const train::TrainingOptions& t = config.train;
+  std::vector<recipes::Prompt> out;
+  for (const data::Example* e :
+       train::with_prompts(dataset.eval, std::max(t.answers, t.sample_every > 0 ? t.sample_prompts : 0))) {
+    recipes::Prompt prompt{.text = e->prompt, .expected = e->answer, .ids = {tokenizer.bos()}, .max_new = 0};
+    const std::vector<int> body = tokenizer.encode(e->prompt);
+    prompt.ids.insert(prompt.ids.end(), body.begin(), body.end());
+    prompt.max_new = std::min(train::answer_limit(*e, tokenizer, config.sample),
+                              std::max(0, model.max_positions - static_cast<int>(prompt.ids.size())));
+    out.push_back(std::move(prompt));
+  }
+  return out;
+}
+
 // Adds rows if data and tokenizer are available, else a remark that names the missing one. Always sets the steps.
 void add_rows(const experiment::ExperimentConfig& config, recipes::RecipeInput& s, std::stop_token stop,
               const data::Progress& progress) {
+  if ((config.data.path.empty() || config.model.tokenizer_path().empty()) && s.source) {
+    s.remarks.push_back(source_remark(*s.source));
+    return set_steps(config, std::nullopt, s);
+  }
   if (config.data.path.empty() || config.model.tokenizer_path().empty()) {
     s.remarks.push_back(
         config.data.path.empty()
-            ? "The experiment names no data: set data.path and export again; until then only --smoke runs."
+            ? "The experiment names no data: set data.path or data.source and export again; until then only --smoke "
+              "runs."
             : "The experiment names no tokenizer: set model.tokenizer (or model.path) and export again; until then "
               "only --smoke runs.");
     return set_steps(config, std::nullopt, s);
@@ -61,11 +107,14 @@ void add_rows(const experiment::ExperimentConfig& config, recipes::RecipeInput& 
   data::Dataset dataset = data::load_dataset(settings.data, *tokenizer, std::move(stop), progress);
   settings.accumulation = config.train.accumulation;
   settings.rate.steps = config.train.rate.steps;
+  auto prompts = prompts_of(config, dataset, *tokenizer, s.model);
   settings.epochs = config.train.epochs;
   train::set_steps_from_epochs(settings, dataset.train);
   set_steps(config, settings, s);
   s.rows = recipes::plan_rows(std::move(dataset), train::batch_options(settings),
                               std::int64_t{settings.rate.steps} * settings.accumulation, tokenizer->pad());
+  s.rows->prompts = std::move(prompts);
+  s.rows->stop_ids = train::answer_stops(*tokenizer, settings.data.chat);
 }
 
 bool holds_every_tensor(const recipes::RecipeInput& s) try {
@@ -79,6 +128,22 @@ bool holds_every_tensor(const recipes::RecipeInput& s) try {
 // with the recipe's own name map and add LoRA with remat off.
 bool repaired(const recipes::RecipeInput& s, const std::string& rule) {
   return s.kind == Kind::tunix && (rule == "REMAT-1" || (rule == "LOAD-1" && holds_every_tensor(s)));
+}
+
+// {category: bytes, "total", "devices": [...]} of the fullest device, as the info of a Started event has it, so that
+// the charts of a recorded run show it. Empty if the target is this machine or no plan is possible.
+Json predicted_memory(const experiment::Experiment& e, const hardware::Catalogue& catalogue) try {
+  if (!planning::planned_elsewhere(e)) return Json::object();
+  const Json planned = planning::planned_json(planning::plan_experiment(e, catalogue));
+  Json fullest = Json::object(), devices = Json::array();
+  for (const Json& device : planned.at("devices")) {
+    devices.push_back(device.at("memory"));
+    if (device.at("memory").value("total", 0.0) > fullest.value("total", 0.0)) fullest = device.at("memory");
+  }
+  if (devices.size() > 1) fullest["devices"] = std::move(devices);
+  return fullest;
+} catch (const Error&) {
+  return Json::object();
 }
 
 const char* stack_of(Kind kind) {
@@ -126,9 +191,10 @@ recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& exper
   s.mesh = config.mesh;
   s.targets = experiment::lora_targets(config.lora);
   s.experiment = experiment.json();
-  s.values = values_in_force(experiment, {"lora", "data", "train", "serve", "sweep"});
+  s.values = values_in_force(experiment, {"lora", "data", "train", "sample", "serve", "sweep"});
   for (Json* recorded : {&s.experiment, &s.values}) remove_url_secrets(*recorded);
   s.adapter = config.lora.adapter;
+  s.tokenizer = config.model.tokenizer_path();
   if (recipes::is_training(kind)) {
     if (config.train.method != model::TrainMethod::lora)
       throw Error({.id = "RECIPE",
@@ -142,10 +208,12 @@ recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& exper
                    .place = "train.dtype",
                    .found = "int8",
                    .expected = "bf16 or f32"});
+    add_reader_settings(config, s);
     add_rows(config, s, std::move(stop), progress);
   }
-  for (const planning::Diagnostic& d :
-       planning::diagnose(as_recipe(kind, experiment, templates), catalogue).beyond_the_document())
+  const experiment::Experiment made = as_recipe(kind, experiment, templates);
+  if (recipes::is_training(kind)) s.predicted = predicted_memory(made, catalogue);
+  for (const planning::Diagnostic& d : planning::diagnose(made, catalogue).beyond_the_document())
     if (d.problem.severity != Severity::info && !repaired(s, d.problem.id))
       s.remarks.push_back(d.problem.id + ": " + to_text(d.problem));
   return s;

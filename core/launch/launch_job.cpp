@@ -12,6 +12,13 @@ LaunchJob::LaunchJob(ReattachRequest again, EventSink sink)
         reattach(again, sink, stops);
       }) {}
 
+LaunchJob::LaunchJob(importing::FollowRequest follow, EventSink sink)
+    : LaunchJob([follow = std::move(follow), sink = std::move(sink)](const StopTokens& stops) {
+        const CombinedStopToken stop(stops.detach, stops.cancel);
+        importing::follow(
+            follow, sink, [](const std::string&) {}, stop.token());
+      }) {}
+
 LaunchJob::LaunchJob(std::function<void(const StopTokens&)> work) {
   thread_ = std::jthread([this, work = std::move(work)] {
     try {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs launch() or reattach() on a thread of its own; the sink is called on that thread.
+// Runs launch(), reattach() or the following of a running program on a thread of its own; the sink is called on that
+// thread.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -7,6 +8,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "core/import/follow.h"
 #include "core/launch/launch.h"
 
 namespace mw::launch {
@@ -15,9 +17,10 @@ class LaunchJob {
  public:
   LaunchJob(LaunchRequest request, hardware::LoadCatalogue catalogue, EventSink sink);
   LaunchJob(ReattachRequest again, EventSink sink);
-  ~LaunchJob() { detach(); }                 // and joins
-  void cancel() { cancel_.request_stop(); }  // stops the job
-  void detach() { detach_.request_stop(); }  // stops supervising; the job continues
+  LaunchJob(importing::FollowRequest follow, EventSink sink);  // cancel() and detach() both end the record
+  ~LaunchJob() { detach(); }                                   // and joins
+  void cancel() { cancel_.request_stop(); }                    // stops the job
+  void detach() { detach_.request_stop(); }                    // stops supervising; the job continues
   // When finished, the sink has received a Finished event, the job is detached, or problem() is the reason.
   bool finished() const { return finished_; }
   std::optional<Problem> problem() const { return finished_ ? problem_ : std::nullopt; }  // once finished

@@ -135,6 +135,25 @@ void copy_adapter(const fs::path& from, const fs::path& to) {
   for (const char* name : {"adapter_config.json", "adapter_model.safetensors"}) copy_atomically(from / name, to / name);
 }
 
+// Copies the tokenizer's files, which the scripts save with the adapter. Returns their paths in the recipe.
+std::vector<std::string> copy_tokenizer(const fs::path& from, const fs::path& recipe) {
+  std::vector<std::string> copied;
+  const auto copy = [&](const fs::path& file, const std::string& name) {
+    make_folders(recipe / "tokenizer");
+    copy_atomically(file, recipe / "tokenizer" / name);
+    copied.push_back("tokenizer/" + name);
+  };
+  const bool one_file = is_file(from);
+  if (one_file) copy(from, from.extension() == ".json" ? "tokenizer.json" : "tokenizer.model");
+  const fs::path folder = one_file ? from.parent_path() : from;
+  std::vector<std::string> names{"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+                                 "chat_template.jinja"};
+  if (!one_file) names.insert(names.end(), {"tokenizer.json", "tokenizer.model"});
+  for (const std::string& name : names)
+    if (is_file(folder / name)) copy(folder / name, name);
+  return copied;
+}
+
 // Replaces an earlier export; other files remain.
 void replace_recipe(const fs::path& staged, const fs::path& folder, const Written& before, Json manifest) {
   for (const auto& [path, fingerprints] : before)
@@ -232,7 +251,13 @@ std::vector<std::string> write_recipe(const RecipeInput& input, const fs::path& 
   }
   if (is_training(input.kind) && input.rows) {
     write_rows(staged.path() / "data" / "rows.safetensors", *input.rows);
-    paths.push_back("data/rows.safetensors");
+    write_file_atomically(staged.path() / "data" / "answers.json",
+                          answers_json(*input.rows).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+    paths.insert(paths.end(), {"data/rows.safetensors", "data/answers.json"});
+  }
+  if (is_training(input.kind) && !input.tokenizer.empty()) {
+    const auto copied = copy_tokenizer(input.tokenizer, staged.path());
+    paths.insert(paths.end(), copied.begin(), copied.end());
   }
   if (is_training(input.kind) && !input.adapter.empty()) {
     copy_adapter(input.adapter, staged.path() / "adapter");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/json.h"
+#include "core/data/dataset/hub_dataset.h"
 #include "core/mesh/layout/mesh.h"
 #include "core/model/inventory.h"
 #include "core/recipes/row_plan.h"
@@ -32,11 +33,14 @@ struct RecipeInput {
   std::filesystem::path model_path{};  // local folder, or empty
   mesh::Mesh mesh{};
   std::vector<model::Role> targets{};
-  Json values = Json::object();        // resolved sections of the parameter table: lora, data, train, serve, sweep
-  Json experiment = Json::object();    // the experiment document
-  std::optional<RowPlan> rows{};       // training batches; empty without data or tokenizer
-  std::filesystem::path adapter{};     // PEFT folder of the initial adapter, or empty
-  std::vector<std::string> remarks{};  // for README.md: findings of the checker, missing parts
+  Json values = Json::object();      // resolved sections of the parameter table: lora, data, train, serve, sweep
+  Json experiment = Json::object();  // the experiment document
+  std::optional<data::HubDataset> source{};  // of the rows, if data.source is set
+  std::optional<RowPlan> rows{};             // training batches; empty without data or tokenizer
+  std::filesystem::path adapter{};           // PEFT folder of the initial adapter, or empty
+  std::filesystem::path tokenizer{};         // file, or folder with the tokenizer's files; empty if unknown
+  Json predicted = Json::object();           // memory on the target by category, and by device; empty on this machine
+  std::vector<std::string> remarks{};        // for README.md: findings of the checker, missing parts
 };
 
 struct File {
@@ -45,8 +49,8 @@ struct File {
   bool executable = false;
 };
 
-// All files except data/rows.safetensors and the adapter. `templates` is resources/recipes. Throws RECIPE if the
-// software cannot express the experiment.
+// All files except data/rows.safetensors, the tokenizer and the adapter. `templates` is resources/recipes. Throws
+// RECIPE if the software cannot express the experiment.
 std::vector<File> recipe_files(const RecipeInput& input, const std::filesystem::path& templates);
 
 // The pinned packages of a kind's requirements.txt: "google-tunix==0.1.7".

@@ -41,6 +41,13 @@ RowPlan plan_rows(data::Dataset dataset, const data::BatchOptions& options, std:
   return plan;
 }
 
+Json answers_json(const RowPlan& plan) {
+  Json prompts = Json::array();
+  for (const Prompt& p : plan.prompts)
+    prompts.push_back({{"prompt", p.text}, {"expected", p.expected}, {"ids", p.ids}, {"max_new", p.max_new}});
+  return {{"prompts", std::move(prompts)}, {"stop_ids", plan.stop_ids}};
+}
+
 void write_rows(const std::filesystem::path& file, const RowPlan& plan) {
   std::vector<std::int32_t> ids, row_examples;
   std::vector<std::uint8_t> loss;

@@ -4,21 +4,36 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/data/dataset/batches.h"
 
 namespace mw::recipes {
+
+// A held-out prompt that the scripts answer and score: rendered text with its tokens (bos included), the expected
+// answer, and the most tokens that the engine would generate.
+struct Prompt {
+  std::string text, expected;
+  std::vector<int> ids;
+  int max_new = 0;
+};
 
 struct RowPlan {
   std::vector<data::Example> examples;  // training examples, then held-out ones
   std::vector<std::vector<int>> rows;   // rows of all steps in order, as indices of examples
   std::vector<int> held_out;            // indices of examples
+  std::vector<Prompt> prompts;          // for train.answers and train.sample_prompts
+  std::vector<int> stop_ids;            // tokens that end an answer
   int pad_id = 0;
 };
 
 // Plans `micro_batches` batches of options.rows rows. Throws RECIPE for more than 50 million rows.
 RowPlan plan_rows(data::Dataset dataset, const data::BatchOptions& options, std::int64_t micro_batches, int pad_id);
+
+// {"prompts": [{"prompt", "expected", "ids", "max_new"}], "stop_ids"}, the content of data/answers.json.
+Json answers_json(const RowPlan& plan);
 
 // Writes a safetensors file with ids i32, loss u8, example_starts i64 [examples + 1], row_examples i32, row_starts i64
 // [rows + 1], held_out i32.

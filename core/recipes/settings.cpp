@@ -80,7 +80,8 @@ Json model_json(const RecipeInput& s, const model::TensorInventory& inventory) {
          {"path", s.model_path.string()},
          {"hub", hub_name(s.model_id)},
          {"prefix", s.model.hf_prefix},
-         {"vocab", s.model.vocab}};
+         {"vocab", s.model.vocab},
+         {"max_positions", s.model.max_positions}};
   if (s.kind == Kind::tunix) {
     m["tunix"] = tunix_model(s.model);
     m["tensors"] = tunix_tensors(s.model, inventory);
@@ -122,13 +123,15 @@ void training_differences(const RecipeInput& s, const TrainingMesh& m, std::vect
                   " devices form one fsdp axis: this recipe does not use tensor parallelism.");
   if (s.values.at("lora").at("dropout").get<double>() > 0)
     out.push_back("Dropout of the adapters uses other random numbers than the engine, with the same probability.");
+  const Json& train = s.values.at("train");
+  const double temperature = s.values.value("sample", Json::object()).value("temperature", 0.0);
+  if (temperature > 0 && (train.at("answers") > 0 || (train.at("sample_every") > 0 && train.at("sample_prompts") > 0)))
+    out.push_back("Held-out prompts are answered greedily; the engine samples them with sample.temperature.");
   if (s.kind == Kind::torchax && s.values.at("train").at("remat") != "none")
     out.push_back("Rematerialization applies jax.checkpoint to the whole step if train.remat is not none.");
 }
 
-constexpr std::string_view kInRows = "applied already: data/rows.safetensors has the resulting rows";
 constexpr std::string_view kPlanned = "used for planning only; this software has its own setting";
-constexpr std::string_view kNoAnswers = "the recipe does not sample during training";
 
 Json unread_json(Kind kind) {
   Json out = Json::object();
@@ -152,29 +155,18 @@ std::span<const UnreadKey> unread_keys() {
       {"lora.qwix_alpha", {Kind::torchax, Kind::trl_fsdp}, "Qwix's form of alpha; PEFT reads lora.alpha"},
       {"lora.rank_pattern", {Kind::tunix}, "always empty: an export with a pattern is rejected"},
       {"lora.alpha_pattern", {Kind::tunix}, "always empty: an export with a pattern is rejected"},
-      {"data.path", {}, kInRows},
-      {"data.format", {}, kInRows},
-      {"data.packing", {}, kInRows},
-      {"data.loss", {}, kInRows},
-      {"data.overlong", {}, kInRows},
-      {"data.on_error", {}, kInRows},
-      {"data.chat", {}, kInRows},
-      {"data.eval_fraction", {}, kInRows},
+      {"data.path", {}, "applied already: data/rows.safetensors has the resulting rows"},
       {"data.lengths", {}, "used for planning only: data/rows.safetensors has the rows"},
       {"data.mean_len", {}, "used for planning only: data/rows.safetensors has the rows"},
       {"data.rows", {}, "used for planning only: data/rows.safetensors has the rows"},
       {"data.padding", {}, "used for planning only: rows are padded to one length"},
       {"train.method", {}, "always lora"},
-      {"train.epochs", {}, "train.steps is computed from it"},
       {"train.stack", {}, kPlanned},
       {"train.attention", {}, kPlanned},
       {"train.adapter_dtype", {}, kPlanned},
       {"train.moment_dtype", {}, kPlanned},
       {"train.loss_chunk", {}, "the scripts compute all logits at once: same loss, more memory"},
       {"train.save_dtype", {}, "applies to full training; adapters are saved as f32"},
-      {"train.sample_every", {}, kNoAnswers},
-      {"train.sample_prompts", {}, kNoAnswers},
-      {"train.answers", {}, kNoAnswers},
   };
   return keys;
 }
@@ -207,6 +199,8 @@ Json settings_json(const RecipeInput& s) {
   j["data"] = s.values.at("data");
   j["data"]["pad_id"] = s.rows ? s.rows->pad_id : 0;
   j["train"] = s.values.at("train");
+  j["sample"] = {{"max_new_tokens", s.values.at("sample").at("max_new_tokens")}};
+  j["predicted"] = s.predicted;
   j["differences"] = differences(s);
   j["not_read"] = unread_json(s.kind);
   return j;

@@ -232,12 +232,18 @@ std::vector<int> prompt_ids(const LoadedModel& model, const std::string& prompt,
 }
 
 void add_stops(const data::Tokenizer& tokenizer, data::ChatFormat chat, engine::SampleOptions& options) {
-  options.stop_ids.push_back(tokenizer.eos());
-  if (chat != data::ChatFormat::none)
-    if (const int end = tokenizer.find(data::end_of_turn(chat)); end >= 0) options.stop_ids.push_back(end);
+  const std::vector<int> stops = answer_stops(tokenizer, chat);
+  options.stop_ids.insert(options.stop_ids.end(), stops.begin(), stops.end());
 }
 
 }  // namespace
+
+std::vector<int> answer_stops(const data::Tokenizer& tokenizer, data::ChatFormat chat) {
+  std::vector<int> stops{tokenizer.eos()};
+  if (chat != data::ChatFormat::none)
+    if (const int end = tokenizer.find(data::end_of_turn(chat)); end >= 0) stops.push_back(end);
+  return stops;
+}
 
 std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> prompts, data::ChatFormat chat,
                             const engine::SampleOptions& options, std::stop_token stop) {

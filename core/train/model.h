@@ -53,6 +53,9 @@ Bytes device_capacity(const ModelSettings& settings);
 int thread_count(int wanted);            // 0: all cores
 Json mesh_json(const mesh::Mesh& mesh);  // {"axes": [{"name", "size"}], "devices"}
 
+// Tokens that end an answer: eos and the end-of-turn marker of `chat`.
+std::vector<int> answer_stops(const data::Tokenizer& tokenizer, data::ChatFormat chat);
+
 struct Answer {
   std::string text;  // trimmed
   std::vector<int> ids;

@@ -18,6 +18,16 @@ def curve(path, name):
     return values
 
 
+def answers(path):
+    """Text of the last answer to each prompt."""
+    found = {}
+    for line in open(path, encoding="utf-8"):
+        event = json.loads(line)
+        if event.get("event") == "sample":
+            found[event["prompt"]] = event["text"]
+    return found
+
+
 def apart(a, b):
     """Returns the largest relative difference and its step; None if a value is missing or not finite."""
     both = sorted(set(a) & set(b))
@@ -38,5 +48,10 @@ for metric, limit in (("train/loss", bar), ("eval/loss", bar), ("train/grad_norm
     cells.append("none in common" if found is None else f"{100 * found[0]:.2g} % (step {found[1]})")
     if found is None or not found[0] <= limit:
         bad.append(f"{metric}: {cells[-1]}")
+mine, other = answers(ours), answers(theirs)
+both = sorted(set(mine) & set(other))
+cells.append(f"{sum(mine[p] == other[p] for p in both)} of {len(both)}")
+if not both:
+    bad.append("no prompt was answered by both")
 print("\t".join([name, *cells, "BAD: " + "; ".join(bad) if bad else "ok; norms: " + why if why else "ok"]))
 sys.exit(1 if bad else 0)

@@ -10,6 +10,8 @@
 #include <QPushButton>
 #include <QScrollBar>
 #include <QTest>
+#include <QTreeWidget>
+#include <fstream>
 
 #include "core/base/files.h"
 #include "tests/ui/window_fixture.h"
@@ -70,6 +72,45 @@ class LaunchTest : public test::WindowFixture {
   }
 
  private slots:
+  void a_growing_file_is_attached_and_shown_live() {
+    open();
+    const auto line = [](int step) {
+      return R"({"event":"metric","name":"train/loss","step":)" + std::to_string(step) + R"(,"value":2.5,"time_s":)" +
+             std::to_string(step) + "}\n";
+    };
+    const fs::path file = folder() / "events.jsonl";
+    write_file_atomically(file, R"({"event":"started","steps":3,"name":"Elsewhere"})"
+                                "\n" +
+                                    line(1));
+    press(u"Attach\u2026"_s);
+    AttachDialog& attach = window_->train_page().attach_dialog();
+    QVERIFY(attach.isVisible());
+    QVERIFY(!test::button_of(attach, u"Attach"_s).isEnabled());
+    attach.source().setText(qpath(folder() / "nothing"));
+    click(test::button_of(attach, u"Attach"_s));
+    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(attach).contains(u"does not exist"_s), 20000);
+    grab(attach, u"attach-dialog"_s);
+    attach.source().setText(qpath(file));
+    QVERIFY(test::shows_text(attach, u"meshwright watch --follow"_s));
+    QTRY_VERIFY(test::button_of(attach, u"Attach"_s).isEnabled());
+    click(test::button_of(attach, u"Attach"_s));
+    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().is_attached() && steps() == 1, 20000);
+    QVERIFY(!attach.isVisible());
+    QVERIFY(!window_->actions()[u"run.pause"_s]->isEnabled());
+    QVERIFY(window_->runs().continues_without_window());
+    std::ofstream more(file, std::ios::app);
+    more << line(2) << std::flush;
+    QTRY_COMPARE_WITH_TIMEOUT(steps(), 2L, 20000);
+    picture(u"attach-live"_s);
+    more << line(3) << R"({"event":"finished","state":"done","steps":3,"seconds":3})" << std::endl;
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 20000);
+    QCOMPARE(window_->train_page().run()->view.state(), RunState::done);
+    QCOMPARE(steps(), 3L);
+    bool audited = false;
+    for (QTreeWidget* tree : window_->train_page().findChildren<QTreeWidget*>())
+      for (int i = 0; i < tree->topLevelItemCount(); ++i) audited |= tree->topLevelItem(i)->text(0) == u"Audit"_s;
+    QVERIFY(audited);
+  }
   void a_launch_is_shown_live_and_its_adapter_merges() {
     open();
     fill(training());

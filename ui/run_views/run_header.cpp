@@ -140,9 +140,10 @@ void RunHeader::fill(const RunData& run, bool stopping) {
   speed_->setText(pace && *pace > 0 ? tr("%1/step").arg(qs(to_text(Seconds(*pace)))) : QString());
   eta_->setText(eta_text(view));
   eta_->setToolTip(view.ended() ? QString() : tr("Estimated from the speed so far, without pauses"));
-  const QString ending = runs_.is_remote()  ? tr("stopping the remote job")
-                         : has_points(view) ? tr("finished points are kept")
-                                            : tr("writing a checkpoint");
+  const QString ending = runs_.is_remote()     ? tr("stopping the remote job")
+                         : runs_.is_attached() ? tr("ending the record; the program continues")
+                         : has_points(view)    ? tr("finished points are kept")
+                                               : tr("writing a checkpoint");
   activity_->setText(!view.error().empty() ? qs(view.error()) : stopping ? ending : activity_text(view));
   // The error takes the space of progress and speed.
   bar_->setVisible(view.error().empty());

@@ -69,7 +69,7 @@ void RunController::continue_run(const store::RunId& run) {
 
 EventSink RunController::begin() {
   live_->is_live = true;
-  stopping_ = remote_started_ = false;
+  stopping_ = remote_started_ = attached_ = false;
   dropped_ = 0;
   inbox_ = std::make_shared<Inbox>();
   return [inbox = inbox_](const Event& event) {
@@ -91,6 +91,17 @@ void RunController::launch(launch::LaunchRequest request) {
   live_->record = request.experiment;
   request.runs_folder = runs_folder_;
   launched_ = std::make_unique<launch::LaunchJob>(std::move(request), catalogue_, begin());
+  emit state_changed();
+}
+
+void RunController::attach(importing::FollowRequest request) {
+  if (is_busy()) return;
+  live_ = std::make_shared<RunData>();
+  live_->record.set_value("name", request.name.empty() ? request.source : request.name);
+  request.runs_folder = runs_folder_;
+  EventSink sink = begin();
+  attached_ = true;
+  launched_ = std::make_unique<launch::LaunchJob>(std::move(request), std::move(sink));
   emit state_changed();
 }
 
@@ -130,7 +141,7 @@ void RunController::drain() {
       dropped_ = drained.dropped_total;
       reload_live();
     }
-    if (launched_ && !remote_started_ && !drained.items.empty()) remote_started_ = has_remote_started();
+    if (is_remote() && !remote_started_ && !drained.items.empty()) remote_started_ = has_remote_started();
     if (!drained.items.empty()) {
       emit live_updated();
       if (shown(live_->kind()) == live_) emit shown_updated();

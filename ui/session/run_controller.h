@@ -54,10 +54,11 @@ class RunController : public QObject {
   RunPtr shown() const { return shown_; }  // displayed last, of any kind
   RunPtr shown(RunKind kind) const { return by_kind_[static_cast<size_t>(kind)]; }
   bool is_busy() const { return job_ || launched_; }
-  bool is_remote() const { return launched_ != nullptr; }  // the live run was launched on another machine
+  bool is_remote() const { return launched_ && !attached_; }   // the live run was launched on another machine
+  bool is_attached() const { return launched_ && attached_; }  // the live run is another program's
   bool is_stopping() const { return stopping_; }
-  // The live run is a remote job that has started and continues without this window.
-  bool continues_without_window() const { return launched_ && remote_started_; }
+  // The live run is a remote job that has started, or another program's, and continues without this window.
+  bool continues_without_window() const { return launched_ && (remote_started_ || attached_); }
 
   void start(const experiment::Experiment& experiment);  // freezes a copy; ignored while a run is live
   void continue_run(const store::RunId& run);            // from its last checkpoint
@@ -66,6 +67,8 @@ class RunController : public QObject {
   void stop();  // also ends a remote job
   // Copies a recipe to another machine and starts it; the run is shown once it exists. Ignored while a run is live.
   void launch(launch::LaunchRequest request);
+  // Follows a run that another program is making; the run is shown once it exists. Ignored while a run is live.
+  void attach(importing::FollowRequest request);
   void reattach(const store::RunId& run, const std::filesystem::path& resources);
   void detach();                       // stops following a remote job, which continues
   void open(const store::RunId& run);  // loads its record on a worker thread, unless it is live
@@ -106,7 +109,7 @@ class RunController : public QObject {
   std::filesystem::path resources_;  // for reattaching, while the run is being loaded
   RunPtr live_, shown_;
   std::array<RunPtr, kRunKinds> by_kind_;
-  bool stopping_ = false, remote_started_ = false;
+  bool stopping_ = false, remote_started_ = false, attached_ = false;
   std::uint64_t dropped_ = 0;
   Purpose purpose_ = Purpose::show;  // of the run that is being loaded
   BackgroundTask<RunPtr> loading_;

@@ -114,7 +114,7 @@ void RunActions::update() {
   update_proof(target);
   const bool paused = live && live->view.state() == RunState::paused;
   QAction* pause = actions[u"run.pause"_s];
-  pause->setEnabled(live && !runs_.is_stopping() && !runs_.is_remote());
+  pause->setEnabled(live && !runs_.is_stopping() && !runs_.is_remote() && !runs_.is_attached());
   pause->setText(paused ? tr("Resume") : tr("Pause"));
   pause->setIcon(icon(paused ? Glyph::run : Glyph::pause));
   actions[u"run.stop"_s]->setEnabled(live && !runs_.is_stopping());

@@ -95,17 +95,34 @@ LogKind log_kind(const fs::path& path) {
   return begins_with_event(path) ? LogKind::events : LogKind::none;
 }
 
-RunLog read_log(const fs::path& path) {
-  const bool folder = is_folder(path);
+std::vector<fs::path> log_files(const fs::path& path) {
+  if (!is_folder(path)) return {path};
   switch (log_kind(path)) {
     case LogKind::tensorboard:
-      return read_tensorboard(folder ? files_in(path, is_events) : std::vector{path});
+      return files_in(path, is_events);
     case LogKind::wandb:
-      return read_wandb(folder ? files_in(path, ends_wandb).back() : path);
+      return {files_in(path, ends_wandb).back()};
     case LogKind::trainer_state:
-      return read_trainer_state(folder ? last_state(path) : path);
+      return {last_state(path)};
     case LogKind::training_run:
-      return read_training_run(folder ? path / "training_run.json" : path);
+      return {path / "training_run.json"};
+    case LogKind::events:
+    case LogKind::none:
+      break;
+  }
+  return {};
+}
+
+RunLog read_log(const fs::path& path) {
+  switch (log_kind(path)) {
+    case LogKind::tensorboard:
+      return read_tensorboard(log_files(path));
+    case LogKind::wandb:
+      return read_wandb(log_files(path).front());
+    case LogKind::trainer_state:
+      return read_trainer_state(log_files(path).front());
+    case LogKind::training_run:
+      return read_training_run(log_files(path).front());
     case LogKind::events:
       return read_event_lines(path);
     case LogKind::none:

@@ -37,6 +37,10 @@ struct RunLog {
 enum class LogKind { none, tensorboard, trainer_state, wandb, training_run, events };
 LogKind log_kind(const std::filesystem::path& path);  // by name and content; a folder has the kind of its log files
 
+// The files that hold the values: all of TensorBoard, the newest of W&B, the last state of transformers. Empty: none
+// yet.
+std::vector<std::filesystem::path> log_files(const std::filesystem::path& path);
+
 // Throws LOG if the file has none of these formats or is damaged at its beginning. A damaged end is a note.
 RunLog read_log(const std::filesystem::path& path);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // LevelDB log blocks with W&B's header and Record messages; chunks have a CRC-32/IEEE of type and payload.
-#include "core/formats/logs/log_readers.h"
+#include "core/formats/logs/wandb.h"
 
 #include <algorithm>
 #include <array>
@@ -8,11 +8,15 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/protobuf.h"
+#include "core/formats/logs/log_readers.h"
+#include "core/formats/safetensors/pread_file.h"
 
 namespace mw::formats {
 namespace {
@@ -165,18 +169,49 @@ void add_record(std::string_view record, RunLog& log, Contents& contents) {
 
 }  // namespace
 
-RunLog read_wandb(const std::filesystem::path& file) {
-  const std::string bytes = read_file(file, kMostDatastore);
-  RunLog log{.name = file.parent_path().filename().string(), .tool = "W&B", .scalars = {}, .notes = {}};
-  Contents contents;
-  if (bytes.size() < kHeader || !bytes.starts_with(":W&B"))
+struct WandbFile::State {
+  std::filesystem::path file;
+  RunLog log;
+  Contents contents{};
+  std::string record{};      // chunks of an incomplete record
+  std::uint64_t offset = 0;  // of the first byte that was not read
+  bool damaged = false;
+};
+
+WandbFile::WandbFile(std::filesystem::path file)
+    : state_(std::make_unique<State>(
+          State{.file = std::move(file), .log = {.name = {}, .tool = "W&B", .scalars = {}, .notes = {}}})) {
+  state_->log.name = state_->file.parent_path().filename().string();
+}
+WandbFile::~WandbFile() = default;
+
+const RunLog& WandbFile::log() const {
+  return state_->log;
+}
+
+std::vector<Scalar> WandbFile::read_more() {
+  State& s = *state_;
+  const PreadFile file(s.file);
+  if (file.size() > kMostDatastore)
     throw Error({.id = "LOG",
-                 .message = "the file is not an offline file of W&B",
-                 .file = file.string(),
-                 .expected = "\":W&B\" at the start"});
-  std::string record;
-  for (size_t at = kHeader; at + kHeader <= bytes.size();) {
-    const size_t left = kBlock - at % kBlock;
+                 .message = "the file of W&B is too large",
+                 .file = s.file.string(),
+                 .found = std::to_string(file.size()) + " bytes",
+                 .expected = "at most " + std::to_string(kMostDatastore)});
+  if (s.damaged || file.size() <= s.offset || file.size() < kHeader) return {};
+  std::string bytes(static_cast<size_t>(file.size() - s.offset), '\0');
+  file.read(s.offset, std::as_writable_bytes(std::span(bytes)));
+  size_t at = 0;
+  if (s.offset == 0) {
+    if (!bytes.starts_with(":W&B"))
+      throw Error({.id = "LOG",
+                   .message = "the file is not an offline file of W&B",
+                   .file = s.file.string(),
+                   .expected = "\":W&B\" at the start"});
+    at = kHeader;
+  }
+  while (at + kHeader <= bytes.size()) {
+    const size_t left = kBlock - (s.offset + at) % kBlock;
     if (left < kHeader) {  // padding at the end of a block
       at += left;
       continue;
@@ -189,19 +224,33 @@ RunLog read_wandb(const std::filesystem::path& file) {
     if (length > bytes.size() - at - kHeader) break;  // the record is incomplete
     const auto checked = std::string_view(bytes).substr(at + 6, size_t{1} + length);
     if (type < 1 || type > 4 || crc32(checked) != crc) {
-      log.notes.push_back(file.filename().string() + ": damaged after byte " + std::to_string(at));
+      s.log.notes.push_back(s.file.filename().string() + ": damaged after byte " + std::to_string(s.offset + at));
+      s.damaged = true;
       break;
     }
-    if (type == 1 || type == 2) record.clear();
-    record += checked.substr(1);
+    if (type == 1 || type == 2) s.record.clear();
+    s.record += checked.substr(1);
     if (type == 1 || type == 4) {
-      add_record(record, log, contents);
-      record.clear();  // a last chunk without a first one starts a new record
+      add_record(s.record, s.log, s.contents);
+      s.record.clear();  // a last chunk without a first one starts a new record
     }
     at += kHeader + length;
   }
-  log.contents = contents.list();
-  return log;
+  s.offset += std::min(at, bytes.size());
+  s.log.contents = s.contents.list();
+  return std::exchange(s.log.scalars, {});
+}
+
+RunLog read_wandb(const std::filesystem::path& file) {
+  WandbFile reader(file);
+  std::vector<Scalar> scalars = reader.read_more();
+  RunLog log = reader.log();
+  log.scalars = std::move(scalars);
+  if (PreadFile(file).size() >= kHeader) return log;
+  throw Error({.id = "LOG",
+               .message = "the file is not an offline file of W&B",
+               .file = file.string(),
+               .expected = "\":W&B\" at the start"});
 }
 
 }  // namespace mw::formats

@@ -26,31 +26,8 @@ struct ChipTotals {
   std::string flops_text{}, bandwidth_text{};
 };
 
-struct WeightCounts {
-  double matmul_elements = 0;  // multiplied with every prompt token; of experts the active ones
-  double output_elements = 0;  // of the logits, multiplied once per prompt
-  double decode_elements() const { return matmul_elements + output_elements; }  // read in every decode step
-};
-
 bool is_expert(Role role) {
   return role == Role::experts_gate_up || role == Role::experts_down;
-}
-
-WeightCounts weight_counts(const model::Config& config) {
-  const model::TensorInventory inventory(config);
-  const double active =
-      config.experts > 0 ? static_cast<double>(config.experts_per_token) / static_cast<double>(config.experts) : 1;
-  WeightCounts counts;
-  for (const model::Tensor& t : inventory.tensors()) {
-    const auto n = static_cast<double>(t.elements());
-    if (t.role == Role::ple_embed || t.hf_shape.size() < 2) continue;  // lookups; norms are negligible
-    if (t.role == Role::embed || t.role == Role::lm_head) {
-      if (t.role == Role::lm_head || config.tied_embeddings) counts.output_elements = n;
-      continue;
-    }
-    counts.matmul_elements += is_expert(t.role) ? n * active : n;
-  }
-  return counts;
 }
 
 ChipTotals chip_totals(const AuditReference& a) {
@@ -264,6 +241,23 @@ class FloorRules : PointRules {
 };
 
 }  // namespace
+
+WeightCounts weight_counts(const model::Config& config) {
+  const model::TensorInventory inventory(config);
+  const double active =
+      config.experts > 0 ? static_cast<double>(config.experts_per_token) / static_cast<double>(config.experts) : 1;
+  WeightCounts counts;
+  for (const model::Tensor& t : inventory.tensors()) {
+    const auto n = static_cast<double>(t.elements());
+    if (t.role == Role::ple_embed || t.hf_shape.size() < 2) continue;  // lookups; norms are negligible
+    if (t.role == Role::embed || t.role == Role::lm_head) {
+      if (t.role == Role::lm_head || config.tied_embeddings) counts.output_elements = n;
+      continue;
+    }
+    counts.matmul_elements += is_expert(t.role) ? n * active : n;
+  }
+  return counts;
+}
 
 void check_floors(const BenchSet& set, const AuditReference& reference, Findings& out) {
   if (!reference.target.chip.bf16_flops || !reference.target.chip.memory_bandwidth) return;

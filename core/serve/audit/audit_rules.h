@@ -37,6 +37,14 @@ class PointRules {
   Findings& out_;
 };
 
+struct WeightCounts {
+  double matmul_elements = 0;  // multiplied with every prompt token; of experts the active ones
+  double output_elements = 0;  // of the logits, multiplied once per prompt
+  double decode_elements() const { return matmul_elements + output_elements; }  // read in every decode step
+};
+
+WeightCounts weight_counts(const model::Config& config);
+
 std::string grouped(double whole);                             // "15,360"
 std::string ms_text(double ms);                                // "62.0 ms"
 std::string percent_text(double share);                        // "96 %"

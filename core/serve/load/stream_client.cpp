@@ -74,6 +74,7 @@ struct StreamClient::Impl {
     httplib::Request r;
     r.method = method;
     r.path = url.base + path;
+    if (r.path.empty()) r.path = "/";
     r.body = std::move(body);
     if (!r.body.empty()) r.set_header("Content-Type", "application/json");
     if (!url.authorization.empty())
@@ -148,6 +149,32 @@ StreamedCompletion StreamClient::complete(const std::string& body, const Expecte
 
 StreamClient::Response StreamClient::get(const std::string& path) {
   return impl_->send(impl_->request("GET", path, {}));
+}
+
+StreamClient::Response StreamClient::stream(const std::string& path, std::uint64_t from,
+                                            const std::function<bool(std::string_view)>& on_bytes,
+                                            const std::stop_token& stop) {
+  httplib::Request request = impl_->request("GET", path, {});
+  if (from > 0) request.set_header("Range", "bytes=" + std::to_string(from) + "-");
+  int status = 0;
+  std::uint64_t skip = 0;
+  request.response_handler = [&](const httplib::Response& r) {
+    status = r.status;
+    skip = status == 200 ? from : 0;
+    return true;
+  };
+  request.content_receiver = [&](const char* data, size_t n, std::uint64_t, std::uint64_t) {
+    if (stop.stop_requested()) return false;
+    if (status != 200 && status != 206) return true;
+    const auto skipped = static_cast<size_t>(std::min<std::uint64_t>(skip, n));
+    skip -= skipped;
+    return skipped == n || on_bytes({data + skipped, n - skipped});
+  };
+  impl_->set_timeout(kShortTimeout, impl_->target.timeout_s);
+  const std::stop_callback on_stop(stop, [this] { impl_->http.stop(); });
+  const httplib::Result response = impl_->http.send(request);
+  if (status != 0) return {.status = status, .body = {}, .error = {}};
+  return {.status = 0, .body = {}, .error = response ? "no status" : explain(response.error())};
 }
 
 StreamClient::Response StreamClient::post(const std::string& path, const std::string& body) {

@@ -3,6 +3,8 @@
 // error of its request. The connection is kept between requests. Not thread-safe: use one client per thread.
 #pragma once
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -47,6 +49,10 @@ class StreamClient {
     std::string body, error;
   };
   Response get(const std::string& path);  // waits at most 10 s, like post()
+  // Passes the body of a GET from byte `from` on as it arrives, however long that takes; `on_bytes` ends it by
+  // returning false. A server without byte ranges sends the bytes before `from` again, which are skipped.
+  Response stream(const std::string& path, std::uint64_t from, const std::function<bool(std::string_view)>& on_bytes,
+                  const std::stop_token& stop);
   Response post(const std::string& path, const std::string& body);
 
  private:

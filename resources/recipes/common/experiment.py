@@ -14,7 +14,9 @@ def parser(about, out, model, name="", smoke=""):
     p = argparse.ArgumentParser(description=about)
     p.add_argument("--model", default=SETTINGS["model"]["path"] or name, help=model)
     p.add_argument("--out", default=str(HERE / "out"), help=out)
-    p.add_argument("--steps", type=int, default=SETTINGS["train"]["steps"], help="stop after so many steps")
+    p.add_argument("--steps", type=int, help="stop after so many steps")
+    p.add_argument("--data", metavar="FILE", help="downloaded copy of data.source (JSON or JSON Lines), to load nothing "
+                                                  "from the hub")
     p.add_argument("--smoke", action="store_true",
                    help=f"try it on this CPU{smoke}; without --model a tiny random model of the family")
     return p

@@ -1,26 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batches of the experiment, token by token as Meshwright's engine trains on them: data/rows.safetensors holds the
 examples (ids, and which of them carry loss), the rows of all steps in order (packed: several examples a row) and the
-held-out examples."""
+held-out examples. Without that file the rows come from data.source (source.py)."""
 import pathlib
 
 import numpy as np
 
+import source
 import tensors
 
 
 class Rows:
-    def __init__(self, folder, settings, vocab, smoke=False):
+    def __init__(self, folder, settings, vocab, tokenizer, smoke=False, local_file=None):
         self.settings = settings
         self.pad = settings["data"]["pad_id"]
+        self.answers = {"prompts": [], "stop_ids": []}  # where data/answers.json is missing
+        self.source = {}  # what was loaded from data.source: revision, rows, hash
         file = pathlib.Path(folder) / "data" / "rows.safetensors"
         if file.exists():
             self._read(tensors.File(file))
+        elif settings["data"]["source"] and (local_file or not smoke):
+            self._load(pathlib.Path(folder) / "data" / "source.lock.json", tokenizer, local_file)
         elif smoke:
             self._random(vocab)
         else:
-            raise SystemExit(f"{file} is not there: export again with data.path and model.tokenizer (or model.path) "
-                             "of the experiment set, so that the rows can be made")
+            raise SystemExit(f"{file} is not there and data.source is not set: export again with data.path and "
+                             "model.tokenizer (or model.path) of the experiment set, or with data.source")
         self.foreign = int(self.ids.max(initial=0)) >= vocab
         if self.foreign and not smoke:
             raise SystemExit(f"token {self.ids.max()} in {file} is none of the model's {vocab}: another tokenizer")
@@ -29,14 +34,30 @@ class Rows:
         lengths = np.diff(self.starts)
         self.row_lengths = np.add.reduceat(lengths[self.row_examples], self.row_starts[:-1])
         longest = max(int(self.row_lengths.max()), int(lengths[self.held_out].max(initial=0)))
-        multiple = 8 if smoke else 128  # one shape for all batches: compiled once
-        self.len = min(-(-longest // multiple) * multiple, max(settings["data"]["max_len"], longest))
+        self.multiple = 8 if smoke else 128  # one shape for all batches: compiled once
+        self.len = min(-(-longest // self.multiple) * self.multiple, max(settings["data"]["max_len"], longest))
 
     def _read(self, file):
         self.ids, self.loss = np.array(file["ids"]), np.array(file["loss"])
         self.starts = np.array(file["example_starts"])
         self.row_examples, self.row_starts = np.array(file["row_examples"]), np.array(file["row_starts"])
         self.held_out = np.array(file["held_out"])
+
+    def _load(self, lock_file, tokenizer, local_file):
+        if tokenizer is None:
+            raise SystemExit("data.source needs a tokenizer: give --model a folder that has one")
+        tokenizer, hub = source.HubTokenizer(tokenizer), dict(self.settings["data"]["source"])
+        rows = source.load(hub, lock_file, local_file)
+        self.source = source.verify(lock_file, hub, rows)
+        made = source.build(rows, self.settings, tokenizer)
+        self.pad, self.answers, examples = tokenizer.pad, made["answers"], made["examples"]
+        join = lambda lists, kind: np.array([x for some in lists for x in some], kind)  # noqa: E731
+        ends = lambda lists: np.cumsum([0] + [len(some) for some in lists])  # noqa: E731
+        self.ids = join((e["ids"] for e in examples), np.int32)
+        self.loss = join((e["loss"] for e in examples), np.uint8)
+        self.starts = ends([e["ids"] for e in examples])
+        self.row_examples, self.row_starts = join(made["rows"], np.int32), ends(made["rows"])
+        self.held_out = np.arange(len(examples) - made["held_out"], len(examples), dtype=np.int32)
 
     def _random(self, vocab):  # only to try the recipe where there is no data
         t, rng = self.settings["train"], np.random.default_rng(self.settings["train"]["seed"])
@@ -54,6 +75,10 @@ class Rows:
         """Optimizer steps that there are rows for."""
         t = self.settings["train"]
         return (len(self.row_starts) - 1) // (t["batch"] * t["accumulation"])
+
+    def limited(self, steps):
+        """Steps to make where the command line allows `steps`; None: all."""
+        return self.steps if steps is None else min(steps, self.steps)
 
     def _batch(self, rows):
         batch = {"ids": np.full((len(rows), self.len), self.pad, np.int32),

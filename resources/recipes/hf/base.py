@@ -82,7 +82,7 @@ def attention_masks(settings, model, inputs):
 
 
 def no_tokenizer(settings):
-    """The rows are tokens already; SFTTrainer wants something that knows the padding."""
+    """The rows are tokens already; SFTTrainer needs something that knows the padding while it is constructed."""
     from tokenizers import Tokenizer, models
     return transformers.PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"<pad>": 0, "<eos>": 1},
                                                                                             unk_token="<pad>")),

@@ -22,7 +22,9 @@ import torch  # noqa: E402
 import torchax  # noqa: E402
 from torchax import interop  # noqa: E402
 
+import answers as answering  # noqa: E402
 import base  # noqa: E402
+import memory  # noqa: E402
 import rows as data  # noqa: E402
 import schedule  # noqa: E402
 import start as starting  # noqa: E402
@@ -120,16 +122,19 @@ def make_loss(tuned, env):
         Dropout.key = None
         return logits
 
-    if TRAIN["remat"] != "none":
-        logits_of = jax.checkpoint(logits_of)
+    whole = jax.checkpoint(logits_of) if TRAIN["remat"] != "none" else logits_of
 
     def loss(weights, frozen, batch, key):
-        logits = logits_of(weights, frozen, batch, key)[:, :-1].astype(jnp.float32)
+        logits = whole(weights, frozen, batch, key)[:, :-1].astype(jnp.float32)
         picked = jnp.take_along_axis(logits, batch["ids"][:, 1:, None], axis=-1)[..., 0]
         each = jax.nn.logsumexp(logits, axis=-1) - picked
         return jnp.sum(each * batch["loss"][:, 1:]) * batch["weight"]
 
-    return loss
+    def next_tokens(weights, frozen, batch, last):
+        logits = logits_of(weights, frozen, batch, None)
+        return jnp.argmax(jnp.take_along_axis(logits, last[:, None, None], axis=1)[:, 0], axis=-1)
+
+    return loss, next_tokens
 
 
 def optimizer(steps):
@@ -139,13 +144,14 @@ def optimizer(steps):
     return optax.chain(optax.clip_by_global_norm(TRAIN["clip"]), adamw) if TRAIN["clip"] > 0 else adamw
 
 
-def save(folder, step, weights):
+def save(folder, step, weights, tokenizer):
     modules = {}
     for name, value in weights.items():
         module, _, half = name.removeprefix("base_model.model.").partition(".lora_")
         pair = modules.setdefault(module, [None, None])
         pair[0 if half.startswith("A") else 1] = np.asarray(jax.device_get(value), np.float32)
     starting.write_peft(folder, SETTINGS, {m: tuple(p) for m, p in modules.items()}, ARGS.model)
+    answering.save_tokenizer(tokenizer, folder)
     events.checkpoint(step, folder)
 
 
@@ -154,14 +160,16 @@ def main(done):
         jax.config.update("jax_default_matmul_precision", "highest")
     tuned = base.add_lora(base.load(SETTINGS, ARGS.model, DTYPE, ARGS.smoke), SETTINGS, starting.Start(HERE, SETTINGS))
     add_dropout(tuned)
-    rows = data.Rows(HERE, SETTINGS, base.vocab(tuned), smoke=ARGS.smoke)
-    steps, env, mesh = min(ARGS.steps, rows.steps), torchax.default_env(), make_mesh()
+    tokenizer = answering.load_tokenizer(HERE, ARGS.model)
+    rows = data.Rows(HERE, SETTINGS, base.vocab(tuned), tokenizer, smoke=ARGS.smoke, local_file=ARGS.data)
+    steps, env, mesh = rows.limited(ARGS.steps), torchax.default_env(), make_mesh()
     tensors = dict(tuned.named_parameters()) | dict(tuned.named_buffers())
     weights = placed(mesh, {n: t for n, t in tensors.items() if t.requires_grad})
     frozen = placed(mesh, {n: t for n, t in tensors.items() if not t.requires_grad})
-    loss, adamw = make_loss(tuned, env), optimizer(steps)
+    (loss, following), adamw = make_loss(tuned, env), optimizer(steps)
     state = adamw.init(weights)
     gradient = jax.jit(jax.value_and_grad(loss))
+    following = jax.jit(following)
     evaluate = jax.jit(lambda weights, frozen, batch: loss(weights, frozen, batch, None))
     dropout_key = jax.random.key(TRAIN["seed"])
     add = jax.jit(lambda a, b: jax.tree.map(jnp.add, a, b))
@@ -184,13 +192,23 @@ def main(done):
 
     def hold_out(step):
         if held_out:
-            events.metric("eval/loss", step, sum(float(evaluate(weights, frozen, put(b))) for b in held_out)
-                          / len(held_out))
+            events.held_out(step, sum(float(evaluate(weights, frozen, put(b))) for b in held_out) / len(held_out))
 
-    events.started(SETTINGS, steps, ("torchax", "jax", "optax", "torch", "transformers", "peft"), mesh=dict(mesh.shape),
-                   device={"id": jax.devices()[0].device_kind, "count": mesh.size},
+    hbm = memory.JaxMemory(mesh.local_devices)
+
+    def send_memory(step, phase):
+        hbm.send(step, phase, {"weights": list(frozen.values()), "adapters": list(weights.values()),
+                               "optimizer": [a for a in jax.tree.leaves(state) if a.ndim]})
+
+    events.started(SETTINGS, steps, ("torchax", "jax", "optax", "torch", "transformers", "peft"), rows,
+                   mesh=dict(mesh.shape), device={"id": jax.devices()[0].device_kind, "count": mesh.size}, capacity_bytes=hbm.limits(),
+                   predicted={} if ARGS.smoke else SETTINGS["predicted"],
                    model={"name": SETTINGS["model"]["name"], "trainable": base.trainable(tuned)})
+    answers = answering.Answers(HERE, SETTINGS, tokenizer, rows,
+                                lambda batch, last: following(weights, frozen, put(batch), put({"": last})[""]))
+    send_memory(0, "load")
     hold_out(0)
+    answers.before()
     out, saved = pathlib.Path(ARGS.out).resolve(), []
     for step in range(1, steps + 1):
         begun, total, sums = time.monotonic(), 0.0, None
@@ -205,16 +223,19 @@ def main(done):
         events.metric("train/grad_norm", step, norm)
         events.metric("train/learning_rate", step, schedule.learning_rate(TRAIN, step))
         events.metric("train/tokens_per_second", step, tokens / max(1e-9, time.monotonic() - begun))
+        send_memory(step, "step")
         if step < steps and TRAIN["eval_every"] and step % TRAIN["eval_every"] == 0:
             hold_out(step)
+        answers.after_step(step, steps)
         if step < steps and TRAIN["checkpoint_every"] and step % TRAIN["checkpoint_every"] == 0:
-            save(out / f"adapter-{step}", step, weights)
+            save(out / f"adapter-{step}", step, weights, tokenizer)
             saved.append(out / f"adapter-{step}")
             for old in saved[:-TRAIN["keep_checkpoints"]]:
                 shutil.rmtree(old, ignore_errors=True)
             del saved[:-TRAIN["keep_checkpoints"]]
     hold_out(steps)
-    save(out / "adapter", steps, weights)
+    done.summary = answers.after(steps)
+    save(out / "adapter", steps, weights, tokenizer)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,9 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 import trl  # noqa: E402
 
+import answers as answering  # noqa: E402
 import base  # noqa: E402
+import memory  # noqa: E402
 import rows as data  # noqa: E402
 import schedule  # noqa: E402
 import start as starting  # noqa: E402
@@ -57,9 +59,35 @@ class Trainer(trl.SFTTrainer):
     """SFTTrainer with the engine's batches, mask and mean: the loss of a step is the sum over its tokens with loss,
     divided by their number in the whole step."""
 
+    def logits_of(self, model, inputs):
+        return model(input_ids=inputs["ids"].long(), position_ids=inputs["positions"].long(), use_cache=False,
+                     attention_mask=base.attention_masks(SETTINGS, self.model, inputs)).logits
+
+    def next_tokens(self, batch, last):
+        """Of answers.py; every process computes all rows."""
+        self.model.eval()
+        with torch.no_grad():
+            inputs = self._prepare_inputs({k: torch.from_numpy(v) for k, v in batch.items()})
+            logits = self.logits_of(self.model_wrapped, inputs)
+            tokens = logits[torch.arange(len(last)), torch.from_numpy(last).long()].float().argmax(-1)
+        self.model.train()
+        return tokens.cpu().numpy()
+
+    def send_memory(self, step, phase):
+        """Of all processes, from the first; sizes of parameters are those of its own shards."""
+        peaks = memory.TorchMemory(torch).peaks(lambda peak: self.accelerator.gather(
+            torch.tensor([peak], device=self.accelerator.device)).tolist())
+        size = lambda tensors: sum(getattr(t, "to_local", lambda t=t: t)().nbytes for t in tensors)  # noqa: E731
+        parameters = list(self.model_wrapped.parameters()) if peaks else []
+        moments = [t for s in self.optimizer.state.values() for t in s.values()
+                   if isinstance(t, torch.Tensor) and t.ndim] if peaks else []
+        held = {"weights": size(p for p in parameters if not p.requires_grad),
+                "adapters": size(p for p in parameters if p.requires_grad), "optimizer": size(moments)}
+        for device, peak in enumerate(peaks if FIRST else []):
+            memory.send(device, step, phase, peak, held)
+
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        logits = model(input_ids=inputs["ids"].long(), position_ids=inputs["positions"].long(), use_cache=False,
-                       attention_mask=base.attention_masks(SETTINGS, self.model, inputs)).logits[:, :-1].float()
+        logits = self.logits_of(model, inputs)[:, :-1].float()
         each = torch.nn.functional.cross_entropy(logits.flatten(0, 1), inputs["ids"][:, 1:].long().flatten(),
                                                  reduction="none").view_as(inputs["loss"][:, 1:])
         loss = (each * inputs["loss"][:, 1:] * inputs["weight"][:, None]).sum()
@@ -93,26 +121,38 @@ class Trainer(trl.SFTTrainer):
 class Events(transformers.TrainerCallback):
     def __init__(self, rows, done):
         self.rows, self.done, self.since, self.evaluated = rows, done, None, None
+        self.answers = self.trainer = None
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         if not FIRST or not logs:
             return
-        for name, ours in (("loss", "train/loss"), ("grad_norm", "train/grad_norm"), ("eval_loss", "eval/loss")):
-            # transformers evaluates again where training ends on a step that was evaluated
-            if name in logs and (name != "eval_loss" or self.evaluated != state.global_step):
-                self.evaluated = state.global_step if name == "eval_loss" else self.evaluated
-                events.metric(ours, state.global_step, logs[name])
+        for name in ("loss", "grad_norm"):
+            if name in logs:
+                events.metric(f"train/{name}", state.global_step, logs[name])
+        # transformers evaluates again where training ends on a step that was evaluated
+        if "eval_loss" in logs and self.evaluated != state.global_step:
+            self.evaluated = state.global_step
+            events.held_out(state.global_step, logs["eval_loss"])
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        self.trainer.send_memory(state.global_step, "load")
+        if state.global_step == 0:
+            self.answers.before()
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        self.since = time.monotonic()
 
     def on_step_end(self, args, state, control, **kwargs):
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()  # so that the step is timed as a whole
         step, now = state.global_step, time.monotonic()
         tokens = self.rows.tokens_of(step - 1)
         self.done.steps, self.done.tokens = step, self.done.tokens + tokens
-        if not FIRST:
-            return
-        events.metric("train/learning_rate", step, schedule.learning_rate(TRAIN, step))
-        if self.since is not None:
+        if FIRST:
+            events.metric("train/learning_rate", step, schedule.learning_rate(TRAIN, step))
             events.metric("train/tokens_per_second", step, tokens / max(1e-9, now - self.since))
-        self.since = now
+        self.trainer.send_memory(step, "step")
+        self.answers.after_step(step, state.max_steps)
 
     def on_save(self, args, state, control, **kwargs):
         if FIRST:
@@ -141,20 +181,27 @@ def main(done):
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     model = base.load(SETTINGS, ARGS.model, DTYPE, ARGS.smoke)
     tuned = base.add_lora(model, SETTINGS, starting.Start(HERE, SETTINGS))
-    rows = data.Rows(HERE, SETTINGS, base.vocab(model), smoke=ARGS.smoke)
-    steps = min(ARGS.steps, rows.steps)
+    tokenizer = answering.load_tokenizer(HERE, ARGS.model)
+    rows = data.Rows(HERE, SETTINGS, base.vocab(model), tokenizer, smoke=ARGS.smoke, local_file=ARGS.data)
+    steps = rows.limited(ARGS.steps)
     if FIRST:
-        events.started(SETTINGS, steps, ("trl", "peft", "transformers", "torch", "accelerate"), mesh={"fsdp": WORLD},
-                       device={"id": "cpu" if ARGS.smoke else torch.cuda.get_device_name(), "count": WORLD},
+        events.started(SETTINGS, steps, ("trl", "peft", "transformers", "torch", "accelerate"), rows,
+                       mesh={"fsdp": WORLD}, device={"id": "cpu" if ARGS.smoke else torch.cuda.get_device_name(), "count": WORLD},
+                       capacity_bytes=memory.TorchMemory(torch).limits(),
+                       predicted={} if ARGS.smoke else SETTINGS["predicted"],
                        model={"name": SETTINGS["model"]["name"], "trainable": base.trainable(tuned)})
     batches = rows.held_out_batches()
     per_step = TRAIN["accumulation"]
     held_out = Rows(len(batches), lambda step: batches[step * per_step:(step + 1) * per_step])
     out = pathlib.Path(ARGS.out).resolve()
     formal = datasets.Dataset.from_dict({"input_ids": [[0]]})  # SFTTrainer wants one; the loaders below give the rows
+    reporter = Events(rows, done)
     trainer = Trainer(model=tuned, args=config(out, steps, batches), train_dataset=formal,
                       eval_dataset=formal if batches else None, data_collator=collate,
-                      processing_class=base.no_tokenizer(SETTINGS), callbacks=[Events(rows, done)])
+                      processing_class=base.no_tokenizer(SETTINGS), callbacks=[reporter])
+    trainer.processing_class = tokenizer  # saved with every checkpoint and with the adapter
+    reporter.trainer = trainer
+    reporter.answers = answering.Answers(HERE, SETTINGS, tokenizer, rows, trainer.next_tokens, FIRST)
     trainer.rows, trainer.held_out = Rows(steps * per_step, rows.step), held_out
     trainer.create_optimizer()
     rates = schedule.table(TRAIN, max(steps, TRAIN["steps"]))
@@ -166,6 +213,7 @@ def main(done):
     trainer.train(resume_from_checkpoint=last)
     if batches and trainer.state.global_step % (TRAIN["eval_every"] or steps):
         trainer.evaluate()
+    done.summary = reporter.answers.after(trainer.state.global_step)
     trainer.save_model(str(out / "adapter"))
     if FIRST:
         events.checkpoint(trainer.state.global_step, out / "adapter")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """LoRA on JAX with Tunix and Qwix: the experiment of settings.json. `python train.py --help`; README.md says more."""
 import dataclasses
+import functools
 import os
 import pathlib
 import time
@@ -26,7 +27,9 @@ from flax import nnx  # noqa: E402
 import flax  # noqa: E402
 from tunix.sft import hooks, metrics_logger, peft_trainer  # noqa: E402
 
+import answers as answering  # noqa: E402
 import model as models  # noqa: E402
+import memory  # noqa: E402
 import rows as data  # noqa: E402
 import schedule  # noqa: E402
 import start as starting  # noqa: E402
@@ -81,16 +84,16 @@ def add_lora(model, mesh):
     return model, provider
 
 
-def attention_mask(batch):
+def attention_mask(segments):
     """[rows, len, len]: causal, within the segment; padding sees itself, so that no row of scores is empty."""
-    same = batch.segments[:, :, None] == batch.segments[:, None, :]
-    causal = jnp.tril(jnp.ones(batch.ids.shape[-1:] * 2, bool))
+    same = segments[:, :, None] == segments[:, None, :]
+    causal = jnp.tril(jnp.ones(segments.shape[-1:] * 2, bool))
     return same & causal[None]
 
 
 def model_inputs(batch):
     return {"ids": batch.ids, "loss": batch.loss, "positions": batch.positions, "weight": batch.weight,
-            "mask": attention_mask(batch)}
+            "mask": attention_mask(batch.segments)}
 
 
 def loss_fn(model, ids, loss, positions, weight, mask):
@@ -101,18 +104,30 @@ def loss_fn(model, ids, loss, positions, weight, mask):
     return jnp.sum(each * loss[:, 1:]) * weight
 
 
+@functools.partial(nnx.jit, static_argnums=1)
+def following(model, mesh, ids, positions, segments, last):
+    """The most likely token after position `last` of each row, on every process."""
+    logits, _ = model(ids, positions, None, attention_mask(segments))
+    tokens = jnp.argmax(jnp.take_along_axis(logits, last[:, None, None], axis=1)[:, 0], axis=-1)
+    return jax.lax.with_sharding_constraint(tokens, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec()))
+
+
 class Events(metrics_logger.MetricsLogger):
     """Tunix's own logger (TensorBoard under out/logs) that prints event lines, too."""
 
     def log(self, metrics_prefix, metric_name, scalar_value, mode, step):
         super().log(metrics_prefix, metric_name, scalar_value, mode, step)
-        if jax.process_index() == 0 and not (str(mode) == "train" and metric_name in ("perplexity", "learning_rate")):
+        if jax.process_index() != 0 or metric_name in ("perplexity", "learning_rate"):
+            return
+        if str(mode) == "eval" and metric_name == "loss":
+            events.held_out(step, float(scalar_value))
+        else:
             events.metric(f"{mode}/{metric_name}", step, scalar_value)
 
 
 class Hooks(hooks.TrainingHooks):
-    def __init__(self, rows, done):
-        self.rows, self.done, self.since = rows, done, None
+    def __init__(self, rows, done, answers, held_out):
+        self.rows, self.done, self.answers, self.held_out, self.since = rows, done, answers, held_out, None
 
     def on_train_step_end(self, trainer, train_step, train_loss):
         if jax.process_index() != 0:
@@ -126,10 +141,14 @@ class Hooks(hooks.TrainingHooks):
         self.done.tokens += tokens
 
     def on_train_start(self, trainer):
-        pass
+        trainer.send_memory("load")
+        if trainer.train_steps == 0:
+            self.answers.before()
 
     def on_train_end(self, trainer):
-        pass
+        if self.held_out and trainer.train_steps % trainer.config.eval_every_n_steps:
+            trainer._run_eval(self.held_out, trainer.jit_train_and_eval_step(cache_nnx_graph=True)[1])
+        self.done.summary = self.answers.after(trainer.train_steps)
 
     def on_train_step_start(self, trainer):
         pass
@@ -138,13 +157,40 @@ class Hooks(hooks.TrainingHooks):
         pass
 
     def on_eval_step_end(self, trainer, eval_loss):
-        pass
+        self.since = None  # the next step's time would include the evaluation
 
 
 class Trainer(peft_trainer.PeftTrainer):
-    def __init__(self, model, optimizer, config, logger, mesh, provider):
+    def __init__(self, model, optimizer, config, logger, mesh, provider, steps):
         super().__init__(model, optimizer, config, metrics_logger=logger)
-        self.mesh, self.provider = mesh, provider
+        self.mesh, self.provider, self.steps, self.sampled = mesh, provider, steps, 0
+        self.memory = memory.JaxMemory(mesh.local_devices)
+
+    def _write_train_metrics(self):  # after each step, and at the end once more
+        super()._write_train_metrics()
+        if self.sampled != self._train_steps:
+            self.sampled = self._train_steps
+            self.send_memory("step")
+            self.training_hooks.answers.after_step(self._train_steps, self.steps)
+
+    def send_memory(self, phase):
+        if jax.process_index() != 0:
+            return  # the events of the first host's devices stand for all
+        leaves = lambda *filters: [x for x in jax.tree.leaves(nnx.state(*filters)) if x.ndim]  # noqa: E731
+        adapters = leaves(self.model, nnx.LoRAParam)
+        ids = {id(a) for a in adapters}
+        self.memory.send(self._train_steps, phase, {
+            "weights": [a for a in leaves(self.model, nnx.Param) if id(a) not in ids], "adapters": adapters,
+            "optimizer": leaves(self.optimizer, nnx.optimizer.OptState)})
+
+    def next_tokens(self, batch, last):
+        """Of answers.py."""
+        self.provider.evaluating = True
+        try:
+            inputs = jax.tree.map(self._placed, {**batch, "last": last})
+            return np.asarray(following(self.model, self.mesh, **inputs))
+        finally:
+            self.provider.evaluating = False
 
     def _eval_step(self, model, inputs):
         self.provider.evaluating = True
@@ -179,11 +225,12 @@ class Trainer(peft_trainer.PeftTrainer):
     def _prepare_inputs(self, batch):
         if jax.process_count() == 1:
             return batch  # Tunix splits it over fsdp
-        def place(x):
-            whole = x.ndim == 0 or x.shape[0] % self.mesh.shape["fsdp"] != 0
-            spec = jax.sharding.PartitionSpec() if whole else jax.sharding.PartitionSpec("fsdp")
-            return jax.make_array_from_callback(x.shape, jax.sharding.NamedSharding(self.mesh, spec), lambda i: x[i])
-        return jax.tree.map(place, batch)
+        return jax.tree.map(self._placed, batch)
+
+    def _placed(self, x):
+        whole = x.ndim == 0 or x.shape[0] % self.mesh.shape["fsdp"] != 0
+        spec = jax.sharding.PartitionSpec() if whole else jax.sharding.PartitionSpec("fsdp")
+        return jax.make_array_from_callback(x.shape, jax.sharding.NamedSharding(self.mesh, spec), lambda i: x[i])
 
 
 def optimizer(steps):
@@ -211,11 +258,14 @@ def main(done):
         return
     models.set_remat(tuned, SETTINGS)
     models.check_sharded(tuned, mesh)
-    rows = data.Rows(HERE, SETTINGS, models.vocab(tuned), smoke=ARGS.smoke)
-    steps = min(ARGS.steps, rows.steps)
+    tokenizer = answering.load_tokenizer(HERE, ARGS.model)
+    rows = data.Rows(HERE, SETTINGS, models.vocab(tuned), tokenizer, smoke=ARGS.smoke, local_file=ARGS.data)
+    steps = rows.limited(ARGS.steps)
     if jax.process_index() == 0:
-        events.started(SETTINGS, steps, ("google-tunix", "qwix", "jax", "flax", "optax"), mesh=dict(mesh.shape),
+        events.started(SETTINGS, steps, ("google-tunix", "qwix", "jax", "flax", "optax"), rows, mesh=dict(mesh.shape),
                        device={"id": jax.devices()[0].device_kind, "count": mesh.size},
+                       capacity_bytes=memory.JaxMemory(mesh.local_devices).limits(),
+                       predicted={} if ARGS.smoke else SETTINGS["predicted"],
                        model={"name": SETTINGS["model"]["name"], "trainable": models.trainable(tuned)})
     held_out = list(batches(rows.held_out_batches()))
     out = pathlib.Path(ARGS.out).resolve()
@@ -225,9 +275,11 @@ def main(done):
         checkpointing_options=ocp.CheckpointManagerOptions(save_interval_steps=TRAIN["checkpoint_every"] or steps,
                                                            max_to_keep=TRAIN["keep_checkpoints"]))
     logger = Events(metrics_logger.MetricsLoggerOptions(log_dir=str(out / "logs"), project_name="meshwright"))
-    trainer = Trainer(tuned, optimizer(steps), config, logger, mesh, provider).with_loss_fn(loss_fn)
+    trainer = Trainer(tuned, optimizer(steps), config, logger, mesh, provider, steps)
+    trainer = trainer.with_loss_fn(loss_fn)
     trainer.with_gen_model_input_fn(model_inputs)
-    trainer.with_training_hooks(Hooks(rows, done))
+    answers = answering.Answers(HERE, SETTINGS, tokenizer, rows, trainer.next_tokens, jax.process_index() == 0)
+    trainer.with_training_hooks(Hooks(rows, done, answers, held_out))
     if trainer.train_steps:
         events.log(f"resumed from step {trainer.train_steps} in {out / 'checkpoints'}")
     with mesh:
@@ -236,6 +288,7 @@ def main(done):
         events.checkpoint(trainer.train_steps, out / "checkpoints" / str(trainer.train_steps))
         if jax.process_count() == 1:  # elsewhere no process has it all: meshwright convert reads the checkpoint
             starting.write_peft(out / "adapter", SETTINGS, models.as_peft(tuned, SETTINGS), ARGS.model)
+        answering.save_tokenizer(tokenizer, out / "adapter")
     done.steps = trainer.train_steps
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/compare/compared_reader.h"
 
-#include "core/compare/comparison.h"
+#include "core/compare/audited_training.h"
 
 namespace mw::ui {
 namespace {
@@ -17,7 +17,7 @@ void ComparedReader::read_run(const store::RunId& run) {
     const store::Store store(folders.runs);
     std::vector<compare::ComparedRun> out;
     out.push_back(compare::compared(store, run));
-    if (auto& sweep = out.back().sweep) sweep->findings = compare::audit_known(sweep->set, catalogue_in(folders));
+    compare::add_audit(out.back(), catalogue_in(folders));
     return out;
   });
 }

@@ -49,12 +49,14 @@ LaunchDialog::LaunchDialog(RunController& runs, std::filesystem::path resources,
   connect(confirm_, &QPushButton::clicked, this, &LaunchDialog::begin);
   connect(&runs_, &RunController::state_changed, this, &LaunchDialog::show_state);
   connect(&runs_, &RunController::launch_failed, this, [this](const Problem& problem) {
+    if (!waiting_) return;
     waiting_ = false;
     result_->show_text(problem.message.empty() ? tr("Cancelled; nothing was launched.") : qs(to_text(problem)),
                        problem.message.empty() ? ResultText::Tone::plain : ResultText::Tone::bad);
     show_state();
   });
   connect(&runs_, &RunController::launched, this, [this] {
+    if (!waiting_) return;
     waiting_ = false;
     accept();
   });

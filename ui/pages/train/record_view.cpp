@@ -4,6 +4,7 @@
 #include <QHeaderView>
 
 #include "core/base/units.h"
+#include "core/compare/audited_training.h"
 #include "core/experiment/parameters.h"
 #include "ui/form/field.h"
 #include "ui/theme/text.h"
@@ -49,7 +50,8 @@ void add_json(QTreeWidgetItem* parent, const Json& json) {
 
 }  // namespace
 
-RecordView::RecordView(QWidget* parent) : QTreeWidget(parent) {
+RecordView::RecordView(hardware::LoadCatalogue catalogue, QWidget* parent)
+    : QTreeWidget(parent), catalogue_(std::move(catalogue)) {
   setHeaderLabels({tr("Setting"), tr("Value"), tr("Unit")});
   setAccessibleName(tr("Record of the run"));
   setUniformRowHeights(true);
@@ -100,8 +102,30 @@ void RecordView::fill() {
     add(out, tr("Peak memory"), qs(to_text(f->peak)));
     if (!f->error.empty()) add(out, tr("Error"), qs(f->error));
     add_json(out, f->summary);
+    add_audit();
   }
   expandToDepth(1);
+}
+
+// What the audit says of a finished run, in particular of an imported one.
+void RecordView::add_audit() {
+  if (run_->id.empty() || run_->kind() != RunKind::train || !catalogue_) return;
+  try {
+    const serve::TrainingAudit audit =
+        compare::audit_known(compare::training_claim({.name = run_->name,
+                                                      .id = run_->id,
+                                                      .experiment = run_->record,
+                                                      .view = run_->view,
+                                                      .has_all_settings = !run_->view.is_imported()}),
+                             catalogue_());
+    auto* verdict = new QTreeWidgetItem(this, {tr("Audit"), qs(to_string(compare::worst(audit)))});
+    for (const serve::MfuFormula& f : audit.mfu)
+      add(verdict, tr("MFU"), tr("%1 %").arg(qs(number_text(100 * f.share, 3))), qs(f.name));
+    for (const serve::Finding& f : audit.findings)
+      add(verdict, qs(f.rule), tr("%1: %2").arg(qs(to_string(f.verdict)), qs(f.text)), qs(f.formula));
+  } catch (const Error& error) {  // the catalogue cannot be read
+    add(new QTreeWidgetItem(this, {tr("Audit"), tr("not possible")}), tr("Error"), qs(to_text(error.problem())));
+  }
 }
 
 }  // namespace mw::ui

@@ -11,12 +11,14 @@ namespace mw::ui {
 class RecordView : public QTreeWidget {
   Q_OBJECT
  public:
-  explicit RecordView(QWidget* parent);
+  RecordView(hardware::LoadCatalogue catalogue, QWidget* parent);
   void show_run(const RunPtr& run);
   void grow();
 
  private:
   void fill();
+  void add_audit();
+  hardware::LoadCatalogue catalogue_;
   RunPtr run_;
   bool started_ = false, ended_ = false;
 };

@@ -40,6 +40,7 @@ TrainPage::TrainPage(RunController& runs, QWidget* parent)
 void TrainPage::attach(Workspace& workspace) {
   workspace_ = &workspace;
   launch_dialog_ = new LaunchDialog(runs_, workspace.resources(), window());
+  attach_dialog_ = new AttachDialog(runs_, window());
   export_dialog_ = new ExportDialog(workspace.resources() / "recipes", runs_.catalogue(), window());
   merge_dialog_ = new MergeDialog(window());
   register_actions(workspace);
@@ -59,6 +60,9 @@ void TrainPage::register_actions(Workspace& workspace) {
   actions.add({u"run.launch"_s, tr("Launch Elsewhere\u2026"),
                tr("Start the recipe of the experiment on another machine and follow the run here")},
               [this] { open_with_experiments(*launch_dialog_); });
+  actions.add({u"run.attach"_s, tr("Attach to a Running Program\u2026"),
+               tr("Record and show a run that another program is making: event lines, a URL or a log folder")},
+              [this] { attach_dialog_->open(); });
   actions.add({u"run.detach"_s, tr("Detach from the Launched Job"),
                tr("Stop following the job; it continues to run and can be followed again")},
               [this] { runs_.detach(); });
@@ -87,6 +91,7 @@ void TrainPage::register_chart_actions(Workspace& workspace) {
 
 void TrainPage::update_actions() {
   workspace_->actions()[u"run.launch"_s]->setEnabled(!runs_.live());
+  workspace_->actions()[u"run.attach"_s]->setEnabled(!runs_.live());
   workspace_->actions()[u"run.detach"_s]->setEnabled(runs_.is_remote());
 }
 
@@ -160,13 +165,14 @@ void TrainPage::build() {
   auto* column = make_layout<QVBoxLayout>(this, {8, 4, 8, 6}, 4);
   column->addLayout(build_top());
   column->addWidget(stack_, 1);
-  stack_->addWidget(
-      empty_page(tr("No run yet"),
-                 tr("Run the experiment on the left to see loss, memory, speed and samples here while it "
-                    "trains,\nor open an earlier run."),
-                 {{tr("Run Experiment"), trigger(u"run.start"_s)}, {tr("Show Earlier Runs"), trigger(u"page.runs"_s)}},
-                 this)
-          .page);
+  stack_->addWidget(empty_page(tr("No run yet"),
+                               tr("Run the experiment on the left to see loss, memory, speed and samples here while it "
+                                  "trains,\nor open an earlier run."),
+                               {{tr("Run Experiment"), trigger(u"run.start"_s)},
+                                {tr("Show Earlier Runs"), trigger(u"page.runs"_s)},
+                                {tr("Attach\u2026"), trigger(u"run.attach"_s)}},
+                               this)
+                        .page);
 
   auto* charts = new QWidget(this);
   auto* inner = flush_layout<QVBoxLayout>(charts, 3);
@@ -247,6 +253,8 @@ QLayout* TrainPage::build_top() {
   launch_ = button(tr("Launch\u2026"),
                    tr("Start the experiment of this run or of the form on another machine and follow it here"),
                    trigger(u"run.launch"_s));
+  attach_ =
+      button(tr("Attach\u2026"), tr("Record and show a run that another program is making"), trigger(u"run.attach"_s));
   for (QPushButton* b : {resume_, detach_, merge_, prove_}) b->hide();
   return top;
 }
@@ -262,6 +270,7 @@ void TrainPage::show_buttons() {
   prove_->setVisible(offers_proof());
   prove_->setEnabled(!busy);
   launch_->setEnabled(!busy);
+  attach_->setEnabled(!busy);
   const bool detached = launched && !run_->is_live && !ended;
   resume_->setVisible(detached || (ended && run_->view.is_resumable()));
   resume_->setEnabled(!busy);
@@ -315,7 +324,7 @@ void TrainPage::build_samples() {
   both->addWidget(samples_);
   both->addWidget(detail_);
   both->setSizes({500, 400});
-  record_ = new RecordView(nullptr);
+  record_ = new RecordView(runs_.catalogue(), nullptr);
   lower_->addTab(both, tr("Samples"));
   lower_->addTab(record_, tr("Record"));
 }

@@ -5,6 +5,7 @@
 
 #include "core/views/step_snapshot.h"
 #include "ui/charts/chart.h"
+#include "ui/pages/train/attach_dialog.h"
 #include "ui/pages/train/collectives_panel.h"
 #include "ui/pages/train/device_memory.h"
 #include "ui/pages/train/export_dialog.h"
@@ -48,6 +49,7 @@ class TrainPage : public QWidget, public WindowPage {
   QStringList unfinished_work() const override;
   void stop_work() override { merge_dialog_->task().cancel(); }
   LaunchDialog& launch_dialog() { return *launch_dialog_; }
+  AttachDialog& attach_dialog() { return *attach_dialog_; }
   ExportDialog& export_dialog() { return *export_dialog_; }
   MergeDialog& merge_dialog() { return *merge_dialog_; }
   ChartLink& link() { return by_step_; }
@@ -104,6 +106,7 @@ class TrainPage : public QWidget, public WindowPage {
 
   RunController& runs_;
   LaunchDialog* launch_dialog_ = nullptr;
+  AttachDialog* attach_dialog_ = nullptr;
   ExportDialog* export_dialog_ = nullptr;
   MergeDialog* merge_dialog_ = nullptr;
   ChartLink by_step_, by_time_;
@@ -113,7 +116,7 @@ class TrainPage : public QWidget, public WindowPage {
   SamplesModel samples_model_;
   QStackedWidget* stack_;
   RunHeader* header_;
-  QPushButton *prove_, *export_, *launch_, *resume_, *detach_, *merge_;
+  QPushButton *prove_, *export_, *launch_, *attach_, *resume_, *detach_, *merge_;
   std::optional<bool> mergeable_;  // whether the run has an adapter; empty: not looked up yet
   QFrame* banner_;
   ElidedLabel* banner_text_;

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compare/audited_training.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "core/experiment/bind.h"
+#include "core/formats/logs/run_log.h"
+#include "core/model/catalogue.h"
+
+namespace mw::compare {
+namespace {
+
+double last_of(const views::RunView& run, const std::string& name) {
+  const views::MetricSeries* series = run.metric(name);
+  return series && !series->raw.empty() ? series->raw.back().y : serve::TrainingClaim::kNot;
+}
+
+double median_of(const views::RunView& run, const std::string& name) {
+  const views::MetricSeries* series = run.metric(name);
+  return series ? formats::percentile_of({series->raw.y().begin(), series->raw.y().end()}, 50)
+                : serve::TrainingClaim::kNot;
+}
+
+double first_known(std::initializer_list<double> values) {
+  for (const double value : values)
+    if (!std::isnan(value)) return value;
+  return serve::TrainingClaim::kNot;
+}
+
+double peak_of(const views::RunView& run) {
+  double most = run.finished() ? static_cast<double>(run.finished()->peak.value) : 0;
+  for (const auto& [device, timeline] : run.memory()) most = std::max(most, static_cast<double>(timeline.peak.value));
+  return most > 0 ? most : serve::TrainingClaim::kNot;
+}
+
+Json number_or_null(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+}  // namespace
+
+serve::TrainingClaim training_claim(const ComparedRun& run) {
+  return training_claim({.name = run.name,
+                         .id = run.id,
+                         .experiment = run.experiment,
+                         .view = *run.training,
+                         .has_all_settings = run.has_all_settings});
+}
+
+serve::TrainingClaim training_claim(const TrainingRecord& run) {
+  serve::TrainingClaim claim{.name = run.name, .source = run.id};
+  const experiment::ExperimentConfig config = experiment::bind_valid(run.experiment);
+  claim.model = config.model.id;
+  const auto stated = [&](const char* key) { return run.experiment.has(key); };
+  if (stated("target.id")) claim.target = config.target.id;
+  if (stated("train.dtype")) claim.dtype = std::string(to_string(config.train.dtype));
+  if (run.has_all_settings) claim.method = config.train.method;
+  const views::RunView& view = run.view;
+  claim.tokens_per_second =
+      first_known({median_of(view, "train/tokens_per_second"), median_of(view, "train/tokens_per_sec")});
+  claim.mfu = first_known({median_of(view, "train/mfu"), median_of(view, "mfu")});
+  claim.peak_bytes = peak_of(view);
+  claim.train_loss = last_of(view, "train/loss");
+  claim.eval_loss = last_of(view, "eval/loss");
+  if (!std::isnan(claim.eval_loss)) {
+    claim.perplexity = last_of(view, "eval/perplexity");
+    claim.token_accuracy = first_known({last_of(view, "eval/mean_token_accuracy"), last_of(view, "eval/accuracy")});
+  } else {
+    claim.token_accuracy = first_known({last_of(view, "train/mean_token_accuracy"), last_of(view, "train/accuracy")});
+  }
+  return claim;
+}
+
+serve::TrainingAudit audit_known(const serve::TrainingClaim& claim, const hardware::Catalogue& catalogue) {
+  if (!claim.model.empty() && !claim.target.empty() && claim.target != "cpu") try {
+      return serve::audit(claim, {.model = model::catalogue_config(claim.model),
+                                  .target = catalogue.target(claim.target),
+                                  .weight_bytes = 2,
+                                  .kv_bytes = 2});
+    } catch (const Error&) {  // the catalogue does not have the model or chip
+    }
+  return serve::audit(claim);
+}
+
+void add_audit(ComparedRun& run, const hardware::Catalogue& catalogue) {
+  if (run.sweep) run.sweep->findings = audit_known(run.sweep->set, catalogue);
+  if (run.training && kind_of(run) == ComparedKind::training)
+    run.training_findings = audit_known(training_claim(run), catalogue).findings;
+}
+
+ComparedRun compared_log(const std::filesystem::path& file) {
+  const formats::RunLog log = formats::read_log(file);
+  ComparedRun out{.name = log.name, .provenance = formats::Provenance::imported};
+  out.has_all_settings = false;
+  views::RunView view;
+  view.feed({0, event::Started{{{"kind", "train"}, {"source", "imported"}, {"name", log.name}, {"facts", log.facts}}}});
+  std::vector<formats::Scalar> scalars = log.scalars;
+  std::stable_sort(scalars.begin(), scalars.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  for (const formats::Scalar& s : scalars) view.feed({0, event::Metric{s.name, s.step, s.value}});
+  out.training = std::move(view);
+  return out;
+}
+
+serve::Verdict worst(const serve::TrainingAudit& audit) {
+  serve::Verdict worst = serve::Verdict::fine;
+  for (const serve::Finding& f : audit.findings) worst = std::max(worst, f.verdict);
+  return worst;
+}
+
+Json to_json(const serve::TrainingClaim& claim, const serve::TrainingAudit& audit) {
+  Json mfu = Json::array(), findings = Json::array();
+  for (const serve::MfuFormula& f : audit.mfu) mfu.push_back({{"formula", f.name}, {"share", number_or_null(f.share)}});
+  for (const serve::Finding& f : audit.findings)
+    findings.push_back({{"rule", f.rule},
+                        {"metric", f.metric},
+                        {"value", number_or_null(f.value)},
+                        {"floor", number_or_null(f.floor)},
+                        {"verdict", to_string(f.verdict)},
+                        {"text", f.text},
+                        {"formula", f.formula}});
+  return {{"name", claim.name},
+          {"model", claim.model},
+          {"target", claim.target},
+          {"verdict", to_string(worst(audit))},
+          {"mfu", std::move(mfu)},
+          {"claimed_formula", audit.claimed_formula},
+          {"findings", std::move(findings)}};
+}
+
+std::string to_text(const serve::TrainingAudit& audit) {
+  std::string out;
+  for (const serve::MfuFormula& f : audit.mfu)
+    out += "  MFU " + number_text(f.share * 100, 3) + " %  " + f.name +
+           (f.name == audit.claimed_formula ? "  (the claimed one)" : "") + "\n";
+  for (const serve::Finding& f : audit.findings) {
+    out += "  " + std::string(to_string(f.verdict)) + "  " + f.rule + ": " + f.text + "\n";
+    if (!f.formula.empty()) out += "      " + f.formula + "\n";
+  }
+  return out.empty() ? "  no findings\n" : out;
+}
+
+}  // namespace mw::compare

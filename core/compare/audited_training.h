@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Audits training runs: finished ones of the store, imported logs, and claims of a file. Thread-safe.
+#pragma once
+#include "core/compare/comparison.h"
+#include "core/serve/audit/training_audit.h"
+
+namespace mw::compare {
+
+// What a recorded training claims. A record times its steps itself, so only rates, memory, losses and cost are taken.
+struct TrainingRecord {
+  std::string name{}, id{};
+  const experiment::Experiment& experiment;
+  const views::RunView& view;
+  bool has_all_settings = true;  // false for an import
+};
+serve::TrainingClaim training_claim(const TrainingRecord& record);
+serve::TrainingClaim training_claim(const ComparedRun& run);
+// Includes physical lower bounds if the catalogues have model and target.
+serve::TrainingAudit audit_known(const serve::TrainingClaim& claim, const hardware::Catalogue& catalogue);
+// Fills in the findings of a sweep or a training.
+void add_audit(ComparedRun& run, const hardware::Catalogue& catalogue);
+// A log that is not in the store, as `import` would record it. Throws LOG.
+ComparedRun compared_log(const std::filesystem::path& file);
+
+// {name, model, target, verdict, mfu: [{formula, share}], claimed_formula, findings: [...]}, as `audit --json` prints
+// it.
+Json to_json(const serve::TrainingClaim& claim, const serve::TrainingAudit& audit);
+serve::Verdict worst(const serve::TrainingAudit& audit);
+// Text of several lines: the MFU by formula, then the findings.
+std::string to_text(const serve::TrainingAudit& audit);
+
+}  // namespace mw::compare

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// data.source: a recipe without local data makes the same rows, prompts and steps from the downloaded dataset as the
+// engine from a file, and refuses data that differ from those of the first load.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+
+#include "core/base/files.h"
+#include "core/data/dataset/hub_dataset.h"
+#include "core/data/dataset/record.h"
+#include "core/data/dataset/row_reader.h"
+#include "core/experiment/settings.h"
+#include "core/jobs/recipe_export.h"
+#include "core/recipes/quote.h"
+#include "tests/shipped.h"
+#include "tests/store/store_fixture.h"
+
+namespace mw::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+using recipes::Kind;
+using testing::Contains;
+using testing::HasSubstr;
+
+const fs::path kSourceTemplates = fs::path(MW_RESOURCES) / "recipes";
+const fs::path kSmallWorld = fs::path(MW_RESOURCES) / "instructions" / "small-world.json";
+
+struct Ran {
+  int status = 0;
+  std::string out, error;
+};
+Ran python(const std::vector<std::string>& arguments, const fs::path& folder) {
+  std::string command = "python3 -B";
+  for (const std::string& a : arguments) command += " " + recipes::shell_quoted(a);
+  command += " 2> " + recipes::shell_quoted((folder / "stderr").string());
+  Ran ran;
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  if (!pipe) return {.status = -1, .out = {}, .error = {}};
+  std::array<char, 65536> bytes{};
+  while (const size_t n = std::fread(bytes.data(), 1, bytes.size(), pipe)) ran.out.append(bytes.data(), n);
+  ran.status = WEXITSTATUS(::pclose(pipe));
+  ran.error = read_file(folder / "stderr");
+  return ran;
+}
+
+experiment::Experiment small_world(const std::vector<std::string>& sets) {
+  experiment::Experiment e = experiment::Experiment::load(fs::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
+  experiment::apply_sets(e, sets);
+  return e;
+}
+
+// Every text that the reader of the recipe tokenises, with its ids.
+Json token_table(const experiment::Experiment& e) {
+  const experiment::ExperimentConfig config = experiment::bind(e);
+  const auto tokenizer = data::load_tokenizer(config.model.path);
+  Json table{{"bos", tokenizer->bos()}, {"eos", tokenizer->eos()}, {"pad", tokenizer->pad()}, {"ids", Json::object()}};
+  const auto add = [&](const std::string& text) { table["ids"][text] = tokenizer->encode(text); };
+  const train::Settings settings = experiment::train_settings(config);
+  const data::ChatFormat chat = settings.data.chat;
+  add(std::string(data::start_of_turn(chat)));
+  add(std::string(data::end_of_turn(chat)));
+  data::RowReader reader(kSmallWorld);
+  for (data::RawRow raw; reader.next(raw);) {
+    const Json row = parse_json(raw.text, "row");
+    const data::Record record = data::read_record(row, data::detect_format(row, settings.data), settings.data);
+    for (const data::Span& span : data::render_chat(chat, std::get<data::Conversation>(record).messages))
+      add(span.text);
+  }
+  for (const data::Example& example : data::load_dataset(settings.data, *tokenizer).eval) {
+    add(example.prompt);
+    add(example.answer);
+  }
+  return table;
+}
+
+Json as_json(const recipes::RowPlan& plan) {
+  Json examples = Json::array();
+  for (const data::Example& x : plan.examples)
+    examples.push_back({{"ids", x.ids}, {"loss", x.loss}, {"prompt", x.prompt}, {"answer", x.answer}});
+  return {{"examples", std::move(examples)},
+          {"rows", plan.rows},
+          {"held_out", plan.held_out.size()},
+          {"answers", recipes::answers_json(plan)}};
+}
+
+TEST(RecipeSource, MakesTheRowsOfTheEngine) {
+  const std::vector<std::vector<std::string>> cases{
+      {"train.epochs=0.5", "train.batch=8", "data.max_len=96"},
+      {"train.steps=30", "train.batch=4", "data.packing=true", "train.accumulation=2", "data.max_len=128"},
+      {"train.steps=5", "data.loss=all", "data.overlong=truncate", "data.max_len=40", "train.seed=7"}};
+  for (const auto& sets : cases) {
+    SCOPED_TRACE(sets.front());
+    const experiment::Experiment local = small_world(sets);
+    const recipes::RecipeInput engine = recipe_input(Kind::torchax, local, test::catalogue(), kSourceTemplates);
+    ASSERT_TRUE(engine.rows);
+    experiment::Experiment remote = local;
+    remote.erase("data.path");
+    remote.set_value("data.source", "someone/small-world@main");
+    const recipes::RecipeInput s = recipe_input(Kind::torchax, remote, test::catalogue(), kSourceTemplates);
+    EXPECT_FALSE(s.rows);
+    EXPECT_THAT(s.remarks, Contains(HasSubstr("someone/small-world")));
+    const test::Scratch scratch;
+    const fs::path folder = scratch.path() / "recipe";
+    recipes::write_recipe(s, kSourceTemplates, folder, recipes::Overwrite::refuse);
+    write_file_atomically(scratch.path() / "table.json", token_table(local).dump());
+    const auto read = [&](const fs::path& file) {
+      return python({(fs::path(MW_FIXTURES).parent_path() / "recipes" / "source_rows.py").string(), folder.string(),
+                     file.string(), (scratch.path() / "table.json").string()},
+                    scratch.path());
+    };
+    const Ran ran = read(kSmallWorld);
+    ASSERT_EQ(ran.status, 0) << ran.error;
+    const Json made = parse_json(ran.out, "source_rows.py");
+    const Json expected = as_json(*engine.rows);
+    EXPECT_EQ(made["steps"], engine.values["train"]["steps"]);
+    for (const char* key : {"examples", "rows", "held_out", "answers"}) EXPECT_EQ(made[key], expected[key]) << key;
+    EXPECT_GT(made["lock"]["rows"].get<int>(), 100);
+    EXPECT_EQ(made["lock"]["revision"], "main");
+    EXPECT_EQ(made["lock"]["sha256"].get<std::string>().size(), 64u);
+
+    EXPECT_EQ(read(kSmallWorld).status, 0) << "the same data again";
+    Json changed = read_json(kSmallWorld);
+    changed[0]["output"] = "something else";
+    write_file_atomically(scratch.path() / "changed.json", changed.dump());
+    const Ran refused = read(scratch.path() / "changed.json");
+    EXPECT_NE(refused.status, 0);
+    EXPECT_THAT(refused.error, HasSubstr("the data differ from those of the first load: sha256 is"));
+  }
+}
+
+TEST(RecipeSource, RefusesAnIncompleteDownload) {
+  experiment::Experiment e = small_world({});
+  e.erase("data.path");
+  e.set_value("data.source", "gsm8k");
+  const recipes::RecipeInput s = recipe_input(Kind::trl_fsdp, e, test::catalogue(), kSourceTemplates);
+  EXPECT_EQ(s.values["data"]["columns"], (Json{{"prompt", "question"}, {"completion", "answer"}}));
+  EXPECT_EQ(s.values["data"]["source"]["license"], "mit");
+  const test::Scratch scratch;
+  recipes::write_recipe(s, kSourceTemplates, scratch.path() / "recipe", recipes::Overwrite::refuse);
+  write_file_atomically(scratch.path() / "part.jsonl", "{\"question\": \"1 + 1\", \"answer\": \"2\"}\n");
+  write_file_atomically(scratch.path() / "table.json", R"({"bos": 2, "eos": 1, "pad": 0, "ids": {}})");
+  const Ran ran = python({(fs::path(MW_FIXTURES).parent_path() / "recipes" / "source_rows.py").string(),
+                          (scratch.path() / "recipe").string(), (scratch.path() / "part.jsonl").string(),
+                          (scratch.path() / "table.json").string()},
+                         scratch.path());
+  EXPECT_NE(ran.status, 0);
+  EXPECT_THAT(ran.error, HasSubstr("openai/gsm8k has 1 rows, expected 7473"));
+}
+
+TEST(RecipeSource, TheEngineSaysHowToObtainTheData) {
+  experiment::Experiment e = small_world({});
+  e.erase("data.path");
+  e.set_value("data.source", "alpaca");
+  EXPECT_EQ(experiment::bind(e).data.rows, 52002);
+  try {
+    experiment::train_settings(experiment::bind(e));
+    FAIL() << "there is no file";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.problem().id, "MISSING");
+    EXPECT_THAT(error.problem().fix, HasSubstr("load_dataset('tatsu-lab/alpaca', split='train', revision='dce01c9b"));
+  }
+}
+
+TEST(RecipeSource, NamesOfDatasetsAreChecked) {
+  for (const data::HubDataset& d : data::known_datasets()) {
+    EXPECT_EQ(data::parse_hub_dataset(d.name).id, d.id);
+    EXPECT_EQ(d.revision.size(), 40u);
+    EXPECT_FALSE(d.license.empty());
+    EXPECT_THAT(d.facts, HasSubstr(d.id));
+  }
+  const data::HubDataset other = data::parse_hub_dataset("yahma/alpaca-cleaned@v1.0");
+  EXPECT_EQ(other.id, "yahma/alpaca-cleaned");
+  EXPECT_EQ(other.revision, "v1.0");
+  EXPECT_TRUE(data::parse_hub_dataset("yahma/alpaca-cleaned").revision.empty());
+  for (const char* bad : {"", "alpacas", "a/b/c", "/b", "a/", "a/b@", "a b/c", "../x", "a/'); import os", "a/b@'"})
+    EXPECT_THROW(data::parse_hub_dataset(bad), Error) << bad;
+}
+
+}  // namespace
+}  // namespace mw::jobs
