@@ -49,7 +49,7 @@ class DesignPage : public QWidget, public WindowPage {
   MeasuredSwitch& measured() { return *measured_; }  // the planned mesh or the measured one of a run
   MemoryPanel& memory() { return *memory_; }
   Alternatives& alternatives() { return *alternatives_; }
-  StackBar& time_bar() { return *time_; }
+  Chart& time_chart() { return *time_; }
   FigureStrip& figures() { return *figures_; }
   QTabWidget& tabs() { return *tabs_; }  // memory, plan, alternatives
   void pin();                            // keeps the displayed design for comparison
@@ -106,7 +106,8 @@ class DesignPage : public QWidget, public WindowPage {
   CanvasPair* canvases_;
   MeasuredSwitch* measured_;
   MemoryPanel* memory_;
-  StackBar* time_;
+  ChartLink time_link_;
+  Chart* time_;
   Alternatives* alternatives_;
   QTableView *plan_table_, *shards_table_;
 };
