@@ -82,6 +82,7 @@ Subcommand audit_subcommand();
 Subcommand calibrate_subcommand();
 Subcommand compare_subcommand();
 Subcommand convert_subcommand();
+Subcommand envelope_subcommand();
 Subcommand export_subcommand();
 Subcommand generate_subcommand();
 Subcommand import_subcommand();
