@@ -22,7 +22,7 @@ std::vector<Subcommand> all_subcommands() {  // in the order of --help
           import_subcommand(), audit_subcommand(),     compare_subcommand(), export_subcommand(),
           replay_subcommand(), residuals_subcommand(), merge_subcommand(),   convert_subcommand(),
           watch_subcommand(),  launch_subcommand(),    inspect_subcommand(), tokens_subcommand(),
-          runs_subcommand(),   tour_subcommand(),      cost_subcommand()};
+          runs_subcommand(),   tour_subcommand(),      cost_subcommand(),    envelope_subcommand()};
 }
 
 // Throws for a first word that is neither a subcommand nor a file: a misspelt subcommand, most likely.

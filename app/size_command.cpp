@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `size`: measures time and memory by batch size. It prints a table while the points arrive, or the points as JSON.
+// `size`: measures time and memory by batch size, or predicts them for another target. It prints a table while the
+// points arrive, or the points as JSON.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -7,7 +8,9 @@
 #include "app/output.h"
 #include "app/progress.h"
 #include "app/subcommand.h"
+#include "core/experiment/bind.h"
 #include "core/jobs/job.h"
+#include "core/jobs/size_run.h"
 #include "core/views/run_view.h"
 
 namespace mw::app {
@@ -25,19 +28,45 @@ std::string bytes_at(const Json& memory, const char* category) {
   return to_text(Bytes(memory.value(category, std::int64_t{0})));
 }
 
+bool is_predicted(const Json& point) {
+  return point["measured"].is_null() && point["predicted"].contains("seconds");
+}
+
+std::string table_title(const Json& point) {
+  return point["mode"].get<std::string>() + (point["adapters"].get<bool>() ? ", with LoRA adapters" : "");
+}
+
+void print_predicted_header(const std::string& title) {
+  print_text("\n%s, predicted\n%7s %10s %21s %10s %10s  %11s %11s %11s %11s %11s\n", title.c_str(), "batch", "seconds",
+             "(low to high)", "ms/token", "tokens/s", "weights", "activations", "logits", "kv_cache", "peak");
+}
+
+void print_predicted_row(const Json& point) {
+  const Json &predicted = point["predicted"], &memory = predicted["memory"];
+  const auto seconds = [&](const char* key) { return number_text(predicted[key].get<double>(), 4); };
+  print_text("%7d %10s %21s %10s %10s  %11s %11s %11s %11s %11s\n", point["batch"].get<int>(),
+             seconds("seconds").c_str(),
+             ("(" + seconds("seconds_low") + " to " + seconds("seconds_high") + ")").c_str(),
+             milliseconds(predicted, "seconds_per_token").c_str(),
+             count_text(predicted["tokens_per_second"].get<double>()).c_str(), bytes_at(memory, "weights").c_str(),
+             bytes_at(memory, "activations").c_str(), bytes_at(memory, "logits").c_str(),
+             bytes_at(memory, "kv_cache").c_str(), bytes_at(memory, "total").c_str());
+}
+
 void print_size_header(const std::string& mode) {
   print_text("\n%s\n%7s %10s %10s %10s %10s  %11s %11s %11s %11s %11s %11s\n", mode.c_str(), "batch", "seconds",
              "ms/token", "ms/step", "tokens/s", "weights", "activations", "logits", "kv_cache", "peak", "predicted");
 }
 
-void print_size_row(const Json& point) {
+void print_size_row(const Json& point, const char* refused) {
   const std::string predicted = bytes_at(point["predicted"]["memory"], "total");
   if (!point["predicted"]["fits"].get<bool>()) {
-    print_text("%7d not started: predicted %s of %s; largest batch that fits: %d\n", point["batch"].get<int>(),
+    print_text("%7d %s: predicted %s of %s; largest batch that fits: %d\n", point["batch"].get<int>(), refused,
                predicted.c_str(), to_text(Bytes(point["predicted"]["capacity_bytes"].get<std::int64_t>())).c_str(),
                point["predicted"]["largest_batch"].get<int>());
     return;
   }
+  if (is_predicted(point)) return print_predicted_row(point);
   const Json& measured = point["measured"];
   if (measured.is_null()) {
     print_text("%7d failed: %s\n", point["batch"].get<int>(), point.value("error", "").c_str());
@@ -71,6 +100,14 @@ int run_size(const CommonOptions& common, const SizeOptions& options) {
   jobs::JobRequest request{
       .experiment = load_experiment(common), .runs_folder = common.runs_folder, .resume = std::nullopt};
   request.experiment.set_value("kind", "size");
+  request.catalogue = load_catalogue;
+  const bool predicts = jobs::are_sizes_predicted(experiment::bind_valid(request.experiment));
+  if (predicts && !options.adapter.empty())
+    throw Error({.id = "USAGE",
+                 .message = "sizes on another target are predicted with and without adapters of lora.rank",
+                 .place = "--adapter",
+                 .found = options.adapter.string(),
+                 .fix = "remove the option, or set target.id to cpu to measure this adapter"});
   if (!options.adapter.empty()) request.experiment.set("lora.adapter", options.adapter.string());
   views::RunView view;
   ProgressLine line;
@@ -82,9 +119,10 @@ int run_size(const CommonOptions& common, const SizeOptions& options) {
     if (!point) return;
     if (common.output == Output::text) {
       line.clear();
-      if (points.empty() || points.back()["mode"] != point->values["mode"])
-        print_size_header(point->values["mode"].get<std::string>());
-      print_size_row(point->values);
+      const std::string title = table_title(point->values);
+      if (points.empty() || table_title(points.back()) != title)
+        predicts ? print_predicted_header(title) : print_size_header(title);
+      print_size_row(point->values, predicts ? "does not fit" : "not started");
       std::fflush(stdout);
     }
     points.push_back(point->values);
@@ -98,7 +136,8 @@ int run_size(const CommonOptions& common, const SizeOptions& options) {
 }  // namespace
 
 Subcommand size_subcommand() {
-  return make_subcommand("size", "Measure how time and memory grow with the batch size: rollout, forward, chunked",
+  return make_subcommand("size",
+                         "Measure how time and memory grow with the batch size, or predict it for another target",
                          add_size_options, run_size);
 }
 

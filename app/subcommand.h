@@ -83,6 +83,7 @@ Subcommand calibrate_subcommand();
 Subcommand compare_subcommand();
 Subcommand convert_subcommand();
 Subcommand cost_subcommand();
+Subcommand envelope_subcommand();
 Subcommand export_subcommand();
 Subcommand generate_subcommand();
 Subcommand import_subcommand();

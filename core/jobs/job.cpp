@@ -14,6 +14,7 @@
 #include "core/jobs/size_run.h"
 #include "core/mesh/layout/unused_axes.h"
 #include "core/planning/predict.h"
+#include "core/planning/predict_sizes.h"
 #include "core/store/sweep_points.h"
 #include "core/train/checkpoint.h"
 #include "core/train/trainer.h"
@@ -47,7 +48,8 @@ std::string run_name(const experiment::Experiment& e) {
   if (!config.name.empty()) return config.name;
   const std::string folder = config.model.path.filename().string();
   const std::string model = folder.empty() ? config.model.id : folder;
-  if (config.kind == experiment::Kind::size) return model + " sizes";
+  if (config.kind == experiment::Kind::size)
+    return model + (are_sizes_predicted(config) ? " sizes on " + config.target.id : " sizes");
   if (config.kind == experiment::Kind::serve) return model + " sweep on " + config.target.id;
   return (folder.empty() ? "run" : folder) +
          (config.train.method == model::TrainMethod::lora ? " LoRA r" + std::to_string(config.lora.rank) : " full");
@@ -69,9 +71,14 @@ void reconnect(experiment::Experiment& experiment, const std::vector<std::string
   experiment::apply_sets(experiment, sets);
 }
 
-void check(const experiment::ExperimentConfig& config) {
+void check(const Record& record) {
+  const experiment::ExperimentConfig config = experiment::bind(record.experiment);
   switch (config.kind) {
     case experiment::Kind::size:
+      if (are_sizes_predicted(config)) {
+        planning::predicted_sizes(record.experiment, record.catalogue());
+        break;
+      }
       sizing_settings(config);
       experiment::require_weights(experiment::model_values(config));
       break;
@@ -159,7 +166,7 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
       if (request.resume_sets.empty()) record->peaks = peaks_so_far(*record);
     }
   } else {
-    check(experiment::bind(record->experiment));  // rejects bad input before a run is created
+    check(*record);  // rejects bad input before a run is created
     record->run = record->store.create(record->experiment, run_name(record->experiment));
     record->lock = record->store.lock(record->run);
   }
@@ -209,6 +216,8 @@ event::Finished run_kind(Record& record, const Json& info, const EventSink& sink
                          train::PauseGate& gate) {
   switch (kind_of(record.experiment)) {
     case experiment::Kind::size:
+      if (are_sizes_predicted(experiment::bind(record.experiment)))
+        return run_predicted_sizes(record.experiment, record.catalogue(), info, sink, stop);
       return run_sizes(experiment::bind(record.experiment), info, sink, std::move(stop), gate);
     case experiment::Kind::serve:
       return run_sweep({record.experiment, info, record.points, record.catalogue}, sink, std::move(stop), gate);

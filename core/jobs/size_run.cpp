@@ -12,6 +12,7 @@
 #include "core/formats/peft/peft_adapter.h"
 #include "core/model/catalogue.h"
 #include "core/planning/predict.h"
+#include "core/planning/predict_sizes.h"
 #include "core/train/model.h"
 
 namespace mw::jobs {
@@ -64,6 +65,12 @@ model::Config sized_config(const experiment::ModelSection& model) {
   return config;
 }
 
+Json names_of(const std::vector<serve::Workload>& workloads) {
+  Json names = Json::array();
+  for (const serve::Workload workload : workloads) names.push_back(to_string(workload));
+  return names;
+}
+
 struct Adapters {
   bool wanted = false;
   std::optional<formats::Adapter> loaded;
@@ -83,6 +90,10 @@ Adapters adapters_of(const experiment::ExperimentConfig& config, const model::Co
 }
 
 }  // namespace
+
+bool are_sizes_predicted(const experiment::ExperimentConfig& config) {
+  return config.target.id != "cpu";
+}
 
 serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config) {
   experiment::check_target(config);
@@ -147,11 +158,9 @@ event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info,
     return network;
   };
   const auto points = static_cast<long>(request.settings.workloads.size() * request.settings.batches.size());
-  Json workloads = Json::array();
-  for (const serve::Workload workload : request.settings.workloads) workloads.push_back(to_string(workload));
   info.update({{"kind", "size"},
                {"steps", points},
-               {"workloads", workloads},
+               {"workloads", names_of(request.settings.workloads)},
                {"batches", request.settings.batches},
                {"model", {{"path", model.path.string()}, {"name", request.config.id}}},
                {"device", {{"id", "cpu"}, {"threads", request.model.threads}}},
@@ -183,6 +192,37 @@ event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info,
           },
       .before_point = [&] { gate.wait(stop, [&](RunState state) { emit(event::StateChanged{state}); }); }};
   finished.state = serve::measure_sizes(request, callbacks, stop) ? RunState::done : RunState::cancelled;
+  finished.seconds = seconds_since(start_time);
+  return finished;
+}
+
+event::Finished run_predicted_sizes(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+                                    Json info, const EventSink& sink, const std::stop_token& stop) {
+  const auto start_time = Clock::now();
+  const auto emit = [&](auto body) { sink({seconds_since(start_time), std::move(body)}); };
+  emit(event::StateChanged{RunState::running});
+  const planning::PredictedSizes sizes = planning::predicted_sizes(experiment, catalogue);
+  std::vector<serve::Workload> workloads;
+  std::vector<std::int64_t> batches;
+  for (const planning::SizeCase& each : sizes.cases) {
+    if (workloads.empty() || workloads.back() != each.workload) workloads.push_back(each.workload);
+    if (workloads.size() == 1) batches.push_back(each.batch);
+  }
+  info.update({{"kind", "size"},
+               {"source", "predicted"},
+               {"steps", 2 * sizes.cases.size()},
+               {"workloads", names_of(workloads)},
+               {"batches", batches},
+               {"model", {{"name", sizes.plain.model.id}}},
+               {"device", {{"id", sizes.plain.target.id}, {"count", sizes.plain.mesh.devices()}}},
+               {"stack", to_string(sizes.plain.stack)},
+               {"capacity_bytes", sizes.capacity().value},
+               {"prompt_len", sizes.size.prompt_len},
+               {"new_tokens", sizes.size.new_tokens}});
+  emit(event::Started{std::move(info)});
+  event::Finished finished;
+  const auto point = [&](const serve::SizePoint& p) { emit(event::Point{++finished.steps, "size", to_json(p)}); };
+  finished.state = planning::predict_sizes(sizes, point, stop) ? RunState::done : RunState::cancelled;
   finished.seconds = seconds_since(start_time);
   return finished;
 }

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes a run of kind size: measures the batches of the experiment with core/serve and emits events. Not
-// thread-safe.
+// Executes a run of kind size: measures the batches of the experiment with core/serve, or predicts them for another
+// target, and emits events. Not thread-safe.
 #pragma once
 #include <stop_token>
 
 #include "core/base/event.h"
 #include "core/experiment/config.h"
+#include "core/experiment/experiment.h"
+#include "core/hardware/catalogue.h"
 #include "core/serve/load/sizing.h"
 #include "core/train/trainer.h"
 
 namespace mw::jobs {
+
+// Whether the sizes are predicted: the target is not this machine.
+bool are_sizes_predicted(const experiment::ExperimentConfig& config);
 
 // Throws Error for invalid or missing keys, including the model.
 serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config);
@@ -18,5 +23,10 @@ serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config
 // Throws on failure.
 event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info, const EventSink& sink,
                           std::stop_token stop, train::PauseGate& gate);
+
+// The same for another target: its points have predicted times and memory, with and without LoRA adapters. Takes well
+// under a second.
+event::Finished run_predicted_sizes(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+                                    Json info, const EventSink& sink, const std::stop_token& stop);
 
 }  // namespace mw::jobs

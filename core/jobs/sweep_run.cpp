@@ -6,6 +6,7 @@
 #include "core/base/elapsed.h"
 #include "core/jobs/sweep_backends.h"
 #include "core/planning/plan_request.h"
+#include "core/serve/load/confidence.h"
 #include "core/store/sweep_points.h"
 
 namespace mw::jobs {
@@ -36,6 +37,7 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
   formats::BenchSet facts = experiment::sweep_facts(config, catalogue);
   BackendParts parts = make_backend(e, catalogue, [&](auto body) { std::visit(emit, std::move(body)); });
   for (const auto& [key, value] : parts.conditions) facts.conditions[key] = value;
+  parts.notes.push_back(serve::percentile_text(99, settings.load.num_prompts));
   const auto points = static_cast<long>(rates_of(settings).size() * settings.input_lens.size()) * settings.repeats;
   Json info = request.info;
   info.update({{"kind", "sweep"},

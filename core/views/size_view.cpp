@@ -47,10 +47,24 @@ serve::SizePoint::Measured measured(const Json& j) {
   return m;
 }
 
-SizeView::Line& line_of(SizeView& view, serve::Workload workload) {
+serve::SizePoint::PredictedTime predicted_time(const Json& j) {
+  serve::SizePoint::PredictedTime t;
+  t.seconds = number(j, "seconds");
+  t.low = number(j, "seconds_low");
+  t.high = number(j, "seconds_high");
+  t.tokens = whole_number(j, "tokens");
+  if (t.tokens == 0) refuse("tokens", "one or more");
+  const Json& origin = part(j, "origin");
+  const auto known = origin.is_string() ? parse<plan::Origin>(origin.get_ref<const std::string&>()) : std::nullopt;
+  if (!known) refuse("origin", "measured, interpolated, transferred or floor");
+  t.origin = *known;
+  return t;
+}
+
+SizeView::Line& line_of(SizeView& view, serve::Workload workload, bool adapters) {
   for (auto& line : view.lines)
-    if (line.workload == workload) return line;
-  view.lines.push_back({workload});
+    if (line.workload == workload && line.adapters == adapters) return line;
+  view.lines.push_back({workload, adapters});
   return view.lines.back();
 }
 
@@ -59,7 +73,7 @@ void widen(Ledger& most, const Ledger& other) {
 }
 
 void add(SizeView& view, serve::SizePoint point) {
-  auto& points = line_of(view, point.workload).points;
+  auto& points = line_of(view, point.workload, point.adapters).points;
   const auto at = std::lower_bound(points.begin(), points.end(), point.batch,
                                    [](const serve::SizePoint& p, int batch) { return p.batch < batch; });
   view.batches.push_back(point.batch);
@@ -69,6 +83,7 @@ void add(SizeView& view, serve::SizePoint point) {
     view.highest = std::max(view.highest, point.measured->memory.total());
     widen(view.category_most, point.measured->memory);
   } else {
+    if (point.predicted_time) view.highest = std::max(view.highest, point.predicted.total());
     widen(view.category_most, point.predicted);
   }
   if (at != points.end() && at->batch == point.batch)
@@ -80,9 +95,19 @@ void add(SizeView& view, serve::SizePoint point) {
 // Reads the planned workloads and batches, so that charts have axes before the first point.
 void add_plan(SizeView& view, const Json& info) {
   if (!info.is_object()) return;
+  const auto text_of = [](const Json& object, const char* key) {
+    const auto value = object.is_object() ? object.find(key) : object.end();
+    return value != object.end() && value->is_string() ? value->get<std::string>() : std::string();
+  };
+  const auto is_set = [&info](const char* key) {
+    const auto value = info.find(key);
+    return value != info.end() && value->is_boolean() && value->get<bool>();
+  };
+  view.is_predicted = text_of(info, "source") == "predicted";
+  if (view.is_predicted && info.contains("device")) view.target = text_of(info["device"], "id");
   if (const auto workloads = info.find("workloads"); workloads != info.end() && workloads->is_array())
     for (const Json& name : *workloads)
-      if (const auto workload = workload_named(name)) line_of(view, *workload);
+      if (const auto workload = workload_named(name)) line_of(view, *workload, is_set("adapters"));
   if (const auto batches = info.find("batches"); batches != info.end() && batches->is_array())
     for (const Json& batch : *batches)
       if (batch.is_number_integer() && batch.get<std::int64_t>() > 0 && batch.get<std::int64_t>() < 1 << 30)
@@ -106,6 +131,11 @@ serve::SizePoint size_point(const Json& values) {
                          .error = {}};
   if (predicted.contains("largest_batch"))
     point.largest_batch = static_cast<int>(whole_number(predicted, "largest_batch", 1 << 30));
+  if (const auto adapters = values.find("adapters"); adapters != values.end()) {  // version 0.1 did not record it
+    if (!adapters->is_boolean()) refuse("adapters", "true or false");
+    point.adapters = adapters->get<bool>();
+  }
+  if (predicted.contains("seconds")) point.predicted_time = predicted_time(predicted);
   if (const Json& m = part(values, "measured"); !m.is_null()) point.measured = measured(m);
   if (const auto error = values.find("error"); error != values.end() && error->is_string())
     point.error = error->get<std::string>();
@@ -114,6 +144,19 @@ serve::SizePoint size_point(const Json& values) {
 
 bool SizeView::empty() const {
   return std::all_of(lines.begin(), lines.end(), [](const Line& l) { return l.points.empty(); });
+}
+
+bool SizeView::has_both() const {
+  const auto has = [this](bool adapters) {
+    return std::any_of(lines.begin(), lines.end(), [adapters](const Line& l) { return l.adapters == adapters; });
+  };
+  return has(false) && has(true);
+}
+
+const SizeView::Line* SizeView::find(serve::Workload workload, bool adapters) const {
+  for (const Line& line : lines)
+    if (line.workload == workload && line.adapters == adapters) return &line;
+  return nullptr;
 }
 
 SizeView size_view(const RunView& run) {

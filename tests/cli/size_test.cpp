@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <array>
+#include <map>
 #include <set>
 
+#include "tests/base/scratch.h"
 #include "tests/cli/process.h"
 #include "tests/cli/project.h"
 
@@ -38,8 +41,10 @@ TEST(Size, PrintsDocumentedJson) {
   ASSERT_EQ(points.size(), 6u);
   std::vector<std::pair<std::string, int>> order;
   for (const Json& point : points) {
-    EXPECT_EQ(keys(point), (std::set<std::string>{"mode", "batch", "predicted", "measured"}));
+    EXPECT_EQ(keys(point), (std::set<std::string>{"mode", "batch", "adapters", "predicted", "measured"}));
     order.emplace_back(point["mode"], point["batch"]);
+    EXPECT_FALSE(point["adapters"].get<bool>());
+    EXPECT_FALSE(point["predicted"].contains("seconds"));  // measured instead
     EXPECT_TRUE(point["predicted"]["fits"].get<bool>());
     EXPECT_GT(point["measured"]["seconds"].get<double>(), 0);
     EXPECT_NEAR(
@@ -103,6 +108,80 @@ TEST(Size, CountsMemoryOfGivenAndNewAdapters) {
   const Json trained = memory_of({"--adapter", (p.runs / "run-1" / "checkpoint-2").string()});
   EXPECT_GT(trained["adapters"].get<long>(), 0);
   EXPECT_EQ(memory_of({"--set", "size.adapters=true"})["adapters"], trained["adapters"]);
+}
+
+TEST(Size, PredictsForAnotherTargetWithAndWithoutAdapters) {
+  const test::Scratch folder;
+  const std::string runs = (folder.path() / "runs").string();
+  const std::vector<std::string> command{"size", MW_RESOURCES "/examples/gemma3-1b-sizing-v5e.json", "--runs-dir",
+                                         runs};
+  std::vector<std::string> json = command;
+  json.push_back("--json");
+  const Result r = meshwright(json);
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json points = parse_json(r.out, "standard output")["points"];
+  ASSERT_EQ(points.size(), 72u);
+  std::map<std::pair<std::string, int>, std::array<Json, 2>> by_case;
+  for (const Json& point : points) {
+    EXPECT_EQ(keys(point), (std::set<std::string>{"mode", "batch", "adapters", "predicted", "measured"}));
+    EXPECT_TRUE(point["measured"].is_null());
+    by_case[{point["mode"], point["batch"]}][point["adapters"].get<bool>() ? 1 : 0] = point["predicted"];
+  }
+  EXPECT_EQ(by_case.size(), 36u);
+  for (const auto& [key, both] : by_case) {
+    SCOPED_TRACE(key.first + " " + std::to_string(key.second));
+    for (const Json& predicted : both) {
+      EXPECT_EQ(predicted["capacity_bytes"].get<std::int64_t>(), std::int64_t{16} << 30);
+      const bool fits = predicted["fits"].get<bool>();
+      EXPECT_EQ(predicted.contains("seconds"), fits);
+      EXPECT_EQ(predicted.contains("largest_batch"), !fits);
+      if (!fits) {
+        EXPECT_LT(predicted["largest_batch"].get<int>(), key.second);
+        continue;
+      }
+      EXPECT_LE(predicted["seconds_low"].get<double>(), predicted["seconds"].get<double>());
+      EXPECT_GE(predicted["seconds_high"].get<double>(), predicted["seconds"].get<double>());
+      EXPECT_NE(predicted["origin"], "measured");
+      EXPECT_EQ(predicted["tokens"].get<int>(), 1024 * key.second);
+      EXPECT_NEAR(predicted["seconds_per_token"].get<double>() * predicted["tokens"].get<double>(),
+                  predicted["seconds"].get<double>(), 1e-9 * predicted["seconds"].get<double>());
+    }
+    EXPECT_FALSE(both[0]["memory"].value("adapters", 0) > 0);
+    EXPECT_GT(both[1]["memory"]["adapters"].get<long>(), 0);
+  }
+  const Result text = meshwright(command);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  for (const char* part : {"rollout, predicted", "chunked_forward, with LoRA adapters, predicted",
+                           "256 does not fit: predicted", "(low to high)"})
+    EXPECT_THAT(text.out, HasSubstr(part));
+  const Result listed = meshwright({"runs", "--runs-dir", runs, "--json"});
+  EXPECT_THAT(listed.out, HasSubstr("gemma3-1b"));
+  EXPECT_THAT(listed.out, HasSubstr("predicted"));
+  // The same by `run`, because the experiment is of kind size.
+  const Result run = meshwright({"run", command[1], "--runs-dir", runs, "--json", "--set", "size.batches=1"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(lines(run.out).back()["state"], "done");
+}
+
+TEST(Size, RejectsAPredictionBeforeARunIsCreated) {
+  const test::Scratch folder;
+  const auto runs = folder.path() / "runs";
+  const auto refused = [&](std::vector<std::string> more, const char* part) {
+    std::vector<std::string> command{"size", MW_RESOURCES "/examples/gemma3-1b-sizing-v5e.json", "--runs-dir",
+                                     runs.string()};
+    command.insert(command.end(), more.begin(), more.end());
+    const Result r = meshwright(command);
+    EXPECT_EQ(r.exit_code, 2) << part;
+    EXPECT_THAT(r.err, HasSubstr(part));
+    EXPECT_EQ(r.out, "");
+    const Result listed = meshwright({"runs", "--runs-dir", runs.string(), "--json"});
+    EXPECT_THAT(listed.out, testing::Not(HasSubstr("gemma3-1b"))) << part;
+  };
+  refused({"--set", "mesh.tp=3"}, "MESH-SIZE");
+  refused({"--set", "target.id=v5e-7"}, "target.id");
+  refused({"--set", "size.batches=0"}, "size.batches");
+  refused({"--set", "size.forward_len=1000000"}, "size.forward_len");
+  refused({"--adapter", "/tmp"}, "--adapter");
 }
 
 TEST(Size, RunsExperimentsOfKindSize) {

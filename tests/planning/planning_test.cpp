@@ -10,6 +10,7 @@
 
 #include "core/plan/calibration/measurements.h"
 #include "core/plan/request/local_model.h"
+#include "core/planning/predict_sizes.h"
 #include "core/planning/search_experiment.h"
 
 #include "tests/shipped.h"
@@ -126,6 +127,64 @@ TEST(SizingExample, FitsAsDocumentedInItsNotes) {
   EXPECT_TRUE(fits("forward", 10));
   EXPECT_FALSE(fits("forward", 12));
   EXPECT_TRUE(fits("chunked_forward", 136));
+}
+
+TEST(SizingExample, IsPredictedWithAndWithoutAdapters) {
+  const PredictedSizes sizes = predicted_sizes(shipped_example("gemma3-1b-sizing-v5e"), catalogue());
+  EXPECT_EQ(sizes.capacity(), Bytes(std::int64_t{16} << 30));
+  const ExperimentPlan planned_sizes = planned("gemma3-1b-sizing-v5e");
+  std::vector<serve::SizePoint> points;
+  ASSERT_TRUE(predict_sizes(sizes, [&](const serve::SizePoint& p) { points.push_back(p); }));
+  ASSERT_EQ(points.size(), 2 * planned_sizes.points.size());
+  for (const serve::SizePoint& p : points) {
+    EXPECT_EQ(p.predicted_time.has_value(), p.fits());
+    EXPECT_EQ(p.predicted[MemoryCategory::adapters].value > 0, p.adapters);
+    if (!p.fits()) {
+      // The largest batch is that of the plan: it fits, and one more row does not.
+      const auto fits = [&](std::int64_t batch) {
+        const plan::Request& request = p.adapters ? sizes.adapted : sizes.plain;
+        return plan::predict(with_case(request, sizes.size, {p.workload, batch})).fits();
+      };
+      EXPECT_TRUE(fits(p.largest_batch)) << p.largest_batch;
+      EXPECT_FALSE(fits(p.largest_batch + 1)) << p.largest_batch;
+    }
+    if (p.adapters) continue;
+    for (const SizePoint& same : planned_sizes.points) {
+      if (same.size.workload != p.workload || same.size.batch != p.batch) continue;
+      EXPECT_EQ(p.predicted, same.plan.memory.at_peak);
+      if (p.predicted_time) {
+        EXPECT_EQ(p.predicted_time->seconds, same.plan.step.seconds.value);
+      }
+    }
+  }
+  // A request to stop ends it between two points.
+  std::stop_source stop;
+  int seen = 0;
+  EXPECT_FALSE(predict_sizes(
+      sizes,
+      [&](const serve::SizePoint&) {
+        if (++seen == 3) stop.request_stop();
+      },
+      stop.get_token()));
+  EXPECT_EQ(seen, 3);
+}
+
+TEST(SizingExample, RejectsWhatCannotBePredicted) {
+  const auto id_of = [](const std::string& key, const Json& value) -> std::string {
+    experiment::Experiment e = shipped_example("gemma3-1b-sizing-v5e");
+    e.set_value(key, value);
+    try {
+      predicted_sizes(e, catalogue());
+    } catch (const Error& error) {
+      return error.problem().id;
+    }
+    return "";
+  };
+  EXPECT_EQ(id_of("mesh.tp", 2), "MESH-SIZE");
+  EXPECT_EQ(id_of("size.forward_len", 1000000), "CONTEXT");
+  EXPECT_EQ(id_of("size.batches", Json::array()), "MISSING");
+  EXPECT_EQ(id_of("size.batches", Json::array({"x"})), "RANGE");
+  EXPECT_EQ(id_of("size.prompt_len", 100), "");
 }
 
 TEST(TorchaxExample, Fits) {

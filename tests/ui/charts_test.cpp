@@ -440,6 +440,125 @@ class ChartsTest : public QObject {
     QVERIFY(chart_->summary().contains(u"total 12"_s));
   }
 
+  static ChartBars two_rows() {
+    ChartBars all{.layers = {{u"weights"_s, QColor(0x44, 0x63, 0x9f)}, {u"logits"_s, QColor(0xcc, 0x66, 0x77)}},
+                  .text_title = u"Total"_s,
+                  .least_end = 100};
+    all.bars.push_back({.name = u"this"_s, .values = {60, 20}, .text = u"80"_s, .tip = u"about this"_s});
+    all.bars.push_back(
+        {.name = u"pinned"_s, .values = {0, 30}, .start = 40, .origin = Origin::measured, .text = u"+30"_s});
+    return all;
+  }
+
+  void rows_go_down_with_their_values_to_the_right() {
+    ChartLink link;
+    link.set_x(u"design"_s, Quantity::count);
+    Chart chart({.title = u"Memory"_s, .rows = true}, link);
+    chart.resize(500, 200);
+    chart.show();
+    QVERIFY(QTest::qWaitForWindowExposed(&chart));
+    chart.set_bars(two_rows());
+    QImage image = chart.grab().toImage();
+    const QRectF a = chart.area();
+    QVERIFY(chart.y_span().low == 0 && chart.y_span().high >= 100);
+    const auto x_of = [&](double value) {
+      return static_cast<int>(a.left() + value / chart.y_span().high * a.width());
+    };
+    const auto y_of = [&](double row) { return static_cast<int>(a.top() + (row + 0.5) / 2 * a.height()); };
+    const auto is_filled = [&](double value, double row) {
+      for (int dy = -3; dy <= 3; ++dy)
+        if (image.pixelColor(x_of(value), y_of(row) + dy).hslSaturation() > 60) return true;
+      return false;
+    };
+    QVERIFY(is_filled(30, 0) && is_filled(70, 0) && !is_filled(95, 0));
+    QVERIFY(!is_filled(20, 1) && is_filled(55, 1) && !is_filled(80, 1));
+    QCOMPARE(chart.summary(), u"Memory: this: weights 60.0, logits 20.0, 80; pinned: logits 30.0, +30"_s);
+    // A hidden layer leaves its place to the next one.
+    QTest::mouseClick(&chart, Qt::LeftButton, {}, chart.legend_place(0).center().toPoint());
+    image = chart.grab().toImage();
+    QVERIFY(is_filled(10, 0) && !is_filled(40, 0));
+  }
+
+  void a_row_is_read_by_mouse_and_keys() {
+    ChartLink link;
+    link.set_x(u"design"_s, Quantity::count);
+    Chart chart({.title = u"Memory"_s, .quantity = Quantity::bytes, .rows = true}, link);
+    chart.resize(500, 200);
+    chart.show();
+    QVERIFY(QTest::qWaitForWindowExposed(&chart));
+    chart.set_bars(two_rows());
+    chart.grab();
+    QCOMPARE(chart.legend_texts().join(u", "_s), u"weights 60 B, logits 20 B"_s);
+    const QRectF a = chart.area();
+    QTest::mouseMove(&chart, QPointF(a.center().x(), a.bottom() - 8).toPoint());
+    QCOMPARE(link.cursor(), std::optional(1.0));
+    QCOMPARE(chart.legend_texts().join(u", "_s), u"weights 0 B, logits 30 B"_s);
+    link.set_cursor(std::nullopt);
+    chart.setFocus();
+    QTest::keyClick(&chart, Qt::Key_Down);
+    QCOMPARE(link.playhead(), std::optional(0.0));
+    QTest::keyClick(&chart, Qt::Key_Down);
+    QCOMPARE(link.playhead(), std::optional(1.0));
+    QTest::keyClick(&chart, Qt::Key_Down);
+    QCOMPARE(link.playhead(), std::optional(1.0));
+    QTest::keyClick(&chart, Qt::Key_Escape);
+    QVERIFY(!link.playhead());
+    // Fewer rows: the place that was read is one of them.
+    link.set_playhead(1);
+    ChartBars one = two_rows();
+    one.bars.pop_back();
+    chart.set_bars(one);
+    QCOMPARE(link.playhead(), std::optional(0.0));
+    chart.set_bars({});
+    QVERIFY(chart.empty());
+    chart.grab();
+  }
+
+  void rows_are_a_table_and_are_exported() {
+    test::Scratch scratch;
+    ChartLink link;
+    link.set_x(u"design"_s, Quantity::count);
+    Chart chart({.title = u"Memory"_s, .rows = true}, link);
+    chart.resize(500, 200);
+    chart.set_bars(two_rows());
+    export_chart(chart, scratch.path() / "rows.csv");
+    QCOMPARE(read_file(scratch.path() / "rows.csv"),
+             std::string("design,weights,logits,Total\r\nthis (predicted),60,20,80\r\npinned,0,30,'+30\r\n"));
+    export_chart(chart, scratch.path() / "rows.svg");
+    const std::string svg = read_file(scratch.path() / "rows.svg");
+    for (const char* text : {"pinned", "+30", "Design", "weights"}) QVERIFY2(svg.find(text) != std::string::npos, text);
+    export_chart(chart, scratch.path() / "rows.png");
+    QCOMPARE(QImage(qpath(scratch.path() / "rows.png")).size(), chart.size() * 2);
+  }
+
+  void the_same_bars_are_not_drawn_again() {
+    ChartLink link;
+    link.set_x(u"design"_s, Quantity::count);
+    Chart chart({.title = u"Memory"_s, .rows = true}, link);
+    chart.resize(500, 200);
+    chart.show();
+    QVERIFY(QTest::qWaitForWindowExposed(&chart));
+    chart.set_bars(two_rows());
+    QTest::qWait(60);
+    struct Paints : QObject {
+      int count = 0;
+      bool eventFilter(QObject*, QEvent* event) override {
+        count += event->type() == QEvent::Paint;
+        return false;
+      }
+    } paints;
+    chart.installEventFilter(&paints);
+    chart.set_bars(two_rows());
+    chart.set_levels({});
+    chart.set_notes({}, {});
+    QTest::qWait(60);
+    QCOMPARE(paints.count, 0);
+    ChartBars other = two_rows();
+    other.is_outdated = true;
+    chart.set_bars(other);
+    QTRY_VERIFY(paints.count > 0);
+  }
+
   void what_is_predicted_is_hatched_named_so_and_cut_off_at_the_top() {
     link_.reset();
     link_.set_stops({{0, u"1"_s}, {1, u"2"_s}, {3, u"8"_s}});

@@ -49,6 +49,7 @@ class DataTest : public test::WindowFixture {
                              30000);
     page().show_frame();
   }
+  QString economy() { return page().economy().chart().summary(); }
   void choose(int row) {
     const QRect cell = page().table().visualRect(page().model().index(row, DataRowsModel::state));
     QTest::mouseClick(page().table().viewport(), Qt::LeftButton, {}, cell.center());
@@ -103,15 +104,19 @@ class DataTest : public test::WindowFixture {
     QVERIFY(page().lengths().summary().contains(u"too long, truncated"_s));
     QCOMPARE(page().lengths().limits().front().value, 56.0);
     data::BatchStream stream(loaded.train, train::batch_options(settings), tokenizer->pad());
-    std::int64_t real = 0, all = 0;
+    std::int64_t real = 0, with_loss = 0, all = 0;
     for (std::int64_t n = 0; n < stream.batches_per_epoch(); ++n) {
       const data::Batch b = stream.next();
       real += b.real_tokens;
+      with_loss += b.loss_tokens;
       all += std::int64_t{b.rows} * b.len;
     }
-    const QString share = QString::number(100.0 * static_cast<double>(real) / static_cast<double>(all), 'f', 0);
-    QVERIFY2(page().economy().summary().contains(u"row by row: real %1 %, padding"_s.arg(share)),
-             qPrintable(page().economy().summary()));
+    const auto share = [all](std::int64_t tokens) {
+      return QString::number(100.0 * static_cast<double>(tokens) / static_cast<double>(all), 'f', 0);
+    };
+    const QString row = u"Token economy: longest row: with loss %1 %, without loss %2 %, padding %3 %, %4; "_s.arg(
+        share(with_loss), share(real - with_loss), share(all - real), qs(count_text(static_cast<double>(all))));
+    QVERIFY2(economy().startsWith(row), qPrintable(economy() + u" / "_s + row));
   }
 
   void tokens_are_walked_by_keys_and_pointed_at_by_the_mouse() {
@@ -193,7 +198,7 @@ class DataTest : public test::WindowFixture {
     QVERIFY(!page().tokens().isVisible());
     choose(2);
     QTRY_VERIFY(page().tokens().isVisible());
-    QVERIFY(page().economy().summary().contains(u"real"_s));  // of the three good ones
+    QVERIFY(economy().contains(u"without loss"_s));  // of the three good ones
     choose(1);
     picture(u"data-bad-row"_s);
     press(u"Skip Bad Rows"_s);
@@ -246,11 +251,13 @@ class DataTest : public test::WindowFixture {
     QCOMPARE(restarts, 1);
     QVERIFY(page().model().count(RowFilter::too_long) > 0);
     // Batches alone need no rows anew.
-    const auto before = page().economy().summary();
+    const auto before = economy();
     window_->document().set("train.batch", 1);
-    QTRY_VERIFY((page().show_frame(), page().economy().summary() != before));
+    QTRY_VERIFY((page().show_frame(), economy() != before));
     QCOMPARE(restarts, 1);
-    QVERIFY(page().economy().summary().contains(u"row by row: real 100 %, padding 0 %"_s));
+    const std::vector<double> unpadded = page().economy().chart().stack().at(0);
+    QCOMPARE(unpadded[0] + unpadded[1], 100.0);
+    QCOMPARE(unpadded[2], 0.0);
     // While the page is hidden nothing is read.
     window_->show_page(Page::train);
     window_->document().set("data.max_len", 64);
@@ -282,7 +289,7 @@ class DataTest : public test::WindowFixture {
     QTest::qWait(200);
     QCOMPARE(page().model().rowCount(), kept);
     QVERIFY(!page().reader().index());
-    QVERIFY(page().economy().summary().contains(u"Cancelled"_s));
+    QVERIFY(economy().contains(u"Cancelled"_s));
     page().table().setFocus();
     QTest::keyClick(&page().table(), Qt::Key_End);
     QTRY_COMPARE(page().tokens().detail().row.row, page().model().row(kept - 1).row);
@@ -366,16 +373,19 @@ class DataTest : public test::WindowFixture {
     page().save_lengths(csv);
     const data::LengthCounts lengths = page().reader().index()->lengths;
     QVERIFY(data::read_lengths(fspath(file)) == lengths && data::read_lengths(fspath(csv)) == lengths);
-    const QString seen = page().economy().summary().section(u';', 3);  // of fixed shapes
+    // Padding of fixed shapes, and the tokens with the packing factor.
+    const double padding = page().economy().chart().stack().at(2)[2];
+    const QString packed = page().economy().chart().bars().bars[3].text;
+    QVERIFY(padding > 0 && packed.contains(u'\u00D7'));
     window_->document().reset("data.path");
     window_->document().reset("model.path");
     window_->document().set("data.lengths", ss(file));
     QTRY_VERIFY(page().reader().request().source == planning::DataSource::lengths);
     read_through();
     QVERIFY(!page().table().isVisible() && !page().tokens().isVisible() && page().lengths().isVisible());
-    QVERIFY(page().economy().summary().contains(u"padding"_s) && !page().economy().summary().contains(u"loss"_s));
-    const QString planned = page().economy().summary().section(u';', 3, 3);
-    QVERIFY2(seen.startsWith(planned), qPrintable(seen + u" / "_s + planned));
+    QVERIFY(economy().contains(u"padding"_s) && !economy().contains(u"loss"_s));
+    QCOMPARE(page().economy().chart().stack().at(2)[1], padding);
+    QCOMPARE(page().economy().chart().bars().bars[3].text, packed);
     QVERIFY(shown_text().contains(u"loss is unknown"_s));
     picture(u"data-lengths-only"_s);
     window_->document().set("data.lengths", write("bad.csv", "12,3\nx,1\n"));
@@ -431,7 +441,9 @@ class DataTest : public test::WindowFixture {
         QCOMPARE(window_->height(), size.height());
         for (auto* area : page().findChildren<QAbstractScrollArea*>())
           QVERIFY(!area->horizontalScrollBar()->isVisible());
-        QVERIFY(page().economy().height() >= page().economy().minimumSizeHint().height());
+        QVERIFY(page().economy().chart().height() >= 120);  // with axis titles
+        QVERIFY2(page().economy().chart().area().height() >= 60,
+                 qPrintable(QString::number(page().economy().chart().area().height())));
         QVERIFY(page().table().columnWidth(DataRowsModel::state) > 70);
         QVERIFY(page().tokens().viewport()->height() > (size.height() < 700 ? 60 : 150));
       }

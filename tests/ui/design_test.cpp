@@ -189,10 +189,24 @@ class DesignTest : public test::WindowFixture {
     priced();
     QCOMPARE(figure(u"Cost"_s, PlanModel::pinned), cost);
     QVERIFY(!figure(u"Cost"_s, PlanModel::change).isEmpty());
-    QCOMPARE(page().memory().bar().bars().size(), size_t{2});
+    const ChartBars& memory = page().memory().chart().bars();
+    QCOMPARE(memory.bars.size(), size_t{2});
+    // The pinned design beside this one: the same scale, up to the capacity.
+    const plan::Plan& plan = window_->predictor().design()->plan();
+    double sum = 0;
+    for (const double bytes : memory.bars[0].values) sum += bytes;
+    QCOMPARE(sum, static_cast<double>(plan.memory.at_peak.total().value));
+    QCOMPARE(memory.bars[0].text, qs(to_text(plan.memory.at_peak.total())));
+    QVERIFY(memory.bars[1].values != memory.bars[0].values && memory.bars[1].name == u"pinned"_s);
+    QVERIFY(page().memory().chart().y_span().high >= static_cast<double>(plan.memory.capacity.value));
+    const ChartBars& time = page().time_chart().bars();
+    QCOMPARE(time.bars.size(), size_t{2});
+    QCOMPARE(time.bars[0].values[0], plan.step.compute.value);
+    QVERIFY2(page().time_chart().summary().startsWith(u"Time of a step: this: compute "_s),
+             qPrintable(page().time_chart().summary()));
     picture(u"pinned"_s);
     page().unpin();
-    QCOMPARE(page().memory().bar().bars().size(), size_t{1});
+    QCOMPARE(page().memory().chart().bars().bars.size(), size_t{1});
   }
 
   void a_drag_shows_the_change_of_the_step_until_it_is_dropped() {
@@ -488,7 +502,7 @@ class DesignTest : public test::WindowFixture {
     const Bytes exact = window_->predictor().prediction()->at_peak.total();
     QVERIFY2(figure(u"Memory per device"_s).startsWith(qs(to_text(exact))), qPrintable(figure(u"Memory per device"_s)));
     QCOMPARE(page().plan().rowCount(), 2);
-    QVERIFY(page().time_bar().isHidden());
+    QVERIFY(page().time_chart().isHidden());
     QVERIFY(!test::button_of(page().alternatives(), u"Search"_s).isEnabled());
     picture(u"cpu"_s);
   }
@@ -499,7 +513,7 @@ class DesignTest : public test::WindowFixture {
     const Bytes exact = window_->predictor().design()->plan().memory.at_peak.total();
     QVERIFY(exact.value > 0);
     QVERIFY2(figure(u"Memory per device"_s).startsWith(qs(to_text(exact))), qPrintable(figure(u"Memory per device"_s)));
-    QVERIFY(page().time_bar().isHidden());
+    QVERIFY(page().time_chart().isHidden());
     picture(u"cpu-serve"_s);
   }
 

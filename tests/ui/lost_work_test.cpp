@@ -562,8 +562,8 @@ class LostWorkTest : public test::WindowFixture {
     QCOMPARE(window_->strip().figures_text(), u"No prediction: 2 errors"_s);
     QCOMPARE(page.plan().rowCount(), 0);
     QCOMPARE(page.shards().rowCount(), 0);
-    QVERIFY(page.memory().bar().bars().empty());
-    QVERIFY(page.time_bar().isHidden());
+    QVERIFY(page.memory().chart().empty());
+    QVERIFY(page.time_chart().isHidden());
     QCOMPARE(page.canvas().devices(), 0);
     QVERIFY(page.error_link().isVisible());
     QCOMPARE(page.error_link().text(), u"No prediction: 2 errors"_s);

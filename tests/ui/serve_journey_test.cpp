@@ -148,6 +148,16 @@ class ServeJourneyTest : public test::WindowFixture {
       at = part.after;
     }
     QCOMPARE(at, why.shown()->to);
+    // Both ends and every factor have a bar, which begins where the one before it ends.
+    const ChartBars& bars = why.chart().bars();
+    QCOMPARE(bars.bars.size(), why.shown()->parts.size() + 2);
+    for (size_t i = 0; i < why.shown()->parts.size(); ++i) {
+      const auto& part = why.shown()->parts[i];
+      QCOMPARE(bars.bars[i + 1].start, std::min(part.before, part.after));
+      QCOMPARE(bars.bars[i + 1].values[1] + bars.bars[i + 1].values[2], std::abs(part.delta()));
+      QVERIFY(bars.bars[i + 1].text.startsWith(part.delta() >= 0 ? u'+' : u'\u2212'));
+    }
+    QVERIFY(why.chart().y_span().high >= std::max(why.shown()->from, why.shown()->to));
     station(u"why"_s);
 
     for (const char* extension : {"csv", "md", "tex", "png", "svg", "pdf"}) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Batch sizes on the Serve page, measured for real on the shipped base model.
 #include <QAction>
+#include <QCheckBox>
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QLabel>
@@ -106,6 +107,60 @@ class ServeTest : public test::WindowFixture {
     QCOMPARE(page().model().csv(), csv);
     QCOMPARE(page().total().summary(), seen);
     check_charts_say_what_the_table_says();
+  }
+
+  void another_target_is_predicted_with_and_without_lora_beside_the_measured_run() {
+    const auto measured = test::add_sizing(store());
+    open_window(
+        Json{{"target", {{"id", "v5e-1"}}}, {"train", {{"dtype", "bf16"}}}, {"size", {{"batches", {1, 4, 16}}}}});
+    page().show_frame();  // names the button
+    press(u"Predict"_s);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy() && window_->runs().shown(RunKind::size), test::patience(30000));
+    page().show_frame();
+    const RunPtr run = window_->runs().shown(RunKind::size);
+    QCOMPARE(run->view.state(), RunState::done);
+    QCOMPARE(page().model().rowCount(), 18);
+    QCOMPARE(page().total().lines().size(), size_t{6});
+    QVERIFY2(page().settings_text().contains(u"predicted for v5e-1"_s), qPrintable(page().settings_text()));
+    for (const ChartLine& line : page().total().lines()) {
+      QVERIFY(line.origin == Origin::predicted && line.raw->size() == 3 && line.low && line.high);
+      for (size_t i = 0; i < 3; ++i)
+        QVERIFY((*line.low)[i].y <= (*line.raw)[i].y && (*line.raw)[i].y <= (*line.high)[i].y);
+    }
+    for (int row = 0; row < 18; ++row) {
+      const serve::SizePoint& p = page().model().row(row);
+      QCOMPARE(cell(row, SizesModel::time), p.predicted_time->seconds);
+      QCOMPARE(cell(row, SizesModel::per_token), p.predicted_time->seconds_per_token());
+      QVERIFY(page().model().index(row, SizesModel::result).data().toString().startsWith(u"predicted, "_s));
+    }
+    // The charts of memory show the capacity of the target, and the adapters if they are asked for.
+    Chart& memory = page().memory(Workload::rollout);
+    const auto adapters = [&memory] { return memory.stack().at(0)[static_cast<size_t>(MemoryCategory::adapters)]; };
+    QVERIFY(page().memory_with_adapters().isVisible());
+    QCOMPARE(adapters(), 0.0);
+    QTest::mouseClick(&page().memory_with_adapters(), Qt::LeftButton, {}, QPoint(8, 8));
+    QVERIFY(page().memory_with_adapters().isChecked() && adapters() > 0);
+    picture(u"predicted"_s);
+    // The measured run beside it: its own solid lines, on the batches of both.
+    QCOMPARE(page().beside().count(), 2);
+    page().beside().setFocus();
+    QTest::keyClick(&page().beside(), Qt::Key_Down);
+    QTRY_COMPARE(page().total().lines().size(), size_t{9});
+    QCOMPARE(page().per_token().lines().size(), size_t{9});
+    QCOMPARE(page().link().stops().size(), size_t{4});  // 1, 2, 4, 16
+    for (size_t i = 6; i < 9; ++i) {
+      const ChartLine& line = page().total().lines()[i];
+      QVERIFY(line.origin == Origin::measured && line.raw->size() == 3 && line.name.startsWith(qs(measured)));
+    }
+    page().show_frame();
+    QCOMPARE(page().total().lines().size(), size_t{9});  // another frame leaves them
+    picture(u"predicted-beside"_s);
+    page().beside().choose({});
+    QCOMPARE(page().total().lines().size(), size_t{6});
+    // The form decides what the button does.
+    window_->document().set("target.id", "cpu");
+    page().show_frame();
+    QVERIFY(test::button_of(page(), u"Measure"_s).isEnabled());
   }
 
   void stopping_half_way_keeps_what_was_measured() {

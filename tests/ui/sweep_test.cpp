@@ -2,6 +2,7 @@
 // The latency sweep on the Serve page: charts, table, timeline and form say the same of one sweep.
 #include <QAction>
 #include <QClipboard>
+#include <QComboBox>
 #include <QGuiApplication>
 #include <QLabel>
 #include <QLineEdit>
@@ -42,6 +43,67 @@ class SweepTest : public test::WindowFixture {
   }
 
  private slots:
+  void the_envelope_says_what_a_percentile_needs_and_which_mesh_is_best() {
+    const auto file = folder() / "envelope.json";
+    auto document = experiment::Experiment::load(MW_RESOURCES "/examples/paper-serve-v6e-8.json");
+    document.set_value("sweep.request_rates", Json::array({1, 16}));
+    document.set_value("sweep.input_lens", Json::array({512, 1024}));
+    document.set_value("sweep.output_len", 32);
+    document.set_value("sweep.num_prompts", 30);
+    document.save(file);
+    open_window(setup(file), Page::serve);
+    window_->serve_page().show_envelope();
+    EnvelopeTab& tab = window_->serve_page().envelope();
+    QTRY_VERIFY2_WITH_TIMEOUT(tab.note().contains(u"p99 of 30 requests has no upper bound"_s), qPrintable(tab.note()),
+                              test::patience(20000));
+    QVERIFY(tab.chart().empty());
+    window_->document().set("sweep.num_prompts", 400);
+    QTRY_VERIFY_WITH_TIMEOUT(tab.note().contains(u"p99 of 400 requests lies between"_s), test::patience(20000));
+    window_->document().set("sweep.num_prompts", 30);
+    QTest::mouseClick(&test::button_of(tab, u"Simulate"_s), Qt::LeftButton);
+    QVERIFY(tab.is_busy());
+    QTRY_VERIFY_WITH_TIMEOUT(!tab.is_busy(), test::patience(60000));
+    QVERIFY2(tab.runs().has_value(), qPrintable(tab.verdict()));
+    tab.show_frame();
+    // Every number of chart and table is that of core, for each length and metric.
+    for (int len = 0; len < 2; ++len)
+      for (const auto metric : {jobs::EnvelopeMetric::p99_ttft, jobs::EnvelopeMetric::median_e2el}) {
+        tab.length().setCurrentIndex(len);
+        tab.metric().setCurrentIndex(static_cast<int>(metric));
+        const jobs::EnvelopeLine line = envelope(*tab.runs(), metric)[static_cast<size_t>(len)];
+        const auto& lines = tab.chart().lines();
+        size_t simulated = 0;
+        for (size_t m = 0; m < tab.runs()->meshes.size(); ++m) {
+          if (!tab.runs()->meshes[m].refusal.empty()) continue;
+          const ChartLine& drawn = lines[simulated++];
+          QCOMPARE(drawn.name, qs(tab.runs()->meshes[m].name));
+          QVERIFY(drawn.origin == Origin::predicted && drawn.low && drawn.high);
+          for (size_t i = 0; i < 2; ++i) {
+            QCOMPARE((*drawn.raw)[i].y, line.points[i].meshes[m].mean / 1e3);
+            QCOMPARE((*drawn.high)[i].y, line.points[i].meshes[m].high / 1e3);
+          }
+        }
+        QVERIFY(simulated > 1);
+        QCOMPARE(lines.size(), simulated + 1);
+        for (size_t i = 0; i < 2; ++i) {
+          QCOMPARE((*lines.back().raw)[i].y, line.points[i].meshes[line.points[i].best].mean / 1e3);
+          const QString best = tab.table().model()->index(static_cast<int>(i), 1).data().toString();
+          QVERIFY2(best.startsWith(qs(tab.runs()->meshes[line.points[i].best].name)), qPrintable(best));
+        }
+        QCOMPARE(tab.chart().limits().size(), line.crossovers.size());
+        QVERIFY(!tab.verdict().isEmpty());
+      }
+    picture(u"envelope"_s);
+    QVERIFY(!tab.is_outdated());
+    window_->document().set("sweep.output_len", 64);
+    QTRY_VERIFY2(tab.verdict().startsWith(u"Settings have changed"_s), qPrintable(tab.verdict()));
+    window_->document().set("target.id", "cpu");
+    QTest::mouseClick(&test::button_of(tab, u"Simulate"_s), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(!tab.is_busy(), test::patience(20000));
+    QVERIFY2(tab.verdict().contains(u"target.id"_s) && tab.chart().empty(), qPrintable(tab.verdict()));
+    QCOMPARE(test::unnamed(tab).join(u"; "_s), QString());
+  }
+
   void charts_say_what_the_table_says() {
     open_sweep();
     QCOMPARE(page().model().rowCount(), 12);

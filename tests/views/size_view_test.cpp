@@ -57,6 +57,46 @@ TEST(SizeView, PointsRoundTripThroughJson) {
   }
 }
 
+serve::SizePoint predicted(Workload workload, int batch, bool adapters) {
+  serve::SizePoint p = measured(workload, batch);
+  p.measured.reset();
+  p.adapters = adapters;
+  p.predicted_time = serve::SizePoint::PredictedTime{.seconds = 0.5 * batch,
+                                                     .low = 0.4 * batch,
+                                                     .high = 0.75 * batch,
+                                                     .origin = plan::Origin::transferred,
+                                                     .tokens = 32 * batch};
+  return p;
+}
+
+TEST(SizeView, HasLinesWithAndWithoutAdaptersOfAPrediction) {
+  RunView run;
+  run.feed({0, event::Started{Json{{"kind", "size"},
+                                   {"source", "predicted"},
+                                   {"device", {{"id", "v5e-1"}}},
+                                   {"workloads", {"rollout"}},
+                                   {"batches", {1, 4}},
+                                   {"capacity_bytes", 10000}}}});
+  long step = 0;
+  for (const bool adapters : {false, true})
+    for (const int batch : {1, 4}) {
+      const serve::SizePoint p = predicted(Workload::rollout, batch, adapters);
+      const serve::SizePoint back = size_point(to_json(p));
+      EXPECT_EQ(to_json(back), to_json(p));
+      EXPECT_EQ(back.predicted_time->high, 0.75 * batch);
+      EXPECT_EQ(back.predicted_time->origin, plan::Origin::transferred);
+      run.feed({1.0, event::Point{++step, "size", to_json(p)}});
+    }
+  const SizeView view = size_view(run);
+  EXPECT_TRUE(view.is_predicted && view.has_both());
+  EXPECT_EQ(view.target, "v5e-1");
+  ASSERT_EQ(view.lines.size(), 2u);
+  EXPECT_EQ(view.find(Workload::rollout, true)->points.size(), 2u);
+  EXPECT_EQ(view.find(Workload::forward, true), nullptr);
+  EXPECT_EQ(view.highest.value, 900);
+  EXPECT_FALSE(size_view(run_of({to_json(measured(Workload::rollout, 4))})).is_predicted);
+}
+
 TEST(SizeView, HasItsAxesBeforeTheFirstPoint) {
   const SizeView view = size_view(run_of({}));
   EXPECT_TRUE(view.empty());
@@ -95,6 +135,8 @@ TEST(SizeView, IgnoresInvalidPoints) {
   spoil("/measured/seconds", -1);
   spoil("/measured/memory", "much");
   spoil("/predicted", nullptr);
+  spoil("/adapters", 1);
+  spoil("/predicted/seconds", 1);  // without its interval
   bad.push_back(7);
   for (const Json& b : bad) EXPECT_THROW(size_point(b), Error) << b.dump();
   const size_t count = bad.size();

@@ -22,6 +22,7 @@
 #include "ui/charts/chart_export.h"
 #include "ui/charts/chart_strokes.h"
 #include "ui/charts/chart_table.h"
+#include "ui/charts/chart_types.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
@@ -30,7 +31,7 @@
 
 namespace mw::ui {
 namespace {
-constexpr double kHeader = 25, kRight = 14;
+constexpr double kHeader = 25;
 constexpr double kTickPadding = 5, kTitlePadding = 2;  // of Qt Charts, beside labels and around titles
 double title_height() {
   return QFontMetricsF(small_font()).height() + 8 + 2 * kTitlePadding;  // a text item has margins of 4 pixels
@@ -61,7 +62,7 @@ Chart::Chart(ChartOptions options, ChartLink& link, QWidget* parent)
   log_->setCheckable(true);
   log_->setToolTip(tr("Use a logarithmic scale"));
   log_->setAccessibleName(tr("Logarithmic scale of %1").arg(options_.title));
-  log_->setVisible(!options_.from_zero);
+  log_->setVisible(!options_.from_zero && !options_.rows);
   more_->setIcon(icon(Glyph::more));
   more_->setToolTip(tr("Open the menu of this chart"));
   more_->setAccessibleName(tr("Menu of %1").arg(options_.title));
@@ -121,17 +122,30 @@ void Chart::set_stack(ChartStack stack) {
   refresh();
 }
 
+void Chart::set_bars(ChartBars bars) {
+  if (bars == bars_) return;
+  bars_ = std::move(bars);
+  std::vector<Tick> stops;
+  for (const ChartBar& bar : bars_.bars) stops.push_back({static_cast<double>(stops.size()), bar.name});
+  link_.set_data({-0.5, std::max(0.5, static_cast<double>(stops.size()) - 0.5)});
+  link_.set_stops(std::move(stops));
+  set_stack(bar_stack(bars_));
+}
+
 void Chart::set_levels(std::vector<LevelLine> levels) {
+  if (levels == levels_) return;
   levels_ = std::move(levels);
   refresh();
 }
 
 void Chart::set_limits(std::vector<LevelLine> limits) {
+  if (limits == limits_) return;
   limits_ = std::move(limits);
   refresh();
 }
 
 void Chart::set_notes(std::vector<ChartNote> notes, const QString& caption) {
+  if (notes == notes_ && caption == caption_) return;
   notes_ = std::move(notes);
   caption_ = caption;
   setToolTip(caption);  // the caption may be elided
@@ -141,6 +155,13 @@ void Chart::set_notes(std::vector<ChartNote> notes, const QString& caption) {
 void Chart::set_empty_text(const QString& text) {
   if (text == options_.empty) return;
   options_.empty = text;
+  refresh();
+}
+
+void Chart::set_title(const QString& title) {
+  if (title == options_.title) return;
+  options_.title = title;
+  setAccessibleName(tr("%1 chart").arg(title));
   refresh();
 }
 
@@ -171,7 +192,10 @@ void Chart::refresh() {
 
 QString Chart::summary() const {
   QStringList parts;
-  for (const LegendEntry& e : legend()) parts << QString(e.name + u' ' + e.value);
+  if (options_.rows)
+    parts = row_summaries();
+  else
+    parts = legend_texts();
   if (!caption_.isEmpty()) parts << caption_;
   return parts.isEmpty() ? options_.empty : QString(options_.title + u": "_s + parts.join(u", "_s));
 }
@@ -186,8 +210,10 @@ void Chart::set_scale(Scale scale) {
 }
 
 QRectF Chart::area() const {
-  const double top = kHeader + 18 * (legend_rows_ - 1) + (caption_.isEmpty() ? 0 : kCaption);
-  return QRectF(left_margin_, top, std::max(10.0, width() - left_margin_ - kRight),
+  const bool labels_above = options_.rows && !levels_.empty();
+  const double top =
+      kHeader + 18 * (legend_rows_ - 1) + (caption_.isEmpty() ? 0 : kCaption) + (labels_above ? kCaption : 0);
+  return QRectF(left_margin_, top, std::max(10.0, width() - left_margin_ - right_margin_),
                 std::max(10.0, height() - top - bottom_margin(height())));
 }
 
@@ -201,9 +227,10 @@ double Chart::to_y(const QRectF& area, double y) const {
   return area.bottom() - share * area.height();
 }
 
-double Chart::x_at(double pixel) const {
+double Chart::x_at(QPointF at) const {
   const QRectF a = area();
-  return link_.range().low + (pixel - a.left()) / a.width() * link_.range().size();
+  const double share = options_.rows ? (at.y() - a.top()) / a.height() : (at.x() - a.left()) / a.width();
+  return link_.range().low + share * link_.range().size();
 }
 
 Span Chart::wanted_y() const {
@@ -225,7 +252,7 @@ Span Chart::wanted_y() const {
   // The axis includes a level only if the data comes near it; otherwise its label is at the upper edge.
   for (const LevelLine& level : levels_)
     if (level.value > high && level.value < high * 2.2) high = level.value * 1.08;
-  if (options_.from_zero) low = std::min(low, 0.0);
+  if (options_.from_zero || options_.rows) low = std::min(low, 0.0);
   return {low, high};
 }
 
@@ -237,7 +264,7 @@ void Chart::update_y() {
   }
   if (scale_ == Scale::logarithmic && wanted.low <= 0) wanted.low = wanted.high > 0 ? wanted.high * 1e-4 : 0;
   const Span room = padded(wanted, scale_);
-  const double low = options_.from_zero ? 0 : room.low;
+  const double low = options_.from_zero || options_.rows ? 0 : room.low;
   // Hysteresis: the axis changes only if the data leaves it or fills too little of it.
   const bool inside = wanted.low >= y_.low && wanted.high <= y_.high;
   const bool small = room.high - low < y_.size() * 0.7;
@@ -284,6 +311,7 @@ void Chart::draw(QPainter& painter) {
 
 // The left margin fits the widest label and only grows, so that the data does not jitter.
 void Chart::fit_margin() {
+  if (options_.rows) return fit_row_margins();
   const QFontMetricsF metrics(small_font());
   double widest = 24;
   for (const Tick& t : y_ticks(area())) widest = std::max(widest, metrics.horizontalAdvance(t.label));
@@ -372,7 +400,7 @@ void Chart::export_to(const std::filesystem::path& file) {
 
 void Chart::mouseMoveEvent(QMouseEvent* event) {
   const QPointF at = event->position();
-  if (dragging_) {
+  if (dragging_ && !options_.rows) {
     if (std::abs(at.x() - pressed_at_.x()) > 3) moved_ = true;
     if (moved_) {
       const double by = (pressed_at_.x() - at.x()) / area().width() * pressed_range_.size();
@@ -386,8 +414,8 @@ void Chart::mouseMoveEvent(QMouseEvent* event) {
     hovered_ = group;
     emit group_hovered(group);
   }
-  if (area().adjusted(-1, 0, 1, 0).contains(at) && !empty())
-    link_.set_cursor(x_at(at.x()));
+  if (area().adjusted(options_.rows ? -left_margin_ : -1, 0, 1, 0).contains(at) && !empty())
+    link_.set_cursor(x_at(at));
   else
     link_.set_cursor(std::nullopt);
 }
@@ -409,7 +437,7 @@ void Chart::mousePressEvent(QMouseEvent* event) {
 
 void Chart::mouseReleaseEvent(QMouseEvent* event) {
   if (dragging_ && !moved_ && event->button() == Qt::LeftButton && !empty())
-    link_.set_playhead(x_at(event->position().x()));
+    link_.set_playhead(x_at(event->position()));
   dragging_ = false;
 }
 
@@ -420,11 +448,12 @@ void Chart::mouseDoubleClickEvent(QMouseEvent*) {
 }
 
 void Chart::wheelEvent(QWheelEvent* event) {
+  if (options_.rows) return event->ignore();
   if (!area().contains(event->position()) || empty()) return;
   if (std::abs(event->angleDelta().x()) > std::abs(event->angleDelta().y()))
     link_.pan(-event->angleDelta().x() / 1200.0);
   else
-    link_.zoom(std::pow(0.8, event->angleDelta().y() / 120.0), x_at(event->position().x()));
+    link_.zoom(std::pow(0.8, event->angleDelta().y() / 120.0), x_at(event->position()));
   event->accept();
 }
 
@@ -437,7 +466,7 @@ int Chart::group_at(QPointF at) const {
   double nearest = kNear;
   for (const ChartLine& line : lines_) {
     if (line.group < 0 || !line.raw || line.raw->empty() || hidden(line.name)) continue;
-    const auto sample = line.raw->nearest(x_at(at.x()));
+    const auto sample = line.raw->nearest(x_at(at));
     if (!sample) continue;
     const views::Point p = (*line.raw)[*sample];
     const double distance = std::hypot(to_x(a, p.x) - at.x(), to_y(a, p.y) - at.y());
@@ -451,6 +480,10 @@ bool Chart::event(QEvent* event) {
   const auto* help = static_cast<QHelpEvent*>(event);
   if (folded_at_.contains(help->pos())) {
     QToolTip::showText(help->globalPos(), folded_legend(), this);
+    return true;
+  }
+  if (const QString tip = row_tip(help->pos()); !tip.isEmpty()) {
+    QToolTip::showText(help->globalPos(), tip, this);
     return true;
   }
   const QRectF a = area();
@@ -472,6 +505,7 @@ void Chart::leaveEvent(QEvent*) {
 }
 
 void Chart::keyPressEvent(QKeyEvent* event) {
+  if (options_.rows) return press_row_key(event);
   const Span r = link_.range();
   const int far = event->modifiers() & Qt::ShiftModifier ? 10 : 1;
   const double at = link_.playhead().value_or(r.high);

@@ -26,6 +26,7 @@ struct ChartOptions {
   QString empty{};           // shown while there is no data
   bool jump_to_now = false;  // has the "Jump to Now" button
   bool from_zero = false;    // the y axis starts at zero
+  bool rows = false;         // horizontal bars: set_bars() is its data, and the link belongs to this chart alone
 };
 
 class Chart : public QWidget {
@@ -36,10 +37,12 @@ class Chart : public QWidget {
 
   void set_lines(std::vector<ChartLine> lines);
   void set_stack(ChartStack stack);
-  void set_levels(std::vector<LevelLine> levels);
+  void set_bars(ChartBars bars);                   // of a chart of rows; cheap if they are the same
+  void set_levels(std::vector<LevelLine> levels);  // across the values
   void set_limits(std::vector<LevelLine> limits);  // vertical lines
   void set_notes(std::vector<ChartNote> notes, const QString& caption);
   void set_empty_text(const QString& text);
+  void set_title(const QString& title);
   void set_unit(const QString& unit);
   void set_header_inset(int pixels);  // free space at the right of the header, for widgets of the owner
   void refresh();                     // call it when the data has grown
@@ -48,6 +51,7 @@ class Chart : public QWidget {
 
   const std::vector<ChartLine>& lines() const { return lines_; }
   const ChartStack& stack() const { return stack_; }
+  const ChartBars& bars() const { return bars_; }
   const std::vector<LevelLine>& limits() const { return limits_; }
   const std::vector<ChartNote>& notes() const { return notes_; }
   const QString& caption() const { return caption_; }
@@ -65,6 +69,8 @@ class Chart : public QWidget {
   QString summary() const;  // "Loss: train 0.512, eval 0.61", for screen readers and tests
   int legend_entries() const { return static_cast<int>(legend_.size()); }  // that fitted when it was last painted
   QString folded_legend() const;                                           // the others, one per line
+  QStringList legend_texts() const;                                        // "weights 16.9 GiB" of all
+  QRectF legend_place(int entry) const { return legend_[static_cast<size_t>(entry)].at; }
   QRectF folded_at() const { return folded_at_; }
   int group_at(QPointF at) const;  // group of the line or legend entry at a position; -1: none
 
@@ -89,8 +95,8 @@ class Chart : public QWidget {
   void contextMenuEvent(QContextMenuEvent* event) override;
 
  private:
-  static constexpr double kCaption = 15;  // height of its row
-  static constexpr double kAir = 5;       // pixels beside the data in which marks at its edges are whole
+  static constexpr double kRight = 14, kCaption = 15;  // the caption: height of its row
+  static constexpr double kAir = 5;                    // pixels beside the data in which marks at its edges are whole
   struct LegendEntry {
     QString name;
     QColor color;  // invalid: a sum without a mark
@@ -112,6 +118,17 @@ class Chart : public QWidget {
   void add_stack(const QRectF& area, SceneItems& out) const;
   void add_bars(const QRectF& area, SceneItems& out) const;
   Span bar_span(double x, double pixel) const;
+  // Charts of rows: chart_rows.cpp
+  void add_row_axes(const QRectF& area, SceneItems& out) const;
+  void fit_row_margins();
+  double row_y(const QRectF& area, double row) const;
+  double value_x(const QRectF& area, double value) const;
+  void paint_rows(QPainter& painter, const QRectF& area) const;
+  void paint_row_name(QPainter& painter, const QRectF& room, const ChartBar& bar) const;
+  void paint_row_cursor(QPainter& painter, const QRectF& area) const;
+  QString row_tip(QPointF at) const;
+  void press_row_key(QKeyEvent* event);
+  QStringList row_summaries() const;
   std::vector<Tick> y_ticks(const QRectF& area) const;
   QString y_title(double room) const;  // pixels
   double axis_y(double y) const;       // on the axis of Qt Charts, which is linear
@@ -143,7 +160,7 @@ class Chart : public QWidget {
   void place_children();
   double header_end() const;  // where the buttons begin
   double title_width() const;
-  double x_at(double pixel) const;
+  double x_at(QPointF at) const;
   double to_x(const QRectF& area, double x) const;
   double to_y(const QRectF& area, double y) const;
   bool is_logarithmic() const { return scale_ == Scale::logarithmic && y_.low > 0; }
@@ -154,6 +171,7 @@ class Chart : public QWidget {
   ChartLink& link_;
   std::vector<ChartLine> lines_;
   ChartStack stack_;
+  ChartBars bars_;
   std::vector<LevelLine> levels_, limits_;
   std::vector<ChartNote> notes_;
   QString caption_;
@@ -164,7 +182,7 @@ class Chart : public QWidget {
   std::vector<double> cut_bars_;     // of the picture
   Span y_{0, 1};
   Scale scale_ = Scale::linear;
-  double left_margin_ = 40;
+  double left_margin_ = 40, right_margin_ = kRight;
   int legend_rows_ = 1, inset_ = 0, emphasis_ = -1, hovered_ = -1;
   ChartScene scene_;
   QPixmap cache_;

@@ -39,6 +39,7 @@ struct ChartLine {
 struct Stack {
   std::vector<double> x;
   std::vector<std::vector<double>> values;
+  std::vector<double> start{};  // where the bottom layer begins, by x; empty: at zero
 };
 enum class Shape { areas, bars };
 struct ChartStack {
@@ -53,9 +54,31 @@ struct ChartStack {
   Origin origin_at(double x) const { return origin ? origin(x) : Origin::measured; }
 };
 
+// Horizontal bars, one below the other, of a chart of rows.
+struct ChartBar {
+  QString name{}, detail{};      // beside the bar
+  std::vector<double> values{};  // by layer, zero or more
+  double start = 0;              // where the first layer begins
+  Origin origin = Origin::predicted;
+  QString text{};          // behind the bar
+  QString tip{};           // tooltip
+  bool is_strong = false;  // the name is bold
+  bool operator==(const ChartBar&) const = default;
+};
+struct ChartBars {
+  std::vector<std::pair<QString, QColor>> layers{};  // from left to right
+  std::vector<ChartBar> bars{};                      // from top to bottom
+  std::vector<double> overall{};  // legend values while no bar is chosen, by layer; empty: those of the first bar
+  QString text_title{};           // of the texts behind the bars, in the table
+  double least_end = 0;           // the axis reaches this value
+  bool is_outdated = false;       // drawn faintly
+  bool operator==(const ChartBars&) const = default;
+};
+
 struct ChartNote {  // a cross at the x axis for a missing value; the caption says why
   double x = 0;
   QColor color{};
+  bool operator==(const ChartNote&) const = default;
 };
 
 struct LevelLine {  // a horizontal line (capacity, prediction) or a vertical limit of x
@@ -64,6 +87,7 @@ struct LevelLine {  // a horizontal line (capacity, prediction) or a vertical li
   QColor color{};
   Origin origin = Origin::measured;
   QString text{};  // instead of the value
+  bool operator==(const LevelLine&) const = default;
 };
 
 }  // namespace mw::ui

@@ -56,6 +56,14 @@ QList<QPointF> points_of(const std::vector<views::Point>& points) {
 
 SceneItems Chart::items(const QRectF& area) const {
   SceneItems out;
+  if (options_.rows) {
+    add_row_axes(area, out);
+    if (stack_.sample) add_bars(area, out);
+    for (const LevelLine& level : levels_)
+      if (level.value <= y_.high)
+        out.lines.push_back({{{level.value, out.y.range.low}, {level.value, out.y.range.high}}, level_pen(level)});
+    return out;
+  }
   add_axes(area, out);
   if (stack_.sample && stack_.shape == Shape::areas) add_stack(area, out);
   if (stack_.sample && stack_.shape == Shape::bars) add_bars(area, out);
@@ -207,34 +215,37 @@ void Chart::add_stack(const QRectF& area, SceneItems& out) const {
 }
 
 // The bars of a layer are one area that has no height between them: QBarSeries has its bars at whole numbers only. The
-// fill of predicted ones is hatched.
+// fill of predicted ones is hatched. Rows have the axes swapped and go down.
 void Chart::add_bars(const QRectF& area, SceneItems& out) const {
   const Stack stack = stack_.sample(link_.range().low, link_.range().high, std::max(2, static_cast<int>(area.width())));
-  const double pixel = link_.range().size() / area.width();
-  std::vector<double> floor(stack.x.size(), 0.0);
+  const double pixel = link_.range().size() / (options_.rows ? area.height() : area.width());
+  const auto corner = [this](double x, double y) { return options_.rows ? QPointF(y, -x) : QPointF(x, y); };
+  const double solid = bars_.is_outdated ? 0.35 : 0.88, light = bars_.is_outdated ? 0.1 : 0.25;
+  std::vector<double> floor = stack.start;
+  floor.resize(stack.x.size());
   for (size_t layer = 0; layer < stack.values.size(); ++layer) {
     const auto& [name, color] = stack_.layers[layer];
     if (hidden(name)) continue;
-    SceneArea measured{.brush = mix(theme().panel, color, 0.88)}, predicted{.brush = mix(theme().panel, color, 0.25)};
+    SceneArea measured{.brush = mix(theme().panel, color, solid)}, predicted{.brush = mix(theme().panel, color, light)};
     for (size_t i = 0; i < stack.x.size(); ++i) {
       const double value = stack.values[layer][i];
       if (value <= 0) continue;
       const Span bar = bar_span(stack.x[i], pixel);
       SceneArea& bars = stack_.origin_at(stack.x[i]) == Origin::measured ? measured : predicted;
       const double top = floor[i] + value, ground = y_.low;
-      bars.upper << QPointF(bar.low, ground) << QPointF(bar.low, top) << QPointF(bar.high, top)
-                 << QPointF(bar.high, ground);
-      bars.lower << QPointF(bar.low, ground) << QPointF(bar.low, floor[i]) << QPointF(bar.high, floor[i])
-                 << QPointF(bar.high, ground);
+      bars.upper << corner(bar.low, ground) << corner(bar.low, top) << corner(bar.high, top)
+                 << corner(bar.high, ground);
+      bars.lower << corner(bar.low, ground) << corner(bar.low, floor[i]) << corner(bar.high, floor[i])
+                 << corner(bar.high, ground);
       floor[i] += value;
     }
     for (SceneArea* bars : {&measured, &predicted})
       if (!bars->upper.empty()) out.areas.push_back(*bars);
     if (predicted.upper.empty()) continue;
-    predicted.brush = QBrush(color, Qt::BDiagPattern);
+    predicted.brush = QBrush(bars_.is_outdated ? mix(theme().panel, color, 0.4) : color, Qt::BDiagPattern);
     out.areas.push_back(std::move(predicted));
   }
-  for (size_t i = 0; i < stack.x.size(); ++i)
+  for (size_t i = 0; !options_.rows && i < stack.x.size(); ++i)
     if (const Span bar = bar_span(stack.x[i], pixel); floor[i] > y_.high)
       out.cut_bars.push_back((bar.low + bar.high) / 2);
 }
@@ -245,7 +256,7 @@ Span Chart::bar_span(double x, double pixel) const {
   double gap = link_.range().size();
   for (size_t i = 1; i < link_.stops().size(); ++i)
     gap = std::min(gap, link_.stops()[i].value - link_.stops()[i - 1].value);
-  const double width = std::clamp(gap * 0.62, 3 * pixel, 42 * pixel);
+  const double width = std::clamp(gap * (options_.rows ? 0.74 : 0.62), 3 * pixel, (options_.rows ? 22 : 42) * pixel);
   return {x - width / 2, x + width / 2};
 }
 

@@ -15,6 +15,7 @@ namespace mw::ui {
 void Chart::paint_annotations(QPainter& painter, const QRectF& area) const {
   painter.setFont(small_font());
   painter.setRenderHint(QPainter::Antialiasing);
+  if (options_.rows) return paint_rows(painter, area);
   for (const ChartLine& line : lines_)
     if (!hidden(line.name)) paint_flags(painter, area, line);
   paint_cut_bars(painter, area);
@@ -146,6 +147,13 @@ std::vector<Chart::LegendEntry> Chart::legend() const {
   }
   if (!stack_.at) return out;
   const auto values = !reading && stack_.overall ? stack_.overall() : stack_.at(reading.value_or(link_.data().high));
+  if (options_.rows) {  // all layers, so that the legend stays while the cursor moves
+    for (size_t i = 0; i < stack_.layers.size(); ++i)
+      out.push_back({.name = stack_.layers[i].first,
+                     .color = stack_.layers[i].second,
+                     .value = value_text(values[i], options_.quantity)});
+    return out;
+  }
   double total = 0;
   for (const double v : values) total += v;
   const Origin origin = stack_.origin_at(reading.value_or(link_.data().high));
@@ -163,6 +171,7 @@ std::vector<Chart::LegendEntry> Chart::legend() const {
 
 void Chart::paint_cursor(QPainter& painter, const QRectF& area) const {
   if (empty()) return;
+  if (options_.rows) return paint_row_cursor(painter, area);
   const Theme& t = theme();
   const auto inside = [&](double x) { return x >= link_.range().low && x <= link_.range().high; };
   if (const auto head = link_.playhead(); head && inside(*head)) {
@@ -239,9 +248,9 @@ bool Chart::place_legend(std::vector<LegendEntry>& entries, int most, Names name
   row = 0;
   const auto limit = [&] { return legend_limit(row); };
   for (LegendEntry& e : entries) {
-    const bool layer = stack_.sample && e.color.isValid();
+    const bool filled = stack_.sample && e.color.isValid(), layer = filled && !options_.rows;
     if (layer) e.shown = false;
-    const double mark = layer ? 13 : e.color.isValid() ? 16 : 0;
+    const double mark = filled ? 13 : e.color.isValid() ? 16 : 0;
     const double value = layer ? 0 : metrics.horizontalAdvance(e.value);
     e.named = names == Names::where_they_fit || !e.color.isValid();
     double need = mark + (e.named ? metrics.horizontalAdvance(e.name) + (layer ? 0 : 5) : 0) + value;
@@ -249,7 +258,7 @@ bool Chart::place_legend(std::vector<LegendEntry>& entries, int most, Names name
       ++row;
       x = 10;
     }
-    if (x + need > limit() && !layer) {  // the name does not fit: mark and value only
+    if (x + need > limit() && !filled) {  // the name does not fit: mark and value only
       e.named = false;
       need = mark + value;
     }
@@ -282,11 +291,14 @@ void Chart::fold_legend(int all) {
   }
 }
 
+QStringList Chart::legend_texts() const {
+  QStringList texts;
+  for (const LegendEntry& e : legend()) texts << QString(e.name + u' ' + e.value);
+  return texts;
+}
+
 QString Chart::folded_legend() const {
-  const auto all = legend();
-  QStringList lines;
-  for (size_t i = legend_.size(); i < all.size(); ++i) lines << QString(all[i].name + u' ' + all[i].value);
-  return lines.join(u'\n');
+  return legend_texts().mid(legend_entries()).join(u'\n');
 }
 
 void Chart::lay_out_legend() {
@@ -300,7 +312,7 @@ void Chart::lay_out_legend() {
   legend_names_ = names(all);
   const bool many = stack_.sample || lines_.size() > 1;
   const bool very_many = stack_.shape == Shape::bars || lines_.size() > 4;
-  const int most = !many || height() <= 170 ? 1 : very_many && height() > 190 ? 3 : 2;
+  const int most = options_.rows ? 3 : !many || height() <= 170 ? 1 : very_many && height() > 190 ? 3 : 2;
   std::vector<LegendEntry> entries = all;
   int row = 0;
   if (!place_legend(entries, most, Names::where_they_fit, row) && !stack_.sample) {

@@ -61,7 +61,9 @@ void ChartTableModel::load(const Chart& chart) {
     if (link.stops().empty()) continue;
     const bool measured = !chart.stack().sample || chart.stack().origin_at(x) == Origin::measured;
     row.name = measured ? link.x_text(x) : tr("%1 (predicted)").arg(link.x_text(x));
+    if (chart.options().rows) row.text = chart.bars().bars[static_cast<size_t>(std::lround(x))].text;
   }
+  if (!chart.bars().text_title.isEmpty()) titles << chart.bars().text_title;
   // During a run rows are only appended, without a reset, so that the scroll position stays.
   if (titles == titles_)
     return set_rows(std::move(rows), [](const ChartRow& a, const ChartRow& b) { return a.values[0] == b.values[0]; });
@@ -70,6 +72,7 @@ void ChartTableModel::load(const Chart& chart) {
   for (const QString& title : titles)
     columns.push_back(
         chart_column(title, columns.size(), columns.empty() ? link.x_quantity() : chart.options().quantity));
+  if (!chart.bars().text_title.isEmpty()) columns.back().text = [](const ChartRow& row) { return row.text; };
   set_table(std::move(columns), std::move(rows));
 }
 
@@ -82,6 +85,7 @@ QString ChartTableModel::csv() const {
     QStringList cells;
     for (const double value : row.values) cells << (std::isnan(value) ? QString() : QString::number(value, 'g', 17));
     if (!row.name.isEmpty()) cells[0] = csv_cell(row.name);
+    if (cells.size() < titles_.size()) cells << csv_cell(row.text);
     out += line(cells);
   }
   return out;

@@ -13,6 +13,7 @@ class Chart;
 struct ChartRow {
   QString name{};                // of x, if the x axis has named positions
   std::vector<double> values{};  // x, then one value per column; NaN: none
+  QString text{};                // behind a bar
 };
 
 class ChartTableModel : public TableModel<ChartRow> {

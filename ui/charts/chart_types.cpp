@@ -57,6 +57,39 @@ ChartStack histogram_stack(Histogram given) {
   return stack;
 }
 
+ChartStack bar_stack(const ChartBars& given) {
+  ChartStack stack;
+  if (given.bars.empty()) return stack;
+  const auto all = std::make_shared<const ChartBars>(given);
+  const auto nearest = [all](double x) -> const ChartBar& {
+    return all->bars[static_cast<size_t>(std::clamp<long>(std::lround(x), 0, std::ssize(all->bars) - 1))];
+  };
+  stack.shape = Shape::bars;
+  stack.layers = all->layers;
+  stack.sample = [all](double x0, double x1, int) {
+    Stack out;
+    out.values.resize(all->layers.size());
+    for (size_t i = 0; i < all->bars.size(); ++i) {
+      const auto x = static_cast<double>(i);
+      if (x < x0 || x > x1) continue;
+      out.x.push_back(x);
+      out.start.push_back(all->bars[i].start);
+      for (size_t l = 0; l < out.values.size(); ++l) out.values[l].push_back(all->bars[i].values[l]);
+    }
+    return out;
+  };
+  stack.at = [nearest](double x) { return nearest(x).values; };
+  stack.overall = [all] { return all->overall.empty() ? all->bars.front().values : all->overall; };
+  stack.origin = [nearest](double x) { return nearest(x).origin; };
+  stack.highest = [all](double, double) {
+    double most = all->least_end;
+    for (const ChartBar& bar : all->bars)
+      most = std::max(most, std::accumulate(bar.values.begin(), bar.values.end(), bar.start));
+    return most;
+  };
+  return stack;
+}
+
 // A gap after each point prevents a connecting line.
 std::vector<ChartLine> pareto_lines(const ParetoPoints& given) {
   std::vector<size_t> order(given.points.size());

@@ -19,6 +19,9 @@ struct Histogram {
 };
 ChartStack histogram_stack(Histogram histogram);
 
+// Bars at the positions 0, 1, 2, ...
+ChartStack bar_stack(const ChartBars& bars);
+
 // Points of a trade-off: those on the front are emphasised, the dominated ones are lighter.
 struct ParetoPoints {
   QString name, front_name;

@@ -77,6 +77,8 @@ QString tick_text(double v, double step, double largest, Quantity quantity) {
       return qs(to_text(Seconds(v)));
     case Quantity::count:
       return std::abs(v) >= 10000 ? qs(count_text(v)) : QString::number(std::llround(v));
+    case Quantity::percent:
+      return QString::number(v, 'f', std::min(decimals_of(step), 6)) + u" %"_s;
     case Quantity::plain:
       return plain_text(v, step, largest);
   }
@@ -129,6 +131,8 @@ QString value_text(double v, Quantity quantity) {
       return qs(to_text(Seconds(v)));
     case Quantity::count:
       return QString::number(std::llround(v));
+    case Quantity::percent:
+      return QString::number(v, 'f', v > 0 && v < 0.95 ? 1 : 0) + u" %"_s;
     case Quantity::plain:
       break;
   }

@@ -6,7 +6,7 @@
 
 namespace mw::ui {
 
-enum class Quantity { plain, count, bytes, seconds };  // determines tick steps and texts
+enum class Quantity { plain, count, bytes, seconds, percent };  // determines tick steps and texts
 enum class Scale { linear, logarithmic };
 
 struct Span {

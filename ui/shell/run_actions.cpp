@@ -42,7 +42,7 @@ RunKind RunActions::next_kind() const {
   return kind_of(workspace_.document().experiment());
 }
 
-// Training on another target starts with the launch dialog; sizes are measured here, and sweeps are simulated.
+// Training on another target starts with the launch dialog; sizes are predicted, and sweeps are simulated.
 bool RunActions::is_launched(RunKind kind) const {
   return kind == RunKind::train && relevance().planned;
 }
@@ -105,7 +105,9 @@ void RunActions::update() {
   run->setEnabled(!live);
   const RunKind kind = next_kind();
   const QString target = target_text(workspace_.document().experiment());
-  const QString help = kind == RunKind::size    ? tr("Measure time and memory of the model by batch size")
+  const bool predicts = kind == RunKind::size && relevance().planned;
+  const QString help = predicts                 ? tr("Predict time and memory by batch size for %1").arg(target)
+                       : kind == RunKind::size  ? tr("Measure time and memory of the model by batch size")
                        : kind == RunKind::sweep ? tr("Run the latency sweep of this experiment")
                        : is_launched(kind)      ? tr("Start this experiment on %1 and follow it here").arg(target)
                                                 : tr("Train this experiment on this machine");

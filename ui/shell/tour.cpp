@@ -57,6 +57,7 @@ class Tour {
     shot("serve-empty");
     window_.serve_page().show_server();
     shots("serve-server");
+    show_envelope();
     window_.show_page(Page::compare);
     shot("compare-empty");
     window_.document().reset("data.path");
@@ -214,6 +215,26 @@ class Tour {
     states("data-truncated");
     page.filter().setCurrentIndex(static_cast<int>(RowFilter::all));
     for (int i = 0; i < 2; ++i) window_.document().undo_stack().undo();
+  }
+
+  // A small one, of the shipped server.
+  void show_envelope() {
+    Document& document = window_.document();
+    experiment::Experiment served =
+        experiment::Experiment::load(options_.resources / "examples/paper-serve-v6e-8.json");
+    served.set_value("sweep.request_rates", Json::array({1, 2, 4, 8, 16, 32}));
+    served.set_value("sweep.input_lens", Json::array({1024}));
+    served.set_value("sweep.output_len", 64);
+    document.replace(served, QStringLiteral("tour"));
+    window_.show_page(Page::serve);
+    window_.serve_page().show_envelope();
+    EnvelopeTab& tab = window_.serve_page().envelope();
+    wait_for([&] { return !tab.note().isEmpty(); }, 10000);
+    shot("envelope-empty");
+    tab.simulate();
+    wait_for([&] { return !tab.is_busy(); }, 120000);
+    shots("envelope");
+    document.undo_stack().undo();
   }
 
   void serve_details() {

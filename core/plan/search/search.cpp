@@ -47,16 +47,6 @@ std::vector<std::string> axes_of(const Request& request) {
   return axes;
 }
 
-std::vector<mesh::Mesh> meshes(const Request& request) {
-  const model::TensorInventory inventory(request.model);
-  const auto all = mesh::size_constraints(inventory, request.mesh, request.rules, adapter_shapes(request, inventory),
-                                          use_of(request.work));
-  std::vector<mesh::Mesh> out;
-  for (mesh::Mesh& m : mesh::factorisations(axes_of(request), request.target.devices()))
-    if (mesh::is_legal(all, m)) out.push_back(std::move(m));
-  return out;
-}
-
 // The request's choice on another mesh; requested placements apply to the original mesh only.
 PlanChoice on_mesh(const Request& request, const mesh::Mesh& mesh) {
   PlanChoice c = choice_of(request);
@@ -120,7 +110,7 @@ void add_forward(const Request& request, const mesh::Mesh& mesh, std::vector<Pla
 // the model and, in training, divide the micro-batch.
 std::vector<PlanChoice> enumerate_choices(const Request& request) {
   std::vector<PlanChoice> out;
-  for (const mesh::Mesh& m : meshes(request)) {
+  for (const mesh::Mesh& m : legal_meshes(request)) {
     if (request.work == Work::train) add_training(request, m, out);
     if (request.work == Work::forward) add_forward(request, m, out);
     if (request.work == Work::rollout || request.work == Work::serve) add_serving(request, m, out);
@@ -231,6 +221,16 @@ PlanChoice choice_of(const Request& request) {
           .kv = request.kv,
           .max_num_seqs = request.serve.max_num_seqs,
           .max_len = request.work == Work::train ? request.lengths.max_len : 0};
+}
+
+std::vector<mesh::Mesh> legal_meshes(const Request& request) {
+  const model::TensorInventory inventory(request.model);
+  const auto all = mesh::size_constraints(inventory, request.mesh, request.rules, adapter_shapes(request, inventory),
+                                          use_of(request.work));
+  std::vector<mesh::Mesh> out;
+  for (mesh::Mesh& m : mesh::factorisations(axes_of(request), request.target.devices()))
+    if (mesh::is_legal(all, m)) out.push_back(std::move(m));
+  return out;
 }
 
 Request with_choice(Request r, const PlanChoice& choice) {

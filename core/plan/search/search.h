@@ -53,6 +53,8 @@ struct SearchResult {
   double seconds = 0;  // duration of the search
 };
 
+// The meshes of all devices of the target that the model allows, over the request's axes and those of its sharding rules.
+std::vector<mesh::Mesh> legal_meshes(const Request& request);
 Request with_choice(Request request, const PlanChoice& choice);  // `choice` must be for the request's target
 PlanChoice choice_of(const Request& request);
 

@@ -57,10 +57,12 @@ class SizingRunner {
         if (stop_.stop_requested()) return false;
         SizePoint point{.workload = workload,
                         .batch = batch,
+                        .adapters = !request_.model.lora.empty(),
                         .predicted = predicted(workload, batch),
                         .capacity = request_.capacity,
                         .largest_batch = 0,
                         .measured = std::nullopt,
+                        .predicted_time = std::nullopt,
                         .error = {}};
         if (!point.fits())
           point.largest_batch = largest_fitting(workload, batch);
@@ -188,6 +190,16 @@ class SizingRunner {
 Json to_json(const SizePoint& p) {
   Json predicted{{"fits", p.fits()}, {"capacity_bytes", p.capacity.value}, {"memory", to_json(p.predicted)}};
   if (!p.fits()) predicted["largest_batch"] = p.largest_batch;
+  if (p.predicted_time) {
+    const SizePoint::PredictedTime& t = *p.predicted_time;
+    predicted.update({{"seconds", t.seconds},
+                      {"seconds_low", t.low},
+                      {"seconds_high", t.high},
+                      {"origin", to_string(t.origin)},
+                      {"tokens", t.tokens},
+                      {"seconds_per_token", t.seconds_per_token()},
+                      {"tokens_per_second", t.tokens_per_second()}});
+  }
   Json measured = nullptr;
   if (p.measured) {
     const SizePoint::Measured& m = *p.measured;
@@ -200,7 +212,11 @@ Json to_json(const SizePoint& p) {
     if (p.workload == Workload::rollout)
       measured.update({{"prefill_seconds", m.prefill_seconds}, {"step_seconds", m.step_seconds}});
   }
-  Json out{{"mode", to_string(p.workload)}, {"batch", p.batch}, {"predicted", predicted}, {"measured", measured}};
+  Json out{{"mode", to_string(p.workload)},
+           {"batch", p.batch},
+           {"adapters", p.adapters},
+           {"predicted", predicted},
+           {"measured", measured}};
   if (!p.error.empty()) out["error"] = p.error;
   return out;
 }

@@ -14,6 +14,7 @@
 #include "core/base/ledger.h"
 #include "core/engine/transformer/network.h"
 #include "core/plan/memory/memory.h"
+#include "core/plan/request/estimate.h"
 
 namespace mw::serve {
 
@@ -43,16 +44,26 @@ struct SizePoint {
     double seconds_per_token() const { return seconds / static_cast<double>(tokens); }
     double tokens_per_second() const { return static_cast<double>(tokens) / seconds; }
   };
+  struct PredictedTime {  // on a target other than this machine
+    double seconds = 0, low = 0, high = 0;
+    plan::Origin origin{};
+    std::int64_t tokens = 0;  // generated, or scored
+    double seconds_per_token() const { return seconds / static_cast<double>(tokens); }
+    double tokens_per_second() const { return static_cast<double>(tokens) / seconds; }
+  };
   Workload workload{};
   int batch = 0;
+  bool adapters = false;  // with LoRA adapters
   Ledger predicted;
   Bytes capacity;         // of the device
   int largest_batch = 0;  // if this batch does not fit: the largest that does; 0: none
   std::optional<Measured> measured;
-  std::string error;  // set if it ran out of memory although it should fit
+  std::optional<PredictedTime> predicted_time{};  // empty: measured, or it does not fit
+  std::string error;                              // set if it ran out of memory although it should fit
   bool fits() const { return predicted.total() <= capacity; }
 };
-// {mode, batch, predicted: {fits, capacity_bytes, memory, largest_batch?}, measured: {...} or null}
+// {mode, batch, adapters, predicted: {fits, capacity_bytes, memory, largest_batch?, seconds?, seconds_low?,
+// seconds_high?, origin?, tokens?, seconds_per_token?, tokens_per_second?}, measured: {...} or null}
 Json to_json(const SizePoint& point);
 
 struct SizingRequest {

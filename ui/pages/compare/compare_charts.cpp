@@ -194,7 +194,13 @@ QWidget* CompareCharts::heat_page() {
     choose_cell(heat_.row(at.row()).input_len, heat_.load_at(at.column()));
     show_view(CompareView::distribution);
   });
-  return heat_view_;
+  auto* page = new QWidget(this);
+  auto* column = flush_layout<QVBoxLayout>(page, 2);
+  heat_axes_ = muted_label(QString(), page);
+  heat_axes_->setAlignment(Qt::AlignCenter);
+  column->addWidget(heat_axes_);
+  column->addWidget(heat_view_, 1);
+  return page;
 }
 
 QWidget* CompareCharts::cost_controls() {
@@ -334,6 +340,9 @@ void CompareCharts::fill(CompareView v) {
       return fill_distribution();
     case CompareView::heat:
       heat_.show(runs_, names_, static_cast<SweepMetric>(std::max(0, metric_->currentIndex())));
+      heat_axes_->setText(
+          tr("Columns: load (requests/s, or at once) \u00B7 rows: prompt length (tokens) \u00B7 cells: %1")
+              .arg(metric_->currentText()));
       return fit_heat_columns();
     case CompareView::cost:
       return fill_cost();

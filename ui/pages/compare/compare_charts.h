@@ -85,6 +85,7 @@ class CompareCharts : public QWidget {
   QStackedWidget* stack_;
   HeatTable heat_;
   QTableView* heat_view_;
+  QLabel* heat_axes_;
   WhyView* why_;
 };
 

@@ -13,8 +13,6 @@ class QComboBox;
 
 namespace mw::ui {
 
-class WaterfallBars;
-
 class WhyView : public QWidget {
   Q_OBJECT
  public:
@@ -24,12 +22,14 @@ class WhyView : public QWidget {
   bool is_busy() const { return task_.is_busy(); }
   const std::optional<compare::Waterfall>& shown() const { return shown_; }
   QString message() const;  // why there is no waterfall
+  Chart& chart() { return *chart_; }
   QComboBox& other() { return *other_; }
   QComboBox& metric() { return *metric_; }
 
  private:
   void compute();
   void show_result();
+  void show_bars();  // also after a change of the theme
   void show_message(const QString& text);
   const std::vector<compare::ComparedRun>& runs_;
   hardware::LoadCatalogue catalogue_;
@@ -38,7 +38,8 @@ class WhyView : public QWidget {
   std::string load_, computed_key_;
   std::optional<compare::Waterfall> shown_;
   QComboBox *other_, *metric_;
-  WaterfallBars* bars_;
+  ChartLink link_;
+  Chart* chart_;
   BackgroundTask<compare::Waterfall> task_;
 };
 

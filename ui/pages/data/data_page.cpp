@@ -282,7 +282,7 @@ void DataPage::show_results() {
                                                                         : tr("Shown after all rows have been read");
   lengths_->set_empty_text(waiting);
   const bool none_to_train = index && index->train.empty();
-  economy_->set_empty_text(none_to_train ? tr("There are no rows to train on") : waiting);
+  economy_->chart().set_empty_text(none_to_train ? tr("There are no rows to train on") : waiting);
   economy_->show_economy(reader_.economy(), reader_.request().batches.packing);
   fit_columns();
   const LengthChart chart = index && !index->lengths.empty() ? length_chart(*index, reader_.request()) : LengthChart{};

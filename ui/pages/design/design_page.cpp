@@ -40,17 +40,25 @@ QString title_text(const views::Design& design) {
   return u"<b>%1</b> &nbsp; %2"_s.arg(qs(design.request().model.id).toHtmlEscaped(), mesh_text(design).toHtmlEscaped());
 }
 
-Bar time_bar_of(const views::Design& design, const QString& name) {
+ChartBar time_bar_of(const views::Design& design, const QString& name) {
   const plan::StepTime& step = design.plan().step;
-  Bar bar{.name = name};
-  const auto part = [&](const QString& what, int color, double seconds) {
-    if (seconds > 0) bar.parts.push_back({what, theme().series(color), seconds, qs(to_text(Seconds(seconds)))});
-  };
-  part(DesignPage::tr("compute"), 0, step.compute.value);
-  part(DesignPage::tr("memory"), 4, step.memory.value);
-  part(DesignPage::tr("collectives"), 3, step.communication.value - step.hidden);
-  part(DesignPage::tr("fixed"), 7, step.fixed.value);
-  return bar;
+  const double collectives = step.communication.value - step.hidden;
+  return {
+      .name = name,
+      .values = {step.compute.value, step.memory.value, std::max(0.0, collectives), step.fixed.value},
+      .text =
+          qs(to_text(Seconds(step.compute.value + step.memory.value + std::max(0.0, collectives) + step.fixed.value)))};
+}
+
+ChartBars time_bars(const views::Design& design, const views::DesignPtr& pinned) {
+  ChartBars all{.layers = {{DesignPage::tr("compute"), theme().series(0)},
+                           {DesignPage::tr("memory"), theme().series(4)},
+                           {DesignPage::tr("collectives"), theme().series(3)},
+                           {DesignPage::tr("fixed"), theme().series(7)}},
+                .text_title = DesignPage::tr("Total")};
+  all.bars.push_back(time_bar_of(design, DesignPage::tr("this")));
+  if (pinned) all.bars.push_back(time_bar_of(*pinned, DesignPage::tr("pinned")));
+  return all;
 }
 
 }  // namespace
@@ -270,9 +278,8 @@ QWidget* DesignPage::header() {
 QWidget* DesignPage::plan_panel() {
   auto* panel = new QWidget;
   auto* column = make_layout<QVBoxLayout>(panel, {0, 2, 0, 0}, 3);
-  time_ = new StackBar(panel);
-  time_->setAccessibleName(tr("Predicted seconds of a step by category"));
-  time_->setContentsMargins(8, 0, 8, 0);
+  time_link_.set_x(tr("design"), Quantity::count);
+  time_ = new Chart({.title = tr("Time of a step"), .quantity = Quantity::seconds, .rows = true}, time_link_, panel);
   plan_table_ = table(plan_, tr("Figures of the plan"));
   column->addWidget(time_);
   column->addWidget(plan_table_, 1);
@@ -405,9 +412,10 @@ void DesignPage::update_all() {
   errors_->hide();
   show_pin_buttons();
   memory_->show_design(shown_, pinned_, dimmed_);
-  std::vector<Bar> times{time_bar_of(*shown_, pinned_ ? tr("this") : QString())};
-  if (pinned_) times.push_back(time_bar_of(*pinned_, tr("pinned")));
-  time_->show_bars(std::move(times), dimmed_);
+  ChartBars times = time_bars(*shown_, pinned_);
+  times.is_outdated = dimmed_;
+  time_->setFixedHeight(bars_height(times.bars.size()));
+  time_->set_bars(std::move(times));
   time_->setVisible(views::speed_known(*shown_));
   alternatives_->set_searchable(!views::is_here(*shown_));
   const std::vector<views::PlanLine> lines = views::plan_lines(*shown_);

@@ -53,7 +53,7 @@ class DesignPage : public QWidget, public WindowPage {
   MemoryPanel& memory() { return *memory_; }
   Alternatives& alternatives() { return *alternatives_; }
   CostView& cost() { return *cost_; }
-  StackBar& time_bar() { return *time_; }
+  Chart& time_chart() { return *time_; }
   FigureStrip& figures() { return *figures_; }
   QTabWidget& tabs() { return *tabs_; }  // memory, plan, alternatives, total cost
   void pin();                            // keeps the displayed design for comparison
@@ -112,7 +112,8 @@ class DesignPage : public QWidget, public WindowPage {
   CanvasPair* canvases_;
   MeasuredSwitch* measured_;
   MemoryPanel* memory_;
-  StackBar* time_;
+  ChartLink time_link_;
+  Chart* time_;
   Alternatives* alternatives_;
   CostView* cost_;
   QTableView *plan_table_, *shards_table_;

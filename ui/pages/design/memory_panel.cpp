@@ -2,9 +2,9 @@
 #include "ui/pages/design/memory_panel.h"
 
 #include <QHeaderView>
-#include <QLabel>
 #include <QTableView>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/tables.h"
@@ -15,17 +15,28 @@
 namespace mw::ui {
 namespace {
 
-Bar bar_of(const plan::DeviceMemory& memory, const QString& name) {
-  Bar bar{.name = name,
-          .limit = static_cast<double>(memory.capacity.value),
-          .limit_text = MemoryPanel::tr("capacity %1").arg(qs(to_text(memory.capacity)))};
-  for (const MemoryCategory category : all_values<MemoryCategory>()) {
-    const Bytes b = memory.at_peak[category];
-    if (b.value > 0)
-      bar.parts.push_back(
-          {category_text(category), theme().memory(category), static_cast<double>(b.value), qs(to_text(b))});
-  }
+ChartBar bar_of(const plan::DeviceMemory& memory, const QString& name) {
+  ChartBar bar{.name = name, .text = qs(to_text(memory.at_peak.total()))};
+  for (const MemoryCategory category : all_values<MemoryCategory>())
+    bar.values.push_back(static_cast<double>(memory.at_peak[category].value));
   return bar;
+}
+
+// The categories that occur in a design.
+ChartBars memory_bars(const plan::DeviceMemory& memory, const plan::DeviceMemory* pinned) {
+  ChartBars all{.text_title = MemoryPanel::tr("Total"), .least_end = static_cast<double>(memory.capacity.value)};
+  all.bars.push_back(bar_of(memory, MemoryPanel::tr("this")));
+  if (pinned) all.bars.push_back(bar_of(*pinned, MemoryPanel::tr("pinned")));
+  for (const MemoryCategory category : all_values<MemoryCategory>()) {
+    const size_t layer = all.layers.size();
+    const bool occurs =
+        std::any_of(all.bars.begin(), all.bars.end(), [layer](const ChartBar& bar) { return bar.values[layer] > 0; });
+    if (occurs)
+      all.layers.emplace_back(category_text(category), theme().memory(category));
+    else
+      for (ChartBar& bar : all.bars) bar.values.erase(bar.values.begin() + static_cast<std::ptrdiff_t>(layer));
+  }
+  return all;
 }
 
 TableModel<plan::Buffer>::Columns buffer_columns() {
@@ -39,9 +50,7 @@ TableModel<plan::Buffer>::Columns buffer_columns() {
 
 MemoryPanel::MemoryPanel(QWidget* parent)
     : QWidget(parent),
-      title_(new QLabel(this)),
-      legend_(new QLabel(this)),
-      bar_(new StackBar(this)),
+      chart_(new Chart({.title = tr("Memory of each device"), .quantity = Quantity::bytes, .rows = true}, link_, this)),
       model_(buffer_columns(),
              [this](const plan::Buffer& b, int column, int role) -> QVariant {
                if (role != Qt::ToolTipRole) return {};
@@ -51,12 +60,8 @@ MemoryPanel::MemoryPanel(QWidget* parent)
                return lines.join(u'\n');
              }),
       buffers_(make_table(model_, tr("Largest buffers at the peak"), this)) {
-  auto* column = make_layout<QVBoxLayout>(this, {8, 6, 8, 4}, 4);
-  title_->setTextFormat(Qt::RichText);
-  legend_->setTextFormat(Qt::RichText);
-  legend_->setWordWrap(true);
-  legend_->setFont(small_font());
-  bar_->setAccessibleName(tr("Predicted memory of a device by category"));
+  auto* column = make_layout<QVBoxLayout>(this, {0, 2, 0, 0}, 3);
+  link_.set_x(tr("design"), Quantity::count);
   buffers_->setAlternatingRowColors(false);
   buffers_->verticalHeader()->setDefaultSectionSize(20);
   buffers_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
@@ -67,43 +72,29 @@ MemoryPanel::MemoryPanel(QWidget* parent)
     buffers_->horizontalHeader()->setSectionResizeMode(at, QHeaderView::Fixed);
     buffers_->setColumnWidth(at, metrics.horizontalAdvance(widest) + 18);
   }
-  column->addWidget(title_);
-  column->addWidget(bar_);
-  column->addWidget(legend_);
+  column->addWidget(chart_);
   column->addWidget(buffers_, 1);
 }
 
 void MemoryPanel::show_design(const views::DesignPtr& design, const views::DesignPtr& pinned, bool stale) {
   if (!design) return;
   const plan::DeviceMemory& memory = design->plan().memory;
-  title_->setText(tr("<b>Memory of each device</b> &nbsp;%1 of %2, %3")
-                      .arg(qs(to_text(memory.at_peak.total())), qs(to_text(memory.capacity)),
-                           devices_text(design->plan().devices)));
-  title_->setToolTip(tr("Peak: %1").arg(qs(memory.peak_instant)));
-  std::vector<Bar> bars{bar_of(memory, pinned ? tr("this") : QString())};
-  if (pinned) bars.push_back(bar_of(pinned->plan().memory, tr("pinned")));
-  bar_->show_bars(std::move(bars), stale);
-  show_legend(memory);
+  ChartBars bars = memory_bars(memory, pinned ? &pinned->plan().memory : nullptr);
+  bars.is_outdated = stale;
+  chart_->setFixedHeight(bars_height(bars.bars.size()));
+  chart_->set_bars(std::move(bars));
+  chart_->set_levels({{tr("capacity"), static_cast<double>(memory.capacity.value), theme().bad}});
+  chart_->set_notes({}, tr("%1 of %2, %3; peak: %4")
+                            .arg(qs(to_text(memory.at_peak.total())), qs(to_text(memory.capacity)),
+                                 devices_text(design->plan().devices), qs(memory.peak_instant)));
   model_.set_rows(memory.buffers, [](const auto&, const auto&) { return true; });
 }
 
 void MemoryPanel::show_nothing() {
-  title_->setText(tr("<b>Memory of each device</b>"));
-  title_->setToolTip({});
-  bar_->show_bars({}, false);
-  legend_->clear();
+  chart_->set_bars({});
+  chart_->set_levels({});
+  chart_->set_notes({}, {});
   model_.set_rows({});
-}
-
-void MemoryPanel::show_legend(const plan::DeviceMemory& memory) {
-  QStringList parts;
-  for (const MemoryCategory category : all_values<MemoryCategory>()) {
-    if (memory.at_peak[category].value == 0) continue;
-    parts << u"<span style='color:%1'>\u25A0</span>&nbsp;%2&nbsp;<b>%3</b>"_s.arg(
-        theme().memory(category).name(), category_text(category).replace(u' ', QChar::Nbsp),
-        qs(to_text(memory.at_peak[category])).replace(u' ', QChar::Nbsp));
-  }
-  legend_->setText(parts.join(u" &nbsp; "_s));
 }
 
 }  // namespace mw::ui

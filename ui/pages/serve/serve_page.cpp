@@ -12,13 +12,15 @@ ServePage::ServePage(Document& document, RunController& runs, QWidget* parent)
       runs_(runs),
       sweep_(new SweepPage(document, runs)),
       sizes_(new SizePage(runs)),
-      server_(new ServerTab(document)) {
+      server_(new ServerTab(document)),
+      envelope_(new EnvelopeTab(document, runs.catalogue())) {
   setDocumentMode(true);
-  setAccessibleName(tr("Latency sweeps, batch sizes and the server"));
+  setAccessibleName(tr("Latency sweeps, mesh envelope, batch sizes and the server"));
   addTab(sweep_, tr("Latency Sweep"));
   addTab(sizes_, tr("Batch Size"));
+  addTab(envelope_, tr("Mesh Envelope"));
   addTab(server_, tr("Server and Playground"));
-  tabBar()->setAccessibleName(tr("Latency sweeps, batch sizes or the server"));
+  tabBar()->setAccessibleName(tr("Latency sweeps, batch sizes, mesh envelope or the server"));
 }
 
 void ServePage::attach(Workspace& workspace) {
@@ -26,6 +28,13 @@ void ServePage::attach(Workspace& workspace) {
   register_actions();
   sweep_->attach(workspace);
   sizes_->attach(workspace);
+  envelope_->attach(workspace);
+  connect(envelope_, &EnvelopeTab::problem, this,
+          [&workspace](const Problem& p) { workspace.report(ProblemSource::run, p); });
+  connect(envelope_, &EnvelopeTab::busy_changed, this, [this, &workspace] {
+    workspace.update_actions();
+    if (!envelope_->is_busy()) workspace.work_ended();
+  });
   connect(&server_->playground(), &Playground::adapter_wanted, this,
           [&workspace] { workspace.show_setting("lora.adapter"); });
   connect(this, &QTabWidget::currentChanged, this, [&workspace] {
@@ -43,7 +52,8 @@ void ServePage::attach(Workspace& workspace) {
 
 void ServePage::register_actions() {
   workspace_->actions().add(
-      {u"run.size"_s, tr("Measure Batch Sizes"), tr("Measure time and memory of the model by batch size"),
+      {u"run.size"_s, tr("Measure or Predict Batch Sizes"),
+       tr("Measure time and memory of the model by batch size, or predict them for another target"),
        QKeySequence(Qt::CTRL | Qt::Key_F5)},
       [this] { workspace_->start_run(RunKind::size); });
   workspace_->actions().add(
@@ -51,10 +61,26 @@ void ServePage::register_actions() {
        tr("Sweep request rates and prompt lengths of this experiment: latency, throughput, every request"),
        QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F5)},
       [this] { workspace_->start_run(RunKind::sweep); });
+  workspace_->actions().add({u"run.envelope"_s, tr("Simulate the Mesh Envelope"),
+                             tr("Simulate the sweep on every mesh of the target and find the best mesh at each load")},
+                            [this] {
+                              workspace_->show_page(Page::serve);
+                              show_envelope();
+                              envelope_->simulate();
+                            });
+}
+
+void ServePage::show_kind(RunKind kind) {
+  setCurrentWidget(kind == RunKind::size ? static_cast<QWidget*>(sizes_) : sweep_);
+}
+
+QStringList ServePage::unfinished_work() const {
+  return envelope_->is_busy() ? QStringList{tr("the simulation of the mesh envelope")} : QStringList();
 }
 
 void ServePage::update_actions() {
   for (const auto& id : {u"run.size"_s, u"run.sweep"_s}) workspace_->actions()[id]->setEnabled(!runs_.live());
+  workspace_->actions()[u"run.envelope"_s]->setEnabled(!envelope_->is_busy());
 }
 
 void ServePage::save_state(Session& session) const {
@@ -80,11 +106,14 @@ bool ServePage::follow_newest() {
 }
 
 std::optional<RunKind> ServePage::run_kind() const {
-  return shows_server() ? std::nullopt : std::optional(kind());
+  return shows_server() || shows_envelope() ? std::nullopt : std::optional(kind());
 }
 
 QString ServePage::subcommand() const {
-  return shows_server() ? u"serve"_s : kind() == RunKind::size ? u"size"_s : u"sweep"_s;
+  return shows_server()            ? u"serve"_s
+         : shows_envelope()        ? u"envelope"_s
+         : kind() == RunKind::size ? u"size"_s
+                                   : u"sweep"_s;
 }
 
 std::vector<store::RunId> ServePage::runs_to_compare() const {
@@ -101,11 +130,13 @@ void ServePage::show_frame() {
   sweep_->show_frame();
   sizes_->show_frame();
   server_->show_frame();
+  envelope_->show_frame();
 }
 
 void ServePage::restyle() {
   sweep_->restyle();
   sizes_->restyle();
+  envelope_->restyle();
 }
 
 }  // namespace mw::ui

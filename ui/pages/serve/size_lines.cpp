@@ -24,14 +24,18 @@ double as_double(Bytes bytes) {
   return static_cast<double>(bytes.value);
 }
 
-QColor color_of(serve::Workload workload) {
-  return theme().series(static_cast<int>(workload));
+QColor color_of(const views::SizeView::Line& line) {
+  const QColor color = theme().series(static_cast<int>(line.workload));
+  return line.adapters ? mix(theme().text, color, 0.6) : color;
 }
 
-const views::SizeView::Line* find(const views::SizeView& view, serve::Workload workload) {
-  for (const auto& line : view.lines)
-    if (line.workload == workload) return &line;
-  return nullptr;
+QString name_of(const views::SizeView::Line& line) {
+  const QString workload = short_text(line.workload);
+  return line.adapters ? QObject::tr("%1, LoRA").arg(workload) : workload;
+}
+
+bool has_time(const serve::SizePoint& point) {
+  return point.measured || point.predicted_time;
 }
 
 // The measured value if there is one, otherwise the predicted one; the chart distinguishes them.
@@ -65,7 +69,7 @@ QString short_text(serve::Workload workload) {
 }
 
 QString refusal_text(const serve::SizePoint& point) {
-  if (point.measured) return {};
+  if (has_time(point)) return {};
   if (point.fits())
     return point.error.empty() ? QObject::tr("not measured") : QObject::tr("failed: %1").arg(qs(point.error));
   const QString need = need_text(point);
@@ -74,23 +78,35 @@ QString refusal_text(const serve::SizePoint& point) {
   return QObject::tr("does not fit: needs %1, largest that fits %2 (predicted)").arg(need).arg(point.largest_batch);
 }
 
-BatchAxis batch_axis(const views::SizeView& view) {
+BatchAxis batch_axis(const std::vector<int>& batches) {
   BatchAxis axis{{}, {0, 1}};
-  for (const int batch : view.batches) axis.stops.push_back({place(batch), QString::number(batch)});
+  for (const int batch : batches) axis.stops.push_back({place(batch), QString::number(batch)});
   if (!axis.stops.empty()) axis.range = {axis.stops.front().value - 0.5, axis.stops.back().value + 0.5};
   return axis;
 }
 
-std::vector<ChartLine> size_lines(const views::SizeView& view, PointValue value) {
+std::vector<ChartLine> size_lines(const views::SizeView& view, SizeTime time, const QString& prefix) {
   std::vector<ChartLine> lines;
   for (const auto& line : view.lines) {
-    auto series = std::make_shared<views::Series>();
-    for (const auto& p : line.points)
-      if (p.measured) series->append(place(p.batch), value(*p.measured));
-    lines.push_back({.name = short_text(line.workload),
-                     .color = color_of(line.workload),
+    auto series = std::make_shared<views::Series>(), low = std::make_shared<views::Series>(),
+         high = std::make_shared<views::Series>();
+    for (const auto& p : line.points) {
+      if (!has_time(p)) continue;
+      const auto tokens = static_cast<double>(p.measured ? p.measured->tokens : p.predicted_time->tokens);
+      const double share = time == SizeTime::per_token ? 1 / tokens : 1;
+      series->append(place(p.batch), share * (p.measured ? p.measured->seconds : p.predicted_time->seconds));
+      if (!p.predicted_time) continue;
+      low->append(place(p.batch), share * p.predicted_time->low);
+      high->append(place(p.batch), share * p.predicted_time->high);
+    }
+    lines.push_back({.name = prefix + name_of(line),
+                     .color = color_of(line),
                      .raw = std::move(series),
+                     .origin = view.is_predicted ? Origin::predicted : Origin::measured,
                      .marks = marks_of(static_cast<int>(line.workload))});
+    if (low->empty()) continue;
+    lines.back().low = std::move(low);
+    lines.back().high = std::move(high);
   }
   return lines;
 }
@@ -100,8 +116,8 @@ Notes time_notes(const views::SizeView& view) {
   bool refused = false, failed = false;
   for (const auto& line : view.lines)
     for (const auto& p : line.points) {
-      if (p.measured) continue;
-      notes.marks.push_back({place(p.batch), color_of(line.workload)});
+      if (has_time(p)) continue;
+      notes.marks.push_back({place(p.batch), color_of(line)});
       (p.fits() ? failed : refused) = true;
     }
   if (refused && failed)
@@ -113,9 +129,8 @@ Notes time_notes(const views::SizeView& view) {
   return notes;
 }
 
-ChartStack size_stack(const SizeViewPtr& view, serve::Workload workload) {
+ChartStack size_stack(const SizeViewPtr& view, const views::SizeView::Line* line) {
   ChartStack stack;
-  const auto* line = find(*view, workload);
   if (!line || line->points.empty()) return stack;
   stack.shape = Shape::bars;
   for (const MemoryCategory category : all_values<MemoryCategory>()) {
@@ -151,12 +166,11 @@ std::vector<LevelLine> size_levels(const views::SizeView& view) {
   return {{QObject::tr("capacity"), as_double(*view.capacity), theme().bad, Origin::measured}};
 }
 
-Notes memory_notes(const views::SizeView& view, serve::Workload workload) {
+Notes memory_notes(const views::SizeView& view, const views::SizeView::Line* line) {
   Notes notes;
-  const auto* line = find(view, workload);
   if (!line) return notes;
   for (const auto& p : line->points) {
-    if (p.measured) continue;
+    if (has_time(p)) continue;
     notes.marks.push_back({place(p.batch), theme().bad});
     if (notes.marks.size() == 1)  // the smallest one
       notes.caption = p.fits() ? QObject::tr("\u2715 %1 failed: the table says why").arg(p.batch)

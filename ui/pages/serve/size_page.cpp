@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/serve/size_page.h"
 
+#include <QCheckBox>
 #include <QEvent>
 #include <QHeaderView>
 #include <algorithm>
 
 #include "core/experiment/parameters.h"
+#include "core/experiment/relevance.h"
 #include "ui/form/field.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
@@ -32,8 +34,8 @@ SizePage::SizePage(RunController& runs, QWidget* parent) : RunTab(runs, RunKind:
          .empty_text =
              tr("Measure runs the model of the experiment on this machine with several batch sizes and shows\n"
                 "time, time per token and memory for generation, for scoring with all logits at once and for\n"
-                "scoring in chunks. Batches that are predicted not to fit are not run. Set batches and lengths in\n"
-                "the Sizing group of the form."),
+                "scoring in chunks. Batches that are predicted not to fit are not run. For another target, Predict\n"
+                "computes the same from the plan. Set batches and lengths in the Sizing group of the form."),
          .show_settings = tr("Show Sizing Settings"),
          .settings_tip = tr("Show the sizing settings in the form"),
          .copy_tip = tr("Copy all rows as CSV with full precision, in seconds and bytes"),
@@ -43,6 +45,7 @@ SizePage::SizePage(RunController& runs, QWidget* parent) : RunTab(runs, RunKind:
          .setting = "size.batches",
          .action = u"run.size"_s});
   label_->setProperty("muted", true);
+  build_choices();
   build_charts();
   connect(&link_, &ChartLink::cursor_changed, this, [this] {
     // The rows of the pinned batch.
@@ -53,6 +56,24 @@ SizePage::SizePage(RunController& runs, QWidget* parent) : RunTab(runs, RunKind:
         table_->selectionModel()->select(model_.index(row, 0), QItemSelectionModel::Select | QItemSelectionModel::Rows);
   });
   adopt();
+}
+
+void SizePage::build_choices() {
+  adapters_ = new QCheckBox(tr("Memory with LoRA"));
+  adapters_->setToolTip(tr("Show the memory with LoRA adapters in the charts of memory"));
+  adapters_->hide();
+  beside_ = new BesideBox(runs_);
+  auto* label = muted_label(tr("Beside"), this);
+  label->setBuddy(beside_);
+  beside_->setAccessibleName(tr("Size run drawn beside this one"));
+  bar_->insertWidget(1, adapters_);
+  bar_->insertWidget(2, label);
+  bar_->insertWidget(3, beside_);
+  connect(adapters_, &QCheckBox::toggled, this, &SizePage::redraw);
+  connect(beside_, &BesideBox::view_changed, this, &SizePage::redraw);
+  connect(beside_, &BesideBox::problem, this,
+          [this](const Problem& p) { workspace_->report(ProblemSource::store, p); });
+  connect(&runs_, &RunController::ended, this, [this] { beside_->offer(run_ ? run_->id : store::RunId()); });
 }
 
 void SizePage::build_charts() {
@@ -94,8 +115,22 @@ void SizePage::restyle() {
   show_frame();
 }
 
+void SizePage::reset() {
+  view_.reset();
+  beside_->offer(run_ ? run_->id : store::RunId());
+}
+
+void SizePage::show_start() {
+  const bool predicts = experiment::relevance(workspace_->document().experiment(), experiment::Kind::size).planned;
+  start_->setText(predicts ? tr("Predict") : tr("Measure"));
+  start_->setToolTip(predicts ? tr("Predict the experiment in the form for its target as a new run (Ctrl+F5)")
+                              : tr("Measure the experiment in the form as a new run (Ctrl+F5)"));
+}
+
 void SizePage::show_frame() {
-  if (!isVisible() || !show_changes()) return;
+  if (!isVisible()) return;
+  show_start();
+  if (!show_changes()) return;
   const bool started = run_ && !run_->view.info().empty();
   if (!view_ || points_seen_ != (run_ ? run_->view.points().size() : 0) || started_ != started) {
     started_ = started;
@@ -106,21 +141,34 @@ void SizePage::show_frame() {
 void SizePage::redraw() {
   points_seen_ = run_ ? run_->view.points().size() : 0;
   view_ = std::make_shared<views::SizeView>(run_ ? views::size_view(run_->view) : views::SizeView{});
-  const BatchAxis axis = batch_axis(*view_);
+  const SizeViewPtr& other = beside_->view();
+  std::vector<int> batches = view_->batches;
+  if (other) batches.insert(batches.end(), other->batches.begin(), other->batches.end());
+  std::sort(batches.begin(), batches.end());
+  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+  const BatchAxis axis = batch_axis(batches);
   link_.set_stops(axis.stops);
   link_.set_data(axis.range);
   const Notes time = time_notes(*view_);
-  total_->set_lines(size_lines(*view_, [](const auto& m) { return m.seconds; }));
-  per_token_->set_lines(size_lines(*view_, [](const auto& m) { return m.seconds_per_token(); }));
+  for (const auto& [chart, quantity] :
+       {std::pair{total_, SizeTime::total}, std::pair{per_token_, SizeTime::per_token}}) {
+    std::vector<ChartLine> lines = size_lines(*view_, quantity);
+    if (other)
+      for (ChartLine& line : size_lines(*other, quantity, beside_->currentData().toString() + u' '))
+        lines.push_back(std::move(line));
+    chart->set_lines(std::move(lines));
+  }
+  adapters_->setVisible(view_->has_both());
   for (Chart* p : {total_, per_token_}) p->set_notes(time.marks, time.caption);
   for (auto& [workload, chart] : memory_) {
-    const Notes notes = memory_notes(*view_, workload);
-    chart->set_stack(size_stack(view_, workload));
+    const auto* with = view_->find(workload, true);
+    const auto* without = view_->find(workload, false);
+    const auto* line = with && (adapters_->isChecked() || !without) ? with : without;
+    const Notes notes = memory_notes(*view_, line);
+    chart->set_stack(size_stack(view_, line));
     chart->set_levels(size_levels(*view_));
     chart->set_notes(notes.marks, notes.caption);
-    chart->setVisible(view_->lines.empty() ||
-                      std::any_of(view_->lines.begin(), view_->lines.end(),
-                                  [shown = workload](const auto& l) { return l.workload == shown; }));
+    chart->setVisible(view_->lines.empty() || line);
   }
   model_.show(view_);
   fit_columns();
@@ -150,6 +198,7 @@ void SizePage::fit_columns() {
 QString SizePage::settings_text() const {
   QStringList parts, others;
   if (!run_) return {};
+  if (view_ && view_->is_predicted) parts << tr("predicted for %1").arg(qs(view_->target));
   for (const experiment::Parameter& p : experiment::parameters()) {
     if (!shapes_a_sizing(p) || p.key == "size.workloads" || p.key == "size.batches") continue;  // shown by the charts
     const Json* set = raw_value(run_->record, p.key);

@@ -33,10 +33,24 @@ SizeColumn quantity_column(const QString& title, const QString& tooltip, Quantit
               }};
 }
 
-using MeasuredValue = double (*)(const SizePoint::Measured&);
-Value measured(MeasuredValue value) {
-  return [value](const SizePoint& p) { return p.measured ? std::optional(value(*p.measured)) : std::nullopt; };
+// Of a measured or a predicted time.
+template <class Function>
+Value time_value(Function value) {
+  return [value](const SizePoint& p) -> std::optional<double> {
+    if (p.measured) return value(*p.measured);
+    return p.predicted_time ? std::optional(value(*p.predicted_time)) : std::nullopt;
+  };
 }
+
+QString result_text(const SizePoint& p) {
+  if (p.measured) return QObject::tr("measured, median of %1").arg(p.measured->repeats);
+  if (!p.predicted_time) return refusal_text(p);
+  const auto& time = *p.predicted_time;
+  return QObject::tr("predicted, %1 to %2 (%3)")
+      .arg(value_text(time.low, Quantity::seconds), value_text(time.high, Quantity::seconds),
+           qs(to_string(time.origin)));
+}
+
 Value measured_rollout(double SizePoint::Measured::*member) {
   return [member](const SizePoint& p) {
     const bool has = p.measured && p.workload == serve::Workload::rollout;
@@ -55,35 +69,40 @@ SizeColumn category_column(MemoryCategory category) {
 }
 
 std::vector<SizeColumn> size_columns() {
-  using Measured = SizePoint::Measured;
   std::vector<SizeColumn> columns{
       {.title = QObject::tr("Workload"),
-       .text = [](const SizePoint& p) { return workload_text(p.workload); },
-       .sort_key = [](const SizePoint& p) { return qs(to_string(p.workload)); }},
+       .text =
+           [](const SizePoint& p) {
+             return p.adapters ? QObject::tr("%1, LoRA").arg(workload_text(p.workload)) : workload_text(p.workload);
+           },
+       .sort_key =
+           [](const SizePoint& p) {
+             return p.adapters ? QString(qs(to_string(p.workload)) + u"+lora"_s) : qs(to_string(p.workload));
+           }},
       quantity_column(QObject::tr("Batch"), QObject::tr("Rows in the batch"), Quantity::count,
                       [](const SizePoint& p) { return p.batch; }),
-      quantity_column(QObject::tr("Time"), QObject::tr("Measured time of the whole batch"), Quantity::seconds,
-                      measured([](const Measured& m) { return m.seconds; })),
+      quantity_column(QObject::tr("Time"), QObject::tr("Time of the whole batch; italic: predicted"), Quantity::seconds,
+                      time_value([](const auto& t) { return t.seconds; })),
       quantity_column(QObject::tr("Time/token"),
                       QObject::tr("Time per generated token of a rollout or per scored token of a forward pass"),
-                      Quantity::seconds, measured([](const Measured& m) { return m.seconds_per_token(); })),
+                      Quantity::seconds, time_value([](const auto& t) { return t.seconds_per_token(); })),
       quantity_column(QObject::tr("Tokens/s"), QObject::tr("Tokens per second of all rows"), Quantity::plain,
-                      measured([](const Measured& m) { return m.tokens_per_second(); })),
+                      time_value([](const auto& t) { return t.tokens_per_second(); })),
       quantity_column(QObject::tr("Peak"), QObject::tr("Measured peak memory"), Quantity::bytes,
-                      measured([](const Measured& m) { return static_cast<double>(m.memory.total().value); })),
+                      [](const SizePoint& p) {
+                        return p.measured ? std::optional(static_cast<double>(p.measured->memory.total().value))
+                                          : std::nullopt;
+                      }),
       quantity_column(QObject::tr("Predicted peak"), QObject::tr("Peak memory predicted before the measurement"),
                       Quantity::bytes,
                       [](const SizePoint& p) { return static_cast<double>(p.predicted.total().value); }),
       {.title = QObject::tr("Result"),
-       .tooltip = QObject::tr("Whether the point was measured, or why not"),
-       .text =
-           [](const SizePoint& p) {
-             return p.measured ? QObject::tr("measured, median of %1").arg(p.measured->repeats) : refusal_text(p);
-           }},
+       .tooltip = QObject::tr("Whether the point was measured or predicted, or why it has no time"),
+       .text = result_text},
       quantity_column(QObject::tr("Prefill"), QObject::tr("Time of a rollout until every row has its first token"),
-                      Quantity::seconds, measured_rollout(&Measured::prefill_seconds)),
+                      Quantity::seconds, measured_rollout(&SizePoint::Measured::prefill_seconds)),
       quantity_column(QObject::tr("Step"), QObject::tr("Time of a rollout for one more token of every row"),
-                      Quantity::seconds, measured_rollout(&Measured::step_seconds))};
+                      Quantity::seconds, measured_rollout(&SizePoint::Measured::step_seconds))};
   for (const MemoryCategory category : all_values<MemoryCategory>()) columns.push_back(category_column(category));
   return columns;
 }
@@ -92,8 +111,9 @@ std::vector<SizeColumn> size_columns() {
 
 SizesModel::SizesModel()
     : TableModel(size_columns(), [this](const SizePoint& p, int column, int role) -> QVariant {
-        const bool estimate = column == predicted || (column >= categories && !p.measured);
-        if (role == Qt::ForegroundRole && column == result && !p.measured) return theme().bad;
+        const bool is_time = column == time || column == per_token || column == speed;
+        const bool estimate = column == predicted || ((column >= categories || is_time) && !p.measured);
+        if (role == Qt::ForegroundRole && column == result && !refusal_text(p).isEmpty()) return theme().bad;
         if (!estimate) return {};
         if (role == Qt::ForegroundRole) return theme().muted;
         if (role == Qt::ToolTipRole) return QString(text(p, column) + u", "_s + tr("predicted"));
@@ -108,8 +128,9 @@ void SizesModel::show(SizeViewPtr view) {
   if (view)
     for (const auto& line : view->lines) now.insert(now.end(), line.points.begin(), line.points.end());
   view_ = std::move(view);
-  set_rows(std::move(now),
-           [](const SizePoint& a, const SizePoint& b) { return a.workload == b.workload && a.batch == b.batch; });
+  set_rows(std::move(now), [](const SizePoint& a, const SizePoint& b) {
+    return a.workload == b.workload && a.adapters == b.adapters && a.batch == b.batch;
+  });
 }
 
 bool SizesModel::is_column_used(int column) const {

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The envelope of meshes: a made-up one whose crossovers are known, and simulated ones against single sweeps.
+#include "core/jobs/sweep_envelope.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/experiment/sweep_settings.h"
+#include "core/planning/plan_request.h"
+#include "core/serve/load/simulated_backend.h"
+#include "core/serve/load/sweep.h"
+#include "tests/shipped.h"
+
+namespace mw::jobs {
+namespace {
+
+using test::catalogue;
+using testing::HasSubstr;
+
+// Latency of mesh m at a rate and repeat, ms.
+template <class Latency>
+EnvelopeRuns made_up(const std::vector<double>& rates, int meshes, Latency latency) {
+  EnvelopeRuns runs{.target = "v6e-8",
+                    .meshes = {},
+                    .repeats = 5,
+                    .requests = 400,
+                    .input_lens = {512},
+                    .rates = rates,
+                    .points = {}};
+  for (int m = 0; m < meshes; ++m) {
+    runs.meshes.push_back({{{{"tp", 1 << m}}}, "tp " + std::to_string(1 << m), ""});
+    auto& points = runs.points.emplace_back();
+    for (const double rate : rates)
+      for (int r = 0; r < runs.repeats; ++r) {
+        formats::BenchPoint p;
+        p.request_rate = rate;
+        p.ttft.median = latency(m, rate, r);
+        p.ttft.percentiles[99] = 3 * p.ttft.median;
+        points.push_back(std::move(p));
+      }
+  }
+  return runs;
+}
+
+TEST(Envelope, FindsTheCrossoverOfTwoLinesAndItsInterval) {
+  // In log2 of the rate: 10 + x and 13 - x cross at x = 1.5. Both shake together from repeat to repeat, and the
+  // difference by +-0.2.
+  const auto runs = made_up({1, 2, 4, 8}, 2, [](int m, double rate, int r) {
+    const double x = std::log2(rate), shake = 5.0 * r, own = m == 0 ? 0.1 * (r % 3 - 1) : 0;
+    return (m == 0 ? 10 + x : 13 - x) + shake + own;
+  });
+  const auto lines = envelope(runs, EnvelopeMetric::median_ttft);
+  ASSERT_EQ(lines.size(), 1u);
+  const EnvelopeLine& line = lines.front();
+  ASSERT_EQ(line.points.size(), 4u);
+  EXPECT_EQ(line.points[0].best, 0u);
+  EXPECT_EQ(line.points[1].best, 0u);
+  EXPECT_EQ(line.points[2].best, 1u);
+  EXPECT_EQ(line.points[3].best, 1u);
+  // The intervals of the means overlap widely, but the paired differences tell them apart.
+  EXPECT_LT(line.points[0].meshes[1].low, line.points[0].meshes[0].high);
+  for (const EnvelopePoint& point : line.points) EXPECT_TRUE(point.is_clear) << point.rate;
+  ASSERT_EQ(line.crossovers.size(), 1u);
+  const Crossover& c = line.crossovers.front();
+  EXPECT_EQ(c.from, 0u);
+  EXPECT_EQ(c.to, 1u);
+  // The mean of own is that of r % 3 - 1 over 0 to 4: -0.2 * 0.1. The difference is 2 x - 3 - 0.02.
+  EXPECT_NEAR(std::log2(c.rate), 1.51, 1e-9);
+  EXPECT_LT(c.low, c.rate);
+  EXPECT_GT(c.high, c.rate);
+  EXPECT_GT(c.low, 2);
+  EXPECT_LT(c.high, 4);
+  // p99 is three times as large everywhere: the same crossover.
+  EXPECT_NEAR(envelope(runs, EnvelopeMetric::p99_ttft).front().crossovers.front().rate, c.rate, 1e-9);
+}
+
+TEST(Envelope, AnUnclearDifferenceWidensTheInterval) {
+  const auto runs = made_up({1, 2, 4, 8, 16}, 2, [](int m, double rate, int r) {
+    const double x = std::log2(rate), own = m == 0 ? 3.0 * (r - 2) : 0;
+    return m == 0 ? 10 + x + own : 14 - x;
+  });
+  const auto line = envelope(runs, EnvelopeMetric::median_ttft).front();
+  EXPECT_FALSE(line.points[2].is_clear);
+  ASSERT_EQ(line.crossovers.size(), 1u);
+  EXPECT_DOUBLE_EQ(line.crossovers.front().low, 1);    // the first rate: nowhere surely better
+  EXPECT_DOUBLE_EQ(line.crossovers.front().high, 16);  // the last one
+}
+
+TEST(Envelope, HasNoCrossoverBeyondFiniteRatesAndSkipsMeshesThatDoNotFit) {
+  auto runs = made_up({1, 2, INFINITY}, 3, [](int m, double rate, int) {
+    return m == 0 ? 1.0 : std::isinf(rate) && m == 1 ? 0.5 : 2.0;
+  });
+  runs.meshes[2].refusal = "does not fit";
+  runs.points[2].clear();
+  const auto line = envelope(runs, EnvelopeMetric::median_ttft).front();
+  EXPECT_EQ(line.points[2].best, 1u);
+  EXPECT_TRUE(line.crossovers.empty());
+  EXPECT_TRUE(std::isnan(line.points[0].meshes[2].mean));
+  const Json json = envelope_json(runs, EnvelopeMetric::median_ttft);
+  EXPECT_EQ(json["meshes"].size(), 3u);
+  EXPECT_FALSE(json["meshes"][2]["simulated"].get<bool>());
+  EXPECT_EQ(json["lengths"][0]["points"][2]["request_rate"], "inf");
+  EXPECT_EQ(json["lengths"][0]["points"][0]["meshes"].size(), 2u);
+  EXPECT_THAT(envelope_text(runs, EnvelopeMetric::median_ttft), HasSubstr("tp 4 is not simulated: does not fit"));
+}
+
+experiment::Experiment small_serve() {
+  experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/paper-serve-v6e-8.json");
+  e.set_value("sweep.request_rates", Json::array({4, 1, "inf", 4}));
+  e.set_value("sweep.input_lens", Json::array({1024}));
+  e.set_value("sweep.output_len", 32);
+  e.set_value("sweep.num_prompts", 20);
+  e.set_value("sweep.prompts", "salted");  // no load depends on the cache that the one before it left
+  return e;
+}
+
+TEST(Envelope, SimulatesEveryMeshAsASweepDoes) {
+  const experiment::Experiment e = small_serve();
+  const EnvelopePlan plan = envelope_plan(e, catalogue());
+  EXPECT_EQ(plan.repeats, 5);
+  EXPECT_GT(plan.meshes.size(), 1u);
+  EXPECT_THAT(envelope_note(plan), HasSubstr("368 requests are needed"));
+  const EnvelopeRuns runs = simulate_envelope(e, catalogue(), {}, {});
+  EXPECT_EQ(runs.rates, (std::vector<double>{1, 4, INFINITY}));
+  const auto tp8 = std::find_if(runs.meshes.begin(), runs.meshes.end(),
+                                [](const EnvelopeMesh& m) { return m.mesh.size("tp") == 8; });
+  ASSERT_NE(tp8, runs.meshes.end());
+  // The document's own mesh, by itself.
+  const plan::Request request = planning::plan_request(e, catalogue());
+  const auto config = experiment::bind(e);
+  serve::SweepSettings settings = experiment::sweep_settings(config);
+  settings.request_rates = {4};
+  settings.repeats = 5;
+  const auto backend = serve::make_cost_model_backend(request, experiment::scheduler_settings(config.serve));
+  std::vector<double> alone;
+  serve::run_sweep(settings, *backend, {},
+                   {.point = [&](const formats::BenchPoint& p) { alone.push_back(p.ttft.median); }}, {});
+  ASSERT_EQ(alone.size(), 5u);
+  for (int r = 0; r < 5; ++r)
+    EXPECT_NEAR(runs.point(static_cast<size_t>(tp8 - runs.meshes.begin()), 0, 1, r).ttft.median,
+                alone[static_cast<size_t>(r)], 1e-6 * alone[static_cast<size_t>(r)]);
+}
+
+TEST(Envelope, StopsAndRejectsWhatHasNoEnvelope) {
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(simulate_envelope(small_serve(), catalogue(), {}, stop.get_token()), Error);
+  const auto place_of = [](const std::string& key, const Json& value) -> std::string {
+    experiment::Experiment e = small_serve();
+    e.set_value(key, value);
+    try {
+      envelope_plan(e, catalogue());
+    } catch (const Error& error) {
+      return error.problem().place;
+    }
+    return "";
+  };
+  EXPECT_EQ(place_of("sweep.arrival", "burst"), "sweep.arrival");
+  EXPECT_EQ(place_of("target.id", "cpu"), "target.id");
+  EXPECT_EQ(place_of("model.id", "llama3.1-405b"), "target.id");  // fits on no mesh
+}
+
+}  // namespace
+}  // namespace mw::jobs
