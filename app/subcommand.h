@@ -97,6 +97,7 @@ Subcommand serve_subcommand();
 Subcommand size_subcommand();
 Subcommand sweep_subcommand();
 Subcommand tour_subcommand();
+Subcommand verify_subcommand();
 Subcommand watch_subcommand();
 
 }  // namespace mw::app

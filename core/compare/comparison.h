@@ -24,6 +24,8 @@ struct ComparedRun {  // one column
   std::optional<views::SweepView> sweep{};  // set for a sweep
   std::optional<views::RunView> training{};
   bool has_all_settings = true;       // false for an import whose document contains only some of its settings
+  std::filesystem::path file{};       // of a set; empty: a run
+  Json explained{};                   // of a replay: read by replay_rows(); null: none
   std::optional<double> train_usd{};  // cost of training the served model; a set may contain it, too (train_usd)
 };
 ComparedRun compared(formats::BenchSet set);  // a set of a file or a shipped set
