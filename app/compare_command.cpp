@@ -10,6 +10,9 @@
 #include "core/base/files.h"
 #include "core/compare/attribution.h"
 #include "core/compare/audited_training.h"
+#include "core/base/text.h"
+#include "core/base/units.h"
+#include "core/compare/compared_snapshots.h"
 
 namespace mw::app {
 namespace {
@@ -20,6 +23,7 @@ struct CompareOptions {
   std::vector<std::string> runs{};  // ids, or files of results
   std::string baseline;             // id or column name; empty: the first column
   std::vector<double> train_usd{};  // training cost by column
+  views::Playhead at{};             // of training runs; none: no snapshots
   fs::path out{};
 };
 
@@ -91,16 +95,16 @@ void print_comparison(const compare::Comparison& comparison) {
   if (comparison.gap && comparison.gap->missing.empty())
     print_text("the gap is that of: %s (%s)\n", comparison.gap->label.c_str(), comparison.gap->unit.c_str());
   print_text("\n%-44s", "");
-  for (const std::string& name : comparison.names) print_text("  %22.22s", name.c_str());
+  for (const std::string& name : comparison.names) print_text("  %s", fitted(name, 22).c_str());
   print_text("\n");
   for (const compare::ComparisonRow& row : comparison.rows) {
-    print_text("%-44.44s", (row.unit.empty() ? row.label : row.label + " (" + row.unit + ")").c_str());
+    print_text("%s", fitted(row.unit.empty() ? row.label : row.label + " (" + row.unit + ")", -44).c_str());
     for (size_t c = 0; c < row.texts.size(); ++c) {
       std::string text = row.texts[c].empty() ? "-" : row.texts[c];
       if (row.deltas[c]) text += "  " + compare::change_text(*row.deltas[c]);
       if (const std::string share = compare::share_text(row.effects, c); !share.empty()) text += "  " + share;
       if (!row.marks[c].empty()) text += row.marks[c].starts_with("impossible") ? " !!" : " ?";
-      print_text("  %22.22s", text.c_str());
+      print_text("  %s", fitted(text, 22).c_str());
     }
     print_text("\n");
   }
@@ -110,11 +114,30 @@ void print_comparison(const compare::Comparison& comparison) {
         print_text("!! %s, %s: %s\n", comparison.names[c].c_str(), row.label.c_str(), row.marks[c].c_str());
 }
 
+void print_snapshots(const std::vector<compare::RunSnapshot>& snapshots, const std::vector<std::string>& names) {
+  const auto print = [](const std::array<std::string, 10>& texts) {
+    constexpr int kWidths[] = {-26, 11, 10, 11, 11, 10, 10, 10, 11, 11};
+    std::vector<TableCell> cells;
+    for (size_t i = 0; i < texts.size(); ++i) cells.push_back({fitted(texts[i], kWidths[i]), 0});
+    print_text("%s\n", table_row(cells).c_str());
+  };
+  const auto number = [](const std::optional<double>& value) { return value ? number_text(*value) : std::string("-"); };
+  print({"run", "step", "time", "train/loss", "eval/loss", "rate", "norm", "tokens/s", "memory", "moved"});
+  for (const compare::RunSnapshot& s : snapshots)
+    print({names.at(s.column), std::to_string(s.step) + (s.ended ? " (last)" : ""),
+           s.time_s ? to_text(Seconds(*s.time_s)) : "-", number(s.loss), number(s.eval_loss), number(s.learning_rate),
+           number(s.gradient_norm), number(s.tokens_per_second), s.memory ? to_text(*s.memory) : "-",
+           s.moved ? to_text(*s.moved) : "-"});
+}
+
 void add_compare_options(CLI::App& command, CommonOptions&, CompareOptions& options) {
   command.add_option("runs", options.runs, "Runs of the store, files of results, or experiments")->required();
   command.add_option("--baseline", options.baseline, "Run or column that the others are compared with");
   command.add_option("--train-usd", options.train_usd, "Training cost of the model that each column serves, in order")
       ->delimiter(',');
+  CLI::Option* step = command.add_option("--at-step", options.at.step, "Show the state of training runs at this step");
+  command.add_option("--at-time", options.at.time_s, "Show the state of training runs after so many seconds")
+      ->excludes(step);
   command.add_option("--out", options.out, "File for the table: .csv, .md, .tex, .json, .pdf, .png or .svg");
 }
 
@@ -126,8 +149,14 @@ int run_compare(const CommonOptions& common, const CompareOptions& options) {
   const compare::GapInput input = gap_input(comparison, columns);
   comparison = with_effects(std::move(comparison), input, load_catalogue());
   if (!options.out.empty()) write_comparison(common, options.out, comparison, columns);
-  if (common.output == Output::json)
-    print_json(to_json(comparison));
+  const auto snapshots =
+      options.at.live() ? std::vector<compare::RunSnapshot>() : compare::snapshots_at(columns, options.at);
+  if (common.output == Output::json) {
+    Json json = to_json(comparison);
+    if (!options.at.live()) json["snapshots"] = to_json(snapshots, comparison.names);
+    print_json(json);
+  } else if (!options.at.live())
+    print_snapshots(snapshots, comparison.names);
   else if (options.out.empty())
     print_comparison(comparison);
   else

@@ -5,6 +5,7 @@
 #include "app/output.h"
 #include "app/subcommand.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/data/dataset/dataset.h"
 #include "core/engine/kernels/cpu.h"
@@ -260,12 +261,12 @@ Json inspect_path(const fs::path& path, std::stop_token stop) {
 }
 
 void print_tensor(const Json& tensor) {
-  print_text("  %-60s %-5s %s\n", tensor["name"].get<std::string>().c_str(), tensor["dtype"].get<std::string>().c_str(),
-             tensor["shape"].dump().c_str());
+  print_text("  %s %-5s %s\n", padded(tensor["name"].get<std::string>(), -60).c_str(),
+             tensor["dtype"].get<std::string>().c_str(), tensor["shape"].dump().c_str());
 }
 
 void print_series(const Json& series) {
-  print_text("  %-40s %6lld values, steps %lld to %lld%s\n", series["name"].get<std::string>().c_str(),
+  print_text("  %s %6lld values, steps %lld to %lld%s\n", padded(series["name"].get<std::string>(), -40).c_str(),
              series["points"].get<long long>(), series["first_step"].get<long long>(),
              series["last_step"].get<long long>(),
              series.contains("last") ? (", last " + number_text(series["last"].get<double>())).c_str() : "");

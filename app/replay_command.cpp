@@ -8,7 +8,9 @@
 #include "app/progress.h"
 #include "app/subcommand.h"
 #include "core/base/files.h"
-#include "core/compare/replay.h"
+#include "core/base/text.h"
+#include "core/base/units.h"
+#include "core/compare/replay_explained.h"
 #include "core/experiment/bind.h"
 
 namespace mw::app {
@@ -21,6 +23,7 @@ struct ReplayOptions {
   std::string target, kv_dtype;               // replace those of the recording; empty: unchanged
   std::optional<std::string> prefix_cache{};  // "on" or "off"
   fs::path out{};                             // file for the predicted results
+  bool explains = false;
 };
 
 compare::Recording read_recording(const CommonOptions& common, const std::string& name) {
@@ -30,13 +33,25 @@ compare::Recording read_recording(const CommonOptions& common, const std::string
   throw unknown_run(store.folder(), name, "a run id listed by `runs`, or a file of results or of requests");
 }
 
+bool names_model(const experiment::Experiment& server) {
+  const experiment::ModelSection model = experiment::bind_valid(server).model;
+  return !model.id.empty() || !model.path.empty();
+}
+
+// The server that the recording is of, as far as it is known: that of a workload is the one before the options.
+experiment::Experiment recorded_server(const CommonOptions& common, const compare::Recording& recording) {
+  if (names_model(recording.server)) return recording.server;
+  experiment::Experiment server = common.file.empty() ? recording.server : experiment::Experiment::load(common.file);
+  apply_sets(server, common.sets);
+  return server;
+}
+
 // The server of the recording, or of the experiment file, with the changes of the command line.
 experiment::Experiment replay_server(const CommonOptions& common, const ReplayOptions& options,
                                      const compare::Recording& recording, const hardware::Catalogue& catalogue) {
   experiment::Experiment server = common.file.empty() ? recording.server : experiment::Experiment::load(common.file);
   apply_sets(server, common.sets);
-  if (const experiment::ModelSection model = experiment::bind_valid(server).model;
-      model.id.empty() && model.path.empty())
+  if (!names_model(server))
     throw Error(
         {.id = "REPLAY",
          .message = "the recording does not name the model that was served",
@@ -52,23 +67,79 @@ experiment::Experiment replay_server(const CommonOptions& common, const ReplayOp
   return server;
 }
 
+void print_cells(const std::vector<TableCell>& cells) {
+  print_text("%s\n", table_row(cells).c_str());
+}
+
 void print_replay(const formats::BenchSet& recorded, const formats::BenchSet& predicted) {
-  print_text("%s\n%7s %9s %9s  %21s  %21s  %21s\n%7s %9s %9s", predicted.name.c_str(), "input", "rate", "requests",
-             "TTFT p50, ms", "TPOT p50, ms", "output tokens/s", "tokens", "req/s", "");
-  for (int i = 0; i < 3; ++i) print_text("  %10s %10s", "recorded", "predicted");
-  print_text("\n");
+  print_text("%s\n", predicted.name.c_str());
+  print_cells({{"input", 7},
+               {"rate", 9},
+               {"requests", 9},
+               {"TTFT p50, ms", 22},
+               {"TPOT p50, ms", 22},
+               {"output tokens/s", 22}});
+  print_cells({{"tokens", 7},
+               {"req/s", 9},
+               {"", 9},
+               {"recorded", 11},
+               {"predicted", 10},
+               {"recorded", 11},
+               {"predicted", 10},
+               {"recorded", 11},
+               {"predicted", 10}});
   for (size_t i = 0; i < predicted.points.size(); ++i) {
     const formats::BenchPoint &was = recorded.points[i], &is = predicted.points[i];
     const std::string rate = std::isnan(was.request_rate) && was.max_concurrency > 0
                                  ? std::to_string(was.max_concurrency) + " users"
                                  : number_or_dash(was.request_rate);
-    print_text("%7d %9s %9ld  %10s %10s  %10s %10s  %10s %10s  %s\n", is.input_len, rate.c_str(), is.completed,
-               number_or_dash(was.ttft.median).c_str(), number_or_dash(is.ttft.median).c_str(),
-               number_or_dash(was.tpot.median).c_str(), number_or_dash(is.tpot.median).c_str(),
-               number_or_dash(was.output_throughput).c_str(), number_or_dash(is.output_throughput).c_str(),
-               is.verdict.c_str());
+    print_cells({{std::to_string(is.input_len), 7},
+                 {rate, 9},
+                 {std::to_string(is.completed), 9},
+                 {number_or_dash(was.ttft.median), 11},
+                 {number_or_dash(is.ttft.median), 10},
+                 {number_or_dash(was.tpot.median), 11},
+                 {number_or_dash(is.tpot.median), 10},
+                 {number_or_dash(was.output_throughput), 11},
+                 {number_or_dash(is.output_throughput), 10},
+                 {" " + is.verdict, 0}});
   }
   for (const std::string& note : predicted.notes) print_text("%s\n", note.c_str());
+}
+
+// "58.1 (-12.3)"
+std::string figure_text(double value, const std::optional<double>& delta) {
+  std::string text = number_or_dash(value);
+  if (delta && std::isfinite(*delta)) text += std::string(*delta >= 0 ? " (+" : " (") + number_text(*delta, 3) + ")";
+  return text;
+}
+
+void print_explanation(const Json& explained) {
+  std::string point;
+  for (const compare::ReplayRow& row : compare::replay_rows(explained)) {
+    if (row.point != point) {
+      point = row.point;
+      print_text("\n%s, by cause (predicted)\n", point.c_str());
+      print_cells({{"cause", -26},
+                   {"TTFT p99, ms", 20},
+                   {"TPOT p99, ms", 20},
+                   {"E2E p99, ms", 20},
+                   {"USD", 22},
+                   {"USD per 1M tokens", 20},
+                   {" change", 0}});
+    }
+    using F = compare::ReplayFigures;
+    const auto text = [&](double F::*figure) {
+      return figure_text(row.figures.*figure, row.delta ? std::optional((*row.delta).*figure) : std::nullopt);
+    };
+    print_cells({{row.name, -26},
+                 {text(&F::ttft_p99_ms), 20},
+                 {text(&F::tpot_p99_ms), 20},
+                 {text(&F::e2el_p99_ms), 20},
+                 {text(&F::usd), 22},
+                 {text(&F::usd_per_million_output_tokens), 20},
+                 {" " + row.text, 0}});
+  }
 }
 
 Json replay_points(const formats::BenchSet& set) {
@@ -88,39 +159,50 @@ void add_replay_options(CLI::App& command, CommonOptions& common, ReplayOptions&
       ->check(CLI::IsMember({"on", "off"}));
   command.add_option("--out", options.out,
                      "File for the predicted results with their requests (import and compare read it)");
+  command.add_flag("--explain", options.explains,
+                   "Explain the difference from the recording by cause, in 99th percentiles and dollars");
 }
 
-formats::BenchSet simulate(const CommonOptions& common, const compare::Recording& recording,
-                           const experiment::Experiment& server, const hardware::Catalogue& catalogue) {
+struct Replayed {
+  formats::BenchSet predicted;
+  Json explained;  // null without --explain
+};
+Replayed simulate(const CommonOptions& common, const ReplayOptions& options, const compare::Recording& recording,
+                  const experiment::Experiment& server, const hardware::Catalogue& catalogue) {
   ProgressLine line;
-  return compare::replay(
-      recording, server, catalogue,
-      [&](long done, long total) {
-        line.update("replaying  " + std::to_string(done) + " of " + std::to_string(total) + " requests");
-      },
-      common.stop);
+  const auto progress = [&](long done, long total) {
+    line.update("replaying  " + std::to_string(done) + " of " + std::to_string(total) + " requests");
+  };
+  if (!options.explains) return {compare::replay(recording, server, catalogue, progress, common.stop), Json()};
+  compare::ReplayExplanation explanation =
+      compare::explain_replay(recording, recorded_server(common, recording), server, catalogue, progress, common.stop);
+  Json json = to_json(explanation);
+  return {std::move(explanation.predicted), std::move(json)};
 }
 
 int run_replay(const CommonOptions& common, const ReplayOptions& options) {
   const compare::Recording recording = read_recording(common, options.recording);
   const hardware::Catalogue catalogue = load_catalogue();
   const experiment::Experiment server = replay_server(common, options, recording, catalogue);
-  const formats::BenchSet predicted = simulate(common, recording, server, catalogue);
+  const auto [predicted, explained] = simulate(common, options, recording, server, catalogue);
   if (!options.out.empty())
     write_file_atomically(
         options.out,
         formats::to_json(predicted, formats::Detail::requests).dump(1, ' ', false, Json::error_handler_t::replace));
   store::Store store(common.runs_folder);
-  const store::RunId run = compare::record_replay(store, server, predicted);
+  const store::RunId run = compare::record_replay(store, server, predicted, explained);
   if (common.output == Output::json) {
-    print_json({{"run", run},
-                {"name", predicted.name},
-                {"points", replay_points(predicted)},
-                {"recorded", replay_points(recording.set)},
-                {"notes", predicted.notes}});
+    Json json{{"run", run},
+              {"name", predicted.name},
+              {"points", replay_points(predicted)},
+              {"recorded", replay_points(recording.set)},
+              {"notes", predicted.notes}};
+    if (options.explains) json["explained"] = explained;
+    print_json(json);
   } else {
     print_error("%s: predicted\n", run.c_str());
     print_replay(recording.set, predicted);
+    if (options.explains) print_explanation(explained);
   }
   return 0;
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // `runs`: lists the runs of the store.
+#include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
-#include "core/store/store.h"
+#include "core/base/text.h"
+#include "core/planning/run_cost.h"
 
 namespace mw::app {
 namespace {
 
-Json run_json(const store::RunRow& run) {
+Json run_json(const store::RunRow& run, const std::optional<planning::RunCost>& cost) {
   const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); };
   return {{"id", run.id},
           {"name", run.name},
@@ -23,32 +25,45 @@ Json run_json(const store::RunRow& run) {
           {"tokens", run.tokens},
           {"seconds", run.seconds},
           {"peak_bytes", run.peak.value},
+          {"usd", cost ? Json(cost->usd) : Json(nullptr)},
+          {"usd_is_predicted", cost ? Json(cost->is_predicted) : Json(nullptr)},
           {"tags", run.tags},
           {"error", run.error}};
 }
 
-void print_runs(const std::vector<store::RunRow>& rows) {
-  print_text("%-8s %-9s %-20s %11s %10s %10s %9s %10s  %s\n", "run", "state", "started (UTC)", "steps", "train/loss",
-             "eval/loss", "time", "peak", "name");
-  for (const store::RunRow& run : rows)
-    print_text("%-8s %-9s %-20s %5ld/%-5ld %10s %10s %9s %10s  %s\n", run.id.c_str(),
-               std::string(to_string(run.state)).c_str(), run.created.c_str(), run.steps_done, run.steps_total,
-               run.train_loss ? number_text(*run.train_loss).c_str() : "-",
-               run.eval_loss ? number_text(*run.eval_loss).c_str() : "-", to_text(Seconds(run.seconds)).c_str(),
-               to_text(run.peak).c_str(), run.name.c_str());
+void print_runs(const std::vector<store::RunRow>& rows, const std::vector<std::optional<planning::RunCost>>& costs) {
+  const auto print = [](const std::array<std::string, 10>& texts) {
+    constexpr int kWidths[] = {-8, -9, -20, 11, 10, 10, 9, 10, 10, 0};
+    std::vector<TableCell> cells;
+    for (size_t i = 0; i < texts.size(); ++i) cells.push_back({texts[i], kWidths[i]});
+    print_text("%s\n", table_row(cells).c_str());
+  };
+  const auto number = [](const std::optional<double>& value) { return value ? number_text(*value) : std::string("-"); };
+  print({"run", "state", "started (UTC)", "steps", "train/loss", "eval/loss", "time", "cost", "peak", " name"});
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const store::RunRow& run = rows[i];
+    const auto& cost = costs[i];
+    print({run.id, std::string(to_string(run.state)), run.created,
+           padded(std::to_string(run.steps_done), 5) + "/" + padded(std::to_string(run.steps_total), -5),
+           number(run.train_loss), number(run.eval_loss), to_text(Seconds(run.seconds)),
+           cost ? (cost->is_predicted ? "~" : "") + to_text(Usd(cost->usd)) : "-", to_text(run.peak), " " + run.name});
+  }
 }
 
 int list_runs(const CommonOptions& common) {
   store::Store store(common.runs_folder);
   store.recover();
   const std::vector<store::RunRow> rows = store.list();
+  const hardware::Catalogue catalogue = load_catalogue();
+  std::vector<std::optional<planning::RunCost>> costs;
+  for (const store::RunRow& run : rows) costs.push_back(planning::run_cost(store, run, catalogue));
   if (common.output == Output::json) {
     Json all = Json::array();
-    for (const store::RunRow& run : rows) all.push_back(run_json(run));
+    for (size_t i = 0; i < rows.size(); ++i) all.push_back(run_json(rows[i], costs[i]));
     print_json({{"rows", all}, {"warnings", Json::array()}});
     return 0;
   }
-  print_runs(rows);
+  print_runs(rows, costs);
   if (rows.empty()) print_text("no runs yet in %s\n", store.folder().c_str());
   return 0;
 }

@@ -9,6 +9,7 @@
 #include "app/progress.h"
 #include "app/subcommand.h"
 #include "core/experiment/bind.h"
+#include "core/base/text.h"
 #include "core/jobs/job.h"
 #include "core/jobs/size_run.h"
 #include "core/views/run_view.h"
@@ -53,9 +54,16 @@ void print_predicted_row(const Json& point) {
              bytes_at(memory, "kv_cache").c_str(), bytes_at(memory, "total").c_str());
 }
 
+void print_size_cells(const std::array<std::string, 11>& texts) {
+  std::vector<TableCell> cells;
+  for (const std::string& text : texts) cells.push_back({text, cells.empty() ? 7 : cells.size() < 5 ? 10 : 11});
+  print_text("%s\n", table_row(cells).c_str());
+}
+
 void print_size_header(const std::string& mode) {
-  print_text("\n%s\n%7s %10s %10s %10s %10s  %11s %11s %11s %11s %11s %11s\n", mode.c_str(), "batch", "seconds",
-             "ms/token", "ms/step", "tokens/s", "weights", "activations", "logits", "kv_cache", "peak", "predicted");
+  print_text("\n%s\n", mode.c_str());
+  print_size_cells({"batch", "seconds", "ms/token", "ms/step", "tokens/s", "weights", "activations", "logits",
+                    "kv_cache", "peak", "predicted"});
 }
 
 void print_size_row(const Json& point, const char* refused) {
@@ -73,12 +81,11 @@ void print_size_row(const Json& point, const char* refused) {
     return;
   }
   const Json& memory = measured["memory"];
-  print_text("%7d %10s %10s %10s %10s  %11s %11s %11s %11s %11s %11s\n", point["batch"].get<int>(),
-             number_text(measured["seconds"].get<double>(), 4).c_str(),
-             milliseconds(measured, "seconds_per_token").c_str(), milliseconds(measured, "step_seconds").c_str(),
-             count_text(measured["tokens_per_second"].get<double>()).c_str(), bytes_at(memory, "weights").c_str(),
-             bytes_at(memory, "activations").c_str(), bytes_at(memory, "logits").c_str(),
-             bytes_at(memory, "kv_cache").c_str(), bytes_at(memory, "total").c_str(), predicted.c_str());
+  print_size_cells({std::to_string(point["batch"].get<int>()), number_text(measured["seconds"].get<double>(), 4),
+                    milliseconds(measured, "seconds_per_token"), milliseconds(measured, "step_seconds"),
+                    count_text(measured["tokens_per_second"].get<double>()), bytes_at(memory, "weights"),
+                    bytes_at(memory, "activations"), bytes_at(memory, "logits"), bytes_at(memory, "kv_cache"),
+                    bytes_at(memory, "total"), predicted});
 }
 
 void show_size_progress(const Event& event, const views::RunView& view, ProgressLine& line) {

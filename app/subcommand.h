@@ -101,6 +101,7 @@ Subcommand size_subcommand();
 Subcommand sweep_subcommand();
 Subcommand tokens_subcommand();
 Subcommand tour_subcommand();
+Subcommand verify_subcommand();
 Subcommand watch_subcommand();
 
 }  // namespace mw::app

@@ -11,6 +11,7 @@
 #include "app/progress.h"
 #include "app/subcommand.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/jobs/job.h"
 #include "core/views/run_view.h"
 #include "core/views/sweep_charts.h"
@@ -25,20 +26,26 @@ struct SweepOptions {
   std::string resume;           // run id
 };
 
+void print_sweep_cells(const std::array<std::string, 11>& texts) {
+  constexpr int kWidths[] = {7, 9, 9, 9, 9, 10, 10, 10, 10, 10, 0};
+  std::vector<TableCell> cells;
+  for (size_t i = 0; i < texts.size(); ++i) cells.push_back({texts[i], kWidths[i]});
+  print_text("%s\n", table_row(cells).c_str());
+}
+
 void print_sweep_header() {
-  print_text("%7s %9s %9s %9s %9s %10s %10s %10s %10s %10s  %s\n", "input", "rate", "done", "failed", "out tok/s",
-             "TTFT p50", "TTFT p99", "TPOT p50", "ITL p99", "E2E p50", "verdict");
-  print_text("%7s %9s %9s %9s %9s %10s %10s %10s %10s %10s\n", "tokens", "req/s", "", "", "", "ms", "ms", "ms", "ms",
-             "ms");
+  print_sweep_cells({"input", "rate", "done", "failed", "out tok/s", "TTFT p50", "TTFT p99", "TPOT p50", "ITL p99",
+                     "E2E p50", " verdict"});
+  print_sweep_cells({"tokens", "req/s", "", "", "", "ms", "ms", "ms", "ms", "ms", ""});
 }
 
 void print_sweep_row(const formats::BenchPoint& p) {
   const std::string rate =
       std::isnan(p.request_rate) ? std::to_string(p.max_concurrency) + " users" : number_or_dash(p.request_rate);
-  print_text("%7d %9s %9ld %9ld %9s %10s %10s %10s %10s %10s  %s\n", p.input_len, rate.c_str(), p.completed, p.failed,
-             number_or_dash(p.output_throughput).c_str(), number_or_dash(p.ttft.median).c_str(),
-             number_or_dash(p.ttft.percentile(99)).c_str(), number_or_dash(p.tpot.median).c_str(),
-             number_or_dash(p.itl.percentile(99)).c_str(), number_or_dash(p.e2el.median).c_str(), p.verdict.c_str());
+  print_sweep_cells({std::to_string(p.input_len), rate, std::to_string(p.completed), std::to_string(p.failed),
+                     number_or_dash(p.output_throughput), number_or_dash(p.ttft.median),
+                     number_or_dash(p.ttft.percentile(99)), number_or_dash(p.tpot.median),
+                     number_or_dash(p.itl.percentile(99)), number_or_dash(p.e2el.median), " " + p.verdict});
   std::fflush(stdout);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace mw {
 
@@ -41,12 +42,32 @@ std::string joined(const Items& items, std::string_view separator = ", ", const 
   return out;
 }
 
-// Pads the text with spaces at the end to a width in characters of UTF-8.
-inline std::string padded(std::string text, size_t width) {
-  const auto characters = static_cast<size_t>(
+// Characters of UTF-8 text: its code points, so that a column with "µs" is as wide as one with "ms".
+inline size_t characters(std::string_view text) {
+  return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-  text.append(width - std::min(width, characters), ' ');
-  return text;
+}
+
+// The text with spaces up to `width` characters: before it, or behind it if the width is negative, as in printf.
+inline std::string padded(std::string_view text, int width) {
+  const size_t wanted = static_cast<size_t>(width < 0 ? -width : width), length = characters(text);
+  const std::string spaces(wanted > length ? wanted - length : 0, ' ');
+  return width < 0 ? std::string(text) + spaces : spaces + std::string(text);
+}
+// The same, and cut to the width.
+inline std::string fitted(std::string_view text, int width) {
+  size_t length = static_cast<size_t>(width < 0 ? -width : width), end = 0;
+  while (end < text.size() && (length > 0 || (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80))
+    if ((static_cast<unsigned char>(text[end++]) & 0xC0) != 0x80) --length;
+  return padded(text.substr(0, end), width);
+}
+// A row of a table: padded cells with a space between them.
+struct TableCell {
+  std::string text;
+  int width = 0;
+};
+inline std::string table_row(const std::vector<TableCell>& cells) {
+  return joined(cells, " ", [](const TableCell& cell) { return padded(cell.text, cell.width); });
 }
 
 // The number that the whole text spells; none for any other text.

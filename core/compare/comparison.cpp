@@ -100,6 +100,7 @@ std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const
     return {compared_plan(experiment::Experiment::load(file), catalogue)};
   for (formats::BenchSet& set : formats::read_bench(file)) {
     ComparedRun column = compared(std::move(set));
+    column.file = file;
     column.sweep->findings = audit_known(column.sweep->set, catalogue);
     out.push_back(std::move(column));
   }
@@ -114,6 +115,8 @@ ComparedRun compared(const store::Store& store, const store::RunId& run) {
   if (view.kind() == "sweep") {
     out.sweep = views::sweep_view(view);
     out.provenance = out.sweep->set.provenance;
+    if (view.finished())
+      if (const Json* explained = find_member(view.finished()->summary, "explained")) out.explained = *explained;
     if (view.is_imported() && out.provenance == formats::Provenance::measured)
       out.provenance = formats::Provenance::imported;
   } else {

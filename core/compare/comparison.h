@@ -30,6 +30,8 @@ struct ComparedRun {  // one column
   bool has_all_settings = true;  // false for an import whose document contains only some of its settings
   std::vector<serve::Finding> training_findings{};  // audit of `training`
   std::optional<PlannedRun> planned{};              // set for the plan of an experiment
+  std::filesystem::path file{};                     // of a set; empty: a run
+  Json explained{};                                 // of a replay: read by replay_rows(); null: none
   std::optional<double> train_usd{};  // cost of training the served model; a set may contain it, too (train_usd)
 };
 ComparedRun compared(formats::BenchSet set);  // a set of a file or a shipped set

@@ -212,13 +212,15 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
   return out;
 }
 
-store::RunId record_replay(store::Store& store, const experiment::Experiment& server, formats::BenchSet predicted) {
+store::RunId record_replay(store::Store& store, const experiment::Experiment& server, formats::BenchSet predicted,
+                           const Json& explained) {
   experiment::Experiment document = server;
   const experiment::Experiment loads = importing::experiment_of(predicted);
   for (const char* key : {"kind", "name", "sweep.request_rates", "sweep.input_lens"})
     if (loads.has(key)) document.set_value(key, loads.value(key));
   document.set_value("sweep.backend", "model");
-  return importing::record_set(store, document, std::move(predicted), "predicted");
+  return importing::record_set(store, document, std::move(predicted), "predicted",
+                               explained.is_null() ? Json() : Json{{"explained", explained}});
 }
 
 }  // namespace mw::compare

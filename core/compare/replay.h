@@ -37,7 +37,9 @@ using OnReplayed = std::function<void(long requests, long total)>;
 formats::BenchSet replay(const Recording& recording, const experiment::Experiment& server,
                          const hardware::Catalogue& catalogue, const OnReplayed& progress = {},
                          const std::stop_token& stop = {});
-// Stores the result as a finished run of that server with source "predicted".
-store::RunId record_replay(store::Store& store, const experiment::Experiment& server, formats::BenchSet predicted);
+// Stores the result as a finished run of that server with source "predicted". `explained`: to_json() of its
+// explanation, or null.
+store::RunId record_replay(store::Store& store, const experiment::Experiment& server, formats::BenchSet predicted,
+                           const Json& explained = {});
 
 }  // namespace mw::compare

@@ -266,15 +266,15 @@ Json to_json(const Residuals& residuals) {
 }
 
 std::string to_text(const Residuals& residuals) {
-  std::string out = "  " + padded("term", 40) + padded("predicted", 14) + padded("measured", 14) +
-                    padded("difference", 14) + "relative\n";
+  std::string out = "  " + padded("term", -40) + padded("predicted", -14) + padded("measured", -14) +
+                    padded("difference", -14) + "relative\n";
   for (const Residual& r : residuals.rows) {
     const auto text = [&](const std::optional<double>& value) {
       return value ? value_text(r, *value) : std::string("-");
     };
     const auto off = r.difference(), relative = r.relative();
-    out += "  " + padded(r.label, 40) + padded(r.predicted ? value_text(r, r.predicted->value) : std::string("-"), 14) +
-           padded(text(r.measured), 14) +
+    out += "  " + padded(r.label, -40) + padded(r.predicted ? value_text(r, r.predicted->value) : std::string("-"), -14) +
+           padded(text(r.measured), -14) +
            padded(off ? (*off > 0   ? "+"
                          : *off < 0 ? "-"
                                     : "") +

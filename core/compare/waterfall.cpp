@@ -1,66 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compare/waterfall.h"
 
-#include "core/experiment/bind.h"
-
-#include <algorithm>
+#include "core/compare/factors.h"
 
 namespace mw::compare {
 namespace {
-
-struct Factor {
-  std::string_view name;
-  std::vector<std::string_view> keys;  // "mesh" and "sweep" include all keys below them
-};
-const std::vector<Factor>& factors() {
-  static const std::vector<Factor> kFactors{
-      {"chips and software", {"target.id", "mesh", "serve.stack", "sharding", "target.memory_gib"}},
-      {"model", {"model.id", "model.path", "train.dtype", "lora.rank"}},
-      {"KV type", {"serve.kv_dtype"}},
-      {"window caches", {"serve.sliding_window_kv"}},
-      {"prefix cache", {"serve.prefix_cache", "sweep.prompts", "sweep.shared_prefix"}},
-      {"chunked prefill", {"serve.chunked_prefill", "serve.max_num_batched_tokens"}},
-      {"server limits",
-       {"serve.max_num_seqs", "serve.max_model_len", "serve.memory_utilisation", "serve.block_size", "serve.policy",
-        "serve.async_scheduling"}},
-      {"load", {"sweep"}}};
-  return kFactors;
-}
-
-std::string text_of(const experiment::Experiment& e, std::string_view key) {
-  if (key == "mesh") {
-    std::string text;
-    for (const mesh::MeshAxis& axis : experiment::bind_valid(e).mesh.axes)
-      text += (text.empty() ? "" : " x ") + axis.name + " " + std::to_string(axis.size);
-    return text;
-  }
-  if (key.find('.') == std::string_view::npos) {
-    const Json* part = e.find(key);
-    return part ? part->dump() : "";
-  }
-  const Json value = e.value(key);
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-// Copies the keys of a factor from the other document, including missing keys.
-experiment::Experiment switched(experiment::Experiment e, const experiment::Experiment& other, const Factor& factor) {
-  for (const std::string_view key : factor.keys) {
-    e.erase(key);
-    if (const Json* value = other.find(key)) e.set_value(key, *value);
-  }
-  return e;
-}
-
-std::string changes(const experiment::Experiment& before, const experiment::Experiment& after, const Factor& factor) {
-  std::string text;
-  for (const std::string_view key : factor.keys) {
-    const std::string a = text_of(before, key), b = text_of(after, key);
-    if (a == b) continue;
-    const bool is_long = a.size() + b.size() > 80;
-    text += (text.empty() ? "" : ", ") + std::string(key) + (is_long ? "" : ": " + a + " -> " + b);
-  }
-  return text;
-}
 
 bool is_latency(WaterfallMetric metric) {
   return metric != WaterfallMetric::output_throughput;
@@ -113,17 +57,10 @@ Waterfall waterfall(const WaterfallRequest& request, const hardware::Catalogue& 
   if (measured.from) b.add("model's error at the baseline", "measured -> simulated", loaded_from);
   // Shifted by the queueing time of the baseline, so that consecutive parts are contiguous.
   const double waiting_before = loaded_from - alone_from;
-  experiment::Experiment now = baseline;
   double alone = alone_from;
-  for (const Factor& factor : factors()) {
-    experiment::Experiment next = switched(now, other, factor);
-    if (next == now) continue;
-    const std::string text = changes(now, next, factor);
-    if (!text.empty()) {
-      alone = b.simulated(next, factors_at);
-      b.add(std::string(factor.name), text, alone + waiting_before);
-    }
-    now = std::move(next);
+  for (const FactorChange& change : factor_changes(baseline, other)) {
+    alone = b.simulated(change.server, factors_at);
+    b.add(change.name, change.text, alone + waiting_before);
   }
   if (is_latency(metric)) {
     const double alone_to = b.simulated(other, Queueing::none);

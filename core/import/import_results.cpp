@@ -31,7 +31,7 @@ store::RunId import_set(store::Store& store, formats::BenchSet set) {
 }  // namespace
 
 store::RunId record_set(store::Store& store, const experiment::Experiment& document, formats::BenchSet set,
-                        std::string_view source) {
+                        std::string_view source, Json summary) {
   store::RunId run = store.create(document, set.name);
   const auto lock = store.lock(run);
   std::vector<formats::BenchPoint> points;
@@ -45,6 +45,7 @@ store::RunId record_set(store::Store& store, const experiment::Experiment& docum
   for (const std::string& note : set.notes) store.append(run, {0, event::Log{"info", note}});
   event::Finished finished;
   finished.steps = n;
+  finished.summary = std::move(summary);
   for (long i = 0; i < n; ++i) {
     formats::BenchPoint& p = points[static_cast<size_t>(i)];
     finished.tokens += p.total_output_tokens;

@@ -11,9 +11,9 @@ namespace mw::importing {
 
 // Returns a document with what is known of the set: kind serve, model, target, rates and lengths.
 experiment::Experiment experiment_of(const formats::BenchSet& set);
-// Records a set as a finished run of the store with `document` as its experiment.
+// Records a set as a finished run of the store with `document` as its experiment. `summary`: of the Finished event.
 store::RunId record_set(store::Store& store, const experiment::Experiment& document, formats::BenchSet set,
-                        std::string_view source);
+                        std::string_view source, Json summary = {});
 // Calls Store::finish() for an imported run; throws STORE-GONE if the store was rescued.
 void finish_recorded(store::Store& store, const store::RunId& run, double time_s, event::Finished finished);
 // Imports one run per set, in order. Measured sets get source "imported", predicted sets keep "predicted".

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/base/text.h"
 #include "core/planning/calibrating.h"
 
 namespace mw::planning {
@@ -21,13 +22,13 @@ std::string share_text(double share) {
 std::string table(const std::vector<std::vector<std::string>>& lines) {
   std::vector<size_t> widths(lines.front().size(), 0);
   for (const auto& line : lines)
-    for (size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
+    for (size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], characters(line[c]));
   std::string out;
   for (const auto& line : lines) {
     std::string text = "  ";
     for (size_t c = 0; c < line.size(); ++c) {
-      const std::string pad(widths[c] - line[c].size(), ' ');
-      text += (c > 0 ? "  " : "") + (c == 0 ? line[c] + pad : pad + line[c]);
+      const int width = static_cast<int>(widths[c]);
+      text += (c > 0 ? "  " : "") + padded(line[c], c == 0 ? -width : width);
     }
     out += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
   }
@@ -95,9 +96,8 @@ std::string calibrated_text(const CalibrationResult& calibrated) {
   std::string out = "Rows, predicted against measured (errors of time or bytes: + is too slow or too large)\n" +
                     rows_text(p) + "\nEfficiencies\n" + efficiencies_text(p);
   out += "\nStep time error of the rows fitted to (" + std::to_string(p.now.rows) + ")\n";
-  const auto add = [&](std::string what, const plan::ErrorSummary& summary) {
-    what.resize(std::max<size_t>(what.size(), 44), ' ');
-    out += "  " + what + summary_text(summary) + "\n";
+  const auto add = [&](const std::string& what, const plan::ErrorSummary& summary) {
+    out += "  " + padded(what, -44) + summary_text(summary) + "\n";
   };
   const auto add_apart = [&](const std::string& what, const plan::ErrorSummary& now, const plan::ErrorSummary& after) {
     if (now.rows == 0) return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/base/text.h"
 #include "core/planning/planning.h"
 
 namespace mw::planning {
@@ -20,8 +21,8 @@ std::string memory_text(const plan::Plan& plan) {
   std::string out = line("\nmemory of each device: %s of %s at the %s\n", to_text(m.at_peak.total()).c_str(),
                          to_text(m.capacity).c_str(), m.peak_instant.c_str());
   for (const plan::Buffer& b : m.buffers)
-    out += line("  %-12s %10s  %-34s %s\n", std::string(to_string(b.category)).c_str(), to_text(b.bytes).c_str(),
-                b.name.c_str(), b.formula.c_str());
+    out += line("  %-12s %10s  %s %s\n", std::string(to_string(b.category)).c_str(), to_text(b.bytes).c_str(),
+                padded(b.name, -34).c_str(), b.formula.c_str());
   return out;
 }
 
@@ -34,8 +35,9 @@ std::string time_text(const plan::StepTime& step) {
   out += line("  %-10s %-32s %9s %9s %11s %9s %9s\n", "phase", "part", "compute", "memory", "collectives", "hidden",
               "seconds");
   for (const plan::Term& t : step.terms)
-    out += line("  %-10s %-32s %9.4f %9.4f %11.4f %9.4f %9.4f\n", std::string(to_string(t.phase)).c_str(),
-                t.part.c_str(), t.compute.value, t.memory.value, t.communication.value, t.hidden, t.seconds());
+    out += line("  %-10s %s %9.4f %9.4f %11.4f %9.4f %9.4f\n", std::string(to_string(t.phase)).c_str(),
+                padded(t.part, -32).c_str(), t.compute.value, t.memory.value, t.communication.value, t.hidden,
+                t.seconds());
   return out + "  " + step.overlap + "\n";
 }
 

@@ -128,13 +128,13 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
 std::string searched_text(const ExperimentSearch& s, size_t top) {
   const plan::Work work = s.request.work;
   const bool serves = work == plan::Work::serve;
-  std::string out = padded("target", 12) + padded("plan", 66) + padded("s/step", 9) + padded("tokens/s", 10) +
-                    padded(serves ? "$/1M" : "$", 10) + padded("peak", 11) + "Pareto\n";
+  std::string out = padded("target", -12) + padded("plan", -66) + padded("s/step", -9) + padded("tokens/s", -10) +
+                    padded(serves ? "$/1M" : "$", -10) + padded("peak", -11) + "Pareto\n";
   for (size_t i = 0; i < shown(s, top); ++i) {
     const plan::Candidate& c = s.result.candidates[i];
-    out += padded(c.choice.target, 12) + padded(plan::to_text(c.choice, work), 66) +
-           padded(number_text(c.seconds, 3), 9) + padded(count_text(c.tokens_per_second), 10) +
-           padded(c.usd > 0 ? number_text(c.usd, 4) : std::string("-"), 10) + padded(to_text(c.peak), 11) +
+    out += padded(c.choice.target, -12) + padded(plan::to_text(c.choice, work), -66) +
+           padded(number_text(c.seconds, 3), -9) + padded(count_text(c.tokens_per_second), -10) +
+           padded(c.usd > 0 ? number_text(c.usd, 4) : std::string("-"), -10) + padded(to_text(c.peak), -11) +
            (c.pareto ? "*" : "") + "\n";
   }
   out += std::to_string(s.result.evaluated) + " plans predicted in " + to_text(Seconds(s.result.seconds)) + ", " +

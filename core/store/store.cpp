@@ -17,6 +17,7 @@
 #include "core/base/partial_files.h"
 #include "core/base/url_secrets.h"
 #include "core/experiment/bind.h"
+#include "core/store/chain.h"
 #include "core/store/store_rows.h"
 #include "core/store/store_sqlite.h"
 #include "core/store/store_summary.h"
@@ -45,17 +46,20 @@ void move_folder(const fs::path& store, const RunId& run, Trash trash) {
     throw system_error("cannot move the files of " + run, from.string(), errno);
 }
 
-Error unknown_run(const RunId& run, const fs::path& folder) {
-  return Error({.id = "RUN-UNKNOWN",
-                .message = "the run does not exist",
-                .file = folder.string(),
-                .found = run,
-                .expected = "an id of the Runs table, such as run-1",
-                .fix = "list the runs with: meshwright runs"});
-}
-
-std::string event_json(const Event& event, const RunId& run) {
-  return to_json(event, run).dump(-1, ' ', false, Json::error_handler_t::replace);
+// A checkpoint in the run's own folder is recorded with the hashes of its files.
+std::string event_json(const Event& event, const RunId& run, const fs::path& run_folder) {
+  Json json = to_json(event, run);
+  const auto* checkpoint = std::get_if<event::Checkpoint>(&event.body);
+  if (const fs::path folder = checkpoint ? fs::path(checkpoint->path) : fs::path();
+      checkpoint && !run_folder.empty() && folder.parent_path() == run_folder && is_folder(folder)) {
+    try {
+      json["files"] = hashed_files(folder);
+    } catch (const std::exception& error) {  // the run goes on; `verify` shows the reason
+      json["files"] = nullptr;
+      json["reason"] = error.what();
+    }
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // Runs contain dataset text and prompts, so new folders are readable only by the owner.
@@ -141,7 +145,8 @@ struct Store::Impl {
     if (!db.read_only()) db.use_wal();
     db.exec("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
     prepare_schema(db);
-    insert.emplace(db, "INSERT INTO events(run, kind, step, name, value, json) VALUES(?,?,?,?,?,?)");
+    if (!db.read_only())
+      insert.emplace(db, "INSERT INTO events(run, kind, step, name, value, json, link) VALUES(?,?,?,?,?,?,?)");
     rows.emplace(db);
   }
   void drop_statements() {
@@ -180,14 +185,19 @@ struct Store::Impl {
                  .problem();
   }
 
-  void insert_event(const Pending& p) {
+  void insert_event(const Pending& p, std::optional<ChainEnd>& chain) {
     insert->reset();
     insert->bind(p.run).bind(std::string_view(p.columns.kind)).bind(p.columns.step);
     if (p.columns.name.empty())
       insert->bind_null();
     else
       insert->bind(std::string_view(p.columns.name));
-    insert->bind(p.columns.value).bind(std::string_view(p.json)).run();
+    insert->bind(p.columns.value).bind(std::string_view(p.json));
+    if (chain) {
+      *chain = {chain->events + 1, next_link(sha, chain->link, p.columns, p.json)};
+      insert->bind_blob({reinterpret_cast<const char*>(chain->link.data()), chain->link.size()});
+    }
+    insert->run();
   }
 
   void write_cursors(const std::vector<Pending>& taken) {
@@ -224,14 +234,22 @@ struct Store::Impl {
     try {
       require_in_place();
       Transaction transaction(db);
-      std::map<std::int64_t, RunRow> changed;
+      struct Changed {
+        RunRow row;
+        std::optional<ChainEnd> chain;
+      };
+      std::map<std::int64_t, Changed> changed;
       for (const Pending& p : taken) {
-        insert_event(p);
         auto at = changed.find(p.run);
-        if (at == changed.end()) at = changed.emplace(p.run, rows->find(p.run).value_or(RunRow())).first;
-        apply(at->second, p.event);
+        if (at == changed.end())
+          at = changed.emplace(p.run, Changed{rows->find(p.run).value_or(RunRow()), chain_end(db, p.run)}).first;
+        insert_event(p, at->second.chain);
+        apply(at->second.row, p.event);
       }
-      for (const auto& [run, row] : changed) rows->write(run, row);
+      for (const auto& [run, one] : changed) {
+        rows->write(run, one.row);
+        if (one.chain) write_chain_end(db, run, *one.chain);
+      }
       write_cursors(taken);
       transaction.commit();
       failing = false;
@@ -276,6 +294,7 @@ struct Store::Impl {
   Database db;
   std::optional<Statement> insert;
   std::optional<StoreRows> rows;
+  Sha256 sha;                // of the database's thread
   std::set<RunId> appended;  // runs known to exist
   std::mutex queue_mutex;
   std::condition_variable_any wake;
@@ -325,6 +344,7 @@ RunId Store::create(const experiment::Experiment& experiment, const std::string&
     insert.bind(std::string_view(frozen.text())).bind(std::string_view(frozen.folder().string()));
     insert.bind(std::string_view(row.model)).bind(std::string_view(row.method)).bind(std::string_view(row.source));
     insert.bind(std::int64_t{row.steps_total}).run();
+    begin_chain(db, number, frozen.text(), frozen.folder().string());
     transaction.commit();
   } catch (...) {
     remove_tree(artefacts);
@@ -351,7 +371,10 @@ void Store::append(const RunId& run, const Event& event, const std::string& curs
     impl_->require_writable();
     impl_->appended.insert(run);
   }
-  Impl::Pending p{run_number(run), event, columns_of(event), event_json(event, run), cursor};
+  Impl::Pending p{
+      run_number(run), event, columns_of(event),
+      event_json(event, run, std::holds_alternative<event::Checkpoint>(event.body) ? run_folder(run) : fs::path()),
+      cursor};
   bool first = false;
   {
     const std::lock_guard lock(impl_->queue_mutex);
@@ -421,6 +444,7 @@ bool Store::rewind(const RunId& run, long step) {
                             : "DELETE FROM events WHERE run=?1 AND sequence >= (SELECT min(sequence) FROM events WHERE "
                               "run=?1 AND (step > ?2 OR kind = 'finished'))");
   remove.bind(number).bind(last.value_or(step)).run();
+  rewind_chain(db, number);
   // Recomputes the row from the remaining events.
   RunRow row = row_from(experiment_of(number));
   Statement left(db, "SELECT json FROM events WHERE run=? ORDER BY sequence");
@@ -486,6 +510,17 @@ std::vector<std::pair<long, double>> Store::metric(const RunId& run, const std::
   while (s.step())
     if (const auto value = s.optional_number(1)) out.emplace_back(static_cast<long>(s.integer(0)), *value);
   return out;
+}
+
+double Store::sum_of_points(const RunId& run, const std::string& key) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  Statement s(
+      impl_->db,
+      "SELECT sum(iif(json_valid(json), json_extract(json, '$.values.' || ?2), 0)) FROM events WHERE run=?1 AND "
+      "kind='point'");
+  s.bind(impl_->known(run)).bind(std::string_view(key));
+  return s.step() ? s.number(0) : 0;
 }
 
 std::optional<ScoredAnswers> Store::last_answers(const RunId& run) const {
@@ -556,8 +591,8 @@ void Store::purge(const RunId& run) {
                  .file = impl_->folder.string(),
                  .fix = "delete the run first"});
   deleted.reset();
-  for (const char* sql :
-       {"DELETE FROM events WHERE run=?", "DELETE FROM cursors WHERE run=?", "DELETE FROM runs WHERE id=?"})
+  for (const char* sql : {"DELETE FROM events WHERE run=?", "DELETE FROM cursors WHERE run=?",
+                          "DELETE FROM chains WHERE run=?", "DELETE FROM runs WHERE id=?"})
     Statement(impl_->db, sql).bind(run_number(run)).run();
   // Files first: a run whose files remain must stay listed.
   const fs::path files = folder_of(impl_->folder, run, Trash::deleted);

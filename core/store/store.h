@@ -116,6 +116,8 @@ class Store {
   std::vector<StoredEvent> events(const RunId& run, std::int64_t after_sequence = 0) const;
   // Returns {step, value} of a metric in order of recording. Quick, also for long runs.
   std::vector<std::pair<long, double>> metric(const RunId& run, const std::string& name) const;
+  // Returns the sum of a value of all points of a sweep; points without it count nothing.
+  double sum_of_points(const RunId& run, const std::string& key) const;
   // Returns the scored answers after the last step that has any.
   std::optional<ScoredAnswers> last_answers(const RunId& run) const;
   // Returns the info of the last Started event; null before the first.

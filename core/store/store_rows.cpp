@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/text.h"
+#include "core/store/chain.h"
 
 namespace mw::store {
 namespace {
@@ -33,6 +34,11 @@ CREATE INDEX metrics ON events(run, name, step, value) WHERE name IS NOT NULL;
 // Added later; older versions ignore it.
 constexpr const char* kCursors =
     "CREATE TABLE IF NOT EXISTS cursors(run INTEGER PRIMARY KEY REFERENCES runs(id), cursor TEXT NOT NULL)";
+
+void prepare_later_tables(Database& db) {
+  db.exec(kCursors);
+  prepare_chain(db);
+}
 
 constexpr const char* kColumns =
     "id, name, created, state, model, method, source, steps_done, steps_total, train_loss, eval_loss, seconds, tokens, "
@@ -63,7 +69,7 @@ RunRow read_row(const Statement& s) {
 
 void prepare_schema(Database& db) {
   if (db.integer("PRAGMA user_version") == kSchemaVersion && db.integer("PRAGMA application_id") == kApplicationId)
-    return db.read_only() ? void() : db.exec(kCursors);
+    return db.read_only() ? void() : prepare_later_tables(db);
   std::optional<Transaction> transaction;  // one of several processes that open a new store creates it
   if (!db.read_only()) transaction.emplace(db);
   const std::int64_t version = db.integer("PRAGMA user_version");
@@ -72,10 +78,10 @@ void prepare_schema(Database& db) {
       transaction && version == 0 && application == 0 && db.integer("SELECT count(*) FROM sqlite_schema") == 0;
   if (fresh) {
     db.exec(kTables);
-    db.exec(kCursors);
     db.exec(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str());
     db.exec(("PRAGMA application_id=" + std::to_string(kApplicationId)).c_str());
     transaction->commit();
+    prepare_later_tables(db);
     return;
   }
   if (application != kApplicationId)
@@ -92,6 +98,15 @@ void prepare_schema(Database& db) {
                  .found = "schema " + std::to_string(version),
                  .expected = "schema " + std::to_string(kSchemaVersion) + " or older",
                  .fix = "update Meshwright, or choose another folder for the runs"});
+}
+
+Error unknown_run(const RunId& run, const std::filesystem::path& folder) {
+  return Error({.id = "RUN-UNKNOWN",
+                .message = "the run does not exist",
+                .file = folder.string(),
+                .found = run,
+                .expected = "an id of the Runs table, such as run-1",
+                .fix = "list the runs with: meshwright runs"});
 }
 
 RunId run_id(std::int64_t number) {

@@ -14,6 +14,8 @@ namespace mw::store {
 // and STORE-NEWER for a newer schema.
 void prepare_schema(Database& db);
 
+Error unknown_run(const RunId& run, const std::filesystem::path& folder);  // RUN-UNKNOWN
+
 RunId run_id(std::int64_t number);             // "run-12"
 std::int64_t run_number(std::string_view id);  // 0 if the text is not a run id
 

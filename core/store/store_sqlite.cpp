@@ -249,6 +249,10 @@ Statement& Statement::bind(std::string_view v) {
   check(sqlite3_bind_text64(statement_, ++next_, v.data() ? v.data() : "", v.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
   return *this;
 }
+Statement& Statement::bind_blob(std::string_view bytes) {
+  check(sqlite3_bind_blob64(statement_, ++next_, bytes.data(), bytes.size(), SQLITE_TRANSIENT));
+  return *this;
+}
 Statement& Statement::bind_null() {
   check(sqlite3_bind_null(statement_, ++next_));
   return *this;

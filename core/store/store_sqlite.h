@@ -76,6 +76,7 @@ class Statement {
   Statement& bind(std::int64_t v);
   Statement& bind(double v);  // NaN becomes NULL
   Statement& bind(std::string_view v);
+  Statement& bind_blob(std::string_view bytes);
   Statement& bind_null();
   template <class T>
   Statement& bind(const std::optional<T>& v) {
@@ -88,7 +89,7 @@ class Statement {
   std::int64_t integer(int column) const;
   double number(int column) const;
   std::optional<double> optional_number(int column) const;
-  std::string_view text(int column) const;  // valid until the next step
+  std::string_view text(int column) const;  // or bytes of a blob; valid until the next step
 
  private:
   void check(int code) const;

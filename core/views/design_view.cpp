@@ -76,8 +76,8 @@ void add_rows(const std::vector<mesh::PlacedTensor>& tensors, const Sizes& sizes
   }
 }
 
-const PlanLine* find(const std::vector<PlanLine>& lines, const std::string& label) {
-  const auto at = std::find_if(lines.begin(), lines.end(), [&](const PlanLine& l) { return l.label == label; });
+const PlanLine* find(const std::vector<PlanLine>& lines, const std::string& key) {
+  const auto at = std::find_if(lines.begin(), lines.end(), [&](const PlanLine& l) { return l.key == key; });
   return at == lines.end() ? nullptr : &*at;
 }
 
@@ -93,7 +93,8 @@ std::string percent(double share) {
 PlanLine memory_line(const plan::Plan& p) {
   const Bytes need = p.memory.at_peak.total();
   const double share = p.memory.capacity.value > 0 ? need / p.memory.capacity : 0;
-  return {.label = "Memory per device",
+  return {.key = "memory",
+          .label = "Memory per device",
           .value = to_text(need) + " of " + to_text(p.memory.capacity),
           .detail = (p.fits() ? "fits, " : "does not fit, ") + percent(share) + "; peak: " + p.memory.peak_instant,
           .estimate = p.memory.total,
@@ -104,18 +105,19 @@ PlanLine memory_line(const plan::Plan& p) {
           .note = "of " + to_text(p.memory.capacity)};
 }
 
+constexpr std::string_view kMfu = "mfu.";  // and the name of the formula
+
 // The lines that are headlines, and their names there.
 void set_headlines(std::vector<PlanLine>& lines) {
   static const std::map<std::string_view, const char*> kHeadlines{
-      {"Optimizer step", "Step"},    {"Forward", "Step"}, {"Rollout", "Step"},
-      {"Decode step", "Step"},       {"Run", "Run"},      {"Cost", "Cost"},
-      {"TTFT, idle server", "TTFT"}, {"TPOT", "TPOT"},    {"Per million output tokens", "1M tokens"}};
+      {"step", "Step"}, {"run", "Run"},   {"usd", "Cost"},
+      {"ttft", "TTFT"}, {"tpot", "TPOT"}, {"usd_per_million_output_tokens", "1M tokens"}};
   bool utilisation = false;
   for (PlanLine& line : lines) {
     if (!line.number) continue;
-    const auto known = kHeadlines.find(line.label);
+    const auto known = kHeadlines.find(line.key);
     if (known != kHeadlines.end()) line.headline = known->second;
-    if (line.label.starts_with("MFU") && !std::exchange(utilisation, true)) line.headline = "MFU";
+    if (line.key.starts_with(kMfu) && !std::exchange(utilisation, true)) line.headline = "MFU";
     if (line.short_value.empty()) line.short_value = line.value;
     if (line.note.empty()) line.note = "predicted";
   }
@@ -141,12 +143,18 @@ std::string_view step_label(plan::Work work) {
   return kNames[static_cast<size_t>(work)];
 }
 
-PlanLine figure(std::string label, std::string value, double number, std::string detail = {}) {
-  return {.label = std::move(label), .value = std::move(value), .detail = std::move(detail), .number = number};
+PlanLine figure(std::string key, std::string label, std::string value, double number, std::string detail = {}) {
+  return {.key = std::move(key),
+          .label = std::move(label),
+          .value = std::move(value),
+          .detail = std::move(detail),
+          .number = number};
 }
 
-PlanLine figure(std::string label, std::string value, const plan::Estimate& estimate, std::string detail = {}) {
-  return {.label = std::move(label),
+PlanLine figure(std::string key, std::string label, std::string value, const plan::Estimate& estimate,
+                std::string detail = {}) {
+  return {.key = std::move(key),
+          .label = std::move(label),
           .value = std::move(value),
           .detail = std::move(detail),
           .estimate = estimate,
@@ -156,8 +164,8 @@ PlanLine figure(std::string label, std::string value, const plan::Estimate& esti
 void add_run(const Design& design, std::vector<PlanLine>& lines) {
   const plan::RunTotals& run = design.plan().run;
   const double hours = run.hours.value;
-  lines.push_back(
-      figure("Run", to_text(Seconds(hours * 3600)), run.hours, count_text(static_cast<double>(run.steps)) + " steps"));
+  lines.push_back(figure("run", "Run", to_text(Seconds(hours * 3600)), run.hours,
+                         count_text(static_cast<double>(run.steps)) + " steps"));
   lines.back().note = lines.back().detail;
   if (const auto& budget = design.planned.budget) {
     lines.push_back(figure("Within the budget", to_text(*budget), static_cast<double>(budget->steps),
@@ -166,22 +174,27 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
     if (!budget->holds_the_run()) lines.back().tone = PlanLine::Tone::warn;
   }
   if (run.usd_per_hour > 0) {
-    lines.push_back(figure("Cost", to_text(Usd(run.usd.value)), run.usd, to_text(Usd(run.usd_per_hour)) + " an hour"));
+    lines.push_back(
+        figure("usd", "Cost", to_text(Usd(run.usd.value)), run.usd, to_text(Usd(run.usd_per_hour)) + " an hour"));
     lines.back().note = to_text(Usd(run.usd_per_hour)) + "/h";
-    lines.push_back(figure("Per million tokens", to_text(Usd(run.usd_per_million_tokens)), run.usd_per_million_tokens,
+    lines.push_back(figure("usd_per_million_tokens", "Per million tokens", to_text(Usd(run.usd_per_million_tokens)),
+                           run.usd_per_million_tokens,
                            "tokens without padding; " + to_text(Usd(run.usd_per_million_padded)) + " with padding"));
   } else if (!is_here(design)) {
-    lines.push_back(
-        {.label = "Cost", .value = "no price known", .detail = "choose a price region and class, or add one"});
+    lines.push_back({.key = "usd",
+                     .label = "Cost",
+                     .value = "no price known",
+                     .detail = "choose a price region and class, or add one"});
   }
-  lines.push_back(figure("Throughput", count_text(run.tokens_per_second) + " tokens/s", run.tokens_per_second,
+  lines.push_back(figure("tokens_per_second", "Throughput", count_text(run.tokens_per_second) + " tokens/s",
+                         run.tokens_per_second,
                          "tokens without padding (" + percent(run.real_share) + "); " +
                              count_text(run.padded_tokens_per_second) + " with it"));
   for (const plan::Utilisation& u : run.utilisation)
-    lines.push_back(figure("MFU " + u.name, percent(u.share), u.share));
+    lines.push_back(figure(std::string(kMfu) + u.name, "MFU " + u.name, percent(u.share), u.share));
   if (run.packed_speedup > 1.05) {
     const double saved = 1 - 1 / run.packed_speedup;
-    PlanLine line = figure("Packing would save", to_text(Seconds(hours * 3600 * saved)), hours * saved,
+    PlanLine line = figure("packing", "Packing would save", to_text(Seconds(hours * 3600 * saved)), hours * saved,
                            fixed(run.packed_speedup, 1) + " x the tokens without padding per second");
     if (run.usd_per_hour > 0) line.value += ", " + to_text(Usd(run.usd.value * saved));
     line.tone = run.packed_speedup > 1.4 ? PlanLine::Tone::warn : PlanLine::Tone::plain;
@@ -210,23 +223,25 @@ void add_life(const planning::ExperimentPlan& planned, std::vector<PlanLine>& li
     const bool measured = tco == &planned.measured_tco;
     for (const double hours : planned.serve_hours) {
       const Usd usd = (*tco)->after(hours);
-      lines.push_back(figure(
-          "Trained, served " + number_text(hours, 3) + " h" + (measured ? ", measured" : ""), to_text(usd), usd.value,
-          (*tco)->name + (measured ? "; training hours as measured" : "; training hours as predicted")));
+      const std::string served = number_text(hours, 3), suffix = measured ? ", measured" : "";
+      lines.push_back(
+          figure("tco." + served + suffix, "Trained, served " + served + " h" + suffix, to_text(usd), usd.value,
+                 (*tco)->name + (measured ? "; training hours as measured" : "; training hours as predicted")));
     }
   }
 }
 
 void add_serving(const plan::ServeNumbers& s, std::vector<PlanLine>& lines) {
-  lines.push_back(figure("KV cache", count_text(static_cast<double>(s.kv_tokens)) + " tokens",
+  lines.push_back(figure("kv_tokens", "KV cache", count_text(static_cast<double>(s.kv_tokens)) + " tokens",
                          static_cast<double>(s.kv_tokens),
                          to_text(Bytes(static_cast<std::int64_t>(s.kv_bytes_per_token))) + " per token and device"));
-  lines.push_back(figure("TTFT, idle server", to_text(Seconds(s.ttft.value)), s.ttft));
-  lines.push_back(figure("TPOT", to_text(Seconds(s.tpot.value)), s.tpot));
-  lines.push_back(figure("Output", count_text(s.output_tokens_per_second) + " tokens/s", s.output_tokens_per_second));
+  lines.push_back(figure("ttft", "TTFT, idle server", to_text(Seconds(s.ttft.value)), s.ttft));
+  lines.push_back(figure("tpot", "TPOT", to_text(Seconds(s.tpot.value)), s.tpot));
+  lines.push_back(figure("output_tokens_per_second", "Output", count_text(s.output_tokens_per_second) + " tokens/s",
+                         s.output_tokens_per_second));
   if (s.usd_per_million_output_tokens > 0)
-    lines.push_back(figure("Per million output tokens", to_text(Usd(s.usd_per_million_output_tokens)),
-                           s.usd_per_million_output_tokens));
+    lines.push_back(figure("usd_per_million_output_tokens", "Per million output tokens",
+                           to_text(Usd(s.usd_per_million_output_tokens)), s.usd_per_million_output_tokens));
 }
 
 }  // namespace
@@ -249,21 +264,24 @@ std::vector<PlanLine> plan_lines(const Design& design) {
     lines.push_back(figure("Trained", train::to_text(*trained), static_cast<double>(trained->params),
                            "saved in " + to_text(trained->file)));
   if (!speed_known(design)) {
-    lines.push_back({.label = "Time",
+    lines.push_back({.key = "time",
+                     .label = "Time",
                      .value = "not predicted here",
                      .detail = "run it: this machine's speed is measured, and runs can calibrate the plan"});
     return lines;
   }
-  lines.push_back(figure(std::string(step_label(design.request().work)), to_text(Seconds(p.step.seconds.value)),
+  lines.push_back(figure("step", std::string(step_label(design.request().work)), to_text(Seconds(p.step.seconds.value)),
                          p.step.seconds, parts_text(p.step)));
   if (const std::string& by = design.request().calibrated; !by.empty())
-    lines.push_back({.label = "Calibrated", .value = by.substr(std::string_view("calibrated ").size())});
+    lines.push_back(
+        {.key = "calibrated", .label = "Calibrated", .value = by.substr(std::string_view("calibrated ").size())});
   if (design.request().work == plan::Work::train) add_run(design, lines);
   add_size_budget(design.planned, lines);
   add_life(design.planned, lines);
   if (p.serve) add_serving(*p.serve, lines);
   if (p.compile.value > 0)
-    lines.push_back(figure("Compile", to_text(Seconds(p.compile.value)), p.compile, "before the first step"));
+    lines.push_back(
+        figure("compile", "Compile", to_text(Seconds(p.compile.value)), p.compile, "before the first step"));
   set_headlines(lines);
   return lines;
 }
@@ -307,16 +325,16 @@ Heading heading(const Design& design, const Design* other) {
     out.what.push_back({axis.name + " " + std::to_string(axis.size), changed});
   }
   const std::vector<PlanLine> lines = plan_lines(design), others = other ? plan_lines(*other) : std::vector<PlanLine>();
-  const auto add = [&](const std::string& label, const std::string& unit) {
-    const PlanLine* line = find(lines, label);
+  const auto add = [&](const std::string& key, const std::string& unit) {
+    const PlanLine* line = find(lines, key);
     if (!line || !line->number) return;
-    const PlanLine* beside = find(others, label);
+    const PlanLine* beside = find(others, key);
     const std::string change = beside ? difference(*beside, *line) : "";
     const bool changed = !change.empty() && change != "same";
     out.comes_to.push_back({line->value + unit + (changed ? " (" + change + ")" : ""), changed});
   };
-  add(std::string(step_label(r.work)), " per step");
-  add("Cost", "");
+  add("step", " per step");
+  add("usd", "");
   return out;
 }
 

@@ -30,6 +30,7 @@ std::vector<ShardRow> shard_rows(const Design& design);
 // A figure of the plan.
 struct PlanLine {
   enum class Tone { plain, good, warn, bad };
+  std::string key;  // "memory", "step", "usd", "mfu.6N": the same in all designs, whatever the labels are
   std::string label, value;
   std::string detail{};  // "6.9 s compute + 1.2 s memory + 1.7 s collectives"
   std::optional<plan::Estimate> estimate{};

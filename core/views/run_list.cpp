@@ -65,10 +65,14 @@ const store::RunSettings& RunList::settings(const store::Store& store, const sto
   return at->second;
 }
 
-void RunList::find_answers(const store::Store& store, ListedRun& run) {
-  Counted& counted = answers_[run.id];
-  if (counted.seconds != run.seconds) counted = {run.seconds, store.last_answers(run.id)};
+void RunList::find_results(const store::Store& store, ListedRun& run) {
+  if (load_catalogue_ && !catalogue_) catalogue_ = load_catalogue_();
+  Counted& counted = counted_[run.id];
+  if (counted.seconds != run.seconds)
+    counted = {run.seconds, store.last_answers(run.id),
+               catalogue_ ? planning::run_cost(store, run, *catalogue_) : std::nullopt};
   run.answers = counted.answers;
+  run.cost = counted.cost;
 }
 
 void RunList::find_trainable(const store::Store& store, ListedRun& run) {
@@ -114,7 +118,7 @@ std::vector<ListedRun> RunList::read(const store::Store& store, store::Trash tra
     const store::RunSettings& all = settings(store, run.id);
     if (const auto target = all.find("target.id"); target != all.end()) run.target = target->second;
     if (run.seconds > 0 && run.tokens > 0) run.tokens_per_second = static_cast<double>(run.tokens) / run.seconds;
-    find_answers(store, run);
+    find_results(store, run);
     find_trainable(store, run);
   }
   return out;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/planning/run_cost.h"
 #include "core/store/run_settings.h"
 #include "core/train/trainable.h"
 #include "core/views/series.h"
@@ -20,25 +21,31 @@ struct ListedRun : store::RunRow {
   std::optional<store::ScoredAnswers> answers{};
   std::optional<double> tokens_per_second{};  // over the whole run
   std::optional<train::Trainable> trainable{};
+  std::optional<planning::RunCost> cost{};
 };
 
 // Reads the runs of a store, and keeps what cannot change from one reading to the next.
 class RunList {
  public:
+  explicit RunList(hardware::LoadCatalogue catalogue = {})
+      : load_catalogue_(std::move(catalogue)) {}                               // empty: no costs
   std::vector<ListedRun> read(const store::Store& store, store::Trash trash);  // newest first
 
  private:
   void compare(const store::Store& store, const std::vector<store::RunRow>& rows);
   const store::RunSettings& settings(const store::Store& store, const store::RunId& run);
-  void find_answers(const store::Store& store, ListedRun& run);
+  void find_results(const store::Store& store, ListedRun& run);  // answers and cost
   void find_trainable(const store::Store& store, ListedRun& run);
   std::map<store::RunId, store::RunSettings> settings_;
   struct Counted {
     double seconds = -1;  // of the run when they were counted
     std::optional<store::ScoredAnswers> answers{};
+    std::optional<planning::RunCost> cost{};
   };
-  std::map<store::RunId, Counted> answers_;
   std::map<store::RunId, std::optional<train::Trainable>> trainable_;  // of the runs that have started
+  std::map<store::RunId, Counted> counted_;
+  hardware::LoadCatalogue load_catalogue_;
+  std::optional<hardware::Catalogue> catalogue_;
   struct Described {
     std::string name{}, changed{};
     store::RunId previous{};

@@ -21,13 +21,6 @@ std::optional<size_t> memory_at(const MemoryTimeline& memory, const Playhead& at
   return at.step ? peak_of_step(memory, *at.step) : std::nullopt;
 }
 
-std::optional<double> metric_at(const RunView& view, const std::string& name, long step) {
-  const MetricSeries* m = view.metric(name);
-  if (!m || m->raw.empty()) return std::nullopt;
-  const auto [begin, end] = m->raw.window(0, static_cast<double>(step));  // only values up to that step
-  return end > begin && std::isfinite(m->raw[end - 1].y) ? std::optional(m->raw[end - 1].y) : std::nullopt;
-}
-
 // Returns the last point at or before the step, else the first point.
 const TrafficPoint* traffic_at(const TrafficTimeline& traffic, long step) {
   if (traffic.empty()) return nullptr;
@@ -58,6 +51,13 @@ void read_traffic(const RunView& view, StepSnapshot& out) {
 }
 
 }  // namespace
+
+std::optional<double> metric_at(const RunView& view, const std::string& name, long step) {
+  const MetricSeries* m = view.metric(name);
+  if (!m || m->raw.empty()) return std::nullopt;
+  const auto [begin, end] = m->raw.window(0, static_cast<double>(step));  // only values up to that step
+  return end > begin && std::isfinite(m->raw[end - 1].y) ? std::optional(m->raw[end - 1].y) : std::nullopt;
+}
 
 bool DeviceSnapshot::beyond_prediction() const {
   constexpr double kAllowed = 1.02;

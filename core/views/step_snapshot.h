@@ -35,6 +35,9 @@ struct StepSnapshot {
 };
 StepSnapshot step_snapshot(const RunView& view, const Playhead& at);
 
+// The last value of a metric up to a step; empty if there is none.
+std::optional<double> metric_at(const RunView& view, const std::string& name, long step);
+
 // Convert between steps and the time axis of the memory timeline. Empty without memory events.
 std::optional<double> time_of_step(const RunView& view, double step);
 std::optional<double> step_of_time(const RunView& view, double time_s);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/base/files.h"
 #include "core/formats/safetensors/safetensors.h"
 #include "core/store/store.h"
 #include "tests/cli/process.h"
@@ -53,6 +54,29 @@ TEST(Run, PrintsDocumentedEvents) {
               fs::exists(checkpoint(p, "run-1", 20)));
   EXPECT_TRUE(fs::exists(checkpoint(p, "run-1", 20) / kAdapter));
   EXPECT_FALSE(fs::exists(checkpoint(p, "run-1", 5)));  // only the newest two are kept
+}
+
+TEST(Verify, NamesTheFirstBrokenItemOfARun) {
+  const Project p;
+  ASSERT_EQ(meshwright(p.command("run")).exit_code, 0);
+  const auto verify = [&](const std::string& run) {
+    return meshwright({"verify", run, "--json", "--runs-dir", p.runs.string()});
+  };
+  const Result intact = verify("run-1");
+  ASSERT_EQ(intact.exit_code, 0) << intact.out << intact.err;
+  const Json report = parse_json(intact.out, "verify");
+  EXPECT_EQ(report["state"], "intact");
+  EXPECT_EQ(report["checkpoints"], 2);
+  EXPECT_GT(report["checkpoints_removed"], 0);
+  EXPECT_EQ(report["first_broken"], nullptr);
+  const fs::path file = checkpoint(p, "run-1", 20) / kAdapter;
+  std::string bytes = bytes_of(file);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  write_file_atomically(file, bytes);
+  const Result broken = verify("run-1");
+  EXPECT_EQ(broken.exit_code, 1);
+  EXPECT_EQ(parse_json(broken.out, "verify")["first_broken"]["item"], "checkpoint at step 20");
+  EXPECT_EQ(verify("run-7").exit_code, 2);
 }
 
 TEST(Run, LossFalls) {
@@ -186,6 +210,8 @@ class KilledAtMoment : public testing::TestWithParam<size_t> {
     const Result second = meshwright({"run", "--resume", "run-1", "--runs-dir", cut.runs.string(), "--json"});
     ASSERT_EQ(second.exit_code, 0) << second.err;
     EXPECT_EQ(stored(whole), stored(cut));
+    const Result verified = meshwright({"verify", "run-1", "--runs-dir", cut.runs.string()});
+    EXPECT_EQ(verified.exit_code, 0) << verified.out;
   }
 };
 

@@ -49,6 +49,12 @@ TEST_F(Version01, ListsRunsWithTheirState) {
             "run-2 failed 0 measured\nrun-1 done 8 measured\n");
 }
 
+TEST_F(Version01, RunsHaveNoChain) {
+  const Result result = meshwright(in_store({"verify", "run-1", "--json"}));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(parse_json(result.out, "verify")["state"], "none") << result.out;
+}
+
 TEST_F(Version01, ComparesRunsOfEveryKind) {
   for (const auto& [first, second] : {std::pair("run-1", "run-3"),
                                       {"run-1", "run-4"},

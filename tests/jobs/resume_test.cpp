@@ -5,6 +5,7 @@
 
 #include "core/hardware/catalogue.h"
 #include "core/jobs/job.h"
+#include "core/store/chain.h"
 #include "tests/store/store_fixture.h"
 
 namespace mw::jobs {
@@ -69,6 +70,9 @@ TEST(Resume, RecordsACheckpointThatWasOnlyWritten) {
     if (step == 2) std::filesystem::remove_all(folder.path() / "run-1/checkpoint-4");
     expect_done(e, folder.path(), true);
     EXPECT_EQ(results_of(folder.path()), whole) << "broken off at step " << step;
+    const store::ChainReport chain = store::verify_chain(store::Store(folder.path()), "run-1");
+    EXPECT_EQ(chain.state, store::ChainState::intact) << to_text(chain, "run-1");
+    EXPECT_EQ(chain.checkpoints, 2);
   }
 }
 

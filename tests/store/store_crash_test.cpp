@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/base/files.h"
+#include "core/store/chain.h"
 #include "tests/store/store_fixture.h"
 
 namespace mw::store {
@@ -69,6 +70,7 @@ TEST_P(KilledAt, KeepsAllEventsUpToTheLastReportedCommit) {
   EXPECT_TRUE(std::holds_alternative<event::Finished>(store.events("run-1").back().event.body));
   EXPECT_TRUE(store.recover().empty());
   EXPECT_NE(store.lock("run-1"), nullptr);
+  EXPECT_EQ(verify_chain(store, "run-1").state, ChainState::intact);
 
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open((folder.path() / "runs.sqlite").c_str(), &db), SQLITE_OK);

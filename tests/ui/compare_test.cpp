@@ -2,6 +2,7 @@
 // The Compare page: what is in the tray is what table, verdict and charts speak of.
 #include <QAction>
 #include <QApplication>
+#include <QCheckBox>
 #include <QComboBox>
 #include <QDropEvent>
 #include <QFile>
@@ -71,6 +72,57 @@ class CompareTest : public test::WindowFixture {
     const QString all = rows.join(u'\n');
     for (const QString& part : {u"Step, measured"_s, u"Run, measured"_s, u"+61 %"_s, u"+112 %"_s})
       QVERIFY2(all.contains(part), qPrintable(all));
+  }
+
+  void training_runs_share_one_playhead_over_steps_and_time() {
+    const auto a = test::add_run(store(), "one", 120, RunState::done);
+    const auto b = test::add_run(store(), "two", 60, RunState::done);
+    open_window(setup(), Page::compare);
+    drop(run_mime({a, b}));
+    CompareCharts& charts = page().charts();
+    QCOMPARE(charts.view(), CompareView::loss);
+    auto& states = charts.snapshots();
+    QCOMPARE(states.rowCount(), 2);
+    QCOMPARE(states.row(0).step, 120L);
+    // A click on one chart moves the playhead of all charts, and the table has both runs at that step.
+    charts.playhead().set_playhead(40);
+    QCOMPARE(states.row(0).step, 40L);
+    QCOMPARE(states.row(1).step, 40L);
+    QCOMPARE(states.row(0).loss, states.row(1).loss);  // the fixture's loss depends on the step only
+    for (const CompareView view : {CompareView::loss, CompareView::answers})
+      for (const Chart* chart : charts.charts(view)) QCOMPARE(chart->link().reading(), std::optional(40.0));
+    charts.playhead().set_playhead(100);
+    QVERIFY(states.row(1).ended && states.row(1).step == 60 && !states.row(0).ended);
+    QVERIFY(states.text(states.row(1), 1).contains(u"last"_s));
+    // Over time: the fixture makes a step in 0.05 s.
+    charts.axis().setCurrentIndex(1);
+    QCOMPARE(charts.playhead().x_name(), u"time"_s);
+    charts.playhead().set_playhead(2.3);
+    QCOMPARE(states.row(0).step, 40L);
+    QCOMPARE(states.row(1).step, 40L);
+    picture(u"compare-playhead"_s);
+    charts.axis().setCurrentIndex(0);
+    QCOMPARE(charts.playhead().x_name(), u"step"_s);
+  }
+
+  void a_replay_is_explained_by_cause() {
+    const auto a = test::add_sweep(store(), "v6e-8 simulated", {.rates = {2}});
+    open_window(setup(), Page::compare);
+    drop(run_mime({a}));
+    page().replay(page().runs().front(), std::nullopt);
+    ReplayDialog& dialog = page().replay_dialog();
+    QVERIFY(dialog.isVisible() && dialog.explain().isChecked());
+    emit dialog.field("serve.kv_dtype")->edited("fp8", Gesture::single);
+    QTest::mouseClick(&test::button_of(dialog, u"Replay"_s), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(!dialog.task().is_busy() && page().runs().size() == 2, 60000);
+    page().charts().show_view(CompareView::replayed);
+    auto& rows = page().charts().replay_rows();
+    QVERIFY(rows.rowCount() >= 3);
+    QStringList causes;
+    for (int r = 0; r < rows.rowCount(); ++r) causes << qs(rows.row(r).name);
+    QVERIFY2(causes.contains(u"KV type"_s) && causes.back() == u"as replayed"_s, qPrintable(causes.join(u", "_s)));
+    QVERIFY(std::isfinite(rows.row(rows.rowCount() - 1).figures.usd));
+    picture(u"compare-replay-explained"_s);
   }
 
   void runs_that_are_dropped_are_compared_and_the_first_is_the_baseline() {

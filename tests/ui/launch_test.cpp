@@ -181,6 +181,39 @@ class LaunchTest : public test::WindowFixture {
     QVERIFY(!button(u"Reattach"_s));
   }
 
+  void a_launch_beside_a_local_run_is_detached_and_followed_later() {
+    open_window(setup(fs::path(MW_RESOURCES) / "examples/tiny-lora.json"), Page::train);
+    window_->document().set("train.steps", 2000);
+    window_->actions()[u"run.start"_s]->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(steps() > 0, 60000);
+    const RunPtr local = window_->runs().live();
+    experiment::Experiment other;
+    other.set_value("name", "Tiny, elsewhere");
+    other.set_value("model.path", (fixtures() / "gemma3_tiny").string());
+    window_->document().replace(other, u"test"_s);
+    fill(u"echo '{\"event\":\"metric\",\"name\":\"train/loss\",\"step\":1,\"value\":2}'; exec sleep 60"_s);
+    dialog().experiment().setCurrentIndex(0);  // the form, not the run
+    click(test::button_of(dialog(), u"Launch"_s));
+    QTRY_VERIFY_WITH_TIMEOUT(!dialog().isVisible(), 30000);
+    auto* toast = window_->findChild<QFrame*>(u"toast"_s);
+    QVERIFY(toast && test::shows_text(*toast, u"Reattach"_s));
+    QCOMPARE(window_->runs().live(), local);  // goes on, and is shown
+    QVERIFY(!window_->runs().is_remote() && !window_->runs().is_launching_beside());
+    const auto rows = store::Store(store()).list();
+    QCOMPARE(rows.size(), size_t{2});
+    const store::RunId launched = rows.front().id == local->id ? rows.back().id : rows.front().id;
+    QCOMPARE(store::Store(store()).find(launched)->state, RunState::running);
+    window_->runs().stop();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 60000);
+    window_->open_run(launched);
+    QTRY_VERIFY_WITH_TIMEOUT(button(u"Reattach"_s), 20000);
+    press(u"Reattach"_s);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().is_remote() && steps() == 1, 20000);
+    window_->actions()[u"run.stop"_s]->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 30000);
+    QCOMPARE(window_->train_page().run()->view.state(), RunState::cancelled);
+  }
+
   void what_cannot_be_launched_is_said_in_the_dialog() {
     open();
     write_file_atomically(folder() / "there" / "mine", "x");

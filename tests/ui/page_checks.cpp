@@ -10,7 +10,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QScrollBar>
-#include <QTabWidget>
+#include <QTabBar>
 #include <QTableView>
 #include <QTest>
 #include <QTextDocument>
@@ -103,7 +103,8 @@ QList<QRect> text_places(QWidget& widget) {
   QList<QRect> places;
   if (const auto* bar = qobject_cast<QTabBar*>(&widget))
     for (int i = 0; i < bar->count(); ++i)
-      if (bar->isTabVisible(i) && bar->isTabEnabled(i)) places << bar->tabRect(i).adjusted(2, 2, -2, -3).intersected(bar->rect());
+      if (bar->isTabVisible(i) && bar->isTabEnabled(i))
+        places << bar->tabRect(i).adjusted(2, 2, -2, -3).intersected(bar->rect());
   return places;
 }
 
@@ -194,19 +195,42 @@ void PageChecks::check_contrast(QWidget& widget, const QImage& picture, const QW
   }
 }
 
-void PageChecks::check(QWidget& root, const QString& state) {
+// The window, and every page of it, which a stack keeps as large as the largest.
+void PageChecks::check_smallest(QWidget& root) {
+  constexpr QSize kSmallest(1000, 650);
+  const auto least_of = [](const QWidget& w) { return w.minimumSizeHint().expandedTo(w.minimumSize()); };
+  const QSize least = least_of(*root.window());
+  if (least.width() <= kSmallest.width() && least.height() <= kSmallest.height()) return;
+  report(*root.window(), u"needs %1x%2 pixels"_s.arg(least.width()).arg(least.height()));
+  for (QWidget* widget : root.findChildren<QWidget*>())
+    if (const QSize own = least_of(*widget);
+        widget->isVisible() && !widget->isWindow() && (own.width() > kSmallest.width() - 270 || own.height() > 560))
+      report(*widget, u"needs %1x%2 pixels"_s.arg(own.width()).arg(own.height()));
+}
+
+void PageChecks::check_scroll_bars(QWidget& root) {
+  for (const QAbstractScrollArea* area : root.findChildren<QAbstractScrollArea*>()) {
+    const QScrollBar* bar = area->horizontalScrollBar();
+    if (area->isVisible() && !area->visibleRegion().isEmpty() && bar->isVisible() && bar->maximum() > bar->minimum())
+      report(*area, u"horizontal scroll bar"_s);
+  }
+}
+
+void PageChecks::check_fit(QWidget& root, const QString& state) {
   state_ = state;
   QTest::qWait(60);
+  check_smallest(root);
+  check_scroll_bars(root);
+}
+
+void PageChecks::check(QWidget& root, const QString& state) {
+  check_fit(root, state);
   QWidget& window = *root.window();
   QImage picture(window.size() * kEnlarged, QImage::Format_RGB32);
   picture.setDevicePixelRatio(kEnlarged);
   window.render(&picture);
   for (QWidget* widget : root.findChildren<QWidget*>()) {
     if (!widget->isVisible() || widget->visibleRegion().isEmpty()) continue;
-    if (const auto* area = qobject_cast<QAbstractScrollArea*>(widget)) {
-      const QScrollBar* bar = area->horizontalScrollBar();
-      if (bar->isVisible() && bar->maximum() > bar->minimum()) report(*widget, u"horizontal scroll bar"_s);
-    }
     if (const auto* header = qobject_cast<QHeaderView*>(widget); header && header->orientation() == Qt::Horizontal)
       check_header(*header);
     if (widget->focusPolicy() != Qt::NoFocus && !qobject_cast<QScrollBar*>(widget)) {
@@ -224,13 +248,16 @@ void PageChecks::check(QWidget& root, const QString& state) {
   }
 }
 
-void PageChecks::walk_tabs(QWidget& root, const QString& state, QSet<QWidget*>& walked) {
+void PageChecks::walk_tabs(QWidget& root, const QString& state, QSet<QString>& walked) {
   check(root, state);
-  QList<QTabWidget*> all = root.findChildren<QTabWidget*>();
-  if (auto* itself = qobject_cast<QTabWidget*>(&root)) all.prepend(itself);
-  for (QTabWidget* tabs : all) {
-    if (!tabs->isVisible() || walked.contains(tabs)) continue;
-    walked.insert(tabs);
+  for (QTabBar* tabs : root.findChildren<QTabBar*>()) {
+    if (!tabs->isVisible() || !tabs->isEnabled()) continue;
+    // A bar may offer other tabs while another one chooses what it is about.
+    QString offered = QString::number(reinterpret_cast<quintptr>(tabs), 16);
+    for (int i = 0; i < tabs->count(); ++i)
+      if (tabs->isTabVisible(i)) offered += u'|' + tabs->tabText(i);
+    if (walked.contains(offered)) continue;
+    walked.insert(offered);
     const int before = tabs->currentIndex();
     for (int i = 0; i < tabs->count(); ++i) {
       if (i == before || !tabs->isTabEnabled(i) || !tabs->isTabVisible(i)) continue;
@@ -242,7 +269,7 @@ void PageChecks::walk_tabs(QWidget& root, const QString& state, QSet<QWidget*>& 
 }
 
 void PageChecks::walk(QWidget& root, const QString& state) {
-  QSet<QWidget*> walked;
+  QSet<QString> walked;
   walk_tabs(root, state, walked);
 }
 

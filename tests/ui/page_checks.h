@@ -15,9 +15,11 @@ namespace mw::test {
 
 class PageChecks {
  public:
-  // Everything visible below `root`, and then again with each tab of its tab widgets. `state` is what findings are
-  // reported for.
+  // Everything visible below `root`, and then again with each tab of its tab bars, also of those that a tab shows.
+  // `state` is what findings are reported for.
   void walk(QWidget& root, const QString& state);
+  // Only whether the window can be made as small as 1000x650, and that nothing scrolls sideways.
+  void check_fit(QWidget& root, const QString& state);
   // "CompareTray > QPushButton 'Add': clipped, 40 of 62 pixels" with the states in which it was found.
   const QMap<QString, QStringList>& findings() const { return findings_; }
 
@@ -26,7 +28,9 @@ class PageChecks {
   void check_size(QWidget& widget);
   void check_header(const QHeaderView& header);
   void check_contrast(QWidget& widget, const QImage& picture, const QWidget& window);
-  void walk_tabs(QWidget& root, const QString& state, QSet<QWidget*>& walked);
+  void check_smallest(QWidget& root);
+  void check_scroll_bars(QWidget& root);
+  void walk_tabs(QWidget& root, const QString& state, QSet<QString>& walked);
   void report(const QWidget& widget, const QString& what);
   QString state_;
   QMap<QString, QStringList> findings_;

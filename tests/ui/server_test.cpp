@@ -122,6 +122,10 @@ class ServerTest : public test::WindowFixture {
             post(R"({"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 480, "ignore_eos": true})"));
       QTRY_COMPARE_WITH_TIMEOUT(tab().figure(u"Running"_s), u"1"_s, 30000);
       QVERIFY(tab().figure(u"KV blocks in use"_s) != u"\u2013"_s);
+      // One at a time is computed; the table shows the others as they wait.
+      QTRY_VERIFY_WITH_TIMEOUT(tab().requests().rowCount() > 2, 10000);
+      QCOMPARE(tab().requests().row(tab().requests().rowCount() - 1).state, serve::LiveState::waiting);
+      picture(u"server-requests"_s);
       if (closes)
         window_.reset();
       else

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Walks all pages with content at 1280x800 in both themes, and lists everything that tests/ui/page_checks.h finds.
+#include <QPushButton>
+#include <QTabBar>
 #include <QTest>
 #include <cstdio>
 
@@ -40,7 +42,33 @@ class WalkTest : public test::WindowFixture {
     window_->document().set("mesh", Json{{"fsdp", 2}, {"tp", 2}});
     QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().is_settled(), 20000);
     walk(u"design, pinned"_s);
+    press(u"Show Both Meshes"_s);
+    walk(u"design, both meshes"_s);
+    press(u"Show Both Meshes"_s);
     window_->design_page().unpin();
+  }
+  // Every example, alone and beside a pinned design, and every page with its form.
+  void walk_examples() {
+    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(MW_RESOURCES) / "examples")) {
+      if (entry.path().extension() != ".json") continue;
+      const QString name = qs(entry.path().stem().string());
+      window_->document().open_example(entry.path());
+      for (const Page page : {Page::design, Page::data, Page::train, Page::serve, Page::compare, Page::runs}) {
+        window_->show_page(page);
+        QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().is_settled(), 20000);
+        checks_.check_fit(*window_->centralWidget(), u"%1, page %2"_s.arg(name).arg(static_cast<int>(page)));
+      }
+      window_->show_page(Page::design);
+      if (window_->design_page().plan().rowCount() == 0) continue;
+      window_->design_page().pin();
+      if (QPushButton* both = button(u"Show Both Meshes"_s)) both->click();
+      QTabBar* tabs = window_->design_page().findChild<QTabBar*>();
+      for (int tab = 0; tab < tabs->count(); ++tab) {
+        tabs->setCurrentIndex(tab);
+        checks_.check_fit(*window_->centralWidget(), u"%1, both meshes, %2"_s.arg(name, tabs->tabText(tab)));
+      }
+      window_->design_page().unpin();
+    }
   }
   void walk_data() {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
@@ -63,7 +91,8 @@ class WalkTest : public test::WindowFixture {
   void walk_comparison() {
     for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(MW_RESOURCES) / "results"))
       window_->compare_page().add_file(entry.path());
-    for (const store::RunId& sweep : sweeps_) window_->compare_page().add_run(sweep);
+    for (const store::RunId& run : {sweeps_[0], sweeps_[1], sizing_, run_, mesh_run_})
+      window_->compare_page().add_run(run);
     window_->show_page(Page::compare);
     QTRY_VERIFY_WITH_TIMEOUT(!window_->compare_page().is_busy(), 20000);
     walk(u"compare"_s);
@@ -102,6 +131,7 @@ class WalkTest : public test::WindowFixture {
       walk_runs();
       walk_comparison();
       walk_shell();
+      if (shade == Shade::light) walk_examples();
       window_.reset();
     }
     const auto& findings = checks_.findings();

@@ -2,6 +2,7 @@
 #include <QAction>
 #include <QCheckBox>
 #include <QFileDialog>
+#include <QFrame>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListView>
@@ -17,10 +18,12 @@
 #include "core/base/files.h"
 #include "core/train/checkpoint.h"
 #include "tests/cli/project.h"
+#include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
+namespace fs = std::filesystem;
 
 class WindowTest : public test::WindowFixture {
   Q_OBJECT
@@ -227,6 +230,65 @@ class WindowTest : public test::WindowFixture {
     QTRY_VERIFY(window.runs().shown() && window.runs().shown()->id == run);
     QTRY_COMPARE(window.compare_page().runs().size(), size_t{1});
     QCOMPARE(window.panel().tab(), 1);
+  }
+
+  void the_tray_with_files_and_shipped_results_is_opened_again() {
+    const auto run = test::add_sweep(store(), "Here", {.provenance = formats::Provenance::measured, .target = "cpu"});
+    const auto training = test::add_run(store(), "one", 30, RunState::done);
+    const fs::path shipped = fs::path(MW_RESOURCES) / "results/paper-2605.25645.json", mine = folder() / "mine.json";
+    copy_atomically(shipped, mine);
+    std::vector<std::string> names;
+    const auto names_of = [](ComparePage& page) {
+      std::vector<std::string> out;
+      for (const auto& compared : page.runs()) out.push_back(compared.name + compared.file.filename().string());
+      return out;
+    };
+    {
+      MainWindow window(setup());
+      show(window);
+      ComparePage& page = window.compare_page();
+      for (const fs::path& file : {mine, shipped}) {
+        page.add_file(file);
+        QTRY_VERIFY_WITH_TIMEOUT(!page.is_busy(), 20000);
+        page.remove(static_cast<int>(page.runs().size()) - 1);  // one of the sets of the file
+        if (file == mine) page.clear();
+      }
+      page.add_run(training);
+      page.add_run(run);
+      QTRY_VERIFY_WITH_TIMEOUT(!page.is_busy(), 20000);
+      page.move(static_cast<int>(page.runs().size()) - 1, 0);  // the run is the baseline
+      names = names_of(page);
+      QVERIFY(names.size() > 2);
+      window.close();
+    }
+    {
+      MainWindow window(setup());
+      show(window);
+      window.begin(Start::open);
+      ComparePage& page = window.compare_page();
+      QTRY_VERIFY_WITH_TIMEOUT(!page.is_busy() && page.runs().size() == names.size(), 20000);
+      QCOMPARE(names_of(page), names);
+      QVERIFY(!window.findChild<QFrame*>(u"toast"_s));
+      page.add_file(mine);
+      QTRY_VERIFY_WITH_TIMEOUT(!page.is_busy(), 20000);
+      window.close();
+    }
+    fs::remove(mine);
+    store::Store(store()).set_deleted(run, store::Trash::deleted);
+    store::Store(store()).purge(run);
+    MainWindow window(setup());
+    show(window);
+    window.begin(Start::open);
+    auto* toast = window.findChild<QFrame*>(u"toast"_s);
+    QVERIFY(toast);
+    QVERIFY(test::shows_text(*toast, u"mine.json"_s) && test::shows_text(*toast, qs(run)));
+    QTRY_VERIFY_WITH_TIMEOUT(!window.compare_page().is_busy(), 20000);
+    QVERIFY(!window.compare_page().runs().empty());
+    // A toast stays above the lower edge when the window changes its size.
+    const int below = window.height() - toast->geometry().bottom();
+    window.resize(1400, 900);
+    QTRY_COMPARE(window.height() - toast->geometry().bottom(), below);
+    QVERIFY(std::abs(toast->geometry().center().x() - window.rect().center().x()) <= 1);
   }
 
   void dropped_files_go_where_they_belong() {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/designer/canvas.h"
 #include "tests/shipped.h"
@@ -84,6 +85,15 @@ TEST(PlanLines, HeadlinesAreMemoryStepRunCostAndUtilisation) {
   for (const PlanLine& line : plan_lines(designed()))
     if (!line.headline.empty()) names.push_back(line.headline);
   EXPECT_THAT(names, testing::ElementsAre("Memory", "Step", "Run", "Cost", "MFU"));
+}
+
+TEST(PlanLines, HaveAKeyOfTheirOwnThatDoesNotChangeWithTheWork) {
+  std::set<std::string> keys;
+  for (const PlanLine& line : plan_lines(designed())) {
+    EXPECT_FALSE(line.key.empty()) << line.label;
+    EXPECT_TRUE(keys.insert(line.key).second) << line.key;
+  }
+  for (const char* key : {"memory", "step", "run", "usd", "tokens_per_second"}) EXPECT_TRUE(keys.contains(key)) << key;
 }
 
 TEST(ShardRows, GroupTensorsByKind) {

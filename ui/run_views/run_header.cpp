@@ -36,6 +36,17 @@ QString activity_text(const views::RunView& view) {
   return a->total > 0 ? RunHeader::tr("%1: %2 of %3").arg(qs(a->phase)).arg(a->done).arg(a->total) : qs(a->phase);
 }
 
+QString steps_text_at(const views::RunView& view, long step) {
+  if (has_points(view)) return RunHeader::tr("point %1 of %2").arg(step).arg(view.steps_total());
+  if (view.steps_total() <= 0) return RunHeader::tr("step %1").arg(step);
+  return RunHeader::tr("step %1 of %2").arg(step).arg(view.steps_total());
+}
+
+void set_least_text(QLabel& label, const QString& widest) {
+  const QMargins around = label.contentsMargins();
+  label.setMinimumWidth(label.fontMetrics().horizontalAdvance(widest) + around.left() + around.right() + 2);
+}
+
 }  // namespace
 
 QString state_text(RunState state) {
@@ -45,9 +56,7 @@ QString state_text(RunState state) {
 }
 
 QString steps_text(const views::RunView& view) {
-  if (has_points(view)) return RunHeader::tr("point %1 of %2").arg(view.step()).arg(view.steps_total());
-  if (view.steps_total() <= 0) return RunHeader::tr("step %1").arg(view.step());
-  return RunHeader::tr("step %1 of %2").arg(view.step()).arg(view.steps_total());
+  return steps_text_at(view, view.step());
 }
 
 QString eta_text(const views::RunView& view) {
@@ -57,6 +66,13 @@ QString eta_text(const views::RunView& view) {
   if (*eta < 1) return RunHeader::tr("ETA under 1 s");
   if (*eta < 59.5) return RunHeader::tr("ETA %1 s").arg(std::lround(*eta));
   return RunHeader::tr("ETA %1").arg(qs(to_text(Seconds(*eta))));
+}
+
+void show_steps_and_eta(QLabel& steps, QLabel& eta, const views::RunView& view) {
+  steps.setText(steps_text(view));
+  eta.setText(eta_text(view));
+  set_least_text(steps, steps_text_at(view, std::max(view.step(), view.steps_total())));
+  set_least_text(eta, u"ETA 00:00:00"_s);
 }
 
 void show_progress(QProgressBar& bar, const views::RunView& view) {
@@ -88,11 +104,11 @@ RunHeader::RunHeader(RunController& runs, QWidget* parent)
   both->addWidget(back_);
   back_->hide();
   connect(back_, &QPushButton::clicked, &runs_, &RunController::show_live);
-  auto* row = make_layout<QHBoxLayout>(line_, {2, 2, 4, 2}, 12);
+  auto* row = make_layout<QHBoxLayout>(line_, {2, 2, 4, 2}, 8);
   state_->setFont(demi_bold(font()));
   name_->setFont(demi_bold(font()));
   bar_->setTextVisible(false);
-  bar_->setMinimumWidth(90);
+  bar_->setMinimumWidth(40);
   bar_->setAccessibleName(tr("Progress of the run"));
   row->addWidget(state_);
   row->addWidget(name_);
@@ -101,8 +117,13 @@ RunHeader::RunHeader(RunController& runs, QWidget* parent)
   row->addWidget(bar_, 2);
   row->addWidget(speed_);
   row->addWidget(eta_);
-  eta_->setMinimumWidth(eta_->fontMetrics().horizontalAdvance(u"ETA 00:00:00"_s));  // the row does not move
-  speed_->setMinimumWidth(speed_->fontMetrics().horizontalAdvance(u"00.0 ms/step"_s));
+  // The row does not move.
+  set_least_text(*speed_, u"00.0 ms/step"_s);
+  set_least_text(*state_, u"\u25CF "_s + tr("Interrupted"));
+  activity_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  QSizePolicy kept = speed_->sizePolicy();
+  kept.setRetainSizeWhenHidden(true);
+  speed_->setSizePolicy(kept);
   for (QLabel* l : {static_cast<QLabel*>(activity_), speed_}) l->setProperty("muted", true);
 }
 
@@ -134,11 +155,10 @@ void RunHeader::fill(const RunData& run, bool stopping) {
   // The id ends the name where nothing else tells equal names apart.
   const bool named = id.isEmpty() || distinct_name_ == id || distinct_name_.endsWith(tr("(%1)").arg(id));
   name_->setText(named ? distinct_name_ : tr("%1  \u00B7  %2").arg(distinct_name_, id));
-  steps_->setText(steps_text(view));
+  show_steps_and_eta(*steps_, *eta_, view);
   show_progress(*bar_, view);
   const auto pace = view.seconds_per_step();
   speed_->setText(pace && *pace > 0 ? tr("%1/step").arg(qs(to_text(Seconds(*pace)))) : QString());
-  eta_->setText(eta_text(view));
   eta_->setToolTip(view.ended() ? QString() : tr("Estimated from the speed so far, without pauses"));
   const QString ending = runs_.is_remote()     ? tr("stopping the remote job")
                          : runs_.is_attached() ? tr("ending the record; the program continues")
@@ -147,7 +167,7 @@ void RunHeader::fill(const RunData& run, bool stopping) {
   activity_->setText(!view.error().empty() ? qs(view.error()) : stopping ? ending : activity_text(view));
   // The error takes the space of progress and speed.
   bar_->setVisible(view.error().empty());
-  speed_->setVisible(view.error().empty() && !speed_->text().isEmpty());
+  speed_->setVisible(view.error().empty());
 }
 
 }  // namespace mw::ui

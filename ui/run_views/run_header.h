@@ -18,6 +18,8 @@ QString state_text(RunState state);
 // "step 412 of 1200", "point 3 of 15", "ETA 1:42": shared by header, jobs panel and status strip.
 QString steps_text(const views::RunView& view);
 QString eta_text(const views::RunView& view);
+// Shows them in labels whose widths depend on the run, not on its progress, so that nothing beside them moves.
+void show_steps_and_eta(QLabel& steps, QLabel& eta, const views::RunView& view);
 // Sets range, value and the state that determines the colour.
 void show_progress(QProgressBar& bar, const views::RunView& view);
 

@@ -45,6 +45,12 @@ struct RunController::Inbox {
   std::once_flag first;
 };
 
+struct RunController::LaunchBeside {
+  Inbox inbox;
+  store::RunId run;
+  std::unique_ptr<launch::LaunchJob> job;  // last: its sink writes into the inbox until it ends
+};
+
 RunController::RunController(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue)
     : runs_folder_(std::move(runs_folder)), catalogue_(std::move(catalogue)) {
   connect(&loading_, &BackgroundWork::ended, this, &RunController::take_loaded);
@@ -53,6 +59,7 @@ RunController::RunController(std::filesystem::path runs_folder, hardware::LoadCa
 RunController::~RunController() {
   job_.reset();  // joins; its sink writes into the inbox until then
   launched_.reset();
+  beside_.reset();
 }
 
 void RunController::start(const experiment::Experiment& experiment) {
@@ -86,10 +93,17 @@ void RunController::begin(jobs::JobRequest request) {
 }
 
 void RunController::launch(launch::LaunchRequest request) {
-  if (is_busy()) return;
+  if (beside_) return;
+  request.runs_folder = runs_folder_;
+  if (is_busy()) {
+    beside_ = std::make_unique<LaunchBeside>();
+    beside_->job = std::make_unique<launch::LaunchJob>(
+        std::move(request), catalogue_,
+        [inbox = &beside_->inbox](const Event& event) { inbox->events.push(event, Delivery::state); });
+    return emit state_changed();
+  }
   live_ = std::make_shared<RunData>();
   live_->record = request.experiment;
-  request.runs_folder = runs_folder_;
   launched_ = std::make_unique<launch::LaunchJob>(std::move(request), catalogue_, begin());
   emit state_changed();
 }
@@ -108,6 +122,27 @@ void RunController::attach(importing::FollowRequest request) {
 void RunController::reattach(const store::RunId& run, const std::filesystem::path& resources) {
   resources_ = resources;
   if (!is_busy()) load(run, Purpose::reattach);
+}
+
+void RunController::cancel_launch() {
+  beside_ ? beside_->job->cancel() : stop();
+}
+
+// A job that runs on its own needs no supervisor: whoever reattaches to it continues the record.
+void RunController::drain_beside() {
+  const bool has_ended = beside_->job->finished();
+  const auto drained = beside_->inbox.events.drain();
+  for (const Event& event : drained.items)
+    if (const auto* started = std::get_if<event::Started>(&event.body); started && started->info.is_object())
+      beside_->run = started->info.value("run", "");
+  if (!drained.items.empty() && has_remote_started(beside_->run)) beside_->job->detach();
+  if (!has_ended) return;
+  const std::optional<Problem> failure = beside_->job->problem();
+  const QString run = qs(beside_->run);
+  beside_.reset();
+  emit state_changed();
+  if (failure || run.isEmpty()) return emit launch_failed(failure.value_or(Problem{}));
+  emit launched_beside(run);
 }
 
 void RunController::detach() {
@@ -131,6 +166,7 @@ void RunController::stop() {
 }
 
 void RunController::drain() {
+  if (beside_) drain_beside();
   if (is_busy()) {
     const bool has_ended = launched_ && launched_->finished();  // read before draining, so that no event is missed
     auto drained = inbox_->events.drain();
@@ -141,7 +177,7 @@ void RunController::drain() {
       dropped_ = drained.dropped_total;
       reload_live();
     }
-    if (is_remote() && !remote_started_ && !drained.items.empty()) remote_started_ = has_remote_started();
+    if (is_remote() && !remote_started_ && !drained.items.empty()) remote_started_ = has_remote_started(live_->id);
     if (!drained.items.empty()) {
       emit live_updated();
       if (shown(live_->kind()) == live_) emit shown_updated();
@@ -156,10 +192,10 @@ void RunController::drain() {
 }
 
 // The run has a cursor as soon as the job may be running.
-bool RunController::has_remote_started() const {
-  if (live_->id.empty()) return false;
+bool RunController::has_remote_started(const store::RunId& run) const {
+  if (run.empty()) return false;
   try {
-    return store::Store(runs_folder_).cursor(live_->id).has_value();
+    return store::Store(runs_folder_).cursor(run).has_value();
   } catch (const Error&) {
     return false;  // retried with the next events
   }

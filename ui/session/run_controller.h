@@ -65,10 +65,13 @@ class RunController : public QObject {
   void pause();
   void resume();
   void stop();  // also ends a remote job
-  // Copies a recipe to another machine and starts it; the run is shown once it exists. Ignored while a run is live.
+  // Copies a recipe to another machine and starts it; the run is shown once it exists. While another run is live, the
+  // job is detached as soon as it has started. One launch at a time.
   void launch(launch::LaunchRequest request);
   // Follows a run that another program is making; the run is shown once it exists. Ignored while a run is live.
   void attach(importing::FollowRequest request);
+  bool is_launching_beside() const { return beside_ != nullptr; }  // a live run
+  void cancel_launch();
   void reattach(const store::RunId& run, const std::filesystem::path& resources);
   void detach();                       // stops following a remote job, which continues
   void open(const store::RunId& run);  // loads its record on a worker thread, unless it is live
@@ -84,6 +87,7 @@ class RunController : public QObject {
   void live_updated();
   void ended(const QString& run);                  // the live run's record is complete
   void launched(const QString& run);               // its run exists and is displayed
+  void launched_beside(const QString& run);        // its job has started and is detached
   void launch_failed(const mw::Problem& problem);  // before its run existed; empty message: cancelled
   void problem(const mw::Problem& problem);
 
@@ -96,7 +100,8 @@ class RunController : public QObject {
   EventSink begin();  // creates the inbox of a job
   void finish_launch();
   void apply_event(const Event& event);
-  bool has_remote_started() const;
+  void drain_beside();
+  bool has_remote_started(const store::RunId& run) const;
   void finish_job();
   void reload_live();
   void show(RunPtr run);
@@ -106,7 +111,9 @@ class RunController : public QObject {
   std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<jobs::Job> job_;  // at most one of these is set
   std::unique_ptr<launch::LaunchJob> launched_;
-  std::filesystem::path resources_;  // for reattaching, while the run is being loaded
+  struct LaunchBeside;
+  std::unique_ptr<LaunchBeside> beside_;  // a live run
+  std::filesystem::path resources_;       // for reattaching, while the run is being loaded
   RunPtr live_, shown_;
   std::array<RunPtr, kRunKinds> by_kind_;
   bool stopping_ = false, remote_started_ = false, attached_ = false;

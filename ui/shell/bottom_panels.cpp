@@ -99,8 +99,8 @@ void JobsPanel::show_frame() {
                   : run->kind() == RunKind::sweep ? tr("Sweep %1")
                                                   : tr("Train %1"))
                      .arg(qs(run->id.empty() ? run->name : run->id)));
-  steps_->setText(steps_text(run->view));
-  eta_->setText(runs_.is_stopping() ? tr("Stopping") : paused ? tr("Paused") : eta_text(run->view));
+  show_steps_and_eta(*steps_, *eta_, run->view);
+  if (runs_.is_stopping() || paused) eta_->setText(runs_.is_stopping() ? tr("Stopping") : tr("Paused"));
   pause_->setText(paused ? tr("Resume") : tr("Pause"));
   pause_->setEnabled(!runs_.is_stopping());
   stop_->setEnabled(!runs_.is_stopping());

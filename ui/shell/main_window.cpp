@@ -9,6 +9,7 @@
 #include <QMimeData>
 #include <QScreen>
 #include <QStackedWidget>
+#include <QTabWidget>
 #include <QToolButton>
 #include <algorithm>
 
@@ -105,7 +106,7 @@ void MainWindow::build_pages() {
   serve_ = add(new ServePage(document_, runs_));
   compare_ = add(
       new ComparePage({setup_.runs_folder, setup_.resources / "results", hardware.hardware, hardware.own_hardware}));
-  runs_page_ = add(new RunsPage(setup_.runs_folder));
+  runs_page_ = add(new RunsPage(setup_.runs_folder, runs_.catalogue()));
   setCentralWidget(pages_);
   strip_ = new StatusStrip(predictor_, runs_, this);
   setStatusBar(strip_);
@@ -313,6 +314,10 @@ void MainWindow::restore() {
       folded.isNull() ? std::nullopt : std::optional(folded.toBool() ? DockState::collapsed : DockState::expanded),
       session_.value(u"layout/bottom_height"_s, bottom_->height()).toInt());
   for (WindowPage* page : all_pages_) page->restore_state(session_);
+  const QVariantList tabs = session_.value(u"layout/tabs"_s).toList();
+  const QList<QTabWidget*> widgets = pages_->findChildren<QTabWidget*>();
+  for (qsizetype i = 0; i < widgets.size() && tabs.size() == widgets.size(); ++i)
+    widgets[i]->setCurrentIndex(tabs[i].toInt());
   documents_->open_first(setup_.experiment);
   problems_.set(ProblemSource::document, document_.problems());
   predictor_.request(document_);
@@ -334,10 +339,9 @@ void MainWindow::remember() {
   session_.set_value(u"layout/panel_folded"_s, folded_panels);
   session_.set_value(u"panel_tab"_s, panel_->tab());
   session_.set_value(u"open_run"_s, runs_.shown() ? qs(runs_.shown()->id) : QString());
-  QStringList compared;
-  for (const compare::ComparedRun& run : compare_->runs())
-    if (!run.id.empty()) compared << qs(run.id);
-  session_.set_value(u"compared_runs"_s, compared);
+  QVariantList tabs;
+  for (const QTabWidget* widget : pages_->findChildren<QTabWidget*>()) tabs << widget->currentIndex();
+  session_.set_value(u"layout/tabs"_s, tabs);
   for (const WindowPage* page : all_pages_) page->save_state(session_);
 }
 
@@ -353,10 +357,9 @@ void MainWindow::begin(Start start) {
 void MainWindow::reopen_runs() {
   panel_->set_tab(session_.value(u"panel_tab"_s, 0).toInt());
   runs_page_->refresh();
-  const auto is_kept = [this](const QString& run) { return runs_page_->model().row_of(ss(run)) >= 0; };
-  if (const QString run = session_.value(u"open_run"_s).toString(); is_kept(run)) runs_.open(ss(run));
-  for (const QString& run : session_.value(u"compared_runs"_s).toStringList())
-    if (is_kept(run)) compare_->add_run(ss(run));
+  if (const QString run = session_.value(u"open_run"_s).toString(); runs_page_->model().row_of(ss(run)) >= 0)
+    runs_.open(ss(run));
+  compare_->reopen(session_);
 }
 
 void MainWindow::start_job(Job job) {
@@ -375,6 +378,11 @@ void MainWindow::start_job(Job job) {
 }
 
 void MainWindow::show_page(Page page) {
+  // Only the current page limits how small the window can be.
+  for (int i = 0; i < pages_->count(); ++i) {
+    const auto policy = i == static_cast<int>(page) ? QSizePolicy::Expanding : QSizePolicy::Ignored;
+    pages_->widget(i)->setSizePolicy(policy, policy);
+  }
   pages_->setCurrentIndex(static_cast<int>(page));
   toolbar_->show_page(page);
   show_panel_state();

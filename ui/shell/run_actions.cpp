@@ -52,8 +52,8 @@ experiment::Relevance RunActions::relevance() const {
 }
 
 void RunActions::start(RunKind kind) {
-  if (runs_.is_busy()) return;
   if (is_launched(kind)) return workspace_.trigger(u"run.launch"_s);
+  if (runs_.is_busy()) return;
   workspace_.clear_problems(ProblemSource::run);
   if (workspace_.document().has_invalid_text())
     workspace_.report(ProblemSource::run, {.id = "JSON",
@@ -102,8 +102,8 @@ void RunActions::update() {
   ActionRegistry& actions = workspace_.actions();
   const RunPtr live = runs_.live();
   QAction* run = actions[u"run.start"_s];
-  run->setEnabled(!live);
   const RunKind kind = next_kind();
+  run->setEnabled(!live || is_launched(kind));
   const QString target = target_text(workspace_.document().experiment());
   const bool predicts = kind == RunKind::size && relevance().planned;
   const QString help = predicts                 ? tr("Predict time and memory by batch size for %1").arg(target)

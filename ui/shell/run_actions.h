@@ -10,7 +10,7 @@ class RunActions : public QObject {
   Q_OBJECT
  public:
   explicit RunActions(Workspace& workspace);
-  void start(RunKind kind);  // of the document; ignored while a run is in progress
+  void start(RunKind kind);  // of the document; ignored while a run is in progress, unless it is launched elsewhere
   void resume(const store::RunId& run);
   void update();              // enables the actions
   RunKind next_kind() const;  // kind of run that the Run action starts

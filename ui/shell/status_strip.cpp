@@ -104,6 +104,8 @@ StatusStrip::StatusStrip(Predictor& predictor, RunController& runs, QWidget* par
       figures_(new ElidedLabel(Qt::ElideRight, this)),
       origin_(muted_label(tr("predicted"), this)),
       job_(new QLabel(this)),
+      steps_(new QLabel(this)),
+      eta_(new QLabel(this)),
       errors_(new ErrorLink(this)),
       sources_(flat_button(Glyph::info, tr("Sources of the predicted numbers"), this)) {
   setSizeGripEnabled(false);
@@ -120,8 +122,10 @@ StatusStrip::StatusStrip(Predictor& predictor, RunController& runs, QWidget* par
   row->addWidget(sources_);
   row->addStretch(1);
   addWidget(left, 1);
-  job_->setContentsMargins(0, 0, 10, 0);
-  addPermanentWidget(job_);
+  for (QLabel* label : {job_, steps_, eta_}) {
+    label->setContentsMargins(0, 0, 10, 0);
+    addPermanentWidget(label);
+  }
   connect(sources_, &QToolButton::clicked, this, [this] {
     QToolTip::showText(sources_->mapToGlobal(QPoint(0, -10)), sources_->toolTip(), sources_, {}, 60000);
   });
@@ -251,16 +255,12 @@ void StatusStrip::show_design(const views::Design& design) {
 
 void StatusStrip::show_frame() {
   const RunPtr live = runs_.live();
-  QString text;
-  if (live) {
-    text = live->id.empty() ? tr("run") : qs(live->id);
-    text += u"  \u00B7  "_s + (runs_.is_stopping() ? tr("Stopping") : state_text(live->view.state())) +
-            u"  \u00B7  "_s + steps_text(live->view);
-    if (const QString eta = eta_text(live->view); !eta.isEmpty()) text += u"  \u00B7  "_s + eta;
-  }
-  if (job_->text() == text) return;
-  job_->setText(text);
-  job_->setMinimumWidth(live ? std::max(job_->minimumWidth(), job_->sizeHint().width()) : 0);  // does not jump
+  for (QLabel* label : {job_, steps_, eta_}) label->setVisible(live != nullptr);
+  if (!live) return;
+  job_->setText(tr("%1  \u00B7  %2")
+                    .arg(live->id.empty() ? tr("run") : qs(live->id),
+                         runs_.is_stopping() ? tr("Stopping") : state_text(live->view.state())));
+  show_steps_and_eta(*steps_, *eta_, live->view);
 }
 
 }  // namespace mw::ui

@@ -40,7 +40,7 @@ class StatusStrip : public QStatusBar {
   RunKind kind_ = RunKind::train;
   bool prediction_known_ = false;
   MemoryBar* bar_;
-  QLabel *figures_, *origin_, *job_;
+  QLabel *figures_, *origin_, *job_, *steps_, *eta_;
   ErrorLink* errors_;
   QToolButton* sources_;
   int error_count_ = 0;

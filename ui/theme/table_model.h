@@ -69,6 +69,14 @@ class TableModel : public QAbstractTableModel {
     if (after > before) endInsertRows();
     emit dataChanged(index(0, 0), index(before - 1, columnCount() - 1));
   }
+  // Appends those of `rows` that follow the present ones, which have not changed.
+  void append_rows(const std::vector<Row>& rows) {
+    const auto before = static_cast<std::ptrdiff_t>(rows_.size());
+    if (rows.size() <= rows_.size()) return;
+    beginInsertRows({}, rowCount(), static_cast<int>(rows.size()) - 1);
+    rows_.insert(rows_.end(), rows.begin() + before, rows.end());
+    endInsertRows();
+  }
   virtual const Row& row(int at) const { return rows_[static_cast<size_t>(at)]; }
   QString text(const Row& row, int column) const { return columns_[static_cast<size_t>(column)].text(row); }
   // RFC 4180 with full precision: the sort keys where they are finite numbers or names, else the texts.

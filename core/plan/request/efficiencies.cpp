@@ -126,12 +126,12 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
   e.overlap = {1.0, 0.5, 1.0, Origin::floor, "gathers are prefetched while the layer before computes"};
   e.overlap_sums = {0.0, 0.0, 0.5, Origin::floor, "a layer waits for its partial sums"};
   e.kernel_s = tpu ? Efficiency{0, 0, 1e-6, Origin::floor, "one program: no launches"}
-                   : Efficiency{3e-6, 1e-6, 5e-6, Origin::transferred, "3 us per memory-bound kernel (AC)"};
+                   : Efficiency{3e-6, 1e-6, 5e-6, Origin::transferred, "3 µs per memory-bound kernel (AC)"};
   e.kv_reads = tpu ? Efficiency{0.50, 0.30, 0.80, Origin::transferred, "ragged paged attention; no published ceiling"}
                    : Efficiency{0.80, 0.69, 1.00, Origin::transferred, "vLLM on H100: 69-100 % of the peak (AC)"};
-  e.sum_s = tpu ? Efficiency{1.3e-5, 1e-6, 1.5e-5, Origin::transferred, "TPU7x all-gather: 13-15 us fixed (TR)"}
+  e.sum_s = tpu ? Efficiency{1.3e-5, 1e-6, 1.5e-5, Origin::transferred, "TPU7x all-gather: 13-15 µs fixed (TR)"}
                 : Efficiency{7e-6, 5e-6, 1.2e-5, Origin::transferred,
-                             "small all-reduce of a DGX pair 7 us, of eight 32-37 us (VD): grows with their logarithm"};
+                             "small all-reduce of a DGX pair 7 µs, of eight 32-37 µs (VD): grows with their logarithm"};
   e.step_s = step_of(chip.vendor, stack);
   e.sequence_s = {3.8e-5, 0, 6.1e-5, Origin::transferred, "vLLM on H100: 0.018-0.061 ms per sequence (AC)"};
   if (serves(stack))

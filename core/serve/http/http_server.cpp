@@ -26,6 +26,16 @@ void send_error(Response& res, const HttpError& error) {
   send_json(res, error.status, to_json(error));
 }
 
+Json live_request_json(const LiveRequest& live) {
+  return {{"id", static_cast<std::int64_t>(live.id)},
+          {"state", to_string(live.state)},
+          {"age_s", live.age_s},
+          {"prompt_tokens", live.prompt_tokens},
+          {"output_tokens", live.output_tokens},
+          {"max_tokens", live.max_new_tokens},
+          {"tokens_per_second", live.tokens_per_second ? Json(*live.tokens_per_second) : Json(nullptr)}};
+}
+
 // Compares in constant time, so that the time does not reveal how much of the key is correct.
 bool is_same_secret(const std::string& a, const std::string& b) {
   unsigned differ = a.size() != b.size();
@@ -38,7 +48,7 @@ constexpr std::string_view kModelPrefix = "/v1/models/";  // followed by the nam
 // The allowed methods as the value of an Allow header; null if the path does not exist.
 const char* methods_of(std::string_view path) {
   if (path == "/v1/completions" || path == "/v1/chat/completions") return "POST, OPTIONS";
-  for (const std::string_view known : {"/v1/models", "/health", "/version", "/metrics"})
+  for (const std::string_view known : {"/v1/models", "/health", "/version", "/metrics", "/requests"})
     if (path == known) return "GET, HEAD, OPTIONS";
   return path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size() ? "GET, HEAD, OPTIONS" : nullptr;
 }
@@ -140,6 +150,11 @@ void HttpServer::add_routes() {
   http_.Get("/version", [](const Request&, Response& res) { send_json(res, 200, {{"version", MW_VERSION}}); });
   http_.Get("/metrics", [this](const Request&, Response& res) {
     res.set_content(metrics_.prometheus_text(loop_.state()), "text/plain; version=0.0.4; charset=utf-8");
+  });
+  http_.Get("/requests", [this](const Request&, Response& res) {
+    Json all = Json::array();
+    for (const LiveRequest& live : loop_.live_requests()) all.push_back(live_request_json(live));
+    send_json(res, 200, {{"requests", all}});
   });
 }
 

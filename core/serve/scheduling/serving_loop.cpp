@@ -132,6 +132,7 @@ void ServingLoop::admit_arrivals() {
     const std::lock_guard lock(mutex_);
     pending_ -= static_cast<int>(arrivals.size());
     state_.scheduler = scheduler_.state();
+    publish_live();
   }
   for (const RequestId id : cancelled) {
     if (!entries_.contains(id)) continue;
@@ -143,7 +144,10 @@ void ServingLoop::admit_arrivals() {
 void ServingLoop::step() {
   const Step step = scheduler_.next();
   for (const RequestId id : step.preempted)
-    if (const auto it = entries_.find(id); it != entries_.end()) ++it->second.timing.preemptions;
+    if (const auto it = entries_.find(id); it != entries_.end()) {
+      ++it->second.timing.preemptions;
+      it->second.is_waiting = true;
+    }
   fail(step.rejected, "the KV cache is too small for the request");
   if (step.items.empty()) {
     // The scheduler must reject a request that it cannot admit while nothing runs. If it does not, avoid a busy loop.
@@ -193,7 +197,9 @@ void ServingLoop::fail_step(const Step& step, const std::string& why) {
 
 void ServingLoop::record_scheduling(const Step& step) {
   for (const StepItem& item : step.items) {
-    formats::RequestResult& timing = entries_.at(item.id).timing;
+    Entry& entry = entries_.at(item.id);
+    entry.is_waiting = false;
+    formats::RequestResult& timing = entry.timing;
     if (!std::isnan(timing.scheduled_s)) continue;
     timing.scheduled_s = now();
     timing.cached_tokens = scheduler_.cached_tokens(item.id);
@@ -253,6 +259,39 @@ void ServingLoop::publish_state() {
   // A request that still waits after a step waits for blocks or for a running request to finish.
   free_slots_ = state_.scheduler.waiting > 0 ? 0 : std::max(0, settings_.max_num_seqs - state_.scheduler.running);
   timeline_.add(now(), state_.scheduler, state_.output_tokens);
+  publish_live();
+}
+
+LiveRequest ServingLoop::live_request(RequestId id, const Entry& entry) {
+  const formats::RequestResult& timing = entry.timing;
+  LiveRequest live{.id = id,
+                   .state = entry.is_waiting            ? LiveState::waiting
+                            : timing.output_tokens == 0 ? LiveState::prefill
+                                                        : LiveState::decode,
+                   .age_s = timing.sent_s,
+                   .prompt_tokens = entry.prompt_len,
+                   .output_tokens = timing.output_tokens,
+                   .max_new_tokens = entry.max_new_tokens};
+  if (timing.output_tokens > 1 && entry.last_token_s > timing.first_token_s)
+    live.tokens_per_second = (timing.output_tokens - 1) / (entry.last_token_s - timing.first_token_s);
+  return live;
+}
+
+void ServingLoop::publish_live() {
+  live_.clear();
+  for (const auto& [id, entry] : entries_) live_.push_back(live_request(id, entry));
+}
+
+std::vector<LiveRequest> ServingLoop::live_requests() const {
+  std::vector<LiveRequest> out;
+  {
+    const std::lock_guard lock(mutex_);
+    out = live_;
+    for (const auto& [request, entry] : arrived_) out.push_back(live_request(request.id, entry));
+  }
+  const double at = now();
+  for (LiveRequest& live : out) live.age_s = std::max(0.0, at - live.age_s);
+  return out;
 }
 
 void ServingLoop::cancel(RequestId id) {

@@ -7,11 +7,13 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/base/enum_names.h"
 #include "core/formats/results/bench_result.h"
 #include "core/serve/scheduling/executor.h"
 #include "core/serve/scheduling/load_timeline.h"
@@ -27,6 +29,14 @@ struct TokenEvent {  // one generated token, or the end of the request
   double probability = 0;           // as in SampledToken
   std::vector<TokenProbability> likeliest{};
   bool is_last() const { return token < 0; }
+};
+enum class LiveState { waiting, prefill, decode };  // waiting: also after a preemption
+struct LiveRequest {                                // submitted and not finished
+  RequestId id{};
+  LiveState state = LiveState::waiting;
+  double age_s = 0;
+  int prompt_tokens = 0, output_tokens = 0, max_new_tokens = 0;
+  std::optional<double> tokens_per_second{};  // after the first token
 };
 using OnTokenEvent = std::function<void(RequestId, const TokenEvent&)>;  // on the serving thread; must return quickly
 
@@ -46,6 +56,7 @@ class ServingLoop {
     std::int64_t prompt_tokens = 0, output_tokens = 0, steps = 0;
   };
   State state() const;
+  std::vector<LiveRequest> live_requests() const;    // oldest first
   std::vector<formats::LoadSample> take_timeline();  // samples since the last call, at most one in 20 ms
   void clear_prefix_cache();
   double now() const;  // seconds since the loop began
@@ -54,6 +65,7 @@ class ServingLoop {
   using Clock = std::chrono::steady_clock;
   struct Entry {
     int prompt_len = 0, max_new_tokens = 0;
+    bool is_waiting = true;
     OnTokenEvent on_event;
     formats::RequestResult timing;
     double last_token_s = 0;
@@ -73,6 +85,8 @@ class ServingLoop {
   void record_tokens(const StepResult& result, std::vector<Outcome>& outcomes);
   void finish(RequestId id, FinishReason reason, const std::string& error);
   void publish_state();
+  void publish_live();                                                // needs the mutex
+  static LiveRequest live_request(RequestId id, const Entry& entry);  // age_s: the time of its arrival
 
   const SchedulerSettings settings_;
   Executor& executor_;
@@ -89,6 +103,7 @@ class ServingLoop {
   int pending_ = 0;    // of these, not yet known to the scheduler
   int free_slots_;     // requests that the next step can admit
   State state_;
+  std::vector<LiveRequest> live_;  // known to the scheduler
   LoadTimeline timeline_;
 
   Scheduler scheduler_;  // used by the serving thread only, like `entries_`
@@ -97,3 +112,6 @@ class ServingLoop {
 };
 
 }  // namespace mw::serve
+
+template <>
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::serve::LiveState>{"waiting", "prefill", "decode"};

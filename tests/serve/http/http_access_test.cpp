@@ -70,7 +70,8 @@ TEST_F(HttpAccessTest, AcceptsOnlyLoopbackAndAllowedNames) {
   start();
   for (const char* name : {"localhost", "127.0.0.1:8000", "[::1]", "gpu-box.lan:1234"})
     EXPECT_EQ(status_of(get_as(name)), 200) << name;
-  for (const char* path : {"/v1/models", "/metrics", "/health", "/version", "/nothing", "/v1/models/tiny"}) {
+  for (const char* path :
+       {"/v1/models", "/metrics", "/requests", "/health", "/version", "/nothing", "/v1/models/tiny"}) {
     const std::string rejected = get_as("rebound.evil.example:80", path);
     EXPECT_EQ(status_of(rejected), 403) << path;
     EXPECT_NE(rejected.find("--allow-host"), std::string::npos) << rejected;

@@ -156,6 +156,7 @@ TEST_F(HttpServerTest, ServesModelsHealthVersionAndMetrics) {
   EXPECT_EQ(get("/health").status, 200);
   EXPECT_EQ(get("/version").json()["version"], MW_VERSION);
   complete({{"prompt", {1, 2, 3}}, {"max_tokens", 6}});
+  EXPECT_EQ(get("/requests").json(), (Json{{"requests", Json::array()}}));
   const std::string metrics = get("/metrics").text;
   for (const char* line :
        {"vllm:num_requests_running{model_name=\"tiny\"} 0\n", "vllm:num_requests_waiting{model_name=\"tiny\"} 0\n",

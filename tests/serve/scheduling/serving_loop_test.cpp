@@ -76,6 +76,40 @@ TEST(ServingLoopTest, StreamsTokensAndRecordsTheirTimes) {
   EXPECT_EQ(executor.open(), 0u);
 }
 
+TEST(ServingLoopTest, ListsLiveRequestsWithTheirState) {
+  ScriptedExecutor executor;
+  executor.step_time = 4ms;
+  EventLog events;
+  SchedulerSettings settings = small_server();
+  settings.max_num_seqs = 1;
+  ServingLoop loop(settings, executor, 8);
+  EXPECT_TRUE(loop.live_requests().empty());
+  const RequestId first = loop.submit(make_request(20, 400), events.sink());
+  const RequestId second = loop.submit(make_request(30, 5), events.sink());
+  ASSERT_TRUE(events.has_token(first));
+  std::this_thread::sleep_for(30ms);
+  const std::vector<LiveRequest> live = loop.live_requests();
+  ASSERT_EQ(live.size(), 2u);
+  EXPECT_EQ(live[0].id, first);
+  EXPECT_EQ(live[0].state, LiveState::decode);
+  EXPECT_EQ(live[0].prompt_tokens, 20);
+  EXPECT_EQ(live[0].max_new_tokens, 400);
+  EXPECT_GT(live[0].output_tokens, 1);
+  EXPECT_GT(live[0].age_s, 0.02);
+  ASSERT_TRUE(live[0].tokens_per_second);
+  EXPECT_LE(*live[0].tokens_per_second, 250);  // a step takes at least 4 ms
+  EXPECT_EQ(live[1].id, second);
+  EXPECT_EQ(live[1].state, LiveState::waiting);
+  EXPECT_EQ(live[1].output_tokens, 0);
+  EXPECT_FALSE(live[1].tokens_per_second);
+  loop.cancel(first);
+  events.end_of(first);
+  events.end_of(second);
+  loop.drain();
+  for (int i = 0; i < 100 && !loop.live_requests().empty(); ++i) std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(loop.live_requests().empty());
+}
+
 TEST(ServingLoopTest, ExcludesTheStopTokenFromTheGeneratedText) {
   ScriptedExecutor executor;
   executor.stop_after = 2;

@@ -15,6 +15,7 @@
 
 #include "ui/pages/compare/compare_tray.h"
 #include "ui/pages/compare/why_view.h"
+#include "ui/run_views/playhead_bar.h"
 #include "ui/run_views/run_lines.h"
 #include "ui/run_views/sweep_lines.h"
 #include "ui/theme/tables.h"
@@ -82,6 +83,7 @@ const std::array<ViewSpec, kCompareViews>& specs() {
       {QT_TR_NOOP("Heat map"), serving, shown_metric, {}},
       {QT_TR_NOOP("Cost"), serving, prompt_length, {kCost, share(QT_TR_NOOP("Cost of serving"), "USD", kNoPrice, 1)}},
       {QT_TR_NOOP("Why"), serving, prompt_length | request_load, {}},
+      {QT_TR_NOOP("Replay"), serving, 0, {}},
       {QT_TR_NOOP("Loss"),
        training,
        0,
@@ -129,11 +131,77 @@ double largest_x(const std::vector<ChartLine>& lines) {
   return most;
 }
 
+// "58.1 (+12.3)"
+QString figure_text(double value, std::optional<double> delta, int decimals) {
+  if (!std::isfinite(value)) return {};
+  const QString text = QString::number(value, 'f', decimals);
+  if (!delta || !std::isfinite(*delta)) return text;
+  return u"%1 (%2%3)"_s.arg(text, *delta < 0 ? u"\u2212"_s : u"+"_s, QString::number(std::abs(*delta), 'f', decimals));
+}
+
+TableModel<compare::ReplayRow>::Columns replay_columns() {
+  using Row = compare::ReplayRow;
+  using Figures = compare::ReplayFigures;
+  const auto figure = [](const QString& title, double Figures::*member, int decimals) {
+    return number_column<Row>(
+        title,
+        [=](const Row& r) {
+          return figure_text(r.figures.*member, r.delta ? std::optional((*r.delta).*member) : std::nullopt, decimals);
+        },
+        [=](const Row& r) { return r.figures.*member; });
+  };
+  return {{.title = CompareCharts::tr("Requests"), .text = [](const Row& r) { return qs(r.point); }},
+          {.title = CompareCharts::tr("Cause"),
+           .tooltip = CompareCharts::tr("One factor after another is changed, and the recorded requests are simulated"),
+           .text = [](const Row& r) { return qs(r.name); }},
+          figure(CompareCharts::tr("TTFT p99 (ms)"), &Figures::ttft_p99_ms, 1),
+          figure(CompareCharts::tr("TPOT p99 (ms)"), &Figures::tpot_p99_ms, 2),
+          figure(CompareCharts::tr("E2E p99 (ms)"), &Figures::e2el_p99_ms, 0),
+          figure(CompareCharts::tr("Cost (USD)"), &Figures::usd, 4),
+          figure(CompareCharts::tr("USD per 1M tokens"), &Figures::usd_per_million_output_tokens, 2),
+          {.title = CompareCharts::tr("Change"), .text = [](const Row& r) { return qs(r.text); }}};
+}
+
+using Snapshot = compare::RunSnapshot;
+QString optional_text(const std::optional<double>& value, int digits) {
+  return value ? QString::number(*value, 'g', digits) : QString();
+}
+
+TableModel<Snapshot>::Columns snapshot_columns(const QStringList& names) {
+  const auto tr = [](const char* text) { return CompareCharts::tr(text); };
+  const auto number = [](const QString& title, std::optional<double> Snapshot::*member, int digits) {
+    return number_column<Snapshot>(title, [=](const Snapshot& s) { return optional_text(s.*member, digits); });
+  };
+  const auto bytes = [](const QString& title, std::optional<Bytes> Snapshot::*member) {
+    return number_column<Snapshot>(
+        title, [=](const Snapshot& s) { return s.*member ? qs(to_text(*(s.*member))) : QString(); });
+  };
+  return {{.title = tr("Run"),
+           .text = [&names](const Snapshot& s) { return names.value(static_cast<qsizetype>(s.column)); }},
+          number_column<Snapshot>(
+              tr("Step"),
+              [tr](const Snapshot& s) { return s.ended ? tr("%1 (last)").arg(s.step) : QString::number(s.step); }),
+          number_column<Snapshot>(
+              tr("Time"), [](const Snapshot& s) { return s.time_s ? qs(to_text(Seconds(*s.time_s))) : QString(); }),
+          number(tr("Train loss"), &Snapshot::loss, 5),
+          number(tr("Eval loss"), &Snapshot::eval_loss, 5),
+          number(tr("Rate"), &Snapshot::learning_rate, 3),
+          number(tr("Norm"), &Snapshot::gradient_norm, 3),
+          number(tr("Tokens/s"), &Snapshot::tokens_per_second, 4),
+          bytes(tr("Memory"), &Snapshot::memory),
+          bytes(tr("Moved"), &Snapshot::moved)};
+}
+
 }  // namespace
 
 CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue,
                              QWidget* parent)
-    : QWidget(parent), runs_(runs), catalogue_(std::move(catalogue)), tabs_(new QTabBar(this)) {
+    : QWidget(parent),
+      runs_(runs),
+      catalogue_(std::move(catalogue)),
+      tabs_(new QTabBar(this)),
+      replay_rows_(replay_columns()),
+      snapshots_(snapshot_columns(names_)) {
   auto* column = flush_layout<QVBoxLayout>(this, 3);
   auto* top = flush_layout<QHBoxLayout>(nullptr, 5);
   tabs_->setAccessibleName(tr("What the charts show"));
@@ -151,8 +219,11 @@ CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, hard
     stack_->addWidget(page(static_cast<CompareView>(v)));
   }
   column->addWidget(stack_, 1);
+  column->addWidget(playhead_page_ = playhead_page());
   connect(tabs_, &QTabBar::currentChanged, this, &CompareCharts::fill_shown);
   connect(tabs_, &QTabBar::tabBarClicked, this, [this] { chosen_ = true; });
+  for (QComboBox* box : {length_, load_, metric_, &why_->other()})
+    box->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   for (QComboBox* box : {length_, load_, metric_}) {
     connect(box, &QComboBox::currentIndexChanged, this, &CompareCharts::fill_shown);
     connect(box, &QComboBox::activated, this, [box] { box->setProperty(kChosen, true); });
@@ -164,6 +235,7 @@ CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, hard
 QWidget* CompareCharts::page(CompareView view) {
   if (view == CompareView::heat) return heat_page();
   if (view == CompareView::why) return why_ = new WhyView(runs_, catalogue_, this);
+  if (view == CompareView::replayed) return replay_page();
   auto* row = make_splitter(Qt::Horizontal, this);
   row->setChildrenCollapsible(false);
   for (const ChartSpec& spec : spec_of(view).charts) {
@@ -203,6 +275,60 @@ QWidget* CompareCharts::heat_page() {
   return page;
 }
 
+QWidget* CompareCharts::replay_page() {
+  QTableView* table = make_table(replay_rows_, tr("Causes of the difference that a replay makes"), this);
+  table->horizontalHeader()->setStretchLastSection(true);
+  table->setColumnWidth(0, 140);
+  for (int c = 1; c + 1 < replay_rows_.columnCount(); ++c) table->setColumnWidth(c, 128);
+  freeze_columns(*table, 2);
+  copy_on_ctrl_c(*table);
+  return table;
+}
+
+// The state of every run at the playhead that their charts share.
+QWidget* CompareCharts::playhead_page() {
+  auto* whole = new QWidget(this);
+  auto* column = flush_layout<QVBoxLayout>(whole, 3);
+  auto* row = flush_layout<QHBoxLayout>(nullptr, 5);
+  playhead_ = new PlayheadBar(playhead(), whole, PlayheadBar::Controls::playhead);
+  row->addWidget(playhead_, 1);
+  add_labelled(*row, tr("Over"), axis_ = new QComboBox);
+  axis_->addItems({tr("Steps"), tr("Time")});
+  axis_->setToolTip(tr("Whether the charts and the playhead compare equal steps or equal times since the start"));
+  column->addLayout(row);
+  QTableView* table = make_table(snapshots_, tr("State of the runs at the playhead"), whole);
+  table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  constexpr int kHeight = 96;  // header and three runs
+  table->setFixedHeight(kHeight);
+  copy_on_ctrl_c(*table);
+  column->addWidget(table);
+  connect(axis_, &QComboBox::currentIndexChanged, this, [this] {
+    playhead().reset();
+    fill_shown();
+  });
+  connect(&playhead(), &ChartLink::cursor_changed, this, &CompareCharts::show_snapshots);
+  return whole;
+}
+
+bool CompareCharts::by_time() const {
+  return axis_->currentIndex() == 1;
+}
+
+void CompareCharts::show_snapshots() {
+  const std::optional<double> at = playhead().reading();
+  snapshots_.set_rows(
+      compare::snapshots_at(runs_, by_time() ? views::Playhead{std::nullopt, at} : views::Playhead{at, std::nullopt}));
+}
+
+void CompareCharts::fill_replay() {
+  std::vector<compare::ReplayRow> rows;
+  for (const auto& run : runs_) try {
+      for (compare::ReplayRow& row : compare::replay_rows(run.explained)) rows.push_back(std::move(row));
+    } catch (const Error&) {  // of a newer program
+    }
+  replay_rows_.set_rows(std::move(rows));
+}
+
 QWidget* CompareCharts::cost_controls() {
   auto* bar = new QWidget(this);
   auto* row = make_layout<QHBoxLayout>(bar, {2, 0, 2, 0});
@@ -230,9 +356,11 @@ CompareView CompareCharts::view() const {
 
 std::vector<CompareView> CompareCharts::views() const {
   const ComparedKind kind = runs_.empty() ? ComparedKind::serving : compare::kind_of(runs_.front());
+  const bool explained = std::any_of(runs_.begin(), runs_.end(), [](const auto& r) { return !r.explained.is_null(); });
   std::vector<CompareView> out;
   for (size_t v = 0; v < kCompareViews; ++v)
-    if (specs()[v].kind == kind) out.push_back(static_cast<CompareView>(v));
+    if (specs()[v].kind == kind && (static_cast<CompareView>(v) != CompareView::replayed || explained))
+      out.push_back(static_cast<CompareView>(v));
   return out;
 }
 
@@ -321,6 +449,7 @@ void CompareCharts::fill_shown() {
     label->buddy()->setVisible((controls & control) != 0);
   }
   stack_->setCurrentIndex(tabs_->currentIndex());
+  playhead_page_->setVisible(spec_of(view()).kind == ComparedKind::training);
   fill(view());
 }
 
@@ -348,6 +477,8 @@ void CompareCharts::fill(CompareView v) {
       return fill_cost();
     case CompareView::why:
       return why_->show_cell(names_, input_len(), load());
+    case CompareView::replayed:
+      return fill_replay();
     case CompareView::loss:
       return fill_training(v, {"train/loss", "eval/loss"});
     case CompareView::answers:
@@ -386,7 +517,9 @@ void CompareCharts::fill_load() {
 void CompareCharts::fit_heat_columns() {
   constexpr int kNarrowest = 76;
   QHeaderView& header = *heat_view_->horizontalHeader();
-  header.setMinimumSectionSize(kNarrowest);
+  int least = kNarrowest;
+  for (int c = HeatTable::kNames; c < heat_.columnCount(); ++c) least = std::max(least, header.sectionSizeHint(c));
+  header.setMinimumSectionSize(least);
   for (int c = 0; c < heat_.columnCount(); ++c)
     header.setSectionResizeMode(c, c < HeatTable::kNames ? QHeaderView::ResizeToContents : QHeaderView::Stretch);
 }
@@ -524,6 +657,9 @@ void CompareCharts::fill_training(CompareView view, const std::vector<std::strin
         line.raw = std::make_shared<views::Series>(metric->raw);
         if (metrics[i].starts_with("train/")) line.smooth = std::make_shared<views::Series>(metric->smooth.series());
       }
+      if (by_time())
+        for (auto* series : {&line.raw, &line.smooth})
+          if (*series) *series = std::make_shared<views::Series>(compare::metric_by_time(*runs_[c].training, **series));
       if (!line.raw || line.raw->empty()) continue;
       line.group = static_cast<int>(c);
       line.name = metrics[i].empty() ? tr("%1: %2").arg(name(c), line.name) : name(c);
@@ -535,11 +671,13 @@ void CompareCharts::fill_training(CompareView view, const std::vector<std::strin
     }
     chart(view, i)->set_lines(std::move(all));
   }
-  link(view).set_x(tr("step"), Quantity::count);
+  link(view).set_x(by_time() ? tr("time") : tr("step"), by_time() ? Quantity::seconds : Quantity::count);
   link(view).set_data({0, most});
+  playhead_->set_data({0, most});
+  show_snapshots();
   if (view != CompareView::loss) return;
   std::vector<ChartLine> apart;
-  for (const auto& curve : compare::loss_differences(runs_)) {
+  for (const auto& curve : by_time() ? std::vector<compare::ComparedCurve>() : compare::loss_differences(runs_)) {
     apart.push_back(points_line(curve.path, curve.column));
     if (curve.path.size() >= kMostMarks) apart.back().marks = Marks::none;
   }

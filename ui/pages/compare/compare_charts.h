@@ -3,9 +3,12 @@
 #pragma once
 #include <QWidget>
 
+#include "core/compare/compared_snapshots.h"
+#include "core/compare/replay_explained.h"
 #include "core/jobs/sweep_run.h"
 #include "ui/charts/chart.h"
 #include "ui/pages/compare/heat_table.h"
+#include "ui/theme/table_model.h"
 
 class QComboBox;
 class QLabel;
@@ -16,9 +19,10 @@ class QTableView;
 
 namespace mw::ui {
 
-enum class CompareView { load, length, pareto, distribution, heat, cost, why, loss, answers, sizes };
-inline constexpr size_t kCompareViews = 10;
+enum class CompareView { load, length, pareto, distribution, heat, cost, why, replayed, loss, answers, sizes };
+inline constexpr size_t kCompareViews = 11;
 
+class PlayheadBar;
 class WhyView;
 
 class CompareCharts : public QWidget {
@@ -43,6 +47,11 @@ class CompareCharts : public QWidget {
   QComboBox& loads() { return *load_; }
   QComboBox& metrics() { return *metric_; }
   QLineEdit& once() { return *once_; }
+  TableModel<compare::ReplayRow>& replay_rows() { return replay_rows_; }
+  // Of training runs: one playhead for all charts, over steps or time.
+  TableModel<compare::RunSnapshot>& snapshots() { return snapshots_; }
+  ChartLink& playhead() { return link(CompareView::loss); }
+  QComboBox& axis() { return *axis_; }
 
  signals:
   void hovered(int column);
@@ -50,6 +59,8 @@ class CompareCharts : public QWidget {
  private:
   QWidget* page(CompareView view);
   QWidget* heat_page();
+  QWidget* replay_page();
+  QWidget* playhead_page();
   QWidget* cost_controls();
   bool curves(CompareView view) const;
   void fill_choices();
@@ -61,11 +72,16 @@ class CompareCharts : public QWidget {
   void fill_pareto(CompareView view, const std::vector<std::vector<compare::ComparedCurve>>& curves);
   void fill_distribution();
   void fill_cost();
+  bool by_time() const;
+  void fill_replay();
+  void show_snapshots();
   void fill_training(CompareView view, const std::vector<std::string>& metrics);
   int input_len() const;
   std::string load() const;
   QString name(size_t column) const;
-  ChartLink& link(CompareView view, size_t at = 0) { return links_[static_cast<size_t>(view)][at]; }
+  ChartLink& link(CompareView view, size_t at = 0) {  // charts of training share the steps
+    return links_[static_cast<size_t>(view == CompareView::answers ? CompareView::loss : view)][at];
+  }
   Chart* chart(CompareView view, size_t at) const { return charts(view)[at]; }
   std::vector<ChartLine> lines(const std::vector<compare::ComparedLine>& all, views::SweepMetric metric) const;
   ChartLine floor_line() const;  // lower bound of TTFT by length, if the audit knows it
@@ -83,6 +99,11 @@ class CompareCharts : public QWidget {
   QLabel *length_label_, *load_label_, *metric_label_, *break_even_;
   QLineEdit *demand_, *once_;
   QStackedWidget* stack_;
+  TableModel<compare::ReplayRow> replay_rows_;
+  TableModel<compare::RunSnapshot> snapshots_;
+  QWidget* playhead_page_;
+  PlayheadBar* playhead_;
+  QComboBox* axis_;
   HeatTable heat_;
   QTableView* heat_view_;
   QLabel* heat_axes_;

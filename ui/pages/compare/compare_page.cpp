@@ -20,6 +20,7 @@
 #include <QVBoxLayout>
 #include <QWidgetAction>
 #include <algorithm>
+#include <utility>
 
 #include "core/compare/attribution.h"
 #include "ui/pages/compare/compare_tray.h"
@@ -27,6 +28,7 @@
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/toast.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
@@ -37,6 +39,11 @@ constexpr size_t kMostRunsInMenu = 15;
 constexpr const char* kKindNames[] = {QT_TRANSLATE_NOOP("mw::ui::ComparePage", "Serving (%1)"),
                                       QT_TRANSLATE_NOOP("mw::ui::ComparePage", "Training (%1)"),
                                       QT_TRANSLATE_NOOP("mw::ui::ComparePage", "Batch Sizes (%1)")};
+
+// A run: its id. A set: its file and its name.
+QString tray_key(const compare::ComparedRun& run) {
+  return run.id.empty() ? qpath(std::filesystem::absolute(run.file)) + u'\n' + qs(run.name) : qs(run.id);
+}
 
 QColor color_of(compare::Fairness verdict) {
   return verdict == compare::Fairness::fair         ? theme().good
@@ -66,7 +73,7 @@ ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
   connect(charts_, &CompareCharts::hovered, this, &ComparePage::emphasise);
   connect(&reader_, &ComparedReader::read, this, &ComparePage::take);
   connect(&reader_, &ComparedReader::problem, this, &ComparePage::report);
-  connect(&reader_, &ComparedReader::settled, this, [this] { tray_->show_runs(runs_, reader_.pending()); });
+  connect(&reader_, &ComparedReader::settled, this, &ComparePage::settle);
   connect(replay_, &ReplayDialog::replayed, this, [this](const QString& run) {
     const bool there = std::any_of(runs_.begin(), runs_.end(), [&](const auto& r) { return r.id == replayed_of_; });
     if (!there) add_run(replayed_of_);
@@ -126,6 +133,46 @@ void ComparePage::register_actions(Workspace& workspace) {
 void ComparePage::save_state(Session& session) const {
   session.set_value(u"layout/compare"_s, across_->saveState());
   session.set_value(u"compare/shown"_s, shown_chosen_ ? shown_->checkedId() : -1);
+  QStringList tray = reopening_;  // not read completely yet
+  for (const auto& runs : other_kinds_)
+    for (const compare::ComparedRun& run : runs) tray << tray_key(run);
+  for (const compare::ComparedRun& run : runs_) tray << tray_key(run);  // the shown kind last
+  session.set_value(u"compare/tray"_s, tray);
+}
+
+void ComparePage::reopen(const Session& session) {
+  reopening_ = session.value(u"compare/tray"_s).toStringList();
+  QStringList gone, files;
+  try {
+    const store::Store store(reader_.folders().runs);
+    for (const QString& key : std::as_const(reopening_)) {
+      const QString file = key.section(u'\n', 0, 0);
+      if (file == key) {
+        const auto row = store.find(ss(key));
+        row ? add_run(ss(key)) : void(gone << key);
+      } else if (!files.contains(file)) {
+        files << file;
+        QFileInfo::exists(file) ? add_file(fspath(file)) : void(gone << QFileInfo(file).fileName());
+      }
+    }
+  } catch (const Error& error) {
+    report(error.problem());
+  }
+  if (reader_.pending() == 0) reopening_.clear();
+  if (!gone.isEmpty()) show_toast(*this, tr("No longer there to compare: %1").arg(gone.join(u", "_s)));
+}
+
+// In the order in which they were saved: a file is read as a whole.
+void ComparePage::settle() {
+  if (reader_.pending() == 0 && !reopening_.isEmpty()) {
+    const auto place = [this](const compare::ComparedRun& run) { return reopening_.indexOf(tray_key(run)); };
+    std::stable_sort(runs_.begin(), runs_.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+    for (auto& runs : other_kinds_)
+      std::stable_sort(runs.begin(), runs.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+    reopening_.clear();
+    changed();
+  }
+  tray_->show_runs(runs_, reader_.pending());
 }
 
 void ComparePage::restore_state(const Session& session) {
@@ -214,6 +261,7 @@ void ComparePage::add_file(const std::filesystem::path& file) {
 
 void ComparePage::take(std::vector<compare::ComparedRun>& runs) {
   for (compare::ComparedRun& run : runs) {
+    if (!run.file.empty() && !reopening_.isEmpty() && !reopening_.contains(tray_key(run))) continue;  // was removed
     show_kind(static_cast<int>(compare::kind_of(run)));
     const auto same = std::find_if(runs_.begin(), runs_.end(), [&](const compare::ComparedRun& r) {
       return r.id == run.id && (!run.id.empty() || r.name == run.name);
@@ -252,6 +300,7 @@ void ComparePage::move(int from, int to) {
 
 void ComparePage::clear() {
   reader_.forget();
+  reopening_.clear();
   runs_.clear();
   for (auto& others : other_kinds_) others.clear();
   changed();
@@ -530,7 +579,7 @@ void ComparePage::add_slo_fields(QHBoxLayout& row) {
     field->setPlaceholderText(tr("%1 ms").arg(names[i]));
     field->setAccessibleName(tr("SLO of %1 in ms").arg(names[i]));
     field->setToolTip(tr("Limit of the median %1 in ms; cells above it are highlighted").arg(names[i]));
-    field->setFixedWidth(68);
+    field->setFixedWidth(60);
     auto* number = new QDoubleValidator(0, 1e9, 6, field);
     number->setLocale(QLocale::c());
     field->setValidator(number);

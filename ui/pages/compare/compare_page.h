@@ -42,6 +42,8 @@ class ComparePage : public QWidget, public WindowPage {
   void remove(int at);
   void move(int from, int to);
   void clear();
+  // Reads the runs and files again that save_state() saved. A toast names those that are gone.
+  void reopen(const Session& session);
   // Opens the replay dialog for a run and adds the result to the tray. `point`: index of a point in its set.
   void replay(const compare::ComparedRun& run, std::optional<size_t> point);
   void choose_export();
@@ -74,6 +76,7 @@ class ComparePage : public QWidget, public WindowPage {
   void build_table();
   hardware::LoadCatalogue catalogue() const;
   void take(std::vector<compare::ComparedRun>& runs);
+  void settle();
   void report(const Problem& problem) { workspace_->report(ProblemSource::file, problem); }
   void fill_add_menu();
   void show_kind(int kind);
@@ -87,6 +90,7 @@ class ComparePage : public QWidget, public WindowPage {
 
   ComparedReader reader_;
   store::RunId replayed_of_;  // empty: from a file
+  QStringList reopening_;     // the saved tray, while it is being read
   std::vector<compare::ComparedRun> runs_;
   std::array<std::vector<compare::ComparedRun>, 3> other_kinds_;  // by ComparedKind; that of the shown kind is empty
   compare::ComparedKind kind_{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/compare/replay_dialog.h"
 
+#include <QCheckBox>
 #include <QComboBox>
 #include <QCompleter>
 #include <QFormLayout>
@@ -10,6 +11,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
+#include "core/compare/replay_explained.h"
 #include "core/planning/plan_request.h"
 #include "core/views/sweep_charts.h"
 #include "ui/form/text_fields.h"
@@ -44,6 +46,11 @@ ReplayDialog::ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCata
   add("mesh.*", tr("Mesh"), *form);
   add("serve.kv_dtype", tr("KV cache"), *form);
   add("serve.prefix_cache", tr("Prefix cache"), *form);
+  explain_ = new QCheckBox(tr("Explain the difference by cause"), this);
+  explain_->setChecked(true);
+  explain_->setToolTip(
+      tr("Also simulate the servers between the two, one factor after another; see Replay below the comparison"));
+  form->addRow(QString(), explain_);
   column_->addLayout(form);
   add_task_rows({tr("Error"), tr("Progress of the replay"), tr("Cancel"), tr("Replay")});
   progress_->setRange(0, 100);
@@ -148,6 +155,7 @@ void ReplayDialog::show_progress() {
   if (busy) result_->show_text(tr("Replaying: %1 % of the requests").arg(task_.percent()));
   points_->setEnabled(!busy);
   for (Field* f : fields_) f->setEnabled(!busy);
+  explain_->setEnabled(!busy);
   confirm_->setEnabled(!busy);
   cancel_->setEnabled(!busy || !task_.is_cancelling());
 }
@@ -167,16 +175,15 @@ void ReplayDialog::start() {
     chosen.summaries = 0;
     chosen.set.points = {recording_.set.points[static_cast<size_t>(at)]};
   }
-  task_.start([chosen = std::move(chosen), server = server(), load = load_catalogue_, folder = runs_folder_](
-                  const ReportProgress& report, const std::stop_token& stop) {
-    formats::BenchSet predicted = compare::replay(
-        chosen, server, load(),
-        [&](long done, long of) {
-          report({"replaying", done, of});
-        },
-        stop);
+  task_.start([chosen = std::move(chosen), server = server(), load = load_catalogue_, folder = runs_folder_,
+               explains = explain_->isChecked()](const ReportProgress& report, const std::stop_token& stop) {
+    const auto progress = [&](long done, long of) { report({"replaying", done, of}); };
     store::Store store(folder);
-    return compare::record_replay(store, server, std::move(predicted));
+    if (!explains)
+      return compare::record_replay(store, server, compare::replay(chosen, server, load(), progress, stop));
+    auto explained = compare::explain_replay(chosen, chosen.server, server, load(), progress, stop);
+    const Json json = to_json(explained);
+    return compare::record_replay(store, server, std::move(explained.predicted), json);
   });
 }
 

@@ -11,6 +11,7 @@
 #include "ui/session/background_task.h"
 #include "ui/theme/dialog_parts.h"
 
+class QCheckBox;
 class QComboBox;
 
 namespace mw::ui {
@@ -25,6 +26,7 @@ class ReplayDialog : public TaskDialog {
   experiment::Experiment server() const;
   Field* field(const std::string& key);
   QComboBox& points() { return *points_; }
+  QCheckBox& explain() { return *explain_; }
 
  signals:
   void replayed(const QString& run);  // the run with the result
@@ -47,6 +49,7 @@ class ReplayDialog : public TaskDialog {
   std::map<std::string, Json> edits_;
   std::vector<Field*> fields_;
   QComboBox* points_;
+  QCheckBox* explain_;
   BackgroundTask<store::RunId> task_{"REPLAY"};
 };
 

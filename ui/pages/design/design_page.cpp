@@ -37,7 +37,7 @@ QString mesh_text(const views::Design& design) {
 }
 
 QString title_text(const views::Design& design) {
-  return u"<b>%1</b> &nbsp; %2"_s.arg(qs(design.request().model.id).toHtmlEscaped(), mesh_text(design).toHtmlEscaped());
+  return u"%1   %2"_s.arg(qs(design.request().model.id), mesh_text(design));
 }
 
 ChartBar time_bar_of(const views::Design& design, const QString& name) {
@@ -253,9 +253,10 @@ void DesignPage::add_column_menu() {
 QWidget* DesignPage::header() {
   auto* bar = new QWidget(this);
   auto* row = make_layout<QHBoxLayout>(bar, {2, 0, 0, 0}, 8);
-  title_ = new QLabel(bar);
-  title_->setTextFormat(Qt::RichText);
-  pinned_title_ = muted_label(QString(), bar);
+  title_ = new ElidedLabel(Qt::ElideRight, bar);
+  title_->setFont(demi_bold(font()));
+  pinned_title_ = new ElidedLabel(Qt::ElideRight, bar);
+  pinned_title_->setProperty("muted", true);
   errors_ = new ErrorLink(bar);
   errors_->hide();
   row->addWidget(title_);

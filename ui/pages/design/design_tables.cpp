@@ -33,11 +33,11 @@ PlanModel::PlanModel()
 void PlanModel::show(std::vector<PlanLine> lines, std::vector<PlanLine> baseline, bool stale) {
   pinned_ = std::move(baseline);
   stale_ = stale;
-  set_rows(std::move(lines), [](const PlanLine& a, const PlanLine& b) { return a.label == b.label; });
+  set_rows(std::move(lines), [](const PlanLine& a, const PlanLine& b) { return a.key == b.key; });
 }
 
 const PlanLine* PlanModel::pinned_line(const PlanLine& line) const {
-  const auto at = std::find_if(pinned_.begin(), pinned_.end(), [&](const auto& p) { return p.label == line.label; });
+  const auto at = std::find_if(pinned_.begin(), pinned_.end(), [&](const auto& p) { return p.key == line.key; });
   return at == pinned_.end() ? nullptr : &*at;
 }
 

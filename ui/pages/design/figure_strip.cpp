@@ -21,7 +21,7 @@ void FigureStrip::show(std::vector<views::PlanLine> lines, const std::vector<vie
   changes_.clear();
   for (const views::PlanLine& line : lines_) {
     const auto other =
-        std::find_if(baseline.begin(), baseline.end(), [&](const views::PlanLine& l) { return l.label == line.label; });
+        std::find_if(baseline.begin(), baseline.end(), [&](const views::PlanLine& l) { return l.key == line.key; });
     changes_ << (other == baseline.end() ? QString() : qs(difference(*other, line)));
   }
   stale_ = stale;

@@ -15,9 +15,9 @@ using views::ListedRun;
 
 bool same(const ListedRun& a, const ListedRun& b) {
   const auto all = [](const ListedRun& r) {
-    return std::tie(r.id, r.shown_name, r.changed, r.answers, r.trainable, r.name, r.created, r.state, r.model,
-                    r.method, r.source, r.steps_done, r.steps_total, r.train_loss, r.eval_loss, r.seconds, r.tokens,
-                    r.peak, r.tags, r.error);
+    return std::tuple(r.cost ? r.cost->usd : -1, r.id, r.shown_name, r.changed, r.answers, r.trainable, r.name,
+                      r.created, r.state, r.model, r.method, r.source, r.steps_done, r.steps_total, r.train_loss,
+                      r.eval_loss, r.seconds, r.tokens, r.peak, r.tags, r.error);
   };
   return all(a) == all(b);
 }
@@ -92,6 +92,10 @@ TableModel<ListedRun>::Columns run_columns() {
           [](const ListedRun& r) { return r.seconds > 0 ? qs(to_text(Seconds(r.seconds))) : QString(); },
           [](const ListedRun& r) { return r.seconds; }),
       number(
+          tr("Cost"), tr("USD: time on the target times its price; predicted costs, of simulated time, are in italics"),
+          [](const ListedRun& r) { return r.cost ? qs(to_text(Usd(r.cost->usd))) : QString(); },
+          [](const ListedRun& r) { return r.cost ? r.cost->usd : -1.0; }),
+      number(
           tr("Tokens/s"), tr("Tokens without padding per second of the whole run"),
           [](const ListedRun& r) { return r.tokens_per_second ? qs(count_text(*r.tokens_per_second)) : QString(); },
           [](const ListedRun& r) { return r.tokens_per_second.value_or(-1); }),
@@ -127,11 +131,19 @@ QVariant run_cell(const ListedRun& r, int column, int role) {
     case Qt::ToolTipRole:
       if (column == RunsModel::created) return when_text(r.created, false);
       if (column == RunsModel::state && !r.error.empty()) return qs(r.error);
+      if (column == RunsModel::usd && r.cost)
+        return r.cost->is_predicted ? RunsModel::tr("Predicted: simulated time times the price of the target")
+                                    : RunsModel::tr("Measured time times the price of the target");
       if (column == RunsModel::name) return RunsModel::tr("%1, %2; press F2 to rename").arg(qs(r.id), qs(r.shown_name));
       return {};
     case Qt::BackgroundRole:
       if (column != RunsModel::state) return {};
       return mix(theme().panel, theme().state(r.interrupted() ? RunState::cancelled : r.state), 0.2);
+    case Qt::FontRole: {
+      QFont italic;
+      italic.setItalic(true);
+      return column == RunsModel::usd && r.cost && r.cost->is_predicted ? QVariant(italic) : QVariant();
+    }
     case RunsModel::id_role:
       return qs(r.id);
     default:
@@ -141,8 +153,8 @@ QVariant run_cell(const ListedRun& r, int column, int role) {
 
 }  // namespace
 
-RunsModel::RunsModel(std::filesystem::path folder, QObject* parent)
-    : TableModel(run_columns(), run_cell, parent), folder_(std::move(folder)) {}
+RunsModel::RunsModel(std::filesystem::path folder, hardware::LoadCatalogue catalogue, QObject* parent)
+    : TableModel(run_columns(), run_cell, parent), list_(std::move(catalogue)), folder_(std::move(folder)) {}
 
 store::Store& RunsModel::store() {
   if (store_ && store_->gone()) store_.reset();

@@ -23,6 +23,7 @@ class RunsModel : public TableModel<views::ListedRun> {
     right,
     steps,
     duration,
+    usd,
     speed,
     peak,
     tags,
@@ -35,7 +36,7 @@ class RunsModel : public TableModel<views::ListedRun> {
   };
   enum Role { id_role = first_own_role };
 
-  RunsModel(std::filesystem::path folder, QObject* parent = nullptr);
+  RunsModel(std::filesystem::path folder, hardware::LoadCatalogue catalogue = {}, QObject* parent = nullptr);
   void refresh();  // emits changes of rows that differ, and problems
   void set_trash(store::Trash trash);
   store::Trash trash() const { return trash_; }

@@ -22,6 +22,7 @@
 #include "core/launch/launch.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
+#include "ui/theme/toast.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
@@ -52,10 +53,10 @@ class MoveRuns : public QUndoCommand {
   store::Trash to_;
 };
 
-RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
+RunsPage::RunsPage(const std::filesystem::path& runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent)
     : QWidget(parent),
       folder_(runs_folder),
-      model_(new RunsModel(runs_folder, this)),
+      model_(new RunsModel(runs_folder, std::move(catalogue), this)),
       proxy_(new RunsFilter(this)),
       preview_(new RunPreview(this)),
       rows_(make_splitter(Qt::Vertical, this)),
@@ -133,13 +134,13 @@ void RunsPage::show_frame() {
 }
 
 void RunsPage::save_state(Session& session) const {
-  session.set_value(u"layout/runs_columns"_s, table_->horizontalHeader()->saveState());
+  session.set_value(u"layout/runs_table"_s, table_->horizontalHeader()->saveState());
   session.set_value(u"layout/runs_rows"_s, rows_->saveState());
 }
 
 void RunsPage::restore_state(const Session& session) {
   rows_->restoreState(session.value(u"layout/runs_rows"_s).toByteArray());
-  const QByteArray state = session.value(u"layout/runs_columns"_s).toByteArray();
+  const QByteArray state = session.value(u"layout/runs_table"_s).toByteArray();
   if (!state.isEmpty() && table_->horizontalHeader()->restoreState(state)) fit_name();
 }
 
@@ -186,6 +187,7 @@ void RunsPage::build_toolbar() {
   connect(compare_, &QPushButton::clicked, this, trigger(u"runs.compare"_s));
   connect(import_, &QPushButton::clicked, this, &RunsPage::choose_import);
   connect(&importing_, &BackgroundWork::ended, this, &RunsPage::show_imported);
+  connect(&verifying_, &BackgroundWork::ended, this, &RunsPage::show_verified);
   connect(delete_, &QPushButton::clicked, this, &RunsPage::delete_selected);
   connect(trash_, &QToolButton::toggled, this, [this](bool on) {
     model_->set_trash(on ? store::Trash::deleted : store::Trash::kept);
@@ -248,6 +250,7 @@ void RunsPage::build_table() {
                             u"00 of 00"_s,
                             u"000 / 0000"_s,
                             u"0:00:00"_s,
+                            u"$0.00"_s,
                             u"00.0 k"_s,
                             u"000 MiB"_s,
                             u"tag"_s,
@@ -411,6 +414,7 @@ QMenu* RunsPage::make_menu() {
   entry(tr("Merge the Adapter\u2026"), one && kept, [this] { open_then(u"run.merge"_s); });
   entry(tr("Open Folder"), one,
         [this] { QDesktopServices::openUrl(QUrl::fromLocalFile(qpath(model_->folder_of(current())))); });
+  entry(tr("Verify"), one && !verifying_.is_busy(), [this] { verify(current()); });
   menu->addSeparator();
   entry(tr("Rename"), one, edit(RunsModel::name));
   entry(tr("Edit Tags"), one, edit(RunsModel::tags));
@@ -418,6 +422,25 @@ QMenu* RunsPage::make_menu() {
   button(delete_);
   if (!kept) entry(tr("Delete Permanently\u2026"), true, [this] { purge_selected(); });
   return menu;
+}
+
+void RunsPage::verify(const store::RunId& run) {
+  if (run.empty() || verifying_.is_busy()) return;
+  verifying_.start([folder = folder_, run](const ReportProgress&, const std::stop_token& stop) {
+    return Verified{run, store::verify_chain(store::Store(folder), run, stop)};
+  });
+}
+
+void RunsPage::show_verified() {
+  if (verifying_.problem()) emit problem(*verifying_.problem());
+  if (!verifying_.result()) return;
+  const auto& [run, report] = *verifying_.result();
+  if (report.state != store::ChainState::broken) return show_toast(*this, qs(to_text(report, run)));
+  emit problem({.id = "CHAIN",
+                .message = "the record of " + run + " is broken at " + report.broken + ": " + report.reason,
+                .place = report.place,
+                .fix = "restore the store or the checkpoint from a copy; " + std::to_string(report.events) +
+                       " events before are intact"});
 }
 
 void RunsPage::open_then(const QString& action) {

@@ -6,6 +6,7 @@
 #include <QUndoStack>
 #include <QWidget>
 
+#include "core/store/chain.h"
 #include "ui/pages/runs/run_preview.h"
 #include "ui/pages/runs/runs_model.h"
 #include "ui/session/background_task.h"
@@ -24,7 +25,8 @@ namespace mw::ui {
 class RunsPage : public QWidget, public WindowPage {
   Q_OBJECT
  public:
-  explicit RunsPage(const std::filesystem::path& runs_folder, QWidget* parent = nullptr);
+  explicit RunsPage(const std::filesystem::path& runs_folder, hardware::LoadCatalogue catalogue = {},
+                    QWidget* parent = nullptr);
   void attach(Workspace& workspace) override;
   void show_frame() override;  // reads the store again every second or so
   void restyle() override {
@@ -52,6 +54,7 @@ class RunsPage : public QWidget, public WindowPage {
   void import_files(const std::vector<std::filesystem::path>& files);
   void purge_selected();  // asks first
   bool can_undo_delete() const { return undo_.canUndo(); }
+  void verify(const store::RunId& run);  // its hash chain; a toast or a problem has the result
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -80,9 +83,15 @@ class RunsPage : public QWidget, public WindowPage {
     std::vector<Problem> problems;
   };
   void show_imported();
+  void show_verified();
 
   std::filesystem::path folder_;
   BackgroundTask<Imported> importing_;
+  struct Verified {
+    store::RunId run;
+    store::ChainReport report;
+  };
+  BackgroundTask<Verified> verifying_;
   std::vector<std::filesystem::path> to_import_;  // after the files that are being imported
   RunsModel* model_;
   RunsFilter* proxy_;

@@ -78,6 +78,7 @@ AnswerPane::AnswerPane(const QString& name, QWidget* parent)
 void AnswerPane::clear() {
   answer_.reset();
   ends_.clear();
+  shown_bytes_ = 0;
   tokens_.set_rows({});
   text_->clear();
   status_->clear();
@@ -97,13 +98,14 @@ void AnswerPane::stop() {
   if (answer_) answer_->cancel();
 }
 
-void AnswerPane::append(const AnswerToken& token) {
+void AnswerPane::append(const AnswerToken& token, const std::string& text) {
   QTextCursor cursor(text_->document());
   cursor.movePosition(QTextCursor::End);
   QTextCharFormat format;
   if (token.probability < kDoubtful)
     format.setBackground(mix(theme().field, theme().warn, 0.35 * (1 - token.probability / kDoubtful)));
-  cursor.insertText(qs(token.text), format);
+  cursor.insertText(qs(text), format);
+  shown_bytes_ += text.size();
   ends_.push_back(cursor.position());
 }
 
@@ -112,14 +114,16 @@ void AnswerPane::show_frame() {
   QScrollBar& scroll = *text_->verticalScrollBar();
   const bool at_end = scroll.value() == scroll.maximum();
   const std::vector<AnswerToken>& all = answer_->tokens();
-  for (size_t i = ends_.size(); i < all.size(); ++i) append(all[i]);
-  if (answer_->has_ended() && ss(text()) != answer_->text()) {  // text that was held back follows the last token
-    text_->clear();
-    ends_.clear();
-    for (const AnswerToken& token : all) append(token);
+  for (size_t i = ends_.size(); i < all.size(); ++i) append(all[i], all[i].text);
+  // At the end, text that was held back follows the last token.
+  const std::string whole = answer_->has_ended() && !all.empty() ? answer_->text() : std::string();
+  if (whole.size() > shown_bytes_) {
+    const std::string rest = whole.substr(shown_bytes_);
+    ends_.pop_back();
+    append(all.back(), rest);
   }
   if (at_end) scroll.setValue(scroll.maximum());
-  tokens_.set_rows(all, [](const AnswerToken&, const AnswerToken&) { return true; });
+  tokens_.append_rows(all);
   status_->setText(status());
 }
 

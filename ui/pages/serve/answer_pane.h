@@ -37,11 +37,12 @@ class AnswerPane : public QWidget {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
-  void append(const views::AnswerToken& token);
+  void append(const views::AnswerToken& token, const std::string& text);
 
   std::unique_ptr<views::StreamedAnswer> answer_;
   TableModel<views::AnswerToken> tokens_;
   std::vector<int> ends_;  // of each token in the text
+  size_t shown_bytes_ = 0;
   QLabel* title_;
   ElidedLabel* status_;
   QStackedWidget* stack_;

@@ -86,14 +86,12 @@ void ServePage::update_actions() {
 void ServePage::save_state(Session& session) const {
   session.set_value(u"layout/serve"_s, sizes_->save_layout());
   session.set_value(u"layout/sweep"_s, sweep_->save_layout());
-  session.set_value(u"layout/serve_tab"_s, currentIndex());
   server_->save_state(session);
 }
 
 void ServePage::restore_state(const Session& session) {
   sizes_->restore_layout(session.value(u"layout/serve"_s).toByteArray());
   sweep_->restore_layout(session.value(u"layout/sweep"_s).toByteArray());
-  setCurrentIndex(session.value(u"layout/serve_tab"_s, 0).toInt());
   server_->restore_state(session);
 }
 

@@ -3,14 +3,19 @@
 
 #include <QClipboard>
 #include <QGuiApplication>
+#include <QHeaderView>
 #include <QLineEdit>
 #include <QPlainTextEdit>
 #include <QProgressBar>
 #include <QSpinBox>
+#include <QTabBar>
+#include <QTabWidget>
+#include <QTableView>
 #include <QTime>
 
 #include "core/serve/http/http_access.h"
 #include "ui/theme/dialog_parts.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
@@ -45,17 +50,45 @@ constexpr Figure kFigures[] = {
     {QT_TR_NOOP("Cancelled"), [](const State& s, const State&, double, const auto&) { return grouped(s.cancelled); }},
     {QT_TR_NOOP("Rejected"), [](const State& s, const State&, double, const auto&) { return grouped(s.rejected); }}};
 
+QString live_state_text(serve::LiveState state) {
+  static constexpr const char* kTexts[] = {QT_TR_NOOP("Waiting"), QT_TR_NOOP("Prefill"), QT_TR_NOOP("Decode")};
+  return ServerTab::tr(kTexts[static_cast<size_t>(state)]);
+}
+
+TableModel<serve::LiveRequest>::Columns live_columns() {
+  const auto tr = [](const char* text) { return ServerTab::tr(text); };
+  return {number_column<serve::LiveRequest>(
+              tr("Request"), [](const serve::LiveRequest& r) { return QString::number(static_cast<qint64>(r.id)); }),
+          {.title = tr("State"), .text = [](const serve::LiveRequest& r) { return live_state_text(r.state); }},
+          number_column<serve::LiveRequest>(
+              tr("Age (s)"), [](const serve::LiveRequest& r) { return QString::number(r.age_s, 'f', 1); }),
+          number_column<serve::LiveRequest>(tr("Prompt (tokens)"),
+                                            [](const serve::LiveRequest& r) { return grouped(r.prompt_tokens); }),
+          number_column<serve::LiveRequest>(
+              tr("Answer (tokens)"),
+              [tr](const serve::LiveRequest& r) {
+                return tr("%1 of %2").arg(grouped(r.output_tokens), grouped(r.max_new_tokens));
+              }),
+          number_column<serve::LiveRequest>(tr("Tokens/s"), [](const serve::LiveRequest& r) {
+            return r.tokens_per_second ? QString::number(*r.tokens_per_second, 'f', 1) : QString();
+          })};
+}
+
 }  // namespace
 
 ServerTab::ServerTab(Document& document, QWidget* parent)
-    : QWidget(parent), host_(document), playground_(nullptr), rows_(make_splitter(Qt::Vertical, this)) {
+    : QWidget(parent),
+      host_(document),
+      requests_(live_columns()),
+      playground_(nullptr),
+      rows_(make_splitter(Qt::Vertical, this)) {
   setObjectName(u"pageBody"_s);
   make_layout<QVBoxLayout>(this, {8, 6, 8, 6}, 4)->addWidget(rows_);
   auto* server = new QWidget(rows_);
   build_controls(*flush_layout<QVBoxLayout>(server, 4));
   playground_ = new Playground(document, host_, rows_);
   rows_->setChildrenCollapsible(false);
-  set_shares(*rows_, {150, 420}, {0, 1});
+  set_shares(*rows_, {240, 330}, {0, 1});
   connect(start_, &QPushButton::clicked, this, &ServerTab::start);
   connect(stop_, &QPushButton::clicked, &host_, &ModelHost::stop_listening);
   connect(cancel_, &QPushButton::clicked, &host_, &ModelHost::cancel);
@@ -112,7 +145,17 @@ void ServerTab::build_controls(QVBoxLayout& column) {
   log_->setMinimumHeight(48);
   log_->setAccessibleName(tr("Log of the server"));
   log_->setPlaceholderText(tr("Requests of clients are listed here"));
-  column.addWidget(log_, 1);
+  auto* requests = make_table(requests_, tr("Requests in progress"), this);
+  requests->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  requests->setMinimumHeight(48);
+  show_when_empty(*requests, tr("No request in progress"));
+  auto* below = new QTabWidget(this);
+  below->setDocumentMode(true);
+  below->setAccessibleName(tr("Requests and log"));
+  below->tabBar()->setAccessibleName(tr("Requests and log"));
+  below->addTab(requests, tr("Requests"));
+  below->addTab(log_, tr("Log"));
+  column.addWidget(below, 1);
 }
 
 void ServerTab::start() {
@@ -173,6 +216,8 @@ void ServerTab::show_figures() {
   for (size_t i = 0; i < figures_.size(); ++i)
     figures_[i]->setText(model ? kFigures[i].text(now, before_, seconds, model->served()) : u"\u2013"_s);
   before_ = now;
+  requests_.set_rows(model ? model->loop().live_requests() : std::vector<serve::LiveRequest>(),
+                     [](const serve::LiveRequest& a, const serve::LiveRequest& b) { return a.id == b.id; });
 }
 
 void ServerTab::show_frame() {

@@ -5,6 +5,7 @@
 
 #include "ui/pages/serve/playground.h"
 #include "ui/session/session.h"
+#include "ui/theme/table_model.h"
 
 class QLineEdit;
 class QProgressBar;
@@ -24,6 +25,7 @@ class ServerTab : public QWidget {
   QLineEdit& address() { return *address_; }
   QSpinBox& port() { return *port_; }
   QLineEdit& key() { return *key_; }
+  const TableModel<serve::LiveRequest>& requests() const { return requests_; }
   QString log() const;
   QString figure(const QString& name) const;  // as displayed
   QString message() const;
@@ -53,6 +55,7 @@ class ServerTab : public QWidget {
   QProgressBar* progress_;
   ResultText* message_;
   std::vector<QLabel*> figures_;
+  TableModel<serve::LiveRequest> requests_;
   QPlainTextEdit* log_;
   Playground* playground_;
   QSplitter* rows_;

@@ -55,11 +55,12 @@ LaunchDialog::LaunchDialog(RunController& runs, std::filesystem::path resources,
                        problem.message.empty() ? ResultText::Tone::plain : ResultText::Tone::bad);
     show_state();
   });
-  connect(&runs_, &RunController::launched, this, [this] {
-    if (!waiting_) return;
-    waiting_ = false;
-    accept();
-  });
+  for (const auto has_started : {&RunController::launched, &RunController::launched_beside})
+    connect(&runs_, has_started, this, [this] {
+      if (!waiting_) return;
+      waiting_ = false;
+      accept();
+    });
   show_state();
 }
 
@@ -197,9 +198,10 @@ void LaunchDialog::show_state() {
   for (QWidget* widget :
        std::initializer_list<QWidget*>{experiment_, recipe_, where_, places_, folder_, force_, start_})
     widget->setEnabled(!waiting_);
-  confirm_->setEnabled(!runs_.is_busy());
-  confirm_->setToolTip(runs_.is_busy() ? tr("Another run is active in this window")
-                                       : tr("Copy the recipe to the machine, start it and show the run here"));
+  confirm_->setEnabled(!waiting_ && !runs_.is_launching_beside());
+  confirm_->setToolTip(runs_.is_busy()
+                           ? tr("Copy the recipe to the machine and start it; the run in progress stays here")
+                           : tr("Copy the recipe to the machine, start it and show the run here"));
   cancel_->setEnabled(!waiting_ || !runs_.is_stopping());
 }
 
@@ -224,7 +226,7 @@ void LaunchDialog::begin() {
 }
 
 void LaunchDialog::reject() {
-  if (waiting_) return runs_.stop();
+  if (waiting_) return runs_.cancel_launch();
   QDialog::reject();
 }
 

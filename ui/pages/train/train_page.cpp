@@ -17,6 +17,7 @@
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
+#include "ui/theme/toast.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
@@ -50,6 +51,13 @@ void TrainPage::attach(Workspace& workspace) {
   });
   connect(&workspace.document(), &Document::changed, this, [this] { compare_form_ = changed_ = true; });
   connect(&merge_dialog_->task(), &BackgroundWork::ended, this, [&workspace] { workspace.work_ended(); });
+  connect(&runs_, &RunController::launch_failed, this, [&workspace] { workspace.work_ended(); });
+  connect(&runs_, &RunController::launched_beside, this, [this, &workspace](const QString& run) {
+    show_toast(
+        *this,
+        tr("%1 was launched and runs on its own; open it from the Runs page and press Reattach to follow it").arg(run));
+    workspace.work_ended();
+  });
 }
 
 void TrainPage::register_actions(Workspace& workspace) {
@@ -90,7 +98,6 @@ void TrainPage::register_chart_actions(Workspace& workspace) {
 }
 
 void TrainPage::update_actions() {
-  workspace_->actions()[u"run.launch"_s]->setEnabled(!runs_.live());
   workspace_->actions()[u"run.attach"_s]->setEnabled(!runs_.live());
   workspace_->actions()[u"run.detach"_s]->setEnabled(runs_.is_remote());
 }
@@ -118,7 +125,15 @@ std::optional<NamedExperiment> TrainPage::provable_run() const {
 }
 
 QStringList TrainPage::unfinished_work() const {
-  return merge_dialog_->task().is_busy() ? QStringList{tr("the merge")} : QStringList();
+  QStringList work;
+  if (merge_dialog_->task().is_busy()) work << tr("the merge");
+  if (runs_.is_launching_beside()) work << tr("the launch");
+  return work;
+}
+
+void TrainPage::stop_work() {
+  merge_dialog_->task().cancel();
+  if (runs_.is_launching_beside()) runs_.cancel_launch();
 }
 
 // Offers the experiment of the form and that of the displayed run, which is preselected if the current page shows runs;
@@ -269,7 +284,6 @@ void TrainPage::show_buttons() {
   const bool ended = run_ && run_->view.ended();
   prove_->setVisible(offers_proof());
   prove_->setEnabled(!busy);
-  launch_->setEnabled(!busy);
   attach_->setEnabled(!busy);
   const bool detached = launched && !run_->is_live && !ended;
   resume_->setVisible(detached || (ended && run_->view.is_resumable()));

@@ -11,11 +11,11 @@
 #include "ui/pages/train/export_dialog.h"
 #include "ui/pages/train/launch_dialog.h"
 #include "ui/pages/train/merge_dialog.h"
-#include "ui/pages/train/playhead_bar.h"
 #include "ui/pages/train/record_view.h"
 #include "ui/pages/train/sample_detail.h"
 #include "ui/pages/train/samples_model.h"
 #include "ui/run_views/measured_mesh.h"
+#include "ui/run_views/playhead_bar.h"
 #include "ui/run_views/run_header.h"
 #include "ui/session/workspace.h"
 
@@ -47,7 +47,7 @@ class TrainPage : public QWidget, public WindowPage {
   RunPtr shown_run() const override { return run_; }
   std::optional<NamedExperiment> provable_run() const override;
   QStringList unfinished_work() const override;
-  void stop_work() override { merge_dialog_->task().cancel(); }
+  void stop_work() override;
   LaunchDialog& launch_dialog() { return *launch_dialog_; }
   AttachDialog& attach_dialog() { return *attach_dialog_; }
   ExportDialog& export_dialog() { return *export_dialog_; }

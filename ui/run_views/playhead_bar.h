@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Controls below the charts: the playhead, held or live, and the smoothing. GUI thread.
+// Controls below the charts: the playhead over steps or time, held or live, and the smoothing. GUI thread.
 #pragma once
 #include <QWidget>
 
@@ -14,8 +14,9 @@ namespace mw::ui {
 class PlayheadBar : public QWidget {
   Q_OBJECT
  public:
-  PlayheadBar(ChartLink& link, QWidget* parent);
-  void set_data(Span steps);
+  enum class Controls { all, playhead };  // all: with Live and smoothing, for a run that may be in progress
+  PlayheadBar(ChartLink& link, QWidget* parent, Controls controls = Controls::all);
+  void set_data(Span range);              // of the x axis
   void set_reading(const QString& text);  // values at the playhead, for tooltip and screen readers
   void step_by(int steps);                // moves the playhead and holds it
   QPushButton& live() { return *live_; }
@@ -27,6 +28,7 @@ class PlayheadBar : public QWidget {
 
  private:
   void follow_link();
+  double scale() const;  // positions of the slider per unit of the x axis
   ChartLink& link_;
   QSlider *head_, *smooth_;
   QLabel *where_, *smooth_label_;

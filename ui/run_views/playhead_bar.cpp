@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/pages/train/playhead_bar.h"
+#include "ui/run_views/playhead_bar.h"
 
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
 #include <QSignalBlocker>
 #include <QSlider>
+#include <algorithm>
 #include <cmath>
 
 #include "ui/theme/text.h"
@@ -13,7 +14,7 @@
 
 namespace mw::ui {
 
-PlayheadBar::PlayheadBar(ChartLink& link, QWidget* parent)
+PlayheadBar::PlayheadBar(ChartLink& link, QWidget* parent, Controls controls)
     : QWidget(parent),
       link_(link),
       head_(new QSlider(Qt::Horizontal, this)),
@@ -35,7 +36,10 @@ PlayheadBar::PlayheadBar(ChartLink& link, QWidget* parent)
   smooth_->setFixedWidth(90);
   row->addWidget(smooth_);
   head_->setAccessibleName(tr("Playhead step"));
-  head_->setToolTip(tr("Show all charts, the mesh and the samples at one step"));
+  head_->setToolTip(controls == Controls::all ? tr("Show all charts, the mesh and the samples at one step")
+                                              : tr("Show all runs at the same step or time"));
+  if (controls != Controls::all)
+    for (QWidget* widget : std::initializer_list<QWidget*>{live_, smooth_, smooth_label_}) widget->hide();
   live_->setCheckable(true);
   live_->setToolTip(tr("Follow the newest step, or hold the current one"));
   smooth_->setAccessibleName(tr("Smoothing of the curves"));
@@ -44,7 +48,7 @@ PlayheadBar::PlayheadBar(ChartLink& link, QWidget* parent)
   smooth_->setRange(0, 99);
   smooth_->setValue(90);
   smooth_label_->setText(tr("Smoothing %1").arg(0.90, 0, 'f', 2));
-  connect(head_, &QSlider::valueChanged, this, [this](int step) { link_.set_playhead(step); });
+  connect(head_, &QSlider::valueChanged, this, [this](int at) { link_.set_playhead(at / scale()); });
   connect(live_, &QPushButton::clicked, this, [this](bool on) {
     link_.set_playhead(on ? std::nullopt : std::optional(link_.data().high));
     if (on) link_.set_following(true);
@@ -62,18 +66,23 @@ double PlayheadBar::smoothing() const {
   return smooth_->value() / 100.0;
 }
 
-void PlayheadBar::set_data(Span steps) {
+double PlayheadBar::scale() const {
+  constexpr double kPositions = 1000;
+  return link_.x_quantity() == Quantity::count ? 1 : kPositions / std::max(1e-9, link_.data().size());
+}
+
+void PlayheadBar::set_data(Span range) {
   const QSignalBlocker quiet(head_);
-  head_->setRange(static_cast<int>(steps.low), static_cast<int>(steps.high));
-  head_->setEnabled(steps.high > steps.low);
+  head_->setRange(static_cast<int>(range.low * scale()), static_cast<int>(range.high * scale()));
+  head_->setEnabled(range.high > range.low);
   follow_link();
 }
 
 void PlayheadBar::follow_link() {
   const QSignalBlocker quiet(head_);
   const double at = link_.playhead().value_or(link_.data().high);
-  head_->setValue(static_cast<int>(std::lround(at)));
-  where_->setText(tr("step %1").arg(std::lround(at)));
+  head_->setValue(static_cast<int>(std::lround(at * scale())));
+  where_->setText(link_.x_quantity() == Quantity::count ? tr("step %1").arg(std::lround(at)) : link_.x_text(at));
   live_->setChecked(link_.is_following() && !link_.playhead());
 }
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// `verify`: recomputes the hash chain of a run's events and checkpoints.
+#include <CLI/CLI.hpp>
+
+#include "app/output.h"
+#include "app/subcommand.h"
+#include "core/store/chain.h"
+
+namespace mw::app {
+namespace {
+
+struct VerifyOptions {
+  std::string run;
+};
+
+int verify(const CommonOptions& common, const VerifyOptions& options) {
+  const store::Store store(common.runs_folder);
+  const store::ChainReport report = store::verify_chain(store, options.run, common.stop);
+  if (common.output == Output::json)
+    print_json(to_json(report, options.run));
+  else
+    print_text("%s\n", to_text(report, options.run).c_str());
+  return report.state == store::ChainState::intact ? 0 : 1;
+}
+
+}  // namespace
+
+Subcommand verify_subcommand() {
+  return make_subcommand<VerifyOptions>(
+      "verify", "Verify that events and checkpoints of a run are as they were recorded",
+      [](CLI::App& command, CommonOptions&, VerifyOptions& options) {
+        command.add_option("run", options.run, "Id of the run, listed by `runs`")->required();
+      },
+      verify);
+}
+
+}  // namespace mw::app
