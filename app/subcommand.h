@@ -89,6 +89,7 @@ Subcommand inspect_subcommand();
 Subcommand launch_subcommand();
 Subcommand merge_subcommand();
 Subcommand plan_subcommand();
+Subcommand port_subcommand();
 Subcommand replay_subcommand();
 Subcommand run_subcommand();
 Subcommand runs_subcommand();
