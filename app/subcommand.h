@@ -88,6 +88,7 @@ Subcommand import_subcommand();
 Subcommand inspect_subcommand();
 Subcommand launch_subcommand();
 Subcommand merge_subcommand();
+Subcommand parity_subcommand();
 Subcommand plan_subcommand();
 Subcommand port_subcommand();
 Subcommand replay_subcommand();
