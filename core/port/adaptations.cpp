@@ -45,13 +45,16 @@ std::int64_t trained_parameters(const experiment::LoraSection& lora, const plan:
   return sum;
 }
 
+constexpr std::int64_t kRolloutBatch = 1;
 // The figures of a whole inference pass where `rollout`; else of a training step.
 enum class Figured { step, rollout };
 PlanFigures figures(const Experiment& experiment, const hardware::Catalogue& catalogue, Figured figured) {
   PlanFigures out;
   try {
     plan::Request request = planning::plan_request(experiment, catalogue);
-    if (figured == Figured::rollout) request.work = plan::Work::rollout;
+    if (figured == Figured::rollout)
+      request = planning::with_case(std::move(request), experiment::bind(experiment).size,
+                                    {serve::Workload::rollout, kRolloutBatch});
     const plan::Plan plan = plan::predict(request);
     for (const Problem& p : plan.problems)
       if (p.severity == Severity::error && p.id != "MEMORY") return {.error = to_text(p), .peak = {}, .capacity = {}};
@@ -280,9 +283,9 @@ class Writer {
       return effect(adapter, merged, Figured::rollout);
     };
     a.effects = {rollout(gpu_), rollout(tpu_)};
-    a.effect_note =
-        "Training does not change. The figures are of one rollout of 256 prompt and 64 new tokens, with "
-        "the adapter and merged.";
+    a.effect_note = "Training does not change. The figures are of one rollout of " +
+                    gpu_.value("size.prompt_len").dump() + " prompt and " + gpu_.value("size.new_tokens").dump() +
+                    " new tokens, with the adapter and merged.";
     return a;
   }
 
