@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `merge`: merges an adapter into its base model and verifies the result by comparing logits.
+// `merge`: merges an adapter into its base model and releases the result if it equals base and adapter. `parity`:
+// compares a folder that was merged before.
 #include <CLI/CLI.hpp>
 
 #include "app/output.h"
@@ -10,30 +11,74 @@
 namespace mw::app {
 namespace {
 
-void add_merge_options(CLI::App& command, CommonOptions&, AdapterOptions& options) {
-  add_adapter_options(command, options);
-  command.add_option("--base", options.base, "Folder of the base model")->required();
+struct MergeOptions : AdapterOptions {
+  std::vector<std::string> prompts{};
+  bool allow_unchecked = false;
+};
+
+void add_prompt_option(CLI::App& command, std::vector<std::string>& prompts) {
+  command.add_option("--prompt", prompts, "Text to compare logits and greedy text on, too; repeatable");
 }
 
-int run_merge(const CommonOptions& common, const AdapterOptions& options) {
+void add_merge_options(CLI::App& command, CommonOptions&, MergeOptions& options) {
+  add_adapter_options(command, options);
+  command.add_option("--base", options.base, "Folder of the base model")->required();
+  add_prompt_option(command, options.prompts);
+  command.add_flag("--allow-unchecked", options.allow_unchecked,
+                   "Release the merged model even if memory does not suffice for the comparison");
+}
+
+train::Progress comparison_progress(ProgressLine& line) {
+  return [&](long done, long total) {
+    line.update("comparing the merged model with base and adapter: " + std::to_string(100 * done / total) + " %");
+  };
+}
+
+int run_merge(const CommonOptions& common, const MergeOptions& options) {
   ProgressLine line;
-  const auto [merged, parity, answer] = jobs::merge_adapter(
-      {options.base, options.adapter, options.out, options.alpha}, print_note,
+  const auto unchecked = options.allow_unchecked ? jobs::UncheckedMerge::released : jobs::UncheckedMerge::kept_aside;
+  const jobs::MergeResult result = jobs::merge_adapter(
+      {options.base, options.adapter, options.out, options.alpha, options.prompts, unchecked}, print_note,
       [&](long done, long total) {
         line.update("merging " + std::to_string(done) + " of " + std::to_string(total) + " MiB");
       },
-      [&](long done, long total) {
-        line.update("comparing the merged model with base and adapter: " + std::to_string(100 * done / total) + " %");
-      },
-      common.stop);
+      comparison_progress(line), common.stop);
   line.clear();
   if (common.output == Output::json)
-    print_json(answer);
+    print_json(result.answer);
   else
-    print_text("%ld of %ld tensors merged, %s in %s\nparity %s%s%s\n", merged.merged, merged.tensors,
-               to_text(merged.written).c_str(), options.out.c_str(), std::string(to_string(parity.verdict)).c_str(),
-               parity.reason.empty() ? "" : ": ", parity.reason.c_str());
-  return parity.verdict == train::Parity::Verdict::failed ? 1 : 0;
+    print_text("%ld of %ld tensors merged, %s\n%s%s\n", result.merged.merged, result.merged.tensors,
+               to_text(result.merged.written).c_str(), train::parity_text(result.parity).c_str(),
+               jobs::released_text(result).c_str());
+  if (common.stop.stop_requested()) return exit_code(RunState::cancelled);
+  return result.is_released ? 0 : 1;
+}
+
+struct ParityOptions {
+  std::filesystem::path base{}, adapter{}, merged{};
+  std::optional<float> alpha{};
+  std::vector<std::string> prompts{};
+};
+
+void add_parity_options(CLI::App& command, CommonOptions&, ParityOptions& options) {
+  command.add_option("--base", options.base, "Folder of the base model")->required();
+  command.add_option("--adapter", options.adapter, "PEFT folder, or Orbax checkpoint of a Tunix run")->required();
+  command.add_option("--merged", options.merged, "Folder of the merged model")->required();
+  command.add_option("--alpha", options.alpha, "LoRA alpha, for an Orbax checkpoint that does not contain it");
+  add_prompt_option(command, options.prompts);
+}
+
+int run_parity(const CommonOptions& common, const ParityOptions& options) {
+  ProgressLine line;
+  const train::Parity parity =
+      jobs::check_merged({options.base, options.adapter, options.merged, options.alpha, options.prompts}, print_note,
+                         comparison_progress(line), common.stop);
+  line.clear();
+  if (common.output == Output::json)
+    print_json(train::to_json(parity));
+  else
+    print_text("%s", train::parity_text(parity).c_str());
+  return parity.verdict == train::ParityVerdict::passed ? 0 : 1;
 }
 
 }  // namespace
@@ -41,6 +86,11 @@ int run_merge(const CommonOptions& common, const AdapterOptions& options) {
 Subcommand merge_subcommand() {
   return make_subcommand("merge", "Merge an adapter into its base model and write a Hugging Face folder",
                          add_merge_options, run_merge);
+}
+
+Subcommand parity_subcommand() {
+  return make_subcommand("parity", "Compare a merged model with its base model and adapter", add_parity_options,
+                         run_parity);
 }
 
 }  // namespace mw::app

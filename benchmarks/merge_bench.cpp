@@ -10,6 +10,7 @@
 #include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/train/merge.h"
+#include "core/train/parity.h"
 
 namespace {
 

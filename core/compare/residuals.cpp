@@ -273,14 +273,10 @@ std::string to_text(const Residuals& residuals) {
       return value ? value_text(r, *value) : std::string("-");
     };
     const auto off = r.difference(), relative = r.relative();
-    out += "  " + padded(r.label, -40) + padded(r.predicted ? value_text(r, r.predicted->value) : std::string("-"), -14) +
+    out += "  " + padded(r.label, -40) +
+           padded(r.predicted ? value_text(r, r.predicted->value) : std::string("-"), -14) +
            padded(text(r.measured), -14) +
-           padded(off ? (*off > 0   ? "+"
-                         : *off < 0 ? "-"
-                                    : "") +
-                            value_text(r, std::abs(*off))
-                      : std::string("-"),
-                  14) +
+           padded(off ? (*off < 0 ? "-" : "+") + value_text(r, std::abs(*off)) : std::string("-"), -14) +
            (relative ? change_text(*relative) : std::string("-")) + (r.is_outside() ? "  outside" : "") + "\n";
   }
   for (const std::string& note : residuals.notes) out += "note: " + note + "\n";

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/jobs/merge_adapter.h"
 
+#include <cerrno>
+
+#include "core/base/file_system.h"
 #include "core/base/files.h"
+#include "core/base/partial_files.h"
 #include "core/formats/orbax/tunix_adapter.h"
+#include "core/jobs/served_parity.h"
 
 namespace mw::jobs {
 
@@ -23,17 +28,55 @@ formats::Adapter read_any_adapter(const std::filesystem::path& adapter, const mo
 
 namespace {
 
-train::Parity checked(const MergeRequest& request, const formats::Adapter& adapter, const train::Progress& checking,
-                      const std::stop_token& stop) {
-  try {
-    return train::check_parity(request.base, adapter, request.out, {}, [&](long done, long of) {
-      if (stop.stop_requested()) throw cancelled("the check");
-      checking(done, of);
-    });
-  } catch (const Error& error) {
-    if (error.kind() != Error::Kind::cancelled) throw;
-    return {.reason = "it was stopped"};
+namespace fs = std::filesystem;
+
+std::vector<train::ParityPrompt> tokenised(const fs::path& base, const std::vector<std::string>& texts) {
+  std::vector<train::ParityPrompt> out;
+  if (texts.empty()) return out;
+  train::ModelSettings settings;
+  settings.path = base;
+  const auto tokenizer = train::load_tokenizer_of(settings);
+  for (const std::string& text : texts) {
+    train::ParityPrompt prompt{text, {tokenizer->bos()}};
+    const std::vector<int> ids = tokenizer->encode(text);
+    prompt.ids.insert(prompt.ids.end(), ids.begin(), ids.end());
+    out.push_back(std::move(prompt));
   }
+  return out;
+}
+
+struct Compared {
+  fs::path base, merged;
+  const formats::Adapter& adapter;
+  std::vector<train::ParityPrompt> prompts;
+};
+train::Parity compared(const Compared& c, const train::Progress& checking, const std::stop_token& stop) {
+  const train::Progress reported = [&](long done, long of) {
+    if (stop.stop_requested()) throw cancelled("the check");
+    checking(done, of);
+  };
+  const auto serve = [&](const std::vector<train::ParityPrompt>& prompts, model::WeightType weights,
+                         const train::Progress& progress) {
+    train::ServedRun run = run_served({c.base, c.merged, &c.adapter, weights}, prompts, stop);
+    progress(1, 1);
+    return run;
+  };
+  return train::check_parity(c.base, c.adapter, c.merged, {}, reported, {.prompts = c.prompts, .serve = serve});
+}
+
+// A name beside `out` that is free.
+fs::path aside(const fs::path& out, const std::string& ending) {
+  fs::path named = out.has_filename() ? out : out.parent_path();
+  const std::string name = named.string() + ending;
+  fs::path free = name;
+  for (int i = 2; !is_missing_or_empty(free); ++i) free = name + "-" + std::to_string(i);
+  return free;
+}
+
+void keep(const fs::path& staged, const fs::path& folder) {
+  if (file_system().rename(staged.c_str(), folder.c_str()) != 0)
+    throw system_error("cannot keep the merged model", folder.string(), errno);
+  sync_folder_of(folder);
 }
 
 }  // namespace
@@ -45,15 +88,56 @@ MergeResult merge_adapter(const MergeRequest& request, const std::function<void(
   const formats::Adapter adapter =
       read_any_adapter(request.adapter, model::TensorInventory(config), request.alpha, notes);
   for (const std::string& note : notes) noted(note);
+  train::require_merge_target(request.base, request.out);
+  std::vector<train::ParityPrompt> prompts = tokenised(request.base, request.prompts);
+  StagedFolder staged(request.out);
   MergeResult result;
-  result.merged = train::merge(request.base, adapter, request.out, 0, progress, stop);
-  checking(0, 1);
-  result.parity = checked(request, adapter, checking, stop);
-  result.answer = {{"merged", result.merged.merged},          {"tensors", result.merged.tensors},
-                   {"bytes", result.merged.written.value},    {"out", request.out.string()},
-                   {"parity", train::to_json(result.parity)}, {"notes", notes}};
-  write_file_atomically(request.out / "merge.json", result.answer.dump(2) + "\n");
+  result.merged = train::merge_into(staged.path(), request.base, adapter, 0, progress, stop);
+  try {
+    checking(0, 1);
+    result.parity = compared({request.base, staged.path(), adapter, std::move(prompts)}, checking, stop);
+  } catch (const Error& error) {
+    if (error.kind() != Error::Kind::cancelled) throw;
+    result.parity = {.reason = "it was stopped"};
+  }
+  using Verdict = train::ParityVerdict;
+  const bool unchecked = result.parity.verdict == Verdict::not_run;
+  result.is_released = result.parity.verdict == Verdict::passed ||
+                       (unchecked && request.unchecked == UncheckedMerge::released && !stop.stop_requested());
+  result.folder = result.is_released ? request.out : aside(request.out, unchecked ? ".unchecked" : ".rejected");
+  result.answer = {{"merged", result.merged.merged},
+                   {"tensors", result.merged.tensors},
+                   {"bytes", result.merged.written.value},
+                   {"out", result.folder.string()},
+                   {"released", result.is_released},
+                   {"parity", train::to_json(result.parity)},
+                   {"notes", notes}};
+  write_file_atomically(staged.path() / "merge.json", result.answer.dump(2) + "\n");
+  if (result.is_released)
+    staged.commit();
+  else
+    keep(staged.path(), result.folder);
   return result;
+}
+
+train::Parity check_merged(const ParityRequest& request, const std::function<void(const std::string&)>& noted,
+                           const train::Progress& checking, std::stop_token stop) {
+  const model::Config config = formats::read_config(request.base);
+  std::vector<std::string> notes;
+  const formats::Adapter adapter =
+      read_any_adapter(request.adapter, model::TensorInventory(config), request.alpha, notes);
+  for (const std::string& note : notes) noted(note);
+  return compared({request.base, request.merged, adapter, tokenised(request.base, request.prompts)}, checking, stop);
+}
+
+std::string released_text(const MergeResult& result) {
+  if (result.is_released)
+    return "released as " + result.folder.string() +
+           (result.parity.verdict == train::ParityVerdict::passed ? "" : " without the check, as requested");
+  return "not released: " +
+         std::string(result.parity.verdict == train::ParityVerdict::failed ? "the comparison failed"
+                                                                           : "the comparison did not run") +
+         "; the merged model was kept in " + result.folder.string();
 }
 
 }  // namespace mw::jobs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges an adapter of any format into its base model, verifies the result against base and adapter, and writes the
-// verdict to merge.json in the output folder. Thread-safe.
+// Merges an adapter of any format into its base model and compares the result with base and adapter. The folder appears
+// under its name only if the comparison passes. Thread-safe.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -11,26 +11,46 @@
 
 #include "core/formats/peft/peft_adapter.h"
 #include "core/train/merge.h"
+#include "core/train/parity.h"
 
 namespace mw::jobs {
+
+enum class UncheckedMerge { kept_aside, released };  // if the comparison could not run, or was stopped
 
 struct MergeRequest {
   std::filesystem::path base, adapter, out;
   std::optional<float> alpha;  // for an Orbax checkpoint, which does not contain it
+  std::vector<std::string> prompts{};
+  UncheckedMerge unchecked = UncheckedMerge::kept_aside;
 };
 struct MergeResult {
   train::MergeResult merged;
   train::Parity parity;
-  Json answer;  // content of merge.json
+  std::filesystem::path folder;  // where the merged model is: `out`, or OUT.rejected or OUT.unchecked
+  bool is_released = false;      // under its name
+  Json answer;                   // content of merge.json
 };
 
 // Reads a PEFT folder or an Orbax checkpoint of Tunix; appends remarks to `notes`.
 formats::Adapter read_any_adapter(const std::filesystem::path& adapter, const model::TensorInventory& inventory,
                                   std::optional<float> alpha, std::vector<std::string>& notes);
 
-// `progress` reports the merge, `checking` the verification after all files are written. A stop during verification
-// keeps the folder, with a verdict that says so. Throws the Errors of merge() and of the readers.
+// `progress` reports the merge, `checking` the comparison. A model that fails it is moved to OUT.rejected; one whose
+// comparison was stopped or impossible to OUT.unchecked. merge.json in the folder has the figures. Throws the Errors of
+// merge_into() and of the readers.
 MergeResult merge_adapter(const MergeRequest& request, const std::function<void(const std::string&)>& noted,
                           const train::Progress& progress, const train::Progress& checking, std::stop_token stop);
+
+struct ParityRequest {
+  std::filesystem::path base, adapter, merged;
+  std::optional<float> alpha;
+  std::vector<std::string> prompts{};  // need a tokenizer in the folder of the base model
+};
+// Compares a folder that was merged before. Throws cancelled(), and the Errors of the readers.
+train::Parity check_merged(const ParityRequest& request, const std::function<void(const std::string&)>& noted,
+                           const train::Progress& checking, std::stop_token stop);
+
+// One sentence: where the merged model is and why.
+std::string released_text(const MergeResult& result);
 
 }  // namespace mw::jobs

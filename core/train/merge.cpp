@@ -31,15 +31,6 @@ constexpr std::uint64_t kReadahead = 64 << 20;  // bytes
                .fix = fix});
 }
 
-void check_out(const fs::path& base, const fs::path& out) {
-  if (!is_missing_or_empty(out))
-    fail(out, "the output folder exists and is not empty", "files in it", "a folder that is missing or empty",
-         "choose another --out; existing files are not overwritten");
-  std::error_code error;
-  if (fs::weakly_canonical(base, error) == fs::weakly_canonical(out, error))
-    fail(out, "the output is the folder of the base model", out.string(), "another folder", "choose another --out");
-}
-
 float scaling_of(const formats::Adapter& adapter, const formats::AdapterModule& m) {
   const auto rank = static_cast<float>(m.rank);
   return m.alpha / (adapter.rslora ? std::sqrt(rank) : rank);
@@ -221,17 +212,32 @@ void copy_rest(const fs::path& base, const fs::path& to, MergeResult& merged) {
 
 }  // namespace
 
-MergeResult merge(const fs::path& base, const formats::Adapter& adapter, const fs::path& out, int threads,
-                  const Progress& progress, std::stop_token stop) {
-  check_out(base, out);
+void require_merge_target(const fs::path& base, const fs::path& out) {
+  if (!is_missing_or_empty(out))
+    fail(out, "the output folder exists and is not empty", "files in it", "a folder that is missing or empty",
+         "choose another --out; existing files are not overwritten");
+  std::error_code error;
+  if (fs::weakly_canonical(base, error) == fs::weakly_canonical(out, error))
+    fail(out, "the output is the folder of the base model", out.string(), "another folder", "choose another --out");
+}
+
+MergeResult merge_into(const fs::path& folder, const fs::path& base, const formats::Adapter& adapter, int threads,
+                       const Progress& progress, std::stop_token stop) {
   const model::Config config = formats::read_config(base);
   const formats::HfWeights checked(base, model::TensorInventory(config));  // checks that the weights are complete
-  StagedFolder staged(out);
   Merger work(adapter, threads, progress, std::move(stop));
-  work.run(formats::weight_files(base), staged.path());
-  copy_rest(base, staged.path(), work.result);
-  staged.commit();
+  work.run(formats::weight_files(base), folder);
+  copy_rest(base, folder, work.result);
   return std::move(work.result);
+}
+
+MergeResult merge(const fs::path& base, const formats::Adapter& adapter, const fs::path& out, int threads,
+                  const Progress& progress, std::stop_token stop) {
+  require_merge_target(base, out);
+  StagedFolder staged(out);
+  MergeResult result = merge_into(staged.path(), base, adapter, threads, progress, std::move(stop));
+  staged.commit();
+  return result;
 }
 
 }  // namespace mw::train

@@ -2,6 +2,7 @@
 #include "core/train/sliced_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace mw::train {
@@ -44,13 +45,36 @@ Bytes SlicedModel::memory(const model::Config& config) {
   return Bytes(4 * largest + largest / 2 + 2 * kHead.value);
 }
 
-SlicedModel::SlicedModel(const std::filesystem::path& folder, const formats::Adapter* adapter, int threads, Bytes head)
+SlicedModel::SlicedModel(const std::filesystem::path& folder, const formats::Adapter* adapter, int threads, Bytes head,
+                         AdapterUse use)
     : config_(formats::read_config(folder)),
       inventory_(config_),
       weights_(folder, inventory_),
       adapter_(adapter),
       threads_(thread_count(threads)),
-      head_(head) {}
+      head_(head),
+      use_(use) {}
+
+// W += scaling B A, for the elements [first, first + values.size()) of a weight.
+void SlicedModel::add_product(const model::Tensor& tensor, int layer, std::int64_t first,
+                              std::span<float> values) const {
+  for (const formats::AdapterModule& m : adapter_->modules) {
+    if (m.target.layer != layer || m.target.role != tensor.role) continue;
+    const auto rank = static_cast<float>(m.rank);
+    const float scaling = m.alpha / (adapter_->rslora ? std::sqrt(rank) : rank);
+    for (size_t i = 0; i < values.size();) {
+      const std::int64_t element = first + static_cast<std::int64_t>(i), row = element / m.target.in,
+                         column = element % m.target.in;
+      const size_t n = std::min(values.size() - i, static_cast<size_t>(m.target.in - column));
+      for (int r = 0; r < m.rank; ++r) {
+        const float b = scaling * m.b[static_cast<size_t>(row * m.rank + r)];
+        const float* a = m.a.data() + r * m.target.in + column;
+        for (size_t k = 0; k < n; ++k) values[i + k] += b * a[k];
+      }
+      i += n;
+    }
+  }
+}
 
 SlicedModel::Slice SlicedModel::slice(int layer, Rows rows) const {
   model::Config config = config_;
@@ -66,7 +90,11 @@ SlicedModel::Slice SlicedModel::slice(int layer, Rows rows) const {
     const model::Tensor& t = tensors[index];
     const model::Tensor* from = inventory_.find(t.role, t.layer < 0 ? -1 : layer);
     const auto source = static_cast<size_t>(from - inventory_.tensors().data());
-    if (t.role != model::Role::embed) return weights_.read_f32(source, first, values);
+    if (t.role != model::Role::embed) {
+      weights_.read_f32(source, first, values);
+      if (adapter_ && use_ == AdapterUse::folded) add_product(t, layer, first, values);
+      return;
+    }
     while (!values.empty()) {
       const std::int64_t column = first % dim;
       const auto n = std::min(values.size(), static_cast<size_t>(dim - column));
@@ -75,13 +103,14 @@ SlicedModel::Slice SlicedModel::slice(int layer, Rows rows) const {
     }
   };
   out.cluster->load({.f32 = read, .bf16 = {}});
-  if (adapter_)
+  if (adapter_ && use_ == AdapterUse::beside)
     if (const formats::Adapter part = of_layer(*adapter_, layer, out.cluster->inventory()); !part.modules.empty())
       attach_adapter(part, 0, *out.cluster);
   return out;
 }
 
-std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch, const Progress& progress) const {
+std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch, const Progress& progress,
+                                       const OnHidden& on_hidden) const {
   const size_t tokens = static_cast<size_t>(batch.rows) * static_cast<size_t>(batch.len);
   const auto dim = static_cast<size_t>(config_.dim), vocab = static_cast<size_t>(config_.vocab);
   std::vector<int> ids(tokens);  // indices into the rows of a slice
@@ -101,11 +130,17 @@ std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch, const Pr
   std::iota(ids.begin(), ids.end(), 0);
   slice(0, Rows(batch.ids.begin(), batch.ids.end())).network().hidden(sliced, {}, x);
   std::fill(ids.begin(), ids.end(), 0);
+  if (on_hidden) on_hidden(x);
   went_on();
   for (int layer = 1; layer < last; ++layer) {
     slice(layer, {0}).network().hidden(sliced, x, next);
     x.swap(next);
+    if (on_hidden) on_hidden(x);
     went_on();
+  }
+  if (on_hidden) {
+    slice(last, {0}).network().hidden(sliced, x, next);
+    on_hidden(next);
   }
   std::vector<float> out(tokens * vocab), piece;
   for (size_t first = 0; first < vocab; first += most) {

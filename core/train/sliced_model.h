@@ -3,6 +3,8 @@
 // with or without an adapter, then the output head in pieces of the vocabulary. Use on one thread.
 #pragma once
 #include <filesystem>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "core/base/units.h"
@@ -13,6 +15,8 @@
 
 namespace mw::train {
 
+enum class AdapterUse { beside, folded };  // folded: its product is added to the weights in f32
+
 class SlicedModel {
  public:
   static constexpr Bytes kHead{128 << 20};
@@ -22,16 +26,21 @@ class SlicedModel {
   static Bytes memory(const model::Config& config);
 
   // `adapter` (or null) must outlive the object. `head` is the size of a piece of the head. Throws like HfWeights.
-  SlicedModel(const std::filesystem::path& folder, const formats::Adapter* adapter, int threads, Bytes head = kHead);
+  SlicedModel(const std::filesystem::path& folder, const formats::Adapter* adapter, int threads, Bytes head = kHead,
+              AdapterUse use = AdapterUse::beside);
   const model::Config& config() const { return config_; }
-  // Logits [rows * len, vocab] of a batch without padding. Exceptions of `progress` abort it.
-  std::vector<float> logits(const engine::TokenBatch& batch, const Progress& progress = {}) const;
+  // Logits [rows * len, vocab] of a batch without padding. Exceptions of `progress` abort it. `on_hidden` gets the
+  // hidden states [rows * len, dim] behind each layer in turn.
+  using OnHidden = std::function<void(const std::vector<float>& hidden)>;
+  std::vector<float> logits(const engine::TokenBatch& batch, const Progress& progress = {},
+                            const OnHidden& on_hidden = {}) const;
 
  private:
   struct Slice;
   // The rows of the embedding in a slice.
   using Rows = std::vector<int>;
   Slice slice(int layer, Rows rows) const;
+  void add_product(const model::Tensor& tensor, int layer, std::int64_t first, std::span<float> values) const;
 
   model::Config config_;
   model::TensorInventory inventory_;
@@ -39,6 +48,7 @@ class SlicedModel {
   const formats::Adapter* adapter_;
   int threads_;
   Bytes head_;
+  AdapterUse use_;
 };
 
 }  // namespace mw::train

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "core/base/files.h"
+#include "core/base/partial_files.h"
+#include "core/jobs/served_parity.h"
 #include "tests/formats/test_files.h"
 
 namespace mw::jobs {
@@ -29,6 +33,16 @@ TEST(MergeAdapter, ChecksByPartsAndWritesTheVerdict) {
   EXPECT_GT(all, 6) << "three models, each by layers and pieces of the head";
   EXPECT_EQ(last, all);
   EXPECT_EQ(result.parity.verdict, train::Parity::Verdict::passed) << result.parity.reason;
+  EXPECT_TRUE(result.is_released);
+  ASSERT_EQ(result.parity.forms.size(), 3u);
+  for (const train::FormParity& form : result.parity.forms)
+    EXPECT_EQ(form.verdict, train::ParityVerdict::passed) << to_string(form.form) << ": " << form.reason;
+  const train::FormParity& served = result.parity.forms.back();
+  ASSERT_EQ(served.texts.size(), 2u);
+  for (const train::GreedyText& text : served.texts) {
+    EXPECT_EQ(text.merged.size(), static_cast<size_t>(kGreedyTokens));
+    EXPECT_EQ(text.merged, text.with_adapter);  // f32 weights: rounding changes no token here
+  }
   EXPECT_EQ(read_json(folder / "merged/merge.json"), result.answer);
 }
 
@@ -42,8 +56,44 @@ TEST(MergeAdapter, AStopDuringTheCheckIsRecorded) {
       },
       stop.get_token());
   EXPECT_EQ(result.parity.verdict, train::Parity::Verdict::not_run);
-  EXPECT_EQ(read_json(folder / "merged/merge.json")["parity"]["reason"], "it was stopped");
-  EXPECT_TRUE(fs::exists(folder / "merged/config.json"));
+  EXPECT_FALSE(result.is_released);
+  EXPECT_FALSE(fs::exists(folder / "merged"));
+  EXPECT_EQ(read_json(folder / "merged.unchecked/merge.json")["parity"]["reason"], "it was stopped");
+  EXPECT_TRUE(fs::exists(folder / "merged.unchecked/config.json"));
+}
+
+// Changes bytes of the weights between the merge and its check.
+void damage(const fs::path& staged) {
+  const fs::path file = staged / "model.safetensors";
+  std::string bytes = read_file(file);
+  const auto sixteenth = bytes.size() / 16;
+  for (size_t i = 0; i < sixteenth; i += 4) std::swap(bytes[bytes.size() - 1 - i], bytes[bytes.size() - 1 - 3 * i]);
+  write_file_atomically(file, bytes);
+}
+
+TEST(MergeAdapter, ADamagedMergeIsNotReleased) {
+  formats::Scratch folder;
+  const MergeRequest wanted = request(folder / "merged");
+  for (const char* kept : {"merged.rejected", "merged.rejected-2"}) {  // an earlier one stays
+    bool damaged = false;
+    const MergeResult result = merge_adapter(
+        wanted, [](const std::string&) {}, [](long, long) {},
+        [&](long done, long) {
+          if (done == 0 && !std::exchange(damaged, true)) damage(part_path(wanted.out));
+        },
+        {});
+    EXPECT_EQ(result.parity.verdict, train::Parity::Verdict::failed);
+    EXPECT_FALSE(result.is_released);
+    EXPECT_FALSE(fs::exists(wanted.out));
+    EXPECT_EQ(result.folder, folder / kept);
+    EXPECT_EQ(read_json(folder / kept / "merge.json")["released"], false);
+    EXPECT_NE(released_text(result).find("not released: the comparison failed"), std::string::npos);
+    EXPECT_FALSE(fs::exists(part_path(wanted.out)));
+  }
+  const train::Parity again = check_merged(
+      {wanted.base, wanted.adapter, folder / "merged.rejected", 6.0f}, [](const std::string&) {}, [](long, long) {},
+      {});
+  EXPECT_EQ(again.verdict, train::ParityVerdict::failed);
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ std::vector<Reader> results_readers();
 std::vector<Reader> data_readers();
 std::vector<Reader> serve_readers();
 std::vector<Reader> experiment_readers();
+std::vector<Reader> config_readers();
+std::vector<Reader> port_readers();
 
 using test::Scratch;  // static per reader: files remain between calls
 

@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 std::vector<Reader> all_readers() {
   std::vector<Reader> all;
-  for (const auto readers :
-       {formats_readers, orbax_readers, results_readers, data_readers, serve_readers, experiment_readers})
+  for (const auto readers : {formats_readers, orbax_readers, results_readers, data_readers, serve_readers,
+                             experiment_readers, config_readers, port_readers})
     for (Reader& reader : readers()) all.push_back(std::move(reader));
   return all;
 }

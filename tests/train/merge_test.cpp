@@ -8,6 +8,7 @@
 
 #include "core/base/files.h"
 #include "core/formats/orbax/tunix_adapter.h"
+#include "core/train/parity.h"
 #include "tests/formats/test_files.h"
 
 namespace mw::train {
@@ -65,6 +66,45 @@ TEST_P(TunixLora, MergedModelEqualsBaseWithAdapter) {
   EXPECT_GT(parity.effect, 1e-2) << "the adapter must change something, or the gate could not fail";
   // The check fails for the base model, so it detects a missing merge.
   EXPECT_EQ(check_parity(base(), lora, base(), {}).verdict, Parity::Verdict::failed);
+}
+
+const FormParity& form_of(const Parity& parity, ParityForm form) {
+  for (const FormParity& f : parity.forms)
+    if (f.form == form) return f;
+  throw std::runtime_error("no such form");
+}
+
+TEST_P(TunixLora, ParityNamesPositionsAndLayers) {
+  formats::Adapter lora = adapter();
+  merge(base(), lora, folder_ / "merged", 2);
+  const Parity good = check_parity(base(), lora, folder_ / "merged", {}, {}, {.prompts = {{"own", {2, 5, 7}}}});
+  ASSERT_EQ(good.prompts.size(), 3u);
+  EXPECT_EQ(good.positions, 2 * 24 + 3);
+  EXPECT_EQ(good.weights, "f32");
+  const FormParity& folded = form_of(good, ParityForm::folded);
+  EXPECT_EQ(folded.verdict, ParityVerdict::passed) << folded.reason;
+  EXPECT_EQ(folded.positions.size(), 51u);
+  EXPECT_EQ(folded.positions.back().prompt, 2);
+  EXPECT_EQ(folded.positions.back().position, 2);
+  const size_t layers = formats::read_config(base()).layers.size();
+  EXPECT_EQ(folded.layers.size(), layers);
+  for (const LayerDivergence& l : folded.layers) EXPECT_LT(l.relative, 1e-4) << l.layer;
+  // Merged with twice the scale in the last layer only: earlier layers agree, and the message names the layer.
+  const int last = static_cast<int>(layers) - 1;
+  for (formats::AdapterModule& m : lora.modules)
+    if (m.target.layer == last) m.alpha *= 2;
+  merge(base(), lora, folder_ / "wrong", 2);
+  const Parity bad = check_parity(base(), adapter(), folder_ / "wrong", {});
+  EXPECT_EQ(bad.verdict, ParityVerdict::failed);
+  EXPECT_EQ(form_of(bad, ParityForm::folded).verdict, ParityVerdict::passed);
+  const FormParity& reread = form_of(bad, ParityForm::reread);
+  EXPECT_GT(reread.layers.back().relative, 100 * reread.layers.front().relative);
+  EXPECT_GT(reread.largest, reread.mean);
+  EXPECT_THAT(bad.reason, HasSubstr("folder read again"));
+  EXPECT_THAT(parity_text(bad), HasSubstr("merged weights: passed"));
+  const Json json = to_json(bad);
+  EXPECT_EQ(json["forms"].size(), 2u);
+  EXPECT_EQ(json["forms"][1]["positions"].size(), 48u);
 }
 
 TEST_P(TunixLora, ConvertsToSamePeftAdapter) {

@@ -9,6 +9,7 @@
 #include <QListWidget>
 #include <QPushButton>
 #include <QScrollBar>
+#include <QTableView>
 #include <QTest>
 #include <QTreeWidget>
 #include <fstream>
@@ -150,6 +151,11 @@ class LaunchTest : public test::WindowFixture {
     merge.alpha().setText(u"6"_s);
     click(test::button_of(merge, u"Merge"_s));
     QTRY_VERIFY_WITH_TIMEOUT(test::result_text(merge).contains(u"Parity passed"_s), 20000);
+    QVERIFY(merge.charts().isVisible());
+    QCOMPARE(merge.charts().logits().lines().size(), size_t{3});  // merged weights, read again, served
+    QCOMPARE(merge.charts().layers().lines().size(), size_t{2});
+    QCOMPARE(merge.charts().table().model()->rowCount(), 3);
+    QVERIFY(merge.height() <= 780);
     grab(merge, u"merge-dialog"_s);
     QVERIFY(fs::exists(fspath(merge.out().text()) / "merge.json"));
     click(test::button_of(merge, u"Merge"_s));  // again: nothing is overwritten

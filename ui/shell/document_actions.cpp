@@ -8,6 +8,7 @@
 #include <QMenu>
 
 #include "core/base/files.h"
+#include "ui/port/port_dialog.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
@@ -40,6 +41,17 @@ void DocumentActions::register_actions() {
   actions.add({u"file.save_as"_s, tr("Save As…"), tr("Save the experiment to another file"),
                QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S)},
               [this] { save_as(); });
+  actions.add({u"file.port"_s, tr("Port Recipe…"),
+               tr("Turn a training script of TRL and PEFT into an experiment, and see its adaptations to JAX")},
+              [this] { port_recipe({}); });
+}
+
+void DocumentActions::port_recipe(std::vector<fs::path> files) {
+  if (!port_) {
+    port_ = new PortDialog(workspace_.runs().catalogue(), &window_);
+    connect(port_, &PortDialog::experiment_wanted, this, &DocumentActions::open_copy);
+  }
+  port_->open_with(std::move(files), document_.experiment());
 }
 
 void DocumentActions::open_first(const fs::path& file) {
@@ -181,7 +193,8 @@ bool DocumentActions::write_journal() {
 
 void DocumentActions::fill_menu(QMenu& menu) {
   menu.clear();
-  for (const auto& id : {u"file.new"_s, u"file.open"_s, u"file.save"_s, u"file.save_as"_s, u"file.export"_s})
+  for (const auto& id :
+       {u"file.new"_s, u"file.open"_s, u"file.save"_s, u"file.save_as"_s, u"file.port"_s, u"file.export"_s})
     menu.addAction(workspace_.actions()[id]);
   const auto add = [&](const QString& title, const QStringList& files, bool example) {
     if (files.isEmpty()) return;

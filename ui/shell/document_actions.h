@@ -13,6 +13,8 @@ class QMenu;
 
 namespace mw::ui {
 
+class PortDialog;
+
 class DocumentActions : public QObject {
   Q_OBJECT
  public:
@@ -29,6 +31,9 @@ class DocumentActions : public QObject {
   void when_edits_are_safe(const std::function<void()>& go_on);
   bool write_journal();  // false: closing the window would lose unsaved edits
   void fill_menu(QMenu& menu);
+  // Shows the dialog that ports a recipe and reads the files, if there are any.
+  void port_recipe(std::vector<std::filesystem::path> files);
+  PortDialog* port_dialog() { return port_; }  // null before port_recipe()
 
  private:
   void register_actions();
@@ -44,6 +49,7 @@ class DocumentActions : public QObject {
   PendingQuestion& question_;
   QTimer journal_;
   std::filesystem::path postponed_;
+  PortDialog* port_ = nullptr;  // created on first use
 };
 
 }  // namespace mw::ui

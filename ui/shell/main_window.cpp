@@ -47,6 +47,12 @@ QString manual_chapter_of(Page page) {
                                                      : u"05-comparing-and-auditing.md"_s;
 }
 
+bool is_recipe_file(const fs::path& path) {
+  const fs::path ending = path.extension();
+  const bool config = path.filename() == "adapter_config.json" || path.filename() == "training_args.json";
+  return config || ending == ".py" || ending == ".ipynb" || ending == ".yaml" || ending == ".yml";
+}
+
 }  // namespace
 
 MainWindow::MainWindow(const WindowSetup& setup)
@@ -594,7 +600,14 @@ void MainWindow::dropEvent(QDropEvent* event) {
     for (const store::RunId& run : runs_in(*event->mimeData())) compare_->add_run(run);
     return show_page(Page::compare);
   }
-  for (const QUrl& url : event->mimeData()->urls()) open_dropped(fspath(url.toLocalFile()));
+  // The files of one recipe arrive together.
+  std::vector<fs::path> recipe;
+  for (const QUrl& url : event->mimeData()->urls())
+    if (fs::path path = fspath(url.toLocalFile()); is_recipe_file(path))
+      recipe.push_back(std::move(path));
+    else
+      open_dropped(path);
+  if (!recipe.empty()) documents_->port_recipe(std::move(recipe));
 }
 
 void MainWindow::open_dropped(const fs::path& path) {
@@ -607,6 +620,7 @@ void MainWindow::open_dropped(const fs::path& path) {
     compare_->add_file(path);
     return show_page(Page::compare);
   }
+  if (is_file && is_recipe_file(path)) return documents_->port_recipe({path});
   if (is_file && path.extension() == ".json") return open_file(path);
   runs_page_->import_files({path});
   show_page(Page::runs);

@@ -94,7 +94,8 @@ class MainWindow : public QMainWindow, public Workspace {
   void raise_panel(const QString& dock);   // "problems", "log", "jobs" or "experiment"
   void open_palette();
   void open_file(const std::filesystem::path& file) { documents_->open_file(file); }
-  // Opens an experiment, compares results, opens a run of the store or imports anything else.
+  DocumentActions& documents() { return *documents_; }
+  // Opens an experiment, ports a script, compares results, opens a run of the store or imports anything else.
   void open_dropped(const std::filesystem::path& path);
 
  protected:

@@ -8,7 +8,6 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
-#include "core/jobs/merge_adapter.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -16,19 +15,21 @@ namespace {
 constexpr int kMergeWidth = 640;
 constexpr const char* kComparingLogits = "comparing logits";
 
-QString merge_verdict(const jobs::MergeResult& result, const std::filesystem::path& out) {
-  return MergeDialog::tr("%1 of %2 tensors merged, %3 in %4. Parity %5%6")
+QString merge_verdict(const jobs::MergeResult& result) {
+  return MergeDialog::tr("%1 of %2 tensors merged, %3. Parity %4%5 The model was %6.")
       .arg(result.merged.merged)
       .arg(result.merged.tensors)
-      .arg(qs(to_text(result.merged.written)), qpath(out), qs(train::to_string(result.parity.verdict)),
-           result.parity.reason.empty() ? u"."_s : u": "_s + qs(result.parity.reason));
+      .arg(qs(to_text(result.merged.written)), qs(to_string(result.parity.verdict)),
+           result.parity.reason.empty() ? u"."_s : QString(u": "_s + qs(result.parity.reason) + u"."_s),
+           qs(jobs::released_text(result)));
 }
 }  // namespace
 
 MergeDialog::MergeDialog(QWidget* parent) : TaskDialog(tr("Merge an Adapter"), u"merge"_s, kMergeWidth, parent) {
-  description_->setText(
-      tr("Adds the adapter to the weights of the base model and writes a Hugging Face folder. The result is verified "
-         "by comparing logits with base model and adapter. Nothing is overwritten."));
+  description_->setText(tr(
+      "Adds the adapter to the weights of the base model and writes a Hugging Face folder. The result is verified "
+      "by comparing logits, hidden states and greedy text with base model and adapter, and appears under its name only "
+      "if it passes. Nothing is overwritten."));
   auto* form = new QFormLayout;
   base_ = add_folder(*form, tr("Base model"), tr("Hugging Face folder"), *this).line;
   adapter_ = add_folder(*form, tr("Adapter"), tr("PEFT folder, or an Orbax checkpoint of Tunix"), *this).line;
@@ -37,7 +38,12 @@ MergeDialog::MergeDialog(QWidget* parent) : TaskDialog(tr("Merge an Adapter"), u
   alpha_->setAccessibleName(tr("Alpha"));
   alpha_->setPlaceholderText(tr("Only for checkpoints without alpha"));
   form->addRow(tr("Alpha"), alpha_);
+  prompt_ = new QLineEdit(this);
+  prompt_->setAccessibleName(tr("Prompt"));
+  prompt_->setPlaceholderText(tr("Optional: compared besides fixed tokens"));
+  form->addRow(tr("Prompt"), prompt_);
   column_->addLayout(form);
+  column_->addWidget(charts_ = new ParityCharts(this));
   add_task_rows({tr("Result"), tr("Progress of the merge"), tr("Close"), tr("Merge")});
   connect(confirm_, &QPushButton::clicked, this, &MergeDialog::begin);
   connect(&task_, &BackgroundWork::changed, this, &MergeDialog::show_state);
@@ -54,6 +60,7 @@ void MergeDialog::open_with(const std::filesystem::path& base, const std::filesy
     out_->setText(qpath(out));
     alpha_->clear();
     result_->show_text({});
+    charts_->clear();
     show_state();
   }
   open();
@@ -70,14 +77,16 @@ void MergeDialog::show_state() {
                             ? tr("Comparing logits with base model and adapter: %1 %")
                             : tr("Merging: %1 % of the weights"))
                            .arg(task_.percent()));
-  for (QLineEdit* l : {base_, adapter_, out_, alpha_}) l->setEnabled(!busy);
+  for (QLineEdit* l : {base_, adapter_, out_, alpha_, prompt_}) l->setEnabled(!busy);
   cancel_->setText(busy ? tr("Cancel") : tr("Close"));
   confirm_->setEnabled(!busy && !base_->text().isEmpty() && !adapter_->text().isEmpty() && !out_->text().isEmpty());
 }
 
 void MergeDialog::begin() {
   result_->show_text({});
+  charts_->clear();
   jobs::MergeRequest request{fspath(base_->text()), fspath(adapter_->text()), fspath(out_->text()), std::nullopt};
+  if (!prompt_->text().isEmpty()) request.prompts.push_back(ss(prompt_->text()));
   if (const QString text = alpha_->text().trimmed(); !text.isEmpty()) {
     bool good = false;
     request.alpha = text.toFloat(&good);
@@ -88,9 +97,9 @@ void MergeDialog::begin() {
   }
   if (task_.is_busy()) return;
   task_.start([request](const ReportProgress& report, const std::stop_token& stop) {
-    QString notes;
-    const jobs::MergeResult result = jobs::merge_adapter(
-        request, [&](const std::string& note) { notes += u"\n"_s + qs(note); },
+    Outcome outcome;
+    outcome.merge = jobs::merge_adapter(
+        request, [&](const std::string& note) { outcome.notes += u"\n"_s + qs(note); },
         [&](long done, long of) {
           report({"merging", done, of});
         },
@@ -98,14 +107,17 @@ void MergeDialog::begin() {
           report({kComparingLogits, done, of});
         },
         stop);
-    return QString(merge_verdict(result, request.out) + notes);
+    return outcome;
   });
 }
 
 void MergeDialog::show_outcome() {
   if (task_.was_cancelled()) return result_->show_text(tr("Cancelled; nothing was written."));
   if (task_.problem()) return result_->show_text(qs(to_text(*task_.problem())), ResultText::Tone::bad);
-  result_->show_text(*task_.result());
+  const Outcome& outcome = *task_.result();
+  result_->show_text(merge_verdict(outcome.merge) + outcome.notes,
+                     outcome.merge.is_released ? ResultText::Tone::plain : ResultText::Tone::bad);
+  charts_->show_parity(outcome.merge.parity);
 }
 
 void MergeDialog::reject() {

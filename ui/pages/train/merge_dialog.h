@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Dialog that merges an adapter into its base model: three folders, progress, result of the comparison. GUI thread.
+// Dialog that merges an adapter into its base model: three folders, progress, result of the comparison with its charts.
+// GUI thread.
 #pragma once
+#include "core/jobs/merge_adapter.h"
+#include "ui/pages/train/parity_charts.h"
 #include "ui/session/background_task.h"
 #include "ui/theme/dialog_parts.h"
 
@@ -17,6 +20,8 @@ class MergeDialog : public TaskDialog {
   QLineEdit& adapter() { return *adapter_; }
   QLineEdit& out() { return *out_; }
   QLineEdit& alpha() { return *alpha_; }
+  QLineEdit& prompt() { return *prompt_; }
+  ParityCharts& charts() { return *charts_; }
 
  public slots:
   void reject() override;  // cancels a merge in progress
@@ -26,8 +31,13 @@ class MergeDialog : public TaskDialog {
   void show_outcome();
   void begin();
 
-  BackgroundTask<QString> task_{"MERGE"};  // its result is the verdict as text
-  QLineEdit *base_, *adapter_, *out_, *alpha_;
+  struct Outcome {
+    jobs::MergeResult merge;
+    QString notes;
+  };
+  BackgroundTask<Outcome> task_{"MERGE"};
+  QLineEdit *base_, *adapter_, *out_, *alpha_, *prompt_;
+  ParityCharts* charts_;
 };
 
 }  // namespace mw::ui
