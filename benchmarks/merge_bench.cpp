@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
     const mw::train::Parity parity = mw::train::check_parity(argv[1], adapter, argv[3], {});
     const double checked = mw::seconds_since(checking);
     std::printf("%.3f %ld %ld %ld %.3f %ld %s\n", seconds, static_cast<long>(merged.written.value), merged.merged, peak,
-                checked, most_held(), std::string(to_string(parity.verdict)).c_str());
+                checked, most_held(), std::string(mw::to_string(parity.verdict)).c_str());
   } catch (const mw::Error& error) {
     return std::fprintf(stderr, "%s\n", error.what()), 1;
   }

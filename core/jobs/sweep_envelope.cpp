@@ -81,15 +81,15 @@ EnvelopePlan plan_of(const plan::Request& request, const serve::SweepSettings& s
 }
 
 plan::Request request_of(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
-  plan::Request request = planning::plan_request(e, catalogue);
-  if (request.target.chip.vendor == hardware::Vendor::cpu)
+  const hardware::Target target = catalogue.target(experiment::bind(e).target.id);
+  if (target.chip.vendor == hardware::Vendor::cpu)
     throw Error({.id = "TARGET",
                  .message = "meshes of this machine are virtual and do not serve",
                  .place = "target.id",
-                 .found = request.target.id,
+                 .found = target.id,
                  .expected = "a TPU slice or GPUs, such as v6e-8 or 8xh100",
                  .fix = "set target.id, e.g. --set target.id=v6e-8"});
-  return request;
+  return planning::plan_request(e, catalogue);
 }
 
 using Differences = std::vector<double>;  // of two meshes, by repeat

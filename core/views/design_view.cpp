@@ -168,7 +168,7 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
                          count_text(static_cast<double>(run.steps)) + " steps"));
   lines.back().note = lines.back().detail;
   if (const auto& budget = design.planned.budget) {
-    lines.push_back(figure("Within the budget", to_text(*budget), static_cast<double>(budget->steps),
+    lines.push_back(figure("budget", "Within the budget", to_text(*budget), static_cast<double>(budget->steps),
                            (budget->epochs > 0 ? number_text(budget->epochs, 3) + " epochs; " : std::string()) +
                                "limit: " + budget->bound));
     if (!budget->holds_the_run()) lines.back().tone = PlanLine::Tone::warn;
@@ -211,7 +211,7 @@ void add_size_budget(const planning::ExperimentPlan& planned, std::vector<PlanLi
       most = &p;
   if (!most) return;
   lines.push_back(
-      figure("Within the budget", count_text(static_cast<double>(*most->rows_in_budget)) + " rows",
+      figure("rows_in_budget", "Within the budget", count_text(static_cast<double>(*most->rows_in_budget)) + " rows",
              static_cast<double>(*most->rows_in_budget),
              std::string(to_string(most->size.workload)) + " at batch " + std::to_string(most->size.batch)));
 }
@@ -261,7 +261,7 @@ std::vector<PlanLine> plan_lines(const Design& design) {
   const plan::Plan& p = design.plan();
   std::vector<PlanLine> lines{memory_line(p)};
   if (const auto& trained = design.planned.trainable)
-    lines.push_back(figure("Trained", train::to_text(*trained), static_cast<double>(trained->params),
+    lines.push_back(figure("trained", "Trained", train::to_text(*trained), static_cast<double>(trained->params),
                            "saved in " + to_text(trained->file)));
   if (!speed_known(design)) {
     lines.push_back({.key = "time",

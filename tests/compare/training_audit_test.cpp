@@ -55,7 +55,9 @@ TEST(TrainingAudit, PublishedMeasurementsPass) {
       continue;
     const serve::TrainingAudit audit = audited(claim);
     EXPECT_THAT(rules_of(audit, Verdict::impossible), IsEmpty()) << claim.name << to_text(audit);
-    if (!std::isnan(claim.padded_tokens_per_second)) EXPECT_FALSE(audit.mfu.empty()) << claim.name;
+    if (!std::isnan(claim.padded_tokens_per_second)) {
+      EXPECT_FALSE(audit.mfu.empty()) << claim.name;
+    }
   }
   EXPECT_GE(speeds, 15);
   EXPECT_GE(memories, 5);

@@ -17,6 +17,7 @@
 #include <cmath>
 #include <future>
 
+#include "tests/base/instrumented.h"
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/run_views/run_drag.h"
