@@ -10,6 +10,7 @@
 #include "core/experiment/sweep_settings.h"
 #include "core/plan/search/search.h"
 #include "core/planning/plan_request.h"
+#include "core/serve/load/replicated_backend.h"
 #include "core/serve/load/simulated_backend.h"
 #include "core/serve/load/sweep.h"
 
@@ -53,31 +54,92 @@ plan::Request on_mesh(plan::Request request, const mesh::Mesh& mesh) {
 }
 
 // Empty: the server fits.
-std::string refusal_of(const plan::Request& request) {
+std::string refusal_of(const plan::Request& request, const serve::SchedulerSettings& scheduler) {
   try {
     const plan::Plan plan = plan::predict(request);
-    return plan.fits()
-               ? std::string()
-               : "does not fit: " + to_text(plan.memory.at_peak.total()) + " of " + to_text(plan.memory.capacity);
+    if (!plan.fits())
+      return "does not fit: " + to_text(plan.memory.at_peak.total()) + " of " + to_text(plan.memory.capacity);
+    serve::make_cost_model_backend(request, scheduler);
+    return {};
   } catch (const Error& error) {
     return error.problem().message;
   }
 }
 
-EnvelopePlan plan_of(const plan::Request& request, const serve::SweepSettings& settings) {
-  EnvelopePlan plan{
-      .repeats = settings.repeats, .requests = settings.load.num_prompts, .target = request.target.id, .meshes = {}};
-  for (const mesh::Mesh& mesh : plan::legal_meshes(request))
-    plan.meshes.push_back({mesh, mesh::to_text(mesh), refusal_of(on_mesh(request, mesh))});
-  const bool any = std::any_of(plan.meshes.begin(), plan.meshes.end(), [](const auto& m) { return m.refusal.empty(); });
+std::string name_of(const mesh::Mesh& mesh, int replicas) {
+  return (replicas > 1 ? std::to_string(replicas) + " replicas, " : std::string()) + mesh::to_text(mesh);
+}
+
+// One server of each size: all devices of the target, half of them, and so on, as far as the catalogue has such
+// targets.
+struct Servers {
+  plan::Request request;
+  int replicas = 1;
+};
+std::vector<Servers> servers_of(const experiment::Experiment& e, const plan::Request& request,
+                                const hardware::Catalogue& catalogue) {
+  std::vector<Servers> out{{request, 1}};
+  const std::vector<std::string> ids = catalogue.target_ids();
+  const int devices = request.target.devices();
+  for (int replicas = 2; replicas <= devices; ++replicas) {
+    if (devices % replicas != 0) continue;
+    const auto id = std::find_if(ids.begin(), ids.end(), [&](const std::string& t) {
+      const hardware::Target target = catalogue.target(t);
+      return target.chip.id == request.target.chip.id && target.devices() * replicas == devices;
+    });
+    if (id == ids.end()) continue;
+    experiment::Experiment smaller = e;
+    smaller.set_value("target.id", *id);
+    for (const mesh::MeshAxis& axis : request.mesh.axes) smaller.erase("mesh." + axis.name);
+    Servers servers{planning::plan_request(smaller, catalogue), replicas};
+    servers.request.mesh = request.mesh;  // names the axes of its legal meshes
+    out.push_back(std::move(servers));
+  }
+  return out;
+}
+
+struct Candidate {
+  plan::Request request;  // of one server
+  EnvelopeMesh mesh;
+};
+std::vector<Candidate> candidates_of(const experiment::Experiment& e, const plan::Request& request,
+                                     const serve::SchedulerSettings& scheduler, const hardware::Catalogue& catalogue) {
+  std::vector<Candidate> out;
+  for (const Servers& servers : servers_of(e, request, catalogue))
+    for (const mesh::Mesh& mesh : plan::legal_meshes(servers.request)) {
+      plan::Request one = on_mesh(servers.request, mesh);
+      EnvelopeMesh entry{.mesh = mesh,
+                         .replicas = servers.replicas,
+                         .target = servers.request.target.id,
+                         .name = name_of(mesh, servers.replicas),
+                         .refusal = refusal_of(one, scheduler)};
+      out.push_back({std::move(one), std::move(entry)});
+    }
+  return out;
+}
+
+std::vector<EnvelopeMesh> meshes_of(const std::vector<Candidate>& candidates) {
+  std::vector<EnvelopeMesh> out;
+  for (const Candidate& c : candidates) out.push_back(c.mesh);
+  return out;
+}
+
+void require_one_that_fits(const std::vector<Candidate>& candidates) {
+  const bool any =
+      std::any_of(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.mesh.refusal.empty(); });
   if (!any)
-    throw Error(
-        {.id = "ENVELOPE",
-         .message = "the server fits on no mesh of the target",
-         .place = "target.id",
-         .found = plan.meshes.empty() ? "no legal mesh" : plan.meshes.front().name + ": " + plan.meshes.front().refusal,
-         .expected = "a target with more memory"});
-  return plan;
+    throw Error({.id = "ENVELOPE",
+                 .message = "the server fits on no mesh of the target",
+                 .place = "target.id",
+                 .found = candidates.empty() ? "no legal mesh"
+                                             : candidates.front().mesh.name + ": " + candidates.front().mesh.refusal,
+                 .expected = "a target with more memory"});
+}
+
+std::unique_ptr<serve::LoadBackend> backend_of(const Candidate& c, const serve::SchedulerSettings& scheduler) {
+  std::vector<std::unique_ptr<serve::LoadBackend>> servers;
+  for (int i = 0; i < c.mesh.replicas; ++i) servers.push_back(serve::make_cost_model_backend(c.request, scheduler));
+  return servers.size() == 1 ? std::move(servers.front()) : serve::make_replicated_backend(std::move(servers));
 }
 
 plan::Request request_of(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
@@ -182,7 +244,11 @@ std::vector<Crossover> crossovers_of(const EnvelopeRuns& runs, EnvelopeMetric me
 Json mesh_json(const EnvelopeMesh& mesh) {
   Json sizes = Json::object();
   for (const mesh::MeshAxis& axis : mesh.mesh.axes) sizes[axis.name] = axis.size;
-  Json out{{"mesh", sizes}, {"name", mesh.name}, {"simulated", mesh.refusal.empty()}};
+  Json out{{"mesh", sizes},
+           {"replicas", mesh.replicas},
+           {"target", mesh.target},
+           {"name", mesh.name},
+           {"simulated", mesh.refusal.empty()}};
   if (!mesh.refusal.empty()) out["refusal"] = mesh.refusal;
   return out;
 }
@@ -228,15 +294,24 @@ const formats::BenchPoint& EnvelopeRuns::point(size_t mesh, size_t len, size_t r
   return points[mesh][(len * rates.size() + rate) * static_cast<size_t>(repeats) + static_cast<size_t>(repeat)];
 }
 
-EnvelopePlan envelope_plan(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
-  return plan_of(request_of(served(e), catalogue), envelope_settings(served(e)));
+EnvelopePlan envelope_plan(const experiment::Experiment& given, const hardware::Catalogue& catalogue) {
+  const experiment::Experiment e = served(given);
+  const plan::Request request = request_of(e, catalogue);
+  const serve::SweepSettings settings = envelope_settings(e);
+  const auto candidates =
+      candidates_of(e, request, experiment::scheduler_settings(experiment::bind(e).serve), catalogue);
+  require_one_that_fits(candidates);
+  return {.repeats = settings.repeats,
+          .requests = settings.load.num_prompts,
+          .target = request.target.id,
+          .meshes = meshes_of(candidates)};
 }
 
 std::string envelope_note(const EnvelopePlan& plan) {
   const auto simulated =
       std::count_if(plan.meshes.begin(), plan.meshes.end(), [](const auto& m) { return m.refusal.empty(); });
-  return std::to_string(simulated) + " of " + std::to_string(plan.meshes.size()) + " legal meshes of " + plan.target +
-         " are simulated, each load " + std::to_string(plan.repeats) + " times with other seeds. " +
+  return std::to_string(simulated) + " of " + std::to_string(plan.meshes.size()) + " meshes and replicas of " +
+         plan.target + " are simulated, each load " + std::to_string(plan.repeats) + " times with other seeds. " +
          serve::percentile_text(99, plan.requests) + ".";
 }
 
@@ -245,15 +320,16 @@ EnvelopeRuns simulate_envelope(const experiment::Experiment& given, const hardwa
   const experiment::Experiment e = served(given);
   const plan::Request request = request_of(e, catalogue);
   const serve::SweepSettings settings = envelope_settings(e);
-  EnvelopePlan plan = plan_of(request, settings);
-  EnvelopeRuns runs{.target = plan.target,
-                    .meshes = std::move(plan.meshes),
-                    .repeats = plan.repeats,
-                    .requests = plan.requests,
+  const serve::SchedulerSettings scheduler = experiment::scheduler_settings(experiment::bind(e).serve);
+  const std::vector<Candidate> candidates = candidates_of(e, request, scheduler, catalogue);
+  require_one_that_fits(candidates);
+  EnvelopeRuns runs{.target = request.target.id,
+                    .meshes = meshes_of(candidates),
+                    .repeats = settings.repeats,
+                    .requests = settings.load.num_prompts,
                     .input_lens = settings.input_lens,
                     .rates = settings.request_rates,
                     .points = {}};
-  const serve::SchedulerSettings scheduler = experiment::scheduler_settings(experiment::bind(e).serve);
   const long each = static_cast<long>(runs.rates.size() * runs.input_lens.size()) * runs.repeats * runs.requests;
   long done = 0;
   runs.points.resize(runs.meshes.size());
@@ -261,7 +337,7 @@ EnvelopeRuns simulate_envelope(const experiment::Experiment& given, const hardwa
       std::count_if(runs.meshes.begin(), runs.meshes.end(), [](const auto& m) { return m.refusal.empty(); });
   for (size_t m = 0; m < runs.meshes.size(); ++m) {
     if (!runs.meshes[m].refusal.empty()) continue;
-    const auto backend = serve::make_cost_model_backend(on_mesh(request, runs.meshes[m].mesh), scheduler);
+    const auto backend = backend_of(candidates[m], scheduler);
     const serve::SweepCallbacks callbacks{.point =
                                               [&](formats::BenchPoint point) {
                                                 point.requests.clear();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulates the sweep of an experiment on every mesh of its target: which mesh is best at each load, and where the best
-// one changes. All meshes serve the same loads with the same seeds, so that their differences are paired. Every number
-// is predicted. Thread-safe.
+// Simulates the sweep of an experiment on every mesh of its target, and on replicas on equal parts of it: which is best
+// at each load, and where the best one changes. All meshes serve the same loads with the same seeds, so that their
+// differences are paired. Every number is predicted. Thread-safe.
 #pragma once
 #include <functional>
 #include <stop_token>
@@ -24,8 +24,10 @@ double percentile_of(EnvelopeMetric metric);  // 50 or 99
 double value_ms(const formats::BenchPoint& point, EnvelopeMetric metric);
 
 struct EnvelopeMesh {
-  mesh::Mesh mesh;
-  std::string name;     // "tp 8"
+  mesh::Mesh mesh;      // of one server
+  int replicas = 1;     // equal servers, each on its part of the devices; requests go to them in turn
+  std::string target;   // of one server: "v6e-4"
+  std::string name;     // "tp 8", "2 replicas, tp 4"
   std::string refusal;  // why it is not simulated; empty: it is
 };
 struct EnvelopeRuns {

@@ -92,6 +92,8 @@ class Mapper {
   void take(const ConfigSetting& s) {
     if (!is_known_section(s.section)) {
       const bool quantized = s.section == "BitsAndBytesConfig";
+      if (s.section == "load_dataset")
+        return miss(s, "set data.path, or data.source to OWNER/NAME@REVISION with the revision that was trained on");
       return miss(s, quantized ? missing_reason("", "bnb_")
                                : s.section + " does not belong to supervised fine-tuning with TRL and PEFT");
     }

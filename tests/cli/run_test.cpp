@@ -136,9 +136,9 @@ TEST_P(Budget, EndsTheRunWithACheckpointAndALargerOneContinuesItBitIdentically) 
   const auto expected = lines(meshwright(whole.command("run")).out);
   const std::string limit = GetParam();
   const double tokens = expected.back()["tokens"].get<double>(), seconds = expected.back()["seconds"].get<double>();
-  const std::string value = std::to_string(limit == "budget.tokens"  ? 0.5 * tokens
-                                           : limit == "budget.hours" ? 1e-9  // one step, which is always made
-                                                                     : 0.3 * seconds / 3600);
+  const std::string value = limit == "budget.tokens"  ? std::to_string(0.5 * tokens)
+                            : limit == "budget.hours" ? "1e-9"  // one step, which is always made
+                                                      : std::to_string(0.3 * seconds / 3600);
   const Result first =
       meshwright(cut.command("run", {"--set", limit + "=" + value, "--set", "price.usd_per_chip_hour=1"}));
   ASSERT_EQ(first.exit_code, 0) << first.err;

@@ -131,7 +131,7 @@ TEST(Size, PredictsForAnotherTargetWithAndWithoutAdapters) {
   for (const auto& [key, both] : by_case) {
     SCOPED_TRACE(key.first + " " + std::to_string(key.second));
     for (const Json& predicted : both) {
-      EXPECT_EQ(predicted["capacity_bytes"].get<std::int64_t>(), std::int64_t{16} << 30);
+      EXPECT_EQ(predicted["capacity_bytes"].get<std::int64_t>(), std::int64_t{63} << 28);
       const bool fits = predicted["fits"].get<bool>();
       EXPECT_EQ(predicted.contains("seconds"), fits);
       EXPECT_EQ(predicted.contains("largest_batch"), !fits);
@@ -177,7 +177,7 @@ TEST(Size, RejectsAPredictionBeforeARunIsCreated) {
     const Result listed = meshwright({"runs", "--runs-dir", runs.string(), "--json"});
     EXPECT_THAT(listed.out, testing::Not(HasSubstr("gemma3-1b"))) << part;
   };
-  refused({"--set", "mesh.tp=2"}, "MESH-SIZE");
+  refused({"--set", "mesh.tp=2"}, "mesh uses 2 devices; target has 1");
   refused({"--set", "target.id=v5e-7"}, "target.id");
   refused({"--set", "size.batches=0"}, "size.batches");
   refused({"--set", "size.forward_len=1000000"}, "size.forward_len");

@@ -30,7 +30,7 @@ EnvelopeRuns made_up(const std::vector<double>& rates, int meshes, Latency laten
                     .rates = rates,
                     .points = {}};
   for (int m = 0; m < meshes; ++m) {
-    runs.meshes.push_back({{{{"tp", 1 << m}}}, "tp " + std::to_string(1 << m), ""});
+    runs.meshes.push_back({{{{"tp", 1 << m}}}, 1, "v6e-8", "tp " + std::to_string(1 << m), ""});
     auto& points = runs.points.emplace_back();
     for (const double rate : rates)
       for (int r = 0; r < runs.repeats; ++r) {
@@ -120,7 +120,11 @@ TEST(Envelope, SimulatesEveryMeshAsASweepDoes) {
   const experiment::Experiment e = small_serve();
   const EnvelopePlan plan = envelope_plan(e, catalogue());
   EXPECT_EQ(plan.repeats, 5);
-  EXPECT_GT(plan.meshes.size(), 1u);
+  ASSERT_EQ(plan.meshes.size(), 3u);  // v6e has no slice of two chips, and one chip does not hold 31B
+  EXPECT_EQ(plan.meshes[1].name, "2 replicas, tp 4");
+  EXPECT_EQ(plan.meshes[1].target, "v6e-4");
+  EXPECT_EQ(plan.meshes[1].refusal, "");
+  EXPECT_THAT(plan.meshes[2].refusal, HasSubstr("does not fit"));
   EXPECT_THAT(envelope_note(plan), HasSubstr("368 requests are needed"));
   const EnvelopeRuns runs = simulate_envelope(e, catalogue(), {}, {});
   EXPECT_EQ(runs.rates, (std::vector<double>{1, 4, INFINITY}));
@@ -141,6 +145,20 @@ TEST(Envelope, SimulatesEveryMeshAsASweepDoes) {
   for (int r = 0; r < 5; ++r)
     EXPECT_NEAR(runs.point(static_cast<size_t>(tp8 - runs.meshes.begin()), 0, 1, r).ttft.median,
                 alone[static_cast<size_t>(r)], 1e-6 * alone[static_cast<size_t>(r)]);
+}
+
+// Steps without sums between eight chips serve a burst sooner; the first token of one request is later.
+TEST(Envelope, FindsThatReplicasServeMoreAndOneServerAnswersSooner) {
+  experiment::Experiment e = small_serve();
+  e.set_value("model.id", "gemma3-4b");
+  e.set_value("sweep.request_rates", Json::array({1, 400}));
+  e.set_value("sweep.num_prompts", 200);
+  const EnvelopeRuns runs = simulate_envelope(e, catalogue(), {}, {});
+  const auto lines = envelope(runs, EnvelopeMetric::median_e2el);
+  ASSERT_EQ(lines.size(), 1u);
+  const EnvelopePoint &low = lines[0].points.front(), &high = lines[0].points.back();
+  EXPECT_GT(runs.meshes[high.best].replicas, runs.meshes[low.best].replicas);
+  EXPECT_EQ(lines[0].crossovers.size(), 1u);
 }
 
 TEST(Envelope, StopsAndRejectsWhatHasNoEnvelope) {

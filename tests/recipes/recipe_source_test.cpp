@@ -136,7 +136,7 @@ TEST(RecipeSource, RefusesAnIncompleteDownload) {
   e.erase("data.path");
   e.set_value("data.source", "gsm8k");
   const recipes::RecipeInput s = recipe_input(Kind::trl_fsdp, e, test::catalogue(), kSourceTemplates);
-  EXPECT_EQ(s.values["data"]["columns"], (Json{{"prompt", "question"}, {"completion", "answer"}}));
+  EXPECT_EQ(s.values["data"]["columns"], (Json{{"completion", "answer"}, {"prompt", "question"}}));
   EXPECT_EQ(s.values["data"]["source"]["license"], "mit");
   const test::Scratch scratch;
   recipes::write_recipe(s, kSourceTemplates, scratch.path() / "recipe", recipes::Overwrite::refuse);

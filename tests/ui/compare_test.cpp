@@ -70,7 +70,7 @@ class CompareTest : public test::WindowFixture {
     for (int r = 0; r < page().model().rowCount(); ++r)
       rows << page().model().index(r, 0).data().toString() % u' ' % page().model().index(r, 2).data().toString();
     const QString all = rows.join(u'\n');
-    for (const QString& part : {u"Step, measured"_s, u"Run, measured"_s, u"+61 %"_s, u"+112 %"_s})
+    for (const QString& part : {u"Step, measured"_s, u"Run, measured"_s, u"▲ 61 %"_s, u"▲ 112 %"_s})
       QVERIFY2(all.contains(part), qPrintable(all));
   }
 
@@ -112,7 +112,7 @@ class CompareTest : public test::WindowFixture {
     page().replay(page().runs().front(), std::nullopt);
     ReplayDialog& dialog = page().replay_dialog();
     QVERIFY(dialog.isVisible() && dialog.explain().isChecked());
-    emit dialog.field("serve.kv_dtype")->edited("fp8", Gesture::single);
+    emit dialog.field("serve.kv_dtype")->edited("bf16", Gesture::single);
     QTest::mouseClick(&test::button_of(dialog, u"Replay"_s), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(!dialog.task().is_busy() && page().runs().size() == 2, 60000);
     page().charts().show_view(CompareView::replayed);

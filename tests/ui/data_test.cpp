@@ -384,7 +384,8 @@ class DataTest : public test::WindowFixture {
     read_through();
     QVERIFY(!page().table().isVisible() && !page().tokens().isVisible() && page().lengths().isVisible());
     QVERIFY(economy().contains(u"padding"_s) && !economy().contains(u"loss"_s));
-    QCOMPARE(page().economy().chart().stack().at(2)[1], padding);
+    // Percent; lengths do not say which rows are in the last, incomplete batch.
+    QVERIFY(std::abs(page().economy().chart().stack().at(2)[1] - padding) < 0.01);
     QCOMPARE(page().economy().chart().bars().bars[3].text, packed);
     QVERIFY(shown_text().contains(u"loss is unknown"_s));
     picture(u"data-lengths-only"_s);

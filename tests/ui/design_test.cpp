@@ -501,7 +501,8 @@ class DesignTest : public test::WindowFixture {
     // The same memory as in the strip, and no speed that nobody measured.
     const Bytes exact = window_->predictor().prediction()->at_peak.total();
     QVERIFY2(figure(u"Memory per device"_s).startsWith(qs(to_text(exact))), qPrintable(figure(u"Memory per device"_s)));
-    QCOMPARE(page().plan().rowCount(), 2);
+    QCOMPARE(page().plan().rowCount(), 3);
+    QVERIFY(figure(u"Trained"_s).contains(u'%') && figure(u"Time"_s) == u"not predicted here"_s);
     QVERIFY(page().time_chart().isHidden());
     QVERIFY(!test::button_of(page().alternatives(), u"Search"_s).isEnabled());
     picture(u"cpu"_s);

@@ -98,6 +98,9 @@ class PortTest : public test::WindowFixture {
     open_window(setup(), Page::design);
     QMimeData mime;
     mime.setUrls({QUrl::fromLocalFile(qpath(script())), QUrl::fromLocalFile(qpath(accelerate()))});
+    QDragEnterEvent enter({200, 200}, Qt::CopyAction, &mime, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(window_.get(), &enter);
+    QVERIFY(enter.isAccepted());
     QDropEvent drop(QPointF(200, 200), Qt::CopyAction, &mime, Qt::LeftButton, Qt::NoModifier);
     QApplication::sendEvent(window_.get(), &drop);
     QVERIFY(window_->documents().port_dialog() && dialog().isVisible());

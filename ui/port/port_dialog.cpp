@@ -134,6 +134,7 @@ PortDialog::PortDialog(hardware::LoadCatalogue catalogue, QWidget* parent)
   column->setSpacing(8);
   build_inputs(*column);
   tabs_ = new QTabWidget(this);
+  tabs_->setAccessibleName(tr("Recipe"));
   tabs_->setDocumentMode(true);
   build_settings();
   build_adaptations();

@@ -18,6 +18,7 @@ std::optional<double> number_after(std::string_view text, std::string_view label
   std::string digits;
   for (size_t i = at + label.size(); i < text.size() && digits.size() < 32; ++i) {
     const char c = text[i];
+    if ((c == 'e' || c == 'E') && !digits.empty()) return std::nullopt;  // no log writes exponents
     if ((c >= '0' && c <= '9') || c == '.' || (c == '-' && digits.empty()))
       digits += c;
     else if (c != ',' && !(c == ' ' && digits.empty()))

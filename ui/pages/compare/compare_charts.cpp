@@ -515,13 +515,17 @@ void CompareCharts::fill_load() {
 // The physical lower bound, if the audit computed it.
 // The loads share the width; they scroll beside the names where it is too little for a value with its change.
 void CompareCharts::fit_heat_columns() {
-  constexpr int kNarrowest = 76;
+  constexpr int kNarrowest = 76, kWidestName = 150;
   QHeaderView& header = *heat_view_->horizontalHeader();
   int least = kNarrowest;
   for (int c = HeatTable::kNames; c < heat_.columnCount(); ++c) least = std::max(least, header.sectionSizeHint(c));
   header.setMinimumSectionSize(least);
-  for (int c = 0; c < heat_.columnCount(); ++c)
-    header.setSectionResizeMode(c, c < HeatTable::kNames ? QHeaderView::ResizeToContents : QHeaderView::Stretch);
+  for (int c = HeatTable::kNames; c < heat_.columnCount(); ++c) header.setSectionResizeMode(c, QHeaderView::Stretch);
+  for (int c = 0; c < HeatTable::kNames; ++c) {
+    header.setSectionResizeMode(c, QHeaderView::Interactive);
+    heat_view_->resizeColumnToContents(c);
+    header.resizeSection(c, std::min(header.sectionSize(c), kWidestName));
+  }
 }
 
 ChartLine CompareCharts::floor_line() const {

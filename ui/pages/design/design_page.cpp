@@ -252,7 +252,7 @@ void DesignPage::add_column_menu() {
 
 QWidget* DesignPage::header() {
   auto* bar = new QWidget(this);
-  auto* row = make_layout<QHBoxLayout>(bar, {2, 0, 0, 0}, 8);
+  auto* row = make_layout<QHBoxLayout>(bar, {2, 0, 0, 0}, 6);
   title_ = new ElidedLabel(Qt::ElideRight, bar);
   title_->setFont(demi_bold(font()));
   pinned_title_ = new ElidedLabel(Qt::ElideRight, bar);

@@ -179,7 +179,7 @@ void EnvelopeTab::build() {
   chart_ = new Chart({.title = metric_name(jobs::EnvelopeMetric::p99_ttft),
                       .unit = tr("95 % interval over the repeats, predicted"),
                       .quantity = Quantity::seconds,
-                      .empty = tr("Simulate plays the loads above on every legal mesh of the target, each with several "
+                      .empty = tr("Simulate plays the loads above on every legal mesh and replicas of the target, each with several "
                                   "seeds,\nand shows which mesh is the best at each rate")},
                      link_, rows);
   chart_->set_scale(Scale::logarithmic);

@@ -219,7 +219,7 @@ void TrainPage::build() {
   build_samples();
   below_->addWidget(views_);
   below_->addWidget(lower_);
-  constexpr int kLowest = 130;  // a chart with axis titles
+  constexpr int kLowest = 126;  // a chart with axis titles
   upper_->setMinimumHeight(kLowest);
   small->setMinimumHeight(kLowest);
   rows_->addWidget(upper_);
@@ -268,8 +268,6 @@ QLayout* TrainPage::build_top() {
   launch_ = button(tr("Launch\u2026"),
                    tr("Start the experiment of this run or of the form on another machine and follow it here"),
                    trigger(u"run.launch"_s));
-  attach_ =
-      button(tr("Attach\u2026"), tr("Record and show a run that another program is making"), trigger(u"run.attach"_s));
   for (QPushButton* b : {resume_, detach_, merge_, prove_}) b->hide();
   return top;
 }
@@ -284,7 +282,6 @@ void TrainPage::show_buttons() {
   const bool ended = run_ && run_->view.ended();
   prove_->setVisible(offers_proof());
   prove_->setEnabled(!busy);
-  attach_->setEnabled(!busy);
   const bool detached = launched && !run_->is_live && !ended;
   resume_->setVisible(detached || (ended && run_->view.is_resumable()));
   resume_->setEnabled(!busy);

@@ -116,7 +116,7 @@ class TrainPage : public QWidget, public WindowPage {
   SamplesModel samples_model_;
   QStackedWidget* stack_;
   RunHeader* header_;
-  QPushButton *prove_, *export_, *launch_, *attach_, *resume_, *detach_, *merge_;
+  QPushButton *prove_, *export_, *launch_, *resume_, *detach_, *merge_;
   std::optional<bool> mergeable_;  // whether the run has an adapter; empty: not looked up yet
   QFrame* banner_;
   ElidedLabel* banner_text_;
