@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "core/base/text.h"
 #include "core/planning/plan_request.h"
 
 namespace mw::planning {
@@ -274,9 +275,10 @@ std::string break_even_text(const CostPlan& a, const CostPlan& b) {
     out +=
         (out.empty() ? "" : "\n") + name_of(c) + ": " + cheap + " costs " + to_text(Usd(less)) + " less than " + other;
     const CostBreakEven& even = all[static_cast<size_t>(c)];
-    out += even.requests_per_day ? "; both cost the same at " + count_text(*even.requests_per_day) + " requests a day"
-                                 : "; at any volume the same one is cheaper";
-    if (even.hours) out += ", and after " + number_text(*even.hours, 3) + " h of serving";
+    std::vector<std::string> same;
+    if (even.requests_per_day) same.push_back("at " + count_text(*even.requests_per_day) + " requests a day");
+    if (even.hours && *even.hours > 0) same.push_back("after " + number_text(*even.hours, 3) + " h of serving");
+    out += same.empty() ? "; it is cheaper at any volume" : "; both cost the same " + joined(same, " and ");
   }
   return out;
 }

@@ -172,7 +172,7 @@ void PageChecks::check_header(const QHeaderView& header) {
     if (header.isSectionHidden(c)) continue;
     const QString title = header.model()->headerData(c, Qt::Horizontal).toString();
     const bool sorted = header.isSortIndicatorShown() && header.sortIndicatorSection() == c;
-    const int wanted = header.fontMetrics().horizontalAdvance(title) + kPaddings + (sorted ? kArrow : 0);
+    const int wanted = header.fontMetrics().size(0, title).width() + kPaddings + (sorted ? kArrow : 0);
     if (!title.isEmpty() && header.sectionSize(c) < wanted)
       report(header, u"column '%1' clipped, %2 of %3 pixels wide"_s.arg(title).arg(header.sectionSize(c)).arg(wanted));
   }

@@ -215,7 +215,7 @@ void PortDialog::build_adaptations() {
   rules_ = make_table(rule_rows_, tr("Rules of the checker"), right);
   column->addWidget(rules_, 2);
   page->addWidget(right);
-  set_shares(*page, {200, 740}, {0, 1});
+  set_shares(*page, {240, 700}, {0, 1});
   tabs_->addTab(page, tr("Adaptations to JAX"));
   connect(steps_, &QListWidget::currentRowChanged, this, &PortDialog::show_step);
 }
@@ -315,6 +315,9 @@ void PortDialog::show_step(int index) {
   effect_rows_.set_rows(std::move(rows));
   rule_rows_.set_rows(a.rules);
   for (QTableView* table : {effects_, rules_}) table->resizeColumnsToContents();
+  const int last = rule_rows_.columnCount() - 1;
+  rules_->horizontalHeader()->setSectionResizeMode(last, QHeaderView::Stretch);
+  for (int row = 0; row < rule_rows_.rowCount(); ++row) rules_->resizeRowToContents(row);
 }
 
 void PortDialog::show_trl() {

@@ -247,6 +247,7 @@ void ServingLoop::finish(RequestId id, FinishReason reason, const std::string& e
     const std::lock_guard lock(mutex_);
     ++(completed ? state_.finished : reason == FinishReason::failed ? state_.failed : state_.cancelled);
     state_.scheduler = scheduler_.state();
+    std::erase_if(live_, [id](const LiveRequest& live) { return live.id == id; });  // before the client knows
   }
   entry.mapped().on_event(id, event);
   const std::lock_guard lock(mutex_);

@@ -158,7 +158,7 @@ TableModel<compare::ReplayRow>::Columns replay_columns() {
           figure(CompareCharts::tr("TPOT p99 (ms)"), &Figures::tpot_p99_ms, 2),
           figure(CompareCharts::tr("E2E p99 (ms)"), &Figures::e2el_p99_ms, 0),
           figure(CompareCharts::tr("Cost (USD)"), &Figures::usd, 4),
-          figure(CompareCharts::tr("USD per 1M tokens"), &Figures::usd_per_million_output_tokens, 2),
+          figure(CompareCharts::tr("USD/1M tokens"), &Figures::usd_per_million_output_tokens, 2),
           {.title = CompareCharts::tr("Change"), .text = [](const Row& r) { return qs(r.text); }}};
 }
 
@@ -260,6 +260,7 @@ QWidget* CompareCharts::page(CompareView view) {
 QWidget* CompareCharts::heat_page() {
   heat_view_ = make_table(heat_, tr("Heat map of load and prompt length"), this);
   heat_view_->setSelectionBehavior(QAbstractItemView::SelectItems);
+  heat_view_->verticalHeader()->setDefaultSectionSize(2 * fontMetrics().height() + 6);  // a value above its change
   freeze_columns(*heat_view_, HeatTable::kNames);
   connect(heat_view_, &QTableView::clicked, this, [this](const QModelIndex& at) {
     if (heat_.load_at(at.column()).isEmpty()) return;
@@ -515,7 +516,7 @@ void CompareCharts::fill_load() {
 // The physical lower bound, if the audit computed it.
 // The loads share the width; they scroll beside the names where it is too little for a value with its change.
 void CompareCharts::fit_heat_columns() {
-  constexpr int kNarrowest = 76, kWidestName = 150;
+  constexpr int kNarrowest = 58, kWidestName = 150;
   QHeaderView& header = *heat_view_->horizontalHeader();
   int least = kNarrowest;
   for (int c = HeatTable::kNames; c < heat_.columnCount(); ++c) least = std::max(least, header.sectionSizeHint(c));

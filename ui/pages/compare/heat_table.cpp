@@ -44,10 +44,12 @@ void HeatTable::show(const std::vector<compare::ComparedRun>& runs, const QStrin
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.input_len < b.input_len; });
   Columns columns{number_column<HeatRow>(tr("Prompt (tokens)"), [](const HeatRow& r) { return grouped(r.input_len); }),
                   {.title = tr("Run"), .text = [](const HeatRow& r) { return r.run; }}};
-  for (qsizetype l = 0; l < loads_.size(); ++l)
-    columns.push_back(
-        number_column<HeatRow>(QString(loads_[l]).replace(u" requests/s"_s, u"/s"_s),
-                               [this, l](const HeatRow& r) { return cell_text(r.cells[static_cast<size_t>(l)]); }));
+  for (qsizetype l = 0; l < loads_.size(); ++l) {
+    QString title = loads_[l];  // narrow: all loads share the width
+    title.replace(u" requests/s"_s, u"/s"_s).replace(u"rate not recorded"_s, u"rate not\nrecorded"_s);
+    columns.push_back(number_column<HeatRow>(
+        title, [this, l](const HeatRow& r) { return cell_text(r.cells[static_cast<size_t>(l)]); }));
+  }
   set_table(std::move(columns), std::move(rows));
 }
 
@@ -58,7 +60,7 @@ double HeatTable::share(double value) const {
 
 QString HeatTable::cell_text(const compare::HeatMap::Cell& cell) const {
   QString text = metric_text(cell.value, metric_);
-  if (std::isfinite(cell.change)) text += u"  "_s + delta_text(cell.change);
+  if (std::isfinite(cell.change)) text += u"\n"_s + delta_text(cell.change);
   return text;
 }
 
