@@ -52,11 +52,11 @@ class Window:
         self.binary, self.folder, self.pictures, self.title = binary, folder, pictures, title
         self.actions = 0
         self.runs = folder / "runs"
-        environment = dict(os.environ, HOME=str(folder), XDG_RUNTIME_DIR=str(folder), MESHWRIGHT_RUNS=str(self.runs),
-                           QT_QPA_PLATFORM="xcb", QT_LINUX_ACCESSIBILITY_ALWAYS_ON="1")
+        self.environment = dict(os.environ, HOME=str(folder), XDG_RUNTIME_DIR=str(folder), MESHWRIGHT_RUNS=str(self.runs),
+                                QT_QPA_PLATFORM="xcb", QT_LINUX_ACCESSIBILITY_ALWAYS_ON="1")
         os.chmod(folder, 0o700)
         self.errors = open(folder / "stderr.txt", "w+")
-        self.process = subprocess.Popen([binary], env=environment, cwd=folder, stderr=self.errors)
+        self.process = subprocess.Popen([binary], env=self.environment, cwd=folder, stderr=self.errors)
         self.application = self.wait("the window", self._application)
 
     def _application(self):
@@ -148,7 +148,8 @@ class Window:
             raise Failure(f"ended with {self.process.returncode}; stderr: {errors!r}")
 
     def command(self, *arguments):
-        out = subprocess.run([self.binary, *map(str, arguments), "--json"], check=True, stdout=subprocess.PIPE)
+        out = subprocess.run([self.binary, *map(str, arguments), "--json"], env=self.environment, check=True,
+                             stdout=subprocess.PIPE)
         return json.loads(out.stdout)
 
 
