@@ -35,7 +35,7 @@ planning::CostPlan cost_of(const experiment::Experiment& experiment, const hardw
                .fix = "--set cost.requests_per_day=10000 --set serve.target=v6e-8"});
 }
 
-// What is served, and how well: both experiments serve the same.
+// The served load and its service level, which are the same for both experiments.
 void take_load(const experiment::Experiment& from, experiment::Experiment& to) {
   for (const experiment::Parameter& p : experiment::parameters())
     if (p.key.starts_with("cost.") || p.key.starts_with("sweep.slo_") || p.key == "serve.input_len" ||

@@ -10,7 +10,7 @@
 
 namespace mw::compare {
 
-// What has to be predicted: taken from the columns, which may then change.
+// The predictions to make, copied from the columns, which may then change.
 struct GapInput {
   Gap gap{};  // without predictions
   std::vector<experiment::Experiment> documents{};

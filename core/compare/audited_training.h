@@ -6,7 +6,8 @@
 
 namespace mw::compare {
 
-// What a recorded training claims. A record times its steps itself, so only rates, memory, losses and cost are taken.
+// The claim of a recorded training run. A record times its steps itself, so only rates, memory, losses and cost are
+// taken.
 struct TrainingRecord {
   std::string name{}, id{};
   const experiment::Experiment& experiment;

@@ -56,7 +56,7 @@ std::string source_remark(const data::HubDataset& d) {
          "in data/source.lock.json, and later ones verify them.";
 }
 
-// What source.py reads: the reader's settings as the engine would apply them.
+// The settings that source.py reads: the reader's settings as the engine would apply them.
 void add_reader_settings(const experiment::ExperimentConfig& config, recipes::RecipeInput& s) {
   Json& data = s.values["data"];
   data["chat"] = std::string(to_string(experiment::chat_format(config.data, s.model.family)));

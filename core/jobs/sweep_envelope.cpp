@@ -311,7 +311,7 @@ std::string envelope_note(const EnvelopePlan& plan) {
   const auto simulated =
       std::count_if(plan.meshes.begin(), plan.meshes.end(), [](const auto& m) { return m.refusal.empty(); });
   return std::to_string(simulated) + " of " + std::to_string(plan.meshes.size()) + " meshes and replicas of " +
-         plan.target + " are simulated, each load " + std::to_string(plan.repeats) + " times with other seeds. " +
+         plan.target + ", each load " + std::to_string(plan.repeats) + " times. " +
          serve::percentile_text(99, plan.requests) + ".";
 }
 

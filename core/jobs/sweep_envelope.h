@@ -41,7 +41,7 @@ struct EnvelopeRuns {
   const formats::BenchPoint& point(size_t mesh, size_t len, size_t rate, int repeat) const;
 };
 
-// What is simulated: settings and meshes. `sweep.repeats` below five counts as five.
+// The settings and meshes to simulate. `sweep.repeats` below five counts as five.
 struct EnvelopePlan {
   int repeats = 0;
   long requests = 0;

@@ -41,7 +41,7 @@ struct TemplateDifference {
 TemplateDifference template_difference(const planning::DataIndexRequest& request, const data::Tokenizer& tokenizer,
                                        const planning::DataRow& row, data::ChatFormat served);
 
-// What a person should know about the row, a line each: its neighbours, and where serving differs.
+// Notes about the row, one per line: its neighbours, and where serving differs.
 std::vector<std::string> row_notes(const std::vector<PackedNeighbour>& packed, const TemplateDifference& difference);
 
 // The last checkpoint of a run of the store. Throws RUN if the run is unknown or has none.

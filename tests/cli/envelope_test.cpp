@@ -49,7 +49,7 @@ TEST(Envelope, PrintsDocumentedJson) {
     EXPECT_EQ(best, least);
   }
   EXPECT_EQ(line["crossovers"].empty(), line["points"][0]["best"] == line["points"][1]["best"]);
-  EXPECT_THAT(r.err, HasSubstr("of 3 meshes and replicas of v6e-8 are simulated"));
+  EXPECT_THAT(r.err, HasSubstr("of 3 meshes and replicas of v6e-8, each load 5 times"));
   // The same again: a function of the experiment.
   EXPECT_EQ(meshwright(envelope_command({"--json", "--metric", "median_e2el"})).out, r.out);
 }

@@ -23,7 +23,7 @@ namespace {
 
 using Outcome = PortSettingRow::Outcome;
 using port::PlanFigures;
-constexpr QSize kPortSize(960, 600);
+constexpr QSize kPortSize(1000, 620);
 
 QString outcome_text(Outcome outcome) {
   switch (outcome) {
@@ -53,8 +53,24 @@ TableModel<PortSettingRow>::Columns setting_columns() {
           setting_column(PortDialog::tr("Value"), &PortSettingRow::text, PortDialog::tr("As it stands in the file")),
           setting_column(PortDialog::tr("Key"), &PortSettingRow::key),
           setting_column(PortDialog::tr("In the experiment"), &PortSettingRow::value),
-          setting_column(PortDialog::tr("Place"), &PortSettingRow::place),
+          {.title = PortDialog::tr("Place"),
+           .text = [](const PortSettingRow& r) { return qs(r.place.substr(r.place.rfind('/') + 1)); }},
           setting_column(PortDialog::tr("Note"), &PortSettingRow::note)};
+}
+
+QString setting_tip(const PortSettingRow& row) {
+  QStringList lines;
+  for (const std::string* part : {&row.setting, &row.text, &row.place, &row.note})
+    if (!part->empty()) lines << qs(*part);
+  return lines.join(u'\n');
+}
+
+// Columns as wide as their texts up to `widest` pixels; the last one takes the rest.
+void fit_columns(QTableView& table, int widest) {
+  const int last = table.model()->columnCount() - 1;
+  table.resizeColumnsToContents();
+  for (int c = 0; c < last; ++c) table.setColumnWidth(c, std::min(table.columnWidth(c), widest));
+  table.horizontalHeader()->setSectionResizeMode(last, QHeaderView::Stretch);
 }
 
 QString unless_error(const PlanFigures& figures, const QString& text) {
@@ -122,7 +138,10 @@ QPlainTextEdit* code_view(const QString& name, QWidget* parent) {
 PortDialog::PortDialog(hardware::LoadCatalogue catalogue, QWidget* parent)
     : QDialog(parent),
       catalogue_(std::move(catalogue)),
-      setting_rows_(setting_columns()),
+      setting_rows_(setting_columns(),
+                    [](const PortSettingRow& r, int, int role) {
+                      return role == Qt::ToolTipRole ? QVariant(setting_tip(r)) : QVariant();
+                    }),
       effect_rows_(effect_columns(),
                    [](const PortEffectRow& r, int, int role) {
                      return role == Qt::ToolTipRole ? QVariant(qs(port::figures_text(r.figures))) : QVariant();
@@ -284,10 +303,7 @@ void PortDialog::show_report() {
   }
   const port::PortedRecipe& recipe = report_->recipe;
   setting_rows_.set_rows(rows_of(recipe));
-  settings_->resizeColumnsToContents();
-  constexpr int kWidest = 260;
-  for (int c = 0; c < setting_rows_.columnCount(); ++c)
-    settings_->setColumnWidth(c, std::min(settings_->columnWidth(c), kWidest));
+  fit_columns(*settings_, 190);
   counts_->setText(tr("%1 mapped, %2 assumed, %3 not read, %4 without counterpart")
                        .arg(recipe.mapped.size())
                        .arg(recipe.assumed.size())
@@ -314,9 +330,8 @@ void PortDialog::show_step(int index) {
   }
   effect_rows_.set_rows(std::move(rows));
   rule_rows_.set_rows(a.rules);
-  for (QTableView* table : {effects_, rules_}) table->resizeColumnsToContents();
-  const int last = rule_rows_.columnCount() - 1;
-  rules_->horizontalHeader()->setSectionResizeMode(last, QHeaderView::Stretch);
+  effects_->resizeColumnsToContents();
+  fit_columns(*rules_, 190);
   for (int row = 0; row < rule_rows_.rowCount(); ++row) rules_->resizeRowToContents(row);
 }
 

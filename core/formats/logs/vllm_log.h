@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What vLLM says of its memory and load: lines of its log (vLLM 0.6 to 0.11 on GPUs, vllm-tpu), and its Prometheus
+// Reads vLLM's memory and load: lines of its log (vLLM 0.6 to 0.11 on GPUs, vllm-tpu), and its Prometheus
 // metrics. Not tested against a running server on an accelerator; tests use recorded lines. Use on one thread.
 #pragma once
 #include <map>

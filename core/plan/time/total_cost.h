@@ -14,7 +14,7 @@ struct ServiceLevel {  // seconds; 0: no limit
   double ttft_s = 0, tpot_s = 0, e2e_s = 0;
   double share = 0.99;  // of the requests that must meet the limits of waiting
 };
-// What one server can take. Requests arrive at random; those that find all slots taken wait (M/M/c, Erlang's C).
+// Capacity of one server. Requests arrive at random; those that find all slots taken wait (M/M/c, Erlang's C).
 struct ServerCapacity {
   double requests_per_s = 0;                 // 0: no load meets the level
   int concurrency = 0;                       // slots: requests that run at once
