@@ -176,12 +176,13 @@ void EnvelopeTab::build() {
   metric_->setCurrentIndex(static_cast<int>(jobs::EnvelopeMetric::p99_ttft));
   column->addLayout(bar);
   auto* rows = make_splitter(Qt::Vertical, this);
-  chart_ = new Chart({.title = metric_name(jobs::EnvelopeMetric::p99_ttft),
-                      .unit = tr("95 % interval over the repeats, predicted"),
-                      .quantity = Quantity::seconds,
-                      .empty = tr("Simulate plays the loads above on every legal mesh and replicas of the target, each with several "
-                                  "seeds,\nand shows which mesh is the best at each rate")},
-                     link_, rows);
+  chart_ = new Chart(
+      {.title = metric_name(jobs::EnvelopeMetric::p99_ttft),
+       .unit = tr("95 % interval over the repeats, predicted"),
+       .quantity = Quantity::seconds,
+       .empty = tr("Simulate plays the loads above on every legal mesh and replicas of the target, each with several "
+                   "seeds,\nand shows which mesh is the best at each rate")},
+      link_, rows);
   chart_->set_scale(Scale::logarithmic);
   chart_->setMinimumHeight(kChartHeight);
   connect(chart_, &Chart::group_hovered, chart_, &Chart::set_emphasis);
@@ -251,7 +252,6 @@ void EnvelopeTab::take_result() {
   length_->setCurrentIndex(std::max(0, length_->findText(before)));
   show_progress();
   show_envelope();
-  if (task_.problem()) verdict_->setText(qs(to_text(*task_.problem())));
 }
 
 void EnvelopeTab::show_progress() {
@@ -268,7 +268,7 @@ void EnvelopeTab::show_envelope() {
     chart_->set_lines({});
     chart_->set_limits({});
     model_.clear();
-    if (!is_busy()) verdict_->setText({});
+    if (!is_busy()) verdict_->setText(task_.problem() ? qs(to_text(*task_.problem())) : QString());
     return;
   }
   const std::vector<jobs::EnvelopeLine> all = envelope(*runs_, metric);
