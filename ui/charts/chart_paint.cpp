@@ -350,7 +350,8 @@ void Chart::paint_header(QPainter& painter) const {
   const QFontMetricsF metrics(small_font());
   if (!caption_.isEmpty() && !is_table_shown()) {
     painter.setPen(notes_.empty() ? t.muted : t.bad);
-    const QRectF row(10, area().top() - kCaption - 1, width() - 20, kCaption);
+    const double below = options_.rows && !levels_.empty() ? kCaption : 0;  // labels of levels, see area()
+    const QRectF row(10, area().top() - kCaption - below - 1, width() - 20, kCaption);
     painter.drawText(row, Qt::AlignLeft | Qt::AlignVCenter, metrics.elidedText(caption_, Qt::ElideRight, row.width()));
   }
   painter.setPen(t.muted);
