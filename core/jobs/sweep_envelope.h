@@ -50,7 +50,7 @@ struct EnvelopePlan {
 };
 // Throws Error for this machine as the target, and for a load without request rates.
 EnvelopePlan envelope_plan(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
-// "4 meshes, 5 repeats; p99 of 100 requests has no upper bound ...": to be shown before the sweep.
+// "2 of 3 meshes and replicas of v6e-8, each load 5 times. p99 of 30 requests ...": to be shown before the sweep.
 std::string envelope_note(const EnvelopePlan& plan);
 
 using EnvelopeProgress = std::function<void(const std::string& phase, long done, long total)>;

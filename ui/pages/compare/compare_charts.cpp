@@ -513,7 +513,6 @@ void CompareCharts::fill_load() {
   }
 }
 
-// The physical lower bound, if the audit computed it.
 // The loads share the width; they scroll beside the names where it is too little for a value with its change.
 void CompareCharts::fit_heat_columns() {
   constexpr int kNarrowest = 58, kWidestName = 150;
@@ -529,6 +528,7 @@ void CompareCharts::fit_heat_columns() {
   }
 }
 
+// The physical lower bound, if the audit computed it.
 ChartLine CompareCharts::floor_line() const {
   ChartLine line{.name = tr("floor"), .color = theme().bad, .origin = Origin::requested};
   std::map<double, double> floors;
