@@ -8,6 +8,7 @@
 #include <QPlainTextEdit>
 #include <QTabWidget>
 #include <QTimer>
+#include <algorithm>
 #include <functional>
 
 #include "core/base/error.h"
@@ -303,8 +304,11 @@ class Tour {
   void states(const std::string& name) { shoot(name, {Shade::light, Shade::dark}, {kSmall}); }
   void shot(const std::string& name) { shoot(name, {Shade::light}, {kSmall}); }
 
-  void shoot(const std::string& name, const std::vector<Shade>& shades, const QList<QSize>& sizes) {
-    for (const Shade shade : options_.shades.empty() ? shades : options_.shades)
+  void shoot(const std::string& name, std::vector<Shade> shades, const QList<QSize>& sizes) {
+    if (!options_.shades.empty()) shades = options_.shades;
+    // The theme that the window has comes first: changing it takes longer than the picture.
+    std::ranges::stable_partition(shades, [](Shade shade) { return shade == theme().shade; });
+    for (const Shade shade : shades)
       for (const QSize size : sizes_.isEmpty() ? sizes : sizes_) write(name, shade, size);
   }
 
