@@ -36,8 +36,28 @@ TEST(CollectiveTime, GpusFollowTheMeasuredCurve) {
   // 67 MB between two H100 took 0.245 ms, 1 MB 0.042 ms (VD).
   EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "fsdp", 2, 67e6)), 0.245e-3, 0.01e-3);
   EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "fsdp", 2, 1e6)), 0.042e-3, 0.002e-3);
-  // A tiny payload takes no less than the first point.
-  EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "fsdp", 2, 1e3)), 0.042e-3, 0.002e-3);
+  // A tiny payload takes the latency.
+  EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "fsdp", 2, 1e3)), 0.032e-3, 0.001e-3);
+}
+
+// The only points of MI300X are at 4 GiB: 29 MB took as long, and a token of a server 3 s.
+TEST(CollectiveTime, FallsTowardsTheLatencyBelowTheFirstPoint) {
+  const Request r = request("gemma4-31b", "8xmi300x", Stack::vllm_gpu, {{"tp", 8}});
+  EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "tp", 8, 29e6)), 32e-6 + 1.75 * 29e6 / 313e9, 5e-6);
+  EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "tp", 8, 4294967296.0)), 1.75 * 4294967296.0 / 313e9,
+              1e-6);
+}
+
+TEST(CollectiveTime, NodesSendThroughTheInterfacesOfAllTheirMembers) {
+  Request r = request("gemma4-31b", "16xh100-96", Stack::trl_fsdp, {{"fsdp", 16}});
+  r.efficiencies.collectives.value = 1;
+  const double bytes = 1e9, latency = 32e-6;
+  EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_gather, "fsdp", 16, bytes)),
+              15.0 / 16 * bytes / (8 * 50e9) + latency, 1e-5);
+  r.mesh.axes = {{"data", 2}, {"fsdp", 8}};  // a member of each group in each node
+  EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_gather, "data", 2, bytes)), 0.5 * bytes / 50e9 + latency, 1e-5);
+  EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_gather, "fsdp", 8, bytes)), 7.0 / 8 * bytes / 450e9 + latency,
+              1e-5);
 }
 
 TEST(CollectiveTime, OneDeviceTakesNoTime) {
@@ -47,9 +67,11 @@ TEST(CollectiveTime, OneDeviceTakesNoTime) {
 
 TEST(BandwidthCurve, InterpolatesInLogarithms) {
   const hardware::BandwidthCurve curve{.points = {{1e6, 10e9}, {1e8, 1000e9}}};
-  EXPECT_NEAR(bandwidth_at(curve, 1e7), 100e9, 1e6);
-  EXPECT_DOUBLE_EQ(bandwidth_at(curve, 1e9), 1000e9);
-  EXPECT_DOUBLE_EQ(bandwidth_at(curve, 5e5), 5e9);
+  EXPECT_NEAR(bandwidth_at(curve, 1e7, 1), 100e9, 1e6);
+  EXPECT_DOUBLE_EQ(bandwidth_at(curve, 1e9, 1), 1000e9);
+  EXPECT_DOUBLE_EQ(bandwidth_at(curve, 5e5, 1), 5e9);  // the first point takes no longer than the latency
+  EXPECT_DOUBLE_EQ(bandwidth_at(curve, 5e5, 0), 10e9);
+  EXPECT_DOUBLE_EQ(bandwidth_at(curve, 5e5, 5e-5), 5e5 / 75e-6);
 }
 
 }  // namespace

@@ -6,6 +6,25 @@
 namespace mw::plan {
 namespace {
 
+// Two rows of a mean of 3,232 in rows of up to 32,768 are no longer than that: the longer one is expected at half more.
+TEST(RowStatistics, ExpectsTheLongestRowFromTheMean) {
+  const Lengths l{.max_len = 32768, .mean = 3232, .rows = RowLayout::ragged};
+  EXPECT_DOUBLE_EQ(row_statistics(l, 1).computed, 3232);
+  EXPECT_NEAR(row_statistics(l, 2).computed, 1.5 * 3232, 0.01 * 3232);  // of an exponential distribution
+  EXPECT_NEAR(row_statistics(l, 4).computed, (1 + 1.0 / 2 + 1.0 / 3 + 1.0 / 4) * 3232, 0.02 * 3232);
+  const Lengths even{.max_len = 1000, .mean = 500, .rows = RowLayout::ragged};  // a uniform distribution
+  EXPECT_NEAR(row_statistics(even, 3).computed, 750, 1);
+  EXPECT_NEAR(row_statistics(even, 1e6).computed, 1000, 1);
+  EXPECT_DOUBLE_EQ(row_statistics({.max_len = 1000, .rows = RowLayout::ragged}, 2).computed, 1000);
+}
+
+TEST(RowStatistics, RaggedDevicesWaitForTheLongestRow) {
+  const Lengths l{.histogram = {{100, 1}, {300, 1}}, .max_len = 400, .rows = RowLayout::ragged};
+  EXPECT_DOUBLE_EQ(row_statistics(l, 1, 2).computed, 200);
+  EXPECT_DOUBLE_EQ(row_statistics(l, 1, 2).slowest, row_statistics(l, 2).computed);
+  EXPECT_DOUBLE_EQ(row_statistics({.max_len = 512}, 2, 4).slowest, 512);
+}
+
 TEST(PackCount, PacksLongestFirst) {
   EXPECT_EQ(pack_count({{50, 4}}, 100), 2);
   EXPECT_EQ(pack_count({{30, 2}, {70, 2}}, 100), 2);

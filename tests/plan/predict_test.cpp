@@ -148,6 +148,17 @@ TEST(Predict, ReportsMissingMemoryAndItsPeak) {
   EXPECT_THAT(p.problems, testing::Contains(testing::Field(&Problem::id, "MEMORY")));
 }
 
+TEST(Predict, OrderOfTheMeshDoesNotMatter) {
+  for (const char* target : {"16xh100", "16xb200"}) {
+    Request r = request("gemma4-31b", target, Stack::trl_fsdp, {{"data", 2}, {"fsdp", 8}});
+    r.train.batch = 16;
+    const Plan in_order = predict(r);
+    std::reverse(r.mesh.axes.begin(), r.mesh.axes.end());
+    EXPECT_EQ(predict(r).step.seconds.value, in_order.step.seconds.value);
+    EXPECT_EQ(predict(r).memory.at_peak, in_order.memory.at_peak);
+  }
+}
+
 TEST(Predict, RejectsInvalidRequests) {
   Request r = lora_31b_v5p();
   r.mesh.axes = {{"fsdp", 1}, {"tp", 3}};
@@ -194,6 +205,20 @@ TEST(SizingNotes, FullLogitsFit10RowsAndNot12AndChunksFit136) {
     EXPECT_FALSE(predict(r).fits()) << to_text(at_peak(r));
     r.forward = {.batch = 136, .len = 1024, .chunk = 136, .top_k = 128};
     EXPECT_TRUE(predict(r).fits()) << to_text(at_peak(r));
+  }
+}
+
+// The time of a token jumps from 64 to 68 and from 128 to 132 rows, and nowhere else as much.
+TEST(SizingNotes, DecodeJumpsWhereItWasMeasured) {
+  const auto token = [](int rows) {
+    Request r = sizing(rows, {});
+    r.work = Work::rollout;
+    return predict(r).serve->tpot.value;
+  };
+  for (const int rows : {64, 128}) {
+    EXPECT_GT(token(rows + 4), 1.15 * token(rows)) << rows;
+    EXPECT_NEAR(token(rows + 8) / token(rows + 4), 1, 0.02) << rows;
+    EXPECT_NEAR(token(rows) / token(rows - 4), 1, 0.05) << rows;
   }
 }
 

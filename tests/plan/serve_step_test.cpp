@@ -174,6 +174,49 @@ TEST(ServeStep, CollectivesOfAnyCountMatchTheirList) {
   }
 }
 
+// A step of 64 sequences reads nearly all of the 128 experts of each layer, one sequence the 8 that it chooses.
+TEST(ServeStep, ExpertsReadFollowTheBatch) {
+  Request r = server("gemma4-26b-a4b", "1xh100", Stack::vllm_gpu, 1);
+  r.efficiencies.memory.value = r.efficiencies.matmul.value = 1;
+  r.efficiencies.step_s.value = r.efficiencies.sequence_s.value = 0;
+  const model::Config& c = r.model;
+  const double experts = 3.0 * c.expert_dim * c.dim * static_cast<double>(c.layers.size()) * 2 / 3.35e12;  // s of each
+  const auto base = [&](int n) { return ServeStepModel(r).parts({.decoding = n}).base.value; };
+  EXPECT_NEAR(base(64) - base(1), 128 * (1 - std::pow(1 - 8.0 / 128, 64)) * experts - 8 * experts, 0.01 * base(64));
+  EXPECT_GT(base(64), 48e9 / 3.35e12);  // 50.5 GB in bf16; 7.6 GB were read
+  EXPECT_LT(base(64), 51e9 / 3.35e12);
+  EXPECT_LT(base(1), 9e9 / 3.35e12);
+}
+
+// A replica computes a whole prompt: three idle ones beside it do not shorten it.
+TEST(ServeStep, ReplicasDoNotSplitAPrompt) {
+  Request one = server("gemma3-4b", "1xh100", Stack::vllm_gpu, 1);
+  Request four = server("gemma3-4b", "4xh100", Stack::vllm_gpu, 1);
+  four.mesh.axes = {{"data", 4}, {"tp", 1}};
+  const StepLoad prompt{.prefill_tokens = 2048, .prefilling = 1, .prefill_pairs = 2e6, .prefill_window_pairs = 1e6};
+  EXPECT_NEAR(ServeStepModel(four).seconds(prompt) / ServeStepModel(one).seconds(prompt), 1, 1e-9);
+  EXPECT_NEAR(predict(four).serve->ttft.value / predict(one).serve->ttft.value, 1, 1e-9);
+  EXPECT_GT(predict(four).serve->output_tokens_per_second, predict(one).serve->output_tokens_per_second);
+}
+
+// Blocks of the TPU kernel held twice as many tokens of an fp8 cache, whose products took longer than the bytes.
+TEST(ServeStep, SmallerCachesAreNoSlower) {
+  for (const char* name : {"gemma4-31b", "qwen3-32b"})
+    for (const bool windowed : {true, false})
+      for (const double context : {256, 2048, 8192, 16000}) {
+        Request r = server(name, "v6e-8", Stack::vllm_tpu, 8);
+        r.sliding_window_kv = windowed;
+        const StepLoad load{
+            .decoding = 64, .read_tokens = 64 * context, .read_window_tokens = 64 * std::min(context, 1024.0)};
+        const ServeStepModel::Parts wide = ServeStepModel(r).parts(load);
+        r.kv = DType::fp8;
+        const ServeStepModel::Parts small = ServeStepModel(r).parts(load);
+        EXPECT_LE(small.kv_reads.value, wide.kv_reads.value) << name << " " << context;
+        EXPECT_TRUE(small.kv_reads.value < 0.99 * wide.kv_reads.value || wide.products_bound_reads)
+            << name << " " << context;
+      }
+}
+
 TEST(ServeStep, RejectsOtherWork) {
   Request r = gpu();
   r.work = Work::train;

@@ -21,6 +21,26 @@ double expected_longest(const std::vector<std::pair<int, std::int64_t>>& histogr
   return sum;
 }
 
+// The mean of the density proportional to exp(-x d) on [0, 1].
+double mean_of_decay(double d) {
+  return std::abs(d) < 1e-3 ? 0.5 - d / 12 : 1 / d - 1 / std::expm1(d);
+}
+
+// Mean of the longest of n draws if only the mean is known: of the distribution on [0, longest] with the most entropy.
+double expected_longest(double mean, double longest, double n) {
+  if (mean >= longest || n <= 1) return mean;
+  double low = -500, high = 500;  // of the decay; the mean falls with it
+  for (int i = 0; i < 60; ++i) (mean_of_decay((low + high) / 2) * longest > mean ? low : high) = (low + high) / 2;
+  const double d = (low + high) / 2;
+  const auto quantile = [&](double share) {
+    return std::abs(d) < 1e-6 ? share : -std::log1p(share * std::expm1(-d)) / d;
+  };
+  constexpr int kSlices = 256;
+  double sum = 0;
+  for (int i = 0; i < kSlices; ++i) sum += quantile(std::pow((i + 0.5) / kSlices, 1 / n));
+  return std::clamp(longest * sum / kSlices, mean, longest);
+}
+
 }  // namespace
 
 std::int64_t pack_count(const std::vector<std::pair<int, std::int64_t>>& histogram, int max_len) {
@@ -49,7 +69,7 @@ std::int64_t pack_count(const std::vector<std::pair<int, std::int64_t>>& histogr
   return rows;
 }
 
-RowStatistics row_statistics(const Lengths& lengths, double rows_per_device) {
+RowStatistics row_statistics(const Lengths& lengths, double rows_per_device, double devices) {
   RowStatistics f;
   double tokens = 0;
   std::vector<std::pair<int, std::int64_t>> kept;
@@ -71,9 +91,15 @@ RowStatistics row_statistics(const Lengths& lengths, double rows_per_device) {
   f.batches_rows = f.rows;
   f.computed = lengths.max_len;
   f.real = f.mean;
-  if (lengths.rows == RowLayout::ragged && !kept.empty())
-    f.computed = expected_longest(kept, f.rows, std::max(1.0, rows_per_device));
-  if (lengths.rows == RowLayout::ragged && kept.empty()) f.computed = rows_per_device > 1 ? f.longest : f.mean;
+  f.slowest = f.computed;
+  if (lengths.rows == RowLayout::ragged) {
+    const auto longest_of = [&](double rows) {
+      return kept.empty() ? expected_longest(f.mean, f.longest, rows) : expected_longest(kept, f.rows, rows);
+    };
+    const double rows = std::max(1.0, rows_per_device);
+    f.computed = longest_of(rows);
+    f.slowest = longest_of(rows * std::max(1.0, devices));
+  }
   if (lengths.rows == RowLayout::packed) {
     f.batches_rows = f.packed_rows;
     f.real = f.packed_rows > 0 ? all / f.packed_rows : std::min(f.longest, f.longest * kPackedFill);

@@ -208,6 +208,15 @@ std::vector<std::string> batch_axes() {
   return {"fsdp", "data"};
 }
 
+mesh::Mesh canonical_order(mesh::Mesh mesh) {
+  const auto rank = [](const mesh::MeshAxis& axis) {
+    const int place = axis.name == "data" ? 0 : axis.name == "fsdp" ? 1 : axis.name == "tp" ? 3 : 2;
+    return std::pair<int, std::string_view>(place, axis.name);
+  };
+  std::stable_sort(mesh.axes.begin(), mesh.axes.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  return mesh;
+}
+
 const Product* LayerKind::product(Role role) const {
   for (const Product& p : products)
     if (p.role == role) return &p;

@@ -58,6 +58,9 @@ struct LocalModel {
 LocalModel local_model(const Request& request, mesh::ShardingUse use);
 
 std::vector<std::string> batch_axes();
+// The axes in the order in which predictions place them, whatever their order in the document: data outermost, fsdp,
+// the others by name, tp innermost.
+mesh::Mesh canonical_order(mesh::Mesh mesh);
 
 // The projections that the request adapts.
 std::vector<mesh::AdapterShape> adapter_shapes(const Request& request, const model::TensorInventory& inventory);

@@ -44,6 +44,8 @@ std::vector<std::string> axes_of(const Request& request) {
   const bool splits_only = request.rules.preset == mesh::Preset::megatron;
   if (!splits_only || request.mesh.has("fsdp")) axes.push_back("fsdp");
   if (!gathers_only || request.mesh.has("tp")) axes.push_back("tp");
+  // Nodes may hold copies, each of which is gathered within its node (hybrid sharding).
+  if (gathers_only && request.target.hosts() > 1 && !request.mesh.has("data")) axes.push_back("data");
   return axes;
 }
 

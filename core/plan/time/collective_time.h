@@ -11,7 +11,7 @@ namespace mw::plan {
 Estimate collective_seconds(const mesh::Collective& collective, const mesh::Layout& layout,
                             const hardware::Target& target, const Efficiencies& efficiencies);
 // Bytes per second of the curve at a payload in bytes, interpolated linearly in logarithms. Below the first point the
-// time stays constant.
-double bandwidth_at(const hardware::BandwidthCurve& curve, double payload);
+// time of a payload falls linearly towards `latency` (s), or stays constant if the first point takes no longer.
+double bandwidth_at(const hardware::BandwidthCurve& curve, double payload, double latency);
 
 }  // namespace mw::plan

@@ -122,6 +122,10 @@ StepTime step_of(const ServeStepModel::Parts& p, const Efficiencies& efficiencie
   out.fixed = dispatch + each;
   out.seconds = p.total;
   out.overlap = "a step waits for its sums";
+  if (p.products_bound_reads)
+    out.overlap +=
+        "; KV reads wait for the products of the kernel's whole blocks: a smaller serve.kv_dtype holds more "
+        "tokens, but does not shorten them";
   return out;
 }
 
@@ -271,6 +275,11 @@ std::vector<std::string> sources_of(const Request& request) {
 
 Plan predict(const Request& request) {
   check_request(request);
+  if (mesh::Mesh ordered = canonical_order(request.mesh); ordered != request.mesh) {
+    Request same = request;
+    same.mesh = std::move(ordered);
+    return predict(same);
+  }
   const bool samples = request.work == Work::rollout || request.work == Work::serve;
   const LocalModel m = local_model(request, samples ? mesh::ShardingUse::sampling : mesh::ShardingUse::training);
   Plan plan;

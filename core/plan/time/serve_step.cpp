@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/mesh/collectives/collectives.h"
+#include "core/model/experts.h"
 #include "core/plan/memory/activations.h"
 #include "core/plan/memory/device_memory.h"
 #include "core/plan/request/expression.h"
@@ -34,7 +35,10 @@ Efficiency triton_attention(double head_dim) {
   return {0.122, 0.12, 0.26, Origin::transferred, source};
 }
 
-constexpr double kOwnSums = 8 * 1048576.0;            // bytes: below, servers on GPUs sum with a kernel of their own
+constexpr double kOwnSums = 8 * 1048576.0;  // bytes: below, servers on GPUs sum with a kernel of their own
+// Rows that the grouped products of experts compute at once: blocks of vLLM's fused kernel for few tokens
+// (fused_moe.py, get_default_config), rows of a bf16 tile on TPUs.
+constexpr double kExpertRows = 16;
 constexpr int kFirstTokens = 16, kFirstRequests = 8;  // smallest buckets of vLLM on TPUs (tpu-inference)
 
 // Seconds as a function of a count, interpolated linearly between eight points per octave.
@@ -70,6 +74,10 @@ class PagedAttentionTime {
   static double walked(int window);
   // Seconds for one request with `context` tokens at `share` of the memory bandwidth.
   double seconds(double context, double share) const;
+  // Whether most of these seconds are products of whole blocks, which a smaller KV type does not shorten.
+  bool is_bound_by_products(double context, double share) const {
+    return seconds(context, 1e6 * share) > 0.5 * seconds(context, share);
+  }
 
  private:
   struct Kind {
@@ -81,9 +89,11 @@ class PagedAttentionTime {
 };
 
 // Tokens of a block in decode without a tuned size (tpu-inference v0.19.0, kernels/ragged_paged_attention/v3/
-// kernel.py, get_default_block_sizes): 16 MiB in words of 32 bits, at most the longest request.
+// kernel.py, get_default_block_sizes): 16 MiB in words of 32 bits, at most the longest request. Of a cache with smaller
+// elements as many tokens as in bf16: twice as many would make short contexts multiply more (a server can set the
+// size).
 double block_of(const LayerKind& kind, const Request& request) {
-  const int packing = 4 / std::min(4, bytes_of(request.kv)), lanes = (kind.shape.head_dim + 127) / 128 * 128;
+  const int packing = 4 / std::clamp(bytes_of(request.kv), 2, 4), lanes = (kind.shape.head_dim + 127) / 128 * 128;
   const int both = 2 * std::max(1, static_cast<int>(std::lround(kind.kv_heads)));  // keys and values
   const auto heads = std::bit_ceil(static_cast<unsigned>((both + packing - 1) / packing * packing));
   const double to_peak = 16.0 * 1048576 * packing / 4 / lanes / heads;
@@ -141,6 +151,7 @@ struct ServeStepModel::Impl {
   double body_flops = 0;  // of a device, per token
   // Of one step, token, request, KV token, pair of query and key.
   Rate weights, head_weights, token, head_row, traffic, kv_full, kv_window, pair_full, pair_window;
+  Rate expert, expert_row;  // of reading one expert of every layer; of a token at one expert of every layer
   Curve token_sums, request_sums;
   std::optional<Efficiency> triton_full, triton_window;  // in place of the attention share
   std::optional<PagedAttentionTime> paged;               // of servers on TPUs, in place of kv_full and kv_window
@@ -148,7 +159,7 @@ struct ServeStepModel::Impl {
   Kv kv;
   // Quotients of the rates above, computed once.
   double weights_s = 0, head_weights_s = 0, token_s = 0, head_row_s = 0, traffic_s = 0, pair_full_s = 0,
-         pair_window_s = 0, step_s = 0, sequence_s = 0;
+         pair_window_s = 0, step_s = 0, sequence_s = 0, expert_s = 0, expert_row_s = 0;
 
   explicit Impl(const Request& request);
   void set(const Efficiencies& efficiencies);
@@ -159,21 +170,55 @@ struct ServeStepModel::Impl {
   void add_cache(const LocalModel& model);
 
   std::int64_t share(std::int64_t n) const { return ways > 1 ? (n + ways - 1) / ways : n; }
+  // The share of the decoding requests, and of the prompts, on the replica with the most of them. A replica computes
+  // whole requests, so that one prompt takes no less time beside idle replicas.
+  static double busiest(int requests, std::int64_t on_replica) {
+    return requests > 0 ? static_cast<double>(on_replica) / requests : 0;
+  }
+  double decode_share(const StepLoad& load) const {
+    return ways > 1 ? busiest(load.decoding, share(load.decoding)) : 1;
+  }
+  double prompt_share(const StepLoad& load) const {
+    if (ways == 1) return 1;
+    return load.prefilling > 0 ? busiest(load.prefilling, share(load.prefilling)) : 1.0 / ways;
+  }
   std::int64_t padded(std::int64_t n, int first, int most) const {
     if (buckets == Buckets::none || n <= 0) return n;
     const auto bucket =
         static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, first))));
     return bucket > most && n <= most ? most : bucket;
   }
-  std::int64_t tokens(const StepLoad& load) const {
-    return padded(share(load.decoding + load.prefill_tokens), kFirstTokens, most_tokens);
+  // Tokens and requests of the busiest replica, before padding.
+  std::int64_t own_tokens(const StepLoad& load) const {
+    const std::int64_t prompts = std::min(share(load.decoding + load.prefilling), share(load.prefilling));
+    return share(load.decoding + load.prefilling) - prompts +
+           static_cast<std::int64_t>(std::ceil(static_cast<double>(load.prefill_tokens) * prompt_share(load)));
   }
+  std::int64_t tokens(const StepLoad& load) const { return padded(own_tokens(load), kFirstTokens, most_tokens); }
   std::int64_t requests(const StepLoad& load) const {
     return padded(share(load.decoding + load.prefilling), kFirstRequests, most_requests);
   }
   // Weights are read once; for many tokens the products take longer than the reads.
   double products(double tokens) const { return std::max(weights_s, tokens * token_s); }
   double head(double rows) const { return std::max(head_weights_s, rows * head_row_s); }
+  // Of `own` tokens, padded to `tokens`: the experts that they choose are read, and each multiplies blocks of rows, the
+  // last of which is half full on average. All padding goes to the same experts.
+  double experts_read(double own, double tokens) const {
+    return model::expected_experts(request.model, tokens > own ? own + 1 : own);
+  }
+  double expert_rows(double own, double tokens) const {
+    return tokens * request.model.experts_per_token + experts_read(own, tokens) * (kExpertRows - 1) / 2;
+  }
+  double experts(double own, double tokens) const {
+    if (expert_s <= 0) return 0;
+    return std::max(experts_read(own, tokens) * expert_s, expert_rows(own, tokens) * expert_row_s);
+  }
+  Estimate experts_estimate(double own, double tokens) const {
+    if (expert_s <= 0) return {};
+    const Estimate read = expert.estimate(experts_read(own, tokens)),
+                   computed = expert_row.estimate(expert_rows(own, tokens));
+    return read.value > computed.value ? read : computed;
+  }
   double window_pairs(const StepLoad& load) const {
     return window_span > 1 ? std::min(load.prefill_window_pairs * window_span, load.prefill_pairs)
                            : load.prefill_window_pairs;
@@ -181,8 +226,10 @@ struct ServeStepModel::Impl {
   // Seconds of KV cache reads by decoding requests.
   double reads(const StepLoad& load, double share) const {
     if (paged)
-      return load.decoding > 0 ? load.decoding * paged->seconds(load.read_tokens / load.decoding, share) / ways : 0;
-    return (load.read_tokens * kv_full.best + load.read_window_tokens * kv_window.best) / share / ways;
+      return load.decoding > 0 ? static_cast<double>(this->share(load.decoding)) *
+                                     paged->seconds(load.read_tokens / load.decoding, share)
+                               : 0;
+    return (load.read_tokens * kv_full.best + load.read_window_tokens * kv_window.best) / share * decode_share(load);
   }
 };
 
@@ -204,14 +251,15 @@ void ServeStepModel::Impl::set(const Efficiencies& e) {
   request.efficiencies = e;
   step_s = e.step_s.value;
   sequence_s = e.sequence_s.value;
-  for (Rate* rate : {&weights, &head_weights, &traffic}) rate->share = e.memory;
-  for (Rate* rate : {&token, &head_row}) rate->share = e.matmul;
+  for (Rate* rate : {&weights, &head_weights, &traffic, &expert}) rate->share = e.memory;
+  for (Rate* rate : {&token, &head_row, &expert_row}) rate->share = e.matmul;
   for (Rate* rate : {&kv_full, &kv_window}) rate->share = e.kv_reads;
   pair_full.share = triton_full.value_or(e.attention);
   pair_window.share = triton_window.value_or(e.attention);
   weights_s = weights.seconds(), head_weights_s = head_weights.seconds(), token_s = token.seconds();
   head_row_s = head_row.seconds(), traffic_s = traffic.seconds();
-  pair_full_s = pair_full.seconds() / ways, pair_window_s = pair_window.seconds() / ways;
+  pair_full_s = pair_full.seconds(), pair_window_s = pair_window.seconds();
+  expert_s = expert.seconds(), expert_row_s = expert_row.seconds();
 }
 
 void ServeStepModel::Impl::add_products(const LocalModel& m) {
@@ -220,13 +268,25 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
   const bool fp8 = request.products == DType::fp8 && chip.fp8_flops;
   const double peak = (fp8 ? chip.fp8_flops.value : chip.bf16_flops.value) / per_chip;
   const double bandwidth = chip.memory_bandwidth.value / per_chip;
-  double elements = 0, bytes = 0;
+  double elements = 0, bytes = 0, expert_elements = 0, expert_flops = 0;  // of one expert of every layer
+  const double chosen = std::max(1, m.config.experts_per_token);
+  const auto expert_product = [&](double in, double out, double times) {
+    expert_elements += times * in * out;
+    expert_flops += times * 2 * round_up(in, unit) * round_up(out, unit);
+  };
   const auto product = [&](double in, double out, double times) {
     elements += times * in * out;
     body_flops += times * 2 * round_up(in, unit) * round_up(out, unit);
   };
   for (const LayerKind& k : m.kinds) {
-    for (const Product& p : k.products) product(p.in, p.out, k.count);
+    for (const Product& p : k.products) {
+      if (p.role == model::Role::experts_gate_up)
+        expert_product(p.in, p.out / chosen, k.count);
+      else if (p.role == model::Role::experts_down)
+        expert_product(p.in / chosen, p.out, k.count);
+      else
+        product(p.in, p.out, k.count);
+    }
     for (const auto* parts : {&k.lora_a, &k.lora_b})
       for (const Product& p : *parts) product(p.in, p.out, k.count);
     bytes += k.count * layer_traffic(m, k, request.serve.max_model_len).forward;
@@ -236,6 +296,8 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
   weights.best = elements * bytes_of(request.weights) / bandwidth;
   head_weights.best = head * bytes_of(request.weights) / bandwidth;
   token.best = body_flops / peak;
+  expert.best = expert_elements * bytes_of(request.weights) / bandwidth;
+  expert_row.best = expert_flops / peak;
   head_row.best = 2 * head / (chip.bf16_flops.value / per_chip);
   traffic.best = bytes / bandwidth;
 }
@@ -319,7 +381,9 @@ ServeStepModel::ServeStepModel(const Request& request) {
   if (request.work != Work::serve)
     throw Error({.id = "PLAN-WORK", .message = "not a serving workload", .expected = "serve"});
   check_request(request);
-  impl_ = std::make_unique<const Impl>(request);
+  Request ordered = request;
+  ordered.mesh = canonical_order(std::move(ordered.mesh));
+  impl_ = std::make_unique<const Impl>(ordered);
 }
 
 ServeStepModel::ServeStepModel(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -342,6 +406,10 @@ int ServeStepModel::window() const {
   return impl_->window;
 }
 
+int ServeStepModel::replicas() const {
+  return impl_->ways;
+}
+
 double ServeStepModel::request_seconds() const {
   return impl_->request.efficiencies.request_s.value;
 }
@@ -355,9 +423,10 @@ double ServeStepModel::seconds(const StepLoad& load) const {
   const std::int64_t tokens = i.tokens(load), requests = i.requests(load);
   if (tokens <= 0) return 0;
   const auto t = static_cast<double>(tokens), r = static_cast<double>(requests);
-  return i.step_s + r * i.sequence_s + i.products(t) + i.head(r) + t * i.traffic_s +
-         i.reads(load, i.kv_full.share.value) + load.prefill_pairs * i.pair_full_s +
-         i.window_pairs(load) * i.pair_window_s + i.token_sums(tokens) + i.request_sums(requests);
+  return i.step_s + r * i.sequence_s + i.products(t) + i.experts(static_cast<double>(i.own_tokens(load)), t) +
+         i.head(r) + t * i.traffic_s + i.reads(load, i.kv_full.share.value) +
+         (load.prefill_pairs * i.pair_full_s + i.window_pairs(load) * i.pair_window_s) * i.prompt_share(load) +
+         i.token_sums(tokens) + i.request_sums(requests);
 }
 
 ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
@@ -368,7 +437,6 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
   if (p.padded_tokens <= 0) return p;
   const Efficiencies& e = i.request.efficiencies;
   const double t = static_cast<double>(p.padded_tokens), r = p.padded_requests;
-  const double own = i.ways;
   // Products that decoding alone would need count as decoding, the rest as prefill.
   StepLoad alone{.decoding = load.decoding};
   const double decoding = load.prefill_tokens > 0 ? static_cast<double>(i.tokens(alone)) : t;
@@ -377,11 +445,20 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
     const double seconds = std::max(weight, n * each.seconds()) - std::max(weight, before * each.seconds());
     return each.estimate(each.seconds() > 0 ? seconds / each.seconds() : 0);
   };
-  p.base = 1 * e.step_s + i.weights.estimate(1) + i.head_weights.estimate(1);
+  const double own = static_cast<double>(i.own_tokens(load)),
+               own_decoding = load.prefill_tokens > 0 ? static_cast<double>(i.own_tokens(alone)) : own;
+  const Estimate experts = i.experts_estimate(own_decoding, decoding),
+                 all_experts = load.prefill_tokens > 0 ? i.experts_estimate(own, t) : experts;
+  p.base = 1 * e.step_s + i.weights.estimate(1) + i.head_weights.estimate(1) + experts;
   p.base.formula = "host and dispatch + weights / (bandwidth x share)";
+  if (i.expert_s > 0)
+    p.base.formula += "; of the experts " + number_text(i.experts_read(own_decoding, decoding), 3) + " of " +
+                      std::to_string(i.request.model.experts) +
+                      " in a layer, as many as its tokens are expected to choose";
   p.base.inputs =
       (labelled(seconds_text(e.step_s.value), "host") + labelled(seconds_text(i.weights.seconds()), "layers") +
-       labelled(seconds_text(i.head_weights.seconds()), "output matrix"))
+       labelled(seconds_text(i.head_weights.seconds()), "output matrix") +
+       labelled(seconds_text(experts.value), "experts"))
           .text;
   p.base.source = i.weights.share.source;
   const Estimate each = r * e.sequence_s, traffic = i.traffic.estimate(decoding);
@@ -401,16 +478,19 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
                 .source = share.source};
   p.kv_reads.formula = i.paged ? "KV bytes read / (bandwidth x share), or blocks of the kernel x their products"
                                : "KV bytes read / (bandwidth x share)";
+  if (i.paged && load.decoding > 0)
+    p.products_bound_reads = i.paged->is_bound_by_products(load.read_tokens / load.decoding, share.value);
   p.kv_reads.formula += "; " + count_text(load.read_tokens) + " tokens in layers that see everything, " +
                         count_text(load.read_window_tokens) + " in sliding ones";
   const Estimate prompts = beyond(i.weights, i.token, t, decoding), moved = i.traffic.estimate(t - decoding);
+  const double of_prompts = i.prompt_share(load);
   const Estimate attention =
-      i.pair_full.estimate(load.prefill_pairs / own) + i.pair_window.estimate(i.window_pairs(load) / own);
-  p.prefill = prompts + moved + attention;
+      i.pair_full.estimate(load.prefill_pairs * of_prompts) + i.pair_window.estimate(i.window_pairs(load) * of_prompts);
+  p.prefill = prompts + (all_experts - experts) + moved + attention;
   p.prefill.formula = "prompt tokens x FLOP / (peak x share) + attention";
   p.prefill.inputs =
-      (labelled(seconds_text(prompts.value), "products") + labelled(seconds_text(moved.value), "activations") +
-       labelled(seconds_text(attention.value), "attention"))
+      (labelled(seconds_text(prompts.value + all_experts.value - experts.value), "products") +
+       labelled(seconds_text(moved.value), "activations") + labelled(seconds_text(attention.value), "attention"))
           .text;
   p.prefill.source = i.token.share.source;
   const double sums = i.token_sums(p.padded_tokens) + i.request_sums(p.padded_requests);

@@ -34,9 +34,11 @@ class ServeStepModel {
     Estimate base, sequences, kv_reads, prefill, communication, total;
     std::int64_t padded_tokens = 0;
     int padded_requests = 0;
+    bool products_bound_reads = false;  // KV reads wait for the products of the kernel's blocks, not for bytes
   };
   Parts parts(const StepLoad& load) const;
   int window() const;              // of sliding layers; 0: none
+  int replicas() const;            // groups of devices that compute different requests (data and fsdp)
   double request_seconds() const;  // from sending a request until the server can schedule it
 
   // The KV cache of all devices together: its capacity and the groups of layers with a cache of their own (full

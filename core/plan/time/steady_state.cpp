@@ -7,7 +7,7 @@
 namespace mw::plan {
 namespace {
 
-// The number of requests that fit into the cache when each has half of its answer.
+// The number of requests of all replicas that fit into the cache when each has half of its answer.
 double held_at_once(const ServeStepModel& model, const SteadyLoad& load) {
   const ServeStepModel::Kv kv = model.kv();
   const double len = load.input_len + load.output_len / 2.0;
@@ -16,27 +16,30 @@ double held_at_once(const ServeStepModel& model, const SteadyLoad& load) {
   return bytes > 0 ? static_cast<double>(kv.capacity.value) / bytes : load.concurrency;
 }
 
+// One of the equal replicas of a server; all take their steps at once.
 class Server {
  public:
   Server(const ServeStepModel& model, const SteadyLoad& load)
       : model_(model),
         load_(load),
+        replicas_(model.replicas()),
         window_(model.window() > 0 ? model.window() : 1e18),
         context_(load.input_len + load.output_len / 2.0) {}
 
   // Seconds of a step with `answers` decoding requests and `prompt_tokens`, which start `done` tokens into their
   // prompts.
   double seconds(double answers, double prompt_tokens, double done) const {
-    const int rows = static_cast<int>(std::lround(answers));
+    const int rows = static_cast<int>(std::lround(answers * replicas_));
     StepLoad step{.decoding = rows,
-                  .prefill_tokens = std::llround(prompt_tokens),
+                  .prefill_tokens = std::llround(prompt_tokens * replicas_),
                   .read_tokens = rows * context_,
                   .read_window_tokens = rows * std::min(context_, window_)};
     if (step.prefill_tokens > 0) {
-      step.prefilling = std::max(1, static_cast<int>(std::lround(prompt_tokens / load_.input_len)));
-      const double each = prompt_tokens / step.prefilling, middle = done + each / 2;
-      step.prefill_pairs = prompt_tokens * middle;
-      step.prefill_window_pairs = prompt_tokens * std::min(middle, window_);
+      const int prompts = std::max(1, static_cast<int>(std::lround(prompt_tokens / load_.input_len)));
+      const double all = prompt_tokens * replicas_, middle = done + prompt_tokens / prompts / 2;
+      step.prefilling = prompts * replicas_;
+      step.prefill_pairs = all * middle;
+      step.prefill_window_pairs = all * std::min(middle, window_);
     }
     return model_.seconds(step);
   }
@@ -51,6 +54,7 @@ class Server {
  private:
   const ServeStepModel& model_;
   const SteadyLoad& load_;
+  int replicas_;
   double window_, context_;
 };
 
@@ -60,7 +64,9 @@ SteadyState steady_state(const ServeStepModel& model, const ServeWork& server, c
   SteadyState s;
   s.running = std::max(1.0, std::min<double>({static_cast<double>(load.concurrency),
                                               static_cast<double>(server.max_num_seqs), held_at_once(model, load)}));
-  const double n = std::floor(s.running), in = load.input_len, out = load.output_len;
+  const double replicas = model.replicas();
+  const double n = std::max(1.0, std::floor(s.running / replicas));  // of a replica, of at least one with a request
+  const double in = load.input_len, out = load.output_len;
   const double budget = std::max(1.0, server.max_num_batched_tokens - (n - 1));
   const double chunks = std::ceil(in / budget);
   const Server steps(model, load);
@@ -78,9 +84,10 @@ SteadyState steady_state(const ServeStepModel& model, const ServeWork& server, c
     s.itl_s = with_prompt;
   }
   // A prompt arrives in the middle of a step on average; requests beyond the running ones wait.
-  s.ttft_s = model.request_seconds() + chunks * with_prompt + cycle / count / 2 + cycle * (load.concurrency - n) / n;
+  s.ttft_s = model.request_seconds() + chunks * with_prompt + cycle / count / 2 +
+             cycle * std::max(0.0, load.concurrency - n * replicas) / (n * replicas);
   s.tpot_s = out > 1 ? std::max(0.0, cycle - chunks * with_prompt) / std::max(1.0, count - chunks) : 0;
-  s.output_tokens_per_s = n * out / cycle;
+  s.output_tokens_per_s = std::min(n * replicas, std::floor(s.running)) * out / cycle;
   return s;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
+#include "core/model/experts.h"
 #include "core/model/inventory.h"
 #include "core/serve/audit/audit_rules.h"
 
@@ -157,16 +158,20 @@ class FloorRules : PointRules {
   void decode() {
     const double ms = typical(p_.tpot);
     if (std::isnan(ms) || is_speculative()) return;
-    const double weights = weights_.decode_elements() * reference_.weight_bytes,
-                 row = cache_read(reference_, p_.input_len);
+    const double row = cache_read(reference_, p_.input_len);
     // Requests decoded at once on average, by Little's law.
     const double at_once = std::isnan(p_.output_throughput) || set_.definitions.peak != formats::Definitions::Peak::mean
                                ? 1
                                : std::max(1.0, p_.output_throughput * ms / 1e3);
-    const double floor = (weights + row) / chips_.bandwidth * 1e3,
-                 full = (weights + at_once * row) / chips_.bandwidth * 1e3;
+    // More requests choose more experts; how many is an expectation, so that below it a result is only suspicious.
+    const auto weights_of = [&](double requests) {
+      return weights_.decode_elements(reference_.model, requests) * reference_.weight_bytes;
+    };
+    const double floor = (weights_of(1) + row) / chips_.bandwidth * 1e3,
+                 full = (weights_of(at_once) + at_once * row) / chips_.bandwidth * 1e3;
     if (ms >= full) return;
     const bool impossible = ms < floor;
+    const double weights = weights_of(impossible ? 1 : at_once);
     add("FLOOR-DECODE", {metric_name(p_.tpot, "tpot"), ms, impossible ? floor : full},
         impossible ? Verdict::impossible : Verdict::suspicious,
         ms_text(ms) + " per token are below the " + ms_text(impossible ? floor : full) + " in which " + target_ +
@@ -254,9 +259,16 @@ WeightCounts weight_counts(const model::Config& config) {
       if (t.role == Role::lm_head || config.tied_embeddings) counts.output_elements = n;
       continue;
     }
+    if (is_expert(t.role)) counts.expert_elements += n;
     counts.matmul_elements += is_expert(t.role) ? n * active : n;
   }
   return counts;
+}
+
+double WeightCounts::decode_elements(const model::Config& config, double tokens) const {
+  if (config.experts == 0) return matmul_elements + output_elements;
+  const double more = model::expected_experts(config, tokens) - config.experts_per_token;
+  return matmul_elements + output_elements + std::max(0.0, more) / config.experts * expert_elements;
 }
 
 void check_floors(const BenchSet& set, const AuditReference& reference, Findings& out) {

@@ -40,7 +40,9 @@ class PointRules {
 struct WeightCounts {
   double matmul_elements = 0;  // multiplied with every prompt token; of experts the active ones
   double output_elements = 0;  // of the logits, multiplied once per prompt
-  double decode_elements() const { return matmul_elements + output_elements; }  // read in every decode step
+  double expert_elements = 0;  // of all experts
+  // Read in a decode step of `tokens` requests, with the experts that they are expected to choose.
+  double decode_elements(const model::Config& config, double tokens) const;
 };
 
 WeightCounts weight_counts(const model::Config& config);

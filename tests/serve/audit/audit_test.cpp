@@ -179,6 +179,17 @@ TEST(Audit, CountsActiveExpertsOnly) {
   EXPECT_GT(moe, small / 3);
 }
 
+// 64 requests at once choose nearly all experts: 50 GB of weights, not the 7.6 GB of one request.
+TEST(Audit, DecodeFloorReadsTheExpertsOfTheBatch) {
+  BenchSet set{.name = "moe", .points = {at(1, 128, 512)}};
+  const auto a = against("gemma4-26b-a4b", "1xh100");
+  set.points[0].tpot.median = 6;  // 7.6 GB / 3.35 TB/s = 2.3 ms
+  EXPECT_FALSE(has(audit(set, a), "FLOOR-DECODE"));
+  set.points[0].output_throughput = 64 / 6e-3;
+  ASSERT_TRUE(has(audit(set, a), "FLOOR-DECODE"));
+  EXPECT_NEAR(of(audit(set, a), "FLOOR-DECODE", 0)[0].floor, 50e9 / 3.35e12 * 1e3, 0.7);
+}
+
 TEST(Audit, DecodeFloorIncludesWeightsAndCacheOfTheBatch) {
   BenchSet set{.name = "decode", .points = {at(1, 1024, 512)}};
   const auto a = against("gemma4-31b", "v6e-8");
