@@ -28,6 +28,7 @@ Json finding_json(const formats::BenchSet& set, const serve::Finding& finding) {
     out["request_rate"] = std::isinf(point.request_rate) ? Json("inf") : Json(point.request_rate);
   out.update({{"rule", finding.rule},
               {"metric", finding.metric},
+              {"unit", serve::unit_of(finding.metric)},
               {"value", number(finding.value)},
               {"floor", number(finding.floor)},
               {"verdict", to_string(finding.verdict)},

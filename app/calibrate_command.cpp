@@ -37,7 +37,7 @@ planning::CalibrationResult fit(const CommonOptions& common, const CalibrateOpti
                                        .runs_folder = common.runs_folder,
                                        .published = fs::path(MW_RESOURCES) / "hardware" / "measurements.json",
                                        .date = planning::today_utc()};
-  if (!options.efficiencies.empty()) request.names = options.efficiencies;
+  request.names = options.efficiencies;
   ProgressLine line;
   return planning::calibrate(
       request, load_catalogue(),
@@ -70,7 +70,8 @@ void add_calibrate_options(CLI::App& command, CommonOptions&, CalibrateOptions& 
       ->allow_extra_args(false);
   command
       .add_option("--fit", options.efficiencies,
-                  "Efficiencies to fit: matmul (the default), memory, collectives, step_s ...")
+                  "Efficiencies to fit, of training and servers (default: matmul; of servers matmul, memory, kv_reads, "
+                  "sequence_s)")
       ->delimiter(',');
   auto* accept = command.add_flag("--accept", options.accept, "Keep the fitted calibration: plans use it from then on");
   command.add_flag("--remove", options.remove, "Remove your calibration and return to the shipped one")

@@ -17,13 +17,13 @@ namespace mw::app {
 namespace {
 
 std::vector<Subcommand> all_subcommands() {  // in the order of --help
-  return {run_subcommand(),       plan_subcommand(),     search_subcommand(),  size_subcommand(),
-          sweep_subcommand(),     generate_subcommand(), serve_subcommand(),   calibrate_subcommand(),
-          import_subcommand(),    audit_subcommand(),    compare_subcommand(), export_subcommand(),
-          port_subcommand(),      envelope_subcommand(), cost_subcommand(),    replay_subcommand(),
-          residuals_subcommand(), verify_subcommand(),   merge_subcommand(),   parity_subcommand(),
-          convert_subcommand(),   watch_subcommand(),    launch_subcommand(),  inspect_subcommand(),
-          tokens_subcommand(),    runs_subcommand(),     tour_subcommand()};
+  return {run_subcommand(),     plan_subcommand(),      search_subcommand(),   size_subcommand(),
+          sweep_subcommand(),   generate_subcommand(),  serve_subcommand(),    calibrate_subcommand(),
+          import_subcommand(),  accuracy_subcommand(),  audit_subcommand(),    compare_subcommand(),
+          export_subcommand(),  port_subcommand(),      envelope_subcommand(), cost_subcommand(),
+          replay_subcommand(),  residuals_subcommand(), verify_subcommand(),   merge_subcommand(),
+          parity_subcommand(),  convert_subcommand(),   watch_subcommand(),    launch_subcommand(),
+          inspect_subcommand(), tokens_subcommand(),    runs_subcommand(),     tour_subcommand()};
 }
 
 // Throws for a first word that is neither a subcommand nor a file: a misspelt subcommand, most likely.

@@ -78,6 +78,7 @@ int exit_code(RunState state, std::optional<Error::Kind> error = {});
 Error unknown_run(const std::filesystem::path& store_folder, const std::string& name, const std::string& expected);
 
 // The subcommands, each defined in the file of its name (audit_command.cpp).
+Subcommand accuracy_subcommand();
 Subcommand audit_subcommand();
 Subcommand calibrate_subcommand();
 Subcommand compare_subcommand();

@@ -115,6 +115,7 @@ Json to_json(const serve::TrainingClaim& claim, const serve::TrainingAudit& audi
   for (const serve::Finding& f : audit.findings)
     findings.push_back({{"rule", f.rule},
                         {"metric", f.metric},
+                        {"unit", serve::unit_of(f.metric)},
                         {"value", number_or_null(f.value)},
                         {"floor", number_or_null(f.floor)},
                         {"verdict", to_string(f.verdict)},

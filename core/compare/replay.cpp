@@ -10,32 +10,12 @@
 #include "core/jobs/sweep_backends.h"
 #include "core/jobs/sweep_run.h"
 #include "core/planning/plan_request.h"
-#include "core/serve/load/simulated_backend.h"
 
 namespace mw::compare {
 namespace {
 
 void check(const std::stop_token& stop) {
   if (stop.stop_requested()) throw cancelled("the simulation");
-}
-
-std::unique_ptr<serve::LoadBackend> server_of(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
-  const plan::Request request = planning::plan_request(e, catalogue);
-  return serve::make_cost_model_backend(request, experiment::scheduler_settings(experiment::bind(e).serve));
-}
-
-// Simulates the point with one user; replayed prompts first run once to fill the cache.
-formats::BenchPoint alone(const serve::SweepSettings& sweep, const LoadPoint& point, serve::LoadBackend& backend,
-                          const std::stop_token& stop) {
-  serve::LoadSettings settings = sweep.load;
-  settings.arrival = serve::Arrival::closed;
-  settings.concurrency = 1;
-  settings.input_len = point.input_len;
-  const serve::Load load = serve::make_load(settings);
-  if (settings.prompts == serve::PromptMode::replayed) backend.run(load, {}, stop);
-  const serve::LoadResult played = backend.run(load, {}, stop);
-  check(stop);
-  return serve::summarise(load, played, sweep.slo);
 }
 
 constexpr std::uint64_t kSharedSeed = 0x5eed;
@@ -127,23 +107,6 @@ std::string mesh_text(const mesh::Mesh& mesh) {
 }
 
 }  // namespace
-
-formats::BenchPoint simulated_point(const experiment::Experiment& e, const LoadPoint& point,
-                                    const hardware::Catalogue& catalogue, Queueing queueing,
-                                    const std::stop_token& stop) {
-  check(stop);
-  serve::SweepSettings sweep = experiment::sweep_settings(experiment::bind(e));
-  const auto backend = server_of(e, catalogue);
-  if (queueing == Queueing::none) return alone(sweep, point, *backend, stop);
-  std::erase_if(sweep.request_rates, [&](double rate) { return rate >= point.request_rate; });
-  sweep.request_rates.push_back(point.request_rate);
-  sweep.input_lens = {point.input_len};
-  sweep.repeats = 1;
-  formats::BenchPoint last;
-  serve::run_sweep(sweep, *backend, {}, {.point = [&](const formats::BenchPoint& p) { last = p; }}, stop);
-  check(stop);
-  return last;
-}
 
 experiment::Experiment counterfactual(experiment::Experiment e,
                                       const std::vector<std::pair<std::string, std::string>>& changes,

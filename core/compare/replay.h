@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicts load points with the cost model: a load point of an experiment, or recorded requests on another server
-// (chips, mesh, KV type, caches). Not thread-safe. All functions throw Error, of kind cancelled after a stop.
+// Predicts recorded requests on another server (chips, mesh, KV type, caches) with the cost model. Not thread-safe. All
+// functions throw Error, of kind cancelled after a stop.
 #pragma once
 #include <functional>
 #include <stop_token>
@@ -10,18 +10,13 @@
 
 #include "core/compare/recording.h"
 #include "core/hardware/catalogue.h"
+#include "core/planning/simulated_point.h"
 
 namespace mw::compare {
 
-struct LoadPoint {
-  double request_rate = 1;  // requests/s; infinity: all at once
-  int input_len = 512;
-};
-enum class Queueing { as_offered, none };  // none: one request at a time
-// Simulates the sweep of the experiment up to this point, so that caches have the same content as in the sweep.
-formats::BenchPoint simulated_point(const experiment::Experiment& experiment, const LoadPoint& point,
-                                    const hardware::Catalogue& catalogue, Queueing queueing = Queueing::as_offered,
-                                    const std::stop_token& stop = {});
+using planning::LoadPoint;
+using planning::Queueing;
+using planning::simulated_point;
 
 // Applies changes to the document. A change of target.id also replaces a mesh and stack that do not fit the new target,
 // so a change of the mesh must follow it.

@@ -92,11 +92,6 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-plan::Calibration in_force(const hardware::Catalogue& catalogue) {
-  if (!path_exists(catalogue.calibration())) return {};
-  return plan::read_calibration(catalogue.calibration());
-}
-
 }  // namespace
 
 plan::Measurement measured_run(const store::Store& store, const store::RunId& run,
@@ -147,9 +142,9 @@ CalibrationResult calibrate(const CalibrationRequest& request, const hardware::C
     plan::ProposalInput input;
     input.rows = Reader(request, catalogue, out.problems).rows();
     input.published = plan::read_measurements(request.published, catalogue).rows;
-    input.in_force = in_force(catalogue);
+    input.in_force = calibration_in_force(catalogue);
     input.basis = {request.date, source_text(request), plan::CalibrationAuthor::user};
-    input.options.names = request.names;
+    if (!request.names.empty()) input.options.names = input.options.serving = request.names;
     plan::Proposal proposal = plan::propose(std::move(input), progress, std::move(stop));
     // A row that cannot be predicted is reported like a row that cannot be read.
     std::erase_if(proposal.notes, [&](const Problem& note) {
@@ -180,6 +175,11 @@ std::vector<plan::Efficiencies::Named> fittable_efficiencies() {
   for (const auto& n : plan::Efficiencies::names())
     if (plan::can_fit(n.name)) out.push_back(n);
   return out;
+}
+
+plan::Calibration calibration_in_force(const hardware::Catalogue& catalogue) {
+  if (!path_exists(catalogue.calibration())) return {};
+  return plan::read_calibration(catalogue.calibration());
 }
 
 std::string today_utc() {

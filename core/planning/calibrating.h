@@ -12,8 +12,9 @@ struct CalibrationRequest {
   std::vector<store::RunId> runs;            // finished training runs of this machine
   std::filesystem::path runs_folder;         // store of `runs`
   std::filesystem::path published;           // shipped measurements.json; its held-out rows stay held out
-  std::vector<std::string> names{"matmul"};  // efficiencies to fit
-  std::string date;                          // "2026-11-21"
+  // Efficiencies to fit, of training and of servers; empty: the defaults of plan::FitOptions.
+  std::vector<std::string> names{};
+  std::string date;  // "2026-11-21"
 };
 
 struct CalibrationResult {
@@ -34,6 +35,7 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
 std::vector<store::RunRow> measured_runs(const std::filesystem::path& runs_folder);
 // Returns the efficiencies of the step time model that can be fitted, with their help texts.
 std::vector<plan::Efficiencies::Named> fittable_efficiencies();
+plan::Calibration calibration_in_force(const hardware::Catalogue& catalogue);  // without factors if there is no file
 std::string today_utc();
 
 std::string error_text(double error);  // "+12.3 %": prediction relative to measurement; + is too slow or too large

@@ -184,6 +184,36 @@ TEST(Proposal, KeepsEfficienciesThatAreNotFitted) {
   EXPECT_LE(p.fitted.mean, p.now.mean + 1e-6);
 }
 
+// overlap_sums is 0 by default, which no factor can change: its complement is fitted.
+TEST(Proposal, RecoversAShareThatIsZeroByDefault) {
+  std::vector<Measurement> rows;
+  for (int i = 0; i < 3; ++i) {
+    Measurement m;
+    m.id = "sums " + std::to_string(i);
+    m.purpose = MeasurementUse::calibration;
+    m.unit = "s/step";
+    m.request = small(1 << i, 1024, "v5e-4");
+    m.request.mesh.axes = {{"tp", 4}};
+    ASSERT_EQ(m.request.efficiencies.overlap_sums.value, 0);
+    Request faster = m.request;
+    faster.efficiencies.overlap_sums.value = 0.45;
+    m.value = predict(faster).step.seconds.value;
+    ASSERT_LT(m.value, 0.99 * predict(m.request).step.seconds.value);
+    rows.push_back(std::move(m));
+  }
+  ProposalInput in = input(rows);
+  in.options.names = {"overlap_sums"};
+  in.options.trust = 100;
+  const Proposal p = propose(in);
+  ASSERT_EQ(p.efficiencies.size(), 1U);
+  const ProposedEfficiency& e = p.efficiencies[0];
+  EXPECT_EQ(e.before, 0);
+  EXPECT_NEAR(e.after, 0.45, 0.02);
+  EXPECT_LE(e.low, e.after);
+  EXPECT_GE(e.high, e.after);
+  EXPECT_LT(p.fitted.mean, 0.01);
+}
+
 TEST(Proposal, RejectsWhatCannotBeFittedAndCanBeCancelled) {
   EXPECT_THROW(propose(input({})), Error);
   EXPECT_THROW(propose(input(measured(0.8, MeasurementUse::holdout))), Error);

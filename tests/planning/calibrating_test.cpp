@@ -73,6 +73,28 @@ TEST_F(Calibrating, ReturnsAProposalWithoutWritingFiles) {
   EXPECT_EQ(json["efficiencies"][0]["rows"].size(), 3U);
 }
 
+TEST_F(Calibrating, ChosenNamesApplyToServers) {
+  Json serving = Json::array();
+  for (const Json& r : read_json(fs::path(kHardware) / "measurements.json").at("rows"))
+    if (r.at("id") == "v6e-8-llama3.3-70b-c64" || r.at("id") == "v6e-8-llama3.3-70b-c128") {
+      serving.push_back(r);
+      serving.back()["source"] = "my own server";
+    }
+  ASSERT_EQ(serving.size(), 2U);
+  CalibrationRequest request{.files = {file(serving, "served.json")},
+                             .runs = {},
+                             .runs_folder = {},
+                             .published = kHardware + "/measurements.json",
+                             .names = {"kv_reads"},
+                             .date = "2026-11-21"};
+  const CalibrationResult c = calibrate(request, catalogue());
+  ASSERT_TRUE(c.proposal);
+  ASSERT_EQ(c.proposal->efficiencies.size(), 1U);
+  EXPECT_EQ(c.proposal->efficiencies[0].factor.name, "kv_reads");
+  request.names.clear();
+  EXPECT_EQ(calibrate(request, catalogue()).proposal->efficiencies.size(), plan::FitOptions{}.serving.size());
+}
+
 TEST_F(Calibrating, ReportsEachBadRowAndUsesTheOthers) {
   Json all = rows(1.2);
   const auto bad = [&](const char* id, const char* key, const Json& value) {

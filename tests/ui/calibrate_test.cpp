@@ -140,6 +140,29 @@ class CalibrateTest : public QObject {
     dialog().reject();
   }
 
+  void accuracy_of_predictions_lists_and_charts_every_published_row() {
+    action(u"plan.accuracy"_s)->trigger();
+    QCOMPARE(window_->page(), Page::runs);
+    AccuracyDialog* shown = window_->runs_page().accuracy_dialog();
+    QVERIFY(shown && shown->isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(!shown->task().is_busy(), 60000);
+    QVERIFY2(shown->totals().rowCount() >= 8, qPrintable(test::result_text(*shown)));
+    QVERIFY(test::unnamed(*shown).isEmpty());
+    for (int kind = 0; kind < shown->kind().count(); ++kind) {
+      shown->kind().setCurrentIndex(kind);
+      QVERIFY(shown->rows().rowCount() >= 20);
+      QVERIFY(!shown->chart().empty());
+      QVERIFY(shown->chart().lines().size() >= 2);  // what was measured, and predictions
+      for (int row = 0; row < shown->rows().rowCount(); ++row)
+        QVERIFY(!shown->rows().index(row, 7).data().toString().isEmpty());
+    }
+    shown->kind().setCurrentIndex(0);
+    QTest::qWait(120);
+    shown->grab().save(qpath(fs::path(MW_PICTURES) / "accuracy.png"));
+    shown->reject();
+    QVERIFY(!shown->isVisible());
+  }
+
   void accepted_the_open_plan_follows_and_undo_takes_it_back() {
     const QString before = figure(u"Optimizer step"_s);
     QVERIFY(figure(u"Calibrated"_s).isEmpty());

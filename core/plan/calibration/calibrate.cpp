@@ -34,6 +34,12 @@ double at_most_whole(std::string_view name, hardware::Vendor vendor, double valu
   return is_share(name) && vendor != hardware::Vendor::cpu ? std::min(1.0, value) : value;
 }
 
+// The value of an efficiency after calibration. A share that is 0 by default cannot be scaled; its complement is.
+double scaled(std::string_view name, hardware::Vendor vendor, double before, double factor) {
+  if (before == 0 && is_share(name)) return std::clamp(1 - factor, 0.0, 1.0);
+  return at_most_whole(name, vendor, before * factor);
+}
+
 struct Bounds {
   double low, high, trust;
 };
@@ -46,9 +52,11 @@ Bounds bounds_of(const FitOptions& options, hardware::Vendor vendor, std::string
 
 void scale(Efficiency& efficiency, const CalibrationFactor& factor, bool own_chip, const Calibration& from) {
   const double before = efficiency.value;
-  efficiency.value = at_most_whole(factor.name, factor.vendor, before * factor.value);
-  efficiency.low = at_most_whole(factor.name, factor.vendor, before * factor.low);
-  efficiency.high = at_most_whole(factor.name, factor.vendor, before * factor.high);
+  const double ends[] = {scaled(factor.name, factor.vendor, before, factor.low),
+                         scaled(factor.name, factor.vendor, before, factor.high)};
+  efficiency.value = scaled(factor.name, factor.vendor, before, factor.value);
+  efficiency.low = std::min(ends[0], ends[1]);
+  efficiency.high = std::max(ends[0], ends[1]);
   efficiency.origin = own_chip ? Origin::measured : Origin::transferred;
   efficiency.source = to_text(factor.basis ? *factor.basis : from.basis) + ", fitted to " +
                       std::to_string(factor.rows.size()) + " measured step" + (factor.rows.size() == 1 ? "" : "s") +
@@ -136,7 +144,7 @@ class Fitter {
     Efficiencies all = m.request.efficiencies;
     for (size_t i = 0; i < logs.size(); ++i) {
       Efficiency& e = all.*named(names_[i]).member;
-      e.value = at_most_whole(names_[i], group_.vendor, e.value * std::exp(logs[i]));
+      e.value = scaled(names_[i], group_.vendor, e.value, std::exp(logs[i]));
     }
     const auto server = servers_.find(&m);
     if (server != servers_.end()) return std::log1p(predicted(m, server->second.with(all)).error);
@@ -183,7 +191,7 @@ bool can_fit(std::string_view name) {
 bool at_limit(const CalibrationFactor& factor, const Efficiency& before, const FitOptions& options) {
   const Bounds b = bounds_of(options, factor.vendor, factor.name);
   return factor.value < b.low * 1.002 || factor.value > b.high * 0.998 ||
-         at_most_whole(factor.name, factor.vendor, before.value * factor.value) < before.value * factor.value;
+         scaled(factor.name, factor.vendor, before.value, factor.value) < before.value * factor.value;
 }
 
 std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors) {

@@ -24,8 +24,9 @@ struct CalibrationFactor {
   Stack stack = Stack::engine;
   std::string chip;  // id in the catalogue; empty: all chips of `vendor` without a factor of their own
   hardware::Vendor vendor = hardware::Vendor::tpu;
-  std::string name;                         // of Efficiencies::names()
-  double value = 1;                         // times the default
+  std::string name;  // of Efficiencies::names()
+  // Times the default; of a share that is 0 by default (overlap_sums): of its complement, so that 0.7 makes it 0.3.
+  double value = 1;
   double low = 1, high = 1;                 // interval from the residual of the fitted rows
   std::vector<std::string> rows{};          // that it was fitted to
   std::optional<CalibrationBasis> basis{};  // if it comes from another calibration; none: that of the whole file

@@ -112,12 +112,6 @@ double in_unit(MeasuredQuantity what, const Request& request, const Plan& plan) 
   return 0;
 }
 
-bool more_is_faster(MeasuredQuantity what) {
-  return what == MeasuredQuantity::tokens_per_second || what == MeasuredQuantity::real_tokens_per_second ||
-         what == MeasuredQuantity::samples_per_second || what == MeasuredQuantity::mfu ||
-         what == MeasuredQuantity::output_tokens_per_second;
-}
-
 double in_unit(MeasuredQuantity what, const SteadyState& s) {
   switch (what) {
     case MeasuredQuantity::mean_ttft:
@@ -135,6 +129,12 @@ double in_unit(MeasuredQuantity what, const SteadyState& s) {
 
 }  // namespace
 
+bool more_is_faster(MeasuredQuantity what) {
+  return what == MeasuredQuantity::tokens_per_second || what == MeasuredQuantity::real_tokens_per_second ||
+         what == MeasuredQuantity::samples_per_second || what == MeasuredQuantity::mfu ||
+         what == MeasuredQuantity::output_tokens_per_second;
+}
+
 bool is_serving(MeasuredQuantity what) {
   return what == MeasuredQuantity::mean_ttft || what == MeasuredQuantity::median_ttft ||
          what == MeasuredQuantity::mean_tpot || what == MeasuredQuantity::median_tpot ||
@@ -149,6 +149,13 @@ bool is_speed(MeasuredQuantity what) {
 }
 bool is_memory(MeasuredQuantity what) {
   return !is_time(what) && !is_serving(what);
+}
+
+FigureKind kind_of(MeasuredQuantity what) {
+  if (is_memory(what)) return FigureKind::memory;
+  if (is_time(what)) return FigureKind::training;
+  if (what == MeasuredQuantity::output_tokens_per_second) return FigureKind::throughput;
+  return is_speed(what) ? FigureKind::tpot : FigureKind::ttft;
 }
 
 std::vector<std::string> keep_held_out(std::vector<Measurement>& rows, const std::vector<Measurement>& published) {

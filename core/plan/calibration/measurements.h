@@ -40,6 +40,11 @@ bool is_time(MeasuredQuantity what);     // of a step
 bool is_serving(MeasuredQuantity what);  // of a server under a load
 bool is_speed(MeasuredQuantity what);  // either, except times to first token: quantities that factors can be fitted to
 bool is_memory(MeasuredQuantity what);
+bool more_is_faster(MeasuredQuantity what);  // rates: the larger value is the shorter time
+
+// What a figure is about; accuracy and intervals are kept by kind.
+enum class FigureKind { training, memory, throughput, tpot, ttft };  // throughput: output tokens/s of a server
+FigureKind kind_of(MeasuredQuantity what);
 
 // The load of a measured server, closed-loop or open-loop. Its lengths are in Request::serve.
 struct OfferedLoad {
@@ -104,3 +109,7 @@ ErrorSummary summarise(const std::vector<Measurement>& rows, const std::vector<C
                        MeasurementUse purpose, bool (*of)(MeasuredQuantity));
 
 }  // namespace mw::plan
+
+template <>
+inline constexpr mw::EnumNames<5> mw::kEnumNames<mw::plan::FigureKind>{"training", "memory", "throughput", "tpot",
+                                                                       "ttft"};

@@ -69,6 +69,29 @@ void sort_findings(Findings& findings) {
 }  // namespace
 }  // namespace rules
 
+std::string_view unit_of(std::string_view metric) {
+  static constexpr std::pair<std::string_view, std::string_view> kUnits[] = {{"completed", "requests"},
+                                                                             {"num_prompts", "requests"},
+                                                                             {"failed", "requests"},
+                                                                             {"max_concurrent_requests", "requests"},
+                                                                             {"request_throughput", "requests/s"},
+                                                                             {"request_rate", "requests/s"},
+                                                                             {"output_throughput", "tokens/s"},
+                                                                             {"total_token_throughput", "tokens/s"},
+                                                                             {"tokens_per_second", "tokens/s"},
+                                                                             {"padded_tokens_per_second", "tokens/s"},
+                                                                             {"input_len", "tokens"},
+                                                                             {"output_len", "tokens"},
+                                                                             {"peak_bytes", "bytes"},
+                                                                             {"seconds", "s"},
+                                                                             {"seconds_per_step", "s"},
+                                                                             {"steps", "steps"}};
+  if (metric.ends_with("_ms")) return "ms";
+  for (const auto& [name, unit] : kUnits)
+    if (name == metric) return unit;
+  return {};
+}
+
 std::vector<Finding> audit(const formats::BenchSet& set) {
   rules::Findings out;
   rules::check_arithmetic(set, out);

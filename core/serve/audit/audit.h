@@ -3,6 +3,7 @@
 // monotony, Little's law, units, signs of a prefix cache. Pure functions; any thread.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/enum_names.h"
@@ -19,12 +20,15 @@ enum class Verdict { fine, suspicious, impossible };
 struct Finding {
   size_t point = 0;    // index in the set
   std::string rule;    // "FLOOR-PREFILL", "FLOOR-DECODE", "MONOTONY", "LITTLE", "UNITS", "PREFIX-CACHE", "TOO-FEW" ...
-  std::string metric;  // "median_ttft_ms"
-  double value = 0, floor = 0;  // in the unit of the metric; floor: the limit that the value violates
+  std::string metric;  // "median_ttft_ms": of value and floor
+  double value = 0, floor = 0;  // in unit_of(metric); floor: the limit that the value violates
   Verdict verdict = Verdict::fine;
   std::string text;     // one sentence with the numbers in it
   std::string formula;  // of the floor, e.g. "2 x 30.7e9 x 15,360 FLOP / (8 x 918 TFLOP/s)"; may be empty
 };
+
+// The unit of a metric of a finding: "ms", "tokens/s", "requests" ...; empty: it has none, like a loss or a share.
+std::string_view unit_of(std::string_view metric);
 
 struct AuditReference {
   model::Config model;

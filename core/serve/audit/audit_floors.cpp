@@ -230,7 +230,7 @@ class FloorRules : PointRules {
                           prefill_flops(reference_.model, weights_, 0, shorter.input_len).total()) /
                          chips_.flops * 1e3;
     if (std::isnan(rise) || rise <= 0 || rise >= floor || tokens < 512) return false;  // falling: MONOTONY
-    add("PREFIX-CACHE", {metric_name(p_.ttft, "ttft"), rise, floor}, Verdict::suspicious,
+    add("PREFIX-CACHE", {"rise_of_" + metric_name(p_.ttft, "ttft"), rise, floor}, Verdict::suspicious,
         "from " + grouped(shorter.input_len) + " to " + grouped(p_.input_len) + " tokens TTFT rises by " +
             ms_text(rise) + ", " + percent_text(floor / rise) + " of " + target_ +
             "'s peak: the longer prompts were probably in a prefix cache",

@@ -72,18 +72,18 @@ class LoadRules : PointRules {
       for (const auto& [p, value] : stats->percentiles) {
         const double beyond = n * (1 - p / 100);
         if (p < 90 || beyond >= 5) continue;
-        add("TOO-FEW", {"p" + number_text(p) + "_" + std::string(name) + "_ms", n, 5 / (1 - p / 100)},
-            Verdict::suspicious,
-            "the " + number_text(p) + "th percentile of " + grouped(n) + " requests depends on " +
+        add("TOO-FEW", {"completed", n, 5 / (1 - p / 100)}, Verdict::suspicious,
+            "p" + number_text(p) + "_" + std::string(name) + "_ms: the " + number_text(p) + "th percentile of " +
+                grouped(n) + " requests depends on " +
                 (beyond < 1 ? "the slowest one" : number_text(beyond, 2) + " of them") + ": " +
                 grouped(5 / (1 - p / 100)) + " requests would leave five above it",
             grouped(n) + " x " + number_text(1 - p / 100, 2) + " = " + number_text(beyond, 2));
       }
     if (n < 100 && p_.ttft.known())
-      add("TOO-FEW", {"num_prompts", n, 100}, Verdict::suspicious, median_text(n), "ranks n/2 +- 0.98 sqrt(n)");
+      add("TOO-FEW", {"completed", n, 100}, Verdict::suspicious, median_text(n), "ranks n/2 +- 0.98 sqrt(n)");
     if (p_.max_concurrency > 1 && p_.num_prompts > 0 && p_.num_prompts < 5L * p_.max_concurrency &&
         std::isnan(p_.request_rate))
-      add("TOO-FEW", {"num_prompts", n, 5.0 * p_.max_concurrency}, Verdict::suspicious,
+      add("TOO-FEW", {"completed", n, 5.0 * p_.max_concurrency}, Verdict::suspicious,
           grouped(n) + " requests for " + grouped(p_.max_concurrency) +
               " users: start and end dominate the measurement",
           "num_prompts >= 5 x max_concurrency");
@@ -112,7 +112,7 @@ class LoadRules : PointRules {
   void loops() {
     if (!std::isnan(p_.request_rate) && p_.max_concurrency > 0 && p_.max_concurrency < p_.num_prompts &&
         p_.max_concurrent_requests >= p_.max_concurrency && !std::isinf(p_.request_rate))
-      add("LOOP", {"request_rate", p_.max_concurrent_requests, static_cast<double>(p_.max_concurrency)},
+      add("LOOP", {"max_concurrent_requests", p_.max_concurrent_requests, static_cast<double>(p_.max_concurrency)},
           Verdict::suspicious,
           "the limit of " + grouped(p_.max_concurrency) + " requests in flight was reached: " +
               rate_text(p_.request_rate) + " were not offered, and latencies exclude the waiting time",
@@ -150,7 +150,7 @@ class LoadRules : PointRules {
                                         [](const auto& a, const auto& b) { return a.sent_s < b.sent_s; });
     const double ms = (first->first_token_s - first->sent_s) * 1e3, usual = typical(p_.ttft);
     if (!(ms > 10 * usual && ms > 500) || std::isinf(p_.request_rate)) return;
-    add("WARM-UP", {"mean_ttft_ms", ms, usual}, Verdict::suspicious,
+    add("WARM-UP", {"first_ttft_ms", ms, usual}, Verdict::suspicious,
         "the first request took " + ms_text(ms) + " to its first token, the others " + ms_text(usual) +
             ": the measurement includes compilation or loading");
   }

@@ -298,7 +298,10 @@ TEST(Audit, FindsTooFewRequestsFailuresLoopsAndSaturation) {
   };
   const auto few = with([](BenchPoint& q) { q.num_prompts = q.completed = 30, q.duration_s = 7.6; });
   ASSERT_EQ(of(few, "TOO-FEW", 0).size(), 2u);  // p99 and median
-  EXPECT_EQ(of(few, "TOO-FEW", 0)[0].metric, "p99_ttft_ms");
+  EXPECT_EQ(of(few, "TOO-FEW", 0)[0].metric, "completed");
+  EXPECT_EQ(unit_of(of(few, "TOO-FEW", 0)[0].metric), "requests");
+  EXPECT_EQ(of(few, "TOO-FEW", 0)[0].value, 30);
+  EXPECT_THAT(of(few, "TOO-FEW", 0)[0].text, HasSubstr("p99_ttft_ms"));
   EXPECT_NEAR(of(few, "TOO-FEW", 0)[0].floor, 500, 1e-6);
   EXPECT_THAT(of(few, "TOO-FEW", 0)[1].text, HasSubstr("ranks 9 and 22"));
   EXPECT_TRUE(has(with([](BenchPoint& q) { q.failed = 3, q.completed = 597; }), "FAILED"));

@@ -146,6 +146,7 @@ void CalibrateDialog::wire() {
     connect(name, &QToolButton::clicked, this, [this, name] {
       if (std::none_of(names_.begin(), names_.end(), [](const QToolButton* b) { return b->isChecked(); }))
         name->setChecked(true);
+      names_chosen_ = true;
       update_result();
     });
   connect(accept_, &QPushButton::clicked, this, [this] {
@@ -236,7 +237,7 @@ void CalibrateDialog::update_result() {
   request_.runs_folder = runs_folder_;
   request_.names.clear();
   for (const QToolButton* name : names_)
-    if (name->isChecked()) request_.names.push_back(ss(name->text()));
+    if (names_chosen_ && name->isChecked()) request_.names.push_back(ss(name->text()));
   calibrator_.calibrate(request_);
 }
 
@@ -368,7 +369,7 @@ QWidget* CalibrateDialog::names_bar() {
   row->addWidget(new QLabel(tr("Fit"), bar));
   for (const auto& n : planning::fittable_efficiencies()) {
     QToolButton* chip = chip_button(qs(n.name), qs(n.help), bar);
-    chip->setChecked(n.name == request_.names.front());
+    chip->setChecked(n.name == plan::FitOptions{}.names.front());
     chip->setFocusPolicy(Qt::StrongFocus);
     chip->setAccessibleName(tr("Fit %1: %2").arg(qs(n.name), qs(n.help)));
     names_.push_back(chip);

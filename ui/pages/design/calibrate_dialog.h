@@ -78,6 +78,7 @@ class CalibrateDialog : public QDialog {
   QLabel* verdict_;
   QPushButton *add_files_, *add_runs_, *clear_, *remove_, *undo_, *accept_, *cancel_;
   std::vector<QToolButton*> names_;
+  bool names_chosen_ = false;  // until the user chooses, servers are fitted by their own default names
   QTableView *rows_table_, *efficiencies_table_;
   Chart* chart_;
   QProgressBar* progress_;

@@ -56,6 +56,7 @@ class MoveRuns : public QUndoCommand {
 RunsPage::RunsPage(const std::filesystem::path& runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent)
     : QWidget(parent),
       folder_(runs_folder),
+      catalogue_(catalogue),
       model_(new RunsModel(runs_folder, std::move(catalogue), this)),
       proxy_(new RunsFilter(this)),
       preview_(new RunPreview(this)),
@@ -122,6 +123,13 @@ void RunsPage::register_actions(Workspace& workspace) {
               [this, &workspace] {
                 workspace.show_page(Page::runs);
                 choose_import();
+              });
+  actions.add({u"plan.accuracy"_s, tr("Accuracy of Predictions…"),
+               tr("Show predicted and measured values of every published measurement, with errors and intervals")},
+              [this, &workspace] {
+                if (!accuracy_) accuracy_ = new AccuracyDialog(workspace.resources(), catalogue_, this);
+                workspace.show_page(Page::runs);
+                accuracy_->show_accuracy();
               });
   actions.add({u"runs.undo_delete"_s, tr("Undo Deletion of Runs"), tr("Restore the runs that were deleted last")},
               [this] { undo_delete(); });
@@ -409,6 +417,7 @@ QMenu* RunsPage::make_menu() {
   button(compare_);
   entry(tr("Add to Current Comparison"), compare_->isEnabled(), trigger(u"runs.compare_add"_s));
   entry(tr("Predicted and Measured\u2026"), one && kept, trigger(u"run.residuals"_s));
+  entry(tr("Accuracy of Predictions\u2026"), true, trigger(u"plan.accuracy"_s));
   menu->addSeparator();
   entry(tr("Export as a Recipe\u2026"), one, [this] { open_then(u"file.export"_s); });
   entry(tr("Merge the Adapter\u2026"), one && kept, [this] { open_then(u"run.merge"_s); });

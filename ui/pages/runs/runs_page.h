@@ -7,6 +7,7 @@
 #include <QWidget>
 
 #include "core/store/chain.h"
+#include "ui/pages/runs/accuracy_dialog.h"
 #include "ui/pages/runs/run_preview.h"
 #include "ui/pages/runs/runs_model.h"
 #include "ui/session/background_task.h"
@@ -43,7 +44,8 @@ class RunsPage : public QWidget, public WindowPage {
   QTableView& table() { return *table_; }
   QLineEdit& filter() { return *filter_; }
   RunPreview& preview() { return *preview_; }
-  QMenu* make_menu();  // of the selected runs
+  AccuracyDialog* accuracy_dialog() { return accuracy_; }  // null until it was opened
+  QMenu* make_menu();                                      // of the selected runs
   void refresh() { model_->refresh(); }
   std::vector<store::RunId> selected() const;
   void select(const store::RunId& run);
@@ -86,6 +88,8 @@ class RunsPage : public QWidget, public WindowPage {
   void show_verified();
 
   std::filesystem::path folder_;
+  hardware::LoadCatalogue catalogue_;
+  AccuracyDialog* accuracy_ = nullptr;
   BackgroundTask<Imported> importing_;
   struct Verified {
     store::RunId run;

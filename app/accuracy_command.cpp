@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// `accuracy`: every published measurement, predicted, with its error and interval.
+#include <CLI/CLI.hpp>
+
+#include "app/load_inputs.h"
+#include "app/output.h"
+#include "app/subcommand.h"
+#include "core/planning/accuracy.h"
+#include "core/planning/calibrating.h"
+
+namespace mw::app {
+namespace {
+
+struct AccuracyOptions {
+  std::string stack{}, chip{}, kind{};
+  bool markdown = false;
+};
+
+void add_accuracy_options(CLI::App& command, CommonOptions&, AccuracyOptions& options) {
+  command.add_option("--stack", options.stack, "Only rows of this software stack: maxtext, vllm-gpu ...");
+  command.add_option("--chip", options.chip, "Only rows of this chip: h100, v6e ...");
+  command.add_option("--kind", options.kind, "Only rows of this kind: training, memory, throughput, tpot or ttft");
+  command.add_flag("--markdown", options.markdown, "Print the chapter of the manual");
+}
+
+int run_accuracy(const CommonOptions& common, const AccuracyOptions& options) {
+  planning::AccuracyInput input{
+      .resources = MW_RESOURCES, .date = planning::today_utc(), .filter = {options.stack, options.chip, {}}};
+  if (!options.kind.empty()) {
+    input.filter.kind = parse<plan::FigureKind>(options.kind);
+    if (!input.filter.kind)
+      throw Error({.id = "USAGE",
+                   .message = "no such kind of figure",
+                   .place = "--kind",
+                   .found = options.kind,
+                   .expected = "training, memory, throughput, tpot or ttft"});
+  }
+  const planning::AccuracyReport report = planning::accuracy(input, load_catalogue(), common.stop);
+  if (common.output == Output::json)
+    print_json(planning::to_json(report));
+  else
+    print_text("%s", (options.markdown ? planning::to_markdown(report) : planning::to_text(report)).c_str());
+  return 0;
+}
+
+}  // namespace
+
+Subcommand accuracy_subcommand() {
+  return make_subcommand("accuracy", "Show predicted and measured values of every published measurement",
+                         add_accuracy_options, run_accuracy);
+}
+
+}  // namespace mw::app

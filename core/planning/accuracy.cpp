@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/planning/accuracy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "core/base/files.h"
+#include "core/formats/results/bench_import.h"
+#include "core/planning/calibrating.h"
+#include "core/planning/simulated_point.h"
+#include "core/serve/load/load_summary.h"
+#include "core/serve/load/saturation.h"
+#include "core/serve/load/simulated_backend.h"
+
+namespace mw::planning {
+namespace {
+
+namespace fs = std::filesystem;
+using formats::BenchPoint;
+using plan::FigureKind;
+using plan::MeasuredQuantity;
+using plan::MeasurementUse;
+
+constexpr double kOff = 0.3;  // a prediction that is wrong by more is called off
+
+double figure(const BenchPoint& p, MeasuredQuantity what) {
+  switch (what) {
+    case MeasuredQuantity::mean_ttft:
+      return p.ttft.mean;
+    case MeasuredQuantity::median_ttft:
+      return p.ttft.median;
+    case MeasuredQuantity::mean_tpot:
+      return p.tpot.mean;
+    case MeasuredQuantity::median_tpot:
+      return p.tpot.median;
+    case MeasuredQuantity::median_itl:
+      return p.itl.median;
+    default:
+      return p.output_throughput;
+  }
+}
+
+// Rows with equal values are simulated only once.
+auto played_as(const plan::Measurement& m) {
+  const plan::Request& r = m.request;
+  return std::tuple(r.model.id, r.target.id, r.stack, r.mesh.devices(), r.weights, r.kv, r.products, r.serve.input_len,
+                    r.serve.output_len, r.serve.max_num_seqs, r.serve.max_num_batched_tokens, m.load.concurrency,
+                    m.load.request_rate, m.load.requests, m.load.warmups);
+}
+
+// The load of a measurement; ten requests per user if the measurement does not state the number.
+serve::LoadSettings load_of(const plan::Measurement& row) {
+  serve::LoadSettings s;
+  s.arrival = row.load.concurrency > 0 ? serve::Arrival::closed : serve::Arrival::poisson;
+  s.concurrency = row.load.concurrency;
+  s.request_rate = row.load.request_rate;
+  s.input_len = row.request.serve.input_len;
+  s.output_len = row.request.serve.output_len;
+  if (row.load.spread > 0) s.lengths = serve::LengthDistribution::uniform, s.spread = row.load.spread;
+  s.num_prompts = row.load.requests > 0 ? row.load.requests : 10 * row.load.concurrency;
+  s.warmups = row.load.warmups;
+  return s;
+}
+
+ServedLoad load_of(const BenchPoint& point, bool at_once) {
+  return !at_once && point.verdict == to_string(serve::Saturation::stable) ? ServedLoad::stable : ServedLoad::overload;
+}
+
+class Predictor {
+ public:
+  Predictor(const AccuracyInput& input, const hardware::Catalogue& catalogue, const std::stop_token& stop)
+      : input_(input), catalogue_(catalogue), stop_(stop), calibration_(calibration_in_force(catalogue)) {}
+
+  AccuracyReport run() {
+    const plan::Measurements measured =
+        plan::read_measurements(input_.resources / "hardware" / "measurements.json", catalogue_);
+    for (const plan::Measurement& m : measured.rows) add(m);
+    const Json sets = read_json(input_.resources / "results" / "paper-2605.25645.json").at("sets");
+    for (const Json& set : sets)  // the other sets are rows of measurements.json
+      if (const formats::BenchSet cells = formats::bench_set(set); cells.source.ends_with("serving table"))
+        add_cells(cells);
+    if (out_.rows.empty())
+      throw Error({.id = "ACCURACY",
+                   .message = "no published measurement passes the filter",
+                   .place = "--stack, --chip, --kind",
+                   .found = input_.filter.stack + " " + input_.filter.chip,
+                   .expected = "a stack and a chip of `meshwright accuracy` without a filter"});
+    out_.date = input_.date;
+    out_.calibration = calibration_.factors.empty() ? "none" : to_text(calibration_.basis);
+    out_.left_out = measured.left_out;
+    summarise_rows();
+    return std::move(out_);
+  }
+
+ private:
+  bool passes(const AccuracyRow& row) const {
+    const AccuracyFilter& f = input_.filter;
+    return (f.stack.empty() || f.stack == row.stack) && (f.chip.empty() || f.chip == row.chip) &&
+           (!f.kind || *f.kind == row.kind);
+  }
+  void check_stop() const {
+    if (stop_.stop_requested()) throw cancelled("the predictions");
+  }
+
+  void set_prediction(AccuracyRow& row, const plan::Measurement& m, const plan::Comparison& compared, double low,
+                      double high) const {
+    if (!(compared.predicted > 0) || !std::isfinite(compared.predicted))
+      throw Error({.id = "ACCURACY", .message = "the prediction is no number above zero", .place = m.id});
+    row.predicted = compared.predicted;
+    row.error = compared.error;
+    row.low = compared.predicted * low;
+    row.high = compared.predicted * high;
+  }
+
+  // Bounds relative to the predicted value, from an estimate of time or bytes.
+  void predict_step(AccuracyRow& row, const plan::Measurement& m, const plan::Request& request) const {
+    const plan::Plan plan = plan::predict(request);
+    const plan::Estimate& e = row.kind == FigureKind::training ? plan.step.seconds : plan.memory.total;
+    const bool known = e.value > 0 && e.low > 0 && m.what != MeasuredQuantity::kv_tokens;
+    const double low = known ? e.low / e.value : 1, high = known ? e.high / e.value : 1;
+    const bool inverse = plan::more_is_faster(m.what);
+    set_prediction(row, m, plan::compare(m, plan), inverse ? 1 / high : low, inverse ? 1 / low : high);
+  }
+
+  void predict_server(AccuracyRow& row, const plan::Measurement& m, const plan::Request& request) {
+    auto found = played_.find(played_as(m));
+    if (found == played_.end()) {
+      plan::Measurement calibrated = m;
+      calibrated.request = request;
+      found = played_.emplace(played_as(m), simulated_row(calibrated)).first;
+    }
+    row.load = load_of(found->second, m.load.concurrency == 0 && std::isinf(m.load.request_rate));
+    set_prediction(row, m, plan::compare(m, figure(found->second, m.what)), 1, 1);
+  }
+
+  void add(const plan::Measurement& m) {
+    check_stop();
+    AccuracyRow row{.id = m.id,
+                    .use = m.purpose,
+                    .kind = plan::kind_of(m.what),
+                    .stack = std::string(model::to_string(m.request.stack)),
+                    .chip = m.request.target.chip.id,
+                    .target = m.request.target.id,
+                    .model = m.request.model.id,
+                    .unit = m.unit,
+                    .measured = m.value,
+                    .counted = m.counted(),
+                    .source = m.source};
+    if (!passes(row)) return;
+    try {
+      plan::Request request = m.request;
+      plan::apply(calibration_, request);
+      if (plan::is_serving(m.what))
+        predict_server(row, m, request);
+      else
+        predict_step(row, m, request);
+    } catch (const Error& e) {
+      row.refused = to_text(e.problem());
+    }
+    out_.rows.push_back(std::move(row));
+  }
+
+  // The best of the rates that the example sweeps, where the cell states none.
+  BenchPoint simulated_cell(const experiment::Experiment& e, const std::vector<double>& rates,
+                            const BenchPoint& cell) const {
+    BenchPoint best;
+    best.output_throughput = 0;
+    for (const double rate : rates) {
+      if (!std::isnan(cell.request_rate) && rate != cell.request_rate) continue;
+      if (std::isnan(cell.request_rate) && !std::isinf(rate)) continue;
+      const BenchPoint p = simulated_point(e, {rate, cell.input_len}, catalogue_, Queueing::as_offered, stop_);
+      if (p.output_throughput > best.output_throughput) best = p;
+    }
+    if (best.output_throughput == 0)
+      throw Error({.id = "ACCURACY",
+                   .message = "the example does not sweep the request rate of the published cell",
+                   .place = "sweep.request_rates",
+                   .found = number_text(cell.request_rate)});
+    return best;
+  }
+
+  // The cells of a published serving table, on the server and load of the example that reproduces it.
+  void add_cells(const formats::BenchSet& cells) {
+    const fs::path file = input_.resources / "examples" / ("paper-serve-" + cells.target + ".json");
+    const experiment::Experiment shipped = experiment::Experiment::load(file);
+    const std::vector<double> rates = experiment::sweep_settings(experiment::bind(shipped)).request_rates;
+    for (const BenchPoint& cell : cells.points) {
+      check_stop();
+      std::optional<BenchPoint> simulated;
+      std::string refused;
+      const auto at = [&](const char* unit, FigureKind kind, double measured, double BenchPoint::*rate,
+                          formats::LatencyStats BenchPoint::*latency) {
+        if (std::isnan(measured)) return;
+        AccuracyRow row{.id = "arXiv 2605.25645 " + cells.target + ", " + std::to_string(cell.input_len) + "/" +
+                              std::to_string(cell.output_len) +
+                              (std::isnan(cell.request_rate) ? "" : " at " + number_text(cell.request_rate) + "/s") +
+                              ", " + unit,
+                        .kind = kind,
+                        .stack = cells.condition("stack"),
+                        .chip = catalogue_.target(cells.target).chip.id,
+                        .target = cells.target,
+                        .model = cells.model,
+                        .unit = unit,
+                        .measured = measured,
+                        .source = cells.source};
+        if (!passes(row)) return;
+        if (!simulated && refused.empty()) try {
+            experiment::Experiment e = shipped;
+            e.set_value("sweep.output_len", cell.output_len);
+            simulated = simulated_cell(e, rates, cell);
+          } catch (const Error& e) {
+            refused = to_text(e.problem());
+          }
+        row.refused = refused;
+        if (simulated) {
+          row.load = load_of(*simulated, std::isinf(simulated->request_rate));
+          row.predicted = row.low = row.high = rate ? (*simulated).*rate : ((*simulated).*latency).median;
+          row.error = rate ? row.measured / row.predicted - 1 : row.predicted / row.measured - 1;
+        }
+        out_.rows.push_back(std::move(row));
+      };
+      at("output tokens/s", FigureKind::throughput, cell.output_throughput, &BenchPoint::output_throughput, nullptr);
+      at("ms median TPOT", FigureKind::tpot, cell.tpot.median, nullptr, &BenchPoint::tpot);
+      at("ms median TTFT", FigureKind::ttft, cell.ttft.median, nullptr, &BenchPoint::ttft);
+    }
+  }
+
+  void summarise_rows() {
+    std::set<std::tuple<std::string, std::string>> parts;
+    for (const AccuracyRow& r : out_.rows) parts.insert({r.stack, r.chip});
+    for (const FigureKind kind : all_values<FigureKind>())
+      for (const MeasurementUse use : {MeasurementUse::calibration, MeasurementUse::holdout}) {
+        add_group(out_.totals, {.kind = kind, .use = use});
+        if (kind == FigureKind::ttft) add_group(out_.totals, {.kind = kind, .use = use, .stable_only = true});
+        for (const auto& [stack, chip] : parts)
+          add_group(out_.groups, {.kind = kind, .use = use, .stack = stack, .chip = chip});
+      }
+  }
+
+  void add_group(std::vector<AccuracyGroup>& groups, AccuracyGroup g) const {
+    std::vector<double> errors, widths;
+    for (const AccuracyRow& r : out_.rows) {
+      if (r.kind != g.kind || r.use != g.use || !r.counted) continue;
+      if (!g.stack.empty() && (r.stack != g.stack || r.chip != g.chip)) continue;
+      if (g.stable_only && r.load != ServedLoad::stable) continue;
+      const double error = std::abs(r.error);
+      errors.push_back(error);
+      g.mean += error;
+      g.refused += r.refused.empty() ? 0 : 1;
+      g.off += error > kOff ? 1 : 0;
+      if (error >= g.worst) g.worst = error, g.worst_row = r.id;
+      if (!r.refused.empty() || !r.has_interval()) continue;
+      widths.push_back((r.high - r.low) / r.predicted);
+      g.inside += r.is_inside() ? 1 : 0;
+    }
+    if (errors.empty()) return;
+    g.rows = static_cast<int>(errors.size());
+    g.with_interval = static_cast<int>(widths.size());
+    g.mean /= g.rows;
+    g.median = formats::percentile_of(std::move(errors), 50);
+    if (!widths.empty()) g.median_width = formats::percentile_of(std::move(widths), 50);
+    groups.push_back(std::move(g));
+  }
+
+  const AccuracyInput& input_;
+  const hardware::Catalogue& catalogue_;
+  const std::stop_token& stop_;
+  plan::Calibration calibration_;
+  std::map<decltype(played_as(std::declval<plan::Measurement>())), BenchPoint> played_;
+  AccuracyReport out_;
+};
+
+}  // namespace
+
+BenchPoint simulated_row(const plan::Measurement& row) {
+  const plan::ServeWork& w = row.request.serve;
+  const auto backend = serve::make_cost_model_backend(row.request, {.max_num_seqs = w.max_num_seqs,
+                                                                    .max_num_batched_tokens = w.max_num_batched_tokens,
+                                                                    .max_model_len = w.max_model_len,
+                                                                    .prefix_cache = serve::PrefixCache::off,
+                                                                    .kv = {}});
+  const serve::Load load = serve::make_load(load_of(row));
+  return serve::summarise(load, backend->run(load, {}, {}), {});
+}
+
+AccuracyReport accuracy(const AccuracyInput& input, const hardware::Catalogue& catalogue, const std::stop_token& stop) {
+  return Predictor(input, catalogue, stop).run();
+}
+
+}  // namespace mw::planning

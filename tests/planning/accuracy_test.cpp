@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Accuracy of predictions: every published row once, calibration and holdout apart, refused rows counted as off.
+#include "core/planning/accuracy.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "core/base/files.h"
+#include "tests/base/scratch.h"
+#include "tests/plan/shipped_rows.h"
+
+namespace mw::planning {
+namespace {
+
+namespace fs = std::filesystem;
+using plan::FigureKind;
+using plan::MeasurementUse;
+using testing::HasSubstr;
+
+const AccuracyReport& shipped() {
+  static const AccuracyReport report = accuracy({.resources = MW_RESOURCES, .date = "2026-11-25"}, test::catalogue());
+  return report;
+}
+
+const AccuracyRow* row(const AccuracyReport& report, const std::string& id) {
+  for (const AccuracyRow& r : report.rows)
+    if (r.id == id) return &r;
+  return nullptr;
+}
+
+TEST(Accuracy, PredictsEveryPublishedRowAndTheServingTable) {
+  for (const plan::Measurement& m : test::shipped_rows()) {
+    const AccuracyRow* found = row(shipped(), m.id);
+    ASSERT_TRUE(found) << m.id;
+    EXPECT_EQ(found->use, m.purpose) << m.id;
+    EXPECT_EQ(found->measured, m.value) << m.id;
+    EXPECT_TRUE(found->predicted > 0 || !found->refused.empty()) << m.id;
+  }
+  const auto cells = std::count_if(shipped().rows.begin(), shipped().rows.end(), [](const AccuracyRow& r) {
+    return r.id.starts_with("arXiv 2605.25645") && r.use == MeasurementUse::holdout;
+  });
+  EXPECT_EQ(static_cast<size_t>(cells) + test::shipped_rows().size(), shipped().rows.size());
+  EXPECT_GE(cells, 20);
+  EXPECT_TRUE(row(shipped(), "arXiv 2605.25645 v6e-8, 1024/512 at 4/s, ms median TTFT"));
+}
+
+TEST(Accuracy, GroupsAddUpToTotals) {
+  for (const AccuracyGroup& total : shipped().totals) {
+    if (total.stable_only) continue;
+    int rows = 0, inside = 0;
+    double errors = 0;
+    for (const AccuracyGroup& g : shipped().groups)
+      if (g.kind == total.kind && g.use == total.use) rows += g.rows, inside += g.inside, errors += g.mean * g.rows;
+    EXPECT_EQ(rows, total.rows);
+    EXPECT_EQ(inside, total.inside);
+    EXPECT_NEAR(errors / rows, total.mean, 1e-9);
+    EXPECT_LE(total.inside, total.with_interval);
+    EXPECT_LE(total.with_interval, total.rows);
+  }
+}
+
+TEST(Accuracy, ServersArePredictedBySimulation) {
+  const AccuracyRow* ttft = row(shipped(), "v6e-8-llama3.3-70b-c64-ttft, ms mean TTFT");
+  ASSERT_TRUE(ttft);
+  EXPECT_EQ(ttft->kind, FigureKind::ttft);
+  EXPECT_EQ(ttft->load, ServedLoad::stable);
+  for (const plan::Measurement& m : test::shipped_rows())
+    if (m.id == ttft->id) {
+      plan::Measurement calibrated = m;
+      plan::apply(plan::read_calibration(test::catalogue().calibration()), calibrated.request);
+      EXPECT_EQ(ttft->predicted, simulated_row(calibrated).ttft.mean);
+    }
+}
+
+TEST(Accuracy, FiltersByStackChipAndKind) {
+  const AccuracyReport some =
+      accuracy({.resources = MW_RESOURCES, .date = "2026-11-25", .filter = {"maxtext", "v5p", FigureKind::training}},
+               test::catalogue());
+  ASSERT_FALSE(some.rows.empty());
+  EXPECT_LT(some.rows.size(), shipped().rows.size());
+  for (const AccuracyRow& r : some.rows) {
+    EXPECT_EQ(r.stack, "maxtext");
+    EXPECT_EQ(r.chip, "v5p");
+    EXPECT_EQ(r.kind, FigureKind::training);
+    EXPECT_EQ(r.predicted, row(shipped(), r.id)->predicted);
+  }
+  EXPECT_EQ(some.groups.size(), 2U);  // calibration and holdout
+  try {
+    accuracy({.resources = MW_RESOURCES, .date = "2026-11-25", .filter = {"", "h1000", {}}}, test::catalogue());
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.problem().id, "ACCURACY");
+  }
+}
+
+TEST(Accuracy, RefusedRowCountsAsAnErrorOfAHundredPercent) {
+  const test::Scratch folder;
+  fs::create_directories(folder.path() / "hardware");
+  fs::create_directories(folder.path() / "results");
+  std::ofstream(folder.path() / "results" / "paper-2605.25645.json") << R"({"sets": []})";
+  const auto serving = [](const char* id, int chips, const char* target) {
+    return Json{{"id", id},
+                {"use", "holdout"},
+                {"value", 100},
+                {"unit", "output tokens/s"},
+                {"model", "llama3.1-70b"},
+                {"target", target},
+                {"stack", "vllm-gpu"},
+                {"mesh", {{"tp", chips}}},
+                {"work", "serve"},
+                {"input_len", 1024},
+                {"output_len", 128},
+                {"max_model_len", 2048},
+                {"concurrency", 4},
+                {"source", "mine"}};
+  };
+  std::ofstream(folder.path() / "hardware" / "measurements.json")
+      << Json{{"rows", {serving("fits", 8, "8xh100"), serving("does not fit", 1, "1xh100")}}}.dump();
+  const AccuracyReport report = accuracy({.resources = folder.path(), .date = "2026-11-25"}, test::catalogue());
+  ASSERT_EQ(report.rows.size(), 2U);
+  EXPECT_EQ(report.rows[0].refused, "");
+  EXPECT_NE(report.rows[1].refused, "");
+  ASSERT_EQ(report.totals.size(), 1U);
+  EXPECT_EQ(report.totals[0].refused, 1);
+  EXPECT_GE(report.totals[0].off, 1);
+  EXPECT_NEAR(report.totals[0].mean, (std::abs(report.rows[0].error) + 1) / 2, 1e-12);
+  const Json json = to_json(report);
+  EXPECT_TRUE(json["rows"][1]["predicted"].is_null());
+  EXPECT_TRUE(json["rows"][1].contains("refused"));
+  EXPECT_THAT(to_text(report), HasSubstr("refused: does not fit"));
+  EXPECT_THAT(to_markdown(report), HasSubstr("| does not fit | holdout | vllm-gpu | h100 | 100 | - |"));
+}
+
+}  // namespace
+}  // namespace mw::planning

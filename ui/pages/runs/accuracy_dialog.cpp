@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/runs/accuracy_dialog.h"
+
+#include <QComboBox>
+#include <QHeaderView>
+#include <QLabel>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QSortFilterProxyModel>
+#include <QTableView>
+#include <QVBoxLayout>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "core/planning/calibrating.h"
+#include "ui/theme/tables.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+using plan::FigureKind;
+using plan::MeasurementUse;
+using planning::AccuracyGroup;
+using planning::AccuracyRow;
+
+QString tr_accuracy(const char* text) {
+  return AccuracyDialog::tr(text);
+}
+
+QString kind_name(FigureKind kind) {
+  switch (kind) {
+    case FigureKind::training:
+      return tr_accuracy("Training time");
+    case FigureKind::memory:
+      return tr_accuracy("Memory");
+    case FigureKind::throughput:
+      return tr_accuracy("Output tokens/s");
+    case FigureKind::tpot:
+      return tr_accuracy("Time per output token");
+    case FigureKind::ttft:
+      return tr_accuracy("Time to first token");
+  }
+  return {};
+}
+
+QString use_name(MeasurementUse use) {
+  return use == MeasurementUse::calibration ? tr_accuracy("calibration") : tr_accuracy("holdout");
+}
+
+QString share_text(double share) {
+  return QString::number(100 * share, 'f', 1) + u" %"_s;
+}
+
+QVariant error_key(const AccuracyRow& r) {
+  return r.refused.empty() ? QVariant(std::abs(r.error)) : QVariant(1e9);
+}
+
+TableModel<AccuracyRow>::Columns accuracy_columns() {
+  const auto text = [](const QString& title, std::string AccuracyRow::*member) {
+    return TableColumn<AccuracyRow>{.title = title, .text = [member](const AccuracyRow& r) { return qs(r.*member); }};
+  };
+  return {text(tr_accuracy("Measurement"), &AccuracyRow::id),
+          {.title = tr_accuracy("Use"), .text = [](const AccuracyRow& r) { return use_name(r.use); }},
+          text(tr_accuracy("Stack"), &AccuracyRow::stack),
+          text(tr_accuracy("Chip"), &AccuracyRow::chip),
+          number_column<AccuracyRow>(
+              tr_accuracy("Measured"), [](const AccuracyRow& r) { return qs(number_text(r.measured)); },
+              [](const AccuracyRow& r) { return QVariant(r.measured); }),
+          number_column<AccuracyRow>(
+              tr_accuracy("Predicted"),
+              [](const AccuracyRow& r) { return r.refused.empty() ? qs(number_text(r.predicted)) : u"\u2013"_s; },
+              [](const AccuracyRow& r) { return QVariant(r.predicted); }),
+          text(tr_accuracy("Unit"), &AccuracyRow::unit),
+          number_column<AccuracyRow>(
+              tr_accuracy("Error"), [](const AccuracyRow& r) { return qs(planning::error_text(r)); }, error_key),
+          {.title = tr_accuracy("90 % Interval"), .alignment = Qt::AlignRight, .text = [](const AccuracyRow& r) {
+             return qs(planning::interval_text(r));
+           }}};
+}
+
+QVariant accuracy_cell(const AccuracyRow& row, int column, int role) {
+  if (role == Qt::ForegroundRole && column >= 7 && (!row.refused.empty() || (row.has_interval() && !row.is_inside())))
+    return theme().warn;
+  if (role != Qt::ToolTipRole) return {};
+  QString tip = tr_accuracy("%1 on %2, %3").arg(qs(row.model), qs(row.target), qs(row.source));
+  if (!row.refused.empty()) tip += u"\n"_s + tr_accuracy("Refused: %1").arg(qs(row.refused));
+  if (row.has_interval() && !row.is_inside())
+    tip += u"\n"_s + tr_accuracy("The measured value is outside the interval");
+  return tip;
+}
+
+TableModel<AccuracyGroup>::Columns total_columns() {
+  const auto number = [](const QString& title, auto value) {
+    return number_column<AccuracyGroup>(
+        title, [value](const AccuracyGroup& g) { return QString::number(value(g)); },
+        [value](const AccuracyGroup& g) { return QVariant(value(g)); });
+  };
+  const auto share = [](const QString& title, auto value) {
+    return number_column<AccuracyGroup>(
+        title, [value](const AccuracyGroup& g) { return share_text(value(g)); },
+        [value](const AccuracyGroup& g) { return QVariant(value(g)); });
+  };
+  return {
+      {.title = tr_accuracy("Kind"),
+       .text =
+           [](const AccuracyGroup& g) {
+             return g.stable_only ? tr_accuracy("%1, stable load").arg(kind_name(g.kind)) : kind_name(g.kind);
+           }},
+      {.title = tr_accuracy("Use"), .text = [](const AccuracyGroup& g) { return use_name(g.use); }},
+      number(tr_accuracy("Rows"), [](const AccuracyGroup& g) { return g.rows; }),
+      number(tr_accuracy("Refused"), [](const AccuracyGroup& g) { return g.refused; }),
+      share(tr_accuracy("Mean Error"), [](const AccuracyGroup& g) { return g.mean; }),
+      share(tr_accuracy("Worst"), [](const AccuracyGroup& g) { return g.worst; }),
+      number_column<AccuracyGroup>(
+          tr_accuracy("Inside the Interval"),
+          [](const AccuracyGroup& g) {
+            return g.with_interval == 0
+                       ? u"\u2013"_s
+                       : tr_accuracy("%1 of %2, %3").arg(g.inside).arg(g.with_interval).arg(share_text(g.coverage()));
+          },
+          [](const AccuracyGroup& g) { return QVariant(g.coverage()); })};
+}
+
+}  // namespace
+
+AccuracyDialog::AccuracyDialog(std::filesystem::path resources, hardware::LoadCatalogue catalogue, QWidget* parent)
+    : TaskDialog(tr("Accuracy of Predictions"), u"accuracyDialog"_s, 920, parent),
+      resources_(std::move(resources)),
+      catalogue_(std::move(catalogue)),
+      rows_(accuracy_columns(), accuracy_cell),
+      totals_(total_columns()),
+      sorted_(new QSortFilterProxyModel(this)),
+      kind_(new QComboBox(this)) {
+  totals_table_ = make_table(totals_, tr("Errors by kind of figure"), this);
+  totals_table_->setFixedHeight(190);
+  totals_table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  totals_table_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
+  column_->addWidget(totals_table_);
+  for (const FigureKind kind : all_values<FigureKind>()) kind_->addItem(kind_name(kind));
+  kind_->setAccessibleName(tr("Kind of figure"));
+  column_->addWidget(kind_, 0, Qt::AlignLeft);
+  chart_ = new Chart({.title = tr("Predicted / measured"),
+                      .quantity = Quantity::plain,
+                      .empty = tr("No prediction of this kind"),
+                      .from_zero = true},
+                     link_, this);
+  chart_->setMinimumHeight(190);
+  column_->addWidget(chart_, 1);
+  sorted_->setSourceModel(&rows_);
+  sorted_->setSortRole(sort_role);
+  rows_table_ = make_table(*sorted_, tr("Published measurements and their predictions"), this);
+  rows_table_->setSortingEnabled(true);
+  rows_table_->sortByColumn(-1, Qt::AscendingOrder);  // as in the file
+  rows_table_->setMinimumHeight(200);
+  rows_table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  rows_table_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
+  copy_on_ctrl_c(*rows_table_);
+  column_->addWidget(rows_table_, 2);
+  add_task_rows({.result = tr("Notes"),
+                 .progress = tr("Progress of the predictions"),
+                 .cancel = tr("Close"),
+                 .confirm = tr("Predict Again"),
+                 .stretch = 0});
+  confirm_->setToolTip(tr("Predict all rows with the current calibration"));
+  connect(confirm_, &QPushButton::clicked, this, [this] { show_accuracy(); });
+  connect(kind_, &QComboBox::currentIndexChanged, this, &AccuracyDialog::show_rows);
+  connect(&task_, &BackgroundWork::ended, this, &AccuracyDialog::show_report);
+}
+
+void AccuracyDialog::show_accuracy() {
+  description_->setText(tr("Predicting every published measurement\u2026"));
+  result_->show_text({});
+  confirm_->setEnabled(false);
+  progress_->show();
+  open();
+  task_.start([resources = resources_, load = catalogue_](const ReportProgress&, const std::stop_token& stop) {
+    return planning::accuracy({.resources = resources, .date = planning::today_utc()}, load(), stop);
+  });
+}
+
+void AccuracyDialog::show_report() {
+  progress_->hide();
+  confirm_->setEnabled(true);
+  if (task_.problem()) {
+    description_->setText(tr("The measurements cannot be predicted"));
+    return result_->show_text(qs(to_text(*task_.problem())), ResultText::Tone::bad);
+  }
+  if (!task_.result()) return;
+  const planning::AccuracyReport& report = *task_.result();
+  totals_.set_rows(report.totals);
+  description_->setText(
+      tr("%1 published figures, predicted with the calibration: %2. Holdout rows are never fitted to.")
+          .arg(report.rows.size())
+          .arg(qs(report.calibration)));
+  show_rows();
+}
+
+void AccuracyDialog::show_rows() {
+  if (!task_.result()) return;
+  std::vector<AccuracyRow> shown;
+  for (const AccuracyRow& r : task_.result()->rows)
+    if (r.kind == static_cast<FigureKind>(kind_->currentIndex())) shown.push_back(r);
+  draw(shown);
+  rows_.set_rows(std::move(shown));
+}
+
+// Points on the line are predicted exactly. A gap before each point prevents a connecting line.
+void AccuracyDialog::draw(const std::vector<AccuracyRow>& shown) {
+  auto exact = std::make_shared<views::Series>();
+  std::shared_ptr<views::Series> fitted = std::make_shared<views::Series>(), held = std::make_shared<views::Series>();
+  double at = 0;
+  for (const AccuracyRow& r : shown) {
+    ++at;
+    if (!r.refused.empty()) continue;
+    views::Series& series = r.use == MeasurementUse::calibration ? *fitted : *held;
+    series.append(at, std::nan(""));
+    series.append(at, 1 + r.error);
+  }
+  if (fitted->empty() && held->empty()) return chart_->set_lines({});
+  exact->append(0, 1);
+  exact->append(at + 1, 1);
+  link_.set_x(tr("row"), Quantity::count);
+  link_.set_data({0, at + 1});
+  std::vector<ChartLine> lines{{.name = tr("measured"), .color = theme().muted, .raw = exact}};
+  const auto add = [&](const QString& name, const QColor& color, const std::shared_ptr<views::Series>& series,
+                       Marks marks) {
+    if (!series->empty())
+      lines.push_back({.name = name, .color = color, .raw = series, .origin = Origin::predicted, .marks = marks});
+  };
+  add(tr("calibration"), theme().series(3), fitted, Marks::points);
+  add(tr("holdout"), theme().accent, held, Marks::squares);
+  chart_->set_lines(std::move(lines));
+}
+
+void AccuracyDialog::reject() {
+  task_.abandon();
+  TaskDialog::reject();
+}
+
+}  // namespace mw::ui
