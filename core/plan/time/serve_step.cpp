@@ -317,8 +317,7 @@ void ServeStepModel::Impl::add_cache(const LocalModel& m) {
 }
 
 // A vLLM server tokenizes beside its event loop, prompts that arrive together at once (vllm/utils/async_utils.py,
-// AsyncMicrobatchTokenizer). Fitted to the TTFT of cells of AC that are not rows of measurements.json: those with an
-// even first byte of the SHA-256 of "AC" and their id.
+// AsyncMicrobatchTokenizer). Fitted to cells of AC that are not rows: see the note of measurements.json.
 Efficiency tokenize_overhead(Stack stack) {
   if (!serves(stack)) return {0, 0, 0, Origin::floor, "no server"};
   return {1.5e-6, 1e-6, 2e-6, Origin::transferred, "vLLM on H100: 1-2 µs per prompt token (AC)"};
