@@ -46,7 +46,7 @@ std::vector<std::string> serving_keys(const std::string& key) {
       {"burstiness", {"sweep.burstiness"}},
       {"lengths", {"sweep.lengths"}},
       {"seed", {"sweep.seed"}},
-      {"requests", {"sweep.num_prompts"}}};
+      {"requests", {"sweep.num_prompts", "sweep.num_prompts_at"}}};
   const auto found = kKeys.find(key);
   return found == kKeys.end() ? std::vector<std::string>() : found->second;
 }

@@ -110,7 +110,7 @@ struct ServeSection {
 struct SweepSection : serve::LoadSettings {
   std::optional<SweepBackend> backend;
   std::string url, model;
-  std::vector<std::string> request_rates, input_lens;  // see sweep_settings()
+  std::vector<std::string> request_rates, input_lens, num_prompts_at;  // see sweep_settings()
   int repeats = 0;
   serve::Slo slo;
 };

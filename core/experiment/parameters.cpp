@@ -355,6 +355,10 @@ Rows sweep_rows() {
               "Tokens that every request generates", kAdvanced),
       int_row("sweep.num_prompts", &SweepSection::num_prompts, "Requests", {"requests", 100, 1, 10000000},
               "Requests per measured point", kAdvanced),
+      free_list(
+          "sweep.num_prompts_at", &SweepSection::num_prompts_at, "Requests at a length", "tokens:requests",
+          Json::array(),
+          "Other numbers of requests for points of some input lengths: 15360:6 sends six requests at 15,360 tokens"),
       int_row("sweep.warmups", &SweepSection::warmups, "Warm-up", {"requests", 0, 0, 100000},
               "Warm-up requests before each point, not counted in the result", kAdvanced),
       choice_row("sweep.arrival", &SweepSection::arrival, "Arrival",

@@ -44,6 +44,16 @@ double rate_of(const std::string& text) {
   return parsed_number("sweep.request_rates", text, 1e-6, kMostRate, "requests per second above 0, or inf");
 }
 
+// "15360:6": input length and requests.
+std::pair<int, int> num_prompts_at(const std::string& text) {
+  constexpr const char* kKey = "sweep.num_prompts_at";
+  constexpr const char* kExpected = "an input length and a number of requests, such as 15360:6";
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) refuse(kKey, text, kExpected);
+  return {parsed_number(kKey, text.substr(0, colon), 1, kMostTokens, kExpected),
+          parsed_number(kKey, text.substr(colon + 1), 1, 10'000'000, kExpected)};
+}
+
 std::string on_off(bool on) {
   return on ? "on" : "off";
 }
@@ -82,6 +92,7 @@ void add_load(const SweepSection& sweep, formats::BenchSet& set) {
   c["lengths"] = to_string(sweep.lengths);
   c["prompts"] = to_string(sweep.prompts);
   c["num_prompts"] = std::to_string(sweep.num_prompts);
+  for (const std::string& text : sweep.num_prompts_at) c["num_prompts"] += ", " + text;
   c["output_len"] = std::to_string(sweep.output_len);
   c["seed"] = std::to_string(sweep.seed);
 }
@@ -98,6 +109,7 @@ serve::SweepSettings sweep_settings(const ExperimentConfig& config) {
   s.input_lens = numbers<int>(config.sweep.input_lens, "sweep.input_lens", [](const std::string& text) {
     return parsed_number("sweep.input_lens", text, 1, kMostTokens, "whole numbers of tokens from 1");
   });
+  for (const std::string& text : config.sweep.num_prompts_at) s.num_prompts_at.push_back(num_prompts_at(text));
   s.load = config.sweep;
   s.repeats = config.sweep.repeats;
   s.slo = config.sweep.slo;
@@ -109,6 +121,14 @@ serve::SweepSettings sweep_settings(const ExperimentConfig& config) {
   if (longest > config.serve.max_model_len)
     refuse("serve.max_model_len", std::to_string(config.serve.max_model_len) + " tokens",
            ("at least " + std::to_string(longest) + ": the longest prompt and its answer").c_str());
+  const double spread = s.load.lengths == serve::LengthDistribution::uniform ? s.load.spread : 0;
+  const int prompt =
+      static_cast<int>(std::ceil(*std::max_element(s.input_lens.begin(), s.input_lens.end()) * (1 + spread)));
+  if (!config.serve.chunked_prefill && prompt > config.serve.max_num_batched_tokens)
+    refuse(
+        "serve.max_num_batched_tokens", std::to_string(config.serve.max_num_batched_tokens) + " tokens",
+        ("at least " + std::to_string(prompt) + ": without serve.chunked_prefill a step must hold the longest prompt")
+            .c_str());
   return s;
 }
 

@@ -330,7 +330,9 @@ EnvelopeRuns simulate_envelope(const experiment::Experiment& given, const hardwa
                     .input_lens = settings.input_lens,
                     .rates = settings.request_rates,
                     .points = {}};
-  const long each = static_cast<long>(runs.rates.size() * runs.input_lens.size()) * runs.repeats * runs.requests;
+  long each = 0;
+  for (const int input_len : runs.input_lens)
+    each += static_cast<long>(runs.rates.size()) * runs.repeats * settings.num_prompts(input_len);
   long done = 0;
   runs.points.resize(runs.meshes.size());
   const long simulated =

@@ -18,6 +18,7 @@ formats::BenchPoint alone(const serve::SweepSettings& sweep, const LoadPoint& po
   settings.arrival = serve::Arrival::closed;
   settings.concurrency = 1;
   settings.input_len = point.input_len;
+  settings.num_prompts = sweep.num_prompts(point.input_len);
   const serve::Load load = serve::make_load(settings);
   if (settings.prompts == serve::PromptMode::replayed) backend.run(load, {}, stop);
   const serve::LoadResult played = backend.run(load, {}, stop);

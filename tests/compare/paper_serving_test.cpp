@@ -62,8 +62,8 @@ const BenchPoint& peak(const std::vector<BenchPoint>& points, const BenchPoint& 
 
 class PaperServing : public testing::TestWithParam<const char*> {};
 
-// Cells at about 16k tokens are apart: their times to the first token are below the floor of a prefill, and their rates
-// are those of six requests in flight, so that they belong to other conditions than the sweep's.
+// Cells at about 16k tokens have other conditions: their times to the first token are below the floor of a prefill, and
+// their rates are those of six requests in flight. The examples send six there (sweep.num_prompts_at).
 bool apart(const BenchPoint& cell) {
   return cell.input_len > 15000;
 }
@@ -71,7 +71,7 @@ bool apart(const BenchPoint& cell) {
 TEST_P(PaperServing, PeakRatesAndTpotMatchTheTable) {
   int cells = 0;
   for (const BenchPoint& cell : published(GetParam()).points) {
-    if (std::isnan(cell.output_throughput) || apart(cell)) continue;
+    if (std::isnan(cell.output_throughput)) continue;
     const auto points = simulated(GetParam(), cell.input_len, cell.output_len);
     EXPECT_NEAR(peak(points, cell).output_throughput / cell.output_throughput, 1, 0.20) << cell.input_len;
     if (!std::isnan(cell.tpot.median)) {
@@ -79,33 +79,34 @@ TEST_P(PaperServing, PeakRatesAndTpotMatchTheTable) {
     }
     ++cells;
   }
-  EXPECT_EQ(cells, 4);
+  EXPECT_EQ(cells, 5);
 }
 
-// 21 and 26 % below the published rates, which 30 prompts of 16k tokens would have to be computed for: in the 32 s that
-// 474 tokens/s leave, v6e-8 has no time for its prefills beside 512 steps of what 30 such contexts take.
-TEST_P(PaperServing, PeakRatesAtSixteenThousandTokensAreAQuarterLow) {
+// With the 30 prompts that the paper states, the rates are 21 and 26 % below the published ones: in the 32 s that 474
+// tokens/s leave, v6e-8 has no time for 30 prefills of 16k tokens beside 512 steps of what 30 such contexts take.
+TEST_P(PaperServing, ThirtyPromptsDoNotExplainTheCellsAt16kTokens) {
   for (const BenchPoint& cell : published(GetParam()).points) {
     if (std::isnan(cell.output_throughput) || !apart(cell)) continue;
-    const auto points = simulated(GetParam(), cell.input_len, cell.output_len);
+    const auto points = simulated(GetParam(), cell.input_len, cell.output_len, {{"sweep.num_prompts_at", "[]"}});
     EXPECT_NEAR(peak(points, cell).output_throughput / cell.output_throughput, 0.76, 0.06);
     EXPECT_GT(peak(points, cell).tpot.median / cell.tpot.median, 2);  // six in flight, not thirty
   }
 }
 
 // Peak x TPOT is 6.4 and 6.2 requests in flight there. Six prompts that repeat are answered from both caches (eight are
-// not on GPUs): then rates and times per token are those of the table. The examples for 16k say so.
-TEST_P(PaperServing, RepeatedPromptsExplainTheCellsAt16kTokens) {
-  const BenchSet set = published(GetParam());
-  const auto cell = std::find_if(set.points.begin(), set.points.end(),
-                                 [](const BenchPoint& p) { return apart(p) && !std::isnan(p.output_throughput); });
-  ASSERT_NE(cell, set.points.end());
-  const auto points = simulated(GetParam() + std::string("-16k"), cell->input_len, cell->output_len);
-  EXPECT_NEAR(peak(points, *cell).output_throughput / cell->output_throughput, 1, 0.20);
-  EXPECT_NEAR(peak(points, *cell).tpot.median / cell->tpot.median, 1, 0.25);
-  const BenchPoint& p = at_rate(points, 4);
-  EXPECT_GT(p.prefix_hits, 0.9);
-  EXPECT_LT(p.ttft.median, 100);  // 62 and 99 ms are printed, and 20 s simulated for thirty prompts
+// not on GPUs), and then a third of the TTFT is the tokenizer's.
+TEST_P(PaperServing, SixPromptsThatRepeatExplainTheCellsAt16kTokens) {
+  int cells = 0;
+  for (const BenchPoint& cell : published(GetParam()).points) {
+    if (std::isnan(cell.ttft.median) || !apart(cell)) continue;
+    const auto points = simulated(GetParam(), cell.input_len, cell.output_len);
+    const BenchPoint& p = at_rate(points, 4);
+    EXPECT_EQ(p.num_prompts, 6);
+    EXPECT_GT(p.prefix_hits, 0.9);
+    EXPECT_NEAR(p.ttft.median / cell.ttft.median, 1, 0.35);  // 20 s for thirty prompts
+    ++cells;
+  }
+  EXPECT_EQ(cells, 1);
 }
 
 // Where all 30 prompts stay in the prefix cache: 42 to 61 ms for what takes hundreds when it is computed.

@@ -42,6 +42,29 @@ TEST(SweepSettings, EveryErrorNamesItsKey) {
   EXPECT_EQ(place_of_error(experiment({{"input_lens", {4090}}})), "serve.max_model_len");
 }
 
+// Without chunks, a step of the server must hold a whole prompt; otherwise every request of the sweep would fail.
+TEST(SweepSettings, RefusesPromptsThatNoStepHoldsWithoutChunkedPrefill) {
+  experiment::Experiment e = experiment({{"input_lens", {256, 1024}}});
+  e.set_value("serve.max_num_batched_tokens", 512);
+  EXPECT_EQ(place_of_error(e), "no error");
+  e.set_value("serve.chunked_prefill", false);
+  EXPECT_EQ(place_of_error(e), "serve.max_num_batched_tokens");
+  e.set_value("serve.max_num_batched_tokens", 1024);
+  EXPECT_EQ(place_of_error(e), "no error");
+  e.set_value("sweep.lengths", "uniform");
+  e.set_value("sweep.spread", 0.5);
+  EXPECT_EQ(place_of_error(e), "serve.max_num_batched_tokens");
+}
+
+TEST(SweepSettings, NumbersOfRequestsMayDependOnTheLength) {
+  const auto s = experiment::sweep_settings(
+      experiment::bind(experiment({{"input_lens", {128, 1024}}, {"num_prompts", 30}, {"num_prompts_at", {"1024:6"}}})));
+  EXPECT_EQ(s.num_prompts(128), 30);
+  EXPECT_EQ(s.num_prompts(1024), 6);
+  for (const char* text : {"6", "1024:", ":6", "1024:0", "1024:6:1", "0:6"})
+    EXPECT_EQ(place_of_error(experiment({{"num_prompts_at", {text}}})), "sweep.num_prompts_at") << text;
+}
+
 TEST(SweepSettings, TheBackendFollowsTheTargetByDefault) {
   experiment::Experiment e = experiment(Json::object());
   EXPECT_EQ(experiment::sweep_backend(experiment::bind(e)), experiment::SweepBackend::engine);

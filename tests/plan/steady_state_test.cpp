@@ -47,7 +47,7 @@ TEST(SteadyState, PlanMatchesTheServerModel) {
                   {.decoding = static_cast<int>(rows), .read_tokens = rows * 3100, .read_window_tokens = rows * 3100}),
               1e-9);
   EXPECT_NEAR(plan.serve->ttft.value,
-              model.request_seconds() +
+              model.request_seconds() + 3000 * model.tokenize_seconds() +
                   model.seconds({.prefill_tokens = 2048, .prefilling = 1, .prefill_pairs = 2048 * 1024.0}) +
                   model.seconds({.prefill_tokens = 952, .prefilling = 1, .prefill_pairs = 952 * 2524.0}),
               1e-9);

@@ -170,7 +170,7 @@ ServePrediction serve(const LocalModel& m, const DeviceMemory& memory) {
       {.decoding = static_cast<int>(rows), .read_tokens = rows * context, .read_window_tokens = rows * window});
   out.step = step_of(step, r.efficiencies);
   n.tpot = step.total;
-  n.ttft = first_token(model, s) + 1 * r.efficiencies.request_s;
+  n.ttft = first_token(model, s) + 1 * r.efficiencies.request_s + s.input_len * tokenize_overhead(r.stack);
   n.output_tokens_per_second = steady.output_tokens_per_s;
   n.usd_per_million_output_tokens = usd_per_million(m, n.output_tokens_per_second);
   return out;

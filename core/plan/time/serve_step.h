@@ -22,6 +22,9 @@ struct StepLoad {                   // the work of a step, summed over its reque
   double read_window_tokens = 0;    // in sliding layers: at most the window each
 };
 
+// Seconds per prompt token in the tokenizer of a server; 0 for other stacks.
+Efficiency tokenize_overhead(Stack stack);
+
 class ServeStepModel {
  public:
   explicit ServeStepModel(
@@ -37,9 +40,10 @@ class ServeStepModel {
     bool products_bound_reads = false;  // KV reads wait for the products of the kernel's blocks, not for bytes
   };
   Parts parts(const StepLoad& load) const;
-  int window() const;              // of sliding layers; 0: none
-  int replicas() const;            // groups of devices that compute different requests (data and fsdp)
-  double request_seconds() const;  // from sending a request until the server can schedule it
+  int window() const;               // of sliding layers; 0: none
+  int replicas() const;             // groups of devices that compute different requests (data and fsdp)
+  double request_seconds() const;   // from sending a request until the server can schedule it, beside the tokenizer
+  double tokenize_seconds() const;  // of the tokenizer per prompt token
 
   // The KV cache of all devices together: its capacity and the groups of layers with a cache of their own (full
   // attention; sliding windows if Request::sliding_window_kv is set).

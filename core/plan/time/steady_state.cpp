@@ -84,7 +84,8 @@ SteadyState steady_state(const ServeStepModel& model, const ServeWork& server, c
     s.itl_s = with_prompt;
   }
   // A prompt arrives in the middle of a step on average; requests beyond the running ones wait.
-  s.ttft_s = model.request_seconds() + chunks * with_prompt + cycle / count / 2 +
+  const double host = model.request_seconds() + in * model.tokenize_seconds();
+  s.ttft_s = host + chunks * with_prompt + cycle / count / 2 +
              cycle * std::max(0.0, load.concurrency - n * replicas) / (n * replicas);
   s.tpot_s = out > 1 ? std::max(0.0, cycle - chunks * with_prompt) / std::max(1.0, count - chunks) : 0;
   s.output_tokens_per_s = std::min(n * replicas, std::floor(s.running)) * out / cycle;

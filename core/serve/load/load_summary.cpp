@@ -128,7 +128,7 @@ formats::BenchPoint summarise(const Load& load, const LoadResult& result, const 
     point.intended_e2el = formats::latency_stats(t.intended_e2el);
     if (!t.tpot.empty()) point.tpot = formats::latency_stats(t.tpot);
     if (!t.itl.empty()) point.itl = formats::latency_stats(t.itl);
-    point.verdict = to_string(judge_saturation(load, result));
+    point.verdict = to_string(judge_saturation(load, result, slo.ttft_ms > 0 ? 1e-3 * slo.ttft_ms : kLongestWait));
   }
   point.prefix_hits = result.prefix_hits;
   point.requests = result.requests;

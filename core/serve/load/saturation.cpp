@@ -53,8 +53,9 @@ double median(std::vector<double> values) {
 struct RunSummary {
   std::vector<const RequestResult*> done;  // completed, by intended time
   double span = 0;                         // of the arrivals, s
-  double service = 0;  // median time of a request from its first step, or from sending if that is unknown, s
-  double wait = 0;     // median time before, s
+  double service = 0;   // median time of a request from its first step, or from sending if that is unknown, s
+  double wait = 0;      // median time before, s
+  double unserved = 0;  // median time before the first step, or before the first token if that step is unknown, s
 };
 
 RunSummary summarise_run(const LoadResult& result) {
@@ -63,13 +64,14 @@ RunSummary summarise_run(const LoadResult& result) {
     if (r.completed()) run.done.push_back(&r);
   std::stable_sort(run.done.begin(), run.done.end(),
                    [](const auto* a, const auto* b) { return a->intended_s < b->intended_s; });
-  std::vector<double> services, waits;
+  std::vector<double> services, waits, unserved;
   for (const RequestResult* r : run.done) {
     const double start = std::isnan(r->scheduled_s) ? r->sent_s : r->scheduled_s;
     services.push_back(r->end_s - start);
     waits.push_back(start - r->intended_s);
+    unserved.push_back((std::isnan(r->scheduled_s) ? r->first_token_s : r->scheduled_s) - r->intended_s);
   }
-  run.service = median(services), run.wait = median(waits);
+  run.service = median(services), run.wait = median(waits), run.unserved = median(unserved);
   if (!run.done.empty()) run.span = run.done.back()->intended_s - run.done.front()->intended_s;
   return run;
 }
@@ -95,13 +97,14 @@ double served_share(const RunSummary& run) {
 
 }  // namespace
 
-Saturation judge_saturation(const Load& load, const LoadResult& result) {
+Saturation judge_saturation(const Load& load, const LoadResult& result, double longest_wait_s) {
   const RunSummary run = summarise_run(result);
   if (static_cast<double>(run.done.size()) < kServed * static_cast<double>(result.requests.size()))
     return Saturation::overloaded;  // failed requests were not served
-  if (load.settings.arrival == Arrival::closed || run.done.empty()) return Saturation::stable;
-  const bool queued = run.wait > 0.5 * run.service;
-  if (!(run.span > 0)) return queued ? Saturation::backlogged : Saturation::stable;
+  if (run.done.empty()) return Saturation::stable;
+  const bool queued = run.wait > 0.5 * run.service || run.unserved > longest_wait_s;
+  if (load.settings.arrival == Arrival::closed || !(run.span > 0))
+    return queued ? Saturation::backlogged : Saturation::stable;
   const bool growing = is_growing(run, result.timeline);
   if (growing && served_share(run) < kServed) return Saturation::overloaded;
   return growing || queued ? Saturation::backlogged : Saturation::stable;

@@ -10,9 +10,12 @@ namespace mw::serve {
 using mw::to_string;
 
 enum class Saturation { stable, backlogged, overloaded };
+// Seconds until a first token that no service of MLPerf Inference exceeds (v5.0, server scenario: Llama 3.1 405B, p99).
+inline constexpr double kLongestWait = 6;
 // Overloaded: requests failed, or queue or TTFT grow and less is served than offered. Backlogged: queue or TTFT grow,
-// or requests wait longer than half of their service time. A closed loop is never backlogged.
-Saturation judge_saturation(const Load& load, const LoadResult& result);
+// or the median request waits for its first step longer than half of its service time or than `longest_wait_s` (for its
+// first token, if the server does not report its first step). The queue of a closed loop cannot grow beyond its users.
+Saturation judge_saturation(const Load& load, const LoadResult& result, double longest_wait_s = kLongestWait);
 
 }  // namespace mw::serve
 

@@ -41,7 +41,7 @@ class LoadSimulation {
         busy_ = false;  // no step was planned ahead
         if (entering_.empty() && next_ == requests_.size())
           return timeline_.sample(now_, server_.scheduler.state(), tokens_);
-        now_ = std::max(now_, entering_.empty() ? requests_[next_].at_s : entering_.front().at_s);
+        now_ = std::max(now_, entering_.empty() ? requests_[next_].at_s : entering_.front().known_s);
         continue;
       }
       step();
@@ -103,14 +103,17 @@ class LoadSimulation {
       request.prompt_blocks =
           hash_synthetic_blocks(t.shared_seed, t.shared, t.prompt_seed, t.prompt_len, server_.settings.kv.block_size);
     server_.executor.begin(request.id, {});
-    entering_.push_back({at_s + server_.host.request_s, std::move(request)});
+    const double known_s = at_s + server_.host.request_s + server_.host.tokenize_s * t.prompt_len;
+    const auto later = std::upper_bound(entering_.begin(), entering_.end(), known_s,
+                                        [](double known, const SentRequest& sent) { return known < sent.known_s; });
+    entering_.insert(later, {known_s, std::move(request)});
     ++in_flight_;
   }
 
   // Adds the requests that the scheduler knew when it planned the next step.
   void admit_due() {
     const double known_until = busy_ && server_.host.scheduling == plan::Scheduling::ahead ? step_began_ : now_;
-    for (; !entering_.empty() && entering_.front().at_s <= known_until; entering_.pop_front())
+    for (; !entering_.empty() && entering_.front().known_s <= known_until; entering_.pop_front())
       server_.scheduler.add(std::move(entering_.front().request));
   }
 
@@ -190,7 +193,7 @@ class LoadSimulation {
   }
 
   struct SentRequest {
-    double at_s = 0;
+    double known_s = 0;  // to the scheduler
     ScheduledRequest request{};
   };
 
@@ -201,7 +204,7 @@ class LoadSimulation {
   int max_in_flight_;  // 0: no limit
   std::vector<RequestResult> records_;
   std::deque<size_t> held_;           // wait in the client
-  std::deque<SentRequest> entering_;  // sent, not yet known to the scheduler
+  std::deque<SentRequest> entering_;  // sent, not yet known to the scheduler; by known_s
   std::vector<RequestId> ended_;
   LoadTimeline timeline_;
   size_t next_ = 0, done_ = 0, reported_ = 0;
@@ -257,7 +260,9 @@ std::unique_ptr<LoadBackend> make_simulated_backend(std::unique_ptr<Executor> ex
 std::unique_ptr<LoadBackend> make_cost_model_backend(const plan::Request& request, SchedulerSettings settings) {
   auto executor = std::make_unique<CostModelExecutor>(request);
   if (settings.kv.groups.empty()) settings.kv = kv_layout(executor->model().kv(), settings.kv.block_size);
-  const HostOverheads host{.request_s = executor->model().request_seconds(), .scheduling = request.serve.scheduling};
+  const HostOverheads host{.request_s = executor->model().request_seconds(),
+                           .tokenize_s = executor->model().tokenize_seconds(),
+                           .scheduling = request.serve.scheduling};
   return make_simulated_backend(std::move(executor), std::move(settings), host);
 }
 

@@ -11,8 +11,9 @@
 
 namespace mw::serve {
 
-struct HostOverheads {   // of a request before its first step
-  double request_s = 0;  // from sending it until the scheduler knows it
+struct HostOverheads {    // of a request before its first step
+  double request_s = 0;   // from sending it until the scheduler knows it, beside the tokenizer
+  double tokenize_s = 0;  // of the tokenizer per prompt token
   // ahead: the scheduler plans the next step while one runs, so a request that arrives meanwhile misses it
   plan::Scheduling scheduling = plan::Scheduling::between_steps;
 };

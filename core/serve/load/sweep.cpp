@@ -39,6 +39,7 @@ std::vector<SweepPoint> points_of(const SweepSettings& s) {
         SweepPoint p{s.load, repeat};
         if (!std::isnan(rate)) p.load.request_rate = rate;
         p.load.input_len = input_len;
+        p.load.num_prompts = s.num_prompts(input_len);
         p.load.seed += static_cast<std::uint64_t>(repeat);
         p.load.salt = point_salt(rate, input_len, repeat);
         points.push_back(std::move(p));
@@ -70,6 +71,12 @@ std::string point_name(const SweepPoint& p) {
 
 }  // namespace
 
+int SweepSettings::num_prompts(int input_len) const {
+  const auto other =
+      std::find_if(num_prompts_at.begin(), num_prompts_at.end(), [&](const auto& at) { return at.first == input_len; });
+  return other == num_prompts_at.end() ? load.num_prompts : other->second;
+}
+
 bool run_sweep(const SweepSettings& settings, LoadBackend& backend, const std::vector<formats::BenchPoint>& done,
                const SweepCallbacks& callbacks, std::stop_token stop) {
   const std::vector<SweepPoint> points = points_of(settings);
@@ -83,8 +90,8 @@ bool run_sweep(const SweepSettings& settings, LoadBackend& backend, const std::v
     small.num_prompts = 1, small.warmups = 0;
     make_load(small);
   }
-  const long each = settings.load.num_prompts, total = each * static_cast<long>(points.size());
-  long before = 0;
+  long before = 0, total = 0;
+  for (const SweepPoint& p : points) total += p.load.num_prompts;
   for (const SweepPoint& p : points) {
     if (!is_done(p, done)) {
       if (callbacks.before_point) callbacks.before_point();
@@ -97,7 +104,7 @@ bool run_sweep(const SweepSettings& settings, LoadBackend& backend, const std::v
       if (stop.stop_requested()) return false;  // an interrupted point is dropped
       callbacks.point(summarise(load, result, settings.slo));
     }
-    before += each;
+    before += p.load.num_prompts;
   }
   return true;
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/serve/load/load_backend.h"
@@ -14,9 +15,11 @@ namespace mw::serve {
 struct SweepSettings {
   std::vector<double> request_rates{1, 2, 4, 8};  // requests/s; infinity: a burst
   std::vector<int> input_lens{512};
-  LoadSettings load;  // of every point, except rate, input length, seed and salt
-  int repeats = 1;    // of every point, with different seeds
+  LoadSettings load;                                  // of every point, except rate, input length, seed and salt
+  std::vector<std::pair<int, int>> num_prompts_at{};  // input length, requests: instead of load.num_prompts
+  int repeats = 1;                                    // of every point, with different seeds
   Slo slo;
+  int num_prompts(int input_len) const;  // of each point of this length
 };
 
 struct SweepCallbacks {

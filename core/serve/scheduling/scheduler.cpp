@@ -24,6 +24,8 @@ struct Entry {
   bool is_running = false, is_servable = true;  // servable: fits into an empty server
 };
 
+enum class StepPart { all, prompts, answers };  // of the running requests
+
 struct QueueKey {
   int priority = 0;
   double arrival_s = 0;
@@ -102,8 +104,9 @@ struct Scheduler::Impl {
   void preempt(size_t at, Step& step, int& budget);
   bool make_room(size_t& at, int count, Step& step, int& budget);
   void schedule(int slot, int count, Step& step, int& budget);
-  void schedule_running(Step& step, int& budget);
+  void schedule_running(StepPart part, Step& step, int& budget);
   bool admit(int slot, Step& step, int& budget);
+  int count_prompts(const Step& step);
   void schedule_waiting(Step& step, int& budget);
   void remove_running(const std::vector<int>& removed);
   void update_state();
@@ -183,15 +186,24 @@ void Scheduler::Impl::schedule(int slot, int count, Step& step, int& budget) {
   budget -= count;
 }
 
-void Scheduler::Impl::schedule_running(Step& step, int& budget) {
+void Scheduler::Impl::schedule_running(StepPart part, Step& step, int& budget) {
   for (size_t i = 0; i < running.size() && budget > 0; ++i) {
     const Entry& e = at(running[i]);
     const int count = std::min(e.total - e.computed, budget);
     if (count <= 0) continue;
+    const bool answers = e.total - e.computed == 1 && e.total > e.request.prompt_len;
+    if (part != StepPart::all && answers != (part == StepPart::answers)) continue;
     const bool block_exists = count == 1 && e.computed % blocks.block_size() != 0;
     if (!block_exists && !make_room(i, count, step, budget)) return;
     schedule(running[i], count, step, budget);
   }
+}
+
+// Requests of the step that do not decode.
+int Scheduler::Impl::count_prompts(const Step& step) {
+  return static_cast<int>(std::count_if(step.items.begin(), step.items.end(), [&](const StepItem& item) {
+    return item.count > 1 || item.first + item.count <= find(item.id)->request.prompt_len;
+  }));
 }
 
 // Returns false if the request, and with it the rest of the queue, has to wait.
@@ -202,7 +214,11 @@ bool Scheduler::Impl::admit(int slot, Step& step, int& budget) {
   const int cached = blocks.count_cached_blocks(hashes, (e.total - 1) / block);  // at least one token is computed
   const int wanted = e.total - cached * block, count = std::min(wanted, budget);
   if (settings.chunked_prefill == ChunkedPrefill::off && wanted > budget && !step.items.empty()) return false;
-  if (!blocks.reserve(e.table, cached * block, cached * block + count, hashes, cached)) return false;
+  // The last token is sampled but never computed.
+  const int end = settings.kv_reservation == KvReservation::whole
+                      ? std::max(e.total, e.request.prompt_len + e.request.max_new_tokens - 1)
+                      : cached * block + count;
+  if (!blocks.reserve(e.table, cached * block, end, hashes, cached)) return false;
   e.computed = cached * block;
   if (e.cached < 0) {
     e.cached = e.computed;
@@ -216,7 +232,10 @@ bool Scheduler::Impl::admit(int slot, Step& step, int& budget) {
 }
 
 void Scheduler::Impl::schedule_waiting(Step& step, int& budget) {
-  while (!waiting.empty() && budget > 0 && static_cast<int>(running.size()) < settings.max_num_seqs) {
+  const int prompts = settings.max_prefills > 0 ? settings.max_prefills - count_prompts(step) : settings.max_num_seqs;
+  const size_t most = running.size() + static_cast<size_t>(std::max(0, prompts));
+  while (!waiting.empty() && budget > 0 && static_cast<int>(running.size()) < settings.max_num_seqs &&
+         running.size() < most) {
     const int slot = waiting.begin()->slot;
     const Entry& e = at(slot);
     if (e.is_servable && admit(slot, step, budget)) {
@@ -272,8 +291,13 @@ Step Scheduler::next() {
   step.items.reserve(im.running.size() + 4);
   im.scheduled.clear();
   int budget = im.settings.max_num_batched_tokens;
-  im.schedule_running(step, budget);
+  const bool mixed = im.settings.prefill_steps == PrefillSteps::mixed;
+  im.schedule_running(mixed ? StepPart::all : StepPart::prompts, step, budget);
   if (step.preempted.empty()) im.schedule_waiting(step, budget);
+  if (!mixed && step.items.empty() && step.preempted.empty()) {
+    budget = std::max(budget, static_cast<int>(im.running.size()));
+    im.schedule_running(StepPart::answers, step, budget);
+  }
   im.update_state();
   return step;
 }

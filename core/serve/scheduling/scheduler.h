@@ -19,6 +19,16 @@ enum class RequestId : std::int64_t {};
 enum class PrefixCache { off, on };
 enum class ChunkedPrefill { off, on };
 enum class SchedulingPolicy { fcfs, priority };
+// mixed: a step computes prompts beside decoding requests, as in vLLM V1 and TensorRT-LLM's in-flight batching.
+// separate: a step computes either prompts, which come first, or one token for every decoding request, as in SGLang
+// without
+// --enable-mixed-chunk (sglang/srt/managers/scheduler.py, get_next_batch_to_run) and JetStream, whose prefill and
+// generate programs take turns on a device (jetstream/core/orchestrator.py). The token budget then limits prompts only.
+enum class PrefillSteps { mixed, separate };
+// computed: blocks for the tokens that are computed; a request may be preempted. whole: admission reserves the blocks
+// of prompt and answer, so that nothing is preempted (TensorRT-LLM's default, CapacitySchedulerPolicy
+// GUARANTEED_NO_EVICT).
+enum class KvReservation { computed, whole };
 
 struct KvGroup {       // layers that keep the same tokens
   int window = 0;      // tokens; blocks behind it are evicted. 0: the whole context is kept
@@ -37,6 +47,9 @@ struct SchedulerSettings {
   PrefixCache prefix_cache = PrefixCache::on;
   SchedulingPolicy policy = SchedulingPolicy::fcfs;
   KvLayout kv;
+  PrefillSteps prefill_steps = PrefillSteps::mixed;
+  KvReservation kv_reservation = KvReservation::computed;
+  int max_prefills = 0;  // prompts in one step; 0: no limit. JetStream computes one at a time
 };
 // Explains in a sentence why no server with these settings can ever serve such a request; empty if it can.
 std::string explain_rejection(const SchedulerSettings& settings, int prompt_len, int max_new_tokens);

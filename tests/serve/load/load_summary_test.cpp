@@ -130,6 +130,27 @@ TEST(Saturation, FailedRequestsAreOverload) {
   EXPECT_EQ(judge_saturation(load, result), Saturation::overloaded);
 }
 
+// Users of a closed loop beyond the server's slots wait for each other, however steady the queue is.
+TEST(Saturation, ClosedLoopIsBackloggedIfItsUsersWait) {
+  Load load = load_of(200, {.arrival = Arrival::closed, .concurrency = 10});
+  for (size_t i = 0; i < 200; ++i) load.requests[i].at_s = static_cast<double>(i / 10);
+  EXPECT_EQ(judge_saturation(load, queue_at(load, 10, 1)), Saturation::stable);
+  for (size_t i = 0; i < 200; ++i) load.requests[i].at_s = static_cast<double>(i / 40) * 4;
+  EXPECT_EQ(judge_saturation(load, queue_at(load, 10, 1)), Saturation::backlogged);
+}
+
+// Long answers hide a wait from a comparison with the service time, but not from the limit.
+TEST(Saturation, WaitsAreComparedWithALimitInSeconds) {
+  const Load load = load_of(40, {.arrival = Arrival::burst});
+  LoadResult result = queue_at(load, 40, 900);
+  EXPECT_EQ(judge_saturation(load, result), Saturation::stable);
+  for (RequestResult& r : result.requests) r.scheduled_s += 360, r.first_token_s += 360, r.end_s += 360;
+  EXPECT_EQ(judge_saturation(load, result), Saturation::backlogged);  // six minutes of 900 s
+  EXPECT_EQ(judge_saturation(load, result, 400), Saturation::stable);
+  for (RequestResult& r : result.requests) r.scheduled_s = formats::kUnknown;
+  EXPECT_EQ(judge_saturation(load, result, 400), Saturation::backlogged);  // 450 s to the first token
+}
+
 TEST(Saturation, BurstIsBackloggedOnlyIfItWaits) {
   const Load load = load_of(40, {.arrival = Arrival::burst});
   EXPECT_EQ(judge_saturation(load, queue_at(load, 40, 1)), Saturation::stable);

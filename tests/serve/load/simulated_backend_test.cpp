@@ -51,7 +51,7 @@ TEST(SimulatedBackend, SingleRequestTakesTheStepsOfTheModel) {
     const Step step{.items = {{RequestId{0}, first, count, first + count >= 3000}}, .preempted = {}, .rejected = {}};
     return executor.model().seconds(step_load(step, window));
   };
-  const double host = executor.model().request_seconds();
+  const double host = executor.model().request_seconds() + 3000 * executor.model().tokenize_seconds();
   EXPECT_GT(host, 0);
   EXPECT_NEAR(p.ttft.mean * 1e-3, host + seconds(0, 2048) + seconds(2048, 952), 1e-12);
   ASSERT_EQ(p.requests.at(0).gaps_ms.size(), 2u);
@@ -89,6 +89,24 @@ TEST(SimulatedBackend, HostOverheadDelaysEveryRequest) {
   EXPECT_DOUBLE_EQ(requests.at(1).first_token_s, 2.25);  // known at 0.75, before the step at 1.25
   EXPECT_DOUBLE_EQ(served({.request_s = 0.8}).at(1).first_token_s, 2.8);
   EXPECT_DOUBLE_EQ(served({.request_s = 5}).at(1).first_token_s, 7);
+}
+
+// Steps of 1 s: the long prompt is sent first and known last.
+TEST(SimulatedBackend, LongPromptsReachTheSchedulerLater) {
+  Load load;
+  load.settings.num_prompts = 2;
+  load.requests = {{.id = 0, .prompt_len = 100, .output_len = 2}, {.id = 1, .prompt_len = 25, .output_len = 2}};
+  const auto first_tokens = [&](HostOverheads host) {
+    const auto server =
+        make_simulated_backend(std::make_unique<LinearExecutor>(LinearCost{.base = 1}), roomy(4, 1024), host);
+    std::vector<double> at;
+    for (const auto& r : server->run(load, {}, {}).requests) at.push_back(r.first_token_s);
+    return at;
+  };
+  EXPECT_EQ(first_tokens({}), (std::vector<double>{1, 1}));
+  const auto at = first_tokens({.request_s = 0.25, .tokenize_s = 0.01});  // known at 1.25 and 0.5
+  EXPECT_DOUBLE_EQ(at.at(0), 2.5);
+  EXPECT_DOUBLE_EQ(at.at(1), 1.5);
 }
 
 TEST(SimulatedBackend, ClosedLoopMatchesTheAnalyticThroughput) {

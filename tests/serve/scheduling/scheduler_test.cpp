@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
@@ -31,6 +33,61 @@ ScheduledRequest request(int i, int prompt, int max_new_tokens, int priority = 0
           .max_new_tokens = max_new_tokens,
           .priority = priority,
           .arrival_s = 1.0 * i};
+}
+
+// The tokens of every step until the server is idle, as "request:tokens", e.g. "0:12 1:4".
+std::vector<std::string> steps_of(const SchedulerSettings& s, const std::vector<ScheduledRequest>& requests) {
+  Scheduler scheduler(s);
+  std::map<RequestId, int> left;
+  for (const ScheduledRequest& r : requests) scheduler.add(r), left[r.id] = r.max_new_tokens;
+  std::vector<std::string> steps;
+  while (!scheduler.is_idle() && steps.size() < 100) {
+    const Step step = scheduler.next();
+    EXPECT_TRUE(step.preempted.empty() || s.kv_reservation == KvReservation::computed);
+    std::string text;
+    std::vector<RequestId> ended;
+    scheduler.advance(step);
+    for (const StepItem& item : step.items) {
+      text += (text.empty() ? "" : " ") + std::to_string(static_cast<long>(item.id)) + ":" + std::to_string(item.count);
+      if (item.samples && --left[item.id] == 0) ended.push_back(item.id);
+    }
+    scheduler.finish(ended);
+    steps.push_back(text);
+  }
+  return steps;
+}
+
+TEST(SchedulerPolicies, SeparateStepsComputePromptsFirst) {
+  SchedulerSettings s = settings(100);
+  const std::vector<ScheduledRequest> requests{request(0, 12, 2), request(1, 8, 2)};
+  EXPECT_EQ(steps_of(s, requests), (std::vector<std::string>{"0:12 1:4", "0:1 1:4", "1:1"}));
+  s.prefill_steps = PrefillSteps::separate;
+  EXPECT_EQ(steps_of(s, requests), (std::vector<std::string>{"0:12 1:4", "1:4", "0:1 1:1"}));
+  s.max_prefills = 1;
+  EXPECT_EQ(steps_of(s, requests), (std::vector<std::string>{"0:12", "1:8", "0:1 1:1"}));
+  s.prefill_steps = PrefillSteps::mixed;
+  EXPECT_EQ(steps_of(s, requests), (std::vector<std::string>{"0:12", "0:1 1:8", "1:1"}));
+}
+
+// The token budget limits prompts only: four answers are decoded at once under a budget of three tokens.
+TEST(SchedulerPolicies, SeparateDecodeStepsHoldAllSequences) {
+  SchedulerSettings s = settings(100);
+  s.max_num_batched_tokens = 3;
+  s.prefill_steps = PrefillSteps::separate;
+  const std::vector<ScheduledRequest> requests{request(0, 3, 2), request(1, 3, 2), request(2, 3, 2), request(3, 3, 2)};
+  EXPECT_EQ(steps_of(s, requests), (std::vector<std::string>{"0:3", "1:3", "2:3", "3:3", "0:1 1:1 2:1 3:1"}));
+}
+
+// Six blocks of four tokens: two requests of 4 + 12 tokens start at once and one is preempted, or wait for each other.
+TEST(SchedulerPolicies, WholeReservationNeverPreempts) {
+  SchedulerSettings s = settings(6);
+  const std::vector<ScheduledRequest> requests{request(0, 4, 12), request(1, 4, 12)};
+  EXPECT_EQ(steps_of(s, requests).front(), "0:4 1:4");
+  s.kv_reservation = KvReservation::whole;
+  const std::vector<std::string> steps = steps_of(s, requests);
+  EXPECT_EQ(steps.front(), "0:4");
+  EXPECT_EQ(steps.at(12), "1:4");
+  EXPECT_EQ(steps.size(), 24u);
 }
 
 // Runs a scheduler and checks every step against records of its own.
