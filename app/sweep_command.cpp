@@ -71,6 +71,21 @@ void print_sweep_summary(const views::SweepView& view) {
     print_text("%s%s\n", text.c_str(), points > 1 ? ("  (" + std::to_string(points) + " points)").c_str() : "");
 }
 
+// The 90 % intervals of predicted points, which are the same share of every point.
+void print_sweep_intervals(const Json& point) {
+  std::string text;
+  for (const auto& [field, name] :
+       {std::pair{"output_throughput", "output tokens/s"}, {"median_tpot_ms", "TPOT"}, {"median_ttft_ms", "TTFT"}}) {
+    const std::string low = std::string(field) + "_low", high = std::string(field) + "_high";
+    if (!point.contains(low) || !point.contains(field)) continue;
+    const double value = point[field].get<double>();
+    text += (text.empty() ? "" : ", ") + std::string(name) + " -" +
+            number_text(100 * (1 - point[low].get<double>() / value), 2) + " to +" +
+            number_text(100 * (point[high].get<double>() / value - 1), 2) + " %";
+  }
+  if (!text.empty()) print_text("90 %% intervals: %s\n", text.c_str());
+}
+
 // A null is an unknown value, or no rate that meets the SLO.
 Json capacity_json(const views::SweepView& view) {
   const auto known = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
@@ -173,7 +188,10 @@ int run_sweep(const CommonOptions& common, const SweepOptions& options) {
   line.clear();
   if (common.output == Output::json && finished.state != RunState::failed)
     print_json({{"points", points}, {"capacity", capacity_json(views::sweep_view(view))}});
-  if (common.output == Output::text && !points.empty()) print_sweep_summary(views::sweep_view(view));
+  if (common.output == Output::text && !points.empty()) {
+    print_sweep_intervals(points[0]);
+    print_sweep_summary(views::sweep_view(view));
+  }
   return exit_code(finished.state, error);
 }
 

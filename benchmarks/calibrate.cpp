@@ -8,6 +8,7 @@
 
 #include "core/base/files.h"
 #include "core/plan/calibration/calibration_file.h"
+#include "core/plan/calibration/intervals.h"
 
 namespace mw {
 namespace {
@@ -81,6 +82,7 @@ int run(int argc, char** argv) {
   const hardware::Catalogue catalogue = hardware::Catalogue::load(folder);
   const plan::Measurements measured = plan::read_measurements(folder / "measurements.json", catalogue);
   plan::Calibration calibration{.basis = {}, .factors = plan::with_means(plan::fit_factors(measured.rows))};
+  calibration.intervals = plan::conformal_factors(measured.rows, calibration);
   const std::vector<plan::Comparison> before = plan::predict_all(measured.rows, {});
   const std::vector<plan::Comparison> after = plan::predict_all(measured.rows, calibration);
   const Errors errors = summarise(measured.rows, before, after);
@@ -103,6 +105,10 @@ int run(int argc, char** argv) {
     if (plan::serves(f.stack) && !f.chip.empty())
       std::printf("%s %s %s x %.3f\n", std::string(model::to_string(f.stack)).c_str(), f.chip.c_str(), f.name.c_str(),
                   f.value);
+  for (const plan::ConformalFactor& f : calibration.intervals)
+    std::printf("interval: %s, %s %s %s: / and x %.3f, %d rows\n", std::string(to_string(f.kind)).c_str(),
+                std::string(to_string(f.evidence)).c_str(),
+                f.chip.empty() ? "" : std::string(model::to_string(f.stack)).c_str(), f.chip.c_str(), f.factor, f.rows);
   for (const auto& left : measured.left_out) std::printf("left out: %s: %s\n", left.row.c_str(), left.why.c_str());
   if (argc == 3 && std::strcmp(argv[1], "--write") == 0) {
     calibration.basis = {argv[2], "resources/hardware/measurements.json"};

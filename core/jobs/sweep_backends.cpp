@@ -9,6 +9,7 @@
 #include "core/jobs/serving.h"
 #include "core/jobs/sweep_run.h"
 #include "core/plan/time/serve_step.h"
+#include "core/planning/calibrating.h"
 #include "core/planning/plan_request.h"
 #include "core/serve/load/engine_backend.h"
 #include "core/serve/load/http_backend.h"
@@ -24,8 +25,10 @@ BackendParts model_parts(const experiment::Experiment& e, const hardware::Catalo
   BackendParts parts;
   parts.backend = serve::make_cost_model_backend(request, experiment::scheduler_settings(experiment::bind(e).serve));
   parts.conditions["stack"] = model::to_string(request.stack);
+  parts.intervals = plan::interval_factors(planning::calibration_in_force(catalogue), request);
   parts.notes.push_back("every number is predicted: " + std::string(model::to_string(request.stack)) + " on " +
                         request.target.id + ", KV cache " + to_text(kv.capacity));
+  if (!parts.intervals.source.empty()) parts.notes.push_back(parts.intervals.source);
   return parts;
 }
 

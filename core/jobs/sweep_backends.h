@@ -11,6 +11,7 @@
 #include "core/base/event.h"
 #include "core/experiment/experiment.h"
 #include "core/hardware/catalogue.h"
+#include "core/plan/calibration/intervals.h"
 #include "core/serve/load/sweep.h"
 
 namespace mw::jobs {
@@ -20,6 +21,7 @@ struct BackendParts {
   std::unique_ptr<serve::LoadBackend> backend{};
   std::map<std::string, std::string> conditions{};  // conditions that the backend or server reports
   std::vector<std::string> notes{};
+  plan::IntervalFactors intervals{};  // of predicted points
 };
 using EmitBody = std::function<void(std::variant<event::Progress, event::Memory, event::Log>)>;
 

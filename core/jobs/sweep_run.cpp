@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "core/base/elapsed.h"
 #include "core/jobs/sweep_backends.h"
@@ -22,6 +23,19 @@ Json slo_json(const serve::Slo& slo) {
 std::vector<double> rates_of(const serve::SweepSettings& s) {
   const bool open = s.load.arrival == serve::Arrival::poisson || s.load.arrival == serve::Arrival::constant;
   return open ? s.request_rates : std::vector<double>(1, formats::kUnknown);
+}
+
+// Adds the limits of the 90 % intervals of a predicted point: "median_tpot_ms_low", "median_tpot_ms_high".
+formats::BenchPoint with_limits(formats::BenchPoint point, const plan::IntervalFactors& factors) {
+  const auto add = [&](const std::string& field, double value, double factor) {
+    if (factor < 1 || !std::isfinite(value)) return;
+    point.rest[field + "_low"] = value / factor;
+    point.rest[field + "_high"] = value * factor;
+  };
+  add("output_throughput", point.output_throughput, factors.throughput);
+  add("median_tpot_ms", point.tpot.median, factors.tpot);
+  add("median_ttft_ms", point.ttft.median, factors.ttft);
+  return point;
 }
 
 }  // namespace
@@ -61,8 +75,9 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
           [&](const formats::BenchPoint& p) {
             finished.tokens += p.total_output_tokens;
             if (!p.note.empty()) emit(event::Log{"warning", p.note});
-            emit(event::Point{++finished.steps, "sweep",
-                              formats::to_json(store::as_recorded(p), formats::Detail::requests)});
+            emit(event::Point{
+                ++finished.steps, "sweep",
+                formats::to_json(with_limits(store::as_recorded(p), parts.intervals), formats::Detail::requests)});
           },
       .progress =
           [&](const std::string& phase, long done, long total) {

@@ -10,6 +10,7 @@
 #include "core/base/files.h"
 #include "core/formats/results/bench_import.h"
 #include "core/planning/calibrating.h"
+#include "core/planning/plan_request.h"
 #include "core/planning/simulated_point.h"
 #include "core/serve/load/load_summary.h"
 #include "core/serve/load/saturation.h"
@@ -117,7 +118,8 @@ class Predictor {
 
   // Bounds relative to the predicted value, from an estimate of time or bytes.
   void predict_step(AccuracyRow& row, const plan::Measurement& m, const plan::Request& request) const {
-    const plan::Plan plan = plan::predict(request);
+    plan::Plan plan = plan::predict(request);
+    plan::set_intervals(plan, request, plan::interval_factors(calibration_, request));
     const plan::Estimate& e = row.kind == FigureKind::training ? plan.step.seconds : plan.memory.total;
     const bool known = e.value > 0 && e.low > 0 && m.what != MeasuredQuantity::kv_tokens;
     const double low = known ? e.low / e.value : 1, high = known ? e.high / e.value : 1;
@@ -133,7 +135,8 @@ class Predictor {
       found = played_.emplace(played_as(m), simulated_row(calibrated)).first;
     }
     row.load = load_of(found->second, m.load.concurrency == 0 && std::isinf(m.load.request_rate));
-    set_prediction(row, m, plan::compare(m, figure(found->second, m.what)), 1, 1);
+    const double factor = std::max(1.0, plan::interval_factors(calibration_, request).of(row.kind));
+    set_prediction(row, m, plan::compare(m, figure(found->second, m.what)), 1 / factor, factor);
   }
 
   void add(const plan::Measurement& m) {
@@ -187,6 +190,7 @@ class Predictor {
     const fs::path file = input_.resources / "examples" / ("paper-serve-" + cells.target + ".json");
     const experiment::Experiment shipped = experiment::Experiment::load(file);
     const std::vector<double> rates = experiment::sweep_settings(experiment::bind(shipped)).request_rates;
+    const plan::IntervalFactors intervals = plan::interval_factors(calibration_, plan_request(shipped, catalogue_));
     for (const BenchPoint& cell : cells.points) {
       check_stop();
       std::optional<BenchPoint> simulated;
@@ -217,7 +221,10 @@ class Predictor {
         row.refused = refused;
         if (simulated) {
           row.load = load_of(*simulated, std::isinf(simulated->request_rate));
-          row.predicted = row.low = row.high = rate ? (*simulated).*rate : ((*simulated).*latency).median;
+          const double factor = std::max(1.0, intervals.of(kind));
+          row.predicted = rate ? (*simulated).*rate : ((*simulated).*latency).median;
+          row.low = row.predicted / factor;
+          row.high = row.predicted * factor;
           row.error = rate ? row.measured / row.predicted - 1 : row.predicted / row.measured - 1;
         }
         out_.rows.push_back(std::move(row));

@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/formats/results/bench_result.h"
 #include "core/plan/calibration/calibration_file.h"
+#include "core/plan/calibration/intervals.h"
 
 namespace mw::planning {
 

@@ -37,6 +37,10 @@ Json candidate_json(const ExperimentSearch& s, const plan::Candidate& c) {
     out["accumulation"] = c.choice.accumulation;
     out["remat"] = to_string(c.choice.remat);
     out["loss_chunk"] = c.choice.loss_chunk;
+    out["stack"] = to_string(c.choice.stack);
+    out["packing"] = c.choice.rows == plan::RowLayout::packed;
+    out["attention"] = to_string(c.choice.attention);
+    out["adapter_dtype"] = to_string(c.choice.adapters);
   }
   const std::vector<lint::Edit> edits = edits_to(s, plan::choice_of(s.request), c.choice);
   out["fits"] = c.fits();
@@ -51,7 +55,28 @@ Json candidate_json(const ExperimentSearch& s, const plan::Candidate& c) {
   return out;
 }
 
-// Returns the request for the document's target, then for the other targets. Throws Error like plan_request().
+// The stacks that a recipe can be exported for, by the vendor of their chips.
+std::vector<plan::Stack> exchangeable_stacks(plan::Stack own) {
+  if (own == plan::Stack::tunix) return {plan::Stack::torchax};
+  if (own == plan::Stack::torchax) return {plan::Stack::tunix};
+  return {};
+}
+
+// Adds the document with another training stack, unless that stack cannot plan it.
+void add_stacks(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+                std::vector<plan::Request>& out) {
+  if (out.back().work != plan::Work::train) return;
+  for (const plan::Stack stack : exchangeable_stacks(out.back().stack)) try {
+      experiment::Experiment other = experiment;
+      other.set("train.stack", std::string(to_string(stack)));
+      out.push_back(plan_request(other, catalogue));
+    } catch (const Error&) {
+      // The document has settings that only its own stack has.
+    }
+}
+
+// Returns the requests for the document's target, then for the other targets, of each stack. Throws Error like
+// plan_request().
 std::vector<plan::Request> search_requests(const experiment::Experiment& experiment,
                                            const std::vector<std::string>& targets,
                                            const hardware::Catalogue& catalogue) {
@@ -63,11 +88,13 @@ std::vector<plan::Request> search_requests(const experiment::Experiment& experim
                  .expected = "a TPU slice or GPUs, such as v5p-8 or 2xh100",
                  .fix = "set target.id, e.g. --set target.id=v5p-8"});
   std::vector<plan::Request> out{plan_request(experiment, catalogue)};
+  add_stacks(experiment, catalogue, out);
   for (const std::string& id : targets) {
     if (catalogue.target(id).id == out.front().target.id) continue;
     experiment::Experiment moved = experiment;
     retarget(moved, id, catalogue);
     out.push_back(plan_request(moved, catalogue));
+    add_stacks(moved, catalogue, out);
   }
   return out;
 }
@@ -78,8 +105,11 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
                                    const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
                                    std::stop_token stop) {
   const std::vector<plan::Request> requests = search_requests(experiment, targets, catalogue);
-  ExperimentSearch out{.request = requests.front(), .result = plan::search(requests, options, stop)};
+  plan::SearchOptions wide = options;
+  wide.scope = plan::SearchScope::settings;
+  ExperimentSearch out{.request = requests.front(), .result = plan::search(requests, wide, stop)};
   for (const plan::Request& r : requests) {
+    out.bases.push_back({r.target.id, r.stack, plan::choice_of(r)});
     std::vector<std::string> keys = keys_of_target(out.request.target, r.target);
     std::erase_if(keys, [&](const std::string& key) { return !experiment.has(key); });
     if (!keys.empty()) out.dropped[r.target.id] = std::move(keys);
@@ -102,7 +132,19 @@ std::vector<lint::Edit> edits_to(const ExperimentSearch& s, const plan::PlanChoi
   std::vector<lint::Edit> out;
   if (const auto keys = s.dropped.find(to.target); from.target != to.target && keys != s.dropped.end())
     for (const std::string& key : keys->second) out.push_back({key, nullptr});
-  const std::vector<lint::Edit> chosen = plan::edits(from, to, s.request.work);
+  // Settings of a stack that the document leaves to it need no edit where the plan has them by default.
+  plan::PlanChoice base = from;
+  for (const ExperimentSearch::Base& b : s.bases) {
+    if (b.target != to.target || b.stack != to.stack) continue;
+    base.rows = b.choice.rows;
+    base.steps = b.choice.steps;
+    base.attention = b.choice.attention;
+    base.adapters = b.choice.adapters;
+  }
+  const auto own = std::find_if(s.bases.begin(), s.bases.end(),
+                                [&](const ExperimentSearch::Base& b) { return b.target == to.target; });
+  if (own != s.bases.end() && own->stack != to.stack) out.push_back({"train.stack", std::string(to_string(to.stack))});
+  const std::vector<lint::Edit> chosen = plan::edits(base, to, s.request.work);
   out.insert(out.end(), chosen.begin(), chosen.end());
   return out;
 }
@@ -128,11 +170,11 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
 std::string searched_text(const ExperimentSearch& s, size_t top) {
   const plan::Work work = s.request.work;
   const bool serves = work == plan::Work::serve;
-  std::string out = padded("target", -12) + padded("plan", -66) + padded("s/step", -9) + padded("tokens/s", -10) +
+  std::string out = padded("target", -12) + padded("plan", -104) + padded("s/step", -9) + padded("tokens/s", -10) +
                     padded(serves ? "$/1M" : "$", -10) + padded("peak", -11) + "Pareto\n";
   for (size_t i = 0; i < shown(s, top); ++i) {
     const plan::Candidate& c = s.result.candidates[i];
-    out += padded(c.choice.target, -12) + padded(plan::to_text(c.choice, work), -66) +
+    out += padded(c.choice.target, -12) + padded(plan::to_text(c.choice, work), -104) +
            padded(number_text(c.seconds, 3), -9) + padded(count_text(c.tokens_per_second), -10) +
            padded(c.usd > 0 ? number_text(c.usd, 4) : std::string("-"), -10) + padded(to_text(c.peak), -11) +
            (c.pareto ? "*" : "") + "\n";

@@ -11,6 +11,12 @@ namespace mw::planning {
 
 struct ExperimentSearch {
   plan::Request request;  // of the document itself
+  struct Base {
+    std::string target;
+    plan::Stack stack;
+    plan::PlanChoice choice;
+  };
+  std::vector<Base> bases{};  // the document's choice on each target and stack
   // By target: keys to remove from the document when a plan of that target is applied.
   std::map<std::string, std::vector<std::string>> dropped{};
   bool fits = false;  // whether the unchanged document fits into memory

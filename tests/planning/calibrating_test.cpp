@@ -75,7 +75,8 @@ TEST_F(Calibrating, ReturnsAProposalWithoutWritingFiles) {
 
 TEST_F(Calibrating, ChosenNamesApplyToServers) {
   Json serving = Json::array();
-  for (const Json& r : read_json(fs::path(kHardware) / "measurements.json").at("rows"))
+  const Json published = read_json(fs::path(kHardware) / "measurements.json");
+  for (const Json& r : published.at("rows"))
     if (r.at("id") == "v6e-8-llama3.3-70b-c64" || r.at("id") == "v6e-8-llama3.3-70b-c128") {
       serving.push_back(r);
       serving.back()["source"] = "my own server";

@@ -32,9 +32,22 @@ struct CalibrationFactor {
   std::optional<CalibrationBasis> basis{};  // if it comes from another calibration; none: that of the whole file
 };
 
+// The half-width of 90 % intervals of one kind of figure; see intervals.h.
+struct ConformalFactor {
+  // The rows behind it: of this stack and chip; of all chips with rows of their stack; of chips left out of the fit.
+  enum class Evidence { own, measured_chips, others };
+  FigureKind kind = FigureKind::training;
+  Evidence evidence = Evidence::others;
+  Stack stack = Stack::engine;  // of Evidence::own
+  std::string chip{};           // of Evidence::own
+  double factor = 1;            // the measured value is expected in [predicted / factor, predicted * factor]
+  int rows = 0;                 // scores that it was taken from
+};
+
 struct Calibration {
   CalibrationBasis basis;
   std::vector<CalibrationFactor> factors;
+  std::vector<ConformalFactor> intervals{};
 };
 
 struct FitOptions {
@@ -66,3 +79,7 @@ std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const 
                                     std::stop_token stop = {});
 
 }  // namespace mw::plan
+
+template <>
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::plan::ConformalFactor::Evidence>{"own", "measured chips",
+                                                                                      "other chips"};

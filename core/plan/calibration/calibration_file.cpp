@@ -62,6 +62,39 @@ CalibrationFactor read_factor(const Json& json, RowLocation at) {
   return f;
 }
 
+Json to_json(const ConformalFactor& interval) {
+  Json row{{"kind", to_string(interval.kind)}, {"evidence", to_string(interval.evidence)}};
+  if (interval.evidence == ConformalFactor::Evidence::own)
+    row["stack"] = to_string(interval.stack), row["chip"] = interval.chip;
+  row["factor"] = rounded(interval.factor);
+  row["rows"] = interval.rows;
+  return row;
+}
+
+template <class Enum>
+Enum read_name(JsonRow& row, const char* key) {
+  const std::string name = row.text(key);
+  const auto value = parse<Enum>(name);
+  if (!value) row.bad(key, "no such value", name, "a name of resources/hardware/calibration.json");
+  return *value;
+}
+
+ConformalFactor read_interval(const Json& json, RowLocation at) {
+  JsonRow row(json, std::move(at));
+  ConformalFactor f;
+  f.kind = read_name<FigureKind>(row, "kind");
+  f.evidence = read_name<ConformalFactor::Evidence>(row, "evidence");
+  if (f.evidence == ConformalFactor::Evidence::own) {
+    f.stack = parse_stack(row.text("stack"));
+    f.chip = row.text("chip");
+  }
+  f.factor = row.number("factor");
+  if (!(f.factor >= 1 && f.factor <= 100)) row.bad("factor", "out of range", std::to_string(f.factor), "1 to 100");
+  f.rows = row.whole<int>("rows", 0, 0, 1 << 24);
+  row.finish();
+  return f;
+}
+
 Json before_after(const ErrorSummary& before, const ErrorSummary& after) {
   return {{"before", to_json(before)}, {"after", to_json(after)}};
 }
@@ -114,6 +147,12 @@ Calibration read_calibration(const fs::path& file) {
   const Sources none;
   for (size_t i = 0; i < factors.size(); ++i)
     c.factors.push_back(read_factor(factors.at(i), {none, name, "factors[" + std::to_string(i) + "]", "CALIBRATION"}));
+  if (document.contains("intervals")) {
+    const Json& intervals = list_member(document, "intervals", name);
+    for (size_t i = 0; i < intervals.size(); ++i)
+      c.intervals.push_back(
+          read_interval(intervals.at(i), {none, name, "intervals[" + std::to_string(i) + "]", "CALIBRATION"}));
+  }
   return c;
 }
 
@@ -132,6 +171,8 @@ Json to_json(const Calibration& calibration) {
   if (calibration.basis.by == CalibrationAuthor::user) document["by"] = "you";
   document["factors"] = Json::array();
   for (const CalibrationFactor& f : calibration.factors) document["factors"].push_back(to_json(f));
+  if (!calibration.intervals.empty()) document["intervals"] = Json::array();
+  for (const ConformalFactor& f : calibration.intervals) document["intervals"].push_back(to_json(f));
   return document;
 }
 

@@ -161,6 +161,8 @@ FigureKind kind_of(MeasuredQuantity what) {
 std::vector<std::string> keep_held_out(std::vector<Measurement>& rows, const std::vector<Measurement>& published) {
   const auto same = [](const Measurement& a, const Measurement& b) {
     const Request &x = a.request, &y = b.request;
+    for (const mesh::MeshAxis& axis : x.mesh.axes)
+      if (y.mesh.size(axis.name) != axis.size) return false;
     return a.unit == b.unit && std::abs(a.value / b.value - 1) < 0.01 && x.model.id == y.model.id &&
            x.target.id == y.target.id && x.stack == y.stack &&
            x.train.batch * x.train.accumulation == y.train.batch * y.train.accumulation;

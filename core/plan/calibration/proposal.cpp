@@ -251,6 +251,7 @@ Calibration merged(const Calibration& in_force, const std::vector<CalibrationFac
     out.factors.push_back(std::move(f));
   }
   out.factors = with_means(std::move(out.factors));
+  out.intervals = in_force.intervals;
   return out;
 }
 

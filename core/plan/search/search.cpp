@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <exception>
 #include <limits>
 #include <set>
@@ -20,6 +21,11 @@ namespace mw::plan {
 namespace {
 
 constexpr std::array<int, 3> kChunks{0, 256, 1024};
+// Further sizes for SearchScope::settings.
+constexpr std::array<int, 5> kMoreChunks{0, 128, 256, 512, 1024};
+constexpr std::array<StackProfile::Attention, 2> kAttentions{StackProfile::Attention::materialised,
+                                                             StackProfile::Attention::fused};
+constexpr std::array<DType, 2> kAdapterTypes{DType::bf16, DType::f32};
 constexpr std::array<int, 6> kMaxSequences{16, 32, 64, 128, 256, 512};
 constexpr std::array<model::Remat, 3> kRemats{model::Remat::none, model::Remat::block, model::Remat::layer};
 constexpr std::array<DType, 2> kKvTypes{DType::bf16, DType::fp8};
@@ -68,7 +74,32 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return small;
 }
 
-void add_training(const Request& request, const mesh::Mesh& mesh, std::vector<PlanChoice>& out) {
+// The layouts of rows: the request's own, and packed rows if the lengths of the data are known.
+std::vector<RowLayout> layouts_of(const Request& request) {
+  const Lengths& l = request.lengths;
+  if (l.rows == RowLayout::packed || l.histogram.empty()) return {l.rows};
+  return {l.rows, RowLayout::packed};
+}
+
+// Adds the choice with every layout of rows, attention and type of adapters.
+void add_settings(const Request& request, PlanChoice choice, std::vector<PlanChoice>& out) {
+  const RowStatistics packed = row_statistics(request.lengths, 1);
+  for (const RowLayout rows : layouts_of(request))
+    for (const auto attention : kAttentions)
+      for (const DType adapters : with_own(kAdapterTypes, request.profile.adapters)) {
+        if (request.method != model::TrainMethod::lora && adapters != request.profile.adapters) continue;
+        choice.rows = rows;
+        choice.steps = request.train.steps;
+        if (rows != request.lengths.rows && choice.steps > 0 && packed.rows > 0)
+          choice.steps = std::max<std::int64_t>(
+              1, std::llround(static_cast<double>(choice.steps) * packed.packed_rows / packed.rows));
+        choice.attention = attention;
+        choice.adapters = adapters;
+        out.push_back(choice);
+      }
+}
+
+void add_training(const Request& request, const mesh::Mesh& mesh, SearchScope scope, std::vector<PlanChoice>& out) {
   const std::int64_t rows = request.train.batch * std::max(1, request.train.accumulation);
   const int ways = mesh::batch_devices(mesh);
   PlanChoice c = on_mesh(request, mesh);
@@ -77,10 +108,14 @@ void add_training(const Request& request, const mesh::Mesh& mesh, std::vector<Pl
     c.batch = batch;
     c.accumulation = static_cast<int>(rows / batch);
     for (const model::Remat remat : kRemats)
-      for (const int chunk : with_own(kChunks, request.train.loss_chunk)) {
+      for (const int chunk : scope == SearchScope::settings ? with_own(kMoreChunks, request.train.loss_chunk)
+                                                            : with_own(kChunks, request.train.loss_chunk)) {
         c.remat = remat;
         c.loss_chunk = chunk;
-        out.push_back(c);
+        if (scope == SearchScope::settings)
+          add_settings(request, c, out);
+        else
+          out.push_back(c);
       }
   }
 }
@@ -110,10 +145,10 @@ void add_forward(const Request& request, const mesh::Mesh& mesh, std::vector<Pla
 
 // All choices for a request on its target: meshes over its axes and the axes of its sharding rules that are legal for
 // the model and, in training, divide the micro-batch.
-std::vector<PlanChoice> enumerate_choices(const Request& request) {
+std::vector<PlanChoice> enumerate_choices(const Request& request, SearchScope scope) {
   std::vector<PlanChoice> out;
   for (const mesh::Mesh& m : legal_meshes(request)) {
-    if (request.work == Work::train) add_training(request, m, out);
+    if (request.work == Work::train) add_training(request, m, scope, out);
     if (request.work == Work::forward) add_forward(request, m, out);
     if (request.work == Work::rollout || request.work == Work::serve) add_serving(request, m, out);
   }
@@ -222,7 +257,12 @@ PlanChoice choice_of(const Request& request) {
           .weights = request.weights,
           .kv = request.kv,
           .max_num_seqs = request.serve.max_num_seqs,
-          .max_len = request.work == Work::train ? request.lengths.max_len : 0};
+          .max_len = request.work == Work::train ? request.lengths.max_len : 0,
+          .stack = request.stack,
+          .rows = request.lengths.rows,
+          .steps = request.train.steps,
+          .attention = request.profile.attention,
+          .adapters = request.profile.adapters};
 }
 
 std::vector<mesh::Mesh> legal_meshes(const Request& request) {
@@ -247,6 +287,10 @@ Request with_choice(Request r, const PlanChoice& choice) {
   r.train.accumulation = choice.accumulation;
   r.train.remat = choice.remat;
   r.train.loss_chunk = choice.loss_chunk;
+  if (choice.rows != r.lengths.rows) r.train.steps = choice.steps;
+  r.profile.attention = choice.attention;
+  if (choice.adapters != r.profile.adapters) r.profile.adapters = r.profile.gradients = choice.adapters;
+  r.lengths.rows = choice.rows;
   if (choice.max_len > 0 && choice.max_len != r.lengths.max_len) {
     r.lengths.max_len = choice.max_len;
     r.lengths.packed_rows = r.lengths.histogram.empty() ? 0 : pack_count(r.lengths.histogram, choice.max_len);
@@ -255,7 +299,8 @@ Request with_choice(Request r, const PlanChoice& choice) {
 }
 
 double time_of(const Candidate& candidate, Work work) {
-  return work == Work::serve ? 1 / candidate.tokens_per_second : candidate.seconds;
+  const bool by_token = work == Work::serve || (work == Work::train && candidate.tokens_per_second > 0);
+  return by_token ? 1 / candidate.tokens_per_second : candidate.seconds;
 }
 
 SearchResult search(std::span<const Request> targets, const SearchOptions& options, std::stop_token stop) {
@@ -265,13 +310,14 @@ SearchResult search(std::span<const Request> targets, const SearchOptions& optio
   const Work work = targets.front().work;
   std::vector<Task> tasks;
   for (const Request& r : targets)
-    for (PlanChoice& c : enumerate_choices(r)) tasks.push_back({&r, std::move(c)});
+    for (PlanChoice& c : enumerate_choices(r, options.scope)) tasks.push_back({&r, std::move(c)});
   for (Candidate& c : evaluate_all(tasks, options, stop))
     if (c.fits()) result.candidates.push_back(std::move(c));
   result.evaluated = static_cast<std::int64_t>(tasks.size());
   mark_pareto(result.candidates, work);
   const auto rank = [&](const Candidate& c) {
-    return std::tuple(key_of(c, options.by, work), time_of(c, work), c.usd, c.peak.value);
+    return std::tuple(options.scope == SearchScope::settings && !c.pareto, key_of(c, options.by, work),
+                      time_of(c, work), c.usd, c.peak.value);
   };
   std::stable_sort(result.candidates.begin(), result.candidates.end(),
                    [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
@@ -290,6 +336,10 @@ std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work
     if (from.accumulation != to.accumulation) out.push_back({"train.accumulation", to.accumulation});
     if (from.remat != to.remat) out.push_back({"train.remat", std::string(to_string(to.remat))});
     if (from.loss_chunk != to.loss_chunk) out.push_back({"train.loss_chunk", to.loss_chunk});
+    if (from.rows != to.rows && to.rows == RowLayout::packed) out.push_back({"data.packing", true});
+    if (from.steps != to.steps) out.push_back({"train.steps", to.steps});
+    if (from.attention != to.attention) out.push_back({"train.attention", std::string(to_string(to.attention))});
+    if (from.adapters != to.adapters) out.push_back({"train.adapter_dtype", std::string(to_string(to.adapters))});
   }
   if (from.weights != to.weights) out.push_back({"train.dtype", std::string(to_string(to.weights))});
   if (from.kv != to.kv) out.push_back({"serve.kv_dtype", std::string(to_string(to.kv))});
@@ -304,6 +354,10 @@ std::string to_text(const PlanChoice& choice, Work work) {
     add("batch " + std::to_string(choice.batch) + " x " + std::to_string(choice.accumulation));
     add("remat " + std::string(to_string(choice.remat)));
     add(choice.loss_chunk == 0 ? "full logits" : "loss by " + std::to_string(choice.loss_chunk));
+    if (choice.rows == RowLayout::packed) add("packed");
+    if (choice.attention == StackProfile::Attention::fused) add("fused attention");
+    add(std::string(to_string(choice.adapters)) + " adapters");
+    add(std::string(to_string(choice.stack)));
   } else {
     add("KV " + std::string(to_string(choice.kv)));
   }

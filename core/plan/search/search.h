@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches all plans of a workload on one or several targets: legal meshes x micro-batch x remat x loss chunk (for
-// servers also KV type and number of sequences). The rows per step stay constant. The result does not depend on the
-// number of threads. Any thread.
+// Searches all plans of a workload on one or several targets and software stacks: legal meshes x micro-batch x remat x
+// loss chunk x packing x attention x adapter type (for servers KV type and number of sequences). The rows per step stay
+// constant; packed rows hold more tokens, so that a run takes fewer steps over the same data. The result does not
+// depend on the number of threads. Any thread.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,12 @@ struct PlanChoice {
   DType kv = DType::bf16;
   int max_num_seqs = 64;
   int max_len = 0;  // tokens of a training row; varied by smallest_changes() only
+  // Of training; varied with SearchScope::settings only.
+  Stack stack = Stack::tunix;  // of one of the requests
+  RowLayout rows = RowLayout::padded;
+  std::int64_t steps = 0;  // train.steps; follows from the layout of rows, 0: epochs
+  StackProfile::Attention attention = StackProfile::Attention::fused;
+  DType adapters = DType::bf16;
   bool operator==(const PlanChoice&) const = default;
 };
 struct Candidate {
@@ -42,28 +49,35 @@ struct Candidate {
   bool fits() const { return peak <= capacity; }
 };
 
+// What a search varies: mesh, batch, remat, loss chunk, KV type and sequences; or in training also packing, attention
+// and the type of the adapters, and more sizes of the loss chunk.
+enum class SearchScope { sharding, settings };
+
 struct SearchOptions {
   RankBy by = RankBy::time;
+  SearchScope scope = SearchScope::sharding;
   int threads = 2;
   std::function<void(std::int64_t done, std::int64_t total)> progress{};  // from the calling thread
 };
 struct SearchResult {
-  std::vector<Candidate> candidates;  // candidates that fit, best first
+  // Candidates that fit, best first; with SearchScope::settings those of the Pareto front before the others.
+  std::vector<Candidate> candidates;
   std::int64_t evaluated = 0;
   double seconds = 0;  // duration of the search
 };
 
-// The meshes of all devices of the target that the model allows, over the request's axes and those of its sharding rules.
+// The meshes of all devices of the target that the model allows, over the request's axes and those of its sharding
+// rules.
 std::vector<mesh::Mesh> legal_meshes(const Request& request);
 Request with_choice(Request request, const PlanChoice& choice);  // `choice` must be for the request's target
 PlanChoice choice_of(const Request& request);
 
-// `targets`: one request per target, equal except for the target's defaults. A choice that cannot be predicted counts
-// as not fitting. Throws cancelled(), or the first error if no choice can be predicted.
+// `targets`: one request per target and stack, equal except for the defaults of both. A choice that cannot be predicted
+// counts as not fitting. Throws cancelled(), or the first error if no choice can be predicted.
 SearchResult search(std::span<const Request> targets, const SearchOptions& options, std::stop_token stop = {});
 
-double time_of(const Candidate& candidate,
-               Work work);  // RankBy::time compares this: seconds of a step, or of a token for servers
+// RankBy::time compares this: seconds of a real token in training and serving, else of a step.
+double time_of(const Candidate& candidate, Work work);
 
 // The edits of an experiment that lead from one choice to another.
 std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work work);

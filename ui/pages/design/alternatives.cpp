@@ -75,6 +75,10 @@ CandidatesModel::Settings CandidatesModel::all_settings(const Candidate& c) cons
   if (work_ != plan::Work::train) return out;
   out.emplace_back(tr("remat"), qs(to_string(c.choice.remat)));
   out.emplace_back(tr("logits"), c.choice.loss_chunk > 0 ? tr("by %1").arg(c.choice.loss_chunk) : tr("full"));
+  out.emplace_back(tr("rows"), c.choice.rows == plan::RowLayout::packed ? tr("packed") : tr("not packed"));
+  out.emplace_back(tr("attention"), qs(to_string(c.choice.attention)));
+  out.emplace_back(tr("adapters"), qs(to_string(c.choice.adapters)));
+  out.emplace_back(tr("software"), qs(to_string(c.choice.stack)));
   return out;
 }
 
@@ -236,7 +240,8 @@ void Alternatives::set_searchable(bool on) {
   if (!on && is_searching()) cancel();
   for (QWidget* widget : std::initializer_list<QWidget*>{search_, rank_, targets_}) widget->setEnabled(on);
   search_->setToolTip(
-      on ? tr("Find and rank all legal meshes, micro-batches, remat policies and loss chunks that are predicted to fit")
+      on ? tr("Find and rank all legal meshes, micro-batches, remat policies, loss chunks, packing, attention, adapter "
+              "types and software that fit")
          : tr("Plans are available for other targets only, because the speed of this machine is measured, not "
               "predicted"));
 }
@@ -286,21 +291,12 @@ void Alternatives::draw() {
   chart_->set_lines(pareto_lines(plans));
 }
 
-// Sets every key that the search varies, whatever its present value.
+// Changes the document that was searched: a result applied before leaves nothing behind.
 void Alternatives::apply(int row) {
   if (!found_ || outdated_) return;
-  const plan::PlanChoice to = model_.row(row).choice;
-  plan::PlanChoice from = plan::choice_of(found_->request);
-  const experiment::ExperimentConfig given = experiment::bind_valid(document_.experiment());
-  from.target = given.target.id;
-  from.batch = from.accumulation = 0;
-  from.loss_chunk = -1;
-  from.remat = to.remat == model::Remat::none ? model::Remat::layer : model::Remat::none;
-  from.mesh.axes.clear();
-  for (const mesh::MeshAxis& axis : given.mesh.axes)
-    if (!to.mesh.has(axis.name)) from.mesh.axes.push_back(axis);
+  const plan::PlanChoice to = model_.row(row).choice, from = plan::choice_of(found_->request);
   const lint::Fix fix{.label = plan::to_text(to, found_->request.work), .edits = planning::edits_to(*found_, from, to)};
-  experiment::Experiment next = document_.experiment();
+  experiment::Experiment next = found_for_.front();
   planning::apply(next, fix);
   found_for_.push_back(next);
   document_.replace(std::move(next), tr("choice of %1").arg(qs(fix.label)));
