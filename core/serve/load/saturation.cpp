@@ -99,8 +99,10 @@ Saturation judge_saturation(const Load& load, const LoadResult& result) {
   const RunSummary run = summarise_run(result);
   if (static_cast<double>(run.done.size()) < kServed * static_cast<double>(result.requests.size()))
     return Saturation::overloaded;  // failed requests were not served
-  if (load.settings.arrival == Arrival::closed || run.done.empty()) return Saturation::stable;
+  if (run.done.empty()) return Saturation::stable;
   const bool queued = run.wait > 0.5 * run.service;
+  // A closed loop offers no more than is served, but its users may wait for each other.
+  if (load.settings.arrival == Arrival::closed) return queued ? Saturation::backlogged : Saturation::stable;
   if (!(run.span > 0)) return queued ? Saturation::backlogged : Saturation::stable;
   const bool growing = is_growing(run, result.timeline);
   if (growing && served_share(run) < kServed) return Saturation::overloaded;
