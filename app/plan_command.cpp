@@ -93,8 +93,9 @@ int plan_cpu(const CommonOptions& common, const experiment::Experiment& experime
 }
 
 int plan_accelerator(const CommonOptions& common, const PlanOptions& options, const experiment::Experiment& experiment,
-                     const hardware::Catalogue& catalogue) {
-  const planning::ExperimentPlan planned = planning::plan_experiment(experiment, catalogue);
+                     const hardware::Catalogue& catalogue, std::optional<planning::CarriedAssumptions> carried) {
+  planning::ExperimentPlan planned = planning::plan_experiment(experiment, catalogue);
+  planned.carried = std::move(carried);
   std::optional<planning::PlanComparison> against;
   if (!options.against.empty())
     against =
@@ -119,8 +120,13 @@ void add_plan_options(CLI::App& command, CommonOptions& common, PlanOptions& opt
 int run_plan(const CommonOptions& common, const PlanOptions& options) {
   experiment::Experiment experiment = load_experiment(common);
   const hardware::Catalogue catalogue = load_catalogue();
-  if (!options.target.empty()) planning::retarget(experiment, options.target, catalogue);
-  return planning::planned_elsewhere(experiment) ? plan_accelerator(common, options, experiment, catalogue)
+  std::optional<planning::CarriedAssumptions> carried;
+  if (!options.target.empty() && options.target != experiment.value("target.id")) {
+    const experiment::Experiment document = experiment;
+    planning::retarget(experiment, options.target, catalogue);
+    carried = planning::carried_assumptions(document, experiment, catalogue);
+  }
+  return planning::planned_elsewhere(experiment) ? plan_accelerator(common, options, experiment, catalogue, carried)
                                                  : plan_cpu(common, experiment, catalogue);
 }
 

@@ -56,7 +56,11 @@ std::string count_text(double n) {
 
 std::string number_text(double v, int significant) {
   if (!std::isfinite(v)) return std::isnan(v) ? "NaN" : v > 0 ? "inf" : "-inf";
-  return print("%.*g", significant, v);
+  // 1500, not 1.5e+03: %g has an exponent from as many digits on as are significant.
+  constexpr double kMostWithoutExponent = 1e15;
+  std::string text = print("%.*g", significant, v);
+  return std::abs(v) < kMostWithoutExponent && text.find("e+") != std::string::npos ? print("%.0f", std::stod(text))
+                                                                                    : text;
 }
 
 }  // namespace mw

@@ -10,6 +10,7 @@
 #include "core/jobs/sweep_run.h"
 #include "core/plan/time/serve_step.h"
 #include "core/planning/calibrating.h"
+#include "core/planning/diagnostics.h"
 #include "core/planning/plan_request.h"
 #include "core/serve/load/engine_backend.h"
 #include "core/serve/load/http_backend.h"
@@ -21,6 +22,7 @@ namespace {
 
 BackendParts model_parts(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
   const plan::Request request = planning::plan_request(e, catalogue);
+  planning::require_runnable(e, catalogue, request, plan::predict(request));
   const plan::ServeStepModel::Kv kv = plan::ServeStepModel(request).kv();
   BackendParts parts;
   parts.backend = serve::make_cost_model_backend(request, experiment::scheduler_settings(experiment::bind(e).serve));

@@ -57,6 +57,7 @@ plan::Request on_mesh(plan::Request request, const mesh::Mesh& mesh) {
 std::string refusal_of(const plan::Request& request, const serve::SchedulerSettings& scheduler) {
   try {
     const plan::Plan plan = plan::predict(request);
+    if (!plan.refusals.empty()) return plan.refusals.front().message;
     if (!plan.fits())
       return "does not fit: " + to_text(plan.memory.at_peak.total()) + " of " + to_text(plan.memory.capacity);
     serve::make_cost_model_backend(request, scheduler);

@@ -15,9 +15,13 @@ namespace {
 std::vector<CheckRule> all_rules() {
   std::vector<CheckRule> all;
   for (auto part : {lora_rules, peft_rules, mesh_rules, spec_rules, inefficient_sharding_rules, load_rules,
-                    export_rules, text_rules})
+                    export_rules, text_rules, server_rules})
     for (CheckRule& rule : part()) all.push_back(std::move(rule));
   return all;
+}
+
+bool applies(const CheckRule& rule, Stack stack) {
+  return rule.stacks.empty() || std::find(rule.stacks.begin(), rule.stacks.end(), stack) != rule.stacks.end();
 }
 
 Json pairs(const std::map<std::string, std::string>& values, std::string_view between) {
@@ -71,14 +75,24 @@ const CheckRule* find_rule(std::string_view id) {
 
 Report check(const CheckInput& input) {
   Report report;
-  for (const CheckRule& rule : check_rules()) {
-    if (!rule.stacks.empty() && std::find(rule.stacks.begin(), rule.stacks.end(), input.stack) == rule.stacks.end())
-      continue;
-    rule.look(input, {rule, report});
-  }
+  for (const CheckRule& rule : check_rules())
+    if (applies(rule, input.stack)) rule.look(input, {rule, report});
   std::stable_sort(report.findings.begin(), report.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   return report;
+}
+
+std::vector<Finding> check_refusals(const CheckInput& input) {
+  Report report;
+  for (const CheckRule& rule : check_rules())
+    if (rule.effect == RuleEffect::refuses && applies(rule, input.stack)) rule.look(input, {rule, report});
+  std::erase_if(report.findings, [](const Finding& f) { return f.severity != Severity::error; });
+  return std::move(report.findings);
+}
+
+bool is_refusal(std::string_view id, Severity severity) {
+  const CheckRule* rule = find_rule(id);
+  return rule && severity == Severity::error && rule->effect != RuleEffect::advises;
 }
 
 int compare_versions(std::string_view a, std::string_view b) {

@@ -70,6 +70,18 @@ struct MemoryInput {  // of the device that uses most memory
   Bytes capacity, total, logits;
 };
 
+struct ServerInput {  // limits of a server
+  int max_num_seqs = 64, max_model_len = 4096, max_num_batched_tokens = 2048;
+  bool chunked_prefill = true;
+  std::optional<std::int64_t> longest_request{};  // tokens that the KV cache holds at least once; none: not planned
+};
+
+// How packing changes a run whose rows are padded.
+struct PackingInput {
+  double rows = 1;         // packed rows per row
+  std::int64_t steps = 0;  // of the run; 0: from epochs, which count packed rows themselves
+};
+
 struct CheckInput {
   Stack stack = Stack::tunix;
   Purpose purpose = Purpose::train;
@@ -86,6 +98,8 @@ struct CheckInput {
   int batch = 1, accumulation = 1, max_len = 512, loss_chunk = 0;
   bool packing = false;
   std::optional<double> real_share{};                 // share of real tokens in a padded batch
+  std::optional<PackingInput> packed{};               // none: the lengths are not known
+  std::optional<ServerInput> server{};                // none: not a server
   std::map<std::string, std::string> versions{};      // package -> version, "google-tunix" as "tunix"
   std::map<std::string, std::string> model_config{};  // fields of Tunix's ModelConfig that the recipe overrides
   std::optional<CheckpointInput> checkpoint{};
@@ -99,11 +113,20 @@ struct Edit {
   Json value;  // null: reset to the default
   bool operator==(const Edit&) const = default;
 };
+// What the plan of the document says after a fix.
+struct FixOutcome {
+  bool fits = false;
+  double seconds = 0;         // of a step
+  double hours = 0, usd = 0;  // of the run; 0: no run, or no price
+  Bytes peak{};
+  bool operator==(const FixOutcome&) const = default;
+};
 struct Fix {
   std::string label{};  // "Lower tp to 4, raise fsdp to 2"
   std::string cost{};   // the drawback in one clause; empty: none
   std::vector<Edit> edits{};
-  std::optional<double> slowdown{};  // predicted, of a step: 0.1 is 10 % slower
+  std::optional<double> slowdown{};     // predicted, of a step: 0.1 is 10 % slower
+  std::optional<FixOutcome> outcome{};  // none: not planned
   bool operator==(const Fix&) const = default;
 };
 struct Finding {
@@ -134,6 +157,10 @@ class RuleReport {
   Report& report_;
 };
 
+// refuses: with severity error, no stack starts the experiment; the rule reads no inventory. refuses_split: the same,
+// of the split of a tensor, which mesh::place reports, too. advises: the experiment runs, with another result or cost.
+enum class RuleEffect { advises, refuses, refuses_split };
+
 struct CheckRule {
   std::string_view id;
   Severity severity;
@@ -142,11 +169,17 @@ struct CheckRule {
   std::string_view why;       // its consequence
   std::string_view evidence;  // source files, pull requests, issues
   void (*look)(const CheckInput& input, const RuleReport& report);
+  RuleEffect effect = RuleEffect::advises;
 };
 std::span<const CheckRule> check_rules();
 const CheckRule* find_rule(std::string_view id);
 
 Report check(const CheckInput& input);
+// The errors of rules that refuse, for plan and search, which ask thousands of times. The inventory may be empty: the
+// fixes then ignore what the model's sizes allow.
+std::vector<Finding> check_refusals(const CheckInput& input);
+// Whether a finding of this rule and severity means that the experiment does not start.
+bool is_refusal(std::string_view id, Severity severity);
 
 // The edits that lead from one mesh to another; an axis that `to` does not have is removed.
 std::vector<Edit> mesh_edits(const mesh::Mesh& from, const mesh::Mesh& to);

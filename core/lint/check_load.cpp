@@ -76,6 +76,16 @@ void dtype_1(const CheckInput& input, const RuleReport& report) {
               .fixes = {bf16}});
 }
 
+void dtype_2(const CheckInput& input, const RuleReport& report) {
+  if (input.purpose != Purpose::train || input.dtype != model::WeightType::int8) return;
+  report.add({.message = "int8 weights cannot be trained, nor adapters on them: the engine, Tunix and FSDP hold them "
+                         "for inference only",
+              .place = "train.dtype",
+              .found = "int8",
+              .expected = "bf16 or f32",
+              .fixes = {{"Hold weights in bf16", "twice the memory of the weights", {{"train.dtype", "bf16"}}}}});
+}
+
 // --- LOAD ---
 
 bool accepted(model::Family family, const std::string& prefix) {
@@ -166,6 +176,11 @@ std::vector<CheckRule> load_rules() {
       {"DTYPE-1", Severity::warning, kAllStacks, "float32 weights by default, or float16 with Gemma 3",
        "Tunix's ModelConfig defaults dtype and param_dtype to float32; Gemma 3 in float16 gives NaN.",
        "tunix ModelConfig; keras-team/kinetic#204; huggingface/transformers#36822, #39972", dtype_1},
+      {"DTYPE-2", Severity::error, kAllStacks, "int8 weights in training",
+       "The engine, Tunix and PEFT with FSDP load them for inference only; bitsandbytes' int8 layers do not go through "
+       "FSDP.",
+       "core/engine/transformer/model_weights.cpp; huggingface.co/docs/bitsandbytes, FSDP-QLoRA (4 bits only)", dtype_2,
+       RuleEffect::refuses},
       {"LOAD-1", Severity::error, tunix, "Tensors of the files that Tunix does not find",
        "Since 059cfb0b unmatched keys are only warned about; missing ones leave abstract leaves or die with an opaque "
        "tree error.",

@@ -37,12 +37,34 @@ std::int64_t batch_of(const CheckInput& input) {
   return input.purpose == Purpose::train ? input.batch : 0;
 }
 
+// A batch that all batch axes divide, with accumulation changed to keep the rows per step about constant.
+Fix even_batch(const CheckInput& input, int over) {
+  const std::int64_t rows = std::int64_t{input.batch} * input.accumulation;
+  const std::int64_t batch = std::int64_t{over} * std::max<std::int64_t>(1, (input.batch + over / 2) / over);
+  const std::int64_t accumulation = std::max<std::int64_t>(1, (rows + batch / 2) / batch);
+  const std::string cost = batch * accumulation == rows ? std::string()
+                                                        : "a step sees " + std::to_string(batch * accumulation) +
+                                                              " rows instead of " + std::to_string(rows);
+  Fix fix{"Set batch to " + std::to_string(batch), cost, {{"train.batch", batch}}};
+  if (accumulation != input.accumulation) fix.edits.push_back({"train.accumulation", accumulation});
+  return fix;
+}
+
 std::vector<Fix> mesh_fixes(const CheckInput& input, const std::vector<SizeConstraint>& all) {
-  const Mesh next = nearest_legal(all, input.mesh, devices_of(input), batch_of(input));
+  const Mesh next =
+      nearest_legal(all, input.mesh, devices_of(input), batch_of(input), splitting_axes(input.rules, use_of(input)));
   if (next.axes.empty()) return {};
   const bool more_fsdp = next.size("fsdp") > input.mesh.size("fsdp");
-  return {{"Use the mesh " + to_text(next), more_fsdp ? "weights are gathered layer by layer over fsdp" : "",
-           mesh_edits(input.mesh, next)}};
+  Fix fix{"Use the mesh " + to_text(next), more_fsdp ? "weights are gathered layer by layer over fsdp" : "",
+          mesh_edits(input.mesh, next)};
+  if (!input.asked.empty()) fix.edits.push_back({"sharding.places", nullptr});  // of the old mesh
+  if (const int over = batch_devices(next); batch_of(input) % over != 0) {
+    Fix batch = even_batch(input, over);
+    fix.label += ", batch " + batch.edits.front().value.dump();
+    if (!batch.cost.empty()) fix.cost += (fix.cost.empty() ? "" : "; ") + batch.cost;
+    fix.edits.insert(fix.edits.end(), batch.edits.begin(), batch.edits.end());
+  }
+  return {std::move(fix)};
 }
 
 std::string dim_text(const SizeConstraint& need) {
@@ -128,19 +150,6 @@ void fsdp_1(const CheckInput& input, const RuleReport& report) {
   }
 }
 
-// A batch that all batch axes divide, with accumulation changed to keep the rows per step about constant.
-Fix even_batch(const CheckInput& input, int over) {
-  const std::int64_t rows = std::int64_t{input.batch} * input.accumulation;
-  const std::int64_t batch = std::int64_t{over} * std::max<std::int64_t>(1, (input.batch + over / 2) / over);
-  const std::int64_t accumulation = std::max<std::int64_t>(1, (rows + batch / 2) / batch);
-  const std::string cost = batch * accumulation == rows ? std::string()
-                                                        : "a step sees " + std::to_string(batch * accumulation) +
-                                                              " rows instead of " + std::to_string(rows);
-  Fix fix{"Set batch to " + std::to_string(batch), cost, {{"train.batch", batch}}};
-  if (accumulation != input.accumulation) fix.edits.push_back({"train.accumulation", accumulation});
-  return fix;
-}
-
 // The consequence of an uneven batch: Tunix replicates it, Meshwright's engine leaves devices idle.
 std::string uneven_text(const CheckInput& input, int over) {
   if (input.stack == Stack::tunix)
@@ -165,13 +174,16 @@ void batch_1(const CheckInput& input, const RuleReport& report) {
              runs ? Severity::warning : Severity::error);
 }
 
+// Axes that split nothing are MESH-2's.
 void mesh_1(const CheckInput& input, const RuleReport& report) {
   Mesh next;
   std::string other;
   int fsdp = 1, tp = 1;
+  const std::vector<std::string> splitting = splitting_axes(input.rules, use_of(input));
   for (const MeshAxis& axis : input.mesh.axes) {
     const bool known = axis.name == "fsdp" || axis.name == "tp";
-    if (!known && axis.size > 1) other += (other.empty() ? "" : ", ") + axis.name;
+    const bool splits = std::find(splitting.begin(), splitting.end(), axis.name) != splitting.end();
+    if (!known && splits && axis.size > 1) other += (other.empty() ? "" : ", ") + axis.name;
     const bool model = axis.name == "tp" || axis.name == "model" || axis.name == "mp" || axis.name == "tensor";
     (model ? tp : fsdp) *= std::max(1, axis.size);
   }
@@ -184,23 +196,23 @@ void mesh_1(const CheckInput& input, const RuleReport& report) {
               .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(input.mesh, next)}}});
 }
 
-// MESH-1 reports unknown axes for Tunix; a mistyped name is reported for every stack.
+// The engine runs such a mesh with repeated work; other stacks do not have the axis, or need one that splits nothing in
+// the planner's placement.
 void mesh_2(const CheckInput& input, const RuleReport& report) {
-  for (const Problem& p : find_unused_axes(input.mesh, input.rules)) {
+  for (const Problem& p : find_unused_axes(input.mesh, input.rules, use_of(input))) {
     const std::string meant = mesh::intended_axis(p.found);
-    if (meant.empty() && input.stack == Stack::tunix) continue;
     Finding finding{.message = p.message, .place = p.place, .found = p.found, .expected = p.expected};
     Mesh next = input.mesh;
-    std::erase_if(next.axes, [&](const MeshAxis& a) { return a.name == p.found; });
-    if (meant.empty()) {
+    std::erase_if(next.axes, [&](const MeshAxis& a) { return a.name == p.found || a.name == meant; });
+    if (!meant.empty()) {
+      next.axes.push_back({meant, input.mesh.size(p.found) * input.mesh.size(meant)});
+      finding.fixes = {{"Rename the axis to " + meant, "", mesh_edits(input.mesh, next)}};
+    } else if (one_machine(input)) {
       finding.fixes = {{"Remove the axis " + p.found, "fewer devices", mesh_edits(input.mesh, next)}};
     } else {
-      const int size = input.mesh.size(p.found) * input.mesh.size(meant);
-      std::erase_if(next.axes, [&](const MeshAxis& a) { return a.name == meant; });
-      next.axes.push_back({meant, size});
-      finding.fixes = {{"Rename the axis to " + meant, "", mesh_edits(input.mesh, next)}};
+      finding.fixes = mesh_fixes(input, needs_of(input));
     }
-    report.add(std::move(finding), p.severity);
+    report.add(std::move(finding), input.stack == Stack::engine ? p.severity : Severity::error);
   }
 }
 
@@ -321,35 +333,36 @@ void wrap_1(const CheckInput& input, const RuleReport& report) {
 }  // namespace
 
 std::vector<CheckRule> mesh_rules() {
-  const std::vector<Stack> tunix{Stack::tunix}, sharded{Stack::engine, Stack::tunix, Stack::vllm_tpu, Stack::vllm_gpu},
-      trains{Stack::engine, Stack::tunix, Stack::torchax, Stack::trl_fsdp};
+  const std::vector<Stack> tunix{Stack::tunix}, trains{Stack::engine, Stack::tunix, Stack::torchax, Stack::trl_fsdp};
   return {
       {"MESH-SIZE", Severity::error, kAllStacks, "The mesh's product is not the device count",
-       "jax.make_mesh and torchrun refuse it.", "jax.make_mesh; tunix.utils.mesh.create_mesh", mesh_size},
+       "jax.make_mesh and torchrun refuse it.", "jax.make_mesh; tunix.utils.mesh.create_mesh", mesh_size,
+       RuleEffect::refuses_split},
       {"TP-2", Severity::error, tunix, "tp on the global key-value heads of Gemma 4 12B, 26B and 31B",
        "k_einsum takes the spec of q over its 1, 2 or 4 heads, without the exception that kv_einsum has for one head: "
        "tp is at most 1, 2 and 4.",
        "tunix ShardingConfig.get_default_sharding (gemma4); same in keras-team/keras-hub#1613, "
        "pytorch/torchtitan#2577, "
        "vllm-project/tpu-inference#1429",
-       tp_2},
-      {"TP-1", Severity::error, sharded, "A dimension cannot be split over tp",
+       tp_2, RuleEffect::refuses_split},
+      {"TP-1", Severity::error, kAllStacks, "A dimension cannot be split over tp",
        "device_put with a NamedSharding rejects dimensions that do not divide; vLLM asks that one of KV heads and tp "
        "divides the other.",
-       "tunix/models/safetensors_loader.py; vllm model_executor/layers/linear.py", tp_1},
-      {"FSDP-1", Severity::error, sharded, "The width or the experts cannot be split over fsdp",
+       "tunix/models/safetensors_loader.py; vllm model_executor/layers/linear.py", tp_1, RuleEffect::refuses_split},
+      {"FSDP-1", Severity::error, kAllStacks, "The width or the experts cannot be split over fsdp",
        "fsdp splits the model's width, and the experts of a mixture.", "tunix ShardingConfig.get_default_sharding",
-       fsdp_1},
-      {"BATCH-1", Severity::error, trains, "The batch does not divide over the axes that split it",
+       fsdp_1, RuleEffect::refuses_split},
+      {"BATCH-1", Severity::error, kAllStacks, "The batch does not divide over the axes that split it",
        "Tunix's shard_input replicates such a batch without a warning, so that more devices have no effect; elsewhere "
        "ranks get different numbers of rows.",
-       "tunix/sft/sharding_utils.py, shard_input", batch_1},
+       "tunix/sft/sharding_utils.py, shard_input", batch_1, RuleEffect::refuses},
       {"MESH-1", Severity::error, tunix, "Axes other than fsdp and tp",
        "Gemma's specs name fsdp even when sampling; a mesh of dp and tp failed in Tunix's own rollout.",
        "tunix 252fdef6 (2026-08-20)", mesh_1},
-      {"MESH-2", Severity::warning, kAllStacks, "A mesh axis that splits no tensor",
-       "Its devices hold the same pieces and compute the same rows; most often the name is mistyped.",
-       "presets and batches name fsdp, tp and data (core/mesh/layout/presets.cpp)", mesh_2},
+      {"MESH-2", Severity::error, kAllStacks, "A mesh axis that splits no tensor",
+       "Its devices hold the same pieces and compute the same rows: the name is mistyped, or the stack does not have "
+       "this kind of parallelism here.",
+       "presets and batches name fsdp, tp and data (core/mesh/layout/presets.cpp)", mesh_2, RuleEffect::refuses},
       {"SHARD-1", Severity::error, tunix, "Adapters without a right sharding",
        "Before 0.1.6 qwix permuted only lists and tuples and ignored flax's out_sharding, so adapters inherit a spec "
        "of the wrong rank.",

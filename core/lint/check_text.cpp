@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules about the model's input and its logits: TOK, PAD, LOGITS.
 #include <algorithm>
+#include <cmath>
 
 #include "core/lint/rules.h"
 
@@ -83,6 +84,22 @@ void tok_3(const CheckInput& input, const RuleReport& report) {
 
 constexpr double kPaddingLimit = 0.30;
 
+// Packing alone changes no time: each step computes as many tokens and sees more examples. With fewer steps the run
+// sees the same examples as before.
+Fix packing_fix(const CheckInput& input) {
+  Fix fix{
+      "Pack short examples into one row", "steps see more examples: adjust steps or batch", {{"data.packing", true}}};
+  if (!input.packed) return fix;
+  const std::int64_t steps = input.packed->steps;
+  const auto enough =
+      std::max<std::int64_t>(1, std::llround(std::ceil(static_cast<double>(steps) * input.packed->rows)));
+  fix.cost.clear();
+  if (steps == 0 || enough >= steps) return fix;
+  fix.label += ", with " + std::to_string(enough) + " steps for the same examples";
+  fix.edits.push_back({"train.steps", enough});
+  return fix;
+}
+
 void pad_1(const CheckInput& input, const RuleReport& report) {
   if (input.purpose != Purpose::train || input.packing) return;
   if (!input.real_share) return report.unchecked("the lengths of the rows (data.path or data.lengths)");
@@ -92,9 +109,7 @@ void pad_1(const CheckInput& input, const RuleReport& report) {
               .place = "data.packing",
               .found = number_text(100 * *input.real_share, 2) + " % tokens without padding",
               .expected = "at least 70 %",
-              .fixes = {{"Pack short examples into one row",
-                         "steps see more examples: adjust steps or batch",
-                         {{"data.packing", true}}}}});
+              .fixes = {packing_fix(input)}});
 }
 
 void logits_1(const CheckInput& input, const RuleReport& report) {

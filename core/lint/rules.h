@@ -13,6 +13,7 @@ std::vector<CheckRule> inefficient_sharding_rules();  // SHARD-4
 std::vector<CheckRule> load_rules();                  // VER, DTYPE, LOAD
 std::vector<CheckRule> export_rules();                // EXP
 std::vector<CheckRule> text_rules();                  // TOK, PAD, LOGITS
+std::vector<CheckRule> server_rules();                // SERVE
 
 inline const std::vector<Stack> kAllStacks{};  // CheckRule::stacks of rules that apply to every stack
 

@@ -3,6 +3,8 @@
 #include "core/base/files.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
+#include "core/plan/request/lengths.h"
+#include "core/plan/request/refusals.h"
 #include "core/planning/diagnostics.h"
 
 namespace mw::planning {
@@ -76,29 +78,22 @@ void add_plan(const plan::Request& r, const plan::Plan& plan, lint::CheckInput& 
   facts.memory = lint::MemoryInput{.capacity = plan.memory.capacity,
                                    .total = plan.memory.at_peak.total(),
                                    .logits = plan.memory.at_peak[MemoryCategory::logits]};
-  if (!r.lengths.histogram.empty() || r.lengths.mean > 0) facts.real_share = plan.run.real_share;
+  if (facts.server && plan.memory.fits()) facts.server->longest_request = plan.serve->longest_request;
+  if (r.lengths.histogram.empty() && r.lengths.mean <= 0) return;
+  facts.real_share = plan.run.real_share;
+  const plan::RowStatistics rows = plan::row_statistics(r.lengths, 1);
+  if (rows.rows > 0 && rows.packed_rows > 0)
+    facts.packed = lint::PackingInput{.rows = rows.packed_rows / rows.rows, .steps = r.train.steps};
 }
 
 }  // namespace
 
 lint::CheckInput check_facts(const experiment::ExperimentConfig& config, const plan::Request& r,
                              const DiagnosticFacts& known) {
-  lint::CheckInput facts{.config = r.model, .inventory = model::TensorInventory(r.model)};
-  facts.target = r.target;
-  facts.stack = r.stack;
-  facts.purpose = r.work == plan::Work::train ? lint::Purpose::train : lint::Purpose::serve;
-  facts.mesh = r.mesh;
-  facts.rules = r.rules;
-  facts.asked = r.places;
+  lint::CheckInput facts = plan::check_input(r);
+  facts.inventory = model::TensorInventory(r.model);
   if (r.method == model::TrainMethod::lora) facts.lora = lora_facts(config.lora);
-  facts.remat = r.train.remat;
-  facts.dtype = config.train.dtype;
   facts.dtype_stated = config.train.sets_dtype;
-  facts.batch = config.train.batch;
-  facts.accumulation = config.train.accumulation;
-  facts.max_len = config.data.max_len;
-  facts.loss_chunk = config.train.loss_chunk;
-  facts.packing = config.data.packing;
   facts.real_share = known.real_share;
   facts.memory = known.memory;
   if (known.plan) add_plan(r, *known.plan, facts);

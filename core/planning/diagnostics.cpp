@@ -2,6 +2,7 @@
 #include "core/planning/diagnostics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/experiment/parameters.h"
@@ -87,11 +88,38 @@ std::vector<plan::Request> larger(const experiment::Experiment& experiment, cons
   return out;
 }
 
+// Where scores are materialised, the changes of an experiment with fused attention, each with that change.
+std::vector<plan::PlanChange> fused_changes(const plan::Request& request, std::vector<plan::Request> larger) {
+  using Attention = plan::StackProfile::Attention;
+  if (request.work != plan::Work::train || request.profile.attention != Attention::materialised) return {};
+  plan::Request fused = request;
+  fused.profile.attention = Attention::fused;
+  for (plan::Request& other : larger) other.profile.attention = Attention::fused;
+  const plan::Plan plan = plan::predict(fused);
+  std::vector<plan::PlanChange> changes =
+      plan.fits() ? std::vector<plan::PlanChange>{{.label = "Use"}} : plan::smallest_changes(fused, larger);
+  for (plan::PlanChange& change : changes) {
+    change.label += (change.edits.empty() ? " fused attention" : ", fused attention");
+    change.edits.insert(change.edits.begin(), {"train.attention", "fused"});
+    ++change.settings;
+  }
+  return changes;
+}
+
 std::vector<lint::Fix> memory_fixes(const experiment::Experiment& experiment, const plan::Request& request,
                                     const hardware::Catalogue& catalogue) {
   std::vector<lint::Fix> fixes;
   try {
-    for (const plan::PlanChange& c : plan::smallest_changes(request, larger(experiment, request, catalogue)))
+    const std::vector<plan::Request> targets = larger(experiment, request, catalogue);
+    std::vector<plan::PlanChange> changes = plan::smallest_changes(request, targets);
+    for (plan::PlanChange& change : fused_changes(request, targets)) changes.push_back(std::move(change));
+    const auto moves = [](const plan::PlanChange& c) {
+      return std::any_of(c.edits.begin(), c.edits.end(), [](const lint::Edit& e) { return e.key == "target.id"; });
+    };
+    std::stable_sort(changes.begin(), changes.end(), [&](const auto& a, const auto& b) {
+      return std::pair(moves(a), a.settings) < std::pair(moves(b), b.settings);
+    });
+    for (const plan::PlanChange& c : changes)
       if (fixes.size() < kMostFixes) fixes.push_back(plan::fix_of(c));
   } catch (const Error&) {
     fixes.clear();  // keeps the problem of the plan
@@ -99,18 +127,84 @@ std::vector<lint::Fix> memory_fixes(const experiment::Experiment& experiment, co
   return fixes;
 }
 
-// Describes how much time and money packing saves, according to the plan.
-std::string packing_gain(const plan::Plan& plan) {
-  if (plan.run.packed_speedup <= 1) return "the plan predicts no gain";
-  const double saved = 1 - 1 / plan.run.packed_speedup;
-  std::string text = number_text(plan.run.packed_speedup, 3) +
-                     " times as fast: " + to_text(Seconds(3600 * saved * plan.run.hours.value)) + " less";
-  if (plan.run.usd.value > 0) text += ", " + to_text(Usd(saved * plan.run.usd.value)) + " less";
-  return text;
+// Plans the document after a fix: what the fix promises is what the plan then says.
+class FixPlanner {
+ public:
+  FixPlanner(const experiment::Experiment& experiment, const plan::Request& request, const plan::Plan& plan,
+             const hardware::Catalogue& catalogue)
+      : experiment_(experiment), request_(request), plan_(plan), catalogue_(catalogue) {}
+  // Sets the outcome and adds it to the cost; leaves a fix that cannot be planned as it is.
+  void describe(lint::Fix& fix) const try {
+    experiment::Experiment fixed = experiment_;
+    apply(fixed, fix);
+    plan::Request request = plan_request(fixed, catalogue_);
+    request.work = request_.work;
+    request.forward = request_.forward;
+    request.rollout = request_.rollout;
+    const plan::Plan after = plan::predict(request);
+    fix.outcome = lint::FixOutcome{.fits = after.fits(),
+                                   .seconds = after.step.seconds.value,
+                                   .hours = after.run.hours.value,
+                                   .usd = after.run.usd.value,
+                                   .peak = after.memory.at_peak.total()};
+    if (fix.slowdown) fix.slowdown = time_of(after) / time_of(plan_) - 1;
+    const std::string change = change_text(after);
+    if (!change.empty()) fix.cost += (fix.cost.empty() ? "" : "; ") + change;
+  } catch (const Error&) {
+    return;
+  }
+
+ private:
+  double time_of(const plan::Plan& plan) const {
+    return request_.work == plan::Work::serve ? 1 / plan.run.tokens_per_second : plan.step.seconds.value;
+  }
+  std::string change_text(const plan::Plan& after) const {
+    if (!plan_.refusals.empty() || !after.refusals.empty()) return {};
+    const bool runs = request_.work == plan::Work::train && plan_.run.hours.value > 0;
+    const double slowdown =
+        (runs ? after.run.hours.value / plan_.run.hours.value : time_of(after) / time_of(plan_)) - 1;
+    std::string text;
+    if (!plan_.memory.fits()) {
+      text = plan::slowdown_text(slowdown) + ", peak " + to_text(after.memory.at_peak.total());
+      if (!after.memory.fits()) text += " of " + to_text(after.memory.capacity) + ", still too much";
+    } else if (std::abs(slowdown) > kSameTime) {
+      text = plan::slowdown_text(slowdown);
+      if (!after.memory.fits()) text += ", and does not fit: peak " + to_text(after.memory.at_peak.total());
+    }
+    if (text.empty() || !runs || std::abs(slowdown) <= kSameTime) return text;
+    const auto difference = [](double before, double now, const auto& to_words) {
+      return to_words(std::abs(now - before)) + (now < before ? " less" : " more");
+    };
+    text += ": " + difference(plan_.run.hours.value, after.run.hours.value,
+                              [](double hours) { return to_text(Seconds(3600 * hours)); });
+    if (plan_.run.usd.value > 0 && after.run.usd.value > 0)
+      text += ", " + difference(plan_.run.usd.value, after.run.usd.value, [](double usd) { return to_text(Usd(usd)); });
+    return text;
+  }
+  static constexpr double kSameTime = 0.005;
+  const experiment::Experiment& experiment_;
+  const plan::Request& request_;
+  const plan::Plan& plan_;
+  const hardware::Catalogue& catalogue_;
+};
+
+// The fixes that fit after all: a document may hold a setting that a choice of the search does not.
+std::vector<lint::Fix> planned_fixes(std::vector<lint::Fix> fixes, const FixPlanner& planner) {
+  for (lint::Fix& fix : fixes) {
+    fix.cost.clear();
+    planner.describe(fix);
+  }
+  std::erase_if(fixes, [](const lint::Fix& fix) { return !fix.outcome || !fix.outcome->fits; });
+  return fixes;
 }
 
 // Adds the problems of the plan that no rule reports.
-void add_plan_problems(const plan::Plan& plan, std::vector<lint::Fix> memory, Diagnosis& out) {
+void add_plan_problems(const plan::Plan& plan, const lint::Report& report, std::vector<lint::Fix> memory,
+                       Diagnosis& out) {
+  const bool refused = std::any_of(report.findings.begin(), report.findings.end(),
+                                   [](const auto& f) { return lint::is_refusal(f.id, f.severity); });
+  if (!refused)
+    for (const Problem& p : plan.refusals) out.found.push_back(plain(p));
   for (const Problem& p : plan.problems) {
     if (p.id == "TP-1" || p.id == "FSDP-1" || p.id == "PADDING" || p.id == "MESH-SIZE" || p.id.starts_with("SPEC-"))
       continue;
@@ -153,15 +247,17 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Cat
   }
   lint::Report report = lint::check(check_facts(config, request, known));
   if (known.plan) {
-    const bool search = fixes == Fixes::searched && !known.plan->fits();
     const plan::Request& planned = known.request ? *known.request : request;
-    add_plan_problems(*known.plan, search ? memory_fixes(experiment, planned, catalogue) : std::vector<lint::Fix>{},
-                      out);
+    const FixPlanner planner(experiment, planned, *known.plan, catalogue);
+    const bool search = fixes == Fixes::searched && !known.plan->memory.fits();
+    add_plan_problems(
+        *known.plan, report,
+        search ? planned_fixes(memory_fixes(experiment, planned, catalogue), planner) : std::vector<lint::Fix>{}, out);
+    if (planned.target.chip.vendor != hardware::Vendor::cpu)  // the engine's runs are predicted by its own formulas
+      for (lint::Finding& f : report.findings)
+        for (lint::Fix& fix : f.fixes) planner.describe(fix);
   }
-  for (lint::Finding& f : report.findings) {
-    if (f.id == "PAD-1" && known.plan && !f.fixes.empty()) f.fixes.front().cost = packing_gain(*known.plan);
-    out.found.push_back(diagnostic(std::move(f)));
-  }
+  for (lint::Finding& f : report.findings) out.found.push_back(diagnostic(std::move(f)));
   out.unchecked = std::move(report.unchecked);
   return out;
 }
@@ -175,6 +271,14 @@ Diagnosis diagnostics(const experiment::Experiment& experiment, const hardware::
   } catch (const Error&) {
     return diagnose(experiment, catalogue);  // reports why it cannot be planned
   }
+}
+
+void require_runnable(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+                      const plan::Request& request, const plan::Plan& plan) {
+  if (plan.refusals.empty()) return;
+  for (const Diagnostic& d : diagnose(experiment, catalogue, {.plan = &plan, .request = &request}).found)
+    if (lint::is_refusal(d.problem.id, d.problem.severity)) throw Error(d.problem);
+  throw Error(plan.refusals.front());
 }
 
 void apply(experiment::Experiment& experiment, const lint::Fix& fix) {
@@ -202,6 +306,12 @@ Json to_json(const Diagnostic& d) {
     for (const lint::Edit& edit : fix.edits) sets.push_back(assignment(edit));
     fixes.push_back({{"label", fix.label}, {"cost", fix.cost}, {"set", std::move(sets)}});
     if (fix.slowdown) fixes.back()["slowdown"] = *fix.slowdown;
+    if (const auto& o = fix.outcome)
+      fixes.back()["outcome"] = {{"fits", o->fits},
+                                 {"seconds_per_step", o->seconds},
+                                 {"hours", o->hours},
+                                 {"usd", o->usd > 0 ? Json(o->usd) : Json(nullptr)},
+                                 {"peak_bytes", o->peak.value}};
   }
   return {{"id", d.problem.id},
           {"severity", to_string(d.problem.severity)},

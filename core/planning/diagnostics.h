@@ -39,12 +39,18 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Cat
 // Plans the experiment first, if the document can be planned, and diagnoses it with that plan.
 Diagnosis diagnostics(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
 
+// Throws the first reason why the stack would not start the planned experiment, with the checker's fix. `request`: of
+// the plan. A plan that does not fit passes.
+void require_runnable(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+                      const plan::Request& request, const plan::Plan& plan);
+
 lint::CheckInput check_facts(const experiment::ExperimentConfig& config, const plan::Request& request,
                              const DiagnosticFacts& known);
 
 void apply(experiment::Experiment& experiment, const lint::Fix& fix);
 std::string set_text(const lint::Fix& fix);  // "--set mesh.fsdp=2 --set mesh.tp=4"
-// {id, severity, message, place, fix, fixes: [{label, cost, set: ["mesh.tp=4"], slowdown?}], why, evidence}
+// {id, severity, message, place, fix, fixes: [{label, cost, set: ["mesh.tp=4"], slowdown?, outcome?: {fits,
+// seconds_per_step, hours, usd, peak_bytes}}], why, evidence}
 Json to_json(const Diagnostic& diagnostic);
 Json to_json(const std::vector<lint::UncheckedRule>& unchecked);  // [{id, needs}]
 

@@ -7,6 +7,7 @@
 #include "core/data/dataset/dataset.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
+#include "core/plan/search/smallest_changes.h"
 #include "core/train/model.h"
 
 namespace mw::planning {
@@ -22,13 +23,6 @@ constexpr int kSmallChunk = 64, kShortestRow = 64;
 experiment::Experiment with_edits(experiment::Experiment e, const Edits& edits) {
   apply(e, {.edits = edits});
   return e;
-}
-
-std::string change_of_time(double slowdown) {
-  const double percent = 100 * slowdown;
-  return percent > 0.5    ? number_text(percent, 2) + " % slower"
-         : percent < -0.5 ? number_text(-percent, 2) + " % faster"
-                          : std::string("as fast");
 }
 
 // Predicts the peak memory of changed experiments, and the time of their steps. Reads the data once.
@@ -187,7 +181,7 @@ std::string to_text(const MemoryFix& fix) {
   for (const auto& [key, value] : fix.edits)
     text += (text.empty() ? "" : " with ") + key + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
   return text + " (predicted peak " + to_text(fix.peak) + " of " + to_text(fix.capacity) +
-         (fix.slowdown ? ", " + change_of_time(*fix.slowdown) : std::string()) + ")";
+         (fix.slowdown ? ", " + plan::slowdown_text(*fix.slowdown) : std::string()) + ")";
 }
 
 lint::Fix fix_of(const MemoryFix& fix) {
@@ -195,10 +189,11 @@ lint::Fix fix_of(const MemoryFix& fix) {
   for (const auto& [key, value] : fix.edits)
     label +=
         (label.empty() ? "Set " : ", ") + key + " to " + (value.is_string() ? value.get<std::string>() : value.dump());
-  return {.label = std::move(label),
-          .cost = (fix.slowdown ? change_of_time(*fix.slowdown) + ", " : std::string()) + "peak " + to_text(fix.peak),
-          .edits = fix.edits,
-          .slowdown = fix.slowdown};
+  return {
+      .label = std::move(label),
+      .cost = (fix.slowdown ? plan::slowdown_text(*fix.slowdown) + ", " : std::string()) + "peak " + to_text(fix.peak),
+      .edits = fix.edits,
+      .slowdown = fix.slowdown};
 }
 
 Diagnostic memory_diagnostic(const experiment::Experiment& experiment, const Prediction& prediction,

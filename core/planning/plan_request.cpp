@@ -11,6 +11,7 @@
 #include "core/lint/lora_modules.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/layout/size_constraints.h"
+#include "core/mesh/layout/unused_axes.h"
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/local_model.h"
@@ -109,7 +110,10 @@ void set_serving(const experiment::ExperimentConfig& config, plan::Request& r) {
              .max_num_batched_tokens = serve.max_num_batched_tokens,
              .memory_utilisation = serve.memory_utilisation,
              .input_len = serve.input_len,
-             .output_len = serve.output_len};
+             .output_len = serve.output_len,
+             .chunked_prefill = serve.chunked_prefill};
+  if (!serve.sets_max_model_len && r.model.max_positions > 0)
+    r.serve.max_model_len = std::min(r.serve.max_model_len, r.model.max_positions);
   if (serve.async_scheduling) plan::enable_async_scheduling(r);
   r.kv = serve.kv_dtype;
   if (served_here(r)) {  // the engine's formats, regardless of the document
@@ -148,6 +152,25 @@ void set_targets(const experiment::ExperimentConfig& config, plan::Request& r) {
   set_expression(config.lora.module_path, r);
 }
 
+mesh::ShardingUse sharding_use(Work work) {
+  return work == Work::train || work == Work::forward ? mesh::ShardingUse::training : mesh::ShardingUse::sampling;
+}
+
+// The legal mesh of all devices of the target that is nearest to the request's; without axes if there is none.
+mesh::Mesh nearest_mesh(const plan::Request& r) {
+  const model::TensorInventory inventory(r.model);
+  const auto needs =
+      size_constraints(inventory, r.mesh, r.rules, plan::adapter_shapes(r, inventory), sharding_use(r.work));
+  return nearest_legal(needs, r.mesh, r.target.devices(), r.work == Work::train ? r.train.batch : 0,
+                       mesh::splitting_axes(r.rules, sharding_use(r.work)));
+}
+
+// Also true if there is no legal mesh.
+bool same_sizes(const mesh::Mesh& mesh, const mesh::Mesh& legal) {
+  return std::all_of(legal.axes.begin(), legal.axes.end(),
+                     [&](const mesh::MeshAxis& axis) { return mesh.size(axis.name) == axis.size; });
+}
+
 Work work_of(experiment::Kind kind) {
   using experiment::Kind;
   return kind == Kind::serve ? Work::serve : kind == Kind::size ? Work::rollout : Work::train;
@@ -161,6 +184,11 @@ model::Stack stack_of(const experiment::ExperimentConfig& config, const hardware
 }  // namespace
 
 mesh::Mesh planned_mesh(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
+  try {
+    return plan_request(e, catalogue).mesh;
+  } catch (const Error&) {
+    // An invalid document or a model that cannot be read: the default mesh does not depend on the model then.
+  }
   const experiment::ExperimentConfig config = experiment::bind_valid(e);
   const hardware::Target target = catalogue.target(config.target.id);
   return mesh_of(config.mesh, target, stack_of(config, target, work_of(config.kind)));
@@ -178,6 +206,12 @@ void retarget(experiment::Experiment& e, const std::string& id, const hardware::
   if (config.mesh.devices() != after.devices())
     for (const mesh::MeshAxis& axis : config.mesh.axes) e.erase("mesh." + axis.name);
   for (const std::string& key : keys_of_target(before, after)) e.erase(key);
+  if (config.kind != experiment::Kind::train || config.target.id == id || id == "cpu") return;
+  const int ways = mesh::batch_devices(planned_mesh(e, catalogue)), batch = config.train.batch;
+  const long long rows = static_cast<long long>(batch) * config.train.accumulation;
+  if (batch % ways == 0 || rows % ways != 0) return;
+  e.set_value("train.batch", ways);
+  e.set_value("train.accumulation", rows / ways);
 }
 
 void follow_target(const experiment::Experiment& before, experiment::Experiment& e,
@@ -191,10 +225,7 @@ void follow_target(const experiment::Experiment& before, experiment::Experiment&
       for (const std::string& key : keys_of_target(catalogue.target(from), to)) moved.erase(key);
     const plan::Request r = plan_request(moved, catalogue);
     if (to.chip.vendor != hardware::Vendor::cpu && r.mesh.devices() != to.devices()) {
-      const model::TensorInventory inventory(r.model);
-      const auto use = r.work == Work::train ? mesh::ShardingUse::training : mesh::ShardingUse::sampling;
-      const auto needs = size_constraints(inventory, r.mesh, r.rules, plan::adapter_shapes(r, inventory), use);
-      const mesh::Mesh next = nearest_legal(needs, r.mesh, to.devices(), r.work == Work::train ? r.train.batch : 0);
+      const mesh::Mesh next = nearest_mesh(r);
       for (const mesh::MeshAxis& axis : next.axes)
         if (axis.size > 1 || r.mesh.has(axis.name)) moved.set_value("mesh." + axis.name, axis.size);
       if (!next.axes.empty() && !r.places.empty()) moved.erase("sharding.places");  // they belong to the old grid
@@ -206,10 +237,10 @@ void follow_target(const experiment::Experiment& before, experiment::Experiment&
 }
 
 std::vector<std::string> keys_of_target(const hardware::Target& before, const hardware::Target& after) {
-  if (before.chip.id == after.chip.id) return {};
-  std::vector<std::string> keys{
-      "price.region",   "price.class",     "price.usd_per_chip_hour", "measured.seconds_per_step",
-      "measured.hours", "measured.source", "measured.max_lens"};
+  if (before.id == after.id) return {};
+  std::vector<std::string> keys{"measured.seconds_per_step", "measured.hours", "measured.source", "measured.max_lens"};
+  if (before.chip.id == after.chip.id) return keys;
+  keys.insert(keys.end(), {"price.region", "price.class", "price.usd_per_chip_hour"});
   if (before.chip.vendor != after.chip.vendor)
     keys.insert(keys.end(), {"train.stack", "serve.stack", "sharding.preset", "sharding.places", "data.padding",
                              "lora.module_path"});
@@ -238,6 +269,8 @@ plan::Request plan_request(const experiment::Experiment& e, const hardware::Cata
   set_lengths(config.data, r);
   set_training(config, r);
   set_serving(config, r);
+  if (config.mesh.axes.empty() && r.mesh.devices() > 1)
+    if (mesh::Mesh legal = nearest_mesh(r); !same_sizes(r.mesh, legal)) r.mesh = std::move(legal);
   if (config.target.memory_gib > 0) {
     r.target.chip.memory.value = config.target.memory_gib * 1073741824.0;
     r.target.chip.memory.source = "given as target.memory_gib";

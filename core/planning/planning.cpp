@@ -140,9 +140,12 @@ Json terms_json(const plan::StepTime& step) {
 
 Json serve_json(const plan::ServeNumbers& n) {
   return {{"kv_tokens", n.kv_tokens},
+          {"longest_request", n.longest_request},
           {"kv_bytes_per_token", n.kv_bytes_per_token},
           {"ttft_ms", n.ttft.value * 1e3},
           {"tpot_ms", n.tpot.value * 1e3},
+          {"running", n.running},
+          {"tpot_under_load_ms", n.tpot_under_load_s * 1e3},
           {"output_tokens_per_second", n.output_tokens_per_second},
           {"usd_per_million_output_tokens", n.usd_per_million_output_tokens}};
 }
@@ -189,11 +192,12 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const hardware::
   for (const Diagnostic& d : out.diagnosis.found) out.problems.push_back(d.problem);
   if (out.request.work == plan::Work::train) {
     out.trainable = trained(config, out.request);
-    add_budget(config.budget, out);
+    if (out.plan.refusals.empty()) add_budget(config.budget, out);
   }
-  add_guesses(config.measured, out);
-  add_tco(config.serve, catalogue, out);
-  if (planned_elsewhere(e)) add_cost(e, catalogue, out);
+  if (out.plan.refusals.empty()) add_guesses(config.measured, out);
+  const bool runs = out.plan.refusals.empty();
+  if (runs) add_tco(config.serve, catalogue, out);
+  if (runs && planned_elsewhere(e)) add_cost(e, catalogue, out);
   return out;
 }
 
@@ -241,10 +245,13 @@ Json planned_json(const ExperimentPlan& p) {
                        {"formula", b.formula}});
   for (const plan::Utilisation& u : plan.run.utilisation) utilisation[utilisation_key(u.name)] = u.share;
   const plan::RunTotals& run = plan.run;
-  const bool priced = run.usd_per_hour > 0;
+  const bool refused = !plan.refusals.empty(), priced = run.usd_per_hour > 0 && !refused;
+  Json refusals = Json::array();
+  for (const Problem& problem : plan.refusals) refusals.push_back({{"id", problem.id}, {"message", to_text(problem)}});
   const auto usd = [&](double v) { return priced ? Json(v) : Json(nullptr); };
   Json out{{"target", p.request.target.id},
            {"fits", plan.fits()},
+           {"refusals", std::move(refusals)},
            {"devices", devices},
            {"step",
             {{"seconds", plan.step.seconds.value},
@@ -259,7 +266,7 @@ Json planned_json(const ExperimentPlan& p) {
              {"terms", terms_json(plan.step)}}},
            {"run",
             {{"steps", run.steps},
-             {"hours", run.hours.value},
+             {"hours", refused ? Json(nullptr) : Json(run.hours.value)},
              {"usd", usd(run.usd.value)},
              {"tokens_per_second", run.tokens_per_second},
              {"padded_tokens_per_second", run.padded_tokens_per_second},
@@ -282,6 +289,7 @@ Json planned_json(const ExperimentPlan& p) {
   if (p.budget) out["budget"] = to_json(*p.budget);
   if (p.trainable) out["trainable"] = to_json(*p.trainable);
   if (plan.serve) out["serve"] = serve_json(*plan.serve);
+  if (p.carried) out["carried"] = to_json(*p.carried);
   if (p.tco) out["tco"] = tco_json(*p.tco, p.serve_hours);
   if (p.measured_tco) out["tco_measured"] = tco_json(*p.measured_tco, p.serve_hours);
   if (p.cost) out["cost"] = to_json(*p.cost);

@@ -6,6 +6,7 @@
 
 #include "core/plan/time/tco.h"
 #include "core/planning/budget.h"
+#include "core/planning/carried_assumptions.h"
 #include "core/planning/costing.h"
 #include "core/planning/diagnostics.h"
 #include "core/planning/plan_request.h"
@@ -40,6 +41,7 @@ struct ExperimentPlan {
   std::optional<BudgetPlan> budget{};           // of a training with a budget.*
   std::vector<Problem> problems;                // of the diagnosis, then of the comparison with the measurement
   Diagnosis diagnosis;
+  std::optional<CarriedAssumptions> carried{};  // set by a caller that moved the document to another target
 };
 ExperimentPlan plan_experiment(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
 

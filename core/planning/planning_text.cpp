@@ -65,11 +65,12 @@ std::string run_text(const ExperimentPlan& p) {
 
 std::string serve_text(const plan::ServeNumbers& n) {
   return line(
-      "\nserving: %s tokens of KV cache (%s per token and device), first token %.1f ms, %.2f ms per token, %s "
-      "tokens/s\n",
+      "\nserving: %s tokens of KV cache (%s per token and device); first token of an idle server %.1f ms; with %.0f "
+      "requests at once %.2f ms for a step that only decodes, %.2f ms per token beside the prompts of others (TPOT), "
+      "%s tokens/s\n",
       count_text(static_cast<double>(n.kv_tokens)).c_str(),
-      to_text(Bytes(static_cast<std::int64_t>(n.kv_bytes_per_token))).c_str(), n.ttft.value * 1e3, n.tpot.value * 1e3,
-      number_text(n.output_tokens_per_second).c_str());
+      to_text(Bytes(static_cast<std::int64_t>(n.kv_bytes_per_token))).c_str(), n.ttft.value * 1e3, n.running,
+      n.tpot.value * 1e3, n.tpot_under_load_s * 1e3, number_text(n.output_tokens_per_second).c_str());
 }
 
 std::string tco_text(const char* what, const plan::Tco& tco, const std::vector<double>& hours) {
@@ -96,12 +97,16 @@ std::string points_text(const std::vector<SizePoint>& points) {
 }  // namespace
 
 std::string planned_text(const ExperimentPlan& p) {
-  std::string out =
-      line("%s, %s, %s: %s\n", p.request.target.id.c_str(), mesh::to_text(p.request.mesh).c_str(),
-           std::string(model::to_string(p.request.stack)).c_str(), p.plan.fits() ? "fits" : "does not fit");
-  out += memory_text(p.plan) + time_text(p.plan.step);
-  if (p.request.work == plan::Work::train) out += run_text(p);
-  if (p.plan.serve) out += serve_text(*p.plan.serve);
+  const bool refused = !p.plan.refusals.empty();
+  std::string out = line("%s, %s, %s: %s\n", p.request.target.id.c_str(), mesh::to_text(p.request.mesh).c_str(),
+                         std::string(model::to_string(p.request.stack)).c_str(),
+                         refused         ? "cannot run as it is, see the errors below"
+                         : p.plan.fits() ? "fits"
+                                         : "does not fit");
+  if (p.carried) out += to_text(*p.carried);
+  if (!refused) out += memory_text(p.plan) + time_text(p.plan.step);
+  if (!refused && p.request.work == plan::Work::train) out += run_text(p);
+  if (!refused && p.plan.serve) out += serve_text(*p.plan.serve);
   if (p.tco) out += tco_text("as predicted", *p.tco, p.serve_hours);
   if (p.measured_tco) out += tco_text("as measured", *p.measured_tco, p.serve_hours);
   if (p.cost) out += "\n" + to_text(*p.cost);

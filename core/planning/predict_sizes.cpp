@@ -6,6 +6,7 @@
 
 #include "core/plan/memory/device_memory.h"
 #include "core/plan/request/local_model.h"
+#include "core/planning/diagnostics.h"
 
 namespace mw::planning {
 namespace {
@@ -84,8 +85,7 @@ PredictedSizes predicted_sizes(const experiment::Experiment& e, const hardware::
     plan::Request& request = adapters ? sizes.adapted : sizes.plain;
     request = plan_request(of_kind, catalogue);
     const plan::Request first = with_case(request, sizes.size, sizes.cases.front());
-    plan::check_request(first);
-    plan::local_model(first, use_of(first.work));  // checks the mesh
+    require_runnable(of_kind, catalogue, first, plan::predict(first));
   }
   check_context(sizes);
   return sizes;

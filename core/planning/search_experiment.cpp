@@ -99,6 +99,19 @@ std::vector<plan::Request> search_requests(const experiment::Experiment& experim
   return out;
 }
 
+// A document that is refused whatever the search varies is refused with the checker's fix.
+plan::SearchResult searched(const experiment::Experiment& experiment, const std::vector<plan::Request>& requests,
+                            const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
+                            const std::stop_token& stop) {
+  try {
+    return plan::search(requests, options, stop);
+  } catch (const Error& error) {
+    if (error.kind() != Error::Kind::cancelled)
+      require_runnable(experiment, catalogue, requests.front(), plan::predict(requests.front()));
+    throw;
+  }
+}
+
 }  // namespace
 
 ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
@@ -107,7 +120,7 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
   const std::vector<plan::Request> requests = search_requests(experiment, targets, catalogue);
   plan::SearchOptions wide = options;
   wide.scope = plan::SearchScope::settings;
-  ExperimentSearch out{.request = requests.front(), .result = plan::search(requests, wide, stop)};
+  ExperimentSearch out{.request = requests.front(), .result = searched(experiment, requests, catalogue, wide, stop)};
   for (const plan::Request& r : requests) {
     out.bases.push_back({r.target.id, r.stack, plan::choice_of(r)});
     std::vector<std::string> keys = keys_of_target(out.request.target, r.target);

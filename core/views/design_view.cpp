@@ -96,7 +96,10 @@ PlanLine memory_line(const plan::Plan& p) {
   return {.key = "memory",
           .label = "Memory per device",
           .value = to_text(need) + " of " + to_text(p.memory.capacity),
-          .detail = (p.fits() ? "fits, " : "does not fit, ") + percent(share) + "; peak: " + p.memory.peak_instant,
+          .detail = (!p.refusals.empty() ? "cannot run, "
+                     : p.fits()          ? "fits, "
+                                         : "does not fit, ") +
+                    percent(share) + "; peak: " + p.memory.peak_instant,
           .estimate = p.memory.total,
           .number = static_cast<double>(need.value),
           .tone = p.fits() ? PlanLine::Tone::good : PlanLine::Tone::bad,

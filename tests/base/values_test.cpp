@@ -39,6 +39,11 @@ TEST(Units, FormatsCountsMoneyAndNumbers) {
   EXPECT_EQ(count_text(4.63e9), "4.63B");
   EXPECT_EQ(count_text(999.6), "1.00k");
   EXPECT_EQ(number_text(1234), "1234");
+  EXPECT_EQ(number_text(1523.4, 2), "1500");
+  EXPECT_EQ(number_text(-2512.6, 3), "-2510");
+  EXPECT_EQ(number_text(14750.2), "14750");
+  EXPECT_EQ(number_text(1e-5, 3), "1e-05");
+  EXPECT_EQ(number_text(2e15), "2e+15");
   EXPECT_EQ(number_text(std::numeric_limits<double>::infinity()), "inf");
   EXPECT_EQ(number_text(std::numeric_limits<double>::quiet_NaN()), "NaN");
 }

@@ -90,6 +90,9 @@ class ShownArithmetic {
     const double v = std::stod(m[1].str() + m[2].str() + m[3].str());
     const double digits = m[2].length() > 0 ? static_cast<double>(m[2].length()) - 1 : 0;
     double half = 0.5 * std::pow(10, -digits + (m[3].length() > 0 ? std::stod(m[3].str().substr(1)) : 0));
+    if (const std::string whole = m[1].str();
+        m[2].length() + m[3].length() == 0 && whole.size() > 4 && whole.find_last_not_of('0') < 4)
+      half = 0.5 * std::pow(10, whole.size() - 4);  // four digits, the rest zeros
     double scale = 1;
     const auto suffix = kScales.find(m[4].str()), unit = kScales.find(m[5].str());
     if (suffix != kScales.end()) scale *= suffix->second;

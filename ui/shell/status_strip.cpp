@@ -76,6 +76,8 @@ QString sources_text(const Ledger& at_peak, const std::string& target, const std
 // "Fits: 27.1 GiB of 95.7 GiB per device  \u00B7  9.8 s a step  \u00B7  3:20:00, $56.90  \u00B7  MFU 26 %"
 QString design_text(const views::Design& design) {
   const plan::Plan& plan_result = design.plan();
+  if (!plan_result.refusals.empty())
+    return StatusStrip::tr("Cannot run: %1").arg(qs(plan_result.refusals.front().message));
   QStringList parts{
       (plan_result.fits() ? StatusStrip::tr("Fits: %1 of %2 per device")
                           : StatusStrip::tr("Does not fit: %1 of %2 per device"))
@@ -247,7 +249,7 @@ void StatusStrip::show_design(const views::Design& design) {
   const Theme& t = theme();
   const plan::DeviceMemory& memory = design.plan().memory;
   const bool stale = predictor_.is_design_outdated();
-  show_text(design_text(design), stale ? t.faint : memory.fits() ? t.text : t.bad);
+  show_text(design_text(design), stale ? t.faint : design.plan().fits() ? t.text : t.bad);
   sources_->setToolTip(
       sources_text(memory.at_peak, design.request().target.id, memory.peak_instant, design.plan().sources));
   bar_->show_memory(memory.at_peak, memory.capacity, stale ? 0.45 : 1);

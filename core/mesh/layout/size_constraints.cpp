@@ -90,11 +90,17 @@ std::vector<Mesh> factorisations(const std::vector<std::string>& axes, int devic
   return out;
 }
 
-Mesh nearest_legal(const std::vector<SizeConstraint>& needs, const Mesh& mesh, int devices, std::int64_t batch) {
+Mesh nearest_legal(const std::vector<SizeConstraint>& needs, const Mesh& mesh, int devices, std::int64_t batch,
+                   const std::vector<std::string>& splitting) {
+  const auto splits = [&](const std::string& axis) {
+    return std::find(splitting.begin(), splitting.end(), axis) != splitting.end();
+  };
   std::vector<std::string> names;
-  for (const MeshAxis& axis : mesh.axes) names.push_back(axis.name);
-  for (const char* name : {"tp", "fsdp"})
-    if (!mesh.has(name)) names.insert(name == std::string_view("fsdp") ? names.begin() : names.end(), name);
+  for (const MeshAxis& axis : mesh.axes)
+    if (splits(axis.name)) names.push_back(axis.name);
+  if (splits("tp") && !mesh.has("tp")) names.push_back("tp");
+  const std::string rows = splits("fsdp") ? "fsdp" : "data";
+  if (splits(rows) && !mesh.has(rows)) names.insert(names.begin(), rows);
   Mesh best;
   double least = std::numeric_limits<double>::infinity();
   for (const Mesh& candidate : factorisations(names, devices)) {

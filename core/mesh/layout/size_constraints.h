@@ -32,9 +32,11 @@ bool is_legal(const std::vector<SizeConstraint>& needs, const Mesh& mesh);
 std::vector<Mesh> factorisations(const std::vector<std::string>& axes, int devices);
 
 // The legal mesh with `devices` devices that differs from `mesh` by the fewest doublings and halvings; among equals the
-// one whose batch axes divide `batch`. Adds the axes fsdp and tp if they are missing. Returns a mesh without axes if no
-// mesh is legal.
-Mesh nearest_legal(const std::vector<SizeConstraint>& needs, const Mesh& mesh, int devices, std::int64_t batch);
+// one whose batch axes divide `batch`. Only the axes in `splitting` may have more than one device, see
+// splitting_axes(); data only where the mesh has it or nothing else splits rows. Returns a mesh without axes if no mesh
+// is legal.
+Mesh nearest_legal(const std::vector<SizeConstraint>& needs, const Mesh& mesh, int devices, std::int64_t batch,
+                   const std::vector<std::string>& splitting = {"fsdp", "tp"});
 
 // The number of devices with different rows: the product of the batch axes fsdp and data.
 int batch_devices(const Mesh& mesh);

@@ -5,21 +5,32 @@
 #include <array>
 
 #include "core/base/nearest_names.h"
+#include "core/base/text.h"
 
 namespace mw::mesh {
 namespace {
 
 constexpr std::array<std::string_view, 3> kKnown{"fsdp", "tp", "data"};
 
-bool in_a_rule(const ShardingRules& rules, const std::string& axis) {
-  return std::any_of(rules.overrides.begin(), rules.overrides.end(), [&](const ShardingRule& rule) {
-    return std::any_of(rule.spec.dims.begin(), rule.spec.dims.end(), [&](const std::vector<std::string>& axes) {
-      return std::find(axes.begin(), axes.end(), axis) != axes.end();
-    });
-  });
+bool contains(const std::vector<std::string>& axes, const std::string& axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
-Problem unused(const MeshAxis& axis) {
+std::vector<std::string> preset_axes(Preset preset, ShardingUse use) {
+  switch (preset) {
+    case Preset::fsdp:
+      return {"fsdp", "data"};
+    case Preset::megatron:
+      if (use == ShardingUse::sampling) return {"data", "tp"};
+      break;
+    case Preset::tunix:
+    case Preset::replicated:
+      break;
+  }
+  return {"fsdp", "tp", "data"};
+}
+
+Problem unused(const MeshAxis& axis, const std::vector<std::string>& splitting) {
   const std::string size = std::to_string(axis.size), meant = intended_axis(axis.name);
   Problem p{.id = "MESH-2",
             .severity = meant.empty() ? Severity::warning : Severity::error,
@@ -27,7 +38,7 @@ Problem unused(const MeshAxis& axis) {
                        " devices repeat each other's work",
             .place = "mesh." + axis.name,
             .found = axis.name,
-            .expected = "fsdp, tp, data, or an axis that a rule of sharding.overrides names"};
+            .expected = joined(splitting) + ", or an axis that a rule of sharding.overrides names"};
   p.fix = meant.empty()
               ? "remove mesh." + axis.name + ", or name the axis in sharding.overrides"
               : "did you mean " + meant + "? Set mesh." + meant + "=" + size + " and remove mesh." + axis.name;
@@ -42,12 +53,20 @@ std::string intended_axis(std::string_view name) {
   return {};
 }
 
-std::vector<Problem> find_unused_axes(const Mesh& mesh, const ShardingRules& rules) {
+std::vector<std::string> splitting_axes(const ShardingRules& rules, ShardingUse use) {
+  std::vector<std::string> all = preset_axes(rules.preset, use);
+  for (const ShardingRule& rule : rules.overrides)
+    for (const std::vector<std::string>& axes : rule.spec.dims)
+      for (const std::string& axis : axes)
+        if (!contains(all, axis)) all.push_back(axis);
+  return all;
+}
+
+std::vector<Problem> find_unused_axes(const Mesh& mesh, const ShardingRules& rules, ShardingUse use) {
+  const std::vector<std::string> splitting = splitting_axes(rules, use);
   std::vector<Problem> problems;
-  for (const MeshAxis& axis : mesh.axes) {
-    const bool known = std::find(kKnown.begin(), kKnown.end(), axis.name) != kKnown.end();
-    if (axis.size > 1 && !known && !in_a_rule(rules, axis.name)) problems.push_back(unused(axis));
-  }
+  for (const MeshAxis& axis : mesh.axes)
+    if (axis.size > 1 && !contains(splitting, axis.name)) problems.push_back(unused(axis, splitting));
   return problems;
 }
 

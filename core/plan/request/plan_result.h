@@ -65,9 +65,12 @@ struct RunTotals {
 };
 
 struct ServeNumbers {
-  std::int64_t kv_tokens = 0;     // tokens that fit into the KV cache
+  std::int64_t kv_tokens = 0;  // tokens that fit into the KV cache
+  std::int64_t longest_request =
+      0;                          // tokens of the longest request that one server's cache holds, at most max_model_len
   double kv_bytes_per_token = 0;  // per device, for a row of max_model_len
   Estimate ttft, tpot;            // of one request in an idle server; of a decode step at max_num_seqs
+  double running = 0, tpot_under_load_s = 0;  // requests at once, and seconds per token beside the prompts of others
   double output_tokens_per_second = 0;
   double usd_per_million_output_tokens = 0;
 };
@@ -80,8 +83,9 @@ struct Plan {
   Estimate compile;                   // seconds before the first step
   std::optional<ServeNumbers> serve;  // Work::serve and Work::rollout
   std::vector<Problem> problems;      // from placement and memory; core/lint finds others
+  std::vector<Problem> refusals;      // why the stack would not start, see core/plan/request/refusals.h
   std::vector<std::string> sources;
-  bool fits() const { return memory.fits(); }
+  bool fits() const { return refusals.empty() && memory.fits(); }
 };
 
 }  // namespace mw::plan

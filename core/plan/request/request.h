@@ -69,6 +69,7 @@ struct ServeWork {
       kv_cache{};  // per device, if the server reserves a fixed size; else derived from memory_utilisation
   int input_len = 1024, output_len = 512;  // of the requests for which times are predicted
   Scheduling scheduling = Scheduling::between_steps;
+  bool chunked_prefill = true;  // false: a prompt is computed in one step
 };
 
 struct Request {

@@ -14,6 +14,7 @@
 
 #include "core/base/elapsed.h"
 #include "core/mesh/layout/size_constraints.h"
+#include "core/mesh/layout/unused_axes.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/local_model.h"
 
@@ -46,12 +47,15 @@ std::vector<std::string> axes_of(const Request& request) {
   std::vector<std::string> axes;
   for (const mesh::MeshAxis& axis : request.mesh.axes)
     if (axis.name != "fsdp" && axis.name != "tp") axes.push_back(axis.name);
-  const bool gathers_only = request.rules.preset == mesh::Preset::fsdp;
+  const std::vector<std::string> splitting = mesh::splitting_axes(request.rules, use_of(request.work));
   const bool splits_only = request.rules.preset == mesh::Preset::megatron;
-  if (!splits_only || request.mesh.has("fsdp")) axes.push_back("fsdp");
-  if (!gathers_only || request.mesh.has("tp")) axes.push_back("tp");
+  for (const std::string axis : {"fsdp", "tp"}) {
+    const bool splits = std::find(splitting.begin(), splitting.end(), axis) != splitting.end();
+    if (request.mesh.has(axis) || (splits && !(splits_only && axis == "fsdp"))) axes.push_back(axis);
+  }
   // Nodes may hold copies, each of which is gathered within its node (hybrid sharding).
-  if (gathers_only && request.target.hosts() > 1 && !request.mesh.has("data")) axes.push_back("data");
+  if (request.rules.preset == mesh::Preset::fsdp && request.target.hosts() > 1 && !request.mesh.has("data"))
+    axes.push_back("data");
   return axes;
 }
 
@@ -160,6 +164,7 @@ constexpr Bytes kNoPlan{std::numeric_limits<std::int64_t>::max()};
 Candidate evaluate(const Request& request, const PlanChoice& choice) {
   Candidate c{.choice = choice, .peak = kNoPlan};
   const Plan plan = predict(with_choice(request, choice));
+  if (!plan.refusals.empty()) throw Error(plan.refusals.front());
   c.seconds = plan.step.seconds.value;
   c.tokens_per_second = plan.run.tokens_per_second;
   c.hours = plan.run.hours.value;

@@ -117,13 +117,16 @@ std::vector<PlanChange> smallest_changes(const Request& request, std::span<const
   return out;
 }
 
+std::string slowdown_text(double slowdown) {
+  if (slowdown >= 1) return number_text(1 + slowdown, 3) + " times as slow";
+  if (slowdown <= -0.5) return number_text(1 / (1 + slowdown), 3) + " times as fast";
+  if (slowdown > 0.005) return number_text(100 * slowdown, 2) + " % slower";
+  return slowdown < -0.005 ? number_text(-100 * slowdown, 2) + " % less time" : std::string("as fast");
+}
+
 lint::Fix fix_of(const PlanChange& change) {
-  const double percent = 100 * change.slowdown;
-  std::string cost = percent > 0.5    ? number_text(percent, 2) + " % slower"
-                     : percent < -0.5 ? number_text(-percent, 2) + " % faster"
-                                      : std::string("as fast");
-  cost += ", peak " + to_text(change.peak);
-  return {change.label, std::move(cost), change.edits, change.slowdown};
+  return {change.label, slowdown_text(change.slowdown) + ", peak " + to_text(change.peak), change.edits,
+          change.slowdown};
 }
 
 }  // namespace mw::plan

@@ -20,5 +20,7 @@ struct PlanChange {
 std::vector<PlanChange> smallest_changes(const Request& request, std::span<const Request> larger = {},
                                          const SearchOptions& options = {}, std::stop_token stop = {});
 lint::Fix fix_of(const PlanChange& change);
+// "30 % slower", "2.5 times as slow", "20 % less time", "4 times as fast", or "as fast" within 0.5 %.
+std::string slowdown_text(double slowdown);
 
 }  // namespace mw::plan

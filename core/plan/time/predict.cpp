@@ -8,6 +8,7 @@
 #include "core/plan/memory/device_memory.h"
 #include "core/plan/request/expression.h"
 #include "core/plan/request/lengths.h"
+#include "core/plan/request/refusals.h"
 #include "core/plan/time/steady_state.h"
 #include "core/plan/time/step_time.h"
 
@@ -152,6 +153,17 @@ struct ServePrediction {
   StepTime step;  // a decode step (serve), or the whole rollout
 };
 
+// Tokens of the longest request whose keys and values `cache` bytes hold on each device; window caches stop growing.
+std::int64_t longest_request(const LocalModel& m, double cache) {
+  std::int64_t held = 0;
+  for (std::int64_t above = std::int64_t{m.request->serve.max_model_len} + 1; above - held > 1;) {
+    const std::int64_t middle = held + (above - held) / 2;
+    const auto tokens = static_cast<double>(middle);
+    (kv_bytes_per_token(m, tokens) * tokens <= cache ? held : above) = middle;
+  }
+  return held;
+}
+
 ServePrediction serve(const LocalModel& m, const DeviceMemory& memory) {
   const Request& r = *m.request;
   const ServeWork& s = r.serve;
@@ -169,6 +181,9 @@ ServePrediction serve(const LocalModel& m, const DeviceMemory& memory) {
   const auto step = model.parts(
       {.decoding = static_cast<int>(rows), .read_tokens = rows * context, .read_window_tokens = rows * window});
   out.step = step_of(step, r.efficiencies);
+  n.longest_request = longest_request(m, cache);
+  n.running = rows;
+  n.tpot_under_load_s = steady.tpot_s;
   n.tpot = step.total;
   n.ttft = first_token(model, s) + 1 * r.efficiencies.request_s + s.input_len * tokenize_overhead(r.stack);
   n.output_tokens_per_second = steady.output_tokens_per_s;
@@ -216,30 +231,32 @@ Estimate compile_time(const LocalModel& model) {
 }
 
 void add_memory_problem(const Request& request, Plan& plan) {
-  if (plan.fits()) return;
+  if (plan.memory.fits()) return;
+  const bool serves = request.work == Work::serve;
   plan.problems.push_back(
       {.id = "MEMORY",
-       .message = request.work == Work::serve ? "the server does not fit" : "the work does not fit its devices",
+       .message = serves ? "the server does not fit" : "the work does not fit its devices",
        .place = "target.id",
        .found = to_text(plan.memory.at_peak.total()) + " at " + plan.memory.peak_instant + ", most of it " +
                 plan.memory.buffers.front().name,
        .expected =
            "at most " + to_text(plan.memory.capacity) + " on each of " + std::to_string(plan.devices) + " devices",
-       .fix = "more devices along fsdp or tp, a smaller batch, train.remat=layer, or a loss chunk"});
+       .fix = serves ? "more devices along tp, or fewer serve.max_num_seqs or serve.max_num_batched_tokens"
+              : request.work == Work::train ? "more devices along fsdp or tp, a smaller batch, train.remat=layer, or a "
+                                              "loss chunk"
+                                            : "more devices along fsdp or tp, or a smaller batch"});
 }
 
 void add_length_notes(const Request& request, Plan& plan) {
   if (plan.run.real_share >= 0.7 || request.lengths.rows != RowLayout::padded) return;
-  const double saved = 1 - 1 / std::max(1.0, plan.run.packed_speedup);
   plan.problems.push_back({.id = "PADDING",
                            .severity = Severity::warning,
                            .message = "most of the computation is padding",
                            .place = "data.packing",
                            .found = number_text(100 * (1 - plan.run.real_share), 3) + " % of the tokens",
                            .expected = "at most 30 %",
-                           .fix = "data.packing=true would be " + number_text(plan.run.packed_speedup, 3) +
-                                  " times as fast: " + number_text(saved * plan.run.hours.value, 3) + " h and " +
-                                  to_text(Usd(saved * plan.run.usd.value)) + " less"});
+                           .fix = "with data.packing=true the same examples take 1/" +
+                                  number_text(std::max(1.0, plan.run.packed_speedup), 3) + " of the steps"});
 }
 
 void add_epoch_note(const Request& request, Plan& plan) {
@@ -319,6 +336,8 @@ Plan predict(const Request& request) {
     }
   }
   add_memory_problem(request, plan);
+  const bool served = plan.serve && request.work == Work::serve && plan.memory.fits();
+  plan.refusals = refusals(request, m.placement, served ? std::optional(plan.serve->longest_request) : std::nullopt);
   plan.sources = sources_of(request);
   return plan;
 }

@@ -157,6 +157,12 @@ TEST(Saturation, BurstIsBackloggedOnlyIfItWaits) {
   EXPECT_EQ(judge_saturation(load, queue_at(load, 8, 1)), Saturation::backlogged);
 }
 
+TEST(Saturation, UsersOfAClosedLoopWhoWaitForEachOtherAreBacklogged) {
+  const Load load = load_of(40, {.arrival = Arrival::closed, .concurrency = 40});
+  EXPECT_EQ(judge_saturation(load, queue_at(load, 40, 1)), Saturation::stable);
+  EXPECT_EQ(judge_saturation(load, queue_at(load, 4, 1)), Saturation::backlogged);
+}
+
 formats::BenchPoint point(double rate, double ttft_p99, double e2e, const char* verdict = "stable") {
   formats::BenchPoint p;
   p.request_rate = rate, p.completed = 100, p.verdict = verdict;
