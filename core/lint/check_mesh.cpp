@@ -321,7 +321,9 @@ void wrap_1(const CheckInput& input, const RuleReport& report) {
 }  // namespace
 
 std::vector<CheckRule> mesh_rules() {
-  const std::vector<Stack> tunix{Stack::tunix}, sharded{Stack::engine, Stack::tunix, Stack::vllm_tpu, Stack::vllm_gpu},
+  const std::vector<Stack> tunix{Stack::tunix},
+      sharded{Stack::engine,       Stack::tunix,  Stack::vllm_tpu, Stack::vllm_gpu,
+              Stack::tensorrt_llm, Stack::sglang, Stack::jetstream},
       trains{Stack::engine, Stack::tunix, Stack::torchax, Stack::trl_fsdp};
   return {
       {"MESH-SIZE", Severity::error, kAllStacks, "The mesh's product is not the device count",
