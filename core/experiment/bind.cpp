@@ -43,6 +43,17 @@ void add_source_defaults(DataSection& data) {
   data.columns.insert(found->columns.begin(), found->columns.end());
 }
 
+// A server's own defaults for settings that the document leaves out.
+void add_server_defaults(const Experiment& e, ServeSection& serve) {
+  if (!serve.stack) return;
+  const plan::StackProfile::ServerDefaults own = plan::stack_profile(*serve.stack, {}).server;
+  if (!e.has("serve.block_size")) serve.block_size = own.block_size;
+  if (!e.has("serve.max_num_batched_tokens")) serve.max_num_batched_tokens = own.max_num_batched_tokens;
+  if (!e.has("serve.chunked_prefill")) serve.chunked_prefill = own.chunked_prefill;
+  if (!e.has("serve.async_scheduling")) serve.async_scheduling = own.async_scheduling;
+  if (!e.has("serve.prefix_cache")) serve.prefix_cache = own.prefix_cache;
+}
+
 }  // namespace
 
 ExperimentConfig bind_valid(const Experiment& e) {
@@ -64,6 +75,7 @@ ExperimentConfig bind_valid(const Experiment& e) {
   std::erase_if(config.data.columns, [](const auto& column) { return column.second.empty(); });
   add_source_defaults(config.data);
   config.train.sets_dtype = e.has("train.dtype");
+  add_server_defaults(e, config.serve);
   config.serve.sets_max_model_len = e.has("serve.max_model_len");
   return config;
 }

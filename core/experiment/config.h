@@ -76,6 +76,12 @@ struct TrainSection : train::TrainingOptions {
   std::optional<model::Stack> stack;
   std::optional<plan::StackProfile::Attention> attention;
   std::optional<model::DType> adapter_dtype, moment_dtype;
+  model::DType products{};
+  std::vector<plan::SavedActivation> saved;
+  plan::Offload offload{};
+  std::optional<plan::StackProfile::Elementwise> compile;
+  double logit_bytes = 0;  // 0: those of the software
+  int other_models = 0;
 };
 struct StackSection {
   std::vector<std::string> versions, model_config;
@@ -93,7 +99,8 @@ struct ServeSection {
   std::optional<model::Stack> stack;
   int max_num_seqs = 0, max_model_len = 0, max_num_batched_tokens = 0;
   bool sets_max_model_len = false;  // whether the document sets serve.max_model_len
-  model::DType kv_dtype{};
+  model::DType kv_dtype{}, products{};
+  std::optional<model::DType> weight_dtype;  // empty: train.dtype
   bool sliding_window_kv = false, async_scheduling = false, prefix_cache = false, chunked_prefill = false;
   double memory_utilisation = 0;
   int input_len = 0, output_len = 0;

@@ -39,10 +39,10 @@ Rows model_rows() {
   return {
       path_row("model.path", &ModelSection::path, "Folder",
                "Hugging Face folder with config.json, safetensors and tokenizer to load"),
-      text_row(
-          "model.id", &ModelSection::id, "Catalogue id", "",
-          "A catalogue model for planning without its files: a Gemma such as gemma3-1b, a Llama or a Qwen3 such as "
-          "llama3.1-8b or qwen3-32b (the last two for planning only)"),
+      text_row("model.id", &ModelSection::id, "Catalogue id", "",
+               "A catalogue model for planning without its files: a Gemma such as gemma3-1b; for planning only a "
+               "Llama, Qwen3, "
+               "Mistral or Gemma 1 such as llama3.1-8b or qwen3-30b-a3b"),
       choice_row("model.init", &ModelSection::init, "Weights",
                  "Load the weights of the folder, or start from random weights (pretraining)", kAdvanced),
       path_row("model.tokenizer", &ModelSection::tokenizer, "Tokenizer",
@@ -164,6 +164,12 @@ Rows data_rows() {
   };
 }
 
+// A list that is empty by default.
+Parameter none_of(Parameter p) {
+  p.fallback = Json::array();
+  return p;
+}
+
 Rows training_rows() {
   return {
       choice_row("train.method", &TrainSection::method, "Method",
@@ -236,6 +242,26 @@ Rows training_rows() {
       choice_row("train.moment_dtype", &TrainSection::moment_dtype, "Moments",
                  "Type of Adam's moments in a plan; auto: the default of the software", kAdvanced,
                  {DType::bf16, DType::f32}),
+      choice_row("train.products", &TrainSection::products, "Products",
+                 "Type of the layers' matrix products in a plan; fp8 with MaxText, torchtitan and Megatron-LM on chips "
+                 "with a known fp8 peak",
+                 kAdvanced, {DType::bf16, DType::fp8}),
+      none_of(list_row("train.saved", &TrainSection::saved, "Saved activations", names_of<plan::SavedActivation>(),
+                       "Activations of a layer that remat keeps instead of recomputing them in a plan; with MaxText, "
+                       "torchtitan and Megatron-LM",
+                       kAdvanced)),
+      choice_row("train.offload", &TrainSection::offload, "Offload",
+                 "Where a plan stores the activations that remat keeps: on the device, or in the memory of the host "
+                 "(MaxText, TRL, torchtune, Megatron-LM)",
+                 kAdvanced),
+      choice_row("train.compile", &TrainSection::compile, "Compilation",
+                 "Kernels of a plan: one per operation (eager), or fused by torch.compile; auto: the default of the "
+                 "software",
+                 kAdvanced),
+      real_row("train.logit_bytes", &TrainSection::logit_bytes, "Bytes per logit", {"B", 0, 0, 64},
+               "Bytes per logit at the peak of a planned step, all copies; 0: the default of the software", kAdvanced),
+      int_row("train.other_models", &TrainSection::other_models, "Other models", {"copies", 0, 0, 16},
+              "Further copies of the base weights on the devices of a plan, such as a reference model", kAdvanced),
   };
 }
 
@@ -283,8 +309,18 @@ Rows sizing_rows() {
 Rows serving_rows() {
   return {
       // For plans:
-      choice_row("serve.stack", &ServeSection::stack, "Software", "Serving software on the target", kAdvanced,
-                 {Stack::vllm_tpu, Stack::vllm_gpu}),
+      choice_row(
+          "serve.stack", &ServeSection::stack, "Software",
+          "Serving software on the target; it sets the defaults of block, batched tokens, chunked prefill, prefix "
+          "cache and async scheduling",
+          kAdvanced, {Stack::vllm_tpu, Stack::vllm_gpu, Stack::tensorrt_llm, Stack::sglang, Stack::jetstream}),
+      choice_row("serve.weight_dtype", &ServeSection::weight_dtype, "Weights",
+                 "Type of the served weights in a plan; fp8 and int8 quantise linear layers only; auto: train.dtype",
+                 kAdvanced, {DType::bf16, DType::fp8, DType::int8, DType::f32}),
+      choice_row("serve.products", &ServeSection::products, "Products",
+                 "Type of the layers' matrix products in a plan; fp8 needs weights in fp8 and a chip with a known fp8 "
+                 "peak",
+                 kAdvanced, {DType::bf16, DType::fp8}),
       int_row("serve.max_num_seqs", &ServeSection::max_num_seqs, "Sequences", {"sequences", 64, 1, 65536},
               "Maximum number of requests in one decode step", kAdvanced),
       int_row("serve.max_model_len", &ServeSection::max_model_len, "Longest request", {"tokens", 4096, 1, 1048576},

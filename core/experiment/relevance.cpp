@@ -33,6 +33,11 @@ constexpr std::array kUses{
 // Parameters that other kinds than those of their group use, too.
 constexpr std::array<std::string_view, 3> kShared{"train.dtype", "train.seed", "train.stack"};
 
+// Parameters that only a plan for another target reads.
+constexpr std::array<std::string_view, 8> kPlanned{"train.products",     "train.saved",       "train.offload",
+                                                   "train.compile",      "train.logit_bytes", "train.other_models",
+                                                   "serve.weight_dtype", "serve.products"};
+
 bool equals(const Experiment& experiment, std::string_view key, std::string_view value) {
   const Json* set = experiment.find(key);
   return set && *set == Json(value);
@@ -42,6 +47,7 @@ bool equals(const Experiment& experiment, std::string_view key, std::string_view
 
 bool Relevance::concerns(const Parameter& parameter) const {
   if (std::find(kShared.begin(), kShared.end(), parameter.key) != kShared.end()) return true;
+  if (!planned && std::find(kPlanned.begin(), kPlanned.end(), parameter.key) != kPlanned.end()) return false;
   if (!adapters && kind == Kind::train && parameter.group == "LoRA") return false;
   // The total cost of training and serving holds a service level.
   if (planned && kind == Kind::train && parameter.key.starts_with("sweep.slo_")) return true;

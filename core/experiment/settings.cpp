@@ -50,6 +50,24 @@ train::Budget budget_of(const ExperimentConfig& config) {
   return budget;
 }
 
+// Refuses settings that only plans for other software read.
+void check_planned_only(const TrainSection& train) {
+  const auto refuse = [](bool set, const char* key) {
+    if (set)
+      throw Error({.id = "PLAN-OPTION",
+                   .message = "the engine does not have this option; it is for plans of other software",
+                   .place = key,
+                   .expected = "the default",
+                   .fix = std::string("remove ") + key + ", or set target.id and train.stack"});
+  };
+  refuse(train.products == model::DType::fp8, "train.products");
+  refuse(!train.saved.empty(), "train.saved");
+  refuse(train.offload != plan::Offload::none, "train.offload");
+  refuse(train.compile.has_value(), "train.compile");
+  refuse(train.logit_bytes > 0, "train.logit_bytes");
+  refuse(train.other_models > 0, "train.other_models");
+}
+
 // Throws if the model cannot be computed on the mesh, before the run is created.
 void check_mesh(const train::Settings& s, const model::Config& config) {
   const mesh::Mesh& mesh = s.model.mesh;
@@ -193,6 +211,7 @@ formats::DType save_dtype(const TrainSection& train) {
 
 train::Settings plan_settings(const ExperimentConfig& config, model::Family family) {
   check_target(config);
+  check_planned_only(config.train);
   train::Settings s = data_only_settings(config, family);
   static_cast<train::TrainingOptions&>(s) = config.train;
   s.model = model_values(config);

@@ -70,7 +70,8 @@ void add_server(const ExperimentConfig& config, formats::BenchSet& set) {
   auto& c = set.conditions;
   const ServeSection& serve = config.serve;
   c["kv_dtype"] = to_string(serve.kv_dtype);
-  c["weight_dtype"] = to_string(config.train.dtype);
+  c["weight_dtype"] = serve.weight_dtype ? to_string(*serve.weight_dtype) : to_string(config.train.dtype);
+  if (serve.products != model::DType::bf16) c["products"] = to_string(serve.products);
   c["prefix_cache"] = on_off(serve.prefix_cache);
   c["chunked_prefill"] = on_off(serve.chunked_prefill);
   c["sliding_window_kv"] = on_off(serve.sliding_window_kv);

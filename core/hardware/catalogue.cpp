@@ -59,8 +59,30 @@ int Target::devices() const {
   return chips() * chip.devices_per_chip;
 }
 int Target::hosts() const {
-  if (chips() <= chip.chips_one_host) return 1;
-  return (chips() + chip.chips_per_host - 1) / chip.chips_per_host;
+  const int each = chips() / slices;
+  return slices * (each <= chip.chips_one_host ? 1 : (each + chip.chips_per_host - 1) / chip.chips_per_host);
+}
+
+std::optional<std::chrono::sys_days> first_day(const Price& price) {
+  int parts[3] = {0, 1, 1};  // year, month, day
+  const char* at = price.date.data();
+  const char* const end = at + price.date.size();
+  for (int i = 0; i < 3 && at != end; ++i) {
+    const auto [stop, error] = std::from_chars(at, end, parts[i]);
+    if (error != std::errc() || (stop != end && *stop != '-')) return std::nullopt;
+    at = stop == end ? end : stop + 1;
+  }
+  using namespace std::chrono;
+  const year_month_day whole{year(parts[0]), month(static_cast<unsigned>(std::abs(parts[1]))),
+                             day(static_cast<unsigned>(std::abs(parts[2])))};
+  if (parts[0] < 1970 || parts[0] > 9999) return std::nullopt;
+  if (!whole.ok()) return sys_days(year(parts[0]) / January / 1);  // "2025-26": two years
+  return sys_days(whole);
+}
+
+bool is_old(const Price& price, std::chrono::sys_days today) {
+  const auto day = first_day(price);
+  return day && today - *day > std::chrono::days(kPriceDays);
 }
 
 Catalogue Catalogue::load(const fs::path& folder, const fs::path& user_folder) {
@@ -135,6 +157,31 @@ Target Catalogue::gpus(std::string_view id, int count, const Chip& chip) const {
   return t;
 }
 
+// `count` equal slices over the data-centre network, whose bandwidth must be known.
+Target Catalogue::multi_slice(std::string_view id, int count, std::string_view slice) const {
+  Target t = target(slice);
+  if (!t.chip.egress)
+    throw Error({.id = "TARGET",
+                 .message = "the bandwidth of the data-centre network between slices of this chip is not known",
+                 .place = "target.id",
+                 .found = std::string(id.substr(0, 80)),
+                 .expected = "one slice, or chips whose row has \"egress\"",
+                 .fix = "use " + t.id + ", or add the chip with its egress to chips.json in the configuration folder"});
+  if (count > 1024)
+    throw Error({.id = "TARGET-SLICE",
+                 .message = "too many slices",
+                 .place = "target.id",
+                 .found = std::string(id.substr(0, 80)),
+                 .expected = "at most 1024"});
+  if (count == 1) return t;
+  t.slices = count;
+  t.shape.insert(t.shape.begin(), count);
+  t.wrap.insert(t.wrap.begin(), true);
+  t.id = std::to_string(count) + "x" + t.id;
+  t.note = t.id + ": " + std::to_string(count) + " slices over the data-centre network; " + t.note;
+  return t;
+}
+
 Target Catalogue::target(std::string_view id) const {
   const auto count_before = [&](std::string_view text, char end) {
     int n = 0;
@@ -163,7 +210,11 @@ Target Catalogue::target(std::string_view id) const {
                      .expected = "at most " + std::to_string(t.chip.max_chips) + " chips"});
       return t;
     }
-  if (const int count = count_before(id, 'x'); count > 0)
+  const int count = count_before(id, 'x');
+  if (const std::string_view slice = count > 0 ? id.substr(id.find('x') + 1) : std::string_view();
+      std::any_of(slices_.begin(), slices_.end(), [&](const SliceFamily& f) { return is_of_family(f, slice); }))
+    return multi_slice(id, count, slice);
+  if (count > 0)
     if (const Chip* c = chip(id.substr(id.find('x') + 1)); c && c->vendor == Vendor::gpu) return gpus(id, count, *c);
   throw Error({.id = "TARGET",
                .message = "unknown target",

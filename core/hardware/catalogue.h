@@ -30,7 +30,8 @@ class Catalogue {
   std::span<const Price> prices() const { return prices_; }
   std::vector<Problem> problems() const { return problems_; }
   const Chip* chip(std::string_view id) const;  // null if unknown
-  // "v5p-8" (4 chips), "v6e-8" (8), "v5p-4x4x16", "ct6e-standard-8t", "tpu7x-8", "2xh100", "1xa100-80", "cpu", and
+  // "v5p-8" (4 chips), "v6e-8" (8), "v5p-4x4x16", "ct6e-standard-8t", "tpu7x-8", "2xv6e-256" (two slices over the
+  // data-centre network), "2xh100", "1xa100-80", "cpu", and
   // "cpu-8": this machine as eight virtual devices. Throws TARGET or TARGET-SLICE with the nearest ids and, for slice
   // names, the unit that the suffix counts.
   Target target(std::string_view id) const;
@@ -43,6 +44,7 @@ class Catalogue {
   enum class InvalidRows { thrown, collected };
   void read(const std::filesystem::path& folder, InvalidRows invalid_rows);
   Target gpus(std::string_view id, int count, const Chip& chip) const;
+  Target multi_slice(std::string_view id, int count, std::string_view slice) const;
 
   std::filesystem::path calibration_;
   std::vector<Chip> chips_;

@@ -167,8 +167,7 @@ Chip read_chip(const Json& json, RowLocation at) {
   c.memory_efficiency = figure(row, "memory_efficiency", Unit::share);
   c.fp8_efficiency = figure(row, "fp8_efficiency", Unit::share);
   c.memory = figure(row, "memory", Unit::bytes);
-  for (const auto& [figure, key] : {std::pair(&c.bf16_flops, "bf16"),
-                                    std::pair(&c.memory_bandwidth, "memory_bandwidth"), std::pair(&c.memory, "memory")})
+  for (const auto& [figure, key] : {std::pair(&c.memory_bandwidth, "memory_bandwidth"), std::pair(&c.memory, "memory")})
     if (!*figure) row.bad(key, "a required key is missing", "", "\"" + std::string(key) + "\"");
   c.marketed_memory =
       static_cast<std::int64_t>(quantity(row, row.required("marketed_memory"), "marketed_memory", Unit::bytes));

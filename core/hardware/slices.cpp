@@ -100,6 +100,15 @@ std::string describe_slice(const SliceFamily& family, const std::string& id, con
          shape_text(shape) + ", " + wrap;
 }
 
+bool is_of_family(const SliceFamily& family, std::string_view id) {
+  const auto named = [&](const Slice& s) {
+    return std::find(s.machines.begin(), s.machines.end(), id) != s.machines.end();
+  };
+  return std::any_of(family.slices.begin(), family.slices.end(), named) ||
+         std::any_of(family.prefixes.begin(), family.prefixes.end(),
+                     [&](const std::string& p) { return id.starts_with(p) && id.size() > p.size(); });
+}
+
 std::optional<NamedSlice> find_slice(const SliceFamily& family, std::string_view id) {
   for (const Slice& s : family.slices)
     if (std::find(s.machines.begin(), s.machines.end(), id) != s.machines.end())

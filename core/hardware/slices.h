@@ -46,6 +46,9 @@ std::string shape_text(const std::vector<int>& shape);  // "4x4x8"
 // "v5p-8: the suffix counts TensorCores, 2 per chip; 4 chips, 2x2x1, no wraparound links"
 std::string describe_slice(const SliceFamily& family, const std::string& id, const std::vector<int>& shape);
 
+// Whether the name begins as those of the family do.
+bool is_of_family(const SliceFamily& family, std::string_view id);
+
 struct NamedSlice {
   std::string id;
   std::vector<int> shape;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hardware that a plan is made for: a number of chips of one type in a topology. Plain values.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,7 +36,7 @@ struct Chip {
   std::string name;  // "TPU v5p", "NVIDIA H100 SXM 80 GB"
   Vendor vendor = Vendor::tpu;
   int devices_per_chip = 1;  // as counted by JAX or CUDA
-  // Dense peaks per chip, in FLOP/s and bytes/s.
+  // Dense peaks per chip, in FLOP/s and bytes/s; a plan for a type whose peak is unknown (0) is refused.
   Figure bf16_flops, fp8_flops, int8_ops, memory_bandwidth;
   // Fractions of the peaks that a large matmul and a large copy reach.
   Figure matmul_efficiency, memory_efficiency;
@@ -71,12 +72,18 @@ struct Price {
   std::string date, source;
   bool verified = true;
 };
+inline constexpr int kPriceDays = 90;  // after which a plan warns of a price
+// The first day that the date of a price may mean: "2026-05" is 1 May 2026. Empty if there is no year.
+std::optional<std::chrono::sys_days> first_day(const Price& price);
+bool is_old(const Price& price, std::chrono::sys_days today);  // dated more than kPriceDays ago
 
 struct Target {
   std::string id;  // "v5p-8", "2xh100", "cpu"
   Chip chip;
-  std::vector<int> shape;  // chips per physical dimension: {2, 2, 1}; GPUs: {n} in one node, else {nodes, 8}
+  std::vector<int> shape;  // chips per physical dimension: {2, 2, 1}; GPUs: {n} in one node, else {nodes, 8}; several
+                           // slices: {slices, 2, 2, 1}
   std::vector<bool> wrap;  // per dimension: has wraparound links; GPU switch: true
+  int slices = 1;          // TPU slices that the data-centre network connects
   std::string note;        // explains the name: "v5p-8: the suffix counts TensorCores, 2 per chip; 4 chips, 2x2x1"
   int chips() const;
   int devices() const;  // chips * devices_per_chip, the number of devices in the mesh

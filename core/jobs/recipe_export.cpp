@@ -150,6 +150,47 @@ const char* stack_of(Kind kind) {
   return kind == Kind::tunix ? "tunix" : kind == Kind::torchax ? "torchax" : "trl-fsdp";
 }
 
+// Refuses software and options that no recipe has, which an export would replace silently.
+void check_exported(Kind kind, const experiment::ExperimentConfig& config) {
+  const bool trains = recipes::is_training(kind);
+  const auto refuse = [](const char* message, std::string place, std::string found, std::string expected) {
+    throw Error({.id = "RECIPE",
+                 .message = message,
+                 .place = place,
+                 .found = std::move(found),
+                 .expected = std::move(expected),
+                 .fix = "set " + place + " to one of these, or remove it"});
+  };
+  using model::Stack;
+  const std::optional<Stack> stack = trains ? config.train.stack : config.serve.stack;
+  const auto has_recipe = [](Stack s) {
+    return s == Stack::engine || std::any_of(recipes::kKinds.begin(), recipes::kKinds.end(),
+                                             [&](Kind k) { return recipes::to_string(k) == model::to_string(s); });
+  };
+  if (stack && !has_recipe(*stack))
+    refuse("there is no recipe for this software", trains ? "train.stack" : "serve.stack",
+           std::string(model::to_string(*stack)), trains ? "tunix, torchax or trl-fsdp" : "vllm-tpu or vllm-gpu");
+  if (trains) {
+    const experiment::TrainSection& t = config.train;
+    if (t.products != model::DType::bf16)
+      refuse("the recipes compute in bf16", "train.products", std::string(to_string(t.products)), "bf16");
+    if (t.offload != plan::Offload::none)
+      refuse("the recipes do not offload activations", "train.offload", std::string(to_string(t.offload)), "none");
+    if (t.compile)
+      refuse("the recipes run as their software does by default", "train.compile", std::string(to_string(*t.compile)),
+             "auto");
+    if (!t.saved.empty())
+      refuse("the recipes do not keep activations by name", "train.saved", std::string(to_string(t.saved.front())),
+             "an empty list");
+    return;
+  }
+  const std::optional<model::DType> weights = config.serve.weight_dtype;
+  const bool fp8 = weights == model::DType::fp8 && kind == Kind::vllm_gpu;
+  if (weights && *weights != model::DType::bf16 && !fp8)
+    refuse("the recipe does not serve weights of this type", "serve.weight_dtype", std::string(to_string(*weights)),
+           kind == Kind::vllm_gpu ? "auto, bf16 or fp8" : "auto or bf16");
+}
+
 }  // namespace
 
 experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experiment, const fs::path& templates) {
@@ -185,6 +226,7 @@ recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& exper
                                   const hardware::Catalogue& catalogue, const fs::path& templates, std::stop_token stop,
                                   const data::Progress& progress) {
   const experiment::ExperimentConfig config = experiment::bind(experiment);
+  check_exported(kind, config);
   recipes::RecipeInput s{.kind = kind, .name = config.name, .model = experiment::model_config(config.model)};
   s.model_id = config.model.id;
   if (!config.model.path.empty()) s.model_path = fs::absolute(config.model.path);

@@ -160,7 +160,8 @@ void shard_3(const CheckInput& input, const RuleReport& report) {
 }  // namespace
 
 std::vector<CheckRule> spec_rules() {
-  const std::vector<Stack> sharded{Stack::engine, Stack::tunix, Stack::vllm_tpu, Stack::vllm_gpu},
+  const std::vector<Stack> sharded{Stack::engine,       Stack::tunix,  Stack::vllm_tpu, Stack::vllm_gpu,
+                                   Stack::tensorrt_llm, Stack::sglang, Stack::jetstream},
       trains{Stack::engine, Stack::tunix, Stack::torchax, Stack::trl_fsdp};
   constexpr std::string_view kNamed = "jax.sharding.NamedSharding";
   return {

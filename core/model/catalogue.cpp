@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constants of Gemma: transformers configuration_gemma{2,3,4}.py and configuration_gemma4_unified.py with the
 // config.json files on the hub, cross-checked with google-deepmind/gemma gm/nn (_gemma.py, gemma4/_gemma4.py) and
-// tunix/models. The vocabulary size is the number of embedding rows in the safetensors files. Llama and Qwen3:
-// config.json on the hub.
+// tunix/models. The vocabulary size is the number of embedding rows in the safetensors files. Gemma 1, Llama,
+// Mistral and Qwen3: config.json on the hub.
 #include "core/model/catalogue.h"
 
 #include <cmath>
@@ -192,15 +192,45 @@ Config llama3(const char* id, int dim, int mlp_dim, int layers, Heads heads) {
   return c;
 }
 
-Config llama32_3b() {
-  Config c = llama3("llama3.2-3b", 3072, 8192, 28, {24, 8, 128});
+Config tied(Config c) {
   c.tied_embeddings = true;
   return c;
 }
-Config qwen3_32b() {
-  Config c = swiglu_decoder("qwen3-32b", "qwen3", 5120, 25600, 64, {64, 8, 128}, 1000000.0f);
+
+Config qwen3(const char* id, int dim, int mlp_dim, int layers, Heads heads) {
+  Config c = swiglu_decoder(id, "qwen3", dim, mlp_dim, layers, heads, 1000000.0f);
   c.vocab = 151936;
   c.max_positions = 40960;
+  return c;
+}
+Config qwen3_moe(const char* id, int dim, int expert_dim, int layers, Heads heads) {
+  Config c = qwen3(id, dim, 0, layers, heads);
+  set_model_type(c, "qwen3_moe");
+  c.experts = 128;
+  c.experts_per_token = 8;
+  c.expert_dim = expert_dim;
+  return c;
+}
+
+// mistralai/Mistral-7B-v0.1 has a window of 4096 in every layer, v0.3 none and 768 more rows of vocabulary.
+Config mistral_7b(const char* id, int vocab, int window, float theta) {
+  Config c = swiglu_decoder(id, "mistral", 4096, 14336, 32, {32, 8, 128}, theta);
+  c.vocab = vocab;
+  c.max_positions = 32768;
+  c.norm_eps = 1e-5f;
+  c.sliding_window = window;
+  if (window > 0)
+    for (Layer& l : c.layers) l.attention = Attention::sliding;
+  return c;
+}
+
+// google/gemma-2b and -7b: as Llama, with GeGLU, norms that multiply by 1 + w, and tied embeddings.
+Config gemma1(const char* id, int dim, int mlp_dim, int layers, Heads heads) {
+  Config c = swiglu_decoder(id, "gemma", dim, mlp_dim, layers, heads, 10000.0f);
+  c.vocab = 256000;
+  c.max_positions = 8192;
+  c.norm_form = NormForm::one_plus_w;
+  c.tied_embeddings = true;
   return c;
 }
 
@@ -227,9 +257,21 @@ const std::vector<Config>& catalogue() {
       llama3("llama3.1-8b", 4096, 14336, 32, {32, 8, 128}),
       llama3("llama3.1-70b", 8192, 28672, 80, {64, 8, 128}),
       llama3("llama3.1-405b", 16384, 53248, 126, {128, 8, 128}),
-      llama32_3b(),
+      tied(llama3("llama3.2-1b", 2048, 8192, 16, {32, 8, 64})),
+      tied(llama3("llama3.2-3b", 3072, 8192, 28, {24, 8, 128})),
       llama3("llama3.3-70b", 8192, 28672, 80, {64, 8, 128}),
-      qwen3_32b(),
+      tied(qwen3("qwen3-0.6b", 1024, 3072, 28, {16, 8, 128})),
+      tied(qwen3("qwen3-1.7b", 2048, 6144, 28, {16, 8, 128})),
+      tied(qwen3("qwen3-4b", 2560, 9728, 36, {32, 8, 128})),
+      qwen3("qwen3-8b", 4096, 12288, 36, {32, 8, 128}),
+      qwen3("qwen3-14b", 5120, 17408, 40, {40, 8, 128}),
+      qwen3("qwen3-32b", 5120, 25600, 64, {64, 8, 128}),
+      qwen3_moe("qwen3-30b-a3b", 2048, 768, 48, {32, 4, 128}),
+      qwen3_moe("qwen3-235b-a22b", 4096, 1536, 94, {64, 4, 128}),
+      mistral_7b("mistral-7b-v0.1", 32000, 4096, 10000.0f),
+      mistral_7b("mistral-7b-v0.3", 32768, 0, 1000000.0f),
+      gemma1("gemma1-2b", 2048, 16384, 18, {8, 1, 256}),
+      gemma1("gemma1-7b", 3072, 24576, 28, {16, 16, 256}),
   };
   return kModels;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Architecture of a decoder-only text model: Gemma, and for planning only Llama and Qwen3. Plain values.
+// Architecture of a decoder-only text model: Gemma, and for planning only Gemma 1, Llama, Mistral and Qwen3. Plain
+// values.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -7,9 +8,9 @@
 
 namespace mw::model {
 
-enum class Family { gemma2, gemma3, gemma4, llama, qwen3 };
+enum class Family { gemma2, gemma3, gemma4, llama, qwen3, gemma1 };  // llama: Mistral, too
 enum class Attention { sliding, full };
-enum class NormForm { one_plus_w, plain_w };      // Gemma 2/3 multiply by (1+w), the others by w
+enum class NormForm { one_plus_w, plain_w };      // Gemma 1/2/3 multiply by (1+w), the others by w
 enum class Rope { plain, linear, proportional };  // "default", "linear" (freq / factor), Gemma 4 "proportional"
 
 // One decoder layer, with everything that may differ between layers.
@@ -42,7 +43,7 @@ struct Config {
   float attention_softcap = 0;  // 0: none
   float final_softcap = 0;      // 0: none
   int ple_dim = 0;              // width of the per-layer embeddings (E2B/E4B); 0: none
-  int experts = 0, experts_per_token = 0, expert_dim = 0;  // 26B-A4B
+  int experts = 0, experts_per_token = 0, expert_dim = 0;  // 26B-A4B beside a dense MLP; Qwen3 MoE: instead of one
   bool tied_embeddings = true;                             // false: the output matrix is a tensor of its own, lm_head
   std::string hf_prefix = "model.";  // prefix of the language model's tensors in safetensors files
   bool operator==(const Config&) const = default;
@@ -58,7 +59,7 @@ inline const Layer& first_of(const Config& config, Attention kind) {
 // Whether the model is known for planning only; the engine runs Gemma. RoPE scaling is not read for these models,
 // because no size depends on it.
 inline bool is_planning_only(const Config& config) {
-  return config.family == Family::llama || config.family == Family::qwen3;
+  return config.family == Family::llama || config.family == Family::qwen3 || config.family == Family::gemma1;
 }
 
 }  // namespace mw::model

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and defaults: transformers configuration_{gemma2,gemma3,gemma4,gemma4_unified,llama,qwen3}.py. The Gemma 3 files
+// Keys and defaults: transformers configuration_{gemma,gemma2,gemma3,gemma4,gemma4_unified,llama,mistral,
+// qwen3,qwen3_moe}.py. The Gemma 3 files
 // on the hub omit keys that equal the default.
 #include "core/model/hf_config.h"
 
@@ -95,7 +96,7 @@ struct ModelType {  // one value of model_type
   std::string_view prefix;
   bool multimodal;  // the language model is described by text_config
 };
-constexpr std::array<ModelType, 9> kModelTypes{
+constexpr std::array<ModelType, 12> kModelTypes{
     {{"gemma2", "Gemma2ForCausalLM", Family::gemma2, "model.", false},
      {"gemma3_text", "Gemma3ForCausalLM", Family::gemma3, "model.", false},
      {"gemma3", "Gemma3ForConditionalGeneration", Family::gemma3, "language_model.model.", true},
@@ -104,7 +105,10 @@ constexpr std::array<ModelType, 9> kModelTypes{
      {"gemma4_unified_text", "Gemma4UnifiedForCausalLM", Family::gemma4, "model.", false},
      {"gemma4_unified", "Gemma4UnifiedForConditionalGeneration", Family::gemma4, "model.language_model.", true},
      {"llama", "LlamaForCausalLM", Family::llama, "model.", false},
-     {"qwen3", "Qwen3ForCausalLM", Family::qwen3, "model.", false}}};
+     {"mistral", "MistralForCausalLM", Family::llama, "model.", false},
+     {"qwen3", "Qwen3ForCausalLM", Family::qwen3, "model.", false},
+     {"qwen3_moe", "Qwen3MoeForCausalLM", Family::qwen3, "model.", false},
+     {"gemma", "GemmaForCausalLM", Family::gemma1, "model.", false}}};
 
 struct Defaults {
   long long vocab, heads, kv_heads, head_dim, max_positions, window;
@@ -119,7 +123,8 @@ Defaults defaults_of(Family family) {
     case Family::gemma4:
       return {262144, 8, 4, 256, 131072, 512, 0.0, 0.0};
     case Family::llama:
-    case Family::qwen3:  // see read_llama
+    case Family::qwen3:
+    case Family::gemma1:  // see read_llama
       break;
   }
   return {};
@@ -354,11 +359,12 @@ void check_heads(const ConfigObject& s, const std::vector<Layer>& layers) {
   }
 }
 
-// --- Llama and Qwen3, for planning only ---
+// --- Gemma 1, Llama, Mistral and Qwen3, for planning only ---
 
-void reject_unsupported_llama_options(const ConfigObject& s) {
-  if (const std::string activation = s.text("hidden_act", "silu"); activation != "silu")
-    s.fail("hidden_act", "unknown activation", activation, "silu");
+void reject_unsupported_llama_options(const ConfigObject& s, Family family) {
+  const std::string activation = s.text("hidden_act", family == Family::gemma1 ? "gelu" : "silu");
+  const bool known = family == Family::gemma1 ? activation.starts_with("gelu") : activation == "silu";
+  if (!known) s.fail("hidden_act", "unknown activation", activation, family == Family::gemma1 ? "gelu" : "silu");
   for (const char* key : {"attention_bias", "mlp_bias"})
     if (s.flag(key, false)) s.fail(key, "biases are not supported", "true", "false");
 }
@@ -377,31 +383,53 @@ void read_sliding_layers(const ConfigObject& s, Config& c) {
   for (size_t i = first; i < c.layers.size(); ++i) c.layers[i].attention = Attention::sliding;
 }
 
+// Mistral: every layer slides if the window is set.
+void read_mistral_window(const ConfigObject& s, Config& c) {
+  if (s.json().contains("sliding_window") && !s.get("sliding_window")) return;
+  c.sliding_window = s.size("sliding_window", 4096, kMaxPositions);
+  for (Layer& l : c.layers) l.attention = Attention::sliding;
+}
+
+// Qwen3 MoE: experts in every layer, and no dense MLP.
+void read_qwen_experts(const ConfigObject& s, Config& c) {
+  c.experts = s.size("num_experts", 128, kMaxExperts);
+  c.experts_per_token = s.size("num_experts_per_tok", 8, c.experts);
+  c.expert_dim = s.size("moe_intermediate_size", 768, kMaxMlp);
+  if (s.size("decoder_sparse_step", 1, kMaxLayers) != 1)
+    s.fail("decoder_sparse_step", "dense layers between sparse ones are not supported",
+           json_excerpt(*s.get("decoder_sparse_step")), "1");
+  if (const Json* dense = s.get("mlp_only_layers"); dense && !dense->empty())
+    s.fail("mlp_only_layers", "dense layers between sparse ones are not supported", json_excerpt(*dense), "[]");
+}
+
 void read_llama(const ConfigObject& s, Config& c) {
-  reject_unsupported_llama_options(s);
-  const bool qwen = c.family == Family::qwen3;
-  c.vocab = s.size("vocab_size", qwen ? 151936 : 32000, kMaxVocab);
+  reject_unsupported_llama_options(s, c.family);
+  const bool qwen = c.family == Family::qwen3, gemma = c.family == Family::gemma1;
+  c.vocab = s.size("vocab_size", qwen ? 151936 : gemma ? 256000 : 32000, kMaxVocab);
   c.dim = s.size("hidden_size", std::nullopt, kMaxDim);
-  c.max_positions = s.size("max_position_embeddings", qwen ? 32768 : 2048, kMaxPositions);
+  c.max_positions = s.size("max_position_embeddings", qwen ? 32768 : gemma ? 8192 : 2048, kMaxPositions);
   c.norm_eps = static_cast<float>(s.positive("rms_norm_eps", 1e-6));
-  c.norm_form = NormForm::plain_w;
+  c.norm_form = gemma ? NormForm::one_plus_w : NormForm::plain_w;
   c.qk_norm = qwen;
   c.post_norms = false;
-  c.tied_embeddings = s.flag("tie_word_embeddings", false);
+  c.tied_embeddings = s.flag("tie_word_embeddings", gemma);
 
   Layer l;
   l.attention = Attention::full;
-  l.heads = s.size("num_attention_heads", 32, kMaxHeads);
-  l.kv_heads = s.size("num_key_value_heads", qwen ? 32 : l.heads, kMaxHeads);
+  const bool mistral = c.hf_model_type == "mistral", moe = c.hf_model_type == "qwen3_moe";
+  l.heads = s.size("num_attention_heads", gemma ? 16 : 32, kMaxHeads);
+  l.kv_heads = s.size("num_key_value_heads", mistral ? 8 : moe ? 4 : qwen ? 32 : l.heads, kMaxHeads);
   const int share = c.dim / l.heads;
-  if (!qwen && !s.get("head_dim") && share * l.heads != c.dim)
+  if (!qwen && !gemma && !s.get("head_dim") && share * l.heads != c.dim)
     s.fail("num_attention_heads", "num_attention_heads does not divide hidden_size", std::to_string(l.heads),
            "a divisor of " + std::to_string(c.dim) + ", or a head_dim");
-  l.head_dim = s.size("head_dim", qwen ? 128 : share, kMaxHeadDim);
-  l.mlp_dim = s.size("intermediate_size", std::nullopt, kMaxMlp);
+  l.head_dim = s.size("head_dim", qwen ? 128 : gemma ? 256 : share, kMaxHeadDim);
+  if (!moe) l.mlp_dim = s.size("intermediate_size", std::nullopt, kMaxMlp);
   l.rope_theta = read_rope_theta(s);
   c.layers.assign(static_cast<size_t>(s.size("num_hidden_layers", std::nullopt, kMaxLayers)), l);
   if (qwen) read_sliding_layers(s, c);
+  if (moe) read_qwen_experts(s, c);
+  if (mistral) read_mistral_window(s, c);
   c.attention_scale = static_cast<float>(1.0 / std::sqrt(l.head_dim));
   check_heads(s, c.layers);
 }

@@ -126,7 +126,8 @@ class InventoryBuilder {
     linear(Role::down_proj, "mlp.down_proj", d, f, {{Axis::mlp, f}, {Axis::embed, d}}, "mlp.down_proj.kernel");
   }
 
-  // Llama and Qwen3: norms before attention and MLP only; transformers calls the latter post_attention_layernorm.
+  // Gemma 1, Llama, Mistral and Qwen3: norms before attention and MLP only; transformers calls the latter
+  // post_attention_layernorm.
   void llama_layer(const Layer& l) {
     const std::int64_t n = l.heads, k = l.kv_heads, h = l.head_dim, d = c_.dim;
     const Dims kv{{Axis::embed, d}, {Axis::kv_heads, k}, {Axis::head_dim, h}};
@@ -142,7 +143,20 @@ class InventoryBuilder {
       add(Role::k_norm, "self_attn.k_norm.weight", {h}, {{Axis::head_dim, h}}, "attn.k_norm.w");
     }
     norm(Role::pre_ffw_norm, "post_attention_layernorm", "post_attention_layernorm");
-    mlp_linears(l.mlp_dim, d);
+    if (c_.experts > 0)
+      qwen_experts();
+    else
+      mlp_linears(l.mlp_dim, d);
+  }
+
+  // Qwen3 MoE, as transformers 5 holds it; the files on the hub have three matrices for each expert.
+  void qwen_experts() {
+    const std::int64_t e = c_.experts, f = c_.expert_dim, d = c_.dim;
+    add(Role::router_proj, "mlp.gate.weight", {e, d}, {{Axis::embed, d}, {Axis::experts, e}}, "mlp.router.w");
+    add(Role::experts_gate_up, "mlp.experts.gate_up_proj", {e, 2 * f, d},
+        {{Axis::experts, e}, {Axis::one, 2}, {Axis::mlp, f}, {Axis::embed, d}}, "mlp.gate_up_proj");
+    add(Role::experts_down, "mlp.experts.down_proj", {e, d, f}, {{Axis::experts, e}, {Axis::mlp, f}, {Axis::embed, d}},
+        "mlp.down_proj");
   }
 
   void experts() {

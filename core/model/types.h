@@ -30,7 +30,10 @@ enum class Stack {
   torchtitan,  // FSDP2 with torch.compile
   megatron,    // NeMo, Megatron-LM
   vllm_tpu,
-  vllm_gpu
+  vllm_gpu,
+  tensorrt_llm,
+  sglang,
+  jetstream  // JetStream with MaxText
 };
 
 }  // namespace mw::model
@@ -48,5 +51,6 @@ template <>
 inline constexpr mw::EnumNames<4> mw::kEnumNames<mw::model::DType>{"f32", "bf16", "fp8", "int8"};
 
 template <>
-inline constexpr mw::EnumNames<10> mw::kEnumNames<mw::model::Stack>{
-    "engine", "tunix", "torchax", "maxtext", "trl-fsdp", "torchtune", "torchtitan", "megatron", "vllm-tpu", "vllm-gpu"};
+inline constexpr mw::EnumNames<13> mw::kEnumNames<mw::model::Stack>{
+    "engine",   "tunix",    "torchax",  "maxtext",      "trl-fsdp", "torchtune", "torchtitan",
+    "megatron", "vllm-tpu", "vllm-gpu", "tensorrt-llm", "sglang",   "jetstream"};

@@ -241,6 +241,7 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Cat
   plan::Request request;
   try {
     request = plan_request(experiment, catalogue);
+    if (planned_elsewhere(experiment)) plan::check_request(request);
   } catch (const Error& error) {
     out.found.push_back(plain(error.problem()));
     return out;

@@ -28,7 +28,10 @@ mesh::Mesh mesh_of(const mesh::Mesh& given, const hardware::Target& target, mode
   if (!given.axes.empty()) return given;
   const bool gathers =
       plan::stack_profile(stack, model::Family::gemma3).parameters == plan::StackProfile::Parameters::gathered;
-  return {{{"fsdp", gathers ? target.devices() : 1}, {"tp", gathers ? 1 : target.devices()}}};
+  const int each = target.devices() / target.slices;
+  mesh::Mesh mesh{{{"fsdp", gathers ? each : 1}, {"tp", gathers ? 1 : each}}};
+  if (target.slices > 1) mesh.axes.insert(mesh.axes.begin(), {"data", target.slices});
+  return mesh;
 }
 
 void set_sharding(const experiment::ShardingSection& sharding, plan::Request& r) {
@@ -54,6 +57,18 @@ void set_profile(const experiment::TrainSection& train, plan::Request& r) {
   if (train.attention) r.profile.attention = *train.attention;
   if (train.adapter_dtype) r.profile.adapters = r.profile.gradients = *train.adapter_dtype;
   if (train.moment_dtype) r.profile.moments = *train.moment_dtype;
+  if (r.work == Work::serve) return;
+  if (train.compile && *train.compile != r.profile.elementwise && !r.profile.options.compile_choice)
+    throw Error({.id = "PLAN-OPTION",
+                 .message = "the software does not run in this way",
+                 .place = "train.compile",
+                 .found = std::string(to_string(*train.compile)) + " with " + std::string(to_string(r.stack)),
+                 .expected = "auto, or " + std::string(to_string(r.profile.elementwise)),
+                 .fix = "set train.compile=auto, or choose TRL, torchtune or torchtitan"});
+  r.profile.elementwise = train.compile.value_or(r.profile.elementwise);
+  if (train.logit_bytes > 0) r.profile.logit_bytes = train.logit_bytes;
+  r.products = train.products;
+  r.other_models = train.other_models;
 }
 
 void set_price(const experiment::PriceSection& given, const hardware::Catalogue& catalogue, plan::Request& r) {
@@ -74,6 +89,8 @@ void set_price(const experiment::PriceSection& given, const hardware::Catalogue&
                .machine = {},
                .date = {},
                .source = "given as price.usd_per_chip_hour"};
+  using namespace std::chrono;
+  r.old_price = hardware::is_old(r.price, floor<days>(system_clock::now()));
 }
 
 void set_lengths(const experiment::DataSection& data, plan::Request& r) {
@@ -99,6 +116,8 @@ void set_training(const experiment::ExperimentConfig& config, plan::Request& r) 
   t.steps = t.epochs > 0 ? 0 : config.train.rate.steps;
   if (t.epochs > 0) t.epoch_rows = epoch_rows(config).value_or(0);
   t.remat = config.train.remat;
+  t.saved = config.train.saved;
+  t.offload = config.train.offload;
   t.loss_chunk = config.train.loss_chunk;
   t.dropout = config.lora.dropout > 0;
 }
@@ -116,6 +135,10 @@ void set_serving(const experiment::ExperimentConfig& config, plan::Request& r) {
     r.serve.max_model_len = std::min(r.serve.max_model_len, r.model.max_positions);
   if (serve.async_scheduling) plan::enable_async_scheduling(r);
   r.kv = serve.kv_dtype;
+  if (r.work == Work::serve) {
+    r.products = serve.products;
+    r.weights = serve.weight_dtype.value_or(r.weights);
+  }
   if (served_here(r)) {  // the engine's formats, regardless of the document
     r.kv = model::DType::f32;
     r.serve.kv_cache = engine_server(config, r.model).settings.kv.capacity;
@@ -243,7 +266,8 @@ std::vector<std::string> keys_of_target(const hardware::Target& before, const ha
   keys.insert(keys.end(), {"price.region", "price.class", "price.usd_per_chip_hour"});
   if (before.chip.vendor != after.chip.vendor)
     keys.insert(keys.end(), {"train.stack", "serve.stack", "sharding.preset", "sharding.places", "data.padding",
-                             "lora.module_path"});
+                             "lora.module_path", "train.saved", "train.offload", "train.compile", "train.products",
+                             "train.logit_bytes"});
   return keys;
 }
 

@@ -21,6 +21,7 @@ std::vector<std::string> serve_flags(const RecipeInput& s, const Json& serve, in
                                  "--gpu-memory-utilization", number_text(serve.at("memory_utilisation").get<double>())};
   const std::string kv = serve.at("kv_dtype");
   flags.insert(flags.end(), {"--kv-cache-dtype", kv == "fp8" ? "fp8" : "auto"});
+  if (serve.value("weight_dtype", "auto") == "fp8") flags.insert(flags.end(), {"--quantization", "fp8"});
   flags.push_back(serve.value("prefix_cache", true) ? "--enable-prefix-caching" : "--no-enable-prefix-caching");
   if (s.kind == Kind::vllm_gpu)
     flags.push_back(serve.value("chunked_prefill", true) ? "--enable-chunked-prefill" : "--no-enable-chunked-prefill");

@@ -106,7 +106,8 @@ data::ChatFormat chat_format(model::Family family) {
     case model::Family::gemma4:
       return data::ChatFormat::gemma4;
     case model::Family::llama:
-    case model::Family::qwen3:  // for planning only
+    case model::Family::qwen3:
+    case model::Family::gemma1:  // for planning only
       return data::ChatFormat::none;
   }
   return data::ChatFormat::gemma3;

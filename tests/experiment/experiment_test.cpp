@@ -183,6 +183,21 @@ TEST(Experiment, SuggestsTheSectionForAMistypedSection) {
   EXPECT_EQ(fixes["nmae"], "did you mean name?");
 }
 
+TEST(Relevance, ShowsOptionsOfOtherSoftwareOnlyInPlans) {
+  Experiment e;
+  const auto concerns = [&](Kind kind, const char* key) { return relevance(e, kind).concerns(*find_parameter(key)); };
+  for (const char* key : {"train.products", "train.saved", "train.offload", "train.compile", "train.logit_bytes"}) {
+    e.set_value("target.id", "cpu");
+    EXPECT_FALSE(concerns(Kind::train, key)) << key;
+    e.set_value("target.id", "8xh100");
+    EXPECT_TRUE(concerns(Kind::train, key)) << key;
+    EXPECT_FALSE(concerns(Kind::serve, key)) << key;
+  }
+  EXPECT_TRUE(concerns(Kind::serve, "serve.weight_dtype"));
+  e.set_value("target.id", "cpu");
+  EXPECT_FALSE(concerns(Kind::serve, "serve.weight_dtype"));
+}
+
 TEST(Relevance, LeavesOutWhatTheKindAndTheTargetDoNotUse) {
   const auto groups = [](const Relevance& relevance) {
     std::set<std::string> out;

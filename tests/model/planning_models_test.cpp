@@ -20,9 +20,13 @@ using testing::HasSubstr;
 // Numbers from the safetensors metadata on the hub.
 TEST(PlanningModels, HavePublishedNumberOfParameters) {
   const std::pair<const char*, std::int64_t> published[] = {
-      {"llama2-7b", 6'738'415'616},   {"llama2-13b", 13'015'864'320},   {"llama2-70b", 68'976'648'192},
-      {"llama3.1-8b", 8'030'261'248}, {"llama3.1-70b", 70'553'706'496}, {"llama3.1-405b", 405'853'388'800},
-      {"llama3.2-3b", 3'212'749'824}, {"llama3.3-70b", 70'553'706'496}, {"qwen3-32b", 32'762'123'264}};
+      {"llama2-7b", 6'738'415'616},       {"llama2-13b", 13'015'864'320},       {"llama2-70b", 68'976'648'192},
+      {"llama3.1-8b", 8'030'261'248},     {"llama3.1-70b", 70'553'706'496},     {"llama3.1-405b", 405'853'388'800},
+      {"llama3.2-3b", 3'212'749'824},     {"llama3.3-70b", 70'553'706'496},     {"qwen3-32b", 32'762'123'264},
+      {"llama3.2-1b", 1'235'814'400},     {"qwen3-0.6b", 596'049'920},          {"qwen3-1.7b", 1'720'574'976},
+      {"qwen3-4b", 4'022'468'096},        {"qwen3-8b", 8'190'735'360},          {"qwen3-14b", 14'768'307'200},
+      {"qwen3-30b-a3b", 30'532'122'624},  {"qwen3-235b-a22b", 235'093'634'560}, {"mistral-7b-v0.1", 7'241'732'096},
+      {"mistral-7b-v0.3", 7'248'023'552}, {"gemma1-2b", 2'506'172'416},         {"gemma1-7b", 8'537'680'896}};
   for (const auto& [id, parameters] : published) {
     const Config c = catalogue_config(id);
     EXPECT_TRUE(is_planning_only(c)) << id;
@@ -162,6 +166,50 @@ TEST(PlanningModels, MutatedConfigsGiveModelWithinBoundsOrError) {
 
 TEST(PlanningModels, AreNotSaved) {
   EXPECT_THROW(to_hf_config(catalogue_config("llama3.1-8b")), Error);
+}
+
+// Keys of the files on the hub.
+TEST(PlanningModels, ReadMistralQwenMoeAndGemma1) {
+  const auto read = [](const char* text, const char* id) {
+    return from_hf_config(Json::parse(text), std::string(id) + "/config.json");
+  };
+  EXPECT_EQ(read(R"({"architectures": ["MistralForCausalLM"], "hidden_act": "silu", "hidden_size": 4096,
+      "intermediate_size": 14336, "max_position_embeddings": 32768, "model_type": "mistral", "num_attention_heads": 32,
+      "num_hidden_layers": 32, "num_key_value_heads": 8, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
+      "sliding_window": 4096, "tie_word_embeddings": false, "vocab_size": 32000})",
+                 "mistral-7b-v0.1"),
+            catalogue_config("mistral-7b-v0.1"));
+  EXPECT_EQ(read(R"({"architectures": ["MistralForCausalLM"], "hidden_act": "silu", "hidden_size": 4096,
+      "intermediate_size": 14336, "max_position_embeddings": 32768, "model_type": "mistral", "num_attention_heads": 32,
+      "num_hidden_layers": 32, "num_key_value_heads": 8, "rms_norm_eps": 1e-05, "rope_theta": 1000000.0,
+      "sliding_window": null, "tie_word_embeddings": false, "vocab_size": 32768})",
+                 "mistral-7b-v0.3"),
+            catalogue_config("mistral-7b-v0.3"));
+  const std::string moe = R"({"architectures": ["Qwen3MoeForCausalLM"], "attention_bias": false,
+      "decoder_sparse_step": 1, "head_dim": 128, "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 6144,
+      "max_position_embeddings": 40960, "max_window_layers": 48, "mlp_only_layers": [], "model_type": "qwen3_moe",
+      "moe_intermediate_size": 768, "norm_topk_prob": true, "num_attention_heads": 32, "num_experts": 128,
+      "num_experts_per_tok": 8, "num_hidden_layers": 48, "num_key_value_heads": 4, "rms_norm_eps": 1e-06,
+      "rope_theta": 1000000.0, "sliding_window": null, "tie_word_embeddings": false, "use_sliding_window": false,
+      "vocab_size": 151936})";
+  EXPECT_EQ(read(moe.c_str(), "qwen3-30b-a3b"), catalogue_config("qwen3-30b-a3b"));
+  Json dense = Json::parse(moe);
+  dense["mlp_only_layers"] = {0};
+  EXPECT_THROW(from_hf_config(dense, "x/config.json"), Error);
+  EXPECT_EQ(read(R"({"architectures": ["GemmaForCausalLM"], "attention_bias": false, "head_dim": 256,
+      "hidden_act": "gelu", "hidden_size": 2048, "intermediate_size": 16384, "max_position_embeddings": 8192,
+      "model_type": "gemma", "num_attention_heads": 8, "num_hidden_layers": 18, "num_key_value_heads": 1,
+      "rms_norm_eps": 1e-06, "rope_theta": 10000.0, "vocab_size": 256000})",
+                 "gemma1-2b"),
+            catalogue_config("gemma1-2b"));
+}
+
+TEST(PlanningModels, QwenMoeHasExpertsInsteadOfADenseMlp) {
+  const TensorInventory inventory(catalogue_config("qwen3-30b-a3b"));
+  EXPECT_EQ(inventory.find(Role::gate_proj, 0), nullptr);
+  EXPECT_EQ(inventory.find(Role::experts_gate_up, 0)->hf_shape, (std::vector<std::int64_t>{128, 2 * 768, 2048}));
+  EXPECT_EQ(inventory.find(Role::router_scale, 0), nullptr);
+  EXPECT_EQ(inventory.lora_targets().size(), 4u * 48) << "no adapters on experts";
 }
 
 }  // namespace

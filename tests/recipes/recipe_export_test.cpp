@@ -93,6 +93,28 @@ TEST(Recipe, UserTextIsQuotedInEveryFile) {
             "/a b/it's $(touch pwned)|1");
 }
 
+TEST(Recipe, RefusesSoftwareAndOptionsWithoutARecipe) {
+  const auto refusal = [](Kind kind, const experiment::Experiment& e) -> Problem {
+    try {
+      subject(kind, e);
+    } catch (const Error& error) {
+      return error.problem();
+    }
+    return {};
+  };
+  const Problem sglang = refusal(Kind::vllm_gpu, shipped("tiny-serve.json", {"serve.stack=sglang"}));
+  EXPECT_EQ(sglang.place, "serve.stack");
+  EXPECT_EQ(sglang.expected, "vllm-tpu or vllm-gpu");
+  EXPECT_EQ(refusal(Kind::tunix, shipped("tiny-lora.json", {"train.stack=megatron"})).place, "train.stack");
+  EXPECT_EQ(refusal(Kind::tunix, shipped("tiny-lora.json", {"train.products=fp8"})).place, "train.products");
+  EXPECT_EQ(refusal(Kind::trl_fsdp, shipped("tiny-lora.json", {"train.offload=host"})).place, "train.offload");
+  EXPECT_EQ(refusal(Kind::vllm_tpu, shipped("tiny-serve.json", {"serve.weight_dtype=fp8"})).place,
+            "serve.weight_dtype");
+  const auto files = recipes::recipe_files(
+      subject(Kind::vllm_gpu, shipped("tiny-serve.json", {"serve.weight_dtype=fp8"})), kTemplates);
+  EXPECT_THAT(content(files, "settings.sh"), HasSubstr("'--quantization' 'fp8'"));
+}
+
 // The engine's own batches, from the file that the scripts read.
 TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
   for (const char* packing : {"false", "true"}) {

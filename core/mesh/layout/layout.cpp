@@ -282,7 +282,8 @@ std::vector<GridDimension> grid(const Mesh& mesh, const hardware::Target& target
   std::vector<GridDimension> dims;
   for (size_t i = 0; i < target.shape.size(); ++i) {
     const bool nodes = vendor == Vendor::gpu && i + 1 < target.shape.size();
-    const Medium medium = vendor == Vendor::tpu ? Medium::link : nodes ? Medium::network : Medium::node;
+    const bool slices = vendor == Vendor::tpu && i == 0 && target.slices > 1;
+    const Medium medium = nodes || slices ? Medium::network : vendor == Vendor::tpu ? Medium::link : Medium::node;
     dims.push_back({std::max(1, target.shape[i]), i < target.wrap.size() && target.wrap[i], medium});
   }
   if (target.chip.devices_per_chip > 1) dims.push_back({target.chip.devices_per_chip, false, Medium::chip});

@@ -238,12 +238,13 @@ const Names<mesh::Preset> kPresets{{"tunix", mesh::Preset::tunix},
                                    {"replicated", mesh::Preset::replicated}};
 const Names<DType> kProducts{{"bf16", DType::bf16}, {"fp8", DType::fp8}};
 const Names<DType> kKvTypeNames{{"bf16", DType::bf16}, {"fp8", DType::fp8}, {"int8", DType::int8}, {"f32", DType::f32}};
-const Names<SavedActivation> kSaved{
-    {"attention", SavedActivation::attention}, {"q_proj", SavedActivation::q_proj},
-    {"k_proj", SavedActivation::k_proj},       {"v_proj", SavedActivation::v_proj},
-    {"o_proj", SavedActivation::o_proj},       {"gate_proj", SavedActivation::gate_proj},
-    {"up_proj", SavedActivation::up_proj},     {"down_proj", SavedActivation::down_proj}};
-const Names<Offload> kOffload{{"none", Offload::none}, {"host", Offload::host}};
+
+template <class Enum>
+Names<Enum> names_of() {
+  Names<Enum> names;
+  for (const Enum value : all_values<Enum>()) names.emplace_back(to_string(value), value);
+  return names;
+}
 
 using Configs = std::map<std::string, model::Config>;
 
@@ -310,6 +311,7 @@ void read_stack(JsonRow& row, Request& request) {
   request.products = row.choice("products", row.text_or("products", "bf16"), kProducts);
   if (request.products == DType::fp8 && !request.target.chip.fp8_flops)
     row.bad("products", "the chip has no fp8", "fp8", "bf16");
+  if (row.optional("weights")) request.weights = row.choice("weights", row.text("weights"), names_of<DType>());
 }
 
 // [[tokens of a row, rows], ...], ascending.
@@ -348,8 +350,8 @@ void read_work(JsonRow& row, Request& request) {
   request.train.remat = row.choice("remat", row.text_or("remat", "none"), kRematNames);
   if (row.optional("saved"))
     for (const Json& name : row.list("saved"))
-      request.train.saved.push_back(row.choice("saved", row.as_text(name, "saved"), kSaved));
-  request.train.offload = row.choice("offload", row.text_or("offload", "none"), kOffload);
+      request.train.saved.push_back(row.choice("saved", row.as_text(name, "saved"), names_of<SavedActivation>()));
+  request.train.offload = row.choice("offload", row.text_or("offload", "none"), names_of<Offload>());
   request.train.epochs = 1;
   request.lengths.max_len = len;
   request.lengths.rows = row.choice("rows", row.text_or("rows", "padded"), kRows);

@@ -67,7 +67,9 @@ Buffers resident(const LocalModel& model, DType type) {
   Buffers out;
   const TensorBytes w = model.weights(type);
   const std::string words = "elements on this device x bytes";
-  add(out, buffer("base weights", C::weights, words, count(w.elements) * bytes_each(bytes_of(type)), w.bytes));
+  const Expression stored = count(w.elements) * bytes_each(bytes_of(type));
+  const Expression wide = labelled(amount(w.unpadded - stored.value), "more for what stays in bf16");
+  add(out, buffer("base weights", C::weights, words, stored + wide, w.bytes));
   if (r.other_models > 0)
     add(out,
         buffer("other copies of the base", C::weights, "copies x weights", count(r.other_models) * amount(w.bytes)));
@@ -336,6 +338,32 @@ DeviceMemory rollout_memory(const LocalModel& model) {
   return finish(model, {std::move(prefill), std::move(decode)});
 }
 
+namespace {
+
+// What a server reserves for keys and values beside `others` bytes.
+Buffer kv_cache(const LocalModel& model, double others) {
+  const Request& r = *model.request;
+  const ServeWork& s = r.serve;
+  if (s.kv_cache)
+    return given("KV cache", C::kv_cache, static_cast<double>(s.kv_cache->value), "as the server sets it aside");
+  const Expression capacity = amount(r.target.chip.memory.value), share = number(s.memory_utilisation);
+  switch (r.profile.kv_reserve) {
+    case StackProfile::KvReserve::share_of_device:
+      return buffer("KV cache", C::kv_cache, "capacity x share that may be filled, less everything else",
+                    capacity * share - amount(others));
+    case StackProfile::KvReserve::share_of_free:
+      return buffer("KV cache", C::kv_cache, "(capacity - everything else) x share that may be filled",
+                    (capacity - amount(others)) * share);
+    case StackProfile::KvReserve::slots:
+      break;
+  }
+  return buffer("KV cache", C::kv_cache, "sequences x longest request x bytes",
+                count(rows_on_device(model, s.max_num_seqs)) * count(s.max_model_len) *
+                    amount(kv_bytes_per_token(model, s.max_model_len)));
+}
+
+}  // namespace
+
 DeviceMemory serve_memory(const LocalModel& model) {
   const Request& r = *model.request;
   const ServeWork& s = r.serve;
@@ -345,12 +373,9 @@ DeviceMemory serve_memory(const LocalModel& model) {
   add(always, working_set(wide, tokens, "batched tokens x bytes per token"));
   add(always, matrix(model, "logits of one step", C::logits, {static_cast<double>(s.max_num_seqs), model.vocab, 6},
                      "sequences x vocabulary x (bf16 and its f32 copy)"));
-  const Expression left = amount(r.target.chip.memory.value) * number(s.memory_utilisation) -
-                          amount(static_cast<double>(total(always).value));
+  const Buffer cache = kv_cache(model, static_cast<double>(total(always).value));
   Instant serving{"serving", std::move(always)};
-  add(serving.buffers,
-      s.kv_cache ? given("KV cache", C::kv_cache, static_cast<double>(s.kv_cache->value), "as the server sets it aside")
-                 : buffer("KV cache", C::kv_cache, "capacity x share that may be filled, less everything else", left));
+  add(serving.buffers, cache);
   return finish(model, {std::move(serving)});
 }
 

@@ -23,6 +23,13 @@ Efficiency of(const hardware::Figure& figure, Efficiency otherwise) {
 
 constexpr double kMiB = 1048576.0, kGiB = 1073741824.0;
 
+bool serves_on_gpus(Stack stack) {
+  return stack == Stack::vllm_gpu || stack == Stack::tensorrt_llm || stack == Stack::sglang;
+}
+bool serves_on_tpus(Stack stack) {
+  return stack == Stack::vllm_tpu || stack == Stack::jetstream;
+}
+
 Efficiency runtime_of(const hardware::Target& target, Stack stack) {
   if (target.chip.vendor == Vendor::tpu) {
     if (stack == Stack::vllm_tpu)
@@ -34,18 +41,18 @@ Efficiency runtime_of(const hardware::Target& target, Stack stack) {
   const double context = 0.75 * kGiB;  // CUDA context and kernels: 0.5-1 GiB (ML)
   if (target.devices() == 1)
     return {context, 0.47 * kGiB, kGiB, Origin::transferred, "CUDA context and kernels 0.5-1 GiB (ML)"};
-  const double nccl = stack == Stack::vllm_gpu ? 367e6 : 1.45 * kGiB;  // 342-392 MB (AC); +1.45 GiB (ML)
+  const double nccl = serves_on_gpus(stack) ? 367e6 : 1.45 * kGiB;  // 342-392 MB (AC); +1.45 GiB (ML)
   return {context + nccl, 0.47 * kGiB + 342e6, kGiB + 1.6 * kGiB, Origin::transferred,
           "CUDA context 0.5-1 GiB, NCCL 0.34-1.6 GiB (ML, AC, NCCL issue 864)"};
 }
 
 Efficiency step_of(Vendor vendor, Stack stack) {
-  if (stack == Stack::vllm_tpu)
+  if (serves_on_tpus(stack))
     return {
         4.5e-3, 3e-3, 6e-3, Origin::transferred,
         "fixed part of vLLM's decode step on 2-8 H100: 3-6 ms beside the weights (AC); TPU servers schedule between "
         "steps unless started with --async-scheduling"};
-  if (stack == Stack::vllm_gpu)
+  if (serves_on_gpus(stack))
     return {2e-3, 5e-4, 6e-3, Origin::transferred,
             "vLLM's decode step on 2-8 H100 has 3-6 ms beside the weights (AC), sums between the GPUs among them"};
   if (vendor == Vendor::tpu)
@@ -84,7 +91,8 @@ Stack parse_stack(std::string_view text) {
 }
 
 bool serves(Stack stack) {
-  return stack == Stack::vllm_tpu || stack == Stack::vllm_gpu;
+  return stack == Stack::vllm_tpu || stack == Stack::vllm_gpu || stack == Stack::tensorrt_llm ||
+         stack == Stack::sglang || stack == Stack::jetstream;
 }
 
 const std::vector<Efficiencies::Named>& Efficiencies::names() {
@@ -147,9 +155,9 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
   e.fragmentation = {0.065, 0.03, 0.10, Origin::transferred,
                      "3-10 % where sizes vary, about 0 where they do not (an estimate); middle taken"};
   // Serving engines reach less in prefill (AC): short products, many kernels; 0.57 of peak at tp 2, 0.38 at tp 8.
-  if (stack == Stack::vllm_gpu)
+  if (serves_on_gpus(stack))
     e.matmul = {0.57, 0.38, 0.66, Origin::transferred, "prefill of Qwen3-32B, Llama-8B and -70B on H100 (AC)"};
-  if (stack == Stack::vllm_tpu)
+  if (serves_on_tpus(stack))
     e.matmul = {0.50, 0.30, 0.80, Origin::transferred, "as vLLM on GPUs; no clean figure of its own"};
   return e;
 }

@@ -187,11 +187,18 @@ LayerKind make_kind(const LocalModel& model, int layer) {
   return kind;
 }
 
+// Servers quantise linear layers only.
+bool quantised(const Request& request, Role role, DType type) {
+  if (!serves(request.stack) || bytes_of(type) > 1) return true;
+  return (role >= Role::q_proj && role <= Role::down_proj) || role == Role::experts_gate_up ||
+         role == Role::experts_down || role == Role::ple_gate || role == Role::ple_proj || role == Role::ple_model_proj;
+}
+
 TensorBytes held(const LocalModel& model, const std::vector<mesh::PlacedTensor>& tensors, DType type) {
   TensorBytes sum;
-  const int bytes = bytes_of(type);
-  const mesh::TileRule tile = mesh::tile_of(model.request->target.chip, bytes);
   for (const mesh::PlacedTensor& t : tensors) {
+    const int bytes = bytes_of(quantised(*model.request, t.role, type) ? type : DType::bf16);
+    const mesh::TileRule tile = mesh::tile_of(model.request->target.chip, bytes);
     const double times = t.layer < 0 ? 1 : model.layers_represented[static_cast<size_t>(t.layer)];
     const auto elements = static_cast<double>(t.elements());
     sum.bytes += times * static_cast<double>(mesh::padded_bytes(t.shard, bytes, tile));
@@ -223,6 +230,10 @@ const Product* LayerKind::product(Role role) const {
   return nullptr;
 }
 
+int LocalModel::head_bytes() const {
+  return bytes_of(quantised(*request, Role::lm_head, request->weights) ? request->weights : DType::bf16);
+}
+
 TensorBytes LocalModel::weights(DType type) const {
   return held(*this, placement.tensors, type);
 }
@@ -252,6 +263,7 @@ LocalModel local_model(const Request& r, mesh::ShardingUse use) {
 
   const mesh::PlacedTensor* q = find(m.placement, Role::q_proj, -2);
   const mesh::PlacedTensor* gate = find(m.placement, Role::gate_proj, -2);
+  if (!gate) gate = find(m.placement, Role::experts_gate_up, -2);
   const mesh::PlacedTensor* embed = find(m.placement, Role::embed, -1);
   const mesh::PlacedTensor* head = find(m.placement, Role::lm_head, -1);
   if (q) m.attention_ways = ways(r.mesh, *q, Axis::heads);

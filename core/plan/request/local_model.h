@@ -52,6 +52,7 @@ struct LocalModel {
   TensorBytes weights(DType type) const;
   TensorBytes adapters(DType type) const;
   int layers() const;
+  int head_bytes() const;  // of an element of the output matrix
 };
 
 // Throws the first problem of mesh::check_mesh, such as MESH-SIZE if the mesh does not cover the target.

@@ -19,13 +19,72 @@ void refuse(bool wrong, const char* place, const std::string& found, const char*
                  .expected = expected});
 }
 
+struct Option {
+  const char *place, *message;
+  std::string found, expected, fix;
+};
+void refuse_option(bool wrong, Option option) {
+  if (wrong)
+    throw Error({.id = "PLAN-OPTION",
+                 .message = option.message,
+                 .place = option.place,
+                 .found = std::move(option.found),
+                 .expected = std::move(option.expected),
+                 .fix = std::move(option.fix)});
+}
+
+void check_products(const Request& r) {
+  if (r.products == DType::bf16) return;
+  const bool serving = r.work == Work::serve;
+  const char* place = serving ? "serve.products" : "train.products";
+  const std::string type(to_string(r.products)), stack(to_string(r.stack)), fix = std::string("set ") + place + "=bf16";
+  refuse_option(r.products != DType::fp8, {place, "products of this type are not planned", type, "bf16 or fp8", fix});
+  refuse_option(!r.profile.options.fp8_products, {place, "the software has no products in fp8", stack,
+                                                  "software that documents them", fix + ", or choose other software"});
+  refuse_option(!r.target.chip.fp8_flops, {place, "no peak of fp8 products is known for this chip", r.target.chip.name,
+                                           "a chip with a published fp8 peak", fix + ", or choose another target"});
+  refuse_option(serving && r.weights != DType::fp8, {place, "servers compute in fp8 only with weights in fp8",
+                                                     "weights in " + std::string(to_string(r.weights)),
+                                                     "serve.weight_dtype fp8", "set serve.weight_dtype=fp8"});
+}
+
+// Refuses what the stack does not offer.
+void check_options(const Request& r) {
+  check_products(r);
+  const std::string stack(to_string(r.stack));
+  const StackProfile::Options& offers = r.profile.options;
+  if (r.work == Work::serve && !offers.weights.empty())
+    refuse_option(
+        std::find(offers.weights.begin(), offers.weights.end(), r.weights) == offers.weights.end(),
+        {"serve.weight_dtype", "the software has no weights of this type",
+         std::string(to_string(r.weights)) + " with " + stack, "bf16", "choose another type or other software"});
+  if (r.work != Work::train) return;
+  const char* keeps = "a checkpoint policy that names activations, as MaxText, torchtitan and Megatron-LM have";
+  refuse_option(!r.train.saved.empty() && !offers.saved_by_name,
+                {"train.saved", "the software does not keep activations by name", stack, keeps, "remove train.saved"});
+  refuse_option(!r.train.saved.empty() && r.train.remat == model::Remat::none,
+                {"train.saved", "without remat every activation is kept", "train.remat none", "block or layer",
+                 "set train.remat=layer, or remove train.saved"});
+  refuse_option(r.train.offload != Offload::none && !offers.offload,
+                {"train.offload", "the software does not offload activations", stack,
+                 "MaxText, TRL, torchtune or Megatron-LM", "set train.offload=none"});
+  refuse_option(r.train.offload != Offload::none && r.train.remat == model::Remat::none,
+                {"train.offload", "only the activations that remat keeps are offloaded", "train.remat none",
+                 "block or layer", "set train.remat=layer, or train.offload=none"});
+}
+
 }  // namespace
 
 void check_request(const Request& request) {
   refuse(request.model.layers.empty() || request.model.vocab <= 0, "model", request.model.id,
          "a model with layers and a vocabulary");
-  refuse(!request.target.chip.memory || !request.target.chip.bf16_flops || !request.target.chip.memory_bandwidth,
-         "target.id", request.target.id, "a chip whose memory, peak and bandwidth are known");
+  const hardware::Chip& chip = request.target.chip;
+  refuse_option(!chip.bf16_flops, {"target.id", "no peak of bf16 products is known for this chip",
+                                   request.target.id + " (" + chip.name + ")", "a chip with a published bf16 peak",
+                                   "choose another target, or add a row with its bf16 peak to chips.json in the "
+                                   "configuration folder"});
+  refuse(!chip.memory || !chip.memory_bandwidth, "target.id", request.target.id,
+         "a chip whose memory and bandwidth are known");
   const auto batch = request.work == Work::train     ? request.train.batch
                      : request.work == Work::forward ? request.forward.batch
                      : request.work == Work::rollout ? request.rollout.batch
@@ -35,6 +94,7 @@ void check_request(const Request& request) {
   refuse(batch < 1 || tokens > kMost, "train.batch", std::to_string(batch),
          "at least 1 and at most 1e12 tokens a step");
   refuse(request.rank < 0 || request.rank > 1 << 20, "lora.rank", std::to_string(request.rank), "0 to 1048576");
+  check_options(request);
 }
 
 void set_stack(Request& request, Stack stack) {

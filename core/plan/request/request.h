@@ -76,6 +76,7 @@ struct Request {
   model::Config model;
   hardware::Target target;
   hardware::Price price{};  // usd_per_chip_hour 0: unknown
+  bool old_price = false;   // the price is dated more than hardware::kPriceDays ago
   mesh::Mesh mesh;
   mesh::ShardingRules rules{};
   std::vector<mesh::RequestedPlacement> places{};
@@ -110,7 +111,14 @@ void enable_async_scheduling(Request& request);
 Stack default_stack(hardware::Vendor vendor, Work work);
 
 // Throws Error PLAN-SIZE for a request that has no answer on any mesh: no model, an unknown chip, a size beyond its
-// limit.
+// limit; PLAN-OPTION for what the stack or the chip does not offer, such as products in fp8.
 void check_request(const Request& request);
 
 }  // namespace mw::plan
+
+template <>
+inline constexpr mw::EnumNames<8> mw::kEnumNames<mw::plan::SavedActivation>{
+    "attention", "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
+
+template <>
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::plan::Offload>{"none", "host"};

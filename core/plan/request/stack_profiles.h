@@ -2,6 +2,7 @@
 // How each software stack lays out and fuses the network. Plain values; any thread.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "core/base/enum_names.h"
 #include "core/model/config.h"
@@ -44,6 +45,24 @@ struct StackProfile {
   bool master_weights = false;       // f32 copies of the weights
   OptimizerState optimizer = OptimizerState::beside_weights;
   bool static_shapes = false;  // XLA: every row is padded to data.max_len
+  // What the stack's own documentation offers; check_request() refuses the rest.
+  struct Options {
+    bool fp8_products = false;     // matrix products in fp8
+    bool saved_by_name = false;    // remat that keeps chosen activations
+    bool offload = false;          // of the activations that remat keeps, to the host
+    bool compile_choice = false;   // runs eagerly or compiled
+    std::vector<DType> weights{};  // types of a server's weights; empty: bf16 and f32
+  };
+  Options options{};
+  // What a server reserves for its KV cache: a share of the device less everything else, a share of what is free once
+  // the model is loaded, or a slot of the longest request for every sequence.
+  enum class KvReserve { share_of_device, share_of_free, slots };
+  KvReserve kv_reserve = KvReserve::share_of_device;
+  struct ServerDefaults {  // of settings that an experiment leaves out
+    int block_size = 16, max_num_batched_tokens = 2048;
+    bool chunked_prefill = true, async_scheduling = false, prefix_cache = true;
+  };
+  ServerDefaults server{};
   std::string source{};
 };
 StackProfile stack_profile(Stack stack, model::Family family);
@@ -52,3 +71,6 @@ StackProfile stack_profile(Stack stack, model::Family family);
 
 template <>
 inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::plan::StackProfile::Attention>{"materialised", "fused"};
+
+template <>
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::plan::StackProfile::Elementwise>{"eager", "compiled"};

@@ -271,14 +271,32 @@ void add_epoch_note(const Request& request, Plan& plan) {
                            .fix = "set data.rows, or set train.steps instead of train.epochs"});
 }
 
+void add_price_note(const Request& request, Plan& plan) {
+  if (!request.old_price) return;
+  plan.problems.push_back(
+      {.id = "PRICE-OLD",
+       .severity = Severity::warning,
+       .message =
+           "the price may have changed: its date is more than " + std::to_string(hardware::kPriceDays) + " days ago",
+       .place = "price.usd_per_chip_hour",
+       .found = "$" + number_text(request.price.usd_per_chip_hour) + " per chip-hour of " + request.price.date,
+       .expected = "a price of the last " + std::to_string(hardware::kPriceDays) + " days",
+       .fix = "set price.usd_per_chip_hour, or add today's price to prices.json in the configuration folder"});
+}
+
 std::vector<std::string> sources_of(const Request& request) {
-  std::vector<std::string> out{"capacity: " + request.target.chip.memory.source,
-                               "peak: " + request.target.chip.bf16_flops.source,
-                               "bandwidth: " + request.target.chip.memory_bandwidth.source};
+  const hardware::Chip& chip = request.target.chip;
+  const auto figure = [](const char* what, const hardware::Figure& f) {
+    return what + f.source + (f.kind == hardware::Provenance::unverified ? " (unverified)" : "");
+  };
+  std::vector<std::string> out{figure("capacity: ", chip.memory), figure("peak: ", chip.bf16_flops),
+                               figure("bandwidth: ", chip.memory_bandwidth)};
+  if (request.products == DType::fp8) out.push_back(figure("fp8 peak: ", chip.fp8_flops));
   if (request.price.usd_per_chip_hour > 0)
     out.push_back("price: $" + number_text(request.price.usd_per_chip_hour) + " per chip-hour, " +
                   request.price.price_class + ", " + request.price.region +
-                  (request.price.date.empty() ? "" : ", " + request.price.date) + ", " + request.price.source);
+                  (request.price.date.empty() ? "" : ", " + request.price.date) + ", " + request.price.source +
+                  (request.price.verified ? "" : " (unverified)"));
   out.push_back("stack: " + request.profile.source);
   if (!request.calibrated.empty()) out.push_back("efficiencies: " + request.calibrated);
   out.push_back("share of peak in products " + number_text(request.efficiencies.matmul.value, 3) + ": " +
@@ -336,6 +354,7 @@ Plan predict(const Request& request) {
     }
   }
   add_memory_problem(request, plan);
+  add_price_note(request, plan);
   const bool served = plan.serve && request.work == Work::serve && plan.memory.fits();
   plan.refusals = refusals(request, m.placement, served ? std::optional(plan.serve->longest_request) : std::nullopt);
   plan.sources = sources_of(request);

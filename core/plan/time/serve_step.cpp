@@ -295,7 +295,7 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
   if (m.config.ple_dim > 0) product(m.config.dim, static_cast<double>(m.layers()) * m.config.ple_dim, 1);
   const double head = static_cast<double>(m.config.dim) * m.vocab;
   weights.best = elements * bytes_of(request.weights) / bandwidth;
-  head_weights.best = head * bytes_of(request.weights) / bandwidth;
+  head_weights.best = head * m.head_bytes() / bandwidth;
   token.best = body_flops / peak;
   expert.best = expert_elements * bytes_of(request.weights) / bandwidth;
   expert_row.best = expert_flops / peak;
@@ -315,7 +315,8 @@ void ServeStepModel::Impl::add_attention(const LocalModel& m) {
     flops[i] += k.count * 4 * k.q();
     head_dim[i] = std::max(head_dim[i], k.shape.head_dim);
   }
-  if (request.stack == Stack::vllm_gpu && std::max(head_dim[0], head_dim[1]) > kFusedHead) {
+  if ((request.stack == Stack::vllm_gpu || request.stack == Stack::sglang) &&
+      std::max(head_dim[0], head_dim[1]) > kFusedHead) {
     triton_full = triton_attention(head_dim[0]);
     triton_window = triton_attention(head_dim[1]);
   }

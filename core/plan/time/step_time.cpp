@@ -139,7 +139,7 @@ class Builder {
     add(phase, "embedding", 0, load * pass.times);
   }
   void logits(Phase phase, double tokens, double products, double traffic_share, double times) {
-    Load load = product(rates_, tokens, m_.config.dim, m_.vocab, bytes_of(r_.weights)) * products;
+    Load load = product(rates_, tokens, m_.config.dim, m_.vocab, m_.head_bytes()) * products;
     load.bytes += tokens * m_.vocab * logit_traffic(r_.profile) * traffic_share;
     load.kernels += 8 * products;
     add(phase, "logits and loss", 0, load * times);
