@@ -160,6 +160,7 @@ Chip read_chip(const Json& json, RowLocation at) {
   c.vendor = row.choice("vendor", row.text("vendor"), vendors);
   c.devices_per_chip = row.whole("devices_per_chip", 1, 1, 16);
   c.bf16_flops = figure(row, "bf16", Unit::operations);
+  c.f32_flops = figure(row, "f32", Unit::operations);
   c.fp8_flops = figure(row, "fp8", Unit::operations);
   c.int8_ops = figure(row, "int8", Unit::operations);
   c.memory_bandwidth = figure(row, "memory_bandwidth", Unit::bytes_per_second);

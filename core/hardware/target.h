@@ -37,7 +37,7 @@ struct Chip {
   Vendor vendor = Vendor::tpu;
   int devices_per_chip = 1;  // as counted by JAX or CUDA
   // Dense peaks per chip, in FLOP/s and bytes/s; a plan for a type whose peak is unknown (0) is refused.
-  Figure bf16_flops, fp8_flops, int8_ops, memory_bandwidth;
+  Figure bf16_flops, f32_flops, fp8_flops, int8_ops, memory_bandwidth;
   // Fractions of the peaks that a large matmul and a large copy reach.
   Figure matmul_efficiency, memory_efficiency;
   Figure fp8_efficiency;             // fraction of fp8_flops; matmul_efficiency applies if it is not measured

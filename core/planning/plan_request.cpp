@@ -284,11 +284,11 @@ plan::Request plan_request(const experiment::Experiment& e, const hardware::Cata
   r.work = work_of(config.kind);
   plan::set_stack(r, stack_of(config, r.target, r.work));
   if (path_exists(catalogue.calibration())) plan::apply(plan::read_calibration(catalogue.calibration()), r);
+  plan::set_weights(r, dtype_of(config.train.dtype));
   set_profile(config.train, r);
   set_price(config.price, catalogue, r);
   r.mesh = mesh_of(config.mesh, r.target, r.stack);
   set_sharding(config.sharding, r);
-  r.weights = dtype_of(config.train.dtype);
   set_targets(config, r);
   set_lengths(config.data, r);
   set_training(config, r);

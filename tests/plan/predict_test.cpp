@@ -106,6 +106,38 @@ TEST(Predict, AdaptersAndMomentsFollowTheStacksTypes) {
   EXPECT_EQ(f32[MemoryCategory::optimizer], bf16[MemoryCategory::optimizer]);
 }
 
+// f32 weights gave the same step to the digit on TPUs, and 2 bytes a weight in full training with TRL.
+TEST(Predict, F32TakesMoreTimeAndMemoryOnEveryStack) {
+  struct StackOn {
+    const char* target;
+    Stack stack;
+  };
+  for (const StackOn& row :
+       {StackOn{"v5p-8", Stack::tunix}, StackOn{"v5p-8", Stack::torchax}, StackOn{"v5p-8", Stack::maxtext},
+        StackOn{"8xh100", Stack::trl_fsdp}, StackOn{"8xh100", Stack::torchtune}, StackOn{"8xh100", Stack::megatron},
+        StackOn{"8xh100", Stack::torchtitan}})
+    for (const auto method : {model::TrainMethod::lora, model::TrainMethod::full}) {
+      const int devices = catalogue().target(row.target).devices();
+      Request r = request("gemma3-4b", row.target, row.stack, {{"fsdp", devices}, {"tp", 1}});
+      const Bytes two_bytes = predict(r).memory.at_peak[MemoryCategory::weights];  // of a base that LoRA does not train
+      r.method = method;
+      r.train.batch = devices;
+      const Plan bf16 = predict(r);
+      set_weights(r, DType::f32);
+      const Plan f32 = predict(r);
+      EXPECT_GT(f32.step.seconds.value, 1.02 * bf16.step.seconds.value) << to_string(row.stack);
+      EXPECT_GT(f32.memory.at_peak.total(), bf16.memory.at_peak.total()) << to_string(row.stack);
+      EXPECT_NEAR(f32.memory.at_peak[MemoryCategory::weights] / two_bytes, 2, 0.05) << to_string(row.stack);
+    }
+  Request gpu = request("gemma3-4b", "8xh100", Stack::trl_fsdp, {{"fsdp", 8}});
+  gpu.train.batch = 8;
+  const double bf16 = predict(gpu).step.compute.value;
+  set_weights(gpu, DType::f32);
+  EXPECT_GT(predict(gpu).step.compute.value, 10 * bf16);  // 67 of 989 TFLOP/s
+  gpu.target.chip.f32_flops = {};
+  EXPECT_THROW(predict(gpu), Error);
+}
+
 TEST(Predict, PackingReportsItsSaving) {
   Request r = lora_31b_v5p();
   r.lengths.histogram = {{512, 900}, {2048, 100}};

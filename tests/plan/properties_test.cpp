@@ -16,7 +16,7 @@
 namespace mw::plan {
 namespace {
 
-constexpr int kRequests = 1000;
+constexpr int kRequests = 600;
 constexpr double kRounding = 1 + 1e-9;
 
 class Choice {

@@ -18,6 +18,7 @@ struct View {
   bool post_norms;
   double d, width, q, kv, f;  // q: queries; kv: keys (and as many values)
   double norms;               // of the stream, per layer
+  double e;                   // bytes of an element of the stream and of the products
 
   View(const LocalModel& model, const LayerKind& kind, double length) : m(model), k(kind), len(length) {
     const StackProfile& h = m.request->profile;
@@ -33,6 +34,7 @@ struct View {
     f = k.mlp +
         (m.config.experts > 0 ? static_cast<double>(m.config.expert_dim) * m.config.experts_per_token / m.mlp_ways : 0);
     norms = post_norms ? 4 : 2;
+    e = activation_bytes(*m.request);
   }
   double row_scores() const { return k.heads * len; }  // of one query token
   double normed_heads() const { return (qk_norm ? q + kv : 0) + (m.config.v_norm ? kv : 0); }
@@ -46,68 +48,71 @@ double adapters_kept(const View& view) {
   for (const Product& a : view.k.lora_a) {
     if (r.train.dropout)
       sum += a.in * (own + 1);  // what is left of it, and the mask
-    else if (view.eager && own > 2)
+    else if (view.eager && own > view.e)
       sum += a.in * 4;  // the f32 copy
-    sum += a.out * 2;
+    sum += a.out * view.e;
   }
   return sum;
 }
 
 void eager_memory(const View& view, LayerMemory& o) {
   // f32 input, f32 (Gemma) or bf16 normalised value, bf16 result.
-  const double norm = view.wide_norms ? 10 : 8, head_norm = view.wide_norms ? 8 : 6;
-  const double repeated = view.k.heads > view.k.kv_heads ? 2 * view.q : 2 * view.kv;  // K and V as wide as Q
-  o.attention = norm * view.d + head_norm * view.normed_heads() + 2 * view.q + 2 * repeated + 4 * view.q;
-  o.mlp = norm * view.d + 8 * view.f;  // gate, its activation, up, their product
+  const double e = view.e, head_norm = 4 + (view.wide_norms ? 4 : e), norm = head_norm + e;
+  const double repeated = view.k.heads > view.k.kv_heads ? e * view.q : e * view.kv;  // K and V as wide as Q
+  o.attention = norm * view.d + head_norm * view.normed_heads() + e * view.q + 2 * repeated + 2 * e * view.q;
+  o.mlp = norm * view.d + 4 * e * view.f;  // gate, its activation, up, their product
   if (view.post_norms) {
     o.attention += norm * view.d;
     o.mlp += norm * view.d;
   }
-  if (view.scores) o.attention += 6 * view.row_scores();  // f32 softmax and its bf16 copy
-  o.attention_backward = view.scores ? 10 * view.row_scores() : 8 * view.q;
-  o.mlp_backward = 6 * view.f + 4 * view.d;
-  const double mlp = 8 * view.f + norm * view.d;
-  const double attention = norm * view.d + 6 * view.q + 4 * view.kv + (view.scores ? 8 * view.row_scores() : 0);
-  o.forward = std::max(mlp, attention) + 4 * view.d;
+  if (view.scores) o.attention += (4 + (e < 4 ? e : 0)) * view.row_scores();  // f32 softmax and its bf16 copy
+  o.attention_backward = view.scores ? (8 + e) * view.row_scores() : 4 * e * view.q;
+  o.mlp_backward = 3 * e * view.f + 2 * e * view.d;
+  const double mlp = 4 * e * view.f + norm * view.d;
+  const double attention =
+      norm * view.d + 3 * e * view.q + 2 * e * view.kv + (view.scores ? (4 + 2 * e) * view.row_scores() : 0);
+  o.forward = std::max(mlp, attention) + 2 * e * view.d;
 }
 
 void fused_memory(const View& view, LayerMemory& o) {
-  o.attention = 2 * view.width + 2 * view.width + 2 * view.q + 4 * view.kv + 2 * view.normed_heads() + 2 * view.q;
-  o.mlp = 2 * view.width + 2 * view.width + 6 * view.f;
+  const double e = view.e;
+  o.attention = e * (2 * view.width + 2 * view.q + 2 * view.kv + view.normed_heads());
+  o.mlp = e * (2 * view.width + 3 * view.f);
   if (view.post_norms) {
-    o.attention += 2 * view.width;
-    o.mlp += 2 * view.width;
+    o.attention += e * view.width;
+    o.mlp += e * view.width;
   }
   if (view.scores) o.attention += bytes_of(view.m.request->profile.scores) * view.row_scores();
-  o.attention_backward = (view.scores ? 6 * view.row_scores() : 8 * view.q) + 4 * view.d;
-  o.mlp_backward = 6 * view.f + 4 * view.d;
-  const double mlp = 4 * view.f;  // the product takes a place of its factors
-  const double attention = 4 * view.q + 4 * view.kv + (view.scores ? 4 * view.row_scores() : 0);
-  o.forward = std::max(mlp, attention) + 2 * view.d + 2 * view.width;
+  o.attention_backward = e * ((view.scores ? 3 * view.row_scores() : 4 * view.q) + 2 * view.d);
+  o.mlp_backward = e * (3 * view.f + 2 * view.d);
+  const double mlp = 2 * view.f;  // the product takes a place of its factors
+  const double attention = 2 * view.q + 2 * view.kv + (view.scores ? 2 * view.row_scores() : 0);
+  o.forward = e * (std::max(mlp, attention) + view.d + view.width);
 }
 
 LayerTraffic eager_traffic(const View& view) {
-  const double norm = view.wide_norms ? 40 : 36;
+  const double e = view.e;
+  const double norm = e > 2 ? 28 : view.wide_norms ? 40 : 36;  // f32: nothing is cast
   double bytes = view.norms * norm * view.d + norm * view.normed_heads();
-  bytes += 20 * (view.q + view.kv);                                             // RoPE: rotate, two products, a sum
-  if (view.k.heads > view.k.kv_heads) bytes += 2 * (2 * view.kv + 2 * view.q);  // K and V repeated
-  bytes += 4 * view.q;                                                          // attention's output made contiguous
-  bytes += 2 * 6 * view.d;                                                      // residuals
-  bytes += 10 * view.f;                                                         // activation, product
-  if (view.m.config.layer_scalar) bytes += 4 * view.d;
+  bytes += 10 * e * (view.q + view.kv);                                         // RoPE: rotate, two products, a sum
+  if (view.k.heads > view.k.kv_heads) bytes += e * (2 * view.kv + 2 * view.q);  // K and V repeated
+  bytes += 2 * e * view.q;                                                      // attention's output made contiguous
+  bytes += 2 * 3 * e * view.d;                                                  // residuals
+  bytes += 5 * e * view.f;                                                      // activation, product
+  if (view.m.config.layer_scalar) bytes += 2 * e * view.d;
   const Request& r = *view.m.request;
-  const bool wide = bytes_of(r.profile.adapters) > 2;
-  for (const Product& b : view.k.lora_b) bytes += 10 * b.out;  // scaled, added
+  const bool wide = bytes_of(r.profile.adapters) > e;
+  for (const Product& b : view.k.lora_b) bytes += 5 * e * b.out;  // scaled, added
   for (const Product& a : view.k.lora_a) {
-    if (wide) bytes += 12 * a.in;                         // cast to f32, and back for the product
-    if (r.train.dropout) bytes += (wide ? 9 : 5) * a.in;  // read, written, the mask
+    if (wide) bytes += 12 * a.in;                                 // cast to f32, and back for the product
+    if (r.train.dropout) bytes += (wide ? 9 : 2 * e + 1) * a.in;  // read, written, the mask
   }
   double attention = 0, attention_back = 0;
   if (view.scores) {
-    attention = 24 * view.row_scores();
-    attention_back = 30 * view.row_scores();
+    attention = (e > 2 ? 32 : 24) * view.row_scores();
+    attention_back = (e > 2 ? 40 : 30) * view.row_scores();
   } else {
-    attention = 4 * view.q + 4 * view.kv;
+    attention = 2 * e * (view.q + view.kv);
     attention_back = 3 * attention;
   }
   const double kernels = 8 * (view.norms + (view.qk_norm ? 2 : 0) + (view.m.config.v_norm ? 1 : 0)) + 10 + 9 + 5 + 7 +
@@ -116,21 +121,22 @@ LayerTraffic eager_traffic(const View& view) {
 }
 
 LayerTraffic fused_traffic(const View& view) {
-  double bytes = view.norms / 2 * 2 * 2 * view.width + 2 * 2 * 3 * view.width;  // norms in and out, residuals
-  bytes += 4 * (view.q + 2 * view.kv);                                          // head norms and RoPE at once
-  bytes += 6 * view.f;
-  for (const Product& b : view.k.lora_b) bytes += 4 * b.out;
+  const double e = view.e;
+  double bytes = e * (view.norms * view.width + 2 * 3 * view.width);  // norms in and out, residuals
+  bytes += 2 * e * (view.q + 2 * view.kv);                            // head norms and RoPE at once
+  bytes += 3 * e * view.f;
+  for (const Product& b : view.k.lora_b) bytes += 2 * e * b.out;
   if (view.m.request->train.dropout)  // each adapter drops out its own copy of the input
-    for (const Product& a : view.k.lora_a) bytes += 4 * a.in;
-  double attention = 4 * view.q + 4 * view.kv, keeping = attention, attention_back = 3 * attention;
+    for (const Product& a : view.k.lora_a) bytes += 2 * e * a.in;
+  double attention = 2 * e * (view.q + view.kv), keeping = attention, attention_back = 3 * attention;
   if (view.scores) {  // written, read for maximum and sum, read and written as probabilities, read
     const double kept = bytes_of(view.m.request->profile.scores);
-    attention = 12 * view.row_scores();
-    keeping = (8 + 2 * kept) * view.row_scores();
+    attention = 6 * e * view.row_scores();
+    keeping = (4 * e + 2 * kept) * view.row_scores();
     // Writes the product's gradient; reads it with the kept scores for the sum and again for the scores' gradient,
     // which is
     // written and read twice; reads the kept scores for the values' gradient.
-    attention_back = (2 + 2 * (2 + kept) + 6 + kept) * view.row_scores();
+    attention_back = (e + 2 * (e + kept) + 3 * e + kept) * view.row_scores();
   }
   return {bytes + attention, bytes + keeping, 2 * bytes + attention_back, 12};
 }
@@ -158,7 +164,7 @@ LayerTraffic layer_traffic(const LocalModel& model, const LayerKind& kind, doubl
   const View v(model, kind, len);
   LayerTraffic t = v.eager ? eager_traffic(v) : fused_traffic(v);
   // Each token is copied to its experts and their outputs back: two reads and two writes of its width for each.
-  const double routed = model.config.experts > 0 ? 8.0 * model.config.experts_per_token * v.d : 0;
+  const double routed = model.config.experts > 0 ? 4.0 * v.e * model.config.experts_per_token * v.d : 0;
   t.forward += routed;
   t.keeping += routed;
   t.backward += 2 * routed;

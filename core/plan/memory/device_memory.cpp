@@ -133,7 +133,8 @@ void add_kept(const LocalModel& model, Buffers& out, double tokens, double len) 
   const double each = r.train.remat == model::Remat::block ? 2 : 1;
   if (r.train.offload == Offload::none)
     add(out, matrix(model, each > 1 ? "saved inputs of all blocks" : "saved inputs of all layers", C::activations,
-                    {each * model.layers() * tokens, model.width, 2}, "layers x tokens x width x bytes"));
+                    {each * model.layers() * tokens, model.width, static_cast<double>(activation_bytes(r))},
+                    "layers x tokens x width x bytes"));
   add(out, buffer("saved outputs of all layers", C::activations, "tokens x bytes saved per token, all layers",
                   count(tokens) * amount(saved / tokens), saved));
 }
@@ -231,7 +232,8 @@ Buffer working_set(const Widest& wide, double tokens, const char* words = "token
 }
 
 Buffer last_hidden_states(const LocalModel& model, double tokens) {
-  return matrix(model, "last hidden states", C::activations, {tokens, static_cast<double>(model.config.dim), 2},
+  return matrix(model, "last hidden states", C::activations,
+                {tokens, static_cast<double>(model.config.dim), static_cast<double>(activation_bytes(*model.request))},
                 "tokens x width x bytes");
 }
 
@@ -264,7 +266,7 @@ DeviceMemory train_memory(const LocalModel& model) {
   const double rows = rows_on_device(model, r.train.batch), len = row_statistics(r.lengths, rows).longest,
                tokens = rows * len;
   const bool full = r.method == model::TrainMethod::full;
-  Buffers always = resident(model, full ? r.profile.full_weights : r.weights);
+  Buffers always = resident(model, full ? full_weights(r) : r.weights);
   add_training_state(model, always);
   const Buffer gradients = gradients_of(model);
   if (!gradients_come_late(r)) add(always, gradients);

@@ -38,10 +38,10 @@ bool recomputes_attention(const Request& request) {
 
 double saved_bytes(const Request& request, const LayerKind& kind) {
   if (request.train.offload == Offload::host) return 0;
-  double bytes =
-      saves(request, SavedActivation::attention) ? 2 * kind.q() + 4 * kind.heads : 0;  // and the sums of its softmax
+  double bytes = saves(request, SavedActivation::attention) ? activation_bytes(request) * kind.q() + 4 * kind.heads
+                                                            : 0;  // and the sums of its softmax
   for (const auto& [saved, role] : kProducts)
-    if (const Product* p = kind.product(role); p && saves(request, saved)) bytes += 2 * p->out;
+    if (const Product* p = kind.product(role); p && saves(request, saved)) bytes += activation_bytes(request) * p->out;
   return bytes;
 }
 

@@ -85,6 +85,8 @@ void check_request(const Request& request) {
                                    "configuration folder"});
   refuse(!chip.memory || !chip.memory_bandwidth, "target.id", request.target.id,
          "a chip whose memory and bandwidth are known");
+  refuse(request.weights == DType::f32 && chip.vendor == hardware::Vendor::gpu && !chip.f32_flops, "target.id",
+         request.target.id, "train.dtype=bf16, or the peak of f32 products as f32 in the chip's row");
   const auto batch = request.work == Work::train     ? request.train.batch
                      : request.work == Work::forward ? request.forward.batch
                      : request.work == Work::rollout ? request.rollout.batch
@@ -95,6 +97,27 @@ void check_request(const Request& request) {
          "at least 1 and at most 1e12 tokens a step");
   refuse(request.rank < 0 || request.rank > 1 << 20, "lora.rank", std::to_string(request.rank), "0 to 1048576");
   check_options(request);
+}
+
+int activation_bytes(const Request& request) {
+  return request.weights == DType::f32 ? 4 : 2;
+}
+
+double products_peak(const Request& request) {
+  const hardware::Chip& chip = request.target.chip;
+  return request.weights == DType::f32 && chip.vendor == hardware::Vendor::gpu ? chip.f32_flops.value
+                                                                               : chip.bf16_flops.value;
+}
+
+DType full_weights(const Request& request) {
+  return request.weights == DType::f32 ? DType::f32 : request.profile.full_weights;
+}
+
+void set_weights(Request& request, DType weights) {
+  request.weights = weights;
+  StackProfile& profile = request.profile;
+  if (weights == DType::f32)
+    for (DType* type : {&profile.adapters, &profile.gradients, &profile.moments}) *type = DType::f32;
 }
 
 void set_stack(Request& request, Stack stack) {

@@ -103,6 +103,17 @@ struct Request {
   ServeWork serve{};
 };
 
+// Bytes of an element of the activations: of f32 weights 4, of all others 2.
+int activation_bytes(const Request& request);
+// FLOP/s of a chip in products of the type of the weights, bf16 or f32. XLA multiplies f32 on TPUs in one bf16 pass
+// unless told otherwise (jax_default_matmul_precision); PyTorch multiplies it without TF32
+// (torch.backends.cuda.matmul.allow_tf32).
+double products_peak(const Request& request);
+// The type in which a trained base is stored: the stack's, or f32 if the weights are f32.
+DType full_weights(const Request& request);
+// Sets the type of the weights; adapters, gradients and moments that a stack keeps in the base's type follow it.
+void set_weights(Request& request, DType weights);
+
 // Fills in profile and efficiencies for stack, model and target.
 void set_stack(Request& request, Stack stack);
 // Sets Scheduling::ahead and the step overhead that goes with it. Call after set_stack().

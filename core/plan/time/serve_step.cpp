@@ -267,7 +267,7 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
   const hardware::Chip& chip = request.target.chip;
   const double per_chip = std::max(1, chip.devices_per_chip), unit = std::max(1, chip.matrix_unit);
   const bool fp8 = request.products == DType::fp8 && chip.fp8_flops;
-  const double peak = (fp8 ? chip.fp8_flops.value : chip.bf16_flops.value) / per_chip;
+  const double peak = (fp8 ? chip.fp8_flops.value : products_peak(request)) / per_chip;
   const double bandwidth = chip.memory_bandwidth.value / per_chip;
   double elements = 0, bytes = 0, expert_elements = 0, expert_flops = 0;  // of one expert of every layer
   const double chosen = std::max(1, m.config.experts_per_token);
@@ -299,14 +299,14 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
   token.best = body_flops / peak;
   expert.best = expert_elements * bytes_of(request.weights) / bandwidth;
   expert_row.best = expert_flops / peak;
-  head_row.best = 2 * head / (chip.bf16_flops.value / per_chip);
+  head_row.best = 2 * head / (products_peak(request) / per_chip);
   traffic.best = bytes / bandwidth;
 }
 
 void ServeStepModel::Impl::add_attention(const LocalModel& m) {
   const hardware::Chip& chip = request.target.chip;
   const double per_chip = std::max(1, chip.devices_per_chip);
-  const double peak = chip.bf16_flops.value / per_chip, bandwidth = chip.memory_bandwidth.value / per_chip;
+  const double peak = products_peak(request) / per_chip, bandwidth = chip.memory_bandwidth.value / per_chip;
   double read[2] = {}, flops[2] = {};  // layers that see everything, sliding ones
   int head_dim[2] = {};
   for (const LayerKind& k : m.kinds) {

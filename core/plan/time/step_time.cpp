@@ -23,15 +23,20 @@ struct Rates {
   double flops, bytes;  // per second at the peak
   double fp8;           // the same of products in fp8; 0: they run in bf16
   const Efficiencies& e;
-  double unit;  // of the matrix unit
+  double unit;            // of the matrix unit
+  double activation = 2;  // bytes of an element
 };
 
 Rates rates_of(const Request& request) {
   const hardware::Chip& c = request.target.chip;
   const double devices = std::max(1, c.devices_per_chip);
   const double fp8 = request.products == DType::fp8 ? c.fp8_flops.value / devices : 0;
-  return {c.bf16_flops.value / devices, c.memory_bandwidth.value / devices, fp8, request.efficiencies,
-          static_cast<double>(std::max(1, c.matrix_unit))};
+  return {products_peak(request) / devices,
+          c.memory_bandwidth.value / devices,
+          fp8,
+          request.efficiencies,
+          static_cast<double>(std::max(1, c.matrix_unit)),
+          static_cast<double>(activation_bytes(request))};
 }
 
 // The work of one device in a phase: floating-point operations by their limit, bytes and kernels.
@@ -57,7 +62,7 @@ struct Load {
 
 Load product(const Rates& rates, double tokens, double in, double out, double weight_bytes) {
   const double flops = 2 * round_up(tokens, 8) * round_up(in, rates.unit) * round_up(out, rates.unit);
-  const double bytes = in * out * weight_bytes + tokens * (in + out) * 2;
+  const double bytes = in * out * weight_bytes + tokens * (in + out) * rates.activation;
   const double computing = flops / (rates.flops * rates.e.matmul.value);
   const double moving = bytes / (rates.bytes * rates.e.memory.value);
   return {.flops = flops, .short_products = std::max(0.0, moving - computing)};
@@ -71,7 +76,7 @@ Load product_of_experts(const Rates& rates, const model::Config& config, double 
   const double in = gates ? x.in : x.in / chosen, out = gates ? x.out / chosen : x.out;
   const double rows = tokens * chosen + read * 7 / 2;  // each expert's rounded up to 8
   const double flops = 2 * rows * round_up(in, rates.unit) * round_up(out, rates.unit);
-  const double bytes = read * in * out * weight_bytes + tokens * chosen * (in + out) * 2;
+  const double bytes = read * in * out * weight_bytes + tokens * chosen * (in + out) * rates.activation;
   return {.flops = flops,
           .short_products = std::max(
               0.0, bytes / (rates.bytes * rates.e.memory.value) - flops / (rates.flops * rates.e.matmul.value))};
@@ -133,7 +138,7 @@ class Builder {
     logits(phase, logit_tokens, 1, 0.5, pass.times);
   }
   void embedding(Phase phase, const Pass& pass) {
-    Load load{.bytes = pass.tokens * m_.config.dim * 4};
+    Load load{.bytes = pass.tokens * m_.config.dim * 2 * rates_.activation};
     if (m_.config.ple_dim > 0)
       load += product(rates_, pass.tokens, m_.config.dim, static_cast<double>(m_.layers()) * m_.config.ple_dim, 2);
     add(phase, "embedding", 0, load * pass.times);
@@ -146,7 +151,7 @@ class Builder {
   }
   void update(double accumulation) {
     const TensorBytes t =
-        r_.method == model::TrainMethod::full ? m_.weights(r_.profile.full_weights) : m_.adapters(r_.profile.adapters);
+        r_.method == model::TrainMethod::full ? m_.weights(full_weights(r_)) : m_.adapters(r_.profile.adapters);
     const double split = r_.profile.optimizer == StackProfile::OptimizerState::over_batch ? m_.batch_ways : 1;
     const double gradient = bytes_of(r_.profile.gradients), moment = bytes_of(r_.profile.moments);
     const double weight = t.elements > 0 ? t.unpadded / t.elements : 0;
@@ -371,6 +376,7 @@ mesh::StepShape complete_step_shape(mesh::StepShape shape, const Request& reques
   }
   shape.weight_bytes = bytes_of(request.weights);
   shape.adapter_bytes = bytes_of(request.profile.adapters);
+  shape.activation_bytes = activation_bytes(request);
   shape.gradient_bytes = bytes_of(request.profile.gradients);
   shape.residual = request.profile.residual == StackProfile::Residual::sharded && shape.work != mesh::StepKind::decode
                        ? mesh::Residual::split
