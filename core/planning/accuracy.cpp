@@ -119,7 +119,7 @@ class Predictor {
   // Bounds relative to the predicted value, from an estimate of time or bytes.
   void predict_step(AccuracyRow& row, const plan::Measurement& m, const plan::Request& request) const {
     plan::Plan plan = plan::predict(request);
-    plan::set_intervals(plan, request, plan::interval_factors(calibration_, request));
+    plan::widen_intervals(plan, request, plan::interval_factors(calibration_, request));
     const plan::Estimate& e = row.kind == FigureKind::training ? plan.step.seconds : plan.memory.total;
     const bool known = e.value > 0 && e.low > 0 && m.what != MeasuredQuantity::kv_tokens;
     const double low = known ? e.low / e.value : 1, high = known ? e.high / e.value : 1;

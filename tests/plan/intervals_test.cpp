@@ -54,10 +54,13 @@ TEST(Intervals, CoverNineOfTenRowsThatWereNotFitted) {
     for (const Measurement& m : noisy(40, 200 + seed, MeasurementUse::holdout, "v5e-1")) {
       Request request = m.request;
       apply(c, request);
-      Plan plan = predict(request);
-      set_intervals(plan, request, interval_factors(c, request));
+      const double factor = interval_factors(c, request).training, ratio = predicted(m, request).error + 1;
       ++rows;
-      inside += plan.step.seconds.low <= m.value && m.value <= plan.step.seconds.high ? 1 : 0;
+      inside += 1 / factor <= ratio && ratio <= factor ? 1 : 0;
+      Plan plan = predict(request);
+      widen_intervals(plan, request, interval_factors(c, request));
+      EXPECT_LE(plan.step.seconds.low, plan.step.seconds.value / factor * (1 + 1e-12));
+      EXPECT_GE(plan.step.seconds.high, plan.step.seconds.value * factor * (1 - 1e-12));
     }
   }
   EXPECT_GE(inside, 0.84 * rows) << inside << " of " << rows;

@@ -151,10 +151,12 @@ const ConformalFactor* factor_of(const Calibration& calibration, const Request& 
   return best;
 }
 
-void set_interval(Estimate& estimate, double factor) {
+// Never narrower than what the intervals of the efficiencies give: rows of one source resemble each other more than
+// they resemble other work on the same chip.
+void widen(Estimate& estimate, double factor) {
   if (factor < 1 || estimate.value <= 0) return;
-  estimate.low = estimate.value / factor;
-  estimate.high = estimate.value * factor;
+  estimate.low = std::min(estimate.low, estimate.value / factor);
+  estimate.high = std::max(estimate.high, estimate.value * factor);
 }
 
 }  // namespace
@@ -195,14 +197,14 @@ IntervalFactors interval_factors(const Calibration& calibration, const Request& 
   return out;
 }
 
-void set_intervals(Plan& plan, const Request& request, const IntervalFactors& factors) {
-  set_interval(plan.memory.total, factors.memory);
+void widen_intervals(Plan& plan, const Request& request, const IntervalFactors& factors) {
+  widen(plan.memory.total, factors.memory);
   if (request.work == Work::train)
-    for (Estimate* e : {&plan.step.seconds, &plan.run.hours, &plan.run.usd}) set_interval(*e, factors.training);
+    for (Estimate* e : {&plan.step.seconds, &plan.run.hours, &plan.run.usd}) widen(*e, factors.training);
   if (request.work == Work::serve && plan.serve) {
-    set_interval(plan.step.seconds, factors.tpot);
-    set_interval(plan.serve->tpot, factors.tpot);
-    set_interval(plan.serve->ttft, factors.ttft);
+    widen(plan.step.seconds, factors.tpot);
+    widen(plan.serve->tpot, factors.tpot);
+    widen(plan.serve->ttft, factors.ttft);
   }
   if (!factors.source.empty()) plan.sources.push_back(factors.source);
 }

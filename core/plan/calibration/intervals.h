@@ -20,8 +20,8 @@ struct IntervalFactors {
 // Of the request's stack and chip: from rows of both where they suffice, else from all chips that have rows of their
 // stack, else, for a chip without rows, from the errors on chips that were left out of the fit.
 IntervalFactors interval_factors(const Calibration& calibration, const Request& request);
-// Replaces the limits of step time, hours, cost, memory, TTFT and TPOT; keeps those without a calibrated interval.
-void set_intervals(Plan& plan, const Request& request, const IntervalFactors& factors);
+// Widens the limits of step time, hours, cost, memory, TTFT and TPOT to the calibrated ones.
+void widen_intervals(Plan& plan, const Request& request, const IntervalFactors& factors);
 
 // Fits the factors of all rows with use = calibration; held-out rows do not matter. `calibration`: fitted to `rows`.
 std::vector<ConformalFactor> conformal_factors(const std::vector<Measurement>& rows, const Calibration& calibration,
