@@ -113,7 +113,7 @@ TEST(Measurements, ServerRowsCarryHostSettings) {
   EXPECT_EQ(ahead.request.serve.scheduling, Scheduling::ahead);
   EXPECT_LT(ahead.request.efficiencies.step_s.value, between.request.efficiencies.step_s.value);
   EXPECT_EQ(between.request.serve.scheduling, Scheduling::between_steps);
-  EXPECT_EQ(between.load.requests, 160);
+  EXPECT_EQ(between.load.requests, 80);
   EXPECT_EQ(between.load.warmups, 16);
 }
 
