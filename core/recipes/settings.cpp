@@ -165,6 +165,12 @@ std::span<const UnreadKey> unread_keys() {
       {"train.attention", {}, kPlanned},
       {"train.adapter_dtype", {}, kPlanned},
       {"train.moment_dtype", {}, kPlanned},
+      {"train.products", {}, kPlanned},
+      {"train.saved", {}, "always empty: an export with names is rejected"},
+      {"train.offload", {}, "always none: an export with offload is rejected"},
+      {"train.compile", {}, "always auto: an export with a choice is rejected"},
+      {"train.logit_bytes", {}, kPlanned},
+      {"train.other_models", {}, kPlanned},
       {"train.loss_chunk", {}, "the scripts compute all logits at once: same loss, more memory"},
       {"train.save_dtype", {}, "applies to full training; adapters are saved as f32"},
   };

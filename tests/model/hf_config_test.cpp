@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
     HfConfig, BrokenConfig,
     testing::Values(
         Broken{"no_model_type", erase("model_type"), "model_type"},
-        Broken{"mistral", set("model_type", "mistral"), "model_type"},
+        Broken{"unknown_type", set("model_type", "falcon"), "model_type"},
         Broken{"llama", set("model_type", "llama"), "architectures"},
         Broken{"model_type_number", set("model_type", 3), "model_type"},
         Broken{"architecture", set("architectures", Json{"Gemma3ForSequenceClassification"}), "architectures"},
