@@ -33,7 +33,7 @@ class ReplayCommand : public testing::Test {
 
 TEST_F(ReplayCommand, SimulatesAnotherTargetAndStoresTheResult) {
   const std::string out = (p.folder / "predicted.json").string();
-  const Texts model{"--set", "model.id=gemma3-1b", "--json"};
+  const Texts model{"--set", "model.id=gemma3-4b", "--json"};  // its 8 heads are split over tp 8
   const auto on = [&](Texts more) {
     more.insert(more.begin(), workload);
     more.insert(more.end(), model.begin(), model.end());

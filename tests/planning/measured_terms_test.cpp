@@ -155,7 +155,8 @@ TEST(PlanPrices, WarnOfOldOnesAndMarkUnverifiedOnes) {
   EXPECT_THAT(old.problems, Contains(Field(&Problem::id, "PRICE-OLD")));
   EXPECT_THAT(planned_text(old), HasSubstr("warning PRICE-OLD: price.usd_per_chip_hour: the price may have changed"));
   bool in_json = false;
-  for (const Json& d : planned_json(old)["diagnostics"]) in_json = in_json || d["id"] == "PRICE-OLD";
+  const Json json = planned_json(old);
+  for (const Json& d : json["diagnostics"]) in_json = in_json || d["id"] == "PRICE-OLD";
   EXPECT_TRUE(in_json);
   const ExperimentPlan own = plan_experiment(titan({"price.usd_per_chip_hour=2"}), catalogue());
   EXPECT_THAT(own.problems, testing::Not(Contains(Field(&Problem::id, "PRICE-OLD"))));

@@ -259,7 +259,7 @@ TEST(PlanFormulas, EveryFormulaEvaluatesToItsValue) {
   }
   EXPECT_EQ(planned, wanted);
   EXPECT_GT(formulas, 20 * wanted);
-  EXPECT_GT(lines, 8 * wanted);
+  EXPECT_GT(lines, 7 * wanted);  // a refused plan has no run and no price
 }
 
 // The line that was found: tile padding was left out of 1.60M x 4 B.

@@ -191,7 +191,7 @@ class LaunchTest : public test::WindowFixture {
     open_window(setup(fs::path(MW_RESOURCES) / "examples/tiny-lora.json"), Page::train);
     window_->document().set("train.steps", 2000);
     window_->actions()[u"run.start"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(steps() > 0, 60000);
+    QTRY_VERIFY_WITH_TIMEOUT(steps() > 0, 120000);
     const RunPtr local = window_->runs().live();
     experiment::Experiment other;
     other.set_value("name", "Tiny, elsewhere");
