@@ -45,7 +45,7 @@ TEST_F(ReplayCommand, SimulatesAnotherTargetAndStoresTheResult) {
   ASSERT_EQ(a["points"].size(), 1u);
   EXPECT_EQ(a["points"][0]["completed"], 12);
   EXPECT_THAT(a["name"].get<std::string>(), HasSubstr("v6e-8"));
-  const Result slow = on({"--target", "v5e-1", "--kv-dtype", "fp8", "--prefix-cache", "off"});
+  const Result slow = on({"--target", "v5e-4", "--set", "mesh.tp=4", "--kv-dtype", "fp8", "--prefix-cache", "off"});
   ASSERT_EQ(slow.exit_code, 0) << slow.err;
   const Json b = parse_json(slow.out, "standard output");
   EXPECT_GT(b["points"][0]["median_tpot_ms"].get<double>(), a["points"][0]["median_tpot_ms"].get<double>());
