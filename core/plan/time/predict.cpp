@@ -292,11 +292,13 @@ std::vector<std::string> sources_of(const Request& request) {
   std::vector<std::string> out{figure("capacity: ", chip.memory), figure("peak: ", chip.bf16_flops),
                                figure("bandwidth: ", chip.memory_bandwidth)};
   if (request.products == DType::fp8) out.push_back(figure("fp8 peak: ", chip.fp8_flops));
-  if (request.price.usd_per_chip_hour > 0)
-    out.push_back("price: $" + number_text(request.price.usd_per_chip_hour) + " per chip-hour, " +
-                  request.price.price_class + ", " + request.price.region +
-                  (request.price.date.empty() ? "" : ", " + request.price.date) + ", " + request.price.source +
-                  (request.price.verified ? "" : " (unverified)"));
+  if (request.price.usd_per_chip_hour > 0) {
+    std::string price = "price: $" + number_text(request.price.usd_per_chip_hour) + " per chip-hour";
+    for (const std::string& part :
+         {request.price.price_class, request.price.region, request.price.date, request.price.source})
+      if (!part.empty()) price += ", " + part;
+    out.push_back(price + (request.price.verified ? "" : " (unverified)"));
+  }
   out.push_back("stack: " + request.profile.source);
   if (!request.calibrated.empty()) out.push_back("efficiencies: " + request.calibrated);
   out.push_back("share of peak in products " + number_text(request.efficiencies.matmul.value, 3) + ": " +
