@@ -113,7 +113,7 @@ struct Edit {
   Json value;  // null: reset to the default
   bool operator==(const Edit&) const = default;
 };
-// What the plan of the document says after a fix.
+// The plan of the document after a fix.
 struct FixOutcome {
   bool fits = false;
   double seconds = 0;         // of a step

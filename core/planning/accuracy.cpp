@@ -109,7 +109,7 @@ class Predictor {
   void set_prediction(AccuracyRow& row, const plan::Measurement& m, const plan::Comparison& compared, double low,
                       double high) const {
     if (!(compared.predicted > 0) || !std::isfinite(compared.predicted))
-      throw Error({.id = "ACCURACY", .message = "the prediction is no number above zero", .place = m.id});
+      throw Error({.id = "ACCURACY", .message = "the prediction is not a positive number", .place = m.id});
     row.predicted = compared.predicted;
     row.error = compared.error;
     row.low = compared.predicted * low;

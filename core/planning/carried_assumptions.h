@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan for another target takes over from the document, and another experiment beside it that was written for
+// The settings that a plan for another target keeps, and another experiment beside it that was written for
 // that target. Reads the experiments in the document's folder. Any thread.
 #pragma once
 #include <filesystem>

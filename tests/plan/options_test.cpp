@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a request may ask of its stack and chip: fp8, activations by name, offload, other servers, several slices.
+// Options that need support of stack and chip: fp8, activations by name, offload, other servers, several slices.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -89,7 +89,7 @@ class RandomExperiments {
   std::mt19937_64 random_;
 };
 
-// What `plan` says; `error`: it cannot plan at all.
+// The answer of `plan`; `error`: it cannot plan at all.
 struct Answer {
   plan::Request request{};
   plan::Plan plan{};

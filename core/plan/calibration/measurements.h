@@ -42,7 +42,7 @@ bool is_speed(MeasuredQuantity what);  // either, except times to first token: q
 bool is_memory(MeasuredQuantity what);
 bool more_is_faster(MeasuredQuantity what);  // rates: the larger value is the shorter time
 
-// What a figure is about; accuracy and intervals are kept by kind.
+// The subject of a figure; accuracy and intervals are kept by kind.
 enum class FigureKind { training, memory, throughput, tpot, ttft };  // throughput: output tokens/s of a server
 FigureKind kind_of(MeasuredQuantity what);
 

@@ -342,7 +342,7 @@ DeviceMemory rollout_memory(const LocalModel& model) {
 
 namespace {
 
-// What a server reserves for keys and values beside `others` bytes.
+// The KV cache that a server reserves beside `others` bytes.
 Buffer kv_cache(const LocalModel& model, double others) {
   const Request& r = *model.request;
   const ServeWork& s = r.serve;

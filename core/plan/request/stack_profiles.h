@@ -45,7 +45,7 @@ struct StackProfile {
   bool master_weights = false;       // f32 copies of the weights
   OptimizerState optimizer = OptimizerState::beside_weights;
   bool static_shapes = false;  // XLA: every row is padded to data.max_len
-  // What the stack's own documentation offers; check_request() refuses the rest.
+  // Options that the stack documents; check_request() refuses the rest.
   struct Options {
     bool fp8_products = false;     // matrix products in fp8
     bool saved_by_name = false;    // remat that keeps chosen activations
@@ -54,7 +54,7 @@ struct StackProfile {
     std::vector<DType> weights{};  // types of a server's weights; empty: bf16 and f32
   };
   Options options{};
-  // What a server reserves for its KV cache: a share of the device less everything else, a share of what is free once
+  // Reserved KV cache of a server: a share of the device less everything else, a share of what is free once
   // the model is loaded, or a slot of the longest request for every sequence.
   enum class KvReserve { share_of_device, share_of_free, slots };
   KvReserve kv_reserve = KvReserve::share_of_device;

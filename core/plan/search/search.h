@@ -49,7 +49,7 @@ struct Candidate {
   bool fits() const { return peak <= capacity; }
 };
 
-// What a search varies: mesh, batch, remat, loss chunk, KV type and sequences; or in training also packing, attention
+// Settings of a search: mesh, batch, remat, loss chunk, KV type and sequences; or in training also packing, attention
 // and the type of the adapters, and more sizes of the loss chunk.
 enum class SearchScope { sharding, settings };
 
