@@ -85,6 +85,9 @@ CandidatesModel::Settings CandidatesModel::all_settings(const Candidate& c) cons
 void CandidatesModel::show(const std::shared_ptr<const planning::ExperimentSearch>& found) {
   work_ = found ? found->request.work : plan::Work::train;
   std::vector<Candidate> rows = found ? found->result.candidates : std::vector<Candidate>();
+  // Best first; nobody reads thousands of rows, and screen readers walk through all of them.
+  constexpr size_t kListed = 100;
+  if (rows.size() > kListed) rows.erase(rows.begin() + kListed, rows.end());
   differing_.clear();
   QStringList shared;
   const Settings first = rows.empty() ? Settings() : all_settings(rows.front());
