@@ -9,6 +9,7 @@
 #include "core/base/files.h"
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/calibration/intervals.h"
+#include "core/planning/accuracy.h"
 
 namespace mw {
 namespace {
@@ -77,12 +78,20 @@ void write_calibration(const std::filesystem::path& file, const plan::Calibratio
   write_file_atomically(file, document.dump(2) + "\n");
 }
 
+void print_intervals(const std::vector<plan::ConformalFactor>& intervals) {
+  for (const plan::ConformalFactor& f : intervals)
+    std::printf(
+        "interval: %s, %s %s %s: / and x %.3f, %d rows\n", std::string(to_string(f.kind)).c_str(),
+        std::string(to_string(f.evidence)).c_str(),
+        f.evidence == plan::ConformalFactor::Evidence::all ? "" : std::string(model::to_string(f.stack)).c_str(),
+        f.chip.c_str(), f.factor, f.rows);
+}
+
 int run(int argc, char** argv) {
   const fs::path folder = fs::path(MW_RESOURCES) / "hardware";
   const hardware::Catalogue catalogue = hardware::Catalogue::load(folder);
   const plan::Measurements measured = plan::read_measurements(folder / "measurements.json", catalogue);
   plan::Calibration calibration{.basis = {}, .factors = plan::with_means(plan::fit_factors(measured.rows))};
-  calibration.intervals = plan::conformal_factors(measured.rows, calibration);
   const std::vector<plan::Comparison> before = plan::predict_all(measured.rows, {});
   const std::vector<plan::Comparison> after = plan::predict_all(measured.rows, calibration);
   const Errors errors = summarise(measured.rows, before, after);
@@ -105,13 +114,15 @@ int run(int argc, char** argv) {
     if (plan::serves(f.stack) && !f.chip.empty())
       std::printf("%s %s %s x %.3f\n", std::string(model::to_string(f.stack)).c_str(), f.chip.c_str(), f.name.c_str(),
                   f.value);
-  for (const plan::ConformalFactor& f : calibration.intervals)
-    std::printf("interval: %s, %s %s %s: / and x %.3f, %d rows\n", std::string(to_string(f.kind)).c_str(),
-                std::string(to_string(f.evidence)).c_str(),
-                f.chip.empty() ? "" : std::string(model::to_string(f.stack)).c_str(), f.chip.c_str(), f.factor, f.rows);
   for (const auto& left : measured.left_out) std::printf("left out: %s: %s\n", left.row.c_str(), left.why.c_str());
   if (argc == 3 && std::strcmp(argv[1], "--write") == 0) {
     calibration.basis = {argv[2], "resources/hardware/measurements.json"};
+    write_calibration(folder / "calibration.json", calibration, errors);
+    // Intervals need the simulated servers, which use the factors just written.
+    const planning::AccuracyReport report =
+        planning::accuracy({.resources = MW_RESOURCES, .date = argv[2]}, hardware::Catalogue::load(folder));
+    calibration.intervals = plan::conformal_factors(planning::held_out_errors(report.rows));
+    print_intervals(calibration.intervals);
     write_calibration(folder / "calibration.json", calibration, errors);
   }
   return 0;

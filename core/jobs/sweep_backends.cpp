@@ -27,7 +27,8 @@ BackendParts model_parts(const experiment::Experiment& e, const hardware::Catalo
   BackendParts parts;
   parts.backend = serve::make_cost_model_backend(request, experiment::scheduler_settings(experiment::bind(e).serve));
   parts.conditions["stack"] = model::to_string(request.stack);
-  parts.intervals = plan::interval_factors(planning::calibration_in_force(catalogue), request);
+  parts.intervals =
+      plan::interval_factors(planning::calibration_in_force(catalogue), request.stack, request.target.chip.id);
   parts.notes.push_back("every number is predicted: " + std::string(model::to_string(request.stack)) + " on " +
                         request.target.id + ", KV cache " + to_text(kv.capacity));
   if (!parts.intervals.source.empty()) parts.notes.push_back(parts.intervals.source);

@@ -70,6 +70,11 @@ ServedLoad load_of(const BenchPoint& point, bool at_once) {
   return !at_once && point.verdict == to_string(serve::Saturation::stable) ? ServedLoad::stable : ServedLoad::overload;
 }
 
+// Memory has no factors.
+bool is_never_fitted(const AccuracyRow& row) {
+  return row.use == MeasurementUse::holdout || row.kind == FigureKind::memory;
+}
+
 class Predictor {
  public:
   Predictor(const AccuracyInput& input, const hardware::Catalogue& catalogue, const std::stop_token& stop)
@@ -83,6 +88,8 @@ class Predictor {
     for (const Json& set : sets)  // the other sets are rows of measurements.json
       if (const formats::BenchSet cells = formats::bench_set(set); cells.source.ends_with("serving table"))
         add_cells(cells);
+    set_intervals();
+    std::erase_if(out_.rows, [&](const AccuracyRow& row) { return !passes(row); });
     if (out_.rows.empty())
       throw Error({.id = "ACCURACY",
                    .message = "no published measurement passes the filter",
@@ -118,10 +125,10 @@ class Predictor {
 
   // Bounds relative to the predicted value, from an estimate of time or bytes.
   void predict_step(AccuracyRow& row, const plan::Measurement& m, const plan::Request& request) const {
-    plan::Plan plan = plan::predict(request);
-    plan::widen_intervals(plan, request, plan::interval_factors(calibration_, request));
+    const plan::Plan plan = plan::predict(request);
     const plan::Estimate& e = row.kind == FigureKind::training ? plan.step.seconds : plan.memory.total;
-    const bool known = e.value > 0 && e.low > 0 && m.what != MeasuredQuantity::kv_tokens;
+    row.bounded = m.what != MeasuredQuantity::kv_tokens;
+    const bool known = e.value > 0 && e.low > 0 && row.bounded;
     const double low = known ? e.low / e.value : 1, high = known ? e.high / e.value : 1;
     const bool inverse = plan::more_is_faster(m.what);
     set_prediction(row, m, plan::compare(m, plan), inverse ? 1 / high : low, inverse ? 1 / low : high);
@@ -135,8 +142,7 @@ class Predictor {
       found = played_.emplace(played_as(m), simulated_row(calibrated)).first;
     }
     row.load = load_of(found->second, m.load.concurrency == 0 && std::isinf(m.load.request_rate));
-    const double factor = std::max(1.0, plan::interval_factors(calibration_, request).of(row.kind));
-    set_prediction(row, m, plan::compare(m, figure(found->second, m.what)), 1 / factor, factor);
+    set_prediction(row, m, plan::compare(m, figure(found->second, m.what)), 1, 1);
   }
 
   void add(const plan::Measurement& m) {
@@ -152,7 +158,6 @@ class Predictor {
                     .measured = m.value,
                     .counted = m.counted(),
                     .source = m.source};
-    if (!passes(row)) return;
     try {
       plan::Request request = m.request;
       plan::apply(calibration_, request);
@@ -190,7 +195,6 @@ class Predictor {
     const fs::path file = input_.resources / "examples" / ("paper-serve-" + cells.target + ".json");
     const experiment::Experiment shipped = experiment::Experiment::load(file);
     const std::vector<double> rates = experiment::sweep_settings(experiment::bind(shipped)).request_rates;
-    const plan::IntervalFactors intervals = plan::interval_factors(calibration_, plan_request(shipped, catalogue_));
     for (const BenchPoint& cell : cells.points) {
       check_stop();
       std::optional<BenchPoint> simulated;
@@ -210,7 +214,6 @@ class Predictor {
                         .unit = unit,
                         .measured = measured,
                         .source = cells.source};
-        if (!passes(row)) return;
         if (!simulated && refused.empty()) try {
             experiment::Experiment e = shipped;
             e.set_value("sweep.output_len", cell.output_len);
@@ -221,10 +224,7 @@ class Predictor {
         row.refused = refused;
         if (simulated) {
           row.load = load_of(*simulated, std::isinf(simulated->request_rate));
-          const double factor = std::max(1.0, intervals.of(kind));
-          row.predicted = rate ? (*simulated).*rate : ((*simulated).*latency).median;
-          row.low = row.predicted / factor;
-          row.high = row.predicted * factor;
+          row.predicted = row.low = row.high = rate ? (*simulated).*rate : ((*simulated).*latency).median;
           row.error = rate ? row.measured / row.predicted - 1 : row.predicted / row.measured - 1;
         }
         out_.rows.push_back(std::move(row));
@@ -232,6 +232,22 @@ class Predictor {
       at("output tokens/s", FigureKind::throughput, cell.output_throughput, &BenchPoint::output_throughput, nullptr);
       at("ms median TPOT", FigureKind::tpot, cell.tpot.median, nullptr, &BenchPoint::tpot);
       at("ms median TTFT", FigureKind::ttft, cell.ttft.median, nullptr, &BenchPoint::ttft);
+    }
+  }
+
+  // Never narrower than the interval that follows from the efficiencies.
+  void set_intervals() {
+    const std::vector<plan::RowError> errors = held_out_errors(out_.rows);
+    std::map<std::string, plan::Calibration> without;  // by the publication left out
+    for (AccuracyRow& row : out_.rows) {
+      if (!row.refused.empty() || !row.bounded) continue;
+      const std::string own = is_never_fitted(row) ? plan::publication_of(row.source) : std::string();
+      const auto [found, added] = without.try_emplace(own, calibration_);
+      if (added) found->second.intervals = plan::conformal_factors(errors, own);
+      const double factor = plan::interval_factors(found->second, plan::parse_stack(row.stack), row.chip).of(row.kind);
+      if (factor < 1) continue;
+      row.low = std::min(row.low, row.predicted / factor);
+      row.high = std::max(row.high, row.predicted * factor);
     }
   }
 
@@ -281,6 +297,18 @@ class Predictor {
 };
 
 }  // namespace
+
+std::vector<plan::RowError> held_out_errors(const std::vector<AccuracyRow>& rows) {
+  std::vector<plan::RowError> out;
+  for (const AccuracyRow& row : rows)
+    if (is_never_fitted(row) && row.counted && row.bounded && row.refused.empty())
+      out.push_back({.kind = row.kind,
+                     .stack = plan::parse_stack(row.stack),
+                     .chip = row.chip,
+                     .source = row.source,
+                     .log_ratio = std::abs(std::log(row.predicted / row.measured))});
+  return out;
+}
 
 BenchPoint simulated_row(const plan::Measurement& row) {
   const plan::ServeWork& w = row.request.serve;

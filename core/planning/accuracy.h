@@ -25,12 +25,14 @@ struct AccuracyRow {
   plan::MeasurementUse use = plan::MeasurementUse::holdout;
   plan::FigureKind kind = plan::FigureKind::training;
   std::string stack, chip, target, model, unit;
-  double measured = 0;       // in `unit`
-  double predicted = 0;      // in `unit`; 0 if refused
-  double low = 0, high = 0;  // the 90 % interval of the prediction; equal: it has none
-  double error = 1;          // of time or bytes, +0.1: 10 % too slow or too large; 1 if refused
-  std::string refused{};     // why there is no prediction; empty: there is one
-  bool counted = true;       // false: an alternative assumption about another row
+  double measured = 0;   // in `unit`
+  double predicted = 0;  // in `unit`; 0 if refused
+  // The 90 % interval of the prediction, from held-out rows of other publications; equal: it has none.
+  double low = 0, high = 0;
+  double error = 1;       // of time or bytes, +0.1: 10 % too slow or too large; 1 if refused
+  std::string refused{};  // why there is no prediction; empty: there is one
+  bool bounded = true;    // false: a figure of a kind without intervals (tokens of KV cache)
+  bool counted = true;    // false: an alternative assumption about another row
   ServedLoad load = ServedLoad::none;
   std::string source{};
   bool has_interval() const { return low < high; }
@@ -74,6 +76,9 @@ AccuracyReport accuracy(const AccuracyInput& input, const hardware::Catalogue& c
 // Predicts the figures of a server row by simulation on a server with an empty prefix cache, with the efficiencies of
 // the row's request. Throws the errors of plan::ServeStepModel.
 formats::BenchPoint simulated_row(const plan::Measurement& row);
+
+// Of the counted rows that no factor was fitted to, are predicted and have intervals.
+std::vector<plan::RowError> held_out_errors(const std::vector<AccuracyRow>& rows);
 
 Json to_json(const AccuracyReport& report);
 std::string to_text(const AccuracyReport& report);      // totals, groups, rows

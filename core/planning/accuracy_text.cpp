@@ -197,12 +197,12 @@ std::string to_markdown(const AccuracyReport& report) {
       "them.\n\n" +
       basis_text(report) +
       "\n\n"
-      "Efficiencies and intervals are fitted to rows with use calibration only; rows with use holdout are predicted "
-      "and\n"
-      "never fitted to. An error is one of time or bytes: + is predicted too slow or too large. A refused row counts "
-      "as an\n"
-      "error of 100 %. Means leave out rows marked as an alternative, which differ from another row in one "
-      "assumption.\n\n"
+      "Efficiencies are fitted to rows with use calibration only; rows with use holdout are predicted and never "
+      "fitted\n"
+      "to. Intervals come from the errors on held-out rows; here those of each row leave its own publication out. An\n"
+      "error is one of time or bytes: + is predicted too slow or too large. A refused row counts as an error of 100 "
+      "%.\n"
+      "Means leave out rows marked as an alternative, which differ from another row in one assumption.\n\n"
       "## By kind\n\n" +
       markdown_table(t.totals) + "\n## By kind, stack and chip\n\n" + markdown_table(t.groups) + "\n## Rows\n\n" +
       markdown_table(t.rows);

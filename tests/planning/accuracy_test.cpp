@@ -61,6 +61,27 @@ TEST(Accuracy, GroupsAddUpToTotals) {
   }
 }
 
+// Every interval leaves the row's own publication out.
+TEST(Accuracy, IntervalsCoverNineOfTenHeldOutRows) {
+  for (const AccuracyGroup& total : shipped().totals) {
+    if (total.use != MeasurementUse::holdout || total.stable_only) continue;
+    EXPECT_GE(total.with_interval, 30) << to_string(total.kind);
+    EXPECT_GE(total.coverage(), 0.85) << to_string(total.kind);
+    EXPECT_LE(total.coverage(), 0.97) << to_string(total.kind);
+  }
+}
+
+TEST(Accuracy, ShippedIntervalsAreThoseOfTheShippedRows) {
+  const auto fresh = plan::conformal_factors(held_out_errors(shipped().rows));
+  const auto filed = plan::read_calibration(test::catalogue().calibration()).intervals;
+  ASSERT_EQ(fresh.size(), filed.size()) << "run scripts/calibrate.sh";
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    EXPECT_EQ(fresh[i].kind, filed[i].kind);
+    EXPECT_EQ(fresh[i].chip, filed[i].chip);
+    EXPECT_NEAR(fresh[i].factor, filed[i].factor, 1e-3) << "run scripts/calibrate.sh";
+  }
+}
+
 TEST(Accuracy, ServersArePredictedBySimulation) {
   const AccuracyRow* ttft = row(shipped(), "v6e-8-llama3.3-70b-c64-ttft, ms mean TTFT");
   ASSERT_TRUE(ttft);

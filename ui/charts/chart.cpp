@@ -547,3 +547,5 @@ void Chart::contextMenuEvent(QContextMenuEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_chart.cpp"

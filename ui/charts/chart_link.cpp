@@ -104,3 +104,5 @@ void ChartLink::reset() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_chart_link.cpp"

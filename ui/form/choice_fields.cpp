@@ -89,3 +89,5 @@ void ChipsField::chosen() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_choice_fields.cpp"

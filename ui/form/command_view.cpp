@@ -115,3 +115,5 @@ void CommandView::refresh() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_command_view.cpp"

@@ -82,3 +82,5 @@ void ExperimentPanel::go_to(const Problem& problem) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_experiment_panel.cpp"

@@ -103,3 +103,5 @@ QString describe(const experiment::Parameter& p) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_field.cpp"

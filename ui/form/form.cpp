@@ -173,3 +173,5 @@ bool Form::focus_key(const std::string& key) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_form.cpp"

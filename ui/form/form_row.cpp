@@ -108,3 +108,5 @@ bool FormRow::covers(const std::string& place) const {
 }
 
 }  // namespace mw::ui
+
+#include "moc_form_row.cpp"

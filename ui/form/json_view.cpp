@@ -193,3 +193,5 @@ void JsonView::focus_place(const std::string& place) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_json_view.cpp"

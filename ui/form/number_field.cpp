@@ -178,3 +178,5 @@ void NumberField::slide(int position) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_number_field.cpp"

@@ -176,3 +176,5 @@ void add_pickers(Form& form, Document& document, const hardware::LoadCatalogue& 
 }
 
 }  // namespace mw::ui
+
+#include "moc_picker.cpp"

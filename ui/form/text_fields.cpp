@@ -143,3 +143,5 @@ QString MeshField::print(const Json& value) const {
 }
 
 }  // namespace mw::ui
+
+#include "moc_text_fields.cpp"

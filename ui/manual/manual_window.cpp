@@ -243,3 +243,5 @@ void ManualWindow::changeEvent(QEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_manual_window.cpp"

@@ -370,3 +370,5 @@ void PortDialog::open_experiment(const experiment::Experiment& experiment) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_port_dialog.cpp"

@@ -409,3 +409,5 @@ void MeasuredMesh::paint_lines(QPainter& p, QRectF box) const {
 }
 
 }  // namespace mw::ui
+
+#include "moc_measured_mesh.cpp"

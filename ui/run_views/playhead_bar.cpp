@@ -96,3 +96,5 @@ void PlayheadBar::step_by(int steps) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_playhead_bar.cpp"

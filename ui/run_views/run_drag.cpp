@@ -44,3 +44,5 @@ void DragButton::mouseMoveEvent(QMouseEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_run_drag.cpp"

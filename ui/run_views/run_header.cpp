@@ -171,3 +171,5 @@ void RunHeader::fill(const RunData& run, bool stopping) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_run_header.cpp"

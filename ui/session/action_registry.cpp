@@ -40,3 +40,5 @@ void ActionRegistry::bind(QAbstractButton& button, const QString& id) const {
 }
 
 }  // namespace mw::ui
+
+#include "moc_action_registry.cpp"

@@ -108,3 +108,5 @@ std::optional<double> BackgroundWork::eta_seconds() const {
 }
 
 }  // namespace mw::ui
+
+#include "moc_background_task.cpp"

@@ -228,3 +228,5 @@ experiment::Experiment rebased(const experiment::Experiment& experiment, const f
 }
 
 }  // namespace mw::ui
+
+#include "moc_document.cpp"

@@ -161,3 +161,5 @@ void Predictor::take_prediction(Result result) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_predictor.cpp"

@@ -333,3 +333,5 @@ RunPtr load_run(const std::filesystem::path& runs_folder, const store::RunId& ru
 }
 
 }  // namespace mw::ui
+
+#include "moc_run_controller.cpp"

@@ -105,3 +105,5 @@ void BottomDocks::put_marks() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_bottom_docks.cpp"

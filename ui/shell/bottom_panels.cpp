@@ -108,3 +108,5 @@ void JobsPanel::show_frame() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_bottom_panels.cpp"

@@ -112,3 +112,5 @@ QString CloseGuard::title_prefix() const {
 }
 
 }  // namespace mw::ui
+
+#include "moc_close_guard.cpp"

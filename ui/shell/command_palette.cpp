@@ -205,3 +205,5 @@ bool CommandPalette::eventFilter(QObject* watched, QEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_command_palette.cpp"

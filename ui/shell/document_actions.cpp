@@ -216,3 +216,5 @@ void DocumentActions::fill_menu(QMenu& menu) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_document_actions.cpp"

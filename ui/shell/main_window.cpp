@@ -633,3 +633,5 @@ void MainWindow::showEvent(QShowEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_main_window.cpp"

@@ -79,3 +79,5 @@ int ProblemsModel::count(Severity of, std::initializer_list<ProblemSource> from)
 }
 
 }  // namespace mw::ui
+
+#include "moc_problems_model.cpp"

@@ -148,3 +148,5 @@ void ProblemsPanel::show_details() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_problems_panel.cpp"

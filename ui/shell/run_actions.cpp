@@ -123,3 +123,5 @@ void RunActions::update() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_run_actions.cpp"

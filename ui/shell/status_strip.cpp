@@ -266,3 +266,5 @@ void StatusStrip::show_frame() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_status_strip.cpp"

@@ -135,3 +135,5 @@ void Toolbar::show_name() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_toolbar.cpp"

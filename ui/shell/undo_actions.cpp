@@ -65,3 +65,5 @@ void UndoActions::update(const QString& id, bool can, const QString& verb, const
 }
 
 }  // namespace mw::ui
+
+#include "moc_undo_actions.cpp"

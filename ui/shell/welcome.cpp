@@ -98,3 +98,5 @@ bool Welcome::eventFilter(QObject* watched, QEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_welcome.cpp"

@@ -157,3 +157,5 @@ void PendingQuestion::reject() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_dialog_parts.cpp"

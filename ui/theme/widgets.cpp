@@ -197,3 +197,5 @@ void write_png(const QPixmap& picture, const std::filesystem::path& file) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_widgets.cpp"

@@ -34,11 +34,11 @@ struct CalibrationFactor {
 
 // The half-width of 90 % intervals of one kind of figure; see intervals.h.
 struct ConformalFactor {
-  // The rows behind it: of this stack and chip; of all chips with rows of their stack; of chips left out of the fit.
-  enum class Evidence { own, measured_chips, others };
+  // The held-out rows behind it: of one stack and chip, of all chips of one stack, of everything.
+  enum class Evidence { own, stack, all };
   FigureKind kind = FigureKind::training;
-  Evidence evidence = Evidence::others;
-  Stack stack = Stack::engine;  // of Evidence::own
+  Evidence evidence = Evidence::all;
+  Stack stack = Stack::engine;  // not of Evidence::all
   std::string chip{};           // of Evidence::own
   double factor = 1;            // the measured value is expected in [predicted / factor, predicted * factor]
   int rows = 0;                 // scores that it was taken from
@@ -81,5 +81,4 @@ std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const 
 }  // namespace mw::plan
 
 template <>
-inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::plan::ConformalFactor::Evidence>{"own", "measured chips",
-                                                                                      "other chips"};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::plan::ConformalFactor::Evidence>{"own", "stack", "all"};

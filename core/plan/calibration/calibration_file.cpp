@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/calibration/calibration_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -64,8 +65,8 @@ CalibrationFactor read_factor(const Json& json, RowLocation at) {
 
 Json to_json(const ConformalFactor& interval) {
   Json row{{"kind", to_string(interval.kind)}, {"evidence", to_string(interval.evidence)}};
-  if (interval.evidence == ConformalFactor::Evidence::own)
-    row["stack"] = to_string(interval.stack), row["chip"] = interval.chip;
+  if (interval.evidence != ConformalFactor::Evidence::all) row["stack"] = to_string(interval.stack);
+  if (interval.evidence == ConformalFactor::Evidence::own) row["chip"] = interval.chip;
   row["factor"] = rounded(interval.factor);
   row["rows"] = interval.rows;
   return row;
@@ -84,15 +85,20 @@ ConformalFactor read_interval(const Json& json, RowLocation at) {
   ConformalFactor f;
   f.kind = read_name<FigureKind>(row, "kind");
   f.evidence = read_name<ConformalFactor::Evidence>(row, "evidence");
-  if (f.evidence == ConformalFactor::Evidence::own) {
-    f.stack = parse_stack(row.text("stack"));
-    f.chip = row.text("chip");
-  }
+  if (f.evidence != ConformalFactor::Evidence::all) f.stack = parse_stack(row.text("stack"));
+  if (f.evidence == ConformalFactor::Evidence::own) f.chip = row.text("chip");
   f.factor = row.number("factor");
   if (!(f.factor >= 1 && f.factor <= 100)) row.bad("factor", "out of range", std::to_string(f.factor), "1 to 100");
   f.rows = row.whole<int>("rows", 0, 0, 1 << 24);
   row.finish();
   return f;
+}
+
+// Written before 2026-11-25, from rows that the factors were fitted to: too narrow.
+bool is_outdated(const Json& interval) {
+  if (!interval.is_object()) return false;
+  const Json evidence = interval.value("evidence", Json());
+  return evidence == "measured chips" || evidence == "other chips";
 }
 
 Json before_after(const ErrorSummary& before, const ErrorSummary& after) {
@@ -149,7 +155,8 @@ Calibration read_calibration(const fs::path& file) {
     c.factors.push_back(read_factor(factors.at(i), {none, name, "factors[" + std::to_string(i) + "]", "CALIBRATION"}));
   if (document.contains("intervals")) {
     const Json& intervals = list_member(document, "intervals", name);
-    for (size_t i = 0; i < intervals.size(); ++i)
+    const bool outdated = std::any_of(intervals.begin(), intervals.end(), is_outdated);
+    for (size_t i = 0; i < intervals.size() && !outdated; ++i)
       c.intervals.push_back(
           read_interval(intervals.at(i), {none, name, "intervals[" + std::to_string(i) + "]", "CALIBRATION"}));
   }

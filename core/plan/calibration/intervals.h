@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// 90 % intervals of predictions by split conformal prediction (Vovk et al. 2005; Lei et al. 2018): the score of a
-// calibration row is |log(predicted / measured)|, predicted by a fit to the other rows; the interval is the prediction
-// divided and multiplied by the exponential of the scores' quantile of rank ceil(0.9 (n + 1)). Plain values; any
-// thread.
+// 90 % intervals of predictions from the errors |log(predicted / measured)| on published rows that no factor was fitted
+// to: the interval is the prediction divided and multiplied by the exponential of the errors' 90 % quantile. Every
+// publication has the same weight, because its rows resemble each other more than other work (conformal prediction for
+// hierarchical data, arXiv 2306.06342, without the correction for few groups). Plain values; any thread.
 #pragma once
 #include "core/plan/calibration/calibrate.h"
 
@@ -14,20 +14,28 @@ constexpr double kIntervalLevel = 0.9;
 // 0: no calibrated interval.
 struct IntervalFactors {
   double training = 0, memory = 0, throughput = 0, tpot = 0, ttft = 0;
-  std::string source{};  // "90 % intervals: 12 rows of vllm-gpu on h100"
+  std::string source{};  // "90 % intervals: errors on 12 held-out rows of vllm-gpu"
   double of(FigureKind kind) const;
 };
-// Of the request's stack and chip: from rows of both where they suffice, else from all chips that have rows of their
-// stack, else, for a chip without rows, from the errors on chips that were left out of the fit.
-IntervalFactors interval_factors(const Calibration& calibration, const Request& request);
+// From rows of the stack and chip where they suffice; else, for a chip with factors of its own, from all rows of the
+// stack; else from all rows.
+IntervalFactors interval_factors(const Calibration& calibration, Stack stack, const std::string& chip);
 // Widens the limits of step time, hours, cost, memory, TTFT and TPOT to the calibrated ones.
 void widen_intervals(Plan& plan, const Request& request, const IntervalFactors& factors);
 
-// Fits the factors of all rows with use = calibration; held-out rows do not matter. `calibration`: fitted to `rows`.
-std::vector<ConformalFactor> conformal_factors(const std::vector<Measurement>& rows, const Calibration& calibration,
-                                               const FitOptions& options = {});
-// The smallest score that at least `level` of new scores stay below, if they are exchangeable with `scores`; infinity
-// if there are too few.
-double conformal_quantile(std::vector<double> scores, double level);
+// The error of the prediction of a row that no factor was fitted to.
+struct RowError {
+  FigureKind kind = FigureKind::training;
+  Stack stack = Stack::engine;
+  std::string chip{}, source{};
+  double log_ratio = 0;  // |log(predicted / measured)|
+};
+// One paper, repository or benchmark: "arXiv 2605.25645" of "arXiv 2605.25645 v3, serving table".
+std::string publication_of(const std::string& source);
+// Without the rows of the publication `left_out`, to test intervals on rows that do not shape them.
+std::vector<ConformalFactor> conformal_factors(const std::vector<RowError>& rows, const std::string& left_out = {});
+// The error that a share `level` of the rows stays below, each publication with the same weight; infinity for fewer
+// than two publications or nine rows.
+double weighted_quantile(const std::vector<RowError>& rows, double level);
 
 }  // namespace mw::plan

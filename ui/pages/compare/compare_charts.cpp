@@ -690,3 +690,5 @@ void CompareCharts::fill_training(CompareView view, const std::vector<std::strin
 }
 
 }  // namespace mw::ui
+
+#include "moc_compare_charts.cpp"

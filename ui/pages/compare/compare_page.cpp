@@ -593,3 +593,5 @@ void ComparePage::add_slo_fields(QHBoxLayout& row) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_compare_page.cpp"

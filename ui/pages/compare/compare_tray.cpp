@@ -238,3 +238,5 @@ void CompareTray::dropEvent(QDropEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_compare_tray.cpp"

@@ -48,3 +48,5 @@ void ComparedReader::deliver() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_compared_reader.cpp"

@@ -193,3 +193,5 @@ void ReplayDialog::reject() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_replay_dialog.cpp"

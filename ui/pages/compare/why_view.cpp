@@ -154,3 +154,5 @@ void WhyView::show_bars() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_why_view.cpp"

@@ -552,3 +552,5 @@ QWidget* DataPage::empty_page() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_data_page.cpp"

@@ -214,3 +214,5 @@ std::optional<Seconds> DataReader::eta() const {
 }
 
 }  // namespace mw::ui
+
+#include "moc_data_reader.cpp"

@@ -90,3 +90,5 @@ void EconomyView::show_cost() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_economy_view.cpp"

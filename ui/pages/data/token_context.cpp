@@ -121,3 +121,5 @@ QString TokenContext::note() const {
 }
 
 }  // namespace mw::ui
+
+#include "moc_token_context.cpp"

@@ -354,3 +354,5 @@ bool TokenView::viewportEvent(QEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_token_view.cpp"

@@ -306,3 +306,5 @@ void Alternatives::apply(int row) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_alternatives.cpp"

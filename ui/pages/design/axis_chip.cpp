@@ -132,3 +132,5 @@ bool AxisChip::event(QEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_axis_chip.cpp"

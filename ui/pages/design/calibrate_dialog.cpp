@@ -424,3 +424,5 @@ QWidget* CalibrateDialog::buttons() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_calibrate_dialog.cpp"

@@ -98,3 +98,5 @@ void Calibrator::undo() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_calibrator.cpp"

@@ -222,3 +222,5 @@ void MeasuredSwitch::show_measured(bool on) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_canvas_pair.cpp"

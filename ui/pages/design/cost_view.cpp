@@ -177,3 +177,5 @@ void CostView::show_swings(const planning::CostPlan& cost) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_cost_view.cpp"

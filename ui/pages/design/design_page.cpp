@@ -516,3 +516,5 @@ void DesignPage::restore_state(const Session& session) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_design_page.cpp"

@@ -129,3 +129,5 @@ Qt::ItemFlags ShardsModel::flags(const QModelIndex& index) const {
 }
 
 }  // namespace mw::ui
+
+#include "moc_design_tables.cpp"

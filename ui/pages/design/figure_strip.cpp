@@ -80,3 +80,5 @@ bool FigureStrip::event(QEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_figure_strip.cpp"

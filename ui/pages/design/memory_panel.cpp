@@ -98,3 +98,5 @@ void MemoryPanel::show_nothing() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_memory_panel.cpp"

@@ -649,3 +649,5 @@ void MeshCanvas::cancel() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_mesh_canvas.cpp"

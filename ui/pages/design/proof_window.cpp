@@ -195,3 +195,5 @@ void ProofWindow::choose_file() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_proof_window.cpp"

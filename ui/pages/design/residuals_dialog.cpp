@@ -133,3 +133,5 @@ void ResidualsDialog::reject() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_residuals_dialog.cpp"

@@ -240,3 +240,5 @@ void AccuracyDialog::reject() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_accuracy_dialog.cpp"

@@ -76,3 +76,5 @@ void RunPreview::show_run(const views::ListedRun& run, const views::RunPreview& 
 }
 
 }  // namespace mw::ui
+
+#include "moc_run_preview.cpp"

@@ -293,3 +293,5 @@ bool RunsFilter::lessThan(const QModelIndex& a, const QModelIndex& b) const {
 }
 
 }  // namespace mw::ui
+
+#include "moc_runs_model.cpp"

@@ -509,3 +509,5 @@ bool RunsPage::eventFilter(QObject* watched, QEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_runs_page.cpp"

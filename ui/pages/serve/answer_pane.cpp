@@ -168,3 +168,5 @@ void AnswerPane::show_tokens(bool on) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_answer_pane.cpp"

@@ -61,3 +61,5 @@ void BesideBox::showPopup() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_beside_box.cpp"

@@ -301,3 +301,5 @@ void EnvelopeTab::show_envelope() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_envelope_tab.cpp"

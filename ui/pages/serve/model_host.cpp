@@ -97,3 +97,5 @@ void ModelHost::with_model(std::function<void(std::shared_ptr<jobs::ModelServer>
 }
 
 }  // namespace mw::ui
+
+#include "moc_model_host.cpp"

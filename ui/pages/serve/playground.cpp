@@ -130,3 +130,5 @@ void Playground::update_state() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_playground.cpp"

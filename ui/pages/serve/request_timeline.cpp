@@ -236,3 +236,5 @@ void RequestTimeline::resizeEvent(QResizeEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_request_timeline.cpp"

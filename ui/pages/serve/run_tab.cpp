@@ -73,3 +73,5 @@ bool RunTab::show_changes() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_run_tab.cpp"

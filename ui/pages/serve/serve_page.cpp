@@ -138,3 +138,5 @@ void ServePage::restyle() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_serve_page.cpp"

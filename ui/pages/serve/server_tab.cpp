@@ -252,3 +252,5 @@ void ServerTab::restore_state(const Session& session) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_server_tab.cpp"

@@ -62,3 +62,5 @@ void SettingsRow::refresh() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_settings_row.cpp"

@@ -218,3 +218,5 @@ bool SizePage::eventFilter(QObject* watched, QEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_size_page.cpp"

@@ -352,3 +352,5 @@ void SweepPage::build_table() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_sweep_page.cpp"

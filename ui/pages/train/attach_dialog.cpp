@@ -111,3 +111,5 @@ void AttachDialog::reject() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_attach_dialog.cpp"

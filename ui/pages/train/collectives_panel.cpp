@@ -81,3 +81,5 @@ void CollectivesPanel::resizeEvent(QResizeEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_collectives_panel.cpp"

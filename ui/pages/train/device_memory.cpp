@@ -90,3 +90,5 @@ void DeviceMemory::resizeEvent(QResizeEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_device_memory.cpp"

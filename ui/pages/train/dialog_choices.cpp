@@ -46,3 +46,5 @@ void RecipeChoice::choose(const QString& name) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_dialog_choices.cpp"

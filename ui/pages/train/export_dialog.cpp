@@ -137,3 +137,5 @@ void ExportDialog::set_recipe(const QString& name) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_export_dialog.cpp"

@@ -253,3 +253,5 @@ void LaunchDialog::remember(const QVariantMap& values) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_launch_dialog.cpp"

@@ -221,3 +221,5 @@ void MemoryGrid::keyPressEvent(QKeyEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_memory_grid.cpp"

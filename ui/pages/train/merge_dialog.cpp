@@ -126,3 +126,5 @@ void MergeDialog::reject() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_merge_dialog.cpp"

@@ -88,3 +88,5 @@ void ParityCharts::clear() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_parity_charts.cpp"

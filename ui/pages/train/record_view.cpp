@@ -129,3 +129,5 @@ void RecordView::add_audit() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_record_view.cpp"

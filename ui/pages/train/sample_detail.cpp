@@ -66,3 +66,5 @@ void SampleDetail::keyPressEvent(QKeyEvent* event) {
 }
 
 }  // namespace mw::ui
+
+#include "moc_sample_detail.cpp"

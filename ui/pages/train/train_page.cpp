@@ -495,3 +495,5 @@ void TrainPage::select_samples() {
 }
 
 }  // namespace mw::ui
+
+#include "moc_train_page.cpp"
