@@ -47,7 +47,7 @@ TEST(Int8, LogitsStayCloseToThoseOfF32InLessMemory) {
 }
 
 // Every kind of layer, its matrices in whole panels. All experts: a rounded score may choose another.
-model::Config family(const std::string& name) {
+model::Config panel_family(const std::string& name) {
   model::Config c = test::tiny_config();
   c.vocab = 96, c.dim = 64;
   for (model::Layer& l : c.layers) l.heads = 4, l.kv_heads = 2, l.head_dim = 16, l.mlp_dim = 96;
@@ -79,7 +79,7 @@ class Int8Families : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Families, Int8Families, ::testing::ValuesIn(test::families()), test::family_name);
 
 TEST_P(Int8Families, LogitsStayCloseToF32AndDecodingSaysWhatFullForwardsSay) {
-  const model::Config config = family(GetParam());
+  const model::Config config = panel_family(GetParam());
   const test::OwnedBatch b = one_row(27, config.vocab);
   const auto vocab = static_cast<size_t>(config.vocab);
   std::vector<float> exact(27 * vocab), bytes(27 * vocab);
@@ -112,7 +112,7 @@ TEST_P(Int8Families, LogitsStayCloseToF32AndDecodingSaysWhatFullForwardsSay) {
 TEST_P(Int8Families, ARowAnswersTheSameAloneAndInAFullBatch) {
   if (!packed_kernels()) GTEST_SKIP() << "OpenBLAS adds in another order for another number of rows";
   for (const model::WeightType type : {model::WeightType::bf16, model::WeightType::int8}) {
-    const model::Config config = family(GetParam());
+    const model::Config config = panel_family(GetParam());
     Device device(Bytes(0), 2);
     Network network(config, device, type);
     network.load(normal_weights(0.15f));

@@ -166,15 +166,15 @@ TEST(HfWeights, RejectsIndexWithWrongShard) {
               HasSubstr("does not contain the tensor"));
 }
 
-struct Broken {
+struct BrokenTensors {
   const char* name;
   std::function<void(std::vector<Stored>&)> edit;
   const char* says;
 };
-void PrintTo(const Broken& b, std::ostream* os) {
+void PrintTo(const BrokenTensors& b, std::ostream* os) {
   *os << b.name;
 }
-class BrokenWeights : public testing::TestWithParam<Broken> {};
+class BrokenWeights : public testing::TestWithParam<BrokenTensors> {};
 
 TEST_P(BrokenWeights, AreRejected) {
   const TensorInventory inventory(tiny_gemma3());
@@ -188,38 +188,38 @@ TEST_P(BrokenWeights, AreRejected) {
 
 INSTANTIATE_TEST_SUITE_P(
     HfWeights, BrokenWeights,
-    testing::Values(Broken{"one_missing", [](auto& all) { all.erase(all.begin() + 3); }, "a tensor is missing"},
-                    Broken{"many_missing", [](auto& all) { all.resize(4); }, "more"},
-                    Broken{"misshapen", [](auto& all) { std::swap(all[0].shape[0], all[0].shape[1]); },
-                           "tensor model.embed_tokens.weight: wrong shape"},
-                    Broken{"flattened", [](auto& all) { all[0].shape = {all[0].shape[0] * all[0].shape[1]}; },
-                           "wrong shape"},
-                    Broken{"unexpected",
-                           [](auto& all) {
-                             all.push_back({"model.layers.9.mlp.up_proj.weight", {1}, {1}});
-                           },
-                           "an unexpected tensor"},
-                    Broken{"bias",
-                           [](auto& all) {
-                             all.push_back({"model.layers.0.self_attn.q_proj.bias", {1}, {1}});
-                           },
-                           "model.layers.0.self_attn.q_proj.bias"},
-                    Broken{"other_head",
-                           [](auto& all) {
-                             all.push_back({"lm_head.weight", {3, 2}, {1, 2, 3, 4, 5, 6}});
-                           },
-                           "lm_head"},
-                    Broken{"twice_under_two_prefixes",
-                           [](auto& all) {
-                             all.push_back(all[0]);
-                             all.back().name = "model.language_model.embed_tokens.weight";
-                           },
-                           "twice"},
-                    Broken{"unknown_prefix",
-                           [](auto& all) {
-                             for (auto& s : all) s.name = "transformer." + s.name;
-                           },
-                           "are missing"}),
+    testing::Values(BrokenTensors{"one_missing", [](auto& all) { all.erase(all.begin() + 3); }, "a tensor is missing"},
+                    BrokenTensors{"many_missing", [](auto& all) { all.resize(4); }, "more"},
+                    BrokenTensors{"misshapen", [](auto& all) { std::swap(all[0].shape[0], all[0].shape[1]); },
+                                  "tensor model.embed_tokens.weight: wrong shape"},
+                    BrokenTensors{"flattened", [](auto& all) { all[0].shape = {all[0].shape[0] * all[0].shape[1]}; },
+                                  "wrong shape"},
+                    BrokenTensors{"unexpected",
+                                  [](auto& all) {
+                                    all.push_back({"model.layers.9.mlp.up_proj.weight", {1}, {1}});
+                                  },
+                                  "an unexpected tensor"},
+                    BrokenTensors{"bias",
+                                  [](auto& all) {
+                                    all.push_back({"model.layers.0.self_attn.q_proj.bias", {1}, {1}});
+                                  },
+                                  "model.layers.0.self_attn.q_proj.bias"},
+                    BrokenTensors{"other_head",
+                                  [](auto& all) {
+                                    all.push_back({"lm_head.weight", {3, 2}, {1, 2, 3, 4, 5, 6}});
+                                  },
+                                  "lm_head"},
+                    BrokenTensors{"twice_under_two_prefixes",
+                                  [](auto& all) {
+                                    all.push_back(all[0]);
+                                    all.back().name = "model.language_model.embed_tokens.weight";
+                                  },
+                                  "twice"},
+                    BrokenTensors{"unknown_prefix",
+                                  [](auto& all) {
+                                    for (auto& s : all) s.name = "transformer." + s.name;
+                                  },
+                                  "are missing"}),
     [](const auto& p) { return std::string(p.param.name); });
 
 TEST(HfWeights, RejectsIntegerWeights) {

@@ -113,12 +113,12 @@ TEST(Safetensors, ReportsMissingFolder) {
   EXPECT_EQ(problem_of(write).file, "/nonexistent/folder/x");
 }
 
-struct Broken {
+struct BrokenHeader {
   const char* name;
   std::string bytes;
   const char* says;
 };
-void PrintTo(const Broken& b, std::ostream* os) {
+void PrintTo(const BrokenHeader& b, std::ostream* os) {
   *os << b.name;
 }
 
@@ -126,7 +126,7 @@ std::string entry(const std::string& dtype, const std::string& shape, const std:
   return R"({"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
 }
 
-class BrokenFile : public testing::TestWithParam<Broken> {};
+class BrokenFile : public testing::TestWithParam<BrokenHeader> {};
 
 TEST_P(BrokenFile, IsRejected) {
   const Scratch folder;
@@ -142,56 +142,61 @@ const std::string k8(8, 'd');
 INSTANTIATE_TEST_SUITE_P(
     Safetensors, BrokenFile,
     testing::Values(
-        Broken{"empty", "", "too short"}, Broken{"seven_bytes", "1234567", "too short"},
-        Broken{"header_beyond_limit", std::string("\x01\xe1\xf5\x05\0\0\0\0", 8) + "{}", "header is too large"},
-        Broken{"header_length_all_ones", std::string(8, '\xff') + "{}", "header is too large"},
-        Broken{"header_beyond_file", std::string("\x10\0\0\0\0\0\0\0{}", 10), "ends inside its header"},
-        Broken{"empty_header", safetensors_bytes("", ""), "not a JSON object"},
-        Broken{"header_starts_with_space", safetensors_bytes(" {}", ""), "not a JSON object"},
-        Broken{"header_is_a_list", safetensors_bytes("[]", ""), "not a JSON object"},
-        Broken{"malformed", safetensors_bytes("{\"a\":", ""), "not valid JSON"},
-        Broken{"not_utf8", safetensors_bytes("{\"a\xff\":" + kGood + "}", k8), "JSON"},
-        Broken{"duplicate", safetensors_bytes("{\"a\":" + kGood + ",\"a\":" + kGood + "}", k8), "duplicate key"},
-        Broken{"hole", safetensors_bytes("{\"a\":" + entry("F32", "[1]", "[4,8]") + "}", k8), "a gap"},
-        Broken{
+        BrokenHeader{"empty", "", "too short"}, BrokenHeader{"seven_bytes", "1234567", "too short"},
+        BrokenHeader{"header_beyond_limit", std::string("\x01\xe1\xf5\x05\0\0\0\0", 8) + "{}", "header is too large"},
+        BrokenHeader{"header_length_all_ones", std::string(8, '\xff') + "{}", "header is too large"},
+        BrokenHeader{"header_beyond_file", std::string("\x10\0\0\0\0\0\0\0{}", 10), "ends inside its header"},
+        BrokenHeader{"empty_header", safetensors_bytes("", ""), "not a JSON object"},
+        BrokenHeader{"header_starts_with_space", safetensors_bytes(" {}", ""), "not a JSON object"},
+        BrokenHeader{"header_is_a_list", safetensors_bytes("[]", ""), "not a JSON object"},
+        BrokenHeader{"malformed", safetensors_bytes("{\"a\":", ""), "not valid JSON"},
+        BrokenHeader{"not_utf8", safetensors_bytes("{\"a\xff\":" + kGood + "}", k8), "JSON"},
+        BrokenHeader{"duplicate", safetensors_bytes("{\"a\":" + kGood + ",\"a\":" + kGood + "}", k8), "duplicate key"},
+        BrokenHeader{"hole", safetensors_bytes("{\"a\":" + entry("F32", "[1]", "[4,8]") + "}", k8), "a gap"},
+        BrokenHeader{
             "hole_between",
             safetensors_bytes("{\"a\":" + entry("U8", "[2]", "[0,2]") + ",\"b\":" + entry("U8", "[2]", "[6,8]") + "}",
                               k8),
             "tensor b"},
-        Broken{
+        BrokenHeader{
             "overlap",
             safetensors_bytes("{\"a\":" + entry("U8", "[5]", "[0,5]") + ",\"b\":" + entry("U8", "[4]", "[4,8]") + "}",
                               k8),
             "overlaps"},
-        Broken{"backwards", safetensors_bytes("{\"a\":" + entry("F32", "[2]", "[8,0]") + "}", k8),
-               "end before they begin"},
-        Broken{"negative_offset", safetensors_bytes("{\"a\":" + entry("F32", "[2]", "[-1,7]") + "}", k8),
-               "non-negative integer"},
-        Broken{"fractional_offset", safetensors_bytes("{\"a\":" + entry("F32", "[2]", "[0,8.0]") + "}", k8),
-               "non-negative integer"},
-        Broken{"huge_offset", safetensors_bytes("{\"a\":" + entry("F32", "[2]", "[0,99999999999999999999]") + "}", k8),
-               "non-negative integer"},
-        Broken{"three_offsets", safetensors_bytes("{\"a\":" + entry("F32", "[2]", "[0,4,8]") + "}", k8), "not a pair"},
-        Broken{"negative_shape", safetensors_bytes("{\"a\":" + entry("F32", "[-2]", "[0,8]") + "}", k8),
-               "non-negative integer"},
-        Broken{"shape_overflow",
-               safetensors_bytes("{\"a\":" + entry("F32", "[4294967296,4294967296]", "[0,8]") + "}", k8), "too large"},
-        Broken{"bits_overflow", safetensors_bytes("{\"a\":" + entry("F32", "[4611686018427387906]", "[0,8]") + "}", k8),
-               "too large"},
-        Broken{"wrong_size", safetensors_bytes("{\"a\":" + entry("F32", "[3]", "[0,8]") + "}", k8), "match"},
-        Broken{"half_byte", safetensors_bytes("{\"a\":" + entry("F4", "[3]", "[0,1]") + "}", "d"),
-               "whole number of bytes"},
-        Broken{"short_data", safetensors_bytes("{\"a\":" + kGood + "}", "1234567"), "too short"},
-        Broken{"trailing_data", safetensors_bytes("{\"a\":" + kGood + "}", k8 + "x"), "after the last tensor"},
-        Broken{"metadata_number", safetensors_bytes("{\"__metadata__\":{\"a\":1}}", ""), "wrong type __metadata__.a"},
-        Broken{"metadata_list", safetensors_bytes("{\"__metadata__\":[]}", ""), "wrong type"},
-        Broken{"entry_is_a_number", safetensors_bytes("{\"a\":1}", ""), "wrong type"},
-        Broken{"no_dtype", safetensors_bytes("{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", k8), "missing"},
-        Broken{"dtype_number", safetensors_bytes("{\"a\":{\"dtype\":1,\"shape\":[2],\"data_offsets\":[0,8]}}", k8),
-               "dtype"},
-        Broken{"shape_object", safetensors_bytes("{\"a\":" + entry("F32", "{}", "[0,8]") + "}", k8), "shape"},
-        Broken{"deep", safetensors_bytes("{\"a\":" + std::string(5000, '[') + std::string(5000, ']') + "}", ""),
-               "nesting"}),
+        BrokenHeader{"backwards", safetensors_bytes("{\"a\":" + entry("F32", "[2]", "[8,0]") + "}", k8),
+                     "end before they begin"},
+        BrokenHeader{"negative_offset", safetensors_bytes("{\"a\":" + entry("F32", "[2]", "[-1,7]") + "}", k8),
+                     "non-negative integer"},
+        BrokenHeader{"fractional_offset", safetensors_bytes("{\"a\":" + entry("F32", "[2]", "[0,8.0]") + "}", k8),
+                     "non-negative integer"},
+        BrokenHeader{"huge_offset",
+                     safetensors_bytes("{\"a\":" + entry("F32", "[2]", "[0,99999999999999999999]") + "}", k8),
+                     "non-negative integer"},
+        BrokenHeader{"three_offsets", safetensors_bytes("{\"a\":" + entry("F32", "[2]", "[0,4,8]") + "}", k8),
+                     "not a pair"},
+        BrokenHeader{"negative_shape", safetensors_bytes("{\"a\":" + entry("F32", "[-2]", "[0,8]") + "}", k8),
+                     "non-negative integer"},
+        BrokenHeader{"shape_overflow",
+                     safetensors_bytes("{\"a\":" + entry("F32", "[4294967296,4294967296]", "[0,8]") + "}", k8),
+                     "too large"},
+        BrokenHeader{"bits_overflow",
+                     safetensors_bytes("{\"a\":" + entry("F32", "[4611686018427387906]", "[0,8]") + "}", k8),
+                     "too large"},
+        BrokenHeader{"wrong_size", safetensors_bytes("{\"a\":" + entry("F32", "[3]", "[0,8]") + "}", k8), "match"},
+        BrokenHeader{"half_byte", safetensors_bytes("{\"a\":" + entry("F4", "[3]", "[0,1]") + "}", "d"),
+                     "whole number of bytes"},
+        BrokenHeader{"short_data", safetensors_bytes("{\"a\":" + kGood + "}", "1234567"), "too short"},
+        BrokenHeader{"trailing_data", safetensors_bytes("{\"a\":" + kGood + "}", k8 + "x"), "after the last tensor"},
+        BrokenHeader{"metadata_number", safetensors_bytes("{\"__metadata__\":{\"a\":1}}", ""),
+                     "wrong type __metadata__.a"},
+        BrokenHeader{"metadata_list", safetensors_bytes("{\"__metadata__\":[]}", ""), "wrong type"},
+        BrokenHeader{"entry_is_a_number", safetensors_bytes("{\"a\":1}", ""), "wrong type"},
+        BrokenHeader{"no_dtype", safetensors_bytes("{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", k8), "missing"},
+        BrokenHeader{"dtype_number",
+                     safetensors_bytes("{\"a\":{\"dtype\":1,\"shape\":[2],\"data_offsets\":[0,8]}}", k8), "dtype"},
+        BrokenHeader{"shape_object", safetensors_bytes("{\"a\":" + entry("F32", "{}", "[0,8]") + "}", k8), "shape"},
+        BrokenHeader{"deep", safetensors_bytes("{\"a\":" + std::string(5000, '[') + std::string(5000, ']') + "}", ""),
+                     "nesting"}),
     [](const auto& p) { return std::string(p.param.name); });
 
 TEST(Safetensors, RejectsMissingFileAndFolder) {

@@ -24,10 +24,10 @@ constexpr local::Sizes kPanels{.vocab = 3008, .mlp = 512};  // whole panels, pac
 constexpr local::Sizes kSixLayers{.layers = 6};
 
 std::vector<Case> cases() {
-  using Run = local::TrainRun;
   constexpr auto bf16 = model::WeightType::bf16;
   std::vector<Case> all;
-  const auto add = [&](const Run& run, const local::Sizes& sizes = {}, const std::string& family = "gemma3") {
+  const auto add = [&](const local::TrainRun& run, const local::Sizes& sizes = {},
+                       const std::string& family = "gemma3") {
     all.push_back({run, sizes, family});
   };
   for (const model::Remat remat : {model::Remat::none, model::Remat::block, model::Remat::layer}) {

@@ -213,7 +213,7 @@ class Tour {
     page.filter().setCurrentIndex(static_cast<int>(RowFilter::truncated));
     wait_for([&] { return page.tokens().detail().row.state == data::RowState::truncated; }, 5000);
     page.tokens().set_current(54);
-    states("data-truncated");
+    shot("data-truncated");
     page.filter().setCurrentIndex(static_cast<int>(RowFilter::all));
     for (int i = 0; i < 2; ++i) window_.document().undo_stack().undo();
   }
@@ -244,11 +244,11 @@ class Tour {
     const auto& stops = window_.size_page().link().stops();
     window_.size_page().link().set_playhead(stops[stops.size() / 2].value);
     window_.panel().show_command();
-    states("serve-playhead-command");
+    shot("serve-playhead-command");
     window_.panel().show_form();
     window_.size_page().link().set_playhead(std::nullopt);
     window_.panel().form().focus_key("size.batches");
-    states("serve-settings");
+    shot("serve-settings");
   }
 
   void details() {
@@ -257,51 +257,49 @@ class Tour {
     window_.show_page(Page::train);
     const double last = window_.train_page().link().data().high;
     window_.train_page().link().set_playhead(last / 2);
-    states("train-playhead");
+    shot("train-playhead");
     window_.train_page().link().show_range({last * 0.25, last * 0.6});
     window_.train_page().loss().set_scale(Scale::logarithmic);
-    states("train-zoomed-log");
+    shot("train-zoomed-log");
     window_.train_page().loss().set_scale(Scale::linear);
     window_.train_page().link().set_following(true);
     window_.train_page().link().set_playhead(std::nullopt);
     window_.train_page().loss().show_table(true);
     window_.train_page().tabs().setCurrentIndex(1);
-    states("train-record-table");
+    shot("train-record-table");
     window_.train_page().loss().show_table(false);
     window_.train_page().tabs().setCurrentIndex(0);
     window_.raise_panel(u"log"_s);
     window_.panel().show_json();
-    states("json-and-log");
+    shot("json-and-log");
     const std::string good = window_.document().json_text();
     window_.document().set_text(good.substr(0, good.rfind('}')));
     window_.raise_panel(u"problems"_s);
-    states("json-broken");
+    shot("json-broken");
     window_.document().undo_stack().undo();
     window_.panel().show_form();
     window_.document().set("lora.rank", 0);
     window_.document().set("train.learning_rate", "fast");
     window_.panel().form().focus_key("lora.rank");
-    states("form-problems");
+    shot("form-problems");
     window_.document().undo_stack().undo();
     window_.document().undo_stack().undo();
     window_.panel().form().focus_key("lora.rslora");
-    states("form-advanced");
+    shot("form-advanced");
     window_.panel().show_command();
     window_.raise_panel(u"jobs"_s);
-    states("command-and-jobs");
+    shot("command-and-jobs");
     window_.panel().show_form();
     window_.raise_panel(u"problems"_s);
     window_.bottom().set(DockState::collapsed);
     window_.open_palette();
     window_.palette_box().line().setText(u"ra"_s);
-    states("command-palette");
+    shot("command-palette");
     window_.palette_box().hide();
   }
 
-  // Pages are pictured in both themes and two sizes, their states in one size, single pictures in one theme, unless the
-  // options say otherwise.
+  // Pages are pictured in both themes and two sizes, everything else in one of each, unless the options say otherwise.
   void shots(const std::string& name) { shoot(name, {Shade::light, Shade::dark}, {kSmall, kLarge}); }
-  void states(const std::string& name) { shoot(name, {Shade::light, Shade::dark}, {kSmall}); }
   void shot(const std::string& name) { shoot(name, {Shade::light}, {kSmall}); }
 
   void shoot(const std::string& name, std::vector<Shade> shades, const QList<QSize>& sizes) {

@@ -20,10 +20,6 @@ constexpr std::array kStudent{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 
                               2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
 constexpr double kNormal = 1.960;
 
-double student(size_t degrees) {
-  return degrees <= kStudent.size() ? kStudent[degrees - 1] : kNormal;
-}
-
 double log_choose(double n, double k) {
   int sign = 0;  // std::lgamma writes it to a global
   return ::lgamma_r(n + 1, &sign) - ::lgamma_r(k + 1, &sign) - ::lgamma_r(n - k + 1, &sign);
@@ -34,6 +30,10 @@ std::string percent_text(double share) {
 }
 
 }  // namespace
+
+double student_t(size_t degrees) {
+  return degrees <= kStudent.size() ? kStudent[degrees - 1] : kNormal;
+}
 
 // The number of samples below the percentile is binomial with n and q. Its terms beyond 12 deviations are below the
 // precision of a double.
@@ -80,7 +80,7 @@ MeanInterval mean_interval(std::span<const double> values) {
     return {mean, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
   double squares = 0;
   for (const double v : values) squares += (v - mean) * (v - mean);
-  const double half = student(values.size() - 1) * std::sqrt(squares / (n - 1) / n);
+  const double half = student_t(values.size() - 1) * std::sqrt(squares / (n - 1) / n);
   return {mean, mean - half, mean + half};
 }
 

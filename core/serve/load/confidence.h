@@ -21,6 +21,9 @@ long samples_needed(double p);
 // between p98.4 and p99.7 of them at 95 % confidence".
 std::string percentile_text(double p, long samples);
 
+// Student's t of a two-sided 95 % interval; from 1 degree of freedom.
+double student_t(size_t degrees);
+
 // The mean of independent values with its 95 % interval by Student's t. One value has no interval: low is -infinity and
 // high infinity. Needs at least one value.
 struct MeanInterval {

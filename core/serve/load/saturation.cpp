@@ -2,8 +2,9 @@
 #include "core/serve/load/saturation.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+
+#include "core/serve/load/confidence.h"
 
 namespace mw::serve {
 namespace {
@@ -13,9 +14,6 @@ using Points = std::vector<std::pair<double, double>>;  // by time
 
 constexpr double kServed = 0.95;  // of the offered load; less is overload
 constexpr size_t kBatches = 10;
-
-// Student's t of a 95 % interval for 1 .. 8 degrees of freedom.
-constexpr std::array<double, 8> kStudent{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306};
 
 // Means of consecutive parts. Neighbouring values in a queue are correlated, so the confidence interval of a slope
 // through single values would be far too narrow.
@@ -42,7 +40,7 @@ double significant_growth(const Points& points, double span) {
   if (!(sxx > 0)) return 0;
   const double slope = sxy / sxx;
   for (const auto& [x, y] : means) left += std::pow(y - my - slope * (x - mx), 2);
-  const double half_width = kStudent[means.size() - 3] * std::sqrt(left / (n - 2) / sxx);
+  const double half_width = student_t(means.size() - 2) * std::sqrt(left / (n - 2) / sxx);
   return slope > half_width ? slope * span : 0;
 }
 
