@@ -140,8 +140,12 @@ class DataTest : public test::WindowFixture {
     int with_loss = -1;
     for (size_t t = 0; t < tokens.detail().tokens.size(); ++t)
       if (tokens.detail().tokens[t].loss && with_loss < 0) with_loss = static_cast<int>(t);
-    QTest::mouseMove(tokens.viewport(), tokens.chip(with_loss).center());
-    QTRY_VERIFY(shown_text().contains(u"carries loss"_s) && tokens.pointed_at() == with_loss);
+    // Until the layout stands: a plan that arrives meanwhile may move the view from under the mouse.
+    QTRY_VERIFY([&] {
+      QTest::mouseMove(tokens.viewport(), QPoint(1, 1));
+      QTest::mouseMove(tokens.viewport(), tokens.chip(with_loss).center());
+      return shown_text().contains(u"carries loss"_s) && tokens.pointed_at() == with_loss;
+    }());
     QVERIFY(shown_text().contains(u"id %1"_s.arg(tokens.detail().tokens[static_cast<size_t>(with_loss)].id)));
     QTest::mouseClick(tokens.viewport(), Qt::LeftButton, {}, tokens.chip(with_loss).center());
     QCOMPARE(tokens.current(), with_loss);

@@ -47,9 +47,8 @@ QPushButton* WindowFixture::button(const QString& text) {
 }
 
 void WindowFixture::press(const QString& text) {
-  QPushButton* b = button(text);
-  QVERIFY2(b && b->isEnabled(), qPrintable(text));
-  QTest::mouseClick(b, Qt::LeftButton);
+  QTRY_VERIFY2(button(text) && button(text)->isEnabled(), qPrintable(text));
+  QTest::mouseClick(button(text), Qt::LeftButton);
 }
 
 void WindowFixture::picture(const QString& name) {

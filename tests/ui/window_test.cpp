@@ -8,6 +8,7 @@
 #include <QListView>
 #include <QMessageBox>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QSignalSpy>
 #include <QTabBar>
 #include <QTabWidget>
@@ -545,10 +546,10 @@ class WindowTest : public test::WindowFixture {
     window.document().set("lora.rank", 8);
     window.runs().open("run-1");
     QTRY_VERIFY(window.runs().shown());
-    const auto fonts = [&] {  // of what is visible: labels come and go with prices and progress
+    const auto fonts = [&] {  // of visible text: labels come and go with prices and progress
       QHash<QWidget*, QString> all;
       for (QWidget* w : window.findChildren<QWidget*>())
-        if (w->isVisible())
+        if (w->isVisible() && !qobject_cast<QScrollBar*>(w))
           all[w] = u"%1 %2: %3 %4"_s.arg(QLatin1String(w->metaObject()->className()), w->accessibleName())
                        .arg(w->font().weight())
                        .arg(w->font().pointSizeF());

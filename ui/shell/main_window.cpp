@@ -67,7 +67,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
       pages_(new QStackedWidget(this)) {
   const QString shade = session_.value(u"theme"_s).toString();
   if (!shade.isEmpty()) theme_ = make_theme(shade == u"dark"_s ? Shade::dark : Shade::light);
-  apply(theme_, *qApp);
+  apply_palette(theme_, *qApp);
   setAcceptDrops(true);
   setDockOptions(QMainWindow::AnimatedDocks | QMainWindow::AllowTabbedDocks);
   setTabPosition(Qt::BottomDockWidgetArea, QTabWidget::North);
@@ -86,6 +86,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
   connect_document();
   connect_runs();
   connect_problems();
+  apply(theme_, *qApp);
   restore();
 }
 

@@ -34,6 +34,9 @@ Theme make_theme(Shade shade);
 Shade system_shade();  // from the palette the application started with; Qt 6.4 has no colour-scheme hint
 // Applies style, palette and style sheet to the whole application.
 void apply(const Theme& theme, QApplication& application);
+// The same without the style sheet, for while a window is built: under a style sheet, each widget that joins a layout
+// polishes everything inside it again, which is half of the window's start.
+void apply_palette(const Theme& theme, QApplication& application);
 // The theme that apply() set last, for widgets that paint themselves. GUI thread.
 const Theme& theme();
 // Painting uses this theme during the lifetime of the object, e.g. for files, which are always light. Widgets keep
