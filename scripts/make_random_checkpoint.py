@@ -3,7 +3,7 @@
 """Writes a Hugging Face folder with a Gemma 3 shape and random bf16 weights, for speed, memory and loading tests.
 
     make_random_checkpoint.py --shape gemma3-270m --out DIR [--seed N] [--tokenizer DIR-OR-FILE]
-                              [--shards N] [--adapter DIR]
+                              [--layers N] [--shards N] [--adapter DIR]
 
 Needs only Python's standard library. Weights are N(0, 0.02) quantised to 256 equally likely levels; norms are 0 (they
 multiply by 1 + w). The same seed gives the same bytes. --tokenizer copies a tokenizer whose vocabulary fits the model.
@@ -208,10 +208,12 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tokenizer", type=Path, help="folder with a tokenizer.json, or a tokenizer file")
+    parser.add_argument("--layers", type=int, help="instead of the shape's")
     parser.add_argument("--shards", type=int, default=1, help="files")
     parser.add_argument("--adapter", type=Path, help="output folder for a random adapter of the model")
     args = parser.parse_args()
-    started, shape = time.monotonic(), SHAPES[args.shape]
+    started, shape = time.monotonic(), dict(SHAPES[args.shape])
+    shape["L"] = args.layers or shape["L"]
     args.out.mkdir(parents=True, exist_ok=True)
     if args.tokenizer:
         copy_tokenizer(args.tokenizer, args.out, shape["V"])
