@@ -55,6 +55,19 @@ Json candidate_json(const ExperimentSearch& s, const plan::Candidate& c) {
   return out;
 }
 
+constexpr const char* kWholeTarget =
+    "a mesh has all devices of its target, so that a part of them cannot be left idle: the plan is for the smaller "
+    "target";
+
+Json fewer_chips_json(const ExperimentSearch& s) {
+  if (!s.fewer_chips) return nullptr;
+  Json out = candidate_json(s, s.fewer_chips->plan);
+  out["chips"] = s.fewer_chips->chips;
+  out["of"] = s.fewer_chips->of;
+  out["reason"] = kWholeTarget;
+  return out;
+}
+
 // The stacks that a recipe can be exported for, by the vendor of their chips.
 std::vector<plan::Stack> exchangeable_stacks(plan::Stack own) {
   if (own == plan::Stack::tunix) return {plan::Stack::torchax};
@@ -99,6 +112,75 @@ std::vector<plan::Request> search_requests(const experiment::Experiment& experim
   return out;
 }
 
+// The document on the smaller targets with the chip of its own.
+std::vector<plan::Request> smaller_requests(const experiment::Experiment& experiment, const plan::Request& own,
+                                            const hardware::Catalogue& catalogue) {
+  std::vector<plan::Request> out;
+  for (const std::string& id : catalogue.target_ids()) {
+    const hardware::Target target = catalogue.target(id);
+    if (target.chip.id != own.target.chip.id || target.chips() >= own.target.chips()) continue;
+    experiment::Experiment moved = experiment;
+    retarget(moved, id, catalogue);
+    out.push_back(plan_request(moved, catalogue));
+    add_stacks(moved, catalogue, out);
+  }
+  return out;
+}
+
+// The fastest candidate; null if there is none.
+const plan::Candidate* fastest(const plan::SearchResult& result, plan::Work work) {
+  const auto& all = result.candidates;
+  const auto found = std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+    return plan::time_of(a, work) < plan::time_of(b, work);
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+bool is_faster(const plan::Candidate& a, const plan::Candidate* b, plan::Work work) {
+  return !b || plan::time_of(a, work) < plan::time_of(*b, work);
+}
+
+// The candidates with the settings of the request beside its sharding, batch, remat and loss chunk.
+plan::SearchResult with_settings_of(const plan::Request& request, plan::SearchResult result) {
+  const plan::PlanChoice own = plan::choice_of(request);
+  std::erase_if(result.candidates, [&](const plan::Candidate& c) {
+    return c.choice.stack != own.stack || c.choice.rows != own.rows || c.choice.attention != own.attention ||
+           c.choice.adapters != own.adapters;
+  });
+  return result;
+}
+
+// Searches all settings of a smaller target only if its shardings are faster than those of the document's target.
+std::optional<plan::Candidate> faster_on_fewer_chips(const std::vector<plan::Request>& smaller,
+                                                     const plan::SearchResult& own, const plan::SearchOptions& options,
+                                                     const std::stop_token& stop) {
+  std::optional<plan::Candidate> best;
+  for (const plan::Request& request : smaller) try {
+      plan::SearchOptions quiet{.by = plan::RankBy::time, .threads = options.threads};
+      const plan::SearchResult shardings = plan::search(std::span(&request, 1), quiet, stop);
+      const plan::SearchResult of_own = with_settings_of(request, own);
+      const plan::Candidate* first = fastest(shardings, request.work);
+      if (!first || !is_faster(*first, fastest(of_own, request.work), request.work)) continue;
+      quiet.scope = plan::SearchScope::settings;
+      const plan::SearchResult all = plan::search(std::span(&request, 1), quiet, stop);
+      const plan::Candidate* c = fastest(all, request.work);
+      if (c && is_faster(*c, fastest(own, request.work), request.work) &&
+          is_faster(*c, best ? &*best : nullptr, request.work))
+        best = *c;
+    } catch (const Error& error) {
+      if (error.kind() == Error::Kind::cancelled) throw;  // else no mesh of that target can be planned
+    }
+  return best;
+}
+
+// The first request of each target but the first: changes that fit do not change the software.
+std::vector<plan::Request> other_targets(const std::vector<plan::Request>& requests) {
+  std::vector<plan::Request> out;
+  for (size_t i = 1; i < requests.size(); ++i)
+    if (requests[i].target.id != requests[i - 1].target.id) out.push_back(requests[i]);
+  return out;
+}
+
 // A document that is refused whatever the search varies is refused with the checker's fix.
 plan::SearchResult searched(const experiment::Experiment& experiment, const std::vector<plan::Request>& requests,
                             const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
@@ -121,11 +203,18 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
   plan::SearchOptions wide = options;
   wide.scope = plan::SearchScope::settings;
   ExperimentSearch out{.request = requests.front(), .result = searched(experiment, requests, catalogue, wide, stop)};
-  for (const plan::Request& r : requests) {
+  const auto add_base = [&](const plan::Request& r) {
     out.bases.push_back({r.target.id, r.stack, plan::choice_of(r)});
     std::vector<std::string> keys = keys_of_target(out.request.target, r.target);
     std::erase_if(keys, [&](const std::string& key) { return !experiment.has(key); });
     if (!keys.empty()) out.dropped[r.target.id] = std::move(keys);
+  };
+  for (const plan::Request& r : requests) add_base(r);
+  const std::vector<plan::Request> smaller = smaller_requests(experiment, out.request, catalogue);
+  if (const auto plan = faster_on_fewer_chips(smaller, out.result, options, stop)) {
+    for (const plan::Request& r : smaller)
+      if (r.target.id == plan->choice.target) add_base(r);
+    out.fewer_chips = {*plan, catalogue.target(plan->choice.target).chips(), out.request.target.chips()};
   }
   try {
     out.fits = plan::predict(out.request).fits();
@@ -135,7 +224,7 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
   if (!out.fits) {
     plan::SearchOptions quiet = options;
     quiet.progress = {};
-    out.changes = plan::smallest_changes(out.request, std::span(requests).subspan(1), quiet, stop);
+    out.changes = plan::smallest_changes(out.request, other_targets(requests), quiet, stop);
     if (out.changes.size() > kMostChanges) out.changes.resize(kMostChanges);
   }
   return out;
@@ -177,6 +266,7 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
           {"fitting", s.result.candidates.size()},
           {"seconds", s.result.seconds},
           {"fits", s.fits},
+          {"fewer_chips", fewer_chips_json(s)},
           {"smallest_changes", std::move(changes)}};
 }
 
@@ -194,6 +284,10 @@ std::string searched_text(const ExperimentSearch& s, size_t top) {
   }
   out += std::to_string(s.result.evaluated) + " plans predicted in " + to_text(Seconds(s.result.seconds)) + ", " +
          std::to_string(s.result.candidates.size()) + " fit\n";
+  if (const auto& fewer = s.fewer_chips)
+    out += "Faster with " + std::to_string(fewer->chips) + " of the " + std::to_string(fewer->of) +
+           " chips: " + fewer->plan.choice.target + ", " + plan::to_text(fewer->plan.choice, work) + ", " +
+           number_text(fewer->plan.seconds, 3) + " s/step; " + kWholeTarget + "\n";
   if (s.fits) return out;
   out += s.changes.empty() ? "The current plan does not fit, and none of the tried changes makes it fit\n"
                            : "The current plan does not fit; the smallest changes that make it fit:\n";

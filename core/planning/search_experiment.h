@@ -3,6 +3,7 @@
 // Thread-safe.
 #pragma once
 #include <map>
+#include <optional>
 
 #include "core/plan/search/smallest_changes.h"
 #include "core/planning/plan_request.h"
@@ -22,6 +23,13 @@ struct ExperimentSearch {
   bool fits = false;  // whether the unchanged document fits into memory
   plan::SearchResult result;
   std::vector<plan::PlanChange> changes{};  // the smallest changes that fit, if it does not
+  // The fastest plan on a smaller target with the same chip, if it is faster than all on the document's target, which
+  // may not be used in part: a mesh has all devices of its target.
+  struct FewerChips {
+    plan::Candidate plan;
+    int chips = 0, of = 0;
+  };
+  std::optional<FewerChips> fewer_chips{};
 };
 ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
                                    const hardware::Catalogue& catalogue, const plan::SearchOptions& options,

@@ -6,88 +6,19 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <random>
 
 #include "core/jobs/sweep_backends.h"
 #include "core/planning/diagnostics.h"
 #include "core/planning/predict_sizes.h"
 #include "core/planning/search_experiment.h"
-#include "tests/shipped.h"
+#include "tests/planning/random_experiments.h"
 
 namespace mw::planning {
 namespace {
 
 using experiment::Experiment;
 using test::catalogue;
-
-class RandomExperiments {
- public:
-  explicit RandomExperiments(std::uint64_t seed) : random_(seed) {}
-
-  Experiment next(const std::string& kind) {
-    Experiment e;
-    const std::string target = one_of(
-        std::array{"v5p-8", "v5p-16", "v6e-8", "v5e-4", "1xh100", "2xh100", "4xh100", "8xh100", "8xh200", "8xmi300x"});
-    e.set_value("kind", kind);
-    e.set_value("model.id", one_of(std::array{"gemma2-2b", "gemma3-1b", "gemma3-4b", "gemma3-12b", "gemma4-31b",
-                                              "gemma4-26b-a4b", "llama3.1-8b", "qwen3-32b"}));
-    e.set_value("target.id", target);
-    add_mesh(catalogue().target(target).devices(), e);
-    e.set_value("train.dtype", one_of(std::array{"bf16", "bf16", "bf16", "f32", "int8"}));
-    if (kind == "train") add_training(e);
-    if (kind == "serve") add_serving(e);
-    if (kind == "size") e.set_value("size.batches", Json::array({1, 64}));
-    return e;
-  }
-  template <size_t N>
-  std::string one_of(const std::array<const char*, N>& values) {
-    return values[random_() % N];
-  }
-  template <size_t N>
-  int one_of(const std::array<int, N>& values) {
-    return values[random_() % N];
-  }
-  bool chance(unsigned of) { return random_() % of == 0; }
-
- private:
-  void add_mesh(int devices, Experiment& e) {
-    if (chance(4)) return;  // the default mesh
-    if (chance(8)) return e.set_value("mesh.tp", 3);
-    for (int left = devices; left > 1;) {
-      const int size = one_of(std::array{2, left});
-      if (left % size != 0) continue;
-      const std::string axis =
-          chance(8) ? one_of(std::array{"pp", "cp", "ep", "dp"}) : one_of(std::array{"fsdp", "tp", "data"});
-      const std::string key = "mesh." + axis;
-      e.set_value(key, (e.has(key) ? e.value(key).get<int>() : 1) * size);
-      left /= size;
-    }
-  }
-  void add_training(Experiment& e) {
-    e.set_value("train.batch", one_of(std::array{1, 2, 3, 4, 8, 16}));
-    e.set_value("train.accumulation", one_of(std::array{1, 2, 8}));
-    e.set_value("train.remat", one_of(std::array{"none", "block", "layer"}));
-    e.set_value("train.loss_chunk", one_of(std::array{0, 256}));
-    e.set_value("train.method", one_of(std::array{"lora", "lora", "full"}));
-    e.set_value("data.max_len", one_of(std::array{512, 2048, 8192}));
-    e.set_value("data.rows", 10000);
-    if (chance(2)) e.set_value("data.mean_len", 300);
-    if (chance(4)) e.set_value("data.packing", true);
-    if (chance(2)) e.set_value("train.epochs", 1);
-    const bool gpu = e.value("target.id").get<std::string>().find('x') != std::string::npos;
-    if (chance(2))
-      e.set_value("train.stack", gpu ? one_of(std::array{"trl-fsdp", "torchtitan", "megatron"})
-                                     : one_of(std::array{"tunix", "torchax", "maxtext"}));
-  }
-  void add_serving(Experiment& e) {
-    e.set_value("serve.max_num_seqs", one_of(std::array{16, 64, 256}));
-    e.set_value("serve.max_num_batched_tokens", one_of(std::array{32, 512, 2048, 8192}));
-    e.set_value("serve.max_model_len", one_of(std::array{2048, 8192, 32768, 200000}));
-    e.set_value("serve.kv_dtype", one_of(std::array{"bf16", "fp8"}));
-    if (chance(4)) e.set_value("serve.chunked_prefill", false);
-  }
-  std::mt19937_64 random_;
-};
+using test::RandomExperiments;
 
 // The answer of `plan`; `error`: it cannot plan at all.
 struct Answer {
@@ -164,6 +95,7 @@ TEST(Consistency, WhatPlanRefusesTheCheckerSizeAndSweepRefuse) {
 
 TEST(Consistency, SearchOffersWhatRunsAndIsNotSlowerThanThePlan) {
   RandomExperiments random(28);
+  int changes = 0;
   for (int i = 0; i < 30; ++i) {
     const Experiment e = random.next(random.one_of(std::array{"train", "serve"}));
     const Answer plan = answer(e);
@@ -174,6 +106,15 @@ TEST(Consistency, SearchOffersWhatRunsAndIsNotSlowerThanThePlan) {
       continue;
     }
     EXPECT_EQ(found.fits, !plan.refuses() && plan.plan.fits());
+    for (const plan::PlanChange& change : found.changes) {
+      Experiment changed = e;
+      apply(changed, {.edits = change.edits});
+      const Answer after = answer(changed);
+      EXPECT_TRUE(after.plan.fits()) << change.label;
+      EXPECT_EQ(after.plan.memory.at_peak.total(), change.peak) << change.label;
+      EXPECT_DOUBLE_EQ(after.plan.step.seconds.value, change.seconds) << change.label;
+      ++changes;
+    }
     for (const plan::Candidate& c : found.result.candidates)
       EXPECT_FALSE(plan.refuses() && c.choice == plan::choice_of(plan.request));
     const bool uneven = plan.plan.run.steps > 0 &&
@@ -194,6 +135,7 @@ TEST(Consistency, SearchOffersWhatRunsAndIsNotSlowerThanThePlan) {
     EXPECT_DOUBLE_EQ(after.plan.step.seconds.value, found.result.candidates.front().seconds);
     if (testing::Test::HasFailure()) break;
   }
+  EXPECT_GT(changes, 0);
 }
 
 // Applies the fix as the command line does.
@@ -222,7 +164,7 @@ TEST(Consistency, AFixDoesWhatItPromises) {
     const Experiment e = random.next(random.one_of(std::array{"train", "serve"}));
     const Answer plan = answer(e);
     if (!plan.error.empty()) continue;
-    const Fixes fixes = i % 8 == 0 ? Fixes::searched : Fixes::at_hand;
+    const Fixes fixes = plan.plan.memory.fits() ? Fixes::at_hand : Fixes::searched;
     const Diagnosis d = diagnose(e, catalogue(), {.plan = &plan.plan, .request = &plan.request}, fixes);
     for (const Diagnostic& found : d.found)
       for (const lint::Fix& fix : found.fixes) {
@@ -243,13 +185,13 @@ TEST(Consistency, AFixDoesWhatItPromises) {
       }
     if (testing::Test::HasFailure()) break;
   }
-  for (const char* id : {"PAD-1", "MESH-2", "BATCH-1", "DTYPE-2", "SERVE-1", "SERVE-2", "SERVE-3", "TP-1"})
+  for (const char* id : {"PAD-1", "MESH-2", "BATCH-1", "DTYPE-2", "SERVE-1", "SERVE-2", "SERVE-3", "TP-1", "MEMORY"})
     EXPECT_GT(promised[id], 0) << id;
 }
 
-// Except for the axes of a mesh, which take the links of the target in their order.
 TEST(Consistency, TheOrderOfKeysDoesNotMatter) {
   RandomExperiments random(30);
+  int reordered = 0;
   for (int i = 0; i < 800; ++i) {
     const Experiment e = random.next(random.one_of(std::array{"train", "serve", "size"}));
     Json reversed = Json::object();
@@ -261,7 +203,7 @@ TEST(Consistency, TheOrderOfKeysDoesNotMatter) {
       std::vector<std::pair<std::string, Json>> keys;
       for (const auto& [key, value] : values.items()) keys.emplace_back(key, value);
       reversed[section] = Json::object();
-      if (section != "mesh") std::reverse(keys.begin(), keys.end());
+      std::reverse(keys.begin(), keys.end());
       for (const auto& [key, value] : keys) reversed[section][key] = value;
     }
     const Answer a = answer(e), b = answer(Experiment::from_json(reversed));
@@ -269,9 +211,63 @@ TEST(Consistency, TheOrderOfKeysDoesNotMatter) {
     EXPECT_EQ(a.error, b.error);
     EXPECT_DOUBLE_EQ(a.plan.step.seconds.value, b.plan.step.seconds.value);
     EXPECT_EQ(a.plan.memory.at_peak.total(), b.plan.memory.at_peak.total());
+    EXPECT_EQ(a.plan.run.tokens_per_second, b.plan.run.tokens_per_second);
+    reordered += a.request.mesh.axes.size() > 1 && !(a.request.mesh == b.request.mesh) ? 1 : 0;
     EXPECT_EQ(a.plan.refusals.empty(), b.plan.refusals.empty());
     if (testing::Test::HasFailure()) break;
   }
+  EXPECT_GT(reordered, 100);
+}
+
+// The time of the best plan, which may use fewer chips of the target; 0: no plan fits.
+double best_time(const ExperimentSearch& found) {
+  double best = 0;
+  const auto take = [&](const plan::Candidate& c) {
+    const double time = plan::time_of(c, found.request.work);
+    if (best == 0 || time < best) best = time;
+  };
+  if (!found.result.candidates.empty()) take(found.result.candidates.front());
+  if (found.fewer_chips) take(found.fewer_chips->plan);
+  return best;
+}
+
+TEST(Consistency, TheBestPlanForMoreChipsIsNeverSlower) {
+  RandomExperiments random(31);
+  const std::vector<std::vector<const char*>> families{{"v5p-8", "v5p-16", "v5p-32"},
+                                                       {"v6e-1", "v6e-4", "v6e-8", "v6e-16"},
+                                                       {"1xh100", "2xh100", "4xh100", "8xh100", "16xh100"}};
+  int compared = 0, idle = 0;
+  for (int i = 0; i < 18; ++i) {
+    Experiment e = random.next(i % 3 == 0 ? "train" : "serve");
+    e.set_value("train.batch", random.one_of(std::array{4, 8}));
+    double before = 0;
+    for (const char* target : families[static_cast<size_t>(i) % families.size()]) {
+      retarget(e, target, catalogue());
+      for (const char* axis : {"fsdp", "tp", "data", "pp", "cp", "ep", "dp"}) e.erase(std::string("mesh.") + axis);
+      SCOPED_TRACE(e.text());
+      ExperimentSearch found;
+      if (!error_of([&] { found = search_experiment(e, {}, catalogue(), {}); }).empty()) continue;
+      const double time = best_time(found);
+      if (before > 0) {
+        ASSERT_GT(time, 0);
+        EXPECT_LE(time, before * 1.000001);
+        ++compared;
+      }
+      if (found.fewer_chips) {
+        ++idle;
+        Experiment fewer = e;
+        for (const lint::Edit& edit : edits_to(found, plan::choice_of(found.request), found.fewer_chips->plan.choice))
+          apply(fewer, {.edits = {edit}});
+        const Answer after = answer(fewer);
+        EXPECT_TRUE(after.plan.fits());
+        EXPECT_DOUBLE_EQ(after.plan.step.seconds.value, found.fewer_chips->plan.seconds);
+        EXPECT_LT(after.request.target.chips(), found.request.target.chips());
+      }
+      before = time;
+    }
+  }
+  EXPECT_GT(compared, 20);
+  EXPECT_GT(idle, 0);
 }
 
 }  // namespace
