@@ -145,7 +145,7 @@ Json serve_json(const plan::ServeNumbers& n) {
           {"ttft_ms", n.ttft.value * 1e3},
           {"tpot_ms", n.tpot.value * 1e3},
           {"running", n.running},
-          {"tpot_under_load_ms", n.tpot_under_load_s * 1e3},
+          {"tpot_under_load_ms", n.tpot_under_load_s > 0 ? Json(n.tpot_under_load_s * 1e3) : Json(nullptr)},
           {"output_tokens_per_second", n.output_tokens_per_second},
           {"usd_per_million_output_tokens", n.usd_per_million_output_tokens}};
 }

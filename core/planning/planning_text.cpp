@@ -64,13 +64,15 @@ std::string run_text(const ExperimentPlan& p) {
 }
 
 std::string serve_text(const plan::ServeNumbers& n) {
-  return line(
+  std::string out = line(
       "\nserving: %s tokens of KV cache (%s per token and device); first token of an idle server %.1f ms; with %.0f "
-      "requests at once %.2f ms for a step that only decodes, %.2f ms per token beside the prompts of others (TPOT), "
-      "%s tokens/s\n",
+      "requests at once %.2f ms for a step that only decodes, ",
       count_text(static_cast<double>(n.kv_tokens)).c_str(),
       to_text(Bytes(static_cast<std::int64_t>(n.kv_bytes_per_token))).c_str(), n.ttft.value * 1e3, n.running,
-      n.tpot.value * 1e3, n.tpot_under_load_s * 1e3, number_text(n.output_tokens_per_second).c_str());
+      n.tpot.value * 1e3);
+  if (n.tpot_under_load_s > 0)
+    out += line("%.2f ms per token beside the prompts of others (TPOT), ", n.tpot_under_load_s * 1e3);
+  return out + number_text(n.output_tokens_per_second) + " tokens/s\n";
 }
 
 std::string tco_text(const char* what, const plan::Tco& tco, const std::vector<double>& hours) {

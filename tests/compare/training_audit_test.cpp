@@ -161,6 +161,15 @@ TEST(TrainingAudit, NamesTheFormulaOfAClaimedMfu) {
   EXPECT_THAT(to_text(audited(claim)), HasSubstr("no formula gives the claimed MFU"));
 }
 
+// The data sheet's 80 GB are 80 GiB on an A100, of which CUDA reports 79.15.
+TEST(TrainingAudit, AcceptsAPeakThatTheRuntimeReportsAsMemory) {
+  TrainingClaim claim{.name = "A", .model = "llama2-13b", .target = "2xa100-80"};
+  claim.peak_bytes = 78.0 * 1073741824.0;
+  EXPECT_THAT(rules_of(audited(claim), Verdict::impossible), IsEmpty());
+  claim.peak_bytes = 81.0 * 1073741824.0;
+  EXPECT_THAT(rules_of(audited(claim), Verdict::impossible), testing::ElementsAre("MEMORY peak_bytes"));
+}
+
 TEST(TrainingAudit, ReadsClaimsAndRefusesUnknownMembers) {
   const test::Scratch folder;
   const fs::path file = folder.path() / "claims.json";

@@ -32,8 +32,9 @@ void add_utilisation(const LocalModel& model, RunTotals& run, double seconds, do
   const double peak = r.target.chip.bf16_flops.value * r.target.chips() * seconds;
   if (peak <= 0) return;
   const double n = active_parameters(model);
+  // 6N counts products of frozen weights and lookups that a step does not compute: above 100 % it says nothing.
   const auto add = [&](const char* name, double factor, double tokens) {
-    run.utilisation.push_back({name, factor * n * tokens / peak});
+    if (const double share = factor * n * tokens / peak; share <= 1) run.utilisation.push_back({name, share});
   };
   add("6N, padded tokens", 6, padded);
   if (r.method == model::TrainMethod::lora) add("4N, padded tokens", 4, padded);

@@ -199,9 +199,9 @@ class TrainingRules {
   void memory(const AuditReference& reference) {
     if (!known(c_.peak_bytes)) return;
     const hardware::Target& target = reference.target;
-    const double per_device = target.chip.marketed_memory > 0
-                                  ? static_cast<double>(target.chip.marketed_memory) / target.chip.devices_per_chip
-                                  : target.chip.memory.value;
+    // "80 GB" of a data sheet may be 80 GiB: a runtime that reports more is right.
+    const double marketed = static_cast<double>(target.chip.marketed_memory) / target.chip.devices_per_chip;
+    const double per_device = std::max({marketed, target.chip.memory.value, target.chip.memory.high});
     if (per_device > 0 && c_.peak_bytes > per_device * (1 + kTableRounding))
       add("MEMORY", "peak_bytes", c_.peak_bytes, per_device, Verdict::impossible,
           "a peak of " + number_text(c_.peak_bytes / kGib, 4) + " GiB is more than a device of " + target.id + " has",
