@@ -80,9 +80,14 @@ std::optional<std::chrono::sys_days> first_day(const Price& price) {
   return sys_days(whole);
 }
 
-bool is_old(const Price& price, std::chrono::sys_days today) {
+std::optional<int> age_days(const Price& price, std::chrono::sys_days today) {
   const auto day = first_day(price);
-  return day && today - *day > std::chrono::days(kPriceDays);
+  if (!day) return std::nullopt;
+  return std::max(0, static_cast<int>((today - *day).count()));
+}
+
+bool is_old(const Price& price, std::chrono::sys_days today) {
+  return age_days(price, today) > kPriceDays;
 }
 
 Catalogue Catalogue::load(const fs::path& folder, const fs::path& user_folder) {

@@ -75,6 +75,8 @@ struct Price {
 inline constexpr int kPriceDays = 90;  // after which a plan warns of a price
 // The first day that the date of a price may mean: "2026-05" is 1 May 2026. Empty if there is no year.
 std::optional<std::chrono::sys_days> first_day(const Price& price);
+// Days since the first day of the price, at least 0; empty without a date.
+std::optional<int> age_days(const Price& price, std::chrono::sys_days today);
 bool is_old(const Price& price, std::chrono::sys_days today);  // dated more than kPriceDays ago
 
 struct Target {

@@ -179,6 +179,19 @@ std::string level_text(const plan::ServiceLevel& level) {
 
 }  // namespace
 
+Json price_json(const plan::Request& request) {
+  const hardware::Price& price = request.price;
+  if (price.usd_per_chip_hour <= 0) return nullptr;
+  const std::optional<int>& age = request.price_days;
+  return {{"amount", price.usd_per_chip_hour},
+          {"currency", "USD"},
+          {"per", "chip-hour"},
+          {"source", price.source},
+          {"date", price.date.empty() ? Json(nullptr) : Json(price.date)},
+          {"age_days", age ? Json(*age) : Json(nullptr)},
+          {"stale", age > hardware::kPriceDays}};
+}
+
 Json to_json(const CostPlan& p) {
   Json classes = Json::array(), tornado = Json::array();
   for (const CostOfClass& of : p.classes) classes.push_back(class_json(of));

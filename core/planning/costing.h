@@ -7,6 +7,7 @@
 #include "core/experiment/config.h"
 #include "core/experiment/experiment.h"
 #include "core/hardware/catalogue.h"
+#include "core/plan/request/request.h"
 #include "core/plan/time/total_cost.h"
 
 namespace mw::planning {
@@ -46,6 +47,9 @@ struct CostBreakEven {
 };
 std::array<CostBreakEven, 3> break_even(const CostPlan& a, const CostPlan& b);
 
+// {"amount", "currency", "per", "source", "date", "age_days", "stale"}; null without a price. "date" and "age_days" are
+// null for a price that is not dated.
+Json price_json(const plan::Request& request);
 Json to_json(const CostPlan& cost);
 Json to_json(const std::array<CostBreakEven, 3>& break_even);
 std::string to_text(const CostPlan& cost);

@@ -90,7 +90,7 @@ void set_price(const experiment::PriceSection& given, const hardware::Catalogue&
                .date = {},
                .source = "given as price.usd_per_chip_hour"};
   using namespace std::chrono;
-  r.old_price = hardware::is_old(r.price, floor<days>(system_clock::now()));
+  r.price_days = hardware::age_days(r.price, floor<days>(system_clock::now()));
 }
 
 void set_lengths(const experiment::DataSection& data, plan::Request& r) {
@@ -265,9 +265,9 @@ std::vector<std::string> keys_of_target(const hardware::Target& before, const ha
   if (before.chip.id == after.chip.id) return keys;
   keys.insert(keys.end(), {"price.region", "price.class", "price.usd_per_chip_hour"});
   if (before.chip.vendor != after.chip.vendor)
-    keys.insert(keys.end(), {"train.stack", "serve.stack", "sharding.preset", "sharding.places", "data.padding",
-                             "lora.module_path", "train.saved", "train.offload", "train.compile", "train.products",
-                             "train.logit_bytes"});
+    keys.insert(keys.end(),
+                {"train.stack", "serve.stack", "sharding.preset", "sharding.places", "data.padding", "lora.module_path",
+                 "train.saved", "train.offload", "train.compile", "train.products", "train.logit_bytes"});
   return keys;
 }
 

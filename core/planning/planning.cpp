@@ -283,6 +283,7 @@ Json planned_json(const ExperimentPlan& p) {
              {"total", estimate_json(plan.memory.total)},
              {"category_peaks", ledger_json(plan.memory.category_peaks)},
              {"buffers", buffers}}},
+           {"price", price_json(p.request)},
            {"mesh", mesh::to_text(p.request.mesh)},
            {"stack", model::to_string(p.request.stack)},
            {"diagnostics", diagnostics},

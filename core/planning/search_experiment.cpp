@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/base/text.h"
+#include "core/planning/costing.h"
 #include "core/planning/diagnostics.h"
 
 namespace mw::planning {
@@ -204,7 +205,7 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
   wide.scope = plan::SearchScope::settings;
   ExperimentSearch out{.request = requests.front(), .result = searched(experiment, requests, catalogue, wide, stop)};
   const auto add_base = [&](const plan::Request& r) {
-    out.bases.push_back({r.target.id, r.stack, plan::choice_of(r)});
+    out.bases.push_back({r.target.id, r.stack, plan::choice_of(r), price_json(r)});
     std::vector<std::string> keys = keys_of_target(out.request.target, r.target);
     std::erase_if(keys, [&](const std::string& key) { return !experiment.has(key); });
     if (!keys.empty()) out.dropped[r.target.id] = std::move(keys);
@@ -261,7 +262,11 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
                        {"seconds_per_step", c.seconds},
                        {"usd", c.usd},
                        {"peak_bytes", c.peak.value}});
+  Json prices = Json::object();
+  for (const ExperimentSearch::Base& base : s.bases) prices[base.target] = base.price;
   return {{"candidates", std::move(candidates)},
+          {"price", price_json(s.request)},
+          {"prices", std::move(prices)},
           {"evaluated", s.result.evaluated},
           {"fitting", s.result.candidates.size()},
           {"seconds", s.result.seconds},

@@ -16,6 +16,7 @@ struct ExperimentSearch {
     std::string target;
     plan::Stack stack;
     plan::PlanChoice choice;
+    Json price;  // price_json() of the target
   };
   std::vector<Base> bases{};  // the document's choice on each target and stack
   // By target: keys to remove from the document when a plan of that target is applied.

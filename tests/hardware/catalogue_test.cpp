@@ -194,7 +194,7 @@ TEST(Prices, DefaultsToOnDemandAndAcceptsRegion) {
   EXPECT_DOUBLE_EQ(shipped().price("v6e", "asia-northeast1")->usd_per_chip_hour, 3.24);
   EXPECT_DOUBLE_EQ(shipped().price("v5e", {}, "3y")->usd_per_chip_hour, 0.54);
   EXPECT_EQ(shipped().price("v5e", "mars"), nullptr);
-  EXPECT_EQ(shipped().price("mi300x"), nullptr);
+  EXPECT_EQ(shipped().price("h20"), nullptr);
   for (const Price& p : shipped().prices()) EXPECT_TRUE(first_day(p)) << p.chip << " " << p.date;
   for (const Price& p : shipped().prices())
     EXPECT_FALSE(p.source.empty() || p.date.empty() || p.region.empty()) << p.chip;
@@ -218,6 +218,9 @@ TEST(Prices, AreOldAfterNinetyDays) {
   EXPECT_FALSE(is_old(dated("2026-08-06"), sys_days(2026y / November / 4)));  // day 90
   EXPECT_TRUE(is_old(dated("2026-08-06"), sys_days(2026y / November / 5)));
   EXPECT_FALSE(is_old(dated(""), sys_days(2026y / November / 5)));
+  EXPECT_EQ(age_days(dated("2026-08-06"), sys_days(2026y / November / 5)), 91);
+  EXPECT_EQ(age_days(dated("2026-12"), sys_days(2026y / November / 5)), 0);  // of a clock that is behind
+  EXPECT_FALSE(age_days(dated("soon"), sys_days(2026y / November / 5)));
 }
 
 }  // namespace

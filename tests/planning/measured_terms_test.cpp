@@ -158,8 +158,20 @@ TEST(PlanPrices, WarnOfOldOnesAndMarkUnverifiedOnes) {
   const Json json = planned_json(old);
   for (const Json& d : json["diagnostics"]) in_json = in_json || d["id"] == "PRICE-OLD";
   EXPECT_TRUE(in_json);
+  EXPECT_EQ(json["price"]["amount"], old.request.price.usd_per_chip_hour);
+  EXPECT_EQ(json["price"]["currency"], "USD");
+  EXPECT_EQ(json["price"]["per"], "chip-hour");
+  EXPECT_EQ(json["price"]["date"], "2026-05");
+  EXPECT_EQ(json["price"]["source"], old.request.price.source);
+  EXPECT_GT(json["price"]["age_days"].get<int>(), hardware::kPriceDays);
+  EXPECT_TRUE(json["price"]["stale"].get<bool>());
   const ExperimentPlan own = plan_experiment(titan({"price.usd_per_chip_hour=2"}), catalogue());
   EXPECT_THAT(own.problems, testing::Not(Contains(Field(&Problem::id, "PRICE-OLD"))));
+  const Json own_price = planned_json(own)["price"];
+  EXPECT_EQ(own_price["amount"], 2);
+  EXPECT_FALSE(own_price["stale"].get<bool>());
+  EXPECT_TRUE(own_price["date"].is_null() && own_price["age_days"].is_null());
+  EXPECT_TRUE(planned_json(plan_experiment(titan({"target.id=8xh20"}), catalogue()))["price"].is_null());
   const ExperimentPlan mi355x = plan_experiment(titan({"target.id=8xmi355x"}), catalogue());
   EXPECT_THAT(mi355x.plan.sources, Contains(HasSubstr("(unverified)")));
 }

@@ -75,8 +75,8 @@ struct ServeWork {
 struct Request {
   model::Config model;
   hardware::Target target;
-  hardware::Price price{};  // usd_per_chip_hour 0: unknown
-  bool old_price = false;   // the price is dated more than hardware::kPriceDays ago
+  hardware::Price price{};          // usd_per_chip_hour 0: unknown
+  std::optional<int> price_days{};  // age of the price; empty: not dated
   mesh::Mesh mesh;
   mesh::ShardingRules rules{};
   std::vector<mesh::RequestedPlacement> places{};

@@ -273,7 +273,7 @@ void add_epoch_note(const Request& request, Plan& plan) {
 }
 
 void add_price_note(const Request& request, Plan& plan) {
-  if (!request.old_price) return;
+  if (request.price_days.value_or(0) <= hardware::kPriceDays) return;
   plan.problems.push_back(
       {.id = "PRICE-OLD",
        .severity = Severity::warning,
