@@ -9,6 +9,7 @@
 #include "core/import/import_results.h"
 #include "core/jobs/sweep_backends.h"
 #include "core/jobs/sweep_run.h"
+#include "core/planning/diagnostics.h"
 #include "core/planning/plan_request.h"
 
 namespace mw::compare {
@@ -141,6 +142,10 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
   const experiment::Experiment e = simulated(server, recording);
   formats::BenchSet out = described_server(recording, e, catalogue);
   auto from_steps = RecordedSteps::of(recording, e);
+  if (from_steps) {  // make_backend() refuses the others
+    const plan::Request request = planning::plan_request(e, catalogue);
+    planning::require_runnable(e, catalogue, request, plan::predict(request));
+  }
   jobs::BackendParts parts = from_steps ? from_steps->parts() : jobs::make_backend(e, catalogue, [](auto) {});
   for (const auto& [key, value] : parts.conditions) out.conditions[key] = value;
   out.notes = parts.notes;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/plan/request/request.h"
+
 namespace mw::experiment {
 namespace {
 
@@ -33,10 +35,42 @@ constexpr std::array kUses{
 // Parameters that other kinds than those of their group use, too.
 constexpr std::array<std::string_view, 3> kShared{"train.dtype", "train.seed", "train.stack"};
 
+// Parameters of training that sizes on another target use, too.
+constexpr std::array<std::string_view, 3> kSized{"train.other_models", "train.attention", "train.compile"};
+
 // Parameters that only a plan for another target reads.
 constexpr std::array<std::string_view, 8> kPlanned{"train.products",     "train.saved",       "train.offload",
                                                    "train.compile",      "train.logit_bytes", "train.other_models",
                                                    "serve.weight_dtype", "serve.products"};
+
+// Options that plan::check_request() refuses where the software does not offer them.
+struct StackOption {
+  std::string_view key;
+  bool (*is_offered)(const plan::StackProfile::Options&);
+};
+using Options = plan::StackProfile::Options;
+constexpr std::array kStackOptions{
+    StackOption{"train.products", [](const Options& o) { return o.fp8_products; }},
+    StackOption{"train.saved", [](const Options& o) { return o.saved_by_name; }},
+    StackOption{"train.offload", [](const Options& o) { return o.offload; }},
+    StackOption{"train.compile", [](const Options& o) { return o.compile_choice; }},
+    StackOption{"serve.products", [](const Options& o) { return o.fp8_products; }},
+};
+
+std::optional<model::Stack> named_stack(const Experiment& experiment, std::string_view key) {
+  const Json* set = experiment.find(key);
+  return set && set->is_string() ? parse<model::Stack>(set->get<std::string>()) : std::nullopt;
+}
+
+std::vector<std::string_view> not_offered(const Experiment& experiment, model::Stack stack) {
+  const Options options = plan::stack_profile(stack, model::Family::gemma3).options;  // the same for every family
+  std::vector<std::string_view> out;
+  for (const StackOption& option : kStackOptions)
+    if (option.key.starts_with("serve.") == plan::serves(stack) && !option.is_offered(options) &&
+        !experiment.find(option.key))
+      out.push_back(option.key);
+  return out;
+}
 
 bool equals(const Experiment& experiment, std::string_view key, std::string_view value) {
   const Json* set = experiment.find(key);
@@ -48,6 +82,9 @@ bool equals(const Experiment& experiment, std::string_view key, std::string_view
 bool Relevance::concerns(const Parameter& parameter) const {
   if (std::find(kShared.begin(), kShared.end(), parameter.key) != kShared.end()) return true;
   if (!planned && std::find(kPlanned.begin(), kPlanned.end(), parameter.key) != kPlanned.end()) return false;
+  if (std::find(not_offered.begin(), not_offered.end(), parameter.key) != not_offered.end()) return false;
+  if (planned && kind == Kind::size && std::find(kSized.begin(), kSized.end(), parameter.key) != kSized.end())
+    return true;
   if (!adapters && kind == Kind::train && parameter.group == "LoRA") return false;
   // The total cost of training and serving holds a service level.
   if (planned && kind == Kind::train && parameter.key.starts_with("sweep.slo_")) return true;
@@ -56,11 +93,14 @@ bool Relevance::concerns(const Parameter& parameter) const {
   return use == kUses.end() || ((planned ? use->planned : use->here) >> static_cast<unsigned>(kind) & 1U) != 0;
 }
 
-Relevance relevance(const Experiment& experiment, Kind kind) {
+Relevance relevance(const Experiment& experiment, Kind kind, std::optional<model::Stack> stack) {
   const Json* target = experiment.find("target.id");
-  return {.kind = kind,
-          .planned = target && target->is_string() && *target != Json("cpu"),
-          .adapters = !equals(experiment, "train.method", "full")};
+  Relevance out{.kind = kind,
+                .planned = target && target->is_string() && *target != Json("cpu"),
+                .adapters = !equals(experiment, "train.method", "full")};
+  if (const auto named = named_stack(experiment, kind == Kind::serve ? "serve.stack" : "train.stack")) stack = named;
+  if (out.planned && stack) out.not_offered = not_offered(experiment, *stack);
+  return out;
 }
 
 }  // namespace mw::experiment

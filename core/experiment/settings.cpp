@@ -50,7 +50,17 @@ train::Budget budget_of(const ExperimentConfig& config) {
   return budget;
 }
 
-// Refuses settings that only plans for other software read.
+// Throws if the model cannot be computed on the mesh, before the run is created.
+void check_mesh(const train::Settings& s, const model::Config& config) {
+  const mesh::Mesh& mesh = s.model.mesh;
+  if (mesh.devices() == 1) return;
+  const mesh::Placement placement = training_placement(s, config);
+  const mesh::ComputeSharding form(mesh, placement, mesh::engine_step({}));
+  for (int d = 0; d < mesh.devices(); ++d) mesh::local_config(config, form, placement, mesh, d);
+}
+
+}  // namespace
+
 void check_planned_only(const TrainSection& train) {
   const auto refuse = [](bool set, const char* key) {
     if (set)
@@ -67,17 +77,6 @@ void check_planned_only(const TrainSection& train) {
   refuse(train.logit_bytes > 0, "train.logit_bytes");
   refuse(train.other_models > 0, "train.other_models");
 }
-
-// Throws if the model cannot be computed on the mesh, before the run is created.
-void check_mesh(const train::Settings& s, const model::Config& config) {
-  const mesh::Mesh& mesh = s.model.mesh;
-  if (mesh.devices() == 1) return;
-  const mesh::Placement placement = training_placement(s, config);
-  const mesh::ComputeSharding form(mesh, placement, mesh::engine_step({}));
-  for (int d = 0; d < mesh.devices(); ++d) mesh::local_config(config, form, placement, mesh, d);
-}
-
-}  // namespace
 
 std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options) {
   std::vector<mesh::AdapterShape> shapes;

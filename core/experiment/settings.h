@@ -15,6 +15,8 @@ void check_target(const ExperimentConfig& config);
 train::Settings train_settings(const ExperimentConfig& config);
 // Like train_settings(), but does not require the model and data files. For predictions.
 train::Settings plan_settings(const ExperimentConfig& config, model::Family family);
+// Throws PLAN-OPTION for settings of train.* that only plans for other software read.
+void check_planned_only(const TrainSection& train);
 // Returns only the settings for reading and batching data (data, packing, batch, seed), for any target.
 train::Settings data_only_settings(const ExperimentConfig& config, model::Family family);
 

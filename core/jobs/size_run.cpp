@@ -97,6 +97,7 @@ bool are_sizes_predicted(const experiment::ExperimentConfig& config) {
 
 serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config) {
   experiment::check_target(config);
+  experiment::check_planned_only(config.train);
   const train::ModelSettings model = experiment::model_values(config);
   if (model.mesh.devices() > 1)
     throw Error({.id = "MESH",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/planning/simulated_point.h"
 
+#include "core/planning/diagnostics.h"
 #include "core/planning/plan_request.h"
 #include "core/serve/load/simulated_backend.h"
 
@@ -34,8 +35,9 @@ formats::BenchPoint simulated_point(const experiment::Experiment& e, const LoadP
   check_stop(stop);
   const experiment::ExperimentConfig config = experiment::bind(e);
   serve::SweepSettings sweep = experiment::sweep_settings(config);
-  const auto backend =
-      serve::make_cost_model_backend(plan_request(e, catalogue), experiment::scheduler_settings(config.serve));
+  const plan::Request request = plan_request(e, catalogue);
+  require_runnable(e, catalogue, request, plan::predict(request));
+  const auto backend = serve::make_cost_model_backend(request, experiment::scheduler_settings(config.serve));
   if (queueing == Queueing::none) return alone(sweep, point, *backend, stop);
   std::erase_if(sweep.request_rates, [&](double rate) { return rate >= point.request_rate; });
   sweep.request_rates.push_back(point.request_rate);

@@ -14,7 +14,7 @@ struct LoadPoint {
 };
 enum class Queueing { as_offered, none };  // none: one request at a time
 // Simulates the sweep of the experiment up to this point, so that caches have the same content as in the sweep. Throws
-// the errors of plan_request(), and cancelled() when stopped.
+// the errors of plan_request() and require_runnable(), and cancelled() when stopped.
 formats::BenchPoint simulated_point(const experiment::Experiment& experiment, const LoadPoint& point,
                                     const hardware::Catalogue& catalogue, Queueing queueing = Queueing::as_offered,
                                     const std::stop_token& stop = {});

@@ -156,6 +156,32 @@ TEST(Replay, SimulatesASweepOfThisEngineFromItsSteps) {
   EXPECT_GT(alone.points[2].ttft.median, 2 * again.points[2].ttft.median);
 }
 
+TEST(Replay, RefusesAServerThatWouldNotStart) {
+  const auto error_of = [](const Recording& recording, const experiment::Experiment& e) -> std::string {
+    try {
+      replay(recording, e, catalogue());
+    } catch (const Error& error) {
+      return error.problem().id;
+    }
+    return "";
+  };
+  const experiment::Experiment e = server("v6e-1");
+  const Recording recording = recording_of(run_of(e, {played(e, 4)}));
+  experiment::Experiment whole = e;
+  whole.set("serve.chunked_prefill", "false");
+  whole.set("serve.max_num_batched_tokens", "512");
+  EXPECT_EQ(error_of(recording, whole), "SERVE-1");
+  EXPECT_THROW(played(whole, 4), Error);
+  // Simulated from recorded steps, too.
+  const experiment::Experiment here = engine_here();
+  const Recording told = recording_of(run_of(here, {served_here(here, 10, 1), served_here(here, 120, 1)}));
+  experiment::Experiment split = here;
+  split.set("mesh.tp", "3");
+  ASSERT_TRUE(RecordedSteps::of(told, split));
+  EXPECT_EQ(error_of(told, split), "TP-1");
+  EXPECT_EQ(error_of(told, here), "");
+}
+
 TEST(Replay, DoesNotUseStepsOfAnotherEngine) {
   const experiment::Experiment e = engine_here();
   const Recording recording = recording_of(run_of(e, {served_here(e, 10, 1), served_here(e, 120, 1)}));

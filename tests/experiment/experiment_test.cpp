@@ -198,6 +198,36 @@ TEST(Relevance, ShowsOptionsOfOtherSoftwareOnlyInPlans) {
   EXPECT_FALSE(concerns(Kind::serve, "serve.weight_dtype"));
 }
 
+TEST(Relevance, LeavesOutWhatTheSoftwareDoesNotOffer) {
+  Experiment e;
+  e.set_value("target.id", "8xh100");
+  const auto concerns = [&](Kind kind, const char* key, std::optional<model::Stack> stack = {}) {
+    return relevance(e, kind, stack).concerns(*find_parameter(key));
+  };
+  const char* const keys[]{"train.products", "train.saved", "train.offload", "train.compile"};
+  for (const char* key : keys) {
+    e.set_value("train.stack", "torchtitan");
+    EXPECT_EQ(concerns(Kind::train, key), std::string(key) != "train.offload") << key;
+    e.set_value("train.stack", "tunix");
+    EXPECT_FALSE(concerns(Kind::train, key)) << key;
+    e.erase("train.stack");
+    EXPECT_TRUE(concerns(Kind::train, key)) << key << " of unknown software";
+    EXPECT_FALSE(concerns(Kind::train, key, model::Stack::torchax)) << key;
+  }
+  EXPECT_TRUE(concerns(Kind::serve, "serve.products", model::Stack::vllm_gpu));
+  EXPECT_FALSE(concerns(Kind::serve, "serve.products", model::Stack::jetstream));
+  e.set_value("train.stack", "tunix");
+  e.set_value("train.offload", "host");  // the plan refuses it: it must be seen to be removed
+  EXPECT_TRUE(concerns(Kind::train, "train.offload"));
+}
+
+TEST(Relevance, SizesOnAnotherTargetCountOtherModels) {
+  Experiment e;
+  EXPECT_FALSE(relevance(e, Kind::size).concerns(*find_parameter("train.other_models")));
+  e.set_value("target.id", "v5e-8");
+  EXPECT_TRUE(relevance(e, Kind::size).concerns(*find_parameter("train.other_models")));
+}
+
 TEST(Relevance, LeavesOutWhatTheKindAndTheTargetDoNotUse) {
   const auto groups = [](const Relevance& relevance) {
     std::set<std::string> out;

@@ -8,6 +8,7 @@
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/calibration/measurements.h"
 #include "core/planning/planning.h"
+#include "core/planning/predict_sizes.h"
 
 #include "tests/shipped.h"
 
@@ -174,6 +175,22 @@ TEST(PlanPrices, WarnOfOldOnesAndMarkUnverifiedOnes) {
   EXPECT_TRUE(planned_json(plan_experiment(titan({"target.id=8xh20"}), catalogue()))["price"].is_null());
   const ExperimentPlan mi355x = plan_experiment(titan({"target.id=8xmi355x"}), catalogue());
   EXPECT_THAT(mi355x.plan.sources, Contains(HasSubstr("(unverified)")));
+}
+
+TEST(PlanOptions, OtherModelsTakeMemoryInSizes) {
+  experiment::Experiment e;
+  experiment::apply_sets(e, {"kind=size", "model.id=gemma3-1b", "target.id=v5e-1", "size.batches=[4]"});
+  const auto weights = [&](const char* set) {
+    experiment::apply_sets(e, {set});
+    std::vector<std::int64_t> out;
+    predict_sizes(predicted_sizes(e, catalogue()), [&](const serve::SizePoint& point) {
+      out.push_back(point.predicted[MemoryCategory::weights].value);
+    });
+    return out;
+  };
+  const auto alone = weights("train.other_models=0"), twice = weights("train.other_models=1");
+  ASSERT_FALSE(alone.empty());
+  for (size_t i = 0; i < alone.size(); ++i) EXPECT_EQ(twice[i], 2 * alone[i]);
 }
 
 TEST(MultiSlicePlan, PutsADataAxisOverTheSlicesAndIsPriced) {

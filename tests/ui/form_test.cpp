@@ -186,6 +186,15 @@ class FormTest : public QObject {
     QVERIFY(!header(u"Sweep settings"_s)->isVisible() && !header(u"Export settings"_s)->isVisible());
     document_->set("target.id", "v5p-8");
     QVERIFY(header(u"Export settings"_s)->isVisible());
+    const auto saved_has_effect = [this] { return panel_->form().row("train.saved")->is_concerned(); };
+    document_->set("train.stack", "maxtext");
+    QVERIFY(saved_has_effect());
+    document_->set("train.stack", "tunix");
+    QVERIFY(!saved_has_effect());
+    document_->reset("train.stack");
+    QVERIFY(saved_has_effect());
+    panel_->form().set_stack(model::Stack::tunix);  // of the plan
+    QVERIFY(!saved_has_effect());
     panel_->form().set_kind(experiment::Kind::serve);
     QVERIFY(header(u"Sweep settings"_s)->isVisible());
     QVERIFY(!panel_->form().row("train.steps")->isVisible());

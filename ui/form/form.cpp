@@ -97,13 +97,18 @@ void Form::refresh() {
 }
 
 void Form::set_kind(experiment::Kind kind) {
-  const experiment::Relevance now = experiment::relevance(document_.experiment(), kind);
+  const experiment::Relevance now = experiment::relevance(document_.experiment(), kind, stack_);
   kind_ = kind;
   if (std::exchange(relevance_, now) == now) return;
   for (Section& s : sections_)
     for (auto* rows : {&s.basic, &s.advanced})
       for (FormRow* r : *rows) r->set_concerned(now.concerns(r->field()->parameter()));
   arrange();
+}
+
+void Form::set_stack(std::optional<model::Stack> stack) {
+  stack_ = stack;
+  set_kind(kind_);
 }
 
 void Form::arrange() {

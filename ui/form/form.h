@@ -28,6 +28,8 @@ class Form : public QWidget {
   void set_note(const std::string& group, const QString& text);
   // Hides the settings that have no effect in an experiment of this kind; the first kind is training.
   void set_kind(experiment::Kind kind);
+  // Software of the plan, whose missing options are hidden; empty: unknown.
+  void set_stack(std::optional<model::Stack> stack);
 
  private:
   struct Section {
@@ -47,6 +49,7 @@ class Form : public QWidget {
   QScrollArea* scroll_;
   QToolButton* others_ = nullptr;  // last; shows the settings without effect, too
   experiment::Kind kind_ = experiment::Kind::train;
+  std::optional<model::Stack> stack_;
   std::optional<experiment::Relevance> relevance_;
   std::vector<Section> sections_;
 };

@@ -40,6 +40,12 @@ QString trained_text(const Predictor& predictor) {
                  : QString();
 }
 
+// The software of the shown plan; empty: there is none.
+std::optional<model::Stack> planned_stack(const Predictor& predictor) {
+  if (!predictor.design() || predictor.is_design_outdated()) return std::nullopt;
+  return predictor.design()->request().stack;
+}
+
 QString manual_chapter_of(Page page) {
   return page == Page::design                        ? u"02-designing-a-mesh.md"_s
          : page == Page::data || page == Page::train ? u"03-training.md"_s
@@ -275,6 +281,7 @@ void MainWindow::connect_document() {
                                           ? mesh_text(predictor_.design()->request().mesh)
                                           : QString());
     panel_->form().set_note("LoRA", trained_text(predictor_));
+    panel_->form().set_stack(planned_stack(predictor_));
     show_predicted_problems();
   });
 }
