@@ -2,6 +2,8 @@
 // Prints predicted and measured values of every row of resources/hardware/measurements.json, and fits
 // resources/hardware/calibration.json.
 //   mw_calibrate [--write DATE]
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -87,6 +89,16 @@ void print_intervals(const std::vector<plan::ConformalFactor>& intervals) {
         f.chip.c_str(), f.factor, f.rows);
 }
 
+// The errors of servers come from simulations, which read the calibration from a folder.
+planning::AccuracyReport accuracy_with(const plan::Calibration& calibration, const char* date) {
+  const fs::path folder = fs::temp_directory_path() / ("mw_calibrate-" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  write_file_atomically(folder / "calibration.json", to_json(calibration).dump());
+  const hardware::Catalogue catalogue = hardware::Catalogue::load(fs::path(MW_RESOURCES) / "hardware", folder);
+  fs::remove_all(folder);
+  return planning::accuracy({.resources = MW_RESOURCES, .date = date}, catalogue);
+}
+
 int run(int argc, char** argv) {
   const fs::path folder = fs::path(MW_RESOURCES) / "hardware";
   const hardware::Catalogue catalogue = hardware::Catalogue::load(folder);
@@ -117,11 +129,8 @@ int run(int argc, char** argv) {
   for (const auto& left : measured.left_out) std::printf("left out: %s: %s\n", left.row.c_str(), left.why.c_str());
   if (argc == 3 && std::strcmp(argv[1], "--write") == 0) {
     calibration.basis = {argv[2], "resources/hardware/measurements.json"};
-    write_calibration(folder / "calibration.json", calibration, errors);
-    // Intervals need the simulated servers, which use the factors just written.
-    const planning::AccuracyReport report =
-        planning::accuracy({.resources = MW_RESOURCES, .date = argv[2]}, hardware::Catalogue::load(folder));
-    calibration.intervals = plan::conformal_factors(planning::held_out_errors(report.rows));
+    const planning::AccuracyReport report = accuracy_with(calibration, argv[2]);
+    calibration.intervals = plan::conformal_factors(planning::errors_for_intervals(report.rows));
     print_intervals(calibration.intervals);
     write_calibration(folder / "calibration.json", calibration, errors);
   }

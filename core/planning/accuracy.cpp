@@ -155,6 +155,7 @@ class Predictor {
                     .target = m.request.target.id,
                     .model = m.request.model.id,
                     .unit = m.unit,
+                    .vendor = m.request.target.chip.vendor,
                     .measured = m.value,
                     .counted = m.counted(),
                     .source = m.source};
@@ -212,6 +213,7 @@ class Predictor {
                         .target = cells.target,
                         .model = cells.model,
                         .unit = unit,
+                        .vendor = catalogue_.target(cells.target).chip.vendor,
                         .measured = measured,
                         .source = cells.source};
         if (!simulated && refused.empty()) try {
@@ -237,7 +239,7 @@ class Predictor {
 
   // Never narrower than the interval that follows from the efficiencies.
   void set_intervals() {
-    const std::vector<plan::RowError> errors = held_out_errors(out_.rows);
+    const std::vector<plan::RowError> errors = errors_for_intervals(out_.rows);
     std::map<std::string, plan::Calibration> without;  // by the publication left out
     for (AccuracyRow& row : out_.rows) {
       if (!row.refused.empty() || !row.bounded) continue;
@@ -257,6 +259,9 @@ class Predictor {
     for (const FigureKind kind : all_values<FigureKind>())
       for (const MeasurementUse use : {MeasurementUse::calibration, MeasurementUse::holdout}) {
         add_group(out_.totals, {.kind = kind, .use = use});
+        if (kind == FigureKind::training)
+          for (const hardware::Vendor vendor : {hardware::Vendor::tpu, hardware::Vendor::gpu})
+            add_group(out_.totals, {.kind = kind, .use = use, .vendor = vendor});
         if (kind == FigureKind::ttft) add_group(out_.totals, {.kind = kind, .use = use, .stable_only = true});
         for (const auto& [stack, chip] : parts)
           add_group(out_.groups, {.kind = kind, .use = use, .stack = stack, .chip = chip});
@@ -268,6 +273,7 @@ class Predictor {
     for (const AccuracyRow& r : out_.rows) {
       if (r.kind != g.kind || r.use != g.use || !r.counted) continue;
       if (!g.stack.empty() && (r.stack != g.stack || r.chip != g.chip)) continue;
+      if (g.vendor && r.vendor != *g.vendor) continue;
       if (g.stable_only && r.load != ServedLoad::stable) continue;
       const double error = std::abs(r.error);
       errors.push_back(error);
@@ -298,7 +304,7 @@ class Predictor {
 
 }  // namespace
 
-std::vector<plan::RowError> held_out_errors(const std::vector<AccuracyRow>& rows) {
+std::vector<plan::RowError> errors_for_intervals(const std::vector<AccuracyRow>& rows) {
   std::vector<plan::RowError> out;
   for (const AccuracyRow& row : rows)
     if (is_never_fitted(row) && row.counted && row.bounded && row.refused.empty())

@@ -25,8 +25,9 @@ struct AccuracyRow {
   plan::MeasurementUse use = plan::MeasurementUse::holdout;
   plan::FigureKind kind = plan::FigureKind::training;
   std::string stack, chip, target, model, unit;
-  double measured = 0;   // in `unit`
-  double predicted = 0;  // in `unit`; 0 if refused
+  hardware::Vendor vendor = hardware::Vendor::tpu;  // of the chip
+  double measured = 0;                              // in `unit`
+  double predicted = 0;                             // in `unit`; 0 if refused
   // The 90 % interval of the prediction, from held-out rows of other publications; equal: it has none.
   double low = 0, high = 0;
   double error = 1;       // of time or bytes, +0.1: 10 % too slow or too large; 1 if refused
@@ -44,7 +45,8 @@ struct AccuracyGroup {
   plan::FigureKind kind = plan::FigureKind::training;
   plan::MeasurementUse use = plan::MeasurementUse::holdout;
   std::string stack{}, chip{};
-  bool stable_only = false;  // rows of a server that keeps up with its load
+  std::optional<hardware::Vendor> vendor{};  // of the chips; training only
+  bool stable_only = false;                  // rows of a server that keeps up with its load
   int rows = 0, refused = 0;
   int off = 0;                             // refused, or wrong by more than 30 %
   double mean = 0, median = 0, worst = 0;  // of absolute errors; a refused row counts as 100 %
@@ -58,7 +60,7 @@ struct AccuracyReport {
   std::string date;                                   // "2026-11-25"
   std::string calibration;                            // basis of the calibration in force
   std::vector<AccuracyRow> rows;                      // as in the file, then the serving table
-  std::vector<AccuracyGroup> totals;                  // by kind and use
+  std::vector<AccuracyGroup> totals;                  // by kind and use; training also by vendor of the chips
   std::vector<AccuracyGroup> groups;                  // by kind, stack, chip and use
   std::vector<plan::Measurements::LeftOut> left_out;  // published, but not comparable with a plan
 };
@@ -78,7 +80,7 @@ AccuracyReport accuracy(const AccuracyInput& input, const hardware::Catalogue& c
 formats::BenchPoint simulated_row(const plan::Measurement& row);
 
 // Of the counted rows that no factor was fitted to, are predicted and have intervals.
-std::vector<plan::RowError> held_out_errors(const std::vector<AccuracyRow>& rows);
+std::vector<plan::RowError> errors_for_intervals(const std::vector<AccuracyRow>& rows);
 
 Json to_json(const AccuracyReport& report);
 std::string to_text(const AccuracyReport& report);      // totals, groups, rows
@@ -86,6 +88,7 @@ std::string to_markdown(const AccuracyReport& report);  // the chapter of the ma
 std::string interval_text(const AccuracyRow& row);      // "5.1 to 6.8"; "-" without interval
 std::string error_text(const AccuracyRow& row);         // "+4.1 %", "refused"
 std::string totals_text(const AccuracyReport& report);
+std::string vendor_text(hardware::Vendor vendor);  // "TPU", "GPU"
 
 }  // namespace mw::planning
 

@@ -26,7 +26,8 @@ std::string coverage_text(const AccuracyGroup& g) {
 }
 
 std::string kind_text(const AccuracyGroup& g) {
-  return std::string(to_string(g.kind)) + (g.stable_only ? ", stable load" : "");
+  return std::string(to_string(g.kind)) + (g.vendor ? ", " + vendor_text(*g.vendor) : "") +
+         (g.stable_only ? ", stable load" : "");
 }
 
 using Cells = std::vector<std::string>;
@@ -114,6 +115,7 @@ std::string basis_text(const AccuracyReport& report) {
 Json group_json(const AccuracyGroup& g) {
   Json out{{"kind", to_string(g.kind)}, {"use", use_text(g.use)}};
   if (!g.stack.empty()) out["stack"] = g.stack, out["chip"] = g.chip;
+  if (g.vendor) out["vendor"] = *g.vendor == hardware::Vendor::tpu ? "tpu" : "gpu";
   if (g.stable_only) out["load"] = "stable";
   out["rows"] = g.rows;
   out["refused"] = g.refused;
@@ -150,6 +152,10 @@ Json row_json(const AccuracyRow& r) {
 }
 
 }  // namespace
+
+std::string vendor_text(hardware::Vendor vendor) {
+  return vendor == hardware::Vendor::tpu ? "TPU" : vendor == hardware::Vendor::gpu ? "GPU" : "CPU";
+}
 
 std::string interval_text(const AccuracyRow& row) {
   if (!row.refused.empty() || !row.has_interval()) return "-";
@@ -199,9 +205,10 @@ std::string to_markdown(const AccuracyReport& report) {
       "\n\n"
       "Efficiencies are fitted to rows with use calibration only; rows with use holdout are predicted and never "
       "fitted\n"
-      "to. Intervals come from the errors on held-out rows; here those of each row leave its own publication out. An\n"
-      "error is one of time or bytes: + is predicted too slow or too large. A refused row counts as an error of 100 "
-      "%.\n"
+      "to. The interval of a row in this chapter comes from the errors on held-out rows of all other publications, so\n"
+      "that no row is judged by its own error. An error is one of time or bytes: + is predicted too slow or too large. "
+      "A\n"
+      "refused row counts as an error of 100 %.\n"
       "Means leave out rows marked as an alternative, which differ from another row in one assumption.\n\n"
       "## By kind\n\n" +
       markdown_table(t.totals) + "\n## By kind, stack and chip\n\n" + markdown_table(t.groups) + "\n## Rows\n\n" +

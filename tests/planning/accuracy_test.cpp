@@ -48,7 +48,7 @@ TEST(Accuracy, PredictsEveryPublishedRowAndTheServingTable) {
 
 TEST(Accuracy, GroupsAddUpToTotals) {
   for (const AccuracyGroup& total : shipped().totals) {
-    if (total.stable_only) continue;
+    if (total.stable_only || total.vendor) continue;
     int rows = 0, inside = 0;
     double errors = 0;
     for (const AccuracyGroup& g : shipped().groups)
@@ -61,10 +61,32 @@ TEST(Accuracy, GroupsAddUpToTotals) {
   }
 }
 
+TEST(Accuracy, TrainingOnTpusAndGpusIsReportedApart) {
+  const auto total = [](std::optional<hardware::Vendor> vendor) {
+    const auto& all = shipped().totals;
+    const auto found = std::find_if(all.begin(), all.end(), [&](const AccuracyGroup& g) {
+      return g.kind == FigureKind::training && g.use == MeasurementUse::holdout && g.vendor == vendor;
+    });
+    return found == all.end() ? AccuracyGroup() : *found;
+  };
+  const AccuracyGroup tpu = total(hardware::Vendor::tpu), gpu = total(hardware::Vendor::gpu), both = total({});
+  EXPECT_GT(tpu.rows, 10);
+  EXPECT_GT(gpu.rows, 10);
+  EXPECT_EQ(tpu.rows + gpu.rows, both.rows);
+  EXPECT_NEAR(tpu.mean * tpu.rows + gpu.mean * gpu.rows, both.mean * both.rows, 1e-9);
+  EXPECT_NE(tpu.mean, gpu.mean);
+  EXPECT_THAT(totals_text(shipped()), testing::AllOf(HasSubstr("training, TPU"), HasSubstr("training, GPU")));
+  std::vector<std::string> vendors;
+  const Json json = to_json(shipped());
+  for (const Json& group : json["totals"])
+    if (group.contains("vendor")) vendors.push_back(group["vendor"]);
+  EXPECT_THAT(vendors, testing::ElementsAre("tpu", "gpu", "tpu", "gpu"));
+}
+
 // Every interval leaves the row's own publication out.
 TEST(Accuracy, IntervalsCoverNineOfTenHeldOutRows) {
   for (const AccuracyGroup& total : shipped().totals) {
-    if (total.use != MeasurementUse::holdout || total.stable_only) continue;
+    if (total.use != MeasurementUse::holdout || total.stable_only || total.vendor) continue;
     EXPECT_GE(total.with_interval, 30) << to_string(total.kind);
     EXPECT_GE(total.coverage(), 0.85) << to_string(total.kind);
     EXPECT_LE(total.coverage(), 0.95) << to_string(total.kind);
@@ -72,7 +94,7 @@ TEST(Accuracy, IntervalsCoverNineOfTenHeldOutRows) {
 }
 
 TEST(Accuracy, ShippedIntervalsAreThoseOfTheShippedRows) {
-  const auto fresh = plan::conformal_factors(held_out_errors(shipped().rows));
+  const auto fresh = plan::conformal_factors(errors_for_intervals(shipped().rows));
   const auto filed = plan::read_calibration(test::catalogue().calibration()).intervals;
   ASSERT_EQ(fresh.size(), filed.size()) << "run scripts/calibrate.sh";
   for (size_t i = 0; i < fresh.size(); ++i) {

@@ -106,6 +106,7 @@ TableModel<AccuracyGroup>::Columns total_columns() {
       {.title = tr_accuracy("Kind"),
        .text =
            [](const AccuracyGroup& g) {
+             if (g.vendor) return tr_accuracy("%1, %2").arg(kind_name(g.kind), qs(planning::vendor_text(*g.vendor)));
              return g.stable_only ? tr_accuracy("%1, stable load").arg(kind_name(g.kind)) : kind_name(g.kind);
            }},
       {.title = tr_accuracy("Use"), .text = [](const AccuracyGroup& g) { return use_name(g.use); }},
