@@ -303,7 +303,7 @@ EnvelopePlan envelope_plan(const experiment::Experiment& given, const hardware::
       candidates_of(e, request, experiment::scheduler_settings(experiment::bind(e).serve), catalogue);
   require_one_that_fits(candidates);
   return {.repeats = settings.repeats,
-          .requests = settings.load.num_prompts,
+          .requests = settings.fewest_prompts(),
           .target = request.target.id,
           .meshes = meshes_of(candidates)};
 }
@@ -327,7 +327,7 @@ EnvelopeRuns simulate_envelope(const experiment::Experiment& given, const hardwa
   EnvelopeRuns runs{.target = request.target.id,
                     .meshes = meshes_of(candidates),
                     .repeats = settings.repeats,
-                    .requests = settings.load.num_prompts,
+                    .requests = settings.fewest_prompts(),
                     .input_lens = settings.input_lens,
                     .rates = settings.request_rates,
                     .points = {}};

@@ -34,7 +34,7 @@ struct EnvelopeRuns {
   std::string target;
   std::vector<EnvelopeMesh> meshes;
   int repeats = 0;                                       // of every load
-  long requests = 0;                                     // of one load
+  long requests = 0;                                     // of one load, the fewest of any length
   std::vector<int> input_lens;                           // tokens
   std::vector<double> rates;                             // requests/s, ascending; infinity: all at once
   std::vector<std::vector<formats::BenchPoint>> points;  // by mesh: lengths x rates x repeats, without requests
@@ -44,7 +44,7 @@ struct EnvelopeRuns {
 // The settings and meshes to simulate. `sweep.repeats` below five counts as five.
 struct EnvelopePlan {
   int repeats = 0;
-  long requests = 0;
+  long requests = 0;  // of one load, the fewest of any length
   std::string target;
   std::vector<EnvelopeMesh> meshes;
 };

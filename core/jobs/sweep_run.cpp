@@ -52,9 +52,7 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
   formats::BenchSet facts = experiment::sweep_facts(config, catalogue);
   BackendParts parts = make_backend(e, catalogue, [&](auto body) { std::visit(emit, std::move(body)); });
   for (const auto& [key, value] : parts.conditions) facts.conditions[key] = value;
-  int fewest = settings.load.num_prompts;
-  for (const int input_len : settings.input_lens) fewest = std::min(fewest, settings.num_prompts(input_len));
-  parts.notes.push_back(serve::percentile_text(99, fewest));
+  parts.notes.push_back(serve::percentile_text(99, settings.fewest_prompts()));
   const auto points = static_cast<long>(rates_of(settings).size() * settings.input_lens.size()) * settings.repeats;
   Json info = request.info;
   info.update({{"kind", "sweep"},

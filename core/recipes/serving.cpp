@@ -48,6 +48,7 @@ void add_serving(const RecipeInput& s, const Json& settings, std::vector<File>& 
   set("INPUT_LENS", words(sweep.at("input_lens")));
   set("OUTPUT_LEN", sweep.at("output_len").dump());
   set("NUM_PROMPTS", sweep.at("num_prompts").dump());
+  set("NUM_PROMPTS_AT", words(sweep.at("num_prompts_at")));
   set("CONCURRENCY", sweep.at("concurrency").dump());
   set("SEED", sweep.at("seed").dump());
   files.push_back({"settings.sh", std::move(text), false});

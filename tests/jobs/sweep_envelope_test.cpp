@@ -147,6 +147,14 @@ TEST(Envelope, SimulatesEveryMeshAsASweepDoes) {
                 alone[static_cast<size_t>(r)], 1e-6 * alone[static_cast<size_t>(r)]);
 }
 
+TEST(Envelope, StatesTheFewestRequestsOfAnyLength) {
+  experiment::Experiment e = small_serve();
+  e.set_value("sweep.num_prompts_at", Json::array({"1024:7"}));
+  EXPECT_EQ(envelope_plan(e, catalogue()).requests, 7);
+  e.set_value("sweep.num_prompts_at", Json::array({"2048:7"}));  // no load of this length
+  EXPECT_EQ(envelope_plan(e, catalogue()).requests, 20);
+}
+
 // Steps without sums between eight chips serve a burst sooner; the first token of one request is later.
 TEST(Envelope, FindsThatReplicasServeMoreAndOneServerAnswersSooner) {
   experiment::Experiment e = small_serve();

@@ -61,6 +61,7 @@ TEST(SweepSettings, NumbersOfRequestsMayDependOnTheLength) {
       experiment::bind(experiment({{"input_lens", {128, 1024}}, {"num_prompts", 30}, {"num_prompts_at", {"1024:6"}}})));
   EXPECT_EQ(s.num_prompts(128), 30);
   EXPECT_EQ(s.num_prompts(1024), 6);
+  EXPECT_EQ(s.fewest_prompts(), 6);
   for (const char* text : {"6", "1024:", ":6", "1024:0", "1024:6:1", "0:6"})
     EXPECT_EQ(place_of_error(experiment({{"num_prompts_at", {text}}})), "sweep.num_prompts_at") << text;
 }

@@ -10,7 +10,7 @@
 #include "core/planning/planning.h"
 #include "core/planning/predict_sizes.h"
 
-#include "tests/shipped.h"
+#include "tests/planning/planned.h"
 
 namespace mw::planning {
 namespace {
@@ -20,6 +20,7 @@ using testing::Field;
 using testing::HasSubstr;
 
 using test::catalogue;
+using test::error_of_plan;
 
 // The experiment that says what a row says; key names differ.
 experiment::Experiment said(const Json& row) {
@@ -98,14 +99,6 @@ experiment::Experiment titan(const std::vector<std::string>& sets = {}) {
           "train.batch=8", "train.method=full", "train.remat=layer", "train.dtype=bf16", "data.max_len=4096"});
   experiment::apply_sets(e, sets);
   return e;
-}
-Problem error_of_plan(const experiment::Experiment& e) {
-  try {
-    plan_experiment(e, catalogue());
-  } catch (const Error& error) {
-    return error.problem();
-  }
-  return {};
 }
 
 TEST(PlanOptions, ChangeMemoryAndTime) {

@@ -13,7 +13,7 @@
 #include "core/planning/predict_sizes.h"
 #include "core/planning/search_experiment.h"
 
-#include "tests/shipped.h"
+#include "tests/planning/planned.h"
 
 namespace mw::planning {
 namespace {
@@ -23,20 +23,11 @@ using testing::Field;
 using testing::HasSubstr;
 
 using test::catalogue;
+using test::error_of_plan;
+using test::shipped_example;
 
-experiment::Experiment shipped_example(const std::string& name) {
-  return experiment::Experiment::load(std::string(MW_RESOURCES "/examples/") + name + ".json");
-}
 ExperimentPlan planned(const std::string& name) {
   return plan_experiment(shipped_example(name), catalogue());
-}
-Problem error_of(const experiment::Experiment& e) {
-  try {
-    plan_experiment(e, catalogue());
-  } catch (const Error& error) {
-    return error.problem();
-  }
-  return {};
 }
 
 TEST(Paper, StepTimesAreWithinAQuarterAndTheirRatioWithin15Percent) {
@@ -440,7 +431,7 @@ TEST(PlanErrors, NameTheKeyAtFault) {
   const auto with = [](const char* key, const char* value) {
     experiment::Experiment e = shipped_example("paper-train-v5p-8");
     e.set(key, value);
-    return error_of(e);
+    return error_of_plan(e);
   };
   EXPECT_EQ(with("target.id", "v5q-8").id, "TARGET");
   EXPECT_EQ(with("model.id", "gemma9-1b").place, "model.id");
@@ -451,7 +442,7 @@ TEST(PlanErrors, NameTheKeyAtFault) {
   EXPECT_EQ(with("serve.target", "v6e-9").id, "TARGET-SLICE");
   experiment::Experiment e = shipped_example("paper-train-v5p-8");
   e.set_value("model.id", "");
-  EXPECT_EQ(error_of(e).id, "MISSING");
+  EXPECT_EQ(error_of_plan(e).id, "MISSING");
 }
 
 TEST(PlannedElsewhere, ExcludesOnlyRunsOnThisMachine) {

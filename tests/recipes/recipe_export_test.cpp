@@ -115,6 +115,20 @@ TEST(Recipe, RefusesSoftwareAndOptionsWithoutARecipe) {
   EXPECT_THAT(content(files, "settings.sh"), HasSubstr("'--quantization' 'fp8'"));
 }
 
+TEST(Recipe, SendsAsManyRequestsAsTheSweepAtEachLength) {
+  const auto files = recipes::recipe_files(
+      subject(Kind::vllm_gpu, shipped("tiny-serve.json", {"sweep.request_rates=[1]", "sweep.input_lens=[64,128]",
+                                                          "sweep.num_prompts=30", "sweep.num_prompts_at=[\"128:6\"]"})),
+      kTemplates);
+  const Scratch folder;
+  for (const char* file : {"settings.sh", "bench.sh"})
+    write_file_atomically(folder.path() / file, content(files, file));
+  const std::string commands = bash("DRY_RUN=1 bash " + recipes::shell_quoted((folder.path() / "bench.sh").string()));
+  EXPECT_THAT(commands, HasSubstr("--random-input-len 64 --random-output-len"));
+  EXPECT_THAT(commands, testing::ContainsRegex("input-len 64 .*--num-prompts 30 "));
+  EXPECT_THAT(commands, testing::ContainsRegex("input-len 128 .*--num-prompts 6 "));
+}
+
 // The engine's own batches, from the file that the scripts read.
 TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
   for (const char* packing : {"false", "true"}) {

@@ -77,6 +77,13 @@ int SweepSettings::num_prompts(int input_len) const {
   return other == num_prompts_at.end() ? load.num_prompts : other->second;
 }
 
+int SweepSettings::fewest_prompts() const {
+  int fewest = load.num_prompts;
+  for (size_t i = 0; i < input_lens.size(); ++i)
+    fewest = i == 0 ? num_prompts(input_lens[i]) : std::min(fewest, num_prompts(input_lens[i]));
+  return fewest;
+}
+
 bool run_sweep(const SweepSettings& settings, LoadBackend& backend, const std::vector<formats::BenchPoint>& done,
                const SweepCallbacks& callbacks, std::stop_token stop) {
   const std::vector<SweepPoint> points = points_of(settings);

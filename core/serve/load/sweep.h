@@ -20,6 +20,7 @@ struct SweepSettings {
   int repeats = 1;                                    // of every point, with different seeds
   Slo slo;
   int num_prompts(int input_len) const;  // of each point of this length
+  int fewest_prompts() const;            // of any point
 };
 
 struct SweepCallbacks {

@@ -26,6 +26,8 @@ using plan::Candidate;
 namespace {
 
 constexpr int kMostDevices = 64;  // of the other targets that are searched too
+// Best first; nobody reads thousands of rows, and screen readers walk through all of them.
+constexpr size_t kListed = 100;
 
 // All targets except this machine, up to a size that can be rented by the hour.
 std::vector<std::string> other_targets(const hardware::Catalogue& catalogue) {
@@ -85,8 +87,6 @@ CandidatesModel::Settings CandidatesModel::all_settings(const Candidate& c) cons
 void CandidatesModel::show(const std::shared_ptr<const planning::ExperimentSearch>& found) {
   work_ = found ? found->request.work : plan::Work::train;
   std::vector<Candidate> rows = found ? found->result.candidates : std::vector<Candidate>();
-  // Best first; nobody reads thousands of rows, and screen readers walk through all of them.
-  constexpr size_t kListed = 100;
   if (rows.size() > kListed) rows.erase(rows.begin() + kListed, rows.end());
   differing_.clear();
   QStringList shared;
@@ -233,18 +233,24 @@ void Alternatives::show_state() {
   table_->setEnabled(!outdated_);
   draw();
   apply_->setEnabled(found_ && !outdated_ && table_->currentIndex().isValid());
-  status_->setText(outdated_ ? tr("Outdated: search again")
-                   : found_  ? tr("%1 of %2 fit").arg(found_->result.candidates.size()).arg(found_->result.evaluated) %
-                                  (model_.shared().isEmpty() ? QString() : tr("; all: %1").arg(model_.shared()))
-                            : QString());
+  status_->setText(outdated_ ? tr("Outdated: search again") : found_ ? found_text() : QString());
+}
+
+QString Alternatives::found_text() const {
+  const plan::SearchResult& result = found_->result;
+  QString text = tr("%1 of %2 fit").arg(result.candidates.size()).arg(result.evaluated);
+  if (result.candidates.size() > kListed) text += tr("; the best %1 are listed").arg(kListed);
+  if (const auto& fewer = found_->fewer_chips) text += tr("; faster on %1").arg(qs(fewer->plan.choice.target));
+  return model_.shared().isEmpty() ? text : text + tr("; all: %1").arg(model_.shared());
 }
 
 void Alternatives::set_searchable(bool on) {
   if (!on && is_searching()) cancel();
   for (QWidget* widget : std::initializer_list<QWidget*>{search_, rank_, targets_}) widget->setEnabled(on);
   search_->setToolTip(
-      on ? tr("Find and rank all legal meshes, micro-batches, remat policies, loss chunks, packing, attention, adapter "
-              "types and software that fit")
+      on ? tr("Find and rank all legal meshes, micro-batches, remat policies, loss chunks, packing, attention, types "
+              "of "
+              "adapters and moments, and software that fit")
          : tr("Plans are available for other targets only, because the speed of this machine is measured, not "
               "predicted"));
 }

@@ -68,6 +68,7 @@ class Alternatives : public QWidget {
   void show_found();
   void document_changed();
   void show_state();
+  QString found_text() const;  // "240 of 800 fit; the best 100 are listed"
   void draw();
   Document& document_;
   Predictor::Folders folders_;
