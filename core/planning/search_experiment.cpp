@@ -42,6 +42,7 @@ Json candidate_json(const ExperimentSearch& s, const plan::Candidate& c) {
     out["packing"] = c.choice.rows == plan::RowLayout::packed;
     out["attention"] = to_string(c.choice.attention);
     out["adapter_dtype"] = to_string(c.choice.adapters);
+    out["moment_dtype"] = to_string(c.choice.moments);
   }
   const std::vector<lint::Edit> edits = edits_to(s, plan::choice_of(s.request), c.choice);
   out["fits"] = c.fits();
@@ -146,7 +147,7 @@ plan::SearchResult with_settings_of(const plan::Request& request, plan::SearchRe
   const plan::PlanChoice own = plan::choice_of(request);
   std::erase_if(result.candidates, [&](const plan::Candidate& c) {
     return c.choice.stack != own.stack || c.choice.rows != own.rows || c.choice.attention != own.attention ||
-           c.choice.adapters != own.adapters;
+           c.choice.adapters != own.adapters || c.choice.moments != own.moments;
   });
   return result;
 }
@@ -243,6 +244,7 @@ std::vector<lint::Edit> edits_to(const ExperimentSearch& s, const plan::PlanChoi
     base.steps = b.choice.steps;
     base.attention = b.choice.attention;
     base.adapters = b.choice.adapters;
+    base.moments = b.choice.moments;
   }
   const auto own = std::find_if(s.bases.begin(), s.bases.end(),
                                 [&](const ExperimentSearch::Base& b) { return b.target == to.target; });
@@ -278,11 +280,11 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
 std::string searched_text(const ExperimentSearch& s, size_t top) {
   const plan::Work work = s.request.work;
   const bool serves = work == plan::Work::serve;
-  std::string out = padded("target", -12) + padded("plan", -104) + padded("s/step", -9) + padded("tokens/s", -10) +
+  std::string out = padded("target", -12) + padded("plan", -118) + padded("s/step", -9) + padded("tokens/s", -10) +
                     padded(serves ? "$/1M" : "$", -10) + padded("peak", -11) + "Pareto\n";
   for (size_t i = 0; i < shown(s, top); ++i) {
     const plan::Candidate& c = s.result.candidates[i];
-    out += padded(c.choice.target, -12) + padded(plan::to_text(c.choice, work), -104) +
+    out += padded(c.choice.target, -12) + padded(plan::to_text(c.choice, work), -118) +
            padded(number_text(c.seconds, 3), -9) + padded(count_text(c.tokens_per_second), -10) +
            padded(c.usd > 0 ? number_text(c.usd, 4) : std::string("-"), -10) + padded(to_text(c.peak), -11) +
            (c.pareto ? "*" : "") + "\n";

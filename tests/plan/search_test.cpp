@@ -123,6 +123,20 @@ TEST(Search, RanksByTimeCostOrMemory) {
   }
 }
 
+TEST(Search, ListsTheFirstStackFirstAmongEqualTimes) {
+  std::vector<Request> stacks(2, search_request("gemma3-4b", "v5p-8"));
+  stacks[1].stack = Stack::torchax;  // the same times, at a lower price
+  stacks[1].price.usd_per_chip_hour /= 2;
+  const SearchResult found = search(stacks, {});
+  ASSERT_GT(found.candidates.size(), 2U);
+  EXPECT_EQ(found.candidates[0].choice.stack, stacks[0].stack);
+  for (size_t i = 1; i < found.candidates.size(); ++i) {
+    const Candidate &before = found.candidates[i - 1], &after = found.candidates[i];
+    EXPECT_FALSE(time_of(before, Work::train) == time_of(after, Work::train) && before.choice.stack == Stack::torchax &&
+                 after.choice.stack == stacks[0].stack);
+  }
+}
+
 TEST(Search, DoesNotDependOnThreads) {
   const Request r = search_request("gemma4-31b", "v5p-8");
   const SearchResult one = search(std::span(&r, 1), {.threads = 1}), three = search(std::span(&r, 1), {.threads = 3});

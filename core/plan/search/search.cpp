@@ -26,7 +26,7 @@ constexpr std::array<int, 3> kChunks{0, 256, 1024};
 constexpr std::array<int, 5> kMoreChunks{0, 128, 256, 512, 1024};
 constexpr std::array<StackProfile::Attention, 2> kAttentions{StackProfile::Attention::materialised,
                                                              StackProfile::Attention::fused};
-constexpr std::array<DType, 2> kAdapterTypes{DType::bf16, DType::f32};
+constexpr std::array<DType, 2> kAdapterTypes{DType::bf16, DType::f32}, kMomentTypes = kAdapterTypes;
 constexpr std::array<int, 6> kMaxSequences{16, 32, 64, 128, 256, 512};
 constexpr std::array<model::Remat, 3> kRemats{model::Remat::none, model::Remat::block, model::Remat::layer};
 constexpr std::array<DType, 2> kKvTypes{DType::bf16, DType::fp8};
@@ -85,7 +85,7 @@ std::vector<RowLayout> layouts_of(const Request& request) {
   return {l.rows, RowLayout::packed};
 }
 
-// Adds the choice with every layout of rows, attention and type of adapters.
+// Adds the choice with every layout of rows, attention and types of adapters and moments.
 void add_settings(const Request& request, PlanChoice choice, std::vector<PlanChoice>& out) {
   const RowStatistics packed = row_statistics(request.lengths, 1);
   for (const RowLayout rows : layouts_of(request))
@@ -99,7 +99,12 @@ void add_settings(const Request& request, PlanChoice choice, std::vector<PlanCho
               1, std::llround(static_cast<double>(choice.steps) * packed.packed_rows / packed.rows));
         choice.attention = attention;
         choice.adapters = adapters;
-        out.push_back(choice);
+        for (const DType moments : with_own(kMomentTypes, request.profile.moments)) {
+          // Moments in fewer bits than what they update are no default of any software.
+          if (moments != request.profile.moments && bytes_of(moments) < bytes_of(adapters)) continue;
+          choice.moments = moments;
+          out.push_back(choice);
+        }
       }
 }
 
@@ -267,7 +272,8 @@ PlanChoice choice_of(const Request& request) {
           .rows = request.lengths.rows,
           .steps = request.train.steps,
           .attention = request.profile.attention,
-          .adapters = request.profile.adapters};
+          .adapters = request.profile.adapters,
+          .moments = request.profile.moments};
 }
 
 std::vector<mesh::Mesh> legal_meshes(const Request& request) {
@@ -295,6 +301,7 @@ Request with_choice(Request r, const PlanChoice& choice) {
   if (choice.rows != r.lengths.rows) r.train.steps = choice.steps;
   r.profile.attention = choice.attention;
   if (choice.adapters != r.profile.adapters) r.profile.adapters = r.profile.gradients = choice.adapters;
+  r.profile.moments = choice.moments;
   r.lengths.rows = choice.rows;
   if (choice.max_len > 0 && choice.max_len != r.lengths.max_len) {
     r.lengths.max_len = choice.max_len;
@@ -322,7 +329,7 @@ SearchResult search(std::span<const Request> targets, const SearchOptions& optio
   mark_pareto(result.candidates, work);
   const auto rank = [&](const Candidate& c) {
     return std::tuple(options.scope == SearchScope::settings && !c.pareto, key_of(c, options.by, work),
-                      time_of(c, work), c.usd, c.peak.value);
+                      time_of(c, work), c.choice.stack != targets.front().stack, c.usd, c.peak.value);
   };
   std::stable_sort(result.candidates.begin(), result.candidates.end(),
                    [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
@@ -345,6 +352,7 @@ std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work
     if (from.steps != to.steps) out.push_back({"train.steps", to.steps});
     if (from.attention != to.attention) out.push_back({"train.attention", std::string(to_string(to.attention))});
     if (from.adapters != to.adapters) out.push_back({"train.adapter_dtype", std::string(to_string(to.adapters))});
+    if (from.moments != to.moments) out.push_back({"train.moment_dtype", std::string(to_string(to.moments))});
   }
   if (from.weights != to.weights) out.push_back({"train.dtype", std::string(to_string(to.weights))});
   if (from.kv != to.kv) out.push_back({"serve.kv_dtype", std::string(to_string(to.kv))});
@@ -362,6 +370,7 @@ std::string to_text(const PlanChoice& choice, Work work) {
     if (choice.rows == RowLayout::packed) add("packed");
     if (choice.attention == StackProfile::Attention::fused) add("fused attention");
     add(std::string(to_string(choice.adapters)) + " adapters");
+    add(std::string(to_string(choice.moments)) + " moments");
     add(std::string(to_string(choice.stack)));
   } else {
     add("KV " + std::string(to_string(choice.kv)));

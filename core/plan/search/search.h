@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searches all plans of a workload on one or several targets and software stacks: legal meshes x micro-batch x remat x
-// loss chunk x packing x attention x adapter type (for servers KV type and number of sequences). The rows per step stay
-// constant; packed rows hold more tokens, so that a run takes fewer steps over the same data. The result does not
-// depend on the number of threads. Any thread.
+// loss chunk x packing x attention x types of adapters and moments (for servers KV type and number of sequences). The
+// rows per step stay constant; packed rows hold more tokens, so that a run takes fewer steps over the same data. The
+// result does not depend on the number of threads. Any thread.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -36,7 +36,7 @@ struct PlanChoice {
   RowLayout rows = RowLayout::padded;
   std::int64_t steps = 0;  // train.steps; follows from the layout of rows, 0: epochs
   StackProfile::Attention attention = StackProfile::Attention::fused;
-  DType adapters = DType::bf16;
+  DType adapters = DType::bf16, moments = DType::f32;
   bool operator==(const PlanChoice&) const = default;
 };
 struct Candidate {
@@ -50,7 +50,7 @@ struct Candidate {
 };
 
 // Settings of a search: mesh, batch, remat, loss chunk, KV type and sequences; or in training also packing, attention
-// and the type of the adapters, and more sizes of the loss chunk.
+// and the types of adapters and moments, and more sizes of the loss chunk.
 enum class SearchScope { sharding, settings };
 
 struct SearchOptions {
@@ -60,7 +60,8 @@ struct SearchOptions {
   std::function<void(std::int64_t done, std::int64_t total)> progress{};  // from the calling thread
 };
 struct SearchResult {
-  // Candidates that fit, best first; with SearchScope::settings those of the Pareto front before the others.
+  // Candidates that fit, best first; with SearchScope::settings those of the Pareto front before the others, and of
+  // equal ones those with the software of the first target.
   std::vector<Candidate> candidates;
   std::int64_t evaluated = 0;
   double seconds = 0;  // duration of the search

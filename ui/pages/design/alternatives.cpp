@@ -80,6 +80,7 @@ CandidatesModel::Settings CandidatesModel::all_settings(const Candidate& c) cons
   out.emplace_back(tr("rows"), c.choice.rows == plan::RowLayout::packed ? tr("packed") : tr("not packed"));
   out.emplace_back(tr("attention"), qs(to_string(c.choice.attention)));
   out.emplace_back(tr("adapters"), qs(to_string(c.choice.adapters)));
+  out.emplace_back(tr("moments"), qs(to_string(c.choice.moments)));
   out.emplace_back(tr("software"), qs(to_string(c.choice.stack)));
   return out;
 }
