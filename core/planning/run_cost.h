@@ -11,6 +11,7 @@ namespace mw::planning {
 struct RunCost {
   double usd = 0;             // so far, of a run in progress
   bool is_predicted = false;  // the time was simulated
+  bool operator==(const RunCost&) const = default;
 };
 // Training: the time of the run. Sweeps: the durations of their points. The price is that of the experiment, else the
 // list price of its target. Empty without a price, as on this machine, or without time. Throws errors of the store.

@@ -2,8 +2,8 @@
 #include "core/store/run_settings.h"
 
 #include <algorithm>
-#include <set>
 #include <string_view>
+#include <utility>
 
 #include "core/base/units.h"
 #include "core/experiment/bind.h"
@@ -27,7 +27,8 @@ constexpr std::pair<std::string_view, std::string_view> kTelling[]{
     {"data.max_len", "len "},
     {"serve.kv_dtype", "KV "},
 };
-constexpr size_t kMostKeys = 3;  // of a name
+constexpr size_t kMostKeys = 3;        // of a name
+constexpr size_t kMostCompared = 100;  // runs whose experiments are read to name one of them
 
 size_t rank_of(std::string_view key) {
   const auto* const at =
@@ -40,42 +41,13 @@ std::string label_of(const std::string& key) {
   return key == "mesh" ? "Mesh" : parameter ? parameter->label : key;
 }
 
-const std::string& value_of(const RunSettings& settings, const std::string& key) {
-  static const std::string kNone;
-  const auto at = settings.find(key);
-  return at == settings.end() ? kNone : at->second;
-}
-
-std::vector<std::string> keys_of(const std::vector<const NamedRun*>& runs) {
-  std::set<std::string> all;
-  for (const NamedRun* run : runs)
-    for (const auto& [key, value] : run->settings) all.insert(key);
-  std::vector<std::string> keys(all.begin(), all.end());
-  std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
-  return keys;
-}
-
-// Names the runs of one name by the settings of which each divides them further.
-void tell_apart(const std::vector<NamedRun>& runs, const std::vector<size_t>& equal, std::vector<std::string>& names) {
-  std::vector<const NamedRun*> group;
-  for (const size_t i : equal) group.push_back(&runs[i]);
-  size_t distinct = 1, used = 0;
-  for (const std::string& key : keys_of(group)) {
-    if (distinct == equal.size() || used == kMostKeys) break;
-    std::vector<std::string> longer;
-    for (const size_t i : equal) {
-      const std::string text = brief_setting(key, value_of(runs[i].settings, key));
-      longer.push_back(names[i] + (text.empty() ? "" : (used > 0 ? ", " : " ") + text));
-    }
-    const size_t now = std::set<std::string>(longer.begin(), longer.end()).size();
-    if (now <= distinct) continue;
-    distinct = now, ++used;
-    for (size_t g = 0; g < equal.size(); ++g) names[equal[g]] = longer[g];
-  }
-  if (distinct == equal.size()) return;
-  const std::vector<std::string> before = names;
+// Adds the id, or the number in the list, to names that are still equal.
+void number_equal_names(const std::vector<SettingsTable::Named>& runs, const std::vector<size_t>& equal,
+                        std::vector<std::string>& names) {
+  std::unordered_map<std::string, size_t> count;
+  for (const size_t i : equal) ++count[names[i]];
   for (const size_t i : equal)
-    if (std::count_if(equal.begin(), equal.end(), [&](size_t j) { return before[j] == before[i]; }) > 1)
+    if (const auto at = count.find(names[i]); at != count.end() && at->second > 1)
       names[i] += " (" + (runs[i].id.empty() ? std::to_string(i + 1) : runs[i].id) + ")";
 }
 
@@ -101,13 +73,82 @@ RunSettings settings_of(const experiment::Experiment& experiment) {
   return out;
 }
 
-std::vector<SettingChange> setting_changes(const RunSettings& before, const RunSettings& after) {
-  const NamedRun a{.settings = before}, b{.settings = after};
+SettingsTable::Index SettingsTable::add(const RunSettings& settings) {
+  std::vector<Text>& row = rows_.emplace_back(columns_.size(), 0);
+  for (const auto& [key, value] : settings) {
+    const auto [column, is_new] = columns_.try_emplace(key, columns_.size());
+    if (is_new) {
+      const auto less = [](const auto& a, const auto& b) {
+        return std::pair(rank_of(a.first), a.first) < std::pair(rank_of(b.first), b.first);
+      };
+      const std::pair<std::string, size_t> named(key, column->second);
+      keys_.insert(std::upper_bound(keys_.begin(), keys_.end(), named, less), named);
+      row.push_back(0);
+    }
+    const auto [text, is_unknown] = text_of_.try_emplace(value, static_cast<Text>(texts_.size()));
+    if (is_unknown) texts_.push_back(value);
+    row[column->second] = text->second;
+  }
+  return static_cast<Index>(rows_.size() - 1);
+}
+
+SettingsTable::Text SettingsTable::cell(Index run, size_t column) const {
+  const std::vector<Text>& row = rows_[run];
+  return column < row.size() ? row[column] : 0;
+}
+
+const std::string& SettingsTable::value(Index run, const std::string& key) const {
+  const auto column = columns_.find(key);
+  return texts_[column == columns_.end() ? 0 : cell(run, column->second)];
+}
+
+std::vector<SettingChange> SettingsTable::changes(Index before, Index after) const {
   std::vector<SettingChange> out;
-  for (const std::string& key : keys_of({&a, &b}))
-    if (const std::string& was = value_of(before, key), &now = value_of(after, key); was != now)
-      out.push_back({key, label_of(key), was, now});
+  for (const auto& [key, column] : keys_)
+    if (const Text was = cell(before, column), now = cell(after, column); was != now)
+      out.push_back({key, label_of(key), texts_[was], texts_[now]});
   return out;
+}
+
+// Names the runs of one name by the settings of which each divides them further.
+void SettingsTable::tell_apart(const std::vector<Named>& runs, const std::vector<size_t>& equal,
+                               std::vector<std::string>& names) const {
+  std::vector<std::uint64_t> part(equal.size(), 0);  // equal for runs whose names are equal so far
+  size_t parts = 1, used = 0;
+  for (const auto& [key, column] : keys_) {
+    if (parts == equal.size() || used == kMostKeys) break;
+    const auto text_at = [&, at = column](size_t i) { return cell(runs[equal[i]].settings, at); };
+    std::unordered_map<std::uint64_t, std::uint64_t> finer;  // by part and text
+    std::vector<std::uint64_t> next(equal.size());
+    for (size_t i = 0; i < equal.size(); ++i)
+      next[i] = finer.try_emplace(part[i] << 32 | text_at(i), finer.size()).first->second;
+    if (finer.size() <= parts) continue;
+    parts = finer.size();
+    part = std::move(next);
+    for (size_t i = 0; i < equal.size(); ++i)
+      if (const std::string text = brief_setting(key, texts_[text_at(i)]); !text.empty())
+        names[equal[i]] += (used > 0 ? ", " : " ") + text;
+    ++used;
+  }
+  number_equal_names(runs, equal, names);
+}
+
+std::vector<std::string> SettingsTable::distinct_names(const std::vector<Named>& runs) const {
+  std::vector<std::string> names;
+  std::unordered_map<std::string, std::vector<size_t>> by_name;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    names.push_back(runs[i].name.empty() ? runs[i].id : runs[i].name);
+    by_name[names.back()].push_back(i);
+  }
+  for (const auto& [name, equal] : by_name)
+    if (equal.size() > 1) tell_apart(runs, equal, names);
+  return names;
+}
+
+std::vector<SettingChange> setting_changes(const RunSettings& before, const RunSettings& after) {
+  SettingsTable table;
+  const SettingsTable::Index was = table.add(before);
+  return table.changes(was, table.add(after));
 }
 
 std::string brief_setting(const std::string& key, const std::string& value) {
@@ -119,26 +160,22 @@ std::string brief_setting(const std::string& key, const std::string& value) {
 }
 
 std::vector<std::string> distinct_names(const std::vector<NamedRun>& runs) {
-  std::vector<std::string> names;
-  std::map<std::string, std::vector<size_t>> by_name;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    names.push_back(runs[i].name.empty() ? runs[i].id : runs[i].name);
-    by_name[names.back()].push_back(i);
-  }
-  for (const auto& [name, equal] : by_name)
-    if (equal.size() > 1) tell_apart(runs, equal, names);
-  return names;
+  SettingsTable table;
+  std::vector<SettingsTable::Named> named;
+  for (const NamedRun& run : runs) named.push_back({run.id, run.name, table.add(run.settings)});
+  return table.distinct_names(named);
 }
 
 std::string distinct_name(const Store& store, const RunId& run) {
-  std::vector<NamedRun> equal;
   const auto row = store.find(run);
   if (!row) return run;
+  std::vector<NamedRun> equal;
   for (const RunRow& other : store.list())
-    if (other.name == row->name && other.id != run)
-      equal.push_back({other.id, other.name, settings_of(store.experiment(other.id))});
+    if (other.name == row->name && other.id != run) equal.push_back({.id = other.id, .name = other.name});
   if (equal.empty()) return row->name;
-  equal.push_back({run, row->name, settings_of(store.experiment(run))});
+  equal.push_back({.id = run, .name = row->name});
+  if (equal.size() <= kMostCompared)  // else by the id
+    for (NamedRun& one : equal) one.settings = settings_of(store.experiment(one.id));
   return distinct_names(equal).back();
 }
 

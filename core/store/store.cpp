@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <set>
@@ -29,6 +30,8 @@ namespace {
 constexpr auto kCommitAfter =
     std::chrono::milliseconds(150);            // telemetry is committed within 200 ms; this leaves 50 ms for the commit
 constexpr std::int64_t kAbandonedAfterS = 60;  // a queued run that stays unlocked for so long is dead
+
+constexpr size_t kLocksAtOnce = 100;  // open files
 
 constexpr const char* kTrashFolder = "trash";
 
@@ -542,7 +545,7 @@ std::optional<ScoredAnswers> Store::last_answers(const RunId& run) const {
 Json Store::started_info(const RunId& run) const {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->commit_pending_if_possible();
-  Statement s(impl_->db, "SELECT json FROM events WHERE run=? AND kind='started' ORDER BY sequence DESC LIMIT 1");
+  Statement s(impl_->db, "SELECT json FROM events WHERE run=? AND kind='started' ORDER BY +sequence DESC LIMIT 1");
   s.bind(impl_->known(run));
   if (!s.step()) return nullptr;
   const Event e = event_from_json(parse_json(s.text(0), run));
@@ -565,18 +568,44 @@ void Store::set_tags(const RunId& run, const std::string& tags) {
   change(run, "UPDATE runs SET tags=? WHERE id=?", tags);
 }
 
-// The row and the folder change in one transaction. The row decides: complete_moves() moves the folder of a run whose
-// process died before the commit.
 void Store::set_deleted(const RunId& run, Trash trash) {
-  const auto lock = this->lock(run);
-  const std::lock_guard db_lock(impl_->db_mutex);
+  set_deleted(std::span(&run, 1), trash);
+}
+
+void Store::set_deleted(std::span<const RunId> runs, Trash trash) {
+  while (!runs.empty()) {
+    const auto some = runs.first(std::min(runs.size(), kLocksAtOnce));
+    std::vector<std::unique_ptr<RunLock>> locks;
+    std::exception_ptr failure;
+    try {
+      for (const RunId& run : some) locks.push_back(lock(run));
+    } catch (const Error&) {
+      failure = std::current_exception();
+    }
+    move_locked(some.first(locks.size()), trash);
+    if (failure) std::rethrow_exception(failure);
+    runs = runs.subspan(some.size());
+  }
+}
+
+// Rows and folders change in one transaction. The row decides: complete_moves() moves the folder of a run whose process
+// died before the commit.
+void Store::move_locked(std::span<const RunId> runs, Trash trash) {
+  const std::lock_guard lock(impl_->db_mutex);
   Transaction transaction(impl_->db);
-  Statement(impl_->db, "UPDATE runs SET trash=? WHERE id=?")
-      .bind(std::int64_t{trash == Trash::deleted})
-      .bind(run_number(run))
-      .run();
-  move_folder(impl_->folder, run, trash);
-  transaction.commit();
+  Statement update(impl_->db, "UPDATE runs SET trash=? WHERE id=?");
+  std::exception_ptr failure;
+  for (const RunId& run : runs) {
+    try {
+      move_folder(impl_->folder, run, trash);
+    } catch (const Error&) {
+      failure = std::current_exception();
+      break;
+    }
+    update.bind(std::int64_t{trash == Trash::deleted}).bind(run_number(run)).run();
+  }
+  transaction.commit();  // also after a failure: the folders of the runs before it are moved
+  if (failure) std::rethrow_exception(failure);
 }
 
 void Store::purge(const RunId& run) {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,7 @@ struct RunRow {  // one line of the Runs table
   Bytes peak;
   std::string tags, error;
   bool interrupted() const { return state == RunState::failed && error == kInterrupted; }
+  bool operator==(const RunRow&) const = default;
 };
 
 // How a run ended. `error` is set only for a failed run: it tells a usage error from a failure of the environment or
@@ -128,6 +130,8 @@ class Store {
   // Deletes or restores a run. A deleted run keeps its record, and its folder moves to the folder "trash". Throws
   // RUN-LOCKED while a process writes the run.
   void set_deleted(const RunId& run, Trash trash);
+  // The same for many runs. An Error leaves the runs before the one that caused it deleted or restored.
+  void set_deleted(std::span<const RunId> runs, Trash trash);
   // Removes the record and the files of a deleted run for good. Throws RUN-KEPT for a run that is not deleted.
   void purge(const RunId& run);
   // Ends runs whose process died (unfinished and not locked) with a Finished event: failed, kInterrupted. Skips runs
@@ -138,6 +142,7 @@ class Store {
  private:
   void remove_parts_of_interrupted_runs() const;
   void complete_moves();  // of deleted and restored runs
+  void move_locked(std::span<const RunId> runs, Trash trash);
   experiment::Experiment experiment_of(std::int64_t number) const;
   void change(const RunId& run, const char* sql, std::string_view value);
   struct Impl;

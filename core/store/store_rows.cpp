@@ -35,8 +35,14 @@ CREATE INDEX metrics ON events(run, name, step, value) WHERE name IS NOT NULL;
 constexpr const char* kCursors =
     "CREATE TABLE IF NOT EXISTS cursors(run INTEGER PRIMARY KEY REFERENCES runs(id), cursor TEXT NOT NULL)";
 
+// For the queries that want a few of the events of a run, which may have millions.
+constexpr const char* kFewEvents =
+    "CREATE INDEX IF NOT EXISTS few_events ON events(run, kind, step) "
+    "WHERE kind='started' OR kind='sample' OR kind='point'";
+
 void prepare_later_tables(Database& db) {
   db.exec(kCursors);
+  db.exec(kFewEvents);
   prepare_chain(db);
 }
 

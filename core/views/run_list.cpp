@@ -2,6 +2,8 @@
 #include "core/views/run_list.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace mw::views {
 namespace fs = std::filesystem;
@@ -56,70 +58,111 @@ Series series_of(const store::Store& store, const store::RunId& run, const std::
 
 }  // namespace
 
-const store::RunSettings& RunList::settings(const store::Store& store, const store::RunId& run) {
-  const auto [at, fresh] = settings_.try_emplace(run);
-  if (fresh) try {
-      at->second = store::settings_of(store.experiment(run));
+std::vector<RunDetails> read_details(const store::Store& store, const std::vector<DetailsRequest>& runs,
+                                     const hardware::Catalogue* catalogue, const std::stop_token& stop) {
+  std::vector<RunDetails> out;
+  for (const DetailsRequest& run : runs) {
+    if (stop.stop_requested()) break;
+    RunDetails& details = out.emplace_back(RunDetails{.row = run.row});
+    if (run.with_settings) details.settings.emplace();
+    try {
+      if (run.with_settings) details.settings = store::settings_of(store.experiment(run.row.id));
     } catch (const Error&) {  // a damaged document; opening the run reports it
     }
-  return at->second;
-}
-
-void RunList::find_results(const store::Store& store, ListedRun& run) {
-  if (load_catalogue_ && !catalogue_) catalogue_ = load_catalogue_();
-  Counted& counted = counted_[run.id];
-  if (counted.seconds != run.seconds)
-    counted = {run.seconds, store.last_answers(run.id),
-               catalogue_ ? planning::run_cost(store, run, *catalogue_) : std::nullopt};
-  run.answers = counted.answers;
-  run.cost = counted.cost;
-}
-
-void RunList::find_trainable(const store::Store& store, ListedRun& run) {
-  auto known = trainable_.find(run.id);
-  if (known == trainable_.end()) {
-    const Json info = store.started_info(run.id);
-    if (info.is_null()) return;
-    known = trainable_.emplace(run.id, train::trainable_of(info)).first;
+    try {
+      details.answers = store.last_answers(run.row.id);
+      details.trainable = train::trainable_of(store.started_info(run.row.id));
+      if (catalogue) details.cost = planning::run_cost(store, run.row, *catalogue);
+    } catch (const Error&) {  // damaged, or removed by another process
+    }
   }
-  run.trainable = known->second;
+  return out;
 }
 
-// Settings never change, so that names and changes are computed only when runs are added, removed or renamed.
-void RunList::compare(const store::Store& store, const std::vector<store::RunRow>& rows) {
-  std::vector<std::pair<store::RunId, std::string>> listed;
-  for (const store::RunRow& row : rows) listed.emplace_back(row.id, row.name);
-  if (listed == listed_) return;
-  listed_ = std::move(listed);
-  std::vector<store::NamedRun> named;
-  for (const store::RunRow& row : rows) named.push_back({row.id, row.name, settings(store, row.id)});
-  const auto names = store::distinct_names(named);
-  described_.assign(rows.size(), {});
-  for (size_t i = 0; i < rows.size(); ++i) {
-    Described& one = described_[i];
-    one.name = names[i];
-    for (size_t j = i + 1; j < rows.size() && one.previous.empty(); ++j)
-      if (kind_of_row(rows[i]) == kind_of_row(rows[j])) {
-        one.previous = rows[j].id;
-        one.changed = brief_changes(store::setting_changes(named[j].settings, named[i].settings));
-      }
+std::shared_ptr<const hardware::Catalogue> RunList::catalogue() {
+  if (load_catalogue_ && !catalogue_) catalogue_ = std::make_shared<const hardware::Catalogue>(load_catalogue_());
+  return catalogue_;
+}
+
+const RunList::Known* RunList::find(const store::RunId& run) const {
+  const auto at = known_.find(run);
+  return at == known_.end() ? nullptr : &at->second;
+}
+
+std::vector<DetailsRequest> RunList::missing(size_t most) const {
+  std::vector<DetailsRequest> out;
+  for (const store::RunRow& row : rows_) {
+    if (out.size() == most) break;
+    const Known* known = find(row.id);
+    if (!known || known->seconds != row.seconds || known->state != row.state) out.push_back({row, known == nullptr});
+  }
+  return out;
+}
+
+void RunList::add(std::vector<RunDetails> details) {
+  for (RunDetails& one : details) {
+    const auto [at, is_new] = known_.try_emplace(one.row.id);
+    Known& known = at->second;
+    if (is_new) known.settings = settings_.add(one.settings.value_or(store::RunSettings()));
+    known.seconds = one.row.seconds;
+    known.state = one.row.state;
+    known.answers = one.answers;
+    known.trainable = one.trainable;
+    known.cost = one.cost;
   }
 }
 
-std::vector<ListedRun> RunList::read(const store::Store& store, store::Trash trash) {
+// Settings never change, so that names and changes are computed only when runs are added, removed or renamed, or more
+// settings are known.
+void RunList::compare() {
+  std::vector<std::tuple<store::RunId, std::string, bool>> now;
+  for (const store::RunRow& row : rows_) now.emplace_back(row.id, row.name, find(row.id) != nullptr);
+  if (now == compared_) return;
+  compared_ = std::move(now);
+  described_.assign(rows_.size(), {});
+  std::vector<store::SettingsTable::Named> named;
+  std::vector<size_t> named_row;
+  std::map<std::string, size_t> newer;  // the oldest run so far of each kind
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const store::RunRow& row = rows_[i];
+    described_[i].name = row.name.empty() ? row.id : row.name;
+    const auto [at, is_first] = newer.try_emplace(kind_of_row(row), i);
+    const Known* known = find(row.id);
+    if (!is_first) {
+      Described& next = described_[std::exchange(at->second, i)];
+      next.previous = row.id;
+    }
+    if (!known) continue;
+    named.push_back({row.id, row.name, known->settings});
+    named_row.push_back(i);
+  }
+  const auto names = settings_.distinct_names(named);
+  for (size_t n = 0; n < named.size(); ++n) {
+    Described& one = described_[named_row[n]];
+    one.name = names[n];
+    const Known* previous = one.previous.empty() ? nullptr : find(one.previous);
+    if (previous) one.changed = brief_changes(settings_.changes(previous->settings, named[n].settings));
+  }
+}
+
+std::vector<ListedRun> RunList::read(const store::Store& store, store::Trash trash, size_t most) {
+  rows_ = store.list(trash);
+  if (const auto requests = missing(most); !requests.empty()) add(read_details(store, requests, catalogue().get()));
+  compare();
   std::vector<ListedRun> out;
-  std::vector<store::RunRow> rows = store.list(trash);
-  compare(store, rows);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    ListedRun& run = out.emplace_back(ListedRun{std::move(rows[i])});
+  out.reserve(rows_.size());
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    ListedRun& run = out.emplace_back(ListedRun{rows_[i]});
     run.shown_name = described_[i].name;
     run.changed = described_[i].changed;
     run.previous = described_[i].previous;
-    const store::RunSettings& all = settings(store, run.id);
-    if (const auto target = all.find("target.id"); target != all.end()) run.target = target->second;
     if (run.seconds > 0 && run.tokens > 0) run.tokens_per_second = static_cast<double>(run.tokens) / run.seconds;
-    find_results(store, run);
-    find_trainable(store, run);
+    const Known* known = find(run.id);
+    if (!known) continue;
+    run.target = settings_.value(known->settings, "target.id");
+    run.answers = known->answers;
+    run.trainable = known->trainable;
+    run.cost = known->cost;
   }
   return out;
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Content of the Runs page: the rows of its table and the preview of one run. Not thread-safe.
 #pragma once
-#include <map>
+#include <limits>
+#include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "core/planning/run_cost.h"
@@ -22,36 +26,60 @@ struct ListedRun : store::RunRow {
   std::optional<double> tokens_per_second{};  // over the whole run
   std::optional<train::Trainable> trainable{};
   std::optional<planning::RunCost> cost{};
+  bool operator==(const ListedRun&) const = default;
 };
 
-// Reads the runs of a store, and keeps what cannot change from one reading to the next.
+// What a row of the table shows beside the run's row of the store.
+struct RunDetails {
+  store::RunRow row{};                           // when they were read
+  std::optional<store::RunSettings> settings{};  // empty: not asked for
+  std::optional<store::ScoredAnswers> answers{};
+  std::optional<train::Trainable> trainable{};
+  std::optional<planning::RunCost> cost{};
+};
+struct DetailsRequest {
+  store::RunRow row{};
+  bool with_settings = true;
+};
+// Any thread that may use `store`. Without a catalogue there are no costs. Ends early if `stop` is requested.
+std::vector<RunDetails> read_details(const store::Store& store, const std::vector<DetailsRequest>& runs,
+                                     const hardware::Catalogue* catalogue, const std::stop_token& stop = {});
+
+// Reads the runs of a store, and keeps the details that cannot change from one reading to the next.
 class RunList {
  public:
+  static constexpr size_t kAll = std::numeric_limits<size_t>::max();
   explicit RunList(hardware::LoadCatalogue catalogue = {})
-      : load_catalogue_(std::move(catalogue)) {}                               // empty: no costs
-  std::vector<ListedRun> read(const store::Store& store, store::Trash trash);  // newest first
+      : load_catalogue_(std::move(catalogue)) {}  // empty: no costs
+  // Newest first. Reads the details of at most `most` runs, the newest; the others have those read before, if any.
+  std::vector<ListedRun> read(const store::Store& store, store::Trash trash, size_t most = kAll);
+  // The newest runs of the last reading whose details are missing or older than their row, for another thread to read.
+  std::vector<DetailsRequest> missing(size_t most) const;
+  void add(std::vector<RunDetails> details);
+  std::shared_ptr<const hardware::Catalogue> catalogue();  // null: no costs
 
  private:
-  void compare(const store::Store& store, const std::vector<store::RunRow>& rows);
-  const store::RunSettings& settings(const store::Store& store, const store::RunId& run);
-  void find_results(const store::Store& store, ListedRun& run);  // answers and cost
-  void find_trainable(const store::Store& store, ListedRun& run);
-  std::map<store::RunId, store::RunSettings> settings_;
-  struct Counted {
-    double seconds = -1;  // of the run when they were counted
+  struct Known {
+    double seconds = -1;  // of the run when its details were read
+    RunState state = RunState::queued;
+    store::SettingsTable::Index settings = 0;
     std::optional<store::ScoredAnswers> answers{};
+    std::optional<train::Trainable> trainable{};
     std::optional<planning::RunCost> cost{};
   };
-  std::map<store::RunId, std::optional<train::Trainable>> trainable_;  // of the runs that have started
-  std::map<store::RunId, Counted> counted_;
+  const Known* find(const store::RunId& run) const;  // null: not known
+  void compare();
   hardware::LoadCatalogue load_catalogue_;
-  std::optional<hardware::Catalogue> catalogue_;
+  std::shared_ptr<const hardware::Catalogue> catalogue_;
+  std::unordered_map<store::RunId, Known> known_;
+  store::SettingsTable settings_;
+  std::vector<store::RunRow> rows_;  // of the last reading
   struct Described {
     std::string name{}, changed{};
     store::RunId previous{};
   };
-  std::vector<std::pair<store::RunId, std::string>> listed_;  // ids and names of the last reading
-  std::vector<Described> described_;                          // these runs
+  std::vector<std::tuple<store::RunId, std::string, bool>> compared_;  // ids, names, and whether the settings are known
+  std::vector<Described> described_;                                   // these runs
 };
 
 struct Artefact {  // a file or a folder of a run

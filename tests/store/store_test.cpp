@@ -273,6 +273,21 @@ TEST(Store, DeletedRunsMoveToTheTrashFolderAndArePurgedFromThere) {
   EXPECT_EQ(store.list().size(), 2u);
 }
 
+TEST(Store, DeletesManyRunsUpToOneThatIsLocked) {
+  const Scratch folder;
+  Store store(folder.path());
+  std::vector<RunId> runs;
+  for (int i = 0; i < 230; ++i) runs.push_back(store.create(experiment(1), "a"));
+  const std::unique_ptr<RunLock> held = store.lock(runs[210]);
+  EXPECT_EQ(test::error_id([&] { store.set_deleted(runs, Trash::deleted); }), "RUN-LOCKED");
+  EXPECT_EQ(store.list(Trash::deleted).size(), 210u);
+  EXPECT_EQ(store.list().size(), 20u);
+  for (size_t i = 0; i < runs.size(); ++i)
+    EXPECT_EQ(std::filesystem::exists(folder.path() / "trash" / runs[i]), i < 210) << runs[i];
+  EXPECT_TRUE(store.recover().empty());
+  EXPECT_EQ(store.list(Trash::deleted).size(), 210u);
+}
+
 // Whatever happens in the middle of a deletion, the run is listed once, with its record and its files.
 TEST(Store, DeletionInterruptedAtAnyChangeLosesNothing) {
   const auto check = [](const std::filesystem::path& folder) {
@@ -320,6 +335,8 @@ TEST(RunSettings, EqualNamesAreToldApartByTheSettingsThatDiffer) {
   store.create(experiment(1), "a");
   store.create(experiment(2), "a");
   EXPECT_EQ(distinct_name(store, "run-1"), "a steps 1");
+  for (int i = 0; i < 100; ++i) store.create(experiment(3), "a");
+  EXPECT_EQ(distinct_name(store, "run-1"), "a (run-1)");  // too many to compare
   const auto changes = setting_changes(settings_of(experiment(1)), settings_of(experiment(2)));
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_EQ(changes[0].key + changes[0].before + changes[0].after, "train.steps12");

@@ -28,6 +28,15 @@ class ModelsTest : public QObject {
   test::WarningWatch warnings_;
   using Tester = QAbstractItemModelTester;
 
+  static void add_queued_runs(const std::filesystem::path& folder, int count) {
+    store::Store store(folder);
+    for (int i = 0; i < count; ++i) {
+      experiment::Experiment e;
+      e.set_value("train.seed", i);
+      store.create(e, "many");
+    }
+  }
+
  private slots:
   void init() { warnings_.start(); }
   void cleanup() { QCOMPARE(warnings_.take().join(u"; "_s), QString()); }
@@ -98,6 +107,55 @@ class ModelsTest : public QObject {
     QCOMPARE(filter.rowCount(), 1);
     filter.set_words(u"nothing"_s);
     QCOMPARE(filter.rowCount(), 0);
+  }
+
+  void many_runs_come_in_one_change_and_their_details_follow() {
+    test::Scratch scratch;
+    add_queued_runs(scratch.path(), 300);
+    RunsModel model(scratch.path());
+    Tester tester(&model, Tester::FailureReportingMode::QtTest);
+    QSignalSpy inserted(&model, &QAbstractItemModel::rowsInserted), removed(&model, &QAbstractItemModel::rowsRemoved);
+    model.refresh();
+    QCOMPARE(inserted.count(), 1);
+    QCOMPARE(model.rowCount(), 300);
+    QCOMPARE(model.row(0).changed, std::string("seed 299"));
+    QCOMPARE(model.row(299).target, std::string());
+    QTRY_COMPARE(model.row(299).target, std::string("cpu"));
+    QCOMPARE(model.row(298).changed, std::string("seed 1"));
+    QCOMPARE(model.row(298).shown_name, std::string("many seed 1"));
+    std::vector<store::RunId> some;
+    for (int i = 1; i <= 150; ++i) some.push_back("run-" + std::to_string(i));
+    some.push_back("run-200");
+    model.set_deleted(some, store::Trash::deleted);
+    QCOMPARE(removed.count(), 2);
+    QCOMPARE(inserted.count(), 1);
+    QCOMPARE(model.row_of("run-200"), -1);
+    QCOMPARE(model.row_of("run-199"), 100);
+    QCOMPARE(model.rowCount(), 149);
+  }
+
+  void a_refresh_keeps_the_selection_and_the_place() {
+    test::Scratch scratch;
+    add_queued_runs(scratch.path(), 120);
+    RunsPage page(scratch.path());
+    page.resize(1000, 500);
+    page.show();
+    page.select("run-40");
+    page.table().verticalScrollBar()->setValue(50);
+    const auto top = [&] { return page.table().indexAt({0, 0}).data(RunsModel::id_role).toString(); };
+    QCOMPARE(top(), u"run-70"_s);
+    add_queued_runs(scratch.path(), 3);
+    store::Store(scratch.path()).set_deleted("run-100", store::Trash::deleted);
+    page.refresh();
+    QCOMPARE(page.model().rowCount(), 122);
+    QCOMPARE(page.selected(), std::vector<store::RunId>{"run-40"});
+    QCOMPARE(top(), u"run-70"_s);
+    page.table().selectAll();
+    QCOMPARE(page.selected().size(), size_t{122});
+    page.delete_selected();
+    QCOMPARE(page.model().rowCount(), 0);
+    page.undo_delete();
+    QCOMPARE(page.model().rowCount(), 122);
   }
 
   void run_columns_fit_their_numbers_and_the_name_takes_the_rest() {

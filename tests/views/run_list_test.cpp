@@ -61,6 +61,30 @@ TEST(RunList, ListsTheTrainedParametersOfStartedRuns) {
   EXPECT_EQ(runs[1].trainable, trained);
 }
 
+TEST(RunList, TakesTheDetailsThatAnotherReaderHasRead) {
+  const test::Scratch folder;
+  store::Store store(folder.path());
+  for (const char* rank : {"4", "8", "16"}) add(store, rank);
+  RunList list;
+  const auto first = list.read(store, store::Trash::kept, 1);
+  EXPECT_EQ(first[0].target, "cpu");
+  EXPECT_EQ(first[2].target, "");
+  EXPECT_EQ(first[2].shown_name, "tiny");
+  EXPECT_EQ(first[1].previous, "run-1");
+  const auto missing = list.missing(RunList::kAll);
+  ASSERT_EQ(missing.size(), 2U);
+  EXPECT_EQ(missing[0].row.id, "run-2");
+  list.add(read_details(store::Store(folder.path()), missing, nullptr));
+  EXPECT_TRUE(list.missing(RunList::kAll).empty());
+  const auto all = list.read(store, store::Trash::kept, 0);
+  EXPECT_EQ(all, RunList().read(store, store::Trash::kept));
+  EXPECT_EQ(all[1].changed, "r8");
+  store.append("run-1", {1, event::StateChanged{RunState::running}});
+  list.read(store, store::Trash::kept, 0);
+  ASSERT_EQ(list.missing(RunList::kAll).size(), 1U);
+  EXPECT_FALSE(list.missing(RunList::kAll)[0].with_settings);
+}
+
 TEST(RunList, SizesOfArtefactsIncludeFolders) {
   const test::Scratch folder;
   store::Store store(folder.path());

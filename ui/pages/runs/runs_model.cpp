@@ -2,8 +2,11 @@
 #include "ui/pages/runs/runs_model.h"
 
 #include <QDateTime>
-#include <set>
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
+#include "core/base/text.h"
 #include "ui/run_views/run_drag.h"
 #include "ui/run_views/run_header.h"
 #include "ui/theme/theme.h"
@@ -13,14 +16,8 @@ namespace {
 
 using views::ListedRun;
 
-bool same(const ListedRun& a, const ListedRun& b) {
-  const auto all = [](const ListedRun& r) {
-    return std::tuple(r.cost ? r.cost->usd : -1, r.id, r.shown_name, r.changed, r.answers, r.trainable, r.name,
-                      r.created, r.state, r.model, r.method, r.source, r.steps_done, r.steps_total, r.train_loss,
-                      r.eval_loss, r.seconds, r.tokens, r.peak, r.tags, r.error);
-  };
-  return all(a) == all(b);
-}
+constexpr size_t kDetailsAtOnce = 100;  // read on the GUI thread
+constexpr size_t kDetailsInBatch = 1000;
 
 QString loss_text(const std::optional<double>& loss) {
   return loss ? QString::number(*loss, 'f', 4) : QString();
@@ -40,7 +37,7 @@ QString when_text(const std::string& utc, bool brief) {
 // Natural order: run-12 follows run-9.
 qlonglong run_number(const std::string& id) {
   const size_t dash = id.rfind('-');
-  return dash == std::string::npos ? 0 : qs(id.substr(dash + 1)).toLongLong();
+  return dash == std::string::npos ? 0 : parse_number<qlonglong>(std::string_view(id).substr(dash + 1)).value_or(0);
 }
 
 QString steps_text(const ListedRun& r) {
@@ -154,7 +151,13 @@ QVariant run_cell(const ListedRun& r, int column, int role) {
 }  // namespace
 
 RunsModel::RunsModel(std::filesystem::path folder, hardware::LoadCatalogue catalogue, QObject* parent)
-    : TableModel(run_columns(), run_cell, parent), list_(std::move(catalogue)), folder_(std::move(folder)) {}
+    : TableModel(run_columns(), run_cell, parent), list_(std::move(catalogue)), folder_(std::move(folder)) {
+  connect(&details_, &BackgroundWork::ended, this, [this] {
+    if (!details_.result()) return;  // the store cannot be read, which the next refresh reports
+    list_.add(std::move(*details_.result()));
+    list_.missing(1).empty() ? refresh() : read_details();
+  });
+}
 
 store::Store& RunsModel::store() {
   if (store_ && store_->gone()) store_.reset();
@@ -172,33 +175,81 @@ void RunsModel::set_trash(store::Trash trash) {
 
 void RunsModel::refresh() {
   std::vector<ListedRun> now;
-  if (!change([&](store::Store& store) { now = list_.read(store, trash_); })) return;
-  std::set<store::RunId> ids;
-  for (const ListedRun& r : now) ids.insert(r.id);
-  // Rows can appear and disappear anywhere: removes old rows, then inserts new ones in the order of the store.
-  for (size_t i = rows_.size(); i-- > 0;) {
-    if (ids.contains(rows_[i].id)) continue;
-    beginRemoveRows({}, static_cast<int>(i), static_cast<int>(i));
-    rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(i));
-    endRemoveRows();
-  }
-  for (size_t i = 0; i < now.size(); ++i) {
-    if (i < rows_.size() && rows_[i].id == now[i].id) {
-      if (same(now[i], rows_[i])) continue;
-      rows_[i] = now[i];
-      emit dataChanged(index(static_cast<int>(i), 0), index(static_cast<int>(i), columnCount() - 1));
-      continue;
+  if (!change([&](store::Store& store) { now = list_.read(store, trash_, kDetailsAtOnce); })) return;
+  emit about_to_refresh();
+  is_refreshing_ = true;
+  remove_all_but(now);
+  insert_and_update(std::move(now));
+  is_refreshing_ = false;
+  emit refreshed();
+  read_details();
+}
+
+void RunsModel::remove_all_but(const std::vector<ListedRun>& runs) {
+  std::unordered_set<std::string_view> ids;
+  for (const ListedRun& run : runs) ids.insert(run.id);
+  const auto is_kept = [&](size_t i) { return ids.contains(runs_[i]->run.id); };
+  for (size_t end = runs_.size(); end > 0;) {
+    size_t begin = end;
+    while (begin > 0 && !is_kept(begin - 1)) --begin;
+    if (begin < end) {
+      beginRemoveRows({}, static_cast<int>(begin), static_cast<int>(end) - 1);
+      runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(begin), runs_.begin() + static_cast<std::ptrdiff_t>(end));
+      endRemoveRows();
     }
-    beginInsertRows({}, static_cast<int>(i), static_cast<int>(i));
-    rows_.insert(rows_.begin() + static_cast<std::ptrdiff_t>(i), now[i]);
-    endInsertRows();
+    end = begin > 0 ? begin - 1 : 0;
   }
 }
 
+// The rows that remain are in the order of `runs`.
+void RunsModel::insert_and_update(std::vector<ListedRun> runs) {
+  std::vector<int> updated;
+  for (size_t i = 0; i < runs.size();) {
+    if (i < runs_.size() && runs_[i]->run.id == runs[i].id) {
+      if (runs[i] != runs_[i]->run) {
+        *runs_[i] = {std::move(runs[i])};
+        updated.push_back(static_cast<int>(i));
+      }
+      ++i;
+      continue;
+    }
+    size_t end = i + 1;
+    while (end < runs.size() && (i == runs_.size() || runs[end].id != runs_[i]->run.id)) ++end;
+    std::vector<std::unique_ptr<Entry>> added;
+    for (size_t k = i; k < end; ++k) added.push_back(std::make_unique<Entry>(Entry{std::move(runs[k])}));
+    beginInsertRows({}, static_cast<int>(i), static_cast<int>(end) - 1);
+    runs_.insert(runs_.begin() + static_cast<std::ptrdiff_t>(i), std::make_move_iterator(added.begin()),
+                 std::make_move_iterator(added.end()));
+    endInsertRows();
+    i = end;
+  }
+  if (!updated.empty()) emit dataChanged(index(updated.front(), 0), index(updated.back(), columnCount() - 1));
+}
+
+void RunsModel::read_details() {
+  if (details_.is_busy()) return;
+  std::vector<views::DetailsRequest> runs = list_.missing(kDetailsInBatch);
+  if (runs.empty()) return;
+  details_.start([folder = folder_, catalogue = list_.catalogue(), runs = std::move(runs)](
+                     const ReportProgress&, const std::stop_token& stop) {
+    return views::read_details(store::Store(folder), runs, catalogue.get(), stop);
+  });
+}
+
 int RunsModel::row_of(const store::RunId& run) const {
-  for (size_t i = 0; i < rows_.size(); ++i)
-    if (rows_[i].id == run) return static_cast<int>(i);
-  return -1;
+  const auto at =
+      std::lower_bound(runs_.begin(), runs_.end(), run_number(run),
+                       [](const auto& entry, qlonglong number) { return run_number(entry->run.id) > number; });
+  return at != runs_.end() && (*at)->run.id == run ? static_cast<int>(at - runs_.begin()) : -1;
+}
+
+const QString& RunsModel::search_text(int row) const {
+  const Entry& entry = *runs_[static_cast<size_t>(row)];
+  if (entry.search_text.isEmpty()) {
+    for (int column = 0; column < columnCount(); ++column) entry.search_text += text(entry.run, column) + u' ';
+    entry.search_text = entry.search_text.toLower();
+  }
+  return entry.search_text;
 }
 
 bool RunsModel::change(const std::function<void(store::Store&)>& change) {
@@ -212,9 +263,7 @@ bool RunsModel::change(const std::function<void(store::Store&)>& change) {
 }
 
 void RunsModel::set_deleted(const std::vector<store::RunId>& which, store::Trash trash) {
-  change([&](store::Store& store) {
-    for (const auto& run : which) store.set_deleted(run, trash);
-  });
+  change([&](store::Store& store) { store.set_deleted(which, trash); });
   refresh();
 }
 
@@ -262,7 +311,7 @@ QStringList RunsModel::mimeTypes() const {
 QMimeData* RunsModel::mimeData(const QModelIndexList& indexes) const {
   std::vector<store::RunId> runs;
   for (const QModelIndex& at : indexes)
-    if (const auto& run = row(at.row()).id; std::find(runs.begin(), runs.end(), run) == runs.end()) runs.push_back(run);
+    if (at.column() == indexes.front().column()) runs.push_back(row(at.row()).id);  // whole rows are selected
   return run_mime(runs);
 }
 
@@ -272,23 +321,19 @@ RunsFilter::RunsFilter(QObject* parent) : QSortFilterProxyModel(parent) {
 }
 
 void RunsFilter::set_words(const QString& words) {
-  words_ = words.split(u' ', Qt::SkipEmptyParts);
+  words_ = words.toLower().split(u' ', Qt::SkipEmptyParts);
   invalidateFilter();
 }
 
-bool RunsFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
+bool RunsFilter::filterAcceptsRow(int row, const QModelIndex&) const {
   if (words_.isEmpty()) return true;
-  QString all;
-  for (int c = 0; c < sourceModel()->columnCount(parent); ++c)
-    all += sourceModel()->index(row, c, parent).data().toString() + u' ';
-  all += sourceModel()->index(row, 0, parent).data(RunsModel::id_role).toString();
-  return std::all_of(words_.begin(), words_.end(),
-                     [&](const QString& w) { return all.contains(w, Qt::CaseInsensitive); });
+  const QString& all = static_cast<const RunsModel*>(sourceModel())->search_text(row);
+  return std::all_of(words_.begin(), words_.end(), [&](const QString& word) { return all.contains(word); });
 }
 
 bool RunsFilter::lessThan(const QModelIndex& a, const QModelIndex& b) const {
   const QVariant x = a.data(sort_role), y = b.data(sort_role);
-  if (x == y) return a.data(RunsModel::id_role).toString() < b.data(RunsModel::id_role).toString();
+  if (x == y) return a.row() > b.row();  // the older run
   return QSortFilterProxyModel::lessThan(a, b);
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/views/run_list.h"
+#include "ui/session/background_task.h"
 #include "ui/theme/table_model.h"
 
 namespace mw::ui {
@@ -37,10 +38,15 @@ class RunsModel : public TableModel<views::ListedRun> {
   enum Role { id_role = first_own_role };
 
   RunsModel(std::filesystem::path folder, hardware::LoadCatalogue catalogue = {}, QObject* parent = nullptr);
-  void refresh();  // emits changes of rows that differ, and problems
+  // Emits changes of ranges of rows that differ, then refreshed(), and problems. The details of runs that are not known
+  // yet are read for the newest runs at once, and for the others on another thread, followed by another refresh.
+  void refresh();
+  bool is_refreshing() const { return is_refreshing_; }  // between the changes of one refresh
   void set_trash(store::Trash trash);
   store::Trash trash() const { return trash_; }
   int row_of(const store::RunId& run) const;  // -1: none
+  const views::ListedRun& row(int at) const override { return runs_[static_cast<size_t>(at)]->run; }
+  const QString& search_text(int row) const;  // all texts of the row in lower case
   // Can be undone, because rows and files stay in the store.
   void set_deleted(const std::vector<store::RunId>& which, store::Trash trash);
   void purge(const std::vector<store::RunId>& which);  // deleted runs; cannot be undone
@@ -53,12 +59,27 @@ class RunsModel : public TableModel<views::ListedRun> {
   QMimeData* mimeData(const QModelIndexList& indexes) const override;
 
  signals:
+  void about_to_refresh();
+  void refreshed();
   void problem(const mw::Problem& problem);
 
+ protected:
+  int size() const override { return static_cast<int>(runs_.size()); }
+
  private:
+  struct Entry {
+    views::ListedRun run;
+    mutable QString search_text{};  // empty: not made yet
+  };
+  void remove_all_but(const std::vector<views::ListedRun>& runs);
+  void insert_and_update(std::vector<views::ListedRun> runs);
+  void read_details();
   store::Store& store();
   bool change(const std::function<void(store::Store&)>& change);  // emits problem() and returns false if it fails
   views::RunList list_;
+  std::vector<std::unique_ptr<Entry>> runs_;  // newest first
+  bool is_refreshing_ = false;
+  BackgroundTask<std::vector<views::RunDetails>> details_;
   std::filesystem::path folder_;
   std::unique_ptr<store::Store> store_;
   store::Trash trash_ = store::Trash::kept;

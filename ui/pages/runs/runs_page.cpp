@@ -11,6 +11,7 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QShortcut>
 #include <QTableView>
 #include <QTimer>
@@ -31,6 +32,7 @@ namespace {
 constexpr qint64 kRefreshMs = 1500;
 constexpr int kNameWidth = 116;                // minimum; narrower windows scroll
 constexpr int kHeaderAir = 16, kCellAir = 11;  // padding
+constexpr int kFittedRows = 64;                // from the first visible one: more than a window shows
 }  // namespace
 
 // Deletes runs or restores deleted ones.
@@ -97,10 +99,21 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, hardware::LoadCatal
     previewed_.clear();
     show_preview();
   };
-  for (const auto change : {&QAbstractItemModel::rowsInserted, &QAbstractItemModel::rowsRemoved})
-    connect(proxy_, change, this, recount);
-  connect(proxy_, &QAbstractItemModel::dataChanged, this, recount);
-  connect(proxy_, &QAbstractItemModel::modelReset, this, recount);
+  connect(model_, &RunsModel::about_to_refresh, this, [this] {
+    const QModelIndex top = table_->verticalScrollBar()->value() > 0 ? table_->indexAt({0, 0}) : QModelIndex();
+    top_ = top.isValid() ? ss(top.data(RunsModel::id_role).toString()) : store::RunId();
+  });
+  connect(model_, &RunsModel::refreshed, this, [this, recount] {
+    recount();
+    if (const int at = top_.empty() ? -1 : model_->row_of(top_); at >= 0)
+      table_->scrollTo(proxy_->mapFromSource(model_->index(at, 0)), QAbstractItemView::PositionAtTop);
+  });
+  connect(filter_, &QLineEdit::textChanged, this, [this, recount](const QString& words) {
+    proxy_->set_words(words);
+    recount();
+  });
+  connect(proxy_, &QAbstractItemModel::layoutChanged, this, &RunsPage::fit_numbers);  // sorted
+  connect(table_->verticalScrollBar(), &QScrollBar::valueChanged, this, &RunsPage::fit_numbers);
   model_->refresh();
   recount();
 }
@@ -188,7 +201,6 @@ void RunsPage::build_toolbar() {
   row->addWidget(delete_);
   row->addWidget(trash_);
   static_cast<QVBoxLayout*>(layout())->addLayout(row);
-  connect(filter_, &QLineEdit::textChanged, proxy_, &RunsFilter::set_words);
   connect(open_, &QPushButton::clicked, this, [this] { workspace_->open_run(current()); });
   connect(clone_, &QPushButton::clicked, this, [this] { workspace_->clone_run(current()); });
   connect(resume_, &QPushButton::clicked, this, [this] { workspace_->resume_run(current()); });
@@ -247,6 +259,7 @@ void RunsPage::build_table() {
   table_->verticalHeader()->setDefaultSectionSize(24);
   QHeaderView* header = table_->horizontalHeader();
   header->setSectionsMovable(true);
+  header->setResizeContentsPrecision(kFittedRows);
   // Widths of typical long texts; the name column takes the rest.
   const QString widest[] = {u"run-000"_s,
                             {},
@@ -295,6 +308,7 @@ void RunsPage::build_table() {
   set_shares(*rows_, {420, 190}, {3, 1});
   static_cast<QVBoxLayout*>(layout())->addWidget(rows_, 1);
   connect(table_->selectionModel(), &QItemSelectionModel::selectionChanged, this, [this] {
+    if (model_->is_refreshing()) return;  // refreshed() follows
     update_buttons();
     show_preview();
   });
@@ -327,8 +341,9 @@ store::RunId RunsPage::current() const {
 
 std::vector<store::RunId> RunsPage::selected() const {
   std::vector<store::RunId> out;
-  for (const QModelIndex& at : table_->selectionModel()->selectedRows())
-    out.push_back(ss(at.data(RunsModel::id_role).toString()));
+  for (const QItemSelectionRange& rows : table_->selectionModel()->selection())
+    for (int row = rows.top(); row <= rows.bottom(); ++row)
+      out.push_back(model_->row(proxy_->mapToSource(proxy_->index(row, 0)).row()).id);
   return out;
 }
 
@@ -495,7 +510,7 @@ void RunsPage::fit_name() {
   header->resizeSection(RunsModel::name, std::max(kNameWidth, table_->viewport()->width() - others));
 }
 
-// Elided numbers would be misleading.
+// Elided numbers would be misleading. Called whenever other rows become visible.
 void RunsPage::fit_numbers() {
   const QAbstractItemView& view = *table_;
   for (int c = RunsModel::train_loss; c <= RunsModel::peak; ++c)

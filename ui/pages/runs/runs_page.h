@@ -102,6 +102,7 @@ class RunsPage : public QWidget, public WindowPage {
   RunPreview* preview_;
   QSplitter* rows_;
   store::RunId previewed_;
+  store::RunId top_;  // first visible run before a refresh; empty at the top of the table
   PendingQuestion question_{*this};
   QTableView* table_;
   QLineEdit* filter_;
