@@ -110,8 +110,7 @@ std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const
 ComparedRun compared(const store::Store& store, const store::RunId& run) {
   ComparedRun out{.id = run, .experiment = store.experiment(run)};
   out.name = store.find(run)->name;
-  views::RunView view;
-  for (const store::StoredEvent& e : store.events(run)) view.feed(e.event);
+  views::RunView view = views::read_run(store, run);
   if (view.kind() == "sweep") {
     out.sweep = views::sweep_view(view);
     out.provenance = out.sweep->set.provenance;

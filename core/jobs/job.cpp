@@ -8,6 +8,7 @@
 
 #include "core/base/elapsed.h"
 #include "core/base/files.h"
+#include "core/base/progress_limit.h"
 #include "core/base/url_secrets.h"
 #include "core/experiment/settings.h"
 #include "core/jobs/out_of_memory.h"
@@ -95,8 +96,9 @@ void check(const Record& record) {
 // Reads the recorded points of a resumed sweep and their number.
 long read_points(Record& record) {
   std::vector<event::Point> points;
-  for (const store::StoredEvent& stored : record.store.events(record.run))
+  record.store.read_events(record.run, [&](const store::StoredEvent& stored) {
     if (const auto* p = std::get_if<event::Point>(&stored.event.body)) points.push_back(*p);
+  });
   record.points = store::points_of(points);
   return static_cast<long>(record.points.size());
 }
@@ -130,12 +132,13 @@ void rewind_to_checkpoint(Record& record) {
 // Returns the peak memory of each device recorded before the resume.
 std::vector<Bytes> peaks_so_far(const Record& record) {
   std::vector<Bytes> peaks;
-  for (const store::StoredEvent& stored : record.store.events(record.run))
-    if (const auto* m = std::get_if<event::Memory>(&stored.event.body); m && m->device >= 0) {
-      const auto device = static_cast<size_t>(m->device);
-      if (peaks.size() <= device) peaks.resize(device + 1);
-      peaks[device] = std::max(peaks[device], m->peak);
-    }
+  record.store.read_events(record.run, [&](const store::StoredEvent& stored) {
+    const auto* m = std::get_if<event::Memory>(&stored.event.body);
+    if (!m || m->device < 0) return;
+    const auto device = static_cast<size_t>(m->device);
+    if (peaks.size() <= device) peaks.resize(device + 1);
+    peaks[device] = std::max(peaks[device], m->peak);
+  });
   return peaks;
 }
 
@@ -254,11 +257,13 @@ store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token
       sink(*notice);
     }
   };
+  ProgressLimit limit(both);
   event::Finished finished;
   std::optional<Error::Kind> kind;
   try {
     const Json info{{"name", run_name(record.experiment)}, {"run", record.run}};
-    finished = run_kind(record, info, both, stop, gate);
+    finished = run_kind(
+        record, info, [&](const Event& e) { limit(e); }, stop, gate);
   } catch (const engine::OutOfMemory& failure) {
     const MemoryReport report = memory_report(failure, record, stop);
     kind = report.error.kind();
@@ -275,6 +280,7 @@ store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token
     finished = failed(Error({.id = "INTERNAL", .message = error.what()}, Error::Kind::failed), last_time);
     finished.steps = steps;
   }
+  limit.end_phase();
   if (!finished.error.empty()) both({finished.seconds, event::Log{"error", finished.error}});
   const double seconds = finished.seconds;
   finished = record.store.finish(record.run, seconds, std::move(finished));

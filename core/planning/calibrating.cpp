@@ -79,10 +79,8 @@ class Reader {
 
 std::vector<double> rates(const store::Store& store, const store::RunId& run) {
   std::vector<double> out;
-  for (const store::StoredEvent& e : store.events(run))
-    if (const auto* m = std::get_if<event::Metric>(&e.event.body))
-      if (m->name == "train/tokens_per_second" && m->step > 1 && std::isfinite(m->value) && m->value > 0)
-        out.push_back(m->value);
+  for (const auto& [step, value] : store.metric(run, "train/tokens_per_second"))
+    if (step > 1 && std::isfinite(value) && value > 0) out.push_back(value);
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/event_text.h"
 #include "core/base/file_system.h"
 #include "core/base/files.h"
 #include "core/base/partial_files.h"
@@ -452,7 +453,7 @@ bool Store::rewind(const RunId& run, long step) {
   RunRow row = row_from(experiment_of(number));
   Statement left(db, "SELECT json FROM events WHERE run=? ORDER BY sequence");
   left.bind(number);
-  while (left.step()) apply(row, event_from_json(parse_json(left.text(0), run)));
+  while (left.step()) apply(row, event_from_text(left.text(0), run));
   row.state = RunState::running;
   row.error.clear();
   impl_->rows->write(number, row);
@@ -486,16 +487,20 @@ experiment::Experiment Store::experiment(const RunId& run) const {
 }
 
 std::vector<StoredEvent> Store::events(const RunId& run, std::int64_t after_sequence) const {
+  std::vector<StoredEvent> found;
+  read_events(
+      run, [&](const StoredEvent& event) { found.push_back(event); }, after_sequence);
+  return found;
+}
+
+void Store::read_events(const RunId& run, const std::function<void(const StoredEvent&)>& use,
+                        std::int64_t after_sequence) const {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->commit_pending_if_possible();
   const std::int64_t number = impl_->known(run);
   Statement s(impl_->db, "SELECT sequence, json FROM events WHERE run=? AND sequence>? ORDER BY sequence");
   s.bind(number).bind(after_sequence);
-  std::vector<StoredEvent> found;
-  while (s.step())
-    found.push_back(
-        {s.integer(0), event_from_json(parse_json(s.text(1), run + ", event " + std::to_string(s.integer(0))))});
-  return found;
+  while (s.step()) use({s.integer(0), event_from_text(s.text(1), run + ", event " + std::to_string(s.integer(0)))});
 }
 
 fs::path Store::run_folder(const RunId& run) const {
@@ -535,8 +540,7 @@ std::optional<ScoredAnswers> Store::last_answers(const RunId& run) const {
   s.bind(impl_->known(run));
   std::vector<event::Sample> samples;
   while (s.step())
-    if (const Event e = event_from_json(parse_json(s.text(0), run));
-        const auto* sample = std::get_if<event::Sample>(&e.body))
+    if (const Event e = event_from_text(s.text(0), run); const auto* sample = std::get_if<event::Sample>(&e.body))
       samples.push_back(*sample);
   const auto answers = scored_answers(samples);
   return answers.empty() ? std::nullopt : std::optional(answers.back());
@@ -548,7 +552,7 @@ Json Store::started_info(const RunId& run) const {
   Statement s(impl_->db, "SELECT json FROM events WHERE run=? AND kind='started' ORDER BY +sequence DESC LIMIT 1");
   s.bind(impl_->known(run));
   if (!s.step()) return nullptr;
-  const Event e = event_from_json(parse_json(s.text(0), run));
+  const Event e = event_from_text(s.text(0), run);
   const auto* started = std::get_if<event::Started>(&e.body);
   return started ? started->info : Json(nullptr);
 }

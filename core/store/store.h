@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -116,6 +117,9 @@ class Store {
   std::optional<RunRow> find(const RunId& run) const;
   experiment::Experiment experiment(const RunId& run) const;
   std::vector<StoredEvent> events(const RunId& run, std::int64_t after_sequence = 0) const;
+  // Calls `use`, which must not use this store, with each of events(), without keeping them: a run may have millions.
+  void read_events(const RunId& run, const std::function<void(const StoredEvent&)>& use,
+                   std::int64_t after_sequence = 0) const;
   // Returns {step, value} of a metric in order of recording. Quick, also for long runs.
   std::vector<std::pair<long, double>> metric(const RunId& run, const std::string& name) const;
   // Returns the sum of a value of all points of a sweep; points without it count nothing.

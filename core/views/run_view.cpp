@@ -81,8 +81,8 @@ void RunView::take(const event::Started& e) {
 }
 
 void RunView::take(const event::Metric& e) {
-  const std::string name = valid_utf8(e.name);
-  const auto at = metrics_.try_emplace(name, MetricSeries{{}, Smoothed(smoothing_)}).first;
+  auto at = metrics_.find(e.name);  // the names of metrics_ are valid UTF-8
+  if (at == metrics_.end()) at = metrics_.try_emplace(valid_utf8(e.name), MetricSeries{{}, Smoothed(smoothing_)}).first;
   MetricSeries& m = at->second;
   const auto x = static_cast<double>(e.step);
   if (!m.raw.empty() && x <= m.raw.back().x) {
@@ -91,7 +91,7 @@ void RunView::take(const event::Metric& e) {
   }
   m.raw.append(x, e.value);
   m.smooth.follow(m.raw);
-  if (is_training(name)) count_step(e.step);
+  if (is_training(at->first)) count_step(e.step);
 }
 
 void RunView::count_step(long step) {
@@ -273,6 +273,15 @@ std::optional<double> RunView::eta_seconds() const {
   const auto each = seconds_per_step();
   if (!each || ended() || total_ <= 0) return std::nullopt;
   return *each * static_cast<double>(std::max(0L, total_ - step()));
+}
+
+RunView read_run(const store::Store& store, const store::RunId& run, const std::stop_token& stop) {
+  RunView view;
+  store.read_events(run, [&](const store::StoredEvent& stored) {
+    if (stop.stop_requested()) throw cancelled("opening of " + run);
+    view.feed(stored.event);
+  });
+  return view;
 }
 
 }  // namespace mw::views

@@ -7,13 +7,14 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/base/event.h"
 #include "core/mesh/layout/mesh.h"
-#include "core/store/scored_answers.h"
+#include "core/store/store.h"
 #include "core/views/series.h"
 #include "core/views/traffic_timeline.h"
 
@@ -164,5 +165,8 @@ class RunView {
   std::optional<double> paused_since_;
   std::deque<StepTime> recent_;
 };
+
+// Feeds the events of a stored run to a view. Throws errors of the store, and cancelled() once `stop` is requested.
+RunView read_run(const store::Store& store, const store::RunId& run, const std::stop_token& stop = {});
 
 }  // namespace mw::views

@@ -143,8 +143,8 @@ TEST(Epochs, AResumedRunKeepsItsStepsWhenTheDataGrows) {
   ASSERT_GT(expected, 6);
   std::stop_source stop;
   const auto stop_at_4 = [&](const Event& event) {
-    const auto* p = std::get_if<event::Progress>(&event.body);
-    if (p && p->phase == "training" && p->done == 4) stop.request_stop();
+    const auto* m = std::get_if<event::Metric>(&event.body);
+    if (m && m->name == "train/loss" && m->step == 4) stop.request_stop();
   };
   const EngineSteps first = engine_steps({e, folder.path() / "runs", std::nullopt}, stop.get_token(), stop_at_4);
   EXPECT_EQ(first.done, 4);

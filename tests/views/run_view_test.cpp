@@ -161,7 +161,7 @@ TEST(RunView, ReloadedFromTheStoreEqualsTheLiveOne) {
   const Scratch folder;
   store::Store store(folder.path());
   const store::RunId run = store.create(experiment::Experiment(), "live");
-  RunView live, reloaded;
+  RunView live;
   auto events = training(60);
   events.push_back({99, event::Finished{RunState::done, 60, 1234, 98.5, Bytes(900), "", Json{{"right", {1, 9}}}}});
   for (const Event& e : events) {
@@ -169,8 +169,7 @@ TEST(RunView, ReloadedFromTheStoreEqualsTheLiveOne) {
     store.append(run, e);
   }
   store.flush();
-  store::Store other(folder.path());
-  for (const store::StoredEvent& e : other.events(run)) reloaded.feed(e.event);
+  RunView reloaded = read_run(store::Store(folder.path()), run);
   EXPECT_TRUE(live == reloaded);
   reloaded.feed(loss(100, 61, 1));
   EXPECT_FALSE(live == reloaded);
@@ -180,15 +179,17 @@ TEST(RunView, RandomEventsGiveEqualViewsLiveAndReloaded) {
   const Scratch folder;
   store::Store store(folder.path());
   const store::RunId run = store.create(experiment::Experiment(), "random");
-  RunView live, reloaded;
+  RunView live;
   Rng rng({42});
   for (int i = 0; i < 2000; ++i) {
     const Event e = test::random_event(rng);
     live.feed(e);
     store.append(run, e);
   }
-  for (const store::StoredEvent& e : store.events(run)) reloaded.feed(e.event);
-  EXPECT_TRUE(live == reloaded);
+  EXPECT_TRUE(live == read_run(store, run));
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(read_run(store, run, stop.get_token()), Error);
 }
 
 TEST(RunView, AResumedRunGivesEqualViewsLiveAndReloaded) {
@@ -212,8 +213,7 @@ TEST(RunView, AResumedRunGivesEqualViewsLiveAndReloaded) {
           event::Memory{0, step, "backward", weights_and_activations(500, step), Bytes(600)}});
   }
   emit({3000, event::Finished{RunState::done, 40, 1, 2, Bytes(700), "", Json()}});
-  RunView reloaded;
-  for (const store::StoredEvent& e : store.events(run)) reloaded.feed(e.event);
+  const RunView reloaded = read_run(store, run);
   EXPECT_EQ(reloaded.metric("train/loss")->raw.size(), 40u);
   EXPECT_TRUE(live == reloaded);
 }

@@ -325,10 +325,7 @@ RunPtr load_run(const std::filesystem::path& runs_folder, const store::RunId& ru
   data->id = run;
   data->name = row->name;
   data->record = store.experiment(run);
-  for (const auto& stored : store.events(run)) {
-    if (stop.stop_requested()) throw cancelled("opening of " + run);
-    data->view.feed(stored.event);
-  }
+  data->view = views::read_run(store, run, stop);
   return data;
 }
 
