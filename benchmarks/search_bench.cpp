@@ -37,6 +37,26 @@ void search(benchmark::State& state, const char* target, std::int64_t rows) {
   for (auto _ : state) evaluated = plan::search(std::span(&request, 1), {.threads = 1}).evaluated;
   state.counters["plans"] = static_cast<double>(evaluated);
 }
+
+// All settings of a training on several targets, on two threads; the goal is 20,000 plans a second.
+void search_settings(benchmark::State& state) {
+  std::vector<plan::Request> requests;
+  for (const char* target : {"v5p-8", "v5p-64", "v5p-256", "v6e-8", "v6e-64", "v5e-256"}) {
+    requests.push_back(planning::plan_request(paper(), catalogue()));
+    requests.back().target = catalogue().target(target);
+    requests.back().train.batch = 2048;
+    requests.back().train.accumulation = 1;
+    requests.back().mesh = {{{"fsdp", 1}, {"tp", requests.back().target.devices()}}};
+  }
+  std::int64_t evaluated = 0;
+  for (auto _ : state)
+    evaluated = plan::search(requests, {.scope = plan::SearchScope::settings, .threads = 2}).evaluated;
+  state.counters["plans"] = static_cast<double>(evaluated);
+  state.counters["plans/s"] =
+      benchmark::Counter(static_cast<double>(evaluated), benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(search_settings)->Unit(benchmark::kMillisecond)->UseRealTime();
+
 BENCHMARK_CAPTURE(search, gemma4_31b_on_v5p_8, "v5p-8", 8)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(search, gemma4_31b_on_v5p_256, "v5p-256", 256)->Unit(benchmark::kMillisecond);
 

@@ -2,8 +2,10 @@
 #include "core/planning/search_experiment.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
+#include "core/base/elapsed.h"
 #include "core/base/text.h"
 #include "core/planning/costing.h"
 #include "core/planning/diagnostics.h"
@@ -201,6 +203,7 @@ plan::SearchResult searched(const experiment::Experiment& experiment, const std:
 ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
                                    const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
                                    std::stop_token stop) {
+  const auto start = std::chrono::steady_clock::now();
   const std::vector<plan::Request> requests = search_requests(experiment, targets, catalogue);
   plan::SearchOptions wide = options;
   wide.scope = plan::SearchScope::settings;
@@ -226,9 +229,10 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
   if (!out.fits) {
     plan::SearchOptions quiet = options;
     quiet.progress = {};
-    out.changes = plan::smallest_changes(out.request, other_targets(requests), quiet, stop);
+    out.changes = plan::smallest_changes(out.request, other_targets(requests), quiet, stop, &out.result);
     if (out.changes.size() > kMostChanges) out.changes.resize(kMostChanges);
   }
+  out.result.seconds = seconds_since(start);
   return out;
 }
 
@@ -266,9 +270,13 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
                        {"peak_bytes", c.peak.value}});
   Json prices = Json::object();
   for (const ExperimentSearch::Base& base : s.bases) prices[base.target] = base.price;
+  Json without = Json::array();
+  for (const plan::NoPlan& n : s.result.without_plan)
+    without.push_back({{"target", n.target}, {"stack", to_string(n.stack)}, {"reason", n.reason}});
   return {{"candidates", std::move(candidates)},
           {"price", price_json(s.request)},
           {"prices", std::move(prices)},
+          {"without_plan", std::move(without)},
           {"evaluated", s.result.evaluated},
           {"fitting", s.result.candidates.size()},
           {"seconds", s.result.seconds},
@@ -295,6 +303,8 @@ std::string searched_text(const ExperimentSearch& s, size_t top) {
     out += "Faster with " + std::to_string(fewer->chips) + " of the " + std::to_string(fewer->of) +
            " chips: " + fewer->plan.choice.target + ", " + plan::to_text(fewer->plan.choice, work) + ", " +
            number_text(fewer->plan.seconds, 3) + " s/step; " + kWholeTarget + "\n";
+  for (const plan::NoPlan& n : s.result.without_plan)
+    out += n.target + " with " + std::string(to_string(n.stack)) + ": no plan fits, because " + n.reason + "\n";
   if (s.fits) return out;
   out += s.changes.empty() ? "The current plan does not fit, and none of the tried changes makes it fit\n"
                            : "The current plan does not fit; the smallest changes that make it fit:\n";

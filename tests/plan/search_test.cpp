@@ -92,6 +92,126 @@ TEST(Search, EveryCandidateFitsAndIsLegal) {
   }
 }
 
+// Every choice of SearchScope::settings by plain loops, predicted one by one.
+long fitting_by_hand(const Request& r) {
+  const PlanChoice own = choice_of(r);
+  const std::int64_t rows = r.train.batch * r.train.accumulation;
+  std::vector<RowLayout> layouts{r.lengths.rows};
+  if (r.lengths.rows != RowLayout::packed && !r.lengths.histogram.empty()) layouts.push_back(RowLayout::packed);
+  std::vector<DType> adapters{own.adapters};
+  if (r.method == model::TrainMethod::lora) adapters = {DType::f32, DType::bf16};
+  long fitting = 0;
+  for (const mesh::Mesh& mesh : legal_meshes(r))
+    for (std::int64_t batch = 1; batch <= rows; ++batch)
+      for (const model::Remat remat : {model::Remat::none, model::Remat::block, model::Remat::layer})
+        for (const int chunk : {0, 128, 256, 512, 1024})
+          for (const RowLayout layout : layouts)
+            for (const auto attention : {StackProfile::Attention::materialised, StackProfile::Attention::fused})
+              for (const DType adapter : adapters) {
+                if (rows % batch != 0 || batch % mesh::batch_devices(mesh) != 0) continue;
+                PlanChoice c = own;
+                c.mesh = mesh;
+                c.batch = batch;
+                c.accumulation = static_cast<int>(rows / batch);
+                c.remat = remat;
+                c.loss_chunk = chunk;
+                c.rows = layout;
+                c.attention = attention;
+                c.adapters = adapter;
+                try {
+                  fitting += predict(with_choice(r, c)).fits();
+                } catch (const Error&) {
+                  // refused whatever else is chosen
+                }
+              }
+  return fitting;
+}
+
+std::vector<Request> various_requests() {
+  std::vector<Request> all;
+  for (const char* model : {"gemma4-31b", "gemma4-26b-a4b", "gemma4-e2b"})
+    all.push_back(search_request(model, "v5p-8"));
+  all.push_back(search_request("gemma3-1b", "2xh100"));  // eager, rows as long as the longest of a micro-batch
+  all.back().lengths = {.histogram = {{90, 700}, {300, 5000}, {900, 1000}}, .max_len = 1024, .rows = RowLayout::ragged};
+  all.push_back(search_request("gemma3-12b", "v5p-16"));
+  all.back().method = model::TrainMethod::full;
+  all.push_back(search_request("gemma3-4b", "8xh100"));
+  set_stack(all.back(), Stack::torchtitan);
+  all.back().products = DType::fp8;
+  all.back().train.saved = {SavedActivation::attention, SavedActivation::o_proj};
+  all.push_back(search_request("gemma3-4b", "v5p-8"));
+  set_stack(all.back(), Stack::maxtext);
+  all.back().train.offload = Offload::host;
+  return all;
+}
+
+TEST(Search, FiguresOfTrainingAreThoseOfPredict) {
+  for (const Request& r : various_requests()) {
+    SCOPED_TRACE(r.model.id + " on " + r.target.id + " with " + std::string(to_string(r.stack)));
+    const SearchResult found = search(std::span(&r, 1), {.scope = SearchScope::settings});
+    EXPECT_EQ(static_cast<long>(found.candidates.size()), fitting_by_hand(r));
+    ASSERT_GT(found.candidates.size(), 20U);
+    for (size_t i = 0; i < found.candidates.size(); i += 1 + found.candidates.size() / 200) {
+      const Candidate& c = found.candidates[i];
+      const Plan plan = predict(with_choice(r, c.choice));
+      EXPECT_EQ(plan.step.seconds.value, c.seconds) << to_text(c.choice, Work::train);
+      EXPECT_EQ(plan.run.tokens_per_second, c.tokens_per_second);
+      EXPECT_EQ(plan.run.hours.value, c.hours);
+      EXPECT_EQ(plan.run.usd.value, c.usd);
+      EXPECT_EQ(plan.memory.at_peak.total(), c.peak) << to_text(c.choice, Work::train);
+      EXPECT_EQ(plan.memory.capacity, c.capacity);
+    }
+  }
+}
+
+TEST(Search, EverySliceHasPlansOrAReason) {
+  int planned = 0, explained = 0;
+  for (const std::string& id : catalogue().target_ids()) {
+    if (catalogue().target(id).chip.vendor != hardware::Vendor::tpu) continue;
+    for (const Work work : {Work::train, Work::serve}) {
+      const Request r = search_request("gemma4-31b", id.c_str(), work);
+      SearchResult found;
+      try {
+        found = search(std::span(&r, 1), {});
+      } catch (const Error&) {  // with the reason, as for chips without a published peak
+        continue;
+      }
+      EXPECT_EQ(found.candidates.empty(), !found.without_plan.empty()) << id;
+      (found.candidates.empty() ? explained : planned) += 1;
+      for (const NoPlan& none : found.without_plan) EXPECT_GT(none.reason.size(), 20U) << id;
+    }
+  }
+  EXPECT_GT(planned, 20);
+  EXPECT_GT(explained, 5);
+}
+
+TEST(Search, SplitsLargeSlicesOverData) {
+  for (const char* target : {"v5p-4096", "v5p-12288"}) {
+    Request r = search_request("gemma4-31b", target);
+    const SearchResult few = search(std::span(&r, 1), {});
+    EXPECT_TRUE(few.candidates.empty());
+    ASSERT_EQ(few.without_plan.size(), 1U);
+    EXPECT_NE(few.without_plan[0].reason.find("8 rows"), std::string::npos) << few.without_plan[0].reason;
+    r.train.batch = r.target.devices();
+    r.train.accumulation = 1;
+    const SearchResult found = search(std::span(&r, 1), {});
+    ASSERT_FALSE(found.candidates.empty()) << target;
+    for (const Candidate& c : found.candidates) {
+      EXPECT_GT(c.choice.mesh.size("data"), 1);
+      EXPECT_EQ(c.choice.mesh.devices(), r.target.devices());
+      EXPECT_TRUE(predict(with_choice(r, c.choice)).fits());
+    }
+  }
+}
+
+TEST(Search, ExplainsAModelThatDoesNotFit) {
+  const Request r = search_request("gemma4-31b", "v5e-1");
+  const SearchResult found = search(std::span(&r, 1), {});
+  ASSERT_EQ(found.without_plan.size(), 1U);
+  EXPECT_EQ(found.without_plan[0].target, "v5e-1");
+  EXPECT_NE(found.without_plan[0].reason.find("peak"), std::string::npos) << found.without_plan[0].reason;
+}
+
 TEST(Search, ParetoFrontIsExact) {
   const std::vector<Request> targets{search_request("gemma4-31b", "v5p-8"), search_request("gemma4-31b", "v6e-8"),
                                      search_request("gemma4-31b", "v5p-16")};
@@ -252,6 +372,25 @@ TEST(SmallestChanges, ShortensPackedRowsAndKeepsTheTokensOfAStep) {
   r.lengths.histogram.back().first = 4000;
   const auto long_rows = smallest_changes(r);
   EXPECT_EQ(shorter(long_rows), long_rows.end()) << "rows of 4,000 tokens would be dropped";
+}
+
+TEST(SmallestChanges, ReuseAKnownSearch) {
+  Request r = search_request("gemma4-31b", "v5p-8");
+  r.train = {.batch = 8, .accumulation = 1, .steps = 100, .remat = model::Remat::none};
+  const std::vector<Request> larger{search_request("gemma4-31b", "v5p-64")};
+  for (const RankBy by : {RankBy::time, RankBy::memory}) {
+    const std::vector<Request> all{r, larger.front()};
+    const SearchResult known = search(all, {.by = by, .scope = SearchScope::settings});
+    const auto again = smallest_changes(r, larger), reused = smallest_changes(r, larger, {}, {}, &known);
+    ASSERT_EQ(reused.size(), again.size());
+    ASSERT_FALSE(again.empty());
+    for (size_t i = 0; i < again.size(); ++i) {
+      EXPECT_EQ(reused[i].edits, again[i].edits);
+      EXPECT_EQ(reused[i].label, again[i].label);
+      EXPECT_EQ(reused[i].slowdown, again[i].slowdown);
+      EXPECT_EQ(reused[i].peak, again[i].peak);
+    }
+  }
 }
 
 TEST(SmallestChanges, OffersBf16Weights) {

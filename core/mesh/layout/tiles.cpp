@@ -20,7 +20,7 @@ TileRule tile_of(const hardware::Chip& chip, int bytes_per_element) {
   return {std::max<std::int64_t>(1, rows), std::max<std::int64_t>(1, chip.tile_columns)};
 }
 
-std::int64_t padded_bytes(const std::vector<std::int64_t>& shape, int bytes_per_element, const TileRule& tile) {
+std::int64_t padded_bytes(std::span<const std::int64_t> shape, int bytes_per_element, const TileRule& tile) {
   if (shape.empty()) return bytes_per_element;
   std::int64_t bytes = bytes_per_element * round_up(shape.back(), tile.columns);
   if (shape.size() == 1) return bytes;

@@ -2,6 +2,7 @@
 #include "core/plan/memory/device_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/mesh/layout/tiles.h"
@@ -14,75 +15,101 @@ namespace mw::plan {
 namespace {
 
 using C = MemoryCategory;
-using Buffers = std::vector<Buffer>;
+
+// The name of a buffer and the arithmetic of its bytes, made only for plans that are shown.
+struct Derivation {
+  std::string name, words;  // words: the factors of `needed`, or where a given size comes from
+  Expression needed{};      // bytes without padding of tiles; without text: the size is given
+};
+
+Buffer described(C category, double bytes, Derivation from) {
+  const Bytes held(std::llround(bytes));
+  if (from.needed.text.empty()) return {std::move(from.name), category, held, held, std::move(from.words)};
+  const double padding = std::round(bytes - from.needed.value);
+  const Expression shown = from.needed + labelled(amount(padding), "padding of tiles");
+  return {std::move(from.name), category, held, Bytes(std::llround(from.needed.value)),
+          from.words + " = " + shown.text};
+}
+
+enum class Detail { totals, buffers };
+
+// What a device holds at an instant: bytes by category and, with Detail::buffers, each buffer.
+class Buffers {
+ public:
+  explicit Buffers(Detail detail) : detail_(detail) {}
+  template <class Derive>
+  void add(C category, double bytes, const Derive& derive) {
+    const Bytes held(std::llround(bytes));
+    if (held.value <= 0) return;
+    totals_[category] += held;
+    if (detail_ == Detail::buffers) list_.push_back(described(category, bytes, derive()));
+  }
+  void add(const Buffers& others) {
+    for (size_t c = 0; c < kMemoryCategories; ++c) totals_.bytes[c] += others.totals_.bytes[c];
+    list_.insert(list_.end(), others.list_.begin(), others.list_.end());
+  }
+  const Ledger& totals() const { return totals_; }
+  Bytes total() const { return totals_.total(); }
+  const std::vector<Buffer>& list() const { return list_; }
+
+ private:
+  Detail detail_;
+  Ledger totals_;
+  std::vector<Buffer> list_;
+};
 
 struct Instant {
   std::string name;
   Buffers buffers;
 };
 
-// `words` names the factors of `needed`; the rest of `bytes` is padding of tiles.
-Buffer buffer(std::string name, C category, const std::string& words, const Expression& needed, double bytes) {
-  const double padding = std::round(bytes - needed.value);
-  const Expression shown = needed + labelled(amount(padding), "padding of tiles");
-  return {std::move(name), category, Bytes(std::llround(bytes)), Bytes(std::llround(needed.value)),
-          words + " = " + shown.text};
-}
-Buffer buffer(std::string name, C category, const std::string& words, const Expression& needed) {
-  return buffer(std::move(name), category, words, needed, needed.value);
-}
-// A buffer whose size is given.
-Buffer given(std::string name, C category, double bytes, std::string why) {
-  const Bytes held(std::llround(bytes));
-  return {std::move(name), category, held, held, std::move(why)};
-}
-
-Bytes total(const Buffers& buffers) {
-  Bytes sum;
-  for (const Buffer& b : buffers) sum += b.bytes;
-  return sum;
-}
-
 struct MatrixSize {
   double rows, columns;
   double width;  // bytes per element, of all copies
 };
-Buffer matrix(const LocalModel& model, std::string name, C category, const MatrixSize& size, const std::string& words) {
-  const auto& [rows, columns, width] = size;
-  const int element = width >= 4 ? 4 : 2;
-  const double padded =
-      static_cast<double>(mesh::padded_bytes({static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)},
-                                             element, mesh::tile_of(model.request->target.chip, element)));
-  return buffer(std::move(name), category, words, count(rows) * count(columns) * bytes_each(width),
-                padded * width / element);
+double matrix_bytes(const LocalModel& model, const MatrixSize& size) {
+  const int element = size.width >= 4 ? 4 : 2;
+  const std::array shape{static_cast<std::int64_t>(size.rows), static_cast<std::int64_t>(size.columns)};
+  const auto padded = static_cast<double>(
+      mesh::padded_bytes(shape, element, mesh::tile_of(model.request->target.chip, element)));
+  return padded * size.width / element;
 }
-
-void add(Buffers& to, Buffer b) {
-  if (b.bytes.value > 0) to.push_back(std::move(b));
+struct MatrixName {
+  const char *name, *words;
+};
+void add_matrix(const LocalModel& model, Buffers& to, C category, const MatrixSize& size, const MatrixName& name) {
+  to.add(category, matrix_bytes(model, size), [&] {
+    return Derivation{name.name, name.words, count(size.rows) * count(size.columns) * bytes_each(size.width)};
+  });
 }
 
 // Weights, adapters and the runtime's memory, which are held all the time.
-Buffers resident(const LocalModel& model, DType type) {
+Buffers resident(const LocalModel& model, DType type, Detail detail) {
   const Request& r = *model.request;
-  Buffers out;
-  const TensorBytes w = model.weights(type);
-  const std::string words = "elements on this device x bytes";
-  const Expression stored = count(w.elements) * bytes_each(bytes_of(type));
-  const Expression wide = labelled(amount(w.unpadded - stored.value), "more for what stays in bf16");
-  add(out, buffer("base weights", C::weights, words, stored + wide, w.bytes));
+  Buffers out(detail);
+  const TensorBytes& w = model.weights(type);
+  const char* words = "elements on this device x bytes";
+  out.add(C::weights, w.bytes, [&] {
+    const Expression stored = count(w.elements) * bytes_each(bytes_of(type));
+    return Derivation{"base weights", words,
+                      stored + labelled(amount(w.unpadded - stored.value), "more for what stays in bf16")};
+  });
   if (r.other_models > 0)
-    add(out,
-        buffer("other copies of the base", C::weights, "copies x weights", count(r.other_models) * amount(w.bytes)));
+    out.add(C::weights, r.other_models * w.bytes, [&] {
+      return Derivation{"other copies of the base", "copies x weights", count(r.other_models) * amount(w.bytes)};
+    });
   if (r.method == model::TrainMethod::lora) {
-    const TensorBytes a = model.adapters(r.profile.adapters);
-    add(out,
-        buffer("adapters", C::adapters, words, count(a.elements) * bytes_each(bytes_of(r.profile.adapters)), a.bytes));
+    const TensorBytes& a = model.adapters(r.profile.adapters);
+    out.add(C::adapters, a.bytes, [&] {
+      return Derivation{"adapters", words, count(a.elements) * bytes_each(bytes_of(r.profile.adapters))};
+    });
   }
-  add(out, given("runtime", C::runtime, r.efficiencies.runtime_bytes.value, r.efficiencies.runtime_bytes.source));
+  const Efficiency& runtime = r.efficiencies.runtime_bytes;
+  out.add(C::runtime, runtime.value, [&] { return Derivation{"runtime", runtime.source}; });
   return out;
 }
 
-TensorBytes trainable(const LocalModel& model, DType type) {
+const TensorBytes& trainable(const LocalModel& model, DType type) {
   return model.request->method == model::TrainMethod::full ? model.weights(type) : model.adapters(type);
 }
 
@@ -90,26 +117,30 @@ void add_training_state(const LocalModel& model, Buffers& out) {
   const Request& r = *model.request;
   const StackProfile& h = r.profile;
   const double split = h.optimizer == StackProfile::OptimizerState::over_batch ? model.batch_ways : 1;
-  const TensorBytes moments = trainable(model, h.moments);
-  add(out,
-      buffer("Adam's moments", C::optimizer, "2 x trainables x bytes",
-             count(2) * count(moments.elements / split) * bytes_each(bytes_of(h.moments)), 2 * moments.bytes / split));
+  const TensorBytes& moments = trainable(model, h.moments);
+  out.add(C::optimizer, 2 * moments.bytes / split, [&] {
+    return Derivation{"Adam's moments", "2 x trainables x bytes",
+                      count(2) * count(moments.elements / split) * bytes_each(bytes_of(h.moments))};
+  });
   if (r.method == model::TrainMethod::full && h.master_weights) {
-    const TensorBytes masters = model.weights(DType::f32);
-    add(out, buffer("f32 masters", C::optimizer, "weights x 4 B", count(masters.elements / split) * bytes_each(4),
-                    masters.bytes / split));
+    const TensorBytes& masters = model.weights(DType::f32);
+    out.add(C::optimizer, masters.bytes / split, [&] {
+      return Derivation{"f32 masters", "weights x 4 B", count(masters.elements / split) * bytes_each(4)};
+    });
   }
 }
 
 // A compiled step holds the gradients of a micro-batch in addition to their sum.
-Buffer gradients_of(const LocalModel& model) {
+void add_gradients(const LocalModel& model, Buffers& out) {
   const StackProfile& h = model.request->profile;
-  const TensorBytes gradients = trainable(model, h.gradients);
+  const TensorBytes& gradients = trainable(model, h.gradients);
   const double copies = h.static_shapes && model.request->train.accumulation > 1 ? 2 : 1;
-  const Expression once = count(gradients.elements) * bytes_each(bytes_of(h.gradients));
-  return buffer("gradients", C::gradients,
-                copies > 1 ? "sum and this micro-batch's: 2 x trainables x bytes" : "trainables x bytes",
-                copies > 1 ? count(copies) * once : once, copies * gradients.bytes);
+  out.add(C::gradients, copies * gradients.bytes, [&] {
+    const Expression once = count(gradients.elements) * bytes_each(bytes_of(h.gradients));
+    return Derivation{"gradients",
+                      copies > 1 ? "sum and this micro-batch's: 2 x trainables x bytes" : "trainables x bytes",
+                      copies > 1 ? count(copies) * once : once};
+  });
 }
 
 // With accumulation the sum over micro-batches is allocated from the start.
@@ -125,31 +156,38 @@ void add_kept(const LocalModel& model, Buffers& out, double tokens, double len) 
     kept += k.count * layer_memory(model, k, len).kept() * tokens;
     saved += k.count * saved_bytes(r, k) * tokens;
   }
-  if (r.train.remat == model::Remat::none) {
-    add(out, buffer("activations of all layers", C::activations, "tokens x bytes kept per token, all layers",
-                    count(tokens) * amount(kept / tokens), kept));
-    return;
-  }
+  if (r.train.remat == model::Remat::none)
+    return out.add(C::activations, kept, [&] {
+      return Derivation{"activations of all layers", "tokens x bytes kept per token, all layers",
+                        count(tokens) * amount(kept / tokens)};
+    });
   const double each = r.train.remat == model::Remat::block ? 2 : 1;
   if (r.train.offload == Offload::none)
-    add(out, matrix(model, each > 1 ? "saved inputs of all blocks" : "saved inputs of all layers", C::activations,
-                    {each * model.layers() * tokens, model.width, static_cast<double>(activation_bytes(r))},
-                    "layers x tokens x width x bytes"));
-  add(out, buffer("saved outputs of all layers", C::activations, "tokens x bytes saved per token, all layers",
-                  count(tokens) * amount(saved / tokens), saved));
+    add_matrix(
+        model, out, C::activations,
+        {each * model.layers() * tokens, model.width, static_cast<double>(activation_bytes(r))},
+        {each > 1 ? "saved inputs of all blocks" : "saved inputs of all layers", "layers x tokens x width x bytes"});
+  out.add(C::activations, saved, [&] {
+    return Derivation{"saved outputs of all layers", "tokens x bytes saved per token, all layers",
+                      count(tokens) * amount(saved / tokens)};
+  });
 }
 
 // Gathered weights of the current layer and the prefetched ones.
-Buffer gather_buffers(const LocalModel& model) {
+void add_gather_buffers(const LocalModel& model, Buffers& out) {
   double largest = 0;
   for (const LayerKind& k : model.kinds) largest = std::max(largest, k.gathered);
-  const double layers = 1 + model.request->profile.prefetched_layers;
-  return buffer("gathered layers", C::collectives, "(1 + prefetched) x largest layer x bytes",
-                count(layers) * count(largest) * bytes_each(bytes_of(model.request->weights)));
+  const double layers = 1 + model.request->profile.prefetched_layers, each = bytes_of(model.request->weights);
+  out.add(C::collectives, layers * largest * each, [&] {
+    return Derivation{"gathered layers", "(1 + prefetched) x largest layer x bytes",
+                      count(layers) * count(largest) * bytes_each(each)};
+  });
 }
-Buffer gathered_head(const LocalModel& model) {
-  return buffer("gathered embedding", C::collectives, "elements x bytes",
-                count(model.head_gathered) * bytes_each(bytes_of(model.request->weights)));
+void add_gathered_head(const LocalModel& model, Buffers& out) {
+  const double each = bytes_of(model.request->weights);
+  out.add(C::collectives, model.head_gathered * each, [&] {
+    return Derivation{"gathered embedding", "elements x bytes", count(model.head_gathered) * bytes_each(each)};
+  });
 }
 
 // Fragmentation of the allocator if sizes vary between steps.
@@ -157,28 +195,26 @@ void add_fragmentation(const LocalModel& model, Buffers& out) {
   const Request& r = *model.request;
   const bool varies = r.profile.elementwise == StackProfile::Elementwise::eager && r.lengths.rows == RowLayout::ragged;
   if (!varies) return;
-  double dynamic = 0;
-  for (const Buffer& b : out)
-    if (b.category == C::activations || b.category == C::logits) dynamic += static_cast<double>(b.bytes.value);
-  add(out, buffer("allocator's holes", C::workspace, "activations and logits x share of holes",
-                  amount(dynamic) * number(r.efficiencies.fragmentation.value)));
+  const double dynamic = static_cast<double>((out.totals()[C::activations] + out.totals()[C::logits]).value);
+  const double share = r.efficiencies.fragmentation.value;
+  out.add(C::workspace, dynamic * share, [&] {
+    return Derivation{"allocator's holes", "activations and logits x share of holes", amount(dynamic) * number(share)};
+  });
 }
 
 DeviceMemory finish(const LocalModel& model, std::vector<Instant> instants) {
   const Request& r = *model.request;
   DeviceMemory out;
-  out.capacity = Bytes(std::llround(r.target.chip.memory.value));
+  out.capacity = device_capacity(r);
   const Instant* peak = &instants.front();
   for (Instant& i : instants) {
     add_fragmentation(model, i.buffers);
-    Ledger ledger;
-    for (const Buffer& b : i.buffers) ledger[b.category] += b.bytes;
     for (size_t c = 0; c < kMemoryCategories; ++c)
-      out.category_peaks.bytes[c] = std::max(out.category_peaks.bytes[c], ledger.bytes[c]);
-    if (total(i.buffers) > total(peak->buffers)) peak = &i;
+      out.category_peaks.bytes[c] = std::max(out.category_peaks.bytes[c], i.buffers.totals().bytes[c]);
+    if (i.buffers.total() > peak->buffers.total()) peak = &i;
   }
   out.peak_instant = peak->name;
-  out.buffers = peak->buffers;
+  out.buffers = peak->buffers.list();
   std::stable_sort(out.buffers.begin(), out.buffers.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   double unsure = 0;
@@ -201,11 +237,6 @@ DeviceMemory finish(const LocalModel& model, std::vector<Instant> instants) {
   return out;
 }
 
-Buffers with(Buffers buffers, std::initializer_list<Buffer> more) {
-  for (const Buffer& b : more) add(buffers, b);
-  return buffers;
-}
-
 struct Widest {
   LayerMemory memory;
   const LayerKind* kind = nullptr;
@@ -226,20 +257,67 @@ std::string one_of(const LayerKind& kind) {  // "sliding layers" -> "a sliding l
   return "a " + kind.name.substr(0, at) + "layer" + kind.name.substr(at + 6);
 }
 
-Buffer working_set(const Widest& wide, double tokens, const char* words = "tokens x bytes per token") {
-  return buffer("working set of " + one_of(*wide.kind), C::activations, words, count(tokens) * amount(wide.bytes),
-                wide.bytes * tokens);
+void add_working_set(Buffers& out, const Widest& wide, double tokens, const char* words = "tokens x bytes per token") {
+  out.add(C::activations, wide.bytes * tokens, [&] {
+    return Derivation{"working set of " + one_of(*wide.kind), words, count(tokens) * amount(wide.bytes)};
+  });
 }
 
-Buffer last_hidden_states(const LocalModel& model, double tokens) {
-  return matrix(model, "last hidden states", C::activations,
-                {tokens, static_cast<double>(model.config.dim), static_cast<double>(activation_bytes(*model.request))},
-                "tokens x width x bytes");
+void add_last_hidden_states(const LocalModel& model, Buffers& out, double tokens) {
+  add_matrix(model, out, C::activations,
+             {tokens, static_cast<double>(model.config.dim), static_cast<double>(activation_bytes(*model.request))},
+             {"last hidden states", "tokens x width x bytes"});
 }
 
-Buffer logits_buffer(const LocalModel& model, double rows, int chunk, double width, const char* words) {
-  return matrix(model, chunk > 0 && chunk < rows ? "chunk of logits" : "logits", C::logits,
-                {chunk > 0 ? std::min<double>(rows, chunk) : rows, model.vocab, width}, words);
+struct LogitRows {
+  double rows = 0;
+  int chunk = 0;
+  double width = 0;  // bytes of a logit
+  MatrixSize size(const LocalModel& model) const {
+    return {chunk > 0 ? std::min<double>(rows, chunk) : rows, model.vocab, width};
+  }
+};
+void add_logits(const LocalModel& model, Buffers& out, const LogitRows& logits) {
+  add_matrix(model, out, C::logits, logits.size(model),
+             {logits.chunk > 0 && logits.chunk < logits.rows ? "chunk of logits" : "logits",
+              "tokens x vocabulary x bytes of all copies"});
+}
+
+// Calls see(name(), buffers) for each instant of a training step with rows of `len` tokens at which memory may peak.
+template <class See>
+void training_instants(const LocalModel& model, double len, Detail detail, const See& see) {
+  const Request& r = *model.request;
+  const double tokens = rows_on_device(model, r.train.batch) * len;
+  const bool full = r.method == model::TrainMethod::full, late = gradients_come_late(r);
+  Buffers always = resident(model, full ? full_weights(r) : r.weights, detail);
+  add_training_state(model, always);
+  if (!late) add_gradients(model, always);
+  Buffers left = always;
+  add_kept(model, left, tokens, len);
+  const Widest live = widest(model, len, [&](const LayerMemory& l) {
+    if (r.train.remat == model::Remat::none) return std::max(l.attention_backward, l.mlp_backward);
+    return r.train.remat == model::Remat::block ? l.live_block() : l.live_layer();
+  });
+  Buffers working(detail);
+  add_working_set(working, live, tokens);
+  add_gather_buffers(model, working);
+  if (full && live.kind->gathered > 0) {
+    const double each = bytes_of(r.weights);
+    working.add(C::collectives, live.kind->gathered * each, [&] {
+      return Derivation{"a layer's whole gradients", "elements x bytes", count(live.kind->gathered) * bytes_each(each)};
+    });
+  }
+  Buffers loss = left;
+  add_logits(model, loss, {tokens, r.train.loss_chunk, r.profile.logit_bytes});
+  add_last_hidden_states(model, loss, tokens);
+  add_gathered_head(model, loss);
+  see([] { return std::string("logits of a training step"); }, std::move(loss));
+  left.add(working);
+  see([&] { return "backward of " + one_of(*live.kind); }, std::move(left));
+  if (!late) return;
+  add_gradients(model, always);
+  always.add(working);
+  see([] { return std::string("end of the backward"); }, std::move(always));
 }
 
 }  // namespace
@@ -263,58 +341,53 @@ double kv_bytes_per_token(const LocalModel& model, double len) {
 
 DeviceMemory train_memory(const LocalModel& model) {
   const Request& r = *model.request;
-  const double rows = rows_on_device(model, r.train.batch), len = row_statistics(r.lengths, rows).longest,
-               tokens = rows * len;
-  const bool full = r.method == model::TrainMethod::full;
-  Buffers always = resident(model, full ? full_weights(r) : r.weights);
-  add_training_state(model, always);
-  const Buffer gradients = gradients_of(model);
-  if (!gradients_come_late(r)) add(always, gradients);
-  Buffers left = always;
-  add_kept(model, left, tokens, len);
-  const Widest live = widest(model, len, [&](const LayerMemory& l) {
-    if (r.train.remat == model::Remat::none) return std::max(l.attention_backward, l.mlp_backward);
-    return r.train.remat == model::Remat::block ? l.live_block() : l.live_layer();
+  std::vector<Instant> instants;
+  training_instants(model, row_statistics(r.lengths, rows_on_device(model, r.train.batch)).longest, Detail::buffers,
+                    [&](const auto& name, Buffers buffers) {
+                      instants.push_back({name(), std::move(buffers)});
+                    });
+  return finish(model, std::move(instants));
+}
+
+Bytes train_peak(const LocalModel& model, double longest) {
+  Bytes peak;
+  training_instants(model, longest, Detail::totals, [&](const auto&, Buffers buffers) {
+    add_fragmentation(model, buffers);
+    peak = std::max(peak, buffers.total());
   });
-  Buffers working{working_set(live, tokens)};
-  add(working, gather_buffers(model));
-  if (full && live.kind->gathered > 0)
-    add(working, buffer("a layer's whole gradients", C::collectives, "elements x bytes",
-                        count(live.kind->gathered) * bytes_each(bytes_of(r.weights))));
-  Instant backward{"backward of " + one_of(*live.kind), left};
-  backward.buffers.insert(backward.buffers.end(), working.begin(), working.end());
-  Instant loss{"logits of a training step",
-               with(left, {logits_buffer(model, tokens, r.train.loss_chunk, r.profile.logit_bytes,
-                                         "tokens x vocabulary x bytes of all copies"),
-                           last_hidden_states(model, tokens), gathered_head(model)})};
-  if (!gradients_come_late(r)) return finish(model, {std::move(loss), std::move(backward)});
-  Instant end{"end of the backward", with(always, {gradients})};
-  end.buffers.insert(end.buffers.end(), working.begin(), working.end());
-  return finish(model, {std::move(loss), std::move(backward), std::move(end)});
+  return peak;
+}
+
+Bytes device_capacity(const Request& request) {
+  return Bytes(std::llround(request.target.chip.memory.value));
 }
 
 DeviceMemory forward_memory(const LocalModel& model) {
   const Request& r = *model.request;
   const ForwardWork& f = r.forward;
   const double rows = rows_on_device(model, f.batch), tokens = rows * f.len;
-  Buffers always = resident(model, r.weights);
+  Buffers always = resident(model, r.weights, Detail::buffers);
   if (f.top_k > 0)
-    add(always, matrix(model, "top-k values and indices", C::logits, {tokens, static_cast<double>(f.top_k), 8},
-                       "tokens x k x 8 B"));
+    add_matrix(model, always, C::logits, {tokens, static_cast<double>(f.top_k), 8},
+               {"top-k values and indices", "tokens x k x 8 B"});
   const Widest wide = widest(model, f.len, [](const LayerMemory& l) { return l.forward; });
-  Instant layer{"forward of " + one_of(*wide.kind), with(always, {working_set(wide, tokens), gather_buffers(model)})};
-  const Buffer logits =
-      logits_buffer(model, tokens, f.chunk, r.profile.forward_logit_bytes, "tokens x vocabulary x bytes of all copies");
-  Instant last{f.chunk > 0 ? "a chunk of logits" : "logits of the forward",
-               with(always, {logits, last_hidden_states(model, tokens), gathered_head(model)})};
+  Instant layer{"forward of " + one_of(*wide.kind), always};
+  add_working_set(layer.buffers, wide, tokens);
+  add_gather_buffers(model, layer.buffers);
+  const LogitRows logits{tokens, f.chunk, r.profile.forward_logit_bytes};
+  Instant last{f.chunk > 0 ? "a chunk of logits" : "logits of the forward", always};
+  add_logits(model, last.buffers, logits);
+  add_last_hidden_states(model, last.buffers, tokens);
+  add_gathered_head(model, last.buffers);
   if (r.profile.forward == StackProfile::Forward::op_by_op && f.chunk == 0) {
-    add(last.buffers,
-        matrix(model, "transposed output matrix", C::workspace, {static_cast<double>(model.config.dim), model.vocab, 2},
-               "width x vocabulary x bytes: a product outside jit"));
+    add_matrix(model, last.buffers, C::workspace, {static_cast<double>(model.config.dim), model.vocab, 2},
+               {"transposed output matrix", "width x vocabulary x bytes: a product outside jit"});
     // n blocks leave about n/2 holes (Knuth's fifty-percent rule): two arrays of logits leave one, half as large.
-    add(last.buffers,
-        buffer("hole between the logits", C::workspace, "half of one of two arrays of logits (fifty-percent rule)",
-               amount(static_cast<double>(logits.bytes.value)) * number(0.25)));
+    const auto array = static_cast<double>(std::llround(matrix_bytes(model, logits.size(model))));
+    last.buffers.add(C::workspace, array * 0.25, [&] {
+      return Derivation{"hole between the logits", "half of one of two arrays of logits (fifty-percent rule)",
+                        amount(array) * number(0.25)};
+    });
   }
   return finish(model, {std::move(layer), std::move(last)});
 }
@@ -325,43 +398,51 @@ DeviceMemory rollout_memory(const LocalModel& model) {
   const double rows = rows_on_device(model, w.batch);
   const double len = w.cache_len > 0 ? w.cache_len : w.prompt + w.new_tokens;
   const double copies = r.profile.caches == StackProfile::Caches::copied ? 2 : 1;
-  Buffers always = resident(model, r.weights);
+  Buffers always = resident(model, r.weights, Detail::buffers);
   const double cache = rows * len * kv_bytes_per_token(model, len);
-  add(always,
-      buffer(copies > 1 ? "KV cache, argument and result" : "KV cache", C::kv_cache, "copies x rows x tokens x bytes",
-             count(copies) * count(rows) * count(len) * amount(kv_bytes_per_token(model, len)), copies * cache));
-  const double prompt = rows * w.prompt;
+  always.add(C::kv_cache, copies * cache, [&] {
+    return Derivation{copies > 1 ? "KV cache, argument and result" : "KV cache", "copies x rows x tokens x bytes",
+                      count(copies) * count(rows) * count(len) * amount(kv_bytes_per_token(model, len))};
+  });
   const Widest wide = widest(model, len, [](const LayerMemory& l) { return l.forward; });
-  Instant prefill{"prefill",
-                  with(always, {working_set(wide, prompt, "prompt tokens x bytes per token"), gather_buffers(model)})};
-  Instant decode{"decoding", with(always, {matrix(model, "logits of one step", C::logits, {rows, model.vocab, 6},
-                                                  "rows x vocabulary x (bf16 and its f32 copy)"),
-                                           working_set(wide, rows, "rows x bytes per token"), gather_buffers(model)})};
+  Instant prefill{"prefill", always}, decode{"decoding", always};
+  add_working_set(prefill.buffers, wide, rows * w.prompt, "prompt tokens x bytes per token");
+  add_gather_buffers(model, prefill.buffers);
+  add_matrix(model, decode.buffers, C::logits, {rows, model.vocab, 6},
+             {"logits of one step", "rows x vocabulary x (bf16 and its f32 copy)"});
+  add_working_set(decode.buffers, wide, rows, "rows x bytes per token");
+  add_gather_buffers(model, decode.buffers);
   return finish(model, {std::move(prefill), std::move(decode)});
 }
 
 namespace {
 
-// The KV cache that a server reserves beside `others` bytes.
-Buffer kv_cache(const LocalModel& model, double others) {
+// The KV cache that a server reserves beside what `serving` holds.
+void add_kv_cache(const LocalModel& model, Buffers& serving) {
   const Request& r = *model.request;
   const ServeWork& s = r.serve;
   if (s.kv_cache)
-    return given("KV cache", C::kv_cache, static_cast<double>(s.kv_cache->value), "as the server sets it aside");
-  const Expression capacity = amount(r.target.chip.memory.value), share = number(s.memory_utilisation);
+    return serving.add(C::kv_cache, static_cast<double>(s.kv_cache->value), [] {
+      return Derivation{"KV cache", "as the server sets it aside"};
+    });
+  const Expression capacity = amount(r.target.chip.memory.value), share = number(s.memory_utilisation),
+                   others = amount(static_cast<double>(serving.total().value));
+  Derivation cache{"KV cache", "sequences x longest request x bytes"};
   switch (r.profile.kv_reserve) {
     case StackProfile::KvReserve::share_of_device:
-      return buffer("KV cache", C::kv_cache, "capacity x share that may be filled, less everything else",
-                    capacity * share - amount(others));
+      cache.words = "capacity x share that may be filled, less everything else";
+      cache.needed = capacity * share - others;
+      break;
     case StackProfile::KvReserve::share_of_free:
-      return buffer("KV cache", C::kv_cache, "(capacity - everything else) x share that may be filled",
-                    (capacity - amount(others)) * share);
+      cache.words = "(capacity - everything else) x share that may be filled";
+      cache.needed = (capacity - others) * share;
+      break;
     case StackProfile::KvReserve::slots:
+      cache.needed = count(rows_on_device(model, s.max_num_seqs)) * count(s.max_model_len) *
+                     amount(kv_bytes_per_token(model, s.max_model_len));
       break;
   }
-  return buffer("KV cache", C::kv_cache, "sequences x longest request x bytes",
-                count(rows_on_device(model, s.max_num_seqs)) * count(s.max_model_len) *
-                    amount(kv_bytes_per_token(model, s.max_model_len)));
+  serving.add(C::kv_cache, cache.needed.value, [&] { return cache; });
 }
 
 }  // namespace
@@ -369,15 +450,12 @@ Buffer kv_cache(const LocalModel& model, double others) {
 DeviceMemory serve_memory(const LocalModel& model) {
   const Request& r = *model.request;
   const ServeWork& s = r.serve;
-  Buffers always = resident(model, r.weights);
-  const double tokens = s.max_num_batched_tokens;
+  Instant serving{"serving", resident(model, r.weights, Detail::buffers)};
   const Widest wide = widest(model, s.max_model_len, [](const LayerMemory& l) { return l.forward; });
-  add(always, working_set(wide, tokens, "batched tokens x bytes per token"));
-  add(always, matrix(model, "logits of one step", C::logits, {static_cast<double>(s.max_num_seqs), model.vocab, 6},
-                     "sequences x vocabulary x (bf16 and its f32 copy)"));
-  const Buffer cache = kv_cache(model, static_cast<double>(total(always).value));
-  Instant serving{"serving", std::move(always)};
-  add(serving.buffers, cache);
+  add_working_set(serving.buffers, wide, s.max_num_batched_tokens, "batched tokens x bytes per token");
+  add_matrix(model, serving.buffers, C::logits, {static_cast<double>(s.max_num_seqs), model.vocab, 6},
+             {"logits of one step", "sequences x vocabulary x (bf16 and its f32 copy)"});
+  add_kv_cache(model, serving.buffers);
   return finish(model, {std::move(serving)});
 }
 

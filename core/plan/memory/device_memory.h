@@ -11,6 +11,10 @@ DeviceMemory forward_memory(const LocalModel& model);
 DeviceMemory rollout_memory(const LocalModel& model);
 DeviceMemory serve_memory(const LocalModel& model);
 
+// at_peak.total() of train_memory() without its buffers, for searches. `longest`: RowStatistics::longest.
+Bytes train_peak(const LocalModel& model, double longest);
+Bytes device_capacity(const Request& request);
+
 // Bytes of KV cache per token of a row with `len` tokens on a device, without padding of tiles. Layers that keep only
 // their window count with their average over the row.
 double kv_bytes_per_token(const LocalModel& model, double len);

@@ -234,12 +234,6 @@ int LocalModel::head_bytes() const {
   return bytes_of(quantised(*request, Role::lm_head, request->weights) ? request->weights : DType::bf16);
 }
 
-TensorBytes LocalModel::weights(DType type) const {
-  return held(*this, placement.tensors, type);
-}
-TensorBytes LocalModel::adapters(DType type) const {
-  return held(*this, placement.adapters, type);
-}
 int LocalModel::layers() const {
   return static_cast<int>(request->model.layers.size());
 }
@@ -283,6 +277,10 @@ LocalModel local_model(const Request& r, mesh::ShardingUse use) {
       same->count += kind.count;
     else
       m.kinds.push_back(std::move(kind));
+  }
+  for (const DType type : {DType::f32, DType::bf16, DType::fp8, DType::int8}) {
+    m.weights_of[static_cast<size_t>(type)] = held(m, m.placement.tensors, type);
+    m.adapters_of[static_cast<size_t>(type)] = held(m, m.placement.adapters, type);
   }
   m.parameters = static_cast<std::int64_t>(m.weights(DType::int8).total);
   if (m.config.layer_scalar) m.parameters -= m.layers();  // saved with the weights, but no parameters

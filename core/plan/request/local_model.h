@@ -2,6 +2,7 @@
 // The part of the model on one device: kinds of layers with their matrix products and shards, computed once per kind.
 // Predictions of memory and time are based on it. Plain values; any thread.
 #pragma once
+#include <array>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct TensorBytes {               // memory of a group of tensors on one device
   double total = 0;                // of the model
 };
 
+// Valid for every request that differs from `request` in its workload, or in the attention, adapter and gradient types
+// of its profile: a search makes one for all plans of a mesh.
 struct LocalModel {
   const Request* request = nullptr;
   model::Config config;                 // the model, or one layer of each kind if no rule names layers by number
@@ -48,9 +51,10 @@ struct LocalModel {
   double vocab = 0;          // rows of the output matrix on this device
   double head_gathered = 0;  // elements of embedding and output matrix gathered along batch axes
   std::int64_t parameters = 0;
+  std::array<TensorBytes, 4> weights_of, adapters_of;  // by DType
 
-  TensorBytes weights(DType type) const;
-  TensorBytes adapters(DType type) const;
+  const TensorBytes& weights(DType type) const { return weights_of[static_cast<size_t>(type)]; }
+  const TensorBytes& adapters(DType type) const { return adapters_of[static_cast<size_t>(type)]; }
   int layers() const;
   int head_bytes() const;  // of an element of the output matrix
 };

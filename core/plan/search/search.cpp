@@ -8,15 +8,19 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <set>
 #include <thread>
 #include <tuple>
 
 #include "core/base/elapsed.h"
+#include "core/base/text.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/mesh/layout/unused_axes.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/local_model.h"
+#include "core/plan/time/predict.h"
+#include "core/plan/time/train_figures.h"
 
 namespace mw::plan {
 namespace {
@@ -59,6 +63,25 @@ std::vector<std::string> axes_of(const Request& request) {
   return axes;
 }
 
+std::vector<mesh::Mesh> legal_among(const std::vector<mesh::SizeConstraint>& needs,
+                                    const std::vector<std::string>& axes, int devices) {
+  std::vector<mesh::Mesh> out;
+  for (mesh::Mesh& m : mesh::factorisations(axes, devices))
+    if (mesh::is_legal(needs, m)) out.push_back(std::move(m));
+  return out;
+}
+
+std::vector<mesh::SizeConstraint> needs_of(const Request& request) {
+  const model::TensorInventory inventory(request.model);
+  return mesh::size_constraints(inventory, request.mesh, request.rules, adapter_shapes(request, inventory),
+                                use_of(request.work));
+}
+
+bool splits_over_data(const Request& request) {
+  const std::vector<std::string> splitting = mesh::splitting_axes(request.rules, use_of(request.work));
+  return std::find(splitting.begin(), splitting.end(), "data") != splitting.end();
+}
+
 // The request's choice on another mesh; requested placements apply to the original mesh only.
 PlanChoice on_mesh(const Request& request, const mesh::Mesh& mesh) {
   PlanChoice c = choice_of(request);
@@ -85,9 +108,76 @@ std::vector<RowLayout> layouts_of(const Request& request) {
   return {l.rows, RowLayout::packed};
 }
 
-// Adds the choice with every layout of rows, attention and types of adapters and moments.
-void add_settings(const Request& request, PlanChoice choice, std::vector<PlanChoice>& out) {
-  const RowStatistics packed = row_statistics(request.lengths, 1);
+// The settings of a choice besides target, mesh and stack.
+struct Settings {
+  std::int64_t batch = 1, steps = 0;
+  int accumulation = 1, loss_chunk = 0, max_num_seqs = 64;
+  model::Remat remat = model::Remat::none;
+  DType kv = DType::bf16, adapters = DType::bf16, moments = DType::f32;
+  RowLayout rows = RowLayout::padded;
+  StackProfile::Attention attention = StackProfile::Attention::fused;
+};
+Settings settings_of(const PlanChoice& c) {
+  return {.batch = c.batch,
+          .steps = c.steps,
+          .accumulation = c.accumulation,
+          .loss_chunk = c.loss_chunk,
+          .max_num_seqs = c.max_num_seqs,
+          .remat = c.remat,
+          .kv = c.kv,
+          .adapters = c.adapters,
+          .moments = c.moments,
+          .rows = c.rows,
+          .attention = c.attention};
+}
+PlanChoice with_settings(PlanChoice c, const Settings& s) {
+  c.batch = s.batch;
+  c.accumulation = s.accumulation;
+  c.remat = s.remat;
+  c.loss_chunk = s.loss_chunk;
+  c.kv = s.kv;
+  c.max_num_seqs = s.max_num_seqs;
+  c.rows = s.rows;
+  c.steps = s.steps;
+  c.attention = s.attention;
+  c.adapters = s.adapters;
+  c.moments = s.moments;
+  return c;
+}
+// Sets what training varies in `r`, which may have the settings of another choice for `base`.
+void set_training(Request& r, const Request& base, const Settings& s) {
+  r.train.batch = s.batch;
+  r.train.accumulation = s.accumulation;
+  r.train.remat = s.remat;
+  r.train.loss_chunk = s.loss_chunk;
+  r.train.steps = s.rows != base.lengths.rows ? s.steps : base.train.steps;
+  r.profile.attention = s.attention;
+  const bool own = s.adapters == base.profile.adapters;
+  r.profile.adapters = s.adapters;
+  r.profile.gradients = own ? base.profile.gradients : s.adapters;
+  r.profile.moments = s.moments;
+  r.lengths.rows = s.rows;
+}
+
+// The choices of a request on one mesh that are predicted together.
+struct Group {
+  const Request* request;
+  size_t base;        // index of the choice with the request's settings on this mesh
+  size_t begin, end;  // of Space::settings
+};
+struct Space {
+  std::vector<PlanChoice> bases{};  // by mesh
+  std::vector<Group> groups{};
+  std::vector<Settings> settings{};
+
+  void end_group(const Request& request) {
+    const size_t begin = groups.empty() ? 0 : groups.back().end;
+    if (begin < settings.size()) groups.push_back({&request, bases.size() - 1, begin, settings.size()});
+  }
+};
+
+// Adds the settings with every layout of rows, attention and types of adapters and moments.
+void add_settings(const Request& request, const RowStatistics& packed, Settings choice, std::vector<Settings>& out) {
   for (const RowLayout rows : layouts_of(request))
     for (const auto attention : kAttentions)
       for (const DType adapters : with_own(kAdapterTypes, request.profile.adapters)) {
@@ -108,103 +198,136 @@ void add_settings(const Request& request, PlanChoice choice, std::vector<PlanCho
       }
 }
 
-void add_training(const Request& request, const mesh::Mesh& mesh, SearchScope scope, std::vector<PlanChoice>& out) {
+void add_training(const Request& request, SearchScope scope, Space& space) {
   const std::int64_t rows = request.train.batch * std::max(1, request.train.accumulation);
-  const int ways = mesh::batch_devices(mesh);
-  PlanChoice c = on_mesh(request, mesh);
+  const PlanChoice& base = space.bases.back();
+  const int ways = mesh::batch_devices(base.mesh);
+  const RowStatistics packed = row_statistics(request.lengths, 1);
+  Settings s = settings_of(base);
   for (const std::int64_t batch : divisors(rows)) {
     if (batch % ways != 0) continue;
-    c.batch = batch;
-    c.accumulation = static_cast<int>(rows / batch);
+    s.batch = batch;
+    s.accumulation = static_cast<int>(rows / batch);
     for (const model::Remat remat : kRemats)
       for (const int chunk : scope == SearchScope::settings ? with_own(kMoreChunks, request.train.loss_chunk)
                                                             : with_own(kChunks, request.train.loss_chunk)) {
-        c.remat = remat;
-        c.loss_chunk = chunk;
+        s.remat = remat;
+        s.loss_chunk = chunk;
         if (scope == SearchScope::settings)
-          add_settings(request, c, out);
+          add_settings(request, packed, s, space.settings);
         else
-          out.push_back(c);
+          space.settings.push_back(s);
       }
+    space.end_group(request);
   }
 }
 
-void add_serving(const Request& request, const mesh::Mesh& mesh, std::vector<PlanChoice>& out) {
-  PlanChoice c = on_mesh(request, mesh);
+void add_serving(const Request& request, Space& space) {
+  Settings s = settings_of(space.bases.back());
+  const auto add = [&] {
+    space.settings.push_back(s);
+    space.end_group(request);
+  };
   for (const DType kv : with_own(kKvTypes, request.kv)) {
-    c.kv = kv;
+    s.kv = kv;
     if (request.work == Work::rollout) {
-      out.push_back(c);
+      add();
       continue;
     }
     for (const int sequences : with_own(kMaxSequences, request.serve.max_num_seqs)) {
-      c.max_num_seqs = sequences;
-      out.push_back(c);
+      s.max_num_seqs = sequences;
+      add();
     }
   }
 }
 
-void add_forward(const Request& request, const mesh::Mesh& mesh, std::vector<PlanChoice>& out) {
-  PlanChoice c = on_mesh(request, mesh);
+void add_forward(const Request& request, Space& space) {
+  Settings s = settings_of(space.bases.back());
   for (const int chunk : with_own(kChunks, request.forward.chunk)) {
-    c.loss_chunk = chunk;
-    out.push_back(c);
+    s.loss_chunk = chunk;
+    space.settings.push_back(s);
+    space.end_group(request);
   }
 }
 
-// All choices for a request on its target: meshes over its axes and the axes of its sharding rules that are legal for
-// the model and, in training, divide the micro-batch.
-std::vector<PlanChoice> enumerate_choices(const Request& request, SearchScope scope) {
-  std::vector<PlanChoice> out;
+// Adds all choices for a request on its target: meshes over its axes and the axes of its sharding rules that are legal
+// for the model and, in training, divide the micro-batch.
+void add_choices(const Request& request, SearchScope scope, Space& space) {
   for (const mesh::Mesh& m : legal_meshes(request)) {
-    if (request.work == Work::train) add_training(request, m, scope, out);
-    if (request.work == Work::forward) add_forward(request, m, out);
-    if (request.work == Work::rollout || request.work == Work::serve) add_serving(request, m, out);
+    space.bases.push_back(on_mesh(request, m));
+    if (request.work == Work::train) add_training(request, scope, space);
+    if (request.work == Work::forward) add_forward(request, space);
+    if (request.work == Work::rollout || request.work == Work::serve) add_serving(request, space);
   }
-  return out;
 }
 
-constexpr Bytes kNoPlan{std::numeric_limits<std::int64_t>::max()};
-
-Candidate evaluate(const Request& request, const PlanChoice& choice) {
-  Candidate c{.choice = choice, .peak = kNoPlan};
-  const Plan plan = predict(with_choice(request, choice));
-  if (!plan.refusals.empty()) throw Error(plan.refusals.front());
-  c.seconds = plan.step.seconds.value;
-  c.tokens_per_second = plan.run.tokens_per_second;
-  c.hours = plan.run.hours.value;
-  c.usd = request.work == Work::serve ? plan.run.usd_per_million_tokens : plan.run.usd.value;
-  c.peak = plan.memory.at_peak.total();
-  c.capacity = plan.memory.capacity;
-  return c;
-}
-
-struct Task {
-  const Request* request;
-  PlanChoice choice;
+struct Figures {
+  TrainFigures plan{};
+  bool is_planned = false;
 };
 
-// Task i belongs to thread i % threads; the calling thread is the first of them.
-std::vector<Candidate> evaluate_all(const std::vector<Task>& tasks, const SearchOptions& options,
-                                    std::stop_token stop) {
-  const size_t threads = std::clamp<size_t>(static_cast<size_t>(std::max(1, options.threads)), 1, tasks.size() + 1);
-  std::vector<Candidate> out(tasks.size());
-  std::vector<std::exception_ptr> refused(tasks.size()), broken(threads);
-  std::atomic<std::int64_t> done = 0;
-  const auto one = [&](size_t i) {
-    try {
-      out[i] = evaluate(*tasks[i].request, tasks[i].choice);
-    } catch (const Error&) {
-      out[i] = {.choice = tasks[i].choice, .peak = kNoPlan};
-      refused[i] = std::current_exception();
+// Throws what predict() throws, and refusals.
+Figures figures_of(const Request& request, const PlanChoice& choice) {
+  const Plan plan = predict(with_choice(request, choice));
+  if (!plan.refusals.empty()) throw Error(plan.refusals.front());
+  return {{.seconds = plan.step.seconds.value,
+           .tokens_per_second = plan.run.tokens_per_second,
+           .hours = plan.run.hours.value,
+           .usd = request.work == Work::serve ? plan.run.usd_per_million_tokens : plan.run.usd.value,
+           .peak = plan.memory.at_peak.total(),
+           .capacity = plan.memory.capacity},
+          true};
+}
+
+// Predicts the groups of a search on one thread. A choice that cannot be predicted has no figures.
+class GroupPredictor {
+ public:
+  explicit GroupPredictor(const Space& space) : space_(space) {}
+  void predict(const Group& group, std::vector<Figures>& out) {
+    if (group.request->work == Work::train) return train(group, out);
+    for (size_t i = group.begin; i < group.end; ++i) try {
+        out[i] = figures_of(*group.request, with_settings(space_.bases[group.base], space_.settings[i]));
+      } catch (const Error&) {
+        out[i] = {};
+      }
+  }
+
+ private:
+  void train(const Group& group, std::vector<Figures>& out) {
+    if (base_ != group.base) try {
+        base_ = group.base;
+        predictor_.reset();
+        predictor_.emplace(with_choice(*group.request, space_.bases[group.base]));
+      } catch (const Error&) {
+        predictor_.reset();  // no settings make this mesh possible
+      }
+    if (!predictor_) return;
+    for (size_t i = group.begin; i < group.end; ++i) {
+      set_training(predictor_->request(), *group.request, space_.settings[i]);
+      if (const auto figures = predictor_->figures()) out[i] = {*figures, true};
     }
-  };
+  }
+  const Space& space_;
+  std::optional<size_t> base_;
+  std::optional<TrainPredictor> predictor_;  // of base_
+};
+
+// Threads take the groups in order; the calling thread is one of them and reports the progress.
+std::vector<Figures> predict_all(const Space& space, const SearchOptions& options, const std::stop_token& stop) {
+  const size_t threads =
+      std::clamp<size_t>(static_cast<size_t>(std::max(1, options.threads)), 1, space.groups.size() + 1);
+  const auto total = static_cast<std::int64_t>(space.settings.size());
+  std::vector<Figures> out(space.settings.size());
+  std::vector<std::exception_ptr> broken(threads);
+  std::atomic<size_t> next = 0;
+  std::atomic<std::int64_t> done = 0;
   const auto work = [&](size_t thread) {
     try {
-      for (size_t i = thread; i < tasks.size() && !stop.stop_requested(); i += threads) {
-        one(i);
-        ++done;
-        if (thread == 0 && options.progress) options.progress(done, static_cast<std::int64_t>(tasks.size()));
+      GroupPredictor predictor(space);
+      for (size_t g = next++; g < space.groups.size() && !stop.stop_requested(); g = next++) {
+        predictor.predict(space.groups[g], out);
+        done += static_cast<std::int64_t>(space.groups[g].end - space.groups[g].begin);
+        if (thread == 0 && options.progress && done < total) options.progress(done, total);
       }
     } catch (...) {
       broken[thread] = std::current_exception();
@@ -217,10 +340,76 @@ std::vector<Candidate> evaluate_all(const std::vector<Task>& tasks, const Search
   }
   for (const std::exception_ptr& error : broken)
     if (error) std::rethrow_exception(error);
+  if (options.progress && total > 0 && !stop.stop_requested()) options.progress(total, total);
   if (stop.stop_requested()) throw cancelled("the search");
-  const bool none = std::all_of(refused.begin(), refused.end(), [](const auto& e) { return e != nullptr; });
-  if (none && !refused.empty()) std::rethrow_exception(refused.front());
   return out;
+}
+
+Candidate candidate_of(PlanChoice choice, const TrainFigures& f) {
+  return {.choice = std::move(choice),
+          .seconds = f.seconds,
+          .tokens_per_second = f.tokens_per_second,
+          .hours = f.hours,
+          .usd = f.usd,
+          .peak = f.peak,
+          .capacity = f.capacity};
+}
+
+// --- Reasons ---
+
+// Names the first unmet constraint of the mesh with the fewest of them.
+std::string no_mesh_text(const Request& request) {
+  std::vector<std::string> axes = axes_of(request);
+  if (splits_over_data(request) && std::find(axes.begin(), axes.end(), "data") == axes.end()) axes.push_back("data");
+  const std::vector<mesh::SizeConstraint> needs = needs_of(request);
+  const std::vector<mesh::Mesh> all = mesh::factorisations(axes, request.target.devices());
+  const std::string devices = std::to_string(request.target.devices()) + " devices";
+  if (all.empty()) return "no axis can have " + devices;
+  const mesh::Mesh nearest = *std::min_element(all.begin(), all.end(), [&](const mesh::Mesh& a, const mesh::Mesh& b) {
+    const auto unmet = [&](const mesh::Mesh& m) {
+      return std::count_if(needs.begin(), needs.end(), [&](const auto& n) { return !mesh::is_satisfied(n, m); });
+    };
+    return unmet(a) < unmet(b);
+  });
+  for (const mesh::SizeConstraint& need : needs)
+    if (!mesh::is_satisfied(need, nearest))
+      return "no mesh of " + devices + " divides the model: of " + mesh::to_text(nearest) + ", " + joined(need.axes) +
+             " cannot split the " + std::to_string(need.size) + " of " + need.tensor;
+  return {};
+}
+
+std::string no_batch_text(const Request& request, std::span<const PlanChoice> bases) {
+  int fewest = std::numeric_limits<int>::max();
+  for (const PlanChoice& base : bases) fewest = std::min(fewest, mesh::batch_devices(base.mesh));
+  const std::int64_t rows = request.train.batch * std::max(1, request.train.accumulation);
+  return "the " + std::to_string(rows) + " rows of a step cannot be split over " +
+         std::to_string(request.target.devices()) + " devices: every legal mesh splits rows at least " +
+         std::to_string(fewest) + " ways; raise train.batch to a multiple of " + std::to_string(fewest) +
+         ", or choose a smaller target";
+}
+
+struct RequestSpace {  // of Space
+  size_t first_base, end_base, begin, end;
+};
+
+// Empty if a choice fits.
+std::string reason_without_plan(const Request& request, const RequestSpace& part, const Space& space,
+                                const std::vector<Figures>& figures) {
+  if (part.first_base == part.end_base) return no_mesh_text(request);
+  const std::span bases(space.bases.data() + part.first_base, part.end_base - part.first_base);
+  if (part.begin == part.end) return no_batch_text(request, bases);
+  const Figures* least = nullptr;
+  for (size_t i = part.begin; i < part.end; ++i)
+    if (figures[i].is_planned && (!least || figures[i].plan.peak < least->plan.peak)) least = &figures[i];
+  if (!least) try {
+      figures_of(request, with_settings(bases.front(), space.settings[part.begin]));
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
+  if (least->plan.peak <= least->plan.capacity) return {};
+  return "the plan with the lowest peak needs " + mw::to_text(least->plan.peak) + " of the " +
+         mw::to_text(least->plan.capacity) + " of a device";
 }
 
 auto metrics(const Candidate& candidate, Work work) {
@@ -277,13 +466,13 @@ PlanChoice choice_of(const Request& request) {
 }
 
 std::vector<mesh::Mesh> legal_meshes(const Request& request) {
-  const model::TensorInventory inventory(request.model);
-  const auto all = mesh::size_constraints(inventory, request.mesh, request.rules, adapter_shapes(request, inventory),
-                                          use_of(request.work));
-  std::vector<mesh::Mesh> out;
-  for (mesh::Mesh& m : mesh::factorisations(axes_of(request), request.target.devices()))
-    if (mesh::is_legal(all, m)) out.push_back(std::move(m));
-  return out;
+  const std::vector<mesh::SizeConstraint> needs = needs_of(request);
+  std::vector<std::string> axes = axes_of(request);
+  std::vector<mesh::Mesh> out = legal_among(needs, axes, request.target.devices());
+  if (!out.empty() || !splits_over_data(request) || std::find(axes.begin(), axes.end(), "data") != axes.end())
+    return out;
+  axes.insert(axes.begin(), "data");
+  return legal_among(needs, axes, request.target.devices());
 }
 
 Request with_choice(Request r, const PlanChoice& choice) {
@@ -294,20 +483,13 @@ Request with_choice(Request r, const PlanChoice& choice) {
   r.serve.max_num_seqs = choice.max_num_seqs;
   if (r.work == Work::forward) r.forward.chunk = choice.loss_chunk;
   if (r.work != Work::train) return r;
-  r.train.batch = choice.batch;
-  r.train.accumulation = choice.accumulation;
-  r.train.remat = choice.remat;
-  r.train.loss_chunk = choice.loss_chunk;
-  if (choice.rows != r.lengths.rows) r.train.steps = choice.steps;
-  r.profile.attention = choice.attention;
-  if (choice.adapters != r.profile.adapters) r.profile.adapters = r.profile.gradients = choice.adapters;
-  r.profile.moments = choice.moments;
-  r.lengths.rows = choice.rows;
+  Request out = r;
+  set_training(out, r, settings_of(choice));
   if (choice.max_len > 0 && choice.max_len != r.lengths.max_len) {
-    r.lengths.max_len = choice.max_len;
-    r.lengths.packed_rows = r.lengths.histogram.empty() ? 0 : pack_count(r.lengths.histogram, choice.max_len);
+    out.lengths.max_len = choice.max_len;
+    out.lengths.packed_rows = r.lengths.histogram.empty() ? 0 : pack_count(r.lengths.histogram, choice.max_len);
   }
-  return r;
+  return out;
 }
 
 double time_of(const Candidate& candidate, Work work) {
@@ -320,12 +502,28 @@ SearchResult search(std::span<const Request> targets, const SearchOptions& optio
   SearchResult result;
   if (targets.empty()) return result;
   const Work work = targets.front().work;
-  std::vector<Task> tasks;
-  for (const Request& r : targets)
-    for (PlanChoice& c : enumerate_choices(r, options.scope)) tasks.push_back({&r, std::move(c)});
-  for (Candidate& c : evaluate_all(tasks, options, stop))
-    if (c.fits()) result.candidates.push_back(std::move(c));
-  result.evaluated = static_cast<std::int64_t>(tasks.size());
+  Space space;
+  std::vector<RequestSpace> parts;
+  for (const Request& r : targets) {
+    const size_t first_base = space.bases.size(), begin = space.settings.size();
+    add_choices(r, options.scope, space);
+    parts.push_back({first_base, space.bases.size(), begin, space.settings.size()});
+  }
+  const std::vector<Figures> figures = predict_all(space, options, stop);
+  const bool none = std::none_of(figures.begin(), figures.end(), [](const Figures& f) { return f.is_planned; });
+  if (none && !space.groups.empty()) {  // throws the reason of the first
+    const Group& first = space.groups.front();
+    figures_of(*first.request, with_settings(space.bases[first.base], space.settings.front()));
+  }
+  for (const Group& g : space.groups)
+    for (size_t i = g.begin; i < g.end; ++i)
+      if (figures[i].is_planned && figures[i].plan.peak <= figures[i].plan.capacity)
+        result.candidates.push_back(
+            candidate_of(with_settings(space.bases[g.base], space.settings[i]), figures[i].plan));
+  result.evaluated = static_cast<std::int64_t>(figures.size());
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (std::string reason = reason_without_plan(targets[i], parts[i], space, figures); !reason.empty())
+      result.without_plan.push_back({targets[i].target.id, targets[i].stack, std::move(reason)});
   mark_pareto(result.candidates, work);
   const auto rank = [&](const Candidate& c) {
     return std::tuple(options.scope == SearchScope::settings && !c.pareto, key_of(c, options.by, work),
@@ -335,6 +533,19 @@ SearchResult search(std::span<const Request> targets, const SearchOptions& optio
                    [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
   result.seconds = seconds_since(start);
   return result;
+}
+
+bool is_of_sharding(const Candidate& candidate, const Request& request) {
+  const PlanChoice &c = candidate.choice, own = choice_of(request);
+  if (request.work != Work::train) return true;
+  const std::vector<int> chunks = with_own(kChunks, own.loss_chunk);
+  return std::find(chunks.begin(), chunks.end(), c.loss_chunk) != chunks.end() && c.rows == own.rows &&
+         c.attention == own.attention && c.adapters == own.adapters;
+}
+
+void sort_by_time(std::vector<Candidate>& candidates, Work work) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) { return metrics(a, work) < metrics(b, work); });
 }
 
 std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work work) {

@@ -57,18 +57,26 @@ struct SearchOptions {
   RankBy by = RankBy::time;
   SearchScope scope = SearchScope::sharding;
   int threads = 2;
-  std::function<void(std::int64_t done, std::int64_t total)> progress{};  // from the calling thread
+  std::function<void(std::int64_t done, std::int64_t total)>
+      progress{};  // from the calling thread, ends with the total
+};
+// Why a request has no plan that fits.
+struct NoPlan {
+  std::string target;
+  Stack stack = Stack::tunix;
+  std::string reason;  // a sentence
 };
 struct SearchResult {
   // Candidates that fit, best first; with SearchScope::settings those of the Pareto front before the others, and of
   // equal ones those with the software of the first target.
   std::vector<Candidate> candidates;
+  std::vector<NoPlan> without_plan;  // in the order of the requests
   std::int64_t evaluated = 0;
   double seconds = 0;  // duration of the search
 };
 
 // The meshes of all devices of the target that the model allows, over the request's axes and those of its sharding
-// rules.
+// rules. If those allow none, also over data, whose devices hold copies of the shards.
 std::vector<mesh::Mesh> legal_meshes(const Request& request);
 Request with_choice(Request request, const PlanChoice& choice);  // `choice` must be for the request's target
 PlanChoice choice_of(const Request& request);
@@ -79,6 +87,11 @@ SearchResult search(std::span<const Request> targets, const SearchOptions& optio
 
 // RankBy::time compares this: seconds of a real token in training and serving, else of a step.
 double time_of(const Candidate& candidate, Work work);
+
+// Whether SearchScope::sharding tries the candidate for a request of its target and stack, too.
+bool is_of_sharding(const Candidate& candidate, const Request& request);
+// Candidates by time, equal ones by cost and memory, then in their order.
+void sort_by_time(std::vector<Candidate>& candidates, Work work);
 
 // The edits of an experiment that lead from one choice to another.
 std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work work);

@@ -65,12 +65,28 @@ std::vector<Request> with_shorter_rows(const Request& request) {
   return out;
 }
 
+// Those of `known` that a search of the requests with SearchScope::sharding finds.
+void add_known(const SearchResult& known, std::span<const Request> requests, std::vector<Candidate>& out) {
+  for (const Candidate& c : known.candidates) {
+    const auto own = std::find_if(requests.begin(), requests.end(), [&](const Request& r) {
+      return r.target.id == c.choice.target && r.stack == c.choice.stack;
+    });
+    if (own != requests.end() && is_of_sharding(c, *own)) out.push_back(c);
+  }
+}
+
 }  // namespace
 
 std::vector<PlanChange> smallest_changes(const Request& request, std::span<const Request> larger,
-                                         const SearchOptions& options, std::stop_token stop) {
+                                         const SearchOptions& options, std::stop_token stop,
+                                         const SearchResult* known) {
   std::vector<Request> targets{request};
   targets.insert(targets.end(), larger.begin(), larger.end());
+  std::vector<Candidate> all;
+  if (known) {
+    add_known(*known, targets, all);
+    targets.clear();
+  }
   if (request.weights == DType::f32 && request.work == Work::train) {
     targets.push_back(request);
     targets.back().weights = DType::bf16;
@@ -92,8 +108,10 @@ std::vector<PlanChange> smallest_changes(const Request& request, std::span<const
   std::map<unsigned, const Candidate*> best;
   SearchOptions by_time = options;
   by_time.by = RankBy::time;
-  const SearchResult all = search(targets, by_time, stop);
-  for (const Candidate& c : all.candidates) best.try_emplace(changed(own, c.choice), &c);
+  by_time.scope = SearchScope::sharding;
+  for (Candidate& c : search(targets, by_time, stop).candidates) all.push_back(std::move(c));
+  sort_by_time(all, request.work);
+  for (const Candidate& c : all) best.try_emplace(changed(own, c.choice), &c);
   std::vector<PlanChange> out;
   std::vector<std::pair<unsigned, const Candidate*>> ordered(best.begin(), best.end());
   std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {

@@ -16,9 +16,11 @@ struct PlanChange {
 };
 // The changes that make a plan fit, the smallest first: on the same chips before other targets, then by the number of
 // settings, then loss chunk, remat, batch, length of packed rows, sequences, mesh, KV type, weights. Empty if it fits.
-// May change f32 weights to bf16. `larger`: the same request on other targets.
+// May change f32 weights to bf16. `larger`: the same request on other targets. `known`: the result of a search with
+// SearchScope::settings over `request` and `larger`, which is then not repeated.
 std::vector<PlanChange> smallest_changes(const Request& request, std::span<const Request> larger = {},
-                                         const SearchOptions& options = {}, std::stop_token stop = {});
+                                         const SearchOptions& options = {}, std::stop_token stop = {},
+                                         const SearchResult* known = nullptr);
 lint::Fix fix_of(const PlanChange& change);
 // "30 % slower", "2.5 times as slow", "20 % less time", "4 times as fast", or "as fast" within 0.5 %.
 std::string slowdown_text(double slowdown);

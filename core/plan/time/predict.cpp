@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/optimizer_steps.h"
 #include "core/plan/memory/device_memory.h"
 #include "core/plan/request/expression.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/refusals.h"
 #include "core/plan/time/steady_state.h"
 #include "core/plan/time/step_time.h"
+#include "core/plan/time/train_figures.h"
 
 namespace mw::plan {
 namespace {
@@ -47,10 +47,7 @@ RunTotals train_totals(const LocalModel& model, const Plan& plan) {
   const RowStatistics f = row_statistics(r.lengths, rows_on_device(model, r.train.batch));
   RunTotals run;
   const double rows = static_cast<double>(r.train.batch) * std::max(1, r.train.accumulation);
-  const double epoch_rows = r.train.epoch_rows > 0 ? r.train.epoch_rows : f.batches_rows;
-  run.steps = r.train.steps > 0 ? r.train.steps
-                                : steps_of_epochs(epoch_rows, r.train.epochs,
-                                                  {.batch = r.train.batch, .accumulation = r.train.accumulation});
+  run.steps = train_steps(r, f.batches_rows);
   const double step = plan.step.seconds.value, padded = rows * f.computed, real = rows * f.real;
   run.hours = (plan.step.seconds * static_cast<double>(run.steps) + plan.compile) * (1.0 / 3600);
   run.hours.formula = "(steps x seconds of a step + compilation) / 3600";

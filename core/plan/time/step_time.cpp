@@ -2,7 +2,9 @@
 #include "core/plan/time/step_time.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 #include "core/mesh/collectives/engine_step.h"
 #include "core/model/experts.h"
@@ -101,6 +103,79 @@ struct Pass {         // of micro-batches or of decode steps
   double times = 1;   // in a step
 };
 
+// The priced collectives of a term.
+struct Communication {
+  Phase phase = Phase::forward;
+  std::string_view part{};  // of a literal or a kind of layers
+  Estimate seconds{};
+  double hidden = 0;                                   // seconds that may hide
+  std::vector<std::pair<std::string, double>> sent{};  // collective: seconds
+};
+
+class CommunicationPricer {
+ public:
+  explicit CommunicationPricer(const LocalModel& model) : m_(model), r_(*model.request) {}
+  // `shape` is completed by complete_step_shape().
+  std::vector<Communication> price(const mesh::StepShape& shape) {
+    const mesh::StepShape whole = complete_step_shape(shape, r_);
+    for (const mesh::Collective& c : step_collectives(r_, m_.config, m_.placement, whole)) price(c, whole.work);
+    return std::move(all_);
+  }
+
+ private:
+  Communication& of(Phase phase, std::string_view part) {
+    for (Communication& c : all_)
+      if (c.phase == phase && c.part == part) return c;
+    return all_.emplace_back(Communication{.phase = phase, .part = part});
+  }
+  void price(const mesh::Collective& collective, mesh::StepKind work) {
+    Estimate each = collective_seconds(collective, m_.layout, r_.target, r_.efficiencies);
+    if (each.value <= 0) return;
+    const double stands = collective.layer >= 0 ? m_.layers_represented[static_cast<size_t>(collective.layer)] : 1;
+    each = each * (stands * static_cast<double>(collective.calls));
+    const bool sums = collective.cause == mesh::Cause::partial_sums ||
+                      collective.cause == mesh::Cause::embedding_rows || collective.cause == mesh::Cause::softmax ||
+                      collective.cause == mesh::Cause::logits;
+    const double hides = sums ? r_.efficiencies.overlap_sums.value : r_.efficiencies.overlap.value;
+    Communication& c = of(phase_of(collective.phase, work), part_of(collective));
+    c.hidden += each.value * hides;
+    c.seconds += each;
+    const std::string name = std::string(mesh::to_string(collective.kind)) + " over " + collective.axis;
+    for (auto& [known, taken] : c.sent)
+      if (known == name) {
+        taken += each.value;
+        return;
+      }
+    c.sent.emplace_back(name, each.value);
+  }
+  static Phase phase_of(mesh::Phase phase, mesh::StepKind work) {
+    constexpr Phase kPhases[]{Phase::forward, Phase::remat, Phase::backward, Phase::update};  // by mesh::Phase
+    return work == mesh::StepKind::decode ? Phase::decode : kPhases[static_cast<size_t>(phase)];
+  }
+  std::string_view part_of(const mesh::Collective& collective) const {
+    if (collective.phase == mesh::Phase::update) return "optimizer";
+    if (collective.layer < 0)
+      return collective.cause == mesh::Cause::softmax || collective.cause == mesh::Cause::logits ? "logits and loss"
+                                                                                                 : "embedding";
+    const LayerKind* kind = nullptr;
+    for (const LayerKind& k : m_.kinds)
+      if (k.layer <= collective.layer && (!kind || same(k, collective.layer))) kind = &k;
+    return kind ? std::string_view(kind->name) : "layers";
+  }
+  bool same(const LayerKind& kind, int layer) const {
+    const model::Layer& l = m_.config.layers[static_cast<size_t>(layer)];
+    return kind.shape.attention == l.attention && kind.shape.has_k == l.has_k && kind.shape.mlp_dim == l.mlp_dim;
+  }
+
+  const LocalModel& m_;
+  const Request& r_;
+  std::vector<Communication> all_;
+};
+
+std::vector<Communication> communication_of(const LocalModel& model, const mesh::StepShape& shape) {
+  return CommunicationPricer(model).price(shape);
+}
+
 class Builder {
  public:
   explicit Builder(const LocalModel& model) : m_(model), r_(*model.request), rates_(rates_of(r_)) {}
@@ -163,20 +238,38 @@ class Builder {
     add(Phase::update, "optimizer", 0, load);
   }
 
-  void communicate(mesh::StepShape shape) {
-    shape = complete_step_shape(shape, r_);
-    for (const mesh::Collective& c : step_collectives(r_, m_.config, m_.placement, shape)) price(c, shape.work);
+  void clear() { parts_.clear(); }
+
+  // The value of finish().seconds, without text and without memory of its own.
+  double seconds(double fixed, const std::vector<Communication>& all) {
+    double compute = 0, memory = 0, communication = 0, hidden = 0;
+    for (const Communication& c : all) part(c.phase, c.part, 0);
+    for (const Part& p : parts_) {
+      const double computing = compute_seconds(p.load), moving = memory_seconds(p.load);
+      const Communication* c = find(all, p);
+      compute += computing;
+      memory += moving;
+      communication += c ? c->seconds.value : 0;
+      hidden += c ? std::min(c->hidden, computing + moving) : 0;
+    }
+    return compute + memory + communication + fixed * r_.efficiencies.step_s.value - hidden;
   }
 
-  StepTime finish(double fixed) {
+  StepTime finish(double fixed, const std::vector<Communication>& all) {
     StepTime step;
-    for (Part& part : parts_) {
-      Term& t = part.term;
-      t.compute = compute_of(part.load);
-      t.memory = memory_of(part.load);
-      t.communication.inputs = sent_text(part.sent);
-      const double room = t.compute.value + t.memory.value;
-      t.hidden = std::min(t.hidden, room);
+    for (const Communication& c : all) part(c.phase, c.part, 0);
+    for (const Part& p : parts_) {
+      Term t{.phase = p.phase,
+             .part = std::string(p.name),
+             .layers = p.layers,
+             .compute = compute_of(p.load),
+             .memory = memory_of(p.load),
+             .communication = {}};
+      if (const Communication* c = find(all, p)) {
+        t.communication = c->seconds;
+        t.communication.inputs = sent_text(c->sent);
+        t.hidden = std::min(c->hidden, t.compute.value + t.memory.value);
+      }
       step.compute += t.compute;
       step.memory += t.memory;
       step.communication += t.communication;
@@ -213,21 +306,23 @@ class Builder {
     return pass.tokens * keys_read(kind, pass.keys) * 2 * kind.kv() * bytes_of(r_.kv);
   }
 
-  // A term with the work from which its times follow.
+  // The work from which the times of a term follow.
   struct Part {
-    Term term{};
+    Phase phase = Phase::forward;
+    std::string_view name{};  // of a literal or a kind of layers
+    int layers = 0;
     Load load{};
-    std::vector<std::pair<std::string, double>> sent{};  // collective: seconds
   };
 
-  Part& part(Phase phase, const std::string& name, int layers) {
+  Part& part(Phase phase, std::string_view name, int layers) {
     for (Part& p : parts_)
-      if (p.term.phase == phase && p.term.part == name) return p;
-    Part made;
-    made.term.phase = phase;
-    made.term.part = name;
-    made.term.layers = layers;
-    return parts_.emplace_back(std::move(made));
+      if (p.phase == phase && p.name == name) return p;
+    return parts_.emplace_back(Part{phase, name, layers, {}});
+  }
+  static const Communication* find(const std::vector<Communication>& all, const Part& part) {
+    for (const Communication& c : all)
+      if (c.phase == part.phase && c.part == part.name) return &c;
+    return nullptr;
   }
 
   static std::string sent_text(const std::vector<std::pair<std::string, double>>& sent) {
@@ -236,8 +331,23 @@ class Builder {
     return sum.text;
   }
 
-  void add(Phase phase, const std::string& name, int layers, const Load& load) {
-    part(phase, name, layers).load += load;
+  void add(Phase phase, std::string_view name, int layers, const Load& load) { part(phase, name, layers).load += load; }
+
+  // The values of compute_of() and memory_of().
+  double compute_seconds(const Load& load) const {
+    double seconds = 0;
+    const auto add = [&](double flops, double peak, double share) {
+      if (flops > 0 && share > 0) seconds += flops / peak / share;
+    };
+    add(load.flops, rates_.flops, rates_.e.matmul.value);
+    add(load.attention_flops, rates_.flops, rates_.e.attention.value);
+    add(load.fp8_flops, rates_.fp8, fp8_value_);
+    return seconds;
+  }
+  double memory_seconds(const Load& load) const {
+    const double share = rates_.e.memory.value;
+    return (share > 0 ? load.bytes / rates_.bytes / share : 0) + load.short_products +
+           load.kernels * rates_.e.kernel_s.value;
   }
 
   Estimate compute_of(const Load& load) const {
@@ -287,48 +397,10 @@ class Builder {
     return e;
   }
 
-  void price(const mesh::Collective& collective, mesh::StepKind work) {
-    Estimate each = collective_seconds(collective, m_.layout, r_.target, r_.efficiencies);
-    if (each.value <= 0) return;
-    const double stands = collective.layer >= 0 ? m_.layers_represented[static_cast<size_t>(collective.layer)] : 1;
-    each = each * (stands * static_cast<double>(collective.calls));
-    const bool sums = collective.cause == mesh::Cause::partial_sums ||
-                      collective.cause == mesh::Cause::embedding_rows || collective.cause == mesh::Cause::softmax ||
-                      collective.cause == mesh::Cause::logits;
-    const double hides = sums ? r_.efficiencies.overlap_sums.value : r_.efficiencies.overlap.value;
-    Part& p = part(phase_of(collective.phase, work), part_of(collective), 0);
-    p.term.hidden += each.value * hides;
-    p.term.communication += each;
-    const std::string name = std::string(mesh::to_string(collective.kind)) + " over " + collective.axis;
-    for (auto& [known, taken] : p.sent)
-      if (known == name) {
-        taken += each.value;
-        return;
-      }
-    p.sent.emplace_back(name, each.value);
-  }
-  Phase phase_of(mesh::Phase phase, mesh::StepKind work) const {
-    constexpr Phase kPhases[]{Phase::forward, Phase::remat, Phase::backward, Phase::update};  // by mesh::Phase
-    return work == mesh::StepKind::decode ? Phase::decode : kPhases[static_cast<size_t>(phase)];
-  }
-  std::string part_of(const mesh::Collective& collective) const {
-    if (collective.phase == mesh::Phase::update) return "optimizer";
-    if (collective.layer < 0)
-      return collective.cause == mesh::Cause::softmax || collective.cause == mesh::Cause::logits ? "logits and loss"
-                                                                                                 : "embedding";
-    const LayerKind* kind = nullptr;
-    for (const LayerKind& k : m_.kinds)
-      if (k.layer <= collective.layer && (!kind || same(k, collective.layer))) kind = &k;
-    return kind ? kind->name : "layers";
-  }
-  bool same(const LayerKind& kind, int layer) const {
-    const model::Layer& l = m_.config.layers[static_cast<size_t>(layer)];
-    return kind.shape.attention == l.attention && kind.shape.has_k == l.has_k && kind.shape.mlp_dim == l.mlp_dim;
-  }
-
   const LocalModel& m_;
   const Request& r_;
   Rates rates_;
+  double fp8_value_ = fp8_share().value;
   std::vector<Part> parts_;
 };
 
@@ -338,6 +410,35 @@ class Builder {
 double decoded_rows(const Request& request, double rows) {
   if (!request.profile.static_shapes || request.target.chip.vendor != hardware::Vendor::tpu) return rows;
   return round_up(rows, rows > 64 ? 64 : 8);
+}
+
+mesh::StepShape train_shape(const Request& r, double slowest) {
+  return {.work = r.method == model::TrainMethod::full ? mesh::StepKind::train_full : mesh::StepKind::train_lora,
+          .rows = r.train.batch,
+          .tokens = std::llround(slowest),
+          .accumulation = std::max(1, r.train.accumulation),
+          .recompute = r.train.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
+}
+
+// `slowest`: RowStatistics::slowest, because the gathers and sums of every layer make the devices wait for the one with
+// the longest rows.
+void add_training(const LocalModel& model, double slowest, Builder& b) {
+  const Request& r = *model.request;
+  const double micro = std::max(1, r.train.accumulation);
+  const Pass pass{.tokens = rows_on_device(model, r.train.batch) * slowest, .len = slowest, .times = micro};
+  b.forward(Phase::forward, pass, pass.tokens);
+  if (r.train.loss_chunk > 0) b.logits(Phase::remat, pass.tokens, 1, 0, micro);
+  b.logits(Phase::backward, pass.tokens, r.method == model::TrainMethod::full ? 2 : 1, 0.5, micro);
+  for (const LayerKind& k : model.kinds) {
+    if (r.train.remat != model::Remat::none) b.layers(Phase::remat, k, pass, 1, 0);
+    b.layers(Phase::backward, k, pass, 0, 1);
+  }
+  b.update(micro);
+}
+
+double slowest_row(const LocalModel& model) {
+  const Request& r = *model.request;
+  return row_statistics(r.lengths, rows_on_device(model, r.train.batch), model.batch_ways).slowest;
 }
 
 }  // namespace
@@ -350,12 +451,7 @@ mesh::StepShape step_shape(const LocalModel& model) {
   const Request& r = *model.request;
   mesh::StepShape shape;
   if (r.work == Work::train)
-    shape = {.work = r.method == model::TrainMethod::full ? mesh::StepKind::train_full : mesh::StepKind::train_lora,
-             .rows = r.train.batch,
-             .tokens = std::llround(
-                 row_statistics(r.lengths, rows_on_device(model, r.train.batch), model.batch_ways).slowest),
-             .accumulation = std::max(1, r.train.accumulation),
-             .recompute = r.train.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
+    shape = train_shape(r, slowest_row(model));
   else if (r.work == Work::forward)
     shape = {.work = mesh::StepKind::forward, .rows = r.forward.batch, .tokens = r.forward.len};
   else
@@ -391,23 +487,48 @@ std::vector<mesh::Collective> step_collectives(const Request& request, const mod
 }
 
 StepTime train_time(const LocalModel& model) {
-  const Request& r = *model.request;
-  const double rows = rows_on_device(model, r.train.batch);
-  // The gathers and sums of every layer make the devices wait for the one with the longest rows.
-  const double len = row_statistics(r.lengths, rows, model.batch_ways).slowest;
-  const double micro = std::max(1, r.train.accumulation);
-  const Pass pass{.tokens = rows * len, .len = len, .times = micro};
+  const double slowest = slowest_row(model);
   Builder b(model);
-  b.forward(Phase::forward, pass, pass.tokens);
-  if (r.train.loss_chunk > 0) b.logits(Phase::remat, pass.tokens, 1, 0, micro);
-  b.logits(Phase::backward, pass.tokens, r.method == model::TrainMethod::full ? 2 : 1, 0.5, micro);
-  for (const LayerKind& k : model.kinds) {
-    if (r.train.remat != model::Remat::none) b.layers(Phase::remat, k, pass, 1, 0);
-    b.layers(Phase::backward, k, pass, 0, 1);
+  add_training(model, slowest, b);
+  return b.finish(std::max(1, model.request->train.accumulation),
+                  communication_of(model, train_shape(*model.request, slowest)));
+}
+
+struct TrainStepSeconds::Impl {
+  // The settings on which the collectives of a step depend: rows, tokens and accumulation, recomputing, and the types
+  // of adapters and gradients.
+  using Key = std::array<std::int64_t, 6>;
+  struct Priced {
+    Key key;
+    std::vector<Communication> communication;
+  };
+  const LocalModel& model;
+  Builder builder;
+  std::vector<Priced> known;  // of one size of the micro-batch
+
+  const std::vector<Communication>& communication(double slowest) {
+    const Request& r = *model.request;
+    const Key key{r.train.batch,
+                  std::llround(slowest),
+                  r.train.accumulation,
+                  r.train.remat == model::Remat::none ? 0 : 1,
+                  bytes_of(r.profile.adapters),
+                  bytes_of(r.profile.gradients)};
+    for (const Priced& p : known)
+      if (p.key == key) return p.communication;
+    if (!known.empty() && known.front().key[0] != key[0]) known.clear();
+    return known.emplace_back(Priced{key, communication_of(model, train_shape(r, slowest))}).communication;
   }
-  b.update(micro);
-  b.communicate(step_shape(model));
-  return b.finish(micro);
+};
+
+TrainStepSeconds::TrainStepSeconds(const LocalModel& model) : impl_(new Impl{model, Builder(model), {}}) {}
+TrainStepSeconds::~TrainStepSeconds() = default;
+
+double TrainStepSeconds::operator()(double slowest) {
+  Impl& i = *impl_;
+  i.builder.clear();
+  add_training(i.model, slowest, i.builder);
+  return i.builder.seconds(std::max(1, i.model.request->train.accumulation), i.communication(slowest));
 }
 
 StepTime forward_time(const LocalModel& model) {
@@ -416,18 +537,16 @@ StepTime forward_time(const LocalModel& model) {
   const Pass pass{.tokens = rows * f.len, .len = static_cast<double>(f.len)};
   Builder b(model);
   b.forward(Phase::forward, pass, pass.tokens);
-  b.communicate({.work = mesh::StepKind::forward, .rows = f.batch, .tokens = f.len});
-  return b.finish(1);
+  return b.finish(1, communication_of(model, {.work = mesh::StepKind::forward, .rows = f.batch, .tokens = f.len}));
 }
 
 StepTime prefill_time(const LocalModel& model, double rows, double len) {
   const Pass pass{.tokens = std::ceil(rows / model.batch_ways) * len, .len = len};
   Builder b(model);
   b.forward(Phase::forward, pass, std::ceil(rows / model.batch_ways));
-  b.communicate({.work = mesh::StepKind::forward,
-                 .rows = static_cast<std::int64_t>(std::llround(rows)),
-                 .tokens = static_cast<std::int64_t>(std::llround(len))});
-  return b.finish(1);
+  return b.finish(1, communication_of(model, {.work = mesh::StepKind::forward,
+                                              .rows = static_cast<std::int64_t>(std::llround(rows)),
+                                              .tokens = static_cast<std::int64_t>(std::llround(len))}));
 }
 
 StepTime decode_time(const LocalModel& model, double rows, double context) {
@@ -435,8 +554,10 @@ StepTime decode_time(const LocalModel& model, double rows, double context) {
       .tokens = decoded_rows(*model.request, std::ceil(rows / model.batch_ways)), .len = 1, .keys = context};
   Builder b(model);
   b.forward(Phase::decode, pass, pass.tokens);
-  b.communicate({.work = mesh::StepKind::decode, .rows = static_cast<std::int64_t>(std::llround(rows)), .tokens = 1});
-  return b.finish(serves(model.request->stack) ? 1 : 0);
+  return b.finish(
+      serves(model.request->stack) ? 1 : 0,
+      communication_of(
+          model, {.work = mesh::StepKind::decode, .rows = static_cast<std::int64_t>(std::llround(rows)), .tokens = 1}));
 }
 
 }  // namespace mw::plan

@@ -2,12 +2,26 @@
 // Seconds of a step from rooflines: matrix products against the peak of the chip, other operations against memory
 // bandwidth, collectives against links. Any thread.
 #pragma once
+#include <memory>
+
 #include "core/plan/request/local_model.h"
 #include "core/plan/request/plan_result.h"
 
 namespace mw::plan {
 
 StepTime train_time(const LocalModel& model);
+// train_time().seconds.value of `model` as its request is changed, without text: collectives are listed once for all
+// plans that have the same. Not thread-safe.
+class TrainStepSeconds {
+ public:
+  explicit TrainStepSeconds(const LocalModel& model);  // which must outlive this object
+  ~TrainStepSeconds();
+  double operator()(double slowest);  // RowStatistics::slowest
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 StepTime forward_time(const LocalModel& model);
 // One decode step of `rows` sequences that read `context` cached tokens each.
 StepTime decode_time(const LocalModel& model, double rows, double context);
