@@ -2,6 +2,7 @@
 // Measures how many requests the simulator processes per second of wall time, including records and statistics (goal:
 // 20,000, so that 60 s at 300 requests/s take less than a second).
 #include <benchmark/benchmark.h>
+#include <sys/resource.h>
 
 #include "core/hardware/catalogue.h"
 #include "core/model/catalogue.h"
@@ -52,6 +53,39 @@ BENCHMARK_CAPTURE(simulate, replayed, serve::PromptMode::replayed, 300)
     ->Arg(256)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(simulate, overloaded, serve::PromptMode::salted, 1200)->Arg(128)->Unit(benchmark::kMillisecond);
+
+// Prompts of 128k tokens, more than the server can take; the goal is 10,000 requests a second of wall time.
+void simulate_long_prompts(benchmark::State& state) {
+  plan::Request request = gemma_on("v6e-8", 8);
+  request.serve.max_num_batched_tokens = 8192, request.serve.max_model_len = 140'000;
+  const auto backend = serve::make_cost_model_backend(
+      request, {.max_num_seqs = 64, .max_num_batched_tokens = 8192, .max_model_len = 140'000, .kv = {}});
+  const serve::Load load =
+      serve::make_load({.request_rate = 1, .input_len = 131'072, .output_len = 128, .num_prompts = 2000});
+  for (auto _ : state) benchmark::DoNotOptimize(serve::summarise(load, backend->run(load, {}, {}), {}));
+  state.counters["requests/s"] = benchmark::Counter(2000, benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(simulate_long_prompts)->Unit(benchmark::kMillisecond);
+
+// Without results of single requests, at a rate that the server sustains; `bytes_each`: growth of the process by
+// request, its largest value.
+void measure_many(benchmark::State& state) {
+  const auto backend = serve::make_cost_model_backend(
+      gemma_on("v6e-8", 8), {.max_num_seqs = 1024, .max_num_batched_tokens = 8192, .max_model_len = 4096, .kv = {}});
+  const auto requests = static_cast<int>(state.range(0));
+  const auto held = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    return 1024.0 * static_cast<double>(used.ru_maxrss);
+  };
+  const double before = held();
+  for (auto _ : state)
+    benchmark::DoNotOptimize(backend->measure(
+        {.request_rate = 80, .input_len = 512, .output_len = 128, .num_prompts = requests}, {}, {}, {}));
+  state.counters["requests/s"] = benchmark::Counter(requests, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["bytes_each"] = (held() - before) / requests;
+}
+BENCHMARK(measure_many)->Arg(1'000'000)->Arg(10'000'000)->Iterations(1)->Unit(benchmark::kSecond);
 
 }  // namespace
 

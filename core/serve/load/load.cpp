@@ -82,79 +82,91 @@ double mean_rate(const std::vector<RecordedRequest>& recorded) {
   return static_cast<double>(recorded.size() - 1) / span;
 }
 
-// The first request arrives at 0. With the same seed, another rate only scales the times.
-std::vector<double> arrival_times(const LoadSettings& s, const std::vector<RecordedRequest>& recorded) {
-  std::vector<double> at(static_cast<size_t>(s.num_prompts), 0.0);
-  if (is_burst(s)) return at;
-  if (s.arrival == Arrival::recorded) {  // the workload repeats, with a mean interval between
-    const double rate = mean_rate(recorded), stretch = rate / s.request_rate;
-    for (size_t i = 0; i < at.size(); ++i) {
-      const size_t n = recorded.size(), rounds = i / n;
-      at[i] = stretch * (static_cast<double>(rounds * n) / rate + recorded[i % n].at_s);
-    }
-    return at;
-  }
-  Distributions draws(Rng{s.seed, stream::kArrivals});
-  double time = 0;
-  for (double& t : at) {
-    t = time / s.request_rate;
-    time += s.arrival == Arrival::constant ? 1 : draws.gamma(s.burstiness) / s.burstiness;
-  }
-  return at;
-}
-
 int uniform_length(Distributions& draws, int mean, double spread) {
   return draws.between(std::max(1, static_cast<int>(std::floor(mean * (1 - spread)))),
                        static_cast<int>(std::ceil(mean * (1 + spread))));
 }
 
-void set_lengths(const LoadSettings& s, const std::vector<RecordedRequest>& recorded,
-                 std::vector<TimedRequest>& requests) {
-  Distributions draws(Rng{s.seed, stream::kLengths});
-  for (size_t i = 0; i < requests.size(); ++i) {
-    TimedRequest& r = requests[i];
-    r.prompt_len = s.input_len, r.output_len = s.output_len;
-    if (s.lengths == LengthDistribution::uniform) {
-      r.prompt_len = uniform_length(draws, s.input_len, s.spread);
-      r.output_len = uniform_length(draws, s.output_len, s.spread);
-    } else if (s.lengths == LengthDistribution::recorded) {
-      r.prompt_len = recorded[i % recorded.size()].prompt_len;
-      r.output_len = recorded[i % recorded.size()].output_len;
-    }
-    r.shared = std::min(s.shared_prefix, r.prompt_len);
-  }
-}
-
-void set_prompts(const LoadSettings& s, std::uint64_t which, std::vector<TimedRequest>& requests) {
-  const std::uint64_t salt = s.prompts == PromptMode::salted ? mix64(s.salt + 1) : 0;
-  const Rng own{s.seed, which, salt};
-  const std::uint64_t shared_seed = Rng{s.seed, stream::kShared, salt}.at(0);
-  for (size_t i = 0; i < requests.size(); ++i) {
-    requests[i].prompt_seed = own.at(i);
-    requests[i].shared_seed = shared_seed;
-  }
-}
-
 }  // namespace
 
-Load make_load(const LoadSettings& s) {
-  check(s);
-  std::vector<RecordedRequest> recorded;
-  if (s.lengths == LengthDistribution::recorded || s.arrival == Arrival::recorded) recorded = read_workload(s.workload);
-  Load load{s, std::vector<TimedRequest>(static_cast<size_t>(s.warmups)),
-            std::vector<TimedRequest>(static_cast<size_t>(s.num_prompts))};
-  if (s.arrival == Arrival::recorded && s.request_rate == 0) load.settings.request_rate = mean_rate(recorded);
-  const std::vector<double> at = arrival_times(load.settings, recorded);
-  std::int64_t id = 0;
-  for (TimedRequest& r : load.requests) {
-    r.at_s = at[static_cast<size_t>(id)];
-    r.id = id++;
+struct LoadStream::Impl {
+  Impl(const LoadSettings& from, Part which) : settings(from), part(which) {
+    check(settings);
+    if (settings.lengths == LengthDistribution::recorded || settings.arrival == Arrival::recorded)
+      recorded = read_workload(settings.workload);
+    if (settings.arrival == Arrival::recorded && !is_burst(settings)) rate = mean_rate(recorded);
+    if (settings.arrival == Arrival::recorded && settings.request_rate == 0) settings.request_rate = rate;
+    const std::uint64_t salt = settings.prompts == PromptMode::salted ? mix64(settings.salt + 1) : 0;
+    prompts = Rng{settings.seed, part == Part::requests ? stream::kPrompts : stream::kWarmups, salt};
+    shared_seed = Rng{settings.seed, stream::kShared, salt}.at(0);
   }
-  for (TimedRequest& r : load.warmups) r.id = id++;
-  set_lengths(s, recorded, load.requests);
-  set_lengths(s, recorded, load.warmups);
-  set_prompts(s, stream::kPrompts, load.requests);
-  set_prompts(s, stream::kWarmups, load.warmups);
+
+  // The first request arrives at 0. With the same seed, another rate only scales the times.
+  double arrival() {
+    if (part == Part::warmups || is_burst(settings)) return 0;
+    if (settings.arrival == Arrival::recorded) {  // the workload repeats, with a mean interval between
+      const size_t i = static_cast<size_t>(made), n = recorded.size(), rounds = i / n;
+      return rate / settings.request_rate * (static_cast<double>(rounds * n) / rate + recorded[i % n].at_s);
+    }
+    const double at = time / settings.request_rate;
+    time += settings.arrival == Arrival::constant ? 1 : arrivals.gamma(settings.burstiness) / settings.burstiness;
+    return at;
+  }
+
+  void set_lengths(TimedRequest& r) {
+    r.prompt_len = settings.input_len, r.output_len = settings.output_len;
+    if (settings.lengths == LengthDistribution::uniform) {
+      r.prompt_len = uniform_length(lengths, settings.input_len, settings.spread);
+      r.output_len = uniform_length(lengths, settings.output_len, settings.spread);
+    } else if (settings.lengths == LengthDistribution::recorded) {
+      const RecordedRequest& same = recorded[static_cast<size_t>(made) % recorded.size()];
+      r.prompt_len = same.prompt_len;
+      r.output_len = same.output_len;
+    }
+    r.shared = std::min(settings.shared_prefix, r.prompt_len);
+  }
+
+  LoadSettings settings;
+  Part part;
+  std::vector<RecordedRequest> recorded;
+  double rate = 0;  // of the recorded requests
+  Distributions arrivals{Rng{settings.seed, stream::kArrivals}}, lengths{Rng{settings.seed, stream::kLengths}};
+  Rng prompts{};
+  std::uint64_t shared_seed = 0;
+  double time = 0;  // of the next arrival, in mean intervals
+  std::int64_t made = 0;
+};
+
+LoadStream::LoadStream(const LoadSettings& settings, Part part) : impl_(std::make_unique<Impl>(settings, part)) {}
+LoadStream::~LoadStream() = default;
+
+const LoadSettings& LoadStream::settings() const {
+  return impl_->settings;
+}
+
+std::int64_t LoadStream::size() const {
+  return impl_->part == Part::requests ? impl_->settings.num_prompts : impl_->settings.warmups;
+}
+
+TimedRequest LoadStream::next() {
+  Impl& im = *impl_;
+  TimedRequest r;
+  r.id = im.made + (im.part == Part::requests ? 0 : im.settings.num_prompts);
+  r.at_s = im.arrival();
+  im.set_lengths(r);
+  r.prompt_seed = im.prompts.at(static_cast<std::uint64_t>(im.made));
+  r.shared_seed = im.shared_seed;
+  ++im.made;
+  return r;
+}
+
+Load make_load(const LoadSettings& settings) {
+  LoadStream warmups(settings, LoadStream::Part::warmups), requests(settings, LoadStream::Part::requests);
+  Load load{requests.settings(), {}, {}};
+  load.warmups.reserve(static_cast<size_t>(warmups.size()));
+  load.requests.reserve(static_cast<size_t>(requests.size()));
+  for (std::int64_t i = 0; i < warmups.size(); ++i) load.warmups.push_back(warmups.next());
+  for (std::int64_t i = 0; i < requests.size(); ++i) load.requests.push_back(requests.next());
   return load;
 }
 

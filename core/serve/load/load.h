@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include "core/base/enum_names.h"
@@ -52,6 +53,21 @@ struct Load {
 };
 // Throws Error LOAD for settings without requests, with lengths below 1 or without a rate that they need.
 Load make_load(const LoadSettings& settings);
+
+// The requests of make_load() one after the other, without keeping them. Not thread-safe.
+class LoadStream {
+ public:
+  enum class Part { warmups, requests };
+  LoadStream(const LoadSettings& settings, Part part);  // throws what make_load() throws
+  ~LoadStream();
+  const LoadSettings& settings() const;  // as in Load: with the rate of a recorded workload
+  std::int64_t size() const;
+  TimedRequest next();  // at most size() times
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 // The token ids of a prompt, all in [first_id, vocab), the same for every backend.
 std::vector<int> prompt_ids(const TimedRequest& request, int first_id, int vocab);

@@ -2,6 +2,7 @@
 // Interface of what serves a load: the engine, a simulation or a server over HTTP.
 #pragma once
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -10,6 +11,11 @@
 #include "core/serve/load/load.h"
 
 namespace mw::serve {
+
+struct Slo {  // limits in ms; 0: none
+  double ttft_ms = 0, tpot_ms = 0, e2e_ms = 0;
+  bool any() const { return ttft_ms > 0 || tpot_ms > 0 || e2e_ms > 0; }
+};
 
 struct LoadResult {
   std::vector<formats::RequestResult> requests;  // including failed ones, without warm-ups
@@ -27,6 +33,12 @@ class LoadBackend {
   // Runs one load to its end, or to the stop: then the result has the requests that finished before. Throws Error if no
   // request can be served.
   virtual LoadResult run(const Load& load, const OnProgress& progress, std::stop_token stop) = 0;
+  // The metrics of a load without its requests, in memory that grows only with the requests in flight: percentiles
+  // within QuantileSketch::kError. Empty if the backend cannot, or was stopped.
+  virtual std::optional<formats::BenchPoint> measure(const LoadSettings&, const Slo&, const OnProgress&,
+                                                     std::stop_token) {
+    return std::nullopt;
+  }
 };
 
 }  // namespace mw::serve

@@ -16,7 +16,8 @@ double ms(double seconds) {
   return 1e3 * seconds;
 }
 
-// Mean time per token after the first; kUnknown for a single token.
+}  // namespace
+
 double tpot_ms(const RequestResult& r) {
   return r.output_tokens > 1 ? ms(r.end_s - r.first_token_s) / (r.output_tokens - 1) : formats::kUnknown;
 }
@@ -28,6 +29,8 @@ bool meets(const RequestResult& r, const Slo& slo) {
          (slo.tpot_ms <= 0 || std::isnan(tpot) || tpot <= slo.tpot_ms) &&
          (slo.e2e_ms <= 0 || ms(r.end_s - r.intended_s) <= slo.e2e_ms);
 }
+
+namespace {
 
 // Most tokens in one second of the run. kUnknown if the times of tokens are not recorded.
 double max_tokens_per_second(const std::vector<RequestResult>& requests) {
@@ -64,6 +67,19 @@ struct Latencies {  // ms
   std::vector<double> ttft, tpot, itl, e2el, intended_ttft, intended_e2el;
 };
 
+void set_counts(formats::BenchPoint& point, const std::vector<RequestResult>& requests, long& good, const Slo& slo) {
+  for (const RequestResult& r : requests) {
+    if (!r.completed()) {
+      ++point.failed;
+      continue;
+    }
+    ++point.completed;
+    point.total_input_tokens += r.prompt_tokens;
+    point.total_output_tokens += r.output_tokens;
+    good += meets(r, slo) ? 1 : 0;
+  }
+}
+
 Latencies latencies_of(const std::vector<RequestResult>& requests) {
   Latencies t;
   size_t gaps = 0;
@@ -81,6 +97,8 @@ Latencies latencies_of(const std::vector<RequestResult>& requests) {
   return t;
 }
 
+}  // namespace
+
 void set_load(formats::BenchPoint& point, const LoadSettings& s) {
   point.request_rate = s.arrival == Arrival::closed  ? formats::kUnknown
                        : s.arrival == Arrival::burst ? std::numeric_limits<double>::infinity()
@@ -90,18 +108,7 @@ void set_load(formats::BenchPoint& point, const LoadSettings& s) {
   point.input_len = s.input_len, point.output_len = s.output_len;
 }
 
-void set_rates(formats::BenchPoint& point, const std::vector<RequestResult>& requests, const Slo& slo) {
-  long good = 0;
-  for (const RequestResult& r : requests) {
-    if (!r.completed()) {
-      ++point.failed;
-      continue;
-    }
-    ++point.completed;
-    point.total_input_tokens += r.prompt_tokens;
-    point.total_output_tokens += r.output_tokens;
-    good += meets(r, slo) ? 1 : 0;
-  }
+void set_rates(formats::BenchPoint& point, long good, const Slo& slo) {
   if (!(point.duration_s > 0)) return;
   const auto per_second = [&](long count) { return static_cast<double>(count) / point.duration_s; };
   point.request_throughput = per_second(point.completed);
@@ -110,14 +117,14 @@ void set_rates(formats::BenchPoint& point, const std::vector<RequestResult>& req
   if (slo.any()) point.request_goodput = per_second(good);
 }
 
-}  // namespace
-
 formats::BenchPoint summarise(const Load& load, const LoadResult& result, const Slo& slo) {
   formats::BenchPoint point;
   set_load(point, load.settings);
   point.num_prompts = static_cast<long>(load.requests.size());
   point.duration_s = result.duration_s;
-  set_rates(point, result.requests, slo);
+  long good = 0;
+  set_counts(point, result.requests, good, slo);
+  set_rates(point, good, slo);
   point.max_output_tokens_per_s = max_tokens_per_second(result.requests);
   point.max_concurrent_requests = max_in_flight(result.requests);
   if (point.completed > 0) {

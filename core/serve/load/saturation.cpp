@@ -10,28 +10,12 @@ namespace mw::serve {
 namespace {
 
 using formats::RequestResult;
-using Points = std::vector<std::pair<double, double>>;  // by time
+using Points = LoadEvidence::Points;
 
 constexpr double kServed = 0.95;  // of the offered load; less is overload
-constexpr size_t kBatches = 10;
-
-// Means of consecutive parts. Neighbouring values in a queue are correlated, so the confidence interval of a slope
-// through single values would be far too narrow.
-Points batch_means(const Points& points) {
-  const size_t batches = std::min(kBatches, points.size() / 2);
-  Points means;
-  for (size_t b = 0; b < batches; ++b) {
-    const size_t first = b * points.size() / batches, end = (b + 1) * points.size() / batches;
-    std::pair<double, double> sum{0, 0};
-    for (size_t i = first; i < end; ++i) sum.first += points[i].first, sum.second += points[i].second;
-    means.emplace_back(sum.first / static_cast<double>(end - first), sum.second / static_cast<double>(end - first));
-  }
-  return means;
-}
 
 // Growth over `span` if the 95 % interval of the slope lies above 0, otherwise 0.
-double significant_growth(const Points& points, double span) {
-  const Points means = batch_means(points);
+double significant_growth(const Points& means, double span) {
   const double n = static_cast<double>(means.size());
   if (n < 4) return 0;
   double mx = 0, my = 0, sxx = 0, sxy = 0, left = 0;
@@ -48,64 +32,73 @@ double median(std::vector<double> values) {
   return values.empty() ? 0 : formats::percentile_of(std::move(values), 50);
 }
 
-struct RunSummary {
-  std::vector<const RequestResult*> done;  // completed, by intended time
-  double span = 0;                         // of the arrivals, s
-  double service = 0;   // median time of a request from its first step, or from sending if that is unknown, s
-  double wait = 0;      // median time before, s
-  double unserved = 0;  // median time before the first step, or before the first token if that step is unknown, s
-};
-
-RunSummary summarise_run(const LoadResult& result) {
-  RunSummary run;
-  for (const RequestResult& r : result.requests)
-    if (r.completed()) run.done.push_back(&r);
-  std::stable_sort(run.done.begin(), run.done.end(),
-                   [](const auto* a, const auto* b) { return a->intended_s < b->intended_s; });
-  std::vector<double> services, waits, unserved;
-  for (const RequestResult* r : run.done) {
-    const double start = std::isnan(r->scheduled_s) ? r->sent_s : r->scheduled_s;
-    services.push_back(r->end_s - start);
-    waits.push_back(start - r->intended_s);
-    unserved.push_back((std::isnan(r->scheduled_s) ? r->first_token_s : r->scheduled_s) - r->intended_s);
-  }
-  run.service = median(services), run.wait = median(waits), run.unserved = median(unserved);
-  if (!run.done.empty()) run.span = run.done.back()->intended_s - run.done.front()->intended_s;
-  return run;
-}
-
-bool is_growing(const RunSummary& run, const std::vector<formats::LoadSample>& timeline) {
-  Points ttft, queue;
-  for (const RequestResult* r : run.done) ttft.emplace_back(r->intended_s, r->first_token_s - r->intended_s);
-  const double last = run.done.back()->intended_s;
-  for (const formats::LoadSample& s : timeline)
-    if (s.time_s <= last) queue.emplace_back(s.time_s, s.waiting);
-  return significant_growth(ttft, run.span) > 0.1 * run.service ||
-         significant_growth(queue, run.span) > std::max(1.0, 0.05 * static_cast<double>(run.done.size()));
-}
-
 // Rate at which the middle four fifths of the requests ended, relative to their arrival rate; excludes start and drain.
-double served_share(const RunSummary& run) {
+double served_share(const std::vector<const RequestResult*>& done) {
   std::vector<double> arrivals, ends;
-  for (const RequestResult* r : run.done) arrivals.push_back(r->intended_s), ends.push_back(r->end_s);
+  for (const RequestResult* r : done) arrivals.push_back(r->intended_s), ends.push_back(r->end_s);
   const double offered = formats::percentile_of(arrivals, 90) - formats::percentile_of(arrivals, 10);
   const double served = formats::percentile_of(ends, 90) - formats::percentile_of(ends, 10);
   return served > 0 ? offered / served : 1;
 }
 
+LoadEvidence evidence_of(const Load& load, const LoadResult& result) {
+  LoadEvidence e{.is_closed = load.settings.arrival == Arrival::closed,
+                 .sent = static_cast<std::int64_t>(result.requests.size())};
+  std::vector<const RequestResult*> done;  // by intended time
+  for (const RequestResult& r : result.requests)
+    if (r.completed()) done.push_back(&r);
+  e.completed = static_cast<std::int64_t>(done.size());
+  if (done.empty()) return e;
+  std::stable_sort(done.begin(), done.end(),
+                   [](const auto* a, const auto* b) { return a->intended_s < b->intended_s; });
+  std::vector<double> services, waits, unserved;
+  Points ttft, queue;
+  for (const RequestResult* r : done) {
+    const double start = std::isnan(r->scheduled_s) ? r->sent_s : r->scheduled_s;
+    services.push_back(r->end_s - start);
+    waits.push_back(start - r->intended_s);
+    unserved.push_back((std::isnan(r->scheduled_s) ? r->first_token_s : r->scheduled_s) - r->intended_s);
+    ttft.emplace_back(r->intended_s, r->first_token_s - r->intended_s);
+  }
+  const double last = done.back()->intended_s;
+  for (const formats::LoadSample& s : result.timeline)
+    if (s.time_s <= last) queue.emplace_back(s.time_s, s.waiting);
+  e.service = median(services), e.wait = median(waits), e.unserved = median(unserved);
+  e.span = last - done.front()->intended_s;
+  e.ttft = part_means(ttft);
+  e.queue = part_means(queue);
+  e.served_share = served_share(done);
+  return e;
+}
+
 }  // namespace
 
-Saturation judge_saturation(const Load& load, const LoadResult& result, double longest_wait_s) {
-  const RunSummary run = summarise_run(result);
-  if (static_cast<double>(run.done.size()) < kServed * static_cast<double>(result.requests.size()))
+LoadEvidence::Points part_means(const Points& points) {
+  const size_t parts = std::min(kEvidenceParts, points.size() / 2);
+  Points means;
+  for (size_t b = 0; b < parts; ++b) {
+    const size_t first = b * points.size() / parts, end = (b + 1) * points.size() / parts;
+    std::pair<double, double> sum{0, 0};
+    for (size_t i = first; i < end; ++i) sum.first += points[i].first, sum.second += points[i].second;
+    means.emplace_back(sum.first / static_cast<double>(end - first), sum.second / static_cast<double>(end - first));
+  }
+  return means;
+}
+
+Saturation judge_saturation(const LoadEvidence& e, double longest_wait_s) {
+  if (static_cast<double>(e.completed) < kServed * static_cast<double>(e.sent))
     return Saturation::overloaded;  // failed requests were not served
-  if (run.done.empty()) return Saturation::stable;
-  const bool queued = run.wait > 0.5 * run.service || run.unserved > longest_wait_s;
-  if (load.settings.arrival == Arrival::closed || !(run.span > 0))
-    return queued ? Saturation::backlogged : Saturation::stable;
-  const bool growing = is_growing(run, result.timeline);
-  if (growing && served_share(run) < kServed) return Saturation::overloaded;
+  if (e.completed == 0) return Saturation::stable;
+  const bool queued = e.wait > 0.5 * e.service || e.unserved > longest_wait_s;
+  if (e.is_closed || !(e.span > 0)) return queued ? Saturation::backlogged : Saturation::stable;
+  const bool growing = significant_growth(e.ttft, e.span) > 0.1 * e.service ||
+                       significant_growth(e.queue, e.span) > std::max(1.0, 0.05 * static_cast<double>(e.completed));
+  if (growing && e.served_share < kServed) return Saturation::overloaded;
   return growing || queued ? Saturation::backlogged : Saturation::stable;
+}
+
+Saturation judge_saturation(const Load& load, const LoadResult& result, double longest_wait_s) {
+  return judge_saturation(evidence_of(load, result), longest_wait_s);
 }
 
 }  // namespace mw::serve

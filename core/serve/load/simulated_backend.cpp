@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <utility>
 
 #include "core/base/error.h"
+#include "core/serve/load/load_statistics.h"
 #include "core/serve/scheduling/cost_model_executor.h"
 #include "core/serve/scheduling/load_timeline.h"
 
@@ -19,87 +21,104 @@ struct SimulatedServer {
   Executor& executor;
   const SchedulerSettings& settings;
   HostOverheads host;
+  bool stop_at_preemption = false;
 };
 
-// Simulates one list of requests, with time 0 at its start.
+// Where the requests of a simulation come from, in order of arrival.
+struct RequestFeed {
+  std::function<TimedRequest()> next;
+  size_t size = 0;
+};
+
+// Simulates one list of requests, with time 0 at its start. With `statistics` it keeps only requests in flight.
 class LoadSimulation {
  public:
-  LoadSimulation(const SimulatedServer& server, const LoadSettings& load, const std::vector<TimedRequest>& requests,
-                 std::int64_t first_id)
+  LoadSimulation(const SimulatedServer& server, const LoadSettings& load, RequestFeed feed, std::int64_t first_id,
+                 LoadStatistics* statistics)
       : server_(server),
-        requests_(requests),
+        feed_(std::move(feed)),
         first_id_(first_id),
         closed_(load.arrival == Arrival::closed),
         max_in_flight_(load.concurrency),
-        records_(requests.size()) {}
+        statistics_(statistics) {}
 
   void run(const LoadBackend::OnProgress& progress, std::stop_token stop) {
-    while (!stop.stop_requested()) {
+    while (!stop.stop_requested() && !was_preempted_) {
       send_due();
       admit_due();
       if (server_.scheduler.is_idle()) {
         busy_ = false;  // no step was planned ahead
-        if (entering_.empty() && next_ == requests_.size())
-          return timeline_.sample(now_, server_.scheduler.state(), tokens_);
-        now_ = std::max(now_, entering_.empty() ? requests_[next_].at_s : entering_.front().known_s);
+        if (entering_.empty() && next_ == feed_.size) return timeline_.sample(now_, server_.scheduler.state(), tokens_);
+        now_ = std::max(now_, entering_.empty() ? at(next_).timed.at_s : entering_.front().known_s);
         continue;
       }
       step();
       timeline_.add(now_, server_.scheduler.state(), tokens_);
       if (progress && done_ >= reported_) {
-        progress(static_cast<long>(done_), static_cast<long>(requests_.size()));
-        reported_ = done_ + requests_.size() / 100 + 1;
+        progress(static_cast<long>(done_), static_cast<long>(feed_.size));
+        reported_ = done_ + feed_.size / 100 + 1;
       }
     }
-    for (size_t i = 0; i < next_; ++i)
-      if (records_[i].prompt_tokens > 0 && !is_finished(i)) {  // sent and unfinished
+    for (size_t i = kept_from_; i < next_; ++i)
+      if (at(i).is_sent && !at(i).is_finished) {
         server_.scheduler.abort(id_of(i));
         server_.executor.end(id_of(i));
       }
   }
 
+  // Whether it ended at a preemption, see SimulatedServer::stop_at_preemption.
+  bool was_preempted() const { return was_preempted_; }
+
   LoadResult take() {
     LoadResult result;
-    double last_end = requests_.empty() ? 0 : requests_.front().at_s;
-    double prompt = 0, cached = 0;
-    for (size_t i = 0; i < records_.size(); ++i) {
-      if (!is_finished(i)) continue;  // stopped before
-      RequestResult& r = records_[i];
-      last_end = std::max(last_end, r.end_s);
-      prompt += r.completed() ? r.prompt_tokens : 0;
-      cached += r.cached_tokens;
-      result.requests.push_back(std::move(r));
+    const double first_s = kept_.empty() ? 0 : kept_.front().timed.at_s;
+    double last_end = first_s;
+    for (Kept& k : kept_) {
+      if (!k.is_finished) continue;  // stopped before
+      last_end = std::max(last_end, k.result.end_s);
+      result.requests.push_back(std::move(k.result));
     }
     result.timeline = timeline_.take();
-    result.duration_s = requests_.empty() ? 0 : last_end - requests_.front().at_s;
-    if (prompt > 0) result.prefix_hits = cached / prompt;
+    result.duration_s = last_end - first_s;
+    result.prefix_hits = prefix_hits();
     return result;
   }
+  std::vector<formats::LoadSample> take_timeline() { return timeline_.take(); }
+  double prefix_hits() const { return prompt_ > 0 ? cached_ / prompt_ : formats::kUnknown; }
 
  private:
+  struct Kept {
+    TimedRequest timed{};
+    RequestResult result{};
+    bool is_sent = false, is_finished = false;
+  };
+
   RequestId id_of(size_t index) const { return RequestId{first_id_ + static_cast<std::int64_t>(index)}; }
   size_t index_of(RequestId id) const { return static_cast<size_t>(static_cast<std::int64_t>(id) - first_id_); }
-  bool is_finished(size_t i) const {
-    return !records_[i].completed() || records_[i].output_tokens == requests_[i].output_len;
+  Kept& at(size_t index) {
+    while (index >= kept_from_ + kept_.size()) kept_.push_back({.timed = feed_.next()});
+    return kept_[index - kept_from_];
   }
   bool client_can_send() const { return max_in_flight_ == 0 || in_flight_ < max_in_flight_; }
 
   // Sends the requests that have arrived by now, at their time or when the client was free to send.
   void send_due() {
-    for (; next_ < requests_.size() && requests_[next_].at_s <= now_; ++next_) held_.push_back(next_);
+    for (; next_ < feed_.size && at(next_).timed.at_s <= now_; ++next_) held_.push_back(next_);
     for (; !held_.empty() && client_can_send(); held_.pop_front())
-      send(held_.front(), std::max(requests_[held_.front()].at_s, freed_s_));
+      send(held_.front(), std::max(at(held_.front()).timed.at_s, freed_s_));
   }
 
   void send(size_t i, double at_s) {
-    const TimedRequest& t = requests_[i];
-    RequestResult& r = records_[i];
+    Kept& kept = at(i);
+    const TimedRequest& t = kept.timed;
+    RequestResult& r = kept.result;
+    kept.is_sent = true;
     r.sent_s = at_s;
     r.intended_s = closed_ ? at_s : t.at_s;
     r.prompt_tokens = t.prompt_len;
     ScheduledRequest request{
         .id = id_of(i), .prompt_len = t.prompt_len, .max_new_tokens = t.output_len, .arrival_s = at_s};
-    if (server_.settings.prefix_cache == PrefixCache::on)
+    if (server_.settings.prefix_cache == PrefixCache::on && server_.settings.kv_tracking == KvTracking::blocks)
       request.prompt_blocks =
           hash_synthetic_blocks(t.shared_seed, t.shared, t.prompt_seed, t.prompt_len, server_.settings.kv.block_size);
     server_.executor.begin(request.id, {});
@@ -108,6 +127,7 @@ class LoadSimulation {
                                         [](double known, const SentRequest& sent) { return known < sent.known_s; });
     entering_.insert(later, {known_s, std::move(request)});
     ++in_flight_;
+    if (statistics_) statistics_->sent(at_s);
   }
 
   // Adds the requests that the scheduler knew when it planned the next step.
@@ -119,7 +139,11 @@ class LoadSimulation {
 
   void step() {
     const Step step = server_.scheduler.next();
-    for (const RequestId id : step.preempted) ++records_[index_of(id)].preemptions;
+    if (server_.stop_at_preemption && !step.preempted.empty()) {
+      was_preempted_ = true;
+      return;
+    }
+    for (const RequestId id : step.preempted) ++at(index_of(id)).result.preemptions;
     for (const RequestId id : step.rejected) reject(index_of(id));
     if (step.items.empty()) {
       if (step.rejected.empty() && step.preempted.empty())
@@ -141,7 +165,7 @@ class LoadSimulation {
   // New requests are the last items, possibly mixed with readmitted ones.
   void record_admissions(const std::vector<StepItem>& items) {
     for (auto item = items.rbegin(); item != items.rend(); ++item) {
-      RequestResult& r = records_[index_of(item->id)];
+      RequestResult& r = at(index_of(item->id)).result;
       if (std::isnan(r.scheduled_s)) {
         r.scheduled_s = now_;
         r.cached_tokens = server_.scheduler.cached_tokens(item->id);
@@ -153,26 +177,38 @@ class LoadSimulation {
 
   void record(const StepResult& result) {
     ended_.clear();
+    float gap = 0;  // that most requests of a step have
+    std::int64_t equal = 0;
     for (const SampledToken& s : result.sampled) {
-      const size_t i = index_of(s.id);
-      RequestResult& r = records_[i];
+      Kept& kept = at(index_of(s.id));
+      RequestResult& r = kept.result;
       if (r.output_tokens++ == 0) {
         r.first_token_s = now_;
-        r.gaps_ms.reserve(static_cast<size_t>(requests_[i].output_len - 1));
+        if (!statistics_) r.gaps_ms.reserve(static_cast<size_t>(kept.timed.output_len - 1));
+      } else if (const auto own = static_cast<float>(1e3 * (now_ - r.end_s)); !statistics_) {
+        r.gaps_ms.push_back(own);
       } else {
-        r.gaps_ms.push_back(static_cast<float>(1e3 * (now_ - r.end_s)));
+        if (own != gap && equal > 0) statistics_->gaps(gap, std::exchange(equal, 0));
+        gap = own;
+        ++equal;
       }
       r.end_s = now_;
-      if (r.output_tokens == requests_[i].output_len) ended_.push_back(s.id);
+      if (r.output_tokens == kept.timed.output_len) ended_.push_back(s.id);
     }
-    tokens_ += static_cast<std::int64_t>(result.sampled.size());
+    const auto sampled = static_cast<std::int64_t>(result.sampled.size());
+    tokens_ += sampled;
+    if (statistics_) {
+      statistics_->gaps(gap, equal);
+      statistics_->tokens(now_, sampled);
+    }
     server_.scheduler.finish(ended_);
     for (const RequestId id : ended_) finish(id);
   }
 
   void reject(size_t i) {
-    RequestResult& r = records_[i];
-    r.error = explain_rejection(server_.settings, requests_[i].prompt_len, requests_[i].output_len);
+    Kept& kept = at(i);
+    RequestResult& r = kept.result;
+    r.error = explain_rejection(server_.settings, kept.timed.prompt_len, kept.timed.output_len);
     if (r.error.empty()) r.error = "the KV cache is too small for the request";
     r.end_s = now_;
     finish(id_of(i));
@@ -183,6 +219,13 @@ class LoadSimulation {
     --in_flight_;
     ++done_;
     freed_s_ = now_;
+    Kept& kept = at(index_of(id));
+    kept.is_finished = true;
+    prompt_ += kept.result.completed() ? kept.result.prompt_tokens : 0;
+    cached_ += kept.result.cached_tokens;
+    if (!statistics_) return;
+    statistics_->finished(static_cast<std::int64_t>(index_of(id)), kept.result);
+    for (; !kept_.empty() && kept_.front().is_finished; kept_.pop_front()) ++kept_from_;
   }
 
   [[noreturn]] void fail(const char* what, double found) const {
@@ -198,11 +241,13 @@ class LoadSimulation {
   };
 
   const SimulatedServer server_;
-  const std::vector<TimedRequest>& requests_;
+  const RequestFeed feed_;
   std::int64_t first_id_;
   bool closed_;
   int max_in_flight_;  // 0: no limit
-  std::vector<RequestResult> records_;
+  LoadStatistics* statistics_;
+  std::deque<Kept> kept_;  // from index kept_from_ on
+  size_t kept_from_ = 0;
   std::deque<size_t> held_;           // wait in the client
   std::deque<SentRequest> entering_;  // sent, not yet known to the scheduler; by known_s
   std::vector<RequestId> ended_;
@@ -210,32 +255,104 @@ class LoadSimulation {
   size_t next_ = 0, done_ = 0, reported_ = 0;
   int in_flight_ = 0;
   double now_ = 0, freed_s_ = 0, step_began_ = 0;
-  bool busy_ = false;
+  double prompt_ = 0, cached_ = 0;  // tokens of finished requests
+  bool busy_ = false, was_preempted_ = false;
   std::int64_t tokens_ = 0;
 };
 
+RequestFeed feed_of(const std::vector<TimedRequest>& requests) {
+  return {[at = requests.begin()]() mutable { return *at++; }, requests.size()};
+}
+RequestFeed feed_of(const LoadSettings& load, LoadStream::Part part) {
+  const auto stream = std::make_shared<LoadStream>(load, part);
+  return {[stream] { return stream->next(); }, static_cast<size_t>(stream->size())};
+}
+
+// Whether steps may depend on which blocks the cache holds.
+enum class BlockIdentity { matters, does_not_matter };
+
 class SimulatedBackend : public LoadBackend {
  public:
-  SimulatedBackend(std::unique_ptr<Executor> executor, SchedulerSettings settings, HostOverheads host)
-      : settings_(settings), host_(host), executor_(std::move(executor)), scheduler_(std::move(settings)) {}
+  SimulatedBackend(std::unique_ptr<Executor> executor, SchedulerSettings settings, HostOverheads host,
+                   BlockIdentity identity)
+      : settings_(settings),
+        host_(host),
+        identity_(identity),
+        executor_(std::move(executor)),
+        scheduler_(std::move(settings)) {}
 
   LoadResult run(const Load& load, const OnProgress& progress, std::stop_token stop) override {
-    if (load.settings.prompts == PromptMode::salted) scheduler_.clear_prefix_cache();
-    simulate(load, load.warmups, {}, stop);
-    return simulate(load, load.requests, progress, stop);
+    LoadResult result;
+    play({.settings = load.settings,
+          .feeds = [&] { return std::pair(feed_of(load.warmups), feed_of(load.requests)); },
+          .statistics = [] { return nullptr; },
+          .done = [&](LoadSimulation& simulation) { result = simulation.take(); }},
+         progress, stop);
+    return result;
+  }
+
+  std::optional<formats::BenchPoint> measure(const LoadSettings& settings, const Slo& slo, const OnProgress& progress,
+                                             std::stop_token stop) override {
+    std::optional<LoadStatistics> statistics;
+    std::optional<formats::BenchPoint> point;
+    const LoadSettings load = LoadStream(settings, LoadStream::Part::requests).settings();
+    play({.settings = load,
+          .feeds =
+              [&] {
+                return std::pair(feed_of(load, LoadStream::Part::warmups), feed_of(load, LoadStream::Part::requests));
+              },
+          .statistics = [&] { return &statistics.emplace(load, slo); },
+          .done = [&](LoadSimulation& s) { point = statistics->take(s.take_timeline(), s.prefix_hits()); }},
+         progress, stop);
+    return stop.stop_requested() ? std::nullopt : point;
   }
 
  private:
-  LoadResult simulate(const Load& load, const std::vector<TimedRequest>& requests, const OnProgress& progress,
-                      std::stop_token stop) {
-    LoadSimulation simulation({scheduler_, *executor_, settings_, host_}, load.settings, requests, next_id_);
-    next_id_ += static_cast<std::int64_t>(requests.size());
-    simulation.run(progress, std::move(stop));
-    return simulation.take();
+  struct Play {
+    LoadSettings settings;
+    std::function<std::pair<RequestFeed, RequestFeed>()> feeds;  // warm-ups and requests, from their start
+    std::function<LoadStatistics*()> statistics;
+    std::function<void(LoadSimulation&)> done;
+  };
+
+  // Prompts that share no block find something in the cache only after a preemption. Until one happens, counting blocks
+  // gives the same steps.
+  bool can_count(const LoadSettings& load) const {
+    if (identity_ == BlockIdentity::matters) return false;
+    return settings_.prefix_cache == PrefixCache::off ||
+           (load.prompts == PromptMode::salted && load.shared_prefix < settings_.kv.block_size);
+  }
+
+  void play(const Play& load, const OnProgress& progress, const std::stop_token& stop) {
+    if (load.settings.prompts == PromptMode::salted) scheduler_.clear_prefix_cache();
+    if (can_count(load.settings)) {
+      SchedulerSettings counting = settings_;
+      counting.kv_tracking = KvTracking::counts;
+      Scheduler scheduler(counting);
+      const bool until_preemption = settings_.prefix_cache == PrefixCache::on;
+      if (simulate({scheduler, *executor_, counting, host_, until_preemption}, load, progress, stop)) return;
+    }
+    simulate({scheduler_, *executor_, settings_, host_}, load, progress, stop);
+  }
+
+  // Returns false if it ended at a preemption.
+  bool simulate(const SimulatedServer& server, const Play& load, const OnProgress& progress,
+                const std::stop_token& stop) {
+    auto [warmups, requests] = load.feeds();
+    const auto ids = [&](size_t count) { return std::exchange(next_id_, next_id_ + static_cast<std::int64_t>(count)); };
+    LoadSimulation before(server, load.settings, warmups, ids(warmups.size), nullptr);
+    before.run({}, stop);
+    if (before.was_preempted()) return false;
+    LoadSimulation simulation(server, load.settings, requests, ids(requests.size), load.statistics());
+    simulation.run(progress, stop);
+    if (simulation.was_preempted()) return false;
+    load.done(simulation);
+    return true;
   }
 
   SchedulerSettings settings_;
   HostOverheads host_;
+  BlockIdentity identity_;
   std::unique_ptr<Executor> executor_;
   Scheduler scheduler_;
   std::int64_t next_id_ = 0;
@@ -254,7 +371,7 @@ KvLayout kv_layout(const plan::ServeStepModel::Kv& kv, int block_size) {
 
 std::unique_ptr<LoadBackend> make_simulated_backend(std::unique_ptr<Executor> executor, SchedulerSettings settings,
                                                     HostOverheads host) {
-  return std::make_unique<SimulatedBackend>(std::move(executor), std::move(settings), host);
+  return std::make_unique<SimulatedBackend>(std::move(executor), std::move(settings), host, BlockIdentity::matters);
 }
 
 std::unique_ptr<LoadBackend> make_cost_model_backend(const plan::Request& request, SchedulerSettings settings) {
@@ -263,7 +380,8 @@ std::unique_ptr<LoadBackend> make_cost_model_backend(const plan::Request& reques
   const HostOverheads host{.request_s = executor->model().request_seconds(),
                            .tokenize_s = executor->model().tokenize_seconds(),
                            .scheduling = request.serve.scheduling};
-  return make_simulated_backend(std::move(executor), std::move(settings), host);
+  return std::make_unique<SimulatedBackend>(std::move(executor), std::move(settings), host,
+                                            BlockIdentity::does_not_matter);
 }
 
 }  // namespace mw::serve

@@ -69,6 +69,15 @@ std::string point_name(const SweepPoint& p) {
   return load + ", " + std::to_string(s.input_len) + " tokens";
 }
 
+formats::BenchPoint point_of(const LoadSettings& settings, const Slo& slo, LoadBackend& backend,
+                             const LoadBackend::OnProgress& progress, const std::stop_token& stop) {
+  if (settings.num_prompts > kMostKeptRequests)
+    if (auto point = backend.measure(settings, slo, progress, stop); point || stop.stop_requested())
+      return point.value_or(formats::BenchPoint{});
+  const Load load = make_load(settings);
+  return summarise(load, backend.run(load, progress, stop), slo);
+}
+
 }  // namespace
 
 int SweepSettings::num_prompts(int input_len) const {
@@ -106,10 +115,9 @@ bool run_sweep(const SweepSettings& settings, LoadBackend& backend, const std::v
       const auto progress = [&](long requests, long) {
         if (callbacks.progress) callbacks.progress(point_name(p), before + requests, total);
       };
-      const Load load = make_load(p.load);
-      const LoadResult result = backend.run(load, progress, stop);
+      const formats::BenchPoint point = point_of(p.load, settings.slo, backend, progress, stop);
       if (stop.stop_requested()) return false;  // an interrupted point is dropped
-      callbacks.point(summarise(load, result, settings.slo));
+      callbacks.point(point);
     }
     before += p.load.num_prompts;
   }

@@ -12,6 +12,9 @@
 
 namespace mw::serve {
 
+// A point with more requests has no results of single requests where the backend can measure without keeping them.
+inline constexpr int kMostKeptRequests = 100'000;
+
 struct SweepSettings {
   std::vector<double> request_rates{1, 2, 4, 8};  // requests/s; infinity: a burst
   std::vector<int> input_lens{512};

@@ -30,14 +30,17 @@ void check(const KvLayout& layout) {
 
 }  // namespace
 
-KvBlockManager::KvBlockManager(KvLayout layout, PrefixCache prefix_cache)
-    : layout_(std::move(layout)), prefix_cache_(prefix_cache) {
+KvBlockManager::KvBlockManager(KvLayout layout, PrefixCache prefix_cache, KvTracking tracking)
+    : layout_(std::move(layout)),
+      tracking_(tracking),
+      prefix_cache_(tracking == KvTracking::counts ? PrefixCache::off : prefix_cache) {
   check(layout_);
   for (const KvGroup& spec : layout_.groups) groups_.push_back({.spec = spec});
 }
 
 KvBlockManager::BlockTable KvBlockManager::empty_table() const {
-  return {std::vector<std::vector<int>>(groups_.size()), std::vector<int>(groups_.size())};
+  return {std::vector<std::vector<int>>(tracking_ == KvTracking::counts ? 0 : groups_.size()),
+          std::vector<int>(groups_.size())};
 }
 
 // The first block that the query at position `computed` attends to.
@@ -86,6 +89,7 @@ bool KvBlockManager::has_memory_for(std::span<const Reservation> reservations) c
 
 bool KvBlockManager::reserve(BlockTable& table, int computed, int tokens, std::span<const BlockHash> hashes,
                              int cached) {
+  if (tracking_ == KvTracking::counts) return reserve_counts(table, computed, tokens);
   std::array<Reservation, 4> few;
   std::vector<Reservation> many(groups_.size() > few.size() ? groups_.size() : 0);
   const std::span<Reservation> reservations(many.empty() ? few.data() : many.data(), groups_.size());
@@ -117,6 +121,29 @@ bool KvBlockManager::reserve(BlockTable& table, int computed, int tokens, std::s
   }
   table.hashed_blocks = std::max(table.hashed_blocks, cached);
   return true;
+}
+
+bool KvBlockManager::reserve_counts(BlockTable& table, int computed, int tokens) {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const int end = std::min(first_in_window(groups_[g], computed), table.counted);
+    hold(groups_[g], -std::max(0, end - table.evicted_prefix[g]));
+    table.evicted_prefix[g] = std::max(end, table.evicted_prefix[g]);
+  }
+  const int added = std::max(block_count(tokens), table.counted) - table.counted;
+  Bytes held = held_bytes_;
+  for (const Group& group : groups_) {
+    if (group.spec.max_blocks > 0 && group.held + added > group.spec.max_blocks) return false;
+    held += group.spec.block_bytes * added;
+  }
+  if (held > layout_.capacity) return false;
+  for (Group& group : groups_) hold(group, added);
+  table.counted += added;
+  return true;
+}
+
+void KvBlockManager::hold(Group& group, std::int64_t blocks) {
+  group.held += blocks;
+  held_bytes_ += group.spec.block_bytes * blocks;
 }
 
 void KvBlockManager::evict_behind_window(BlockTable& table, size_t group, int computed) {
@@ -225,6 +252,11 @@ void KvBlockManager::uncache_blocks(BlockTable& table, int first) {
 }
 
 void KvBlockManager::release(BlockTable& table) {
+  if (tracking_ == KvTracking::counts) {
+    for (size_t g = 0; g < groups_.size(); ++g) hold(groups_[g], table.evicted_prefix[g] - table.counted);
+    table = empty_table();
+    return;
+  }
   for (size_t g = 0; g < groups_.size(); ++g) {
     std::vector<int>& blocks = table.blocks[g];
     for (; static_cast<int>(blocks.size()) > table.evicted_prefix[g]; blocks.pop_back())

@@ -15,13 +15,14 @@ namespace mw::serve {
 class KvBlockManager {
  public:
   // Throws Error SERVE for a layout without groups, without capacity or with sizes below 1.
-  KvBlockManager(KvLayout layout, PrefixCache prefix_cache);
+  KvBlockManager(KvLayout layout, PrefixCache prefix_cache, KvTracking tracking = KvTracking::blocks);
 
   // The blocks of one request. Entry i of a group holds tokens [i * block_size, ...); -1: evicted behind the window.
   struct BlockTable {
-    std::vector<std::vector<int>> blocks{};  // [group][i]
+    std::vector<std::vector<int>> blocks{};  // [group][i]; empty with KvTracking::counts
     std::vector<int> evicted_prefix{};       // [group]: number of leading entries that are -1
     int hashed_blocks = 0;                   // number of leading blocks that the prefix cache knows by their hash
+    int counted = 0;                         // entries of every group with KvTracking::counts
   };
   BlockTable empty_table() const;
 
@@ -74,6 +75,8 @@ class KvBlockManager {
   bool are_cached(const Group& group, std::span<const BlockHash> hashes, int first, int end) const;
   int longest_cached_prefix(const Group& group, std::span<const BlockHash> hashes, int max_blocks) const;
   bool has_memory_for(std::span<const Reservation> reservations) const;
+  bool reserve_counts(BlockTable& table, int computed, int tokens);
+  void hold(Group& group, std::int64_t blocks);  // with KvTracking::counts; less if negative
   void preallocate(Group& group) const;
   int allocate_block(Group& group);
   int share_block(Group& group, BlockHash hash);
@@ -84,6 +87,7 @@ class KvBlockManager {
   void uncache_block(Group& group, int block);
 
   KvLayout layout_;
+  KvTracking tracking_;
   PrefixCache prefix_cache_;
   std::vector<Group> groups_;
   Bytes allocated_bytes_, held_bytes_;  // of all blocks, including free ones; of blocks that requests hold

@@ -77,7 +77,8 @@ int Step::tokens() const {
 }
 
 struct Scheduler::Impl {
-  explicit Impl(SchedulerSettings s) : settings(std::move(s)), blocks(settings.kv, settings.prefix_cache) {
+  explicit Impl(SchedulerSettings s)
+      : settings(std::move(s)), blocks(settings.kv, settings.prefix_cache, settings.kv_tracking) {
     check(settings);
   }
 
@@ -344,7 +345,7 @@ const SchedulerState& Scheduler::state() const {
 
 std::span<const int> Scheduler::blocks(RequestId id, size_t group) const {
   const Entry* e = impl_->find(id);
-  return e ? std::span<const int>(e->table.blocks.at(group)) : std::span<const int>{};
+  return e && group < e->table.blocks.size() ? std::span<const int>(e->table.blocks[group]) : std::span<const int>{};
 }
 
 int Scheduler::cached_tokens(RequestId id) const {

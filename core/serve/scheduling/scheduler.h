@@ -30,6 +30,11 @@ enum class PrefillSteps { mixed, separate };
 // GUARANTEED_NO_EVICT).
 enum class KvReservation { computed, whole };
 
+// blocks: every block has an id, and free ones can be found in the prefix cache. counts: only the number of blocks of
+// each request is kept, and nothing is found again; the steps are the same if no prompts share a block and no request
+// is preempted, or without a prefix cache. Simulations of long prompts are faster by it; Scheduler::blocks() is empty.
+enum class KvTracking { blocks, counts };
+
 struct KvGroup {       // layers that keep the same tokens
   int window = 0;      // tokens; blocks behind it are evicted. 0: the whole context is kept
   Bytes block_bytes;   // of one block over all layers of the group
@@ -50,6 +55,7 @@ struct SchedulerSettings {
   PrefillSteps prefill_steps = PrefillSteps::mixed;
   KvReservation kv_reservation = KvReservation::computed;
   int max_prefills = 0;  // prompts in one step; 0: no limit. JetStream computes one at a time
+  KvTracking kv_tracking = KvTracking::blocks;
 };
 // Explains in a sentence why no server with these settings can ever serve such a request; empty if it can.
 std::string explain_rejection(const SchedulerSettings& settings, int prompt_len, int max_new_tokens);

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/rng.h"
+#include "core/serve/load/quantile_sketch.h"
 #include "tests/plan/requests.h"
 #include "tests/serve/load/linear_cost_backend.h"
 
@@ -287,6 +289,173 @@ TEST(SimulatedBackend, StopKeepsCompletedRequestsAndEmptiesTheServer) {
 TEST(SimulatedBackend, RejectsStepsWithoutAFiniteTime) {
   const auto server = linear_server({.base = std::nan("")}, roomy(8, 2048));
   EXPECT_THROW(run_load(*server, {}), Error);
+}
+
+// --- Counting blocks instead of following them ---
+
+plan::Request served_model() {
+  plan::Request request = plan::request("gemma3-1b", "v6e-1", model::Stack::vllm_tpu, {{"tp", 1}});
+  request.work = plan::Work::serve;
+  request.targets.clear();
+  return request;
+}
+
+// The cost model's executor in a simulation that follows every block.
+std::unique_ptr<LoadBackend> following_blocks(const plan::Request& request, SchedulerSettings settings) {
+  auto executor = std::make_unique<CostModelExecutor>(request);
+  const HostOverheads host{.request_s = executor->model().request_seconds(),
+                           .tokenize_s = executor->model().tokenize_seconds(),
+                           .scheduling = request.serve.scheduling};
+  return make_simulated_backend(std::move(executor), std::move(settings), host);
+}
+
+long expect_same_requests(const LoadSettings& load, const SchedulerSettings& settings) {
+  const plan::Request request = served_model();
+  const Load requests = make_load(load);
+  const LoadResult counted = make_cost_model_backend(request, settings)->run(requests, {}, {}),
+                   followed = following_blocks(request, settings)->run(requests, {}, {});
+  EXPECT_EQ(counted.requests.size(), followed.requests.size());
+  EXPECT_EQ(counted.duration_s, followed.duration_s);
+  EXPECT_EQ(counted.prefix_hits, followed.prefix_hits);
+  EXPECT_EQ(counted.timeline.size(), followed.timeline.size());
+  for (size_t i = 0; i < std::min(counted.timeline.size(), followed.timeline.size()); ++i)
+    EXPECT_EQ(counted.timeline[i].kv_used, followed.timeline[i].kv_used);
+  long preemptions = 0;
+  for (size_t i = 0; i < std::min(counted.requests.size(), followed.requests.size()); ++i) {
+    const formats::RequestResult &a = counted.requests[i], &b = followed.requests[i];
+    EXPECT_EQ(a.sent_s, b.sent_s);
+    EXPECT_EQ(a.scheduled_s, b.scheduled_s);
+    EXPECT_EQ(a.first_token_s, b.first_token_s);
+    EXPECT_EQ(a.end_s, b.end_s);
+    EXPECT_EQ(a.cached_tokens, b.cached_tokens);
+    EXPECT_EQ(a.preemptions, b.preemptions);
+    EXPECT_EQ(a.gaps_ms, b.gaps_ms);
+    EXPECT_EQ(a.error, b.error);
+    preemptions += a.preemptions;
+  }
+  return preemptions;
+}
+
+// `blocks` of 16 tokens in layers that see everything; sliding layers keep 512 tokens.
+SchedulerSettings two_groups(int blocks, PrefixCache cache = PrefixCache::on) {
+  return {.max_num_seqs = 32,
+          .max_num_batched_tokens = 1000,
+          .max_model_len = 20000,
+          .prefix_cache = cache,
+          .kv = {.block_size = 16,
+                 .groups = {{.block_bytes = Bytes(4)}, {.window = 512, .block_bytes = Bytes(9)}},
+                 .capacity = Bytes(13 * blocks)}};
+}
+
+TEST(SimulatedBackend, CountingBlocksChangesNoStep) {
+  const LoadSettings load{.request_rate = 40,
+                          .input_len = 3000,
+                          .output_len = 40,
+                          .lengths = LengthDistribution::uniform,
+                          .spread = 0.9,
+                          .num_prompts = 120,
+                          .warmups = 3};
+  EXPECT_EQ(expect_same_requests(load, two_groups(1 << 20)), 0);
+  for (const PrefixCache cache : {PrefixCache::on, PrefixCache::off})
+    EXPECT_GT(expect_same_requests(load, two_groups(600, cache)), 0) << "preempted requests find their blocks again";
+  LoadSettings shared = load;
+  shared.shared_prefix = 700;
+  expect_same_requests(shared, two_groups(1 << 20));
+  LoadSettings few = load;
+  few.shared_prefix = 7;  // less than a block
+  expect_same_requests(few, two_groups(1 << 20));
+  LoadSettings users = load;
+  users.arrival = Arrival::closed;
+  users.concurrency = 9;
+  expect_same_requests(users, two_groups(1500));
+}
+
+TEST(SimulatedBackend, SomeRequestsAreRefusedInBothWays) {
+  const LoadSettings load{.request_rate = 40,
+                          .input_len = 9000,
+                          .output_len = 40,
+                          .lengths = LengthDistribution::uniform,
+                          .spread = 0.9,
+                          .num_prompts = 60};
+  expect_same_requests(load, two_groups(500));
+}
+
+// --- Metrics without requests ---
+
+void expect_close(const formats::LatencyStats& sketched, const formats::LatencyStats& exact) {
+  EXPECT_NEAR(sketched.mean, exact.mean, 1e-9 * exact.mean);
+  EXPECT_NEAR(sketched.deviation, exact.deviation, 1e-6 * exact.mean);
+  EXPECT_NEAR(sketched.median, exact.median, QuantileSketch::kError * exact.median);
+  for (const auto& [p, value] : exact.percentiles)
+    EXPECT_NEAR(sketched.percentile(p), value, QuantileSketch::kError * value) << p;
+}
+
+TEST(SimulatedBackend, MeasuresWithoutKeepingRequests) {
+  const Slo slo{.ttft_ms = 200, .tpot_ms = 20};
+  for (const double rate : {4.0, 30.0, 300.0}) {
+    SCOPED_TRACE(rate);
+    const LoadSettings settings{.request_rate = rate,
+                                .input_len = 800,
+                                .output_len = 60,
+                                .lengths = LengthDistribution::uniform,
+                                .spread = 0.5,
+                                .num_prompts = 1500,
+                                .warmups = 2};
+    const auto backend = make_cost_model_backend(served_model(), two_groups(6000));
+    const formats::BenchPoint exact = run_load(*backend, settings, slo);
+    const auto point = backend->measure(settings, slo, {}, {});
+    ASSERT_TRUE(point);
+    EXPECT_TRUE(point->requests.empty());
+    EXPECT_EQ(point->completed, exact.completed);
+    EXPECT_EQ(point->failed, exact.failed);
+    EXPECT_EQ(point->num_prompts, exact.num_prompts);
+    EXPECT_EQ(point->total_input_tokens, exact.total_input_tokens);
+    EXPECT_EQ(point->total_output_tokens, exact.total_output_tokens);
+    EXPECT_EQ(point->duration_s, exact.duration_s);
+    EXPECT_EQ(point->output_throughput, exact.output_throughput);
+    EXPECT_EQ(point->request_goodput, exact.request_goodput);
+    EXPECT_EQ(point->max_concurrent_requests, exact.max_concurrent_requests);
+    EXPECT_NEAR(point->max_output_tokens_per_s, exact.max_output_tokens_per_s, 0.02 * exact.max_output_tokens_per_s);
+    EXPECT_EQ(point->verdict, exact.verdict);
+    EXPECT_EQ(point->timeline.size(), exact.timeline.size());
+    expect_close(point->ttft, exact.ttft);
+    expect_close(point->tpot, exact.tpot);
+    expect_close(point->itl, exact.itl);
+    expect_close(point->e2el, exact.e2el);
+    expect_close(point->intended_ttft, exact.intended_ttft);
+    expect_close(point->intended_e2el, exact.intended_e2el);
+  }
+}
+
+TEST(SimulatedBackend, MeasuresNothingAfterAStop) {
+  std::stop_source stopped;
+  stopped.request_stop();
+  const auto backend = make_cost_model_backend(served_model(), two_groups(6000));
+  EXPECT_FALSE(backend->measure({.num_prompts = 5}, {}, {}, stopped.get_token()));
+}
+
+TEST(QuantileSketch, PercentilesAreWithinItsError) {
+  for (const double scale : {0.1, 1.0, 3e4}) {
+    QuantileSketch sketch;
+    std::vector<double> values;
+    const Rng rng{7, 9};
+    for (std::uint64_t i = 0; i < 20000; ++i) {
+      values.push_back(scale * std::exp(2.0 * rng.normal_at(i)));
+      sketch.add(values.back());
+    }
+    expect_close(sketch.stats(), formats::latency_stats(values));
+    for (const double p : {0.0, 0.1, 99.9, 100.0}) {
+      const double exact = formats::percentile_of(values, p);
+      EXPECT_NEAR(sketch.percentile(p), exact, QuantileSketch::kError * exact) << p;
+    }
+  }
+  QuantileSketch sketch;
+  EXPECT_EQ(sketch.percentile(50), 0);
+  EXPECT_FALSE(sketch.stats().known());
+  sketch.add(0, 3);
+  sketch.add(1e300);
+  EXPECT_EQ(sketch.percentile(0), 0);
+  EXPECT_NEAR(sketch.percentile(100), QuantileSketch::kMost, QuantileSketch::kError * QuantileSketch::kMost);
 }
 
 }  // namespace
