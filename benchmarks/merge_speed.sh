@@ -32,6 +32,6 @@ for round in $(seq "$rounds"); do
   read -r seconds written merged peak checked whole verdict < <("$bench" "$work/base" "$work/adapter" "$work/out")
   rm -rf "$work/out"
   awk -v c="$copy" -v m="$seconds" -v b="$bytes" -v w="$written" -v n="$merged" -v p="$peak" -v r="$round" -v k="$checked" -v q="$whole" -v v="$verdict" -v l="$(cut -d' ' -f1 /proc/loadavg)" 'BEGIN {
-    printf "round %d: copy %.1f s (%.0f MB/s), merge %.1f s (%.0f MB/s, %d tensors changed), ratio %.0f %%, peak %.2f GB; gate %s in %.0f s, peak of all %.2f GB; load %s\n",
-      r, c, b / c / 1e6, m, w / m / 1e6, n, 100 * (w / m) / (b / c), p / 1e9, v, k, q / 1e9, l }'
+    printf "round %d: copy %.1f s (%.0f MB/s), merge %.1f s (%.0f MB/s, %d tensors changed), ratio %.0f %%, peak %.2f GB; gate %s in %.0f s, ratio with it %.0f %%, peak of all %.2f GB; load %s\n",
+      r, c, b / c / 1e6, m, w / m / 1e6, n, 100 * (w / m) / (b / c), p / 1e9, v, k, 100 * c / (m + k), q / 1e9, l }'
 done

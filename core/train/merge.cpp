@@ -19,6 +19,7 @@ namespace {
 using formats::DType;
 constexpr std::int64_t kPiece = 4 << 20;        // values per step
 constexpr std::uint64_t kReadahead = 64 << 20;  // bytes
+constexpr size_t kUnwritten = 32 << 20;         // bytes that wait for the disk at most, besides a piece
 
 [[noreturn]] void fail(const fs::path& file, const std::string& message, const std::string& found,
                        const std::string& expected, const std::string& fix) {
@@ -85,6 +86,7 @@ class Merger {
       for (const formats::TensorInfo& t : file->tensors()) total_ += static_cast<std::int64_t>(t.end - t.begin);
     }
     for (const auto& file : all) write(*file, to / file->path().filename());
+    writer_.finish();
     for (const auto& [name, module] : modules_)
       if (!used_.contains(name))
         fail(to, "the files of the base model lack an adapted weight", name, "all adapted weights",
@@ -127,7 +129,7 @@ class Merger {
           ++result.tensors;
           result.merged += module != nullptr;
         },
-        from.metadata());
+        from.metadata(), writer_);
     result.files.push_back(to.filename().string());
   }
 
@@ -193,6 +195,7 @@ class Merger {
   std::vector<std::byte> bytes_;
   std::int64_t total_ = 0, done_ = 0;
   std::optional<Readahead> readahead_;
+  OrderedTasks writer_{kUnwritten};
 };
 
 // Copies all other files (config, tokenizer, templates, index), but no folders and no weights in other formats.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Merges an adapter into the weights of its base model and writes a Hugging Face folder with the same files. Values are
-// rounded once, from f32. Needs memory for the adapter and a few rows of one tensor.
+// rounded once, from f32. A thread of its own writes, while the others
+// read and compute. Needs memory for the adapter and a few rows of some tensors.
 #pragma once
 #include <filesystem>
 #include <stop_token>

@@ -2,8 +2,10 @@
 #include "core/train/parity.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "core/base/rng.h"
 #include "core/base/text.h"
@@ -73,35 +75,51 @@ std::vector<float> rows_of(const std::vector<float>& all, const PromptBatch& bat
   return out;
 }
 
-struct RunRequest {
-  fs::path folder;
-  const formats::Adapter* adapter = nullptr;
-  AdapterUse use = AdapterUse::beside;
-  ModelSettings settings{};
-};
-ModelOutput run(RunRequest request, const PromptBatch& batch, const Progress& progress) {
-  ModelOutput out;
-  if (const model::Config config = formats::read_config(request.folder); SlicedModel::possible(config)) {
-    const SlicedModel sliced(request.folder, request.adapter, request.settings.threads, SlicedModel::kHead,
-                             request.use);
-    out.logits = rows_of(sliced.logits(batch.batch(), progress,
-                                       [&](const std::vector<float>& x) { out.hidden.push_back(rows_of(x, batch)); }),
-                         batch);
-    return out;
-  }
-  ModelSettings& settings = request.settings;
-  settings.path = request.folder;
+ModelOutput run_whole(const fs::path& folder, const formats::Adapter* adapter, ModelSettings settings,
+                      const PromptBatch& batch, const Progress& progress) {
+  settings.path = folder;
   settings.weights = model::WeightType::f32;
   settings.use = engine::NetworkUse::inference;
   settings.init = Init::load;
-  LoadedModel model = load_weights(settings, formats::read_config(request.folder));
-  if (request.adapter) attach_adapter(*request.adapter, settings.seed, *model.cluster);
+  LoadedModel model = load_weights(settings, formats::read_config(folder));
+  if (adapter) attach_adapter(*adapter, settings.seed, *model.cluster);
   engine::Network& network = model.cluster->network(0);
   std::vector<float> logits(batch.ids.size() * static_cast<size_t>(network.config().vocab));
   network.logits(batch.batch(), logits);
   if (progress) progress(1, 1);
-  out.logits = rows_of(logits, batch);
+  return {rows_of(logits, batch), {}};
+}
+
+// Layer by layer, each read once for all uses.
+std::vector<ModelOutput> run_sliced(const SlicedModel& model, std::span<const AdapterUse> uses,
+                                    const PromptBatch& batch, const Progress& progress) {
+  std::vector<ModelOutput> out(uses.size());
+  std::vector<std::vector<float>> logits =
+      model.logits(batch.batch(), uses, progress,
+                   [&](size_t use, const std::vector<float>& x) { out[use].hidden.push_back(rows_of(x, batch)); });
+  for (size_t use = 0; use < uses.size(); ++use) out[use].logits = rows_of(std::exchange(logits[use], {}), batch);
   return out;
+}
+
+// The base model, with the adapter beside it and, if it is run layer by layer, with the adapter folded in.
+std::vector<ModelOutput> run_base(const fs::path& base, const formats::Adapter& adapter, const ModelSettings& settings,
+                                  const PromptBatch& batch, const std::function<Progress()>& next_part) {
+  if (SlicedModel::possible(formats::read_config(base)))
+    return run_sliced(SlicedModel(base, &adapter, settings.threads),
+                      std::array{AdapterUse::none, AdapterUse::beside, AdapterUse::folded}, batch, next_part());
+  std::vector<ModelOutput> out;
+  for (const formats::Adapter* with : {static_cast<const formats::Adapter*>(nullptr), &adapter})
+    out.push_back(run_whole(base, with, settings, batch, next_part()));
+  return out;
+}
+
+ModelOutput run_merged(const fs::path& merged, const ModelSettings& settings, const PromptBatch& batch,
+                       const Progress& progress) {
+  if (!SlicedModel::possible(formats::read_config(merged)))
+    return run_whole(merged, nullptr, settings, batch, progress);
+  return std::move(
+      run_sliced(SlicedModel(merged, nullptr, settings.threads), std::array{AdapterUse::none}, batch, progress)
+          .front());
 }
 
 Bytes memory_of(const model::Config& config) {
@@ -274,9 +292,9 @@ Parity check_parity(const fs::path& base, const formats::Adapter& adapter, const
   }
   p.prompts = all_prompts(config.vocab, options.prompts);
   const PromptBatch batch = batch_of(p.prompts);
-  const bool sliced = SlicedModel::possible(config), f32 = is_f32(merged);
+  const bool sliced = SlicedModel::possible(formats::read_config(base)), f32 = is_f32(merged);
   p.weights = f32 ? "f32" : "bf16";
-  const long parts = 3 + sliced + (options.serve ? 1 : 0);
+  const long parts = (sliced ? 2 : 3) + (options.serve ? 1 : 0);
   const auto part = [&](long index) -> Progress {
     if (!progress) return {};
     return [&progress, index, parts](long done, long of) {
@@ -284,12 +302,10 @@ Parity check_parity(const fs::path& base, const formats::Adapter& adapter, const
     };
   };
   long index = 0;
-  ModelOutput wanted;
-  {
-    const ModelOutput plain = run({base, nullptr, AdapterUse::beside, settings}, batch, part(index++));
-    wanted = run({base, &adapter, AdapterUse::beside, settings}, batch, part(index++));
-    p.effect = rms_of(plain.logits, wanted.logits);
-  }
+  std::vector<ModelOutput> outputs = run_base(base, adapter, settings, batch, [&] { return part(index++); });
+  p.effect = rms_of(outputs[0].logits, outputs[1].logits);
+  outputs[0] = {};
+  const ModelOutput& wanted = outputs[1];
   const auto add = [&](ParityForm form, const ModelOutput& got) {
     FormParity f{.form = form};
     compare_logits(p.prompts, wanted.logits, got.logits, f);
@@ -299,10 +315,11 @@ Parity check_parity(const fs::path& base, const formats::Adapter& adapter, const
     p.forms.push_back(std::move(f));
   };
   if (sliced)
-    add(ParityForm::folded, run({base, &adapter, AdapterUse::folded, settings}, batch, part(index++)));
+    add(ParityForm::folded, outputs[2]);
   else
     p.forms.push_back({.form = ParityForm::folded, .reason = "this model is not run layer by layer"});
-  add(ParityForm::reread, run({merged, nullptr, AdapterUse::beside, settings}, batch, part(index++)));
+  if (sliced) outputs[2] = {};
+  add(ParityForm::reread, run_merged(merged, settings, batch, part(index++)));
   if (options.serve) {
     FormParity f{.form = ParityForm::served};
     ServedRun served = options.serve(p.prompts, f32 ? model::WeightType::f32 : model::WeightType::bf16, part(index++));

@@ -2,8 +2,11 @@
 #include "core/train/sliced_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
+
+#include "core/engine/kernels/gemm.h"
 
 namespace mw::train {
 namespace {
@@ -31,6 +34,12 @@ struct SlicedModel::Slice {
   engine::Network& network() const { return cluster->network(0); }
 };
 
+struct SlicedModel::Product {
+  explicit Product(int threads) : device(Bytes(0), threads), gemm(device, model::WeightType::f32) {}
+  engine::Device device;
+  engine::Gemm gemm;
+};
+
 bool SlicedModel::possible(const model::Config& config) {
   return config.ple_dim == 0 && config.tied_embeddings && config.layers.size() > 1 &&
          std::all_of(config.layers.begin(), config.layers.end(), [](const model::Layer& l) { return l.kv_donor < 0; });
@@ -45,34 +54,26 @@ Bytes SlicedModel::memory(const model::Config& config) {
   return Bytes(4 * largest + largest / 2 + 2 * kHead.value);
 }
 
-SlicedModel::SlicedModel(const std::filesystem::path& folder, const formats::Adapter* adapter, int threads, Bytes head,
-                         AdapterUse use)
+SlicedModel::SlicedModel(const std::filesystem::path& folder, const formats::Adapter* adapter, int threads, Bytes head)
     : config_(formats::read_config(folder)),
       inventory_(config_),
       weights_(folder, inventory_),
       adapter_(adapter),
       threads_(thread_count(threads)),
       head_(head),
-      use_(use) {}
+      product_(adapter ? new Product(threads_) : nullptr) {}
+SlicedModel::~SlicedModel() = default;
 
-// W += scaling B A, for the elements [first, first + values.size()) of a weight.
+// W += scaling B A, for the elements [first, first + values.size()) of a weight, which are whole rows.
 void SlicedModel::add_product(const model::Tensor& tensor, int layer, std::int64_t first,
                               std::span<float> values) const {
   for (const formats::AdapterModule& m : adapter_->modules) {
     if (m.target.layer != layer || m.target.role != tensor.role) continue;
     const auto rank = static_cast<float>(m.rank);
     const float scaling = m.alpha / (adapter_->rslora ? std::sqrt(rank) : rank);
-    for (size_t i = 0; i < values.size();) {
-      const std::int64_t element = first + static_cast<std::int64_t>(i), row = element / m.target.in,
-                         column = element % m.target.in;
-      const size_t n = std::min(values.size() - i, static_cast<size_t>(m.target.in - column));
-      for (int r = 0; r < m.rank; ++r) {
-        const float b = scaling * m.b[static_cast<size_t>(row * m.rank + r)];
-        const float* a = m.a.data() + r * m.target.in + column;
-        for (size_t k = 0; k < n; ++k) values[i + k] += b * a[k];
-      }
-      i += n;
-    }
+    const std::int64_t columns = m.target.in, row = first / columns, rows = std::ssize(values) / columns;
+    product_->gemm.nn({rows, columns, m.rank}, m.b.data() + row * m.rank, {.f32 = m.a.data()}, values.data(),
+                      {.alpha = scaling, .beta = 1});
   }
 }
 
@@ -92,7 +93,6 @@ SlicedModel::Slice SlicedModel::slice(int layer, Rows rows) const {
     const auto source = static_cast<size_t>(from - inventory_.tensors().data());
     if (t.role != model::Role::embed) {
       weights_.read_f32(source, first, values);
-      if (adapter_ && use_ == AdapterUse::folded) add_product(t, layer, first, values);
       return;
     }
     while (!values.empty()) {
@@ -103,14 +103,34 @@ SlicedModel::Slice SlicedModel::slice(int layer, Rows rows) const {
     }
   };
   out.cluster->load({.f32 = read, .bf16 = {}});
-  if (adapter_ && use_ == AdapterUse::beside)
-    if (const formats::Adapter part = of_layer(*adapter_, layer, out.cluster->inventory()); !part.modules.empty())
-      attach_adapter(part, 0, *out.cluster);
   return out;
 }
 
-std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch, const Progress& progress,
-                                       const OnHidden& on_hidden) const {
+// A use changes the slice for all later ones, therefore AdapterUse has their order. The f32 weights of a device are
+// loaded in place, so that their values are there to be added to.
+void SlicedModel::use_adapter(Slice& slice, int layer, AdapterUse use) const {
+  if (!adapter_ || use == AdapterUse::none) return;
+  engine::Cluster& cluster = *slice.cluster;
+  if (use == AdapterUse::beside) {
+    if (const formats::Adapter part = of_layer(*adapter_, layer, cluster.inventory()); !part.modules.empty())
+      attach_adapter(part, 0, cluster);
+    return;
+  }
+  for (size_t i = 0; i < cluster.trained().size(); ++i)  // the adapter beside them
+    cluster.write(i, engine::Cluster::Part::value, std::vector<float>(static_cast<size_t>(cluster.trained()[i].size)));
+  cluster.values_written();
+  cluster.load(
+      {.f32 = [&](size_t index, std::int64_t first,
+                  std::span<float> values) { add_product(cluster.inventory().tensors()[index], layer, first, values); },
+       .bf16 = {}});
+}
+
+std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch) const {
+  return std::move(logits(batch, std::array{adapter_ ? AdapterUse::beside : AdapterUse::none}).front());
+}
+
+std::vector<std::vector<float>> SlicedModel::logits(const engine::TokenBatch& batch, std::span<const AdapterUse> uses,
+                                                    const Progress& progress, const OnHidden& on_hidden) const {
   const size_t tokens = static_cast<size_t>(batch.rows) * static_cast<size_t>(batch.len);
   const auto dim = static_cast<size_t>(config_.dim), vocab = static_cast<size_t>(config_.vocab);
   std::vector<int> ids(tokens);  // indices into the rows of a slice
@@ -118,7 +138,8 @@ std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch, const Pr
   sliced.ids = ids;
   const std::vector<int> targets(tokens, -1);
   sliced.targets = targets;
-  std::vector<float> x(tokens * dim), next(tokens * dim);
+  std::vector<std::vector<float>> x(uses.size()), out(uses.size(), std::vector<float>(tokens * vocab));
+  std::vector<float> next(tokens * dim), piece;
   const auto most = std::clamp<size_t>(static_cast<size_t>(head_.value) / (dim * sizeof(float)), 1, vocab);
   const int last = static_cast<int>(config_.layers.size()) - 1;
   const long slices = last + static_cast<long>((vocab + most - 1) / most);
@@ -126,31 +147,43 @@ std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch, const Pr
   const auto went_on = [&] {
     if (progress) progress(++done, slices);
   };
+  const auto for_uses = [&](int layer, Rows rows, const auto& each) {
+    Slice part = slice(layer, std::move(rows));
+    for (size_t use = 0; use < uses.size(); ++use) {
+      use_adapter(part, layer, uses[use]);
+      each(use, part.network());
+    }
+  };
+  const auto behind = [&](int layer, Rows rows) {
+    for_uses(layer, std::move(rows), [&](size_t use, engine::Network& network) {
+      network.hidden(sliced, x[use], next);
+      if (on_hidden) on_hidden(use, next);
+      if (layer == last) return;
+      x[use].resize(next.size());
+      x[use].swap(next);
+    });
+  };
 
   std::iota(ids.begin(), ids.end(), 0);
-  slice(0, Rows(batch.ids.begin(), batch.ids.end())).network().hidden(sliced, {}, x);
+  behind(0, Rows(batch.ids.begin(), batch.ids.end()));
   std::fill(ids.begin(), ids.end(), 0);
-  if (on_hidden) on_hidden(x);
   went_on();
   for (int layer = 1; layer < last; ++layer) {
-    slice(layer, {0}).network().hidden(sliced, x, next);
-    x.swap(next);
-    if (on_hidden) on_hidden(x);
+    behind(layer, {0});
     went_on();
   }
-  if (on_hidden) {
-    slice(last, {0}).network().hidden(sliced, x, next);
-    on_hidden(next);
-  }
-  std::vector<float> out(tokens * vocab), piece;
+  if (on_hidden) behind(last, {0});
   for (size_t first = 0; first < vocab; first += most) {
     Rows rows(std::min(most, vocab - first));
     std::iota(rows.begin(), rows.end(), static_cast<int>(first));
-    piece.resize(tokens * rows.size());
-    slice(last, rows).network().logits_from(sliced, x, piece);
-    for (size_t i = 0; i < tokens; ++i)
-      std::copy_n(piece.begin() + static_cast<std::ptrdiff_t>(i * rows.size()), rows.size(),
-                  out.begin() + static_cast<std::ptrdiff_t>(i * vocab + first));
+    const size_t width = rows.size();
+    piece.resize(tokens * width);
+    for_uses(last, std::move(rows), [&](size_t use, engine::Network& network) {
+      network.logits_from(sliced, x[use], piece);
+      for (size_t i = 0; i < tokens; ++i)
+        std::copy_n(piece.begin() + static_cast<std::ptrdiff_t>(i * width), width,
+                    out[use].begin() + static_cast<std::ptrdiff_t>(i * vocab + first));
+    });
     went_on();
   }
   return out;

@@ -4,6 +4,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -15,7 +16,7 @@
 
 namespace mw::train {
 
-enum class AdapterUse { beside, folded };  // folded: its product is added to the weights in f32
+enum class AdapterUse { none, beside, folded };  // folded: its product is added to the weights in f32
 
 class SlicedModel {
  public:
@@ -26,20 +27,25 @@ class SlicedModel {
   static Bytes memory(const model::Config& config);
 
   // `adapter` (or null) must outlive the object. `head` is the size of a piece of the head. Throws like HfWeights.
-  SlicedModel(const std::filesystem::path& folder, const formats::Adapter* adapter, int threads, Bytes head = kHead,
-              AdapterUse use = AdapterUse::beside);
+  SlicedModel(const std::filesystem::path& folder, const formats::Adapter* adapter, int threads, Bytes head = kHead);
+  ~SlicedModel();
   const model::Config& config() const { return config_; }
-  // Logits [rows * len, vocab] of a batch without padding. Exceptions of `progress` abort it. `on_hidden` gets the
-  // hidden states [rows * len, dim] behind each layer in turn.
-  using OnHidden = std::function<void(const std::vector<float>& hidden)>;
-  std::vector<float> logits(const engine::TokenBatch& batch, const Progress& progress = {},
-                            const OnHidden& on_hidden = {}) const;
+  // Logits [rows * len, vocab] of a batch without padding, for each use of the adapter in the order of AdapterUse;
+  // every layer is read once for all of them. Exceptions of `progress` abort it. `on_hidden` gets the hidden states
+  // [rows * len, dim] behind each layer in turn; `use`: index in `uses`.
+  using OnHidden = std::function<void(size_t use, const std::vector<float>& hidden)>;
+  std::vector<std::vector<float>> logits(const engine::TokenBatch& batch, std::span<const AdapterUse> uses,
+                                         const Progress& progress = {}, const OnHidden& on_hidden = {}) const;
+  // With the adapter beside the weights, if there is one.
+  std::vector<float> logits(const engine::TokenBatch& batch) const;
 
  private:
   struct Slice;
+  struct Product;  // computes the adapter's product
   // The rows of the embedding in a slice.
   using Rows = std::vector<int>;
-  Slice slice(int layer, Rows rows) const;
+  Slice slice(int layer, Rows rows) const;  // without the adapter
+  void use_adapter(Slice& slice, int layer, AdapterUse use) const;
   void add_product(const model::Tensor& tensor, int layer, std::int64_t first, std::span<float> values) const;
 
   model::Config config_;
@@ -48,7 +54,7 @@ class SlicedModel {
   const formats::Adapter* adapter_;
   int threads_;
   Bytes head_;
-  AdapterUse use_;
+  std::unique_ptr<Product> product_;  // null without an adapter
 };
 
 }  // namespace mw::train

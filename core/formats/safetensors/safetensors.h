@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/ordered_tasks.h"
+
 namespace mw::formats {
 
 inline constexpr std::uint64_t kMaxHeader =
@@ -74,5 +76,11 @@ std::uint64_t safetensors_size(std::span<const TensorSpec> tensors,
 void write_safetensors(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
                        const std::function<void(size_t index, const ByteSink& sink)>& produce,
                        const std::map<std::string, std::string>& metadata = {});
+
+// The same on the thread of `writer`, while produce() makes the next pieces. The file is complete after
+// writer.finish(), which reports the errors of writing.
+void write_safetensors(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
+                       const std::function<void(size_t index, const ByteSink& sink)>& produce,
+                       const std::map<std::string, std::string>& metadata, OrderedTasks& writer);
 
 }  // namespace mw::formats
