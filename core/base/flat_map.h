@@ -63,6 +63,11 @@ class FlatMap {
   }
   bool contains(std::uint64_t key) const { return find(key) != nullptr; }
   size_t size() const { return used_; }
+  template <class Use>
+  void each(const Use& use) const {  // use(key, value), in no particular order
+    for (const Slot& s : slots_)
+      if (s.key != kEmpty) use(s.key, s.value);
+  }
 
  private:
   struct Slot {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstring>
 
 namespace mw {
 namespace {
@@ -36,6 +38,14 @@ size_t character_length(std::string_view text) {
 
 size_t first_invalid_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
+    std::uint64_t eight = 0;
+    if (text.size() - i >= sizeof eight) {
+      std::memcpy(&eight, text.data() + i, sizeof eight);
+      if ((eight & 0x8080808080808080u) == 0) {  // ASCII
+        i += sizeof eight;
+        continue;
+      }
+    }
     const size_t n = character_length(text.substr(i));
     if (n == 0) return i;
     i += n;

@@ -2,8 +2,12 @@
 #include "core/data/tokenizer/bpe.h"
 
 #include <algorithm>
+#include <atomic>
+#include <limits>
+#include <span>
 
 #include "core/base/utf8.h"
+#include "core/data/tokenizer/word_cache.h"
 
 namespace mw::data {
 
@@ -30,6 +34,8 @@ void Bpe::characters(std::string_view segment, std::vector<int>& out) const {
 }
 
 namespace {
+
+constexpr size_t kFew = 32;  // symbols up to which looking at all pairs is faster than a heap
 
 struct Candidate {
   std::uint64_t order;  // rank << 32 | position: lowest rank first, leftmost on ties
@@ -74,6 +80,43 @@ void Bpe::merge(std::vector<int>& symbols) const {
   std::erase(symbols, -1);
 }
 
+// The same merges as merge(), of the symbols from `first` on, at most kFew.
+void Bpe::merge_few(std::vector<int>& symbols, size_t first) const {
+  constexpr Merge kNone{.rank = std::numeric_limits<int>::max(), .id = -1};
+  std::array<Merge, kFew> of;  // the merge of each symbol with the next one
+  int* const s = symbols.data() + first;
+  size_t n = symbols.size() - first;
+  const auto look_up = [&](size_t i) {
+    const Merge* m = i + 1 < n ? merges.find(pair_key(s[i], s[i + 1])) : nullptr;
+    of[i] = m ? *m : kNone;
+  };
+  for (size_t i = 0; i < n; ++i) look_up(i);
+  while (n > 1) {
+    size_t best = 0;
+    for (size_t i = 1; i + 1 < n; ++i)
+      if (of[i].rank < of[best].rank) best = i;
+    if (of[best].id < 0) break;
+    s[best] = of[best].id;
+    std::copy(s + best + 2, s + n, s + best + 1);
+    std::copy(of.begin() + static_cast<std::ptrdiff_t>(best) + 2, of.begin() + static_cast<std::ptrdiff_t>(n),
+              of.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+    --n;
+    look_up(best);
+    if (best > 0) look_up(best - 1);
+  }
+  symbols.resize(first + n);
+}
+
+void Bpe::encode_part(std::string_view part, std::vector<int>& out) const {
+  const size_t first = out.size();
+  characters(part, out);
+  if (out.size() - first <= kFew) return merge_few(out, first);
+  std::vector<int> symbols(out.begin() + static_cast<std::ptrdiff_t>(first), out.end());
+  merge(symbols);
+  out.resize(first);
+  out.insert(out.end(), symbols.begin(), symbols.end());
+}
+
 void Bpe::encode(std::string_view segment, std::vector<int>& out) const {
   if (segment.empty()) return;
   if (whole == WholeSegment::look_up_first) {
@@ -82,11 +125,40 @@ void Bpe::encode(std::string_view segment, std::vector<int>& out) const {
       return;
     }
   }
-  std::vector<int> symbols;
-  symbols.reserve(segment.size());
-  characters(segment, symbols);
-  merge(symbols);
-  out.insert(out.end(), symbols.begin(), symbols.end());
+  if (owner_ == 0) return encode_part(segment, out);
+  thread_local WordCache words;
+  for (size_t begin = 0, end = 0; begin < segment.size(); begin = end) {
+    for (end = begin + 1; end < segment.size() && !junctions.can_cut(segment, end); ++end) {
+    }
+    const std::string_view word = segment.substr(begin, end - begin);
+    if (word.size() > WordCache::kMostBytes) {
+      encode_part(word, out);
+      continue;
+    }
+    if (const std::span<const int> known = words.find(owner_, word); !known.empty()) {
+      out.insert(out.end(), known.begin(), known.end());
+      continue;
+    }
+    const size_t first = out.size();
+    encode_part(word, out);
+    words.keep(owner_, word, std::span(out).subspan(first));
+  }
+}
+
+// Symbols of bytes and of unknown characters have other text than their piece, and a run of unknown characters is one
+// symbol.
+void Bpe::allow_cuts() {
+  static std::atomic<std::uint32_t> owners{0};
+  FlatMap<bool> bytes;
+  for (const int id : byte_ids) {
+    if (id < 0) return;
+    bytes.set(static_cast<std::uint64_t>(id), true);
+  }
+  bool bytes_merge = false;
+  merges.each([&](std::uint64_t pair, const Merge&) {
+    bytes_merge = bytes_merge || bytes.contains(pair >> 32) || bytes.contains(pair & 0xffffffffu);
+  });
+  if (!bytes_merge) owner_ = ++owners;
 }
 
 void TokenMatcher::add(std::string_view text, int id) {

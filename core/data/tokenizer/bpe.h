@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/flat_map.h"
+#include "core/data/tokenizer/junctions.h"
 #include "core/data/tokenizer/piece_ids.h"
 
 namespace mw::data {
@@ -26,19 +27,27 @@ class Bpe {
   };
   PieceIds ids;                   // ids of the vocabulary's pieces
   FlatMap<Merge> merges;          // by pair_key(left, right)
+  Junctions junctions;            // of the merges
   std::array<int, 256> byte_ids;  // ids of <0xXX>; -1: missing, or byte fallback is off
   int unknown = -1;               // id for unknown characters; -1: they are dropped
   Unknowns unknowns = Unknowns::fuse;
   WholeSegment whole = WholeSegment::merge;
 
   Bpe() { byte_ids.fill(-1); }
-  // Appends the ids of one segment of normalised text. O(n log n): merges come from a heap, lowest rank first, leftmost
-  // on ties.
+  // Lets encode() cut segments, if every symbol stands for its own characters. Call it once all members are set.
+  void allow_cuts();
+  // Appends the ids of one segment of normalised text. The segment is cut where no token can span, and words that the
+  // thread has encoded before are looked up. O(n log n) for the longest part: merges come from a heap, lowest rank
+  // first, leftmost on ties.
   void encode(std::string_view segment, std::vector<int>& out) const;
 
  private:
+  void encode_part(std::string_view part, std::vector<int>& out) const;
   void characters(std::string_view segment, std::vector<int>& out) const;
+  void merge_few(std::vector<int>& symbols, size_t first) const;
   void merge(std::vector<int>& symbols) const;
+
+  std::uint32_t owner_ = 0;  // of the words in the thread's cache; 0: segments are not cut
 };
 
 // Finds added tokens in text: the leftmost match, and the longest of those.

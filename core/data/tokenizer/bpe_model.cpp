@@ -172,7 +172,9 @@ class TokenizerJsonReader {
         return id;
       };
       model.bpe.merges.set(pair_key(known(left), known(right)), {static_cast<int>(i), known(joined)});
+      if (!left.empty() && !right.empty()) model.bpe.junctions.add(left, right);
     }
+    model.bpe.allow_cuts();
   }
 
   static int id_of(const Json& token) {
