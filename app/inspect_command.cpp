@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // `inspect`: reports the contents of a file or folder of any format that Meshwright reads.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "app/output.h"
 #include "app/subcommand.h"
@@ -92,8 +93,8 @@ Json inspect_dataset(const fs::path& file, std::stop_token stop) {
   class ByteTokenizer : public data::Tokenizer {
    public:
     std::vector<int> encode(std::string_view text) const override {
-      std::vector<int> ids;
-      for (const char c : text) ids.push_back(3 + static_cast<unsigned char>(c));
+      std::vector<int> ids(text.size());
+      std::transform(text.begin(), text.end(), ids.begin(), [](char c) { return 3 + static_cast<unsigned char>(c); });
       return ids;
     }
     std::string decode(std::span<const int> ids, data::Specials) const override {
@@ -111,13 +112,11 @@ Json inspect_dataset(const fs::path& file, std::stop_token stop) {
   options.chat = data::ChatFormat::none;
   options.on_error = data::OnError::skip;
   options.max_len = 1 << 20;
-  const data::Dataset d = data::load_dataset(options, bytes, stop);
-  const auto& r = d.report;
+  const data::DatasetSummary summary = data::summarize_dataset(options, bytes, stop);
+  const auto& r = summary.report;
   Json problems = Json::array();
   for (const Problem& p : r.problems) problems.push_back(to_text(p));
-  Json first = d.train.empty() ? Json()
-                               : Json{{"prompt", d.train.front().prompt.substr(0, 400)},
-                                      {"answer", d.train.front().answer.substr(0, 400)}};
+  const Json first{{"prompt", summary.prompt.substr(0, 400)}, {"answer", summary.answer.substr(0, 400)}};
   return {{"kind", "dataset"},
           {"path", file.string()},
           {"format", to_string(r.format)},

@@ -2,8 +2,6 @@
 #include "core/planning/data_index.h"
 
 #include <algorithm>
-#include <cmath>
-#include <unordered_map>
 
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
@@ -32,7 +30,7 @@ DataSource source_of(const experiment::DataSection& data) {
 }
 
 void add(DataIndex& index, const data::ScannedRow& scanned, const DataRow& row) {
-  add_to_report(scanned, index.report);
+  add_to_report(row, index.report);
   if (scanned.state == data::RowState::bad) {
     if (!index.first_bad) index.first_bad = scanned.problem;
     return;
@@ -59,17 +57,6 @@ DataIndex index_lengths(const DataIndexRequest& request) {
 }
 
 }  // namespace
-
-DataRow data_row(const data::ScannedRow& scanned) {
-  return {.state = scanned.state,
-          .split = scanned.split,
-          .format = scanned.format,
-          .place = scanned.position,
-          .row = scanned.example.row,
-          .tokens = static_cast<std::int32_t>(scanned.example.ids.size()),
-          .used = static_cast<std::int32_t>(scanned.used),
-          .loss_tokens = static_cast<std::int32_t>(data::loss_tokens(scanned))};
-}
 
 // A missing file has a default stamp; reading it reports the error.
 FileStamp stamp_of(const fs::path& file) {

@@ -45,15 +45,7 @@ bool same_data(const experiment::Experiment& a, const experiment::Experiment& b)
 DataIndexRequest data_index_request(const experiment::ExperimentConfig& config);
 DataIndexRequest data_index_request(const experiment::Experiment& experiment);
 
-struct DataRow {
-  data::RowState state = data::RowState::ok;
-  data::Split split = data::Split::train;
-  data::Format format = data::Format::text;
-  data::RowPosition place{};
-  std::int64_t row = 0;                                // 0-based; -1: a line of running text that is not a row
-  std::int32_t tokens = 0, used = 0, loss_tokens = 0;  // before truncation; used in training; with loss
-};
-DataRow data_row(const data::ScannedRow& scanned);
+using data::DataRow;
 using DataRowSink = std::function<void(const DataRow&)>;
 
 struct DataIndex {

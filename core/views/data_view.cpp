@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 namespace mw::views {
 namespace {
@@ -95,7 +96,7 @@ DataDetail detail_of(const planning::DataIndexRequest& request, const data::Toke
   like.example.row = row.row;
   const data::ScannedRow scanned = rescan_row(request.options, tokenizer, like);
   DataDetail detail;
-  detail.row = planning::data_row(scanned);
+  detail.row = data::data_row(scanned);
   detail.problem = scanned.problem;
   const data::Example& example = scanned.example;
   const size_t n = std::min(example.ids.size(), DataDetail::kMostTokens);

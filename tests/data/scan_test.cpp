@@ -2,6 +2,9 @@
 #include "core/data/dataset/scan.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "core/base/json.h"
 
 #include "tests/data/support.h"
 
@@ -111,6 +114,62 @@ TEST(Scan, RescannedRowEqualsFirstScan) {
     }
     EXPECT_GT(n, 20);
   }
+}
+
+// A large file is read in chunks on several threads, and a row alone when it is read again.
+TEST(Scan, RowsOfALargeFileAreThoseOfEachRowAlone) {
+  const Scratch scratch;
+  for (const char* name : {"a.jsonl", "a.json", "a.txt"}) {
+    const std::string extension = std::filesystem::path(name).extension();
+    Rng rng{31};
+    std::string text = extension == ".json" ? "[" : "";
+    for (int i = 0; i < 30000; ++i) {
+      std::string line = "the small river " + std::to_string(i) + random_text(rng, rng.below(30));
+      if (extension != ".txt") line = Json{{"prompt", line}, {rng.below(50) ? "completion" : "answer", "Yes"}}.dump();
+      if (extension == ".jsonl" && rng.below(200) == 0) line.pop_back();
+      text += line + (extension == ".json" ? i < 29999 ? "," : "]" : rng.below(9) ? "\n" : "\n\n");
+    }
+    DatasetOptions o = scan_options(scratch.put(name, text));
+    o.max_len = 100;
+    std::int64_t next = 0;
+    long done = 0;
+    std::vector<ScannedRow> rows;
+    scan_rows(
+        o, bpe(), {}, [&](long now, long) { EXPECT_GE(now, std::exchange(done, now)); },
+        [&](ScannedRow row) { rows.push_back(std::move(row)); });
+    EXPECT_EQ(done, static_cast<long>(text.size()));
+    for (const ScannedRow& row : rows) {
+      if (row.example.row >= 0) {
+        EXPECT_EQ(row.example.row, next++);
+      }
+      if (rng.below(200)) continue;
+      const ScannedRow again = rescan_row(o, bpe(), row);
+      EXPECT_EQ(again.state, row.state);
+      EXPECT_EQ(again.example.ids, row.example.ids) << name << " row " << row.example.row;
+      EXPECT_EQ(again.example.loss, row.example.loss);
+      EXPECT_EQ(again.problem.message, row.problem.message);
+    }
+    EXPECT_GT(next, extension == ".txt" ? 1000 : 29999);
+  }
+}
+
+TEST(Scan, RowsBeforeAFaultOfALargeFileAreRead) {
+  const Scratch scratch;
+  std::string text = "[";
+  for (int i = 0; i < 30000; ++i) text += R"({"prompt":"the small river","completion":"Yes"},)";
+  const auto file = scratch.put("a.json", text + "{\"prompt\":");
+  std::int64_t seen = 0;
+  EXPECT_EQ(problem_of([&] { scan_rows(scan_options(file), bpe(), {}, {}, [&](const ScannedRow&) { ++seen; }); }).id,
+            "DATA-ROW");
+  EXPECT_EQ(seen, 30000);
+  std::stop_source stop;
+  seen = 0;
+  const auto stop_early = [&](const ScannedRow&) {
+    if (++seen == 5) stop.request_stop();
+  };
+  EXPECT_EQ(problem_of([&] { scan_rows(scan_options(file), bpe(), stop.get_token(), {}, stop_early); }).id,
+            "CANCELLED");
+  EXPECT_LT(seen, 30000);
 }
 
 TEST(Scan, RescanReportsChangedFile) {

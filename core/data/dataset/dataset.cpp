@@ -8,62 +8,60 @@ namespace {
 
 constexpr size_t kMaxProblems = 100;
 
-class Collector {
+// Counts the rows of a scan. Throws the first bad row with OnError::stop.
+class RowCounts {
  public:
-  explicit Collector(const DatasetOptions& options) : options_(options) {}
+  explicit RowCounts(const DatasetOptions& options) : options_(options) {}
 
-  void take(ScannedRow row) {
-    if (row.state == RowState::bad && options_.on_error == OnError::stop) throw Error(std::move(row.problem));
-    DatasetReport& report = data_.report;
-    add_to_report(row, report);
-    if (row.state == RowState::bad && report.problems.size() < kMaxProblems)
-      report.problems.push_back(std::move(row.problem));
-    if (row.used == 0) return;
-    Example& example = row.example;
-    example.ids.resize(row.used);
-    example.loss.resize(row.used);
-    (row.split == Split::held_out ? data_.eval : data_.train).push_back(std::move(example));
+  void take(const ScannedRow& row) {
+    if (row.state == RowState::bad && options_.on_error == OnError::stop) throw Error(row.problem);
+    add_to_report(data_row(row), report);
+    if (row.state == RowState::bad && report.problems.size() < kMaxProblems) report.problems.push_back(row.problem);
+    held_out_ += row.used > 0 && row.split == Split::held_out;
   }
+  void finish() const { refuse_empty(options_, report, held_out_); }
 
-  Dataset result() {
-    refuse_empty();
-    return std::move(data_);
-  }
+  DatasetReport report;
 
  private:
-  void refuse_empty() {
-    if (!data_.train.empty()) return;
-    const DatasetReport& r = data_.report;
-    std::string found = std::to_string(r.rows) + " rows";
-    const auto add = [&](std::int64_t n, const std::string& what) {
-      if (n > 0) found += ", " + std::to_string(n) + " " + what;
-    };
-    add(r.dropped_long, "longer than " + std::to_string(options_.max_len) + " tokens");
-    add(r.skipped_bad, "malformed");
-    add(r.no_loss, "without tokens that carry loss");
-    add(static_cast<std::int64_t>(data_.eval.size()), "held out for evaluation");
-    if (!r.problems.empty()) found += "; first: " + r.problems.front().place + ": " + r.problems.front().message;
-    throw Error({.id = "DATA-EMPTY",
-                 .message = "the data has no usable row to train on",
-                 .file = options_.path.string(),
-                 .place = "data.path",
-                 .found = found,
-                 .expected = "at least one row",
-                 .fix = r.dropped_long > 0 ? "raise data.max_len or set data.overlong to truncate"
-                                           : "check the file and data.format"});
-  }
-
   const DatasetOptions& options_;
-  Dataset data_;
+  std::int64_t held_out_ = 0;
 };
 
 }  // namespace
 
 Dataset load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
                      const Progress& progress) {
-  Collector rows(options);
-  scan_rows(options, tokenizer, std::move(stop), progress, [&](ScannedRow row) { rows.take(std::move(row)); });
-  return rows.result();
+  RowCounts counts(options);
+  Dataset data;
+  scan_rows(options, tokenizer, std::move(stop), progress, [&](ScannedRow row) {
+    counts.take(row);
+    if (row.used == 0) return;
+    Example& example = row.example;
+    example.ids.resize(row.used);
+    example.loss.resize(row.used);
+    (row.split == Split::held_out ? data.eval : data.train).push_back(std::move(example));
+  });
+  counts.finish();
+  data.report = std::move(counts.report);
+  return data;
+}
+
+DatasetSummary summarize_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
+                                 const Progress& progress) {
+  RowCounts counts(options);
+  DatasetSummary summary;
+  bool first = true;
+  scan_rows(options, tokenizer, std::move(stop), progress, [&](ScannedRow row) {
+    counts.take(row);
+    if (!first || row.used == 0 || row.split == Split::held_out) return;
+    first = false;
+    summary.prompt = std::move(row.example.prompt);
+    summary.answer = std::move(row.example.answer);
+  });
+  counts.finish();
+  summary.report = std::move(counts.report);
+  return summary;
 }
 
 }  // namespace mw::data

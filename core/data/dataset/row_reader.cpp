@@ -32,7 +32,8 @@ Error row_error(const std::string& message, const std::string& file, long line, 
 
 }  // namespace
 
-ByteReader::ByteReader(const std::filesystem::path& file) : name_(file.string()), buffer_(kBuffer, '\0') {
+ByteReader::ByteReader(const std::filesystem::path& file, Sha256* sum)
+    : name_(file.string()), buffer_(kBuffer, '\0'), sum_(sum) {
   const int fd = open_input(file);
   file_.reset(::fdopen(fd, "rb"));
   if (!file_) {
@@ -52,6 +53,7 @@ bool ByteReader::fill() {
   at_ = 0;
   filled_ = std::fread(buffer_.data(), 1, buffer_.size(), file_.get());
   if (filled_ == 0 && std::ferror(file_.get())) throw system_error("cannot read", name_, errno);
+  if (sum_) sum_->add({buffer_.data(), filled_});
   return filled_ > 0;
 }
 
@@ -121,7 +123,7 @@ RowReader::Layout RowReader::detect(const std::filesystem::path& file) {
   return in.peek() == ByteReader::kEnd ? Layout::object : Layout::lines;
 }
 
-RowReader::RowReader(const std::filesystem::path& file) : in_(file), layout_(detect(file)) {}
+RowReader::RowReader(const std::filesystem::path& file, Sha256* sum) : in_(file, sum), layout_(detect(file)) {}
 
 void RowReader::fail(const std::string& message, const std::string& expected) const {
   throw row_error(message, in_.name(), in_.line_number(), {}, expected);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/json.h"
+#include "core/base/sha256.h"
 
 namespace mw::data {
 
@@ -17,7 +18,8 @@ inline constexpr size_t kMaxRowBytes = 64u << 20;
 class ByteReader {
  public:
   static constexpr int kEnd = -1;
-  explicit ByteReader(const std::filesystem::path& file);
+  // Adds all bytes that are read to `sum`, if it is not null.
+  explicit ByteReader(const std::filesystem::path& file, Sha256* sum = nullptr);
   int peek();
   int get();
   bool line(std::string& out);                // without "\n" or "\r\n"; false at the end of the file
@@ -35,6 +37,7 @@ class ByteReader {
 
   std::string name_, buffer_;
   std::unique_ptr<std::FILE, Close> file_;
+  Sha256* sum_;
   size_t at_ = 0, filled_ = 0;
   long line_ = 1, position_ = 0, size_ = 0;
 };
@@ -49,7 +52,7 @@ RawRow read_row_at(const std::filesystem::path& file, long offset, size_t bytes,
 
 class RowReader {
  public:
-  explicit RowReader(const std::filesystem::path& file);
+  explicit RowReader(const std::filesystem::path& file, Sha256* sum = nullptr);
   bool next(RawRow& row);  // false after the last
   long position() const { return in_.position(); }
   long size() const { return in_.size(); }

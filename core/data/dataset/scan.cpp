@@ -3,17 +3,21 @@
 
 #include <algorithm>
 #include <deque>
+#include <exception>
 #include <optional>
+#include <thread>
 
 #include "core/base/rng.h"
 #include "core/base/utf8.h"
 #include "core/data/dataset/encode.h"
+#include "core/data/dataset/ordered_work.h"
 #include "core/data/dataset/record.h"
 #include "core/data/dataset/row_reader.h"
 
 namespace mw::data {
 namespace {
 
+constexpr long kChunk = 1 << 18;                      // bytes of rows that one thread encodes at a time
 constexpr std::uint64_t kSplitStream = 0x73706c6974;  // random stream that selects the held-out rows
 
 void check(const DatasetOptions& options) {
@@ -37,36 +41,14 @@ void check(const DatasetOptions& options) {
                 ".to_json('DATA.jsonl', orient='records', lines=True)\""});
 }
 
-// .txt, .md and files that do not start like JSON.
-bool is_running_text(const DatasetOptions& options) {
-  const auto extension = options.path.extension();
-  if (options.format != Format::automatic && options.format != Format::text) return false;
-  if (extension == ".txt" || extension == ".md") return true;
-  if (extension == ".jsonl" || extension == ".ndjson" || extension == ".json") return false;
-  ByteReader in(options.path);
-  while (in.peek() == ' ' || in.peek() == '\t' || in.peek() == '\r' || in.peek() == '\n') in.get();
-  return in.peek() != '{' && in.peek() != '[';
-}
-
 // Sets state, split and number of used tokens of an encoded row.
 void decide_use(ScannedRow& row, const DatasetOptions& options) {
   const std::vector<std::uint8_t>& loss = row.example.loss;
-  const size_t length = loss.size(), limit = static_cast<size_t>(options.max_len);
-  const auto has_loss = [&](size_t n) {
-    return std::find(loss.begin(), loss.begin() + static_cast<std::ptrdiff_t>(n), 1) !=
-           loss.begin() + static_cast<std::ptrdiff_t>(n);
-  };
-  if (!has_loss(length))
-    row.state = RowState::no_loss;
-  else if (length <= limit)
-    row.state = RowState::ok;
-  else if (options.overlong == Overlong::drop)
-    row.state = RowState::too_long;
-  else
-    row.state = has_loss(limit) ? RowState::truncated : RowState::no_loss;  // truncation may remove the answer
-  if (row.state != RowState::ok && row.state != RowState::truncated) return;
-  row.used = std::min(length, limit);
-  row.split = split_of(options, row.example.row);
+  DataRow decided{.row = row.example.row, .tokens = static_cast<std::int32_t>(loss.size())};
+  decide_use(decided, options, [&](std::int32_t n) { return std::count(loss.begin(), loss.begin() + n, 1); });
+  row.state = decided.state;
+  row.split = decided.split;
+  row.used = static_cast<size_t>(decided.used);
 }
 
 ScannedRow bad_row(Problem problem, const DatasetOptions& options, long line) {
@@ -123,74 +105,113 @@ ScannedRow scan_row(const RawRow& raw, std::int64_t number, Format& format, cons
   return row;
 }
 
+// Chunks in work at a time: enough for all threads while the results are taken.
+size_t most_pending(int threads) {
+  return static_cast<size_t>(2 * threads + 1);
+}
+
+// No threads for a file that is read in a moment.
+int threads_for(long bytes) {
+  return bytes < kChunk ? 0 : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 // Cuts the tokens of one running text into rows. The text is encoded in blocks that end after a line, if possible after
 // a blank line, to bound the memory; no token crosses a block boundary.
 class RunningText {
  public:
-  RunningText(const DatasetOptions& options, const Tokenizer& tokenizer, const RowSink& sink)
-      : options_(options), tokenizer_(tokenizer), sink_(sink), in_(options.path) {}
+  RunningText(const DatasetOptions& options, const Tokenizer& tokenizer, const RowSink& sink, Sha256* sum = nullptr)
+      : options_(options), tokenizer_(tokenizer), sink_(sink), in_(options.path, sum) {}
 
+  long size() const { return in_.size(); }
   void seek(const RowPosition& position, std::int64_t row) {
     in_.seek(static_cast<long>(position.offset), static_cast<long>(position.line));
     skip_ = position.skip;
     row_ = row;
   }
 
-  // Calls `continue_reading` before each block; stops if it returns false.
-  void read(const std::function<bool(const ByteReader&)>& continue_reading) {
-    constexpr size_t kBlock = 1 << 16, kLargest = 1 << 20;
-    start_block();
-    for (;;) {
-      const RowPosition here = {.offset = in_.position(), .line = static_cast<std::uint32_t>(in_.line_number())};
-      if (!in_.line(line_)) break;
-      if (const size_t bad = first_invalid_utf8(line_); bad != std::string::npos) {
-        emit_bad_row({.id = "DATA-ROW",
-                      .message = "the line is not valid UTF-8",
-                      .found = "byte " + std::to_string(bad + 1) + " of the line",
-                      .expected = "UTF-8 text"},
-                     here, static_cast<long>(here.line));
-        continue;
+  // Calls `continue_reading` with the offset after a block before its rows; stops if it returns false.
+  void read(const std::function<bool(long)>& continue_reading, int threads) {
+    OrderedWork<EncodedBlock> work(threads);
+    for (bool more = true;;) {
+      while (more && work.pending() < most_pending(threads)) {
+        TextBlock block;
+        more = read_block(block);
+        work.give([this, block = std::move(block)]() mutable {
+          EncodedBlock encoded{.block = {}, .ids = tokenizer_.encode(block.text)};
+          block.text = {};
+          encoded.block = std::move(block);
+          return encoded;
+        });
       }
-      block_ += line_;
-      block_ += '\n';
-      if ((block_.size() < kBlock || !trim(line_).empty()) && block_.size() < kLargest) continue;
-      if (!continue_reading(in_)) return;
-      encode_block();
-      emit_rows(row_length());
-      start_block();
+      EncodedBlock encoded = work.take();
+      const bool last = !more && work.pending() == 0;
+      if (!continue_reading(encoded.block.end)) return;
+      take_block(std::move(encoded));
+      emit_rows(last ? 1 : row_length());
+      if (last) return;
     }
-    encode_block();
-    emit_rows(1);
-    continue_reading(in_);
   }
 
  private:
-  struct Block {
+  struct TextBlock {
+    RowPosition position;
+    std::string text;
+    std::vector<ScannedRow> bad_lines;
+    long end = 0, end_line = 0;  // after the block
+  };
+  struct EncodedBlock {
+    TextBlock block;
+    std::vector<int> ids;
+  };
+  struct BlockStart {
     RowPosition position;
     std::int64_t first = 0;  // index of its first token in the text
   };
   size_t row_length() const { return static_cast<size_t>(options_.max_len) - 1; }  // without bos
+  RowPosition here() const { return {.offset = in_.position(), .line = static_cast<std::uint32_t>(in_.line_number())}; }
 
-  void start_block() {
-    blocks_.push_back({{.offset = in_.position(), .line = static_cast<std::uint32_t>(in_.line_number())},
-                       taken_ + static_cast<std::int64_t>(ids_.size())});
+  // False at the end of the file; the block may then be empty.
+  bool read_block(TextBlock& block) {
+    constexpr size_t kBlock = 1 << 16, kLargest = 1 << 20;
+    block.position = here();
+    bool more = true;
+    for (;;) {
+      const RowPosition at = here();
+      if (!(more = in_.line(line_))) break;
+      if (const size_t bad = first_invalid_utf8(line_); bad != std::string::npos) {
+        block.bad_lines.push_back(bad_line({.id = "DATA-ROW",
+                                            .message = "the line is not valid UTF-8",
+                                            .found = "byte " + std::to_string(bad + 1) + " of the line",
+                                            .expected = "UTF-8 text"},
+                                           at, static_cast<long>(at.line)));
+        continue;
+      }
+      block.text += line_;
+      block.text += '\n';
+      if ((block.text.size() >= kBlock && trim(line_).empty()) || block.text.size() >= kLargest) break;
+    }
+    block.end = in_.position();
+    block.end_line = in_.line_number();
+    return more;
   }
 
-  void emit_bad_row(Problem problem, const RowPosition& position, long line) {
+  ScannedRow bad_line(Problem problem, const RowPosition& position, long line) const {
     ScannedRow row = bad_row(std::move(problem), options_, line);
     row.position = position;
-    sink_(std::move(row));
+    return row;
   }
 
-  void encode_block() {
-    std::vector<int> more = tokenizer_.encode(block_);
-    block_.clear();
+  void take_block(EncodedBlock encoded) {
+    const TextBlock& block = encoded.block;
+    std::vector<int>& more = encoded.ids;
+    blocks_.push_back({block.position, taken_ + static_cast<std::int64_t>(ids_.size())});
+    for (ScannedRow& bad : encoded.block.bad_lines) sink_(std::move(bad));
     if (std::erase(more, tokenizer_.bos()) > 0) {  // bos may occur only at the start of a row
-      emit_bad_row({.id = "TOK-1",
-                    .message = "the text contains the beginning-of-text token",
-                    .found = tokenizer_.piece(tokenizer_.bos()),
-                    .fix = "remove it from the data"},
-                   blocks_.back().position, in_.line_number());
+      sink_(bad_line({.id = "TOK-1",
+                      .message = "the text contains the beginning-of-text token",
+                      .found = tokenizer_.piece(tokenizer_.bos()),
+                      .fix = "remove it from the data"},
+                     block.position, block.end_line));
     }
     const size_t skipped = std::min(skip_, more.size());
     skip_ -= skipped;
@@ -226,15 +247,123 @@ class RunningText {
   const Tokenizer& tokenizer_;
   const RowSink& sink_;
   ByteReader in_;
-  std::string block_, line_;
-  std::deque<Block> blocks_;  // blocks with tokens in ids_, and the current one
-  std::vector<int> ids_;      // tokens that are not yet in a row
-  std::int64_t taken_ = 0;    // number of tokens before ids_
+  std::string line_;
+  std::deque<BlockStart> blocks_;  // blocks with tokens in ids_, and the current one
+  std::vector<int> ids_;           // tokens that are not yet in a row
+  std::int64_t taken_ = 0;         // number of tokens before ids_
   std::int64_t row_ = 0;
   size_t skip_ = 0;
 };
 
+// Encodes the rows of a file of JSON on all cores, in chunks.
+class RowScan {
+ public:
+  RowScan(const DatasetOptions& options, const Tokenizer& tokenizer, Sha256* sum)
+      : options_(options), tokenizer_(tokenizer), reader_(options.path, sum), format_(options.format) {}
+
+  long size() const { return reader_.size(); }
+
+  // Calls tick(offset, size) before each chunk of rows.
+  template <class Tick>
+  void read(const RowSink& sink, const Tick& tick) {
+    detect_format(sink, tick);
+    const int threads = threads_for(size());
+    OrderedWork<ScannedChunk> work(threads);
+    const auto most = static_cast<long>(most_pending(threads)) * kChunk;  // bounds the memory for very large rows
+    std::exception_ptr unreadable;                                        // reported after the rows before it
+    for (bool more = true;;) {
+      while (more && pending_ < most) {
+        RawChunk chunk;
+        more = read_chunk(chunk, unreadable);
+        pending_ += chunk.bytes;
+        work.give([this, chunk = std::move(chunk)] { return scanned(chunk); });
+      }
+      if (work.pending() == 0) break;
+      ScannedChunk chunk = work.take();
+      pending_ -= chunk.bytes;
+      tick(chunk.end, size());
+      for (ScannedRow& row : chunk.rows) sink(std::move(row));
+      if (chunk.failure) std::rethrow_exception(chunk.failure);
+    }
+    if (unreadable) std::rethrow_exception(unreadable);
+  }
+
+ private:
+  struct RawChunk {
+    std::vector<RawRow> rows;
+    std::int64_t first = 0;   // number of the first row
+    long bytes = 0, end = 0;  // of the rows; offset after the chunk
+  };
+  struct ScannedChunk {
+    std::vector<ScannedRow> rows;
+    long bytes = 0, end = 0;
+    std::exception_ptr failure;  // a fault of all rows, found after `rows`
+  };
+  // The first valid row determines the format.
+  template <class Tick>
+  void detect_format(const RowSink& sink, const Tick& tick) {
+    RawRow raw;
+    while (format_ == Format::automatic && reader_.next(raw)) {
+      if (row_ % 64 == 0) tick(reader_.position(), size());
+      sink(scan_row(raw, row_++, format_, options_, tokenizer_));
+    }
+  }
+
+  // False at the end of the file, or where it cannot be read on.
+  bool read_chunk(RawChunk& chunk, std::exception_ptr& unreadable) {
+    chunk.first = row_;
+    RawRow raw;
+    try {
+      while (chunk.bytes < kChunk) {
+        const bool more = reader_.next(raw);
+        chunk.end = reader_.position();
+        if (!more) return false;
+        chunk.bytes += static_cast<long>(raw.text.size());
+        chunk.rows.push_back(std::move(raw));
+        ++row_;
+      }
+      return true;
+    } catch (const Error&) {
+      unreadable = std::current_exception();
+      return false;
+    }
+  }
+
+  ScannedChunk scanned(const RawChunk& chunk) const {
+    ScannedChunk out;
+    out.bytes = chunk.bytes;
+    out.end = chunk.end;
+    out.rows.reserve(chunk.rows.size());
+    Format format = format_;
+    try {
+      for (const RawRow& raw : chunk.rows)
+        out.rows.push_back(scan_row(raw, chunk.first + std::ssize(out.rows), format, options_, tokenizer_));
+    } catch (const Error&) {
+      out.failure = std::current_exception();
+    }
+    return out;
+  }
+
+  const DatasetOptions& options_;
+  const Tokenizer& tokenizer_;
+  RowReader reader_;
+  Format format_;
+  std::int64_t row_ = 0;  // number of the next row
+  long pending_ = 0;      // bytes of the chunks in work
+};
+
 }  // namespace
+
+// .txt, .md and files that do not start like JSON.
+bool is_running_text(const DatasetOptions& options) {
+  const auto extension = options.path.extension();
+  if (options.format != Format::automatic && options.format != Format::text) return false;
+  if (extension == ".txt" || extension == ".md") return true;
+  if (extension == ".jsonl" || extension == ".ndjson" || extension == ".json") return false;
+  ByteReader in(options.path);
+  while (in.peek() == ' ' || in.peek() == '\t' || in.peek() == '\r' || in.peek() == '\n') in.get();
+  return in.peek() != '{' && in.peek() != '[';
+}
 
 Split split_of(const DatasetOptions& options, std::int64_t row) {
   const Rng draw{kSplitStream, options.seed, static_cast<std::uint64_t>(row)};
@@ -242,40 +371,88 @@ Split split_of(const DatasetOptions& options, std::int64_t row) {
 }
 
 void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
-               const Progress& progress, const RowSink& sink) {
+               const Progress& progress, const RowSink& sink, Sha256* sum) {
   check(options);
   const auto tick = [&](long done, long total) {
     if (stop.stop_requested()) throw cancelled("reading " + options.path.string());
     if (progress) progress(done, total);
   };
   if (is_running_text(options)) {
-    RunningText(options, tokenizer, sink).read([&](const ByteReader& in) {
-      tick(in.position(), in.size());
+    RunningText text(options, tokenizer, sink, sum);
+    const auto ticking = [&](long done) {
+      tick(done, text.size());
       return true;
-    });
-    return;
+    };
+    return text.read(ticking, threads_for(text.size()));
   }
-  RowReader reader(options.path);
-  RawRow raw;
-  Format format = options.format;
-  for (std::int64_t row = 0; reader.next(raw); ++row) {
-    if (row % 64 == 0) tick(reader.position(), reader.size());
-    sink(scan_row(raw, row, format, options, tokenizer));
-  }
-  tick(reader.size(), reader.size());
+  RowScan scan(options, tokenizer, sum);
+  tick(0, scan.size());
+  scan.read(sink, tick);
+  tick(scan.size(), scan.size());
 }
 
-void add_to_report(const ScannedRow& row, DatasetReport& report) {
+DataRow data_row(const ScannedRow& scanned) {
+  return {.state = scanned.state,
+          .split = scanned.split,
+          .format = scanned.format,
+          .place = scanned.position,
+          .row = scanned.example.row,
+          .tokens = static_cast<std::int32_t>(scanned.example.ids.size()),
+          .used = static_cast<std::int32_t>(scanned.used),
+          .loss_tokens = static_cast<std::int32_t>(loss_tokens(scanned))};
+}
+
+void decide_use(DataRow& row, const DatasetOptions& options,
+                const std::function<std::int64_t(std::int32_t)>& loss_within) {
+  row.used = 0;
+  row.split = Split::train;
+  row.loss_tokens = static_cast<std::int32_t>(loss_within(row.tokens));
+  if (row.loss_tokens == 0)
+    row.state = RowState::no_loss;
+  else if (row.tokens <= options.max_len)
+    row.state = RowState::ok;
+  else if (options.overlong == Overlong::drop)
+    row.state = RowState::too_long;
+  else  // truncation may remove the answer
+    row.state = loss_within(options.max_len) > 0 ? RowState::truncated : RowState::no_loss;
+  if (row.state != RowState::ok && row.state != RowState::truncated) return;
+  row.used = std::min(row.tokens, options.max_len);
+  row.split = split_of(options, row.row);
+  if (row.state == RowState::truncated) row.loss_tokens = static_cast<std::int32_t>(loss_within(row.used));
+}
+
+void add_to_report(const DataRow& row, DatasetReport& report) {
   if (row.format != Format::automatic) report.format = row.format;
-  if (row.example.row >= 0) ++report.rows;
+  if (row.row >= 0) ++report.rows;
   report.skipped_bad += row.state == RowState::bad;
   report.no_loss += row.state == RowState::no_loss;
   report.dropped_long += row.state == RowState::too_long;
   report.truncated += row.state == RowState::truncated;
   if (row.used == 0) return;
   ++report.kept;
-  report.tokens += static_cast<std::int64_t>(row.used);
-  report.loss_tokens += loss_tokens(row);
+  report.tokens += row.used;
+  report.loss_tokens += row.loss_tokens;
+}
+
+void refuse_empty(const DatasetOptions& options, const DatasetReport& r, std::int64_t held_out) {
+  if (r.kept > held_out) return;
+  std::string found = std::to_string(r.rows) + " rows";
+  const auto add = [&](std::int64_t n, const std::string& what) {
+    if (n > 0) found += ", " + std::to_string(n) + " " + what;
+  };
+  add(r.dropped_long, "longer than " + std::to_string(options.max_len) + " tokens");
+  add(r.skipped_bad, "malformed");
+  add(r.no_loss, "without tokens that carry loss");
+  add(held_out, "held out for evaluation");
+  if (!r.problems.empty()) found += "; first: " + r.problems.front().place + ": " + r.problems.front().message;
+  throw Error({.id = "DATA-EMPTY",
+               .message = "the data has no usable row to train on",
+               .file = options.path.string(),
+               .place = "data.path",
+               .found = found,
+               .expected = "at least one row",
+               .fix = r.dropped_long > 0 ? "raise data.max_len or set data.overlong to truncate"
+                                         : "check the file and data.format"});
 }
 
 std::int64_t loss_tokens(const ScannedRow& row) {
@@ -302,7 +479,7 @@ ScannedRow rescan_row(const DatasetOptions& options, const Tokenizer& tokenizer,
   };
   RunningText text(options, tokenizer, sink);
   text.seek(position, known.example.row);
-  text.read([&](const ByteReader&) { return !found; });
+  text.read([&](long) { return !found; }, 0);
   if (found) return std::move(*found);
   throw Error({.id = "DATA-CHANGED",
                .message = "the file has changed and does not contain the row any more",

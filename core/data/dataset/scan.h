@@ -2,6 +2,7 @@
 // Reads a data file row by row and decides how training uses each row. load_dataset() and the data view share it.
 // Thread-safe.
 #pragma once
+#include "core/base/sha256.h"
 #include "core/data/dataset/dataset.h"
 
 namespace mw::data {
@@ -15,6 +16,16 @@ struct RowPosition {
   std::uint32_t bytes = 0;  // size of its JSON text; 0: running text
   std::uint32_t skip = 0;   // running text: tokens of the block at `offset` that belong to earlier rows
   std::uint32_t line = 0;   // from 1
+};
+
+// The properties of a row without its tokens.
+struct DataRow {
+  RowState state = RowState::ok;
+  Split split = Split::train;
+  Format format = Format::text;
+  RowPosition place{};
+  std::int64_t row = 0;                                // 0-based; -1: a line of running text that is not a row
+  std::int32_t tokens = 0, used = 0, loss_tokens = 0;  // before truncation; used in training; with loss
 };
 
 struct ScannedRow {
@@ -32,13 +43,28 @@ using RowSink = std::function<void(ScannedRow)>;
 // The split of a row by its number in the file.
 Split split_of(const DatasetOptions& options, std::int64_t row);
 
-// Calls `sink` for every row in order and continues after bad rows. Throws for faults that concern all rows (unreadable
-// file, unknown format, unsuitable chat template) and passes on exceptions of the sink.
+// Calls `sink` for every row in order and continues after bad rows. Rows are encoded on all cores; `sink` and
+// `progress` are called on the calling thread. Throws for faults that concern all rows (unreadable file, unknown
+// format, unsuitable chat template) and passes on exceptions of the sink. Adds all bytes of the file to `sum`, if it is
+// not null.
 void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
-               const Progress& progress, const RowSink& sink);
+               const Progress& progress, const RowSink& sink, Sha256* sum = nullptr);
+
+// Whether the file is one running text, whose rows depend on max_len. May read the beginning of the file.
+bool is_running_text(const DatasetOptions& options);
+
+DataRow data_row(const ScannedRow& scanned);
+
+// Sets state, split and number of used tokens of a readable row of row.tokens tokens. `loss_within(n)` counts those
+// with loss among the first n; row.loss_tokens is then the number of the used tokens, or of all if none are used.
+void decide_use(DataRow& row, const DatasetOptions& options,
+                const std::function<std::int64_t(std::int32_t)>& loss_within);
 
 // Adds the row to the counts of `report`, but not to its problems.
-void add_to_report(const ScannedRow& row, DatasetReport& report);
+void add_to_report(const DataRow& row, DatasetReport& report);
+
+// Throws DATA-EMPTY if there is no row to train on, with the reasons.
+void refuse_empty(const DatasetOptions& options, const DatasetReport& report, std::int64_t held_out);
 
 // Reads a row of an earlier scan again; `known` is that row, whose example may be missing. Throws DATA-CHANGED if the
 // file has changed.
