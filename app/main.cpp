@@ -9,8 +9,10 @@
 #include "app/stop_signals.h"
 #include "app/subcommand.h"
 #include "app/window.h"
+#include "core/base/file_system.h"
 #include "core/base/files.h"
 #include "core/base/nearest_names.h"
+#include "core/data/dataset/row_cache.h"
 #include "core/store/store.h"
 
 namespace mw::app {
@@ -90,6 +92,8 @@ int run_main(int argc, char** argv) {
 
   refuse_unknown_subcommand(subcommands, common);
   if (const std::optional<int> code = parse(root, common)) return *code;
+  keep_private(common.runs_folder);
+  data::set_row_cache({.folder = common.runs_folder / data::kRowCacheFolder});
   for (const Subcommand& subcommand : subcommands) {
     if (!root.got_subcommand(subcommand.name)) continue;
     if (!subcommand.stops_cleanly) return subcommand.run(common);

@@ -4,6 +4,7 @@
 #include "app/output.h"
 #include "app/subcommand.h"
 #include "core/base/text.h"
+#include "core/data/dataset/row_cache.h"
 #include "core/planning/run_cost.h"
 
 namespace mw::app {
@@ -65,6 +66,10 @@ int list_runs(const CommonOptions& common) {
   }
   print_runs(rows, costs);
   if (rows.empty()) print_text("no runs yet in %s\n", store.folder().c_str());
+  const std::filesystem::path cache = store.folder() / data::kRowCacheFolder;
+  if (const data::RowCacheUse use = data::row_cache_use(cache); use.entries > 0)
+    print_text("tokens of %lld data files: %s in %s\n", static_cast<long long>(use.entries),
+               to_text(Bytes(use.bytes)).c_str(), cache.c_str());
   return 0;
 }
 

@@ -24,7 +24,7 @@ bool has_window() {
 
 int open_window(const CommonOptions& common, bool start_run) {
   // The first start without a file runs the default example, so that the window shows a live run.
-  const bool first_start = common.file.empty() && !path_exists(common.runs_folder);
+  const bool first_start = common.file.empty() && !path_exists(common.runs_folder / "runs.sqlite");
   const ui::WindowOptions options{.experiment = common.file,
                                   .runs_folder = common.runs_folder,
                                   .resources = MW_RESOURCES,

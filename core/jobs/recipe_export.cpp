@@ -74,12 +74,12 @@ std::vector<recipes::Prompt> prompts_of(const experiment::ExperimentConfig& conf
                                         const data::Tokenizer& tokenizer, const model::Config& model) {
   const train::TrainingOptions& t = config.train;
   std::vector<recipes::Prompt> out;
-  for (const data::Example* e :
-       train::with_prompts(dataset.eval, std::max(t.answers, t.sample_every > 0 ? t.sample_prompts : 0))) {
-    recipes::Prompt prompt{.text = e->prompt, .expected = e->answer, .ids = {tokenizer.bos()}, .max_new = 0};
-    const std::vector<int> body = tokenizer.encode(e->prompt);
+  for (const data::Example& e :
+       train::with_prompts(dataset.eval, std::max(t.answers, t.sample_every > 0 ? t.sample_prompts : 0), tokenizer)) {
+    recipes::Prompt prompt{.text = e.prompt, .expected = e.answer, .ids = {tokenizer.bos()}, .max_new = 0};
+    const std::vector<int> body = tokenizer.encode(e.prompt);
     prompt.ids.insert(prompt.ids.end(), body.begin(), body.end());
-    prompt.max_new = std::min(train::answer_limit(*e, tokenizer, config.sample),
+    prompt.max_new = std::min(train::answer_limit(e, tokenizer, config.sample),
                               std::max(0, model.max_positions - static_cast<int>(prompt.ids.size())));
     out.push_back(std::move(prompt));
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/data/dataset/row_cache.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/model/catalogue.h"
@@ -29,10 +30,10 @@ DataSource source_of(const experiment::DataSection& data) {
   return !data.path.empty() ? DataSource::rows : !data.lengths.empty() ? DataSource::lengths : DataSource::none;
 }
 
-void add(DataIndex& index, const data::ScannedRow& scanned, const DataRow& row) {
+void add(DataIndex& index, const DataRow& row, const Problem* problem) {
   add_to_report(row, index.report);
-  if (scanned.state == data::RowState::bad) {
-    if (!index.first_bad) index.first_bad = scanned.problem;
+  if (row.state == data::RowState::bad) {
+    if (!index.first_bad && problem) index.first_bad = *problem;
     return;
   }
   ++index.lengths[row.tokens];
@@ -113,16 +114,20 @@ DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tok
     if (request.source == DataSource::lengths) return index_lengths(request);
     if (request.source == DataSource::none || !tokenizer) return index;
     std::int64_t seen = 0;
-    scan_rows(request.options, *tokenizer, std::move(stop), progress, [&](const data::ScannedRow& scanned) {
-      if (seen++ == most_rows)
-        throw Error({.id = "DATA-MANY",
-                     .severity = Severity::warning,
-                     .message = "only the first " + std::to_string(most_rows) + " rows are read",
-                     .file = request.options.path.string()});
-      const DataRow row = data_row(scanned);
-      add(index, scanned, row);
-      if (sink) sink(row);
-    });
+    const auto rows =
+        open_rows(request.options, *tokenizer, stop, progress, [&](const DataRow& row, const Problem* problem) {
+          if (seen++ == most_rows)
+            throw Error({.id = "DATA-MANY",
+                         .severity = Severity::warning,
+                         .message = "only the first " + std::to_string(most_rows) + " rows are read",
+                         .file = request.options.path.string()});
+          add(index, row, problem);
+          if (sink) sink(row);
+        });
+    if (!rows->problems().empty()) {
+      index.first_bad = rows->problems().front();
+      index.first_bad->file = request.options.path.string();
+    }
   } catch (const Error& error) {
     if (error.kind() == Error::Kind::cancelled) throw;
     index.ended = error.problem();

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/data/dataset/dataset.h"
+#include "core/data/dataset/example_list.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/plan/search/smallest_changes.h"
@@ -36,7 +36,7 @@ class FixPricing {
     const train::Settings s = experiment::train_settings(config);
     config_ = formats::read_config(s.model.path);
     tokenizer_ = train::load_tokenizer_of(s.model);
-    dataset_ = data::load_dataset(s.data, *tokenizer_, std::move(stop));
+    dataset_ = data::open_dataset(s.data, *tokenizer_, stop);
   }
   // Empty if the changed experiment does not fit or is invalid.
   std::optional<MemoryFix> price(const Edits& edits) const try {
@@ -71,7 +71,7 @@ class FixPricing {
   std::optional<double> seconds_;
   model::Config config_;
   std::unique_ptr<data::Tokenizer> tokenizer_;
-  data::Dataset dataset_;
+  data::TokenizedDataset dataset_;
 };
 
 // The kinds of changes on the same devices, in order of preference.

@@ -122,7 +122,7 @@ Prediction predict(const experiment::Experiment& experiment, ReadData read_data,
   std::string basis;
   if (read) {
     const auto tokenizer = train::load_tokenizer_of(settings.model);
-    const data::Dataset dataset = data::load_dataset(settings.data, *tokenizer, stop);
+    const data::TokenizedDataset dataset = data::open_dataset(settings.data, *tokenizer, stop);
     train::set_steps_from_epochs(settings, dataset.train);
     facts = train::data_facts(settings, config, dataset, *tokenizer);
     basis = "row lengths measured in " + settings.data.path.filename().string() + ": largest micro-batch " +

@@ -29,7 +29,7 @@ RowPlan plan_rows(data::Dataset dataset, const data::BatchOptions& options, std:
                  .expected = "at most " + std::to_string(kMostRows) + " rows"});
   RowPlan plan;
   plan.pad_id = pad_id;
-  const auto sizes = data::example_sizes(dataset.train);
+  const data::ExampleSizes sizes = data::ExampleList(dataset.train).sizes();
   const auto wanted = static_cast<size_t>(micro_batches * options.rows);
   for (std::int64_t epoch = 0; plan.rows.size() < wanted; ++epoch)
     for (auto& row : data::epoch_rows(sizes, options, epoch))

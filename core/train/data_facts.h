@@ -18,7 +18,7 @@ struct DataFacts {
 };
 
 // Examines at most the first 20,000 micro-batches, and all held-out rows and prompts.
-DataFacts data_facts(const Settings& settings, const model::Config& config, const data::Dataset& dataset,
+DataFacts data_facts(const Settings& settings, const model::Config& config, const data::TokenizedDataset& dataset,
                      const data::Tokenizer& tokenizer);
 
 }  // namespace mw::train

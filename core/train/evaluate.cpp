@@ -16,11 +16,11 @@ engine::TokenBatch token_batch(const data::Batch& b) {
           .segments = b.segments};
 }
 
-std::span<const data::Example> evaluation_rows(const Settings& s, const data::Dataset& dataset) {
-  return std::span(dataset.eval).first(std::min<size_t>(dataset.eval.size(), static_cast<size_t>(s.eval_rows)));
+data::ExampleList evaluation_rows(const Settings& s, const data::ExampleList& held_out) {
+  return held_out.first(static_cast<size_t>(s.eval_rows));
 }
 
-std::optional<double> held_out_loss(LoadedModel& model, std::span<const data::Example> examples,
+std::optional<double> held_out_loss(LoadedModel& model, const data::ExampleList& examples,
                                     const data::BatchOptions& options, const engine::StepOptions& step,
                                     std::stop_token stop) {
   engine::LossSum total;
@@ -39,10 +39,11 @@ std::optional<double> held_out_loss(LoadedModel& model, std::span<const data::Ex
   return total.sum / static_cast<double>(total.tokens);
 }
 
-std::vector<const data::Example*> with_prompts(std::span<const data::Example> examples, long limit) {
-  std::vector<const data::Example*> found;
-  for (const data::Example& e : examples)
-    if (static_cast<long>(found.size()) < limit && !e.prompt.empty()) found.push_back(&e);
+std::vector<data::Example> with_prompts(const data::ExampleList& examples, long limit,
+                                        const data::Tokenizer& tokenizer) {
+  std::vector<data::Example> found;
+  for (size_t i = 0; i < examples.size() && std::ssize(found) < limit; ++i)
+    if (examples.has_prompt(i)) found.push_back(examples.example(i, tokenizer));
   return found;
 }
 
@@ -54,21 +55,21 @@ int answer_limit(const data::Example& example, const data::Tokenizer& tokenizer,
 Score answer_prompts(LoadedModel& model, std::span<const data::Example> examples, long limit, data::ChatFormat chat,
                      const engine::SampleOptions& options, std::stop_token stop,
                      const std::function<void(const event::Sample&, long, long)>& on_answer) {
-  const auto questions = with_prompts(examples, limit);
+  const auto questions = examples.first(std::min(examples.size(), static_cast<size_t>(std::max(0L, limit))));
   const auto total = static_cast<long>(questions.size());
   Score score;
-  for (const data::Example* example : questions) {
+  for (const data::Example& example : questions) {
     if (stop.stop_requested()) break;
     engine::SampleOptions sampling = options;
-    sampling.max_new_tokens = answer_limit(*example, *model.tokenizer, options);
-    const Answer got = answer(model, example->prompt, chat, sampling, stop);
-    const bool right = got.text == example->answer;
+    sampling.max_new_tokens = answer_limit(example, *model.tokenizer, options);
+    const Answer got = answer(model, example.prompt, chat, sampling, stop);
+    const bool right = got.text == example.answer;
     ++score.asked;
     score.right += right;
     on_answer({.step = 0,
-               .prompt = example->prompt,
+               .prompt = example.prompt,
                .text = got.text,
-               .expected = example->answer,
+               .expected = example.answer,
                .verdict = right ? "right" : "wrong"},
               score.asked, total);
   }

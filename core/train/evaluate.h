@@ -14,15 +14,16 @@ namespace mw::train {
 engine::TokenBatch token_batch(const data::Batch& batch);  // views into `batch`
 
 // At most eval_rows held-out rows.
-std::span<const data::Example> evaluation_rows(const Settings& settings, const data::Dataset& dataset);
+data::ExampleList evaluation_rows(const Settings& settings, const data::ExampleList& held_out);
 
 // Mean -log p over the loss tokens of the examples; empty if there are none.
-std::optional<double> held_out_loss(LoadedModel& model, std::span<const data::Example> examples,
+std::optional<double> held_out_loss(LoadedModel& model, const data::ExampleList& examples,
                                     const data::BatchOptions& options, const engine::StepOptions& step,
                                     std::stop_token stop);
 
 // The first `limit` examples with a prompt.
-std::vector<const data::Example*> with_prompts(std::span<const data::Example> examples, long limit);
+std::vector<data::Example> with_prompts(const data::ExampleList& examples, long limit,
+                                        const data::Tokenizer& tokenizer);
 // Maximum number of tokens of an answer: the length of the expected answer plus a margin, to show how a wrong answer
 // continues.
 int answer_limit(const data::Example& example, const data::Tokenizer& tokenizer, const engine::SampleOptions& options);
@@ -31,6 +32,7 @@ int answer_limit(const data::Example& example, const data::Tokenizer& tokenizer,
 struct Score {
   long asked = 0, right = 0;
 };
+// Answers the first `limit` of the examples, which have prompts.
 Score answer_prompts(LoadedModel& model, std::span<const data::Example> examples, long limit, data::ChatFormat chat,
                      const engine::SampleOptions& options, std::stop_token stop,
                      const std::function<void(const event::Sample&, long done, long total)>& on_answer);

@@ -94,7 +94,7 @@ class Prover {
   Settings s_;
   std::stop_token stop_;
   LoadedModel one_, mesh_;
-  data::Dataset dataset_;
+  data::TokenizedDataset dataset_;
   std::unique_ptr<data::BatchStream> batches_;
   StepRounding rounding_;
   std::optional<TrafficPlan> plan_;
@@ -132,7 +132,7 @@ void Prover::load() {
   unsharded.mesh = {};
   unsharded.capacity = machine_memory();
   one_ = load_one(unsharded, "loading weights unsharded");
-  dataset_ = data::load_dataset(s_.data, *one_.tokenizer, stop_,
+  dataset_ = data::open_dataset(s_.data, *one_.tokenizer, stop_,
                                 [&](long done, long total) { progress("reading data", done, total); });
   set_steps_from_epochs(s_, dataset_.train);
   batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(s_), one_.tokenizer->pad(), 0);

@@ -32,9 +32,9 @@ data::BatchOptions batch_options(const Settings& s) {
       .rows = s.batch, .max_len = s.data.max_len, .packing = s.packing, .order = data::Order::shuffled, .seed = s.seed};
 }
 
-void set_steps_from_epochs(Settings& s, std::span<const data::Example> train) {
+void set_steps_from_epochs(Settings& s, const data::ExampleList& train) {
   if (s.epochs <= 0) return;
-  const std::int64_t rows = data::rows_of_epoch(data::example_sizes(train), batch_options(s));
+  const std::int64_t rows = data::rows_of_epoch(train.sizes(), batch_options(s));
   s.rate.steps = static_cast<long>(
       steps_of_epochs(static_cast<double>(rows), s.epochs, {.batch = s.batch, .accumulation = s.accumulation}));
   s.epochs = 0;

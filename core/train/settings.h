@@ -79,7 +79,7 @@ struct Settings : TrainingOptions {
 
 data::BatchOptions batch_options(const Settings& settings);
 // If settings.epochs is above 0: sets rate.steps for these examples, and epochs to 0.
-void set_steps_from_epochs(Settings& settings, std::span<const data::Example> train);
+void set_steps_from_epochs(Settings& settings, const data::ExampleList& train);
 data::BatchOptions eval_options(const Settings& settings);  // for held-out rows: unpacked, in order
 
 }  // namespace mw::train

@@ -73,8 +73,14 @@ class TrainingRun {
   double now() const { return resumed_seconds_ + seconds_since(started_); }
   void log(const std::string& level, const std::string& text) { emit(event::Log{level, text}); }
   void metric(const char* name, double value) { emit(event::Metric{name, counters_.step, value}); }
+  // Emits at most ten events a second, and the last one.
   Progress progress(const char* phase) {
-    return [this, phase](long done, long total) { emit(event::Progress{phase, done, total}); };
+    return [this, phase, last = Clock::time_point()](long done, long total) mutable {
+      const auto time = Clock::now();
+      if (done < total && time - last < std::chrono::milliseconds(100)) return;
+      last = time;
+      emit(event::Progress{phase, done, total});
+    };
   }
   engine::Cluster& cluster() { return *model_.cluster; }
   void memory(const char* phase);
@@ -109,7 +115,8 @@ class TrainingRun {
   double resumed_seconds_ = 0;
   TrainingCounters counters_;
   LoadedModel model_;
-  data::Dataset dataset_;
+  data::TokenizedDataset dataset_;
+  std::vector<data::Example> prompts_;  // held-out ones that are answered during the run
   std::unique_ptr<data::BatchStream> batches_;
   std::optional<TrafficPlan> traffic_plan_;
   std::vector<Bytes> peaks_;  // per device
@@ -179,7 +186,9 @@ void TrainingRun::load() {
   cluster().train(s_.method, s_.adamw);
   if (adapter) copy_adapter(*adapter, cluster());
   traffic_plan_.emplace(cluster(), s_);
-  dataset_ = data::load_dataset(s_.data, *model_.tokenizer, stop_, progress("reading data"));
+  dataset_ = data::open_dataset(s_.data, *model_.tokenizer, stop_, progress("reading data"));
+  prompts_ =
+      with_prompts(dataset_.eval, std::max(s_.answers, s_.sample_every > 0 ? s_.sample_prompts : 0), *model_.tokenizer);
   set_steps_from_epochs();
   if (request_.resume) {
     counters_ = restore_checkpoint(*request_.resume, cluster());
@@ -348,7 +357,7 @@ void TrainingRun::after_step(long step) {
 void TrainingRun::evaluate() {
   phase_ = "the evaluation after step " + std::to_string(counters_.step);
   evaluated_at_ = counters_.step;
-  const auto loss = held_out_loss(model_, evaluation_rows(s_, dataset_), eval_options(s_), step_options(), stop_);
+  const auto loss = held_out_loss(model_, evaluation_rows(s_, dataset_.eval), eval_options(s_), step_options(), stop_);
   if (!loss) return;
   metric("eval/loss", *loss);
   metric("eval/perplexity", std::exp(*loss));
@@ -358,7 +367,7 @@ void TrainingRun::evaluate() {
 void TrainingRun::samples() {
   if (s_.sample_prompts <= 0 || s_.sample_every <= 0) return;
   phase_ = "sampling after step " + std::to_string(counters_.step);
-  answer_prompts(model_, dataset_.eval, s_.sample_prompts, s_.data.chat, s_.sample, stop_,
+  answer_prompts(model_, prompts_, s_.sample_prompts, s_.data.chat, s_.sample, stop_,
                  [&](event::Sample sample, long, long) {
                    sample.step = counters_.step;
                    emit(std::move(sample));
@@ -368,7 +377,7 @@ void TrainingRun::samples() {
 
 Score TrainingRun::answers() {
   phase_ = "answering after step " + std::to_string(counters_.step);
-  const Score score = answer_prompts(model_, dataset_.eval, s_.answers, s_.data.chat, s_.sample, stop_,
+  const Score score = answer_prompts(model_, prompts_, s_.answers, s_.data.chat, s_.sample, stop_,
                                      [&](event::Sample sample, long done, long total) {
                                        sample.step = counters_.step;
                                        emit(event::Progress{"answering held-out prompts", done, total});

@@ -159,7 +159,7 @@ TEST(Batches, EpochSizeEqualsSumOverBatches) {
           expected.padded += std::int64_t{b.rows} * b.len;
           EXPECT_EQ(std::count(b.ids.begin(), b.ids.end(), kPad), std::int64_t{b.rows} * b.len - b.real_tokens);
         }
-        const EpochSize epoch = first_epoch_size(example_sizes(all), options);
+        const EpochSize epoch = first_epoch_size(ExampleList(all).sizes(), options);
         EXPECT_EQ(epoch.batches, expected.batches);
         EXPECT_EQ(epoch.rows, expected.rows);
         EXPECT_EQ(epoch.tokens, expected.tokens);

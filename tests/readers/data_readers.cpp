@@ -6,6 +6,7 @@
 #include "core/base/utf8.h"
 #include "core/data/dataset/dataset.h"
 #include "core/data/dataset/lengths.h"
+#include "core/data/dataset/token_rows.h"
 #include "core/data/tokenizer/sentencepiece_tokenizer.h"
 #include "core/data/tokenizer/tokenizer.h"
 #include "core/data/tokenizer/tokenizer_file.h"
@@ -147,6 +148,65 @@ Texts lengths_seeds() {
   return {"0{\"lengths\":[[10,3],[20,4]],\"source\":\"x\"}", "1tokens,rows\n10,3\n20,4\n"};
 }
 
+// Writes the checksum that belongs to the content into its end, where TokenRows compares it; no fuzzer would find it.
+void seal_token_rows(std::span<std::byte> content) {
+  constexpr std::uint64_t kFooter = 96, kSum = 48, kRecord = sizeof(TokenRecord);
+  if (content.size() < kFooter) return;
+  const std::uint64_t footer = content.size() - kFooter;
+  const auto number = [&](std::uint64_t at) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, content.data() + at, sizeof value);
+    return value;
+  };
+  Sha256 sum;
+  const auto add = [&](std::uint64_t at, std::uint64_t bytes) {
+    if (at <= content.size() && bytes <= content.size() - at)
+      sum.add({reinterpret_cast<const char*>(content.data()) + at, bytes});
+  };
+  std::uint64_t left = std::min<std::uint64_t>(number(footer), content.size());
+  const std::uint64_t blocks = std::min<std::uint64_t>(number(footer + 8), content.size() / 8),
+                      table = number(footer + 16);
+  for (std::uint64_t b = 0; b < blocks && table <= footer && 8 * (b + 1) <= footer - table; ++b) {
+    const auto records = std::min<std::uint64_t>(left, TokenRowsWriter::kBlockRows);
+    add(number(table + 8 * b), records * kRecord);
+    left -= records;
+  }
+  add(table, 8 * blocks);
+  add(number(footer + 24), number(footer + 32));
+  add(footer, kSum);
+  const Sha256Digest digest = sum.finish();
+  std::memcpy(content.data() + footer + kSum, digest.data(), digest.size());
+}
+
+// The first byte says whether the checksum is replaced by the right one.
+void token_rows(std::string_view bytes) {
+  const auto [which, rest] = choose(bytes, 2);
+  std::vector<std::byte> content(rest.size());
+  std::copy(rest.begin(), rest.end(), reinterpret_cast<char*>(content.data()));
+  if (which == 1) seal_token_rows(content);
+  const TokenRows rows(std::move(content));
+  DatasetOptions options;
+  options.max_len = 4;
+  options.overlong = Overlong::truncate;
+  std::vector<int> ids;
+  std::vector<std::uint8_t> loss;
+  for (std::int64_t i = 0; i < rows.size(); ++i) rows.read(i, rows.row(i, options).used, ids, loss);
+}
+Texts token_rows_seeds() {
+  std::string content;
+  TokenRowsWriter writer(
+      [&](std::span<const std::byte> more) { content.append(reinterpret_cast<const char*>(more.data()), more.size()); },
+      300);
+  for (int i = 0; i < 3; ++i) {
+    ScannedRow row;
+    row.example = {.row = i, .ids = {2, 5, 6, 299, 7}, .loss = {0, 0, 1, 1, 1}, .prompt = "a", .answer = "b"};
+    if (i == 1) row = {.state = RowState::bad, .problem = {.id = "DATA-ROW", .message = "m", .place = "line 2"}};
+    writer.add(row);
+  }
+  writer.finish({{"sha256", "x"}});
+  return {"0" + content, "1" + content};
+}
+
 void utf8(std::string_view bytes) {
   const std::string valid = valid_utf8(bytes);
   if (valid_utf8(valid) != valid) std::abort();
@@ -177,13 +237,16 @@ Reader text_file_reader() {
 Reader lengths_reader() {
   return {"lengths", lengths, lengths_seeds};
 }
+Reader token_rows_reader() {
+  return {"token_rows", token_rows, token_rows_seeds};
+}
 Reader utf8_reader() {
   return {"utf8", utf8, utf8_seeds, 512};
 }
 
 std::vector<Reader> data_readers() {
   return {tokenizer_json_reader(), tokenizer_file_reader(), sentencepiece_reader(), jsonl_reader(),
-          text_file_reader(),      lengths_reader(),        utf8_reader()};
+          text_file_reader(),      lengths_reader(),        token_rows_reader(),    utf8_reader()};
 }
 
 }  // namespace mw::readers

@@ -35,39 +35,56 @@ void check(size_t examples, const BatchOptions& options) {
                  .expected = "at least 1"});
 }
 
-void check(std::span<const Example> examples, const BatchOptions& options) {
-  check(examples.size(), options);
-  for (const Example& e : examples)
-    if (e.ids.empty() || e.ids.size() != e.loss.size() || e.ids.size() > static_cast<size_t>(options.max_len))
-      throw length_error(e.row, e.ids.size(), options.max_len);
+void check(const ExampleSizes& examples, const BatchOptions& options) {
+  check(examples.count, options);
+  for (size_t i = 0; i < examples.count; ++i)
+    if (const int tokens = examples.of(i).tokens; tokens < 1 || tokens > options.max_len)
+      throw length_error(static_cast<std::int64_t>(i), static_cast<size_t>(std::max(0, tokens)), options.max_len);
 }
 
-// The endless list of the rows of all epochs. Access in ascending order plans each epoch once.
+// The endless list of the rows of all epochs. Access in ascending order plans each window once.
 class RowList {
  public:
-  RowList(std::vector<ExampleSize> examples, const BatchOptions& options)
-      : examples_(std::move(examples)), options_(options), rows_(epoch_rows(examples_, options, 0)) {}
+  RowList(ExampleSizes examples, const BatchOptions& options)
+      : examples_(std::move(examples)), options_(options), plan_(examples_, options, 0) {
+    rows_ = plan_.rows(0);
+  }
+  RowList(const RowList&) = delete;
+  RowList& operator=(const RowList&) = delete;
 
   const std::vector<int>& at(std::int64_t index) {  // must not decrease between calls
     if (options_.packing == Packing::none) {        // all epochs have the same number of rows
-      const auto per_epoch = static_cast<std::int64_t>(examples_.size());
-      if (index / per_epoch != epoch_) rows_ = epoch_rows(examples_, options_, epoch_ = index / per_epoch);
-      first_ = epoch_ * per_epoch;
+      const auto per_epoch = static_cast<std::int64_t>(examples_.count);
+      start_epoch(index / per_epoch);
+      const auto window = static_cast<size_t>(index % per_epoch) / EpochRows::kWindow;
+      first_ = epoch_ * per_epoch + static_cast<std::int64_t>(window * EpochRows::kWindow);
+      if (window != window_) rows_ = plan_.rows(window_ = window);
     }
-    while (index - first_ >= count()) {
-      first_ += count();
-      rows_ = epoch_rows(examples_, options_, ++epoch_);
+    while (index - first_ >= std::ssize(rows_)) {
+      first_ += std::ssize(rows_);
+      if (window_ + 1 < plan_.windows())
+        rows_ = plan_.rows(++window_);
+      else
+        start_epoch(epoch_ + 1);
     }
     return rows_[static_cast<size_t>(index - first_)];
   }
-  std::int64_t count() const { return static_cast<std::int64_t>(rows_.size()); }
-  const ExampleSize& size(int example) const { return examples_[static_cast<size_t>(example)]; }
+  const ExampleSizes& examples() const { return examples_; }
+  ExampleSize size(int example) const { return examples_.of(static_cast<size_t>(example)); }
 
  private:
-  std::vector<ExampleSize> examples_;
-  const BatchOptions& options_;
-  std::int64_t epoch_ = 0, first_ = 0;  // first_: index of the first row of epoch_
-  std::vector<std::vector<int>> rows_;
+  void start_epoch(std::int64_t epoch) {
+    if (epoch == epoch_) return;
+    plan_ = EpochRows(examples_, options_, epoch_ = epoch);
+    rows_ = plan_.rows(window_ = 0);
+  }
+
+  ExampleSizes examples_;
+  BatchOptions options_;
+  std::int64_t epoch_ = 0, first_ = 0;  // first_: index of the first row of rows_
+  size_t window_ = 0;
+  EpochRows plan_;
+  std::vector<std::vector<int>> rows_;  // of the window
 };
 
 // Sizes of a batch per device (largest_batch_per_device).
@@ -79,7 +96,7 @@ std::vector<BatchSize> batch_shares(RowList& rows, std::int64_t first, int batch
     BatchSize& share = shares[static_cast<size_t>(r / each)];
     std::int64_t row = 0;
     for (const int e : rows.at(first + r)) {
-      const ExampleSize& size = rows.size(e);
+      const ExampleSize size = rows.size(e);
       row += size.tokens;
       share.loss_tokens += size.loss_tokens;
       share.longest = std::max(share.longest, size.tokens);
@@ -111,20 +128,11 @@ BatchSize batch_size(RowList& rows, std::int64_t n, int batch_rows) {
 
 }  // namespace
 
-std::vector<ExampleSize> example_sizes(std::span<const Example> examples) {
-  std::vector<ExampleSize> sizes;
-  sizes.reserve(examples.size());
-  for (const Example& e : examples)
-    sizes.push_back({static_cast<int>(e.ids.size()),
-                     static_cast<int>(std::count_if(e.loss.begin(), e.loss.end(), [](auto l) { return l != 0; }))});
-  return sizes;
-}
-
 struct BatchStream::Impl {
-  std::span<const Example> examples;
+  ExampleList examples;
   BatchOptions options;
   int pad_id;
-  std::int64_t position, per_epoch = 0;
+  std::int64_t position;
   RowList rows;
 
   std::mutex mutex;
@@ -133,9 +141,8 @@ struct BatchStream::Impl {
   std::exception_ptr failure;
   std::jthread worker;  // last member: it uses the others
 
-  Impl(std::span<const Example> e, BatchOptions o, int pad, std::int64_t first)
-      : examples(e), options(o), pad_id(pad), position(first), rows(example_sizes(examples), options) {
-    per_epoch = (rows.count() + options.rows - 1) / options.rows;
+  Impl(ExampleList e, BatchOptions o, int pad, std::int64_t first)
+      : examples(std::move(e)), options(o), pad_id(pad), position(first), rows(examples.sizes(), options) {
     worker = std::jthread([this, first](std::stop_token stop) { work(stop, first); });
   }
 
@@ -158,11 +165,10 @@ struct BatchStream::Impl {
   }
 };
 
-BatchStream::BatchStream(std::span<const Example> examples, BatchOptions options, int pad_id,
-                         std::int64_t first_batch) {
-  check(examples, options);
+BatchStream::BatchStream(ExampleList examples, BatchOptions options, int pad_id, std::int64_t first_batch) {
+  check(examples.sizes(), options);
   if (first_batch < 0) throw Error({.id = "DATA-BATCH", .message = "the index of the first batch is negative"});
-  impl_ = std::make_unique<Impl>(examples, options, pad_id, first_batch);
+  impl_ = std::make_unique<Impl>(std::move(examples), options, pad_id, first_batch);
 }
 BatchStream::~BatchStream() = default;
 
@@ -182,48 +188,44 @@ std::int64_t BatchStream::position() const {
 }
 
 std::int64_t BatchStream::batches_per_epoch() const {
-  return impl_->per_epoch;
+  return (rows_of_epoch(impl_->examples.sizes(), impl_->options) + impl_->options.rows - 1) / impl_->options.rows;
 }
 
-std::vector<BatchSize> largest_batch_per_device(std::span<const Example> examples, const BatchOptions& options,
+std::vector<BatchSize> largest_batch_per_device(const ExampleList& examples, const BatchOptions& options,
                                                 std::int64_t first, std::int64_t count, int ways) {
-  check(examples, options);
+  check(examples.sizes(), options);
   std::vector<BatchSize> most(static_cast<size_t>(ways));
-  RowList rows(example_sizes(examples), options);
+  RowList rows(examples.sizes(), options);
   for (std::int64_t n = first; n < first + count; ++n)
     update_maxima(most, batch_shares(rows, n * options.rows, options.rows, ways));
   return most;
 }
 
-std::vector<BatchSize> largest_eval_batch_per_device(std::span<const Example> examples, const BatchOptions& options,
+std::vector<BatchSize> largest_eval_batch_per_device(const ExampleList& examples, const BatchOptions& options,
                                                      int ways) {
   std::vector<BatchSize> most(static_cast<size_t>(ways));
   if (examples.empty()) return most;
-  check(examples, options);
+  check(examples.sizes(), options);
   BatchOptions as_given = options;
   as_given.order = Order::as_given;
-  RowList rows(example_sizes(examples), as_given);
-  for (std::int64_t first = 0; first < rows.count(); first += options.rows)
+  RowList rows(examples.sizes(), as_given);
+  const std::int64_t count = rows_of_epoch(rows.examples(), as_given);
+  for (std::int64_t first = 0; first < count; first += options.rows)
     update_maxima(
-        most,
-        batch_shares(rows, first, static_cast<int>(std::min<std::int64_t>(options.rows, rows.count() - first)), ways));
+        most, batch_shares(rows, first, static_cast<int>(std::min<std::int64_t>(options.rows, count - first)), ways));
   return most;
 }
 
-BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,
+BatchSize largest_batch(const ExampleList& examples, const BatchOptions& options, std::int64_t first,
                         std::int64_t count) {
   return largest_batch_per_device(examples, options, first, count, 1).front();
 }
 
-EpochSize first_epoch_size(std::span<const ExampleSize> examples, const BatchOptions& options) {
-  check(examples.size(), options);
-  for (size_t i = 0; i < examples.size(); ++i)
-    if (examples[i].tokens < 1 || examples[i].tokens > options.max_len)
-      throw length_error(static_cast<std::int64_t>(i), static_cast<size_t>(std::max(0, examples[i].tokens)),
-                         options.max_len);
-  RowList rows({examples.begin(), examples.end()}, options);
+EpochSize first_epoch_size(const ExampleSizes& examples, const BatchOptions& options) {
+  check(examples, options);
+  RowList rows(examples, options);
   EpochSize epoch;
-  epoch.batches = (rows.count() + options.rows - 1) / options.rows;
+  epoch.batches = (rows_of_epoch(examples, options) + options.rows - 1) / options.rows;
   epoch.rows = epoch.batches * options.rows;
   epoch.fixed = epoch.rows * options.max_len;
   for (std::int64_t n = 0; n < epoch.batches; ++n) {
@@ -235,11 +237,11 @@ EpochSize first_epoch_size(std::span<const ExampleSize> examples, const BatchOpt
   return epoch;
 }
 
-std::vector<Batch> eval_batches(std::span<const Example> examples, BatchOptions options, int pad_id) {
+std::vector<Batch> eval_batches(const ExampleList& examples, BatchOptions options, int pad_id) {
   if (examples.empty()) return {};
-  check(examples, options);
+  check(examples.sizes(), options);
   options.order = Order::as_given;
-  const auto rows = epoch_rows(example_sizes(examples), options, 0);
+  const auto rows = epoch_rows(examples.sizes(), options, 0);
   std::vector<Batch> batches;
   for (size_t begin = 0; begin < rows.size(); begin += static_cast<size_t>(options.rows)) {
     const size_t n = std::min(static_cast<size_t>(options.rows), rows.size() - begin);

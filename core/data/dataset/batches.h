@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/data/dataset/dataset.h"
+#include "core/data/dataset/example_list.h"
 
 namespace mw::data {
 
@@ -24,12 +25,6 @@ struct Batch {
   std::int64_t real_tokens = 0, loss_tokens = 0;
 };
 
-// The properties of an example that determine its batch and the size of the batch.
-struct ExampleSize {
-  int tokens = 0, loss_tokens = 0;
-};
-std::vector<ExampleSize> example_sizes(std::span<const Example> examples);
-
 struct BatchOptions {
   int rows = 1;
   int max_len = 1024;
@@ -43,11 +38,11 @@ struct BatchOptions {
 // thread.
 class BatchStream {
  public:
-  BatchStream(std::span<const Example> examples, BatchOptions options, int pad_id, std::int64_t first_batch = 0);
+  BatchStream(ExampleList examples, BatchOptions options, int pad_id, std::int64_t first_batch = 0);
   ~BatchStream();
-  Batch next();                   // waits for the worker thread
-  std::int64_t position() const;  // index of the batch that next() returns
-  std::int64_t batches_per_epoch() const;
+  Batch next();                            // waits for the worker thread
+  std::int64_t position() const;           // index of the batch that next() returns
+  std::int64_t batches_per_epoch() const;  // of the first epoch
 
  private:
   struct Impl;
@@ -62,16 +57,16 @@ struct BatchSize {
   std::int64_t step_tokens = 0;              // tokens that the engine allocates (sizes::step_tokens)
 };
 // Maxima over the batches [first, first + count) of the stream, without building them.
-BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,
+BatchSize largest_batch(const ExampleList& examples, const BatchOptions& options, std::int64_t first,
                         std::int64_t count);
 
 // The same per device, if `ways` (at least 1) devices take ceil(rows / ways) consecutive rows of every batch each. All
 // are padded to the longest row of the batch.
-std::vector<BatchSize> largest_batch_per_device(std::span<const Example> examples, const BatchOptions& options,
+std::vector<BatchSize> largest_batch_per_device(const ExampleList& examples, const BatchOptions& options,
                                                 std::int64_t first, std::int64_t count, int ways);
 
 // The same for the batches of eval_batches(); zeros if there are none.
-std::vector<BatchSize> largest_eval_batch_per_device(std::span<const Example> examples, const BatchOptions& options,
+std::vector<BatchSize> largest_eval_batch_per_device(const ExampleList& examples, const BatchOptions& options,
                                                      int ways);
 
 // Sums over all batches of one epoch.
@@ -82,9 +77,9 @@ struct EpochSize {
   std::int64_t fixed = 0;                    // tokens if rows are padded to max_len, as in programs of fixed shape
 };
 // The first epoch of the stream, without building its batches.
-EpochSize first_epoch_size(std::span<const ExampleSize> examples, const BatchOptions& options);
+EpochSize first_epoch_size(const ExampleSizes& examples, const BatchOptions& options);
 
 // Every example once in the given order, for evaluation. The last batch may have fewer rows.
-std::vector<Batch> eval_batches(std::span<const Example> examples, BatchOptions options, int pad_id);
+std::vector<Batch> eval_batches(const ExampleList& examples, BatchOptions options, int pad_id);
 
 }  // namespace mw::data

@@ -24,8 +24,12 @@ class Tokenizer {
   int bos() const { return bos_; }
   int eos() const { return eos_; }
   int pad() const { return pad_; }
+  // Identifies the content of its files; empty if it was not loaded from files.
+  const std::string& fingerprint() const { return fingerprint_; }
 
  protected:
+  friend std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
+  std::string fingerprint_;
   int bos_ = 2, eos_ = 1, pad_ = 0;
 };
 
