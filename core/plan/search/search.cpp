@@ -540,7 +540,7 @@ bool is_of_sharding(const Candidate& candidate, const Request& request) {
   if (request.work != Work::train) return true;
   const std::vector<int> chunks = with_own(kChunks, own.loss_chunk);
   return std::find(chunks.begin(), chunks.end(), c.loss_chunk) != chunks.end() && c.rows == own.rows &&
-         c.attention == own.attention && c.adapters == own.adapters;
+         c.attention == own.attention && c.adapters == own.adapters && c.moments == own.moments;
 }
 
 void sort_by_time(std::vector<Candidate>& candidates, Work work) {
