@@ -5,9 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
 #include <fstream>
 
+#include "core/data/dataset/row_cache.h"
 #include "core/experiment/settings.h"
+#include "core/planning/predict.h"
 #include "core/train/model.h"
 #include "core/train/trainer.h"
 #include "tests/base/scratch.h"
@@ -56,6 +60,32 @@ class DataViewTest : public testing::Test {
   planning::DataIndexRequest question_;
   std::vector<planning::DataRow> rows_;
 };
+
+TEST_F(DataViewTest, PlanFindsTheTokensThatThePageHasRead) {
+  const fs::path cache = folder_ / "cache";
+  const auto entries = [&] {
+    std::map<std::string, ino_t> found;
+    for (const auto& file : fs::directory_iterator(cache)) {
+      struct stat st {};
+      if (file.path().extension() == ".rows" && ::stat(file.path().c_str(), &st) == 0)
+        found[file.path().filename()] = st.st_ino;
+    }
+    return found;
+  };
+  data::set_row_cache({.folder = cache, .least_bytes = 1});
+  const planning::DataIndex read = index();
+  const auto made = entries();
+  EXPECT_EQ(made.size(), 1u);
+  e_.set_value("data.max_len", 40);
+  EXPECT_EQ(planning::predict(e_, planning::ReadData::yes).basis, planning::Basis::exact);
+  EXPECT_EQ(entries(), made);
+  e_.set_value("data.max_len", 48);
+  const planning::DataIndex again = index();
+  data::set_row_cache({});
+  EXPECT_EQ(again.lengths, read.lengths);
+  EXPECT_EQ(again.report.loss_tokens, read.report.loss_tokens);
+  EXPECT_EQ(again.train.size(), read.train.size());
+}
 
 TEST_F(DataViewTest, CountsMatchTheTrainer) {
   for (const char* overlong : {"drop", "truncate"})
