@@ -38,7 +38,7 @@ int run_search(const CommonOptions& common, const SearchOptions& options) {
                                        : plan::RankBy::time;
   search.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   search.progress = [&](std::int64_t done, std::int64_t total) {
-    if (done % 64 == 0) line.update("search  " + std::to_string(100 * done / std::max<std::int64_t>(1, total)) + " %");
+    line.update("search  " + std::to_string(100 * done / std::max<std::int64_t>(1, total)) + " %");
   };
   const planning::ExperimentSearch found =
       planning::search_experiment(experiment, options.targets, catalogue, search, common.stop);
