@@ -239,6 +239,8 @@ void Alternatives::show_state() {
 
 QString Alternatives::found_text() const {
   const plan::SearchResult& result = found_->result;
+  if (result.candidates.empty() && !result.without_plan.empty())
+    return tr("None fits: %1").arg(qs(result.without_plan.front().reason));
   QString text = tr("%1 of %2 fit").arg(result.candidates.size()).arg(result.evaluated);
   if (result.candidates.size() > kListed) text += tr("; the best %1 are listed").arg(kListed);
   if (const auto& fewer = found_->fewer_chips) text += tr("; faster on %1").arg(qs(fewer->plan.choice.target));
