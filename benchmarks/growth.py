@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measures how time and memory grow with the work, fits the exponents, and fails if one exceeds its law.
 
-    benchmarks/growth.py [--preset ci] [--work FOLDER] [--case NAME ...] [--most N] [--rounds 3] [--out FILE.md] [--chart FILE.svg]
+    benchmarks/growth.py [--preset ci] [--work FOLDER] [--case NAME ...] [--most N] [--rounds 3] [--write]
 
 Each row is one whole process: the program as a user runs it, or a benchmark of the window where the work is in the
 window. Time is CPU time of the process, memory its peak. The exponent is the slope of log(cost) over log(size) in the largest
 decade, where what a start costs weighs least. A law is an upper limit for it; kNoise is allowed above it.
-FOLDER keeps the generated files between calls; --most limits the size of every case.
+FOLDER keeps the generated files between calls; --most limits the size of every case; --write makes the chapter of the manual.
 """
 import argparse
+import datetime
 import json
 import math
 import os
@@ -25,6 +26,20 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 NOISE = 0.15
 WORDS = ("mesh shard token layer batch prompt cache memory step device axis weight rank adapter gradient loss attention norm "
          "head expert prefill decode queue slice chip host link bandwidth latency throughput").split()
+
+
+CHAPTER = """# How time and memory grow
+
+What larger work costs: more rows of data, runs, events, chips, requests and layers. `benchmarks/growth.py --write` measured it
+and wrote this chapter on {date}, on {machine}.
+
+Each row is one process: the command as a user runs it, or a benchmark of the window. CPU time is that of all its threads,
+peak its largest memory; medians of {rounds} rounds. The exponent is the slope of log(cost) over log(size) in the largest decade: 1 is
+proportional, 0 does not grow. The number in brackets is the limit; the benchmark fails above it by more than {noise}.
+
+{table}
+![CPU time over size, both logarithmic](images/growth.svg)
+"""
 
 
 @dataclass
@@ -94,7 +109,8 @@ class Bench:
         subprocess.run(["rm", "-rf", str(self.work / "runs")], check=True)
 
     def data_settings(self, n, *more):
-        settings = [f"data.path={self.rows(n)}", "data.max_len=256", "train.steps=1", "train.batch=4", "train.answers=0", *more]
+        settings = [f"data.path={self.rows(n)}", "data.max_len=256", "data.overlong=truncate", "train.steps=1",
+                    "train.batch=4", "train.answers=0", *more]
         return [ROOT / "resources/examples/tiny-lora.json", *(word for s in settings for word in ("--set", s))]
 
 
@@ -156,7 +172,7 @@ CASES = [
     Case("plan-again", "rows", ROWS, 0.9, 0.8, plan_again, "plan of data that was read before"),
     Case("run-again", "rows", ROWS, 0.9, 0.8, run_again, "run of one step on data that was read before"),
     Case("runs-page", "runs", (100, 1_000, 10_000), 1, 1, of_tool("mw_runs_bench", ["open"], "runs"), "opening the Runs page"),
-    Case("runs-delete", "runs", (1_000, 10_000), 0.5, 1, of_tool("mw_runs_bench", ["scattered", "delete"], "runs"),
+    Case("runs-delete", "runs", (1_000, 10_000), 1, 1, of_tool("mw_runs_bench", ["scattered", "delete"], "runs"),
          "deleting 1,000 runs of the page"),
     Case("events", "events", (10_000, 100_000, 1_000_000), 1, 1, of_tool("mw_events_bench", ["open one"], "events"),
          "opening a run with its metrics"),
@@ -177,6 +193,11 @@ def slope(costs, figure, sizes):
 
 def number(value):
     return f"{value:,.2f}" if value < 10 else f"{value:,.0f}"
+
+
+def machine():
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "this machine")
+    return f"{os.cpu_count()} cores of {model}"
 
 
 def measure(case, bench, rounds, most):
@@ -215,7 +236,8 @@ def chart(measured):
     y_low, y_high = math.floor(min(math.log10(y) for _, y in points)), math.ceil(max(math.log10(y) for _, y in points))
     at_x = lambda x: left + (math.log10(x) - x_low) / (x_high - x_low) * (width - left - 170)
     at_y = lambda y: height - bottom - (math.log10(y) - y_low) / (y_high - y_low) * (height - bottom - 20)
-    colours = ("#1f6feb", "#d9730d", "#1a7f37", "#cf222e", "#8250df", "#9a6700", "#0a7ea4", "#6e7781")
+    colours = ("#1f6feb", "#d9730d", "#1a7f37", "#cf222e", "#8250df", "#9a6700", "#0a7ea4", "#6e7781",
+               "#bf3989", "#57ab5a", "#000000")
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
            f'<rect width="{width}" height="{height}" fill="white"/>']
     for power in range(y_low, y_high + 1):
@@ -224,7 +246,8 @@ def chart(measured):
                    f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:g} s</text>')
     for power in range(math.ceil(x_low), math.floor(x_high) + 1):
         out.append(f'<text x="{at_x(10**power):.1f}" y="{height - bottom + 16}" text-anchor="middle">{10**power:,}</text>')
-    out.append(f'<text x="{(left + width - 170) / 2}" y="{height - 12}" text-anchor="middle">size (rows, runs, events, requests)</text>')
+    out.append(f'<text x="{(left + width - 170) / 2}" y="{height - 12}" text-anchor="middle">'
+               'size (rows, runs, events, chips, requests or layers)</text>')
     for i, (case, sizes, costs) in enumerate(measured):
         colour = colours[i % len(colours)]
         line = " ".join(f"{at_x(size):.1f},{at_y(costs[size].cpu):.1f}" for size in sizes)
@@ -241,8 +264,7 @@ def main():
     parser.add_argument("--case", action="append", choices=[case.name for case in CASES])
     parser.add_argument("--most", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--out", type=pathlib.Path)
-    parser.add_argument("--chart", type=pathlib.Path)
+    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     bench = Bench(options.preset, options.work.resolve())
@@ -258,10 +280,11 @@ def main():
     table = "\n".join(["| What | Size | CPU (s) | Wall (s) | Peak (MiB) | Exponent of time | Exponent of memory |",
                        "|---|---|---|---|---|---|---|", *lines]) + "\n"
     print(table)
-    if options.out:
-        options.out.write_text(table)
-    if options.chart:
-        options.chart.write_text(chart(measured))
+    if options.write:
+        manual = ROOT / "resources/manual"
+        (manual / "images/growth.svg").write_text(chart(measured))
+        (manual / "12-growth.md").write_text(CHAPTER.format(date=datetime.date.today(), machine=machine(), rounds=options.rounds,
+                                                            noise=NOISE, table=table))
     for line in over:
         print(line)
     print(f"{len(measured)} cases, {len(over)} exponents above their law")

@@ -20,6 +20,7 @@ void ProgressLimit::operator()(const Event& event) {
   const auto* progress = std::get_if<event::Progress>(&event.body);
   if (!progress) return pass(event);
   if (phase_ && phase_->phase != progress->phase) end_phase();
+  if (phase_ && phase_->done == progress->done && phase_->total == progress->total) return;  // nothing new
   const bool is_soon = phase_ && std::abs(event.time_s - passed_s_) < kSeconds;
   const bool is_last = progress->total > 0 && progress->done >= progress->total;
   if (is_soon && !is_last) {

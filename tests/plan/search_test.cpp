@@ -107,23 +107,26 @@ long fitting_by_hand(const Request& r) {
         for (const int chunk : {0, 128, 256, 512, 1024})
           for (const RowLayout layout : layouts)
             for (const auto attention : {StackProfile::Attention::materialised, StackProfile::Attention::fused})
-              for (const DType adapter : adapters) {
-                if (rows % batch != 0 || batch % mesh::batch_devices(mesh) != 0) continue;
-                PlanChoice c = own;
-                c.mesh = mesh;
-                c.batch = batch;
-                c.accumulation = static_cast<int>(rows / batch);
-                c.remat = remat;
-                c.loss_chunk = chunk;
-                c.rows = layout;
-                c.attention = attention;
-                c.adapters = adapter;
-                try {
-                  fitting += predict(with_choice(r, c)).fits();
-                } catch (const Error&) {
-                  // refused whatever else is chosen
+              for (const DType adapter : adapters)
+                for (const DType moment : {DType::f32, DType::bf16}) {
+                  if (rows % batch != 0 || batch % mesh::batch_devices(mesh) != 0) continue;
+                  if (moment == DType::bf16 && adapter == DType::f32 && own.moments != moment) continue;
+                  PlanChoice c = own;
+                  c.mesh = mesh;
+                  c.batch = batch;
+                  c.accumulation = static_cast<int>(rows / batch);
+                  c.remat = remat;
+                  c.loss_chunk = chunk;
+                  c.rows = layout;
+                  c.attention = attention;
+                  c.adapters = adapter;
+                  c.moments = moment;
+                  try {
+                    fitting += predict(with_choice(r, c)).fits();
+                  } catch (const Error&) {
+                    // refused whatever else is chosen
+                  }
                 }
-              }
   return fitting;
 }
 

@@ -48,7 +48,7 @@ class ManualTest : public mw::test::WindowFixture {
  private slots:
   void reads_the_chapters_in_order() {
     const ManualBook book(manual_folder());
-    QCOMPARE(book.chapters().size(), size_t{11});
+    QCOMPARE(book.chapters().size(), size_t{12});
     QCOMPARE(book.chapters().front().file, u"01-first-steps.md"_s);
     QCOMPARE(book.chapters().front().title, u"First steps"_s);
     QVERIFY(book.find(u"10-troubleshooting.md"_s));

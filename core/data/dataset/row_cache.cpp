@@ -251,7 +251,8 @@ bool give_block(int part, std::uint64_t block, std::int64_t first, Request& q) {
   const size_t bytes = records.size() * sizeof(TokenRecord);
   if (::pread(part, records.data(), bytes, static_cast<off_t>(block)) != static_cast<ssize_t>(bytes)) return false;
   for (const TokenRecord& r : records) {
-    const auto within = [&](std::int32_t tokens) {
+    const auto within = [&](std::int32_t tokens) -> std::int64_t {
+      if (const auto known = loss_within(r, tokens)) return *known;
       std::vector<std::byte> bits(loss_bytes(r));
       const std::uint64_t at = r.payload + id_bytes(r, q.tokenizer.size());
       if (::pread(part, bits.data(), bits.size(), static_cast<off_t>(at)) != std::ssize(bits))

@@ -75,8 +75,14 @@ size_t loss_bytes(const TokenRecord& record) {
   return (size_t{record.tokens} + 7) / 8;
 }
 
-std::int64_t loss_within(const TokenRecord& record, std::span<const std::byte> bits, std::int32_t tokens) {
+std::optional<std::int64_t> loss_within(const TokenRecord& record, std::int32_t tokens) {
   if (tokens >= static_cast<std::int32_t>(record.tokens)) return record.loss_tokens;
+  if (record.loss_is_run == 0) return std::nullopt;
+  return std::clamp<std::int64_t>(std::int64_t{tokens} - record.loss_start, 0, record.loss_tokens);
+}
+
+std::int64_t loss_within(const TokenRecord& record, std::span<const std::byte> bits, std::int32_t tokens) {
+  if (const auto known = loss_within(record, tokens)) return *known;
   std::int64_t count = 0;
   for (std::int32_t i = 0; i < tokens; ++i)
     count += std::to_integer<int>(bits[static_cast<size_t>(i / 8)] >> (i % 8)) & 1;
@@ -189,7 +195,7 @@ void TokenRows::check_records() const {
     const std::uint64_t end = blocks_[static_cast<size_t>(i / TokenRowsWriter::kBlockRows)];
     const std::uint64_t bytes = id_bytes(r, vocabulary_) + loss_bytes(r);
     if (r.payload > end || bytes > end - r.payload || r.loss_tokens > r.tokens || r.tokens > (1u << 30) ||
-        r.format > static_cast<std::uint8_t>(Format::text))
+        r.format > static_cast<std::uint8_t>(Format::text) || r.loss_start > r.tokens - r.loss_tokens)
       damaged("record " + std::to_string(i));
   }
 }
@@ -216,7 +222,7 @@ std::span<const std::byte> TokenRows::part(std::uint64_t offset, size_t bytes, s
 DataRow TokenRows::row(std::int64_t index, const DatasetOptions& options) const {
   const TokenRecord r = record(index);
   return data_row(r, options, [&](std::int32_t tokens) -> std::int64_t {
-    if (tokens >= static_cast<std::int32_t>(r.tokens)) return r.loss_tokens;
+    if (const auto known = loss_within(r, tokens)) return *known;
     std::vector<std::byte> buffer;
     return loss_within(r, part(r.payload + id_bytes(r, vocabulary_), loss_bytes(r), buffer), tokens);
   });
@@ -263,6 +269,12 @@ void TokenRowsWriter::add(const ScannedRow& row) {
                      .format = static_cast<std::uint8_t>(row.format),
                      .bad = row.state == RowState::bad,
                      .has_prompt = !row.example.prompt.empty()};
+  const auto start = std::find(loss.begin(), loss.end(), 1);
+  if (start != loss.end() && std::count(start, start + std::min<std::ptrdiff_t>(record.loss_tokens, loss.end() - start),
+                                        1) == record.loss_tokens) {
+    record.loss_is_run = 1;
+    record.loss_start = static_cast<std::uint32_t>(start - loss.begin());
+  }
   const size_t bits = id_bytes(record, vocabulary_);
   const auto each = static_cast<size_t>(id_bytes(vocabulary_));
   payload_.assign(bits + loss_bytes(record), std::byte{0});

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,8 +25,9 @@ struct TokenRecord {
   std::uint32_t bytes = 0, skip = 0, line = 0;
   std::uint32_t tokens = 0, loss_tokens = 0;
   std::uint32_t checksum = 0;  // of the payload
-  std::uint8_t format = 0, bad = 0, has_prompt = 0, unused = 0;
-  std::uint32_t padding = 0;
+  std::uint8_t format = 0, bad = 0, has_prompt = 0;
+  std::uint8_t loss_is_run = 0;  // 1: the loss is on the tokens from loss_start on, so that its bits need not be read
+  std::uint32_t loss_start = 0;
 };
 
 // Immutable; thread-safe.
@@ -99,7 +101,8 @@ class TokenRowsWriter {
 int id_bytes(int vocabulary);
 size_t id_bytes(const TokenRecord& record, int vocabulary);
 size_t loss_bytes(const TokenRecord& record);
-// Tokens with loss among the first `tokens`; `bits` are the loss bits of the record.
+// Tokens with loss among the first `tokens`, if the record alone says so; else count them in its loss bits.
+std::optional<std::int64_t> loss_within(const TokenRecord& record, std::int32_t tokens);
 std::int64_t loss_within(const TokenRecord& record, std::span<const std::byte> bits, std::int32_t tokens);
 
 // As TokenRows::row().
