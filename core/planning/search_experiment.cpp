@@ -273,16 +273,11 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
   Json without = Json::array();
   for (const plan::NoPlan& n : s.result.without_plan)
     without.push_back({{"target", n.target}, {"stack", to_string(n.stack)}, {"reason", n.reason}});
-  return {{"candidates", std::move(candidates)},
-          {"price", price_json(s.request)},
-          {"prices", std::move(prices)},
-          {"without_plan", std::move(without)},
-          {"evaluated", s.result.evaluated},
-          {"fitting", s.result.candidates.size()},
-          {"seconds", s.result.seconds},
-          {"fits", s.fits},
-          {"fewer_chips", fewer_chips_json(s)},
-          {"smallest_changes", std::move(changes)}};
+  return {{"candidates", std::move(candidates)}, {"price", price_json(s.request)},
+          {"prices", std::move(prices)},         {"without_plan", std::move(without)},
+          {"evaluated", s.result.evaluated},     {"fitting", s.result.candidates.size()},
+          {"seconds", s.result.seconds},         {"fits", s.fits},
+          {"fewer_chips", fewer_chips_json(s)},  {"smallest_changes", std::move(changes)}};
 }
 
 std::string searched_text(const ExperimentSearch& s, size_t top) {

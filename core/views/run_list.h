@@ -29,7 +29,7 @@ struct ListedRun : store::RunRow {
   bool operator==(const ListedRun&) const = default;
 };
 
-// What a row of the table shows beside the run's row of the store.
+// Details that a row of the table shows beside the run's row of the store.
 struct RunDetails {
   store::RunRow row{};                           // when they were read
   std::optional<store::RunSettings> settings{};  // empty: not asked for

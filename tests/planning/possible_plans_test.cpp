@@ -185,7 +185,7 @@ std::optional<std::pair<plan::Request, plan::Plan>> planned_for_audit(const expe
 }
 
 TEST(PossiblePlans, AuditFindsNoImpossibleNumber) {
-  constexpr long kSimulated = 8;  // every so many servers are also simulated
+  constexpr long kSimulated = 8;  // one in this many servers is simulated, too
   const long wanted = number_of("MW_RANDOM_EXPERIMENTS", test::kInstrumented ? 200 : 3000);
   RandomExperiments random(static_cast<std::uint64_t>(number_of("MW_RANDOM_SEED", 32)));
   std::map<std::string, long> planned;

@@ -67,7 +67,7 @@ using Progress = std::function<void(long done, long total)>;
 Dataset load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop = {},
                      const Progress& progress = {});
 
-// What a data file contains. Its rows are read one after the other and not kept.
+// Contents of a data file. Its rows are read one after the other and not kept.
 struct DatasetSummary {
   DatasetReport report;
   std::string prompt, answer;  // of the first training row; empty for plain text

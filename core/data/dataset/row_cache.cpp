@@ -90,7 +90,7 @@ Json settings_json(const DatasetOptions& o, const Tokenizer& tokenizer) {
           {"max_len", running ? o.max_len : 0}};
 }
 
-// What a call asks for, with the names that follow from it.
+// One request to the cache, with the names that follow from it.
 struct Request {
   const DatasetOptions& options;
   const Tokenizer& tokenizer;

@@ -33,7 +33,7 @@ Buffer described(C category, double bytes, Derivation from) {
 
 enum class Detail { totals, buffers };
 
-// What a device holds at an instant: bytes by category and, with Detail::buffers, each buffer.
+// Memory of a device at an instant: bytes by category and, with Detail::buffers, each buffer.
 class Buffers {
  public:
   explicit Buffers(Detail detail) : detail_(detail) {}
@@ -70,8 +70,8 @@ struct MatrixSize {
 double matrix_bytes(const LocalModel& model, const MatrixSize& size) {
   const int element = size.width >= 4 ? 4 : 2;
   const std::array shape{static_cast<std::int64_t>(size.rows), static_cast<std::int64_t>(size.columns)};
-  const auto padded = static_cast<double>(
-      mesh::padded_bytes(shape, element, mesh::tile_of(model.request->target.chip, element)));
+  const auto padded =
+      static_cast<double>(mesh::padded_bytes(shape, element, mesh::tile_of(model.request->target.chip, element)));
   return padded * size.width / element;
 }
 struct MatrixName {

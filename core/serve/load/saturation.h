@@ -16,7 +16,7 @@ using mw::to_string;
 enum class Saturation { stable, backlogged, overloaded };
 // Seconds until a first token that no service of MLPerf Inference exceeds (v5.0, server scenario: Llama 3.1 405B, p99).
 inline constexpr double kLongestWait = 6;
-// What the verdict depends on.
+// Figures on which the verdict depends.
 struct LoadEvidence {
   using Points = std::vector<std::pair<double, double>>;  // by time, s
   bool is_closed = false;
