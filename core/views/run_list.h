@@ -51,7 +51,7 @@ class RunList {
   static constexpr size_t kAll = std::numeric_limits<size_t>::max();
   explicit RunList(hardware::LoadCatalogue catalogue = {})
       : load_catalogue_(std::move(catalogue)) {}  // empty: no costs
-  // Newest first. Reads the details of at most `most` runs, the newest; the others have those read before, if any.
+  // Newest first. Reads details of the `most` newest runs only; older runs keep the details of earlier readings.
   std::vector<ListedRun> read(const store::Store& store, store::Trash trash, size_t most = kAll);
   // The newest runs of the last reading whose details are missing or older than their row, for another thread to read.
   std::vector<DetailsRequest> missing(size_t most) const;
