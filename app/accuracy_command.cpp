@@ -4,6 +4,7 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
+#include "app/resources_folder.h"
 #include "app/subcommand.h"
 #include "core/planning/accuracy.h"
 #include "core/planning/calibrating.h"
@@ -25,7 +26,7 @@ void add_accuracy_options(CLI::App& command, CommonOptions&, AccuracyOptions& op
 
 int run_accuracy(const CommonOptions& common, const AccuracyOptions& options) {
   planning::AccuracyInput input{
-      .resources = MW_RESOURCES, .date = planning::today_utc(), .filter = {options.stack, options.chip, {}}};
+      .resources = resources_folder(), .date = planning::today_utc(), .filter = {options.stack, options.chip, {}}};
   if (!options.kind.empty()) {
     input.filter.kind = parse<plan::FigureKind>(options.kind);
     if (!input.filter.kind)

@@ -5,6 +5,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/progress.h"
+#include "app/resources_folder.h"
 #include "app/subcommand.h"
 #include "core/planning/calibrating.h"
 
@@ -35,7 +36,7 @@ planning::CalibrationResult fit(const CommonOptions& common, const CalibrateOpti
   planning::CalibrationRequest request{.files = options.files,
                                        .runs = options.runs,
                                        .runs_folder = common.runs_folder,
-                                       .published = fs::path(MW_RESOURCES) / "hardware" / "measurements.json",
+                                       .published = resources_folder() / "hardware" / "measurements.json",
                                        .date = planning::today_utc()};
   request.names = options.efficiencies;
   ProgressLine line;

@@ -5,6 +5,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/progress.h"
+#include "app/resources_folder.h"
 #include "app/subcommand.h"
 #include "core/jobs/recipe_export.h"
 
@@ -26,7 +27,7 @@ void add_export_options(CLI::App& command, CommonOptions& common, ExportOptions&
 
 int run_export(const CommonOptions& common, const ExportOptions& options) {
   const recipes::Kind kind = recipes::parse_recipe_kind(options.recipe);
-  const auto templates = std::filesystem::path(MW_RESOURCES) / "recipes";
+  const auto templates = resources_folder() / "recipes";
   ProgressLine line;
   const recipes::RecipeInput input = jobs::recipe_input(
       kind, load_experiment(common), load_catalogue(), templates, common.stop, [&](long done, long total) {

@@ -7,6 +7,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/progress.h"
+#include "app/resources_folder.h"
 #include "app/subcommand.h"
 #include "core/launch/launch.h"
 
@@ -49,7 +50,7 @@ launch::LaunchRequest launch_request(const CommonOptions& common, const LaunchOp
   require_given(common.file.string(), "an experiment file");
   require_given(options.recipe, "--recipe");
   require_given(options.on, "--on");
-  const fs::path resources = MW_RESOURCES;
+  const fs::path resources = resources_folder();
   launch::LaunchRequest request{.experiment = {},
                                 .recipe = recipes::parse_recipe_kind(options.recipe),
                                 .target = launch::parse_target(options.on, resources / "launch"),
@@ -139,7 +140,7 @@ int follow_job(const CommonOptions& common, const LaunchOptions& options, const 
 
 int run_launch(const CommonOptions& common, const LaunchOptions& options) {
   launch::ReattachRequest open{
-      .run = {}, .runs_folder = common.runs_folder, .resources = MW_RESOURCES, .timing = launch_timing(options)};
+      .run = {}, .runs_folder = common.runs_folder, .resources = resources_folder(), .timing = launch_timing(options)};
   for (const std::string& run : {options.reattach, options.cancel, options.forget})
     if (!run.empty()) open.run = run;
   if (options.forget.empty()) return follow_job(common, options, open);

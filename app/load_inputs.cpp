@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "app/output.h"
+#include "app/resources_folder.h"
 
 namespace mw::app {
 namespace fs = std::filesystem;
@@ -30,13 +31,13 @@ fs::path user_hardware_folder() {
 }
 
 hardware::Catalogue load_catalogue() {
-  auto catalogue = hardware::Catalogue::load(fs::path(MW_RESOURCES) / "hardware", user_hardware_folder());
+  auto catalogue = hardware::Catalogue::load(resources_folder() / "hardware", user_hardware_folder());
   for (const Problem& problem : catalogue.problems()) print_error("%s\n", to_text(problem).c_str());
   return catalogue;
 }
 
 fs::path example_file(const std::string& name) {
-  return fs::path(MW_RESOURCES) / "examples" / name;
+  return resources_folder() / "examples" / name;
 }
 
 }  // namespace mw::app

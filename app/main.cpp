@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Lists the subcommands, parses the command line and turns errors into exit codes.
-#include <CLI/CLI.hpp>
+// Parses the command line, runs its subcommand and turns errors into exit codes.
 #include <new>
 #include <sstream>
 
+#include "app/command_line.h"
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/stop_signals.h"
-#include "app/subcommand.h"
 #include "app/window.h"
 #include "core/base/file_system.h"
 #include "core/base/files.h"
@@ -17,16 +16,6 @@
 
 namespace mw::app {
 namespace {
-
-std::vector<Subcommand> all_subcommands() {  // in the order of --help
-  return {run_subcommand(),     plan_subcommand(),      search_subcommand(),   size_subcommand(),
-          sweep_subcommand(),   generate_subcommand(),  serve_subcommand(),    calibrate_subcommand(),
-          import_subcommand(),  accuracy_subcommand(),  audit_subcommand(),    compare_subcommand(),
-          export_subcommand(),  port_subcommand(),      envelope_subcommand(), cost_subcommand(),
-          replay_subcommand(),  residuals_subcommand(), verify_subcommand(),   merge_subcommand(),
-          parity_subcommand(),  convert_subcommand(),   watch_subcommand(),    launch_subcommand(),
-          inspect_subcommand(), tokens_subcommand(),    runs_subcommand(),     tour_subcommand()};
-}
 
 // Throws for a first word that is neither a subcommand nor a file: a misspelt subcommand, most likely.
 void refuse_unknown_subcommand(const std::vector<Subcommand>& subcommands, const CommonOptions& common) {
@@ -38,22 +27,6 @@ void refuse_unknown_subcommand(const std::vector<Subcommand>& subcommands, const
   throw Error(
       {.id = "USAGE",
        .message = "unknown command '" + word + "'; did you mean '" + nearest_names(word, names, 1).at(0) + "'?"});
-}
-
-void add_root_options(CLI::App& root, CommonOptions& common, bool& start_run) {
-  root.set_version_flag("--version", MW_VERSION);
-  root.require_subcommand(0, 1);
-  add_runs_dir_option(root, common);
-  root.add_flag("--run", start_run, "Start the run when the window opens");
-  root.footer("Without a subcommand the window opens, with the experiment FILE if one is given.");
-}
-
-void add_subcommand(CLI::App& root, const Subcommand& subcommand, CommonOptions& common) {
-  CLI::App* command = root.add_subcommand(subcommand.name, subcommand.help);
-  command->add_flag_callback(
-      "--json", [&common] { common.output = Output::json; }, "Print JSON on standard output, and nothing else");
-  add_runs_dir_option(*command, common);
-  subcommand.add_options(*command, common);
 }
 
 // Returns the exit code if parsing ends the process (--help, --version, bad usage).
@@ -82,13 +55,10 @@ int run_without_display(CommonOptions common) {
 int run_main(int argc, char** argv) {
   survive_file_size_limit();
   CommonOptions common{.runs_folder = store::default_folder(), .argc = argc, .argv = argv};
-  bool start_run = false;
+  StartRun start = StartRun::no;
   const std::vector<Subcommand> subcommands = all_subcommands();
-  CLI::App root{"Meshwright: design, run and compare fine-tuning and serving experiments with Gemma", "meshwright"};
-  add_root_options(root, common, start_run);
-  for (const Subcommand& subcommand : subcommands) add_subcommand(root, subcommand, common);
-  // Declared last: names of subcommands take precedence over a file.
-  root.add_option("file", common.file, "Experiment to open in the window");
+  CLI::App root{"Meshwright: design, run and compare fine-tuning and serving experiments with Gemma"};
+  add_command_line(root, subcommands, common, start);
 
   refuse_unknown_subcommand(subcommands, common);
   if (const std::optional<int> code = parse(root, common)) return *code;
@@ -101,7 +71,7 @@ int run_main(int argc, char** argv) {
     common.stop = signals.token();
     return subcommand.run(common);
   }
-  return has_display() ? open_window(common, start_run) : run_without_display(common);
+  return has_display() ? open_window(common, start) : run_without_display(common);
 }
 
 int report(const Error& error) {

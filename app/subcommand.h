@@ -20,6 +20,7 @@ class App;
 namespace mw::app {
 
 enum class Output { text, json };
+enum class StartRun { no, yes };  // --run: start the run when the window opens
 
 struct CommonOptions {
   Output output = Output::text;
@@ -82,6 +83,7 @@ Subcommand accuracy_subcommand();
 Subcommand audit_subcommand();
 Subcommand calibrate_subcommand();
 Subcommand compare_subcommand();
+Subcommand completion_subcommand();
 Subcommand convert_subcommand();
 Subcommand cost_subcommand();
 Subcommand envelope_subcommand();
@@ -90,6 +92,7 @@ Subcommand generate_subcommand();
 Subcommand import_subcommand();
 Subcommand inspect_subcommand();
 Subcommand launch_subcommand();
+Subcommand man_page_subcommand();
 Subcommand merge_subcommand();
 Subcommand parity_subcommand();
 Subcommand plan_subcommand();

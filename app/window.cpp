@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "app/resources_folder.h"
 #include "core/base/files.h"
 #ifdef MW_UI
 #include "ui/shell/app.h"
@@ -22,22 +23,22 @@ bool has_window() {
   return true;
 }
 
-int open_window(const CommonOptions& common, bool start_run) {
+int open_window(const CommonOptions& common, StartRun start) {
   // The first start without a file runs the default example, so that the window shows a live run.
   const bool first_start = common.file.empty() && !path_exists(common.runs_folder / "runs.sqlite");
   const ui::WindowOptions options{.experiment = common.file,
                                   .runs_folder = common.runs_folder,
-                                  .resources = MW_RESOURCES,
-                                  .start = start_run     ? ui::Start::run
-                                           : first_start ? ui::Start::first
-                                                         : ui::Start::open};
+                                  .resources = resources_folder(),
+                                  .start = start == StartRun::yes ? ui::Start::run
+                                           : first_start          ? ui::Start::first
+                                                                  : ui::Start::open};
   int argc = common.argc;
   return ui::run_window(argc, common.argv, options);
 }
 
 std::vector<fs::path> take_tour(const CommonOptions& common, const TourPictures& pictures) {
   int argc = common.argc;
-  ui::TourOptions options{.out = pictures.out, .runs_folder = common.runs_folder, .resources = MW_RESOURCES};
+  ui::TourOptions options{.out = pictures.out, .runs_folder = common.runs_folder, .resources = resources_folder()};
   options.sizes = pictures.sizes;
   if (pictures.theme == TourTheme::light || pictures.theme == TourTheme::both)
     options.shades.push_back(ui::Shade::light);
@@ -63,7 +64,7 @@ bool has_window() {
   return false;
 }
 
-int open_window(const CommonOptions&, bool) {
+int open_window(const CommonOptions&, StartRun) {
   throw no_window();
 }
 

@@ -14,7 +14,7 @@ bool has_window();   // whether this is a build with a window
 bool has_display();  // whether the environment names a display
 
 // Opens the window with the experiment of `common`, starts its run if asked, and returns the exit code.
-int open_window(const CommonOptions& common, bool start_run);
+int open_window(const CommonOptions& common, StartRun start);
 
 enum class TourTheme { by_page, light, dark, both };
 struct TourPictures {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// `completion` and `man-page`: completions of shells and the manual page, written from the parser itself.
+#include <map>
+
+#include "app/command_line.h"
+#include "app/man_page.h"
+#include "app/output.h"
+#include "app/shell_completion.h"
+#include "core/experiment/parameters.h"
+
+namespace mw::app {
+namespace {
+
+CommandDescription describe_program() {
+  CommonOptions common;
+  StartRun start = StartRun::no;
+  CLI::App root;
+  const std::vector<Subcommand> subcommands = all_subcommands();
+  add_command_line(root, subcommands, common, start);
+  return describe_command(root);
+}
+
+struct CompletionOptions {
+  Shell shell = Shell::bash;
+};
+
+void add_completion_options(CLI::App& command, CommonOptions&, CompletionOptions& options) {
+  command.add_option("shell", options.shell, "bash, zsh or fish")
+      ->required()
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Shell>{{"bash", Shell::bash}, {"zsh", Shell::zsh}, {"fish", Shell::fish}}));
+}
+
+// Scripts and pages are printed as they are: text of ours, without any of a file.
+int print_script(const CommonOptions& common, const std::string& text) {
+  if (common.output == Output::json) {
+    print_json({{"text", text}});
+  } else {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  }
+  return 0;
+}
+
+int print_completion(const CommonOptions& common, const CompletionOptions& options) {
+  std::vector<std::string> keys;
+  for (const experiment::Parameter& parameter : experiment::parameters())
+    if (!parameter.key.ends_with('*')) keys.push_back(parameter.key);
+  return print_script(common, completion_script(options.shell, describe_program(), keys));
+}
+
+}  // namespace
+
+Subcommand completion_subcommand() {
+  return make_subcommand<CompletionOptions>("completion", "Print completions for a shell", add_completion_options,
+                                            print_completion);
+}
+
+Subcommand man_page_subcommand() {
+  return {
+      .name = "man-page",
+      .help = "Print the manual page",
+      .add_options = [](CLI::App&, CommonOptions&) {},
+      .run =
+          [](const CommonOptions& common) { return print_script(common, man_page(describe_program(), MW_VERSION)); }};
+}
+
+}  // namespace mw::app
