@@ -67,7 +67,7 @@ struct Bf16x12Weights {
 class Bf16x12Gemm : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!packed_kernels()) GTEST_SKIP() << "no AVX-512 BF16 here";
+    if (!packed_kernels()) GTEST_SKIP() << "no packed kernels on this processor";
   }
 };
 

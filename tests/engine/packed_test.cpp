@@ -66,7 +66,7 @@ double expected(const Matrix& a, const Matrix& b, std::int64_t m, std::int64_t n
 class Packed : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!packed_kernels()) GTEST_SKIP() << "no AVX-512 BF16 here";
+    if (!packed_kernels()) GTEST_SKIP() << "no packed kernels on this processor";
   }
 };
 

@@ -17,7 +17,8 @@ Cpu detected() {
       __builtin_cpu_supports("avx512vl"))
     return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni") ? Cpu::avx512_bf16
                                                                                         : Cpu::avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Cpu::avx2;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
+    return Cpu::avx2;
 #endif
   return Cpu::base;
 }

@@ -65,10 +65,8 @@ bool Gemm::packs_weights(model::WeightType type) {
 }
 
 std::string Gemm::describe(model::WeightType type) {
-  if (packed_kernels() && type == model::WeightType::int8)
-    return "vpdpwssd on packed int8 weights, vdpbf16ps from 25 rows on";
-  if (packed_kernels() && type == model::WeightType::bf16)
-    return "vdpbf16ps on packed weights, in 12 bits for inference";
+  if (const PackedKernels* packed = packed_kernels(); packed && type != model::WeightType::f32)
+    return type == model::WeightType::int8 ? packed->int8_name : packed->bf16_name;
   const std::string blas = "OpenBLAS sgemm (" + std::string(openblas_get_corename()) + ")";
   return type != model::WeightType::f32 ? blas + " on widened weights" : blas;
 }

@@ -2,7 +2,7 @@
 // All matrix products of the engine. Dense row-major f32 activations; the second operand of nt and nn may be a
 // bf16 weight. f32 accumulation; with packed weights beta is 0 or 1. Bit-for-bit reproducible for a given thread count,
 // because partitions are static.
-// f32: OpenBLAS, and dot products for few rows. bf16: with AVX-512 BF16 weights are packed and activations rounded
+// f32: OpenBLAS, and dot products for few rows. bf16: from AVX2 on weights are packed and activations rounded
 // (packed_gemm.h); otherwise weights are widened panel by panel for OpenBLAS.
 #pragma once
 #include <cstdint>
@@ -46,7 +46,7 @@ class Gemm {
   // Whether weights of the type are packed on this processor.
   static bool packs_weights(model::WeightType type);
   bool packs() const { return packed_.has_value(); }
-  // Describes the kernels for `type` weights on this processor: "vdpbf16ps on packed weights".
+  // Describes the kernels for `type` weights on this processor: "AVX2 FMA on packed bf16 weights".
   static std::string describe(model::WeightType type);
 
   // C[m,n] = alpha A[m,k] B[n,k]^T + low + beta C

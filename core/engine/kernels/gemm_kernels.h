@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels for products of many rows (AVX-512 BF16): the left operand is laid out once per use in groups of kGroupRows,
+// Kernels for products of many rows: the left operand is laid out once per use in groups of kGroupRows,
 //   element (m, k) at (m / 12) * 12 * K + (k / 2) * 24 + (m % 12) * 2 + k % 2, K even, rows padded to whole groups,
 // so that a tile reads it as one stream beside one panel of the right operand (packed.h), over the whole depth at once.
 #pragma once

@@ -2,20 +2,36 @@
 #include "core/engine/kernels/packed.h"
 
 #include "core/engine/kernels/cpu.h"
-#include "core/engine/kernels/packed_avx512bf16.h"
+#include "core/engine/kernels/packed_classes.h"
 
 namespace mw::engine {
 
 const PackedKernels* packed_kernels() {
 #if defined(__x86_64__)
-  if (usable_cpu() >= Cpu::avx512_bf16) return &packed_kernels_avx512bf16();
+  switch (usable_cpu()) {
+    case Cpu::avx512_bf16:
+      return &packed_kernels_avx512bf16();
+    case Cpu::avx512:
+    case Cpu::avx2:
+      return &packed_kernels_avx2();
+    case Cpu::base:
+      break;
+  }
 #endif
   return nullptr;
 }
 
 const GemmKernels* gemm_kernels() {
 #if defined(__x86_64__)
-  if (packed_kernels()) return &gemm_kernels_avx512bf16();
+  switch (usable_cpu()) {
+    case Cpu::avx512_bf16:
+      return &gemm_kernels_avx512bf16();
+    case Cpu::avx512:
+    case Cpu::avx2:
+      return &gemm_kernels_avx2();
+    case Cpu::base:
+      break;
+  }
 #endif
   return nullptr;
 }

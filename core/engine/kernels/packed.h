@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products on bf16 pairs (AVX-512 BF16: vdpbf16ps). A weight W [N,K] is stored in panels of 32 rows, so that
+// Matrix products on bf16 pairs: vdpbf16ps with AVX-512 BF16, elsewhere two FMAs on values expanded in registers
+// (packed_avx2.cpp). A weight W [N,K] is stored in panels of 32 rows, so that
 // one layout serves prefill, decode and, repacked block by block, the backward:
 //   element (n, k) at (n / 32) * 32 * K + (k / 2) * 64 + (n % 32) * 2 + k % 2.
 // A slice of whole panels is contiguous: rows [32 i, 32 j) start at 32 i * K, as in a row-major matrix.
@@ -62,6 +63,7 @@ struct Int8Weight {
 };
 
 struct PackedKernels {
+  const char *bf16_name, *int8_name;  // products with weights of either type, in words
   // C[rows, columns) (+)= sum of strips. Every output's terms are added in order of depth, whatever the shape.
   void (*block)(std::int64_t rows, std::int64_t columns, const Strip* strips, int count, const TileOutput& out);
   // C = A W^T for a packed W [n, k] that starts at a panel, m <= kMaxSkinnyRows and even k: weights are read once, in
@@ -94,7 +96,7 @@ struct PackedKernels {
                         const std::byte* w, std::uint16_t* out);
 };
 
-// Null if the processor lacks AVX-512 BF16 or MESHWRIGHT_CPU selects a lower instruction set.
+// Null if the processor lacks AVX2 or MESHWRIGHT_CPU selects a lower instruction set.
 const PackedKernels* packed_kernels();
 
 }  // namespace mw::engine

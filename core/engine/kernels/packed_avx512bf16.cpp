@@ -176,7 +176,9 @@ void transpose_panels(const std::uint16_t* w, i64 k_total, const PanelBlock& par
 }  // namespace
 
 const PackedKernels& packed_kernels_avx512bf16() {
-  static constexpr PackedKernels kKernels{.block = block,
+  static constexpr PackedKernels kKernels{.bf16_name = "vdpbf16ps on packed weights, in 12 bits for inference",
+                                          .int8_name = "vpdpwssd on packed int8 weights, vdpbf16ps from 25 rows on",
+                                          .block = block,
                                           .skinny_rows = skinny_rows_avx512bf16,
                                           .skinny_bf16x12 = skinny_bf16x12_avx512bf16,
                                           .narrow_rows = narrow_rows,

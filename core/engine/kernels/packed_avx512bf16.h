@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AVX-512 BF16 build of the packed kernels; packed.cpp decides whether the processor can run them.
+// The kernels built for AVX-512 BF16.
 #pragma once
 #include "core/engine/kernels/bf16x12.h"
 #include "core/engine/kernels/gemm_kernels.h"
 #include "core/engine/kernels/packed.h"
+#include "core/engine/kernels/packed_classes.h"
 
 namespace mw::engine {
-
-const PackedKernels& packed_kernels_avx512bf16();
-const GemmKernels& gemm_kernels_avx512bf16();
 
 // Kernels in other files.
 void skinny_rows_avx512bf16(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w,

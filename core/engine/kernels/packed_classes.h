@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The builds of the packed kernels for one instruction set each; packed.cpp chooses among them.
+#pragma once
+#include "core/engine/kernels/gemm_kernels.h"
+#include "core/engine/kernels/packed.h"
+
+namespace mw::engine {
+
+const PackedKernels& packed_kernels_avx2();
+const GemmKernels& gemm_kernels_avx2();
+const PackedKernels& packed_kernels_avx512bf16();
+const GemmKernels& gemm_kernels_avx512bf16();
+
+}  // namespace mw::engine
