@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `merge`: merges an adapter into its base model and releases the result if it equals base and adapter. `parity`:
+// `merge`: merges an adapter into its base model and releases the result if every weight is right. `parity`:
 // compares a folder that was merged before.
 #include <CLI/CLI.hpp>
 
@@ -14,6 +14,7 @@ namespace {
 struct MergeOptions : AdapterOptions {
   std::vector<std::string> prompts{};
   bool allow_unchecked = false;
+  jobs::CompareLogits logits = jobs::CompareLogits::no;
 };
 
 void add_prompt_option(CLI::App& command, std::vector<std::string>& prompts) {
@@ -23,9 +24,12 @@ void add_prompt_option(CLI::App& command, std::vector<std::string>& prompts) {
 void add_merge_options(CLI::App& command, CommonOptions&, MergeOptions& options) {
   add_adapter_options(command, options);
   command.add_option("--base", options.base, "Folder of the base model")->required();
+  command.add_flag_callback(
+      "--parity", [&options] { options.logits = jobs::CompareLogits::yes; },
+      "Compare logits, hidden states and greedy text, too, as `parity` does");
   add_prompt_option(command, options.prompts);
   command.add_flag("--allow-unchecked", options.allow_unchecked,
-                   "Release the merged model even if memory does not suffice for the comparison");
+                   "Release the merged model even if memory does not suffice for this comparison");
 }
 
 train::Progress comparison_progress(ProgressLine& line) {
@@ -38,17 +42,19 @@ int run_merge(const CommonOptions& common, const MergeOptions& options) {
   ProgressLine line;
   const auto unchecked = options.allow_unchecked ? jobs::UncheckedMerge::released : jobs::UncheckedMerge::kept_aside;
   const jobs::MergeResult result = jobs::merge_adapter(
-      {options.base, options.adapter, options.out, options.alpha, options.prompts, unchecked}, print_note,
+      {options.base, options.adapter, options.out, options.alpha, options.prompts, unchecked, options.logits},
+      print_note,
       [&](long done, long total) {
-        line.update("merging " + std::to_string(done) + " of " + std::to_string(total) + " MiB");
+        line.update("merging and checking: " + std::to_string(100 * done / std::max(1L, total)) + " %");
       },
       comparison_progress(line), common.stop);
   line.clear();
   if (common.output == Output::json)
     print_json(result.answer);
   else
-    print_text("%ld of %ld tensors merged, %s\n%s%s\n", result.merged.merged, result.merged.tensors,
-               to_text(result.merged.written).c_str(), train::parity_text(result.parity).c_str(),
+    print_text("%ld of %ld tensors merged, %s\n%s\n%s%s\n", result.merged.merged, result.merged.tensors,
+               to_text(result.merged.written).c_str(), train::check_text(result.check).c_str(),
+               result.parity.forms.empty() ? "" : train::parity_text(result.parity).c_str(),
                jobs::released_text(result).c_str());
   if (common.stop.stop_requested()) return exit_code(RunState::cancelled);
   return result.is_released ? 0 : 1;

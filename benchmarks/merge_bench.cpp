@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Measures train::merge until all data is on disk, and the verification of the result: seconds and peak memory of each.
+// Measures train::merge until all data is on disk, and the check of all its weights: seconds and peak memory of each.
 // merge_speed.sh compares the merge with copying the same bytes.
 //   mw_merge_bench BASE ADAPTER OUT
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 #include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/train/merge.h"
-#include "core/train/parity.h"
+#include "core/train/merge_check.h"
 
 namespace {
 
@@ -32,10 +32,10 @@ int main(int argc, char** argv) {
     const double seconds = mw::seconds_since(start);
     const long peak = most_held();
     const auto checking = Clock::now();
-    const mw::train::Parity parity = mw::train::check_parity(argv[1], adapter, argv[3], {});
+    const mw::train::MergeCheck check = mw::train::check_weights(argv[1], adapter, argv[3], 0);
     const double checked = mw::seconds_since(checking);
     std::printf("%.3f %ld %ld %ld %.3f %ld %s\n", seconds, static_cast<long>(merged.written.value), merged.merged, peak,
-                checked, most_held(), std::string(mw::to_string(parity.verdict)).c_str());
+                checked, most_held(), std::string(mw::to_string(check.verdict)).c_str());
   } catch (const mw::Error& error) {
     return std::fprintf(stderr, "%s\n", error.what()), 1;
   }

@@ -92,26 +92,33 @@ MergeResult merge_adapter(const MergeRequest& request, const std::function<void(
   std::vector<train::ParityPrompt> prompts = tokenised(request.base, request.prompts);
   StagedFolder staged(request.out);
   MergeResult result;
-  result.merged = train::merge_into(staged.path(), request.base, adapter, 0, progress, stop);
+  // Merging and checking read the same bytes: half of the progress each.
+  const auto half = [&](long part) -> train::Progress {
+    return [&progress, part](long done, long of) { progress(part * of + done, 2 * of); };
+  };
+  result.merged = train::merge_into(staged.path(), request.base, adapter, 0, half(0), stop);
+  const bool compares = request.logits == CompareLogits::yes || !prompts.empty();
+  result.parity.reason = compares ? "it was stopped" : "it was not asked for";
   try {
-    checking(0, 1);
-    result.parity = compared({request.base, staged.path(), adapter, std::move(prompts)}, checking, stop);
+    result.check.reason = "it was stopped";
+    result.check = train::check_weights(request.base, adapter, staged.path(), 0, half(1), stop);
+    if (compares && result.check.verdict == train::ParityVerdict::passed) {
+      checking(0, 1);
+      result.parity = compared({request.base, staged.path(), adapter, std::move(prompts)}, checking, stop);
+    }
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::cancelled) throw;
-    result.parity = {.reason = "it was stopped"};
   }
   using Verdict = train::ParityVerdict;
-  const bool unchecked = result.parity.verdict == Verdict::not_run;
-  result.is_released = result.parity.verdict == Verdict::passed ||
-                       (unchecked && request.unchecked == UncheckedMerge::released && !stop.stop_requested());
-  result.folder = result.is_released ? request.out : aside(request.out, unchecked ? ".unchecked" : ".rejected");
-  result.answer = {{"merged", result.merged.merged},
-                   {"tensors", result.merged.tensors},
-                   {"bytes", result.merged.written.value},
-                   {"out", result.folder.string()},
-                   {"released", result.is_released},
-                   {"parity", train::to_json(result.parity)},
-                   {"notes", notes}};
+  const bool failed = result.check.verdict == Verdict::failed || result.parity.verdict == Verdict::failed;
+  const bool compared_enough = !compares || result.parity.verdict == Verdict::passed ||
+                               (request.unchecked == UncheckedMerge::released && !stop.stop_requested());
+  result.is_released = !failed && result.check.verdict == Verdict::passed && compared_enough;
+  result.folder = result.is_released ? request.out : aside(request.out, failed ? ".rejected" : ".unchecked");
+  result.answer = {{"merged", result.merged.merged},          {"tensors", result.merged.tensors},
+                   {"bytes", result.merged.written.value},    {"out", result.folder.string()},
+                   {"released", result.is_released},          {"check", train::to_json(result.check)},
+                   {"parity", train::to_json(result.parity)}, {"notes", notes}};
   write_file_atomically(staged.path() / "merge.json", result.answer.dump(2) + "\n");
   if (result.is_released)
     staged.commit();
@@ -131,12 +138,10 @@ train::Parity check_merged(const ParityRequest& request, const std::function<voi
 }
 
 std::string released_text(const MergeResult& result) {
-  if (result.is_released)
-    return "released as " + result.folder.string() +
-           (result.parity.verdict == train::ParityVerdict::passed ? "" : " without the check, as requested");
-  return "not released: " +
-         std::string(result.parity.verdict == train::ParityVerdict::failed ? "the comparison failed"
-                                                                           : "the comparison did not run") +
+  if (result.is_released) return "released as " + result.folder.string();
+  const bool failed =
+      result.check.verdict == train::ParityVerdict::failed || result.parity.verdict == train::ParityVerdict::failed;
+  return "not released: the check " + std::string(failed ? "failed" : "did not run to its end") +
          "; the merged model was kept in " + result.folder.string();
 }
 

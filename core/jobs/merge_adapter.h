@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges an adapter of any format into its base model and compares the result with base and adapter. The folder appears
-// under its name only if the comparison passes. Thread-safe.
+// Merges an adapter of any format into its base model and checks every weight of the result; on request it also
+// compares logits and text with base and adapter. The folder appears under its name only if what was asked for passes.
+// Thread-safe.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -11,20 +12,24 @@
 
 #include "core/formats/peft/peft_adapter.h"
 #include "core/train/merge.h"
+#include "core/train/merge_check.h"
 #include "core/train/parity.h"
 
 namespace mw::jobs {
 
-enum class UncheckedMerge { kept_aside, released };  // if the comparison could not run, or was stopped
+enum class UncheckedMerge { kept_aside, released };  // if the comparison of logits could not run
+enum class CompareLogits { no, yes };                // as check_parity(); a prompt asks for it, too
 
 struct MergeRequest {
   std::filesystem::path base, adapter, out;
   std::optional<float> alpha;  // for an Orbax checkpoint, which does not contain it
   std::vector<std::string> prompts{};
   UncheckedMerge unchecked = UncheckedMerge::kept_aside;
+  CompareLogits logits = CompareLogits::no;
 };
 struct MergeResult {
   train::MergeResult merged;
+  train::MergeCheck check;
   train::Parity parity;
   std::filesystem::path folder;  // where the merged model is: `out`, or OUT.rejected or OUT.unchecked
   bool is_released = false;      // under its name
@@ -35,9 +40,9 @@ struct MergeResult {
 formats::Adapter read_any_adapter(const std::filesystem::path& adapter, const model::TensorInventory& inventory,
                                   std::optional<float> alpha, std::vector<std::string>& notes);
 
-// `progress` reports the merge, `checking` the comparison. A model that fails it is moved to OUT.rejected; one whose
-// comparison was stopped or impossible to OUT.unchecked. merge.json in the folder has the figures. Throws the Errors of
-// merge_into() and of the readers.
+// `progress` reports the merge and the check of its weights, `checking` the comparison of logits. A model that fails is
+// moved to OUT.rejected; one whose check or comparison was stopped or impossible to OUT.unchecked. merge.json in the
+// folder has the figures. Throws the Errors of merge_into() and of the readers.
 MergeResult merge_adapter(const MergeRequest& request, const std::function<void(const std::string&)>& noted,
                           const train::Progress& progress, const train::Progress& checking, std::stop_token stop);
 

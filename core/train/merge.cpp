@@ -32,11 +32,6 @@ constexpr size_t kUnwritten = 32 << 20;         // bytes that wait for the disk 
                .fix = fix});
 }
 
-float scaling_of(const formats::Adapter& adapter, const formats::AdapterModule& m) {
-  const auto rank = static_cast<float>(m.rank);
-  return m.alpha / (adapter.rslora ? std::sqrt(rank) : rank);
-}
-
 void narrow(DType dtype, std::span<const float> values, std::byte* out) {
   if (dtype == DType::f32) {
     std::copy_n(std::as_bytes(values).data(), values.size_bytes(), out);
@@ -137,7 +132,7 @@ class Merger {
     if (stop_.stop_requested()) throw cancelled("merge");
     done_ += bytes;
     result.written += Bytes(bytes);
-    if (progress_) progress_(static_cast<long>(done_ >> 20), static_cast<long>(total_ >> 20));
+    if (progress_) progress_(static_cast<long>(done_), static_cast<long>(total_));
   }
 
   void copy(const formats::SafetensorsFile& from, const formats::TensorInfo& t, const formats::ByteSink& sink) {
@@ -214,6 +209,11 @@ void copy_rest(const fs::path& base, const fs::path& to, MergeResult& merged) {
 }
 
 }  // namespace
+
+float scaling_of(const formats::Adapter& adapter, const formats::AdapterModule& m) {
+  const auto rank = static_cast<float>(m.rank);
+  return m.alpha / (adapter.rslora ? std::sqrt(rank) : rank);
+}
 
 void require_merge_target(const fs::path& base, const fs::path& out) {
   if (!is_missing_or_empty(out))

@@ -20,9 +20,12 @@ struct MergeResult {
   Bytes written;
   std::vector<std::string> files;  // names in the folder
 };
+// alpha / rank, or alpha / sqrt(rank) of rank-stabilised adapters.
+float scaling_of(const formats::Adapter& adapter, const formats::AdapterModule& module);
 // Throws MERGE unless `out` is missing or empty and another folder than `base`.
 void require_merge_target(const std::filesystem::path& base, const std::filesystem::path& out);
-// Writes into `folder`, which must exist. Throws MERGE, CHECKPOINT, ADAPTER, or cancelled() after a stop.
+// Writes into `folder`, which must exist. `progress` counts bytes. Throws MERGE, CHECKPOINT, ADAPTER, or cancelled()
+// after a stop.
 MergeResult merge_into(const std::filesystem::path& folder, const std::filesystem::path& base,
                        const formats::Adapter& adapter, int threads, const Progress& progress = {},
                        std::stop_token stop = {});

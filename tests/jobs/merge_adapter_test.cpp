@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <utility>
-
 #include "core/base/files.h"
 #include "core/base/partial_files.h"
 #include "core/jobs/served_parity.h"
@@ -17,7 +15,11 @@ namespace fs = std::filesystem;
 
 MergeRequest request(const fs::path& out) {
   const fs::path fixtures = MW_FIXTURES;
-  return {fixtures / "gemma3_tiny", fixtures / "orbax" / "tunix_gemma3_tiny", out, 6.0f};
+  return {.base = fixtures / "gemma3_tiny",
+          .adapter = fixtures / "orbax" / "tunix_gemma3_tiny",
+          .out = out,
+          .alpha = 6.0f,
+          .logits = CompareLogits::yes};
 }
 
 TEST(MergeAdapter, ChecksByPartsAndWritesTheVerdict) {
@@ -46,6 +48,26 @@ TEST(MergeAdapter, ChecksByPartsAndWritesTheVerdict) {
   EXPECT_EQ(read_json(folder / "merged/merge.json"), result.answer);
 }
 
+TEST(MergeAdapter, ChecksTheWeightsOnlyUnlessAsked) {
+  formats::Scratch folder;
+  MergeRequest wanted = request(folder / "merged");
+  wanted.logits = CompareLogits::no;
+  long last = -1, all = 0;
+  const MergeResult result = merge_adapter(
+      wanted, [](const std::string&) {},
+      [&](long done, long of) {
+        EXPECT_GE(done, last);
+        last = done, all = of;
+      },
+      [](long, long) { FAIL() << "logits were compared"; }, {});
+  EXPECT_EQ(last, all);
+  EXPECT_TRUE(result.is_released);
+  EXPECT_EQ(result.check.verdict, train::ParityVerdict::passed) << result.check.reason;
+  EXPECT_EQ(result.parity.verdict, train::ParityVerdict::not_run);
+  EXPECT_EQ(result.answer["parity"]["reason"], "it was not asked for");
+  EXPECT_EQ(result.answer["check"]["adapted"], result.merged.merged);
+}
+
 TEST(MergeAdapter, AStopDuringTheCheckIsRecorded) {
   formats::Scratch folder;
   std::stop_source stop;
@@ -62,7 +84,7 @@ TEST(MergeAdapter, AStopDuringTheCheckIsRecorded) {
   EXPECT_TRUE(fs::exists(folder / "merged.unchecked/config.json"));
 }
 
-// Changes bytes of the weights between the merge and its check.
+// Changes bytes of the weights.
 void damage(const fs::path& staged) {
   const fs::path file = staged / "model.safetensors";
   std::string bytes = read_file(file);
@@ -75,19 +97,20 @@ TEST(MergeAdapter, ADamagedMergeIsNotReleased) {
   formats::Scratch folder;
   const MergeRequest wanted = request(folder / "merged");
   for (const char* kept : {"merged.rejected", "merged.rejected-2"}) {  // an earlier one stays
-    bool damaged = false;
+    int halves = 0;  // at the end of the merge and at the start of the check
     const MergeResult result = merge_adapter(
-        wanted, [](const std::string&) {}, [](long, long) {},
-        [&](long done, long) {
-          if (done == 0 && !std::exchange(damaged, true)) damage(part_path(wanted.out));
+        wanted, [](const std::string&) {},
+        [&](long done, long of) {  // between the merge and the check of its weights
+          if (2 * done == of && ++halves == 2) damage(part_path(wanted.out));
         },
-        {});
-    EXPECT_EQ(result.parity.verdict, train::Parity::Verdict::failed);
+        [](long, long) {}, {});
+    EXPECT_EQ(result.check.verdict, train::ParityVerdict::failed);
+    EXPECT_EQ(result.parity.verdict, train::ParityVerdict::not_run);
     EXPECT_FALSE(result.is_released);
     EXPECT_FALSE(fs::exists(wanted.out));
     EXPECT_EQ(result.folder, folder / kept);
     EXPECT_EQ(read_json(folder / kept / "merge.json")["released"], false);
-    EXPECT_NE(released_text(result).find("not released: the comparison failed"), std::string::npos);
+    EXPECT_NE(released_text(result).find("not released: the check failed"), std::string::npos);
     EXPECT_FALSE(fs::exists(part_path(wanted.out)));
   }
   const train::Parity again = check_merged(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/train/merge_dialog.h"
 
+#include <QCheckBox>
 #include <QFormLayout>
 #include <QLabel>
 #include <QLineEdit>
@@ -16,20 +17,22 @@ constexpr int kMergeWidth = 640;
 constexpr const char* kComparingLogits = "comparing logits";
 
 QString merge_verdict(const jobs::MergeResult& result) {
-  return MergeDialog::tr("%1 of %2 tensors merged, %3. Parity %4%5 The model was %6.")
+  const auto reason = [](const std::string& text) {
+    return text.empty() ? u"."_s : QString(u": "_s + qs(text) + u"."_s);
+  };
+  return MergeDialog::tr("%1 of %2 tensors merged, %3. Check of all weights %4%5 Parity %6%7 The model was %8.")
       .arg(result.merged.merged)
       .arg(result.merged.tensors)
-      .arg(qs(to_text(result.merged.written)), qs(to_string(result.parity.verdict)),
-           result.parity.reason.empty() ? u"."_s : QString(u": "_s + qs(result.parity.reason) + u"."_s),
-           qs(jobs::released_text(result)));
+      .arg(qs(to_text(result.merged.written)), qs(to_string(result.check.verdict)), reason(result.check.reason),
+           qs(to_string(result.parity.verdict)), reason(result.parity.reason), qs(jobs::released_text(result)));
 }
 }  // namespace
 
 MergeDialog::MergeDialog(QWidget* parent) : TaskDialog(tr("Merge an Adapter"), u"merge"_s, kMergeWidth, parent) {
   description_->setText(tr(
-      "Adds the adapter to the weights of the base model and writes a Hugging Face folder. The result is verified "
-      "by comparing logits, hidden states and greedy text with base model and adapter, and appears under its name only "
-      "if it passes. Nothing is overwritten."));
+      "Adds the adapter to the weights of the base model and writes a Hugging Face folder. Every written weight is "
+      "checked against base model and adapter, and the folder appears under its name only if all are right. Nothing is "
+      "overwritten."));
   auto* form = new QFormLayout;
   base_ = add_folder(*form, tr("Base model"), tr("Hugging Face folder"), *this).line;
   adapter_ = add_folder(*form, tr("Adapter"), tr("PEFT folder, or an Orbax checkpoint of Tunix"), *this).line;
@@ -41,6 +44,13 @@ MergeDialog::MergeDialog(QWidget* parent) : TaskDialog(tr("Merge an Adapter"), u
   prompt_ = new QLineEdit(this);
   prompt_->setAccessibleName(tr("Prompt"));
   prompt_->setPlaceholderText(tr("Optional: compared besides fixed tokens"));
+  logits_ = new QCheckBox(tr("Compare logits and text, too"), this);
+  logits_->setToolTip(
+      tr("Runs base model with adapter, merged weights and the served folder on fixed tokens and the prompt; takes "
+         "several times as long as merging"));
+  logits_->setChecked(true);
+  connect(logits_, &QCheckBox::toggled, prompt_, &QWidget::setEnabled);
+  form->addRow(QString(), logits_);
   form->addRow(tr("Prompt"), prompt_);
   column_->addLayout(form);
   column_->addWidget(charts_ = new ParityCharts(this));
@@ -75,9 +85,11 @@ void MergeDialog::show_state() {
   if (busy)
     result_->show_text((task_.progress().phase == kComparingLogits
                             ? tr("Comparing logits with base model and adapter: %1 %")
-                            : tr("Merging: %1 % of the weights"))
+                            : tr("Merging and checking: %1 %"))
                            .arg(task_.percent()));
-  for (QLineEdit* l : {base_, adapter_, out_, alpha_, prompt_}) l->setEnabled(!busy);
+  for (QLineEdit* l : {base_, adapter_, out_, alpha_}) l->setEnabled(!busy);
+  logits_->setEnabled(!busy);
+  prompt_->setEnabled(!busy && logits_->isChecked());
   cancel_->setText(busy ? tr("Cancel") : tr("Close"));
   confirm_->setEnabled(!busy && !base_->text().isEmpty() && !adapter_->text().isEmpty() && !out_->text().isEmpty());
 }
@@ -86,7 +98,10 @@ void MergeDialog::begin() {
   result_->show_text({});
   charts_->clear();
   jobs::MergeRequest request{fspath(base_->text()), fspath(adapter_->text()), fspath(out_->text()), std::nullopt};
-  if (!prompt_->text().isEmpty()) request.prompts.push_back(ss(prompt_->text()));
+  if (logits_->isChecked()) {
+    request.logits = jobs::CompareLogits::yes;
+    if (!prompt_->text().isEmpty()) request.prompts.push_back(ss(prompt_->text()));
+  }
   if (const QString text = alpha_->text().trimmed(); !text.isEmpty()) {
     bool good = false;
     request.alpha = text.toFloat(&good);
@@ -117,7 +132,7 @@ void MergeDialog::show_outcome() {
   const Outcome& outcome = *task_.result();
   result_->show_text(merge_verdict(outcome.merge) + outcome.notes,
                      outcome.merge.is_released ? ResultText::Tone::plain : ResultText::Tone::bad);
-  charts_->show_parity(outcome.merge.parity);
+  if (!outcome.merge.parity.forms.empty()) charts_->show_parity(outcome.merge.parity);
 }
 
 void MergeDialog::reject() {

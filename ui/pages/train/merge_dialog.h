@@ -2,6 +2,8 @@
 // Dialog that merges an adapter into its base model: three folders, progress, result of the comparison with its charts.
 // GUI thread.
 #pragma once
+#include <QCheckBox>
+
 #include "core/jobs/merge_adapter.h"
 #include "ui/pages/train/parity_charts.h"
 #include "ui/session/background_task.h"
@@ -21,6 +23,7 @@ class MergeDialog : public TaskDialog {
   QLineEdit& out() { return *out_; }
   QLineEdit& alpha() { return *alpha_; }
   QLineEdit& prompt() { return *prompt_; }
+  QCheckBox& compare_logits() { return *logits_; }
   ParityCharts& charts() { return *charts_; }
 
  public slots:
@@ -37,6 +40,7 @@ class MergeDialog : public TaskDialog {
   };
   BackgroundTask<Outcome> task_{"MERGE"};
   QLineEdit *base_, *adapter_, *out_, *alpha_, *prompt_;
+  QCheckBox* logits_;
   ParityCharts* charts_;
 };
 

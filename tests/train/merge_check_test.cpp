@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Mistakes that a merged folder can have, each of which the check of its weights must find.
+#include "core/train/merge_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/files.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/formats/orbax/tunix_adapter.h"
+#include "core/formats/safetensors/floats.h"
+#include "core/train/merge.h"
+#include "tests/formats/test_files.h"
+
+namespace mw::train {
+namespace {
+namespace fs = std::filesystem;
+using formats::DType;
+using testing::HasSubstr;
+
+constexpr const char* kAdapted = "layers.1.self_attn.q_proj.weight";
+constexpr const char* kUnchanged = "layers.1.input_layernorm.weight";
+
+struct Tensors {  // content of a safetensors file
+  std::vector<formats::TensorData> list;
+  std::vector<std::vector<std::byte>> bytes;
+  size_t index_of(const std::string& ending) const {
+    for (size_t i = 0; i < list.size(); ++i)
+      if (list[i].name.ends_with(ending)) return i;
+    throw std::runtime_error("no tensor " + ending);
+  }
+};
+
+Tensors read_tensors(const fs::path& path) {
+  const formats::SafetensorsFile file(path);
+  Tensors out;
+  for (const formats::TensorInfo& t : file.tensors()) {
+    out.bytes.emplace_back(t.end - t.begin);
+    file.read(t, 0, t.elements(), out.bytes.back());
+    out.list.push_back({t.name, t.dtype, t.shape, {}});
+  }
+  return out;
+}
+
+void write_tensors(const fs::path& path, Tensors& tensors) {
+  for (size_t i = 0; i < tensors.list.size(); ++i) tensors.list[i].bytes = tensors.bytes[i];
+  formats::write_safetensors(path, tensors.list, {{"format", "pt"}});
+}
+
+void to_bf16(Tensors& tensors) {
+  for (size_t i = 0; i < tensors.list.size(); ++i) {
+    if (tensors.list[i].dtype != DType::f32) continue;
+    const auto* values = reinterpret_cast<const float*>(tensors.bytes[i].data());
+    std::vector<std::byte> narrow(tensors.bytes[i].size() / 2);
+    for (size_t v = 0; v < narrow.size() / 2; ++v)
+      reinterpret_cast<std::uint16_t*>(narrow.data())[v] = formats::to_bf16(values[v]);
+    tensors.bytes[i] = std::move(narrow);
+    tensors.list[i].dtype = DType::bf16;
+  }
+}
+
+class MergedWeights : public testing::TestWithParam<DType> {
+ protected:
+  MergedWeights() {
+    const fs::path fixture = fs::path(MW_FIXTURES) / "gemma3_tiny";
+    fs::copy(fixture, base_);
+    if (GetParam() == DType::bf16) {
+      Tensors tensors = read_tensors(base_ / "model.safetensors");
+      to_bf16(tensors);
+      write_tensors(base_ / "model.safetensors", tensors);
+    }
+    const model::TensorInventory inventory(formats::read_config(base_));
+    adapter_ = formats::read_tunix_adapter(fs::path(MW_FIXTURES) / "orbax/tunix_gemma3_tiny", inventory, 6.0F).adapter;
+    merge(base_, adapter_, merged_, 2);
+  }
+
+  MergeCheck check() const { return check_weights(base_, adapter_, merged_, 2); }
+
+  // The reason with which the check fails after `change`.
+  std::string reason_after(const std::function<void(Tensors&)>& change) {
+    Tensors tensors = read_tensors(merged_ / "model.safetensors");
+    change(tensors);
+    write_tensors(merged_ / "model.safetensors", tensors);
+    const MergeCheck found = check();
+    return found.verdict == ParityVerdict::failed ? found.reason : "it passed";
+  }
+
+  formats::Scratch folder_;
+  const fs::path base_ = folder_ / "base", merged_ = folder_ / "merged";
+  formats::Adapter adapter_;
+};
+
+TEST_P(MergedWeights, PassWithFigures) {
+  const MergeCheck good = check();
+  EXPECT_EQ(good.verdict, ParityVerdict::passed) << good.reason;
+  EXPECT_EQ(good.adapted, static_cast<long>(adapter_.modules.size()));
+  EXPECT_GT(good.tensors, good.adapted);
+  EXPECT_GT(good.effect_rms, 0);
+  // bf16 keeps 8 bits of a weight, f32 24.
+  EXPECT_GE(good.rounding_rms / good.effect_rms, GetParam() == DType::bf16 ? 1e-4 : 0);
+  EXPECT_LT(good.rounding_rms / good.effect_rms, GetParam() == DType::bf16 ? 1 : 1e-5);
+  EXPECT_THAT(check_text(good), HasSubstr("check of all weights passed"));
+  EXPECT_EQ(to_json(good)["verdict"], "passed");
+}
+
+TEST_P(MergedWeights, OneBitOfAnAdaptedWeightIsFound) {
+  const std::string reason = reason_after([](Tensors& t) {
+    auto& bytes = t.bytes[t.index_of(kAdapted)];
+    bytes[bytes.size() - (GetParam() == DType::bf16 ? 2 : 4) + (GetParam() == DType::bf16 ? 0 : 1)] ^= std::byte{2};
+  });
+  EXPECT_THAT(reason, HasSubstr(kAdapted));
+  EXPECT_THAT(reason, HasSubstr("expected"));
+}
+
+TEST_P(MergedWeights, OneBitOfAnotherTensorIsFound) {
+  const std::string reason = reason_after([](Tensors& t) { t.bytes[t.index_of(kUnchanged)].front() ^= std::byte{1}; });
+  EXPECT_THAT(reason, HasSubstr(std::string(kUnchanged) + "[0, 0] differs from the base model"));
+}
+
+TEST_P(MergedWeights, SwappedTensorsAreFound) {
+  EXPECT_THAT(reason_after([](Tensors& t) {
+                std::swap(t.bytes[t.index_of("layers.0.mlp.up_proj.weight")],
+                          t.bytes[t.index_of("layers.0.mlp.gate_proj.weight")]);
+              }),
+              HasSubstr("layers.0.mlp"));
+}
+
+TEST_P(MergedWeights, AMissingTensorIsFound) {
+  EXPECT_THAT(reason_after([](Tensors& t) {
+                const auto at = static_cast<std::ptrdiff_t>(t.index_of(kUnchanged));
+                t.list.erase(t.list.begin() + at);
+                t.bytes.erase(t.bytes.begin() + at);
+              }),
+              HasSubstr("tensors, expected"));
+}
+
+TEST_P(MergedWeights, ATruncatedFileIsFound) {
+  const fs::path file = merged_ / "model.safetensors";
+  fs::resize_file(file, fs::file_size(file) - 1);
+  EXPECT_EQ(check().verdict, ParityVerdict::failed);
+  EXPECT_THAT(check().reason, HasSubstr("model.safetensors"));
+}
+
+TEST_P(MergedWeights, AnotherScaleOrTheBaseModelIsFound) {
+  for (formats::AdapterModule& m : adapter_.modules)
+    if (m.target.layer == 1) m.alpha *= 1.01F;
+  EXPECT_EQ(check().verdict, ParityVerdict::failed);
+  EXPECT_THAT(check().reason, HasSubstr("layers.1."));
+  EXPECT_EQ(check_weights(base_, adapter_, base_, 2).verdict, ParityVerdict::failed);
+}
+
+TEST_P(MergedWeights, AStopEndsTheCheck) {
+  std::stop_source stop;
+  stop.request_stop();
+  try {
+    check_weights(base_, adapter_, merged_, 2, {}, stop.get_token());
+    FAIL() << "it was not stopped";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), Error::Kind::cancelled);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, MergedWeights, testing::Values(DType::f32, DType::bf16),
+                         [](const auto& type) { return type.param == DType::f32 ? "f32" : "bf16"; });
+
+}  // namespace
+}  // namespace mw::train
