@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <QApplication>
+#include <QIcon>
 #include <QSocketNotifier>
 #include <QTimer>
 #include <array>
@@ -54,7 +55,9 @@ int run_window(int& argc, char** argv, const WindowOptions& options) {
   QApplication application(argc, argv);
   QApplication::setApplicationName(u"meshwright"_s);
   QApplication::setApplicationDisplayName(u"Meshwright"_s);
+  QApplication::setDesktopFileName(u"meshwright"_s);  // Wayland takes the icon from the desktop file
   MainWindow window({options.experiment, options.runs_folder, options.resources, default_session_folder()});
+  QApplication::setWindowIcon(QIcon(u":/theme/meshwright.svg"_s));  // resources are loaded with the first theme
   window.show();
   QTimer::singleShot(0, &window, [&] { window.begin(options.start); });
   QObject::connect(&application, &QGuiApplication::commitDataRequest, &window, &MainWindow::close_unattended,

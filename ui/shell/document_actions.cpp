@@ -165,9 +165,9 @@ void DocumentActions::save(const std::function<void()>& then) {
 
 void DocumentActions::save_as(const std::function<void()>& then) {
   const FileDialogOptions options{.title = tr("Save Experiment"),
-                                  .start = document_.file().empty() ? u"experiment.json"_s : qpath(document_.file()),
+                                  .start = document_.file().empty() ? u"experiment.meshwright.json"_s : qpath(document_.file()),
                                   .filters = tr("Experiment (*.json)"),
-                                  .suffix = u"json"_s};
+                                  .suffix = u"meshwright.json"_s};
   QFileDialog* dialog = open_save_dialog(&window_, options, [this, then](const auto& files) {
     try {
       document_.save_as(files.front());

@@ -3,6 +3,7 @@
 
 #include <QDialog>
 #include <QHeaderView>
+#include <QIcon>
 #include <QMessageBox>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -46,6 +47,7 @@ void show_about(QWidget& window) {
       new QMessageBox(QMessageBox::NoIcon, QDialog::tr("About Meshwright"),
                       QDialog::tr("Meshwright %1").arg(QStringLiteral(MW_VERSION)), QMessageBox::Close, &window);
   box->setObjectName(u"about"_s);
+  box->setIconPixmap(QIcon(u":/theme/meshwright.svg"_s).pixmap(64, 64));
   box->setAttribute(Qt::WA_DeleteOnClose);
   box->setInformativeText(
       QDialog::tr("Fine-tunes and serves Gemma on this machine over virtual meshes, and plans for TPUs and GPUs.\n\n"
