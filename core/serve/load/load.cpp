@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
@@ -113,17 +114,16 @@ struct LoadStream::Impl {
     return at;
   }
 
-  void set_lengths(TimedRequest& r) {
-    r.prompt_len = settings.input_len, r.output_len = settings.output_len;
+  std::pair<int, int> prompt_and_output() {  // tokens
     if (settings.lengths == LengthDistribution::uniform) {
-      r.prompt_len = uniform_length(lengths, settings.input_len, settings.spread);
-      r.output_len = uniform_length(lengths, settings.output_len, settings.spread);
-    } else if (settings.lengths == LengthDistribution::recorded) {
-      const RecordedRequest& same = recorded[static_cast<size_t>(made) % recorded.size()];
-      r.prompt_len = same.prompt_len;
-      r.output_len = same.output_len;
+      const int prompt = uniform_length(lengths, settings.input_len, settings.spread);
+      return {prompt, uniform_length(lengths, settings.output_len, settings.spread)};
     }
-    r.shared = std::min(settings.shared_prefix, r.prompt_len);
+    if (settings.lengths == LengthDistribution::recorded) {
+      const RecordedRequest& same = recorded[static_cast<size_t>(made) % recorded.size()];
+      return {same.prompt_len, same.output_len};
+    }
+    return {settings.input_len, settings.output_len};
   }
 
   LoadSettings settings;
@@ -150,14 +150,20 @@ std::int64_t LoadStream::size() const {
 
 TimedRequest LoadStream::next() {
   Impl& im = *impl_;
-  TimedRequest r;
-  r.id = im.made + (im.part == Part::requests ? 0 : im.settings.num_prompts);
-  r.at_s = im.arrival();
-  im.set_lengths(r);
-  r.prompt_seed = im.prompts.at(static_cast<std::uint64_t>(im.made));
-  r.shared_seed = im.shared_seed;
-  ++im.made;
-  return r;
+  const double at_s = im.arrival();
+  const auto [prompt_len, output_len] = im.prompt_and_output();
+  return restore(im.made++, at_s, prompt_len, output_len);
+}
+
+TimedRequest LoadStream::restore(std::int64_t index, double at_s, int prompt_len, int output_len) const {
+  const Impl& im = *impl_;
+  return {.id = index + (im.part == Part::requests ? 0 : im.settings.num_prompts),
+          .at_s = at_s,
+          .prompt_len = prompt_len,
+          .output_len = output_len,
+          .prompt_seed = im.prompts.at(static_cast<std::uint64_t>(index)),
+          .shared_seed = im.shared_seed,
+          .shared = std::min(im.settings.shared_prefix, prompt_len)};
 }
 
 Load make_load(const LoadSettings& settings) {

@@ -63,6 +63,8 @@ class LoadStream {
   const LoadSettings& settings() const;  // as in Load: with the rate of a recorded workload
   std::int64_t size() const;
   TimedRequest next();  // at most size() times
+  // A request that next() returned, from its index, its arrival and its lengths.
+  TimedRequest restore(std::int64_t index, double at_s, int prompt_len, int output_len) const;
 
  private:
   struct Impl;

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/serve/load/load_statistics.h"
@@ -24,14 +26,23 @@ struct SimulatedServer {
   bool stop_at_preemption = false;
 };
 
+// All that is kept of a request until the scheduler takes it: an overloaded server has millions.
+struct SentRequest {
+  size_t index = 0;  // in order of arrival
+  double at_s = 0, sent_s = 0;
+  int prompt_len = 0, output_len = 0;
+};
+
 // Where the requests of a simulation come from, in order of arrival.
 struct RequestFeed {
   std::function<TimedRequest()> next;
+  std::function<TimedRequest(const SentRequest&)> restore;  // one that `next` returned
   size_t size = 0;
 };
 
-// Simulates one list of requests, with time 0 at its start. With `statistics` it keeps only requests in flight.
-class LoadSimulation {
+// Simulates one list of requests, with time 0 at its start. With `statistics` it keeps the results only of requests
+// that the scheduler has taken and that have not ended.
+class LoadSimulation : public OutsideQueue {
  public:
   LoadSimulation(const SimulatedServer& server, const LoadSettings& load, RequestFeed feed, std::int64_t first_id,
                  LoadStatistics* statistics)
@@ -41,15 +52,19 @@ class LoadSimulation {
         closed_(load.arrival == Arrival::closed),
         max_in_flight_(load.concurrency),
         statistics_(statistics) {}
+  ~LoadSimulation() override { server_.scheduler.set_outside_queue(nullptr); }
+  LoadSimulation(const LoadSimulation&) = delete;
+  LoadSimulation& operator=(const LoadSimulation&) = delete;
 
   void run(const LoadBackend::OnProgress& progress, std::stop_token stop) {
+    server_.scheduler.set_outside_queue(this);
     while (!stop.stop_requested() && !was_preempted_) {
       send_due();
       admit_due();
       if (server_.scheduler.is_idle()) {
         busy_ = false;  // no step was planned ahead
-        if (entering_.empty() && next_ == feed_.size) return timeline_.sample(now_, server_.scheduler.state(), tokens_);
-        now_ = std::max(now_, entering_.empty() ? at(next_).timed.at_s : entering_.front().known_s);
+        if (sent_.empty() && next_ == feed_.size) return timeline_.sample(now_, server_.scheduler.state(), tokens_);
+        now_ = std::max(now_, sent_.empty() ? upcoming().at_s : known_s(sent_.front()));
         continue;
       }
       step();
@@ -59,27 +74,53 @@ class LoadSimulation {
         reported_ = done_ + feed_.size / 100 + 1;
       }
     }
-    for (size_t i = kept_from_; i < next_; ++i)
-      if (at(i).is_sent && !at(i).is_finished) {
-        server_.scheduler.abort(id_of(i));
-        server_.executor.end(id_of(i));
+    for (const SentRequest& waiting : sent_) server_.executor.end(id_of(waiting.index));
+    sent_.clear();
+    known_ = 0;
+    for (size_t i = 0; i < slots_.size(); ++i)
+      if (slots_[i] >= 0 && !at(first_slot_ + i).is_finished) {
+        server_.scheduler.abort(id_of(first_slot_ + i));
+        server_.executor.end(id_of(first_slot_ + i));
       }
+  }
+
+  // The scheduler takes the requests that it knows in this order.
+  size_t size() const override { return known_; }
+  ScheduledRequest take() override {
+    const SentRequest sent = sent_.front();
+    sent_.pop_front();
+    --known_;
+    RequestResult& r = keep(sent.index, sent.output_len).result;
+    r.sent_s = sent.sent_s;
+    r.intended_s = closed_ ? sent.sent_s : sent.at_s;
+    r.prompt_tokens = sent.prompt_len;
+    ScheduledRequest request{.id = id_of(sent.index),
+                             .prompt_len = sent.prompt_len,
+                             .max_new_tokens = sent.output_len,
+                             .arrival_s = sent.sent_s};
+    if (server_.settings.prefix_cache == PrefixCache::on && server_.settings.kv_tracking == KvTracking::blocks) {
+      const TimedRequest t = feed_.restore(sent);
+      request.prompt_blocks =
+          hash_synthetic_blocks(t.shared_seed, t.shared, t.prompt_seed, t.prompt_len, server_.settings.kv.block_size);
+    }
+    return request;
   }
 
   // Whether it ended at a preemption, see SimulatedServer::stop_at_preemption.
   bool was_preempted() const { return was_preempted_; }
 
-  LoadResult take() {
+  LoadResult take_result() {
     LoadResult result;
-    const double first_s = kept_.empty() ? 0 : kept_.front().timed.at_s;
-    double last_end = first_s;
-    for (Kept& k : kept_) {
+    double last_end = first_s_;
+    for (const std::int32_t slot : slots_) {
+      if (slot < 0) continue;
+      Kept& k = kept_[static_cast<size_t>(slot)];
       if (!k.is_finished) continue;  // stopped before
       last_end = std::max(last_end, k.result.end_s);
       result.requests.push_back(std::move(k.result));
     }
     result.timeline = timeline_.take();
-    result.duration_s = last_end - first_s;
+    result.duration_s = last_end - first_s_;
     result.prefix_hits = prefix_hits();
     return result;
   }
@@ -88,53 +129,73 @@ class LoadSimulation {
 
  private:
   struct Kept {
-    TimedRequest timed{};
     RequestResult result{};
-    bool is_sent = false, is_finished = false;
+    int output_len = 0;
+    bool is_finished = false;
   };
+  static constexpr std::int32_t kNotTaken = -1, kRemoved = -2;
 
   RequestId id_of(size_t index) const { return RequestId{first_id_ + static_cast<std::int64_t>(index)}; }
   size_t index_of(RequestId id) const { return static_cast<size_t>(static_cast<std::int64_t>(id) - first_id_); }
-  Kept& at(size_t index) {
-    while (index >= kept_from_ + kept_.size()) kept_.push_back({.timed = feed_.next()});
-    return kept_[index - kept_from_];
+  Kept& at(size_t index) { return kept_[static_cast<size_t>(slots_[index - first_slot_])]; }
+  Kept& keep(size_t index, int output_len) {
+    if (index >= first_slot_ + slots_.size()) slots_.resize(index - first_slot_ + 1, kNotTaken);
+    std::int32_t& slot = slots_[index - first_slot_];
+    if (vacant_.empty()) {
+      slot = static_cast<std::int32_t>(kept_.size());
+      kept_.emplace_back();
+    } else {
+      slot = vacant_.back();
+      vacant_.pop_back();
+    }
+    return kept_[static_cast<size_t>(slot)] = {.output_len = output_len};
+  }
+  void remove(size_t index) {
+    std::int32_t& slot = slots_[index - first_slot_];
+    vacant_.push_back(std::exchange(slot, kRemoved));
+    for (; !slots_.empty() && slots_.front() == kRemoved; slots_.pop_front()) ++first_slot_;
+  }
+  const TimedRequest& upcoming() {  // the request `next_`
+    if (!upcoming_) {
+      upcoming_ = feed_.next();
+      if (next_ == 0) first_s_ = upcoming_->at_s;
+    }
+    return *upcoming_;
+  }
+  double known_s(const SentRequest& sent) const {  // to the scheduler
+    return sent.sent_s + server_.host.request_s + server_.host.tokenize_s * sent.prompt_len;
   }
   bool client_can_send() const { return max_in_flight_ == 0 || in_flight_ < max_in_flight_; }
 
   // Sends the requests that have arrived by now, at their time or when the client was free to send.
   void send_due() {
-    for (; next_ < feed_.size && at(next_).timed.at_s <= now_; ++next_) held_.push_back(next_);
-    for (; !held_.empty() && client_can_send(); held_.pop_front())
-      send(held_.front(), std::max(at(held_.front()).timed.at_s, freed_s_));
+    const size_t before = sent_.size();
+    for (; next_ < feed_.size && client_can_send() && upcoming().at_s <= now_; ++next_) {
+      const TimedRequest& t = *upcoming_;
+      const double at_s = std::max(t.at_s, freed_s_);
+      sent_.push_back({next_, t.at_s, at_s, t.prompt_len, t.output_len});
+      upcoming_.reset();
+      server_.executor.begin(id_of(next_), {});
+      ++in_flight_;
+      if (statistics_) statistics_->sent(at_s);
+    }
+    order_by_known(before);
   }
 
-  void send(size_t i, double at_s) {
-    Kept& kept = at(i);
-    const TimedRequest& t = kept.timed;
-    RequestResult& r = kept.result;
-    kept.is_sent = true;
-    r.sent_s = at_s;
-    r.intended_s = closed_ ? at_s : t.at_s;
-    r.prompt_tokens = t.prompt_len;
-    ScheduledRequest request{
-        .id = id_of(i), .prompt_len = t.prompt_len, .max_new_tokens = t.output_len, .arrival_s = at_s};
-    if (server_.settings.prefix_cache == PrefixCache::on && server_.settings.kv_tracking == KvTracking::blocks)
-      request.prompt_blocks =
-          hash_synthetic_blocks(t.shared_seed, t.shared, t.prompt_seed, t.prompt_len, server_.settings.kv.block_size);
-    server_.executor.begin(request.id, {});
-    const double known_s = at_s + server_.host.request_s + server_.host.tokenize_s * t.prompt_len;
-    const auto later = std::upper_bound(entering_.begin(), entering_.end(), known_s,
-                                        [](double known, const SentRequest& sent) { return known < sent.known_s; });
-    entering_.insert(later, {known_s, std::move(request)});
-    ++in_flight_;
-    if (statistics_) statistics_->sent(at_s);
+  // Merges the requests from index `from` on into those that the scheduler does not know yet.
+  void order_by_known(size_t from) {
+    const auto earlier = [this](const SentRequest& a, const SentRequest& b) { return known_s(a) < known_s(b); };
+    const auto unknown = sent_.begin() + static_cast<std::ptrdiff_t>(known_);
+    const auto added = sent_.begin() + static_cast<std::ptrdiff_t>(from);
+    if (std::is_sorted(added == unknown ? added : added - 1, sent_.end(), earlier)) return;
+    std::stable_sort(added, sent_.end(), earlier);
+    std::inplace_merge(std::upper_bound(unknown, added, *added, earlier), added, sent_.end(), earlier);
   }
 
-  // Adds the requests that the scheduler knew when it planned the next step.
+  // The scheduler can take the requests that it knew when it planned the next step.
   void admit_due() {
     const double known_until = busy_ && server_.host.scheduling == plan::Scheduling::ahead ? step_began_ : now_;
-    for (; !entering_.empty() && entering_.front().known_s <= known_until; entering_.pop_front())
-      server_.scheduler.add(std::move(entering_.front().request));
+    while (known_ < sent_.size() && known_s(sent_[known_]) <= known_until) ++known_;
   }
 
   void step() {
@@ -184,7 +245,7 @@ class LoadSimulation {
       RequestResult& r = kept.result;
       if (r.output_tokens++ == 0) {
         r.first_token_s = now_;
-        if (!statistics_) r.gaps_ms.reserve(static_cast<size_t>(kept.timed.output_len - 1));
+        if (!statistics_) r.gaps_ms.reserve(static_cast<size_t>(kept.output_len - 1));
       } else if (const auto own = static_cast<float>(1e3 * (now_ - r.end_s)); !statistics_) {
         r.gaps_ms.push_back(own);
       } else {
@@ -193,7 +254,7 @@ class LoadSimulation {
         ++equal;
       }
       r.end_s = now_;
-      if (r.output_tokens == kept.timed.output_len) ended_.push_back(s.id);
+      if (r.output_tokens == kept.output_len) ended_.push_back(s.id);
     }
     const auto sampled = static_cast<std::int64_t>(result.sampled.size());
     tokens_ += sampled;
@@ -208,7 +269,7 @@ class LoadSimulation {
   void reject(size_t i) {
     Kept& kept = at(i);
     RequestResult& r = kept.result;
-    r.error = explain_rejection(server_.settings, kept.timed.prompt_len, kept.timed.output_len);
+    r.error = explain_rejection(server_.settings, r.prompt_tokens, kept.output_len);
     if (r.error.empty()) r.error = "the KV cache is too small for the request";
     r.end_s = now_;
     finish(id_of(i));
@@ -225,7 +286,7 @@ class LoadSimulation {
     cached_ += kept.result.cached_tokens;
     if (!statistics_) return;
     statistics_->finished(static_cast<std::int64_t>(index_of(id)), kept.result);
-    for (; !kept_.empty() && kept_.front().is_finished; kept_.pop_front()) ++kept_from_;
+    remove(index_of(id));
   }
 
   [[noreturn]] void fail(const char* what, double found) const {
@@ -235,37 +296,40 @@ class LoadSimulation {
                 Error::Kind::failed);
   }
 
-  struct SentRequest {
-    double known_s = 0;  // to the scheduler
-    ScheduledRequest request{};
-  };
-
   const SimulatedServer server_;
   const RequestFeed feed_;
   std::int64_t first_id_;
   bool closed_;
   int max_in_flight_;  // 0: no limit
   LoadStatistics* statistics_;
-  std::deque<Kept> kept_;  // from index kept_from_ on
-  size_t kept_from_ = 0;
-  std::deque<size_t> held_;           // wait in the client
-  std::deque<SentRequest> entering_;  // sent, not yet known to the scheduler; by known_s
+  std::deque<Kept> kept_;
+  std::vector<std::int32_t> vacant_;  // free entries of kept_
+  std::deque<std::int32_t> slots_;  // of the requests from index first_slot_ on: entry of kept_, or kNotTaken, kRemoved
+  size_t first_slot_ = 0;
+  std::optional<TimedRequest> upcoming_;
+  std::deque<SentRequest> sent_;  // not yet taken by the scheduler; by known_s
+  size_t known_ = 0;              // the first of sent_: those that the scheduler can take
   std::vector<RequestId> ended_;
   LoadTimeline timeline_;
   size_t next_ = 0, done_ = 0, reported_ = 0;
   int in_flight_ = 0;
-  double now_ = 0, freed_s_ = 0, step_began_ = 0;
+  double first_s_ = 0, now_ = 0, freed_s_ = 0, step_began_ = 0;
   double prompt_ = 0, cached_ = 0;  // tokens of finished requests
   bool busy_ = false, was_preempted_ = false;
   std::int64_t tokens_ = 0;
 };
 
 RequestFeed feed_of(const std::vector<TimedRequest>& requests) {
-  return {[at = requests.begin()]() mutable { return *at++; }, requests.size()};
+  return {[at = requests.begin()]() mutable { return *at++; },
+          [&requests](const SentRequest& sent) { return requests[sent.index]; }, requests.size()};
 }
 RequestFeed feed_of(const LoadSettings& load, LoadStream::Part part) {
   const auto stream = std::make_shared<LoadStream>(load, part);
-  return {[stream] { return stream->next(); }, static_cast<size_t>(stream->size())};
+  return {[stream] { return stream->next(); },
+          [stream](const SentRequest& sent) {
+            return stream->restore(static_cast<std::int64_t>(sent.index), sent.at_s, sent.prompt_len, sent.output_len);
+          },
+          static_cast<size_t>(stream->size())};
 }
 
 // Whether steps may depend on which blocks the cache holds.
@@ -286,7 +350,7 @@ class SimulatedBackend : public LoadBackend {
     play({.settings = load.settings,
           .feeds = [&] { return std::pair(feed_of(load.warmups), feed_of(load.requests)); },
           .statistics = [] { return nullptr; },
-          .done = [&](LoadSimulation& simulation) { result = simulation.take(); }},
+          .done = [&](LoadSimulation& simulation) { result = simulation.take_result(); }},
          progress, stop);
     return result;
   }

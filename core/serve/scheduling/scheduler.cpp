@@ -93,6 +93,12 @@ struct Scheduler::Impl {
     const bool by_priority = settings.policy == SchedulingPolicy::priority;
     return {by_priority ? e.request.priority : 0, by_priority ? e.request.arrival_s : 0, e.order, slot};
   }
+  size_t outside() const { return queue ? queue->size() : 0; }
+  void enqueue(ScheduledRequest request);
+  bool has_waiting() {
+    if (waiting.empty() && outside() > 0) enqueue(queue->take());
+    return !waiting.empty();
+  }
   void forget(int slot) {  // it neither waits nor runs any more
     Entry& e = at(slot);
     blocks.release(e.table);
@@ -118,6 +124,7 @@ struct Scheduler::Impl {
   std::vector<int> vacant, running, scheduled;  // slots; scheduled: parallel to the items of the last step
   std::unordered_map<std::int64_t, int> slots;
   std::set<QueueKey> waiting;
+  OutsideQueue* queue = nullptr;
   std::int64_t next_order = 0, front_order = 0;
   SchedulerState state;
 };
@@ -235,8 +242,8 @@ bool Scheduler::Impl::admit(int slot, Step& step, int& budget) {
 void Scheduler::Impl::schedule_waiting(Step& step, int& budget) {
   const int prompts = settings.max_prefills > 0 ? settings.max_prefills - count_prompts(step) : settings.max_num_seqs;
   const size_t most = running.size() + static_cast<size_t>(std::max(0, prompts));
-  while (!waiting.empty() && budget > 0 && static_cast<int>(running.size()) < settings.max_num_seqs &&
-         running.size() < most) {
+  while (budget > 0 && static_cast<int>(running.size()) < settings.max_num_seqs && running.size() < most &&
+         has_waiting()) {
     const int slot = waiting.begin()->slot;
     const Entry& e = at(slot);
     if (e.is_servable && admit(slot, step, budget)) {
@@ -250,6 +257,25 @@ void Scheduler::Impl::schedule_waiting(Step& step, int& budget) {
   }
 }
 
+void Scheduler::Impl::enqueue(ScheduledRequest request) {
+  if (vacant.empty()) {
+    vacant.push_back(static_cast<int>(entries.size()));
+    entries.emplace_back();
+  }
+  const int slot = vacant.back();
+  vacant.pop_back();
+  Entry& e = at(slot);
+  e.is_servable = explain_rejection(settings, blocks, request.prompt_len, request.max_new_tokens).empty();
+  e.total = request.prompt_len;
+  e.order = next_order++;
+  e.request = std::move(request);
+  const size_t full = static_cast<size_t>(std::max(0, e.total)) / static_cast<size_t>(blocks.block_size());
+  if (e.request.prompt_blocks.size() > full) e.request.prompt_blocks.resize(full);
+  e.table = blocks.empty_table();
+  slots[static_cast<std::int64_t>(e.request.id)] = slot;
+  waiting.insert(key_of(slot));
+}
+
 void Scheduler::Impl::remove_running(const std::vector<int>& removed) {
   for (const int slot : removed) at(slot).is_running = false;
   std::erase_if(running, [&](int slot) { return !at(slot).is_running; });
@@ -258,7 +284,7 @@ void Scheduler::Impl::remove_running(const std::vector<int>& removed) {
 
 void Scheduler::Impl::update_state() {
   state.running = static_cast<int>(running.size());
-  state.waiting = static_cast<int>(waiting.size());
+  state.waiting = static_cast<int>(waiting.size() + outside());
   state.kv_used = blocks.used_fraction();
 }
 
@@ -266,24 +292,13 @@ Scheduler::Scheduler(SchedulerSettings settings) : impl_(std::make_unique<Impl>(
 Scheduler::~Scheduler() = default;
 
 void Scheduler::add(ScheduledRequest request) {
-  Impl& im = *impl_;
-  if (im.vacant.empty()) {
-    im.vacant.push_back(static_cast<int>(im.entries.size()));
-    im.entries.emplace_back();
-  }
-  const int slot = im.vacant.back();
-  im.vacant.pop_back();
-  Entry& e = im.at(slot);
-  e.is_servable = explain_rejection(im.settings, im.blocks, request.prompt_len, request.max_new_tokens).empty();
-  e.total = request.prompt_len;
-  e.order = im.next_order++;
-  e.request = std::move(request);
-  const size_t full = static_cast<size_t>(std::max(0, e.total)) / static_cast<size_t>(im.blocks.block_size());
-  if (e.request.prompt_blocks.size() > full) e.request.prompt_blocks.resize(full);
-  e.table = im.blocks.empty_table();
-  im.slots[static_cast<std::int64_t>(e.request.id)] = slot;
-  im.waiting.insert(im.key_of(slot));
-  im.update_state();
+  impl_->enqueue(std::move(request));
+  impl_->update_state();
+}
+
+void Scheduler::set_outside_queue(OutsideQueue* queue) {
+  impl_->queue = queue;
+  impl_->update_state();
 }
 
 Step Scheduler::next() {
@@ -291,6 +306,7 @@ Step Scheduler::next() {
   Step step;
   step.items.reserve(im.running.size() + 4);
   im.scheduled.clear();
+  while (im.settings.policy != SchedulingPolicy::fcfs && im.outside() > 0) im.enqueue(im.queue->take());
   int budget = im.settings.max_num_batched_tokens;
   const bool mixed = im.settings.prefill_steps == PrefillSteps::mixed;
   im.schedule_running(mixed ? StepPart::all : StepPart::prompts, step, budget);
@@ -336,7 +352,7 @@ void Scheduler::abort(RequestId id) {
 }
 
 bool Scheduler::is_idle() const {
-  return impl_->running.empty() && impl_->waiting.empty();
+  return impl_->running.empty() && impl_->waiting.empty() && impl_->outside() == 0;
 }
 
 const SchedulerState& Scheduler::state() const {

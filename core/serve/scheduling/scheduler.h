@@ -68,6 +68,14 @@ struct ScheduledRequest {
   std::vector<BlockHash> prompt_blocks{};  // of the full blocks of the prompt; empty: no prefix is shared
 };
 
+// Requests that wait outside the scheduler, so that a simulation can keep a long queue in little memory.
+class OutsideQueue {
+ public:
+  virtual ~OutsideQueue() = default;
+  virtual size_t size() const = 0;
+  virtual ScheduledRequest take() = 0;  // removes the first request; size() is at least 1
+};
+
 struct StepItem {
   RequestId id{};
   int first = 0, count = 0;  // computes tokens [first, first + count) of the prompt and the tokens generated so far
@@ -94,7 +102,11 @@ class Scheduler {
   explicit Scheduler(SchedulerSettings settings);
   ~Scheduler();
   void add(ScheduledRequest request);  // appends it to the queue
-  Step next();                         // the next step; no items: nothing can be computed now
+  // next() takes requests from `queue` as if they had been added: under SchedulingPolicy::fcfs when they are first in
+  // line, otherwise at once. They count as waiting in state() from the next step on. abort() does not find them before.
+  // `queue` must outlive its use; nullptr: none.
+  void set_outside_queue(OutsideQueue* queue);
+  Step next();  // the next step; no items: nothing can be computed now
   // Counts the tokens of the step as computed and the sampled ones as generated. Call it after every step, before
   // finish().
   void advance(const Step& step);

@@ -449,6 +449,73 @@ TEST(Scheduler, PrefixCacheHitSavesExactlyItsTokens) {
   }
 }
 
+class ListedQueue : public OutsideQueue {
+ public:
+  size_t size() const override { return requests.size(); }
+  ScheduledRequest take() override {
+    ScheduledRequest first = requests.front();
+    requests.erase(requests.begin());
+    return first;
+  }
+  std::vector<ScheduledRequest> requests;
+};
+
+enum class Queueing { in_scheduler, outside };
+
+// Everything that a server does with requests of random lengths, two of which arrive before every step.
+std::vector<std::string> history_of(const SchedulerSettings& s, Queueing queueing) {
+  Scheduler scheduler(s);
+  ListedQueue queue;
+  if (queueing == Queueing::outside) scheduler.set_outside_queue(&queue);
+  std::map<RequestId, int> left;
+  std::vector<std::string> history;
+  const Rng rng{7};
+  for (int arrived = 0; history.size() < 2000 && (arrived < 120 || !scheduler.is_idle());) {
+    for (int i = 0; i < 2 && arrived < 120; ++i, ++arrived) {
+      const auto draw = static_cast<std::uint64_t>(3 * arrived);
+      const ScheduledRequest r =
+          request(arrived, 1 + static_cast<int>(rng.at(draw) % 40), 1 + static_cast<int>(rng.at(draw + 1) % 30),
+                  static_cast<int>(rng.at(draw + 2) % 3));
+      left[r.id] = r.max_new_tokens;
+      queueing == Queueing::outside ? queue.requests.push_back(r) : scheduler.add(r);
+    }
+    const Step step = scheduler.next();
+    const SchedulerState& state = scheduler.state();
+    std::string text = std::to_string(state.running) + " run, " + std::to_string(state.waiting) + " wait, " +
+                       std::to_string(state.kv_used);
+    for (const RequestId id : step.preempted) text += " preempted " + std::to_string(static_cast<long>(id));
+    for (const RequestId id : step.rejected) text += " rejected " + std::to_string(static_cast<long>(id));
+    std::vector<RequestId> ended;
+    scheduler.advance(step);
+    for (const StepItem& item : step.items) {
+      text += " " + std::to_string(static_cast<long>(item.id)) + ":" + std::to_string(item.first) + "+" +
+              std::to_string(item.count);
+      if (item.samples && --left[item.id] == 0) ended.push_back(item.id);
+    }
+    scheduler.finish(ended);
+    history.push_back(text);
+  }
+  EXPECT_TRUE(scheduler.is_idle());
+  return history;
+}
+
+TEST(Scheduler, QueuesOutsideAndInsideGiveTheSameSteps) {
+  for (const SchedulingPolicy policy : {SchedulingPolicy::fcfs, SchedulingPolicy::priority})
+    for (const KvReservation reservation : {KvReservation::computed, KvReservation::whole}) {
+      SchedulerSettings s = settings(16);  // 64 tokens: some requests are preempted, some never fit
+      s.policy = policy;
+      s.kv_reservation = reservation;
+      const auto inside = history_of(s, Queueing::in_scheduler);
+      EXPECT_EQ(inside, history_of(s, Queueing::outside));
+      const auto some = [&](const char* event) {
+        return std::any_of(inside.begin(), inside.end(),
+                           [&](const std::string& step) { return step.find(event) != std::string::npos; });
+      };
+      EXPECT_TRUE(some("rejected"));
+      EXPECT_EQ(some("preempted"), reservation == KvReservation::computed);
+    }
+}
+
 TEST(Scheduler, ComputesAtLeastOnePromptToken) {
   SchedulerChecker checker(settings(50));
   for (int i = 1; i <= 2; ++i) {
