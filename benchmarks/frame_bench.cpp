@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Measures the responsiveness of the window while the engine uses every core. Opens the window, trains an experiment,
-// clicks, and prints JSON: frames more than 33 ms late, time from a click to its painted effect, paint times of charts.
+// Measures the window while the engine uses every core. Opens the window, trains an experiment, clicks, and prints
+// JSON: time of frames, time from a click to its painted effect, paint times of charts, memory of the process.
 //   mw_frame_bench EXPERIMENT.json RUNS_FOLDER [--seconds N] [--set key=value ...]
+// A frame lasts from the time its tick is due until everything that the tick requested is painted, so that it includes
+// waiting for a core and for other events.
 #include <QApplication>
 #include <QElapsedTimer>
 #include <QMouseEvent>
@@ -11,8 +13,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <limits>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "core/base/error.h"
 #include "ui/charts/chart.h"
@@ -61,6 +67,89 @@ Json spread(const std::vector<double>& ms) {
           {"max_ms", percentile(ms, 1.0)}};
 }
 
+using Clock = std::chrono::steady_clock;
+
+double ms_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+double thread_cpu_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
+// Resident, proportional and private memory of the process: MiB.
+Json memory() {
+  Json sizes = Json::object();
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  std::string word;
+  double kib = 0;
+  double own = 0;
+  while (rollup >> word) {
+    if (word == "Rss:" && rollup >> kib) sizes["rss_mib"] = kib / 1024;
+    if (word == "Pss:" && rollup >> kib) sizes["pss_mib"] = kib / 1024;
+    if ((word == "Private_Clean:" || word == "Private_Dirty:") && rollup >> kib) own += kib / 1024;
+  }
+  sizes["private_mib"] = own;
+  return sizes;
+}
+
+// Measures from the moment a click is posted by another thread, as the window system does, until the page that it opens
+// and its children are painted.
+class ClickWatch : public QObject {
+ public:
+  void expect(QWidget* page) {
+    posted_ = Clock::now();
+    page_ = page;
+  }
+  bool eventFilter(QObject* watched, QEvent* event) override {
+    if (event->type() == QEvent::Paint && watched == page_.load()) {
+      page_ = nullptr;
+      painting_ = true;
+    }
+    return false;
+  }
+  void event_ended() {
+    if (std::exchange(painting_, false)) latency.push_back(ms_between(posted_, Clock::now()));
+  }
+  std::vector<double> latency;  // read after the last click
+
+ private:
+  std::atomic<Clock::time_point> posted_;
+  std::atomic<QWidget*> page_{nullptr};
+  bool painting_ = false;
+};
+
+// Times the frames. The tick posts an event of the lowest priority, which is delivered after the update requests of the
+// same round of events.
+class FrameWatch : public QObject {
+ public:
+  void tick(Clock::time_point begun, double thread_cpu) {
+    constexpr std::chrono::milliseconds kInterval(FrameClock::kFrameMs);
+    due_ = begun_ == Clock::time_point() ? begun : std::min(next_due_, begun);
+    // Like QTimer: a tick that comes a whole interval late moves the ones after it.
+    next_due_ = (due_ + kInterval < begun ? begun : due_) + kInterval;
+    begun_ = begun;
+    cpu_ = thread_cpu;
+    QCoreApplication::postEvent(this, new QEvent(QEvent::User), std::numeric_limits<int>::min());
+  }
+  bool event(QEvent* event) override {
+    if (event->type() != QEvent::User) return QObject::event(event);
+    const Clock::time_point end = Clock::now();
+    total.push_back(ms_between(due_, end));
+    late.push_back(ms_between(due_, begun_));
+    work.push_back(ms_between(begun_, end));
+    cpu.push_back(thread_cpu_ms() - cpu_);
+    return true;
+  }
+  std::vector<double> total, late, work, cpu;
+
+ private:
+  Clock::time_point due_, next_due_, begun_;
+  double cpu_ = 0;
+};
+
 // Times every event from delivery to return, during which the window does not respond.
 class TimedApplication : public QApplication {
  public:
@@ -74,16 +163,22 @@ class TimedApplication : public QApplication {
     // Read before delivery: the receiver may be deleted by it.
     const std::string name = receiver->metaObject()->className();
     const int type = event->type();
-    QElapsedTimer clock;
-    clock.start();
+    event_begun = Clock::now();
+    event_cpu = thread_cpu_ms();
     const bool answer = QApplication::notify(receiver, event);
-    const double ms = static_cast<double>(clock.nsecsElapsed()) * 1e-6;
+    const double ms = ms_between(event_begun, Clock::now());
     busy.push_back(ms);
-    if (ms > FrameClock::kFrameMs) slow.push_back({{"receiver", name}, {"event", type}, {"ms", ms}});
+    if (type == QEvent::UpdateRequest) painting.push_back(ms);
+    if (ms > FrameClock::kFrameMs)
+      slow.push_back({{"receiver", name}, {"event", type}, {"ms", ms}, {"cpu_ms", thread_cpu_ms() - event_cpu}});
+    clicks.event_ended();
     --depth_;
     return answer;
   }
-  std::vector<double> busy;
+  Clock::time_point event_begun;  // of the outermost event
+  double event_cpu = 0;           // ms of the thread when it began
+  ClickWatch clicks;
+  std::vector<double> busy, painting;             // ms of each event, and of each that paints
   std::map<QString, std::vector<double>> charts;  // by title: ms of each paint
   Json slow = Json::array();
   bool measuring = false;
@@ -99,29 +194,6 @@ class TimedApplication : public QApplication {
   int depth_ = 0;
 };
 
-// Measures from the moment a click is posted by another thread, as the window system does, until the page that it opens
-// is painted.
-class ClickWatch : public QObject {
- public:
-  void expect(QWidget* page) {
-    posted_ns_ = now();
-    page_ = page;
-  }
-  bool eventFilter(QObject* watched, QEvent* event) override {
-    if (event->type() == QEvent::Paint && watched == page_.load()) {
-      page_ = nullptr;
-      latency.push_back(static_cast<double>(now() - posted_ns_) * 1e-6);
-    }
-    return false;
-  }
-  std::vector<double> latency;  // read after the last click
-
- private:
-  static std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
-  std::atomic<std::int64_t> posted_ns_{0};
-  std::atomic<QWidget*> page_{nullptr};
-};
-
 class Bench {
  public:
   Bench(const Options& options, TimedApplication& application)
@@ -135,6 +207,9 @@ class Bench {
 
   Json run() {
     application_.busy.reserve(1 << 20);
+    Json sizes{{"start", (idle(), memory())}};
+    for (int page = kPages; page-- > 0;) window_.show_page(static_cast<Page>(page)), idle();
+    sizes["all_pages"] = memory();
     window_.runs().start(window_.document().experiment());
     wait([&] { return window_.runs().shown() && window_.runs().shown()->view.step() >= 1; }, 120);
     const long first = window_.runs().shown()->view.step();
@@ -142,10 +217,12 @@ class Bench {
     const views::RunView& view = window_.runs().shown()->view;
     const bool training = window_.runs().is_busy();
     const long last = view.step();
+    sizes["training"] = memory();
     window_.runs().stop();
     wait([&] { return !window_.runs().is_busy(); }, 60);
-    const auto over =
-        std::count_if(frames_.begin(), frames_.end(), [](double ms) { return ms > 2 * FrameClock::kFrameMs; });
+    idle();
+    sizes["trained"] = memory();
+    const std::vector<double>& clicks = application_.clicks.latency;
     const auto& busy = application_.busy;
     const auto long_events =
         std::count_if(busy.begin(), busy.end(), [](double ms) { return ms > FrameClock::kFrameMs; });
@@ -154,15 +231,20 @@ class Bench {
     return {{"seconds", options_.seconds},
             {"steps", last - first},
             {"trained_throughout", training},
-            {"frame_interval", spread(frames_)},
-            {"frames_late", over},
+            {"frame", spread(frames_.total)},
+            {"frame_late", spread(frames_.late)},
+            {"frame_work", spread(frames_.work)},
+            {"frame_cpu", spread(frames_.cpu)},
+            {"frames_over_33ms", std::count_if(frames_.total.begin(), frames_.total.end(),
+                                               [](double ms) { return ms > FrameClock::kFrameMs; })},
             {"event_handling", spread(busy)},
             {"events_over_33ms", long_events},
+            {"painting", spread(application_.painting)},
             {"chart_paint", charts},
             {"slow_events", application_.slow},
-            {"click_to_paint", spread(clicks_.latency)},
-            {"clicks_over_50ms",
-             std::count_if(clicks_.latency.begin(), clicks_.latency.end(), [](double ms) { return ms > 50; })}};
+            {"click_to_paint", spread(clicks)},
+            {"clicks_over_50ms", std::count_if(clicks.begin(), clicks.end(), [](double ms) { return ms > 50; })},
+            {"memory", sizes}};
   }
 
  private:
@@ -180,12 +262,19 @@ class Bench {
     }
   }
 
+  // Handles events for a second.
+  void idle() {
+    QEventLoop loop;
+    QTimer::singleShot(1000, &loop, &QEventLoop::quit);
+    loop.exec();
+  }
+
   // Clicks two page buttons alternately, at intervals that do not align with the frame clock.
   void click_about(std::stop_token stop, QToolButton* train, QToolButton* runs) {
     for (int i = 0; !stop.stop_requested(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(271));
       QToolButton* button = i % 2 == 0 ? runs : train;
-      clicks_.expect(i % 2 == 0 ? static_cast<QWidget*>(&window_.runs_page()) : &window_.train_page());
+      application_.clicks.expect(i % 2 == 0 ? static_cast<QWidget*>(&window_.runs_page()) : &window_.train_page());
       const QPointF at(12, 12);
       for (const auto type : {QEvent::MouseButtonPress, QEvent::MouseButtonRelease})
         QCoreApplication::postEvent(
@@ -200,14 +289,11 @@ class Bench {
   }
 
   void measure() {
-    QElapsedTimer tick;
-    const auto ticks = QObject::connect(&window_.clock(), &FrameClock::drain, &window_, [&] {
-      if (tick.isValid()) frames_.push_back(static_cast<double>(tick.nsecsElapsed()) * 1e-6);
-      tick.start();
-    });
+    const auto ticks = QObject::connect(&window_.clock(), &FrameClock::drain, &window_,
+                                        [this] { frames_.tick(application_.event_begun, application_.event_cpu); });
     application_.measuring = true;
-    window_.train_page().installEventFilter(&clicks_);
-    window_.runs_page().installEventFilter(&clicks_);
+    window_.train_page().installEventFilter(&application_.clicks);
+    window_.runs_page().installEventFilter(&application_.clicks);
     std::jthread clicker([this, train = button(u"Train page"_s), runs = button(u"Runs page"_s)](std::stop_token stop) {
       click_about(std::move(stop), train, runs);
     });
@@ -222,8 +308,7 @@ class Bench {
   Options options_;
   TimedApplication& application_;
   MainWindow window_;
-  ClickWatch clicks_;
-  std::vector<double> frames_;
+  FrameWatch frames_;
 };
 
 }  // namespace

@@ -303,8 +303,8 @@ void Chart::draw(QPainter& painter) {
   update_y();
   fit_margin();
   SceneItems shown = items(area());
-  scene_.update(shown, size(), area().adjusted(-kAir, 0, kAir, 0));
   cut_bars_ = std::move(shown.cut_bars);
+  scene_.update(std::move(shown), size(), area().adjusted(-kAir, 0, kAir, 0));
   scene_.paint(painter);
   paint_annotations(painter, area());
 }

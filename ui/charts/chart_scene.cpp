@@ -22,6 +22,16 @@ namespace {
 
 constexpr double kMarkPixels = 9;
 
+// The axes of Qt Charts always show 0 to 1, because a change of their range lays out the axis and all series at once,
+// before the points are replaced.
+double share_of(Span range, double value) {
+  return (value - range.low) / range.size();
+}
+
+void to_shares(QList<QPointF>& points, Span x, Span y) {
+  for (QPointF& point : points) point = {share_of(x, point.x()), share_of(y, point.y())};
+}
+
 // Qt Charts ignores points that are NaN, so that a line with gaps is several series.
 std::vector<SceneLine> without_gaps(const std::vector<SceneLine>& lines) {
   std::vector<SceneLine> parts;
@@ -81,6 +91,7 @@ ChartScene::ChartScene() : chart_(new QChart), x_(new QCategoryAxis), y_(new QCa
     axis->setLabelsPosition(QCategoryAxis::AxisLabelsPositionOnValue);
     axis->setTruncateLabels(false);
     axis->setLineVisible(false);
+    axis->setRange(0, 1);
   }
 }
 
@@ -92,14 +103,15 @@ void ChartScene::set_axis(QCategoryAxis& axis, std::vector<Tick>& shown, const S
   axis.setTitleBrush(t.muted);
   axis.setGridLinePen(QPen(mix(t.panel, t.line, t.shade == Shade::dark ? 0.6 : 0.65), 1));
   axis.setTitleText(wanted.title);
-  axis.setRange(wanted.range.low, wanted.range.high);
-  if (same(shown, wanted.ticks)) return;
-  shown = wanted.ticks;
+  std::vector<Tick> ticks = wanted.ticks;
+  for (Tick& tick : ticks) tick.value = share_of(wanted.range, tick.value);
+  if (same(shown, ticks)) return;
+  shown = std::move(ticks);
   {
     const QSignalBlocker quiet(axis);  // Qt Charts would lay out the axis for each label
     for (const QString& label : axis.categoriesLabels()) axis.remove(label);
     // The first category begins outside, where Qt Charts draws no grid line.
-    if (!shown.empty()) axis.setStartValue(std::min(wanted.range.low, shown.front().value) - wanted.range.size());
+    if (!shown.empty()) axis.setStartValue(std::min(0.0, shown.front().value) - 1);
     QSet<QString> taken;
     for (const Tick& tick : shown) {
       QString label = tick.label;  // labels must differ and not be empty: spaces are added
@@ -136,7 +148,11 @@ void ChartScene::reserve(size_t areas, size_t lines, size_t marks) {
   for (size_t i = 0; i < marks; ++i) add(new QScatterSeries, marks_);
 }
 
-void ChartScene::update(const SceneItems& items, QSizeF size, const QRectF& area) {
+void ChartScene::update(SceneItems items, QSizeF size, const QRectF& area) {
+  for (SceneArea& each : items.areas)
+    for (QList<QPointF>* points : {&each.upper, &each.lower}) to_shares(*points, items.x.range, items.y.range);
+  for (SceneLine& each : items.lines) to_shares(each.points, items.x.range, items.y.range);
+  for (SceneMarks& each : items.marks) to_shares(each.points, items.x.range, items.y.range);
   const std::vector<SceneLine> lines = without_gaps(items.lines);
   reserve(items.areas.size(), lines.size(), items.marks.size());
   if (chart_->size() != size) chart_->resize(size);

@@ -54,7 +54,7 @@ class ChartScene {
  public:
   ChartScene();
   // `area`: where the data is, inside `size`; axis labels and titles are beside it.
-  void update(const SceneItems& items, QSizeF size, const QRectF& area);
+  void update(SceneItems items, QSizeF size, const QRectF& area);
   void paint(QPainter& painter);
 
  private:

@@ -84,7 +84,11 @@ void show_progress(QProgressBar& bar, const views::RunView& view) {
   const double share =
       preparing ? static_cast<double>(activity->done) / static_cast<double>(activity->total) : view.fraction();
   bar.setRange(0, 1000);
-  bar.setValue(static_cast<int>(share * 1000));
+  const int value = static_cast<int>(share * 1000);
+  if (value == bar.value()) return;
+  bar.setUpdatesEnabled(false);  // QProgressBar::setValue() would paint all that is due in the window at once
+  bar.setValue(value);
+  bar.setUpdatesEnabled(true);
 }
 
 RunHeader::RunHeader(RunController& runs, QWidget* parent)
@@ -165,8 +169,8 @@ void RunHeader::fill(const RunData& run, bool stopping) {
                          : has_points(view)    ? tr("finished points are kept")
                                                : tr("writing a checkpoint");
   activity_->setText(!view.error().empty() ? qs(view.error()) : stopping ? ending : activity_text(view));
-  // The error takes the space of progress and speed.
-  bar_->setVisible(view.error().empty());
+  // The error takes the space of progress and speed; a run that has ended leaves that of progress to its name.
+  bar_->setVisible(view.error().empty() && !view.ended());
   speed_->setVisible(view.error().empty());
 }
 

@@ -86,10 +86,15 @@ JobsPanel::JobsPanel(RunController& runs, ActionRegistry& actions, QWidget* pare
   for (const auto& [button, action] :
        {std::pair{pause_, u"run.pause"_s}, {stop_, u"run.stop"_s}, {show_, u"view.live"_s}})
     connect(button, &QPushButton::clicked, this, [&actions, id = action] { actions[id]->trigger(); });
+}
+
+void JobsPanel::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
   show_frame();
 }
 
 void JobsPanel::show_frame() {
+  if (!isVisible()) return;
   const RunPtr run = runs_.live();
   row_->setVisible(run != nullptr);
   idle_->setVisible(!run);

@@ -32,6 +32,9 @@ class JobsPanel : public QWidget {
   JobsPanel(RunController& runs, ActionRegistry& actions, QWidget* parent = nullptr);
   void show_frame();
 
+ protected:
+  void showEvent(QShowEvent* event) override;
+
  private:
   RunController& runs_;
   QLabel *idle_, *name_, *steps_, *eta_;

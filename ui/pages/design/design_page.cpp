@@ -6,6 +6,7 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QSplitter>
 #include <QTabWidget>
 #include <QTableView>
@@ -199,7 +200,14 @@ void DesignPage::prove_again() {
 void DesignPage::build(const Predictor::Folders& hardware) {
   auto* column = make_layout<QVBoxLayout>(this, {8, 4, 8, 6}, 3);
   canvases_ = new CanvasPair;
-  measured_ = new MeasuredSwitch(canvases_);
+  // Two meshes below each other are higher than a low window.
+  auto* scroll = new QScrollArea;
+  scroll->setMinimumSize(canvases_->minimumSizeHint() + QSize(style()->pixelMetric(QStyle::PM_ScrollBarExtent), 0));
+  scroll->setWidgetResizable(true);
+  scroll->setWidget(canvases_);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  measured_ = new MeasuredSwitch(scroll);
   column->addWidget(header());
   memory_ = new MemoryPanel;
   memory_->setProperty("panel", true);
