@@ -3,6 +3,7 @@
 
 #include <QHBoxLayout>
 #include <QLabel>
+#include <algorithm>
 
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -11,11 +12,17 @@
 namespace mw::ui {
 namespace {
 constexpr const char* kServer = "sweep.url";
-}
+constexpr int kCellWidth = 56;  // in pixels; below it captions are cut
+}  // namespace
 
 SettingsRow::SettingsRow(Document& document, const std::vector<Setting>& settings, QWidget* parent)
     : QWidget(parent), document_(document) {
-  make_layout<QHBoxLayout>(this, {2, 0, 2, 0}, 6);
+  auto* rows = make_layout<QVBoxLayout>(this, {2, 0, 2, 0}, 3);
+  for (QHBoxLayout** row : {&upper_, &lower_}) {
+    *row = new QHBoxLayout;
+    (*row)->setSpacing(6);
+    rows->addLayout(*row);
+  }
   for (const Setting& setting : settings) add(setting);
   connect(&document_, &Document::changed, this, &SettingsRow::refresh);
   refresh();
@@ -34,9 +41,31 @@ void SettingsRow::add(const Setting& setting) {
   label->setBuddy(field->editor());
   column->addWidget(label);
   column->addWidget(field);
-  static_cast<QHBoxLayout*>(layout())->addWidget(cell, setting.stretch);
+  upper_->addWidget(cell, setting.stretch);
   field->edit(document_);
-  cells_.push_back({field, label});
+  cells_.push_back({field, label, setting.stretch});
+}
+
+void SettingsRow::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  arrange();
+}
+
+// The second half of the settings is in the lower row where one row is too narrow for all.
+void SettingsRow::arrange() {
+  const auto shown = std::ranges::count_if(cells_, [](const Cell& c) { return !c.field->parentWidget()->isHidden(); });
+  const bool narrow = width() < kCellWidth * shown;
+  if (narrow == (lower_->count() > 0)) return;
+  long place = 0;
+  for (const Cell& c : cells_) {
+    QWidget* cell = c.field->parentWidget();
+    if (!cell->isHidden()) ++place;
+    const bool below = narrow && place > (shown + 1) / 2;
+    QHBoxLayout *from = below ? upper_ : lower_, *to = below ? lower_ : upper_;
+    if (from->indexOf(cell) < 0) continue;
+    from->removeWidget(cell);
+    to->addWidget(cell, c.stretch);
+  }
 }
 
 Field* SettingsRow::field(const std::string& key) {

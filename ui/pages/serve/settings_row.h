@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Settings of the document in one row, with the fields of the form and captions above them. GUI thread.
+// Settings of the document in one row, or two where it is narrow, with the fields of the form and captions above them.
+// GUI thread.
 #pragma once
 #include <QWidget>
 #include <vector>
 
 #include "ui/form/field.h"
 
+class QHBoxLayout;
 class QLabel;
 
 namespace mw::ui {
@@ -21,14 +23,20 @@ class SettingsRow : public QWidget {
   SettingsRow(Document& document, const std::vector<Setting>& settings, QWidget* parent = nullptr);
   Field* field(const std::string& key);  // null: not shown
 
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
  private:
   struct Cell {
     Field* field;
     QLabel* caption;
+    int stretch;
   };
+  void arrange();
   void add(const Setting& setting);
   void refresh();
   Document& document_;
+  QHBoxLayout *upper_, *lower_;
   std::vector<Cell> cells_;
 };
 
