@@ -12,7 +12,7 @@
 namespace mw::ui {
 namespace {
 constexpr const char* kServer = "sweep.url";
-constexpr int kCellWidth = 56;  // in pixels; below it captions are cut
+constexpr int kCellWidth = 64;  // in pixels; below it captions are cut
 }  // namespace
 
 SettingsRow::SettingsRow(Document& document, const std::vector<Setting>& settings, QWidget* parent)

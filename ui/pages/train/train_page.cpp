@@ -205,7 +205,11 @@ void TrainPage::build() {
   gradient_ = new Chart({.title = tr("Gradient norm")}, by_step_);
   answers_ = new Chart({.title = tr("Scored answers"), .unit = tr("% right"), .from_zero = true}, by_step_);
   budget_ = new Chart({.title = tr("Budget left"), .unit = tr("%"), .from_zero = true}, by_step_);
-  for (Chart* chart : {speed_, rate_, gradient_, budget_, answers_}) small->addWidget(chart);
+  constexpr int kNarrowest = 116;  // beside the samples, in a window of 1000 pixels
+  for (Chart* chart : {speed_, rate_, gradient_, budget_, answers_}) {
+    chart->setMinimumWidth(kNarrowest);
+    small->addWidget(chart);
+  }
   collectives_ = new CollectivesPanel(by_step_);
   mesh_ = new MeasuredMesh;
   views_ = new QTabWidget;
