@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 
 import gguf
@@ -22,6 +23,15 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TOKENS, PROMPT, PREFILL, SEQUENCES = 128, 16, 512, 16
 WORKS = ["lora-all", "lora-quarter", "gsm8k-answers", "gsm8k-all", "prefill", *(f"decode-{t}-{n}" for t in ("bf16", "int8") for n in (1, SEQUENCES))]
+
+# Environment variables that limit PyTorch, its libraries, OpenBLAS and Meshwright to a class of processors.
+CPU_LIMITS = {
+    "native": {},
+    "avx512": {"ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE", "MKL_ENABLE_INSTRUCTIONS": "AVX512",
+               "OPENBLAS_CORETYPE": "SKYLAKEX", "MESHWRIGHT_CPU": "avx512"},
+    "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+             "OPENBLAS_CORETYPE": "HASWELL", "MESHWRIGHT_CPU": "avx2"},
+}  # fmt: skip
 
 
 @dataclass
@@ -139,6 +149,7 @@ class Bench:
         command = [*shlex.split(self.args.wrap), *map(str, way.command)]
         threads = str(self.args.threads)
         env = os.environ | {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "HF_HUB_OFFLINE": "1"}
+        env |= CPU_LIMITS[self.args.cpu]
         # If memory runs out, the kernel should kill the peer and no other process.
         child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                  preexec_fn=lambda: Path("/proc/self/oom_score_adj").write_text("1000"))  # fmt: skip
@@ -221,7 +232,7 @@ def print_tables(found):
     m = found["machine"]
     print(f"\n{m['cpu']}, {m['threads']} threads: f32 {m['f32_flops'] / 1e9:.0f} GFLOP/s, vdpbf16ps {m['bf16_flops'] / 1e9:.0f} GFLOP/s, "
           f"reads {m['cache_read_bytes_per_s'] / 1e9:.0f} GB/s from 16 MiB, {m['dram_read_bytes_per_s'] / 1e9:.0f} GB/s from DRAM")  # fmt: skip
-    print(f"Gemma 3 {found['shape']} shape, medians of {found['rounds']} rounds\n")
+    print(f"Processors limited to: {found['class']}. Gemma 3 {found['shape']} shape, medians of {found['rounds']} rounds\n")
     print("| work | ours, tokens/s | MiB | peer (its fastest configuration) | tokens/s | MiB | speed, ours / theirs | memory |")
     print("|---|---|---|---|---|---|---|---|")
     for w in found["works"]:
@@ -256,6 +267,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=8, help="minimum measuring time of each process")
+    parser.add_argument("--cpu", choices=CPU_LIMITS, default="native", help="limit both sides to this class of processors")
     parser.add_argument("--wrap", default="", help="command prefix of every measured process, such as 'taskset -c 0,1'")
     parser.add_argument("--json", type=Path, help="write all measurements to this file")
     parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
@@ -268,7 +280,7 @@ def main():
     bench = Bench(args)
     bench.prepare_model()
     peak = Way("peak", [args.program, "--work", "peak", "--threads", args.threads])
-    found = {"shape": args.shape, "rounds": args.rounds, "machine": machine(bench, peak), "works": []}
+    found = {"date": datetime.now(timezone.utc).date().isoformat(), "class": args.cpu, "shape": args.shape, "rounds": args.rounds, "machine": machine(bench, peak), "works": []}
     for kind in kinds:
         if not any(within(name, kind) for name in wanted):
             continue
