@@ -81,6 +81,7 @@ Error unknown_run(const std::filesystem::path& store_folder, const std::string& 
 // The subcommands, each defined in the file of its name (audit_command.cpp).
 Subcommand accuracy_subcommand();
 Subcommand audit_subcommand();
+Subcommand bench_subcommand();
 Subcommand calibrate_subcommand();
 Subcommand compare_subcommand();
 Subcommand completion_subcommand();

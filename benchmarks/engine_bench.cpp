@@ -10,12 +10,12 @@
 #include <map>
 #include <string>
 
-#include "benchmarks/machine_peak.h"
 #include "core/base/elapsed.h"
 #include "core/base/rng.h"
 #include "core/engine/distributed/cluster.h"
 #include "core/engine/generate/sampler.h"
 #include "core/engine/kernels/gemm.h"
+#include "core/engine/kernels/machine_peak.h"
 #include "core/engine/transformer/optimizer.h"
 
 namespace mw::engine {
@@ -107,17 +107,17 @@ void train_steps(benchmark::State& state, const model::Config& config, model::We
   if (t > 1) print_profile(network.take_profile(), t - 1);
 }
 
-const MachinePeak& machine_peak() {
-  static const MachinePeak peak = [] {
+const engine::MachinePeak& machine_peak() {
+  static const engine::MachinePeak peak = [] {
     Device device(Bytes(0), kThreads);
-    return measure_machine_peak(device);
+    return engine::measure_machine_peak(device);
   }();
   return peak;
 }
 
 void Machine_peak(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(machine_peak());
-  const MachinePeak& peak = machine_peak();
+  const engine::MachinePeak& peak = machine_peak();
   state.counters = {{"f32_FLOP/s", peak.f32_flops},
                     {"bf16_FLOP/s", peak.bf16_flops},
                     {"read_16MiB_B/s", peak.cache_bytes},

@@ -9,13 +9,13 @@
 #include <cstdio>
 #include <numeric>
 
-#include "benchmarks/machine_peak.h"
 #include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/rng.h"
 #include "core/data/dataset/pack.h"
 #include "core/engine/generate/sampler.h"
+#include "core/engine/kernels/machine_peak.h"
 #include "core/engine/transformer/optimizer.h"
 #include "core/formats/huggingface/hf_weights.h"
 
@@ -191,7 +191,7 @@ Json decode(const Options& o) {
 
 Json peak(const Options& o) {
   engine::Device device(Bytes(0), o.threads);
-  const MachinePeak p = measure_machine_peak(device);
+  const engine::MachinePeak p = engine::measure_machine_peak(device);
   return {{"f32_flops", p.f32_flops},
           {"bf16_flops", p.bf16_flops},
           {"cache_read_bytes_per_s", p.cache_bytes},

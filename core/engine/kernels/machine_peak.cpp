@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-License-Identifier: Apache-2.0
 // Functions with a target attribute exceed the baseline instruction set; they run only if usable_cpu() permits it.
-#include "benchmarks/machine_peak.h"
+#include "core/engine/kernels/machine_peak.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -14,19 +14,18 @@
 #include "core/base/elapsed.h"
 #include "core/engine/kernels/cpu.h"
 
-namespace mw {
+namespace mw::engine {
 namespace {
 
 constexpr int kChains = 24;                  // independent sums, enough to hide the latency
 constexpr std::int64_t kRounds = 5'000'000;  // about 30 ms, after which a woken worker has its own core
-constexpr double kSeconds = 0.8;             // of repetitions for each rate
 
-// Returns the best rate over the repetitions; fn(thread) does `work` units.
+// Returns the best rate of the repetitions within `seconds`; fn(thread) does `work` units.
 template <class F>
-double best_rate(engine::ThreadPool& pool, double work, F fn) {
+double best_rate(ThreadPool& pool, double seconds, double work, F fn) {
   using Clock = std::chrono::steady_clock;
   double best = 0;
-  for (const auto begin = Clock::now(); seconds_since(begin) < kSeconds;) {
+  for (const auto begin = Clock::now(); seconds_since(begin) < seconds;) {
     const auto start = Clock::now();
     pool.parallel_for(pool.threads(), 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t t = first; t < last; ++t) fn(t);
@@ -94,46 +93,46 @@ void read_plain(const std::int32_t* p, std::int64_t count) {
 }
 
 // Reads memory of the engine's arena, because the page size affects the rate.
-double read_rate(engine::Device& device, std::int64_t bytes, int passes) {
+double read_rate(Device& device, double seconds, std::int64_t bytes, int passes) {
   const int threads = device.pool.threads();
   const std::int64_t each = bytes / threads / 64 * 16;  // elements per thread
-  const engine::Buffer<std::int32_t> data(
-      device.arena, engine::float_allocation(MemoryCategory::workspace, "read bandwidth", each * threads));
+  const Buffer<std::int32_t> data(device.arena,
+                                  float_allocation(MemoryCategory::workspace, "read bandwidth", each * threads));
   std::fill_n(data.data(), data.size(), 1);
   auto* read = read_plain;
 #if defined(__x86_64__)
-  if (engine::usable_cpu() >= engine::Cpu::avx512) read = read_avx512;
+  if (usable_cpu() >= Cpu::avx512) read = read_avx512;
 #endif
-  return best_rate(device.pool, 4.0 * static_cast<double>(each * passes), [&](std::int64_t t) {
+  return best_rate(device.pool, seconds, 4.0 * static_cast<double>(each * passes), [&](std::int64_t t) {
     for (int pass = 0; pass < passes; ++pass) read(data.data() + t * each, each);
   });
 }
 
 }  // namespace
 
-MachinePeak measure_machine_peak(engine::Device& device) {
+MachinePeak measure_machine_peak(Device& device, double seconds) {
   MachinePeak peak;
 #if defined(__x86_64__)
-  engine::ThreadPool alone(1);
-  const auto arithmetic = [&](engine::ThreadPool& pool, double flops, void (*fn)()) {
-    return best_rate(pool, flops * static_cast<double>(kRounds), [&](std::int64_t) { fn(); });
+  ThreadPool alone(1);
+  const auto arithmetic = [&](ThreadPool& pool, double flops, void (*fn)()) {
+    return best_rate(pool, seconds, flops * static_cast<double>(kRounds), [&](std::int64_t) { fn(); });
   };
-  const engine::Cpu cpu = engine::usable_cpu();
+  const Cpu cpu = usable_cpu();
   std::pair<double, void (*)()> f32{0, nullptr};
-  if (cpu >= engine::Cpu::avx512)
+  if (cpu >= Cpu::avx512)
     f32 = {2.0 * 16 * kChains, fma_avx512};
-  else if (cpu >= engine::Cpu::avx2)
+  else if (cpu >= Cpu::avx2)
     f32 = {2.0 * 8 * kChainsAvx2, fma_avx2};
   if (f32.second) {
     const double one = arithmetic(alone, f32.first, f32.second);
     peak.f32_flops = arithmetic(device.pool, f32.first, f32.second);
     peak.threads_worth = peak.f32_flops / one;
   }
-  if (cpu >= engine::Cpu::avx512_bf16) peak.bf16_flops = arithmetic(device.pool, 2.0 * 32 * kChains, dot_avx512_bf16);
+  if (cpu >= Cpu::avx512_bf16) peak.bf16_flops = arithmetic(device.pool, 2.0 * 32 * kChains, dot_avx512_bf16);
 #endif
-  peak.cache_bytes = read_rate(device, std::int64_t{16} << 20, 200);
-  peak.dram_bytes = read_rate(device, std::int64_t{1} << 30, 1);
+  peak.cache_bytes = read_rate(device, seconds, std::int64_t{16} << 20, 200);
+  peak.dram_bytes = read_rate(device, seconds, std::int64_t{1} << 30, 1);
   return peak;
 }
 
-}  // namespace mw
+}  // namespace mw::engine

@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
-// Measures the peak rates of this machine, to which the other benchmarks relate theirs.
+// SPDX-License-Identifier: Apache-2.0
+// Measures the peak rates of this machine, to which benchmarks relate their own.
 #pragma once
-#include "core/engine/transformer/network.h"
+#include "core/engine/runtime/device.h"
 
-namespace mw {
+namespace mw::engine {
 
 struct MachinePeak {                       // per second, all threads of the pool together
   double f32_flops = 0, bf16_flops = 0;    // widest FMA; vdpbf16ps. 0: not supported
@@ -12,7 +12,8 @@ struct MachinePeak {                       // per second, all threads of the poo
                              // where these peaks are unreliable
 };
 
-// Takes the best of many repetitions, because other load only makes them slower. Takes some seconds.
-MachinePeak measure_machine_peak(engine::Device& device);
+// Takes the best of many repetitions, because other load only makes them slower. `seconds` is the time of
+// each of the five measurements. Allocates 1 GiB in the arena meanwhile.
+MachinePeak measure_machine_peak(Device& device, double seconds = 0.8);
 
-}  // namespace mw
+}  // namespace mw::engine

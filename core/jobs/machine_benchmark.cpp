@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/jobs/machine_benchmark.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "core/base/elapsed.h"
+#include "core/base/error.h"
+#include "core/base/rng.h"
+#include "core/engine/generate/sampler.h"
+#include "core/engine/kernels/cpu.h"
+#include "core/engine/transformer/optimizer.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/train/model.h"
+
+namespace mw::jobs {
+namespace {
+
+using BenchmarkClock = std::chrono::steady_clock;
+
+double median_round(std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  return (seconds[(seconds.size() - 1) / 2] + seconds[seconds.size() / 2]) / 2;
+}
+
+std::vector<int> benchmark_ids(int count, int vocab, std::uint64_t seed) {
+  Rng rng{seed};
+  std::vector<int> ids(static_cast<size_t>(count));
+  for (int& id : ids) id = static_cast<int>(rng.below(static_cast<std::uint64_t>(vocab)));
+  return ids;
+}
+
+// Names the parts, reports progress and measures rounds.
+class MachineBenchmarker {
+ public:
+  MachineBenchmarker(const MachineBenchmarkRequest& request,
+                     const std::function<void(const BenchmarkProgress&)>& progress, const std::stop_token& stop)
+      : request_(request), progress_(progress), stop_(stop) {
+    out_.model = request.config.id;
+    out_.instruction_set = to_string(engine::usable_cpu());
+    out_.threads = train::thread_count(request.threads);
+  }
+
+  MachineBenchmark run() {
+    measure_peak();
+    {
+      Model bf16(*this, model::WeightType::bf16, engine::NetworkUse::inference);
+      prefill(bf16);
+      for (const int rows : {1, 16}) decode(bf16, rows, model::WeightType::bf16);
+    }
+    {
+      Model int8(*this, model::WeightType::int8, engine::NetworkUse::inference);
+      for (const int rows : {1, 16}) decode(int8, rows, model::WeightType::int8);
+    }
+    train_lora();
+    begin_part("done");
+    return std::move(out_);
+  }
+
+ private:
+  struct Model {
+    engine::Device device;
+    engine::Network network;
+    Model(const MachineBenchmarker& owner, model::WeightType type, engine::NetworkUse use)
+        : device(Bytes(0), owner.out_.threads), network(owner.request_.config, device, type, use) {
+      owner.throw_if_stopped();
+      if (owner.request_.weights.empty()) {
+        network.init_random(1);
+        return;
+      }
+      const formats::HfWeights weights(owner.request_.weights, network.inventory());
+      network.load({.f32 = [&](size_t i, std::int64_t first, std::span<float> out) { weights.read_f32(i, first, out); },
+                    .bf16 = [&](size_t i, std::int64_t first,
+                                std::span<std::uint16_t> out) { weights.read_bf16(i, first, out); }});
+    }
+    double weight_bytes() const { return static_cast<double>(device.arena.use().now[MemoryCategory::weights].value); }
+    double take_flops() {
+      double sum = 0;
+      for (const engine::KernelTime& kernel : network.take_profile()) sum += kernel.flops;
+      return sum;
+    }
+  };
+
+  // Work per round, from which the shares follow.
+  struct RoundWork {
+    double flops = 0;
+    std::optional<double> bytes = std::nullopt;
+  };
+
+  void throw_if_stopped() const {
+    if (stop_.stop_requested()) throw cancelled("the benchmark");
+  }
+
+  void begin_part(const std::string& part) {
+    throw_if_stopped();
+    constexpr int kParts = 7;
+    BenchmarkProgress report{.part = part, .done = done_, .total = kParts};
+    if (done_ > 0) report.seconds_left = seconds_since(start_) / done_ * (kParts - done_);
+    if (progress_) progress_(report);
+    ++done_;
+  }
+
+  void measure_peak() {
+    begin_part("Peak rates");
+    engine::Device device(Bytes(0), out_.threads);
+    out_.peak = engine::measure_machine_peak(device, request_.peak_seconds);
+  }
+
+  // `round` returns the seconds to count. The first call warms up and is not counted.
+  template <class F>
+  void measure(BenchmarkFigure figure, F round, const std::function<RoundWork()>& work) {
+    begin_part(figure.title);
+    round();
+    const auto begin = BenchmarkClock::now();
+    while (static_cast<int>(figure.seconds.size()) < request_.least_rounds || seconds_since(begin) < request_.seconds) {
+      throw_if_stopped();
+      figure.seconds.push_back(round());
+    }
+    throw_if_stopped();  // a stop within the last round has cut it short
+    const double median = median_round(figure.seconds);
+    const RoundWork done = work();
+    const double flops_peak = std::max(out_.peak.f32_flops, out_.peak.bf16_flops);
+    if (flops_peak > 0) figure.arithmetic_share = done.flops / median / flops_peak;
+    if (done.bytes) figure.memory_share = *done.bytes / median / out_.peak.dram_bytes;
+    out_.figures.push_back(std::move(figure));
+  }
+
+  void prefill(Model& model) {
+    const int tokens = request_.prefill_tokens;
+    const std::vector<int> prompt = benchmark_ids(tokens, request_.config.vocab, 1);
+    engine::Sampler sampler(model.network);
+    double flops = 0;
+    measure(
+        {.id = "prefill_bf16", .title = "Prefill " + std::to_string(tokens) + ", bf16", .tokens = 1.0 * tokens},
+        [&] {
+          model.take_flops();
+          const auto start = BenchmarkClock::now();
+          sampler.generate(prompt, {.max_new_tokens = 1}, stop_);
+          const double seconds = seconds_since(start);
+          flops = model.take_flops();
+          return seconds;
+        },
+        [&] {
+          return RoundWork{flops, model.weight_bytes()};
+        });
+  }
+
+  // Counts from the first token of the last row.
+  void decode(Model& model, int rows, model::WeightType type) {
+    constexpr int kPrompt = 16;
+    std::vector<std::vector<int>> prompts;
+    for (int row = 0; row < rows; ++row)
+      prompts.push_back(benchmark_ids(kPrompt, request_.config.vocab, static_cast<std::uint64_t>(row) + 1));
+    const std::string form(to_string(type)), count = std::to_string(rows);
+    engine::Sampler sampler(model.network);
+    double flops = 0;
+    measure(
+        {.id = "decode_" + count + "_" + form,
+         .title = "Decode " + count + (rows == 1 ? " row, " : " rows, ") + form,
+         .tokens = 1.0 * rows * request_.decode_tokens},
+        [&] {
+          BenchmarkClock::time_point start = BenchmarkClock::now();
+          int seen = 0;
+          sampler.generate_batch(prompts, {.max_new_tokens = request_.decode_tokens + 1}, stop_, [&](int, int) {
+            if (++seen == rows) {
+              model.take_flops();
+              start = BenchmarkClock::now();
+            }
+            return true;
+          });
+          const double seconds = seconds_since(start);
+          flops = model.take_flops();
+          return seconds;
+        },
+        [&] {
+          return RoundWork{flops, model.weight_bytes() * request_.decode_tokens};
+        });
+  }
+
+  void train_lora() {
+    Model model(*this, model::WeightType::bf16, engine::NetworkUse::training);
+    model.network.add_lora({.rank = 16,
+                            .alpha = 32,
+                            .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}},
+                           1);
+    model.network.set_trainable(model::TrainMethod::lora);
+    engine::AdamW adam(model.device, model.network.parameters(), {});
+    const int rows = request_.train_rows, len = request_.train_len, tokens = rows * len;
+    const std::vector<int> ids = benchmark_ids(tokens, request_.config.vocab, 1);
+    const std::vector<int> targets = benchmark_ids(tokens, request_.config.vocab, 2);
+    const std::vector<int> segments(ids.size(), 0);
+    std::vector<int> positions(ids.size());
+    for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int>(i) % len;
+    std::int64_t t = 0;
+    double flops = 0;
+    measure(
+        {.id = "lora_step_bf16",
+         .title = "LoRA step " + std::to_string(rows) + " x " + std::to_string(len) + ", bf16",
+         .tokens = 1.0 * tokens},
+        [&] {
+          model.take_flops();
+          const auto start = BenchmarkClock::now();
+          model.network.zero_gradients();
+          model.network.forward_backward({rows, len, ids, targets, positions, segments},
+                                         {.gradient_scale = 1.0f / static_cast<float>(tokens)});
+          adam.step(++t, 1e-4f, 1.0f, adam.gradient_norm());
+          model.network.parameters_changed();
+          const double seconds = seconds_since(start);
+          flops = model.take_flops();
+          return seconds;
+        },
+        [&] { return RoundWork{flops}; });
+  }
+
+  const MachineBenchmarkRequest& request_;
+  const std::function<void(const BenchmarkProgress&)>& progress_;
+  const std::stop_token& stop_;
+  const BenchmarkClock::time_point start_ = BenchmarkClock::now();
+  int done_ = 0;
+  MachineBenchmark out_;
+};
+
+std::string percent_or_dash(const std::optional<double>& share) {
+  if (!share) return "-";
+  char text[16];
+  std::snprintf(text, sizeof text, "%.0f %%", 100 * *share);
+  return text;
+}
+
+}  // namespace
+
+double BenchmarkFigure::tokens_per_second() const {
+  return tokens / median_round(seconds);
+}
+
+double BenchmarkFigure::spread() const {
+  const auto [fastest, slowest] = std::minmax_element(seconds.begin(), seconds.end());
+  return (*slowest - *fastest) / median_round(seconds);
+}
+
+BenchmarkLimit BenchmarkFigure::limit() const {
+  const double memory = memory_share.value_or(0);
+  if (std::max(arithmetic_share, memory) < 0.5) return BenchmarkLimit::neither;
+  return arithmetic_share >= memory ? BenchmarkLimit::arithmetic : BenchmarkLimit::memory;
+}
+
+bool MachineBenchmark::is_noisy() const {
+  const bool is_busy = peak.threads_worth > 0 && peak.threads_worth < 0.8 * threads;
+  return is_busy ||
+         std::any_of(figures.begin(), figures.end(), [](const BenchmarkFigure& f) { return f.spread() > 0.15; });
+}
+
+MachineBenchmark measure_machine(const MachineBenchmarkRequest& request,
+                                 const std::function<void(const BenchmarkProgress&)>& progress,
+                                 const std::stop_token& stop) {
+  const Bytes needed(2 * model::TensorInventory(request.config).parameters()), present = train::machine_memory();
+  if (needed > present)
+    throw Error({.id = "BENCH-MEMORY",
+                 .message = "the weights do not fit into this machine's memory",
+                 .place = request.config.id,
+                 .found = std::to_string(needed.value) + " bytes of bf16 weights",
+                 .expected = "at most " + std::to_string(present.value) + " bytes",
+                 .fix = "choose a smaller model, such as gemma3-270m"});
+  return MachineBenchmarker(request, progress, stop).run();
+}
+
+Json to_json(const MachineBenchmark& benchmark) {
+  Json figures = Json::array();
+  for (const BenchmarkFigure& f : benchmark.figures) {
+    const auto [fastest, slowest] = std::minmax_element(f.seconds.begin(), f.seconds.end());
+    figures.push_back({{"id", f.id},
+                       {"title", f.title},
+                       {"tokens", f.tokens},
+                       {"rounds", f.seconds.size()},
+                       {"seconds", median_round(f.seconds)},
+                       {"seconds_fastest", *fastest},
+                       {"seconds_slowest", *slowest},
+                       {"tokens_per_second", f.tokens_per_second()},
+                       {"spread", f.spread()},
+                       {"arithmetic_share", f.arithmetic_share},
+                       {"memory_share", f.memory_share ? Json(*f.memory_share) : Json()},
+                       {"limit", to_string(f.limit())}});
+  }
+  const engine::MachinePeak& peak = benchmark.peak;
+  const auto rate = [](double value) { return value > 0 ? Json(value) : Json(); };
+  return {{"model", benchmark.model},
+          {"cpu", benchmark.instruction_set},
+          {"threads", benchmark.threads},
+          {"peak",
+           {{"f32_flops", rate(peak.f32_flops)},
+            {"bf16_flops", rate(peak.bf16_flops)},
+            {"cache_bytes_per_second", peak.cache_bytes},
+            {"memory_bytes_per_second", peak.dram_bytes},
+            {"threads_worth", rate(peak.threads_worth)}}},
+          {"noisy", benchmark.is_noisy()},
+          {"figures", figures}};
+}
+
+std::string to_text(const MachineBenchmark& benchmark) {
+  char line[256];
+  const engine::MachinePeak& peak = benchmark.peak;
+  std::snprintf(line, sizeof line, "%s, %s, %d threads\n", benchmark.model.c_str(), benchmark.instruction_set.c_str(),
+                benchmark.threads);
+  std::string out = line;
+  const auto flops = [](double value) {
+    return value > 0 ? std::to_string(std::lround(value / 1e9)) : std::string("-");
+  };
+  std::snprintf(
+      line, sizeof line, "peak: f32 %s GFLOP/s, bf16 %s GFLOP/s, reads %.1f GB/s from cache, %.1f GB/s from memory\n\n",
+      flops(peak.f32_flops).c_str(), flops(peak.bf16_flops).c_str(), peak.cache_bytes / 1e9, peak.dram_bytes / 1e9);
+  out += line;
+  std::snprintf(line, sizeof line, "%-26s %10s %7s %7s %11s %7s  %s\n", "work", "tokens/s", "rounds", "spread",
+                "arithmetic", "memory", "limit");
+  out += line;
+  for (const BenchmarkFigure& f : benchmark.figures) {
+    std::snprintf(line, sizeof line, "%-26s %10.1f %7zu %7s %11s %7s  %s\n", f.title.c_str(), f.tokens_per_second(),
+                  f.seconds.size(), percent_or_dash(f.spread()).c_str(), percent_or_dash(f.arithmetic_share).c_str(),
+                  percent_or_dash(f.memory_share).c_str(), std::string(to_string(f.limit())).c_str());
+    out += line;
+  }
+  if (benchmark.is_noisy())
+    out += "\nThe rounds differ by more than 15 % or other programs use the processor: repeat on an idle machine.\n";
+  return out;
+}
+
+}  // namespace mw::jobs

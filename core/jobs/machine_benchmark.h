@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the engine on this machine: peak rates, then prefill, decoding and LoRA steps of one model, each with its
+// share of those peaks.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "core/engine/kernels/machine_peak.h"
+#include "core/model/config.h"
+#include "core/model/types.h"
+
+namespace mw::jobs {
+
+struct MachineBenchmarkRequest {
+  model::Config config{};
+  std::filesystem::path weights{};      // HF folder; empty: random weights
+  int threads = 0;                      // 0: all of the machine
+  double peak_seconds = 0.8;            // of each peak rate
+  double seconds = 5;                   // of each figure: rounds start until then
+  int least_rounds = 3;                 // of each figure, however long they take
+  int prefill_tokens = 512;             // of one prompt
+  int decode_tokens = 16;               // per sequence and round
+  int train_rows = 4, train_len = 512;  // of a LoRA step
+};
+
+enum class BenchmarkLimit { arithmetic, memory, neither };
+
+struct BenchmarkFigure {
+  std::string id;                                     // "decode_16_int8"
+  std::string title;                                  // "Decode 16 rows, int8"
+  double tokens = 0;                                  // of a round
+  std::vector<double> seconds{};                      // of every round
+  double arithmetic_share = 0;                        // FLOP/s of the median round / highest measured FLOP/s
+  std::optional<double> memory_share = std::nullopt;  // weight bytes read per second / read bandwidth; absent: training
+  double tokens_per_second() const;                   // of the median round
+  double spread() const;                              // (slowest - fastest round) / median
+  // The larger share's resource; neither if both shares are under one half: time goes elsewhere.
+  BenchmarkLimit limit() const;
+};
+
+struct MachineBenchmark {
+  std::string model, instruction_set;
+  int threads = 0;
+  engine::MachinePeak peak{};
+  std::vector<BenchmarkFigure> figures{};
+  bool is_noisy() const;  // a figure's spread exceeds 15 %, or other load took part of a core
+};
+
+struct BenchmarkProgress {
+  std::string part;  // is measured now
+  int done = 0, total = 0;
+  std::optional<double> seconds_left = std::nullopt;  // absent before the first part has ended
+};
+
+// Runs on the calling thread; a stop ends it after the current round. Throws cancelled(), BENCH-MEMORY for weights that
+// exceed the machine's memory, and the errors of loading.
+MachineBenchmark measure_machine(const MachineBenchmarkRequest& request,
+                                 const std::function<void(const BenchmarkProgress&)>& progress,
+                                 const std::stop_token& stop);
+
+Json to_json(const MachineBenchmark& benchmark);
+std::string to_text(const MachineBenchmark& benchmark);  // a table
+
+}  // namespace mw::jobs
+
+template <>
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::jobs::BenchmarkLimit>{"arithmetic", "memory", "neither"};

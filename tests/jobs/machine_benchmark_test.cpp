@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The benchmark of a machine with a small shape: its figures, progress, stop and errors.
+#include "core/jobs/machine_benchmark.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+#include "core/model/catalogue.h"
+#include "tests/engine/tiny_model.h"
+
+namespace mw::jobs {
+namespace {
+
+MachineBenchmarkRequest tiny_benchmark() {
+  return {.config = engine::test::tiny_config(),
+          .threads = 1,
+          .peak_seconds = 0.01,
+          .seconds = 0,
+          .least_rounds = 2,
+          .prefill_tokens = 24,
+          .decode_tokens = 3,
+          .train_rows = 2,
+          .train_len = 16};
+}
+
+TEST(MachineBenchmark, MeasuresEveryFigureWithProgress) {
+  std::vector<BenchmarkProgress> reports;
+  const MachineBenchmark benchmark =
+      measure_machine(tiny_benchmark(), [&](const BenchmarkProgress& p) { reports.push_back(p); }, {});
+  std::vector<std::string> ids;
+  for (const BenchmarkFigure& f : benchmark.figures) {
+    ids.push_back(f.id);
+    EXPECT_EQ(f.seconds.size(), 2u) << f.id;
+    EXPECT_GT(f.tokens_per_second(), 0) << f.id;
+    EXPECT_EQ(f.memory_share.has_value(), f.id != "lora_step_bf16") << f.id;
+    EXPECT_EQ(f.arithmetic_share > 0, benchmark.peak.f32_flops > 0) << f.id;
+  }
+  EXPECT_THAT(ids, testing::ElementsAre("prefill_bf16", "decode_1_bf16", "decode_16_bf16", "decode_1_int8",
+                                        "decode_16_int8", "lora_step_bf16"));
+  EXPECT_EQ(benchmark.figures[2].tokens, 48);
+  EXPECT_GT(benchmark.peak.dram_bytes, 0);
+  ASSERT_EQ(reports.size(), 8u);
+  EXPECT_FALSE(reports.front().seconds_left);
+  EXPECT_EQ(reports.back().done, reports.back().total);
+  const Json json = to_json(benchmark);
+  EXPECT_EQ(json["figures"].size(), 6u);
+  EXPECT_TRUE(json["figures"][5]["memory_share"].is_null());
+  EXPECT_THAT(to_text(benchmark), testing::HasSubstr("LoRA step 2 x 16, bf16"));
+}
+
+TEST(MachineBenchmark, NamesTheLimitAndTheSpread) {
+  BenchmarkFigure figure{.id = "f", .title = "F", .tokens = 10, .seconds = {2, 1, 4}};
+  EXPECT_EQ(figure.tokens_per_second(), 5);
+  EXPECT_EQ(figure.spread(), 1.5);
+  figure.arithmetic_share = 0.3, figure.memory_share = 0.4;
+  EXPECT_EQ(figure.limit(), BenchmarkLimit::neither);
+  figure.memory_share = 0.8;
+  EXPECT_EQ(figure.limit(), BenchmarkLimit::memory);
+  figure.arithmetic_share = 0.9;
+  EXPECT_EQ(figure.limit(), BenchmarkLimit::arithmetic);
+}
+
+TEST(MachineBenchmark, StopsBetweenParts) {
+  std::stop_source stop;
+  int parts = 0;
+  try {
+    measure_machine(
+        tiny_benchmark(),
+        [&](const BenchmarkProgress& p) {
+          ++parts;
+          if (p.part == "Decode 1 row, bf16") stop.request_stop();
+        },
+        stop.get_token());
+    FAIL() << "not stopped";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), Error::Kind::cancelled);
+  }
+  EXPECT_EQ(parts, 3);
+}
+
+TEST(MachineBenchmark, RefusesWeightsBeyondTheMemory) {
+  MachineBenchmarkRequest request = tiny_benchmark();
+  request.config.vocab = 2'000'000'000;
+  request.config.dim = 20'000;
+  try {
+    measure_machine(request, {}, {});
+    FAIL() << "not refused";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.problem().id, "BENCH-MEMORY");
+  }
+}
+
+}  // namespace
+}  // namespace mw::jobs
