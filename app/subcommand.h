@@ -102,6 +102,7 @@ Subcommand replay_subcommand();
 Subcommand residuals_subcommand();
 Subcommand run_subcommand();
 Subcommand runs_subcommand();
+Subcommand schema_subcommand();
 Subcommand search_subcommand();
 Subcommand serve_subcommand();
 Subcommand size_subcommand();
