@@ -35,9 +35,15 @@ TEST(ExperimentSchema, DescribesEveryParameter) {
     ASSERT_TRUE(found.is_object()) << p.key;
     EXPECT_EQ(found["description"], p.help) << p.key;
     EXPECT_EQ(found.contains("minimum"), p.min.has_value()) << p.key;
-    if (p.type == ParamType::choice) EXPECT_EQ(found["enum"], Json(p.choices)) << p.key;
-    if (p.type == ParamType::integer) EXPECT_EQ(found["type"], "integer") << p.key;
-    if (p.max && found.contains("default")) EXPECT_LE(found["default"].get<double>(), *p.max) << p.key;
+    if (p.type == ParamType::choice) {
+      EXPECT_EQ(found["enum"], Json(p.choices)) << p.key;
+    }
+    if (p.type == ParamType::integer) {
+      EXPECT_EQ(found["type"], "integer") << p.key;
+    }
+    if (p.max && found.contains("default")) {
+      EXPECT_LE(found["default"].get<double>(), *p.max) << p.key;
+    }
   }
   EXPECT_EQ(schema_of(schema, "train.no_such_key"), Json());
 }
