@@ -73,11 +73,8 @@ class CalibrateTest : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(dialog().rows().rowCount() > 0 || !notes().isEmpty(), 30000);
   }
   void picture(const QString& name) {
-    const QString given = qEnvironmentVariable("MW_PICTURES");
-    const auto folder = given.isEmpty() ? fs::path(MW_PICTURES) : fspath(given);
-    fs::create_directories(folder);
     QTest::qWait(120);
-    QVERIFY(dialog().grab().save(qpath(folder / ss(u"calibrate-%1.png"_s.arg(name)))));
+    test::save_picture(dialog(), u"calibrate-"_s % name);
   }
 
  private slots:
@@ -132,7 +129,7 @@ class CalibrateTest : public QObject {
     QVERIFY2(shown.rows().rowCount() >= 5, qPrintable(test::result_text(shown)));
     QCOMPARE(shown.rows().index(0, 2).data().toString(), u"2.00 s"_s);  // 100 tokens at 50 tokens/s
     QVERIFY(test::unnamed(shown).isEmpty());
-    shown.grab().save(qpath(fs::path(MW_PICTURES) / "residuals.png"));
+    test::save_picture(shown, u"residuals"_s);
     QVERIFY(shown.calibrate().isEnabled());
     QTest::mouseClick(&shown.calibrate(), Qt::LeftButton);
     QTRY_VERIFY(dialog().isVisible());
@@ -158,7 +155,7 @@ class CalibrateTest : public QObject {
     }
     shown->kind().setCurrentIndex(0);
     QTest::qWait(120);
-    shown->grab().save(qpath(fs::path(MW_PICTURES) / "accuracy.png"));
+    test::save_picture(*shown, u"accuracy"_s);
     shown->reject();
     QVERIFY(!shown->isVisible());
   }
@@ -189,7 +186,7 @@ class CalibrateTest : public QObject {
     QVERIFY2(figure(u"Calibrated"_s).startsWith(u"by you, 20"_s), qPrintable(figure(u"Calibrated"_s)));
     QVERIFY(figure(u"Calibrated"_s).endsWith(u"my-steps.json"_s));
     QVERIFY(action(u"plan.undo_calibration"_s)->isEnabled());
-    QVERIFY(window_->grab().save(qpath(fs::path(MW_PICTURES) / "calibrate-accepted.png")));
+    test::save_picture(*window_, u"calibrate-accepted"_s);
     action(u"plan.undo_calibration"_s)->trigger();
     QVERIFY(!fs::exists(kept()));
     priced();

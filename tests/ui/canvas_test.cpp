@@ -81,8 +81,7 @@ class CanvasTest : public QObject {
     return out;
   }
   void save(const QString& name) {
-    QDir().mkpath(QStringLiteral(MW_PICTURES));
-    QVERIFY(canvas_->grab().save(QStringLiteral(MW_PICTURES) % u"/canvas-"_s % name % u".png"_s));
+    test::save_picture(*canvas_, u"canvas-"_s % name);
   }
 
  private slots:

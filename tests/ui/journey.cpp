@@ -26,12 +26,8 @@ void Journey::open_window(const std::string& experiment) {
 }
 
 void Journey::picture(const QString& name, QWidget* of) {
-  const QString given = qEnvironmentVariable("MW_PICTURES");
-  const auto folder = given.isEmpty() ? std::filesystem::path(MW_PICTURES) : fspath(given);
-  std::filesystem::create_directories(folder);
   QTest::qWait(120);
-  const QString file = u"%1%2-%3.png"_s.arg(pictures_).arg(++station_, 2, 10, QChar(u'0')).arg(name);
-  QVERIFY((of ? of : window_.get())->grab().save(qpath(folder / ss(file))));
+  save_picture(of ? *of : *window_, u"%1%2-%3"_s.arg(pictures_).arg(++station_, 2, 10, QChar(u'0')).arg(name));
 }
 
 void Journey::init() {

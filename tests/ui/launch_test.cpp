@@ -44,9 +44,7 @@ class LaunchTest : public test::WindowFixture {
       window_->set_shade(shade);
       QTest::qWait(60);
       QCOMPARE(test::clipped(of).join(u"; "_s), QString());
-      fs::create_directories(MW_PICTURES);
-      QVERIFY(of.grab().save(qpath(fs::path(MW_PICTURES)) + u"/"_s + name +
-                             (shade == Shade::dark ? u"-dark.png"_s : u"-light.png"_s)));
+      test::save_picture(of, name % (shade == Shade::dark ? u"-dark"_s : u"-light"_s));
     }
     window_->set_shade(Shade::light);
   }

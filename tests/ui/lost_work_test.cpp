@@ -201,8 +201,7 @@ class LostWorkTest : public test::WindowFixture {
     window_->actions()[u"file.new"_s]->trigger();
     QTRY_VERIFY(unsaved());
     QTest::qWait(60);
-    fs::create_directories(MW_PICTURES);
-    QVERIFY(unsaved()->grab().save(qpath(fs::path(MW_PICTURES)) + u"/unsaved-edits.png"_s));
+    test::save_picture(*unsaved(), u"unsaved-edits"_s);
     QCOMPARE(test::clipped(*unsaved()).join(u"; "_s), QString());
     answer(unsaved(), u"cancel"_s);
   }
@@ -385,8 +384,7 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY2(unfinished()->text().contains(qs(run)), qPrintable(unfinished()->text()));
     QCOMPARE(unfinished()->defaultButton()->objectName(), u"cancel"_s);
     QTest::qWait(60);
-    fs::create_directories(MW_PICTURES);
-    QVERIFY(unfinished()->grab().save(qpath(fs::path(MW_PICTURES)) + u"/unfinished-work.png"_s));
+    test::save_picture(*unfinished(), u"unfinished-work"_s);
     QTest::keyClick(unfinished(), Qt::Key_Escape);
     QTRY_VERIFY(!unfinished());
     QVERIFY(window_->isVisible() && window_->runs().is_busy() && !window_->runs().is_stopping());
@@ -504,8 +502,7 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY(d.experiment().itemText(0).contains(u"tiny-serve.json"_s));
     QTRY_VERIFY_WITH_TIMEOUT(d.files().count() > 5, 20000);
     QTest::qWait(60);
-    fs::create_directories(MW_PICTURES);
-    QVERIFY(d.grab().save(qpath(fs::path(MW_PICTURES)) + u"/export-of-a-run.png"_s));
+    test::save_picture(d, u"export-of-a-run"_s);
     d.folder().setText(qpath(folder() / "recipe"));
     QTest::mouseClick(&test::button_of(d, u"Export"_s), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(test::result_text(d).contains(u"Exported"_s), 20000);

@@ -372,10 +372,7 @@ class MeshRunTest : public test::WindowFixture {
     QCOMPARE(read_file(folder() / "proof.csv"), to_csv(broken));
     QCOMPARE(test::unnamed(window).join(u"; "_s), QString());
     QTest::qWait(60);
-    const QString given = qEnvironmentVariable("MW_PICTURES");
-    const auto pictures = given.isEmpty() ? std::filesystem::path(MW_PICTURES) : fspath(given);
-    std::filesystem::create_directories(pictures);
-    QVERIFY(window.grab().save(qpath(pictures / "mesh-run-proof.png")));
+    test::save_picture(window, u"mesh-run-proof"_s);
   }
 
   void a_proof_is_cancelled_at_a_word() {

@@ -53,9 +53,7 @@ class PortTest : public test::WindowFixture {
       QTest::qWait(60);
       QCOMPARE(test::clipped(dialog()).join(u"; "_s), QString());
       QCOMPARE(test::unnamed(dialog()).join(u"; "_s), QString());
-      fs::create_directories(MW_PICTURES);
-      QVERIFY(dialog().grab().save(qpath(fs::path(MW_PICTURES)) + u"/"_s + name +
-                                   (shade == Shade::dark ? u"-dark.png"_s : u"-light.png"_s)));
+      test::save_picture(dialog(), name % (shade == Shade::dark ? u"-dark"_s : u"-light"_s));
     }
     window_->set_shade(Shade::light);
   }

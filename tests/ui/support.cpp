@@ -6,6 +6,7 @@
 #include <QLabel>
 #include <QPushButton>
 #include <QScrollBar>
+#include <QTest>
 #include <QWidget>
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,7 @@
 
 #include "core/jobs/job.h"
 #include "ui/theme/dialog_parts.h"
+#include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::test {
@@ -222,6 +224,15 @@ bool shows_text(QWidget& root, const QString& part) {
 
 QString result_text(QWidget& dialog) {
   return dialog.findChild<ui::ResultText*>()->text();
+}
+
+void save_picture(QWidget& of, const QString& name) {
+  const QString given = qEnvironmentVariable("MW_PICTURES");
+  const fs::path folder = given.isEmpty() ? fs::path(MW_PICTURES) : ui::fspath(given);
+  fs::create_directories(folder);
+  constexpr int kLeastCompression = 85;  // zlib's level 1 (QPngHandler)
+  const QString file = ui::qpath(folder / ui::ss(name + u".png"_s));
+  QVERIFY2(of.grab().save(file, "PNG", kLeastCompression), qPrintable(file));
 }
 
 QStringList clipped(QWidget& root) {

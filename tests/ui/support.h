@@ -47,6 +47,9 @@ QPushButton& button_of(QWidget& root, const QString& text);
 bool shows_text(QWidget& root, const QString& part);
 QString result_text(QWidget& dialog);  // of the dialog's ResultText
 
+// Writes `name`.png into the folder $MW_PICTURES, or one of the build. Hardly compressed: zlib took a sixth of these tests.
+void save_picture(QWidget& of, const QString& name);
+
 // Focusable, visible widgets below `root` that a screen reader could not name.
 QStringList unnamed(QWidget& root);
 // Visible buttons and one-line labels below `root` that are narrower than what they say.

@@ -37,10 +37,9 @@ class SweepTest : public test::WindowFixture {
     QTRY_VERIFY(window_->runs().shown(RunKind::sweep));
     QTRY_VERIFY(!page().is_busy());
   }
-  static void keep(QWidget& of, const char* name) {
-    std::filesystem::create_directories(MW_PICTURES);
+  static void keep(QWidget& of, const QString& name) {
     QTest::qWait(60);
-    QVERIFY(of.grab().save(qpath(std::filesystem::path(MW_PICTURES) / name)));
+    test::save_picture(of, name);
   }
 
  private slots:
@@ -233,8 +232,7 @@ class SweepTest : public test::WindowFixture {
         window_->set_shade(shade);
         QTest::qWait(30);
         QTRY_COMPARE(test::clipped(dialog).join(u"; "_s), QString());
-        dialog.grab().save(qpath(std::filesystem::path(MW_PICTURES) /
-                                 (shade == Shade::dark ? "replay-dark.png" : "replay-light.png")));
+        test::save_picture(dialog, shade == Shade::dark ? u"replay-dark"_s : u"replay-light"_s);
       }
     QCOMPARE(test::unnamed(dialog).join(u"; "_s), QString());
     QTest::mouseClick(&test::button_of(dialog, u"Replay"_s), Qt::LeftButton);
@@ -273,14 +271,14 @@ class SweepTest : public test::WindowFixture {
     QTest::mouseClick(&test::button_of(dialog, u"Replay"_s), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(test::result_text(dialog).contains(u"v99-1"_s), 20000);
     QVERIFY(qobject_cast<QLineEdit*>(dialog.field("mesh")->editor())->placeholderText().isEmpty());
-    keep(dialog, "replay-refused.png");
+    keep(dialog, u"replay-refused"_s);
     QVERIFY(dialog.isVisible() && test::button_of(dialog, u"Replay"_s).isEnabled());
     emit dialog.field("target.id")->cleared();
     wait = true;
     QTest::mouseClick(&test::button_of(dialog, u"Replay"_s), Qt::LeftButton);
     QVERIFY(dialog.task().is_busy() && !test::button_of(dialog, u"Replay"_s).isEnabled());
     QVERIFY(test::result_text(dialog).contains(u"0 % of the requests"_s));
-    keep(dialog, "replay-going.png");
+    keep(dialog, u"replay-going"_s);
     QTest::mouseClick(&test::button_of(dialog, u"Cancel"_s), Qt::LeftButton);
     go.set_value();
     QTRY_VERIFY_WITH_TIMEOUT(!dialog.task().is_busy(), 20000);

@@ -52,11 +52,8 @@ void WindowFixture::press(const QString& text) {
 }
 
 void WindowFixture::picture(const QString& name) {
-  const QString given = qEnvironmentVariable("MW_PICTURES");
-  const auto pictures = given.isEmpty() ? std::filesystem::path(MW_PICTURES) : fspath(given);
-  std::filesystem::create_directories(pictures);
   QTest::qWait(80);
-  QVERIFY(window_->grab().save(qpath(pictures / ss(name + u".png"_s))));
+  save_picture(*window_, name);
 }
 
 }  // namespace mw::test

@@ -73,7 +73,9 @@ Form::Section Form::make_section(QBoxLayout& column, const std::string& group) {
   s.more = add_fold(column, "more", {});
   s.more->setAccessibleName(tr("Advanced %1 settings").arg(qs(group)));
   add(experiment::Level::advanced, s.advanced);
-  column.addSpacing(8);
+  s.gap = new QWidget(column.parentWidget());
+  s.gap->setFixedHeight(8);
+  column.addWidget(s.gap);
   return s;
 }
 
@@ -135,7 +137,9 @@ void Form::arrange(Section& s, const QString& words) {
                                     [&](const FormRow* r) { return has_effect(r) && !is_kept(r); });
   const bool concerned = folded > 0 || std::any_of(s.basic.begin(), s.basic.end(), has_effect);
   s.header->setArrowType(open || !words.isEmpty() ? Qt::DownArrow : Qt::RightArrow);
-  s.header->setVisible(any || (words.isEmpty() && concerned));
+  const bool shown = any || (words.isEmpty() && concerned);
+  s.header->setVisible(shown);
+  s.gap->setVisible(shown);
   s.note->setVisible(open && words.isEmpty() && concerned && !s.note->text().isEmpty());
   s.more->setVisible(words.isEmpty() && open && folded > 0);
   s.more->setArrowType(unfolded ? Qt::DownArrow : Qt::RightArrow);

@@ -36,6 +36,7 @@ class Form : public QWidget {
     std::string group;
     QToolButton *header = nullptr, *more = nullptr;
     QLabel* note = nullptr;
+    QWidget* gap = nullptr;  // below its rows
     std::vector<FormRow*> basic, advanced;
   };
   void build(QWidget* body);
