@@ -123,7 +123,8 @@ Rows lora_rows() {
 
 Rows data_rows() {
   return {
-      path_row("data.path", &DataSection::path, "File", "JSONL, JSON or plain text file with the training examples"),
+      path_row("data.path", &DataSection::path, "File",
+               "JSONL, JSON, CSV, TSV or plain text file with the training examples"),
       text_row("data.source", &DataSection::source, "Source", "",
                "Dataset of the Hugging Face hub that an exported recipe loads if there is no file: alpaca, gsm8k, "
                "codev-r1, OWNER/NAME or OWNER/NAME@REVISION; sets format, columns and rows where they are not set",

@@ -29,7 +29,8 @@ PromptMessages prompt_of(const planning::DataIndexRequest& request, const planni
   const data::RawRow raw = data::read_row_at(request.options.path, static_cast<long>(row.place.offset), row.place.bytes,
                                              static_cast<long>(row.place.line));
   data::Record record =
-      data::read_record(data::parse_row(raw, request.options.path.string()), row.format, request.options);
+      data::read_record(data::parse_row(raw, data::row_syntax(request.options.path), request.options.path.string()),
+                        row.format, request.options);
   if (auto* talk = std::get_if<data::Conversation>(&record)) {
     if (talk->completion >= talk->messages.size()) return {.missing = "the conversation has no answer"};
     talk->messages.resize(talk->completion);

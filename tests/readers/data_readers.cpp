@@ -137,6 +137,18 @@ Texts text_file_seeds() {
   return {"0a line\nanother\r\n\n", "2" + std::string(300, 'x')};
 }
 
+// The lowest bit of the second byte selects the extension.
+void table(std::string_view bytes) {
+  const auto [which, rest] = choose(bytes.substr(std::min<size_t>(bytes.size(), 1)), 2);
+  dataset(std::string(bytes.substr(0, 1)) + std::string(rest), which == 0 ? "rows.csv" : "rows.tsv");
+}
+Texts table_seeds() {
+  return {"00prompt,completion\n\"a, \"\"b\"\"\",c\r\n\n\"d\ne\",f\n", "30text;n\n\"a;b\";1\n",
+          "01instruction\tinput\toutput\na\t\"\"\tb\n\"c\"d\te\n",
+          "10messages\n\"[{\"\"role\"\":\"\"user\"\",\"\"content\"\":\"\"a\"\"},{\"\"role\"\":\"\"assistant\"\","
+          "\"\"content\"\":\"\"b\"\"}]\"\n"};
+}
+
 void lengths(std::string_view bytes) {
   static const Scratch scratch;
   const auto [which, rest] = choose(bytes, 2);
@@ -234,6 +246,9 @@ Reader jsonl_reader() {
 Reader text_file_reader() {
   return {"text_file", text_file, text_file_seeds};
 }
+Reader table_reader() {
+  return {"table", table, table_seeds};
+}
 Reader lengths_reader() {
   return {"lengths", lengths, lengths_seeds};
 }
@@ -245,8 +260,8 @@ Reader utf8_reader() {
 }
 
 std::vector<Reader> data_readers() {
-  return {tokenizer_json_reader(), tokenizer_file_reader(), sentencepiece_reader(), jsonl_reader(),
-          text_file_reader(),      lengths_reader(),        token_rows_reader(),    utf8_reader()};
+  return {tokenizer_json_reader(), tokenizer_file_reader(), sentencepiece_reader(), jsonl_reader(), text_file_reader(),
+          table_reader(),          lengths_reader(),        token_rows_reader(),    utf8_reader()};
 }
 
 }  // namespace mw::readers

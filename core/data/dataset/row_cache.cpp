@@ -21,6 +21,7 @@
 #include "core/base/input_file.h"
 #include "core/base/partial_files.h"
 #include "core/base/sha256.h"
+#include "core/data/dataset/row_reader.h"
 
 namespace mw::data {
 namespace fs = std::filesystem;
@@ -86,7 +87,7 @@ Json settings_json(const DatasetOptions& o, const Tokenizer& tokenizer) {
           {"columns", o.columns},
           {"chat", to_string(o.chat)},
           {"loss", to_string(o.loss)},
-          {"extension", o.path.extension().string()},
+          {"extension", data_extension(o.path)},
           {"max_len", running ? o.max_len : 0}};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams the rows of a JSONL file, a JSON array, or a JSON object with one array of rows; holds one row at a time.
-// Errors name file and line. Use each reader on one thread.
+// Streams the rows of a JSONL file, a JSON array, a JSON object with one array of rows, or a CSV or TSV table; holds
+// one row at a time. Errors name file and line. Use each reader on one thread.
 #pragma once
 #include <cstdio>
 #include <filesystem>
@@ -9,6 +9,7 @@
 
 #include "core/base/json.h"
 #include "core/base/sha256.h"
+#include "core/data/dataset/table.h"
 
 namespace mw::data {
 
@@ -23,6 +24,7 @@ class ByteReader {
   int peek();
   int get();
   bool line(std::string& out);                // without "\n" or "\r\n"; false at the end of the file
+  bool append_line(std::string& out);         // as it is, including its end; false at the end of the file
   void seek(long position, long line);        // `line` is the line number at `position`
   long line_number() const { return line_; }  // of the next byte, from 1
   long position() const { return position_; }
@@ -43,25 +45,34 @@ class ByteReader {
 };
 
 struct RawRow {
-  std::string text;  // one JSON value, unchanged
+  std::string text;  // one JSON value or record of a table, unchanged
   long line = 0;     // of its first byte, from 1
   long offset = 0;   // of its first byte
 };
 // Reads one row again, given its position from an earlier pass.
 RawRow read_row_at(const std::filesystem::path& file, long offset, size_t bytes, long line);
+// The syntax of the file's rows; reads the header of a table.
+RowSyntax row_syntax(const std::filesystem::path& file);
+
+// The extension of a data file in lower case: ".csv".
+std::string data_extension(const std::filesystem::path& file);
+bool is_table(const std::filesystem::path& file);  // by its extension
 
 class RowReader {
  public:
   explicit RowReader(const std::filesystem::path& file, Sha256* sum = nullptr);
   bool next(RawRow& row);  // false after the last
+  const RowSyntax& syntax() const { return syntax_; }
   long position() const { return in_.position(); }
   long size() const { return in_.size(); }
 
  private:
-  enum class Layout { lines, array, object };
+  enum class Layout { lines, array, object, table };
   static Layout detect(const std::filesystem::path& file);
   bool next_line(RawRow& row);
   bool next_element(RawRow& row);
+  bool next_record(RawRow& row);
+  void read_header();
   void value(std::string* text);  // one balanced value, up to the next , ] or }
   void string(std::string* text);
   void enter_object();
@@ -71,10 +82,11 @@ class RowReader {
 
   ByteReader in_;
   Layout layout_;
+  RowSyntax syntax_;
   bool open_ = false, done_ = false, first_ = true;
 };
 
 // Throws DATA-ROW with the line in the file if the row is malformed, not UTF-8, or not an object.
-Json parse_row(const RawRow& row, const std::string& file);
+Json parse_row(const RawRow& row, const RowSyntax& syntax, const std::string& file);
 
 }  // namespace mw::data

@@ -27,18 +27,15 @@ void check(const DatasetOptions& options) {
                  .place = "data.max_len",
                  .found = std::to_string(options.max_len),
                  .expected = "at least 2"});
-  const auto extension = options.path.extension();
-  if (extension == ".csv" || extension == ".tsv" || extension == ".parquet")
-    throw Error(
-        {.id = "DATA-FORMAT",
-         .message = "this file format is not supported",
-         .file = options.path.string(),
-         .place = "data.path",
-         .found = "a " + extension.string() + " file",
-         .expected = "JSON Lines (.jsonl), JSON or text",
-         .fix = "convert it to JSON Lines: python -c \"import pandas as p; p.read_" +
-                (extension == ".parquet" ? std::string("parquet('DATA.parquet')") : std::string("csv('DATA.csv')")) +
-                ".to_json('DATA.jsonl', orient='records', lines=True)\""});
+  if (data_extension(options.path) == ".parquet")
+    throw Error({.id = "DATA-FORMAT",
+                 .message = "Parquet files are not supported",
+                 .file = options.path.string(),
+                 .place = "data.path",
+                 .found = "a .parquet file",
+                 .expected = "JSON Lines (.jsonl), JSON, CSV, TSV or text",
+                 .fix = "convert it to JSON Lines: python -c \"import pandas as p; p.read_parquet('DATA.parquet')"
+                        ".to_json('DATA.jsonl', orient='records', lines=True)\""});
 }
 
 // Sets state, split and number of used tokens of an encoded row.
@@ -84,11 +81,11 @@ RowPosition position_of(const RawRow& raw) {
 }
 
 // Replaces an automatic `format` by the format of the first valid row.
-ScannedRow scan_row(const RawRow& raw, std::int64_t number, Format& format, const DatasetOptions& options,
-                    const Tokenizer& tokenizer) {
+ScannedRow scan_row(const RawRow& raw, const RowSyntax& syntax, std::int64_t number, Format& format,
+                    const DatasetOptions& options, const Tokenizer& tokenizer) {
   ScannedRow row;
   try {
-    const Json json = parse_row(raw, options.path.string());
+    const Json json = parse_row(raw, syntax, options.path.string());
     if (format == Format::automatic) format = first_format(json, options, raw.line);
     row.example = encode_record(read_record(json, format, options), options, tokenizer);
     row.example.row = number;
@@ -255,7 +252,7 @@ class RunningText {
   size_t skip_ = 0;
 };
 
-// Encodes the rows of a file of JSON on all cores, in chunks.
+// Encodes the rows of JSON or of a table on all cores, in chunks.
 class RowScan {
  public:
   RowScan(const DatasetOptions& options, const Tokenizer& tokenizer, Sha256* sum)
@@ -305,7 +302,7 @@ class RowScan {
     RawRow raw;
     while (format_ == Format::automatic && reader_.next(raw)) {
       if (row_ % 64 == 0) tick(reader_.position(), size());
-      sink(scan_row(raw, row_++, format_, options_, tokenizer_));
+      sink(scan_row(raw, reader_.syntax(), row_++, format_, options_, tokenizer_));
     }
   }
 
@@ -337,7 +334,8 @@ class RowScan {
     Format format = format_;
     try {
       for (const RawRow& raw : chunk.rows)
-        out.rows.push_back(scan_row(raw, chunk.first + std::ssize(out.rows), format, options_, tokenizer_));
+        out.rows.push_back(
+            scan_row(raw, reader_.syntax(), chunk.first + std::ssize(out.rows), format, options_, tokenizer_));
     } catch (const Error&) {
       out.failure = std::current_exception();
     }
@@ -356,10 +354,11 @@ class RowScan {
 
 // .txt, .md and files that do not start like JSON.
 bool is_running_text(const DatasetOptions& options) {
-  const auto extension = options.path.extension();
+  const std::string extension = data_extension(options.path);
   if (options.format != Format::automatic && options.format != Format::text) return false;
   if (extension == ".txt" || extension == ".md") return true;
   if (extension == ".jsonl" || extension == ".ndjson" || extension == ".json") return false;
+  if (is_table(options.path)) return false;
   ByteReader in(options.path);
   while (in.peek() == ' ' || in.peek() == '\t' || in.peek() == '\r' || in.peek() == '\n') in.get();
   return in.peek() != '{' && in.peek() != '[';
@@ -468,7 +467,7 @@ ScannedRow rescan_row(const DatasetOptions& options, const Tokenizer& tokenizer,
     Format format = known.format;
     const RawRow raw =
         read_row_at(options.path, static_cast<long>(position.offset), position.bytes, static_cast<long>(position.line));
-    return scan_row(raw, known.example.row, format, options, tokenizer);
+    return scan_row(raw, row_syntax(options.path), known.example.row, format, options, tokenizer);
   }
   std::optional<ScannedRow> found;
   const RowSink sink = [&](ScannedRow row) {
