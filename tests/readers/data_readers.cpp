@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Readers of tokenizers and training data.
+#include <zstd.h>
+
 #include <memory>
 
 #include "core/base/error.h"
@@ -149,6 +151,18 @@ Texts table_seeds() {
           "\"\"content\"\":\"\"b\"\"}]\"\n"};
 }
 
+void compressed(std::string_view bytes) {
+  const auto [which, rest] = choose(bytes, 2);
+  dataset("0" + std::string(rest), which == 0 ? "rows.jsonl.gz" : "rows.jsonl.zst");
+}
+Texts compressed_seeds() {
+  const std::string rows = jsonl_seeds().front().substr(1);
+  std::string zstd(ZSTD_compressBound(rows.size()), '\0');
+  zstd.resize(ZSTD_compress(zstd.data(), zstd.size(), rows.data(), rows.size(), 3));
+  const std::string gzip = fixture("data/rows.jsonl.gz");
+  return {"0" + gzip, "0" + gzip + gzip, "1" + zstd, "1" + zstd + zstd};
+}
+
 void lengths(std::string_view bytes) {
   static const Scratch scratch;
   const auto [which, rest] = choose(bytes, 2);
@@ -249,6 +263,9 @@ Reader text_file_reader() {
 Reader table_reader() {
   return {"table", table, table_seeds};
 }
+Reader compressed_reader() {  // the window of a zstd frame may have 128 MiB
+  return {.name = "compressed", .read = compressed, .seeds = compressed_seeds, .fixed_bytes = 160 << 20};
+}
 Reader lengths_reader() {
   return {"lengths", lengths, lengths_seeds};
 }
@@ -260,8 +277,9 @@ Reader utf8_reader() {
 }
 
 std::vector<Reader> data_readers() {
-  return {tokenizer_json_reader(), tokenizer_file_reader(), sentencepiece_reader(), jsonl_reader(), text_file_reader(),
-          table_reader(),          lengths_reader(),        token_rows_reader(),    utf8_reader()};
+  return {
+      tokenizer_json_reader(), tokenizer_file_reader(), sentencepiece_reader(), jsonl_reader(),      text_file_reader(),
+      table_reader(),          compressed_reader(),     lengths_reader(),       token_rows_reader(), utf8_reader()};
 }
 
 }  // namespace mw::readers

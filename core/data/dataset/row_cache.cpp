@@ -21,7 +21,7 @@
 #include "core/base/input_file.h"
 #include "core/base/partial_files.h"
 #include "core/base/sha256.h"
-#include "core/data/dataset/row_reader.h"
+#include "core/data/dataset/data_file.h"
 
 namespace mw::data {
 namespace fs = std::filesystem;

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/dataset/row_reader.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
 
 #include "core/base/error.h"
 #include "core/base/input_file.h"
-#include "core/base/text.h"
 #include "core/base/utf8.h"
 
 namespace mw::data {
@@ -38,28 +34,15 @@ void strip_line_end(std::string& line) {
 
 }  // namespace
 
-ByteReader::ByteReader(const std::filesystem::path& file, Sha256* sum)
-    : name_(file.string()), buffer_(kBuffer, '\0'), sum_(sum) {
-  const int fd = open_input(file);
-  file_.reset(::fdopen(fd, "rb"));
-  if (!file_) {
-    const int error = errno;
-    ::close(fd);
-    throw system_error("cannot open", name_, error);
-  }
-  std::error_code ec;
-  const auto bytes = std::filesystem::file_size(file, ec);
-  size_ = ec ? 0 : static_cast<long>(bytes);
+ByteReader::ByteReader(const std::filesystem::path& file, Sha256* sum) : file_(file, sum), buffer_(kBuffer, '\0') {
   if (!fill()) return;
-  at_ = filled_ - without_byte_order_mark({buffer_.data(), filled_}, name_).size();
+  at_ = filled_ - without_byte_order_mark({buffer_.data(), filled_}, name()).size();
   position_ = static_cast<long>(at_);
 }
 
 bool ByteReader::fill() {
   at_ = 0;
-  filled_ = std::fread(buffer_.data(), 1, buffer_.size(), file_.get());
-  if (filled_ == 0 && std::ferror(file_.get())) throw system_error("cannot read", name_, errno);
-  if (sum_) sum_->add({buffer_.data(), filled_});
+  filled_ = file_.read(buffer_);
   return filled_ > 0;
 }
 
@@ -85,7 +68,7 @@ bool ByteReader::append_line(std::string& out) {
     const auto* end = static_cast<const char*>(std::memchr(start, '\n', filled_ - at_));
     const size_t n = end ? static_cast<size_t>(end - start) + 1 : filled_ - at_;
     if (out.size() - before + n > kMaxRowBytes)
-      throw row_error("the line is too long", name_, line_, {}, "at most " + std::to_string(kMaxRowBytes) + " bytes");
+      throw row_error("the line is too long", name(), line_, {}, "at most " + std::to_string(kMaxRowBytes) + " bytes");
     out.append(start, n);
     at_ += n;
     position_ += static_cast<long>(n);
@@ -105,7 +88,7 @@ bool ByteReader::line(std::string& out) {
 }
 
 void ByteReader::seek(long position, long line) {
-  if (std::fseek(file_.get(), position, SEEK_SET) != 0) throw system_error("cannot read", name_, errno);
+  file_.seek(position);
   at_ = filled_ = 0;
   position_ = position;
   line_ = line;
@@ -122,10 +105,6 @@ RawRow read_row_at(const std::filesystem::path& file, long offset, size_t bytes,
 
 RowSyntax row_syntax(const std::filesystem::path& file) {
   return is_table(file) ? RowReader(file).syntax() : RowSyntax();
-}
-
-std::string data_extension(const std::filesystem::path& file) {
-  return lower_case(file.extension().string());
 }
 
 bool is_table(const std::filesystem::path& file) {

@@ -2,13 +2,12 @@
 // Streams the rows of a JSONL file, a JSON array, a JSON object with one array of rows, or a CSV or TSV table; holds
 // one row at a time. Errors name file and line. Use each reader on one thread.
 #pragma once
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <string>
 
 #include "core/base/json.h"
 #include "core/base/sha256.h"
+#include "core/data/dataset/data_file.h"
 #include "core/data/dataset/table.h"
 
 namespace mw::data {
@@ -19,7 +18,7 @@ inline constexpr size_t kMaxRowBytes = 64u << 20;
 class ByteReader {
  public:
   static constexpr int kEnd = -1;
-  // Adds all bytes that are read to `sum`, if it is not null.
+  // As DataFile.
   explicit ByteReader(const std::filesystem::path& file, Sha256* sum = nullptr);
   int peek();
   int get();
@@ -28,20 +27,18 @@ class ByteReader {
   void seek(long position, long line);        // `line` is the line number at `position`
   long line_number() const { return line_; }  // of the next byte, from 1
   long position() const { return position_; }
-  long size() const { return size_; }
-  const std::string& name() const { return name_; }
+  // For the progress, out of size(): of a compressed file, its bytes that are read.
+  long stored_position() const { return file_.is_compressed() ? file_.stored_position() : position_; }
+  long size() const { return file_.stored_bytes(); }
+  const std::string& name() const { return file_.name(); }
 
  private:
-  struct Close {
-    void operator()(std::FILE* f) const { std::fclose(f); }
-  };
   bool fill();
 
-  std::string name_, buffer_;
-  std::unique_ptr<std::FILE, Close> file_;
-  Sha256* sum_;
+  DataFile file_;
+  std::string buffer_;
   size_t at_ = 0, filled_ = 0;
-  long line_ = 1, position_ = 0, size_ = 0;
+  long line_ = 1, position_ = 0;
 };
 
 struct RawRow {
@@ -54,8 +51,6 @@ RawRow read_row_at(const std::filesystem::path& file, long offset, size_t bytes,
 // The syntax of the file's rows; reads the header of a table.
 RowSyntax row_syntax(const std::filesystem::path& file);
 
-// The extension of a data file in lower case: ".csv".
-std::string data_extension(const std::filesystem::path& file);
 bool is_table(const std::filesystem::path& file);  // by its extension
 
 class RowReader {
@@ -63,7 +58,7 @@ class RowReader {
   explicit RowReader(const std::filesystem::path& file, Sha256* sum = nullptr);
   bool next(RawRow& row);  // false after the last
   const RowSyntax& syntax() const { return syntax_; }
-  long position() const { return in_.position(); }
+  long stored_position() const { return in_.stored_position(); }
   long size() const { return in_.size(); }
 
  private:

@@ -154,7 +154,7 @@ class RunningText {
     RowPosition position;
     std::string text;
     std::vector<ScannedRow> bad_lines;
-    long end = 0, end_line = 0;  // after the block
+    long end = 0, end_line = 0;  // stored position and line after the block
   };
   struct EncodedBlock {
     TextBlock block;
@@ -187,7 +187,7 @@ class RunningText {
       block.text += '\n';
       if ((block.text.size() >= kBlock && trim(line_).empty()) || block.text.size() >= kLargest) break;
     }
-    block.end = in_.position();
+    block.end = in_.stored_position();
     block.end_line = in_.line_number();
     return more;
   }
@@ -289,7 +289,7 @@ class RowScan {
   struct RawChunk {
     std::vector<RawRow> rows;
     std::int64_t first = 0;   // number of the first row
-    long bytes = 0, end = 0;  // of the rows; offset after the chunk
+    long bytes = 0, end = 0;  // of the rows; stored position after the chunk
   };
   struct ScannedChunk {
     std::vector<ScannedRow> rows;
@@ -301,7 +301,7 @@ class RowScan {
   void detect_format(const RowSink& sink, const Tick& tick) {
     RawRow raw;
     while (format_ == Format::automatic && reader_.next(raw)) {
-      if (row_ % 64 == 0) tick(reader_.position(), size());
+      if (row_ % 64 == 0) tick(reader_.stored_position(), size());
       sink(scan_row(raw, reader_.syntax(), row_++, format_, options_, tokenizer_));
     }
   }
@@ -313,7 +313,7 @@ class RowScan {
     try {
       while (chunk.bytes < kChunk) {
         const bool more = reader_.next(raw);
-        chunk.end = reader_.position();
+        chunk.end = reader_.stored_position();
         if (!more) return false;
         chunk.bytes += static_cast<long>(raw.text.size());
         chunk.rows.push_back(std::move(raw));
