@@ -8,6 +8,7 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "core/data/dataset/data_files.h"
 #include "core/data/dataset/dataset.h"
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/gemm.h"
@@ -231,6 +232,7 @@ Json inspect_folder(const fs::path& path) {
 
 Json inspect_path(const fs::path& path, std::stop_token stop) {
   if (is_folder(path)) return inspect_folder(path);
+  if (data::is_pattern(path)) return inspect_dataset(path, stop);
   if (path.extension() == ".safetensors") {
     const formats::SafetensorsFile file(path);
     return {{"kind", "safetensors"},

@@ -25,6 +25,8 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 FileStamp stamp_of(const std::filesystem::path& file);  // default value if the file does not exist
+// The sum of the sizes and the latest change of all files. Throws as data_files().
+FileStamp stamp_of(const data::DatasetOptions& options);
 
 enum class DataSource { none, rows, lengths };  // rows: data.path; lengths: data.lengths
 

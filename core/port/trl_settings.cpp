@@ -136,7 +136,7 @@ class TrlWriter {
     }
   }
   static std::string reason(const std::string& key) {
-    if (key == "data.path" || key == "data.format" || key.starts_with("data.columns"))
+    if (key == "data.path" || key == "data.eval_path" || key == "data.format" || key.starts_with("data.columns"))
       return "TRL reads datasets: load the file with load_dataset(\"json\", data_files=...)";
     if (key == "lora.module_path") return "the names of lora.targets are those of PEFT";
     if (key.starts_with("data.")) return "TRL has no such setting";

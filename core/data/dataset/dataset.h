@@ -29,7 +29,8 @@ enum class Overlong { drop, truncate };
 enum class OnError { stop, skip };
 
 struct DatasetOptions {
-  std::filesystem::path path;
+  std::filesystem::path path;       // a file, or a pattern of several: see data_files()
+  std::filesystem::path eval_path;  // held-out rows, as `path`; empty: eval_fraction holds rows out
   Format format = Format::automatic;
   std::map<std::string, std::string> columns;  // prompt, completion, text, messages, system, input -> column name
   ChatFormat chat = ChatFormat::gemma3;
@@ -41,10 +42,17 @@ struct DatasetOptions {
   std::uint64_t seed = 0;
   bool operator==(const DatasetOptions&) const = default;
 };
+// Share of the rows of options.path that is held out.
+inline double random_share_held_out(const DatasetOptions& options) {
+  return options.eval_path.empty() ? options.eval_fraction : 0;
+}
+inline bool holds_rows_out(const DatasetOptions& options) {
+  return !options.eval_path.empty() || options.eval_fraction > 0;
+}
 
 // ids.size() == loss.size(); loss[i] != 0: token i is a target (predicted from i-1). ids[0] is bos.
 struct Example {
-  std::int64_t row = 0;  // 0-based row of the file
+  std::int64_t row = 0;  // 0-based row of the files, one after another
   std::vector<int> ids;
   std::vector<std::uint8_t> loss;
   std::string prompt, answer;  // rendered prompt and expected answer, for samples; empty for plain text

@@ -41,7 +41,7 @@ void check(const DatasetOptions& options) {
 // Sets state, split and number of used tokens of an encoded row.
 void decide_use(ScannedRow& row, const DatasetOptions& options) {
   const std::vector<std::uint8_t>& loss = row.example.loss;
-  DataRow decided{.row = row.example.row, .tokens = static_cast<std::int32_t>(loss.size())};
+  DataRow decided{.place = row.position, .row = row.example.row, .tokens = static_cast<std::int32_t>(loss.size())};
   decide_use(decided, options, [&](std::int32_t n) { return std::count(loss.begin(), loss.begin() + n, 1); });
   row.state = decided.state;
   row.split = decided.split;
@@ -80,15 +80,29 @@ RowPosition position_of(const RawRow& raw) {
           .line = static_cast<std::uint32_t>(raw.line)};
 }
 
+// A file of the dataset and the options with its path.
+struct FileOptions {
+  DatasetOptions options;
+  FileNumber number;
+};
+FileOptions file_options(const DatasetOptions& options, const NumberedFile& file) {
+  FileOptions one{.options = options, .number = file.number};
+  one.options.path = file.path;
+  check(one.options);
+  return one;
+}
+
 // Replaces an automatic `format` by the format of the first valid row.
 ScannedRow scan_row(const RawRow& raw, const RowSyntax& syntax, std::int64_t number, Format& format,
-                    const DatasetOptions& options, const Tokenizer& tokenizer) {
+                    const FileOptions& file, const Tokenizer& tokenizer) {
+  const DatasetOptions& options = file.options;
   ScannedRow row;
   try {
     const Json json = parse_row(raw, syntax, options.path.string());
     if (format == Format::automatic) format = first_format(json, options, raw.line);
     row.example = encode_record(read_record(json, format, options), options, tokenizer);
     row.example.row = number;
+    row.position.file = file.number;
     decide_use(row, options);
   } catch (const Error& e) {
     // These faults concern all rows.
@@ -99,6 +113,7 @@ ScannedRow scan_row(const RawRow& raw, const RowSyntax& syntax, std::int64_t num
   }
   row.format = format;
   row.position = position_of(raw);
+  row.position.file = file.number;
   return row;
 }
 
@@ -116,10 +131,17 @@ int threads_for(long bytes) {
 // a blank line, to bound the memory; no token crosses a block boundary.
 class RunningText {
  public:
-  RunningText(const DatasetOptions& options, const Tokenizer& tokenizer, const RowSink& sink, Sha256* sum = nullptr)
-      : options_(options), tokenizer_(tokenizer), sink_(sink), in_(options.path, sum) {}
+  RunningText(const FileOptions& file, std::int64_t first_row, const Tokenizer& tokenizer, const RowSink& sink,
+              Sha256* sum = nullptr)
+      : options_(file.options),
+        number_(file.number),
+        tokenizer_(tokenizer),
+        sink_(sink),
+        in_(options_.path, sum),
+        row_(first_row) {}
 
   long size() const { return in_.size(); }
+  std::int64_t next_row() const { return row_; }
   void seek(const RowPosition& position, std::int64_t row) {
     in_.seek(static_cast<long>(position.offset), static_cast<long>(position.line));
     skip_ = position.skip;
@@ -165,7 +187,9 @@ class RunningText {
     std::int64_t first = 0;  // index of its first token in the text
   };
   size_t row_length() const { return static_cast<size_t>(options_.max_len) - 1; }  // without bos
-  RowPosition here() const { return {.offset = in_.position(), .line = static_cast<std::uint32_t>(in_.line_number())}; }
+  RowPosition here() const {
+    return {.offset = in_.position(), .line = static_cast<std::uint32_t>(in_.line_number()), .file = number_};
+  }
 
   // False at the end of the file; the block may then be empty.
   bool read_block(TextBlock& block) {
@@ -241,6 +265,7 @@ class RunningText {
   }
 
   const DatasetOptions& options_;
+  FileNumber number_;
   const Tokenizer& tokenizer_;
   const RowSink& sink_;
   ByteReader in_;
@@ -248,17 +273,22 @@ class RunningText {
   std::deque<BlockStart> blocks_;  // blocks with tokens in ids_, and the current one
   std::vector<int> ids_;           // tokens that are not yet in a row
   std::int64_t taken_ = 0;         // number of tokens before ids_
-  std::int64_t row_ = 0;
+  std::int64_t row_;
   size_t skip_ = 0;
 };
 
 // Encodes the rows of JSON or of a table on all cores, in chunks.
 class RowScan {
  public:
-  RowScan(const DatasetOptions& options, const Tokenizer& tokenizer, Sha256* sum)
-      : options_(options), tokenizer_(tokenizer), reader_(options.path, sum), format_(options.format) {}
+  RowScan(const FileOptions& file, std::int64_t first_row, const Tokenizer& tokenizer, Sha256* sum)
+      : file_(file),
+        tokenizer_(tokenizer),
+        reader_(file.options.path, sum),
+        format_(file.options.format),
+        row_(first_row) {}
 
   long size() const { return reader_.size(); }
+  std::int64_t next_row() const { return row_; }
 
   // Calls tick(offset, size) before each chunk of rows.
   template <class Tick>
@@ -302,7 +332,7 @@ class RowScan {
     RawRow raw;
     while (format_ == Format::automatic && reader_.next(raw)) {
       if (row_ % 64 == 0) tick(reader_.stored_position(), size());
-      sink(scan_row(raw, reader_.syntax(), row_++, format_, options_, tokenizer_));
+      sink(scan_row(raw, reader_.syntax(), row_++, format_, file_, tokenizer_));
     }
   }
 
@@ -335,59 +365,84 @@ class RowScan {
     try {
       for (const RawRow& raw : chunk.rows)
         out.rows.push_back(
-            scan_row(raw, reader_.syntax(), chunk.first + std::ssize(out.rows), format, options_, tokenizer_));
+            scan_row(raw, reader_.syntax(), chunk.first + std::ssize(out.rows), format, file_, tokenizer_));
     } catch (const Error&) {
       out.failure = std::current_exception();
     }
     return out;
   }
 
-  const DatasetOptions& options_;
+  const FileOptions& file_;
   const Tokenizer& tokenizer_;
   RowReader reader_;
   Format format_;
-  std::int64_t row_ = 0;  // number of the next row
-  long pending_ = 0;      // bytes of the chunks in work
+  std::int64_t row_;  // number of the next row
+  long pending_ = 0;  // bytes of the chunks in work
 };
 
-}  // namespace
-
 // .txt, .md and files that do not start like JSON.
-bool is_running_text(const DatasetOptions& options) {
-  const std::string extension = data_extension(options.path);
-  if (options.format != Format::automatic && options.format != Format::text) return false;
+bool is_running_text(const std::filesystem::path& file, Format format) {
+  const std::string extension = data_extension(file);
+  if (format != Format::automatic && format != Format::text) return false;
   if (extension == ".txt" || extension == ".md") return true;
   if (extension == ".jsonl" || extension == ".ndjson" || extension == ".json") return false;
-  if (is_table(options.path)) return false;
-  ByteReader in(options.path);
+  if (is_table(file)) return false;
+  ByteReader in(file);
   while (in.peek() == ' ' || in.peek() == '\t' || in.peek() == '\r' || in.peek() == '\n') in.get();
   return in.peek() != '{' && in.peek() != '[';
 }
 
-Split split_of(const DatasetOptions& options, std::int64_t row) {
-  const Rng draw{kSplitStream, options.seed, static_cast<std::uint64_t>(row)};
-  return draw.uniform_at(0) < options.eval_fraction ? Split::held_out : Split::train;
-}
-
-void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
-               const Progress& progress, const RowSink& sink, Sha256* sum) {
-  check(options);
-  const auto tick = [&](long done, long total) {
-    if (stop.stop_requested()) throw cancelled("reading " + options.path.string());
-    if (progress) progress(done, total);
-  };
-  if (is_running_text(options)) {
-    RunningText text(options, tokenizer, sink, sum);
+// Reads one file; returns the number of the next row.
+std::int64_t scan_file(const FileOptions& file, std::int64_t first_row, const Tokenizer& tokenizer,
+                       const Progress& tick, const RowSink& sink, Sha256* sum) {
+  if (is_running_text(file.options.path, file.options.format)) {
+    RunningText text(file, first_row, tokenizer, sink, sum);
     const auto ticking = [&](long done) {
       tick(done, text.size());
       return true;
     };
-    return text.read(ticking, threads_for(text.size()));
+    text.read(ticking, threads_for(text.size()));
+    return text.next_row();
   }
-  RowScan scan(options, tokenizer, sum);
+  RowScan scan(file, first_row, tokenizer, sum);
   tick(0, scan.size());
   scan.read(sink, tick);
   tick(scan.size(), scan.size());
+  return scan.next_row();
+}
+
+}  // namespace
+
+bool is_running_text(const DatasetOptions& options) {
+  const std::vector<NumberedFile> files = data_files(options);
+  return std::any_of(files.begin(), files.end(),
+                     [&](const NumberedFile& file) { return is_running_text(file.path, options.format); });
+}
+
+Split split_of(const DatasetOptions& options, std::int64_t row, FileNumber file) {
+  if (!options.eval_path.empty()) return file.held_out ? Split::held_out : Split::train;
+  const Rng draw{kSplitStream, options.seed, static_cast<std::uint64_t>(row)};
+  return draw.uniform_at(0) < random_share_held_out(options) ? Split::held_out : Split::train;
+}
+
+void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
+               const Progress& progress, const RowSink& sink, Sha256* sum) {
+  const std::vector<NumberedFile> files = data_files(options);
+  long before = 0, total = 0, now = 0;  // bytes
+  std::error_code missing;              // reported by reading
+  for (const NumberedFile& file : files)
+    if (const auto bytes = std::filesystem::file_size(file.path, missing); !missing) total += static_cast<long>(bytes);
+  const auto tick = [&](long done, long) {
+    if (stop.stop_requested()) throw cancelled("reading " + options.path.string());
+    now = before + done;
+    if (progress) progress(now, total);
+  };
+  std::int64_t row = 0;
+  for (const NumberedFile& file : files) {
+    const FileOptions one = file_options(options, file);
+    row = scan_file(one, row, tokenizer, tick, sink, sum);
+    before = now;
+  }
 }
 
 DataRow data_row(const ScannedRow& scanned) {
@@ -416,7 +471,7 @@ void decide_use(DataRow& row, const DatasetOptions& options,
     row.state = loss_within(options.max_len) > 0 ? RowState::truncated : RowState::no_loss;
   if (row.state != RowState::ok && row.state != RowState::truncated) return;
   row.used = std::min(row.tokens, options.max_len);
-  row.split = split_of(options, row.row);
+  row.split = split_of(options, row.row, row.place.file);
   if (row.state == RowState::truncated) row.loss_tokens = static_cast<std::int32_t>(loss_within(row.used));
 }
 
@@ -461,13 +516,13 @@ std::int64_t loss_tokens(const ScannedRow& row) {
 }
 
 ScannedRow rescan_row(const DatasetOptions& options, const Tokenizer& tokenizer, const ScannedRow& known) {
-  check(options);
   const RowPosition& position = known.position;
+  const FileOptions file = file_options(options, {position.file, data_file(options, position.file)});
   if (position.bytes > 0) {
     Format format = known.format;
-    const RawRow raw =
-        read_row_at(options.path, static_cast<long>(position.offset), position.bytes, static_cast<long>(position.line));
-    return scan_row(raw, row_syntax(options.path), known.example.row, format, options, tokenizer);
+    const RawRow raw = read_row_at(file.options.path, static_cast<long>(position.offset), position.bytes,
+                                   static_cast<long>(position.line));
+    return scan_row(raw, row_syntax(file.options.path), known.example.row, format, file, tokenizer);
   }
   std::optional<ScannedRow> found;
   const RowSink sink = [&](ScannedRow row) {
@@ -476,13 +531,13 @@ ScannedRow rescan_row(const DatasetOptions& options, const Tokenizer& tokenizer,
     found = std::move(row);
     found->position = position;
   };
-  RunningText text(options, tokenizer, sink);
+  RunningText text(file, known.example.row, tokenizer, sink);
   text.seek(position, known.example.row);
   text.read([&](long) { return !found; }, 0);
   if (found) return std::move(*found);
   throw Error({.id = "DATA-CHANGED",
                .message = "the file has changed and does not contain the row any more",
-               .file = options.path.string(),
+               .file = file.options.path.string(),
                .place = "line " + std::to_string(position.line),
                .fix = "read the file again"});
 }
