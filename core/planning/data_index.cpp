@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/data/dataset/overlap.h"
 #include "core/data/dataset/row_cache.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
@@ -139,6 +140,11 @@ DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tok
     index.ended = error.problem();
   }
   return index;
+}
+
+data::OverlapReport overlap_of(const DataIndexRequest& request, const data::Tokenizer& tokenizer,
+                               const std::stop_token& stop) {
+  return data::overlap_of(*open_rows(request.options, tokenizer, stop), request.options, stop);
 }
 
 }  // namespace mw::planning

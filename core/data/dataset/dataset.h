@@ -75,9 +75,27 @@ using Progress = std::function<void(long done, long total)>;
 Dataset load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop = {},
                      const Progress& progress = {});
 
+// Two rows that are equal or have the same prompt.
+struct RowPair {
+  std::int64_t row = 0, same_as = 0;  // 0-based, as Example::row
+  bool operator==(const RowPair&) const = default;
+};
+
+struct OverlapReport {
+  static constexpr size_t kMostPairs = 10;     // listed of each kind, by row
+  std::int64_t train = 0, held_out = 0;        // compared rows
+  std::int64_t uncompared = 0;                 // rows after the first RowOverlap::kMostRows
+  std::int64_t repeated = 0;                   // training rows that are equal to an earlier one
+  std::int64_t held_out_in_train = 0;          // held-out rows that are equal to a training row
+  std::int64_t held_out_prompts_in_train = 0;  // further held-out rows whose prompt a training row has
+  std::vector<RowPair> repeats{}, leaks{}, prompt_leaks{};
+  bool operator==(const OverlapReport&) const = default;
+};
+
 // Contents of a data file. Its rows are read one after the other and not kept.
 struct DatasetSummary {
   DatasetReport report;
+  OverlapReport overlap;
   std::string prompt, answer;  // of the first training row; empty for plain text
 };
 // Throws as load_dataset().
