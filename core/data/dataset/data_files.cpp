@@ -10,7 +10,7 @@ namespace mw::data {
 namespace fs = std::filesystem;
 namespace {
 
-[[noreturn]] void refuse(const fs::path& pattern, const std::string& message, const std::string& expected) {
+[[noreturn]] void refuse_pattern(const fs::path& pattern, const std::string& message, const std::string& expected) {
   throw Error({.id = "DATA-FILES",
                .message = message,
                .file = pattern.string(),
@@ -19,22 +19,22 @@ namespace {
                .fix = "list the files with ls, and correct the pattern"});
 }
 
-std::vector<fs::path> matches(const fs::path& pattern) {
+std::vector<fs::path> files_of_pattern(const fs::path& pattern) {
   if (!is_pattern(pattern)) return {pattern};
   glob_t found{};
   const int code = ::glob(pattern.c_str(), GLOB_BRACE, nullptr, &found);
   std::vector<fs::path> files;
   if (code == 0) files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
-  if (files.empty()) refuse(pattern, "no file matches the pattern", "at least one file");
+  if (files.empty()) refuse_pattern(pattern, "no file matches the pattern", "at least one file");
   if (files.size() > kMostFiles)
-    refuse(pattern, "too many files match the pattern", "at most " + std::to_string(kMostFiles));
+    refuse_pattern(pattern, "too many files match the pattern", "at most " + std::to_string(kMostFiles));
   return files;
 }
 
-void add(std::vector<NumberedFile>& files, const fs::path& pattern, bool held_out) {
+void add_files(std::vector<NumberedFile>& files, const fs::path& pattern, bool held_out) {
   std::uint16_t index = 0;
-  for (fs::path& path : matches(pattern))
+  for (fs::path& path : files_of_pattern(pattern))
     files.push_back({.number = {.index = index++, .held_out = held_out}, .path = std::move(path)});
 }
 
@@ -46,7 +46,7 @@ bool is_pattern(const fs::path& path) {
 
 std::vector<NumberedFile> data_files(const DatasetOptions& options) {
   std::vector<NumberedFile> files;
-  add(files, options.path, false);
+  add_files(files, options.path, false);
   if (!options.eval_path.empty()) add(files, options.eval_path, true);
   return files;
 }

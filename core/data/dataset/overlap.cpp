@@ -11,7 +11,7 @@ namespace mw::data {
 namespace {
 
 // Keeps the first pairs by row.
-void shorten(std::vector<RowPair>& pairs) {
+void keep_first_pairs(std::vector<RowPair>& pairs) {
   std::sort(pairs.begin(), pairs.end(), [](const RowPair& a, const RowPair& b) { return a.row < b.row; });
   pairs.resize(std::min(pairs.size(), OverlapReport::kMostPairs));
 }
@@ -69,9 +69,9 @@ OverlapReport RowOverlap::report() {
       report.prompt_leaks.push_back({row->number, first->number});
     }
   });
-  shorten(report.repeats);
-  shorten(report.leaks);
-  shorten(report.prompt_leaks);
+  keep_first_pairs(report.repeats);
+  keep_first_pairs(report.leaks);
+  keep_first_pairs(report.prompt_leaks);
   return report;
 }
 

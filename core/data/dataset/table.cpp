@@ -9,7 +9,7 @@
 namespace mw::data {
 namespace {
 
-struct Field {
+struct TableField {
   std::string text;
   size_t at = 0;  // of its first byte in the record
 };
@@ -26,10 +26,10 @@ Error record_error(const std::string& message, const std::string& file, std::str
 }
 
 // The fields of a record, of which the header has no more than one for each of its bytes.
-std::vector<Field> split_record(std::string_view record, char delimiter, const std::string& file, long line) {
-  std::vector<Field> fields;
+std::vector<TableField> split_record(std::string_view record, char delimiter, const std::string& file, long line) {
+  std::vector<TableField> fields;
   for (size_t at = 0;;) {
-    Field field{.text = {}, .at = at};
+    TableField field{.text = {}, .at = at};
     size_t end = at;
     if (at < record.size() && record[at] == '"') {
       for (++end;; ++end) {
@@ -104,7 +104,7 @@ std::string place_in_record(std::string_view record, size_t at, long line) {
 
 RowSyntax table_syntax(std::string_view header, std::string_view extension, const std::string& file, long line) {
   RowSyntax syntax{.delimiter = delimiter_of(header, extension)};
-  for (Field& field : split_record(header, syntax.delimiter, file, line)) {
+  for (TableField& field : split_record(header, syntax.delimiter, file, line)) {
     if (first_invalid_utf8(field.text) != std::string::npos)
       throw record_error("the header of the table is not valid UTF-8", file, place_in_record(header, field.at, line),
                          excerpt(field.text), "UTF-8 text", "convert the file: iconv -t UTF-8");
@@ -122,7 +122,7 @@ RowSyntax table_syntax(std::string_view header, std::string_view extension, cons
 }
 
 Json parse_record(std::string_view record, const RowSyntax& syntax, const std::string& file, long line) {
-  std::vector<Field> fields = split_record(record, syntax.delimiter, file, line);
+  std::vector<TableField> fields = split_record(record, syntax.delimiter, file, line);
   const size_t columns = syntax.columns.size();
   if (fields.size() != columns)
     throw record_error("the row and the header have different numbers of fields", file,
