@@ -8,6 +8,7 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "core/data/dataset/data_files.h"
 #include "core/data/dataset/dataset.h"
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/gemm.h"
@@ -88,8 +89,15 @@ Json inspect_experiment(const fs::path& file) {
   return {{"kind", "experiment"}, {"path", file.string()}, {"problems", problems}, {"document", e.json()}};
 }
 
+// Rows from 1, those of the evaluation file after those for training.
+Json pairs_json(const std::vector<data::RowPair>& pairs) {
+  Json out = Json::array();
+  for (const data::RowPair& pair : pairs) out.push_back({{"row", pair.row + 1}, {"same_as", pair.same_as + 1}});
+  return out;
+}
+
 // Lengths are in bytes: without a tokenizer, every byte counts as one token.
-Json inspect_dataset(const fs::path& file, std::stop_token stop) {
+Json inspect_dataset(const fs::path& file, const fs::path& held_out, std::stop_token stop) {
   class ByteTokenizer : public data::Tokenizer {
    public:
     std::vector<int> encode(std::string_view text) const override {
@@ -109,6 +117,7 @@ Json inspect_dataset(const fs::path& file, std::stop_token stop) {
   } bytes;
   data::DatasetOptions options;
   options.path = file;
+  options.eval_path = held_out;
   options.chat = data::ChatFormat::none;
   options.on_error = data::OnError::skip;
   options.max_len = 1 << 20;
@@ -117,16 +126,27 @@ Json inspect_dataset(const fs::path& file, std::stop_token stop) {
   Json problems = Json::array();
   for (const Problem& p : r.problems) problems.push_back(to_text(p));
   const Json first{{"prompt", summary.prompt.substr(0, 400)}, {"answer", summary.answer.substr(0, 400)}};
-  return {{"kind", "dataset"},
-          {"path", file.string()},
-          {"format", to_string(r.format)},
-          {"rows", r.rows},
-          {"usable", r.kept},
-          {"malformed", r.skipped_bad},
-          {"bytes", r.tokens},
-          {"bytes_with_loss", r.loss_tokens},
-          {"first", first},
-          {"problems", problems}};
+  Json out{{"kind", "dataset"},
+           {"path", file.string()},
+           {"format", to_string(r.format)},
+           {"rows", r.rows},
+           {"usable", r.kept},
+           {"malformed", r.skipped_bad},
+           {"bytes", r.tokens},
+           {"bytes_with_loss", r.loss_tokens},
+           {"first", first},
+           {"repeated", summary.overlap.repeated},
+           {"repeats", pairs_json(summary.overlap.repeats)},
+           {"problems", problems}};
+  if (summary.overlap.uncompared > 0) out["uncompared"] = summary.overlap.uncompared;
+  if (held_out.empty()) return out;
+  out["evaluation"] = {{"path", held_out.string()},
+                       {"rows", summary.overlap.held_out},
+                       {"in_training", summary.overlap.held_out_in_train},
+                       {"rows_in_training", pairs_json(summary.overlap.leaks)},
+                       {"prompts_in_training", summary.overlap.held_out_prompts_in_train},
+                       {"rows_with_prompts_in_training", pairs_json(summary.overlap.prompt_leaks)}};
+  return out;
 }
 
 Json array_json(const formats::ZarrArray& a, const std::string& item) {
@@ -229,8 +249,10 @@ Json inspect_folder(const fs::path& path) {
            "config.json of a model, adapter_config.json of an adapter, an Orbax checkpoint or logs of a training run"});
 }
 
-Json inspect_path(const fs::path& path, std::stop_token stop) {
+Json inspect_path(const fs::path& path, const fs::path& held_out, std::stop_token stop) {
+  if (!held_out.empty()) return inspect_dataset(path, held_out, stop);
   if (is_folder(path)) return inspect_folder(path);
+  if (data::is_pattern(path)) return inspect_dataset(path, {}, stop);
   if (path.extension() == ".safetensors") {
     const formats::SafetensorsFile file(path);
     return {{"kind", "safetensors"},
@@ -256,7 +278,7 @@ Json inspect_path(const fs::path& path, std::stop_token stop) {
     if (is_model_config(json)) return inspect_checkpoint(path);
     if (is_experiment(json)) return inspect_experiment(path);
   }
-  return inspect_dataset(path, stop);
+  return inspect_dataset(path, {}, stop);
 }
 
 void print_tensor(const Json& tensor) {
@@ -284,22 +306,30 @@ void print_inspected(const Json& inspected) {
   }
 }
 
+struct InspectOptions {
+  fs::path eval{};
+};
+
+void add_inspect_options(CLI::App& command, CommonOptions& common, InspectOptions& options) {
+  add_file_and_set_options(command, common, "File or folder");
+  command.add_option("--eval", options.eval, "Evaluation rows of the dataset: counts those that training sees");
+}
+
+int run_inspect(const CommonOptions& common, const InspectOptions& options) {
+  const Json inspected = inspect_path(common.file, options.eval, common.stop);
+  if (common.output == Output::json)
+    print_json(inspected);
+  else
+    print_inspected(inspected);
+  return 0;
+}
+
 }  // namespace
 
 Subcommand inspect_subcommand() {
-  return {.name = "inspect",
-          .help = "Show what a checkpoint, adapter, dataset, tokenizer, result, log or experiment contains",
-          .add_options = [](CLI::App& command,
-                            CommonOptions& common) { add_file_and_set_options(command, common, "File or folder"); },
-          .run =
-              [](const CommonOptions& common) {
-                const Json inspected = inspect_path(common.file, common.stop);
-                if (common.output == Output::json)
-                  print_json(inspected);
-                else
-                  print_inspected(inspected);
-                return 0;
-              }};
+  return make_subcommand("inspect",
+                         "Show what a checkpoint, adapter, dataset, tokenizer, result, log or experiment contains",
+                         add_inspect_options, run_inspect);
 }
 
 }  // namespace mw::app

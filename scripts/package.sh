@@ -61,7 +61,7 @@ check_completions() {
 twice() {
   local copy hash other
   copy=$(mktemp -d)
-  git -C "$root" ls-files -z --cached --others --exclude-standard | (cd "$root" && cpio -0pdm --quiet "$copy")
+  git -C "$root" ls-files -z --cached --others --exclude-standard | tar -C "$root" --null -T - -c | tar -C "$copy" -x
   other=$(CCACHE_DISABLE=1 make_package "$copy")
   hash=$(sha256sum <"$deb")
   say "first  $hash$deb"
@@ -72,9 +72,36 @@ twice() {
 
 in_chroot() { env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$clean" "$@"; }
 
+# Starts the command of the desktop file on a display of its own and waits for the window.
+start_from_desktop() {
+  local command display=:$((90 + RANDOM % 100)) name
+  command=$(sed -n 's/^Exec=\(.*\) %f$/\1/p' "$clean/usr/share/applications/meshwright.desktop")
+  Xvfb "$display" -screen 0 1280x800x24 -nolisten tcp >/dev/null 2>&1 &
+  processes+=($!)
+  mkdir -p /tmp/.X11-unix "$clean/tmp/.X11-unix" && mount --bind /tmp/.X11-unix "$clean/tmp/.X11-unix"
+  until DISPLAY=$display xdotool getmouselocation >/dev/null 2>&1; do kill -0 "${processes[-1]}" && sleep 0.2; done
+  in_chroot env "DISPLAY=$display" $command >"$root/build/package/window.log" 2>&1 &
+  processes+=($!)
+  name=$(DISPLAY=$display timeout 60 xdotool search --sync --onlyvisible --name Meshwright getwindowname | head -n 1)
+  [ -n "$name" ] || { cat "$root/build/package/window.log" >&2; exit 1; }
+  say "window of the desktop file's command ($command): $name"
+  end_processes
+}
+processes=()
+end_processes() {
+  [ ${#processes[@]} -eq 0 ] || kill "${processes[@]}" 2>/dev/null || true
+  wait "${processes[@]}" 2>/dev/null || true
+  processes=()
+}
+remove_clean() {
+  end_processes
+  umount "$clean/tmp/.X11-unix" "$clean/proc" 2>/dev/null || true
+  mountpoint -q "$clean/tmp/.X11-unix" || mountpoint -q "$clean/proc" || rm -rf "$clean"
+}
+
 clean_debian() {
   clean=$(mktemp -d)
-  trap 'umount "$clean/proc" 2>/dev/null; rm -rf "$clean"' EXIT
+  trap remove_clean EXIT
   say "== debootstrap"
   debootstrap --variant=minbase bookworm "$clean" >"$root/build/package/debootstrap.log"
   cp /etc/resolv.conf "$clean/etc/"
@@ -90,6 +117,7 @@ clean_debian() {
   in_chroot meshwright run /usr/share/meshwright/examples/tiny-lora.json --set train.steps=5 | tail -n 3
   in_chroot env QT_QPA_PLATFORM=offscreen meshwright tour --out /tmp/tour >/dev/null
   say "pictures of the installed window: $(in_chroot ls /tmp/tour | wc -l)"
+  start_from_desktop
   say "== remove"
   in_chroot apt-get purge -y -qq meshwright >/dev/null
   if in_chroot sh -c 'dpkg -L meshwright 2>/dev/null; find /usr /etc -name "*meshwright*"' | grep .; then

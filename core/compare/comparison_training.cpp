@@ -64,6 +64,7 @@ struct Rule {
 constexpr Rule kConfounders[]{
     {"data.loss", "the loss mask differs, so the loss covers different tokens"},
     {"data.path", "the training data differ"},
+    {"data.eval_path", "the evaluation data differ"},
     {"data.max_len", "rows are truncated or dropped at different lengths"},
     {"data.overlong", "the treatment of long rows differs"},
     {"data.packing", "packing differs, so a step covers different tokens"},

@@ -123,7 +123,9 @@ Rows lora_rows() {
 
 Rows data_rows() {
   return {
-      path_row("data.path", &DataSection::path, "File", "JSONL, JSON or plain text file with the training examples"),
+      path_row("data.path", &DataSection::path, "File",
+               "JSONL, JSON, CSV, TSV or plain text file with the training examples, .gz or .zst if compressed; or a "
+               "pattern of several: data/*.jsonl"),
       text_row("data.source", &DataSection::source, "Source", "",
                "Dataset of the Hugging Face hub that an exported recipe loads if there is no file: alpaca, gsm8k, "
                "codev-r1, OWNER/NAME or OWNER/NAME@REVISION; sets format, columns and rows where they are not set",
@@ -151,7 +153,10 @@ Rows data_rows() {
       path_row("data.lengths", &DataSection::lengths, "Lengths file",
                "Histogram of row lengths (JSON or CSV of tokens, rows), for planning without a data file", kAdvanced),
       real_row("data.eval_fraction", &DataSection::eval_fraction, "Held out", {"of rows", 0.05, 0, 0.9},
-               "Share of the rows kept for evaluation, chosen by seed and row"),
+               "Share of the rows kept for evaluation, chosen by seed and row, if there is no evaluation file"),
+      path_row("data.eval_path", &DataSection::eval_path, "Evaluation file",
+               "File or pattern of files whose rows are the held-out rows; then all rows of data.path are for training",
+               kAdvanced),
       // For plans only:
       real_row("data.mean_len", &DataSection::mean_len, "Mean row", {"tokens", 0, 0, 1048576},
                "Mean row length if there is no histogram; 0: every row has the maximum length", kAdvanced),

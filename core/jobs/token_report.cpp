@@ -26,10 +26,11 @@ struct PromptMessages {
 PromptMessages prompt_of(const planning::DataIndexRequest& request, const planning::DataRow& row) {
   if (row.state == data::RowState::bad) return {.missing = "the row is bad"};
   if (row.place.bytes == 0) return {.missing = "running text has no prompt"};
-  const data::RawRow raw = data::read_row_at(request.options.path, static_cast<long>(row.place.offset), row.place.bytes,
-                                             static_cast<long>(row.place.line));
+  const std::filesystem::path file = data::data_file(request.options, row.place.file);
+  const data::RawRow raw =
+      data::read_row_at(file, static_cast<long>(row.place.offset), row.place.bytes, static_cast<long>(row.place.line));
   data::Record record =
-      data::read_record(data::parse_row(raw, request.options.path.string()), row.format, request.options);
+      data::read_record(data::parse_row(raw, data::row_syntax(file), file.string()), row.format, request.options);
   if (auto* talk = std::get_if<data::Conversation>(&record)) {
     if (talk->completion >= talk->messages.size()) return {.missing = "the conversation has no answer"};
     talk->messages.resize(talk->completion);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/data/dataset/overlap.h"
 #include "core/data/dataset/row_cache.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
@@ -70,6 +71,15 @@ FileStamp stamp_of(const fs::path& file) {
   return stamp;
 }
 
+FileStamp stamp_of(const data::DatasetOptions& options) {
+  FileStamp all;
+  for (const data::NumberedFile& file : data::data_files(options)) {
+    const FileStamp one = stamp_of(file.path);
+    all = {.size = all.size + one.size, .changed = std::max(all.changed, one.changed)};
+  }
+  return all;
+}
+
 bool same_data(const experiment::Experiment& a, const experiment::Experiment& b) {
   const auto same = [&](const char* key) {
     const Json *x = a.find(key), *y = b.find(key);
@@ -92,7 +102,7 @@ DataIndexRequest data_index_request(const experiment::ExperimentConfig& config) 
   const train::Settings settings = experiment::data_only_settings(config, rows ? family_of(config) : model::Family{});
   q.options = settings.data;
   q.batches = train::batch_options(settings);
-  q.stamp = stamp_of(rows ? config.data.path : config.data.lengths);
+  q.stamp = rows ? stamp_of(q.options) : stamp_of(config.data.lengths);
   if (rows)
     q.tokenizer = config.model.tokenizer_path();
   else
@@ -124,15 +134,17 @@ DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tok
           add(index, row, problem);
           if (sink) sink(row);
         });
-    if (!rows->problems().empty()) {
-      index.first_bad = rows->problems().front();
-      index.first_bad->file = request.options.path.string();
-    }
+    if (const auto problems = rows->problems(request.options); !problems.empty()) index.first_bad = problems.front();
   } catch (const Error& error) {
     if (error.kind() == Error::Kind::cancelled) throw;
     index.ended = error.problem();
   }
   return index;
+}
+
+data::OverlapReport overlap_of(const DataIndexRequest& request, const data::Tokenizer& tokenizer,
+                               const std::stop_token& stop) {
+  return data::overlap_of(*open_rows(request.options, tokenizer, stop), request.options, stop);
 }
 
 }  // namespace mw::planning

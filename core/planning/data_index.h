@@ -25,6 +25,8 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 FileStamp stamp_of(const std::filesystem::path& file);  // default value if the file does not exist
+// The sum of the sizes and the latest change of all files. Throws as data_files().
+FileStamp stamp_of(const data::DatasetOptions& options);
 
 enum class DataSource { none, rows, lengths };  // rows: data.path; lengths: data.lengths
 
@@ -61,5 +63,9 @@ struct DataIndex {
 DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tokenizer, std::stop_token stop = {},
                      const data::Progress& progress = {}, const DataRowSink& sink = {},
                      std::int64_t most_rows = kMostDataRows);
+
+// Compares the rows of the request's files. Throws as open_rows().
+data::OverlapReport overlap_of(const DataIndexRequest& request, const data::Tokenizer& tokenizer,
+                               const std::stop_token& stop = {});
 
 }  // namespace mw::planning

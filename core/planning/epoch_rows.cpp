@@ -69,7 +69,8 @@ std::optional<double> rows_of(const experiment::ExperimentConfig& config, std::s
 }
 
 std::int64_t not_held_out(std::int64_t rows, const data::DatasetOptions& options) {
-  if (rows > kMostDataRows) return static_cast<std::int64_t>(static_cast<double>(rows) * (1 - options.eval_fraction));
+  if (rows > kMostDataRows)
+    return static_cast<std::int64_t>(static_cast<double>(rows) * (1 - random_share_held_out(options)));
   std::int64_t kept = 0;
   for (std::int64_t row = 0; row < rows; ++row)
     if (split_of(options, row) == data::Split::train) ++kept;
@@ -88,7 +89,7 @@ std::optional<double> estimated_rows(const experiment::ExperimentConfig& config)
   if (!config.data.lengths.empty()) {
     for (const auto& [tokens, rows] : data::read_lengths(config.data.lengths))
       lengths.histogram.emplace_back(tokens, rows);
-    share = 1 - options.eval_fraction;
+    share = 1 - random_share_held_out(options);
   }
   const double rows = plan::row_statistics(lengths, 1).batches_rows * share;
   return rows > 0 ? std::optional(rows) : std::nullopt;

@@ -97,7 +97,7 @@ std::vector<data::BatchSize> full_shares(const train::Settings& s, std::int64_t 
 
 train::DataFacts full_facts(const train::Settings& s, const model::Config& config) {
   train::DataFacts facts{.config = config, .largest = full_rows(s, s.batch), .shares = full_shares(s, s.batch)};
-  if (s.data.eval_fraction <= 0) return facts;  // no rows are held out
+  if (!holds_rows_out(s.data)) return facts;  // no rows are held out
   facts.evaluation = full_shares(s, std::min<std::int64_t>(s.batch, s.eval_rows));
   if (s.answers > 0 || (s.sample_every > 0 && s.sample_prompts > 0))
     facts.asked = {s.data.max_len, s.data.max_len + s.sample.max_new_tokens};

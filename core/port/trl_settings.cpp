@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/base/text.h"
+#include "core/data/dataset/row_reader.h"
 #include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
 #include "core/mesh/layout/size_constraints.h"
@@ -136,7 +137,7 @@ class TrlWriter {
     }
   }
   static std::string reason(const std::string& key) {
-    if (key == "data.path" || key == "data.format" || key.starts_with("data.columns"))
+    if (key == "data.path" || key == "data.eval_path" || key == "data.format" || key.starts_with("data.columns"))
       return "TRL reads datasets: load the file with load_dataset(\"json\", data_files=...)";
     if (key == "lora.module_path") return "the names of lora.targets are those of PEFT";
     if (key.starts_with("data.")) return "TRL has no such setting";
@@ -161,8 +162,9 @@ class TrlWriter {
     out += "model = AutoModelForCausalLM.from_pretrained(\n" + arguments("from_pretrained", "    ") + ")\n";
     if (lora_) out += "peft_config = LoraConfig(\n" + arguments("LoraConfig", "    ") + ")\n";
     out += "training_args = SFTConfig(\n" + arguments("SFTConfig", "    ") + ")\n";
-    out += "train_dataset = load_dataset(\"json\", data_files=" +
-           Json(config_.data.path.empty() ? "train.jsonl" : config_.data.path.string()).dump() + ", split=\"train\")\n";
+    out += std::string("train_dataset = load_dataset(") + (data::is_table(config_.data.path) ? "\"csv\"" : "\"json\"") +
+           ", data_files=" + Json(config_.data.path.empty() ? "train.jsonl" : config_.data.path.string()).dump() +
+           (data::data_extension(config_.data.path) == ".tsv" ? ", sep=\"\\t\"" : "") + ", split=\"train\")\n";
     out += "trainer = SFTTrainer(model=model, args=training_args, train_dataset=train_dataset" +
            std::string(lora_ ? ", peft_config=peft_config" : "") + ")\ntrainer.train()\n";
     return out;

@@ -84,7 +84,7 @@ EpochCost epoch_cost(const DataEconomy& economy, PadTo pad_to, const TokenPrice&
 
 DataDetail detail_of(const planning::DataIndexRequest& request, const data::Tokenizer& tokenizer,
                      const planning::DataRow& row) {
-  if (planning::stamp_of(request.options.path) != request.stamp)
+  if (planning::stamp_of(request.options) != request.stamp)
     throw Error({.id = "DATA-CHANGED",
                  .message = "the file has changed since it was read",
                  .file = request.options.path.string(),

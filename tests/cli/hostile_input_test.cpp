@@ -61,10 +61,10 @@ TEST(HostileInput, MessagesNameTheMistakeAndTheFix) {
     expect_bad_input({command, "nobody", "--runs-dir", p.runs.string()}, HasSubstr("no run or file has this name"));
 }
 
-TEST(HostileInput, RejectsCsvDatasetAndSuggestsConversion) {
+TEST(HostileInput, RejectsParquetDatasetAndSuggestsConversion) {
   const Project p;
-  const std::string file = p.scratch.put("rows.csv", "prompt,completion\na,b\nc,d\n").string();
-  expect_bad_input({"inspect", file}, AllOf(HasSubstr(".csv"), HasSubstr("to_json")));
+  const std::string file = p.scratch.put("rows.parquet", "PAR1").string();
+  expect_bad_input({"inspect", file}, AllOf(HasSubstr(".parquet"), HasSubstr("to_json")));
   expect_bad_input(p.command("run", {"--set", "data.path=" + file}), HasSubstr("to_json"));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `inspect` of files that other programs write during training: Orbax checkpoints and logs.
+// `inspect` of datasets and of files that other programs write during training: Orbax checkpoints and logs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,6 +81,24 @@ TEST(Inspect, ListsSeriesOfEveryKindOfLog) {
   }
   const Result text = meshwright({"inspect", fixture("logs/wandb").string()});
   EXPECT_THAT(text.out, HasSubstr("9 values, steps 1 to 9, last 0.333"));
+}
+
+TEST(Inspect, CountsRepeatedRowsAndEvaluationRowsInTraining) {
+  const Scratch folder;
+  folder.put("a-1.csv", "prompt,completion\na,b\nc,d\n");
+  folder.put("a-2.csv", "prompt,completion\na,b\n");
+  const std::string eval = folder.put("eval.csv", "prompt,completion\nc,d\nc,e\nf,g\n").string();
+  const Json alone = inspected(folder / "a-*.csv");
+  EXPECT_EQ(alone["rows"], 3);
+  EXPECT_EQ(alone["repeats"], Json::parse(R"([{"row": 3, "same_as": 1}])"));
+  EXPECT_FALSE(alone.contains("evaluation"));
+  const Result r = meshwright({"inspect", (folder / "a-*.csv").string(), "--eval", eval, "--json"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json found = parse_json(r.out, "inspect")["evaluation"];
+  EXPECT_EQ(found["rows"], 3);
+  EXPECT_EQ(found["in_training"], 1);
+  EXPECT_EQ(found["rows_in_training"], Json::parse(R"([{"row": 4, "same_as": 2}])"));
+  EXPECT_EQ(found["rows_with_prompts_in_training"], Json::parse(R"([{"row": 5, "same_as": 2}])"));
 }
 
 TEST(Inspect, RejectsUnknownFolderAndDamagedCheckpoint) {

@@ -68,7 +68,8 @@ DatasetOptions cached_options(const fs::path& file) {
 bool same_row(const DataRow& a, const DataRow& b) {
   return a.state == b.state && a.split == b.split && a.format == b.format && a.row == b.row && a.tokens == b.tokens &&
          a.used == b.used && a.loss_tokens == b.loss_tokens && a.place.offset == b.place.offset &&
-         a.place.bytes == b.place.bytes && a.place.skip == b.place.skip && a.place.line == b.place.line;
+         a.place.bytes == b.place.bytes && a.place.skip == b.place.skip && a.place.line == b.place.line &&
+         a.place.file == b.place.file;
 }
 
 // Every row, with its tokens, is that of a scan with the same options.
@@ -87,12 +88,8 @@ void equals_scan(const TokenRows& rows, const DatasetOptions& o) {
     if (row.state == RowState::bad) problems.push_back(row.problem);
   });
   EXPECT_EQ(i, rows.size());
-  ASSERT_EQ(rows.problems().size(), std::min<size_t>(problems.size(), 100));
-  for (size_t p = 0; p < rows.problems().size(); ++p) {
-    Problem stored = rows.problems()[p];
-    stored.file = problems[p].file;
-    EXPECT_EQ(stored, problems[p]);
-  }
+  problems.resize(std::min<size_t>(problems.size(), 100));
+  EXPECT_EQ(rows.problems(o), problems);
 }
 
 class RowCacheTest : public ::testing::Test {
@@ -157,6 +154,33 @@ TEST_F(RowCacheTest, FindsSameContentUnderAnotherName) {
   EXPECT_GT(encoded(cached_options(scratch.put("a.jsonl", text))), 0);
   EXPECT_EQ(encoded(cached_options(scratch.put("b.jsonl", text))), 0);
   EXPECT_EQ(entries().size(), 1u);
+}
+
+TEST_F(RowCacheTest, SeveralFilesAreOneDataset) {
+  const std::string rows = many_rows(300);
+  const size_t cut = rows.find('\n', rows.size() / 2) + 1;
+  scratch.put("a-1.jsonl", rows.substr(0, cut));
+  scratch.put("a-2.jsonl", rows.substr(cut) + "{\n");
+  DatasetOptions o = cached_options(scratch.path() / "a-*.jsonl");
+  EXPECT_GT(encoded(o), 0);
+  EXPECT_EQ(encoded(o), 0);
+  o.path = scratch.path() / "a-{1,2}.jsonl";
+  EXPECT_EQ(encoded(o), 0);
+  EXPECT_EQ(open(o)->problems(o).back().file, (scratch.path() / "a-2.jsonl").string());
+
+  o.eval_path = scratch.put("held-out.csv", "prompt,completion\nthe river,Yes\n");
+  EXPECT_GT(encoded(o), 0);
+  const TokenizedDataset d = open_dataset(o, tokenizer);
+  ASSERT_EQ(d.eval.size(), 1u);
+  EXPECT_EQ(d.eval.example(0, tokenizer).prompt, "the river");
+  EXPECT_EQ(d.eval.row(0), 301);
+  o.eval_path = scratch.path() / "none*.csv";
+  EXPECT_EQ(problem_of([&] { open(o); }).id, "DATA-FILES");
+
+  o.eval_path.clear();
+  scratch.put("a-1.jsonl", rows);  // the same content, cut elsewhere
+  scratch.put("a-2.jsonl", "{\n");
+  EXPECT_GT(encoded(o), 0);
 }
 
 TEST_F(RowCacheTest, RunningTextDependsOnTheLengthOfRows) {

@@ -116,16 +116,26 @@ TEST(Scan, RescannedRowEqualsFirstScan) {
   }
 }
 
+// A field of a CSV file.
+std::string quoted(const std::string& text) {
+  std::string field = "\"";
+  for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);
+  return field + '"';
+}
+
 // A large file is read in chunks on several threads, and a row alone when it is read again.
 TEST(Scan, RowsOfALargeFileAreThoseOfEachRowAlone) {
   const Scratch scratch;
-  for (const char* name : {"a.jsonl", "a.json", "a.txt"}) {
+  for (const char* name : {"a.jsonl", "a.json", "a.txt", "a.csv"}) {
     const std::string extension = std::filesystem::path(name).extension();
     Rng rng{31};
-    std::string text = extension == ".json" ? "[" : "";
+    std::string text = extension == ".json" ? "[" : extension == ".csv" ? "prompt,completion\n" : "";
     for (int i = 0; i < 30000; ++i) {
       std::string line = "the small river " + std::to_string(i) + random_text(rng, rng.below(30));
-      if (extension != ".txt") line = Json{{"prompt", line}, {rng.below(50) ? "completion" : "answer", "Yes"}}.dump();
+      if (extension == ".csv")
+        line = quoted(line) + (rng.below(50) ? ",Yes" : "");
+      else if (extension != ".txt")
+        line = Json{{"prompt", line}, {rng.below(50) ? "completion" : "answer", "Yes"}}.dump();
       if (extension == ".jsonl" && rng.below(200) == 0) line.pop_back();
       text += line + (extension == ".json" ? i < 29999 ? "," : "]" : rng.below(9) ? "\n" : "\n\n");
     }

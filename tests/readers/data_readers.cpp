@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Readers of tokenizers and training data.
+#include <zstd.h>
+
 #include <memory>
 
 #include "core/base/error.h"
@@ -137,6 +139,30 @@ Texts text_file_seeds() {
   return {"0a line\nanother\r\n\n", "2" + std::string(300, 'x')};
 }
 
+// The lowest bit of the second byte selects the extension.
+void table(std::string_view bytes) {
+  const auto [which, rest] = choose(bytes.substr(std::min<size_t>(bytes.size(), 1)), 2);
+  dataset(std::string(bytes.substr(0, 1)) + std::string(rest), which == 0 ? "rows.csv" : "rows.tsv");
+}
+Texts table_seeds() {
+  return {"00prompt,completion\n\"a, \"\"b\"\"\",c\r\n\n\"d\ne\",f\n", "30text;n\n\"a;b\";1\n",
+          "01instruction\tinput\toutput\na\t\"\"\tb\n\"c\"d\te\n",
+          "10messages\n\"[{\"\"role\"\":\"\"user\"\",\"\"content\"\":\"\"a\"\"},{\"\"role\"\":\"\"assistant\"\","
+          "\"\"content\"\":\"\"b\"\"}]\"\n"};
+}
+
+void compressed(std::string_view bytes) {
+  const auto [which, rest] = choose(bytes, 2);
+  dataset("0" + std::string(rest), which == 0 ? "rows.jsonl.gz" : "rows.jsonl.zst");
+}
+Texts compressed_seeds() {
+  const std::string rows = jsonl_seeds().front().substr(1);
+  std::string zstd(ZSTD_compressBound(rows.size()), '\0');
+  zstd.resize(ZSTD_compress(zstd.data(), zstd.size(), rows.data(), rows.size(), 3));
+  const std::string gzip = fixture("data/rows.jsonl.gz");
+  return {"0" + gzip, "0" + gzip + gzip, "1" + zstd, "1" + zstd + zstd};
+}
+
 void lengths(std::string_view bytes) {
   static const Scratch scratch;
   const auto [which, rest] = choose(bytes, 2);
@@ -234,6 +260,12 @@ Reader jsonl_reader() {
 Reader text_file_reader() {
   return {"text_file", text_file, text_file_seeds};
 }
+Reader table_reader() {
+  return {"table", table, table_seeds};
+}
+Reader compressed_reader() {  // the window of a zstd frame may have 128 MiB
+  return {.name = "compressed", .read = compressed, .seeds = compressed_seeds, .fixed_bytes = 160 << 20};
+}
 Reader lengths_reader() {
   return {"lengths", lengths, lengths_seeds};
 }
@@ -245,8 +277,9 @@ Reader utf8_reader() {
 }
 
 std::vector<Reader> data_readers() {
-  return {tokenizer_json_reader(), tokenizer_file_reader(), sentencepiece_reader(), jsonl_reader(),
-          text_file_reader(),      lengths_reader(),        token_rows_reader(),    utf8_reader()};
+  return {
+      tokenizer_json_reader(), tokenizer_file_reader(), sentencepiece_reader(), jsonl_reader(),      text_file_reader(),
+      table_reader(),          compressed_reader(),     lengths_reader(),       token_rows_reader(), utf8_reader()};
 }
 
 }  // namespace mw::readers

@@ -119,6 +119,14 @@ class DataTest : public test::WindowFixture {
     QVERIFY2(economy().startsWith(row), qPrintable(economy() + u" / "_s + row));
   }
 
+  void repeated_and_leaked_rows_are_counted() {
+    const auto train = write("train.jsonl", kGood + kGood), eval = write("eval.jsonl", kGood);
+    open_page({{"path", train}, {"eval_path", eval}});
+    read_through();
+    QVERIFY(shown_text().contains(u"1 repeated"_s));
+    QVERIFY(shown_text().contains(u"1 held out but in training"_s));
+  }
+
   void tokens_are_walked_by_keys_and_pointed_at_by_the_mouse() {
     open_page(small_world());
     read_through();

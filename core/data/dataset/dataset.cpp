@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/dataset/dataset.h"
 
+#include "core/data/dataset/overlap.h"
 #include "core/data/dataset/scan.h"
 
 namespace mw::data {
@@ -51,9 +52,11 @@ DatasetSummary summarize_dataset(const DatasetOptions& options, const Tokenizer&
                                  const Progress& progress) {
   RowCounts counts(options);
   DatasetSummary summary;
+  RowOverlap overlap;
   bool first = true;
   scan_rows(options, tokenizer, std::move(stop), progress, [&](ScannedRow row) {
     counts.take(row);
+    overlap.add(data_row(row), row.example.ids, row.example.loss);
     if (!first || row.used == 0 || row.split == Split::held_out) return;
     first = false;
     summary.prompt = std::move(row.example.prompt);
@@ -61,6 +64,7 @@ DatasetSummary summarize_dataset(const DatasetOptions& options, const Tokenizer&
   });
   counts.finish();
   summary.report = std::move(counts.report);
+  summary.overlap = overlap.report();
   return summary;
 }
 

@@ -29,7 +29,8 @@ enum class Overlong { drop, truncate };
 enum class OnError { stop, skip };
 
 struct DatasetOptions {
-  std::filesystem::path path;
+  std::filesystem::path path;       // a file, or a pattern of several: see data_files()
+  std::filesystem::path eval_path;  // held-out rows, as `path`; empty: eval_fraction holds rows out
   Format format = Format::automatic;
   std::map<std::string, std::string> columns;  // prompt, completion, text, messages, system, input -> column name
   ChatFormat chat = ChatFormat::gemma3;
@@ -41,10 +42,17 @@ struct DatasetOptions {
   std::uint64_t seed = 0;
   bool operator==(const DatasetOptions&) const = default;
 };
+// Share of the rows of options.path that is held out.
+inline double random_share_held_out(const DatasetOptions& options) {
+  return options.eval_path.empty() ? options.eval_fraction : 0;
+}
+inline bool holds_rows_out(const DatasetOptions& options) {
+  return !options.eval_path.empty() || options.eval_fraction > 0;
+}
 
 // ids.size() == loss.size(); loss[i] != 0: token i is a target (predicted from i-1). ids[0] is bos.
 struct Example {
-  std::int64_t row = 0;  // 0-based row of the file
+  std::int64_t row = 0;  // 0-based row of the files, one after another
   std::vector<int> ids;
   std::vector<std::uint8_t> loss;
   std::string prompt, answer;  // rendered prompt and expected answer, for samples; empty for plain text
@@ -67,9 +75,27 @@ using Progress = std::function<void(long done, long total)>;
 Dataset load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop = {},
                      const Progress& progress = {});
 
+// Two rows that are equal or have the same prompt.
+struct RowPair {
+  std::int64_t row = 0, same_as = 0;  // 0-based, as Example::row
+  bool operator==(const RowPair&) const = default;
+};
+
+struct OverlapReport {
+  static constexpr size_t kMostPairs = 10;     // listed of each kind, by row
+  std::int64_t train = 0, held_out = 0;        // compared rows
+  std::int64_t uncompared = 0;                 // rows after the first RowOverlap::kMostRows
+  std::int64_t repeated = 0;                   // training rows that are equal to an earlier one
+  std::int64_t held_out_in_train = 0;          // held-out rows that are equal to a training row
+  std::int64_t held_out_prompts_in_train = 0;  // further held-out rows whose prompt a training row has
+  std::vector<RowPair> repeats{}, leaks{}, prompt_leaks{};
+  bool operator==(const OverlapReport&) const = default;
+};
+
 // Contents of a data file. Its rows are read one after the other and not kept.
 struct DatasetSummary {
   DatasetReport report;
+  OverlapReport overlap;
   std::string prompt, answer;  // of the first training row; empty for plain text
 };
 // Throws as load_dataset().

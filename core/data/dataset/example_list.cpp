@@ -65,7 +65,7 @@ Example ExampleList::example(size_t index, const Tokenizer& tokenizer) const {
   if (example.ids.size() < kept.ids.size() || !std::equal(kept.ids.begin(), kept.ids.end(), example.ids.begin()))
     throw Error({.id = "DATA-CHANGED",
                  .message = "the file has changed since it was read",
-                 .file = options_.path.string(),
+                 .file = data_file(options_, row.place.file).string(),
                  .place = "line " + std::to_string(row.place.line),
                  .fix = "start again, which reads the file again"});
   kept.row = row.row;
@@ -85,8 +85,7 @@ TokenizedDataset open_dataset(const DatasetOptions& options, const Tokenizer& to
     if (row.used > 0) (row.split == Split::held_out ? eval : train).push_back(index);
     ++index;
   });
-  data.report.problems = rows->problems();
-  for (Problem& problem : data.report.problems) problem.file = options.path.string();
+  data.report.problems = rows->problems(options);
   if (options.on_error == OnError::stop && !data.report.problems.empty()) throw Error(data.report.problems.front());
   refuse_empty(options, data.report, std::ssize(eval));
   data.train = {rows, std::move(train), options};

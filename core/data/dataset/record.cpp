@@ -73,7 +73,14 @@ Message read_message(const Json& m) {
   return {role_of(required_text(m, role)), content_text(required(m, content))};
 }
 
+// A list, or a string with the JSON text of one, as cells of tables have it.
 void append_messages(const Json& list, const std::string& key, std::vector<Message>& out) {
+  if (list.is_string()) {
+    const Json parsed = Json::parse(list.get_ref<const std::string&>(), nullptr, false);
+    if (!parsed.is_array())
+      refuse("\"" + key + "\" is not a list of messages", excerpt(list.get<std::string>(), 40), "an array");
+    return append_messages(parsed, key, out);
+  }
   if (!list.is_array()) refuse("\"" + key + "\" is not a list of messages", list.type_name(), "an array");
   for (const Json& m : list) out.push_back(read_message(m));
 }

@@ -20,7 +20,9 @@
 #include "core/base/files.h"
 #include "core/base/input_file.h"
 #include "core/base/partial_files.h"
+#include "core/base/rng.h"
 #include "core/base/sha256.h"
+#include "core/data/dataset/data_file.h"
 
 namespace mw::data {
 namespace fs = std::filesystem;
@@ -60,11 +62,29 @@ struct Stamp {
   bool operator==(const Stamp&) const = default;
 };
 
-std::optional<Stamp> stamp_now(const fs::path& file) {
+std::optional<Stamp> stamp_of(const fs::path& file) {
   struct stat st {};
   if (::stat(file.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return std::nullopt;
   const auto ns = [](const timespec& t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
   return Stamp{st.st_dev, st.st_ino, st.st_size, ns(st.st_mtim), ns(st.st_ctim)};
+}
+
+// Of several files, the sum of their sizes, the latest times, and a hash in the place of the inode.
+std::optional<Stamp> stamp_now(const DatasetOptions& options) {
+  const std::vector<NumberedFile> files = data_files(options);
+  std::optional<Stamp> all = stamp_of(files.front().path);
+  for (size_t i = 1; i < files.size() && all; ++i) {
+    const std::optional<Stamp> one = stamp_of(files[i].path);
+    if (!one) return std::nullopt;
+    for (const std::uint64_t part :
+         {one->device, one->inode, static_cast<std::uint64_t>(one->size), static_cast<std::uint64_t>(one->modified_ns),
+          static_cast<std::uint64_t>(one->changed_ns), std::uint64_t{files[i].number.held_out}})
+      all->inode = mix64(all->inode ^ part);
+    all->size += one->size;
+    all->modified_ns = std::max(all->modified_ns, one->modified_ns);
+    all->changed_ns = std::max(all->changed_ns, one->changed_ns);
+  }
+  return all;
 }
 
 bool is_settled(const Stamp& stamp) {
@@ -77,17 +97,22 @@ std::string key_of(const std::string& text) {
   return hex(Sha256().add(text).finish()).substr(0, kKeyDigits);
 }
 
-// All inputs of the tokens but the content of the file.
+// The extensions and splits of the files and where each ends in the content of all.
+Json files_json(const DatasetOptions& options) {
+  Json files = Json::array();
+  std::error_code missing;
+  for (const NumberedFile& file : data_files(options))
+    files.push_back({data_extension(file.path), file.number.held_out, fs::file_size(file.path, missing)});
+  return files;
+}
+
+// All inputs of the tokens but the content of the files.
 Json settings_json(const DatasetOptions& o, const Tokenizer& tokenizer) {
   const bool running = is_running_text(o);
-  return {{"version", kRowsVersion},
-          {"tokenizer", tokenizer.fingerprint()},
-          {"format", to_string(o.format)},
-          {"columns", o.columns},
-          {"chat", to_string(o.chat)},
-          {"loss", to_string(o.loss)},
-          {"extension", o.path.extension().string()},
-          {"max_len", running ? o.max_len : 0}};
+  return {{"version", kRowsVersion},       {"tokenizer", tokenizer.fingerprint()},
+          {"format", to_string(o.format)}, {"columns", o.columns},
+          {"chat", to_string(o.chat)},     {"loss", to_string(o.loss)},
+          {"files", files_json(o)},        {"max_len", running ? o.max_len : 0}};
 }
 
 // One request to the cache, with the names that follow from it.
@@ -126,17 +151,13 @@ struct Request {
 
 // Hands over the rows that `sink` has not seen.
 void give_all(const TokenRows& rows, Request& q) {
+  const std::vector<Problem> problems = rows.problems(q.options);
   size_t bad = 0;
   for (std::int64_t i = 0; i < rows.size(); ++i) {
     if (i % 65536 == 0) q.tick(static_cast<long>(i), static_cast<long>(rows.size()));
     const DataRow row = rows.row(i, q.options);
-    Problem problem;
-    const bool known = row.state == RowState::bad && bad < rows.problems().size();
-    if (known) {
-      problem = rows.problems()[bad++];
-      problem.file = q.options.path.string();
-    }
-    q.give(i, row, known ? &problem : nullptr);
+    const bool known = row.state == RowState::bad && bad < problems.size();
+    q.give(i, row, known ? &problems[bad++] : nullptr);
   }
   q.tick(static_cast<long>(rows.size()), static_cast<long>(rows.size()));
 }
@@ -174,18 +195,22 @@ void keep_stamp(const Request& q, const std::string& entry) try {
 }
 
 std::string content_hash(const Request& q) {
-  const Descriptor file(open_input(q.options.path));
   Sha256 sum;
   std::vector<char> chunk(kWriteBuffer);
-  for (long done = 0;;) {
-    q.tick(done, static_cast<long>(q.stamp.size));
-    const ssize_t n = ::read(file.get(), chunk.data(), chunk.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw system_error("cannot read", q.options.path.string(), errno);
-    if (n == 0) return hex(sum.finish());
-    sum.add({chunk.data(), static_cast<size_t>(n)});
-    done += n;
+  long done = 0;
+  for (const NumberedFile& part : data_files(q.options)) {
+    const Descriptor file(open_input(part.path));
+    for (;;) {
+      q.tick(done, static_cast<long>(q.stamp.size));
+      const ssize_t n = ::read(file.get(), chunk.data(), chunk.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw system_error("cannot read", part.path.string(), errno);
+      if (n == 0) break;
+      sum.add({chunk.data(), static_cast<size_t>(n)});
+      done += n;
+    }
   }
+  return hex(sum.finish());
 }
 
 // Looks the entry up by the stamp of the file, then by its content if an entry of the same size exists.
@@ -425,7 +450,7 @@ std::shared_ptr<const TokenRows> build_entry(Build& build, Request& q) {
   };
   const std::string content = scan_into(writer, q, progress, added);
   file.flush();
-  if (stamp_now(q.options.path) != q.stamp) return std::make_shared<const TokenRows>(part.path);  // changed meanwhile
+  if (stamp_now(q.options) != q.stamp) return std::make_shared<const TokenRows>(part.path);  // changed meanwhile
   const std::string name = q.entry_name(content);
   // Not synced: after a power failure its checksums tell whether it is complete.
   if (file_system().rename(part.path.c_str(), (q.cache.folder / name).c_str()) != 0) throw CannotWrite();
@@ -452,7 +477,7 @@ std::shared_ptr<const TokenRows> open_rows(const DatasetOptions& options, const 
                                            const std::stop_token& stop, const Progress& progress,
                                            const DataRowSink& sink) {
   Request q{options, tokenizer, stop, progress, sink, row_cache()};
-  const std::optional<Stamp> stamp = stamp_now(options.path);
+  const std::optional<Stamp> stamp = stamp_now(options);
   if (stamp) {
     q.stamp = *stamp;
     q.is_settled = is_settled(*stamp);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/dataset/row_reader.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
 
 #include "core/base/error.h"
@@ -30,30 +27,22 @@ Error row_error(const std::string& message, const std::string& file, long line, 
                 .expected = expected});
 }
 
+void strip_line_end(std::string& line) {
+  if (line.ends_with('\n')) line.pop_back();
+  if (line.ends_with('\r')) line.pop_back();
+}
+
 }  // namespace
 
-ByteReader::ByteReader(const std::filesystem::path& file, Sha256* sum)
-    : name_(file.string()), buffer_(kBuffer, '\0'), sum_(sum) {
-  const int fd = open_input(file);
-  file_.reset(::fdopen(fd, "rb"));
-  if (!file_) {
-    const int error = errno;
-    ::close(fd);
-    throw system_error("cannot open", name_, error);
-  }
-  std::error_code ec;
-  const auto bytes = std::filesystem::file_size(file, ec);
-  size_ = ec ? 0 : static_cast<long>(bytes);
+ByteReader::ByteReader(const std::filesystem::path& file, Sha256* sum) : file_(file, sum), buffer_(kBuffer, '\0') {
   if (!fill()) return;
-  at_ = filled_ - without_byte_order_mark({buffer_.data(), filled_}, name_).size();
+  at_ = filled_ - without_byte_order_mark({buffer_.data(), filled_}, name()).size();
   position_ = static_cast<long>(at_);
 }
 
 bool ByteReader::fill() {
   at_ = 0;
-  filled_ = std::fread(buffer_.data(), 1, buffer_.size(), file_.get());
-  if (filled_ == 0 && std::ferror(file_.get())) throw system_error("cannot read", name_, errno);
-  if (sum_) sum_->add({buffer_.data(), filled_});
+  filled_ = file_.read(buffer_);
   return filled_ > 0;
 }
 
@@ -71,29 +60,35 @@ int ByteReader::get() {
   return c;
 }
 
-bool ByteReader::line(std::string& out) {
-  out.clear();
+bool ByteReader::append_line(std::string& out) {
   if (peek() == kEnd) return false;
+  const size_t before = out.size();
   do {
     const char* start = buffer_.data() + at_;
     const auto* end = static_cast<const char*>(std::memchr(start, '\n', filled_ - at_));
-    const size_t n = end ? static_cast<size_t>(end - start) : filled_ - at_;
-    if (out.size() + n > kMaxRowBytes)
-      throw row_error("the line is too long", name_, line_, {}, "at most " + std::to_string(kMaxRowBytes) + " bytes");
+    const size_t n = end ? static_cast<size_t>(end - start) + 1 : filled_ - at_;
+    if (out.size() - before + n > kMaxRowBytes)
+      throw row_error("the line is too long", name(), line_, {}, "at most " + std::to_string(kMaxRowBytes) + " bytes");
     out.append(start, n);
     at_ += n;
     position_ += static_cast<long>(n);
     if (end) {
-      get();
+      ++line_;
       break;
     }
   } while (peek() != kEnd);
-  if (out.ends_with('\r')) out.pop_back();
+  return true;
+}
+
+bool ByteReader::line(std::string& out) {
+  out.clear();
+  if (!append_line(out)) return false;
+  strip_line_end(out);
   return true;
 }
 
 void ByteReader::seek(long position, long line) {
-  if (std::fseek(file_.get(), position, SEEK_SET) != 0) throw system_error("cannot read", name_, errno);
+  file_.seek(position);
   at_ = filled_ = 0;
   position_ = position;
   line_ = line;
@@ -108,11 +103,21 @@ RawRow read_row_at(const std::filesystem::path& file, long offset, size_t bytes,
   return row;
 }
 
+RowSyntax row_syntax(const std::filesystem::path& file) {
+  return is_table(file) ? RowReader(file).syntax() : RowSyntax();
+}
+
+bool is_table(const std::filesystem::path& file) {
+  const std::string extension = data_extension(file);
+  return extension == ".csv" || extension == ".tsv";
+}
+
 RowReader::Layout RowReader::detect(const std::filesystem::path& file) {
+  if (is_table(file)) return Layout::table;
   ByteReader in(file);
   while (is_space(in.peek())) in.get();
   if (in.peek() == '[') return Layout::array;
-  const auto extension = file.extension();
+  const std::string extension = data_extension(file);
   if (in.peek() != '{' || extension == ".jsonl" || extension == ".ndjson") return Layout::lines;
   // Distinguish one object over several lines from one object per line.
   std::string first;
@@ -123,7 +128,9 @@ RowReader::Layout RowReader::detect(const std::filesystem::path& file) {
   return in.peek() == ByteReader::kEnd ? Layout::object : Layout::lines;
 }
 
-RowReader::RowReader(const std::filesystem::path& file, Sha256* sum) : in_(file, sum), layout_(detect(file)) {}
+RowReader::RowReader(const std::filesystem::path& file, Sha256* sum) : in_(file, sum), layout_(detect(file)) {
+  if (layout_ == Layout::table) read_header();
+}
 
 void RowReader::fail(const std::string& message, const std::string& expected) const {
   throw row_error(message, in_.name(), in_.line_number(), {}, expected);
@@ -134,7 +141,39 @@ void RowReader::skip_space() {
 }
 
 bool RowReader::next(RawRow& row) {
+  if (layout_ == Layout::table) return next_record(row);
   return layout_ == Layout::lines ? next_line(row) : next_element(row);
+}
+
+void RowReader::read_header() {
+  syntax_.delimiter = data_extension(in_.name()) == ".tsv" ? '\t' : ',';
+  RawRow header;
+  if (next_record(header)) syntax_ = table_syntax(header.text, data_extension(in_.name()), in_.name(), header.line);
+}
+
+bool RowReader::next_record(RawRow& row) {
+  for (;;) {
+    row.line = in_.line_number();
+    row.offset = in_.position();
+    row.text.clear();
+    RecordEnd end(syntax_.delimiter);
+    size_t examined = 0;
+    do {
+      examined = row.text.size();
+      const bool more = examined <= kMaxRowBytes && in_.append_line(row.text);
+      if (more) continue;
+      if (examined == 0) return false;
+      const std::string place = place_in_record(row.text, end.open_quote(), row.line);
+      throw Error({.id = "DATA-ROW",
+                   .message = "a quoted field has no end",
+                   .file = in_.name(),
+                   .place = place,
+                   .expected = "a closing quotation mark within " + std::to_string(kMaxRowBytes >> 20) + " MiB",
+                   .fix = "close the field, and double quotation marks within it"});
+    } while (!end.is_complete(row.text, examined));
+    strip_line_end(row.text);
+    if (row.text.find_first_not_of(" \r") != std::string::npos) return true;
+  }
 }
 
 bool RowReader::next_line(RawRow& row) {
@@ -246,12 +285,13 @@ void RowReader::finish_object() {
   }
 }
 
-Json parse_row(const RawRow& row, const std::string& file) {
+Json parse_row(const RawRow& row, const RowSyntax& syntax, const std::string& file) {
   const auto fail = [&](const std::string& message, std::string found, const std::string& expected) {
     throw row_error(message, file, row.line, std::move(found), expected);
   };
   if (const size_t bad = first_invalid_utf8(row.text); bad != std::string::npos)
     fail("the row is not valid UTF-8", "byte " + std::to_string(bad + 1) + " of the row", "UTF-8 text");
+  if (syntax.delimiter != 0) return parse_record(row.text, syntax, file, row.line);
   Json value;
   try {
     value = parse_json(row.text, file);

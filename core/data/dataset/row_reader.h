@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams the rows of a JSONL file, a JSON array, or a JSON object with one array of rows; holds one row at a time.
-// Errors name file and line. Use each reader on one thread.
+// Streams the rows of a JSONL file, a JSON array, a JSON object with one array of rows, or a CSV or TSV table; holds
+// one row at a time. Errors name file and line. Use each reader on one thread.
 #pragma once
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <string>
 
 #include "core/base/json.h"
 #include "core/base/sha256.h"
+#include "core/data/dataset/data_file.h"
+#include "core/data/dataset/table.h"
 
 namespace mw::data {
 
@@ -18,50 +18,56 @@ inline constexpr size_t kMaxRowBytes = 64u << 20;
 class ByteReader {
  public:
   static constexpr int kEnd = -1;
-  // Adds all bytes that are read to `sum`, if it is not null.
+  // As DataFile.
   explicit ByteReader(const std::filesystem::path& file, Sha256* sum = nullptr);
   int peek();
   int get();
   bool line(std::string& out);                // without "\n" or "\r\n"; false at the end of the file
+  bool append_line(std::string& out);         // as it is, including its end; false at the end of the file
   void seek(long position, long line);        // `line` is the line number at `position`
   long line_number() const { return line_; }  // of the next byte, from 1
   long position() const { return position_; }
-  long size() const { return size_; }
-  const std::string& name() const { return name_; }
+  // For the progress, out of size(): of a compressed file, its bytes that are read.
+  long stored_position() const { return file_.is_compressed() ? file_.stored_position() : position_; }
+  long size() const { return file_.stored_bytes(); }
+  const std::string& name() const { return file_.name(); }
 
  private:
-  struct Close {
-    void operator()(std::FILE* f) const { std::fclose(f); }
-  };
   bool fill();
 
-  std::string name_, buffer_;
-  std::unique_ptr<std::FILE, Close> file_;
-  Sha256* sum_;
+  DataFile file_;
+  std::string buffer_;
   size_t at_ = 0, filled_ = 0;
-  long line_ = 1, position_ = 0, size_ = 0;
+  long line_ = 1, position_ = 0;
 };
 
 struct RawRow {
-  std::string text;  // one JSON value, unchanged
+  std::string text;  // one JSON value or record of a table, unchanged
   long line = 0;     // of its first byte, from 1
   long offset = 0;   // of its first byte
 };
 // Reads one row again, given its position from an earlier pass.
 RawRow read_row_at(const std::filesystem::path& file, long offset, size_t bytes, long line);
+// The syntax of the file's rows; reads the header of a table.
+RowSyntax row_syntax(const std::filesystem::path& file);
+
+bool is_table(const std::filesystem::path& file);  // by its extension
 
 class RowReader {
  public:
   explicit RowReader(const std::filesystem::path& file, Sha256* sum = nullptr);
   bool next(RawRow& row);  // false after the last
-  long position() const { return in_.position(); }
+  const RowSyntax& syntax() const { return syntax_; }
+  long stored_position() const { return in_.stored_position(); }
   long size() const { return in_.size(); }
 
  private:
-  enum class Layout { lines, array, object };
+  enum class Layout { lines, array, object, table };
   static Layout detect(const std::filesystem::path& file);
   bool next_line(RawRow& row);
   bool next_element(RawRow& row);
+  bool next_record(RawRow& row);
+  void read_header();
   void value(std::string* text);  // one balanced value, up to the next , ] or }
   void string(std::string* text);
   void enter_object();
@@ -71,10 +77,11 @@ class RowReader {
 
   ByteReader in_;
   Layout layout_;
+  RowSyntax syntax_;
   bool open_ = false, done_ = false, first_ = true;
 };
 
 // Throws DATA-ROW with the line in the file if the row is malformed, not UTF-8, or not an object.
-Json parse_row(const RawRow& row, const std::string& file);
+Json parse_row(const RawRow& row, const RowSyntax& syntax, const std::string& file);
 
 }  // namespace mw::data

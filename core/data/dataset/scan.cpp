@@ -27,24 +27,21 @@ void check(const DatasetOptions& options) {
                  .place = "data.max_len",
                  .found = std::to_string(options.max_len),
                  .expected = "at least 2"});
-  const auto extension = options.path.extension();
-  if (extension == ".csv" || extension == ".tsv" || extension == ".parquet")
-    throw Error(
-        {.id = "DATA-FORMAT",
-         .message = "this file format is not supported",
-         .file = options.path.string(),
-         .place = "data.path",
-         .found = "a " + extension.string() + " file",
-         .expected = "JSON Lines (.jsonl), JSON or text",
-         .fix = "convert it to JSON Lines: python -c \"import pandas as p; p.read_" +
-                (extension == ".parquet" ? std::string("parquet('DATA.parquet')") : std::string("csv('DATA.csv')")) +
-                ".to_json('DATA.jsonl', orient='records', lines=True)\""});
+  if (data_extension(options.path) == ".parquet")
+    throw Error({.id = "DATA-FORMAT",
+                 .message = "Parquet files are not supported",
+                 .file = options.path.string(),
+                 .place = "data.path",
+                 .found = "a .parquet file",
+                 .expected = "JSON Lines (.jsonl), JSON, CSV, TSV or text",
+                 .fix = "convert it to JSON Lines: python -c \"import pandas as p; p.read_parquet('DATA.parquet')"
+                        ".to_json('DATA.jsonl', orient='records', lines=True)\""});
 }
 
 // Sets state, split and number of used tokens of an encoded row.
 void decide_use(ScannedRow& row, const DatasetOptions& options) {
   const std::vector<std::uint8_t>& loss = row.example.loss;
-  DataRow decided{.row = row.example.row, .tokens = static_cast<std::int32_t>(loss.size())};
+  DataRow decided{.place = row.position, .row = row.example.row, .tokens = static_cast<std::int32_t>(loss.size())};
   decide_use(decided, options, [&](std::int32_t n) { return std::count(loss.begin(), loss.begin() + n, 1); });
   row.state = decided.state;
   row.split = decided.split;
@@ -83,15 +80,29 @@ RowPosition position_of(const RawRow& raw) {
           .line = static_cast<std::uint32_t>(raw.line)};
 }
 
+// A file of the dataset and the options with its path.
+struct FileOptions {
+  DatasetOptions options;
+  FileNumber number;
+};
+FileOptions file_options(const DatasetOptions& options, const NumberedFile& file) {
+  FileOptions one{.options = options, .number = file.number};
+  one.options.path = file.path;
+  check(one.options);
+  return one;
+}
+
 // Replaces an automatic `format` by the format of the first valid row.
-ScannedRow scan_row(const RawRow& raw, std::int64_t number, Format& format, const DatasetOptions& options,
-                    const Tokenizer& tokenizer) {
+ScannedRow scan_row(const RawRow& raw, const RowSyntax& syntax, std::int64_t number, Format& format,
+                    const FileOptions& file, const Tokenizer& tokenizer) {
+  const DatasetOptions& options = file.options;
   ScannedRow row;
   try {
-    const Json json = parse_row(raw, options.path.string());
+    const Json json = parse_row(raw, syntax, options.path.string());
     if (format == Format::automatic) format = first_format(json, options, raw.line);
     row.example = encode_record(read_record(json, format, options), options, tokenizer);
     row.example.row = number;
+    row.position.file = file.number;
     decide_use(row, options);
   } catch (const Error& e) {
     // These faults concern all rows.
@@ -102,6 +113,7 @@ ScannedRow scan_row(const RawRow& raw, std::int64_t number, Format& format, cons
   }
   row.format = format;
   row.position = position_of(raw);
+  row.position.file = file.number;
   return row;
 }
 
@@ -119,10 +131,17 @@ int threads_for(long bytes) {
 // a blank line, to bound the memory; no token crosses a block boundary.
 class RunningText {
  public:
-  RunningText(const DatasetOptions& options, const Tokenizer& tokenizer, const RowSink& sink, Sha256* sum = nullptr)
-      : options_(options), tokenizer_(tokenizer), sink_(sink), in_(options.path, sum) {}
+  RunningText(const FileOptions& file, std::int64_t first_row, const Tokenizer& tokenizer, const RowSink& sink,
+              Sha256* sum = nullptr)
+      : options_(file.options),
+        number_(file.number),
+        tokenizer_(tokenizer),
+        sink_(sink),
+        in_(options_.path, sum),
+        row_(first_row) {}
 
   long size() const { return in_.size(); }
+  std::int64_t next_row() const { return row_; }
   void seek(const RowPosition& position, std::int64_t row) {
     in_.seek(static_cast<long>(position.offset), static_cast<long>(position.line));
     skip_ = position.skip;
@@ -157,7 +176,7 @@ class RunningText {
     RowPosition position;
     std::string text;
     std::vector<ScannedRow> bad_lines;
-    long end = 0, end_line = 0;  // after the block
+    long end = 0, end_line = 0;  // stored position and line after the block
   };
   struct EncodedBlock {
     TextBlock block;
@@ -168,7 +187,9 @@ class RunningText {
     std::int64_t first = 0;  // index of its first token in the text
   };
   size_t row_length() const { return static_cast<size_t>(options_.max_len) - 1; }  // without bos
-  RowPosition here() const { return {.offset = in_.position(), .line = static_cast<std::uint32_t>(in_.line_number())}; }
+  RowPosition here() const {
+    return {.offset = in_.position(), .line = static_cast<std::uint32_t>(in_.line_number()), .file = number_};
+  }
 
   // False at the end of the file; the block may then be empty.
   bool read_block(TextBlock& block) {
@@ -190,7 +211,7 @@ class RunningText {
       block.text += '\n';
       if ((block.text.size() >= kBlock && trim(line_).empty()) || block.text.size() >= kLargest) break;
     }
-    block.end = in_.position();
+    block.end = in_.stored_position();
     block.end_line = in_.line_number();
     return more;
   }
@@ -244,6 +265,7 @@ class RunningText {
   }
 
   const DatasetOptions& options_;
+  FileNumber number_;
   const Tokenizer& tokenizer_;
   const RowSink& sink_;
   ByteReader in_;
@@ -251,17 +273,22 @@ class RunningText {
   std::deque<BlockStart> blocks_;  // blocks with tokens in ids_, and the current one
   std::vector<int> ids_;           // tokens that are not yet in a row
   std::int64_t taken_ = 0;         // number of tokens before ids_
-  std::int64_t row_ = 0;
+  std::int64_t row_;
   size_t skip_ = 0;
 };
 
-// Encodes the rows of a file of JSON on all cores, in chunks.
+// Encodes the rows of JSON or of a table on all cores, in chunks.
 class RowScan {
  public:
-  RowScan(const DatasetOptions& options, const Tokenizer& tokenizer, Sha256* sum)
-      : options_(options), tokenizer_(tokenizer), reader_(options.path, sum), format_(options.format) {}
+  RowScan(const FileOptions& file, std::int64_t first_row, const Tokenizer& tokenizer, Sha256* sum)
+      : file_(file),
+        tokenizer_(tokenizer),
+        reader_(file.options.path, sum),
+        format_(file.options.format),
+        row_(first_row) {}
 
   long size() const { return reader_.size(); }
+  std::int64_t next_row() const { return row_; }
 
   // Calls tick(offset, size) before each chunk of rows.
   template <class Tick>
@@ -292,7 +319,7 @@ class RowScan {
   struct RawChunk {
     std::vector<RawRow> rows;
     std::int64_t first = 0;   // number of the first row
-    long bytes = 0, end = 0;  // of the rows; offset after the chunk
+    long bytes = 0, end = 0;  // of the rows; stored position after the chunk
   };
   struct ScannedChunk {
     std::vector<ScannedRow> rows;
@@ -304,8 +331,8 @@ class RowScan {
   void detect_format(const RowSink& sink, const Tick& tick) {
     RawRow raw;
     while (format_ == Format::automatic && reader_.next(raw)) {
-      if (row_ % 64 == 0) tick(reader_.position(), size());
-      sink(scan_row(raw, row_++, format_, options_, tokenizer_));
+      if (row_ % 64 == 0) tick(reader_.stored_position(), size());
+      sink(scan_row(raw, reader_.syntax(), row_++, format_, file_, tokenizer_));
     }
   }
 
@@ -316,7 +343,7 @@ class RowScan {
     try {
       while (chunk.bytes < kChunk) {
         const bool more = reader_.next(raw);
-        chunk.end = reader_.position();
+        chunk.end = reader_.stored_position();
         if (!more) return false;
         chunk.bytes += static_cast<long>(raw.text.size());
         chunk.rows.push_back(std::move(raw));
@@ -337,58 +364,85 @@ class RowScan {
     Format format = format_;
     try {
       for (const RawRow& raw : chunk.rows)
-        out.rows.push_back(scan_row(raw, chunk.first + std::ssize(out.rows), format, options_, tokenizer_));
+        out.rows.push_back(
+            scan_row(raw, reader_.syntax(), chunk.first + std::ssize(out.rows), format, file_, tokenizer_));
     } catch (const Error&) {
       out.failure = std::current_exception();
     }
     return out;
   }
 
-  const DatasetOptions& options_;
+  const FileOptions& file_;
   const Tokenizer& tokenizer_;
   RowReader reader_;
   Format format_;
-  std::int64_t row_ = 0;  // number of the next row
-  long pending_ = 0;      // bytes of the chunks in work
+  std::int64_t row_;  // number of the next row
+  long pending_ = 0;  // bytes of the chunks in work
 };
 
-}  // namespace
-
 // .txt, .md and files that do not start like JSON.
-bool is_running_text(const DatasetOptions& options) {
-  const auto extension = options.path.extension();
-  if (options.format != Format::automatic && options.format != Format::text) return false;
+bool is_running_text(const std::filesystem::path& file, Format format) {
+  const std::string extension = data_extension(file);
+  if (format != Format::automatic && format != Format::text) return false;
   if (extension == ".txt" || extension == ".md") return true;
   if (extension == ".jsonl" || extension == ".ndjson" || extension == ".json") return false;
-  ByteReader in(options.path);
+  if (is_table(file)) return false;
+  ByteReader in(file);
   while (in.peek() == ' ' || in.peek() == '\t' || in.peek() == '\r' || in.peek() == '\n') in.get();
   return in.peek() != '{' && in.peek() != '[';
 }
 
-Split split_of(const DatasetOptions& options, std::int64_t row) {
-  const Rng draw{kSplitStream, options.seed, static_cast<std::uint64_t>(row)};
-  return draw.uniform_at(0) < options.eval_fraction ? Split::held_out : Split::train;
-}
-
-void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
-               const Progress& progress, const RowSink& sink, Sha256* sum) {
-  check(options);
-  const auto tick = [&](long done, long total) {
-    if (stop.stop_requested()) throw cancelled("reading " + options.path.string());
-    if (progress) progress(done, total);
-  };
-  if (is_running_text(options)) {
-    RunningText text(options, tokenizer, sink, sum);
+// Reads one file; returns the number of the next row.
+std::int64_t scan_file(const FileOptions& file, std::int64_t first_row, const Tokenizer& tokenizer,
+                       const Progress& tick, const RowSink& sink, Sha256* sum) {
+  if (is_running_text(file.options.path, file.options.format)) {
+    RunningText text(file, first_row, tokenizer, sink, sum);
     const auto ticking = [&](long done) {
       tick(done, text.size());
       return true;
     };
-    return text.read(ticking, threads_for(text.size()));
+    text.read(ticking, threads_for(text.size()));
+    return text.next_row();
   }
-  RowScan scan(options, tokenizer, sum);
+  RowScan scan(file, first_row, tokenizer, sum);
   tick(0, scan.size());
   scan.read(sink, tick);
   tick(scan.size(), scan.size());
+  return scan.next_row();
+}
+
+}  // namespace
+
+bool is_running_text(const DatasetOptions& options) {
+  const std::vector<NumberedFile> files = data_files(options);
+  return std::any_of(files.begin(), files.end(),
+                     [&](const NumberedFile& file) { return is_running_text(file.path, options.format); });
+}
+
+Split split_of(const DatasetOptions& options, std::int64_t row, FileNumber file) {
+  if (!options.eval_path.empty()) return file.held_out ? Split::held_out : Split::train;
+  const Rng draw{kSplitStream, options.seed, static_cast<std::uint64_t>(row)};
+  return draw.uniform_at(0) < random_share_held_out(options) ? Split::held_out : Split::train;
+}
+
+void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
+               const Progress& progress, const RowSink& sink, Sha256* sum) {
+  const std::vector<NumberedFile> files = data_files(options);
+  long before = 0, total = 0, now = 0;  // bytes
+  std::error_code missing;              // reported by reading
+  for (const NumberedFile& file : files)
+    if (const auto bytes = std::filesystem::file_size(file.path, missing); !missing) total += static_cast<long>(bytes);
+  const auto tick = [&](long done, long) {
+    if (stop.stop_requested()) throw cancelled("reading " + options.path.string());
+    now = before + done;
+    if (progress) progress(now, total);
+  };
+  std::int64_t row = 0;
+  for (const NumberedFile& file : files) {
+    const FileOptions one = file_options(options, file);
+    row = scan_file(one, row, tokenizer, tick, sink, sum);
+    before = now;
+  }
 }
 
 DataRow data_row(const ScannedRow& scanned) {
@@ -417,7 +471,7 @@ void decide_use(DataRow& row, const DatasetOptions& options,
     row.state = loss_within(options.max_len) > 0 ? RowState::truncated : RowState::no_loss;
   if (row.state != RowState::ok && row.state != RowState::truncated) return;
   row.used = std::min(row.tokens, options.max_len);
-  row.split = split_of(options, row.row);
+  row.split = split_of(options, row.row, row.place.file);
   if (row.state == RowState::truncated) row.loss_tokens = static_cast<std::int32_t>(loss_within(row.used));
 }
 
@@ -462,13 +516,13 @@ std::int64_t loss_tokens(const ScannedRow& row) {
 }
 
 ScannedRow rescan_row(const DatasetOptions& options, const Tokenizer& tokenizer, const ScannedRow& known) {
-  check(options);
   const RowPosition& position = known.position;
+  const FileOptions file = file_options(options, {position.file, data_file(options, position.file)});
   if (position.bytes > 0) {
     Format format = known.format;
-    const RawRow raw =
-        read_row_at(options.path, static_cast<long>(position.offset), position.bytes, static_cast<long>(position.line));
-    return scan_row(raw, known.example.row, format, options, tokenizer);
+    const RawRow raw = read_row_at(file.options.path, static_cast<long>(position.offset), position.bytes,
+                                   static_cast<long>(position.line));
+    return scan_row(raw, row_syntax(file.options.path), known.example.row, format, file, tokenizer);
   }
   std::optional<ScannedRow> found;
   const RowSink sink = [&](ScannedRow row) {
@@ -477,13 +531,13 @@ ScannedRow rescan_row(const DatasetOptions& options, const Tokenizer& tokenizer,
     found = std::move(row);
     found->position = position;
   };
-  RunningText text(options, tokenizer, sink);
+  RunningText text(file, known.example.row, tokenizer, sink);
   text.seek(position, known.example.row);
   text.read([&](long) { return !found; }, 0);
   if (found) return std::move(*found);
   throw Error({.id = "DATA-CHANGED",
                .message = "the file has changed and does not contain the row any more",
-               .file = options.path.string(),
+               .file = file.options.path.string(),
                .place = "line " + std::to_string(position.line),
                .fix = "read the file again"});
 }

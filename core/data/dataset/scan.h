@@ -3,6 +3,7 @@
 // Thread-safe.
 #pragma once
 #include "core/base/sha256.h"
+#include "core/data/dataset/data_files.h"
 #include "core/data/dataset/dataset.h"
 
 namespace mw::data {
@@ -16,6 +17,7 @@ struct RowPosition {
   std::uint32_t bytes = 0;  // size of its JSON text; 0: running text
   std::uint32_t skip = 0;   // running text: tokens of the block at `offset` that belong to earlier rows
   std::uint32_t line = 0;   // from 1
+  FileNumber file{};
 };
 
 // The properties of a row without its tokens.
@@ -40,17 +42,17 @@ struct ScannedRow {
 std::int64_t loss_tokens(const ScannedRow& row);  // of the used tokens, or of all tokens if none are used
 using RowSink = std::function<void(ScannedRow)>;
 
-// The split of a row by its number in the file.
-Split split_of(const DatasetOptions& options, std::int64_t row);
+// The split of a row by its file or, without files of eval_path, by its number.
+Split split_of(const DatasetOptions& options, std::int64_t row, FileNumber file = {});
 
-// Calls `sink` for every row in order and continues after bad rows. Rows are encoded on all cores; `sink` and
-// `progress` are called on the calling thread. Throws for faults that concern all rows (unreadable file, unknown
-// format, unsuitable chat template) and passes on exceptions of the sink. Adds all bytes of the file to `sum`, if it is
-// not null.
+// Calls `sink` for every row of the files in order and continues after bad rows. Rows are encoded on all cores; `sink`
+// and `progress` are called on the calling thread. Throws for faults that concern all rows (unreadable file, unknown
+// format, unsuitable chat template) and passes on exceptions of the sink. Adds all bytes of the files to `sum`, if it
+// is not null.
 void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
                const Progress& progress, const RowSink& sink, Sha256* sum = nullptr);
 
-// Whether the file is one running text, whose rows depend on max_len. May read the beginning of the file.
+// Whether one of the files is a running text, whose rows depend on max_len. May read the beginning of the files.
 bool is_running_text(const DatasetOptions& options);
 
 DataRow data_row(const ScannedRow& scanned);

@@ -49,8 +49,17 @@ std::uint32_t checksum(std::span<const std::byte> payload) {
   return static_cast<std::uint32_t>(sum >> 32);
 }
 
-Json problem_json(const Problem& p) {
-  return {{"id", p.id},       {"message", p.message},   {"place", p.place},
+constexpr int kOffsetBits = 48;
+
+std::uint16_t file_bits(FileNumber file) {
+  return static_cast<std::uint16_t>(file.index | (file.held_out ? kMostFiles : 0));
+}
+FileNumber file_of(std::uint64_t bits) {
+  return {.index = static_cast<std::uint16_t>(bits % kMostFiles), .held_out = (bits & kMostFiles) != 0};
+}
+
+Json problem_json(const Problem& p, FileNumber file) {
+  return {{"id", p.id},       {"message", p.message},   {"place", p.place}, {"file", file_bits(file)},
           {"found", p.found}, {"expected", p.expected}, {"fix", p.fix}};
 }
 
@@ -92,7 +101,11 @@ std::int64_t loss_within(const TokenRecord& record, std::span<const std::byte> b
 DataRow data_row(const TokenRecord& record, const DatasetOptions& options,
                  const std::function<std::int64_t(std::int32_t)>& loss_within) {
   DataRow row{.format = static_cast<Format>(record.format),
-              .place = {.offset = record.offset, .bytes = record.bytes, .skip = record.skip, .line = record.line},
+              .place = {.offset = record.offset & ((std::int64_t{1} << kOffsetBits) - 1),
+                        .bytes = record.bytes,
+                        .skip = record.skip,
+                        .line = record.line,
+                        .file = file_of(static_cast<std::uint64_t>(record.offset) >> kOffsetBits)},
               .row = record.row,
               .tokens = static_cast<std::int32_t>(record.tokens)};
   if (record.bad)
@@ -176,13 +189,16 @@ void TokenRows::open() {
   try {
     const Json document = parse_json(json, file_);
     properties_ = member(document, "properties", file_);
-    for (const Json& p : list_member(document, "problems", file_))
+    for (const Json& p : list_member(document, "problems", file_)) {
+      const Json* file = find_member(p, "file");
+      problem_files_.push_back(file && file->is_number_unsigned() ? file_of(file->get<std::uint64_t>()) : FileNumber());
       problems_.push_back({.id = string_member(p, "id", file_),
                            .message = string_member(p, "message", file_),
                            .place = string_member(p, "place", file_),
                            .found = string_member(p, "found", file_),
                            .expected = string_member(p, "expected", file_),
                            .fix = string_member(p, "fix", file_)});
+    }
   } catch (const Error&) {
     damaged("properties");
   }
@@ -217,6 +233,13 @@ std::span<const std::byte> TokenRows::part(std::uint64_t offset, size_t bytes, s
     done += static_cast<size_t>(n);
   }
   return buffer;
+}
+
+std::vector<Problem> TokenRows::problems(const DatasetOptions& options) const {
+  std::vector<Problem> problems = problems_;
+  if (problems.empty()) return problems;
+  for (size_t i = 0; i < problems.size(); ++i) problems[i].file = data_file(options, problem_files_[i]).string();
+  return problems;
 }
 
 DataRow TokenRows::row(std::int64_t index, const DatasetOptions& options) const {
@@ -260,7 +283,7 @@ void TokenRowsWriter::add(const ScannedRow& row) {
   const std::vector<std::uint8_t>& loss = row.example.loss;
   TokenRecord record{.payload = written_,
                      .row = row.example.row,
-                     .offset = row.position.offset,
+                     .offset = row.position.offset | std::int64_t{file_bits(row.position.file)} << kOffsetBits,
                      .bytes = row.position.bytes,
                      .skip = row.position.skip,
                      .line = row.position.line,
@@ -285,7 +308,10 @@ void TokenRowsWriter::add(const ScannedRow& row) {
   record.checksum = checksum(payload_);
   records_.push_back(record);
   put(payload_.data(), payload_.size());
-  if (row.state == RowState::bad && problems_.size() < kMostStoredProblems) problems_.push_back(row.problem);
+  if (row.state == RowState::bad && problems_.size() < kMostStoredProblems) {
+    problems_.push_back(row.problem);
+    problem_files_.push_back(row.position.file);
+  }
   ++rows_;
   if (std::ssize(records_) == kBlockRows) end_block();
 }
@@ -301,7 +327,8 @@ void TokenRowsWriter::end_block() {
 void TokenRowsWriter::finish(const Json& properties) {
   if (!records_.empty()) end_block();
   Json document{{"properties", properties}, {"problems", Json::array()}};
-  for (const Problem& p : problems_) document["problems"].push_back(problem_json(p));
+  for (size_t i = 0; i < problems_.size(); ++i)
+    document["problems"].push_back(problem_json(problems_[i], problem_files_[i]));
   const std::string json = document.dump(-1, ' ', false, Json::error_handler_t::replace);
   Footer footer{.rows = static_cast<std::uint64_t>(rows_),
                 .blocks = blocks_.size(),

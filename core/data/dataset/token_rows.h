@@ -21,7 +21,7 @@ namespace mw::data {
 struct TokenRecord {
   std::uint64_t payload = 0;  // offset of its ids, which its loss bits follow
   std::int64_t row = 0;       // DataRow::row
-  std::int64_t offset = 0;    // RowPosition
+  std::int64_t offset = 0;    // RowPosition, with its file in the upper 16 bits
   std::uint32_t bytes = 0, skip = 0, line = 0;
   std::uint32_t tokens = 0, loss_tokens = 0;
   std::uint32_t checksum = 0;  // of the payload
@@ -48,8 +48,8 @@ class TokenRows {
   DataRow row(std::int64_t index, const DatasetOptions& options) const;
   // The first `tokens` ids and their loss. Throws DATA-CACHE for a damaged payload.
   void read(std::int64_t index, std::int32_t tokens, std::vector<int>& ids, std::vector<std::uint8_t>& loss) const;
-  const std::vector<Problem>& problems() const { return problems_; }  // of the first bad rows, at most 100
-  const Json& properties() const { return properties_; }              // as given to TokenRowsWriter::finish()
+  std::vector<Problem> problems(const DatasetOptions& options) const;  // of the first bad rows, at most 100
+  const Json& properties() const { return properties_; }               // as given to TokenRowsWriter::finish()
   std::int64_t bytes() const { return static_cast<std::int64_t>(content_.size()); }
 
  private:
@@ -66,8 +66,9 @@ class TokenRows {
   std::span<const std::byte> content_;
   std::int64_t rows_ = 0;
   int vocabulary_ = 0;
-  std::vector<std::uint64_t> blocks_;  // offset of the records of each block
-  std::vector<Problem> problems_;
+  std::vector<std::uint64_t> blocks_;      // offset of the records of each block
+  std::vector<Problem> problems_;          // without file
+  std::vector<FileNumber> problem_files_;  // of each
   Json properties_;
 };
 
@@ -93,6 +94,7 @@ class TokenRowsWriter {
   std::vector<TokenRecord> records_;  // of the block
   std::vector<std::uint64_t> blocks_;
   std::vector<Problem> problems_;
+  std::vector<FileNumber> problem_files_;
   std::vector<std::byte> payload_;
   Sha256 sum_;  // of records, blocks and properties
 };

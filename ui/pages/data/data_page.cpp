@@ -48,6 +48,18 @@ QString problem_html(const Problem& p) {
 
 constexpr int kMostFileName = 300, kNarrow = 800, kLeastChart = 150;  // pixels
 
+// The first rows that are repeated or seen by training although they are held out.
+QString overlap_text(const data::OverlapReport& overlap) {
+  QStringList lines;
+  const auto list = [&](const std::vector<data::RowPair>& pairs, const QString& line) {
+    for (const data::RowPair& pair : pairs) lines << line.arg(grouped(pair.row + 1), grouped(pair.same_as + 1));
+  };
+  list(overlap.leaks, QObject::tr("Row %1 is held out, but equal to row %2 of the training data"));
+  list(overlap.prompt_leaks, QObject::tr("Row %1 is held out, but row %2 of the training data has its prompt"));
+  list(overlap.repeats, QObject::tr("Row %1 repeats row %2"));
+  return lines.join(u'\n');
+}
+
 }  // namespace
 
 DataPage::DataPage(Document& document, const std::filesystem::path& runs_folder, QWidget* parent)
@@ -212,6 +224,7 @@ void DataPage::show_state() {
   name_->setText(none ? tr("Data") : qpath(path.filename()));
   name_->setToolTip(qpath(path));
   summary_->setText(summary_text());
+  summary_->setToolTip(overlap_text(reader_.overlap()));
   progress_->setVisible(reading);
   progress_->setValue(reader_.is_outdated() ? 0 : static_cast<int>(1000 * reader_.fraction()));
   const auto eta = reader_.eta();
@@ -243,6 +256,9 @@ QString DataPage::summary_text() const {
   add(r.truncated, tr("%1 truncated"));
   add(r.no_loss, tr("%1 without loss"));
   add(r.skipped_bad, tr("%1 bad"));
+  const data::OverlapReport& overlap = reader_.overlap();
+  add(overlap.repeated, tr("%1 repeated"));
+  add(overlap.held_out_in_train + overlap.held_out_prompts_in_train, tr("%1 held out but in training"));
   add(r.tokens, tr("%1 tokens used"));
   if (reader_.request().source == planning::DataSource::rows)
     add(r.loss_tokens, tr("%1 carry loss"));

@@ -112,9 +112,11 @@ void DataReader::read_request(const Request& request, const std::stop_token& sto
     if (!cache_.index || request.again || !cache_.request.same_rows(data)) {
       cache_.index.reset();
       cache_.index = index_of(request, data, stop);
+      cache_.overlap = overlap_of(data, stop);
       cache_.request = data;
     }
-    messages_.push({request.number, Done{data, cache_.index, views::economy_of(*cache_.index, data)}}, Delivery::state);
+    messages_.push({request.number, Done{data, cache_.index, views::economy_of(*cache_.index, data), cache_.overlap}},
+                   Delivery::state);
   } catch (const std::exception& error) {
     if (!stop.stop_requested()) messages_.push({request.number, problem_of(error)}, Delivery::state);
   }
@@ -148,6 +150,12 @@ std::shared_ptr<const planning::DataIndex> DataReader::index_of(const Request& r
   return std::make_shared<const planning::DataIndex>(std::move(index));
 }
 
+// Only of data that is read to its end.
+data::OverlapReport DataReader::overlap_of(const planning::DataIndexRequest& data, const std::stop_token& stop) const {
+  if (data.source != planning::DataSource::rows || cache_.index->ended || !cache_.tokenizer) return {};
+  return planning::overlap_of(data, *cache_.tokenizer, stop);
+}
+
 void DataReader::show_row(const planning::DataRow& row) {
   if (!tokenizer_) return;
   detail_task_.start([request = request_, tokenizer = tokenizer_, row](const ReportProgress&, const std::stop_token&) {
@@ -170,6 +178,7 @@ void DataReader::take(Started started) {
   rows_.clear();
   index_.reset();
   economy_.reset();
+  overlap_ = {};
   problem_.reset();
   detail_task_.abandon();
   emit restarted();
@@ -192,6 +201,7 @@ void DataReader::take(Done done) {
   request_ = std::move(done.request);
   index_ = std::move(done.index);
   economy_ = done.economy;
+  overlap_ = std::move(done.overlap);
   problem_.reset();
   fraction_ = 1;
   emit changed();
@@ -204,6 +214,7 @@ void DataReader::take(Problem problem) {
   rows_.clear();
   index_.reset();
   economy_.reset();
+  overlap_ = {};
   emit restarted();
   emit changed();
 }

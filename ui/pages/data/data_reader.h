@@ -55,6 +55,7 @@ class DataReader : public QObject {
     return index_;
   }  // set when all rows have been read
   const std::optional<views::DataEconomy>& economy() const { return economy_; }
+  const data::OverlapReport& overlap() const { return overlap_; }     // empty until all rows have been read
   const std::optional<Problem>& problem() const { return problem_; }  // set if the data could not be read
   const std::shared_ptr<const data::Tokenizer>& tokenizer() const { return tokenizer_; }  // null before reading
   const std::optional<views::DataDetail>& detail() const { return detail_; }
@@ -88,6 +89,7 @@ class DataReader : public QObject {
     planning::DataIndexRequest request;
     std::shared_ptr<const planning::DataIndex> index;
     std::optional<views::DataEconomy> economy;
+    data::OverlapReport overlap;
   };
   struct Message {
     std::uint64_t number = 0;
@@ -98,6 +100,7 @@ class DataReader : public QObject {
   void read_request(const Request& request, const std::stop_token& stop);
   std::shared_ptr<const planning::DataIndex> index_of(const Request& request, const planning::DataIndexRequest& data,
                                                       const std::stop_token& stop);
+  data::OverlapReport overlap_of(const planning::DataIndexRequest& data, const std::stop_token& stop) const;
   void take(Started started);
   void take(std::vector<planning::DataRow> rows);
   void take(Progress progress);
@@ -116,6 +119,7 @@ class DataReader : public QObject {
   std::vector<planning::DataRow> rows_;
   std::shared_ptr<const planning::DataIndex> index_;
   std::optional<views::DataEconomy> economy_;
+  data::OverlapReport overlap_;
   std::optional<Problem> problem_, detail_problem_;
   std::optional<views::DataDetail> detail_;
 
@@ -123,6 +127,7 @@ class DataReader : public QObject {
   struct Cache {
     planning::DataIndexRequest request;
     std::shared_ptr<const planning::DataIndex> index;
+    data::OverlapReport overlap;
     std::filesystem::path tokenizer_path;
     Tokenizer tokenizer;
   } cache_;
