@@ -117,8 +117,15 @@ Json info_of(const Json& started) {
   Json info = started.value("info", Json::object());
   if (!info.is_object()) return info;
   for (const auto& [key, value] : started.items())
-    if (key != "event" && key != "info" && key != "run" && key != "time_s" && !info.contains(key)) info[key] = value;
+    if (key != "event" && key != "info" && key != "run" && key != "time_s" && key != "host" && !info.contains(key))
+      info[key] = value;
   return info;
+}
+
+std::optional<EventHost> host_from(const Json& j) {
+  const auto host = j.find("host");
+  if (host == j.end() || !host->is_object()) return std::nullopt;  // other programs may mean something else
+  return EventHost{whole(*host, "process", 0), host->value("name", std::string())};
 }
 
 decltype(Event::body) body_from(const Json& j) {
@@ -190,6 +197,7 @@ Json to_json(const Event& event, const std::string& run_id) {
       std::holds_alternative<event::Started>(event.body) || std::holds_alternative<event::Finished>(event.body);
   if (names_run && !run_id.empty()) j["run"] = run_id;
   j["time_s"] = number(event.time_s);
+  if (event.host) j["host"] = {{"process", event.host->process}, {"name", valid_utf8(event.host->name)}};
   remove_url_secrets(j);
   return j;
 }
@@ -197,7 +205,7 @@ Json to_json(const Event& event, const std::string& run_id) {
 Event event_from_json(const Json& json) {
   try {
     const double time_s = json.contains("time_s") ? number(json, "time_s") : 0.0;
-    return {std::isnan(time_s) ? 0.0 : time_s, body_from(json)};
+    return {std::isnan(time_s) ? 0.0 : time_s, body_from(json), host_from(json)};
   } catch (const Json::exception& e) {
     throw Error(
         {.id = "EVENT", .message = std::string("malformed event: ") + e.what(), .found = json.dump().substr(0, 80)});

@@ -95,11 +95,19 @@ struct Finished {
 
 }  // namespace event
 
+// The process of a run on several hosts that sent an event.
+struct EventHost {
+  int process = 0;
+  std::string name;  // of the machine
+  bool operator==(const EventHost&) const = default;
+};
+
 struct Event {
   double time_s = 0;  // since the run started, wall clock
   std::variant<event::Started, event::Metric, event::Memory, event::Sample, event::Checkpoint, event::Log,
                event::Progress, event::StateChanged, event::Finished, event::Point, event::Traffic>
       body;
+  std::optional<EventHost> host = std::nullopt;  // empty: the run has one process
 };
 
 // One object {"event": kind, ..., "time_s"}; text becomes valid UTF-8, NaN and infinities become null, and URLs lose

@@ -93,6 +93,13 @@ LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& cat
   check_text(request.command, "--command");
   check_text(request.folder, "--dir");
   for (const std::string& path : request.fetch) check_fetch(path);
+  if (request.target.launcher != Launcher::none && !recipes::is_training(request.recipe))
+    throw Error({.id = "LAUNCH-TARGET",
+                 .message = "a server cannot be started on several hosts",
+                 .place = "--on",
+                 .found = request.target.text,
+                 .expected = "a training recipe",
+                 .fix = "start each server on its own host"});
   check_no_credentials(request.command, "--command");
   check_no_credentials(request.target.command, "--on");
   const CombinedStopToken stop(stops.detach, stops.cancel);  // both stop the launch before the job is started
@@ -103,7 +110,7 @@ LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& cat
   LaunchRecord record{.target = request.target,
                       .folder = request.folder,
                       .token = new_token(),
-                      .command = request.command.empty() ? "./launch.sh" : request.command,
+                      .command = request.command.empty() ? start_command(request.target) : request.command,
                       .recipe = request.recipe,
                       .fetch = request.fetch.empty() ? default_fetch(request.recipe) : request.fetch};
   const std::string name = subject.name.empty() ? subject.model.id : subject.name;

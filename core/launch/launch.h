@@ -22,7 +22,7 @@ struct LaunchRequest {
   experiment::Experiment experiment;
   recipes::Kind recipe = recipes::Kind::tunix;
   Target target;
-  std::string command{};  // shell command, run in the folder; empty: ./launch.sh
+  std::string command{};  // shell command, run in the folder; empty: start_command(target)
   std::string folder{};   // on the target, relative to the home folder; empty: a new one in meshwright/
   FolderUse use = FolderUse::fresh;
   // Files and folders to fetch; "A|B" fetches B if A has no files; empty: those of the recipe.

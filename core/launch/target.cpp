@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kCommand = "{command}";
-constexpr const char* kForms = "local, ssh:HOST, a shipped template or a command with {command} in it";
+constexpr const char* kForms =
+    "local, ssh:HOST, hosts:FILE, slurm[:HOST], a shipped template or a command with {command} in it";
 
 [[noreturn]] void refuse(std::string_view text, const std::string& message, const std::string& expected,
                          const std::string& fix = {}) {
@@ -35,7 +36,7 @@ bool all_of(std::string_view text, std::string_view allowed) {
 // Restricts the host name, because ssh and programs in its configuration may interpret other characters.
 Target ssh_target(std::string_view text) {
   Target t{.where = Where::ssh, .text = std::string(text)};
-  std::string_view rest = text.substr(4);
+  std::string_view rest = text.substr(text.find(':') + 1);
   if (const size_t colon = rest.rfind(':'); colon != std::string_view::npos && rest.find(':') == colon) {
     t.port = rest.substr(colon + 1);
     rest = rest.substr(0, colon);
@@ -51,6 +52,20 @@ Target ssh_target(std::string_view text) {
     refuse(text, "invalid host name", "letters, digits, dots and dashes, not starting with a dash",
            "define other names as Host in ~/.ssh/config");
   return t;
+}
+
+Target hosts_target(std::string_view text) {
+  const fs::path file(text.substr(text.find(':') + 1));
+  if (!is_file(file))
+    refuse(text, "the file of hosts does not exist", "a file with one [USER@]HOST[:PORT] on each line");
+  return {
+      .where = Where::local, .text = std::string(text), .launcher = Launcher::hosts, .hosts_file = fs::absolute(file)};
+}
+
+Target slurm_target(std::string_view text) {
+  Target target = text == "slurm" ? Target{.where = Where::local, .text = std::string(text)} : ssh_target(text);
+  target.launcher = Launcher::slurm;
+  return target;
 }
 
 // Replaces each field in braces by on_field(name, fallback).
@@ -104,8 +119,22 @@ std::map<std::string, std::string> values_of(std::string_view text, std::string_
 Target from_template(std::string_view text, const TargetTemplate& t, std::string_view given) {
   std::map<std::string, std::string> values = values_of(text, given);
   Target target{.where = Where::command, .text = std::string(text)};
+  const bool has_worker =
+      std::any_of(t.fields.begin(), t.fields.end(), [](const auto& f) { return f.name == "worker"; });
+  if (const auto workers = values.find("workers");
+      has_worker && workers != values.end() && !values.contains("worker")) {
+    const std::string& number = workers->second;
+    if (number.empty() || number.size() > 4 || number.find_first_not_of("0123456789") != std::string::npos ||
+        std::stoi(number) < 1)
+      refuse(text, "invalid number of workers", "a number from 1 to 9999");
+    target.where = Where::local;
+    target.launcher = Launcher::hosts;
+    target.workers = std::stoi(number);
+    values.erase(workers);
+  }
   target.command = expand(t.command, [&](const std::string& name, const std::optional<std::string>& fallback) {
     if (name == "command") return std::string(kCommand);
+    if (name == "worker" && target.workers > 0) return std::string("{worker}");
     const auto value = values.find(name);
     if (value == values.end() && !fallback)
       refuse(text, "a field of the template is missing", name, "add it: " + t.name + ":" + name + "=...");
@@ -138,6 +167,8 @@ Target parse_target(std::string_view text, const fs::path& templates_folder) {
     refuse(recipes::escape_markdown(text), "the target has more than one line", kForms);
   if (text == "local") return {.where = Where::local, .text = "local"};
   if (text.starts_with("ssh:")) return ssh_target(text);
+  if (text.starts_with("hosts:")) return hosts_target(text);
+  if (text == "slurm" || text.starts_with("slurm:")) return slurm_target(text);
   if (text.find(kCommand) != std::string_view::npos)
     return {.where = Where::command, .text = std::string(text), .host = {}, .port = {}, .command = std::string(text)};
   const std::string_view name = text.substr(0, text.find(':'));
@@ -147,6 +178,23 @@ Target parse_target(std::string_view text, const fs::path& templates_folder) {
       return from_template(text, t, name.size() == text.size() ? std::string_view() : text.substr(name.size() + 1));
   refuse(text, "unknown target", kForms,
          "shipped templates: " + joined(templates, ", ", [](const auto& t) { return t.name; }));
+}
+
+std::string start_command(const Target& target) {
+  switch (target.launcher) {
+    case Launcher::hosts: {
+      if (target.workers > 0)
+        return "exec python3 on_hosts.py --workers " + std::to_string(target.workers) + " --reach " +
+               recipes::shell_quoted(target.command);
+      std::string command = "exec python3 on_hosts.py " + recipes::shell_quoted(target.hosts_file.string());
+      if (!target.ssh_config.empty()) command += " --ssh-config " + recipes::shell_quoted(target.ssh_config.string());
+      return command;
+    }
+    case Launcher::slurm:
+      return "exec ./slurm.sh";
+    default:
+      return "./launch.sh";
+  }
 }
 
 std::vector<std::string> command_line(const Target& target, const std::string& script) {

@@ -12,6 +12,9 @@
 namespace mw::launch {
 
 enum class Where { local, ssh, command };
+// The program of the recipe that starts it on several hosts: on_hosts.py from here over ssh, or slurm.sh at a login
+// node.
+enum class Launcher { none, hosts, slurm };
 
 struct Target {
   Where where = Where::local;
@@ -19,6 +22,9 @@ struct Target {
   std::string host{}, port{};          // for ssh
   std::string command{};               // local shell command; {command} is the remote command as one quoted word
   std::filesystem::path ssh_config{};  // empty: the user's configuration
+  Launcher launcher = Launcher::none;
+  std::filesystem::path hosts_file{};  // absolute, for Launcher::hosts; empty: `command` reaches each of `workers`
+  int workers = 0;                     // with {worker} in `command`
 };
 
 // resources/launch/<name>.txt: a local shell command with {command} and fields {field} or {field=default}.
@@ -32,8 +38,12 @@ struct TargetTemplate {
 };
 std::vector<TargetTemplate> load_templates(const std::filesystem::path& folder);  // sorted by name
 
-// `text` is local, ssh:[USER@]HOST[:PORT], NAME:field=value,... for a template, or a command with {command}.
+// `text` is local, ssh:[USER@]HOST[:PORT], hosts:FILE, slurm or slurm:[USER@]HOST[:PORT] (its login node),
+// NAME:field=value,... for a template, or a command with {command}.
 Target parse_target(std::string_view text, const std::filesystem::path& templates_folder);
+
+// The shell command that starts the recipe in its folder: ./launch.sh, or the target's launcher.
+std::string start_command(const Target& target);
 
 // Program and arguments that run `script`, one line of POSIX shell, on the target. Only templates and commands of the
 // user go through a local shell.

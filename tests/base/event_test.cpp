@@ -68,6 +68,10 @@ TEST(EventJson, HasDocumentedMembers) {
   const Json memory = to_json({1, event::Memory{0, 2, "forward", ledger, Bytes(64)}}, "run-4");
   EXPECT_EQ(memory.at("bytes").dump(), R"({"logits":64,"total":64})");
   EXPECT_EQ(to_json({0, event::Started{Json{{"steps", 3}}}}, "run-4").at("run"), "run-4");
+  const Event of_host{1, event::Log{"error", "no space left"}, EventHost{3, "node3"}};
+  EXPECT_EQ(to_json(of_host, "").dump(), R"({"event":"log","level":"error","text":"no space left","time_s":1.0,)"
+                                         R"("host":{"process":3,"name":"node3"}})");
+  EXPECT_FALSE(event_from_json(parse_json(R"({"event":"log","host":"x"})", "event")).host);
   const event::Traffic::Entry entry{"all-gather", "fsdp", "forward", "FSDP gather", 3, 2, Bytes(96), 0.5, 0.25};
   EXPECT_EQ(to_json({1, event::Traffic{4, {entry}, {{Bytes(48), 0.5, 0.25}}}}, "run-4").dump(),
             R"({"event":"traffic","step":4,"entries":[{"kind":"all-gather","axis":"fsdp","phase":"forward",)"

@@ -113,6 +113,7 @@ inline Event random_event(Rng& rng) {
                                    random_text(rng),
                                    Json{{"right", 3}, {"note", random_text(rng)}}};
   }
+  if (rng.below(4) == 0) event.host = EventHost{static_cast<int>(rng.below(4096)), random_text(rng)};
   return event;
 }
 

@@ -7,6 +7,7 @@
 #include "core/launch/file_transfer.h"
 #include "core/launch/job_stream.h"
 #include "core/launch/target.h"
+#include "core/recipes/quote.h"
 #include "tests/base/file_faults.h"
 #include "tests/store/store_fixture.h"
 
@@ -49,6 +50,29 @@ TEST(LaunchTarget, QuotesFieldsOfTemplates) {
   const Target own = parse("docker exec -i box sh -c {command} | cat");
   EXPECT_EQ(command_line(own, "x").back(), "docker exec -i box sh -c 'exec sh -c '\\''x'\\''' | cat");
   EXPECT_GE(load_templates(MW_RESOURCES "/launch").size(), 2u);
+}
+
+TEST(LaunchTarget, StartsRecipesOnSeveralHosts) {
+  const test::Scratch folder;
+  write_file_atomically(folder.path() / "it's", "node0\nnode1\n");
+  Target t = parse("hosts:" + (folder.path() / "it's").string());
+  EXPECT_EQ(t.where, Where::local);
+  EXPECT_EQ(start_command(t), "exec python3 on_hosts.py " + recipes::shell_quoted((folder.path() / "it's").string()));
+  t.ssh_config = "/etc/ssh config";
+  EXPECT_THAT(start_command(t), testing::EndsWith(" --ssh-config '/etc/ssh config'"));
+  EXPECT_EQ(start_command(parse("slurm")), "exec ./slurm.sh");
+  const Target login = parse("slurm:me@login:22");
+  EXPECT_EQ(login.host, "me@login");
+  EXPECT_EQ(start_command(login), "exec ./slurm.sh");
+  EXPECT_EQ(start_command(parse("ssh:box")), "./launch.sh");
+  const Target slice = parse("gcloud-tpu:name=a b,zone=z,workers=4");
+  EXPECT_EQ(slice.where, Where::local);
+  EXPECT_EQ(start_command(slice),
+            "exec python3 on_hosts.py --workers 4 --reach 'gcloud compute tpus tpu-vm ssh '\\''a b'\\'' "
+            "--zone='\\''z'\\'' --worker={worker} --quiet --command={command}'");
+  for (const char* bad : {"hosts:", "hosts:/nowhere", "slurm:", "slurm:-x", "gcloud-tpu:name=a,zone=z,workers=0",
+                          "gcloud-tpu:name=a,zone=z,workers=many", "kubectl:pod=a,workers=2"})
+    EXPECT_EQ(test::error_id([&] { parse(bad); }), "LAUNCH-TARGET") << bad;
 }
 
 struct Frames : testing::Test {

@@ -262,7 +262,7 @@ class LaunchTest : public test::WindowFixture {
     QTRY_VERIFY_WITH_TIMEOUT(d.files().count() > 5, 20000);
     QVERIFY(!test::button_of(d, u"Export"_s).isEnabled());
     d.recipe().setCurrentIndex(2);
-    QTRY_VERIFY_WITH_TIMEOUT(!d.files().findItems(u"fsdp.yaml"_s, Qt::MatchExactly).isEmpty(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(!d.files().findItems(u"checkpoints.py"_s, Qt::MatchExactly).isEmpty(), 20000);
     QVERIFY(d.remarks().item(0)->text().contains(u"names no data"_s));
     grab(d, u"export-looked"_s);
     d.folder().setText(qpath(folder() / "recipe"));
@@ -270,7 +270,7 @@ class LaunchTest : public test::WindowFixture {
     QTest::keyClick(&d.folder(), Qt::Key_Return);
     QTRY_VERIFY_WITH_TIMEOUT(test::result_text(d).contains(u"Exported"_s), 20000);
     grab(d, u"export-dialog"_s);
-    QVERIFY(fs::exists(folder() / "recipe" / "fsdp.yaml"));
+    QVERIFY(fs::exists(folder() / "recipe" / "checkpoints.py"));
     write_file_atomically(folder() / "recipe" / "train.py", "mine");
     click(test::button_of(d, u"Export"_s));
     QTRY_VERIFY_WITH_TIMEOUT(test::result_text(d).contains(u"train.py"_s), 20000);

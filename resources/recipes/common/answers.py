@@ -32,22 +32,18 @@ class Answers:
     """Prompts of the held-out rows and their scores. `next_tokens(batch, last)` returns for each row the most likely
     token after position last[row]; `batch` has ids, positions and segments [rows, len], always of one shape."""
 
-    def __init__(self, folder, settings, tokenizer, rows, next_tokens, first_process=True):
-        self.train, self.tokenizer, self.next_tokens, self.speaks = settings["train"], tokenizer, next_tokens, first_process
+    def __init__(self, folder, settings, tokenizer, rows, next_tokens):
+        self.train, self.tokenizer, self.next_tokens = settings["train"], tokenizer, next_tokens
         file = pathlib.Path(folder) / "data" / "answers.json"
         found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else rows.answers
         self.prompts, self.stops, self.pad = found["prompts"], set(found["stop_ids"]), rows.pad
         if self.prompts and (tokenizer is None or rows.foreign):
             why = "no tokenizer was found" if tokenizer is None else "the rows are of another tokenizer"
-            self._say(f"held-out prompts are not answered: {why}")
+            events.log(f"held-out prompts are not answered: {why}")
             self.prompts = []
         self.asked = self.right_before = 0
         length = max((len(p["ids"]) + p["max_new"] for p in self.prompts), default=0)
         self.length = -(-length // rows.multiple) * rows.multiple
-
-    def _say(self, text):
-        if self.speaks:
-            events.log(text)
 
     def _generate(self, prompts):
         """One list of new tokens for each prompt."""
@@ -86,8 +82,6 @@ class Answers:
                 text = text.strip(" \t\r\n")
                 good = text == prompt["expected"]
                 right, done = right + good, done + 1
-                if not self.speaks:
-                    continue
                 if title:
                     events.emit("progress", phase=title, done=done, total=len(prompts))
                 events.emit("sample", step=int(step), prompt=prompt["prompt"], text=text, expected=prompt["expected"],
@@ -97,7 +91,7 @@ class Answers:
     def score(self, step):
         """Answers train.answers prompts. Returns how many were right, and how many there were."""
         right, asked = self._ask(step, self.prompts[:self.train["answers"]], "answering held-out prompts")
-        if asked and self.speaks:
+        if asked:
             events.metric("eval/answers_right", step, right / asked)
             events.log(f"{right} of {asked} held-out prompts answered correctly after step {step}")
         return right, asked

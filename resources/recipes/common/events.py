@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Event lines on standard output, as `meshwright watch` reads them: one JSON object a line."""
+"""Event lines on standard output, as `meshwright watch` reads them: one JSON object a line. Of several processes, only
+the first prints what concerns the whole run; the others print warnings, errors and the memory of their devices."""
 import importlib.metadata
 import json
 import math
+import os
 import pathlib
 import sys
+import threading
 import time
 
 _BEGUN = time.monotonic()
-_OUT = sys.stdout
+_OUT, _fd = sys.stdout, sys.stdout.fileno()
 sys.stdout = sys.stderr  # what libraries print must not come between the events
+_LOCK = threading.RLock()
+_host = None  # {"process", "name"} of several processes
+_note = None  # told every event of this process
+_progress = {"steps": 0, "tokens": 0}  # for a last word from another thread
 
 
 def _number(value):
@@ -17,10 +24,39 @@ def _number(value):
     return value if math.isfinite(value) else None
 
 
-def emit(event, **fields):
+def set_host(process, name):
+    """Of several processes. What their C++ libraries print (Gloo) goes to standard error, too."""
+    global _host, _fd
+    if not _host:
+        _fd = os.dup(_fd)
+        os.dup2(sys.stderr.fileno(), 1)
+    _host = {"process": process, "name": name}
+
+
+def relay(note):
+    global _note
+    _note = note
+
+
+def last_line():
+    """The lock under which lines are printed: whoever keeps it has the last word."""
+    return _LOCK
+
+
+def emit(event, host=None, **fields):
     line = {"event": event, **fields, "time_s": round(time.monotonic() - _BEGUN, 6)}
-    _OUT.write(json.dumps(line, allow_nan=False) + "\n")
-    _OUT.flush()
+    if host or _host:
+        line["host"] = {"process": host[0], "name": host[1]} if host else _host
+    text = json.dumps(line, allow_nan=False)
+    first = not _host or _host["process"] == 0
+    with _LOCK:
+        if first or event in ("memory", "finished") or (event == "log" and fields["level"] != "info"):
+            _OUT.flush()
+            data = (text + "\n").encode()
+            while data:  # in one piece where the system can: other processes write to the same pipe
+                data = data[os.write(_fd, data):]
+    if _note and event != "finished":
+        _note(text)
 
 
 def started(settings, steps, packages, rows, **more):
@@ -43,8 +79,8 @@ def held_out(step, loss):
     metric("eval/perplexity", step, math.exp(loss) if loss < 700 else math.inf)
 
 
-def log(text, level="info"):
-    emit("log", level=level, text=text)
+def log(text, level="info", host=None):
+    emit("log", level=level, text=text, host=host)
 
 
 def checkpoint(step, path):
@@ -56,21 +92,37 @@ def finished(state, steps, tokens=0, error="", summary=None):
          seconds=round(time.monotonic() - _BEGUN, 3), error=error, summary=summary or {})
 
 
+def finished_now(state, error):
+    """From a thread beside the training, with the progress that it has made."""
+    finished(state, _progress["steps"], _progress["tokens"], error)
+
+
 class finishing:
-    """The last word of a run, whatever ends it."""
+    """The last word of a run, whatever ends it; process 0 says it for all."""
 
     def __init__(self):
-        self.steps = self.tokens = 0
-        self.summary = {}  # final results
+        self.summary, self.team = {}, None  # final results; hosts.Team once the processes are connected
+
+    steps = property(lambda self: _progress["steps"], lambda self, n: _progress.update(steps=int(n)))
+    tokens = property(lambda self: _progress["tokens"], lambda self, n: _progress.update(tokens=int(n)))
 
     def __enter__(self):
         return self
 
     def __exit__(self, kind, error, trace):
-        if kind is None:
-            finished("done", self.steps, self.tokens, summary=self.summary)
-        elif issubclass(kind, KeyboardInterrupt):
-            finished("cancelled", self.steps, self.tokens, summary=self.summary)
-        else:
-            finished("failed", self.steps, self.tokens, f"{kind.__name__}: {error}", self.summary)
+        text = "" if kind is None else f"{kind.__name__}: {error}"
+        everywhere = kind is not None and kind.__name__ == "Everywhere"  # hosts.Everywhere
+        if self.team and not everywhere:
+            self.team.done() if kind is None else self.team.failed(text)
+        if _host and _host["process"] != 0:
+            if kind is not None and not everywhere:
+                log(f"process {_host['process']} on {_host['name']}: {text}", "error")
+            return False
+        with _LOCK:
+            if kind is None:
+                finished("done", self.steps, self.tokens, summary=self.summary)
+            elif issubclass(kind, KeyboardInterrupt):
+                finished("cancelled", self.steps, self.tokens, summary=self.summary)
+            else:
+                finished("failed", self.steps, self.tokens, text, self.summary)
         return False

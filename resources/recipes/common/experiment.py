@@ -22,7 +22,10 @@ def parser(about, out, model, name="", smoke=""):
     return p
 
 
-def force_cpu_devices(count):
-    """JAX, not imported yet, takes this CPU for so many devices."""
+def force_cpu_devices(count, processes):
+    """JAX, not imported yet, takes this CPU for so many devices, which the processes share."""
+    if count % processes:
+        raise SystemExit(f"--smoke: {processes} processes cannot share {count} devices equally; start 1, 2, 4 or 8")
+    count //= processes
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"

@@ -5,6 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 if [ -z "${PYTHON:-}" ]; then
+  exec 9> .venv.lock
+  flock 9  # hosts may share the folder
   if [ ! -e venv/complete ]; then
     wanted=(-r requirements.txt)
     if grep -q '^jax==' requirements.txt && { ls /dev/accel* /dev/vfio/[0-9]* >/dev/null 2>&1; }; then wanted+=('jax[tpu]'); fi
@@ -12,6 +14,7 @@ if [ -z "${PYTHON:-}" ]; then
     venv/bin/python -m pip install --progress-bar off --quiet "${wanted[@]}" >&2
     touch venv/complete
   fi
+  exec 9>&-
   PYTHON=$PWD/venv/bin/python
 fi
 export PYTHON

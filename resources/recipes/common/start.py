@@ -66,9 +66,11 @@ class Start:
 
 
 def write_peft(folder, settings, modules, base=""):
-    """modules: {HF module path: (A, B)}; a PEFT adapter that transformers, vLLM and Meshwright load."""
+    """modules: {HF module path: (A, B)}; a PEFT adapter that transformers, vLLM and Meshwright load. It appears whole: the
+    configuration, without which nothing loads it, comes last."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "adapter_config.json").unlink(missing_ok=True)
     values = {}
     for module, (a, b) in modules.items():
         values[f"base_model.model.{module}.lora_A.weight"] = np.asarray(a, np.float32)
@@ -80,4 +82,6 @@ def write_peft(folder, settings, modules, base=""):
               "target_modules": sorted({m.rsplit(".", 1)[-1] for m in modules}), "task_type": "CAUSAL_LM",
               "use_rslora": lora["rslora"]}
     tensors.write(folder / "adapter_model.safetensors", values, {"format": "pt"})
-    (folder / "adapter_config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    part = folder / "adapter_config.json.part"
+    part.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    part.replace(folder / "adapter_config.json")

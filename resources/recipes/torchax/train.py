@@ -9,10 +9,14 @@ from experiment import HERE, SETTINGS
 
 ARGS = experiment.parser(__doc__, out="folder for the adapters", model="folder of the base model, or its name on the hub",
                          name=SETTINGS["model"]["hub"], smoke=": 8 forced devices").parse_args()
-if ARGS.smoke:
-    experiment.force_cpu_devices(8)
 
 import events  # noqa: E402  (first: what libraries print goes to standard error)
+import hosts  # noqa: E402
+
+PROCESSES = hosts.of_jax()
+if ARGS.smoke:
+    experiment.force_cpu_devices(8, PROCESSES.count)
+
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import ml_dtypes  # noqa: E402
@@ -20,6 +24,7 @@ import numpy as np  # noqa: E402
 import optax  # noqa: E402
 import torch  # noqa: E402
 import torchax  # noqa: E402
+from jax.experimental import multihost_utils  # noqa: E402
 from torchax import interop  # noqa: E402
 
 import answers as answering  # noqa: E402
@@ -61,8 +66,14 @@ def to_numpy(tensor):
     return tensor.numpy()
 
 
+def put_on(where, array):
+    """Of an array that every process has, each places the parts of its devices."""
+    array = np.asarray(array)
+    return jax.make_array_from_callback(array.shape, where, lambda index: array[index])
+
+
 def placed(mesh, tensors):
-    return {n: jax.device_put(to_numpy(t), sharding(mesh, n, t.shape)) for n, t in tensors.items()}
+    return {n: put_on(sharding(mesh, n, t.shape), to_numpy(t)) for n, t in tensors.items()}
 
 
 def masks(batch, window, dtype):
@@ -145,21 +156,28 @@ def optimizer(steps):
 
 
 def save(folder, step, weights, tokenizer):
-    modules = {}
+    modules, weights = {}, multihost_utils.process_allgather(weights, tiled=True)  # of all processes; the first writes
+    if jax.process_index() != 0:
+        return
     for name, value in weights.items():
         module, _, half = name.removeprefix("base_model.model.").partition(".lora_")
         pair = modules.setdefault(module, [None, None])
-        pair[0 if half.startswith("A") else 1] = np.asarray(jax.device_get(value), np.float32)
+        pair[0 if half.startswith("A") else 1] = np.asarray(value, np.float32)
     starting.write_peft(folder, SETTINGS, {m: tuple(p) for m, p in modules.items()}, ARGS.model)
     answering.save_tokenizer(tokenizer, folder)
     events.checkpoint(step, folder)
 
 
 def main(done):
+    processes = hosts.start_jax(PROCESSES)
     if TRAIN["dtype"] == "f32":
         jax.config.update("jax_default_matmul_precision", "highest")
+    team = done.team = hosts.Team(processes, hosts.gather_jax)
+    team.require_same({"devices": jax.local_device_count(), "kind": jax.local_devices()[0].device_kind,
+                       "the recipe's files": hosts.fingerprint(HERE)}, "give every host the same folder and devices")
     tuned = base.add_lora(base.load(SETTINGS, ARGS.model, DTYPE, ARGS.smoke), SETTINGS, starting.Start(HERE, SETTINGS))
     add_dropout(tuned)
+    team.require_space(ARGS.out, 4 * base.trainable(tuned))
     tokenizer = answering.load_tokenizer(HERE, ARGS.model)
     rows = data.Rows(HERE, SETTINGS, base.vocab(tuned), tokenizer, smoke=ARGS.smoke, local_file=ARGS.data)
     steps, env, mesh = rows.limited(ARGS.steps), torchax.default_env(), make_mesh()
@@ -169,7 +187,7 @@ def main(done):
     (loss, following), adamw = make_loss(tuned, env), optimizer(steps)
     state = adamw.init(weights)
     gradient = jax.jit(jax.value_and_grad(loss))
-    following = jax.jit(following)
+    following = jax.jit(following, out_shardings=jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec()))
     evaluate = jax.jit(lambda weights, frozen, batch: loss(weights, frozen, batch, None))
     dropout_key = jax.random.key(TRAIN["seed"])
     add = jax.jit(lambda a, b: jax.tree.map(jnp.add, a, b))
@@ -186,7 +204,7 @@ def main(done):
     whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
 
     def put(batch):
-        return {k: jax.device_put(v, whole if np.ndim(v) == 0 else over) for k, v in batch.items()}
+        return {k: put_on(whole if np.ndim(v) == 0 else over, v) for k, v in batch.items()}
 
     held_out = rows.held_out_batches()
 
@@ -201,7 +219,8 @@ def main(done):
                                "optimizer": [a for a in jax.tree.leaves(state) if a.ndim]})
 
     events.started(SETTINGS, steps, ("torchax", "jax", "optax", "torch", "transformers", "peft"), rows,
-                   mesh=dict(mesh.shape), device={"id": jax.devices()[0].device_kind, "count": mesh.size}, capacity_bytes=hbm.limits(),
+                   mesh=dict(mesh.shape), device={"id": jax.devices()[0].device_kind, "count": mesh.size}, hosts=team.names,
+                   capacity_bytes=hbm.limits(),
                    predicted={} if ARGS.smoke else SETTINGS["predicted"],
                    model={"name": SETTINGS["model"]["name"], "trainable": base.trainable(tuned)})
     answers = answering.Answers(HERE, SETTINGS, tokenizer, rows,

@@ -1,11 +1,30 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# One process per device of the experiment under accelerate's FSDP2; arguments go to train.py.
+# One process per device of the experiment under torchrun, which meets the other hosts at one of them (c10d); arguments go
+# to train.py. On several hosts start it on each, with
+#   NNODES=N                      the number of hosts (Slurm: SLURM_NNODES)
+#   RDZV_ENDPOINT=HOST:PORT       a host of the run and a free port there, the same on all (Slurm: the first node)
+#   RDZV_ID=NAME                  if several runs meet at one port (Slurm: the job's id)
+# PROCESSES=N starts N processes in all instead of one per device.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
-processes=$("$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["mesh"]["fsdp"])' "$here/settings.json")
-layer=$("$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["model"]["layer_class"])' "$here/settings.json")
-remat=$("$python" -c 'import json, sys; print("true" if json.load(open(sys.argv[1]))["train"]["remat"] != "none" else "false")' "$here/settings.json")
-exec "$python" -m accelerate.commands.launch --config_file "$here/fsdp.yaml" --num_processes "$processes" \
-  --fsdp_transformer_layer_cls_to_wrap "$layer" --fsdp_activation_checkpointing "$remat" "$here/train.py" "$@"
+devices=${PROCESSES:-$("$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["mesh"]["fsdp"])' "$here/settings.json")}
+nodes=${NNODES:-${SLURM_NNODES:-1}}
+fail() { echo "run.sh: $*" >&2; exit 2; }
+[[ $nodes =~ ^[1-9][0-9]*$ ]] || fail "NNODES is '$nodes'; expected the number of hosts"
+[ $((devices % nodes)) -eq 0 ] || fail "$devices devices cannot be divided among $nodes hosts; set NNODES to a divisor of it"
+if [ "$nodes" -eq 1 ]; then
+  meet=(--standalone)
+else
+  endpoint=${RDZV_ENDPOINT:-}
+  if [ -z "$endpoint" ] && [ -n "${SLURM_STEP_NODELIST:-}" ]; then
+    first=$("$python" -c 'import sys; sys.path.insert(0, sys.argv[1]); import hosts; print(hosts.first_host(sys.argv[2]), file=sys.__stdout__)' \
+      "$here" "$SLURM_STEP_NODELIST")
+    endpoint=$first:$((61440 + SLURM_JOB_ID % 4096))
+  fi
+  [[ $endpoint == *:* ]] || fail "RDZV_ENDPOINT is '$endpoint'; expected HOST:PORT of one of the $nodes hosts"
+  meet=(--nnodes "$nodes" --rdzv-backend c10d --rdzv-endpoint "$endpoint" --rdzv-id "${RDZV_ID:-${SLURM_JOB_ID:-meshwright}}"
+    --rdzv-conf "join_timeout=${JOIN_TIMEOUT_S:-300}")
+fi
+exec "$python" -m torch.distributed.run "${meet[@]}" --nproc-per-node $((devices / nodes)) "$here/train.py" "$@"

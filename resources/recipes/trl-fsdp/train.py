@@ -12,6 +12,21 @@ ARGS = experiment.parser(__doc__, out="folder for checkpoints and the adapter",
                          name=SETTINGS["model"]["hub"]).parse_args()
 
 import events  # noqa: E402  (first: what libraries print goes to standard error)
+import hosts  # noqa: E402
+
+PROCESSES = hosts.of_torchrun()
+WORLD = PROCESSES.count
+if WORLD > 1:
+    # accelerate's FSDP2: weights split over all processes, gathered layer by layer. The adapters stay f32 beside bf16
+    # weights, so accelerate mixes nothing.
+    os.environ.update({"ACCELERATE_USE_FSDP": "true", "ACCELERATE_MIXED_PRECISION": "no", "FSDP_VERSION": "2",
+                       "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
+                       "FSDP_TRANSFORMER_CLS_TO_WRAP": SETTINGS["model"]["layer_class"],
+                       "FSDP_RESHARD_AFTER_FORWARD": "true", "FSDP_OFFLOAD_PARAMS": "false",
+                       "FSDP_CPU_RAM_EFFICIENT_LOADING": "true", "FSDP_STATE_DICT_TYPE": "FULL_STATE_DICT",
+                       "FSDP_ACTIVATION_CHECKPOINTING": str(SETTINGS["train"]["remat"] != "none").lower()})
+
+import accelerate  # noqa: E402
 import datasets  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
@@ -19,6 +34,7 @@ import trl  # noqa: E402
 
 import answers as answering  # noqa: E402
 import base  # noqa: E402
+import checkpoints  # noqa: E402
 import memory  # noqa: E402
 import rows as data  # noqa: E402
 import schedule  # noqa: E402
@@ -26,8 +42,6 @@ import start as starting  # noqa: E402
 
 TRAIN, LORA = SETTINGS["train"], SETTINGS["lora"]
 DTYPE = {"f32": torch.float32, "bf16": torch.bfloat16}[TRAIN["dtype"]]
-FIRST = int(os.environ.get("RANK", "0")) == 0
-WORLD = int(os.environ.get("WORLD_SIZE", "1"))
 
 
 class Rows(torch.utils.data.Dataset):
@@ -83,7 +97,7 @@ class Trainer(trl.SFTTrainer):
                    if isinstance(t, torch.Tensor) and t.ndim] if peaks else []
         held = {"weights": size(p for p in parameters if not p.requires_grad),
                 "adapters": size(p for p in parameters if p.requires_grad), "optimizer": size(moments)}
-        for device, peak in enumerate(peaks if FIRST else []):
+        for device, peak in enumerate(peaks if PROCESSES.index == 0 else []):
             memory.send(device, step, phase, peak, held)
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
@@ -119,12 +133,12 @@ class Trainer(trl.SFTTrainer):
 
 
 class Events(transformers.TrainerCallback):
-    def __init__(self, rows, done):
-        self.rows, self.done, self.since, self.evaluated = rows, done, None, None
+    def __init__(self, rows, done, team):
+        self.rows, self.done, self.team, self.since, self.evaluated = rows, done, team, None, None
         self.answers = self.trainer = None
 
     def on_log(self, args, state, control, logs=None, **kwargs):
-        if not FIRST or not logs:
+        if not logs:
             return
         for name in ("loss", "grad_norm"):
             if name in logs:
@@ -148,15 +162,18 @@ class Events(transformers.TrainerCallback):
         step, now = state.global_step, time.monotonic()
         tokens = self.rows.tokens_of(step - 1)
         self.done.steps, self.done.tokens = step, self.done.tokens + tokens
-        if FIRST:
-            events.metric("train/learning_rate", step, schedule.learning_rate(TRAIN, step))
-            events.metric("train/tokens_per_second", step, tokens / max(1e-9, now - self.since))
+        events.metric("train/learning_rate", step, schedule.learning_rate(TRAIN, step))
+        events.metric("train/tokens_per_second", step, tokens / max(1e-9, now - self.since))
         self.trainer.send_memory(step, "step")
         self.answers.after_step(step, state.max_steps)
 
     def on_save(self, args, state, control, **kwargs):
-        if FIRST:
-            events.checkpoint(state.global_step, pathlib.Path(args.output_dir) / f"checkpoint-{state.global_step}")
+        folder = pathlib.Path(args.output_dir)
+        self.team.barrier()  # every process has written its part
+        if PROCESSES.index == 0:
+            checkpoints.complete(folder, state.global_step, TRAIN["keep_checkpoints"])
+        self.team.barrier()
+        events.checkpoint(state.global_step, checkpoints.path(folder, state.global_step))
 
 
 def config(out, steps, held_out):
@@ -169,7 +186,7 @@ def config(out, steps, held_out):
         logging_steps=1, logging_first_step=True, report_to="none", disable_tqdm=True, remove_unused_columns=False,
         eval_strategy="steps" if held_out else "no", eval_steps=every, eval_on_start=bool(held_out),
         save_strategy="steps", save_steps=TRAIN["checkpoint_every"] or steps,
-        save_total_limit=TRAIN["keep_checkpoints"], dataset_kwargs={"skip_prepare_dataset": True}, loss_type="nll",
+        save_total_limit=None, dataset_kwargs={"skip_prepare_dataset": True}, loss_type="nll",
         gradient_checkpointing=TRAIN["remat"] != "none" and WORLD == 1, bf16=False, fp16=False, use_cpu=ARGS.smoke,
         max_length=None, dataloader_num_workers=0, average_tokens_across_devices=False)
 
@@ -179,49 +196,50 @@ def main(done):
         raise SystemExit(f"train.batch {TRAIN['batch']} is not a multiple of the {WORLD} processes")
     if ARGS.smoke:
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    accelerate.PartialState(cpu=ARGS.smoke)  # connects the processes
+    team = done.team = hosts.Team(PROCESSES, hosts.gather_torch)
+    team.require_same({"processes": os.environ.get("LOCAL_WORLD_SIZE"), "the recipe's files": hosts.fingerprint(HERE),
+                       "device": "cpu" if ARGS.smoke else torch.cuda.get_device_name()}, "give every host the same folder and GPUs")
     model = base.load(SETTINGS, ARGS.model, DTYPE, ARGS.smoke)
     tuned = base.add_lora(model, SETTINGS, starting.Start(HERE, SETTINGS))
+    team.require_space(ARGS.out, 12 * base.trainable(tuned))  # adapters and two moments, f32
     tokenizer = answering.load_tokenizer(HERE, ARGS.model)
     rows = data.Rows(HERE, SETTINGS, base.vocab(model), tokenizer, smoke=ARGS.smoke, local_file=ARGS.data)
     steps = rows.limited(ARGS.steps)
-    if FIRST:
-        events.started(SETTINGS, steps, ("trl", "peft", "transformers", "torch", "accelerate"), rows,
-                       mesh={"fsdp": WORLD}, device={"id": "cpu" if ARGS.smoke else torch.cuda.get_device_name(), "count": WORLD},
-                       capacity_bytes=memory.TorchMemory(torch).limits(),
-                       predicted={} if ARGS.smoke else SETTINGS["predicted"],
-                       model={"name": SETTINGS["model"]["name"], "trainable": base.trainable(tuned)})
+    events.started(SETTINGS, steps, ("trl", "peft", "transformers", "torch", "accelerate"), rows, mesh={"fsdp": WORLD},
+                   device={"id": "cpu" if ARGS.smoke else torch.cuda.get_device_name(), "count": WORLD}, hosts=team.names,
+                   capacity_bytes=memory.TorchMemory(torch).limits(),
+                   predicted={} if ARGS.smoke else SETTINGS["predicted"],
+                   model={"name": SETTINGS["model"]["name"], "trainable": base.trainable(tuned)})
     batches = rows.held_out_batches()
     per_step = TRAIN["accumulation"]
     held_out = Rows(len(batches), lambda step: batches[step * per_step:(step + 1) * per_step])
     out = pathlib.Path(ARGS.out).resolve()
     formal = datasets.Dataset.from_dict({"input_ids": [[0]]})  # SFTTrainer wants one; the loaders below give the rows
-    reporter = Events(rows, done)
+    reporter = Events(rows, done, team)
     trainer = Trainer(model=tuned, args=config(out, steps, batches), train_dataset=formal,
                       eval_dataset=formal if batches else None, data_collator=collate,
                       processing_class=base.no_tokenizer(SETTINGS), callbacks=[reporter])
     trainer.processing_class = tokenizer  # saved with every checkpoint and with the adapter
     reporter.trainer = trainer
-    reporter.answers = answering.Answers(HERE, SETTINGS, tokenizer, rows, trainer.next_tokens, FIRST)
+    reporter.answers = answering.Answers(HERE, SETTINGS, tokenizer, rows, trainer.next_tokens)
     trainer.rows, trainer.held_out = Rows(steps * per_step, rows.step), held_out
     trainer.create_optimizer()
     rates = schedule.table(TRAIN, max(steps, TRAIN["steps"]))
     trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
         trainer.optimizer, lambda s: rates[min(s, len(rates) - 1)] / max(TRAIN["learning_rate"], 1e-30))
-    last = transformers.trainer_utils.get_last_checkpoint(str(out)) if out.is_dir() else None
-    if last and FIRST:
+    last = checkpoints.last(out)
+    team.require_same({"the last complete checkpoint": last.name if last else "none"}, "--out must be one folder that all hosts see")
+    if last:
         events.log(f"resumed from {last}")
-    trainer.train(resume_from_checkpoint=last)
+    trainer.train(resume_from_checkpoint=str(last) if last else None)
     if batches and trainer.state.global_step % (TRAIN["eval_every"] or steps):
         trainer.evaluate()
     done.summary = reporter.answers.after(trainer.state.global_step)
     trainer.save_model(str(out / "adapter"))
-    if FIRST:
-        events.checkpoint(trainer.state.global_step, out / "adapter")
+    events.checkpoint(trainer.state.global_step, out / "adapter")
 
 
 if __name__ == "__main__":
-    if FIRST:
-        with events.finishing() as last_word:
-            main(last_word)
-    else:
-        main(events.finishing())
+    with events.finishing() as last_word:
+        main(last_word)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jax.experimental import multihost_utils
 
 import events
 import tensors
@@ -159,7 +160,7 @@ def as_peft(model, settings):
     """What training has made of them, as PEFT has it: {module: (A [rank, in], B [out, rank])}."""
     out = {}
     for layer, name, module, weight in _modules(model):
-        a, b = (np.asarray(jax.device_get(getattr(module, weight + half).get_value()), np.float32)
+        a, b = (np.asarray(multihost_utils.process_allgather(getattr(module, weight + half).get_value(), tiled=True), np.float32)
                 for half in ("_lora_a", "_lora_b"))
         rank, parts = a.shape[-1], PARTS[name]
         block = "mlp" if name in ("gate_proj", "up_proj", "down_proj") else "self_attn"

@@ -2,7 +2,6 @@
 """LoRA on JAX with Tunix and Qwix: the experiment of settings.json. `python train.py --help`; README.md says more."""
 import dataclasses
 import functools
-import os
 import pathlib
 import time
 
@@ -13,10 +12,14 @@ PARSER = experiment.parser(__doc__, out="folder for checkpoints and TensorBoard;
                            model="folder with the base model's safetensors", smoke=": 8 forced devices")
 PARSER.add_argument("--write-start", metavar="DIR", help="write the adapter that training starts from (PEFT), and end")
 ARGS = PARSER.parse_args()
-if ARGS.smoke:
-    experiment.force_cpu_devices(8)
 
 import events  # noqa: E402  (first: what libraries print goes to standard error)
+import hosts  # noqa: E402
+
+PROCESSES = hosts.of_jax()
+if ARGS.smoke:
+    experiment.force_cpu_devices(8, PROCESSES.count)
+
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
@@ -77,8 +80,13 @@ def add_lora(model, mesh):
     """Remat has to be off while Qwix looks on; what it adds has to lie on the mesh and to be complete."""
     provider = LoraProvider(module_path=LORA["module_path"], rank=LORA["rank"], alpha=LORA["qwix_alpha"],
                             dropout=LORA["dropout"])
+
+    @nnx.jit  # Qwix calls the model; outside a compiled function no process can read arrays of several processes
+    def adapted(model):
+        return qwix.apply_lora_to_model(model, provider, **model.get_model_input(), rngs=nnx.Rngs(TRAIN["seed"]))
+
     with mesh:
-        model = qwix.apply_lora_to_model(model, provider, **model.get_model_input(), rngs=nnx.Rngs(TRAIN["seed"]))
+        model = adapted(model)
     if LORA["dropout"] > 0:
         model.set_attributes(qwix_rngs=nnx.Rngs(dropout=TRAIN["seed"]))  # of every module, one stream
     return model, provider
@@ -117,7 +125,7 @@ class Events(metrics_logger.MetricsLogger):
 
     def log(self, metrics_prefix, metric_name, scalar_value, mode, step):
         super().log(metrics_prefix, metric_name, scalar_value, mode, step)
-        if jax.process_index() != 0 or metric_name in ("perplexity", "learning_rate"):
+        if metric_name in ("perplexity", "learning_rate"):
             return
         if str(mode) == "eval" and metric_name == "loss":
             events.held_out(step, float(scalar_value))
@@ -130,8 +138,6 @@ class Hooks(hooks.TrainingHooks):
         self.rows, self.done, self.answers, self.held_out, self.since = rows, done, answers, held_out, None
 
     def on_train_step_end(self, trainer, train_step, train_loss):
-        if jax.process_index() != 0:
-            return
         now, tokens = time.monotonic(), self.rows.tokens_of(train_step - 1)
         if self.since is not None:
             events.metric("train/tokens_per_second", train_step, tokens / max(1e-9, now - self.since))
@@ -174,8 +180,6 @@ class Trainer(peft_trainer.PeftTrainer):
             self.training_hooks.answers.after_step(self._train_steps, self.steps)
 
     def send_memory(self, phase):
-        if jax.process_index() != 0:
-            return  # the events of the first host's devices stand for all
         leaves = lambda *filters: [x for x in jax.tree.leaves(nnx.state(*filters)) if x.ndim]  # noqa: E731
         adapters = leaves(self.model, nnx.LoRAParam)
         ids = {id(a) for a in adapters}
@@ -246,27 +250,34 @@ def batches(stream):
 
 
 def main(done):
+    processes = hosts.start_jax(PROCESSES)
     if TRAIN["dtype"] == "f32":
         jax.config.update("jax_default_matmul_precision", "highest")
+    team = hosts.Team(processes, hosts.gather_jax)
+    if done:
+        done.team = team
+    team.require_same({"devices": jax.local_device_count(), "kind": jax.local_devices()[0].device_kind,
+                       "the recipe's files": hosts.fingerprint(HERE)}, "give every host the same folder and devices")
     mesh = make_mesh()
     base, tiny = models.create(SETTINGS, ARGS.model, mesh, DTYPE, smoke=ARGS.smoke)
     tuned, provider = add_lora(base, mesh)
     start = starting.Start(HERE, SETTINGS)
     modules = models.set_adapters(tuned, SETTINGS, start, mesh, tiny)
     if ARGS.write_start:
-        starting.write_peft(ARGS.write_start, SETTINGS, modules, ARGS.model)
+        if processes.index == 0:
+            starting.write_peft(ARGS.write_start, SETTINGS, modules, ARGS.model)
         return
+    team.require_space(ARGS.out, 12 * models.trainable(tuned))  # adapters and two moments, f32
     models.set_remat(tuned, SETTINGS)
     models.check_sharded(tuned, mesh)
     tokenizer = answering.load_tokenizer(HERE, ARGS.model)
     rows = data.Rows(HERE, SETTINGS, models.vocab(tuned), tokenizer, smoke=ARGS.smoke, local_file=ARGS.data)
     steps = rows.limited(ARGS.steps)
-    if jax.process_index() == 0:
-        events.started(SETTINGS, steps, ("google-tunix", "qwix", "jax", "flax", "optax"), rows, mesh=dict(mesh.shape),
-                       device={"id": jax.devices()[0].device_kind, "count": mesh.size},
-                       capacity_bytes=memory.JaxMemory(mesh.local_devices).limits(),
-                       predicted={} if ARGS.smoke else SETTINGS["predicted"],
-                       model={"name": SETTINGS["model"]["name"], "trainable": models.trainable(tuned)})
+    events.started(SETTINGS, steps, ("google-tunix", "qwix", "jax", "flax", "optax"), rows, mesh=dict(mesh.shape),
+                   device={"id": jax.devices()[0].device_kind, "count": mesh.size}, hosts=team.names,
+                   capacity_bytes=memory.JaxMemory(mesh.local_devices).limits(),
+                   predicted={} if ARGS.smoke else SETTINGS["predicted"],
+                   model={"name": SETTINGS["model"]["name"], "trainable": models.trainable(tuned)})
     held_out = list(batches(rows.held_out_batches()))
     out = pathlib.Path(ARGS.out).resolve()
     config = peft_trainer.TrainingConfig(
@@ -278,23 +289,22 @@ def main(done):
     trainer = Trainer(tuned, optimizer(steps), config, logger, mesh, provider, steps)
     trainer = trainer.with_loss_fn(loss_fn)
     trainer.with_gen_model_input_fn(model_inputs)
-    answers = answering.Answers(HERE, SETTINGS, tokenizer, rows, trainer.next_tokens, jax.process_index() == 0)
+    answers = answering.Answers(HERE, SETTINGS, tokenizer, rows, trainer.next_tokens)
     trainer.with_training_hooks(Hooks(rows, done, answers, held_out))
+    team.require_same({"the last checkpoint": f"step {trainer.train_steps}"}, "--out must be one folder that all hosts see")
     if trainer.train_steps:
         events.log(f"resumed from step {trainer.train_steps} in {out / 'checkpoints'}")
     with mesh:
         trainer.train(batches(rows.micro_batches(steps)), held_out or None)
-    if jax.process_index() == 0:
+    trained = models.as_peft(tuned, SETTINGS)  # of all processes
+    if processes.index == 0:
         events.checkpoint(trainer.train_steps, out / "checkpoints" / str(trainer.train_steps))
-        if jax.process_count() == 1:  # elsewhere no process has it all: meshwright convert reads the checkpoint
-            starting.write_peft(out / "adapter", SETTINGS, models.as_peft(tuned, SETTINGS), ARGS.model)
+        starting.write_peft(out / "adapter", SETTINGS, trained, ARGS.model)
         answering.save_tokenizer(tokenizer, out / "adapter")
     done.steps = trainer.train_steps
 
 
 if __name__ == "__main__":
-    if not ARGS.smoke and int(os.environ.get("MESHWRIGHT_PROCESSES", "1")) > 1:
-        jax.distributed.initialize()
     if ARGS.write_start:
         main(None)
     else:

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of a run on one or several hosts. Coordinator, number of processes and rank come from the launcher:
+  torchrun          RANK, WORLD_SIZE (it also sets MASTER_ADDR)
+  any launcher      JAX_COORDINATOR_ADDRESS=HOST:PORT, JAX_NUM_PROCESSES, JAX_PROCESS_ID
+  Slurm's srun      SLURM_STEP_NUM_TASKS, SLURM_PROCID, SLURM_STEP_NODELIST
+  TPU slice, MPI    JAX_NUM_PROCESSES alone; jax.distributed finds the rest
+Every process holds a connection to process 0, so that the others learn at once which process was lost."""
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import socket
+import sys
+import threading
+import time
+
+import events
+
+FAILURE_S, LOSS_S, JOIN_S = 2.0, 5.0, 60.0  # a failing process waits for news of another; connecting
+CLOCK_S = 5.0
+
+
+class Everywhere(SystemExit):
+    """An error that every process raises."""
+
+
+class Processes:
+    """This process's index of `count`, and the address of the coordinator ("host:port", empty: found by the library)."""
+
+    def __init__(self, index=0, count=1, coordinator=""):
+        self.index, self.count, self.coordinator = index, count, coordinator
+        self.name = os.environ.get("HOST_NAME") or socket.gethostname()
+        if count < 1 or not 0 <= index < count:
+            raise SystemExit(f"process {index} of {count} on {self.name}: expected an index from 0 to {count - 1}")
+        if count > 1:
+            events.set_host(index, self.name)
+
+
+def _number(name):
+    text = os.environ.get(name, "")
+    if not text:
+        return None
+    if not text.isdigit():
+        raise SystemExit(f"{name} is '{text}'; expected a whole number")
+    return int(text)
+
+
+def of_torchrun():
+    index, count = _number("RANK"), _number("WORLD_SIZE")
+    if (index is None) != (count is None):
+        raise SystemExit(f"{'WORLD_SIZE' if count is None else 'RANK'} is not set: start train.py with run.sh or torchrun")
+    if count is not None and count > 1 and not os.environ.get("MASTER_ADDR"):
+        raise SystemExit("MASTER_ADDR is not set: start train.py with run.sh or torchrun")
+    return Processes(index or 0, count or 1, os.environ.get("MASTER_ADDR", ""))
+
+
+def first_host(nodes):
+    """The first host of Slurm's list: node[001-015],other -> node001."""
+    prefix, ranges = re.match(r"([^,\[]*)(?:\[([^\]]*)\])?", nodes).groups()
+    return prefix + re.split("[-,]", ranges or "")[0]
+
+
+def of_jax():
+    address, count, index = os.environ.get("JAX_COORDINATOR_ADDRESS", ""), _number("JAX_NUM_PROCESSES"), _number("JAX_PROCESS_ID")
+    tasks = _number("SLURM_STEP_NUM_TASKS")
+    if tasks is not None and tasks > 1:
+        if count not in (None, tasks):
+            raise SystemExit(f"JAX_NUM_PROCESSES is {count}, but srun started {tasks} tasks")
+        port = 61440 + (_number("SLURM_JOB_ID") or 0) % 4096
+        return Processes(_number("SLURM_PROCID"), tasks, address or f"{first_host(os.environ['SLURM_STEP_NODELIST'])}:{port}")
+    if count is None and index is None and not address:
+        return Processes()
+    if count is None:
+        raise SystemExit("JAX_NUM_PROCESSES is not set, but JAX_COORDINATOR_ADDRESS or JAX_PROCESS_ID is")
+    if count == 1:
+        return Processes()
+    found_by_jax = any(os.environ.get(v) for v in ("TPU_WORKER_HOSTNAMES", "OMPI_COMM_WORLD_SIZE")) or os.path.exists("/dev/accel0") \
+        or os.path.exists("/dev/vfio/0")
+    if not address and index is None and found_by_jax:
+        index = _number("TPU_WORKER_ID") or _number("OMPI_COMM_WORLD_RANK") or 0  # until jax.distributed says it
+        return Processes(min(index, count - 1), count)
+    for name, missing in (("JAX_COORDINATOR_ADDRESS", not address), ("JAX_PROCESS_ID", index is None)):
+        if missing:
+            raise SystemExit(f"{name} is not set, but JAX_NUM_PROCESSES is {count}: set it on every host "
+                             "(coordinator: HOST:PORT of process 0)")
+    if not re.fullmatch(r".+:\d+", address):
+        raise SystemExit(f"JAX_COORDINATOR_ADDRESS is '{address}'; expected HOST:PORT of process 0")
+    return Processes(index, count, address)
+
+
+def start_jax(processes, timeout=None):
+    """Connects the processes through the coordinator. Returns them as JAX numbers them."""
+    if processes.count == 1:
+        return processes
+    timeout = timeout or int(os.environ.get("JOIN_TIMEOUT_S", "300"))
+    if processes.coordinator and processes.index:
+        _await_coordinator(processes, timeout)
+    import jax
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    known = {"coordinator_address": processes.coordinator, "num_processes": processes.count, "process_id": processes.index}
+    try:
+        jax.distributed.initialize(**(known if processes.coordinator else {}), initialization_timeout=timeout)
+    except RuntimeError as error:
+        raise SystemExit(f"process {processes.index} on {processes.name}: not all {processes.count} processes connected to "
+                         f"{processes.coordinator or 'the coordinator'} within {timeout} s: {str(error)[:300]}") from None
+    if jax.process_count() != processes.count:
+        raise SystemExit(f"{jax.process_count()} processes connected, JAX_NUM_PROCESSES is {processes.count}")
+    return Processes(jax.process_index(), jax.process_count(), processes.coordinator)
+
+
+def _await_coordinator(processes, timeout):
+    host, _, port = processes.coordinator.rpartition(":")
+    until, why = time.monotonic() + timeout, ""
+    while time.monotonic() < until:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), 5).close()
+            return
+        except OSError as error:
+            why = error
+            time.sleep(0.5)
+    raise SystemExit(f"process {processes.index} on {processes.name}: no coordinator at {processes.coordinator} for "
+                     f"{timeout} s ({why}): is process 0 started, and is the port open?")
+
+
+def gather_jax(data):
+    """The bytes of every process, by index."""
+    import numpy as np
+    from jax.experimental import multihost_utils
+    sizes = multihost_utils.process_allgather(np.int32(len(data)))
+    padded = np.zeros(int(sizes.max()), np.uint8)
+    padded[:len(data)] = np.frombuffer(data, np.uint8)
+    return [bytes(row[:n]) for row, n in zip(multihost_utils.process_allgather(padded), sizes)]
+
+
+def gather_torch(data):
+    import torch.distributed
+    out = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(out, data)
+    return out
+
+
+def fingerprint(folder, names=("settings.json", "data/rows.safetensors", "data/source.lock.json", "train.py")):
+    digest = hashlib.sha256()
+    for name in names:
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            with open(path, "rb") as file:
+                for part in iter(lambda: file.read(1 << 20), b""):
+                    digest.update(part)
+    return digest.hexdigest()
+
+
+class Team:
+    """All processes of the run; alone, its functions do nothing. `gather(bytes)` returns those of all processes."""
+
+    def __init__(self, processes, gather):
+        self.index, self.count, self.name, self.gather = processes.index, processes.count, processes.name, gather
+        self.names, self.ended, self.peers, self.lock = [self.name], threading.Event(), {}, threading.Lock()
+        if self.count == 1:
+            return
+        server, token = None, ""
+        if self.index == 0:
+            server, token = socket.create_server(("", 0), backlog=self.count), secrets.token_hex(16)
+        address = (processes.coordinator.rpartition(":")[0] or processes.coordinator or self.name).strip("[]")
+        mine = {"name": self.name, "token": token, "at": [address, server.getsockname()[1]] if server else []}
+        all_of = self._gather(mine)
+        self.names = [one["name"] for one in all_of]
+        if server:
+            self._accept(server, all_of[0]["token"])
+        else:
+            self._connect(all_of[0])
+        clocks = self._gather(time.time())
+        late = [f"{self.place(i)} by {c - clocks[0]:+.1f} s" for i, c in enumerate(clocks) if abs(c - clocks[0]) > CLOCK_S]
+        if late and self.index == 0:
+            events.log(f"clocks differ from that of {self.place(0)}: {', '.join(late[:8])}", "warning")
+        events.relay(self._note)
+
+    def place(self, index):
+        return f"process {index} on {self.names[index]}"
+
+    def _gather(self, value):
+        return [json.loads(data) for data in self.gather(json.dumps(value).encode())]
+
+    def require_same(self, what, fix=""):
+        """`what`: {name: value}, which must be the same on all processes."""
+        if self.count == 1:
+            return
+        for index, other in enumerate(all_of := self._gather(what)):
+            for key, value in all_of[0].items():
+                if other.get(key) != value:
+                    raise Everywhere(f"the hosts differ in {key}: {self.place(index)} has {other.get(key)}, {self.place(0)} has "
+                                     f"{value}{'; ' + fix if fix else ''}")
+
+    def require_space(self, folder, need):
+        """Bytes on the disk of `folder`, on every host."""
+        above = os.path.abspath(folder)
+        while not os.path.isdir(above):
+            above = os.path.dirname(above)
+        found = [shutil.disk_usage(above).free] if self.count == 1 else self._gather(shutil.disk_usage(above).free)
+        for index, free in enumerate(found):
+            if free < need:
+                raise Everywhere(f"the disk of {folder} on {self.names[index]} is too full: {free >> 20} MiB free, checkpoints "
+                                 f"need {-(-need >> 20)} MiB; make room, or choose another --out")
+
+    def barrier(self):
+        if self.count > 1:
+            self._gather(0)
+
+    # ---- connections to process 0 ----
+
+    def _accept(self, server, token):
+        server.settimeout(JOIN_S)
+        while len(self.peers) < self.count - 1:
+            try:
+                connection, _ = server.accept()
+                connection.settimeout(JOIN_S)
+                file = connection.makefile("rb")
+                hello = json.loads(file.readline(1 << 16))
+            except TimeoutError:
+                missing = [self.place(i) for i in range(1, self.count) if i not in self.peers]
+                raise SystemExit(f"no connection from {', '.join(missing[:8])}: the hosts must reach port "
+                                 f"{server.getsockname()[1]} of {self.name}") from None
+            except (OSError, ValueError):
+                continue
+            if isinstance(hello, dict) and hello.get("token") == token and isinstance(hello.get("process"), int):
+                self.peers[hello["process"]] = self._watched(connection)
+                threading.Thread(target=self._watch, args=(hello["process"], file), daemon=True).start()
+        server.close()
+
+    def _connect(self, first):
+        try:
+            connection = socket.create_connection(tuple(first["at"]), JOIN_S)
+        except OSError as error:
+            raise SystemExit(f"{self.place(self.index)}: no connection to port {first['at'][1]} of {first['at'][0]}: {error}") from None
+        self.peers[0] = self._watched(connection)
+        self._send(0, {"token": first["token"], "process": self.index})
+        threading.Thread(target=self._watch, args=(0, connection.makefile("rb")), daemon=True).start()
+
+    @staticmethod
+    def _watched(connection):
+        """Without data for 25 s the system asks whether the other host is still there."""
+        connection.settimeout(None)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 25000)):
+            if hasattr(socket, option):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        return connection
+
+    def _send(self, to, message):
+        try:
+            with self.lock:
+                self.peers[to].sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            pass  # the watching thread says so
+
+    def _note(self, line):
+        """Tells process 0 the last event of this process."""
+        if self.index and 0 in self.peers:
+            self._send(0, {"last": line[:400]})
+
+    def _watch(self, other, file):
+        last, failure = "none", None
+        try:
+            for line in iter(lambda: file.readline(1 << 16), b""):
+                message = json.loads(line)
+                last = message.get("last", last)
+                failure = message.get("failed")
+                if "done" in message:
+                    self.peers.pop(other, None)
+                    return
+                if failure is not None:
+                    break
+        except (OSError, ValueError):
+            pass
+        if self.ended.is_set():
+            return
+        if other == 0 and failure is not None:
+            os._exit(1)  # process 0 has said why
+        what = f"failed: {failure}" if failure is not None else "was lost"
+        text = f"{self.place(other)} {what}" + (f"; its last event: {last}" if self.index == 0 else "")
+        self._end_all(other, text)
+
+    def _end_all(self, other, text):
+        """The run has ended: says why, once, and ends this process; the launcher ends the rest."""
+        with events.last_line():
+            self.ended.set()
+            if self.index <= 1:  # process 1 speaks where process 0 is lost
+                events.log(text, "error", host=(other, self.names[other]))
+                events.finished_now("failed", text)
+            for peer in list(self.peers):
+                self._send(peer, {"failed": text})
+            sys.stderr.flush()
+            os._exit(1)
+
+    def failed(self, text):
+        """This process fails. Returns after the others had time to say that they are the cause."""
+        if self.count == 1:
+            return
+        time.sleep(LOSS_S if self.index == 0 else FAILURE_S)  # a lost process ends this one in the meantime
+        self.ended.set()
+        for peer in list(self.peers):
+            self._send(peer, {"failed": text})
+
+    def done(self):
+        """Process 0 waits for the others, whose end decides the run's."""
+        if self.count == 1:
+            return
+        if self.index:
+            self.ended.set()
+            self._send(0, {"done": True})
+            return
+        while self.peers:
+            time.sleep(0.05)
+        self.ended.set()

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cases of recipe_hosts_test.cpp: `host_cases.py RECIPES CASE FOLDER`, with the standard library only. A process of a run is
+this file again, as `host_cases.py RECIPES member FOLDER INDEX COUNT`; files stand for the collectives of JAX or torch."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+COMMON = pathlib.Path(sys.argv[1]) / "common"
+FOLDER = pathlib.Path(sys.argv[3])
+sys.path[:0] = [str(COMMON), str(pathlib.Path(sys.argv[1]) / "trl-fsdp")]
+TORCH = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "node0"}
+JAX = {"JAX_COORDINATOR_ADDRESS": "node0:8476", "JAX_NUM_PROCESSES": "4", "JAX_PROCESS_ID": "1"}
+SLURM = {"SLURM_STEP_NUM_TASKS": "3", "SLURM_PROCID": "2", "SLURM_STEP_NODELIST": "gpu[007-009],x", "SLURM_JOB_ID": "4097"}
+
+
+def environment():
+    """What of_torchrun and of_jax make of the launcher's variables."""
+    cases = [("of_torchrun", {}, [0, 1, ""]), ("of_torchrun", TORCH, [1, 4, "node0"]), ("of_jax", {}, [0, 1, ""]),
+             ("of_jax", JAX, [1, 4, "node0:8476"]), ("of_jax", SLURM, [2, 3, "gpu007:61441"]),
+             ("of_torchrun", {**TORCH, "MASTER_ADDR": ""}, "MASTER_ADDR is not set"),
+             ("of_torchrun", {"RANK": "1"}, "WORLD_SIZE is not set"),
+             ("of_torchrun", {**TORCH, "RANK": "4"}, "process 4 of 4"),
+             ("of_jax", {**JAX, "JAX_COORDINATOR_ADDRESS": ""}, "JAX_COORDINATOR_ADDRESS is not set, but JAX_NUM_PROCESSES is 4"),
+             ("of_jax", {**JAX, "JAX_COORDINATOR_ADDRESS": "node0"}, "expected HOST:PORT"),
+             ("of_jax", {**JAX, "JAX_PROCESS_ID": ""}, "JAX_PROCESS_ID is not set"),
+             ("of_jax", {**JAX, "JAX_NUM_PROCESSES": ""}, "JAX_NUM_PROCESSES is not set"),
+             ("of_jax", {**JAX, "JAX_NUM_PROCESSES": "four"}, "JAX_NUM_PROCESSES is 'four'"),
+             ("of_jax", {**SLURM, **JAX}, "JAX_NUM_PROCESSES is 4, but srun started 3 tasks")]
+    import hosts
+    for function, variables, expected in cases:
+        os.environ.clear()
+        os.environ.update(variables)
+        try:
+            found = getattr(hosts, function)()
+            assert [found.index, found.count, found.coordinator] == expected, (variables, vars(found))
+        except SystemExit as error:
+            assert isinstance(expected, str) and expected in str(error), (variables, error)
+
+
+def member():
+    import events
+    import hosts
+    index, count = int(sys.argv[4]), int(sys.argv[5])
+    os.environ["HOST_NAME"], hosts.FAILURE_S = f"host{index}", 0.3
+    round_of = [0]
+
+    def gather(data):
+        round_of[0] += 1
+        name = lambda i: FOLDER / f"round{round_of[0]}-{i}"  # noqa: E731
+        name(index).with_suffix(".part").write_bytes(data)
+        name(index).with_suffix(".part").rename(name(index))
+        while not all(name(i).exists() for i in range(count)):
+            time.sleep(0.002)
+        return [name(i).read_bytes() for i in range(count)]
+
+    with events.finishing() as done:
+        done.team = hosts.Team(hosts.Processes(index, count, "127.0.0.1:1"), gather)
+        done.team.require_same({"devices": 4 if index != int(os.environ.get("UNEQUAL", -1)) else 2})
+        done.team.require_space(FOLDER, 1 << (60 if os.environ.get("FULL") else 10))
+        events.log("the same on every process")
+        for step in range(1, 4):
+            events.metric("train/loss", step, 1 / step)
+            done.steps = step
+        done.team.barrier()
+        if os.environ.get("BROKEN") == str(index):
+            raise OSError("No space left on device")
+        (FOLDER / f"waiting-{index}").touch()
+        while os.environ.get("HOLD"):
+            time.sleep(0.01)
+
+
+def members(count, **variables):
+    return [subprocess.Popen([sys.executable, "-B", __file__, sys.argv[1], "member", str(FOLDER), str(i), str(count)],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **variables})
+            for i in range(count)]
+
+
+def ends(processes):
+    """(exit code, events) of each."""
+    out = []
+    for p in processes:
+        text, _ = p.communicate(timeout=60)
+        out.append((p.returncode, [json.loads(line) for line in text.decode().splitlines()]))
+    return out
+
+
+def one_stream():
+    """Only process 0 prints what concerns the whole run; every line names its process and host."""
+    first, second, third = ends(members(3))
+    assert [first[0], second, third] == [0, (0, []), (0, [])], (first, second, third)
+    assert [e["event"] for e in first[1]] == ["log", "metric", "metric", "metric", "finished"]
+    assert all(e["host"] == {"process": 0, "name": "host0"} for e in first[1])
+
+
+def killed(lost, speaker):
+    processes = members(3, HOLD="1")
+    while not all((FOLDER / f"waiting-{i}").exists() for i in range(3)):
+        time.sleep(0.01)
+    processes[lost].send_signal(signal.SIGKILL)
+    found = ends(processes)
+    assert found[lost][0] == -signal.SIGKILL and all(found[i][0] == 1 for i in range(3) if i != lost), found
+    said = [e for e in found[speaker][1] if e["event"] in ("log", "finished")][-2:]
+    assert [e["event"] for e in said] == ["log", "finished"], found
+    assert said[0]["level"] == "error" and said[0]["host"] == {"process": lost, "name": f"host{lost}"}, said
+    assert said[1]["state"] == "failed" and said[1]["error"].startswith(f"process {lost} on host{lost} was lost"), said
+    assert said[1]["steps"] == 3
+    assert sum(e["event"] == "finished" for _, lines in found for e in lines) == 1, found
+    return said[1]["error"]
+
+
+def lost_process():
+    assert '"step": 3' in killed(2, 0)  # its last event
+
+
+def lost_first_process():
+    killed(0, 1)
+
+
+def broken_process():
+    """The disk of one host is full while it writes."""
+    found = ends(members(3, BROKEN="1"))
+    last = found[0][1][-1]
+    assert last["state"] == "failed" and "process 1 on host1 failed: OSError: No space left on device" in last["error"], found
+    assert [code for code, _ in found][:2] == [1, 1], found
+
+
+def unequal_hosts():
+    for variables, text in (({"UNEQUAL": "2"}, "the hosts differ in devices: process 2 on host2 has 2, process 0 on host0 has 4"),
+                            ({"FULL": "1"}, "on host0 is too full")):
+        for file in FOLDER.iterdir():
+            file.unlink()
+        found = ends(members(3, **variables))
+        assert text in found[0][1][-1]["error"] and not found[1][1] and not found[2][1], found
+        assert [code for code, _ in found] == [1, 1, 1], found
+
+
+def checkpoints():
+    """Training goes on from the last checkpoint that is whole."""
+    import checkpoints as store
+    for step in (2, 4, 6, 8):
+        (FOLDER / f"checkpoint-{step}").mkdir()
+        (FOLDER / f"checkpoint-{step}" / "model").write_bytes(b"x" * step)
+        if step != 8:
+            store.complete(FOLDER, step, 2)
+    assert sorted(p.name for p in FOLDER.iterdir()) == ["checkpoint-4", "checkpoint-6", "checkpoint-8"]  # two and the broken one
+    assert store.last(FOLDER).name == "checkpoint-6"
+    (FOLDER / "checkpoint-6" / "model").write_bytes(b"x")  # cut short
+    assert store.last(FOLDER).name == "checkpoint-4"
+    (FOLDER / "checkpoint-4" / "complete.json").write_text("{")
+    assert store.last(FOLDER) is None
+
+
+def on_hosts():
+    """Two hosts behind a stand-in for ssh: one stream, and the name of the host that fails."""
+    home, recipe = FOLDER / "home", FOLDER / "recipe"
+    (FOLDER / "bin").mkdir()
+    home.mkdir()
+    recipe.mkdir()
+    (FOLDER / "bin" / "ssh").write_text("#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\n[ \"$2\" != gone ] || "
+                                        "{ echo refused >&2; exit 255; }\ncd \"$HOME\" && exec sh -c \"$3\"\n")
+    (FOLDER / "bin" / "ssh").chmod(0o755)
+    (recipe / "on_hosts.py").write_bytes((COMMON / "on_hosts.py").read_bytes())
+    (recipe / "launch.sh").write_text("""#!/bin/sh
+echo '{"event": "log", "level": "info", "text": "'$JAX_PROCESS_ID/$NNODES at $JAX_COORDINATOR_ADDRESS as $HOST_NAME: $*'"}'
+mkdir -p out; echo $JAX_PROCESS_ID > out/of-$JAX_PROCESS_ID
+[ -z "$FAIL" ] || [ "$JAX_PROCESS_ID" = 0 ] || exit 7
+[ -z "$FAIL" ] || exec sleep 600
+""")
+    (recipe / "launch.sh").chmod(0o755)
+    shared, own = "node0\nme@node1:2222\n", f"node0 {home}/a # first\n\nnode1 {home}/b\n"
+
+    def run(text, *arguments, **variables):
+        (FOLDER / "hosts").write_text(text)
+        done = subprocess.run([sys.executable, "-B", "on_hosts.py", str(FOLDER / "hosts"), *arguments], cwd=recipe, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=60,
+                              env={**os.environ, "PATH": f"{FOLDER}/bin:{os.environ['PATH']}", "HOME": str(home), **variables})
+        return done.returncode, [json.loads(line) for line in done.stdout.decode().splitlines()]
+
+    code, lines = run(shared, "--port", "1234", "--dir", "d", "--", "--steps", "3")
+    said = sorted(e["text"] for e in lines)
+    assert code == 0 and said == ["0/2 at node0:1234 as node0: --steps 3", "1/2 at node0:1234 as node1:2222: --steps 3",
+                                  "starting on 2 hosts: node0, node1:2222"], (code, lines)
+    assert sorted(os.listdir(recipe / "out")) == ["of-0", "of-1"] and not list(home.glob("*.part*"))
+    code, lines = run(own, "--port", "1234")
+    assert code == 0 and os.listdir(home / "b" / "out") == ["of-1"], lines
+    for text, error in (("node0\nnode0\n", "hosts:2: node0 is there twice"), ("# none\n", "names no host"), ("-oX\n", "hosts:1: '-oX'"),
+                        ("node0\ngone\n", "gone cannot be reached: refused")):
+        code, lines = run(text)
+        assert code == 2 and lines[-1]["state"] == "failed" and error in lines[-1]["error"], lines
+    code, lines = run(own, "--grace", "0.1", FAIL="1")
+    assert code == 1 and "host node1 ended with exit code 7; its last event" in lines[-1]["error"], lines
+    assert lines[-2]["host"] == {"process": 1, "name": "node1"}
+
+
+globals()[sys.argv[2]]()
