@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "core/model/catalogue.h"
+#include "core/plan/time/plan_figures.h"
 #include "tests/shipped.h"
 
 namespace mw::plan {
@@ -165,6 +167,70 @@ TEST(Search, FiguresOfTrainingAreThoseOfPredict) {
       EXPECT_EQ(plan.memory.capacity, c.capacity);
     }
   }
+}
+
+std::vector<Request> inference_requests() {
+  std::vector<Request> all;
+  for (const Work work : {Work::forward, Work::rollout, Work::serve})
+    for (const auto& [model, target] : {std::pair("gemma4-31b", "v6e-8"), std::pair("gemma4-26b-a4b", "v5p-16"),
+                                        std::pair("gemma3-4b", "8xh100"), std::pair("gemma4-e2b", "v5e-8")}) {
+      all.push_back(search_request(model, target, work));
+      Request& r = all.back();
+      r.mesh = {{{"data", 1}, {"fsdp", 1}, {"tp", r.target.devices()}}};
+      r.forward.batch = r.rollout.batch = 24;
+      r.forward.top_k = 8;
+    }
+  all.push_back(search_request("gemma4-31b", "8xh100", Work::serve));  // its heads need Triton's kernel
+  all.back().serve.max_num_batched_tokens = 300;                       // refuses 512 sequences
+  all.push_back(search_request("gemma3-27b", "v6e-8", Work::serve));
+  all.back().serve.max_model_len = 100000;  // does not fit into every cache
+  all.back().serve.memory_utilisation = 0.4;
+  return all;
+}
+
+// Empty if it has none, or is refused.
+std::optional<Plan> plan_of(const Request& r) {
+  try {
+    Plan plan = predict(r);
+    if (plan.refusals.empty()) return plan;
+  } catch (const Error&) {
+    // the same
+  }
+  return std::nullopt;
+}
+
+TEST(Search, FiguresOfInferenceAreThoseOfPredict) {
+  int planned = 0, refused = 0;
+  for (const Request& r : inference_requests()) {
+    SCOPED_TRACE(r.model.id + " on " + r.target.id + ", work " + std::to_string(static_cast<int>(r.work)));
+    for (const mesh::Mesh& mesh : legal_meshes(r)) {
+      PlanChoice choice = choice_of(r);
+      choice.mesh = mesh;
+      PlanPredictor predictor(with_choice(r, choice));
+      for (const DType kv : {DType::bf16, DType::fp8})
+        for (const int setting : {16, 64, 512}) {
+          choice.kv = kv;
+          choice.max_num_seqs = choice.loss_chunk = setting;
+          const Request one = with_choice(r, choice);
+          predictor.request().kv = one.kv;
+          predictor.request().serve.max_num_seqs = one.serve.max_num_seqs;
+          predictor.request().forward.chunk = one.forward.chunk;
+          const auto figures = predictor.figures();
+          const auto plan = plan_of(one);
+          (plan ? planned : refused) += 1;
+          ASSERT_EQ(figures.has_value(), plan.has_value()) << to_text(choice, r.work);
+          if (!plan) continue;
+          EXPECT_EQ(plan->step.seconds.value, figures->seconds) << to_text(choice, r.work);
+          EXPECT_EQ(plan->run.tokens_per_second, figures->tokens_per_second) << to_text(choice, r.work);
+          EXPECT_EQ(plan->run.hours.value, figures->hours);
+          EXPECT_EQ(r.work == Work::serve ? plan->run.usd_per_million_tokens : plan->run.usd.value, figures->usd);
+          EXPECT_EQ(plan->memory.at_peak.total(), figures->peak) << to_text(choice, r.work);
+          EXPECT_EQ(plan->memory.capacity, figures->capacity);
+        }
+    }
+  }
+  EXPECT_GT(planned, 200);
+  EXPECT_GT(refused, 20);
 }
 
 TEST(Search, EverySliceHasPlansOrAReason) {

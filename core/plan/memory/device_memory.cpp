@@ -320,6 +320,125 @@ void training_instants(const LocalModel& model, double len, Detail detail, const
   see([] { return std::string("end of the backward"); }, std::move(always));
 }
 
+// The same of a forward.
+template <class See>
+void forward_instants(const LocalModel& model, Detail detail, const See& see) {
+  const Request& r = *model.request;
+  const ForwardWork& f = r.forward;
+  const double rows = rows_on_device(model, f.batch), tokens = rows * f.len;
+  Buffers always = resident(model, r.weights, detail);
+  if (f.top_k > 0)
+    add_matrix(model, always, C::logits, {tokens, static_cast<double>(f.top_k), 8},
+               {"top-k values and indices", "tokens x k x 8 B"});
+  const Widest wide = widest(model, f.len, [](const LayerMemory& l) { return l.forward; });
+  Buffers layer = always;
+  add_working_set(layer, wide, tokens);
+  add_gather_buffers(model, layer);
+  see([&] { return "forward of " + one_of(*wide.kind); }, std::move(layer));
+  const LogitRows logits{tokens, f.chunk, r.profile.forward_logit_bytes};
+  add_logits(model, always, logits);
+  add_last_hidden_states(model, always, tokens);
+  add_gathered_head(model, always);
+  if (r.profile.forward == StackProfile::Forward::op_by_op && f.chunk == 0) {
+    add_matrix(model, always, C::workspace, {static_cast<double>(model.config.dim), model.vocab, 2},
+               {"transposed output matrix", "width x vocabulary x bytes: a product outside jit"});
+    // n blocks leave about n/2 holes (Knuth's fifty-percent rule): two arrays of logits leave one, half as large.
+    const auto array = static_cast<double>(std::llround(matrix_bytes(model, logits.size(model))));
+    always.add(C::workspace, array * 0.25, [&] {
+      return Derivation{"hole between the logits", "half of one of two arrays of logits (fifty-percent rule)",
+                        amount(array) * number(0.25)};
+    });
+  }
+  see([&] { return std::string(f.chunk > 0 ? "a chunk of logits" : "logits of the forward"); }, std::move(always));
+}
+
+// The same of a rollout.
+template <class See>
+void rollout_instants(const LocalModel& model, Detail detail, const See& see) {
+  const Request& r = *model.request;
+  const RolloutWork& w = r.rollout;
+  const double rows = rows_on_device(model, w.batch);
+  const double len = w.cache_len > 0 ? w.cache_len : w.prompt + w.new_tokens;
+  const double copies = r.profile.caches == StackProfile::Caches::copied ? 2 : 1;
+  Buffers always = resident(model, r.weights, detail);
+  const double cache = rows * len * kv_bytes_per_token(model, len);
+  always.add(C::kv_cache, copies * cache, [&] {
+    return Derivation{copies > 1 ? "KV cache, argument and result" : "KV cache", "copies x rows x tokens x bytes",
+                      count(copies) * count(rows) * count(len) * amount(kv_bytes_per_token(model, len))};
+  });
+  const Widest wide = widest(model, len, [](const LayerMemory& l) { return l.forward; });
+  Buffers prefill = always;
+  add_working_set(prefill, wide, rows * w.prompt, "prompt tokens x bytes per token");
+  add_gather_buffers(model, prefill);
+  see([] { return std::string("prefill"); }, std::move(prefill));
+  add_matrix(model, always, C::logits, {rows, model.vocab, 6},
+             {"logits of one step", "rows x vocabulary x (bf16 and its f32 copy)"});
+  add_working_set(always, wide, rows, "rows x bytes per token");
+  add_gather_buffers(model, always);
+  see([] { return std::string("decoding"); }, std::move(always));
+}
+
+// The KV cache that a server reserves beside what `serving` holds.
+void add_kv_cache(const LocalModel& model, Buffers& serving) {
+  const Request& r = *model.request;
+  const ServeWork& s = r.serve;
+  if (s.kv_cache)
+    return serving.add(C::kv_cache, static_cast<double>(s.kv_cache->value), [] {
+      return Derivation{"KV cache", "as the server sets it aside"};
+    });
+  const double capacity = r.target.chip.memory.value, share = s.memory_utilisation,
+               others = static_cast<double>(serving.total().value);
+  switch (r.profile.kv_reserve) {
+    case StackProfile::KvReserve::share_of_device:
+      return serving.add(C::kv_cache, capacity * share - others, [&] {
+        return Derivation{"KV cache", "capacity x share that may be filled, less everything else",
+                          amount(capacity) * number(share) - amount(others)};
+      });
+    case StackProfile::KvReserve::share_of_free:
+      return serving.add(C::kv_cache, (capacity - others) * share, [&] {
+        return Derivation{"KV cache", "(capacity - everything else) x share that may be filled",
+                          (amount(capacity) - amount(others)) * number(share)};
+      });
+    case StackProfile::KvReserve::slots: {
+      const double sequences = rows_on_device(model, s.max_num_seqs), each = kv_bytes_per_token(model, s.max_model_len);
+      return serving.add(C::kv_cache, sequences * s.max_model_len * each, [&] {
+        return Derivation{"KV cache", "sequences x longest request x bytes",
+                          count(sequences) * count(s.max_model_len) * amount(each)};
+      });
+    }
+  }
+}
+
+// A server, which holds the same all the time.
+Buffers serving(const LocalModel& model, Detail detail) {
+  const Request& r = *model.request;
+  const ServeWork& s = r.serve;
+  Buffers out = resident(model, r.weights, detail);
+  const Widest wide = widest(model, s.max_model_len, [](const LayerMemory& l) { return l.forward; });
+  add_working_set(out, wide, s.max_num_batched_tokens, "batched tokens x bytes per token");
+  add_matrix(model, out, C::logits, {static_cast<double>(s.max_num_seqs), model.vocab, 6},
+             {"logits of one step", "sequences x vocabulary x (bf16 and its f32 copy)"});
+  add_kv_cache(model, out);
+  return out;
+}
+
+// Calls each(detail, see), which calls see(name(), buffers) for each instant.
+template <class Each>
+DeviceMemory memory_of(const LocalModel& model, const Each& each) {
+  std::vector<Instant> instants;
+  each(Detail::buffers, [&](const auto& name, Buffers buffers) { instants.push_back({name(), std::move(buffers)}); });
+  return finish(model, std::move(instants));
+}
+template <class Each>
+Bytes peak_of(const LocalModel& model, const Each& each) {
+  Bytes peak;
+  each(Detail::totals, [&](const auto&, Buffers buffers) {
+    add_fragmentation(model, buffers);
+    peak = std::max(peak, buffers.total());
+  });
+  return peak;
+}
+
 }  // namespace
 
 double rows_on_device(const LocalModel& model, std::int64_t batch) {
@@ -341,122 +460,38 @@ double kv_bytes_per_token(const LocalModel& model, double len) {
 
 DeviceMemory train_memory(const LocalModel& model) {
   const Request& r = *model.request;
-  std::vector<Instant> instants;
-  training_instants(model, row_statistics(r.lengths, rows_on_device(model, r.train.batch)).longest, Detail::buffers,
-                    [&](const auto& name, Buffers buffers) {
-                      instants.push_back({name(), std::move(buffers)});
-                    });
-  return finish(model, std::move(instants));
+  const double longest = row_statistics(r.lengths, rows_on_device(model, r.train.batch)).longest;
+  return memory_of(model, [&](Detail detail, const auto& see) { training_instants(model, longest, detail, see); });
+}
+DeviceMemory forward_memory(const LocalModel& model) {
+  return memory_of(model, [&](Detail detail, const auto& see) { forward_instants(model, detail, see); });
+}
+DeviceMemory rollout_memory(const LocalModel& model) {
+  return memory_of(model, [&](Detail detail, const auto& see) { rollout_instants(model, detail, see); });
+}
+DeviceMemory serve_memory(const LocalModel& model) {
+  return memory_of(model, [&](Detail detail, const auto& see) {
+    see([] { return std::string("serving"); }, serving(model, detail));
+  });
 }
 
 Bytes train_peak(const LocalModel& model, double longest) {
-  Bytes peak;
-  training_instants(model, longest, Detail::totals, [&](const auto&, Buffers buffers) {
-    add_fragmentation(model, buffers);
-    peak = std::max(peak, buffers.total());
-  });
-  return peak;
+  return peak_of(model, [&](Detail detail, const auto& see) { training_instants(model, longest, detail, see); });
+}
+Bytes forward_peak(const LocalModel& model) {
+  return peak_of(model, [&](Detail detail, const auto& see) { forward_instants(model, detail, see); });
+}
+Bytes rollout_peak(const LocalModel& model) {
+  return peak_of(model, [&](Detail detail, const auto& see) { rollout_instants(model, detail, see); });
+}
+Ledger serve_totals(const LocalModel& model) {
+  Buffers buffers = serving(model, Detail::totals);
+  add_fragmentation(model, buffers);
+  return buffers.totals();
 }
 
 Bytes device_capacity(const Request& request) {
   return Bytes(std::llround(request.target.chip.memory.value));
-}
-
-DeviceMemory forward_memory(const LocalModel& model) {
-  const Request& r = *model.request;
-  const ForwardWork& f = r.forward;
-  const double rows = rows_on_device(model, f.batch), tokens = rows * f.len;
-  Buffers always = resident(model, r.weights, Detail::buffers);
-  if (f.top_k > 0)
-    add_matrix(model, always, C::logits, {tokens, static_cast<double>(f.top_k), 8},
-               {"top-k values and indices", "tokens x k x 8 B"});
-  const Widest wide = widest(model, f.len, [](const LayerMemory& l) { return l.forward; });
-  Instant layer{"forward of " + one_of(*wide.kind), always};
-  add_working_set(layer.buffers, wide, tokens);
-  add_gather_buffers(model, layer.buffers);
-  const LogitRows logits{tokens, f.chunk, r.profile.forward_logit_bytes};
-  Instant last{f.chunk > 0 ? "a chunk of logits" : "logits of the forward", always};
-  add_logits(model, last.buffers, logits);
-  add_last_hidden_states(model, last.buffers, tokens);
-  add_gathered_head(model, last.buffers);
-  if (r.profile.forward == StackProfile::Forward::op_by_op && f.chunk == 0) {
-    add_matrix(model, last.buffers, C::workspace, {static_cast<double>(model.config.dim), model.vocab, 2},
-               {"transposed output matrix", "width x vocabulary x bytes: a product outside jit"});
-    // n blocks leave about n/2 holes (Knuth's fifty-percent rule): two arrays of logits leave one, half as large.
-    const auto array = static_cast<double>(std::llround(matrix_bytes(model, logits.size(model))));
-    last.buffers.add(C::workspace, array * 0.25, [&] {
-      return Derivation{"hole between the logits", "half of one of two arrays of logits (fifty-percent rule)",
-                        amount(array) * number(0.25)};
-    });
-  }
-  return finish(model, {std::move(layer), std::move(last)});
-}
-
-DeviceMemory rollout_memory(const LocalModel& model) {
-  const Request& r = *model.request;
-  const RolloutWork& w = r.rollout;
-  const double rows = rows_on_device(model, w.batch);
-  const double len = w.cache_len > 0 ? w.cache_len : w.prompt + w.new_tokens;
-  const double copies = r.profile.caches == StackProfile::Caches::copied ? 2 : 1;
-  Buffers always = resident(model, r.weights, Detail::buffers);
-  const double cache = rows * len * kv_bytes_per_token(model, len);
-  always.add(C::kv_cache, copies * cache, [&] {
-    return Derivation{copies > 1 ? "KV cache, argument and result" : "KV cache", "copies x rows x tokens x bytes",
-                      count(copies) * count(rows) * count(len) * amount(kv_bytes_per_token(model, len))};
-  });
-  const Widest wide = widest(model, len, [](const LayerMemory& l) { return l.forward; });
-  Instant prefill{"prefill", always}, decode{"decoding", always};
-  add_working_set(prefill.buffers, wide, rows * w.prompt, "prompt tokens x bytes per token");
-  add_gather_buffers(model, prefill.buffers);
-  add_matrix(model, decode.buffers, C::logits, {rows, model.vocab, 6},
-             {"logits of one step", "rows x vocabulary x (bf16 and its f32 copy)"});
-  add_working_set(decode.buffers, wide, rows, "rows x bytes per token");
-  add_gather_buffers(model, decode.buffers);
-  return finish(model, {std::move(prefill), std::move(decode)});
-}
-
-namespace {
-
-// The KV cache that a server reserves beside what `serving` holds.
-void add_kv_cache(const LocalModel& model, Buffers& serving) {
-  const Request& r = *model.request;
-  const ServeWork& s = r.serve;
-  if (s.kv_cache)
-    return serving.add(C::kv_cache, static_cast<double>(s.kv_cache->value), [] {
-      return Derivation{"KV cache", "as the server sets it aside"};
-    });
-  const Expression capacity = amount(r.target.chip.memory.value), share = number(s.memory_utilisation),
-                   others = amount(static_cast<double>(serving.total().value));
-  Derivation cache{"KV cache", "sequences x longest request x bytes"};
-  switch (r.profile.kv_reserve) {
-    case StackProfile::KvReserve::share_of_device:
-      cache.words = "capacity x share that may be filled, less everything else";
-      cache.needed = capacity * share - others;
-      break;
-    case StackProfile::KvReserve::share_of_free:
-      cache.words = "(capacity - everything else) x share that may be filled";
-      cache.needed = (capacity - others) * share;
-      break;
-    case StackProfile::KvReserve::slots:
-      cache.needed = count(rows_on_device(model, s.max_num_seqs)) * count(s.max_model_len) *
-                     amount(kv_bytes_per_token(model, s.max_model_len));
-      break;
-  }
-  serving.add(C::kv_cache, cache.needed.value, [&] { return cache; });
-}
-
-}  // namespace
-
-DeviceMemory serve_memory(const LocalModel& model) {
-  const Request& r = *model.request;
-  const ServeWork& s = r.serve;
-  Instant serving{"serving", resident(model, r.weights, Detail::buffers)};
-  const Widest wide = widest(model, s.max_model_len, [](const LayerMemory& l) { return l.forward; });
-  add_working_set(serving.buffers, wide, s.max_num_batched_tokens, "batched tokens x bytes per token");
-  add_matrix(model, serving.buffers, C::logits, {static_cast<double>(s.max_num_seqs), model.vocab, 6},
-             {"logits of one step", "sequences x vocabulary x (bf16 and its f32 copy)"});
-  add_kv_cache(model, serving.buffers);
-  return finish(model, {std::move(serving)});
 }
 
 }  // namespace mw::plan

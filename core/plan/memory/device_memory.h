@@ -11,8 +11,11 @@ DeviceMemory forward_memory(const LocalModel& model);
 DeviceMemory rollout_memory(const LocalModel& model);
 DeviceMemory serve_memory(const LocalModel& model);
 
-// at_peak.total() of train_memory() without its buffers, for searches. `longest`: RowStatistics::longest.
+// at_peak.total() of the above without their buffers, for searches. `longest`: RowStatistics::longest.
 Bytes train_peak(const LocalModel& model, double longest);
+Bytes forward_peak(const LocalModel& model);
+Bytes rollout_peak(const LocalModel& model);
+Ledger serve_totals(const LocalModel& model);  // at_peak of serve_memory()
 Bytes device_capacity(const Request& request);
 
 // Bytes of KV cache per token of a row with `len` tokens on a device, without padding of tiles. Layers that keep only

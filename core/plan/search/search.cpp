@@ -19,8 +19,8 @@
 #include "core/mesh/layout/unused_axes.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/local_model.h"
+#include "core/plan/time/plan_figures.h"
 #include "core/plan/time/predict.h"
-#include "core/plan/time/train_figures.h"
 
 namespace mw::plan {
 namespace {
@@ -144,8 +144,12 @@ PlanChoice with_settings(PlanChoice c, const Settings& s) {
   c.moments = s.moments;
   return c;
 }
-// Sets what training varies in `r`, which may have the settings of another choice for `base`.
-void set_training(Request& r, const Request& base, const Settings& s) {
+// Sets what a search varies besides the mesh in `r`, which may have the settings of another choice for `base`.
+void set_settings(Request& r, const Request& base, const Settings& s) {
+  r.kv = s.kv;
+  r.serve.max_num_seqs = s.max_num_seqs;
+  if (r.work == Work::forward) r.forward.chunk = s.loss_chunk;
+  if (r.work != Work::train) return;
   r.train.batch = s.batch;
   r.train.accumulation = s.accumulation;
   r.train.remat = s.remat;
@@ -224,21 +228,18 @@ void add_training(const Request& request, SearchScope scope, Space& space) {
 
 void add_serving(const Request& request, Space& space) {
   Settings s = settings_of(space.bases.back());
-  const auto add = [&] {
-    space.settings.push_back(s);
-    space.end_group(request);
-  };
   for (const DType kv : with_own(kKvTypes, request.kv)) {
     s.kv = kv;
     if (request.work == Work::rollout) {
-      add();
+      space.settings.push_back(s);
       continue;
     }
     for (const int sequences : with_own(kMaxSequences, request.serve.max_num_seqs)) {
       s.max_num_seqs = sequences;
-      add();
+      space.settings.push_back(s);
     }
   }
+  space.end_group(request);
 }
 
 void add_forward(const Request& request, Space& space) {
@@ -246,8 +247,8 @@ void add_forward(const Request& request, Space& space) {
   for (const int chunk : with_own(kChunks, request.forward.chunk)) {
     s.loss_chunk = chunk;
     space.settings.push_back(s);
-    space.end_group(request);
   }
+  space.end_group(request);
 }
 
 // Adds all choices for a request on its target: meshes over its axes and the axes of its sharding rules that are legal
@@ -262,7 +263,7 @@ void add_choices(const Request& request, SearchScope scope, Space& space) {
 }
 
 struct Figures {
-  TrainFigures plan{};
+  PlanFigures plan{};
   bool is_planned = false;
 };
 
@@ -284,16 +285,6 @@ class GroupPredictor {
  public:
   explicit GroupPredictor(const Space& space) : space_(space) {}
   void predict(const Group& group, std::vector<Figures>& out) {
-    if (group.request->work == Work::train) return train(group, out);
-    for (size_t i = group.begin; i < group.end; ++i) try {
-        out[i] = figures_of(*group.request, with_settings(space_.bases[group.base], space_.settings[i]));
-      } catch (const Error&) {
-        out[i] = {};
-      }
-  }
-
- private:
-  void train(const Group& group, std::vector<Figures>& out) {
     if (base_ != group.base) try {
         base_ = group.base;
         predictor_.reset();
@@ -303,13 +294,15 @@ class GroupPredictor {
       }
     if (!predictor_) return;
     for (size_t i = group.begin; i < group.end; ++i) {
-      set_training(predictor_->request(), *group.request, space_.settings[i]);
+      set_settings(predictor_->request(), *group.request, space_.settings[i]);
       if (const auto figures = predictor_->figures()) out[i] = {*figures, true};
     }
   }
+
+ private:
   const Space& space_;
   std::optional<size_t> base_;
-  std::optional<TrainPredictor> predictor_;  // of base_
+  std::optional<PlanPredictor> predictor_;  // of base_
 };
 
 // Threads take the groups in order; the calling thread is one of them and reports the progress.
@@ -345,7 +338,7 @@ std::vector<Figures> predict_all(const Space& space, const SearchOptions& option
   return out;
 }
 
-Candidate candidate_of(PlanChoice choice, const TrainFigures& f) {
+Candidate candidate_of(PlanChoice choice, const PlanFigures& f) {
   return {.choice = std::move(choice),
           .seconds = f.seconds,
           .tokens_per_second = f.tokens_per_second,
@@ -479,13 +472,9 @@ Request with_choice(Request r, const PlanChoice& choice) {
   r.places = choice.places;
   r.mesh = choice.mesh;
   r.weights = choice.weights;
-  r.kv = choice.kv;
-  r.serve.max_num_seqs = choice.max_num_seqs;
-  if (r.work == Work::forward) r.forward.chunk = choice.loss_chunk;
-  if (r.work != Work::train) return r;
   Request out = r;
-  set_training(out, r, settings_of(choice));
-  if (choice.max_len > 0 && choice.max_len != r.lengths.max_len) {
+  set_settings(out, r, settings_of(choice));
+  if (r.work == Work::train && choice.max_len > 0 && choice.max_len != r.lengths.max_len) {
     out.lengths.max_len = choice.max_len;
     out.lengths.packed_rows = r.lengths.histogram.empty() ? 0 : pack_count(r.lengths.histogram, choice.max_len);
   }

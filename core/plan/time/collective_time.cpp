@@ -38,19 +38,34 @@ double link_rate(const mesh::AxisPlacement& place, const mesh::Layout& layout, c
   return in_node > 1 ? std::min(chip.link_bandwidth.value, chip.egress.value * in_node) : chip.egress.value;
 }
 
-Estimate over_links(const mesh::Collective& collective, const mesh::AxisPlacement& place, double link,
-                    const hardware::Chip& chip, const Efficiency& share) {
+// The links of a collective, and its measured curve if the catalogue has one for them.
+struct Route {
+  const mesh::AxisPlacement* place = nullptr;  // null: nothing is sent
+  const hardware::BandwidthCurve* curve = nullptr;
+  double link = 0;  // bytes per second
+};
+Route route_of(const mesh::Collective& collective, const mesh::Layout& layout, const hardware::Chip& chip) {
+  const mesh::AxisPlacement* place = place_of(layout, collective.axis);
+  if (!place || collective.group <= 1 || collective.moved.value <= 0 || place->medium == mesh::Medium::none) return {};
+  const bool near = place->medium == mesh::Medium::link || place->medium == mesh::Medium::chip;
+  return {place, near ? nullptr : curve_of(collective, *place, chip), link_rate(*place, layout, chip)};
+}
+
+double link_seconds(const mesh::Collective& collective, const Route& route, const hardware::Chip& chip, double share) {
   const double bytes = static_cast<double>(collective.moved.value),
-               latency = chip.link_latency.value * std::max(1, place.hops);
-  const auto seconds = [&](double s) { return link > 0 ? bytes / (link * s) + latency : 0; };
-  return {.value = seconds(share.value),
-          .low = seconds(share.high),
-          .high = seconds(share.low),
-          .origin = share.origin,
-          .formula = place.medium == mesh::Medium::network
-                         ? "bytes sent / (network interfaces of the group's members in a node x share) + latency"
-                         : "bytes sent / (link x rails / sharing x share) + hops x latency",
-          .source = share.source};
+               latency = chip.link_latency.value * std::max(1, route.place->hops);
+  return route.link > 0 ? bytes / (route.link * share) + latency : 0;
+}
+
+// A curve counts bus bandwidth, so that the latency of its calls is scaled like their bytes.
+double curve_seconds(const mesh::Collective& collective, const Route& route, const hardware::Chip& chip) {
+  const auto moved = static_cast<double>(collective.moved.value), full = static_cast<double>(collective.full.value);
+  return moved / bandwidth_at(*route.curve, full, chip.link_latency.value * full / moved);
+}
+
+// A curve between nodes was measured with whole nodes; fewer members have fewer network interfaces.
+bool follows_links(const Route& route, double linked, double measured) {
+  return route.place->medium == mesh::Medium::network && linked > measured;
 }
 
 }  // namespace
@@ -71,28 +86,38 @@ double bandwidth_at(const hardware::BandwidthCurve& curve, double payload, doubl
   return p.back().second;
 }
 
+double collective_value(const mesh::Collective& collective, const mesh::Layout& layout, const hardware::Target& target,
+                        const Efficiencies& efficiencies) {
+  const Route route = route_of(collective, layout, target.chip);
+  if (!route.place) return 0;
+  const double linked = link_seconds(collective, route, target.chip, efficiencies.collectives.value);
+  if (!route.curve) return linked;
+  const double measured = curve_seconds(collective, route, target.chip);
+  return follows_links(route, linked, measured) ? linked : measured;
+}
+
 Estimate collective_seconds(const mesh::Collective& collective, const mesh::Layout& layout,
                             const hardware::Target& target, const Efficiencies& efficiencies) {
-  const mesh::AxisPlacement* place = place_of(layout, collective.axis);
-  if (!place || collective.group <= 1 || collective.moved.value <= 0 || place->medium == mesh::Medium::none) return {};
-  const hardware::BandwidthCurve* curve = place->medium == mesh::Medium::link || place->medium == mesh::Medium::chip
-                                              ? nullptr
-                                              : curve_of(collective, *place, target.chip);
-  const double link = link_rate(*place, layout, target.chip);
-  const Estimate linked = over_links(collective, *place, link, target.chip, efficiencies.collectives);
-  if (!curve) return linked;
-  // A curve counts bus bandwidth, so that the latency of its calls is scaled like their bytes.
-  const auto moved = static_cast<double>(collective.moved.value), full = static_cast<double>(collective.full.value);
-  const double latency = target.chip.link_latency.value * full / moved;
-  const double seconds = moved / bandwidth_at(*curve, full, latency);
-  // A curve between nodes was measured with whole nodes; fewer members have fewer network interfaces.
-  if (place->medium == mesh::Medium::network && linked.value > seconds) return linked;
-  return {.value = seconds,
-          .low = seconds,
-          .high = seconds,
-          .origin = curve->chips == collective.group ? Origin::interpolated : Origin::transferred,
+  const Route route = route_of(collective, layout, target.chip);
+  if (!route.place) return {};
+  const Efficiency& share = efficiencies.collectives;
+  const double linked = link_seconds(collective, route, target.chip, share.value);
+  const double measured = route.curve ? curve_seconds(collective, route, target.chip) : 0;
+  if (!route.curve || follows_links(route, linked, measured))
+    return {.value = linked,
+            .low = link_seconds(collective, route, target.chip, share.high),
+            .high = link_seconds(collective, route, target.chip, share.low),
+            .origin = share.origin,
+            .formula = route.place->medium == mesh::Medium::network
+                           ? "bytes sent / (network interfaces of the group's members in a node x share) + latency"
+                           : "bytes sent / (link x rails / sharing x share) + hops x latency",
+            .source = share.source};
+  return {.value = measured,
+          .low = measured,
+          .high = measured,
+          .origin = route.curve->chips == collective.group ? Origin::interpolated : Origin::transferred,
           .formula = "bytes sent / bus bandwidth measured at this payload",
-          .source = curve->source};
+          .source = route.curve->source};
 }
 
 }  // namespace mw::plan

@@ -10,6 +10,9 @@ namespace mw::plan {
 // The seconds of one call. The interval follows from the efficiency of the links; a measured curve has none.
 Estimate collective_seconds(const mesh::Collective& collective, const mesh::Layout& layout,
                             const hardware::Target& target, const Efficiencies& efficiencies);
+// collective_seconds().value, without text.
+double collective_value(const mesh::Collective& collective, const mesh::Layout& layout, const hardware::Target& target,
+                        const Efficiencies& efficiencies);
 // Bytes per second of the curve at a payload in bytes, interpolated linearly in logarithms. Below the first point the
 // time of a payload falls linearly towards `latency` (s), or stays constant if the first point takes no longer.
 double bandwidth_at(const hardware::BandwidthCurve& curve, double payload, double latency);

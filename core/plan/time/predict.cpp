@@ -8,9 +8,9 @@
 #include "core/plan/request/expression.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/refusals.h"
-#include "core/plan/time/steady_state.h"
+#include "core/plan/time/inference.h"
+#include "core/plan/time/plan_figures.h"
 #include "core/plan/time/step_time.h"
-#include "core/plan/time/train_figures.h"
 
 namespace mw::plan {
 namespace {
@@ -151,40 +151,24 @@ struct ServePrediction {
   StepTime step;  // a decode step (serve), or the whole rollout
 };
 
-// Tokens of the longest request whose keys and values `cache` bytes hold on each device; window caches stop growing.
-std::int64_t longest_request(const LocalModel& m, double cache) {
-  std::int64_t held = 0;
-  for (std::int64_t above = std::int64_t{m.request->serve.max_model_len} + 1; above - held > 1;) {
-    const std::int64_t middle = held + (above - held) / 2;
-    const auto tokens = static_cast<double>(middle);
-    (kv_bytes_per_token(m, tokens) * tokens <= cache ? held : above) = middle;
-  }
-  return held;
-}
-
 ServePrediction serve(const LocalModel& m, const DeviceMemory& memory) {
   const Request& r = *m.request;
   const ServeWork& s = r.serve;
-  const ServeStepModel model(r);
+  const ServeStepModel model(m);
   ServePrediction out;
   ServeNumbers& n = out.numbers;
   n.kv_bytes_per_token = kv_bytes_per_token(m, s.max_model_len);
   const auto cache = static_cast<double>(memory.at_peak[MemoryCategory::kv_cache].value);
   n.kv_tokens = n.kv_bytes_per_token > 0 ? static_cast<std::int64_t>(cache / n.kv_bytes_per_token) * m.batch_ways : 0;
-  const SteadyLoad load{
-      .concurrency = std::max(1, s.max_num_seqs), .input_len = s.input_len, .output_len = s.output_len};
-  const SteadyState steady = steady_state(model, s, load);
-  const double rows = std::floor(steady.running), context = s.input_len + s.output_len / 2.0;
-  const double window = model.window() > 0 ? std::min<double>(context, model.window()) : context;
-  const auto step = model.parts(
-      {.decoding = static_cast<int>(rows), .read_tokens = rows * context, .read_window_tokens = rows * window});
+  const LoadedServer load = loaded_server(model, s);
+  const auto step = model.parts(load.decoding);
   out.step = step_of(step, r.efficiencies);
   n.longest_request = longest_request(m, cache);
-  n.running = rows;
-  n.tpot_under_load_s = steady.tpot_s;
+  n.running = load.decoding.decoding;
+  n.tpot_under_load_s = load.steady.tpot_s;
   n.tpot = step.total;
   n.ttft = first_token(model, s) + 1 * r.efficiencies.request_s + s.input_len * tokenize_overhead(r.stack);
-  n.output_tokens_per_second = steady.output_tokens_per_s;
+  n.output_tokens_per_second = load.steady.output_tokens_per_s;
   n.usd_per_million_output_tokens = usd_per_million(m, n.output_tokens_per_second);
   return out;
 }
@@ -193,15 +177,12 @@ ServePrediction rollout(const LocalModel& model) {
   const Request& r = *model.request;
   const RolloutWork& w = r.rollout;
   ServePrediction out;
-  const auto rows = static_cast<double>(w.batch);
-  const StepTime prefill = prefill_time(model, rows, w.prompt);
-  // Without window caches every step reads the whole cache, including unused slots.
-  const bool whole = r.profile.attention == StackProfile::Attention::materialised;
-  const double cache = w.cache_len > 0 ? w.cache_len : w.prompt + w.new_tokens;
-  out.step = decode_time(model, rows, whole ? cache : w.prompt + w.new_tokens / 2.0);
+  const RolloutShape shape = rollout_shape(r);
+  const StepTime prefill = prefill_time(model, shape.rows, w.prompt);
+  out.step = decode_time(model, shape.rows, shape.context);
   ServeNumbers& n = out.numbers;
-  n.kv_bytes_per_token = kv_bytes_per_token(model, cache);
-  n.kv_tokens = static_cast<std::int64_t>(rows * cache);
+  n.kv_bytes_per_token = kv_bytes_per_token(model, shape.cache);
+  n.kv_tokens = static_cast<std::int64_t>(shape.rows * shape.cache);
   n.tpot = out.step.seconds;
   n.ttft = prefill.seconds;
   scale(out.step, w.new_tokens);
@@ -215,7 +196,7 @@ ServePrediction rollout(const LocalModel& model) {
   out.step.fixed += prefill.fixed;
   out.step.hidden += prefill.hidden;
   out.step.seconds += prefill.seconds;
-  n.output_tokens_per_second = rows * w.new_tokens / out.step.seconds.value;
+  n.output_tokens_per_second = shape.rows * w.new_tokens / out.step.seconds.value;
   n.usd_per_million_output_tokens = usd_per_million(model, n.output_tokens_per_second);
   return out;
 }

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cmath>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "core/mesh/collectives/collectives.h"
 #include "core/model/experts.h"
@@ -44,9 +46,10 @@ constexpr int kFirstTokens = 16, kFirstRequests = 8;  // smallest buckets of vLL
 // Seconds as a function of a count, interpolated linearly between eight points per octave.
 class Curve {
  public:
-  template <class At>
-  void fill(const At& at) {
-    for (size_t i = 0; i < points_.size(); ++i) points_[i] = at(static_cast<std::int64_t>(count_at(i)));
+  template <class At>  // at(count): the seconds of both
+  static void fill(Curve& first, Curve& second, const At& at) {
+    for (size_t i = 0; i < first.points_.size(); ++i)
+      std::tie(first.points_[i], second.points_[i]) = at(static_cast<std::int64_t>(count_at(i)));
   }
   double operator()(std::int64_t n) const {
     if (n <= 0) return 0;
@@ -68,7 +71,8 @@ class Curve {
 // short the context is.
 class PagedAttentionTime {
  public:
-  explicit PagedAttentionTime(const LocalModel& model);  // of a server on TPUs
+  void set(const LocalModel& model);  // of a server on TPUs
+  explicit operator bool() const { return !kinds_.empty(); }
   // The mean number of keys that the kernel multiplies with each query of a long prompt under a window of `window`
   // keys.
   static double walked(int window);
@@ -100,7 +104,8 @@ double block_of(const LayerKind& kind, const Request& request) {
   return std::min(to_peak, static_cast<double>(request.serve.max_model_len));
 }
 
-PagedAttentionTime::PagedAttentionTime(const LocalModel& model) {
+void PagedAttentionTime::set(const LocalModel& model) {
+  kinds_.clear();
   const Request& r = *model.request;
   const hardware::Chip& chip = r.target.chip;
   const double per_chip = std::max(1, chip.devices_per_chip), unit = std::max(8, chip.matrix_unit);
@@ -154,21 +159,24 @@ struct ServeStepModel::Impl {
   Rate expert, expert_row;  // of reading one expert of every layer; of a token at one expert of every layer
   Curve token_sums, request_sums;
   std::optional<Efficiency> triton_full, triton_window;  // in place of the attention share
-  std::optional<PagedAttentionTime> paged;               // of servers on TPUs, in place of kv_full and kv_window
+  PagedAttentionTime paged;                              // of servers on TPUs, in place of kv_full and kv_window
   double window_span = 1;                                // keys that a prompt's kernel walks for each in its window
   Kv kv;
   // Quotients of the rates above, computed once.
   double weights_s = 0, head_weights_s = 0, token_s = 0, head_row_s = 0, traffic_s = 0, pair_full_s = 0,
          pair_window_s = 0, step_s = 0, sequence_s = 0, tokenize_s = 0, expert_s = 0, expert_row_s = 0;
 
-  explicit Impl(const Request& request);
+  explicit Impl(const LocalModel& model);
   void set(const Efficiencies& efficiencies);
   void add_products(const LocalModel& model);
   void add_attention(const LocalModel& model);
+  void set_cache(const LocalModel& model);
+  void set_reads(const LocalModel& model);
   void add_sums(const LocalModel& model);
   double sum_seconds(const LocalModel& model, const mesh::Collective& collective) const;
-  void add_cache(const LocalModel& model);
+  void set_groups(const LocalModel& model);
 
+  bool slides(const LayerKind& kind) const { return kind.shape.attention == model::Attention::sliding && window > 0; }
   std::int64_t share(std::int64_t n) const { return ways > 1 ? (n + ways - 1) / ways : n; }
   // The share of the decoding requests, and of the prompts, on the replica with the most of them. A replica computes
   // whole requests, so that one prompt takes no less time beside idle replicas.
@@ -227,23 +235,21 @@ struct ServeStepModel::Impl {
   double reads(const StepLoad& load, double share) const {
     if (paged)
       return load.decoding > 0 ? static_cast<double>(this->share(load.decoding)) *
-                                     paged->seconds(load.read_tokens / load.decoding, share)
+                                     paged.seconds(load.read_tokens / load.decoding, share)
                                : 0;
     return (load.read_tokens * kv_full.best + load.read_window_tokens * kv_window.best) / share * decode_share(load);
   }
 };
 
-ServeStepModel::Impl::Impl(const Request& r) : request(r) {
-  const LocalModel m = local_model(request, mesh::ShardingUse::sampling);
+ServeStepModel::Impl::Impl(const LocalModel& m) : request(*m.request) {
   ways = std::max(1, m.batch_ways);
   window = request.model.sliding_window;
   buckets = request.profile.static_shapes ? Buckets::powers_of_two : Buckets::none;
   most_tokens = std::max(kFirstTokens, request.serve.max_num_batched_tokens);
-  most_requests = std::max(kFirstRequests, request.serve.max_num_seqs);
   add_products(m);
   add_attention(m);
   add_sums(m);
-  add_cache(m);
+  set_cache(m);
   set(request.efficiencies);
   tokenize_s = tokenize_overhead(request.stack).value;
 }
@@ -304,14 +310,11 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
 }
 
 void ServeStepModel::Impl::add_attention(const LocalModel& m) {
-  const hardware::Chip& chip = request.target.chip;
-  const double per_chip = std::max(1, chip.devices_per_chip);
-  const double peak = products_peak(request) / per_chip, bandwidth = chip.memory_bandwidth.value / per_chip;
-  double read[2] = {}, flops[2] = {};  // layers that see everything, sliding ones
+  const double peak = products_peak(request) / std::max(1, request.target.chip.devices_per_chip);
+  double flops[2] = {};  // layers that see everything, sliding ones
   int head_dim[2] = {};
   for (const LayerKind& k : m.kinds) {
-    const size_t i = k.shape.attention == model::Attention::sliding && window > 0;
-    read[i] += k.count * 2 * k.kv() * bytes_of(request.kv);  // layers that borrow keys and values read them, too
+    const size_t i = slides(k);
     flops[i] += k.count * 4 * k.q();
     head_dim[i] = std::max(head_dim[i], k.shape.head_dim);
   }
@@ -320,14 +323,28 @@ void ServeStepModel::Impl::add_attention(const LocalModel& m) {
     triton_full = triton_attention(head_dim[0]);
     triton_window = triton_attention(head_dim[1]);
   }
-  if (request.stack == Stack::vllm_tpu) {
-    paged.emplace(m);
-    if (window > 0) window_span = PagedAttentionTime::walked(window) / window;
-  }
-  kv_full.best = read[0] / bandwidth;
-  kv_window.best = read[1] / bandwidth;
+  if (request.stack == Stack::vllm_tpu && window > 0) window_span = PagedAttentionTime::walked(window) / window;
   pair_full.best = flops[0] / peak;
   pair_window.best = flops[1] / peak;
+}
+
+// Sets everything that depends on the type of the cache or on the most sequences.
+void ServeStepModel::Impl::set_cache(const LocalModel& m) {
+  request.kv = m.request->kv;
+  request.serve.max_num_seqs = m.request->serve.max_num_seqs;
+  most_requests = std::max(kFirstRequests, request.serve.max_num_seqs);
+  set_reads(m);
+  set_groups(m);
+}
+
+void ServeStepModel::Impl::set_reads(const LocalModel& m) {
+  const hardware::Chip& chip = request.target.chip;
+  const double per_chip = std::max(1, chip.devices_per_chip), bandwidth = chip.memory_bandwidth.value / per_chip;
+  double read[2] = {};  // layers that see everything, sliding ones; those that borrow keys and values read them, too
+  for (const LayerKind& k : m.kinds) read[slides(k)] += k.count * 2 * k.kv() * bytes_of(request.kv);
+  kv_full.best = read[0] / bandwidth;
+  kv_window.best = read[1] / bandwidth;
+  if (request.stack == Stack::vllm_tpu) paged.set(m);
 }
 
 // The collectives of decoding give the sums for a number of tokens; those of sampled rows have a curve of their own.
@@ -339,39 +356,36 @@ void ServeStepModel::Impl::add_sums(const LocalModel& m) {
     shape.logit_bytes = 2;
     return step_collectives(request, m.config, m.placement, shape);
   });
-  const auto priced = [&](std::int64_t count, bool of_logits) {
-    double seconds = 0;
+  Curve::fill(token_sums, request_sums, [&](std::int64_t count) {
+    double of_tokens = 0, of_requests = 0;
     for (const mesh::Collective& c : sums.of(std::max<std::int64_t>(1, count))) {
-      if ((c.cause == mesh::Cause::logits) != of_logits) continue;
       const double stands = c.layer >= 0 ? m.layers_represented[static_cast<size_t>(c.layer)] : 1;
-      seconds += stands * static_cast<double>(c.calls) * sum_seconds(m, c);
+      (c.cause == mesh::Cause::logits ? of_requests : of_tokens) +=
+          stands * static_cast<double>(c.calls) * sum_seconds(m, c);
     }
-    return seconds;
-  };
-  token_sums.fill([&](std::int64_t n) { return priced(n, false); });
-  request_sums.fill([&](std::int64_t n) { return priced(n, true); });
+    return std::pair(of_tokens, of_requests);
+  });
 }
 
 double ServeStepModel::Impl::sum_seconds(const LocalModel& m, const mesh::Collective& c) const {
   const Efficiencies& e = request.efficiencies;
-  const Estimate listed = collective_seconds(c, m.layout, request.target, e);
-  if (listed.value <= 0) return 0;
-  if (request.target.chip.vendor != hardware::Vendor::gpu) return listed.value + e.sum_s.value;
-  if (static_cast<double>(c.full.value) > kOwnSums) return listed.value;
+  const double listed = collective_value(c, m.layout, request.target, e);
+  if (listed <= 0) return 0;
+  if (request.target.chip.vendor != hardware::Vendor::gpu) return listed + e.sum_s.value;
+  if (static_cast<double>(c.full.value) > kOwnSums) return listed;
   const double link = request.target.chip.link_bandwidth.value * e.collectives.value;
   const double rounds = std::log2(static_cast<double>(c.group));
-  return std::min(listed.value, rounds * e.sum_s.value + static_cast<double>(c.moved.value) / link);
+  return std::min(listed, rounds * e.sum_s.value + static_cast<double>(c.moved.value) / link);
 }
 
-void ServeStepModel::Impl::add_cache(const LocalModel& m) {
+void ServeStepModel::Impl::set_groups(const LocalModel& m) {
   const double copies =
       static_cast<double>(request.mesh.devices()) / ways;  // of a token's KV: heads are split over them
-  const DeviceMemory memory = serve_memory(m);
-  kv.capacity = memory.at_peak[MemoryCategory::kv_cache] * request.mesh.devices();
+  kv.capacity = serve_totals(m)[MemoryCategory::kv_cache] * request.mesh.devices();
+  kv.groups.clear();
   for (const LayerKind& k : m.kinds) {
     if (!k.shape.has_k) continue;
-    const bool slides = k.shape.attention == model::Attention::sliding && window > 0 && request.sliding_window_kv;
-    const int kept = slides ? window : 0;
+    const int kept = slides(k) && request.sliding_window_kv ? window : 0;
     auto group = std::find_if(kv.groups.begin(), kv.groups.end(), [&](const Kv::Group& g) { return g.window == kept; });
     if (group == kv.groups.end()) group = kv.groups.insert(kv.groups.end(), {0, kept, 0});
     group->layers += k.count;
@@ -392,10 +406,11 @@ ServeStepModel::ServeStepModel(const Request& request) {
   check_request(request);
   Request ordered = request;
   ordered.mesh = canonical_order(std::move(ordered.mesh));
-  impl_ = std::make_unique<const Impl>(ordered);
+  impl_ = std::make_unique<Impl>(local_model(ordered, mesh::ShardingUse::sampling));
 }
 
-ServeStepModel::ServeStepModel(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+ServeStepModel::ServeStepModel(const LocalModel& model) : impl_(std::make_unique<Impl>(model)) {}
+ServeStepModel::ServeStepModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ServeStepModel::~ServeStepModel() = default;
 ServeStepModel::ServeStepModel(ServeStepModel&&) noexcept = default;
 
@@ -408,7 +423,11 @@ ServeStepModel ServeStepModel::with(const Efficiencies& efficiencies) const {
   }
   auto copy = std::make_unique<Impl>(*impl_);
   copy->set(efficiencies);
-  return ServeStepModel(std::unique_ptr<const Impl>(std::move(copy)));
+  return ServeStepModel(std::move(copy));
+}
+
+void ServeStepModel::set_cache(const LocalModel& model) {
+  impl_->set_cache(model);
 }
 
 int ServeStepModel::window() const {
@@ -427,7 +446,7 @@ double ServeStepModel::tokenize_seconds() const {
   return impl_->tokenize_s;
 }
 
-ServeStepModel::Kv ServeStepModel::kv() const {
+const ServeStepModel::Kv& ServeStepModel::kv() const {
   return impl_->kv;
 }
 
@@ -492,7 +511,7 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
   p.kv_reads.formula = i.paged ? "KV bytes read / (bandwidth x share), or blocks of the kernel x their products"
                                : "KV bytes read / (bandwidth x share)";
   if (i.paged && load.decoding > 0)
-    p.products_bound_reads = i.paged->is_bound_by_products(load.read_tokens / load.decoding, share.value);
+    p.products_bound_reads = i.paged.is_bound_by_products(load.read_tokens / load.decoding, share.value);
   p.kv_reads.formula += "; " + count_text(load.read_tokens) + " tokens in layers that see everything, " +
                         count_text(load.read_window_tokens) + " in sliding ones";
   const Estimate prompts = beyond(i.weights, i.token, t, decoding), moved = i.traffic.estimate(t - decoding);
@@ -515,6 +534,7 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
                                 std::to_string(p.padded_tokens) + " tokens",
                      .source = e.sum_s.source};
   p.total = p.base + p.sequences + p.kv_reads + p.prefill + p.communication;
+  p.total.value = seconds(load);  // the sum but for its rounding
   p.total.formula = "base + sequences + KV reads + prefill + sums between devices, of " +
                     std::to_string(p.padded_tokens) + " tokens and " + std::to_string(p.padded_requests) + " requests" +
                     (i.buckets == Buckets::none ? "" : " (buckets)");

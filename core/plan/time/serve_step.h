@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seconds of one step of a server: a base (weights, dispatch), costs per sequence, KV reads and prompt tokens. Servers
-// on TPUs pad steps to buckets. The cost-model executor calls it millions of times. Immutable; any thread.
+// on TPUs pad steps to buckets. The cost-model executor calls it millions of times. Immutable but for set_cache(); any
+// thread.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "core/base/units.h"
+#include "core/plan/request/local_model.h"
 #include "core/plan/request/plan_result.h"
 
 namespace mw::plan {
@@ -29,9 +31,12 @@ class ServeStepModel {
  public:
   explicit ServeStepModel(
       const Request& request);  // needs Work::serve (Error PLAN-WORK); throws the errors of predict()
+  explicit ServeStepModel(const LocalModel& model);  // of a checked request
   ~ServeStepModel();
   ServeStepModel(ServeStepModel&&) noexcept;
   ServeStepModel with(const Efficiencies& efficiencies) const;  // fast unless sum_s or collectives change
+  // Takes over Request::kv and ServeWork::max_num_seqs of the model's request, which is otherwise the same.
+  void set_cache(const LocalModel& model);
   double seconds(const StepLoad& load) const;
   struct Parts {  // of the same step
     Estimate base, sequences, kv_reads, prefill, communication, total;
@@ -55,12 +60,12 @@ class ServeStepModel {
     };
     std::vector<Group> groups;
   };
-  Kv kv() const;
+  const Kv& kv() const;
 
  private:
   struct Impl;
-  explicit ServeStepModel(std::unique_ptr<const Impl> impl);
-  std::unique_ptr<const Impl> impl_;
+  explicit ServeStepModel(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace mw::plan

@@ -9,7 +9,7 @@ namespace {
 
 // The number of requests of all replicas that fit into the cache when each has half of its answer.
 double held_at_once(const ServeStepModel& model, const SteadyLoad& load) {
-  const ServeStepModel::Kv kv = model.kv();
+  const ServeStepModel::Kv& kv = model.kv();
   const double len = load.input_len + load.output_len / 2.0;
   double bytes = 0;
   for (const auto& g : kv.groups) bytes += g.bytes_per_token * (g.window > 0 ? std::min<double>(len, g.window) : len);

@@ -441,6 +441,70 @@ double slowest_row(const LocalModel& model) {
   return row_statistics(r.lengths, rows_on_device(model, r.train.batch), model.batch_ways).slowest;
 }
 
+// The priced collectives of the steps of one model; those of other sizes of the batch are forgotten.
+class KnownCommunication {
+ public:
+  const std::vector<Communication>& of(const LocalModel& model, const mesh::StepShape& shape) {
+    const StackProfile& profile = model.request->profile;
+    const Key key{static_cast<std::int64_t>(shape.work),
+                  shape.rows,
+                  shape.tokens,
+                  shape.accumulation,
+                  static_cast<std::int64_t>(shape.recompute),
+                  bytes_of(profile.adapters),
+                  bytes_of(profile.gradients)};
+    for (const Priced& p : known_)
+      if (p.key == key) return p.communication;
+    if (!known_.empty() && known_.front().key[1] != key[1]) known_.clear();
+    return known_.emplace_back(Priced{key, communication_of(model, shape)}).communication;
+  }
+
+ private:
+  // Everything that differs between the requests of a model and on which the collectives of a step depend.
+  using Key = std::array<std::int64_t, 7>;
+  struct Priced {
+    Key key;
+    std::vector<Communication> communication;
+  };
+  std::vector<Priced> known_;
+};
+
+// A pass forward: its collectives, its rows on a device, and the host's steps.
+struct ForwardStep {
+  mesh::StepShape shape;
+  Phase phase = Phase::forward;
+  Pass pass{};
+  double logit_tokens = 0, fixed = 1;
+};
+StepTime time_of(const LocalModel& model, const ForwardStep& step) {
+  Builder b(model);
+  b.forward(step.phase, step.pass, step.logit_tokens);
+  return b.finish(step.fixed, communication_of(model, step.shape));
+}
+
+ForwardStep forward_step(const LocalModel& model) {
+  const ForwardWork& f = model.request->forward;
+  const Pass pass{.tokens = rows_on_device(model, f.batch) * f.len, .len = static_cast<double>(f.len)};
+  return {.shape = {.work = mesh::StepKind::forward, .rows = f.batch, .tokens = f.len},
+          .pass = pass,
+          .logit_tokens = pass.tokens};
+}
+ForwardStep prefill_step(const LocalModel& model, double rows, double len) {
+  const double own = std::ceil(rows / model.batch_ways);
+  return {.shape = {.work = mesh::StepKind::forward, .rows = std::llround(rows), .tokens = std::llround(len)},
+          .pass = {.tokens = own * len, .len = len},
+          .logit_tokens = own};
+}
+ForwardStep decode_step(const LocalModel& model, double rows, double context) {
+  const Pass pass{
+      .tokens = decoded_rows(*model.request, std::ceil(rows / model.batch_ways)), .len = 1, .keys = context};
+  return {.shape = {.work = mesh::StepKind::decode, .rows = std::llround(rows), .tokens = 1},
+          .phase = Phase::decode,
+          .pass = pass,
+          .logit_tokens = pass.tokens,
+          .fixed = serves(model.request->stack) ? 1.0 : 0.0};
+}
+
 }  // namespace
 
 double round_up(double n, double to) {
@@ -494,70 +558,47 @@ StepTime train_time(const LocalModel& model) {
                   communication_of(model, train_shape(*model.request, slowest)));
 }
 
-struct TrainStepSeconds::Impl {
-  // The settings on which the collectives of a step depend: rows, tokens and accumulation, recomputing, and the types
-  // of adapters and gradients.
-  using Key = std::array<std::int64_t, 6>;
-  struct Priced {
-    Key key;
-    std::vector<Communication> communication;
-  };
+struct StepSeconds::Impl {
   const LocalModel& model;
   Builder builder;
-  std::vector<Priced> known;  // of one size of the micro-batch
+  KnownCommunication communication{};
 
-  const std::vector<Communication>& communication(double slowest) {
-    const Request& r = *model.request;
-    const Key key{r.train.batch,
-                  std::llround(slowest),
-                  r.train.accumulation,
-                  r.train.remat == model::Remat::none ? 0 : 1,
-                  bytes_of(r.profile.adapters),
-                  bytes_of(r.profile.gradients)};
-    for (const Priced& p : known)
-      if (p.key == key) return p.communication;
-    if (!known.empty() && known.front().key[0] != key[0]) known.clear();
-    return known.emplace_back(Priced{key, communication_of(model, train_shape(r, slowest))}).communication;
+  double of(const ForwardStep& step) {
+    builder.clear();
+    builder.forward(step.phase, step.pass, step.logit_tokens);
+    return builder.seconds(step.fixed, communication.of(model, step.shape));
   }
 };
 
-TrainStepSeconds::TrainStepSeconds(const LocalModel& model) : impl_(new Impl{model, Builder(model), {}}) {}
-TrainStepSeconds::~TrainStepSeconds() = default;
+StepSeconds::StepSeconds(const LocalModel& model) : impl_(new Impl{model, Builder(model)}) {}
+StepSeconds::~StepSeconds() = default;
 
-double TrainStepSeconds::operator()(double slowest) {
+double StepSeconds::train(double slowest) {
   Impl& i = *impl_;
+  const Request& r = *i.model.request;
   i.builder.clear();
   add_training(i.model, slowest, i.builder);
-  return i.builder.seconds(std::max(1, i.model.request->train.accumulation), i.communication(slowest));
+  return i.builder.seconds(std::max(1, r.train.accumulation), i.communication.of(i.model, train_shape(r, slowest)));
 }
 
 StepTime forward_time(const LocalModel& model) {
-  const ForwardWork& f = model.request->forward;
-  const double rows = rows_on_device(model, f.batch);
-  const Pass pass{.tokens = rows * f.len, .len = static_cast<double>(f.len)};
-  Builder b(model);
-  b.forward(Phase::forward, pass, pass.tokens);
-  return b.finish(1, communication_of(model, {.work = mesh::StepKind::forward, .rows = f.batch, .tokens = f.len}));
+  return time_of(model, forward_step(model));
 }
-
 StepTime prefill_time(const LocalModel& model, double rows, double len) {
-  const Pass pass{.tokens = std::ceil(rows / model.batch_ways) * len, .len = len};
-  Builder b(model);
-  b.forward(Phase::forward, pass, std::ceil(rows / model.batch_ways));
-  return b.finish(1, communication_of(model, {.work = mesh::StepKind::forward,
-                                              .rows = static_cast<std::int64_t>(std::llround(rows)),
-                                              .tokens = static_cast<std::int64_t>(std::llround(len))}));
+  return time_of(model, prefill_step(model, rows, len));
+}
+StepTime decode_time(const LocalModel& model, double rows, double context) {
+  return time_of(model, decode_step(model, rows, context));
 }
 
-StepTime decode_time(const LocalModel& model, double rows, double context) {
-  const Pass pass{
-      .tokens = decoded_rows(*model.request, std::ceil(rows / model.batch_ways)), .len = 1, .keys = context};
-  Builder b(model);
-  b.forward(Phase::decode, pass, pass.tokens);
-  return b.finish(
-      serves(model.request->stack) ? 1 : 0,
-      communication_of(
-          model, {.work = mesh::StepKind::decode, .rows = static_cast<std::int64_t>(std::llround(rows)), .tokens = 1}));
+double StepSeconds::forward() {
+  return impl_->of(forward_step(impl_->model));
+}
+double StepSeconds::prefill(double rows, double len) {
+  return impl_->of(prefill_step(impl_->model, rows, len));
+}
+double StepSeconds::decode(double rows, double context) {
+  return impl_->of(decode_step(impl_->model, rows, context));
 }
 
 }  // namespace mw::plan

@@ -10,23 +10,27 @@
 namespace mw::plan {
 
 StepTime train_time(const LocalModel& model);
-// train_time().seconds.value of `model` as its request is changed, without text: collectives are listed once for all
-// plans that have the same. Not thread-safe.
-class TrainStepSeconds {
- public:
-  explicit TrainStepSeconds(const LocalModel& model);  // which must outlive this object
-  ~TrainStepSeconds();
-  double operator()(double slowest);  // RowStatistics::slowest
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
 StepTime forward_time(const LocalModel& model);
 // One decode step of `rows` sequences that read `context` cached tokens each.
 StepTime decode_time(const LocalModel& model, double rows, double context);
 // `rows` prompts of `len` tokens in one pass.
 StepTime prefill_time(const LocalModel& model, double rows, double len);
+
+// seconds.value of the above for `model` as its request is changed, without text: collectives are listed once for all
+// plans that have the same. Not thread-safe.
+class StepSeconds {
+ public:
+  explicit StepSeconds(const LocalModel& model);  // which must outlive this object
+  ~StepSeconds();
+  double train(double slowest);  // RowStatistics::slowest
+  double forward();
+  double decode(double rows, double context);
+  double prefill(double rows, double len);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 // The collectives of those times: the shape of the request's step, a shape with the request's element sizes, and the
 // list of collectives as the request's stack issues them.
