@@ -49,13 +49,13 @@ check_completions() {
   bash -c '
     source "$1"
     complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _meshwright 2>/dev/null; printf "%s\n" "${COMPREPLY[@]}"; }
-    complete_words meshwright sea | grep -qx search
-    complete_words meshwright plan --tar | grep -qx -- --target
-    complete_words meshwright run x.json --set train.st | grep -qx train.steps=
+    complete_words meshwright sea | grep -qx search &&
+    complete_words meshwright plan --tar | grep -qx -- --target &&
+    complete_words meshwright run x.json --set train.st | grep -qx train.steps= &&
     complete_words meshwright sweep --backend e | grep -qx engine' bash "$1/bash-completion/completions/meshwright"
   zsh -n "$1/zsh/vendor-completions/_meshwright"
   fish --no-execute "$1/fish/vendor_completions.d/meshwright.fish"
-  fish --no-config -c "source $1/fish/vendor_completions.d/meshwright.fish; complete -C 'meshwright sea'" | grep -q '^search'
+  fish --no-config -c "source $1/fish/vendor_completions.d/meshwright.fish; complete -C 'meshwright sea'" | grep '^search' >/dev/null
 }
 
 twice() {
@@ -113,7 +113,8 @@ clean_debian() {
   in_chroot apt-get install -y -qq --no-install-recommends /tmp/meshwright.deb >"$root/build/package/install.log" 2>&1
   say "== use"
   in_chroot meshwright --version
-  in_chroot meshwright plan /usr/share/meshwright/examples/paper-train-v5p-8.json | head -n 5
+  in_chroot meshwright plan /usr/share/meshwright/examples/paper-train-v5p-8.json >"$root/build/package/plan.log"
+  head -n 5 "$root/build/package/plan.log"
   in_chroot meshwright run /usr/share/meshwright/examples/tiny-lora.json --set train.steps=5 | tail -n 3
   in_chroot env QT_QPA_PLATFORM=offscreen meshwright tour --out /tmp/tour >/dev/null
   say "pictures of the installed window: $(in_chroot ls /tmp/tour | wc -l)"

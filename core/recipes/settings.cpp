@@ -156,6 +156,7 @@ std::span<const UnreadKey> unread_keys() {
       {"lora.rank_pattern", {Kind::tunix}, "always empty: an export with a pattern is rejected"},
       {"lora.alpha_pattern", {Kind::tunix}, "always empty: an export with a pattern is rejected"},
       {"data.path", {}, "applied already: data/rows.safetensors has the resulting rows"},
+      {"data.eval_path", {}, "applied already: data/rows.safetensors has the resulting rows"},
       {"data.lengths", {}, "used for planning only: data/rows.safetensors has the rows"},
       {"data.mean_len", {}, "used for planning only: data/rows.safetensors has the rows"},
       {"data.rows", {}, "used for planning only: data/rows.safetensors has the rows"},

@@ -12,7 +12,7 @@
 namespace mw::data::testing {
 namespace {
 
-std::string gzip(const std::string& text) {
+std::string gzipped(const std::string& text) {
   z_stream stream{};
   EXPECT_EQ(::deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
   std::string out(::deflateBound(&stream, text.size()), '\0');
@@ -26,13 +26,13 @@ std::string gzip(const std::string& text) {
   return out;
 }
 
-std::string zstd(const std::string& text) {
+std::string zstd_packed(const std::string& text) {
   std::string out(::ZSTD_compressBound(text.size()), '\0');
   out.resize(::ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3));
   return out;
 }
 
-std::string rows_text() {
+std::string many_lines() {
   Rng rng{11};
   std::string text;
   for (int i = 0; i < 3000; ++i)
@@ -40,7 +40,7 @@ std::string rows_text() {
   return text;
 }
 
-std::vector<ScannedRow> scan(const DatasetOptions& o, Sha256* sum = nullptr) {
+std::vector<ScannedRow> scanned_rows(const DatasetOptions& o, Sha256* sum = nullptr) {
   std::vector<ScannedRow> rows;
   scan_rows(
       o, bpe(), {}, {}, [&](ScannedRow row) { rows.push_back(std::move(row)); }, sum);
@@ -49,18 +49,19 @@ std::vector<ScannedRow> scan(const DatasetOptions& o, Sha256* sum = nullptr) {
 
 TEST(DataFile, CompressedRowsAreThoseOfThePlainFile) {
   const Scratch scratch;
-  const std::string text = rows_text(), first = text.substr(0, 1000), second = text.substr(1000);
+  const std::string text = many_lines(), first = text.substr(0, 1000), second = text.substr(1000);
   DatasetOptions o;
   o.path = scratch.put("a.jsonl", text);
-  const std::vector<ScannedRow> plain = scan(o);
-  const std::vector<std::pair<std::string, std::string>> files = {{"a.jsonl.gz", gzip(text)},
-                                                                  {"b.jsonl.GZ", gzip(first) + gzip("") + gzip(second)},
-                                                                  {"a.jsonl.zst", zstd(text)},
-                                                                  {"b.jsonl.zst", zstd(first) + zstd(second)}};
+  const std::vector<ScannedRow> plain = scanned_rows(o);
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"a.jsonl.gz", gzipped(text)},
+      {"b.jsonl.GZ", gzipped(first) + gzipped("") + gzipped(second)},
+      {"a.jsonl.zst", zstd_packed(text)},
+      {"b.jsonl.zst", zstd_packed(first) + zstd_packed(second)}};
   for (const auto& [name, content] : files) {
     o.path = scratch.put(name, content);
     Sha256 sum;
-    const std::vector<ScannedRow> rows = scan(o, &sum);
+    const std::vector<ScannedRow> rows = scanned_rows(o, &sum);
     EXPECT_EQ(hex(sum.finish()), hex(Sha256().add(content).finish())) << name;
     ASSERT_EQ(rows.size(), plain.size()) << name;
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -75,18 +76,19 @@ TEST(DataFile, CompressedRowsAreThoseOfThePlainFile) {
 
 TEST(DataFile, NamesTheDamagedByte) {
   const Scratch scratch;
-  const std::string text = rows_text();
+  const std::string text = many_lines();
   DatasetOptions o;
   o.path = scratch.put("a.jsonl.gz", "");
-  EXPECT_TRUE(scan(o).empty());
-  for (const auto& [name, whole] : {std::pair("b.jsonl.gz", gzip(text)), std::pair("b.jsonl.zst", zstd(text))}) {
+  EXPECT_TRUE(scanned_rows(o).empty());
+  for (const auto& [name, whole] :
+       {std::pair("b.jsonl.gz", gzipped(text)), std::pair("b.jsonl.zst", zstd_packed(text))}) {
     o.path = scratch.put(name, whole.substr(0, whole.size() - 5));
-    Problem p = problem_of([&] { scan(o); });
+    Problem p = problem_of([&] { scanned_rows(o); });
     EXPECT_EQ(p.id, "DATA-COMPRESSED");
     EXPECT_EQ(p.message, "the compressed file is incomplete");
     EXPECT_EQ(p.place, "byte " + std::to_string(whole.size() - 5));
     o.path = scratch.put(name, whole + "garbage");
-    p = problem_of([&] { scan(o); });
+    p = problem_of([&] { scanned_rows(o); });
     EXPECT_EQ(p.message, "the compressed file is damaged") << name;
     EXPECT_FALSE(p.found.empty());
   }

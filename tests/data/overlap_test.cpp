@@ -8,17 +8,18 @@
 namespace mw::data::testing {
 namespace {
 
-std::string row(const std::string& prompt, const std::string& answer) {
+std::string json_row(const std::string& prompt, const std::string& answer) {
   return R"({"prompt":")" + prompt + R"(","completion":")" + answer + "\"}\n";
 }
 
 TEST(Overlap, FindsRepeatedRowsAndHeldOutRowsInTraining) {
   const Scratch scratch;
   DatasetOptions o;
-  o.path = scratch.put("a.jsonl", row("the river", "Yes") + row("the small river", "No") + row("the river", "Yes") +
-                                      row("the river", "No") + "{}\n" + row("the river", "Yes"));
-  o.eval_path = scratch.put(
-      "b.jsonl", row("small", "Yes") + row("the small river", "No") + row("the river", "the") + row("small", "Yes"));
+  o.path = scratch.put("a.jsonl", json_row("the river", "Yes") + json_row("the small river", "No") +
+                                      json_row("the river", "Yes") + json_row("the river", "No") + "{}\n" +
+                                      json_row("the river", "Yes"));
+  o.eval_path = scratch.put("b.jsonl", json_row("small", "Yes") + json_row("the small river", "No") +
+                                           json_row("the river", "the") + json_row("small", "Yes"));
   o.on_error = OnError::skip;
   const OverlapReport found = overlap_of(*open_rows(o, bpe()), o);
   EXPECT_EQ(found, (OverlapReport{.train = 5,

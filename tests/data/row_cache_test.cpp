@@ -172,7 +172,7 @@ TEST_F(RowCacheTest, SeveralFilesAreOneDataset) {
   EXPECT_GT(encoded(o), 0);
   const TokenizedDataset d = open_dataset(o, tokenizer);
   ASSERT_EQ(d.eval.size(), 1u);
-  EXPECT_EQ(d.eval.example(0, tokenizer).prompt, "the river");
+  EXPECT_NE(d.eval.example(0, tokenizer).prompt.find("the river"), std::string::npos);
   EXPECT_EQ(d.eval.row(0), 301);
   o.eval_path = scratch.path() / "none*.csv";
   EXPECT_EQ(problem_of([&] { open(o); }).id, "DATA-FILES");

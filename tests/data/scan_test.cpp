@@ -117,7 +117,7 @@ TEST(Scan, RescannedRowEqualsFirstScan) {
 }
 
 // A field of a CSV file.
-std::string quoted(const std::string& text) {
+std::string quoted_field(const std::string& text) {
   std::string field = "\"";
   for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);
   return field + '"';
@@ -133,7 +133,7 @@ TEST(Scan, RowsOfALargeFileAreThoseOfEachRowAlone) {
     for (int i = 0; i < 30000; ++i) {
       std::string line = "the small river " + std::to_string(i) + random_text(rng, rng.below(30));
       if (extension == ".csv")
-        line = quoted(line) + (rng.below(50) ? ",Yes" : "");
+        line = quoted_field(line) + (rng.below(50) ? ",Yes" : "");
       else if (extension != ".txt")
         line = Json{{"prompt", line}, {rng.below(50) ? "completion" : "answer", "Yes"}}.dump();
       if (extension == ".jsonl" && rng.below(200) == 0) line.pop_back();

@@ -9,7 +9,7 @@
 namespace mw::data::testing {
 namespace {
 
-std::vector<Json> rows_of(const std::filesystem::path& file) {
+std::vector<Json> table_rows(const std::filesystem::path& file) {
   std::vector<Json> rows;
   RowReader reader(file);
   for (RawRow raw; reader.next(raw);) rows.push_back(parse_row(raw, reader.syntax(), file.string()));
@@ -20,22 +20,22 @@ TEST(Table, ReadsQuotesDelimitersAndLineBreaks) {
   const Scratch scratch;
   const std::vector<Json> expected = {{{"prompt", "a, \"b\"\r\nc"}, {"completion", ""}},
                                       {{"prompt", "d \"e\""}, {"completion", "\xc3\xa9"}}};
-  EXPECT_EQ(rows_of(scratch.put("a.csv",
-                                "\xEF\xBB\xBFprompt,completion\r\n\"a, \"\"b\"\"\r\nc\",\r\n\r\n"
-                                "d \"e\",\"\xc3\xa9\"")),
+  EXPECT_EQ(table_rows(scratch.put("a.csv",
+                                   "\xEF\xBB\xBFprompt,completion\r\n\"a, \"\"b\"\"\r\nc\",\r\n\r\n"
+                                   "d \"e\",\"\xc3\xa9\"")),
             expected);
-  EXPECT_EQ(rows_of(scratch.put("a.CSV", "\"prompt\";completion\n\"a, \"\"b\"\"\r\nc\";\"\"\nd \"e\";\xc3\xa9\n")),
+  EXPECT_EQ(table_rows(scratch.put("a.CSV", "\"prompt\";completion\n\"a, \"\"b\"\"\r\nc\";\"\"\nd \"e\";\xc3\xa9\n")),
             expected);
-  EXPECT_EQ(rows_of(scratch.put("a.tsv", "prompt\tcompletion\n\"a, \"\"b\"\"\r\nc\"\t\nd \"e\"\t\xc3\xa9\n")),
+  EXPECT_EQ(table_rows(scratch.put("a.tsv", "prompt\tcompletion\n\"a, \"\"b\"\"\r\nc\"\t\nd \"e\"\t\xc3\xa9\n")),
             expected);
-  EXPECT_EQ(rows_of(scratch.put("b.csv", "text\nthe river\n")), std::vector<Json>{{{"text", "the river"}}});
-  EXPECT_TRUE(rows_of(scratch.put("c.csv", "")).empty());
+  EXPECT_EQ(table_rows(scratch.put("b.csv", "text\nthe river\n")), (std::vector<Json>{Json{{"text", "the river"}}}));
+  EXPECT_TRUE(table_rows(scratch.put("c.csv", "")).empty());
 }
 
 TEST(Table, ErrorsNameLineAndColumn) {
   const Scratch scratch;
   const auto place = [&](const std::string& text) {
-    const Problem p = problem_of([&] { rows_of(scratch.put("a.csv", text)); });
+    const Problem p = problem_of([&] { table_rows(scratch.put("a.csv", text)); });
     EXPECT_EQ(p.file, (scratch.path() / "a.csv").string());
     return p.place;
   };

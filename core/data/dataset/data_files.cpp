@@ -47,7 +47,7 @@ bool is_pattern(const fs::path& path) {
 std::vector<NumberedFile> data_files(const DatasetOptions& options) {
   std::vector<NumberedFile> files;
   add_files(files, options.path, false);
-  if (!options.eval_path.empty()) add(files, options.eval_path, true);
+  if (!options.eval_path.empty()) add_files(files, options.eval_path, true);
   return files;
 }
 

@@ -17,13 +17,13 @@ void keep_first_pairs(std::vector<RowPair>& pairs) {
 }
 
 // Calls visit(first, last) for each run of rows with the same hash.
-template <class Rows, class Visit>
-void for_each_group(Rows& rows, std::uint64_t Rows::value_type::*hash, const Visit& visit) {
-  std::sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
+template <class Row, class Visit>
+void for_each_group(std::vector<Row>& rows, std::uint64_t Row::*hash, const Visit& visit) {
+  std::sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
     return std::tie(a.*hash, a.held_out, a.number) < std::tie(b.*hash, b.held_out, b.number);
   });
   for (auto first = rows.begin(); first != rows.end();) {
-    const auto last = std::find_if(first, rows.end(), [&](const auto& row) { return row.*hash != *first.*hash; });
+    const auto last = std::find_if(first, rows.end(), [&](const Row& row) { return row.*hash != (*first).*hash; });
     visit(first, last);
     first = last;
   }

@@ -224,7 +224,8 @@ void DataPage::show_state() {
   name_->setText(none ? tr("Data") : qpath(path.filename()));
   name_->setToolTip(qpath(path));
   summary_->setText(summary_text());
-  summary_->setToolTip(overlap_text(reader_.overlap()));
+  const QString pairs = overlap_text(reader_.overlap());
+  summary_->setToolTip(pairs.isEmpty() ? QString() : summary_->text() + u'\n' + pairs);
   progress_->setVisible(reading);
   progress_->setValue(reader_.is_outdated() ? 0 : static_cast<int>(1000 * reader_.fraction()));
   const auto eta = reader_.eta();
