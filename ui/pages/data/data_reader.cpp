@@ -111,8 +111,9 @@ void DataReader::read_request(const Request& request, const std::stop_token& sto
     const planning::DataIndexRequest data = planning::data_index_request(request.experiment);
     if (!cache_.index || request.again || !cache_.request.same_rows(data)) {
       cache_.index.reset();
-      cache_.index = index_of(request, data, stop);
-      cache_.overlap = overlap_of(data, stop);
+      auto index = index_of(request, data, stop);
+      cache_.overlap = overlap_of(*index, data, stop);
+      cache_.index = std::move(index);
       cache_.request = data;
     }
     messages_.push({request.number, Done{data, cache_.index, views::economy_of(*cache_.index, data), cache_.overlap}},
@@ -151,8 +152,9 @@ std::shared_ptr<const planning::DataIndex> DataReader::index_of(const Request& r
 }
 
 // Only of data that is read to its end.
-data::OverlapReport DataReader::overlap_of(const planning::DataIndexRequest& data, const std::stop_token& stop) const {
-  if (data.source != planning::DataSource::rows || cache_.index->ended || !cache_.tokenizer) return {};
+data::OverlapReport DataReader::overlap_of(const planning::DataIndex& index, const planning::DataIndexRequest& data,
+                                           const std::stop_token& stop) const {
+  if (data.source != planning::DataSource::rows || index.ended || !cache_.tokenizer) return {};
   return planning::overlap_of(data, *cache_.tokenizer, stop);
 }
 

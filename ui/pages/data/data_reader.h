@@ -100,7 +100,8 @@ class DataReader : public QObject {
   void read_request(const Request& request, const std::stop_token& stop);
   std::shared_ptr<const planning::DataIndex> index_of(const Request& request, const planning::DataIndexRequest& data,
                                                       const std::stop_token& stop);
-  data::OverlapReport overlap_of(const planning::DataIndexRequest& data, const std::stop_token& stop) const;
+  data::OverlapReport overlap_of(const planning::DataIndex& index, const planning::DataIndexRequest& data,
+                                 const std::stop_token& stop) const;
   void take(Started started);
   void take(std::vector<planning::DataRow> rows);
   void take(Progress progress);
