@@ -95,8 +95,9 @@ planning::AccuracyReport accuracy_with(const plan::Calibration& calibration, con
   fs::create_directories(folder);
   write_file_atomically(folder / "calibration.json", to_json(calibration).dump());
   const hardware::Catalogue catalogue = hardware::Catalogue::load(fs::path(MW_RESOURCES) / "hardware", folder);
+  planning::AccuracyReport report = planning::accuracy({.resources = MW_RESOURCES, .date = date}, catalogue);
   fs::remove_all(folder);
-  return planning::accuracy({.resources = MW_RESOURCES, .date = date}, catalogue);
+  return report;
 }
 
 int run(int argc, char** argv) {

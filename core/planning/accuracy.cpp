@@ -48,8 +48,9 @@ double figure(const BenchPoint& p, MeasuredQuantity what) {
 auto played_as(const plan::Measurement& m) {
   const plan::Request& r = m.request;
   return std::tuple(r.model.id, r.target.id, r.stack, r.mesh.devices(), r.weights, r.kv, r.products, r.serve.input_len,
-                    r.serve.output_len, r.serve.max_num_seqs, r.serve.max_num_batched_tokens, m.load.concurrency,
-                    m.load.request_rate, m.load.requests, m.load.warmups);
+                    r.serve.output_len, r.serve.max_num_seqs, r.serve.max_num_batched_tokens, r.serve.max_model_len,
+                    r.serve.memory_utilisation, r.sliding_window_kv, r.serve.scheduling, m.load.concurrency,
+                    m.load.request_rate, m.load.requests, m.load.warmups, m.load.spread);
 }
 
 // The load of a measurement; ten requests per user if the measurement does not state the number.
@@ -318,11 +319,15 @@ std::vector<plan::RowError> errors_for_intervals(const std::vector<AccuracyRow>&
 
 BenchPoint simulated_row(const plan::Measurement& row) {
   const plan::ServeWork& w = row.request.serve;
-  const auto backend = serve::make_cost_model_backend(row.request, {.max_num_seqs = w.max_num_seqs,
-                                                                    .max_num_batched_tokens = w.max_num_batched_tokens,
-                                                                    .max_model_len = w.max_model_len,
-                                                                    .prefix_cache = serve::PrefixCache::off,
-                                                                    .kv = {}});
+  const plan::StackProfile::ServerDefaults& server = row.request.profile.server;
+  const auto chunked = server.chunked_prefill ? serve::ChunkedPrefill::on : serve::ChunkedPrefill::off;
+  const auto backend = serve::make_cost_model_backend(
+      row.request, {.max_num_seqs = w.max_num_seqs,
+                    .max_num_batched_tokens = w.max_num_batched_tokens,
+                    .max_model_len = w.max_model_len,
+                    .chunked_prefill = chunked,
+                    .prefix_cache = serve::PrefixCache::off,
+                    .kv = {.block_size = server.block_size, .groups = {}, .capacity = {}}});
   const serve::Load load = serve::make_load(load_of(row));
   return serve::summarise(load, backend->run(load, {}, {}), {});
 }

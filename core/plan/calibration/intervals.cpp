@@ -96,7 +96,7 @@ void widen_intervals(Plan& plan, const Request& request, const IntervalFactors& 
 
 std::string publication_of(const std::string& source) {
   constexpr std::string_view kArxiv = "arXiv ";
-  if (source.compare(0, kArxiv.size(), kArxiv) != 0) return source;
+  if (source.compare(0, kArxiv.size(), kArxiv) != 0) return source.substr(0, source.find(": "));
   return source.substr(0, source.find_first_not_of("0123456789.", kArxiv.size()));
 }
 

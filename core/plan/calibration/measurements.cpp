@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 
 #include "core/base/json_row.h"
 
@@ -163,6 +164,10 @@ std::vector<std::string> keep_held_out(std::vector<Measurement>& rows, const std
     const Request &x = a.request, &y = b.request;
     for (const mesh::MeshAxis& axis : x.mesh.axes)
       if (y.mesh.size(axis.name) != axis.size) return false;
+    if (is_serving(a.what) &&
+        std::tie(x.serve.input_len, x.serve.output_len, a.load.concurrency, a.load.request_rate) !=
+            std::tie(y.serve.input_len, y.serve.output_len, b.load.concurrency, b.load.request_rate))
+      return false;
     return a.unit == b.unit && std::abs(a.value / b.value - 1) < 0.01 && x.model.id == y.model.id &&
            x.target.id == y.target.id && x.stack == y.stack &&
            x.train.batch * x.train.accumulation == y.train.batch * y.train.accumulation;

@@ -123,9 +123,8 @@ StackProfile stack_profile(Stack stack, model::Family family) {
       h.kv_reserve = H::KvReserve::share_of_free;
       h.server = {.block_size = 32, .max_num_batched_tokens = 8192, .chunked_prefill = false, .async_scheduling = true};
       h.source =
-          "TensorRT-LLM (PyTorch backend): CUDA graphs, KV blocks of 32 tokens from the memory that is free, no "
-          "chunked "
-          "prefill, overlap scheduler; kernels and host times taken as vLLM's, as no published row fits them";
+          "TensorRT-LLM (PyTorch backend): CUDA graphs, KV blocks of 32 tokens from the memory that is free, reserved "
+          "for prompt and answer, no chunked prefill, overlap scheduler";
       return h;
     case Stack::sglang:
       // python/sglang/srt/server_args.py: page_size 1, radix cache, chunked_prefill_size 8192 on GPUs of 80 GB,
@@ -133,9 +132,8 @@ StackProfile stack_profile(Stack stack, model::Family family) {
       h.options = server_options();
       h.server = {.block_size = 1, .max_num_batched_tokens = 8192, .async_scheduling = true};
       h.source =
-          "SGLang: CUDA graphs, pages of one token, radix cache, chunks of 8192 prompt tokens, overlap scheduler; "
-          "kernels "
-          "taken as vLLM's, prompts and answers in one step although SGLang mixes them only with --enable-mixed-chunk";
+          "SGLang: CUDA graphs, pages of one token, radix cache, chunks of 8192 prompt tokens in steps of their own "
+          "that come before decoding, overlap scheduler";
       return h;
     case Stack::jetstream:
       // JetStream with MaxText (google/JetStream, archived 2026-02): prefill, insert and generate of a fixed number of
@@ -145,9 +143,9 @@ StackProfile stack_profile(Stack stack, model::Family family) {
       h.kv_reserve = H::KvReserve::slots;
       h.server = {.chunked_prefill = false, .prefix_cache = false};
       h.source =
-          "JetStream with MaxText: a slot of the longest request for each sequence, prompts computed whole; the step "
-          "time "
-          "of vLLM on TPUs without its paged kernel, as no published row fits its own";
+          "JetStream with MaxText: a slot of the longest request for each sequence, prompts computed whole, one at a "
+          "time and between decode steps; the step time of vLLM on TPUs without its paged kernel, as no published row "
+          "fits its own";
       return h;
   }
   return h;

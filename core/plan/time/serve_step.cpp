@@ -434,6 +434,10 @@ int ServeStepModel::window() const {
   return impl_->window;
 }
 
+Stack ServeStepModel::stack() const {
+  return impl_->request.stack;
+}
+
 int ServeStepModel::replicas() const {
   return impl_->ways;
 }

@@ -45,7 +45,8 @@ class ServeStepModel {
     bool products_bound_reads = false;  // KV reads wait for the products of the kernel's blocks, not for bytes
   };
   Parts parts(const StepLoad& load) const;
-  int window() const;               // of sliding layers; 0: none
+  int window() const;  // of sliding layers; 0: none
+  Stack stack() const;
   int replicas() const;             // groups of devices that compute different requests (data and fsdp)
   double request_seconds() const;   // from sending a request until the server can schedule it, beside the tokenizer
   double tokenize_seconds() const;  // of the tokenizer per prompt token

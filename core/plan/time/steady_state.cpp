@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/plan/request/server_scheduling.h"
+
 namespace mw::plan {
 namespace {
 
@@ -58,6 +60,32 @@ class Server {
   double window_, context_;
 };
 
+// One turn of all requests of a server that computes prompts in steps of their own, before any answer goes on: equal
+// requests that are sent together end together, so that their prompts follow each other and their answers decode at
+// once.
+struct SeparateCycle {
+  double batches = 0, batch_s = 0;  // of prompts
+  double decode_s = 0;              // of a step with all answers
+  double cycle_s = 0;
+};
+SeparateCycle separate_cycle(const Server& steps, const ServerScheduling& scheduling, const ServeWork& server,
+                             const SteadyLoad& load, double requests) {
+  const double in = load.input_len, budget = std::max(1, server.max_num_batched_tokens);
+  const double most = scheduling.max_prefills > 0 ? scheduling.max_prefills : requests;
+  SeparateCycle c;
+  if (in < budget) {
+    c.batches = std::ceil(requests * in / std::min(budget, most * in));
+    c.batch_s = steps.seconds(0, requests * in / c.batches, 0);
+  } else {
+    const double chunks = std::ceil(in / budget);
+    c.batches = requests * chunks;
+    c.batch_s = steps.prompt_seconds(0, budget, chunks);
+  }
+  c.decode_s = steps.seconds(requests, 0, 0);
+  c.cycle_s = c.batches * c.batch_s + std::max(0, load.output_len - 1) * c.decode_s;
+  return c;
+}
+
 }  // namespace
 
 SteadyState steady_state(const ServeStepModel& model, const ServeWork& server, const SteadyLoad& load) {
@@ -70,6 +98,18 @@ SteadyState steady_state(const ServeStepModel& model, const ServeWork& server, c
   const double budget = std::max(1.0, server.max_num_batched_tokens - (n - 1));
   const double chunks = std::ceil(in / budget);
   const Server steps(model, load);
+  const double host = model.request_seconds() + in * model.tokenize_seconds();
+  const double waiting = std::max(0.0, load.concurrency - n * replicas) / (n * replicas);  // turns before its own
+  const ServerScheduling scheduling = server_scheduling(model.stack());
+  if (scheduling.prefill_steps == ServerScheduling::PrefillSteps::separate) {
+    const SeparateCycle c = separate_cycle(steps, scheduling, server, load, n);
+    const double prompts_s = c.batch_s * (c.batches + 1) / 2;  // answers then wait for the prompts behind their own
+    s.ttft_s = host + prompts_s + c.cycle_s * waiting;
+    s.tpot_s = out > 1 ? (c.cycle_s - prompts_s) / (out - 1) : 0;
+    s.itl_s = c.decode_s;
+    s.output_tokens_per_s = std::min(n * replicas, std::floor(s.running)) * out / c.cycle_s;
+    return s;
+  }
   double cycle = 0, with_prompt = 0, count = 0;  // of the steps from a request's first to its last
   if (n * chunks <= out - 1 + chunks) {          // prompts come one at a time, beside the answers of the others
     count = out - 1 + chunks;
@@ -84,9 +124,7 @@ SteadyState steady_state(const ServeStepModel& model, const ServeWork& server, c
     s.itl_s = with_prompt;
   }
   // A prompt arrives in the middle of a step on average; requests beyond the running ones wait.
-  const double host = model.request_seconds() + in * model.tokenize_seconds();
-  s.ttft_s = host + chunks * with_prompt + cycle / count / 2 +
-             cycle * std::max(0.0, load.concurrency - n * replicas) / (n * replicas);
+  s.ttft_s = host + chunks * with_prompt + cycle / count / 2 + cycle * waiting;
   s.tpot_s = out > 1 ? std::max(0.0, cycle - chunks * with_prompt) / std::max(1.0, count - chunks) : 0;
   s.output_tokens_per_s = std::min(n * replicas, std::floor(s.running)) * out / cycle;
   return s;

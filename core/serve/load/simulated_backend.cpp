@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/plan/request/server_scheduling.h"
 #include "core/serve/load/load_statistics.h"
 #include "core/serve/scheduling/cost_model_executor.h"
 #include "core/serve/scheduling/load_timeline.h"
@@ -440,6 +441,13 @@ std::unique_ptr<LoadBackend> make_simulated_backend(std::unique_ptr<Executor> ex
 
 std::unique_ptr<LoadBackend> make_cost_model_backend(const plan::Request& request, SchedulerSettings settings) {
   auto executor = std::make_unique<CostModelExecutor>(request);
+  using Stack = plan::ServerScheduling;
+  const Stack stack = plan::server_scheduling(request.stack);
+  settings.prefill_steps =
+      stack.prefill_steps == Stack::PrefillSteps::separate ? PrefillSteps::separate : PrefillSteps::mixed;
+  settings.kv_reservation =
+      stack.kv_admission == Stack::KvAdmission::whole ? KvReservation::whole : KvReservation::computed;
+  settings.max_prefills = stack.max_prefills;
   if (settings.kv.groups.empty()) settings.kv = kv_layout(executor->model().kv(), settings.kv.block_size);
   const HostOverheads host{.request_s = executor->model().request_seconds(),
                            .tokenize_s = executor->model().tokenize_seconds(),

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
+#include "core/plan/time/steady_state.h"
 #include "core/serve/load/quantile_sketch.h"
 #include "tests/plan/requests.h"
 #include "tests/serve/load/linear_cost_backend.h"
@@ -289,6 +291,51 @@ TEST(SimulatedBackend, StopKeepsCompletedRequestsAndEmptiesTheServer) {
 TEST(SimulatedBackend, RejectsStepsWithoutAFiniteTime) {
   const auto server = linear_server({.base = std::nan("")}, roomy(8, 2048));
   EXPECT_THROW(run_load(*server, {}), Error);
+}
+
+// --- Schedulers of other servers ---
+
+plan::Request qwen_on(model::Stack stack) {
+  const bool tpu = stack == model::Stack::jetstream;
+  plan::Request r = plan::request("qwen3-32b", tpu ? "v6e-4" : "4xh100", stack, {{"tp", 4}});
+  r.work = plan::Work::serve;
+  r.targets.clear();
+  r.serve = {.max_num_seqs = 32, .max_model_len = 2048, .max_num_batched_tokens = 4096};
+  return r;
+}
+formats::BenchPoint served_by(model::Stack stack) {
+  const SchedulerSettings settings{.max_num_seqs = 32,
+                                   .max_num_batched_tokens = 4096,
+                                   .max_model_len = 2048,
+                                   .prefix_cache = PrefixCache::off,
+                                   .kv = {}};
+  return run_load(
+      *make_cost_model_backend(qwen_on(stack), settings),
+      {.arrival = Arrival::closed, .concurrency = 32, .input_len = 1024, .output_len = 128, .num_prompts = 96});
+}
+
+TEST(SimulatedBackend, SglangComputesPromptsBeforeAnyAnswerGoesOn) {
+  const plan::Request request = qwen_on(model::Stack::sglang);
+  const plan::ServeStepModel model(request);
+  const plan::SteadyState steady = plan::steady_state(model, request.serve, {32, 1024, 128});
+  EXPECT_EQ(steady.itl_s, model.seconds({.decoding = 32, .read_tokens = 32 * 1088.0}));
+  const formats::BenchPoint mixed = served_by(model::Stack::vllm_gpu), separate = served_by(model::Stack::sglang);
+  EXPECT_NEAR(separate.tpot.mean * 1e-3, steady.tpot_s, 0.1 * steady.tpot_s);
+  EXPECT_NEAR(separate.ttft.mean * 1e-3, steady.ttft_s, 0.2 * steady.ttft_s);
+  EXPECT_NEAR(separate.output_throughput, steady.output_tokens_per_s, 0.1 * steady.output_tokens_per_s);
+  EXPECT_GT(separate.ttft.mean, 1.5 * mixed.ttft.mean);
+  EXPECT_LT(separate.tpot.mean, mixed.tpot.mean);
+}
+
+TEST(SimulatedBackend, JetstreamComputesOnePromptAtATime) {
+  const auto steps_until = [](model::Stack stack) {
+    const formats::BenchPoint point = served_by(stack);
+    std::set<double> first;
+    for (const formats::RequestResult& r : point.requests) first.insert(r.first_token_s);
+    return first.size();
+  };
+  EXPECT_EQ(steps_until(model::Stack::jetstream), 96u);
+  EXPECT_LT(steps_until(model::Stack::sglang), 48u);
 }
 
 // --- Counting blocks instead of following them ---
