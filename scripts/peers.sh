@@ -3,10 +3,10 @@
 # Benchmarks Meshwright against PyTorch (transformers + peft, with and without torch.compile), llama.cpp and OpenVINO: the
 # same work with the same random weights and number of threads, measured alternately. Prints medians, ratios and peak memory
 # as a table; --json FILE writes JSON. benchmarks/results holds such files; scripts/peers/chart.py draws them for the manual.
-#   scripts/peers.sh [--shape 270m|1b] [--only lora,gsm8k,prefill,decode] [--ways TEXT] [--rounds N] [--threads N]
+#   scripts/peers.sh [--shape 270m|1b] [--only lora,gsm8k,prefill,decode] [--ways REGEX] [--rounds N] [--threads N]
 #                    [--seconds S] [--tokens N] [--cpu native|avx512|avx2] [--wrap COMMAND] [--json FILE] [--help]
 #   --cpu      limit every program to this class of processors: llama.cpp is built for it, the others obey environment variables
-#   --ways     measure only the peer configurations whose names contain TEXT, such as 'bf16, eager'; several: 'f32;flash'
+#   --ways     measure only the peer configurations whose names match this regular expression, such as 'eager|flash'
 #   --seconds  minimum measuring time of each process
 #   --tokens   tokens that decoding adds to each row
 #   --wrap     command prefix of every measured process, such as 'taskset -c 0,1'

@@ -8,6 +8,7 @@ best median is compared.
 import argparse
 import json
 import os
+import re
 import shlex
 import statistics
 import subprocess
@@ -183,7 +184,7 @@ class Bench:
         return True
 
     def wanted(self, way):
-        return any(text in way.name for text in self.args.ways.split(";"))
+        return re.search(self.args.ways, way.name) is not None
 
     def run(self, work):
         say(work.title)
@@ -228,6 +229,7 @@ def report(work):
         theirs = figures(best)
         out["peers"][name] = theirs | {
             "speed_ratio": ours["tokens_per_s"] / theirs["tokens_per_s"],
+            "cpu_ratio": theirs["cpu_seconds"] / ours["cpu_seconds"],
             "memory_ratio": ours["peak_bytes"] / theirs["peak_bytes"],
             "all_ways": [figures(w) for w in ways if w.lines],
         }
@@ -279,15 +281,15 @@ def print_tables(found):
     print(f"\n{m['cpu']}, {m['threads']} threads: f32 {m['f32_flops'] / 1e9:.0f} GFLOP/s, {bf16}"
           f"reads {m['cache_read_bytes_per_s'] / 1e9:.0f} GB/s from 16 MiB, {m['dram_read_bytes_per_s'] / 1e9:.0f} GB/s from DRAM")  # fmt: skip
     print(f"Processors limited to: {found['class']}. Gemma 3 {found['shape']} shape, medians of {found['rounds']} rounds\n")
-    print("| work | ours, tokens/s | MiB | peer (its fastest configuration) | tokens/s | MiB | speed, ours / theirs | memory |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| work | ours, tokens/s | MiB | peer (its fastest configuration) | tokens/s | MiB | speed, ours / theirs | CPU time, theirs / ours | memory |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for w in found["works"]:
         if "failed" in w:
-            print(f"| {w['title']} | failed | | | | | | |")
+            print(f"| {w['title']} | failed | | | | | | | |")
             continue
         for name, p in w["peers"].items():
             print(f"| {w['title']} | {w['ours']['tokens_per_s']:.0f} | {mib(w['ours']['peak_bytes'])} | {name}: {p['way']} | "
-                  f"{p['tokens_per_s']:.0f} | {mib(p['peak_bytes'])} | {p['speed_ratio']:.2f} | {p['memory_ratio']:.2f} |")  # fmt: skip
+                  f"{p['tokens_per_s']:.0f} | {mib(p['peak_bytes'])} | {p['speed_ratio']:.2f} | {p['cpu_ratio']:.2f} | {p['memory_ratio']:.2f} |")  # fmt: skip
     for w in found["works"]:
         if "read_bytes_per_s" in w.get("ours", {}):
             share = w["ours"]["read_bytes_per_s"] / m["dram_read_bytes_per_s"]
@@ -309,7 +311,7 @@ def main():
     kinds = ["lora", "gsm8k", "prefill", "decode"]
     parser.add_argument("--shape", choices=["270m", "1b"], default="270m")
     parser.add_argument("--only", default=",".join(kinds), help=f"names or prefixes of {', '.join(WORKS)}")
-    parser.add_argument("--ways", default="", help="measure only the peer configurations whose names contain one of these texts, which semicolons separate")
+    parser.add_argument("--ways", default="", help="measure only the peer configurations whose names match this regular expression")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=8, help="minimum measuring time of each process")

@@ -7,14 +7,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import openvino
 from openvino import opset13 as ops
 
-from side import measure, random_ids, result
+from side import Stopwatch, measure, random_ids, result
 
 
 def export(model, out, weights):
@@ -86,10 +85,10 @@ def decode(args):
     def once():
         network.clear()
         network.run(rows[:, : args.prompt], 0)
-        start = time.perf_counter()
+        watch = Stopwatch()
         for i in range(args.prompt, length):
             network.run(rows[:, i : i + 1], i)
-        return time.perf_counter() - start
+        return watch.elapsed()
 
     once()
     return result(args.tokens * args.rows, measure(args.seconds, once))
