@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Draws the results of scripts/peers.sh in benchmarks/results/ as resources/manual/images/peers.svg: Meshwright's speed as a
-multiple of each peer's fastest way, one part for each class of processor and shape. Circles are filled for the newest
-results of a part and open for older ones.
+multiple of each peer's fastest way, one part for each class of processor, shape and number of threads. Circles compare wall
+times and squares CPU times; they are filled for the newest results of a part and open for older ones.
 
     chart.py [--results FOLDER] [--out FILE.svg]
 """
@@ -33,7 +33,7 @@ def part(results, top):
     newest = results[-1]
     titles = {work["work"]: work["title"] for one in results for work in one["works"] if "failed" not in work}
     machine = newest["machine"]
-    out = [text(10, top, f"{newest['class']}, Gemma 3 {newest['shape']} shape, {machine['cpu']}, {machine['threads']} threads, {newest['date']}",
+    out = [text(10, top, f"{newest['class']}, Gemma 3 {newest['shape']} shape, {machine['cpu']}, threads: {machine['threads']}, {newest['date']}",
                 ' font-weight="bold"')]  # fmt: skip
     bottom = top + 8 + ROW * len(titles)
     ratio = LEAST
@@ -48,18 +48,22 @@ def part(results, top):
         for one in results:
             for work in one["works"]:
                 for peer, figures in work.get("peers", {}).items() if work["work"] == name else ():
-                    fill = COLOURS[peer] if one is newest else "white"
+                    paint = f'fill="{COLOURS[peer] if one is newest else "white"}" stroke="{COLOURS[peer]}"'
                     label = f"{one['date']}: {figures['speed_ratio']:.2f} times {peer} ({figures['way']})"
-                    out.append(f'<circle cx="{at(figures["speed_ratio"]):.1f}" cy="{y:.1f}" r="4.5" fill="{fill}" stroke="{COLOURS[peer]}">'
+                    out.append(f'<circle cx="{at(figures["speed_ratio"]):.1f}" cy="{y:.1f}" r="4.5" {paint}>'
                                f"<title>{escape(label)}</title></circle>")  # fmt: skip
+                    if "cpu_ratio" in figures:
+                        label = f"{one['date']}: {peer} takes {figures['cpu_ratio']:.2f} times the CPU time"
+                        out.append(f'<rect x="{at(figures["cpu_ratio"]) - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" {paint}>'
+                                   f"<title>{escape(label)}</title></rect>")  # fmt: skip
     return out, bottom + 44
 
 
 def chart(files):
     parts = {}
     for one in sorted(files, key=lambda one: one["date"]):
-        parts.setdefault((one["class"], one["shape"]), []).append(one)
-    out, top = [text(10, 24, "Meshwright's speed as a multiple of the peer's fastest way (to the right of 1x: Meshwright is faster)")], 62
+        parts.setdefault((one["class"], one["shape"], one["machine"]["threads"]), []).append(one)
+    out, top = [text(10, 24, "Meshwright's speed as a multiple of the peer's fastest way (right of 1x: Meshwright is faster; circles: wall time, squares: CPU time)")], 62
     for i, (peer, colour) in enumerate(COLOURS.items()):
         out.append(f'<circle cx="{16 + 100 * i}" cy="38" r="4.5" fill="{colour}"/>' + text(26 + 100 * i, 42, peer))
     for results in parts.values():
