@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <numeric>
+#include <ctime>
 
 #include "core/base/elapsed.h"
 #include "core/base/error.h"
@@ -58,26 +58,44 @@ std::unique_ptr<Model> load(const Options& o, engine::NetworkUse use) {
   return model;
 }
 
-Json result(double tokens, const std::vector<double>& times, const engine::Device& device) {
+struct Elapsed {
+  double wall = 0, cpu = 0;  // seconds; cpu: of all threads
+};
+
+class Stopwatch {
+ public:
+  Elapsed elapsed() const { return {seconds_since(start_), static_cast<double>(std::clock() - cpu_) / CLOCKS_PER_SEC}; }
+
+ private:
+  Clock::time_point start_ = Clock::now();
+  std::clock_t cpu_ = std::clock();
+};
+
+double median(const std::vector<Elapsed>& times, double Elapsed::*which) {
+  std::vector<double> values;
+  for (const Elapsed& e : times) values.push_back(e.*which);
+  return median(std::move(values));
+}
+
+Json result(double tokens, const std::vector<Elapsed>& times, const engine::Device& device) {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  const double middle = median(times);
+  const double middle = median(times, &Elapsed::wall);
   return {{"tokens_per_s", tokens / middle},
           {"seconds", middle},
+          {"cpu_seconds", median(times, &Elapsed::cpu)},
           {"repeats", times.size()},
           {"peak_bytes", std::int64_t{usage.ru_maxrss} * 1024},
           {"engine_peak_bytes", device.arena.use().at_peak.total().value}};
 }
 
-// Repeats fn at least once, until enough time has been measured.
+// Repeats fn, which returns the time to count, at least once, until enough time has been measured.
 template <class F>
-std::vector<double> measure(double seconds, F fn) {
-  std::vector<double> times;
-  while (std::accumulate(times.begin(), times.end(), 0.0) < seconds) {
-    const auto start = Clock::now();
-    fn();
-    times.push_back(seconds_since(start));
-  }
+std::vector<Elapsed> measure(double seconds, F fn) {
+  std::vector<Elapsed> times;
+  const auto start = Clock::now();
+  do times.push_back(fn());
+  while (seconds_since(start) < seconds);
   return times;
 }
 
@@ -139,7 +157,11 @@ Json lora(const Options& o) {
   std::int64_t tokens = 0;
   for (const data::Batch& b : batches) tokens += b.real_tokens;
   network.take_profile();
-  const auto times = measure(o.seconds, [&] { std::for_each(batches.begin(), batches.end(), step); });
+  const auto times = measure(o.seconds, [&] {
+    const Stopwatch watch;
+    std::for_each(batches.begin(), batches.end(), step);
+    return watch.elapsed();
+  });
   Json out = result(static_cast<double>(tokens), times, model->device);
   out["loss"] = last_loss;
   out["profile"] = profile(network, times.size());
@@ -158,7 +180,11 @@ Json prefill(const Options& o) {
   const auto model = load(o, engine::NetworkUse::inference);
   const std::vector<int> prompt = random_ids(o.tokens, model->network.config().vocab, 1);
   engine::Sampler sampler(model->network);
-  const auto once = [&] { sampler.generate(prompt, {.max_new_tokens = 1}); };
+  const auto once = [&] {
+    const Stopwatch watch;
+    sampler.generate(prompt, {.max_new_tokens = 1});
+    return watch.elapsed();
+  };
   once();
   return result(o.tokens, measure(o.seconds, once), model->device);
 }
@@ -171,21 +197,20 @@ Json decode(const Options& o) {
     prompts.push_back(random_ids(o.prompt, model->network.config().vocab, static_cast<std::uint64_t>(row) + 1));
   engine::Sampler sampler(model->network);
   const auto once = [&] {
-    Clock::time_point start;
+    Stopwatch watch;
     int seen = 0;
     sampler.generate_batch(prompts, {.max_new_tokens = o.tokens + 1}, {}, [&](int, int) {
-      if (++seen == o.rows) start = Clock::now();
+      if (++seen == o.rows) watch = {};
       return true;
     });
-    return seconds_since(start);
+    return watch.elapsed();
   };
   once();
-  std::vector<double> times;
-  measure(o.seconds, [&] { times.push_back(once()); });
+  const std::vector<Elapsed> times = measure(o.seconds, once);
   Json out = result(o.tokens * o.rows, times, model->device);
   // A step reads every weight once, the embedding as the head.
-  out["read_bytes_per_s"] =
-      static_cast<double>(model->device.arena.use().now[MemoryCategory::weights].value) * o.tokens / median(times);
+  out["read_bytes_per_s"] = static_cast<double>(model->device.arena.use().now[MemoryCategory::weights].value) *
+                            o.tokens / median(times, &Elapsed::wall);
   return out;
 }
 

@@ -8,12 +8,14 @@ best median is compared.
 import argparse
 import json
 import os
+import re
 import shlex
 import statistics
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from importlib import metadata
 from pathlib import Path
 
 import gguf
@@ -21,7 +23,7 @@ import rows
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-TOKENS, PROMPT, PREFILL, SEQUENCES = 128, 16, 512, 16
+PROMPT, PREFILL, SEQUENCES = 16, 512, 16
 WORKS = ["lora-all", "lora-quarter", "gsm8k-answers", "gsm8k-all", "prefill", *(f"decode-{t}-{n}" for t in ("bf16", "int8") for n in (1, SEQUENCES))]
 
 # Environment variables that limit PyTorch, its libraries, OpenBLAS and Meshwright to a class of processors.
@@ -41,6 +43,7 @@ class Way:
     name: str
     command: list
     lines: list = field(default_factory=list)
+    env: dict = field(default_factory=dict)
 
     def median(self, key):
         return statistics.median(line[key] for line in self.lines)
@@ -70,7 +73,15 @@ class Bench:
 
     def llama(self, kind, work, *more):
         command = [sys.executable, HERE / "llama_side.py", "--work", work, "--model", self.gguf(kind), *self.common, *more]
-        return [Way(f"{kind}, flash attention {flash}", [*command, "--flash", flash]) for flash in ("on", "off")]
+        env = {"PYTHONPATH": str(self.args.llama)} if self.args.llama else {}
+        return [Way(f"{kind}, flash attention {flash}", [*command, "--flash", flash], env=env) for flash in ("on", "off")]
+
+    def openvino(self, weights, work, *more):
+        network = self.model.with_name(f"{self.model.name}-openvino-{weights}")
+        command = [sys.executable, HERE / "openvino_side.py", "--work", work, "--export", self.model, "--network", network,
+                   "--weights", weights, *self.common, *more]  # fmt: skip
+        label = "int8 weights, " if weights == "int8" else ""
+        return [Way(f"{label}{precision}", [*command, "--precision", precision]) for precision in ("bf16", "f32")]
 
     # ---- input files of both sides
 
@@ -101,6 +112,7 @@ class Bench:
         batches = ["--batches", file]
         torch = lambda name, *more: self.torch(name, "lora", *batches, *more)  # noqa: E731
         f32, bf16, eager = ["--dtype", "f32"], ["--dtype", "bf16"], ["--attention", "eager"]
+        compiled = ["--compile", "default"]
         ways = [
             torch("f32, sdpa", *f32),
             torch("f32, eager", *f32, *eager),
@@ -108,6 +120,10 @@ class Bench:
             torch("bf16, eager", *bf16, *eager),
             torch("bf16, sdpa, bf16 adapters", *bf16, "--adapters", "as-model"),
             torch("bf16, sdpa, checkpointing", *bf16, "--checkpointing"),
+            torch("f32, sdpa, compiled", *f32, *compiled),
+            torch("f32, eager, compiled", *f32, *eager, *compiled),
+            torch("f32, eager, compiled with max-autotune", *f32, *eager, "--compile", "max-autotune"),
+            torch("bf16, eager, bf16 adapters, compiled", *bf16, *eager, "--adapters", "as-model", *compiled),
         ]
         aside = [torch("bf16, sdpa, logits selected manually", *bf16, "--logits", "needed")] if name == "lora-quarter" else []
         return Work(name, title, self.program("lora", *batches), {"PyTorch": ways}, aside)
@@ -131,17 +147,23 @@ class Bench:
 
     def prefill(self):
         length = ["--tokens", PREFILL]
-        torch = [self.torch(f"bf16, {a}", "prefill", *length, "--attention", a) for a in ("sdpa", "eager")]
-        peers = {"llama.cpp": self.llama("bf16", "prefill", *length), "PyTorch": torch}
+        torch = [
+            self.torch(f"{dtype}, {attention}{label}", "prefill", *length, "--dtype", dtype, "--attention", attention, "--compile", mode)
+            for dtype in ("bf16", "f32") for attention in ("sdpa", "eager")
+            for mode, label in (("no", ""), ("default", ", compiled"))
+        ]  # fmt: skip
+        peers = {"llama.cpp": self.llama("bf16", "prefill", *length), "PyTorch": torch,
+                 "OpenVINO": self.openvino("as-model", "prefill", *length)}  # fmt: skip
         yield Work("prefill", f"Prefill {PREFILL}, logits of the last token", self.program("prefill", *length), peers)
 
     def decode(self):
         for kind, ours in (("bf16", "bf16"), ("q8_0", "int8")):
             for count in (1, SEQUENCES):
-                shape = ["--prompt", PROMPT, "--tokens", TOKENS, "--rows", count]
-                yield Work(f"decode-{ours}-{count}", f"Decode {TOKENS} after {PROMPT}, {ours}, batch {count}",
+                shape = ["--prompt", PROMPT, "--tokens", self.args.tokens, "--rows", count]
+                yield Work(f"decode-{ours}-{count}", f"Decode {self.args.tokens} after {PROMPT}, {ours}, batch {count}",
                            self.program("decode", *shape, "--dtype", ours),
-                           {"llama.cpp": self.llama(kind, "decode", *shape)})  # fmt: skip
+                           {"llama.cpp": self.llama(kind, "decode", *shape),
+                            "OpenVINO": self.openvino("int8" if ours == "int8" else "as-model", "decode", *shape)})  # fmt: skip
 
     # ---- measurement
 
@@ -149,7 +171,7 @@ class Bench:
         command = [*shlex.split(self.args.wrap), *map(str, way.command)]
         threads = str(self.args.threads)
         env = os.environ | {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "HF_HUB_OFFLINE": "1"}
-        env |= CPU_LIMITS[self.args.cpu]
+        env |= CPU_LIMITS[self.args.cpu] | way.env
         # If memory runs out, the kernel should kill the peer and no other process.
         child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                  preexec_fn=lambda: Path("/proc/self/oom_score_adj").write_text("1000"))  # fmt: skip
@@ -161,12 +183,15 @@ class Bench:
         way.lines.append(json.loads(out.strip().splitlines()[-1]))
         return True
 
+    def wanted(self, way):
+        return re.search(self.args.ways, way.name) is not None
+
     def run(self, work):
         say(work.title)
         for number in range(self.args.rounds):
             sides = [[work.ours], *work.peers.values()] + ([work.aside] if number == 0 else [])
             for ways in sides:
-                for way in [w for w in ways if w is work.ours or self.args.ways in w.name] if number == 0 else contenders(ways):
+                for way in [w for w in ways if w is work.ours or self.wanted(w)] if number == 0 else contenders(ways):
                     if self.measure(way):
                         line = way.lines[-1]
                         say(f"    {way.name}: {line['tokens_per_s']:.1f} tokens/s, {mib(line['peak_bytes'])} MiB")
@@ -204,6 +229,7 @@ def report(work):
         theirs = figures(best)
         out["peers"][name] = theirs | {
             "speed_ratio": ours["tokens_per_s"] / theirs["tokens_per_s"],
+            "cpu_ratio": theirs["cpu_seconds"] / ours["cpu_seconds"],
             "memory_ratio": ours["peak_bytes"] / theirs["peak_bytes"],
             "all_ways": [figures(w) for w in ways if w.lines],
         }
@@ -228,20 +254,42 @@ def machine(bench, way):
     }
 
 
+def versions(llama):
+    """Versions of the peers that are installed."""
+    found = {}
+    for name in ("torch", "transformers", "peft", "openvino", "optimum-intel"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            pass
+    folders = [str(llama)] if llama else sys.path
+    found |= {d.metadata["Name"].replace("_", "-"): d.version for d in metadata.distributions(name="llama-cpp-python", path=folders)}
+    return found
+
+
+def merged(old, found):
+    """Keeps the works of an earlier run of the same day, class, shape and processor that this run did not measure."""
+    same = all(old.get(key) == found[key] for key in ("date", "class", "shape")) and old["machine"]["cpu"] == found["machine"]["cpu"]
+    new = {work["work"] for work in found["works"]}
+    kept = [work for work in old["works"] if work["work"] not in new] if same else []
+    return found | {"works": sorted(kept + found["works"], key=lambda work: WORKS.index(work["work"]))}
+
+
 def print_tables(found):
     m = found["machine"]
-    print(f"\n{m['cpu']}, {m['threads']} threads: f32 {m['f32_flops'] / 1e9:.0f} GFLOP/s, vdpbf16ps {m['bf16_flops'] / 1e9:.0f} GFLOP/s, "
+    bf16 = f"vdpbf16ps {m['bf16_flops'] / 1e9:.0f} GFLOP/s, " if m["bf16_flops"] else ""
+    print(f"\n{m['cpu']}, {m['threads']} threads: f32 {m['f32_flops'] / 1e9:.0f} GFLOP/s, {bf16}"
           f"reads {m['cache_read_bytes_per_s'] / 1e9:.0f} GB/s from 16 MiB, {m['dram_read_bytes_per_s'] / 1e9:.0f} GB/s from DRAM")  # fmt: skip
     print(f"Processors limited to: {found['class']}. Gemma 3 {found['shape']} shape, medians of {found['rounds']} rounds\n")
-    print("| work | ours, tokens/s | MiB | peer (its fastest configuration) | tokens/s | MiB | speed, ours / theirs | memory |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| work | ours, tokens/s | MiB | peer (its fastest configuration) | tokens/s | MiB | speed, ours / theirs | CPU time, theirs / ours | memory |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for w in found["works"]:
         if "failed" in w:
-            print(f"| {w['title']} | failed | | | | | | |")
+            print(f"| {w['title']} | failed | | | | | | | |")
             continue
         for name, p in w["peers"].items():
             print(f"| {w['title']} | {w['ours']['tokens_per_s']:.0f} | {mib(w['ours']['peak_bytes'])} | {name}: {p['way']} | "
-                  f"{p['tokens_per_s']:.0f} | {mib(p['peak_bytes'])} | {p['speed_ratio']:.2f} | {p['memory_ratio']:.2f} |")  # fmt: skip
+                  f"{p['tokens_per_s']:.0f} | {mib(p['peak_bytes'])} | {p['speed_ratio']:.2f} | {p['cpu_ratio']:.2f} | {p['memory_ratio']:.2f} |")  # fmt: skip
     for w in found["works"]:
         if "read_bytes_per_s" in w.get("ours", {}):
             share = w["ours"]["read_bytes_per_s"] / m["dram_read_bytes_per_s"]
@@ -259,17 +307,19 @@ def say(text):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/peers.sh", description="Meshwright against PyTorch and llama.cpp on this CPU")
+    parser = argparse.ArgumentParser(prog="scripts/peers.sh", description="Meshwright against PyTorch, llama.cpp and OpenVINO on this CPU")
     kinds = ["lora", "gsm8k", "prefill", "decode"]
     parser.add_argument("--shape", choices=["270m", "1b"], default="270m")
     parser.add_argument("--only", default=",".join(kinds), help=f"names or prefixes of {', '.join(WORKS)}")
-    parser.add_argument("--ways", default="", help="measure only the peer configurations whose names contain this text, such as 'bf16, eager'")
+    parser.add_argument("--ways", default="", help="measure only the peer configurations whose names match this regular expression")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=8, help="minimum measuring time of each process")
+    parser.add_argument("--tokens", type=int, default=128, help="tokens that decoding adds to each row")
     parser.add_argument("--cpu", choices=CPU_LIMITS, default="native", help="limit both sides to this class of processors")
     parser.add_argument("--wrap", default="", help="command prefix of every measured process, such as 'taskset -c 0,1'")
-    parser.add_argument("--json", type=Path, help="write all measurements to this file")
+    parser.add_argument("--json", type=Path, help="write all measurements to this file, and keep those of the same day in it")
+    parser.add_argument("--llama", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, required=True, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -280,7 +330,9 @@ def main():
     bench = Bench(args)
     bench.prepare_model()
     peak = Way("peak", [args.program, "--work", "peak", "--threads", args.threads])
-    found = {"date": datetime.now(timezone.utc).date().isoformat(), "class": args.cpu, "shape": args.shape, "rounds": args.rounds, "machine": machine(bench, peak), "works": []}
+    found = {"date": datetime.now(timezone.utc).date().isoformat(), "class": args.cpu, "shape": args.shape, "rounds": args.rounds,
+             "versions": versions(args.llama), "machine": machine(bench, peak), "works": []}  # fmt: skip
+    earlier = json.loads(args.json.read_text(encoding="utf-8")) if args.json and args.json.is_file() else None
     for kind in kinds:
         if not any(within(name, kind) for name in wanted):
             continue
@@ -290,7 +342,8 @@ def main():
             found["works"].append(bench.run(work))
             found["machine"] = machine(bench, peak)
             if args.json:
-                args.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+                everything = merged(earlier, found) if earlier else found
+                args.json.write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
     print_tables(found)
 
 

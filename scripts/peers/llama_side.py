@@ -5,11 +5,10 @@ measurements are one JSON line on standard output. Decodes given tokens, as llam
 import argparse
 import json
 import os
-import time
 
 import llama_cpp as llama
 
-from side import measure, random_ids, result
+from side import Stopwatch, measure, random_ids, result
 
 FLASH = {"off": 0, "on": 1}  # llama_flash_attn_type
 
@@ -79,10 +78,10 @@ def decode(args):
     def once():
         llama.llama_memory_clear(llama.llama_get_memory(context), True)
         decode_batch(context, batch.fill([row[: args.prompt] for row in rows], 0))
-        start = time.perf_counter()
+        watch = Stopwatch()
         for i in range(args.prompt, args.prompt + args.tokens):
             decode_batch(context, batch.fill([row[i : i + 1] for row in rows], i))
-        return time.perf_counter() - start
+        return watch.elapsed()
 
     once()
     return result(args.tokens * args.rows, measure(args.seconds, once))

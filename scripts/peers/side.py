@@ -7,21 +7,31 @@ import statistics
 import time
 
 
+class Stopwatch:
+    """Measures wall time and CPU time of all threads."""
+
+    def __init__(self):
+        self.start = time.perf_counter(), time.process_time()
+
+    def elapsed(self):
+        return time.perf_counter() - self.start[0], time.process_time() - self.start[1]
+
+
 def measure(seconds, once):
-    """Repeats `once` until enough time has been measured, at least once. `once` may return the seconds to count."""
+    """Repeats `once` until enough time has been measured, at least once. `once` may return the Stopwatch.elapsed() to count."""
     times = []
-    while sum(times) < seconds:
-        start = time.perf_counter()
+    while sum(wall for wall, _ in times) < seconds:
+        watch = Stopwatch()
         counted = once()
-        took = time.perf_counter() - start
-        times.append(counted if isinstance(counted, float) else took)
+        took = watch.elapsed()
+        times.append(counted if isinstance(counted, tuple) else took)
     return times
 
 
 def result(tokens, times):
-    middle = statistics.median(times)
+    wall, cpu = (statistics.median(column) for column in zip(*times))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"tokens_per_s": tokens / middle, "seconds": middle, "repeats": len(times), "peak_bytes": peak}
+    return {"tokens_per_s": tokens / wall, "seconds": wall, "cpu_seconds": cpu, "repeats": len(times), "peak_bytes": peak}
 
 
 def random_ids(count, vocab, seed=1):

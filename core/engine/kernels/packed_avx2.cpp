@@ -307,16 +307,19 @@ void widen_block(i64 depth, const std::byte* block, std::uint16_t* out) {
   const auto& header = *reinterpret_cast<const Bf16x12Header*>(block);
   const i64 count = depth * kPanelRows;
   const std::byte* at = block + sizes::kBf16x12HeaderBytes;
-  fetch(block + sizes::bf16x12_bytes(kPanelRows, kBf16x12Depth), sizes::bf16x12_bytes(kPanelRows, depth));
+  // The next block is prefetched line by line: a core follows few lines at once, and would wait for a burst of them.
+  const std::byte* ahead = block + sizes::bf16x12_bytes(kPanelRows, kBf16x12Depth);
   if (header.overflow) {
-    for (i64 i = 0; i < count; i += 2 * kPairs, at += 192) {
+    for (i64 i = 0; i < count; i += 2 * kPairs, at += 192, ahead += 192) {
+      fetch(ahead, 192);
       memcpy(out + i, at, 192);
       memcpy(out + i + 96, header.overflow + i / 4, 64);
     }
     return;
   }
   const Words base = Words{} + header.base;
-  for (i64 i = 0; i < count; i += 2 * kPairs, at += 192)
+  for (i64 i = 0; i < count; i += 2 * kPairs, at += 192, ahead += 192) {
+    fetch(ahead, 192);
     for (int part = 0; part < 64; part += kBytes) {
       const Words a = read<Words>(at + part), b = read<Words>(at + 64 + part), c = read<Words>(at + 128 + part);
       const Words fourth = (a >> 11 & 0x000f) | (b >> 7 & 0x00f0) | (c >> 3 & 0x0700) | (c << 1 & 0x8000);
@@ -326,6 +329,7 @@ void widen_block(i64 depth, const std::byte* block, std::uint16_t* out) {
       write(to + 64, (c & 0x87ff) + base);
       write(to + 96, fourth + base);
     }
+  }
   for (int i = 0; i < header.exception_count; ++i) out[header.exceptions[i].at] = header.exceptions[i].bits;
 }
 
