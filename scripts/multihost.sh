@@ -30,10 +30,13 @@ report() { printf '%-44s %s\n' "$1" "$2"; [[ $2 != BAD* ]] || failed=1; }
 settings=(--set train.steps=$steps --set train.batch=8 --set train.dtype=f32 --set train.eval_every=3 --set train.checkpoint_every=2
   --set data.max_len=32 --set train.answers=0 --set train.sample_every=0)
 
+# Of Tunix and TorchAX; trl-fsdp has one axis.
+for_mesh() { [ "$1" = trl-fsdp ] || printf '%s\n' --set mesh.fsdp=2 --set mesh.tp=2; }
+
 export_recipe() {  # KIND FOLDER
   local example=tiny-mesh
   [ "$1" != trl-fsdp ] || example=tiny-lora
-  "$meshwright" export "resources/examples/$example.json" --recipe "$1" --out "$2" "${settings[@]}" > /dev/null 2> "$work/export.err" ||
+  "$meshwright" export "resources/examples/$example.json" --recipe "$1" --out "$2" "${settings[@]}" $(for_mesh "$1") > /dev/null 2> "$work/export.err" ||
     { cat "$work/export.err" >&2; exit 1; }
 }
 
@@ -126,7 +129,7 @@ done
 launch_on() {  # KIND TARGET EVENTS OPTIONS...
   local kind=$1 target=$2 events=$3 example=tiny-mesh; shift 3
   [ "$kind" != trl-fsdp ] || example=tiny-lora
-  "$meshwright" launch "resources/examples/$example.json" --recipe "$kind" --on "$target" --runs-dir "$work/runs" --json "${settings[@]}" \
+  "$meshwright" launch "resources/examples/$example.json" --recipe "$kind" --on "$target" --runs-dir "$work/runs" --json "${settings[@]}" $(for_mesh "$kind") \
     "$@" > "$events" 2> "$events.err"
 }
 

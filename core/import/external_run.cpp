@@ -86,6 +86,8 @@ event::Finished ExternalRun::finish(RunState state, const std::string& error, co
     finished_->seconds = std::max(last_, at.time_s);
     finished_->error = error;
   }
+  // The processes of a cancelled run end one after another, and report each other as lost.
+  if (state == RunState::cancelled && finished_->state == RunState::failed) finished_->state = state;
   if (!summary.is_null()) {
     if (!finished_->summary.is_object()) finished_->summary = Json::object();
     finished_->summary.update(summary);

@@ -42,7 +42,8 @@ class ExternalRun {
   // The program's Finished event. finish() records it, so that lines which arrive after it precede it in the record.
   const std::optional<event::Finished>& finished() const { return finished_; }
   void set_finished(event::Finished finished) { finished_ = std::move(finished); }
-  // Records the program's Finished event; without one, a Finished event made from the arguments.
+  // Records the program's Finished event; without one, a Finished event made from the arguments. A cancelled run is not
+  // recorded as failed.
   event::Finished finish(RunState state, const std::string& error, const At& at, const Json& summary = {});
 
  private:

@@ -111,8 +111,10 @@ class finishing:
 
     def __exit__(self, kind, error, trace):
         text = "" if kind is None else f"{kind.__name__}: {error}"
-        everywhere = kind is not None and kind.__name__ == "Everywhere"  # hosts.Everywhere
-        if self.team and not everywhere:
+        everywhere = kind is not None and kind.__name__ in ("Everywhere", "KeyboardInterrupt")  # hosts.Everywhere
+        if self.team and everywhere:
+            self.team.ended.set()
+        elif self.team:
             self.team.done() if kind is None else self.team.failed(text)
         if _host and _host["process"] != 0:
             if kind is not None and not everywhere:

@@ -22,10 +22,12 @@ def parser(about, out, model, name="", smoke=""):
     return p
 
 
-def force_cpu_devices(count, processes):
-    """JAX, not imported yet, takes this CPU for so many devices, which the processes share."""
+def force_cpu_devices(processes):
+    """JAX, not imported yet, takes this CPU for eight devices; several processes share those of the mesh, at most eight."""
+    mesh = SETTINGS["mesh"]["fsdp"] * SETTINGS["mesh"]["tp"]
+    count = min(mesh, 8) if processes > 1 else 8
     if count % processes:
-        raise SystemExit(f"--smoke: {processes} processes cannot share {count} devices equally; start 1, 2, 4 or 8")
+        raise SystemExit(f"--smoke: {processes} processes cannot share {count} devices equally; start a divisor of {count}")
     count //= processes
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"

@@ -28,7 +28,7 @@ class Worker:
 
     def __init__(self, index, folder, template):
         self.index, self.folder, self.address, self.name, self.template = index, folder, "", f"worker {index}", template
-        self.process, self.code, self.last = None, None, "none"
+        self.process, self.code, self.last = None, None, ""
 
     def command(self, script):
         word = shlex.quote("exec bash -c " + shlex.quote(script))
@@ -44,7 +44,7 @@ class Host(Worker):
         self.name = address.rpartition("@")[2] + (":" + port if port else "")
         self.ssh = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=10",
                     "-o", "ServerAliveCountMax=3", *options, *(["-p", port] if port else []), "--", address]
-        self.process, self.code, self.last = None, None, "none"
+        self.process, self.code, self.last = None, None, ""
 
     def command(self, script):
         return self.ssh + ["exec bash -c " + shlex.quote(script)]
@@ -216,8 +216,9 @@ def main():
         start(host, hosts, options, sys.argv[split + 1:])
     finished, failed = follow(hosts, options.grace)
     if failed is not None:
-        why = "lost its connection" if failed.code == 255 else f"ended with exit code {failed.code}"
-        text = f"host {failed.name} {why}; its last event: {failed.last}"
+        lost = failed.code == 255 or failed.code < 0
+        text = f"host {failed.name} {'lost its connection' if lost else f'ended with exit code {failed.code}'}"
+        text += f"; its last event: {failed.last}" if failed.last else ""
         emit({"event": "log", "level": "error", "text": text, "host": {"process": failed.index, "name": failed.name}})
         if not finished:
             emit({"event": "finished", "state": "failed", "steps": 0, "error": text})

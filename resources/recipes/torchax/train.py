@@ -15,7 +15,7 @@ import hosts  # noqa: E402
 
 PROCESSES = hosts.of_jax()
 if ARGS.smoke:
-    experiment.force_cpu_devices(8, PROCESSES.count)
+    experiment.force_cpu_devices(PROCESSES.count)
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
@@ -46,6 +46,9 @@ def make_mesh():
         fsdp, tp = jax.device_count(), 1
     if fsdp * tp > jax.device_count():
         raise SystemExit(f"the mesh fsdp {fsdp} x tp {tp} needs {fsdp * tp} devices, there are {jax.device_count()}")
+    if jax.process_count() > 1 and fsdp * tp < jax.device_count():
+        raise hosts.Everywhere(f"the mesh fsdp {fsdp} x tp {tp} uses {fsdp * tp} of {jax.device_count()} devices: start fewer hosts, or "
+                               "export with a mesh of all devices")
     return jax.sharding.Mesh(np.array(jax.devices()[:fsdp * tp]).reshape(fsdp, tp), ("fsdp", "tp"))
 
 

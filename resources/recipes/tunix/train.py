@@ -18,7 +18,7 @@ import hosts  # noqa: E402
 
 PROCESSES = hosts.of_jax()
 if ARGS.smoke:
-    experiment.force_cpu_devices(8, PROCESSES.count)
+    experiment.force_cpu_devices(PROCESSES.count)
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
@@ -58,6 +58,9 @@ def make_mesh():
         events.log(f"smoke: mesh fsdp {fsdp}, tp {tp} on {jax.device_count()} forced devices")
     if fsdp * tp > jax.device_count():
         raise SystemExit(f"the mesh fsdp {fsdp} x tp {tp} needs {fsdp * tp} devices, there are {jax.device_count()}")
+    if jax.process_count() > 1 and fsdp * tp < jax.device_count():
+        raise hosts.Everywhere(f"the mesh fsdp {fsdp} x tp {tp} uses {fsdp * tp} of {jax.device_count()} devices: start fewer hosts, or "
+                               "export with a mesh of all devices")
     devices = jax.devices()[:fsdp * tp]
     if len(devices) == jax.device_count():
         return jax.make_mesh((fsdp, tp), ("fsdp", "tp"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
