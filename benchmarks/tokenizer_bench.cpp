@@ -7,8 +7,8 @@
 
 #include "core/base/elapsed.h"
 #include "core/base/json.h"
+#include "core/base/ordered_work.h"
 #include "core/base/sha256.h"
-#include "core/data/dataset/ordered_work.h"
 #include "core/data/tokenizer/tokenizer.h"
 
 namespace mw {
@@ -19,7 +19,7 @@ constexpr size_t kLinesOfChunk = 512;
 using Ids = std::vector<std::vector<int>>;
 
 Ids encode(const data::Tokenizer& tokenizer, const std::vector<std::string>& lines, int threads) {
-  data::OrderedWork<Ids> work(threads > 1 ? threads : 0);
+  OrderedWork<Ids> work(threads > 1 ? threads : 0);
   for (size_t begin = 0; begin < lines.size(); begin += kLinesOfChunk)
     work.give([&, begin] {
       Ids ids;

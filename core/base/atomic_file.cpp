@@ -45,6 +45,27 @@ void OutputFile::write(std::span<const std::byte> bytes) {
   }
 }
 
+void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = file_system().pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      throw system_error("cannot write", shown_.string(), errno);
+    }
+    offset += static_cast<std::uint64_t>(n);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+}
+
+void OutputFile::resize(std::uint64_t bytes) {
+  if (file_system().ftruncate(fd_, static_cast<off_t>(bytes)) != 0)
+    throw system_error("cannot write", shown_.string(), errno);
+}
+
+void OutputFile::start_writeback(std::uint64_t offset, std::uint64_t bytes) const {
+  ::sync_file_range(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE);
+}
+
 void OutputFile::sync() {
   if (file_system().fsync(fd_) != 0) throw system_error("cannot write", shown_.string(), errno);
 }
@@ -73,9 +94,7 @@ void AtomicFile::flush() {
 
 void AtomicFile::write_through(std::span<const std::byte> bytes) {
   file_.write(bytes);
-  // Starts the write-back now, to shorten the fsync in commit().
-  ::sync_file_range(file_.descriptor(), static_cast<off_t>(written_), static_cast<off_t>(bytes.size()),
-                    SYNC_FILE_RANGE_WRITE);
+  file_.start_writeback(written_, bytes.size());
   written_ += bytes.size();
 }
 

@@ -22,6 +22,10 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   void write(std::span<const std::byte> bytes);
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);  // on any thread
+  void resize(std::uint64_t bytes);
+  // Starts to write a range to disk, to shorten a later sync(), which reports errors.
+  void start_writeback(std::uint64_t offset, std::uint64_t bytes) const;
   void sync();
   int descriptor() const { return fd_; }
 

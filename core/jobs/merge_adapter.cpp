@@ -92,16 +92,13 @@ MergeResult merge_adapter(const MergeRequest& request, const std::function<void(
   std::vector<train::ParityPrompt> prompts = tokenised(request.base, request.prompts);
   StagedFolder staged(request.out);
   MergeResult result;
-  // Merging and checking read the same bytes: half of the progress each.
-  const auto half = [&](long part) -> train::Progress {
-    return [&progress, part](long done, long of) { progress(part * of + done, 2 * of); };
-  };
-  result.merged = train::merge_into(staged.path(), request.base, adapter, 0, half(0), stop);
+  train::CheckedMerge checked =
+      train::merge_checked(staged.path(), request.base, adapter, {.progress = progress}, stop);
+  result.merged = std::move(checked.merged);
+  result.check = std::move(checked.check);
   const bool compares = request.logits == CompareLogits::yes || !prompts.empty();
   result.parity.reason = compares ? "it was stopped" : "it was not asked for";
   try {
-    result.check.reason = "it was stopped";
-    result.check = train::check_weights(request.base, adapter, staged.path(), 0, half(1), stop);
     if (compares && result.check.verdict == train::ParityVerdict::passed) {
       checking(0, 1);
       result.parity = compared({request.base, staged.path(), adapter, std::move(prompts)}, checking, stop);

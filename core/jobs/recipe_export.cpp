@@ -70,8 +70,9 @@ void add_reader_settings(const experiment::ExperimentConfig& config, recipes::Re
 }
 
 // The held-out prompts that the engine would answer with these settings.
-std::vector<recipes::Prompt> prompts_of(const experiment::ExperimentConfig& config, const data::Dataset& dataset,
-                                        const data::Tokenizer& tokenizer, const model::Config& model) {
+std::vector<recipes::Prompt> prompts_of(const experiment::ExperimentConfig& config,
+                                        const data::TokenizedDataset& dataset, const data::Tokenizer& tokenizer,
+                                        const model::Config& model) {
   const train::TrainingOptions& t = config.train;
   std::vector<recipes::Prompt> out;
   for (const data::Example& e :
@@ -87,7 +88,7 @@ std::vector<recipes::Prompt> prompts_of(const experiment::ExperimentConfig& conf
 }
 
 // Adds rows if data and tokenizer are available, else a remark that names the missing one. Always sets the steps.
-void add_rows(const experiment::ExperimentConfig& config, recipes::RecipeInput& s, std::stop_token stop,
+void add_rows(const experiment::ExperimentConfig& config, recipes::RecipeInput& s, const std::stop_token& stop,
               const data::Progress& progress) {
   if ((config.data.path.empty() || config.model.tokenizer_path().empty()) && s.source) {
     s.remarks.push_back(source_remark(*s.source));
@@ -104,14 +105,14 @@ void add_rows(const experiment::ExperimentConfig& config, recipes::RecipeInput& 
   }
   const auto tokenizer = data::load_tokenizer(config.model.tokenizer_path());
   train::Settings settings = experiment::data_only_settings(config, s.model.family);
-  data::Dataset dataset = data::load_dataset(settings.data, *tokenizer, std::move(stop), progress);
+  const data::TokenizedDataset dataset = data::open_dataset(settings.data, *tokenizer, stop, progress);
   settings.accumulation = config.train.accumulation;
   settings.rate.steps = config.train.rate.steps;
   auto prompts = prompts_of(config, dataset, *tokenizer, s.model);
   settings.epochs = config.train.epochs;
   train::set_steps_from_epochs(settings, dataset.train);
   set_steps(config, settings, s);
-  s.rows = recipes::plan_rows(std::move(dataset), train::batch_options(settings),
+  s.rows = recipes::plan_rows(dataset, train::batch_options(settings),
                               std::int64_t{settings.rate.steps} * settings.accumulation, tokenizer->pad());
   s.rows->prompts = std::move(prompts);
   s.rows->stop_ids = train::answer_stops(*tokenizer, settings.data.chat);

@@ -125,7 +125,7 @@ DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tok
     if (request.source == DataSource::none || !tokenizer) return index;
     std::int64_t seen = 0;
     const auto rows =
-        open_rows(request.options, *tokenizer, stop, progress, [&](const DataRow& row, const Problem* problem) {
+        row_cache()->open(request.options, *tokenizer, stop, progress, [&](const DataRow& row, const Problem* problem) {
           if (seen++ == most_rows)
             throw Error({.id = "DATA-MANY",
                          .severity = Severity::warning,

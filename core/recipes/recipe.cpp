@@ -10,6 +10,7 @@
 #include "core/base/file_system.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/formats/safetensors/pread_file.h"
 #include "core/recipes/quote.h"
 #include "core/recipes/serving.h"
 #include "core/recipes/settings.h"
@@ -79,9 +80,16 @@ std::string readme(const RecipeInput& s, const Json& settings, const std::string
 constexpr const char* kManifest = "recipe.json";
 
 // FNV-1a; detects changed files, but is not cryptographic.
-std::string fingerprint(std::string_view text) {
+std::string fingerprint_of(const fs::path& path) {
+  constexpr size_t kChunk = 1 << 20;
   std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  const formats::PreadFile file(path);
+  std::vector<std::byte> bytes;
+  for (std::uint64_t at = 0; at < file.size(); at += bytes.size()) {
+    bytes.resize(std::min<std::uint64_t>(kChunk, file.size() - at));
+    file.read(at, bytes);
+    for (const std::byte b : bytes) hash = (hash ^ std::to_integer<std::uint64_t>(b)) * 0x100000001b3ull;
+  }
   constexpr std::string_view digits = "0123456789abcdef";
   std::string out;
   for (int shift = 60; shift >= 0; shift -= 4) out += digits[(hash >> shift) & 15];
@@ -123,7 +131,7 @@ Written written_before(const fs::path& folder) {
 void check_unchanged(const fs::path& folder, const Written& before) {
   for (const auto& [path, fingerprints] : before) {
     const fs::path file = folder / path;
-    if (path_exists(file) && !fingerprints.contains(fingerprint(read_file(file))))
+    if (path_exists(file) && !fingerprints.contains(fingerprint_of(file)))
       refuse(folder, "a file of the recipe was changed after the export", path,
              "choose another --out, or use --force to overwrite it");
   }
@@ -157,7 +165,7 @@ std::vector<std::string> copy_tokenizer(const fs::path& from, const fs::path& re
 // Replaces an earlier export; other files remain.
 void replace_recipe(const fs::path& staged, const fs::path& folder, const Written& before, Json manifest) {
   for (const auto& [path, fingerprints] : before)
-    if (is_file(folder / path)) manifest["replaces"][path] = fingerprint(read_file(folder / path));
+    if (is_file(folder / path)) manifest["replaces"][path] = fingerprint_of(folder / path);
   write_file_atomically(folder / kManifest, manifest.dump(1) + "\n");
   for (const auto& [path, hash] : manifest["files"].items()) {
     make_folders((folder / path).parent_path());
@@ -264,7 +272,7 @@ std::vector<std::string> write_recipe(const RecipeInput& input, const fs::path& 
     paths.insert(paths.end(), {"adapter/adapter_config.json", "adapter/adapter_model.safetensors"});
   }
   Json manifest{{"recipe", std::string(to_string(input.kind))}, {"made_by", "Meshwright " MW_VERSION}};
-  for (const std::string& path : paths) manifest["files"][path] = fingerprint(read_file(staged.path() / path));
+  for (const std::string& path : paths) manifest["files"][path] = fingerprint_of(staged.path() / path);
   if (before.empty()) {
     write_file_atomically(staged.path() / kManifest, manifest.dump(1) + "\n");
     staged.commit();

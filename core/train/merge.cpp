@@ -4,10 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
+#include <memory>
+#include <ranges>
+#include <set>
 
+#include "core/base/atomic_file.h"
 #include "core/base/files.h"
+#include "core/base/ordered_work.h"
+#include "core/base/partial_files.h"
 #include "core/engine/kernels/gemm.h"
+#include "core/engine/kernels/vector.h"
 #include "core/formats/huggingface/hf_names.h"
 #include "core/formats/safetensors/floats.h"
 #include "core/formats/safetensors/pread_file.h"
@@ -17,9 +23,8 @@ namespace fs = std::filesystem;
 namespace {
 
 using formats::DType;
-constexpr std::int64_t kPiece = 4 << 20;        // values per step
-constexpr std::uint64_t kReadahead = 64 << 20;  // bytes
-constexpr size_t kUnwritten = 32 << 20;         // bytes that wait for the disk at most, besides a piece
+constexpr std::int64_t kPieceBytes = 512 << 10;  // of a file: the values of a piece stay in the L2 cache of its core
+constexpr std::uint64_t kReadahead = 64 << 20, kWriteback = 8 << 20;  // bytes
 
 [[noreturn]] void fail(const fs::path& file, const std::string& message, const std::string& found,
                        const std::string& expected, const std::string& fix) {
@@ -32,60 +37,73 @@ constexpr size_t kUnwritten = 32 << 20;         // bytes that wait for the disk 
                .fix = fix});
 }
 
-void narrow(DType dtype, std::span<const float> values, std::byte* out) {
-  if (dtype == DType::f32) {
-    std::copy_n(std::as_bytes(values).data(), values.size_bytes(), out);
-    return;
-  }
-  auto* to = reinterpret_cast<std::uint16_t*>(out);
-  for (size_t i = 0; i < values.size(); ++i) to[i] = formats::to_bf16(values[i]);
-}
+// Memory of one piece that is not set to 0 first.
+template <class T>
+struct Block {
+  explicit Block(std::int64_t n) : data(std::make_unique_for_overwrite<T[]>(static_cast<size_t>(n))), size(n) {}
+  std::span<T> all() { return {data.get(), static_cast<size_t>(size)}; }
+  std::unique_ptr<T[]> data;
+  std::int64_t size;
+};
 
-// Requests readahead for the next tensors of a file, so that reading overlaps with computing.
-class Readahead {
- public:
-  explicit Readahead(const formats::SafetensorsFile& file) : file_(file.path()) {
-    const auto& tensors = file.tensors();  // in file order
-    if (!tensors.empty()) data_ = file_.size() - tensors.back().end;
-  }
-  void of(const formats::TensorInfo& t, std::int64_t first) {
-    const std::uint64_t at = data_ + t.begin + static_cast<std::uint64_t>(first) * formats::size_of(t.dtype);
-    if (at + kReadahead / 2 < requested_) return;
-    const std::uint64_t from = std::max(at, requested_);
-    file_.will_read(from, kReadahead);
-    requested_ = from + kReadahead;
-  }
+// Values [first, first + count) of a tensor; whole rows if it has a module.
+struct Segment {
+  const formats::TensorInfo* tensor = nullptr;
+  const formats::AdapterModule* module = nullptr;  // null: the values do not change
+  std::int64_t first = 0, count = 0;
+  std::int64_t bytes() const { return count * static_cast<std::int64_t>(formats::size_of(tensor->dtype)); }
+};
 
- private:
-  formats::PreadFile file_;
-  std::uint64_t data_ = 0, requested_ = 0;  // offset of the data; end of the requested range
+struct WeightFile {
+  WeightFile(const fs::path& base, fs::path merged) : from(base), raw(base), path(std::move(merged)) {
+    std::vector<formats::TensorSpec> specs;
+    for (const formats::TensorInfo& t : from.tensors()) specs.push_back({t.name, t.dtype, t.shape});
+    layout = formats::layout_of(specs, from.metadata(), path);
+  }
+  formats::SafetensorsFile from;
+  formats::PreadFile raw;
+  fs::path path;
+  formats::SafetensorsLayout layout;
+  std::shared_ptr<OutputFile> to{};  // while it is written
+};
+
+// Consecutive bytes of a merged file. The first piece of a file begins with its header.
+struct Piece {
+  WeightFile* file = nullptr;
+  std::uint64_t begin = 0, end = 0;
+  bool is_last = false;
+  std::vector<Segment> segments{};
+  bool has_header() const { return begin == 0; }
 };
 
 class Merger {
  public:
-  Merger(const formats::Adapter& adapter, int threads, const Progress& progress, std::stop_token stop)
-      : adapter_(adapter),
-        device_(Bytes(0), thread_count(threads)),
-        gemm_(device_, model::WeightType::f32),
-        progress_(progress),
-        stop_(std::move(stop)) {
+  Merger(const formats::Adapter& adapter, const MergeOptions& options, std::stop_token stop)
+      : adapter_(adapter), options_(options), stop_(std::move(stop)), threads_(thread_count(options.threads)) {
     for (const formats::AdapterModule& m : adapter.modules)
       modules_.emplace(std::string(formats::suffix_of(m.target)) + ".weight", &m);
   }
 
   void run(const std::vector<fs::path>& files, const fs::path& to) {
-    std::vector<std::unique_ptr<formats::SafetensorsFile>> all;
-    for (const fs::path& file : files) all.push_back(std::make_unique<formats::SafetensorsFile>(file));
-    for (const auto& file : all) {
-      check(*file);
-      for (const formats::TensorInfo& t : file->tensors()) total_ += static_cast<std::int64_t>(t.end - t.begin);
+    for (const fs::path& file : files) {
+      files_.push_back(std::make_unique<WeightFile>(file, to / file.filename()));
+      check(files_.back()->from);
     }
-    for (const auto& file : all) write(*file, to / file->path().filename());
-    writer_.finish();
+    for (const auto& file : files_) divide(*file);
     for (const auto& [name, module] : modules_)
       if (!used_.contains(name))
         fail(to, "the files of the base model lack an adapted weight", name, "all adapted weights",
              "choose the base model that the adapter was trained on");
+    OrderedWork<void> work(threads_), sync(1);
+    const auto most = static_cast<size_t>(2 * threads_ + 1);
+    for (size_t given = 0, taken = 0; taken < pieces_.size(); ++taken) {
+      if (stop_.stop_requested()) throw cancelled("merge");
+      for (; given < pieces_.size() && work.pending() < most; ++given) give(pieces_[given], work);
+      work.take();
+      finish(pieces_[taken], sync);
+    }
+    while (sync.pending() > 0) sync.take();
+    sync_folder_of(to / "model");
   }
 
   MergeResult result;
@@ -102,95 +120,126 @@ class Merger {
       if (t.dtype == DType::other)
         fail(file.path(), "the data type of a tensor is not supported", t.name + ": " + t.dtype_name,
              "F32, BF16, F16 or integers", "merge with the tool that wrote the model");
-      if (module_of(t) && t.dtype != DType::f32 && t.dtype != DType::bf16)
+      const formats::AdapterModule* module = module_of(t);
+      if (!module) continue;
+      if (t.dtype != DType::f32 && t.dtype != DType::bf16)
         fail(file.path(), "the data type of an adapted weight is not supported", t.name + ": " + t.dtype_name,
              "F32 or BF16", "convert the base model to bf16");
+      const std::vector<std::int64_t> expected{module->target.out, module->target.in};
+      if (t.shape != expected)
+        fail(file.path(), "the shape of an adapted weight does not match the model",
+             t.name + ": " + formats::shape_text(t.shape), formats::shape_text(expected),
+             "choose the base model that the adapter was trained on");
     }
   }
 
-  void write(const formats::SafetensorsFile& from, const fs::path& to) {
-    readahead_.emplace(from);
-    std::vector<formats::TensorSpec> specs;
-    for (const formats::TensorInfo& t : from.tensors()) specs.push_back({t.name, t.dtype, t.shape});
-    formats::write_safetensors(
-        to, specs,
-        [&](size_t i, const formats::ByteSink& sink) {
-          const formats::TensorInfo& t = from.tensors()[i];
-          const formats::AdapterModule* module = module_of(t);
-          if (module)
-            add(from, t, *module, sink);
-          else
-            copy(from, t, sink);
-          ++result.tensors;
-          result.merged += module != nullptr;
-        },
-        from.metadata(), writer_);
-    result.files.push_back(to.filename().string());
-  }
-
-  void step(std::int64_t bytes) {
-    if (stop_.stop_requested()) throw cancelled("merge");
-    done_ += bytes;
-    result.written += Bytes(bytes);
-    if (progress_) progress_(static_cast<long>(done_), static_cast<long>(total_));
-  }
-
-  void copy(const formats::SafetensorsFile& from, const formats::TensorInfo& t, const formats::ByteSink& sink) {
-    const auto item = static_cast<std::int64_t>(formats::size_of(t.dtype));
-    for (std::int64_t first = 0, all = t.elements(); first < all; first += kPiece) {
-      const std::int64_t n = std::min(kPiece, all - first);
-      bytes_.resize(static_cast<size_t>(n * item));
-      readahead_->of(t, first);
-      from.read(t, first, n, bytes_);
-      sink(bytes_);
-      step(n * item);
+  // Appends the pieces of a file, in the order of its bytes.
+  void divide(WeightFile& file) {
+    pieces_.push_back({.file = &file, .end = file.layout.header.size()});
+    for (const size_t i : file.layout.order) {
+      const formats::TensorInfo& t = file.from.tensors()[i];
+      const formats::AdapterModule* module = module_of(t);
+      const std::int64_t item = static_cast<std::int64_t>(formats::size_of(t.dtype)), unit = module ? t.shape[1] : 1;
+      const std::int64_t most = std::max<std::int64_t>(1, kPieceBytes / (unit * item)) * unit;
+      for (std::int64_t first = 0, all = t.elements(); first < all; first += most) {
+        const Segment s{&t, module, first, std::min(most, all - first)};
+        Piece* last = &pieces_.back();
+        if (static_cast<std::int64_t>(last->end - last->begin) + s.bytes() > kPieceBytes)
+          last = &pieces_.emplace_back(Piece{.file = &file, .begin = last->end, .end = last->end});
+        last->segments.push_back(s);
+        last->end += static_cast<std::uint64_t>(s.bytes());
+      }
+      ++result.tensors;
+      result.merged += module != nullptr;
+      total_ += static_cast<std::int64_t>(t.end - t.begin);
+      if (module) used_.insert(std::string(formats::without_prefix(t.name)));
     }
+    pieces_.back().is_last = true;
   }
 
-  // W += scaling B A, a few rows at a time.
-  void add(const formats::SafetensorsFile& from, const formats::TensorInfo& t, const formats::AdapterModule& m,
-           const formats::ByteSink& sink) {
-    used_[std::string(formats::without_prefix(t.name))] = true;
-    const std::int64_t rows = m.target.out, cols = m.target.in;
-    if (t.shape != std::vector<std::int64_t>{rows, cols})
-      fail(from.path(), "the shape of an adapted weight does not match the model",
-           t.name + ": " + formats::shape_text(t.shape), formats::shape_text({rows, cols}),
-           "choose the base model that the adapter was trained on");
-    const std::int64_t most = std::max<std::int64_t>(1, kPiece / cols);
-    for (std::int64_t first = 0; first < rows; first += most) {
-      const std::int64_t n = std::min(most, rows - first);
-      values_.resize(static_cast<size_t>(n * cols));
-      readahead_->of(t, first * cols);
-      bytes_.resize(values_.size() * formats::size_of(t.dtype));
-      const auto part = [&](std::int64_t begin, std::int64_t end) {  // rows of values_
-        return std::span(values_).subspan(static_cast<size_t>(begin * cols), static_cast<size_t>((end - begin) * cols));
-      };
-      device_.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
-        from.read_f32(t, (first + begin) * cols, part(begin, end));
+  void give(const Piece& piece, OrderedWork<void>& work) {
+    read_ahead(piece);
+    WeightFile& file = *piece.file;
+    if (piece.has_header()) {
+      file.to = std::make_shared<OutputFile>(file.path, OutputFile::Create::must_be_new);
+      file.to->resize(file.layout.bytes);
+    }
+    work.give([this, &piece] {
+      Block<std::byte> bytes(static_cast<std::int64_t>(piece.end - piece.begin));
+      std::byte* at = bytes.data.get();
+      if (piece.has_header()) at = std::ranges::copy(std::as_bytes(std::span(piece.file->layout.header)), at).out;
+      for (const Segment& s : piece.segments) {
+        const std::span<std::byte> out(at, static_cast<size_t>(s.bytes()));
+        piece.file->raw.read(piece.file->from.data_start() + s.tensor->begin +
+                                 static_cast<std::uint64_t>(s.first) * formats::size_of(s.tensor->dtype),
+                             out);
+        if (s.module) add(s, out);
+        at += s.bytes();
+      }
+      piece.file->to->write_at(piece.begin, bytes.all());
+    });
+  }
+
+  // Requests the bytes of the next pieces, so that reading overlaps with computing.
+  void read_ahead(const Piece& now) {
+    for (; requested_ < pieces_.size(); ++requested_) {
+      const Piece& piece = pieces_[requested_];
+      if (&piece > &now && requested_bytes_ > given_bytes_ + kReadahead) break;
+      for (const Segment& s : piece.segments)
+        piece.file->raw.will_read(piece.file->from.data_start() + s.tensor->begin +
+                                      static_cast<std::uint64_t>(s.first) * formats::size_of(s.tensor->dtype),
+                                  static_cast<std::uint64_t>(s.bytes()));
+      requested_bytes_ += piece.end - piece.begin;
+    }
+    given_bytes_ += now.end - now.begin;
+  }
+
+  void finish(const Piece& piece, OrderedWork<void>& sync) {
+    WeightFile& file = *piece.file;
+    if (const std::uint64_t behind = piece.end - started_; behind >= kWriteback || piece.is_last) {
+      sync.give([to = file.to, begin = started_, behind, is_last = piece.is_last] {
+        to->start_writeback(begin, behind);
+        if (is_last) to->sync();
       });
-      gemm_.nn({n, cols, m.rank}, m.b.data() + first * m.rank, {.f32 = m.a.data()}, values_.data(),
-               {.alpha = scaling_of(adapter_, m), .beta = 1});
-      device_.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
-        narrow(t.dtype, part(begin, end),
-               bytes_.data() + static_cast<size_t>(begin * cols) * formats::size_of(t.dtype));
-      });
-      sink(bytes_);
-      step(static_cast<std::int64_t>(bytes_.size()));
+      started_ = piece.is_last ? 0 : piece.end;
     }
+    for (const Segment& s : piece.segments) result.written += Bytes(s.bytes());
+    if (options_.progress) options_.progress(static_cast<long>(result.written.value), static_cast<long>(total_));
+    if (options_.written) options_.written(file.from.path(), file.path, piece.end);
+    if (!piece.is_last) return;
+    file.to.reset();
+    result.files.push_back(file.path.filename().string());
+  }
+
+  // W += scaling B A for the bytes of whole rows.
+  void add(const Segment& s, std::span<std::byte> bytes) {
+    const formats::AdapterModule& m = *s.module;
+    const std::int64_t cols = m.target.in, row = s.first / cols;
+    Block<float> wide(s.count);
+    formats::widen(s.tensor->dtype, bytes, wide.all());
+    // With one thread, a product of f32 changes no state of gemm_.
+    gemm_.nn({s.count / cols, cols, m.rank}, m.b.data() + row * m.rank, {.f32 = m.a.data()}, wide.data.get(),
+             {.alpha = scaling_of(adapter_, m), .beta = 1});
+    if (s.tensor->dtype == DType::f32)
+      std::ranges::copy(std::as_bytes(wide.all()), bytes.begin());
+    else
+      engine::vector_kernels().narrow(s.count, wide.data.get(), reinterpret_cast<std::uint16_t*>(bytes.data()));
   }
 
   const formats::Adapter& adapter_;
-  engine::Device device_;
-  engine::Gemm gemm_;
-  const Progress& progress_;
+  const MergeOptions& options_;
   std::stop_token stop_;
+  const int threads_;
+  engine::Device device_{Bytes(0), 1};
+  engine::Gemm gemm_{device_, model::WeightType::f32};
   std::map<std::string, const formats::AdapterModule*> modules_;  // by name of the weight without prefix
-  std::map<std::string, bool> used_;
-  std::vector<float> values_;
-  std::vector<std::byte> bytes_;
-  std::int64_t total_ = 0, done_ = 0;
-  std::optional<Readahead> readahead_;
-  OrderedTasks writer_{kUnwritten};
+  std::set<std::string> used_;
+  std::vector<std::unique_ptr<WeightFile>> files_;
+  std::vector<Piece> pieces_;
+  size_t requested_ = 0;                                 // pieces
+  std::uint64_t requested_bytes_ = 0, given_bytes_ = 0;  // of all files
+  std::uint64_t started_ = 0;                            // bytes of the current file whose write-back was started
+  std::int64_t total_ = 0;
 };
 
 // Copies all other files (config, tokenizer, templates, index), but no folders and no weights in other formats.
@@ -224,11 +273,11 @@ void require_merge_target(const fs::path& base, const fs::path& out) {
     fail(out, "the output is the folder of the base model", out.string(), "another folder", "choose another --out");
 }
 
-MergeResult merge_into(const fs::path& folder, const fs::path& base, const formats::Adapter& adapter, int threads,
-                       const Progress& progress, std::stop_token stop) {
+MergeResult merge_into(const fs::path& folder, const fs::path& base, const formats::Adapter& adapter,
+                       const MergeOptions& options, std::stop_token stop) {
   const model::Config config = formats::read_config(base);
   const formats::HfWeights checked(base, model::TensorInventory(config));  // checks that the weights are complete
-  Merger work(adapter, threads, progress, std::move(stop));
+  Merger work(adapter, options, std::move(stop));
   work.run(formats::weight_files(base), folder);
   copy_rest(base, folder, work.result);
   return std::move(work.result);
@@ -238,7 +287,8 @@ MergeResult merge(const fs::path& base, const formats::Adapter& adapter, const f
                   const Progress& progress, std::stop_token stop) {
   require_merge_target(base, out);
   StagedFolder staged(out);
-  MergeResult result = merge_into(staged.path(), base, adapter, threads, progress, std::move(stop));
+  MergeResult result =
+      merge_into(staged.path(), base, adapter, {.threads = threads, .progress = progress}, std::move(stop));
   staged.commit();
   return result;
 }

@@ -4,14 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <deque>
+#include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 
+#include "core/base/ordered_work.h"
 #include "core/base/text.h"
 #include "core/engine/kernels/vector.h"
-#include "core/engine/runtime/device.h"
 #include "core/formats/huggingface/hf_names.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/train/merge.h"
@@ -24,9 +25,10 @@ using formats::DType;
 using formats::SafetensorsFile;
 using formats::TensorInfo;
 
-constexpr std::int64_t kPieceBytes =
-    256 << 10;                         // read at once by a thread, from either file: both stay in its L2 cache
-constexpr float kSumError = 0x1p-22F;  // of an f32 sum, relative to the sum of magnitudes, per 2 terms
+constexpr std::int64_t kCheckedBytes = 256
+                                       << 10;  // read at once by a thread, from either file: both stay in its L2 cache
+constexpr std::int64_t kStepBytes = 64 << 20;  // between two reports of progress
+constexpr float kSumError = 0x1p-22F;          // of an f32 sum, relative to the sum of magnitudes, per 2 terms
 
 struct Difference {
   std::int64_t index = 0;  // of the value in its tensor
@@ -46,18 +48,23 @@ float unit_in_last_place(DType dtype, float value) {
   return std::ldexp(1.0F, std::max(exponent - 1, -126) - bits);
 }
 
+// The largest magnitude in each row of A.
+std::vector<float> largest_of_rows(const formats::AdapterModule& module) {
+  std::vector<float> out;
+  for (int k = 0; k < module.rank; ++k) {
+    const float* row = module.a.data() + k * module.target.in;
+    float largest = 0;
+    for (std::int64_t c = 0; c < module.target.in; ++c) largest = std::max(largest, std::abs(row[c]));
+    out.push_back(largest);
+  }
+  return out;
+}
+
 // Computes rows of base + scale B A by adding multiples of the rows of A one after the other, and compares them.
 class AdaptedRows {
  public:
-  AdaptedRows(const formats::AdapterModule& module, float scale, DType dtype)
-      : module_(module), scale_(scale), dtype_(dtype), cols_(module.target.in) {
-    for (int k = 0; k < module.rank; ++k) {
-      const float* row = module.a.data() + k * cols_;
-      float largest = 0;
-      for (std::int64_t c = 0; c < cols_; ++c) largest = std::max(largest, std::abs(row[c]));
-      largest_.push_back(largest);
-    }
-  }
+  AdaptedRows(const formats::AdapterModule& module, const std::vector<float>& largest, float scale, DType dtype)
+      : module_(module), largest_(largest), scale_(scale), dtype_(dtype), cols_(module.target.in) {}
 
   // The first value of the rows [first, first + n) that is wrong. `before`, `after`: bytes of the rows.
   std::optional<Difference> check(std::int64_t first, std::int64_t n, const std::byte* before, const std::byte* after,
@@ -116,68 +123,104 @@ class AdaptedRows {
 
   const engine::VectorKernels& kernels_ = engine::vector_kernels();
   const formats::AdapterModule& module_;
+  const std::vector<float>& largest_;  // largest_of_rows()
   const float scale_;
   const DType dtype_;
   const std::int64_t cols_;
-  std::vector<float> largest_;  // magnitude in each row of A
   std::vector<float> delta_, exact_, found_, again_;
   std::vector<std::uint16_t> rounded_;
 };
 
+// Checks the files of a merged folder one after the other, each as far as it is written. Use on one thread.
 class WeightChecker {
  public:
-  WeightChecker(const formats::Adapter& adapter, int threads, const Progress& progress, std::stop_token stop)
-      : adapter_(adapter), device_(Bytes(0), thread_count(threads)), progress_(progress), stop_(std::move(stop)) {
+  WeightChecker(const formats::Adapter& adapter, int threads, std::stop_token stop)
+      : adapter_(adapter),
+        stop_(std::move(stop)),
+        most_(static_cast<size_t>(2 * thread_count(threads) + 1)),
+        work_(thread_count(threads)) {
     for (const formats::AdapterModule& m : adapter.modules)
       modules_.emplace(std::string(formats::suffix_of(m.target)) + ".weight", &m);
   }
 
-  MergeCheck run(const fs::path& base, const fs::path& merged) {
-    std::vector<std::unique_ptr<SafetensorsFile>> files;
-    for (const fs::path& file : formats::weight_files(base)) files.push_back(std::make_unique<SafetensorsFile>(file));
-    for (const auto& file : files)
-      for (const TensorInfo& t : file->tensors()) total_ += static_cast<std::int64_t>(t.end - t.begin);
-    if (progress_) progress_(0, static_cast<long>(total_));
-    result_.verdict = ParityVerdict::passed;
-    for (const auto& before : files) {
-      if (!compare_files(*before, merged / before->path().filename())) break;
+  // Checks the values of `merged` that lie in its first `written` bytes and were not checked before. A file must be
+  // complete before the next one begins.
+  void follow(const fs::path& base, const fs::path& merged, std::uint64_t written) {
+    if (has_failed()) return;
+    if (!after_ || after_->path() != merged) {
+      end_file();
+      if (!has_failed()) begin_file(base, merged);
     }
-    if (result_.verdict == ParityVerdict::passed && used_ != modules_.size())
-      fail(merged.string() + ": " + std::to_string(modules_.size() - used_) + " adapted weights are in no file");
-    if (result_.verdict == ParityVerdict::passed && adapted_values_ > 0) {
+    for (; !has_failed() && tensor_ < after_->tensors().size(); ++tensor_)
+      if (!give_tensor(after_->tensors()[tensor_], written)) return;
+  }
+
+  MergeCheck finish() {
+    end_file();
+    if (!has_failed() && used_ != modules_.size())
+      fail((after_ ? after_->path().parent_path().string() + ": " : "") + std::to_string(modules_.size() - used_) +
+           " adapted weights are in no file");
+    if (has_failed()) return std::move(result_);
+    result_.verdict = ParityVerdict::passed;
+    if (adapted_values_ > 0) {
       result_.rounding_rms = std::sqrt(sums_.rounding / static_cast<double>(adapted_values_));
       result_.effect_rms = std::sqrt(sums_.effect / static_cast<double>(adapted_values_));
     }
     return std::move(result_);
   }
 
+  std::int64_t done() const { return done_; }  // bytes of tensors
+
  private:
-  bool fail(std::string reason) {
+  struct CheckedPiece {
+    std::optional<Difference> wrong{};
+    ErrorSums sums{};
+  };
+  struct PendingPiece {
+    std::shared_ptr<const SafetensorsFile> before, after;
+    const TensorInfo* tensor;  // of before
+    const formats::AdapterModule* module;
+    std::int64_t count;
+  };
+
+  bool has_failed() const { return result_.verdict == ParityVerdict::failed; }
+  void fail(std::string reason) {
+    if (has_failed()) return;
     result_.verdict = ParityVerdict::failed;
     result_.reason = std::move(reason);
-    return false;
   }
 
-  bool compare_files(const SafetensorsFile& before, const fs::path& file) {
-    std::unique_ptr<SafetensorsFile> after;
+  void begin_file(const fs::path& base, const fs::path& merged) {
+    before_ = std::make_shared<SafetensorsFile>(base);
     try {
-      after = std::make_unique<SafetensorsFile>(file);
+      after_ = std::make_shared<SafetensorsFile>(merged);
     } catch (const Error& error) {
       return fail(error.what());
     }
-    if (after->tensors().size() != before.tensors().size())
-      return fail(file.string() + ": has " + std::to_string(after->tensors().size()) + " tensors, expected " +
-                  std::to_string(before.tensors().size()));
-    for (const TensorInfo& t : before.tensors()) {
-      const TensorInfo* found = after->find(t.name);
-      if (!found) return fail(file.string() + ": tensor " + t.name + " is missing");
+    tensor_ = 0;
+    next_ = 0;
+    if (after_->tensors().size() != before_->tensors().size())
+      return fail(merged.string() + ": has " + std::to_string(after_->tensors().size()) + " tensors, expected " +
+                  std::to_string(before_->tensors().size()));
+    for (const TensorInfo& t : before_->tensors()) {
+      const TensorInfo* found = after_->find(t.name);
+      if (!found) return fail(merged.string() + ": tensor " + t.name + " is missing");
       if (found->shape != t.shape || found->dtype_name != t.dtype_name)
-        return fail(file.string() + ": tensor " + t.name + " is " + found->dtype_name + " " +
+        return fail(merged.string() + ": tensor " + t.name + " is " + found->dtype_name + " " +
                     formats::shape_text(found->shape) + ", expected " + t.dtype_name + " " +
                     formats::shape_text(t.shape));
-      if (!compare_tensor(before, t, *after, *found)) return false;
+      const formats::AdapterModule* module = module_of(t);
+      if (module && t.shape != std::vector<std::int64_t>{module->target.out, module->target.in})
+        return fail(base.string() + ": tensor " + t.name + " has the shape " + formats::shape_text(t.shape) +
+                    ", which the adapter does not fit");
     }
-    return true;
+  }
+
+  // Waits for all pieces. A file that was not written to its end is a mistake of the caller of follow().
+  void end_file() {
+    while (!pending_.empty()) take();
+    if (!has_failed() && after_ && tensor_ < after_->tensors().size())
+      fail(after_->path().string() + ": tensor " + after_->tensors()[tensor_].name + " was not written");
   }
 
   const formats::AdapterModule* module_of(const TensorInfo& t) const {
@@ -186,23 +229,68 @@ class WeightChecker {
     return at == modules_.end() ? nullptr : at->second;
   }
 
-  bool compare_tensor(const SafetensorsFile& before, const TensorInfo& t, const SafetensorsFile& after,
-                      const TensorInfo& found) {
+  // False if the tensor is not written to its end.
+  bool give_tensor(const TensorInfo& found, std::uint64_t written) {
+    const TensorInfo& t = *before_->find(found.name);
     const formats::AdapterModule* module = module_of(t);
-    if (module && t.shape != std::vector<std::int64_t>{module->target.out, module->target.in})
-      return fail(before.path().string() + ": tensor " + t.name + " has the shape " + formats::shape_text(t.shape) +
-                  ", which the adapter does not fit");
-    const auto wrong =
-        module ? compare_adapted(before, t, after, found, *module) : compare_equal(before, t, after, found);
-    if (stop_.stop_requested()) throw cancelled("the check");
+    const auto item = static_cast<std::int64_t>(formats::size_of(t.dtype));
+    const std::int64_t unit = module ? module->target.in : 1;
+    const std::int64_t piece = std::max<std::int64_t>(1, kCheckedBytes / (unit * item)) * unit;
+    const std::uint64_t begin = after_->data_start() + found.begin;
+    if (module && next_ == 0) largest_ = std::make_shared<std::vector<float>>(largest_of_rows(*module));
+    while (next_ < t.elements()) {
+      const std::int64_t n = std::min(piece, t.elements() - next_);
+      if (begin + static_cast<std::uint64_t>((next_ + n) * item) > written) return false;
+      if (stop_.stop_requested()) throw cancelled("the check");
+      while (pending_.size() >= most_) take();
+      if (has_failed()) return false;
+      work_.give([this, before = before_, after = after_, largest = largest_, &t, &found, module, first = next_, n] {
+        std::vector<std::byte> a(static_cast<size_t>(n) * formats::size_of(t.dtype)), b(a.size());
+        before->read(t, first, n, a);
+        after->read(found, first, n, b);
+        return module ? check_adapted(t, *module, *largest, first, a, b) : check_equal(t, first, a, b);
+      });
+      pending_.push_back({before_, after_, &t, module, n});
+      next_ += n;
+    }
+    next_ = 0;
     ++result_.tensors;
     result_.adapted += module != nullptr;
-    result_.values += t.elements();
     used_ += module != nullptr;
-    adapted_values_ += module ? t.elements() : 0;
-    done_ += static_cast<std::int64_t>(t.end - t.begin);
-    if (progress_) progress_(static_cast<long>(done_), static_cast<long>(total_));
-    return !wrong || fail(difference_text(after.path(), t, *wrong, module != nullptr));
+    return true;
+  }
+
+  // Bytes `before` and `after` of the values from `first` on.
+  CheckedPiece check_adapted(const TensorInfo& t, const formats::AdapterModule& module,
+                             const std::vector<float>& largest, std::int64_t first, std::span<const std::byte> before,
+                             std::span<const std::byte> after) const {
+    const std::int64_t cols = module.target.in;
+    const auto rows = static_cast<std::int64_t>(before.size() / formats::size_of(t.dtype)) / cols;
+    CheckedPiece out;
+    out.wrong = AdaptedRows(module, largest, scaling_of(adapter_, module), t.dtype)
+                    .check(first / cols, rows, before.data(), after.data(), out.sums);
+    return out;
+  }
+
+  static CheckedPiece check_equal(const TensorInfo& t, std::int64_t first, std::span<const std::byte> before,
+                                  std::span<const std::byte> after) {
+    if (std::memcmp(before.data(), after.data(), before.size()) == 0) return {};
+    const std::ptrdiff_t at = std::mismatch(before.begin(), before.end(), after.begin()).first - before.begin();
+    return {.wrong = Difference{first + at / static_cast<std::int64_t>(formats::size_of(t.dtype))}};
+  }
+
+  // Adds the oldest piece, in order, so that the figures do not depend on timing.
+  void take() {
+    const PendingPiece piece = std::move(pending_.front());
+    pending_.pop_front();
+    const CheckedPiece checked = work_.take();
+    sums_.rounding += checked.sums.rounding;
+    sums_.effect += checked.sums.effect;
+    result_.values += piece.count;
+    adapted_values_ += piece.module ? piece.count : 0;
+    done_ += piece.count * static_cast<std::int64_t>(formats::size_of(piece.tensor->dtype));
+    if (checked.wrong)
+      fail(difference_text(piece.after->path(), *piece.tensor, *checked.wrong, piece.module != nullptr));
   }
 
   static std::string difference_text(const fs::path& file, const TensorInfo& t, const Difference& wrong, bool adapted) {
@@ -214,80 +302,64 @@ class WeightChecker {
            number_text(wrong.expected, 9) + " (base weight + scale B A)";
   }
 
-  // Compares pieces of `unit` values on all threads with what make() returns on each, called as
-  // compare(first unit, units, bytes before, bytes after, sums). Returns the first difference.
-  template <class Make>
-  std::optional<Difference> over_pieces(const SafetensorsFile& before, const TensorInfo& t,
-                                        const SafetensorsFile& after, const TensorInfo& found, std::int64_t unit,
-                                        Make make) {
-    const auto item = static_cast<std::int64_t>(formats::size_of(t.dtype));
-    const std::int64_t units = t.elements() / unit, piece = std::max<std::int64_t>(1, kPieceBytes / (unit * item));
-    std::mutex mutex;
-    std::optional<Difference> first;
-    std::map<std::int64_t, ErrorSums> parts;  // added in order, so that the figures do not depend on timing
-    device_.pool.parallel_for(units, 1, [&](std::int64_t begin, std::int64_t end) {
-      auto compare = make();
-      ErrorSums sums;
-      std::optional<Difference> wrong;
-      std::vector<std::byte> a, b;
-      for (std::int64_t at = begin; at < end && !wrong && !stop_.stop_requested(); at += piece) {
-        const std::int64_t n = std::min(piece, end - at);
-        a.resize(static_cast<size_t>(n * unit * item));
-        b.resize(a.size());
-        before.read(t, at * unit, n * unit, a);
-        after.read(found, at * unit, n * unit, b);
-        wrong = compare(at, n, a.data(), b.data(), sums);
-      }
-      const std::lock_guard lock(mutex);
-      if (wrong && (!first || wrong->index < first->index)) first = wrong;
-      parts[begin] = sums;
-    });
-    for (const auto& [begin, sums] : parts) {
-      sums_.rounding += sums.rounding;
-      sums_.effect += sums.effect;
-    }
-    return first;
-  }
-
-  std::optional<Difference> compare_equal(const SafetensorsFile& before, const TensorInfo& t,
-                                          const SafetensorsFile& after, const TensorInfo& found) {
-    const auto item = static_cast<std::int64_t>(formats::size_of(t.dtype));
-    const auto compare = [item](std::int64_t first, std::int64_t n, const std::byte* a, const std::byte* b,
-                                ErrorSums&) -> std::optional<Difference> {
-      const std::int64_t bytes = n * item;
-      if (std::memcmp(a, b, static_cast<size_t>(bytes)) == 0) return std::nullopt;
-      return Difference{first + (std::mismatch(a, a + bytes, b).first - a) / item};
-    };
-    return over_pieces(before, t, after, found, 1, [&] { return compare; });
-  }
-
-  std::optional<Difference> compare_adapted(const SafetensorsFile& before, const TensorInfo& t,
-                                            const SafetensorsFile& after, const TensorInfo& found,
-                                            const formats::AdapterModule& module) {
-    return over_pieces(before, t, after, found, module.target.in, [&] {
-      return [rows = AdaptedRows(module, scaling_of(adapter_, module), t.dtype)](
-                 std::int64_t first, std::int64_t n, const std::byte* a, const std::byte* b, ErrorSums& sums) mutable {
-        return rows.check(first, n, a, b, sums);
-      };
-    });
-  }
-
   const formats::Adapter& adapter_;
-  engine::Device device_;
-  const Progress& progress_;
   std::stop_token stop_;
   std::map<std::string, const formats::AdapterModule*> modules_;  // by name of the weight without prefix
+  std::shared_ptr<const SafetensorsFile> before_, after_;         // of the current file
+  size_t tensor_ = 0;                                             // of after_
+  std::int64_t next_ = 0;                                         // value of that tensor
+  std::shared_ptr<const std::vector<float>> largest_;             // of its module
   size_t used_ = 0;
-  std::int64_t total_ = 0, done_ = 0, adapted_values_ = 0;  // bytes, bytes, weights
+  std::int64_t done_ = 0, adapted_values_ = 0;  // bytes; weights
   ErrorSums sums_;
   MergeCheck result_;
+  size_t most_;  // pieces in work
+  std::deque<PendingPiece> pending_;
+  OrderedWork<CheckedPiece> work_;  // last: its threads use the other members
 };
 
 }  // namespace
 
 MergeCheck check_weights(const fs::path& base, const formats::Adapter& adapter, const fs::path& merged, int threads,
                          const Progress& progress, std::stop_token stop) {
-  return WeightChecker(adapter, threads, progress, std::move(stop)).run(base, merged);
+  const std::vector<fs::path> files = formats::weight_files(base);
+  std::error_code missing;
+  std::int64_t total = 0;
+  for (const fs::path& file : files) total += static_cast<std::int64_t>(fs::file_size(file, missing));
+  WeightChecker checker(adapter, threads, stop);
+  std::int64_t done = 0;
+  for (const fs::path& file : files) {
+    const fs::path written = merged / file.filename();
+    const auto bytes = static_cast<std::int64_t>(fs::file_size(file, missing));
+    // In steps, for progress.
+    for (std::int64_t at = 0; at < bytes; at += kStepBytes) {
+      if (stop.stop_requested()) throw cancelled("the check");
+      if (progress) progress(static_cast<long>(done + at), static_cast<long>(total));
+      checker.follow(file, written, static_cast<std::uint64_t>(at));
+    }
+    checker.follow(file, written, std::numeric_limits<std::uint64_t>::max());
+    done += bytes;
+  }
+  MergeCheck check = checker.finish();
+  if (progress) progress(static_cast<long>(total), static_cast<long>(total));
+  return check;
+}
+
+CheckedMerge merge_checked(const fs::path& folder, const fs::path& base, const formats::Adapter& adapter,
+                           MergeOptions options, std::stop_token stop) {
+  WeightChecker checker(adapter, options.threads, stop);
+  const Progress both = std::move(options.progress);
+  long all = 0;
+  options.progress = [&](long done, long total) {
+    all = 2 * total;
+    if (both) both(done + static_cast<long>(checker.done()), all);
+  };
+  options.written = [&](const fs::path& before, const fs::path& file, std::uint64_t bytes) {
+    checker.follow(before, file, bytes);
+  };
+  CheckedMerge out{.merged = merge_into(folder, base, adapter, options, std::move(stop)), .check = checker.finish()};
+  if (both) both(all, all);
+  return out;
 }
 
 Json to_json(const MergeCheck& check) {

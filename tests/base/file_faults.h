@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <functional>
@@ -85,8 +86,9 @@ class FaultyFileSystem : public FileSystem {
   }
 
   Fault fault_;
-  long at_, next_ = 0;
-  bool hit_ = false;
+  long at_;
+  std::atomic<long> next_ = 0;
+  std::atomic<bool> hit_ = false;
 };
 
 struct WriteSite {

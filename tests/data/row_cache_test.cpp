@@ -98,7 +98,7 @@ class RowCacheTest : public ::testing::Test {
   void TearDown() override { set_row_cache({}); }
 
   std::shared_ptr<const TokenRows> open(const DatasetOptions& o, const DataRowSink& sink = {}) {
-    return open_rows(o, tokenizer, {}, {}, sink);
+    return row_cache()->open(o, tokenizer, {}, {}, sink);
   }
   // Texts that were encoded for opening the rows.
   long encoded(const DatasetOptions& o) {
@@ -302,7 +302,7 @@ TEST_F(RowCacheTest, FollowerContinuesWhenTheFirstIsCancelled) {
     }
     if (row.row == 12000) stop.request_stop();
   };
-  EXPECT_EQ(problem_of([&] { open_rows(o, tokenizer, stop.get_token(), {}, cancel); }).id, "CANCELLED");
+  EXPECT_EQ(problem_of([&] { row_cache()->open(o, tokenizer, stop.get_token(), {}, cancel); }).id, "CANCELLED");
   follower.join();
   ASSERT_EQ(followed.size(), 20000u);
   for (size_t i = 0; i < followed.size(); ++i) ASSERT_EQ(followed[i].row, static_cast<std::int64_t>(i));
@@ -311,19 +311,12 @@ TEST_F(RowCacheTest, FollowerContinuesWhenTheFirstIsCancelled) {
 
 TEST_F(RowCacheTest, SurvivesEveryFaultOfTheDisk) {
   const DatasetOptions o = cached_options(scratch.put("a.jsonl", many_rows(60)));
-  const auto cache = [](const fs::path& folder) {
-    return RowCacheOptions{.folder = folder / "cache", .least_bytes = 1};
+  const auto opened = [&](const fs::path& folder) {
+    return RowCache({.folder = folder / "cache", .least_bytes = 1}).open(o, tokenizer);
   };
-  const auto correct = [&](const fs::path& folder) {
-    set_row_cache(cache(folder));
-    equals_scan(*open_rows(o, tokenizer), o);
-  };
+  const auto correct = [&](const fs::path& folder) { equals_scan(*opened(folder), o); };
   test::try_every_fault({.prepare = [](const fs::path&) {},
-                         .write =
-                             [&](const fs::path& folder) {
-                               set_row_cache(cache(folder));
-                               open_rows(o, tokenizer);
-                             },
+                         .write = [&](const fs::path& folder) { opened(folder); },
                          .check_written = correct,
                          .check_unwritten = correct});
 }
@@ -332,7 +325,7 @@ TEST_F(RowCacheTest, KilledWriterLeavesNothingBehind) {
   const DatasetOptions o = cached_options(scratch.put("a.jsonl", many_rows(20000)));
   const pid_t child = ::fork();
   if (child == 0) {
-    open_rows(o, tokenizer, {}, {}, [](const DataRow& row, const Problem*) {
+    row_cache()->open(o, tokenizer, {}, {}, [](const DataRow& row, const Problem*) {
       if (row.row == 15000) ::raise(SIGKILL);
     });
     ::_exit(0);

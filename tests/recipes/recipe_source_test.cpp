@@ -76,12 +76,17 @@ Json token_table(const experiment::Experiment& e) {
   return table;
 }
 
-Json as_json(const recipes::RowPlan& plan) {
-  Json examples = Json::array();
-  for (const data::Example& x : plan.examples)
-    examples.push_back({{"ids", x.ids}, {"loss", x.loss}, {"prompt", x.prompt}, {"answer", x.answer}});
+Json as_json(const recipes::RowPlan& plan, const data::Tokenizer& tokenizer) {
+  Json examples = Json::array(), rows = Json::array();
+  for (const data::ExampleList* list : {&plan.train, &plan.held_out})
+    for (size_t i = 0; i < list->size(); ++i) {
+      const data::Example x = list->example(i, tokenizer);
+      examples.push_back({{"ids", x.ids}, {"loss", x.loss}, {"prompt", x.prompt}, {"answer", x.answer}});
+    }
+  recipes::for_each_row(plan,
+                        [&](std::span<const int> row) { rows.push_back(std::vector<int>(row.begin(), row.end())); });
   return {{"examples", std::move(examples)},
-          {"rows", plan.rows},
+          {"rows", std::move(rows)},
           {"held_out", plan.held_out.size()},
           {"answers", recipes::answers_json(plan)}};
 }
@@ -114,7 +119,7 @@ TEST(RecipeSource, MakesTheRowsOfTheEngine) {
     const Ran ran = read(kSmallWorld);
     ASSERT_EQ(ran.status, 0) << ran.error;
     const Json made = parse_json(ran.out, "source_rows.py");
-    const Json expected = as_json(*engine.rows);
+    const Json expected = as_json(*engine.rows, *data::load_tokenizer(local.path("model.path")));
     EXPECT_EQ(made["steps"], engine.values["train"]["steps"]);
     for (const char* key : {"examples", "rows", "held_out", "answers"}) EXPECT_EQ(made[key], expected[key]) << key;
     EXPECT_GT(made["lock"]["rows"].get<int>(), 100);

@@ -160,6 +160,63 @@ TEST_P(MergedWeights, AStopEndsTheCheck) {
   }
 }
 
+// Several files of several pieces each, some of which a thread writes while others are computed and checked.
+TEST(MergeChecked, FilesOfManyPiecesAreTheSameWithAnyNumberOfThreads) {
+  const formats::Scratch folder;
+  const fs::path fixture = fs::path(MW_FIXTURES) / "gemma3_tiny", base = folder / "base";
+  model::Config config = formats::read_config(fixture);
+  config.vocab = 50'000;
+  const model::TensorInventory inventory(config);
+  fs::create_directories(base);
+  formats::write_hf_weights(
+      base, config, inventory,
+      [](size_t tensor, std::span<float> out) {
+        for (size_t i = 0; i < out.size(); ++i)
+          out[i] = static_cast<float>((i * 2654435761U + tensor * 40503U) % 8191U) / 8191.0F - 0.5F;
+      },
+      DType::bf16);
+  Tensors all = read_tensors(base / "model.safetensors");
+  Tensors second;
+  while (all.list.size() > 12) {
+    second.list.push_back(std::move(all.list.back())), all.list.pop_back();
+    second.bytes.push_back(std::move(all.bytes.back())), all.bytes.pop_back();
+  }
+  Json index{{"weight_map", Json::object()}};
+  for (const auto& t : all.list) index["weight_map"][t.name] = "first.safetensors";
+  for (const auto& t : second.list) index["weight_map"][t.name] = "second.safetensors";
+  write_tensors(base / "first.safetensors", all);
+  write_tensors(base / "second.safetensors", second);
+  fs::remove(base / "model.safetensors");
+  write_file_atomically(base / "model.safetensors.index.json", index.dump());
+  const formats::Adapter adapter =
+      formats::read_tunix_adapter(fs::path(MW_FIXTURES) / "orbax/tunix_gemma3_tiny", inventory, 6.0F).adapter;
+
+  MergeCheck first_check;
+  for (const int threads : {1, 4}) {
+    const fs::path out = folder / std::to_string(threads);
+    fs::create_directories(out);
+    long last = 0, total = -1;
+    const CheckedMerge done = merge_checked(out, base, adapter, {.threads = threads, .progress = [&](long at, long of) {
+                                                                   EXPECT_GE(at, last);
+                                                                   last = at, total = of;
+                                                                 }});
+    EXPECT_EQ(last, total);
+    EXPECT_EQ(done.check.verdict, ParityVerdict::passed) << done.check.reason;
+    EXPECT_EQ(done.check.adapted, static_cast<long>(adapter.modules.size()));
+    EXPECT_EQ(done.check.tensors, done.merged.tensors);
+    EXPECT_GT(done.merged.written.value, 5 << 20);
+    if (threads == 1) first_check = done.check;
+    EXPECT_EQ(done.check.values, first_check.values);
+    EXPECT_EQ(done.check.rounding_rms, first_check.rounding_rms);
+    EXPECT_EQ(done.check.effect_rms, first_check.effect_rms);
+    for (const char* file : {"first.safetensors", "second.safetensors"})
+      EXPECT_EQ(read_file(out / file), read_file(folder / "1" / file)) << file;
+    const MergeCheck again = check_weights(base, adapter, out, threads);
+    EXPECT_EQ(again.verdict, ParityVerdict::passed) << again.reason;
+    EXPECT_EQ(again.rounding_rms, first_check.rounding_rms);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, MergedWeights, testing::Values(DType::f32, DType::bf16),
                          [](const auto& type) { return type.param == DType::f32 ? "f32" : "bf16"; });
 

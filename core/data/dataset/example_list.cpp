@@ -79,7 +79,8 @@ TokenizedDataset open_dataset(const DatasetOptions& options, const Tokenizer& to
   TokenizedDataset data;
   std::vector<std::uint32_t> train, eval;
   std::uint32_t index = 0;
-  const auto rows = open_rows(options, tokenizer, stop, progress, [&](const DataRow& row, const Problem* problem) {
+  const std::shared_ptr<RowCache> cache = row_cache();
+  const auto rows = cache->open(options, tokenizer, stop, progress, [&](const DataRow& row, const Problem* problem) {
     if (row.state == RowState::bad && options.on_error == OnError::stop && problem) throw Error(*problem);
     add_to_report(row, data.report);
     if (row.used > 0) (row.split == Split::held_out ? eval : train).push_back(index);

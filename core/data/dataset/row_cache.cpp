@@ -26,6 +26,49 @@
 
 namespace mw::data {
 namespace fs = std::filesystem;
+
+// What other threads see of a scan.
+struct RowBuild {
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  fs::path part;                      // the file that is written
+  std::vector<std::uint64_t> blocks;  // offsets of the records of complete blocks
+  long done = 0, total = 0;
+  bool has_ended = false;
+};
+
+// Registers this thread as the writer of an entry, or finds the thread that is.
+class RowCache::Writer {
+ public:
+  Writer(RowCache& cache, fs::path key) : cache_(cache), key_(std::move(key)) {
+    const std::lock_guard lock(cache.mutex_);
+    auto& known = cache.builds_[key_];
+    is_first_ = !known;
+    if (is_first_) known = std::make_shared<RowBuild>();
+    build_ = known;
+  }
+  ~Writer() {
+    if (!is_first_) return;
+    {
+      const std::lock_guard lock(cache_.mutex_);
+      cache_.builds_.erase(key_);
+    }
+    const std::lock_guard lock(build_->mutex);
+    build_->has_ended = true;
+    build_->changed.notify_all();
+  }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+  RowBuild& build() const { return *build_; }
+  bool is_first() const { return is_first_; }
+
+ private:
+  RowCache& cache_;
+  fs::path key_;
+  std::shared_ptr<RowBuild> build_;
+  bool is_first_ = false;
+};
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -53,8 +96,8 @@ class Descriptor {
   int fd_;
 };
 
-std::mutex options_mutex;
-RowCacheOptions current_options;
+std::mutex process_mutex;
+std::shared_ptr<RowCache> process_cache = std::make_shared<RowCache>();
 
 struct Stamp {
   std::uint64_t device = 0, inode = 0;
@@ -228,48 +271,6 @@ std::shared_ptr<const TokenRows> find_entry(const Request& q) {
   return rows;
 }
 
-// A scan of this process that writes an entry, and what other threads see of it.
-struct Build {
-  std::mutex mutex;
-  std::condition_variable_any changed;
-  fs::path part;                      // the file that is written
-  std::vector<std::uint64_t> blocks;  // offsets of the records of complete blocks
-  long done = 0, total = 0;
-  bool has_ended = false;
-};
-
-std::mutex builds_mutex;
-std::map<fs::path, std::shared_ptr<Build>> builds;  // by the stamp file
-
-// Registers this thread as the writer, or finds the thread that is.
-struct Writer {
-  explicit Writer(const fs::path& key) : key_(key) {
-    const std::lock_guard lock(builds_mutex);
-    auto& known = builds[key];
-    is_first = !known;
-    if (is_first) known = std::make_shared<Build>();
-    build = known;
-  }
-  ~Writer() {
-    if (!is_first) return;
-    {
-      const std::lock_guard lock(builds_mutex);
-      builds.erase(key_);
-    }
-    const std::lock_guard lock(build->mutex);
-    build->has_ended = true;
-    build->changed.notify_all();
-  }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
-
-  std::shared_ptr<Build> build;
-  bool is_first = false;
-
- private:
-  fs::path key_;
-};
-
 // Reads the records of a complete block, and gives its rows. False if the file cannot be read.
 bool give_block(int part, std::uint64_t block, std::int64_t first, Request& q) {
   std::vector<TokenRecord> records(TokenRowsWriter::kBlockRows);
@@ -290,7 +291,7 @@ bool give_block(int part, std::uint64_t block, std::int64_t first, Request& q) {
 }
 
 // Gives the rows of complete blocks until the writer ends.
-void follow(Build& build, Request& q) {
+void follow(RowBuild& build, Request& q) {
   std::unique_lock lock(build.mutex);
   const Descriptor part(build.part.empty() ? -1 : ::open(build.part.c_str(), O_RDONLY | O_CLOEXEC));
   bool readable = part.get() >= 0;
@@ -425,7 +426,7 @@ std::shared_ptr<const TokenRows> read_into_memory(Request& q) {
   return std::make_shared<const TokenRows>(std::move(content));
 }
 
-std::shared_ptr<const TokenRows> build_entry(Build& build, Request& q) {
+std::shared_ptr<const TokenRows> build_entry(RowBuild& build, Request& q) {
   RemovedPart part{part_path(q.stamp_file().replace_extension(kEntry))};
   EntryFile file(part.path);
   TokenRowsWriter writer([&](std::span<const std::byte> bytes) { file.append(bytes); }, q.tokenizer.size());
@@ -464,19 +465,20 @@ std::shared_ptr<const TokenRows> build_entry(Build& build, Request& q) {
 }  // namespace
 
 void set_row_cache(RowCacheOptions options) {
-  const std::lock_guard lock(options_mutex);
-  current_options = std::move(options);
+  auto cache = std::make_shared<RowCache>(std::move(options));
+  const std::lock_guard lock(process_mutex);
+  process_cache = std::move(cache);
 }
 
-RowCacheOptions row_cache() {
-  const std::lock_guard lock(options_mutex);
-  return current_options;
+std::shared_ptr<RowCache> row_cache() {
+  const std::lock_guard lock(process_mutex);
+  return process_cache;
 }
 
-std::shared_ptr<const TokenRows> open_rows(const DatasetOptions& options, const Tokenizer& tokenizer,
-                                           const std::stop_token& stop, const Progress& progress,
-                                           const DataRowSink& sink) {
-  Request q{options, tokenizer, stop, progress, sink, row_cache()};
+std::shared_ptr<const TokenRows> RowCache::open(const DatasetOptions& options, const Tokenizer& tokenizer,
+                                                const std::stop_token& stop, const Progress& progress,
+                                                const DataRowSink& sink) {
+  Request q{options, tokenizer, stop, progress, sink, options_};
   const std::optional<Stamp> stamp = stamp_now(options);
   if (stamp) {
     q.stamp = *stamp;
@@ -493,9 +495,9 @@ std::shared_ptr<const TokenRows> open_rows(const DatasetOptions& options, const 
     return read_into_memory(q);
   }
   for (;;) {
-    const Writer writer(q.stamp_file());
-    if (!writer.is_first) {
-      follow(*writer.build, q);
+    const Writer writer(*this, q.stamp_file());
+    if (!writer.is_first()) {
+      follow(writer.build(), q);
       if (auto rows = find_entry(q)) {
         give_all(*rows, q);
         return rows;
@@ -508,7 +510,7 @@ std::shared_ptr<const TokenRows> open_rows(const DatasetOptions& options, const 
       return rows;
     }
     try {
-      return build_entry(*writer.build, q);
+      return build_entry(writer.build(), q);
     } catch (const CannotWrite&) {
       return read_into_memory(q);
     }

@@ -7,10 +7,10 @@
 #include <optional>
 #include <thread>
 
+#include "core/base/ordered_work.h"
 #include "core/base/rng.h"
 #include "core/base/utf8.h"
 #include "core/data/dataset/encode.h"
-#include "core/data/dataset/ordered_work.h"
 #include "core/data/dataset/record.h"
 #include "core/data/dataset/row_reader.h"
 

@@ -239,7 +239,7 @@ std::vector<TensorSpec> specs_of(const model::TensorInventory& inventory, DType 
 }  // namespace
 
 std::uint64_t hf_weights_size(const model::TensorInventory& inventory, DType dtype) {
-  return safetensors_size(specs_of(inventory, dtype), {{"format", "pt"}});
+  return layout_of(specs_of(inventory, dtype), {{"format", "pt"}}, {}).bytes;
 }
 
 void write_hf_weights(const fs::path& folder, const model::Config& config, const model::TensorInventory& inventory,

@@ -310,7 +310,7 @@ std::uint64_t peft_file_size(std::span<const AdapterRank> adapters) {
     tensors.push_back({a.target.peft_a, DType::f32, {a.rank, a.target.in}});
     tensors.push_back({a.target.peft_b, DType::f32, {a.target.out, a.rank}});
   }
-  return safetensors_size(tensors, {{"format", "pt"}});
+  return layout_of(tensors, {{"format", "pt"}}, {}).bytes;
 }
 
 void write_peft(const fs::path& folder, const Adapter& adapter, const model::TensorInventory& inventory) {

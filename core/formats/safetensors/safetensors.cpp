@@ -293,57 +293,36 @@ void SafetensorsFile::read_f32(const TensorInfo& tensor, std::int64_t first, std
   }
 }
 
-std::uint64_t safetensors_size(std::span<const TensorSpec> tensors,
-                               const std::map<std::string, std::string>& metadata) {
-  std::uint64_t bytes = sizeof(std::uint64_t) + header_of(tensors, file_order(tensors, {}), metadata, {}).size();
-  for (const TensorSpec& t : tensors) bytes += bytes_of(t, {});
-  return bytes;
+SafetensorsLayout layout_of(std::span<const TensorSpec> tensors, const std::map<std::string, std::string>& metadata,
+                            const std::filesystem::path& file) {
+  SafetensorsLayout layout{.header = {}, .order = file_order(tensors, file)};
+  const std::string text = header_of(tensors, layout.order, metadata, file);
+  const std::uint64_t length = text.size();
+  layout.header.assign(reinterpret_cast<const char*>(&length), sizeof(length));
+  layout.header += text;
+  layout.bytes = layout.header.size();
+  for (const TensorSpec& t : tensors) layout.bytes += bytes_of(t, file);
+  return layout;
 }
 
-namespace {
-
-// Passes the bytes of the file in order to write(std::span<const std::byte>).
-template <class Write>
-void write_all(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
-               const std::function<void(size_t index, const ByteSink& sink)>& produce,
-               const std::map<std::string, std::string>& metadata, const Write& write) {
-  const std::vector<size_t> order = file_order(tensors, file);
-  const std::string header = header_of(tensors, order, metadata, file);
-  const std::uint64_t length = header.size();
-  write(std::as_bytes(std::span(&length, 1)));
-  write(std::as_bytes(std::span(header)));
-  for (const size_t i : order) {
+void write_safetensors(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
+                       const std::function<void(size_t index, const ByteSink& sink)>& produce,
+                       const std::map<std::string, std::string>& metadata) {
+  const SafetensorsLayout layout = layout_of(tensors, metadata, file);
+  AtomicFile out(file);
+  out.write(std::as_bytes(std::span(layout.header)));
+  for (const size_t i : layout.order) {
     std::uint64_t written = 0;
     const std::uint64_t expected = bytes_of(tensors[i], file);
     produce(i, [&](std::span<const std::byte> bytes) {
       written += bytes.size();
-      if (written <= expected) write(bytes);
+      if (written <= expected) out.write(bytes);
     });
     if (written != expected)
       write_fault(file, tensors[i].name, "the number of bytes does not match the shape",
                   std::to_string(written) + " bytes", std::to_string(expected) + " bytes");
   }
-}
-
-}  // namespace
-
-void write_safetensors(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
-                       const std::function<void(size_t index, const ByteSink& sink)>& produce,
-                       const std::map<std::string, std::string>& metadata) {
-  AtomicFile out(file);
-  write_all(file, tensors, produce, metadata, [&](std::span<const std::byte> bytes) { out.write(bytes); });
   out.commit();
-}
-
-void write_safetensors(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
-                       const std::function<void(size_t index, const ByteSink& sink)>& produce,
-                       const std::map<std::string, std::string>& metadata, OrderedTasks& writer) {
-  const auto out = std::make_shared<std::optional<AtomicFile>>();
-  writer.add([out, file] { out->emplace(file); }, 0);
-  write_all(file, tensors, produce, metadata, [&](std::span<const std::byte> bytes) {
-    writer.add([out, copy = std::vector<std::byte>(bytes.begin(), bytes.end())] { (*out)->write(copy); }, bytes.size());
-  });
-  writer.add([out] { (*out)->commit(); }, 0);
 }
 
 void write_safetensors(const std::filesystem::path& file, std::span<const TensorData> tensors,

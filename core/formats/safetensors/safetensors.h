@@ -11,8 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "core/base/ordered_tasks.h"
-
 namespace mw::formats {
 
 inline constexpr std::uint64_t kMaxHeader =
@@ -39,6 +37,7 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const TensorInfo* find(const std::string& name) const;
   const std::filesystem::path& path() const { return file_; }
+  std::uint64_t data_start() const { return data_start_; }  // offset of the data section in the file
   // Reads elements [first, first + count) as little-endian bytes; `out` has count * size_of(dtype) bytes.
   void read(const TensorInfo& tensor, std::int64_t first, std::int64_t count, std::span<std::byte> out) const;
   // Reads out.size() elements as f32; throws unless the tensor is f32, bf16, f16 or f64.
@@ -70,17 +69,16 @@ struct TensorSpec {
   std::vector<std::int64_t> shape;
 };
 using ByteSink = std::function<void(std::span<const std::byte>)>;
-// The bytes of the file that write_safetensors() makes of these tensors.
-std::uint64_t safetensors_size(std::span<const TensorSpec> tensors,
-                               const std::map<std::string, std::string>& metadata = {});
+// The file that write_safetensors() makes of these tensors. Errors name `file`.
+struct SafetensorsLayout {
+  std::string header;         // all bytes before the tensors
+  std::vector<size_t> order;  // indices of the tensors as they lie in the file, without gaps
+  std::uint64_t bytes = 0;    // of the file
+};
+SafetensorsLayout layout_of(std::span<const TensorSpec> tensors, const std::map<std::string, std::string>& metadata,
+                            const std::filesystem::path& file);
 void write_safetensors(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
                        const std::function<void(size_t index, const ByteSink& sink)>& produce,
                        const std::map<std::string, std::string>& metadata = {});
-
-// The same on the thread of `writer`, while produce() makes the next pieces. The file is complete after
-// writer.finish(), which reports the errors of writing.
-void write_safetensors(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
-                       const std::function<void(size_t index, const ByteSink& sink)>& produce,
-                       const std::map<std::string, std::string>& metadata, OrderedTasks& writer);
 
 }  // namespace mw::formats

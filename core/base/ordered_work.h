@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs functions on threads and returns their results in the order in which they were given. One thread gives and
-// takes.
+// Runs functions on threads and returns their results in the order in which they were given; with one thread, the
+// functions run in this order, too. One thread gives and takes.
 #pragma once
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-namespace mw::data {
+namespace mw {
 
 template <class Result>
 class OrderedWork {
@@ -17,7 +19,12 @@ class OrderedWork {
   explicit OrderedWork(int threads) {  // 0: on the thread that gives
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this](const std::stop_token& stop) { run(stop); });
   }
-  // The destructor waits for the functions that run, and drops those that have not begun.
+  // Waits for the functions that run, and drops those that have not begun.
+  ~OrderedWork() {
+    for (std::jthread& thread : threads_) thread.request_stop();
+  }
+  OrderedWork(const OrderedWork&) = delete;
+  OrderedWork& operator=(const OrderedWork&) = delete;
 
   template <class Function>
   void give(Function function) {
@@ -59,4 +66,4 @@ class OrderedWork {
   std::vector<std::jthread> threads_;  // last: they use the other members
 };
 
-}  // namespace mw::data
+}  // namespace mw

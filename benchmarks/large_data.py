@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans, trains and exports on a data set that is several times larger than the memory that the program may use.
+
+    benchmarks/large_data.py FOLDER [--rows 1000000] [--limit 160] [--preset ci]
+
+The limit is one of the kernel (RLIMIT_DATA, in MiB): of the heap and all other private memory, without what the page cache
+can give up. Prints wall time and the largest resident memory, which includes mapped files, of every command. Fails if one
+fails, if the data is not at least four times the limit, or if training with the limit and without it differ.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WORDS = "mesh shard token layer batch prompt cache memory step device axis weight rank adapter gradient loss attention norm".split()
+
+
+def write_rows(file, rows):
+    """JSONL of prompts and completions, about 680 bytes a row; every row begins with its number."""
+    draw = random.Random(1)
+    texts = [" ".join(draw.choice(WORDS) for _ in range(50)) for _ in range(1000)]
+    with open(file, "w") as out:
+        for i in range(rows):
+            out.write(json.dumps({"prompt": f"{i}: {texts[i % 1000]}", "completion": texts[(i * 7 + i // 1000) % 1000]}) + "\n")
+
+
+def run(command, environment, limit=None):
+    """Runs a command with at most `limit` bytes of private memory: output, seconds and peak MiB."""
+    def restrict():
+        if limit:
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    start = time.monotonic()
+    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment,
+                               preexec_fn=restrict)
+    text = process.stdout.read().decode(errors="replace")
+    _, status, used = os.wait4(process.pid, 0)
+    code = process.returncode = os.waitstatus_to_exitcode(status)
+    if code:
+        sys.exit(f"{' '.join(map(str, command))}\nended with {code}: {text[-2000:]}")
+    return text, time.monotonic() - start, used.ru_maxrss / 1024
+
+
+def losses(output):
+    """{step: loss} of the events that `run --json` prints."""
+    events = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    return {e["step"]: e["value"] for e in events if e.get("event") == "metric" and e.get("name") == "train/loss"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--limit", type=int, default=160, help="MiB")
+    parser.add_argument("--preset", default="ci")
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    data = args.folder / f"rows-{args.rows}.jsonl"
+    if not data.exists():
+        write_rows(data, args.rows)
+    size, limit = data.stat().st_size, args.limit << 20
+    if size < 4 * limit:
+        sys.exit(f"{size} bytes of data are less than four times the limit: give more --rows")
+    print(f"{args.rows} rows, {size / 1e6:.0f} MB of data; limit {args.limit} MiB")
+    program = ROOT / "build" / args.preset / "app/meshwright"
+    settings = [word for s in (f"data.path={data}", "data.max_len=256", "data.overlong=truncate", "train.steps=20",
+                               "train.batch=4", "train.answers=0") for word in ("--set", s)]
+    example = ROOT / "resources/examples/tiny-lora.json"
+    runs = args.folder / "runs"
+    shutil.rmtree(runs, ignore_errors=True)
+    shutil.rmtree(args.folder / "recipe", ignore_errors=True)
+    environment = dict(os.environ, MESHWRIGHT_RUNS=str(runs), XDG_CONFIG_HOME=str(args.folder / "config"))
+    recipe = ["--recipe", "trl-fsdp", "--out", args.folder / "recipe"]
+    outputs = {}
+    for name, command, most in (("plan, first", ["plan", example, *settings], limit),
+                                ("plan, again", ["plan", example, *settings], limit),
+                                ("run", ["run", "--json", example, *settings], limit),
+                                ("run, no limit", ["run", "--json", example, *settings], None),
+                                ("export", ["export", example, *settings, *recipe], limit)):
+        outputs[name], seconds, peak = run([program, *command], environment, most)
+        print(f"{name:14} {seconds:6.1f} s   {peak:5.0f} MiB resident at most")
+    with_limit, without = losses(outputs["run"]), losses(outputs["run, no limit"])
+    if not with_limit or with_limit != without:
+        sys.exit(f"the losses differ: {with_limit} and {without}")
+    print(f"{len(with_limit)} losses are the same with the limit and without it")
+
+
+if __name__ == "__main__":
+    main()
