@@ -84,7 +84,7 @@ Json settings_json(const DatasetOptions& o, const Tokenizer& tokenizer) {
           {"tokenizer", tokenizer.fingerprint()},
           {"format", to_string(o.format)},
           {"columns", o.columns},
-          {"chat", to_string(o.chat)},
+          {"chat", o.chat.identity()},
           {"loss", to_string(o.loss)},
           {"extension", o.path.extension().string()},
           {"max_len", running ? o.max_len : 0}};
