@@ -56,7 +56,7 @@ struct Generated {
   }
 };
 
-Generated sample(train::LoadedModel& model, const std::vector<std::string>& prompts, data::ChatFormat chat,
+Generated sample(train::LoadedModel& model, const std::vector<std::string>& prompts, const data::ChatTemplate& chat,
                  const engine::SampleOptions& options, std::stop_token stop) {
   const auto start = std::chrono::steady_clock::now();
   Generated generated{.answers = train::answers(model, prompts, chat, options, stop)};
@@ -113,8 +113,8 @@ train::ModelSettings generation_settings(const experiment::ExperimentConfig& exp
   return settings;
 }
 
-std::vector<std::string> render_prompts(const std::vector<std::string>& prompts, data::ChatFormat chat) {
-  if (chat == data::ChatFormat::none) return prompts;
+std::vector<std::string> render_prompts(const std::vector<std::string>& prompts, const data::ChatTemplate& chat) {
+  if (chat.is_none()) return prompts;
   std::vector<std::string> rendered;
   for (const std::string& prompt : prompts) rendered.push_back(data::render_prompt(chat, {{"user", prompt}}));
   return rendered;
@@ -149,8 +149,8 @@ int run_generate(const CommonOptions& common, const GenerateOptions& options) {
   if (!tuned.empty() && path_exists(tuned / "adapter_config.json"))
     train::read_adapter(tuned, settings.path);  // reports a bad adapter before the base model generates
   train::LoadedModel model = train::load_model(settings);
-  const data::ChatFormat chat =
-      options.raw ? data::ChatFormat::none : experiment::chat_format(experiment.data, model.config().family);
+  const data::ChatTemplate chat =
+      options.raw ? data::ChatFormat::none : experiment::chat_template(experiment, model.config().family);
   const std::vector<std::string> prompts = render_prompts(options.prompts, chat);
   const engine::SampleOptions sampling = experiment.sample;
 

@@ -65,7 +65,8 @@ RowReport report_of(const CommonOptions& common, const TokensOptions& options) {
   out.window = model.sliding_window;
   if (found->state == data::RowState::bad) throw Error(out.detail.problem);
   out.packed = jobs::packed_with(found->row, rows, request.batches);
-  out.difference = jobs::template_difference(request, *tokenizer, *found, train::chat_format(model.family));
+  out.difference =
+      jobs::template_difference(request, *tokenizer, *found, experiment::served_template(config.model, model.family));
   std::filesystem::path tuned = options.adapter;
   if (!options.run.empty()) tuned = jobs::tuned_model_of(store::Store(common.runs_folder), options.run);
   if (!options.losses && tuned.empty()) return out;

@@ -5,6 +5,7 @@
 
 #include "core/base/files.h"
 #include "core/data/dataset/hub_dataset.h"
+#include "core/data/tokenizer/chat_template.h"
 #include "core/engine/transformer/checks.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/mesh/collectives/engine_step.h"
@@ -104,7 +105,7 @@ mesh::Placement training_placement(const train::Settings& s, const model::Config
 train::Settings data_only_settings(const ExperimentConfig& config, model::Family family) {
   train::Settings s;
   s.data = config.data;
-  s.data.chat = chat_format(config.data, family);
+  s.data.chat = chat_template(config, family);
   s.data.seed = config.train.seed;
   s.packing = config.data.packing ? data::Packing::pack : data::Packing::none;
   s.batch = config.train.batch;
@@ -183,6 +184,15 @@ train::ModelSettings model_settings(const ExperimentConfig& config) {
 
 data::ChatFormat chat_format(const DataSection& data, model::Family family) {
   return data.requested_chat.value_or(train::chat_format(family));
+}
+
+data::ChatTemplate served_template(const ModelSection& model, model::Family family) {
+  return data::load_chat_template(model.tokenizer_path(), train::chat_format(family));
+}
+
+data::ChatTemplate chat_template(const ExperimentConfig& config, model::Family family) {
+  return config.data.requested_chat ? data::ChatTemplate(*config.data.requested_chat)
+                                    : served_template(config.model, family);
 }
 
 train::Settings train_settings(const ExperimentConfig& config) {

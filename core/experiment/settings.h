@@ -33,6 +33,10 @@ engine::LoraOptions lora_options(const LoraSection& lora);
 std::vector<model::Role> lora_targets(const LoraSection& lora);
 // Returns data.chat; auto selects the format of the model family.
 data::ChatFormat chat_format(const DataSection& data, model::Family family);
+// Returns the template that a server of the model uses: that of its folder, or the format of its family.
+data::ChatTemplate served_template(const ModelSection& model, model::Family family);
+// Returns the template that rows and prompts are rendered with: data.chat; auto selects served_template().
+data::ChatTemplate chat_template(const ExperimentConfig& config, model::Family family);
 
 // Returns the shapes of all adapters that the options create.
 std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options);

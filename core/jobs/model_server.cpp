@@ -21,7 +21,7 @@ train::Progress stopping_at(const std::stop_token& stop, const train::Progress& 
 ModelServer::ModelServer(const experiment::Experiment& experiment, const train::Progress& progress,
                          const std::stop_token& stop)
     : served_(load_served(experiment, stopping_at(stop, progress))),
-      chat_(experiment::chat_format(experiment::bind(experiment).data, served_.model.config().family)),
+      chat_(experiment::chat_template(experiment::bind(experiment), served_.model.config().family)),
       executor_(make_executor(served_)),
       loop_(std::make_unique<serve::ServingLoop>(served_.settings, *executor_, served_.queue)) {}
 
@@ -37,7 +37,7 @@ std::vector<std::string> ModelServer::adapters() const {
 
 serve::GenerationRequest ModelServer::request(const std::string& prompt, const engine::SampleOptions& sampling) const {
   const data::Tokenizer& tokenizer = *served_.model.tokenizer;
-  const bool is_chat = chat_ != data::ChatFormat::none;
+  const bool is_chat = !chat_.is_none();
   serve::GenerationRequest out{.prompt_ids = {tokenizer.bos()},
                                .temperature = sampling.temperature,
                                .top_p = sampling.top_p,
@@ -65,7 +65,7 @@ void ModelServer::listen(const serve::HttpOptions& options) {
 }
 
 std::string ModelServer::curl_command(const std::string& prompt, const std::string& api_key) const {
-  const bool is_chat = chat_ != data::ChatFormat::none;
+  const bool is_chat = !chat_.is_none();
   Json body{{"model", served_.name}, {"max_tokens", 64}};
   if (is_chat)
     body["messages"] = Json::array({{{"role", "user"}, {"content", prompt}}});

@@ -37,7 +37,7 @@ class ModelServer {
 
  private:
   ServedModel served_;
-  data::ChatFormat chat_;
+  data::ChatTemplate chat_;
   std::unique_ptr<serve::EngineExecutor> executor_;
   std::unique_ptr<serve::ServingLoop> loop_;
   std::unique_ptr<serve::HttpServer> http_;

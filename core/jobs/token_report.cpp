@@ -20,6 +20,7 @@ namespace {
 // The user's side of the row: the messages before the answer that is trained.
 struct PromptMessages {
   std::vector<data::Message> messages{};
+  Json tools{};
   std::string missing{};
 };
 
@@ -34,7 +35,7 @@ PromptMessages prompt_of(const planning::DataIndexRequest& request, const planni
   if (auto* talk = std::get_if<data::Conversation>(&record)) {
     if (talk->completion >= talk->messages.size()) return {.missing = "the conversation has no answer"};
     talk->messages.resize(talk->completion);
-    return {.messages = std::move(talk->messages)};
+    return {.messages = std::move(talk->messages), .tools = std::move(talk->tools)};
   }
   if (auto* pair = std::get_if<data::PlainPair>(&record)) return {.messages = {{"user", std::move(pair->prompt)}}};
   return {.missing = "a row of text has no prompt"};
@@ -90,7 +91,7 @@ std::vector<PackedNeighbour> packed_with(std::int64_t row, const std::vector<pla
 }
 
 TemplateDifference template_difference(const planning::DataIndexRequest& request, const data::Tokenizer& tokenizer,
-                                       const planning::DataRow& row, data::ChatFormat served) {
+                                       const planning::DataRow& row, const data::ChatTemplate& served) {
   PromptMessages prompt = prompt_of(request, row);
   if (!prompt.missing.empty()) return {.missing = std::move(prompt.missing)};
   data::ScannedRow known;
@@ -101,7 +102,7 @@ TemplateDifference template_difference(const planning::DataIndexRequest& request
   const data::Example trained = data::rescan_row(request.options, tokenizer, known).example;
   std::string text;
   try {
-    text = data::render_prompt(served, prompt.messages);
+    text = data::render_prompt(served, prompt.messages, prompt.tools);
   } catch (const Error& e) {
     return {.missing = "the served template refuses the prompt: " + e.problem().message};
   }

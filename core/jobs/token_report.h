@@ -39,7 +39,7 @@ struct TemplateDifference {
   std::string missing{};            // why there is nothing to compare
 };
 TemplateDifference template_difference(const planning::DataIndexRequest& request, const data::Tokenizer& tokenizer,
-                                       const planning::DataRow& row, data::ChatFormat served);
+                                       const planning::DataRow& row, const data::ChatTemplate& served);
 
 // Notes about the row, one per line: its neighbours, and where serving differs.
 std::vector<std::string> row_notes(const std::vector<PackedNeighbour>& packed, const TemplateDifference& difference);

@@ -55,6 +55,8 @@ struct ChatInput {
   ChatRendering rendering = ChatRendering::prompt_and_answer;
   std::optional<bool> system_turns{};              // none: the data has not been read
   std::optional<std::vector<int>> first_tokens{};  // of the first rendered example
+  std::string unknown_template{};  // hash of the folder's template, if no published model is known to have it
+  std::string not_served{};        // a text that is trained and that the folder's template renders in another way
 };
 
 struct ExportInput {

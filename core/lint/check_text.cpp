@@ -82,6 +82,23 @@ void tok_3(const CheckInput& input, const RuleReport& report) {
        .fixes = {{"Render the generation prompt, then the answer", "", {{"stack.rendering", "prompt_and_answer"}}}}});
 }
 
+void tok_4(const CheckInput& input, const RuleReport& report) {
+  if (input.chat.not_served.empty()) return;
+  report.add({.message = "the template of the model's folder, which servers use, renders a conversation in another way",
+              .place = "data.chat",
+              .found = text_excerpt(input.chat.not_served),
+              .expected = "the same text in training and serving",
+              .fixes = {{"Train with the template of the folder", "", {{"data.chat", nullptr}}}}});
+}
+
+void tok_5(const CheckInput& input, const RuleReport& report) {
+  if (!is_gemma(input) || input.chat.unknown_template.empty()) return;
+  report.add({.message = "the chat template of the folder is none of the published ones of Gemma",
+              .place = "model.path",
+              .found = "SHA-256 " + input.chat.unknown_template.substr(0, 16),
+              .expected = "the template that the model was tuned with, if it was changed by accident"});
+}
+
 constexpr double kPaddingLimit = 0.30;
 
 // Packing alone changes no time: each step computes as many tokens and sees more examples. With fewer steps the run
@@ -142,6 +159,12 @@ std::vector<CheckRule> text_rules() {
        "With thinking off the larger models' generation prompt ends in an empty channel; text rendered from history "
        "has none, so the tuned model gets prompts unlike those of its training.",
        "google-gemma-4-31B-it template; oarriaga/paz#439", tok_3},
+      {"TOK-4", Severity::warning, kAllStacks, "A built-in chat template that differs from that of the model's folder",
+       "Servers render prompts with the folder's template; tokens that training did not see lower the quality.",
+       "transformers and vLLM apply chat_template of the tokenizer", tok_4},
+      {"TOK-5", Severity::info, kAllStacks, "A chat template that no published Gemma model is known to have",
+       "It is rendered as it is. A changed template gives the model other tokens than those it was tuned with.",
+       "SHA-256 of the templates of Gemma 2, 3 and 4", tok_5},
       {"PAD-1", Severity::warning, kAllStacks, "More than 30 % of the tokens are padding",
        "Padding costs as much time as text: packing puts several examples into one row.", "", pad_1},
       {"LOGITS-1", Severity::error, kAllStacks, "Full logits that do not fit",

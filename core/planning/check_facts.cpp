@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects the input of the checker from the document and the folders that it references.
 #include "core/base/files.h"
+#include "core/data/tokenizer/chat_template.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/plan/request/lengths.h"
@@ -57,12 +58,39 @@ std::optional<lint::CheckpointInput> checkpoint_facts(const fs::path& folder, co
   }
 }
 
+// Whether a conversation is trained as a server with the folder's template renders it; what is trained where it is not.
+std::string not_served(const data::ChatTemplate& trained, const data::ChatTemplate& served) {
+  const auto text = [](const data::ChatTemplate& chat) {
+    std::string out;
+    for (const data::Span& span : data::render_chat(chat, {{"user", "a"}, {"assistant", "b"}, {"user", "c"}}))
+      out += span.text;
+    return out;
+  };
+  if (trained == served || trained.is_none()) return {};  // text without a template is not served as a chat
+  const std::string here = text(trained);
+  try {
+    return here == text(served) ? std::string() : here;
+  } catch (const Error&) {
+    return here;
+  }
+}
+
+void add_folder_template(const experiment::ExperimentConfig& config, model::Family family, lint::ChatInput& out) try {
+  const data::ChatTemplate served = experiment::served_template(config.model, family);
+  if (!served.folder()) return;
+  if (served.folder()->published_as().empty()) out.unknown_template = served.folder()->sha256();
+  out.not_served = not_served(experiment::chat_template(config, family), served);
+} catch (const Error&) {  // training reports it
+}
+
 lint::ChatInput template_facts(const experiment::ExperimentConfig& config, model::Family family,
                                const DiagnosticFacts& facts) {
-  return {.chat = experiment::chat_format(config.data, family),
-          .add_bos = config.stack.add_bos,
-          .rendering = config.stack.rendering,
-          .system_turns = config.data.columns.contains("system") ? true : facts.system_turns};
+  lint::ChatInput out{.chat = experiment::chat_format(config.data, family),
+                      .add_bos = config.stack.add_bos,
+                      .rendering = config.stack.rendering,
+                      .system_turns = config.data.columns.contains("system") ? true : facts.system_turns};
+  add_folder_template(config, family, out);
+  return out;
 }
 
 lint::ExportInput export_facts(const experiment::ExportSection& exported) {

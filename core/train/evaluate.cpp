@@ -52,8 +52,8 @@ int answer_limit(const data::Example& example, const data::Tokenizer& tokenizer,
   return std::min(options.max_new_tokens, static_cast<int>(tokenizer.encode(example.answer).size()) + kMargin);
 }
 
-Score answer_prompts(LoadedModel& model, std::span<const data::Example> examples, long limit, data::ChatFormat chat,
-                     const engine::SampleOptions& options, std::stop_token stop,
+Score answer_prompts(LoadedModel& model, std::span<const data::Example> examples, long limit,
+                     const data::ChatTemplate& chat, const engine::SampleOptions& options, std::stop_token stop,
                      const std::function<void(const event::Sample&, long, long)>& on_answer) {
   const auto questions = examples.first(std::min(examples.size(), static_cast<size_t>(std::max(0L, limit))));
   const auto total = static_cast<long>(questions.size());

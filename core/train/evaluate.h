@@ -33,8 +33,8 @@ struct Score {
   long asked = 0, right = 0;
 };
 // Answers the first `limit` of the examples, which have prompts.
-Score answer_prompts(LoadedModel& model, std::span<const data::Example> examples, long limit, data::ChatFormat chat,
-                     const engine::SampleOptions& options, std::stop_token stop,
+Score answer_prompts(LoadedModel& model, std::span<const data::Example> examples, long limit,
+                     const data::ChatTemplate& chat, const engine::SampleOptions& options, std::stop_token stop,
                      const std::function<void(const event::Sample&, long done, long total)>& on_answer);
 
 }  // namespace mw::train

@@ -232,21 +232,21 @@ std::vector<int> prompt_ids(const LoadedModel& model, const std::string& prompt,
   return ids;
 }
 
-void add_stops(const data::Tokenizer& tokenizer, data::ChatFormat chat, engine::SampleOptions& options) {
+void add_stops(const data::Tokenizer& tokenizer, const data::ChatTemplate& chat, engine::SampleOptions& options) {
   const std::vector<int> stops = answer_stops(tokenizer, chat);
   options.stop_ids.insert(options.stop_ids.end(), stops.begin(), stops.end());
 }
 
 }  // namespace
 
-std::vector<int> answer_stops(const data::Tokenizer& tokenizer, data::ChatFormat chat) {
+std::vector<int> answer_stops(const data::Tokenizer& tokenizer, const data::ChatTemplate& chat) {
   std::vector<int> stops{tokenizer.eos()};
-  if (chat != data::ChatFormat::none)
+  if (!chat.is_none())
     if (const int end = tokenizer.find(data::end_of_turn(chat)); end >= 0) stops.push_back(end);
   return stops;
 }
 
-std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> prompts, data::ChatFormat chat,
+std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> prompts, const data::ChatTemplate& chat,
                             const engine::SampleOptions& options, std::stop_token stop) {
   engine::SampleOptions sampling = options;
   std::vector<std::vector<int>> ids;
@@ -260,7 +260,7 @@ std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> pro
   return out;
 }
 
-Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat chat,
+Answer answer(LoadedModel& model, const std::string& prompt, const data::ChatTemplate& chat,
               const engine::SampleOptions& options, std::stop_token stop,
               const std::function<bool(const std::string&)>& on_text) {
   if (model.cluster->devices() > 1) return answers(model, std::span(&prompt, 1), chat, options, stop).front();

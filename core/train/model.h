@@ -54,7 +54,7 @@ int thread_count(int wanted);            // 0: all cores
 Json mesh_json(const mesh::Mesh& mesh);  // {"axes": [{"name", "size"}], "devices"}
 
 // Tokens that end an answer: eos and the end-of-turn marker of `chat`.
-std::vector<int> answer_stops(const data::Tokenizer& tokenizer, data::ChatFormat chat);
+std::vector<int> answer_stops(const data::Tokenizer& tokenizer, const data::ChatTemplate& chat);
 
 struct Answer {
   std::string text;  // trimmed
@@ -62,9 +62,9 @@ struct Answer {
 };
 // Generates until eos or the end-of-turn marker of `chat`; `prompt` is rendered text without bos. answers() decodes
 // several prompts together. `on_text` is supported on one device and stops generation by returning false.
-std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> prompts, data::ChatFormat chat,
+std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> prompts, const data::ChatTemplate& chat,
                             const engine::SampleOptions& options, std::stop_token stop = {});
-Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat chat,
+Answer answer(LoadedModel& model, const std::string& prompt, const data::ChatTemplate& chat,
               const engine::SampleOptions& options, std::stop_token stop = {},
               const std::function<bool(const std::string& so_far)>& on_text = {});
 

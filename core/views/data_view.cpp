@@ -15,7 +15,7 @@ class Pieces {
     std::string text;
     TokenKind kind = TokenKind::text;
   };
-  Pieces(const data::Tokenizer& tokenizer, data::ChatFormat chat) : tokenizer_(tokenizer) {
+  Pieces(const data::Tokenizer& tokenizer, const data::ChatTemplate& chat) : tokenizer_(tokenizer) {
     for (const std::string_view marker : {data::start_of_turn(chat), data::end_of_turn(chat)})
       if (!marker.empty()) markers_.push_back(tokenizer.find(marker));
   }

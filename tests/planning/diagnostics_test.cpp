@@ -431,10 +431,10 @@ TEST(Diagnostics, EveryFindingHasAReasonAndEvidence) {
     EXPECT_TRUE(ours || !rule.evidence.empty()) << rule.id;
     EXPECT_EQ(lint::find_rule(rule.id), &rule);
   }
-  for (const char* id :
-       {"COV-1",  "COV-2",  "COV-3",   "COV-4",   "COV-5",  "SCALE-1", "REMAT-1", "REMAT-2", "TP-1",   "TP-2",
-        "FSDP-1", "MESH-1", "SHARD-1", "SHARD-2", "VER-1",  "DTYPE-1", "LOAD-1",  "LOAD-2",  "LOAD-3", "EXP-1",
-        "EXP-2",  "EXP-3",  "EXP-4",   "PEFT-1",  "PEFT-2", "PEFT-3",  "TOK-1",   "TOK-2",   "TOK-3"})
+  for (const char* id : {"COV-1",  "COV-2",  "COV-3",  "COV-4",  "COV-5",   "SCALE-1", "REMAT-1", "REMAT-2",
+                         "TP-1",   "TP-2",   "FSDP-1", "MESH-1", "SHARD-1", "SHARD-2", "VER-1",   "DTYPE-1",
+                         "LOAD-1", "LOAD-2", "LOAD-3", "EXP-1",  "EXP-2",   "EXP-3",   "EXP-4",   "PEFT-1",
+                         "PEFT-2", "PEFT-3", "TOK-1",  "TOK-2",  "TOK-3",   "TOK-4",   "TOK-5"})
     EXPECT_NE(lint::find_rule(id), nullptr) << id;
 }
 

@@ -9,6 +9,7 @@
 #include "core/data/dataset/dataset.h"
 #include "core/data/dataset/lengths.h"
 #include "core/data/dataset/token_rows.h"
+#include "core/data/jinja/template.h"
 #include "core/data/tokenizer/sentencepiece_tokenizer.h"
 #include "core/data/tokenizer/tokenizer.h"
 #include "core/data/tokenizer/tokenizer_file.h"
@@ -163,6 +164,47 @@ Texts compressed_seeds() {
   return {"0" + gzip, "0" + gzip + gzip, "1" + zstd, "1" + zstd + zstd};
 }
 
+// A template, rendered with and without tools. Its limits are lower than those of the product, so that an input takes
+// no second.
+void chat_template(std::string_view bytes) {
+  static const Json messages =
+      Json::parse(R"([{"role": "system", "content": " s "}, {"role": "user", "content": "a\u00e9"},
+      {"role": "assistant", "content": "b", "tool_calls": [{"function": {"name": "f", "arguments": {"x": [1, 2.5, null]}}}]},
+      {"role": "tool", "content": "{}"}])");
+  static const Json tools = Json::parse(R"([{"type": "function", "function": {"name": "f", "parameters": {}}}])");
+  const jinja::Template compiled(bytes, "template");
+  const jinja::Limits limits{.steps = 20'000, .bytes = 400'000, .depth = 400};
+  for (const bool has_tools : {false, true}) try {
+      const jinja::Rendered out = compiled.render({{"messages", messages},
+                                                   {"tools", has_tools ? tools : Json(nullptr)},
+                                                   {"bos_token", "<bos>"},
+                                                   {"add_generation_prompt", has_tools}},
+                                                  0, limits);
+      for (const jinja::GeneratedRange& range : out.generated)
+        if (range.begin > range.end || range.end > out.text.size()) std::abort();
+      if (first_invalid_utf8(out.text) != std::string::npos) std::abort();
+    } catch (const Error&) {
+    }
+}
+Texts chat_template_seeds() {
+  Texts out;
+  for (const char* name : {"turns", "tools", "dated"})
+    out.push_back(fixture(std::string("chat_templates/") + name + ".jinja"));
+  for (const char* text :
+       {"{{ messages|map(attribute='content')|join(', ', "
+        "attribute='x')|upper|lower|title|capitalize|reverse|list|length }}",
+        "{{ [3, 1, 2]|sort(reverse=true)|batch(2, 0)|list }}{{ {'b': 1, 'a': 2}|dictsort(by='value')|tojson(indent=1) "
+        "}}",
+        "{% for a, b in tools[0]|items recursive %}{{ loop(b|items) if b is mapping else b }}{% endfor %}",
+        "{{ 'a-b'.split('-', 1)[::-1]|join|replace('a', 'b')|indent(2, true)|trim|e|int(default=1)|abs|round(1) }}",
+        "{{ range(1, 9, 2)|select('odd')|sum + 2 ** 3 // 4 % 5 }}{{ 'x' * 3 ~ 1.5 }}{{ [1] + [2] }}{{ (1, 2) < (1, 3) "
+        "}}",
+        "{% call(x) m() %}{{ x }}{% endcall %}{% filter upper %}a{% endfilter %}{% with a = 1 %}{{ a }}{% endwith %}",
+        "{{ strftime_now('%Y') }}{{ raise_exception('no') }}"})
+    out.push_back(text);
+  return out;
+}
+
 void lengths(std::string_view bytes) {
   static const Scratch scratch;
   const auto [which, rest] = choose(bytes, 2);
@@ -266,6 +308,9 @@ Reader table_reader() {
 Reader compressed_reader() {  // the window of a zstd frame may have 128 MiB
   return {.name = "compressed", .read = compressed, .seeds = compressed_seeds, .fixed_bytes = 160 << 20};
 }
+Reader chat_template_reader() {
+  return {"chat_template", chat_template, chat_template_seeds, 3072, 4000, 24 << 20};
+}
 Reader lengths_reader() {
   return {"lengths", lengths, lengths_seeds};
 }
@@ -277,9 +322,9 @@ Reader utf8_reader() {
 }
 
 std::vector<Reader> data_readers() {
-  return {
-      tokenizer_json_reader(), tokenizer_file_reader(), sentencepiece_reader(), jsonl_reader(),      text_file_reader(),
-      table_reader(),          compressed_reader(),     lengths_reader(),       token_rows_reader(), utf8_reader()};
+  return {tokenizer_json_reader(), tokenizer_file_reader(), sentencepiece_reader(), jsonl_reader(),
+          text_file_reader(),      chat_template_reader(),  table_reader(),         compressed_reader(),
+          lengths_reader(),        token_rows_reader(),     utf8_reader()};
 }
 
 }  // namespace mw::readers

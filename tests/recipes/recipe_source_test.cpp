@@ -59,7 +59,7 @@ Json token_table(const experiment::Experiment& e) {
   Json table{{"bos", tokenizer->bos()}, {"eos", tokenizer->eos()}, {"pad", tokenizer->pad()}, {"ids", Json::object()}};
   const auto add = [&](const std::string& text) { table["ids"][text] = tokenizer->encode(text); };
   const train::Settings settings = experiment::train_settings(config);
-  const data::ChatFormat chat = settings.data.chat;
+  const data::ChatTemplate& chat = settings.data.chat;
   add(std::string(data::start_of_turn(chat)));
   add(std::string(data::end_of_turn(chat)));
   data::RowReader reader(kSmallWorld);

@@ -33,7 +33,7 @@ struct DatasetOptions {
   std::filesystem::path eval_path;  // held-out rows, as `path`; empty: eval_fraction holds rows out
   Format format = Format::automatic;
   std::map<std::string, std::string> columns;  // prompt, completion, text, messages, system, input -> column name
-  ChatFormat chat = ChatFormat::gemma3;
+  ChatTemplate chat = ChatFormat::gemma3;
   LossOn loss = LossOn::completion;
   Overlong overlong = Overlong::drop;
   OnError on_error = OnError::stop;

@@ -37,11 +37,12 @@ class ExampleBuilder {
   std::vector<int> markers_;
 };
 
-std::vector<int> turn_markers(ChatFormat chat, const Tokenizer& tokenizer) {
-  if (chat == ChatFormat::none) return {};
+std::vector<int> turn_markers(const ChatTemplate& chat, const Tokenizer& tokenizer) {
+  if (chat.is_none()) return {};
   std::vector<int> ids;
   for (const std::string_view marker : {start_of_turn(chat), end_of_turn(chat)}) {
     const std::vector<int> encoded = tokenizer.encode(marker);
+    if (encoded.size() != 1 && chat.folder()) continue;  // a folder's template need not have markers
     if (encoded.size() != 1)
       throw Error({.id = "TOK-2",
                    .message = "the chat template does not fit the tokenizer",
@@ -54,8 +55,8 @@ std::vector<int> turn_markers(ChatFormat chat, const Tokenizer& tokenizer) {
   return ids;
 }
 
-std::string shown_answer(const Message& message, ChatFormat chat) {
-  return chat == ChatFormat::none ? message.text : std::string(trim(message.text));
+std::string shown_answer(const Message& message, const ChatTemplate& chat) {
+  return chat.is_none() ? message.text : std::string(trim(message.text));
 }
 
 Example encode(Conversation c, const DatasetOptions& options, const Tokenizer& tokenizer) {
@@ -69,7 +70,7 @@ Example encode(Conversation c, const DatasetOptions& options, const Tokenizer& t
   out.set_markers(turn_markers(options.chat, tokenizer));
   const auto is_answer = [&](size_t i) { return c.messages[i].role == "assistant"; };
   size_t message = 0;
-  for (const Span& span : render_chat(options.chat, c.messages)) {
+  for (const Span& span : render_chat(options.chat, c.messages, c.tools)) {
     if (!span.assistant) {
       out.text(span.text, options.loss == LossOn::all);
       continue;
@@ -78,11 +79,11 @@ Example encode(Conversation c, const DatasetOptions& options, const Tokenizer& t
     out.answer(span.text, options.loss != LossOn::completion || message >= c.completion);
     ++message;
   }
-  if (options.chat == ChatFormat::none && c.messages.back().role == "assistant") out.end(true);
+  if (options.chat.is_none() && c.messages.back().role == "assistant") out.end(true);
   if (c.completion < c.messages.size()) {
     out.example.answer = shown_answer(c.messages[c.completion], options.chat);
     c.messages.resize(c.completion);
-    out.example.prompt = render_prompt(options.chat, c.messages);
+    out.example.prompt = render_prompt(options.chat, c.messages, c.tools);
   }
   return std::move(out.example);
 }

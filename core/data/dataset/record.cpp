@@ -45,10 +45,11 @@ std::string optional_text(const Json& row, const std::string& key) {
   return found == row.end() || found->is_null() ? std::string() : text_in(*found, key);
 }
 
-std::string role_of(const std::string& name) {
+std::string role_of(const std::string& name, const DatasetOptions& options) {
   if (name == "user" || name == "human") return "user";
   if (name == "assistant" || name == "gpt" || name == "model" || name == "chatgpt") return "assistant";
   if (name == "system" || name == "developer") return "system";
+  if (options.chat.folder()) return name;  // the template accepts or refuses it
   refuse("a message has an unsupported role", name, "system, user or assistant");
 }
 
@@ -66,23 +67,37 @@ std::string content_text(const Json& content) {
   return text;
 }
 
-Message read_message(const Json& m) {
+// Members for the template, e.g. tool_calls.
+Json other_fields(const Json& m, const char* role, const char* content) {
+  Json out;
+  for (const auto& member : m.items())
+    if (member.key() != role && member.key() != content) out[member.key()] = member.value();
+  return out;
+}
+
+Message read_message(const Json& m, const DatasetOptions& options) {
   if (!m.is_object()) refuse("a message is not an object", m.type_name(), "role and content");
   const char* role = m.contains("from") && !m.contains("role") ? "from" : "role";
   const char* content = m.contains("value") && !m.contains("content") ? "value" : "content";
-  return {role_of(required_text(m, role)), content_text(required(m, content))};
+  if (!options.chat.folder()) return {role_of(required_text(m, role), options), content_text(required(m, content))};
+  // A call of a tool has no text.
+  const Json* text = find_member(m, content);
+  if (!text && !m.contains("tool_calls")) required(m, content);
+  return {role_of(required_text(m, role), options), text ? content_text(*text) : std::string(),
+          other_fields(m, role, content)};
 }
 
 // A list, or a string with the JSON text of one, as cells of tables have it.
-void append_messages(const Json& list, const std::string& key, std::vector<Message>& out) {
+void append_messages(const Json& list, const std::string& key, const DatasetOptions& options,
+                     std::vector<Message>& out) {
   if (list.is_string()) {
     const Json parsed = Json::parse(list.get_ref<const std::string&>(), nullptr, false);
     if (!parsed.is_array())
       refuse("\"" + key + "\" is not a list of messages", excerpt(list.get<std::string>(), 40), "an array");
-    return append_messages(parsed, key, out);
+    return append_messages(parsed, key, options, out);
   }
   if (!list.is_array()) refuse("\"" + key + "\" is not a list of messages", list.type_name(), "an array");
-  for (const Json& m : list) out.push_back(read_message(m));
+  for (const Json& m : list) out.push_back(read_message(m, options));
 }
 
 size_t last_answer(const std::vector<Message>& messages) {
@@ -91,11 +106,20 @@ size_t last_answer(const std::vector<Message>& messages) {
   return i == 0 ? messages.size() : i - 1;
 }
 
+// A list, or its JSON as a string, as data sets on the hub keep it.
+void add_tools(const Json& row, const DatasetOptions& options, Conversation& c) {
+  const Json* tools = options.chat.folder() ? find_member(row, "tools") : nullptr;
+  if (!tools) return;
+  c.tools = tools->is_string() ? parse_json(tools->get<std::string>(), "tools") : *tools;
+  if (!c.tools.is_array()) refuse("\"tools\" is not a list", c.tools.type_name(), "an array of tools");
+}
+
 Conversation conversation(const Json& row, const std::string& key, const DatasetOptions& options) {
   Conversation c;
   if (const std::string system = optional_text(row, column(options, "system", "system")); !system.empty())
     c.messages.push_back({"system", system});
-  append_messages(required(row, key), key, c.messages);
+  append_messages(required(row, key), key, options, c.messages);
+  add_tools(row, options, c);
   c.completion = last_answer(c.messages);
   return c;
 }
@@ -132,9 +156,10 @@ Record prompt_completion(const Json& row, const DatasetOptions& options) {
   Conversation c;
   if (!system.empty()) c.messages.push_back({"system", system});
   if (prompt.is_array()) {
-    append_messages(prompt, prompt_key, c.messages);
+    append_messages(prompt, prompt_key, options, c.messages);
     c.completion = c.messages.size();
-    append_messages(completion, completion_key, c.messages);
+    append_messages(completion, completion_key, options, c.messages);
+    add_tools(row, options, c);
     if (c.completion == c.messages.size() || c.messages[c.completion].role != "assistant")
       refuse("\"" + completion_key + "\" does not start with an answer", excerpt(completion.dump()),
              "a message with role assistant");
@@ -143,7 +168,7 @@ Record prompt_completion(const Json& row, const DatasetOptions& options) {
   const std::string question =
       join_input(text_in(prompt, prompt_key), optional_text(row, column(options, "input", "")));
   const std::string answer = text_in(completion, completion_key);
-  if (options.chat == ChatFormat::none) return PlainPair{system.empty() ? question : system + "\n" + question, answer};
+  if (options.chat.is_none()) return PlainPair{system.empty() ? question : system + "\n" + question, answer};
   c.messages.push_back({"user", question});
   c.completion = c.messages.size();
   c.messages.push_back({"assistant", answer});

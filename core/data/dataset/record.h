@@ -15,6 +15,7 @@ namespace mw::data {
 struct Conversation {
   std::vector<Message> messages;
   size_t completion = 0;  // index of the first message of the completion; by default the last answer
+  Json tools{};           // the row's "tools", for a template of a folder; null: none
 };
 struct PlainPair {  // with ChatFormat::none: concatenated without a template
   std::string prompt, completion;

@@ -154,7 +154,7 @@ Json settings_json(const DatasetOptions& o, const Tokenizer& tokenizer) {
   const bool running = is_running_text(o);
   return {{"version", kRowsVersion},       {"tokenizer", tokenizer.fingerprint()},
           {"format", to_string(o.format)}, {"columns", o.columns},
-          {"chat", to_string(o.chat)},     {"loss", to_string(o.loss)},
+          {"chat", o.chat.identity()},     {"loss", to_string(o.loss)},
           {"files", files_json(o)},        {"max_len", running ? o.max_len : 0}};
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/utf8.h"
+#include "core/data/tokenizer/chat_template.h"
 
 namespace mw::data {
 namespace {
@@ -70,17 +71,7 @@ std::vector<Span> render_plain(const std::vector<Message>& messages) {
   return std::move(out.spans);
 }
 
-}  // namespace
-
-std::string_view start_of_turn(ChatFormat format) {
-  return markers(format).open;
-}
-
-std::string_view end_of_turn(ChatFormat format) {
-  return markers(format).close;
-}
-
-std::vector<Span> render_chat(ChatFormat format, const std::vector<Message>& messages) {
+std::vector<Span> render_builtin(ChatFormat format, const std::vector<Message>& messages) {
   if (format == ChatFormat::none) return render_plain(messages);
   const auto [open, close] = markers(format);
   const size_t first = !messages.empty() && messages[0].role == "system" ? 1 : 0;
@@ -114,11 +105,30 @@ std::vector<Span> render_chat(ChatFormat format, const std::vector<Message>& mes
   return std::move(out.spans);
 }
 
-std::string render_prompt(ChatFormat format, const std::vector<Message>& messages) {
+}  // namespace
+
+std::string ChatTemplate::identity() const {
+  return folder_ ? folder_->identity() : std::string(to_string(format_));
+}
+
+std::string_view start_of_turn(const ChatTemplate& chat) {
+  return chat.folder() ? std::string_view(chat.folder()->start_of_turn()) : markers(chat.format()).open;
+}
+
+std::string_view end_of_turn(const ChatTemplate& chat) {
+  return chat.folder() ? std::string_view(chat.folder()->end_of_turn()) : markers(chat.format()).close;
+}
+
+std::vector<Span> render_chat(const ChatTemplate& chat, const std::vector<Message>& messages, const Json& tools) {
+  return chat.folder() ? chat.folder()->render(messages, tools) : render_builtin(chat.format(), messages);
+}
+
+std::string render_prompt(const ChatTemplate& chat, const std::vector<Message>& messages, const Json& tools) {
+  if (chat.folder()) return chat.folder()->render_prompt(messages, tools);
   std::string text;
-  for (const Span& span : render_chat(format, messages)) text += span.text;
-  if (format == ChatFormat::none) return text.empty() ? text : text + "\n";
-  text += markers(format).open;
+  for (const Span& span : render_builtin(chat.format(), messages)) text += span.text;
+  if (chat.is_none()) return text.empty() ? text : text + "\n";
+  text += markers(chat.format()).open;
   return text + "model\n";
 }
 

@@ -293,7 +293,7 @@ std::vector<int> HttpServer::tokenize_prompt(const OpenAiRequest& request) const
                "ids below " + std::to_string(tokenizer.size()));
     return request.prompt_ids;
   }
-  if (request.endpoint == Endpoint::chat && model_.chat == data::ChatFormat::none)
+  if (request.endpoint == Endpoint::chat && model_.chat.is_none())
     reject("messages", "the model has no chat template", "a request to /v1/completions");
   std::vector<int> ids;
   if (request.endpoint == Endpoint::chat || request.add_bos) ids.push_back(tokenizer.bos());
@@ -320,7 +320,7 @@ GenerationRequest HttpServer::make_request(const OpenAiRequest& request) {
   out.max_new_tokens = request.max_tokens.value_or(is_chat ? room : std::min(kDefaultTokens, room));
   if (request.ignore_eos) return out;
   out.stop_ids.push_back(model_.tokenizer->eos());
-  if (model_.chat != data::ChatFormat::none)
+  if (!model_.chat.is_none())
     if (const int end = model_.tokenizer->find(data::end_of_turn(model_.chat)); end >= 0) out.stop_ids.push_back(end);
   return out;
 }

@@ -25,7 +25,7 @@ struct ServedModel {
   std::string name;                     // of the base model
   std::vector<std::string> adapters{};  // names of adapters, which requests use as model names
   const data::Tokenizer* tokenizer = nullptr;
-  data::ChatFormat chat = data::ChatFormat::none;
+  data::ChatTemplate chat = data::ChatFormat::none;
   int max_model_len = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <QToolButton>
 
 #include "core/experiment/bind.h"
+#include "core/experiment/settings.h"
 #include "core/train/checkpoint.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
@@ -99,9 +100,11 @@ void TokenContext::start() {
                row = detail_.row, ids = std::move(ids), experiment = *experiment_, tokenizer = reader_.tokenizer(),
                losses = losses_, run = run_,
                folder = runs_folder_](const ReportProgress&, const std::stop_token& stop) {
-    const model::Config model = experiment::model_config(experiment::bind_data(experiment).model);
+    const experiment::ModelSection section = experiment::bind_data(experiment).model;
+    const model::Config model = experiment::model_config(section);
     RowContext out{.window = model.sliding_window, .packed = jobs::packed_with(row.row, rows, request.batches)};
-    out.difference = jobs::template_difference(request, *tokenizer, row, train::chat_format(model.family));
+    out.difference =
+        jobs::template_difference(request, *tokenizer, row, experiment::served_template(section, model.family));
     if (losses == Losses::none) return out;
     const auto tuned =
         losses == Losses::run ? jobs::tuned_model_of(store::Store(folder), run) : std::filesystem::path();
