@@ -16,7 +16,8 @@
 
 namespace mw::planning {
 
-inline constexpr std::int64_t kMostDataRows = 4'000'000;  // rows read at most; DataIndex::ended reports a larger file
+// Rows read at most, at 8 bytes each; DataIndex::ended reports a larger file.
+inline constexpr std::int64_t kMostDataRows = 100'000'000;
 
 // Identifies a version of a file by size and modification time.
 struct FileStamp {

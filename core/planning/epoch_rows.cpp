@@ -68,8 +68,10 @@ std::optional<double> rows_of(const experiment::ExperimentConfig& config, std::s
   return std::nullopt;
 }
 
+constexpr std::int64_t kMostDrawn = 4'000'000;  // rows whose split is drawn one by one
+
 std::int64_t not_held_out(std::int64_t rows, const data::DatasetOptions& options) {
-  if (rows > kMostDataRows)
+  if (rows > kMostDrawn)
     return static_cast<std::int64_t>(static_cast<double>(rows) * (1 - random_share_held_out(options)));
   std::int64_t kept = 0;
   for (std::int64_t row = 0; row < rows; ++row)

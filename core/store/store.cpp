@@ -469,6 +469,12 @@ experiment::Experiment Store::experiment_of(std::int64_t number) const {
                                            std::string(s.text(1)));
 }
 
+std::optional<Store::Version> Store::version() const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  return impl_->db.version();
+}
+
 std::vector<RunRow> Store::list(Trash trash) const {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->commit_pending_if_possible();

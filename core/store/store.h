@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/event.h"
@@ -113,6 +114,9 @@ class Store {
   std::optional<Event> rescue_notice(double time_s);
 
   // Reads include events that are appended but not yet committed.
+  // Differs from an earlier value of this object if the records have changed in between; empty: not known.
+  using Version = std::pair<std::int64_t, std::int64_t>;
+  std::optional<Version> version() const;
   std::vector<RunRow> list(Trash trash = Trash::kept) const;  // newest first
   std::optional<RunRow> find(const RunId& run) const;
   experiment::Experiment experiment(const RunId& run) const;

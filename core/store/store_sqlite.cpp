@@ -225,6 +225,12 @@ int Database::changes() const {
   return sqlite3_changes(handle_);
 }
 
+std::optional<std::pair<std::int64_t, std::int64_t>> Database::version() {
+  if (mode_ == OpenMode::immutable) return std::nullopt;
+  // data_version counts the commits of other connections.
+  return std::pair(integer("PRAGMA data_version"), std::int64_t{sqlite3_total_changes(handle_)});
+}
+
 Statement::Statement(Database& db, std::string_view sql) : db_(db) {
   check(sqlite3_prepare_v2(db.handle(), sql.data(), static_cast<int>(sql.size()), &statement_, nullptr));
 }

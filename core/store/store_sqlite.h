@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/base/error.h"
 
@@ -40,6 +41,8 @@ class Database {
   std::int64_t integer(const char* sql);  // first column of the first row
   void use_wal();
   int changes() const;
+  // Differs from an earlier value if any process committed changes in between; empty: not known (immutable).
+  std::optional<std::pair<std::int64_t, std::int64_t>> version();
   bool read_only() const { return mode_ != OpenMode::read_write; }
   // Returns whether the open file was deleted, moved or replaced at its path. SQLite writes to such a file without an
   // error.

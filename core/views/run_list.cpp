@@ -63,18 +63,26 @@ std::vector<RunDetails> read_details(const store::Store& store, const std::vecto
   std::vector<RunDetails> out;
   for (const DetailsRequest& run : runs) {
     if (stop.stop_requested()) break;
-    RunDetails& details = out.emplace_back(RunDetails{.row = run.row});
+    RunDetails details{.row = run.row};
     if (run.with_settings) details.settings.emplace();
-    try {
+    bool is_readable = true;
+    // Without those of a damaged document, which opening the run reports, or of a run that another process removed.
+    const auto read = [&](const auto& part) {
+      try {
+        part();
+      } catch (const Error& error) {
+        is_readable = is_readable && error.kind() != Error::Kind::failed;
+      }
+    };
+    read([&] {
       if (run.with_settings) details.settings = store::settings_of(store.experiment(run.row.id));
-    } catch (const Error&) {  // a damaged document; opening the run reports it
-    }
-    try {
+    });
+    read([&] {
       details.answers = store.last_answers(run.row.id);
       details.trainable = train::trainable_of(store.started_info(run.row.id));
       if (catalogue) details.cost = planning::run_cost(store, run.row, *catalogue);
-    } catch (const Error&) {  // damaged, or removed by another process
-    }
+    });
+    if (is_readable) out.push_back(std::move(details));
   }
   return out;
 }

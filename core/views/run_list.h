@@ -41,7 +41,8 @@ struct DetailsRequest {
   store::RunRow row{};
   bool with_settings = true;
 };
-// Any thread that may use `store`. Without a catalogue there are no costs. Ends early if `stop` is requested.
+// Any thread that may use `store`. Without a catalogue there are no costs. Leaves out runs that cannot be read now,
+// such as those of a busy store. Ends early if `stop` is requested.
 std::vector<RunDetails> read_details(const store::Store& store, const std::vector<DetailsRequest>& runs,
                                      const hardware::Catalogue* catalogue, const std::stop_token& stop = {});
 

@@ -247,6 +247,24 @@ TEST(Store, RenameTagsAndDeletionAreUndoable) {
   EXPECT_EQ(store.list()[1].name, "a '); DROP TABLE runs; --");
 }
 
+TEST(Store, VersionFollowsTheChangesOfEveryStore) {
+  const Scratch folder;
+  Store store(folder.path()), other(folder.path());
+  const RunId run = store.create(experiment(1), "one");
+  const auto before = store.version();
+  ASSERT_TRUE(before);
+  store.list();
+  EXPECT_EQ(store.version(), before);
+  store.rename(run, "two");
+  const auto renamed = store.version();
+  EXPECT_NE(renamed, before);
+  other.append(run, metric(1, 2));
+  other.flush();
+  EXPECT_NE(store.version(), renamed);
+  const auto after = store.version();
+  EXPECT_EQ(store.version(), after);
+}
+
 TEST(Store, DeletedRunsMoveToTheTrashFolderAndArePurgedFromThere) {
   const Scratch folder;
   Store store(folder.path());

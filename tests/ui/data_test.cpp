@@ -247,6 +247,20 @@ class DataTest : public test::WindowFixture {
     QCOMPARE(page().model().row(0).tokens, page().reader().index()->lengths.rbegin()->first);
   }
 
+  void a_long_file_is_counted_whole_and_listed_in_part() {
+    experiment::Experiment e;
+    e.set_value("model.path", MW_RESOURCES "/base-model");
+    e.set_value("data", small_world());
+    DataReader reader(nullptr, 7);
+    reader.read(e);
+    QTRY_VERIFY_WITH_TIMEOUT((reader.drain(), reader.state() == DataReader::State::done), 30000);
+    QCOMPARE(reader.rows().size(), size_t{7});
+    QVERIFY(!reader.lists_all());
+    QCOMPARE(reader.rows_read(), reader.index()->report.rows);
+    QVERIFY(reader.rows_read() > 7);
+    QCOMPARE(reader.rows().back().row, std::int64_t{6});
+  }
+
   void edits_restart_the_reading_and_only_the_last_one_is_shown() {
     open_page(small_world());
     read_through();

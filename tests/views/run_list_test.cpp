@@ -30,16 +30,20 @@ TEST(RunList, NamesChangesAndTargetsOfEqualNames) {
   EXPECT_EQ(runs[1].target, "cpu");
 }
 
+// Changes the records as no store does.
+void execute(const test::Scratch& folder, const char* sql) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open((folder.path() / "runs.sqlite").c_str(), &db), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+}
+
 TEST(RunList, ListsTheOthersBesideARunWithADamagedDocument) {
   const test::Scratch folder;
   store::Store store(folder.path());
   add(store, "8");
   add(store, "16");
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open((folder.path() / "runs.sqlite").c_str(), &db), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(db, "UPDATE runs SET experiment='{\"lora\"' WHERE id=1", nullptr, nullptr, nullptr),
-            SQLITE_OK);
-  sqlite3_close(db);
+  execute(folder, "UPDATE runs SET experiment='{\"lora\"' WHERE id=1");
   const auto runs = RunList().read(store, store::Trash::kept);
   ASSERT_EQ(runs.size(), 2U);
   EXPECT_EQ(runs[0].target, "cpu");
@@ -59,6 +63,21 @@ TEST(RunList, ListsTheTrainedParametersOfStartedRuns) {
   const auto runs = list.read(store, store::Trash::kept);
   EXPECT_FALSE(runs[0].trainable);
   EXPECT_EQ(runs[1].trainable, trained);
+}
+
+TEST(RunList, ReadsDetailsAgainThatCouldNotBeRead) {
+  const test::Scratch folder;
+  store::Store store(folder.path());
+  const store::RunId run = add(store, "8");
+  const train::Trainable trained{.params = 1000, .of = 100000, .file = Bytes(4096)};
+  store.append(run, {0, event::Started{{{"trainable", to_json(trained)}}}});
+  execute(folder, "ALTER TABLE events RENAME TO hidden");
+  RunList list;
+  EXPECT_FALSE(list.read(store, store::Trash::kept)[0].trainable);
+  EXPECT_EQ(list.missing(10).size(), 1U);
+  execute(folder, "ALTER TABLE hidden RENAME TO events");
+  EXPECT_TRUE(list.read(store, store::Trash::kept)[0].trainable);
+  EXPECT_TRUE(list.missing(10).empty());
 }
 
 TEST(RunList, TakesTheDetailsThatAnotherReaderHasRead) {

@@ -242,6 +242,13 @@ std::vector<mesh::AdapterShape> adapter_shapes(const Request& request, const mod
   return shapes_of(request, request.adapted, inventory);
 }
 
+std::vector<mesh::SizeConstraint> size_constraints(const Request& request, mesh::ShardingUse use) {
+  LocalModel m;
+  reduce(request, m);
+  const model::TensorInventory inventory(m.config);
+  return mesh::size_constraints(inventory, request.mesh, request.rules, shapes_of(request, m.adapted, inventory), use);
+}
+
 LocalModel local_model(const Request& r, mesh::ShardingUse use) {
   LocalModel m;
   m.request = &r;

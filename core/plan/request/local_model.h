@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/mesh/collectives/collectives.h"
+#include "core/mesh/layout/size_constraints.h"
 #include "core/plan/request/request.h"
 
 namespace mw::plan {
@@ -67,6 +68,9 @@ std::vector<std::string> batch_axes();
 // the others by name, tp innermost.
 mesh::Mesh canonical_order(mesh::Mesh mesh);
 
+// mesh::size_constraints() of the request's model, computed from one layer of each kind: quicker, but the layers and
+// tensors that they name are those of LocalModel::config.
+std::vector<mesh::SizeConstraint> size_constraints(const Request& request, mesh::ShardingUse use);
 // The projections that the request adapts.
 std::vector<mesh::AdapterShape> adapter_shapes(const Request& request, const model::TensorInventory& inventory);
 

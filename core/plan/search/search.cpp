@@ -71,12 +71,6 @@ std::vector<mesh::Mesh> legal_among(const std::vector<mesh::SizeConstraint>& nee
   return out;
 }
 
-std::vector<mesh::SizeConstraint> needs_of(const Request& request) {
-  const model::TensorInventory inventory(request.model);
-  return mesh::size_constraints(inventory, request.mesh, request.rules, adapter_shapes(request, inventory),
-                                use_of(request.work));
-}
-
 bool splits_over_data(const Request& request) {
   const std::vector<std::string> splitting = mesh::splitting_axes(request.rules, use_of(request.work));
   return std::find(splitting.begin(), splitting.end(), "data") != splitting.end();
@@ -354,7 +348,9 @@ Candidate candidate_of(PlanChoice choice, const PlanFigures& f) {
 std::string no_mesh_text(const Request& request) {
   std::vector<std::string> axes = axes_of(request);
   if (splits_over_data(request) && std::find(axes.begin(), axes.end(), "data") == axes.end()) axes.push_back("data");
-  const std::vector<mesh::SizeConstraint> needs = needs_of(request);
+  const model::TensorInventory inventory(request.model);
+  const std::vector<mesh::SizeConstraint> needs = mesh::size_constraints(
+      inventory, request.mesh, request.rules, adapter_shapes(request, inventory), use_of(request.work));
   const std::vector<mesh::Mesh> all = mesh::factorisations(axes, request.target.devices());
   const std::string devices = std::to_string(request.target.devices()) + " devices";
   if (all.empty()) return "no axis can have " + devices;
@@ -459,7 +455,7 @@ PlanChoice choice_of(const Request& request) {
 }
 
 std::vector<mesh::Mesh> legal_meshes(const Request& request) {
-  const std::vector<mesh::SizeConstraint> needs = needs_of(request);
+  const std::vector<mesh::SizeConstraint> needs = size_constraints(request, use_of(request.work));
   std::vector<std::string> axes = axes_of(request);
   std::vector<mesh::Mesh> out = legal_among(needs, axes, request.target.devices());
   if (!out.empty() || !splits_over_data(request) || std::find(axes.begin(), axes.end(), "data") != axes.end())
@@ -472,9 +468,13 @@ Request with_choice(Request r, const PlanChoice& choice) {
   r.places = choice.places;
   r.mesh = choice.mesh;
   r.weights = choice.weights;
+  if (r.work != Work::train) {
+    set_settings(r, r, settings_of(choice));
+    return r;
+  }
   Request out = r;
   set_settings(out, r, settings_of(choice));
-  if (r.work == Work::train && choice.max_len > 0 && choice.max_len != r.lengths.max_len) {
+  if (choice.max_len > 0 && choice.max_len != r.lengths.max_len) {
     out.lengths.max_len = choice.max_len;
     out.lengths.packed_rows = r.lengths.histogram.empty() ? 0 : pack_count(r.lengths.histogram, choice.max_len);
   }

@@ -21,7 +21,7 @@ std::int64_t train_steps(const Request& r, double rows) {
 }
 
 struct PlanPredictor::Impl {
-  explicit Impl(const Request& base) : request(in_order(base)), model(local_model(request, use_of(request))) {
+  explicit Impl(Request base) : request(in_order(std::move(base))), model(local_model(request, use_of(request))) {
     if (request.work == Work::serve) server.emplace(model);
   }
 
@@ -126,7 +126,7 @@ struct PlanPredictor::Impl {
   std::vector<std::pair<std::pair<std::int64_t, RowLayout>, RowStatistics>> known;  // of one size of the micro-batch
 };
 
-PlanPredictor::PlanPredictor(const Request& request) : impl_(std::make_unique<Impl>(request)) {}
+PlanPredictor::PlanPredictor(Request request) : impl_(std::make_unique<Impl>(std::move(request))) {}
 PlanPredictor::~PlanPredictor() = default;
 
 Request& PlanPredictor::request() {

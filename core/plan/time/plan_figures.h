@@ -26,7 +26,7 @@ std::int64_t train_steps(const Request& request, double rows);
 class PlanPredictor {
  public:
   // Throws the errors of predict() that no setting below avoids.
-  explicit PlanPredictor(const Request& request);
+  explicit PlanPredictor(Request request);
   ~PlanPredictor();
   // In training only batch, accumulation, steps, remat and loss_chunk of `train`, `lengths.rows` and the attention and
   // the types of adapters, gradients and moments of `profile` may be changed; otherwise `kv`, `serve.max_num_seqs` and

@@ -112,9 +112,11 @@ struct Communication {
   std::vector<std::pair<std::string, double>> sent{};  // collective: seconds
 };
 
+enum class Detail { values, text };  // values: neither intervals nor text
+
 class CommunicationPricer {
  public:
-  explicit CommunicationPricer(const LocalModel& model) : m_(model), r_(*model.request) {}
+  CommunicationPricer(const LocalModel& model, Detail detail) : m_(model), r_(*model.request), detail_(detail) {}
   // `shape` is completed by complete_step_shape().
   std::vector<Communication> price(const mesh::StepShape& shape) {
     const mesh::StepShape whole = complete_step_shape(shape, r_);
@@ -129,16 +131,21 @@ class CommunicationPricer {
     return all_.emplace_back(Communication{.phase = phase, .part = part});
   }
   void price(const mesh::Collective& collective, mesh::StepKind work) {
-    Estimate each = collective_seconds(collective, m_.layout, r_.target, r_.efficiencies);
-    if (each.value <= 0) return;
+    const double value = collective_value(collective, m_.layout, r_.target, r_.efficiencies);
+    if (value <= 0) return;
     const double stands = collective.layer >= 0 ? m_.layers_represented[static_cast<size_t>(collective.layer)] : 1;
-    each = each * (stands * static_cast<double>(collective.calls));
+    const double times = stands * static_cast<double>(collective.calls);
     const bool sums = collective.cause == mesh::Cause::partial_sums ||
                       collective.cause == mesh::Cause::embedding_rows || collective.cause == mesh::Cause::softmax ||
                       collective.cause == mesh::Cause::logits;
     const double hides = sums ? r_.efficiencies.overlap_sums.value : r_.efficiencies.overlap.value;
     Communication& c = of(phase_of(collective.phase, work), part_of(collective));
-    c.hidden += each.value * hides;
+    c.hidden += value * times * hides;
+    if (detail_ == Detail::values) {
+      c.seconds.value += value * times;
+      return;
+    }
+    const Estimate each = collective_seconds(collective, m_.layout, r_.target, r_.efficiencies) * times;
     c.seconds += each;
     const std::string name = std::string(mesh::to_string(collective.kind)) + " over " + collective.axis;
     for (auto& [known, taken] : c.sent)
@@ -169,11 +176,12 @@ class CommunicationPricer {
 
   const LocalModel& m_;
   const Request& r_;
+  Detail detail_;
   std::vector<Communication> all_;
 };
 
-std::vector<Communication> communication_of(const LocalModel& model, const mesh::StepShape& shape) {
-  return CommunicationPricer(model).price(shape);
+std::vector<Communication> communication_of(const LocalModel& model, const mesh::StepShape& shape, Detail detail) {
+  return CommunicationPricer(model, detail).price(shape);
 }
 
 class Builder {
@@ -456,7 +464,7 @@ class KnownCommunication {
     for (const Priced& p : known_)
       if (p.key == key) return p.communication;
     if (!known_.empty() && known_.front().key[1] != key[1]) known_.clear();
-    return known_.emplace_back(Priced{key, communication_of(model, shape)}).communication;
+    return known_.emplace_back(Priced{key, communication_of(model, shape, Detail::values)}).communication;
   }
 
  private:
@@ -479,7 +487,7 @@ struct ForwardStep {
 StepTime time_of(const LocalModel& model, const ForwardStep& step) {
   Builder b(model);
   b.forward(step.phase, step.pass, step.logit_tokens);
-  return b.finish(step.fixed, communication_of(model, step.shape));
+  return b.finish(step.fixed, communication_of(model, step.shape, Detail::text));
 }
 
 ForwardStep forward_step(const LocalModel& model) {
@@ -555,7 +563,7 @@ StepTime train_time(const LocalModel& model) {
   Builder b(model);
   add_training(model, slowest, b);
   return b.finish(std::max(1, model.request->train.accumulation),
-                  communication_of(model, train_shape(*model.request, slowest)));
+                  communication_of(model, train_shape(*model.request, slowest), Detail::text));
 }
 
 struct StepSeconds::Impl {

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <functional>
 #include <optional>
+#include <queue>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -78,6 +81,7 @@ class LoadSimulation : public OutsideQueue {
     for (const SentRequest& waiting : sent_) server_.executor.end(id_of(waiting.index));
     sent_.clear();
     known_ = 0;
+    for (; !ranked_.empty(); ranked_.pop()) server_.executor.end(id_of(ranked_.top().index));
     for (size_t i = 0; i < slots_.size(); ++i)
       if (slots_[i] >= 0 && !at(first_slot_ + i).is_finished) {
         server_.scheduler.abort(id_of(first_slot_ + i));
@@ -85,12 +89,16 @@ class LoadSimulation : public OutsideQueue {
       }
   }
 
-  // The scheduler takes the requests that it knows in this order.
-  size_t size() const override { return known_; }
+  size_t size() const override { return known_ + ranked_.size(); }
+  Rank first() const override { return {0, (ranked_.empty() ? sent_.front() : ranked_.top()).sent_s}; }
   ScheduledRequest take() override {
-    const SentRequest sent = sent_.front();
-    sent_.pop_front();
-    --known_;
+    const SentRequest sent = ranked_.empty() ? sent_.front() : ranked_.top();
+    if (ranked_.empty()) {
+      sent_.pop_front();
+      --known_;
+    } else {
+      ranked_.pop();
+    }
     RequestResult& r = keep(sent.index, sent.output_len).result;
     r.sent_s = sent.sent_s;
     r.intended_s = closed_ ? sent.sent_s : sent.at_s;
@@ -166,6 +174,10 @@ class LoadSimulation : public OutsideQueue {
   double known_s(const SentRequest& sent) const {  // to the scheduler
     return sent.sent_s + server_.host.request_s + server_.host.tokenize_s * sent.prompt_len;
   }
+  // The order of SchedulingPolicy::priority, of requests of equal priority.
+  bool ranks_after(const SentRequest& a, const SentRequest& b) const {
+    return std::tuple(a.sent_s, known_s(a), a.index) > std::tuple(b.sent_s, known_s(b), b.index);
+  }
   bool client_can_send() const { return max_in_flight_ == 0 || in_flight_ < max_in_flight_; }
 
   // Sends the requests that have arrived by now, at their time or when the client was free to send.
@@ -197,6 +209,11 @@ class LoadSimulation : public OutsideQueue {
   void admit_due() {
     const double known_until = busy_ && server_.host.scheduling == plan::Scheduling::ahead ? step_began_ : now_;
     while (known_ < sent_.size() && known_s(sent_[known_]) <= known_until) ++known_;
+    if (server_.settings.policy != SchedulingPolicy::priority) return;
+    for (; known_ > 0; --known_) {
+      ranked_.push(sent_.front());
+      sent_.pop_front();
+    }
   }
 
   void step() {
@@ -310,6 +327,10 @@ class LoadSimulation : public OutsideQueue {
   std::optional<TimedRequest> upcoming_;
   std::deque<SentRequest> sent_;  // not yet taken by the scheduler; by known_s
   size_t known_ = 0;              // the first of sent_: those that the scheduler can take
+  // Under SchedulingPolicy::priority those that it can take, instead of the first of sent_.
+  using RanksAfter = std::function<bool(const SentRequest&, const SentRequest&)>;
+  std::priority_queue<SentRequest, std::deque<SentRequest>, RanksAfter> ranked_{
+      [this](const SentRequest& a, const SentRequest& b) { return ranks_after(a, b); }};
   std::vector<RequestId> ended_;
   LoadTimeline timeline_;
   size_t next_ = 0, done_ = 0, reported_ = 0;

@@ -95,8 +95,14 @@ struct Scheduler::Impl {
   }
   size_t outside() const { return queue ? queue->size() : 0; }
   void enqueue(ScheduledRequest request);
+  // Takes the first request outside if no waiting one comes before it.
   bool has_waiting() {
-    if (waiting.empty() && outside() > 0) enqueue(queue->take());
+    const auto is_before = [](const OutsideQueue::Rank& rank, const QueueKey& key) {
+      return rank < OutsideQueue::Rank{key.priority, key.arrival_s};
+    };
+    const bool by_priority = settings.policy == SchedulingPolicy::priority;
+    if (outside() > 0 && (waiting.empty() || (by_priority && is_before(queue->first(), *waiting.begin()))))
+      enqueue(queue->take());
     return !waiting.empty();
   }
   void forget(int slot) {  // it neither waits nor runs any more
@@ -306,7 +312,6 @@ Step Scheduler::next() {
   Step step;
   step.items.reserve(im.running.size() + 4);
   im.scheduled.clear();
-  while (im.settings.policy != SchedulingPolicy::fcfs && im.outside() > 0) im.enqueue(im.queue->take());
   int budget = im.settings.max_num_batched_tokens;
   const bool mixed = im.settings.prefill_steps == PrefillSteps::mixed;
   im.schedule_running(mixed ? StepPart::all : StepPart::prompts, step, budget);

@@ -2,6 +2,7 @@
 // Continuous batching over a paged KV cache with the policy of vLLM V1: decides what the next step computes. Has no
 // clock and no tensors, so the engine and the cost model run the same scheduler. Not thread-safe.
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -72,8 +73,16 @@ struct ScheduledRequest {
 class OutsideQueue {
  public:
   virtual ~OutsideQueue() = default;
+  struct Rank {  // lower values come first
+    int priority = 0;
+    double arrival_s = 0;
+    auto operator<=>(const Rank&) const = default;
+  };
   virtual size_t size() const = 0;
-  virtual ScheduledRequest take() = 0;  // removes the first request; size() is at least 1
+  // The rank of the request that take() removes; size() is at least 1. Under SchedulingPolicy::priority that is the
+  // lowest one.
+  virtual Rank first() const = 0;
+  virtual ScheduledRequest take() = 0;
 };
 
 struct StepItem {
@@ -102,9 +111,8 @@ class Scheduler {
   explicit Scheduler(SchedulerSettings settings);
   ~Scheduler();
   void add(ScheduledRequest request);  // appends it to the queue
-  // next() takes requests from `queue` as if they had been added: under SchedulingPolicy::fcfs when they are first in
-  // line, otherwise at once. They count as waiting in state() from the next step on. abort() does not find them before.
-  // `queue` must outlive its use; nullptr: none.
+  // next() takes requests from `queue` as if they had been added, when they are first in line. They count as waiting in
+  // state() from the next step on. abort() does not find them before. `queue` must outlive its use; nullptr: none.
   void set_outside_queue(OutsideQueue* queue);
   Step next();  // the next step; no items: nothing can be computed now
   // Counts the tokens of the step as computed and the sampled ones as generated. Call it after every step, before

@@ -451,13 +451,25 @@ TEST(Scheduler, PrefixCacheHitSavesExactlyItsTokens) {
 
 class ListedQueue : public OutsideQueue {
  public:
+  explicit ListedQueue(SchedulingPolicy policy) : policy_(policy) {}
   size_t size() const override { return requests.size(); }
+  Rank first() const override { return rank(*at_first()); }
   ScheduledRequest take() override {
-    ScheduledRequest first = requests.front();
-    requests.erase(requests.begin());
+    const auto at = at_first();
+    ScheduledRequest first = *at;
+    requests.erase(at);
     return first;
   }
   std::vector<ScheduledRequest> requests;
+
+ private:
+  static Rank rank(const ScheduledRequest& r) { return {r.priority, r.arrival_s}; }
+  std::vector<ScheduledRequest>::const_iterator at_first() const {
+    if (policy_ == SchedulingPolicy::fcfs) return requests.begin();
+    return std::min_element(requests.begin(), requests.end(),
+                            [](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  }
+  SchedulingPolicy policy_;
 };
 
 enum class Queueing { in_scheduler, outside };
@@ -465,7 +477,7 @@ enum class Queueing { in_scheduler, outside };
 // Everything that a server does with requests of random lengths, two of which arrive before every step.
 std::vector<std::string> history_of(const SchedulerSettings& s, Queueing queueing) {
   Scheduler scheduler(s);
-  ListedQueue queue;
+  ListedQueue queue(s.policy);
   if (queueing == Queueing::outside) scheduler.set_outside_queue(&queue);
   std::map<RequestId, int> left;
   std::vector<std::string> history;

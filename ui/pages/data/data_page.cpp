@@ -240,7 +240,7 @@ void DataPage::show_state() {
 QString DataPage::summary_text() const {
   using State = DataReader::State;
   const State state = reader_.state();
-  const auto read = grouped(static_cast<std::int64_t>(reader_.rows().size()));
+  const auto read = grouped(reader_.rows_read());
   if (reader_.is_outdated()) return tr("Updating");
   if (state == State::reading) return tr("Reading, %1 rows so far").arg(read);
   if (state == State::stopped) return tr("Cancelled after %1 rows").arg(read);
@@ -252,6 +252,7 @@ QString DataPage::summary_text() const {
   const auto add = [&](std::int64_t n, const QString& what) {
     if (n > 0) parts << what.arg(grouped(n));
   };
+  if (!reader_.lists_all()) parts.insert(1, tr("the first %1 listed").arg(grouped(std::ssize(reader_.rows()))));
   add(index->held_out, tr("%1 held out"));
   add(r.dropped_long, tr("%1 too long"));
   add(r.truncated, tr("%1 truncated"));

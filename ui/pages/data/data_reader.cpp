@@ -54,8 +54,9 @@ void FileWatch::check() {
   emit changed();
 }
 
-DataReader::DataReader(QObject* parent)
+DataReader::DataReader(QObject* parent, size_t most_listed)
     : QObject(parent),
+      most_listed_(most_listed),
       reading_([this](Request request, std::stop_token stop, const LatestTaskWorker<Request>::Pause& pause) {
         if (request.pace == Pace::when_quiet && !pause(kQuiet)) return;
         read_request(request, stop);
@@ -131,10 +132,11 @@ std::shared_ptr<const planning::DataIndex> DataReader::index_of(const Request& r
     cache_.tokenizer_path = data.tokenizer;
   }
   messages_.push({request.number, Started{data, cache_.tokenizer}}, Delivery::state);
-  std::vector<planning::DataRow> rows;
+  Rows rows;
+  size_t listed = 0;
   auto handed_over = std::chrono::steady_clock::now();
   const auto hand_over = [&] {
-    if (!rows.empty()) messages_.push({request.number, std::move(rows)}, Delivery::state);
+    if (rows.read > 0) messages_.push({request.number, std::move(rows)}, Delivery::state);
     rows = {};
     handed_over = std::chrono::steady_clock::now();
   };
@@ -146,7 +148,12 @@ std::shared_ptr<const planning::DataIndex> DataReader::index_of(const Request& r
         const double fraction = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
         messages_.push({request.number, Progress{fraction}}, Delivery::telemetry);
       },
-      [&](const planning::DataRow& row) { rows.push_back(row); });
+      [&](const planning::DataRow& row) {
+        ++rows.read;
+        if (listed == most_listed_) return;
+        ++listed;
+        rows.listed.push_back(row);
+      });
   hand_over();
   return std::make_shared<const planning::DataIndex>(std::move(index));
 }
@@ -178,6 +185,7 @@ void DataReader::take(Started started) {
   request_ = std::move(started.request);
   tokenizer_ = std::move(started.tokenizer);
   rows_.clear();
+  rows_read_ = 0;
   index_.reset();
   economy_.reset();
   overlap_ = {};
@@ -187,8 +195,9 @@ void DataReader::take(Started started) {
   emit changed();
 }
 
-void DataReader::take(std::vector<planning::DataRow> rows) {
-  rows_.insert(rows_.end(), rows.begin(), rows.end());
+void DataReader::take(Rows rows) {
+  rows_.insert(rows_.end(), rows.listed.begin(), rows.listed.end());
+  rows_read_ += rows.read;
   emit grew();
 }
 
@@ -214,6 +223,7 @@ void DataReader::take(Problem problem) {
   outdated_ = false;
   problem_ = std::move(problem);
   rows_.clear();
+  rows_read_ = 0;
   index_.reset();
   economy_.reset();
   overlap_ = {};

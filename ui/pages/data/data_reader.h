@@ -35,12 +35,15 @@ class FileWatch : public QObject {
   planning::FileStamp seen_;
 };
 
+// Rows in rows() at most, at 64 bytes each; the index counts all.
+inline constexpr size_t kMostListedRows = 4'000'000;
+
 class DataReader : public QObject {
   Q_OBJECT
  public:
   enum class State { idle, reading, done, failed, stopped };
 
-  explicit DataReader(QObject* parent = nullptr);
+  explicit DataReader(QObject* parent = nullptr, size_t most_listed = kMostListedRows);
   void read(const experiment::Experiment& experiment);  // does nothing if the data is the same
   void read_again();
   void cancel();                                // keeps the rows read so far
@@ -50,7 +53,9 @@ class DataReader : public QObject {
   State state() const { return state_; }
   bool is_outdated() const { return outdated_; }  // the displayed data belongs to an earlier document
   const planning::DataIndexRequest& request() const { return request_; }
-  const std::vector<planning::DataRow>& rows() const { return rows_; }
+  const std::vector<planning::DataRow>& rows() const { return rows_; }  // the first ones
+  std::int64_t rows_read() const { return rows_read_; }                 // so far
+  bool lists_all() const { return rows_read_ == std::ssize(rows_); }
   const std::shared_ptr<const planning::DataIndex>& index() const {
     return index_;
   }  // set when all rows have been read
@@ -85,6 +90,10 @@ class DataReader : public QObject {
   struct Progress {
     double fraction = 0;
   };
+  struct Rows {
+    std::vector<planning::DataRow> listed;
+    std::int64_t read = 0;  // with those that are not listed
+  };
   struct Done {
     planning::DataIndexRequest request;
     std::shared_ptr<const planning::DataIndex> index;
@@ -93,7 +102,7 @@ class DataReader : public QObject {
   };
   struct Message {
     std::uint64_t number = 0;
-    std::variant<Started, std::vector<planning::DataRow>, Progress, Done, Problem> body;
+    std::variant<Started, Rows, Progress, Done, Problem> body;
   };
   void start(Pace pace, bool again);
   void watch();
@@ -103,7 +112,7 @@ class DataReader : public QObject {
   data::OverlapReport overlap_of(const planning::DataIndex& index, const planning::DataIndexRequest& data,
                                  const std::stop_token& stop) const;
   void take(Started started);
-  void take(std::vector<planning::DataRow> rows);
+  void take(Rows rows);
   void take(Progress progress);
   void take(Done done);
   void take(Problem problem);
@@ -117,7 +126,9 @@ class DataReader : public QObject {
   QElapsedTimer clock_;  // since the start of reading
   planning::DataIndexRequest request_;
   Tokenizer tokenizer_;
+  size_t most_listed_;
   std::vector<planning::DataRow> rows_;
+  std::int64_t rows_read_ = 0;
   std::shared_ptr<const planning::DataIndex> index_;
   std::optional<views::DataEconomy> economy_;
   data::OverlapReport overlap_;

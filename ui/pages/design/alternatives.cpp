@@ -4,6 +4,7 @@
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QHeaderView>
+#include <QLabel>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QStackedWidget>
@@ -151,8 +152,10 @@ void Alternatives::build() {
   targets_->setAccessibleName(tr("Targets searched"));
   targets_->setItemData(1, tr("Search all targets of the catalogue with up to %1 devices").arg(kMostDevices),
                         Qt::ToolTipRole);
-  status_ = new ElidedLabel(Qt::ElideRight, this);
+  status_ = new QLabel(this);
   status_->setProperty("muted", true);
+  status_->setWordWrap(true);
+  status_->setTextFormat(Qt::PlainText);
   progress_ = new QProgressBar(this);
   progress_->setMaximumHeight(8);
   progress_->setTextVisible(false);

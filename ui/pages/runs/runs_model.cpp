@@ -153,9 +153,10 @@ QVariant run_cell(const ListedRun& r, int column, int role) {
 RunsModel::RunsModel(std::filesystem::path folder, hardware::LoadCatalogue catalogue, QObject* parent)
     : TableModel(run_columns(), run_cell, parent), list_(std::move(catalogue)), folder_(std::move(folder)) {
   connect(&details_, &BackgroundWork::ended, this, [this] {
-    if (!details_.result()) return;  // the store cannot be read, which the next refresh reports
+    if (!details_.result()) return;  // the store cannot be read; the next refresh() reads again
+    const bool is_complete = details_.result()->size() == requested_;
     list_.add(std::move(*details_.result()));
-    list_.missing(1).empty() ? refresh() : read_details();
+    is_complete && !list_.missing(1).empty() ? read_details() : show_list();
   });
 }
 
@@ -164,25 +165,36 @@ store::Store& RunsModel::store() {
   if (!store_) {
     store_ = std::make_unique<store::Store>(folder_);
     store_->recover();  // marks runs whose process died as interrupted
+    shown_.reset();
   }
   return *store_;
 }
 
 void RunsModel::set_trash(store::Trash trash) {
   trash_ = trash;
+  shown_.reset();
   refresh();
 }
 
 void RunsModel::refresh() {
+  std::optional<store::Store::Version> now;
+  if (!change([&](store::Store& store) { now = store.version(); })) return;
+  if (!now || now != shown_) {
+    shown_ = now;
+    show_list();
+  }
+  read_details();
+}
+
+void RunsModel::show_list() {
   std::vector<ListedRun> now;
-  if (!change([&](store::Store& store) { now = list_.read(store, trash_, kDetailsAtOnce); })) return;
+  if (!change([&](store::Store& store) { now = list_.read(store, trash_, kDetailsAtOnce); })) return shown_.reset();
   emit about_to_refresh();
   is_refreshing_ = true;
   remove_all_but(now);
   insert_and_update(std::move(now));
   is_refreshing_ = false;
   emit refreshed();
-  read_details();
 }
 
 void RunsModel::remove_all_but(const std::vector<ListedRun>& runs) {
@@ -230,6 +242,7 @@ void RunsModel::read_details() {
   if (details_.is_busy()) return;
   std::vector<views::DetailsRequest> runs = list_.missing(kDetailsInBatch);
   if (runs.empty()) return;
+  requested_ = runs.size();
   details_.start([folder = folder_, catalogue = list_.catalogue(), runs = std::move(runs)](
                      const ReportProgress&, const std::stop_token& stop) {
     return views::read_details(store::Store(folder), runs, catalogue.get(), stop);

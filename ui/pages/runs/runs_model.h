@@ -38,8 +38,9 @@ class RunsModel : public TableModel<views::ListedRun> {
   enum Role { id_role = first_own_role };
 
   RunsModel(std::filesystem::path folder, hardware::LoadCatalogue catalogue = {}, QObject* parent = nullptr);
-  // Emits changes of ranges of rows that differ, then refreshed(), and problems. The details of runs that are not known
-  // yet are read for the newest runs at once, and for the others on another thread, followed by another refresh.
+  // If the records have changed: emits changes of ranges of rows that differ, then refreshed(), and problems. The
+  // details of runs that are not known yet are read for the newest runs at once, and for the others on another thread,
+  // followed by another refresh; those that could not be read are read again by the next call.
   void refresh();
   bool is_refreshing() const { return is_refreshing_; }  // between the changes of one refresh
   void set_trash(store::Trash trash);
@@ -71,6 +72,7 @@ class RunsModel : public TableModel<views::ListedRun> {
     views::ListedRun run;
     mutable QString search_text{};  // empty: not made yet
   };
+  void show_list();
   void remove_all_but(const std::vector<views::ListedRun>& runs);
   void insert_and_update(std::vector<views::ListedRun> runs);
   void read_details();
@@ -80,9 +82,11 @@ class RunsModel : public TableModel<views::ListedRun> {
   std::vector<std::unique_ptr<Entry>> runs_;  // newest first
   bool is_refreshing_ = false;
   BackgroundTask<std::vector<views::RunDetails>> details_;
+  size_t requested_ = 0;  // runs of details_
   std::filesystem::path folder_;
   std::unique_ptr<store::Store> store_;
   store::Trash trash_ = store::Trash::kept;
+  std::optional<store::Store::Version> shown_;  // of the records; empty: they are read again
 };
 
 // A row matches if it contains all words.
