@@ -41,7 +41,8 @@ class Scripts : public testing::Test {
 };
 
 TEST_F(Scripts, PrintsHelpWithoutInstallingOrBuilding) {
-  for (const char* name : {"peers", "test", "calibrate", "check-clients", "check-recipes", "load-test", "fuzz"}) {
+  for (const char* name :
+       {"peers", "arm64", "test", "calibrate", "check-clients", "check-recipes", "load-test", "fuzz"}) {
     const Shell help = bash(script(name) + ".sh --help");
     EXPECT_EQ(help.exit_code, 0) << name << "\n" << help.out;
     EXPECT_GT(help.out.size(), 100u) << name;

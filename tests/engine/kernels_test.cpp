@@ -22,8 +22,10 @@ std::vector<float> normals(size_t n, std::uint64_t seed, float scale = 1) {
 
 std::vector<const VectorKernels*> available() {
   std::vector<const VectorKernels*> sets{&vector_kernels_base()};
+#if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back(&vector_kernels_avx2());
   if (&vector_kernels() == &vector_kernels_avx512()) sets.push_back(&vector_kernels_avx512());
+#endif
   return sets;
 }
 

@@ -23,6 +23,15 @@ thread_local bool inside_parallel_for = false;
 
 using Body = std::function<void(std::int64_t, std::int64_t)>;
 
+// Tells the processor that this thread spins.
+inline void pause_processor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 // Spins for a while before a thread sleeps. Kernels follow each other within microseconds and a server's steps within
 // tens of them, but a sleeping thread takes longer than that to wake. If spinning repeatedly fails, as it does when
 // other processes have the cores, the thread spins only briefly and retries the long wait now and then. After a pause
@@ -48,7 +57,7 @@ class SpinWait {  // of one thread
     while (true) {
       for (int i = 0; i < kPauses; ++i) {
         if (ready()) return true;
-        __builtin_ia32_pause();
+        pause_processor();
       }
       if (Clock::now() - begun > limit) return false;
     }

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Cross-compiles for ARM64 against the unpacked Debian packages in MW_SYSROOT; see arm64.sh.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES MW_SYSROOT)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++-12)
+set(CMAKE_SYSROOT ${MW_SYSROOT})
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(ENV{PKG_CONFIG_LIBDIR} "${MW_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${MW_SYSROOT}/usr/lib/aarch64-linux-gnu/openblas-pthread/pkgconfig:${MW_SYSROOT}/usr/share/pkgconfig")
+set(ENV{PKG_CONFIG_SYSROOT_DIR} ${MW_SYSROOT})
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64;-L;${MW_SYSROOT})
