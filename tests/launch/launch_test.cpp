@@ -69,6 +69,39 @@ echo "Using ssh batch size of 1." ; for a; do case $a in --command=*) exec sh -c
   EXPECT_THAT(read_file(folder.path() / "bin/gcloud.log"), HasSubstr("tpu-vm ssh tpu --zone=us-east5-a --worker=0"));
 }
 
+TEST_F(Launching, MergesEventsOfSeveralHostsIntoOneRun) {
+  const FakePrograms programs(folder.path() / "bin");
+  programs.add("ssh", R"(while [ "$1" != -- ]; do shift; done; exec sh -c "$3")");
+  programs.add("trainer", R"(host='"host":{"process":'$JAX_PROCESS_ID',"name":"'$HOST_NAME'"}'
+if [ "$JAX_PROCESS_ID" = 1 ]; then echo '{"event":"log","level":"warning","text":"warm",'$host'}'; exit; fi
+echo '{"event":"metric","name":"train/loss","step":1,"value":2,'$host'}'
+mkdir -p out/adapter && echo '{}' > out/adapter/adapter_config.json)");
+  write_file_atomically(folder.path() / "hosts", "node0 " + (folder.path() / "a").string() + "\nme@node1:22 " +
+                                                     (folder.path() / "b").string() + "\n");
+  ::setenv("PYTHON", (folder.path() / "bin" / "trainer").c_str(), 1);
+  const LaunchResult l = go(request("hosts:" + (folder.path() / "hosts").string(), ""));
+  ::unsetenv("PYTHON");
+  ASSERT_TRUE(l.finished);
+  EXPECT_EQ(l.finished->state, RunState::done) << l.finished->error;
+  const store::Store store(folder.path() / "runs");
+  int of_hosts = 0;
+  for (const auto& stored : store.events(l.run)) {
+    const auto& host = stored.event.host;
+    of_hosts += host.has_value();
+    if (std::holds_alternative<event::Metric>(stored.event.body)) {
+      EXPECT_EQ(host, (EventHost{0, "node0"}));
+    } else if (host) {
+      EXPECT_EQ(*host, (EventHost{1, "node1:22"}));
+    }
+  }
+  EXPECT_EQ(of_hosts, 2);
+  EXPECT_EQ(read_file(store.run_folder(l.run) / "fetched/out/adapter/adapter_config.json"), "{}\n");
+  EXPECT_TRUE(fs::exists(folder.path() / "b" / "train.py"));
+  LaunchRequest server = request("slurm", "");
+  server.recipe = recipes::Kind::vllm_gpu;
+  EXPECT_EQ(refusal(server), "LAUNCH-TARGET");
+}
+
 TEST_F(Launching, FailedJobIsFailedRunWithFetchedFiles) {
   LaunchRequest r = request("local", "echo working; echo oops >&2; mkdir -p out/logs; echo x > out/logs/x; exit 3");
   const LaunchResult l = go(r);
