@@ -124,8 +124,8 @@ DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tok
     if (request.source == DataSource::lengths) return index_lengths(request);
     if (request.source == DataSource::none || !tokenizer) return index;
     std::int64_t seen = 0;
-    const auto rows =
-        row_cache()->open(request.options, *tokenizer, stop, progress, [&](const DataRow& row, const Problem* problem) {
+    const auto rows = data::row_cache()->open(
+        request.options, *tokenizer, stop, progress, [&](const DataRow& row, const Problem* problem) {
           if (seen++ == most_rows)
             throw Error({.id = "DATA-MANY",
                          .severity = Severity::warning,
@@ -144,7 +144,7 @@ DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tok
 
 data::OverlapReport overlap_of(const DataIndexRequest& request, const data::Tokenizer& tokenizer,
                                const std::stop_token& stop) {
-  return data::overlap_of(*open_rows(request.options, tokenizer, stop), request.options, stop);
+  return data::overlap_of(*data::row_cache()->open(request.options, tokenizer, stop), request.options, stop);
 }
 
 }  // namespace mw::planning

@@ -65,7 +65,7 @@ DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tok
                      const data::Progress& progress = {}, const DataRowSink& sink = {},
                      std::int64_t most_rows = kMostDataRows);
 
-// Compares the rows of the request's files. Throws as open_rows().
+// Compares the rows of the request's files. Throws as RowCache::open().
 data::OverlapReport overlap_of(const DataIndexRequest& request, const data::Tokenizer& tokenizer,
                                const std::stop_token& stop = {});
 

@@ -110,7 +110,8 @@ TEST(Jinja, ErrorsNamePlaceAndConstruct) {
   EXPECT_EQ(p.place, "line 2, column 6");
   EXPECT_EQ(p.found, "frobnicate");
   EXPECT_EQ(refusal("{% include 'x' %}").found, "include");
-  EXPECT_EQ(refusal("{{ a.b.c }}").place, "line 1, column 8");
+  EXPECT_EQ(refusal("{{ a.b.c }}").place, "line 1, column 6");
+  EXPECT_EQ(refusal("{{ a.b.c }}", {{"a", Json::object()}}).place, "line 1, column 8");
   EXPECT_EQ(refusal("{% if a %}").id, "TEMPLATE");
   EXPECT_EQ(refusal("{{ 'a }}").id, "TEMPLATE");
   EXPECT_EQ(refusal("{{ [1].append(2) }}").id, "TEMPLATE");

@@ -21,7 +21,7 @@ TEST(Overlap, FindsRepeatedRowsAndHeldOutRowsInTraining) {
   o.eval_path = scratch.put("b.jsonl", json_row("small", "Yes") + json_row("the small river", "No") +
                                            json_row("the river", "the") + json_row("small", "Yes"));
   o.on_error = OnError::skip;
-  const OverlapReport found = overlap_of(*open_rows(o, bpe()), o);
+  const OverlapReport found = overlap_of(*row_cache()->open(o, bpe()), o);
   EXPECT_EQ(found, (OverlapReport{.train = 5,
                                   .held_out = 4,
                                   .repeated = 2,
@@ -32,7 +32,7 @@ TEST(Overlap, FindsRepeatedRowsAndHeldOutRowsInTraining) {
                                   .prompt_leaks = {{8, 0}}}));
   EXPECT_EQ(summarize_dataset(o, bpe()).overlap, found);
   o.eval_path.clear();
-  EXPECT_EQ(overlap_of(*open_rows(o, bpe()), o).held_out, 0);
+  EXPECT_EQ(overlap_of(*row_cache()->open(o, bpe()), o).held_out, 0);
 }
 
 // Rows of plain text have no prompt, and truncated rows are compared by what training uses.

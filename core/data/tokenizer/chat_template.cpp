@@ -110,19 +110,24 @@ FolderTemplate::Range FolderTemplate::find_answer(size_t i, const std::vector<Me
                                                   const std::string& text, const Json& tools) const {
   Range out;
   const std::string before = run(first_of(whole, i), tools, Turn::open).text;
-  const auto changed = [&](bool at_start) {
+  // A template that drops thoughts shows another answer as it is; one of two letters differs from the answer's own.
+  const auto others = [&] {
+    std::array<std::string, 2> out;
     std::vector<Message> other = whole;
-    std::string& content = other[i].text;
-    const char letter = content.find('x') == 0 || content.ends_with('x') ? 'y' : 'x';
-    content.insert(at_start ? 0 : content.size(), 1, letter);
-    return run(other, tools, turn).text;
+    for (size_t letter = 0; letter < out.size(); ++letter) {
+      other[i].text = letter == 0 ? "x" : "y";
+      out[letter] = run(other, tools, turn).text;
+    }
+    return out;
   };
   if (text.starts_with(before)) {
     out.begin = before.size();
   } else {
-    const std::string other = changed(true);
-    out.begin =
-        static_cast<size_t>(std::mismatch(text.begin(), text.end(), other.begin(), other.end()).first - text.begin());
+    out.begin = text.size();
+    for (const std::string& other : others()) {
+      const auto same = std::mismatch(text.begin(), text.end(), other.begin(), other.end());
+      out.begin = std::min(out.begin, static_cast<size_t>(same.first - text.begin()));
+    }
   }
   std::string upto = run(first_of(whole, i + 1), tools, Turn::closed).text;
   upto.resize(size_without_trailing_space(upto));
@@ -130,9 +135,11 @@ FolderTemplate::Range FolderTemplate::find_answer(size_t i, const std::vector<Me
     out.end = upto.size();
     return out;
   }
-  const std::string other = changed(false);
-  const auto same = std::mismatch(text.rbegin(), text.rend(), other.rbegin(), other.rend());
-  out.end = text.size() - static_cast<size_t>(same.first - text.rbegin());
+  out.end = 0;
+  for (const std::string& other : others()) {
+    const auto same = std::mismatch(text.rbegin(), text.rend(), other.rbegin(), other.rend());
+    out.end = std::max(out.end, text.size() - static_cast<size_t>(same.first - text.rbegin()));
+  }
   if (std::string_view(text).substr(out.end).starts_with(end_)) out.end += end_.size();
   return out;
 }
@@ -151,6 +158,7 @@ std::vector<Span> FolderTemplate::render(const std::vector<Message>& messages, c
     // conversation in another way.
     const bool ends_with_answer = !answers.empty() && answers.back() + 1 == messages.size();
     std::vector<Message> whole = messages;
+    std::string rendered = text;  // of `whole`
     Turn turn = Turn::closed;
     std::optional<Range> last;
     if (ends_with_answer) {
@@ -162,9 +170,10 @@ std::vector<Span> FolderTemplate::render(const std::vector<Message>& messages, c
       last = {prompt.size(), std::max(prompt.size(), size_without_trailing_space(text))};
       answers.pop_back();
       whole = before;
+      rendered = prompt;
       turn = Turn::open;
     }
-    for (const size_t i : answers) ranges.push_back(find_answer(i, whole, turn, text, tools));
+    for (const size_t i : answers) ranges.push_back(find_answer(i, whole, turn, rendered, tools));
     if (last) ranges.push_back(*last);
   }
   std::vector<Span> spans;
