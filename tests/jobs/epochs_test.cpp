@@ -96,7 +96,7 @@ TEST(Epochs, PlannerEngineRecipesAndJsonAgreeOnTheSteps) {
       const recipes::RecipeInput s = recipe_input(kind, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
       EXPECT_EQ(s.values["train"]["steps"], *steps) << recipes::to_string(kind);
       ASSERT_TRUE(s.rows);
-      EXPECT_EQ(std::ssize(s.rows->rows), *steps * 4 * e.value("train.accumulation").get<long long>());
+      EXPECT_EQ(s.rows->rows, *steps * 4 * e.value("train.accumulation").get<long long>());
     }
   }
 }

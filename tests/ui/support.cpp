@@ -231,7 +231,7 @@ void save_picture(QWidget& of, const QString& name) {
   const fs::path folder = given.isEmpty() ? fs::path(MW_PICTURES) : ui::fspath(given);
   fs::create_directories(folder);
   constexpr int kLeastCompression = 85;  // zlib's level 1 (QPngHandler)
-  const QString file = ui::qpath(folder / ui::ss(name + u".png"_s));
+  const QString file = ui::qpath(folder / ui::ss(name + QLatin1String(".png")));
   QVERIFY2(of.grab().save(file, "PNG", kLeastCompression), qPrintable(file));
 }
 

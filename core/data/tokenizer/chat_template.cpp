@@ -112,13 +112,13 @@ FolderTemplate::Range FolderTemplate::find_answer(size_t i, const std::vector<Me
   const std::string before = run(first_of(whole, i), tools, Turn::open).text;
   // A template that drops thoughts shows another answer as it is; one of two letters differs from the answer's own.
   const auto others = [&] {
-    std::array<std::string, 2> out;
+    std::array<std::string, 2> texts;
     std::vector<Message> other = whole;
-    for (size_t letter = 0; letter < out.size(); ++letter) {
+    for (size_t letter = 0; letter < texts.size(); ++letter) {
       other[i].text = letter == 0 ? "x" : "y";
-      out[letter] = run(other, tools, turn).text;
+      texts[letter] = run(other, tools, turn).text;
     }
-    return out;
+    return texts;
   };
   if (text.starts_with(before)) {
     out.begin = before.size();
