@@ -148,8 +148,10 @@ Rows data_rows() {
                  "Drop or truncate rows longer than the limit (both are counted)"),
       choice_row("data.on_error", &DataSection::on_error, "Bad rows",
                  "Stop at the first malformed row, or skip and count it", kAdvanced),
-      choice_row("data.chat", &DataSection::requested_chat, "Chat template",
-                 "How prompts and answers are rendered; auto uses the template in the model's folder, or that of its family", kAdvanced),
+      choice_row(
+          "data.chat", &DataSection::requested_chat, "Chat template",
+          "How prompts and answers are rendered; auto uses the template in the model's folder, or that of its family",
+          kAdvanced),
       path_row("data.lengths", &DataSection::lengths, "Lengths file",
                "Histogram of row lengths (JSON or CSV of tokens, rows), for planning without a data file", kAdvanced),
       real_row("data.eval_fraction", &DataSection::eval_fraction, "Held out", {"of rows", 0.05, 0, 0.9},

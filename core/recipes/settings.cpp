@@ -150,7 +150,6 @@ std::span<const UnreadKey> unread_keys() {
       {"model.hub", {Kind::tunix}, "Tunix loads the folder given by --model"},
       {"model.vocab", {Kind::tunix}, "contained in model.tunix.config"},
       {"model.prefix", {Kind::torchax, Kind::trl_fsdp}, "PEFT derives the module names"},
-      {"mesh.tp", {Kind::trl_fsdp}, "always 1: FSDP2 has one axis"},
       {"lora.targets", {}, "lora.module_path and lora.modules are derived from it"},
       {"lora.qwix_alpha", {Kind::torchax, Kind::trl_fsdp}, "Qwix's form of alpha; PEFT reads lora.alpha"},
       {"lora.rank_pattern", {Kind::tunix}, "always empty: an export with a pattern is rejected"},

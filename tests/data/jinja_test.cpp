@@ -98,6 +98,17 @@ TEST(Jinja, ScopesVariablesAsPython) {
       "11(22())");
 }
 
+TEST(Jinja, FormatsTexts) {
+  EXPECT_EQ(rendered("{{ '{}-{} {{{0}}} {a}'.format(1, 'b', a=none) }}"), "1-b {1} None");
+  EXPECT_EQ(refusal("{{ '{:>3}'.format(1) }}").id, "TEMPLATE");
+  EXPECT_EQ(refusal("{{ '{}'.format() }}").found, "{}");
+  EXPECT_EQ(refusal("{{ '{'.format(1) }}").id, "TEMPLATE");
+}
+
+TEST(Jinja, FiltersOfItemsTakeNoneForEmpty) {
+  EXPECT_EQ(rendered("{{ none|select|list }}{{ none|selectattr('a')|list }}{{ none|map('upper')|list }}"), "[][][]");
+}
+
 TEST(Jinja, CountsCharactersNotBytes) {
   EXPECT_EQ(rendered("{{ 'äöü'|length }}{{ 'äöü'[1] }}{{ 'äöü'[::-1] }}{{ 'äß'|upper }}{{ 'a日'.find('日') }}"),
             "3öüöäÄß1");

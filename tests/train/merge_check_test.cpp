@@ -204,7 +204,7 @@ TEST(MergeChecked, FilesOfManyPiecesAreTheSameWithAnyNumberOfThreads) {
     EXPECT_EQ(done.check.verdict, ParityVerdict::passed) << done.check.reason;
     EXPECT_EQ(done.check.adapted, static_cast<long>(adapter.modules.size()));
     EXPECT_EQ(done.check.tensors, done.merged.tensors);
-    EXPECT_GT(done.merged.written.value, 5 << 20);
+    EXPECT_GT(done.merged.written.value, 3 << 20);  // pieces have half a MiB
     if (threads == 1) first_check = done.check;
     EXPECT_EQ(done.check.values, first_check.values);
     EXPECT_EQ(done.check.rounding_rms, first_check.rounding_rms);

@@ -80,9 +80,7 @@ class CanvasTest : public QObject {
       if (button->isVisible()) out << button->text();
     return out;
   }
-  void save(const QString& name) {
-    test::save_picture(*canvas_, u"canvas-"_s % name);
-  }
+  void save(const QString& name) { test::save_picture(*canvas_, u"canvas-"_s % name); }
 
  private slots:
   void init() {

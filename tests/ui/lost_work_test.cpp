@@ -461,7 +461,7 @@ class LostWorkTest : public test::WindowFixture {
     answer(unsaved(), u"discard"_s);
     QTRY_COMPARE(plans().model().rowCount(), 0);
     QVERIFY(!test::button_of(plans(), u"Apply"_s).isEnabled());
-    QVERIFY(plans().findChild<ElidedLabel*>()->text().isEmpty());
+    QVERIFY(plans().findChild<QLabel*>(u"status"_s)->text().isEmpty());
   }
 
   void plans_that_are_found_too_late_are_dropped() {

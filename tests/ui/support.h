@@ -47,7 +47,8 @@ QPushButton& button_of(QWidget& root, const QString& text);
 bool shows_text(QWidget& root, const QString& part);
 QString result_text(QWidget& dialog);  // of the dialog's ResultText
 
-// Writes `name`.png into the folder $MW_PICTURES, or one of the build. Hardly compressed: zlib took a sixth of these tests.
+// Writes `name`.png into the folder $MW_PICTURES, or one of the build. Hardly compressed: zlib took a sixth of these
+// tests.
 void save_picture(QWidget& of, const QString& name);
 
 // Focusable, visible widgets below `root` that a screen reader could not name.

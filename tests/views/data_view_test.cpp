@@ -257,6 +257,8 @@ TEST_F(DataViewTest, RequestReportsMissingInputs) {
   e_.set_value("model.id", "gemma3-1b");
   EXPECT_EQ(id_of([&] { planning::data_index_request(e_); }), "MISSING model.tokenizer");
   e_.set_value("model.tokenizer", MW_RESOURCES "/base-model/tokenizer.json");
+  EXPECT_TRUE(planning::data_index_request(e_).options.chat.folder());  // the template beside the tokenizer
+  e_.set_value("data.chat", "gemma3");
   EXPECT_EQ(planning::data_index_request(e_).options.chat, data::ChatFormat::gemma3);
   const planning::DataIndexRequest before = planning::data_index_request(e_);
   e_.set_value("train.batch", 9);

@@ -123,13 +123,18 @@ Arguments behind(const Arguments& arguments, size_t n) {
   return out;
 }
 
+// Of map, select and their like, which take a false value (none) for an empty list.
+Values items_if_any(const FilterCall& c) {
+  return is_true(c.subject) ? c.in.items_of(c.subject) : Values();
+}
+
 Value map_values(const FilterCall& c) {
   Values out;
   const auto& named = c.arguments.named;
   const auto attribute = std::find_if(named.begin(), named.end(), [](const auto& a) { return a.first == "attribute"; });
   if (attribute != named.end()) {
     const auto given = c.bound({"attribute", "default"});
-    for (const Value& one : c.in.items_of(c.subject)) {
+    for (const Value& one : items_if_any(c)) {
       Value value = path_of(c.in, one, *given[0]);
       out.push_back(value.is_undefined() && given[1] ? *given[1] : std::move(value));
     }
@@ -138,7 +143,7 @@ Value map_values(const FilterCall& c) {
   if (c.arguments.positional.empty()) c.in.fail("map needs the name of a filter, or attribute=...");
   const std::string& filter = c.in.string(c.arguments.positional.front(), "the name of the filter");
   const Arguments rest = behind(c.arguments, 1);
-  for (const Value& one : c.in.items_of(c.subject)) out.push_back(c.in.filter(filter, one, rest));
+  for (const Value& one : items_if_any(c)) out.push_back(c.in.filter(filter, one, rest));
   return c.in.list(std::move(out), ListKind::generator);
 }
 
@@ -149,7 +154,7 @@ Value selected(const FilterCall& c, bool by_attribute, bool wanted) {
   if (given.size() < skip) c.in.fail("the filter needs the name of an attribute", c.name);
   const Arguments rest = behind(c.arguments, skip + 1);
   Values out;
-  for (const Value& one : c.in.items_of(c.subject)) {
+  for (const Value& one : items_if_any(c)) {
     const Value value = by_attribute ? path_of(c.in, one, given[0]) : one;
     const bool holds =
         given.size() > skip ? c.in.test(c.in.string(given[skip], "the name of the test"), value, rest) : is_true(value);

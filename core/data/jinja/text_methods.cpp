@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 
+#include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/data/jinja/characters.h"
 #include "core/data/jinja/interpreter.h"
@@ -248,6 +250,41 @@ Value aligned(const TextCall& c, Side side) {
   return c.in.text(c.self.substr(0, sign) + padding + c.self.substr(sign));
 }
 
+// Fields "{}", "{0}" and "{name}"; those with a format or an attribute are refused.
+const Value& format_argument(const TextCall& c, std::string_view field, size_t& next) {
+  const auto& [positional, named] = c.arguments;
+  const std::optional<size_t> given = field.empty() ? std::optional(next++) : parse_number<size_t>(field);
+  if (given && *given < positional.size()) return positional[*given];
+  if (!given)
+    for (const auto& [name, value] : named)
+      if (name == field) return value;
+  c.in.fail("the text has a field without a value", "{" + std::string(field) + "}",
+            "{}, a number or a name among the arguments of .format()");
+}
+
+Value format(const TextCall& c) {
+  std::string out;
+  size_t next = 0;
+  for (size_t at = 0; at < c.self.size(); ++at) {
+    const char letter = c.self[at];
+    const bool is_brace = letter == '{' || letter == '}';
+    if (is_brace && at + 1 < c.self.size() && c.self[at + 1] == letter)
+      ++at;  // doubled: itself
+    else if (is_brace) {
+      const size_t end = letter == '{' ? c.self.find('}', at) : std::string::npos;
+      if (end == std::string::npos) c.in.fail("the text of .format() has a single brace", std::string(1, letter));
+      const std::string value =
+          c.in.str(format_argument(c, std::string_view(c.self).substr(at + 1, end - at - 1), next));
+      c.in.charge(static_cast<std::int64_t>(value.size()));
+      out += value;
+      at = end;
+      continue;
+    }
+    out += letter;
+  }
+  return c.in.text(std::move(out));
+}
+
 Value is_all(const TextCall& c, const std::function<bool(std::wint_t)>& is) {
   c.bound({});
   if (c.self.empty()) return Value(false);
@@ -275,6 +312,7 @@ const std::map<std::string, Method, std::less<>>& methods() {
       {"rindex", [](const TextCall& c) { return find(c, true, true); }},
       {"count", count},
       {"join", join},
+      {"format", format},
       {"partition", [](const TextCall& c) { return partition(c, false); }},
       {"rpartition", [](const TextCall& c) { return partition(c, true); }},
       {"removeprefix", [](const TextCall& c) { return without_end(c, true); }},

@@ -153,6 +153,7 @@ void Alternatives::build() {
   targets_->setItemData(1, tr("Search all targets of the catalogue with up to %1 devices").arg(kMostDevices),
                         Qt::ToolTipRole);
   status_ = new QLabel(this);
+  status_->setObjectName(u"status"_s);
   status_->setProperty("muted", true);
   status_->setWordWrap(true);
   status_->setTextFormat(Qt::PlainText);
