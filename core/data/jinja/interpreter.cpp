@@ -359,7 +359,7 @@ Value Interpreter::call_macro(const Callable& callable, const Arguments& argumen
   std::vector<std::pair<Value, Value>> rest;
   for (const auto& [name, value] : arguments.named) {
     const auto p = std::find_if(macro.parameters.begin(), macro.parameters.end(),
-                                [&](const Parameter& x) { return x.name == name; });
+                                [&key = name](const Parameter& x) { return x.name == key; });
     if (p != macro.parameters.end())
       given[static_cast<size_t>(p - macro.parameters.begin())] = &value;
     else if (name == "caller" && macro.uses_caller)
