@@ -36,6 +36,37 @@ size_t character_length(std::string_view text) {
   return n;
 }
 
+char32_t code_point(std::string_view character) {
+  const auto bits = [&](size_t i, int mask) { return static_cast<char32_t>(character[i] & mask); };
+  switch (character.size()) {
+    case 1:
+      return bits(0, 0xff);
+    case 2:
+      return bits(0, 0x1f) << 6 | bits(1, 0x3f);
+    case 3:
+      return bits(0, 0x0f) << 12 | bits(1, 0x3f) << 6 | bits(2, 0x3f);
+    default:
+      return bits(0, 0x07) << 18 | bits(1, 0x3f) << 12 | bits(2, 0x3f) << 6 | bits(3, 0x3f);
+  }
+}
+
+void append_utf8(std::string& out, char32_t code_point) {
+  const auto put = [&](char32_t byte) { out += static_cast<char>(byte); };
+  const auto tail = [&](int shift) { put(0x80 | (code_point >> shift & 0x3f)); };
+  if (code_point < 0x80) return put(code_point);
+  if (code_point < 0x800) {
+    put(0xc0 | code_point >> 6);
+  } else if (code_point < 0x10000) {
+    put(0xe0 | code_point >> 12);
+    tail(6);
+  } else {
+    put(0xf0 | code_point >> 18);
+    tail(12);
+    tail(6);
+  }
+  tail(0);
+}
+
 size_t first_invalid_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     std::uint64_t eight = 0;

@@ -27,7 +27,7 @@
 namespace mw::data {
 namespace fs = std::filesystem;
 
-// What other threads see of a scan.
+// The state of a scan for other threads.
 struct RowBuild {
   std::mutex mutex;
   std::condition_variable_any changed;

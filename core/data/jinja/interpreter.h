@@ -12,7 +12,7 @@
 
 namespace mw::data::jinja {
 
-// What a template may use, so that none can hang the program or exhaust its memory.
+// The limits of one rendering: no template can hang the program or exhaust its memory.
 struct Limits {
   std::int64_t steps = 20'000'000;   // nodes evaluated
   std::int64_t bytes = 256'000'000;  // of all strings and lists that are made, in sum

@@ -11,7 +11,6 @@ namespace mw::data::jinja {
 
 enum class LetterCase { upper, lower, title, capitalized };
 
-std::wint_t wide(std::string_view character);  // code point of one character
 bool is_letter(std::wint_t c);
 std::string in_case(std::string_view text, LetterCase wanted);
 // str.replace(); `most` < 0: all.

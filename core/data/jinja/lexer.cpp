@@ -31,22 +31,6 @@ std::string with_unix_lines(std::string_view text) {
   return out;
 }
 
-void append_utf8(std::uint32_t c, std::string& out) {
-  const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
-  if (c < 0x80) return put(c);
-  if (c < 0x800) {
-    put(0xc0 | c >> 6);
-  } else if (c < 0x10000) {
-    put(0xe0 | c >> 12);
-    put(0x80 | (c >> 6 & 0x3f));
-  } else {
-    put(0xf0 | c >> 18);
-    put(0x80 | (c >> 12 & 0x3f));
-    put(0x80 | (c >> 6 & 0x3f));
-  }
-  put(0x80 | (c & 0x3f));
-}
-
 class Lexer {
  public:
   Lexer(std::string text, const std::string& source) : text_(std::move(text)), source_(source) {}
@@ -295,7 +279,7 @@ class Lexer {
     if ((!octal && n < most) || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
       fail("the escape in a string is invalid", "\\" + text_.substr(i, std::min<size_t>(n + 1, 9)),
            "a Unicode character");
-    append_utf8(code, out);
+    append_utf8(out, code);
     return first + n - 1;
   }
 

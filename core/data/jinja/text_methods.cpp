@@ -290,7 +290,7 @@ Value is_all(const TextCall& c, const std::function<bool(std::wint_t)>& is) {
   if (c.self.empty()) return Value(false);
   const Characters all(c.self);
   for (size_t i = 0; i < all.size(); ++i)
-    if (!is(wide(all[i]))) return Value(false);
+    if (!is(code_point(all[i]))) return Value(false);
   return Value(true);
 }
 

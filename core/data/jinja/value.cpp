@@ -25,20 +25,6 @@ bool equal_items(const Values& a, const Values& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), equal);
 }
 
-std::uint32_t code_point(std::string_view c) {
-  const auto byte = [&](size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(c[i])); };
-  switch (c.size()) {
-    case 1:
-      return byte(0);
-    case 2:
-      return (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
-    case 3:
-      return (byte(0) & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
-    default:
-      return (byte(0) & 0x07) << 18 | (byte(1) & 0x3f) << 12 | (byte(2) & 0x3f) << 6 | (byte(3) & 0x3f);
-  }
-}
-
 std::string escaped(const char* format, std::uint32_t value) {
   std::array<char, 16> out{};
   std::snprintf(out.data(), out.size(), format, value);

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 
 namespace mw::formats {
 namespace {
@@ -14,20 +15,6 @@ using Kind = PythonToken::Kind;
 
 PythonValue not_read(std::string reason) {
   return {std::nullopt, std::move(reason)};
-}
-
-void append_utf8(std::string& out, unsigned code) {
-  const auto tail = [&](int shift) { out += static_cast<char>(0x80 | ((code >> shift) & 0x3f)); };
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xc0 | (code >> 6));
-    tail(0);
-  } else {
-    out += static_cast<char>(0xe0 | (code >> 12));
-    tail(6);
-    tail(0);
-  }
 }
 
 // False: an escape that is not decoded here.

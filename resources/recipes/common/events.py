@@ -39,7 +39,7 @@ def relay(note):
 
 
 def last_line():
-    """The lock under which lines are printed: whoever keeps it has the last word."""
+    """The lock under which lines are printed. A thread that keeps it prints the last line."""
     return _LOCK
 
 
