@@ -32,10 +32,12 @@ std::vector<fs::path> files_of_pattern(const fs::path& pattern) {
   return files;
 }
 
-void add_files(std::vector<NumberedFile>& files, const fs::path& pattern, bool held_out) {
-  std::uint16_t index = 0;
-  for (fs::path& path : files_of_pattern(pattern))
-    files.push_back({.number = {.index = index++, .held_out = held_out}, .path = std::move(path)});
+// `number`: that of the pattern's first file.
+void add_files(std::vector<NumberedFile>& files, const fs::path& pattern, FileNumber number) {
+  for (fs::path& path : files_of_pattern(pattern)) {
+    files.push_back({number, std::move(path)});
+    ++number.index;
+  }
 }
 
 }  // namespace
@@ -46,8 +48,8 @@ bool is_pattern(const fs::path& path) {
 
 std::vector<NumberedFile> data_files(const DatasetOptions& options) {
   std::vector<NumberedFile> files;
-  add_files(files, options.path, false);
-  if (!options.eval_path.empty()) add_files(files, options.eval_path, true);
+  add_files(files, options.path, {});
+  if (!options.eval_path.empty()) add_files(files, options.eval_path, {.held_out = true});
   return files;
 }
 

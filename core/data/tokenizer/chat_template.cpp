@@ -110,7 +110,8 @@ FolderTemplate::Range FolderTemplate::find_answer(size_t i, const std::vector<Me
                                                   const std::string& text, const Json& tools) const {
   Range out;
   const std::string before = run(first_of(whole, i), tools, Turn::open).text;
-  // A template that drops thoughts shows another answer as it is; one of two letters differs from the answer's own.
+  // The whole answer is replaced, because a template may drop a part of it. There are two replacements, because the
+  // first may begin or end with the same letter as the answer.
   const auto others = [&] {
     std::array<std::string, 2> texts;
     std::vector<Message> other = whole;
