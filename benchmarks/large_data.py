@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plans, trains and exports on a data set that is several times larger than the memory that the program may use.
 
-    benchmarks/large_data.py FOLDER [--rows 1000000] [--limit 160] [--preset ci]
+    benchmarks/large_data.py FOLDER [--rows 1000000] [--limit 128] [--preset ci]
 
-The limit is one of the kernel (RLIMIT_DATA, in MiB): of the heap and all other private memory, without what the page cache
-can give up. Prints wall time and the largest resident memory, which includes mapped files, of every command. Fails if one
-fails, if the data is not at least four times the limit, or if training with the limit and without it differ.
+The limit (MiB) is a control group of the kernel, so it needs root: heap, mapped files and the page cache of the command
+count, and the kernel kills a command that needs more. Prints wall time and the largest resident memory, which includes mapped
+files, of every command. Fails if one fails, if the data is not at least four times the limit, or if training with the limit
+and without it differ.
 """
 import argparse
 import json
 import os
 import pathlib
 import random
-import resource
 import shutil
 import subprocess
 import sys
@@ -32,14 +32,33 @@ def write_rows(file, rows):
             out.write(json.dumps({"prompt": f"{i}: {texts[i % 1000]}", "completion": texts[(i * 7 + i // 1000) % 1000]}) + "\n")
 
 
-def run(command, environment, limit=None):
-    """Runs a command with at most `limit` bytes of private memory: output, seconds and peak MiB."""
-    def restrict():
-        if limit:
-            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+class MemoryGroup:
+    """A control group (version 1 or 2) whose processes use at most `limit` bytes, page cache included."""
+
+    def __init__(self, limit):
+        root = pathlib.Path("/sys/fs/cgroup")
+        old = (root / "memory").is_dir()
+        self.folder = (root / "memory" if old else root) / f"large_data.{os.getpid()}"
+        try:
+            if not old:
+                (root / "cgroup.subtree_control").write_text("+memory")
+            self.folder.mkdir()
+            (self.folder / ("memory.limit_in_bytes" if old else "memory.max")).write_text(str(limit))
+        except OSError as error:
+            sys.exit(f"a memory limit needs root and a writable {root}: {error}")
+
+    def enter(self):
+        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    def remove(self):
+        self.folder.rmdir()
+
+
+def run(command, environment, group=None):
+    """Runs a command, in the memory group if there is one: output, seconds and peak MiB."""
     start = time.monotonic()
     process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment,
-                               preexec_fn=restrict)
+                               preexec_fn=group.enter if group else None)
     text = process.stdout.read().decode(errors="replace")
     _, status, used = os.wait4(process.pid, 0)
     code = process.returncode = os.waitstatus_to_exitcode(status)
@@ -58,7 +77,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--limit", type=int, default=160, help="MiB")
+    parser.add_argument("--limit", type=int, default=128, help="MiB")
     parser.add_argument("--preset", default="ci")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
@@ -78,14 +97,18 @@ def main():
     shutil.rmtree(args.folder / "recipe", ignore_errors=True)
     environment = dict(os.environ, MESHWRIGHT_RUNS=str(runs), XDG_CONFIG_HOME=str(args.folder / "config"))
     recipe = ["--recipe", "trl-fsdp", "--out", args.folder / "recipe"]
-    outputs = {}
-    for name, command, most in (("plan, first", ["plan", example, *settings], limit),
-                                ("plan, again", ["plan", example, *settings], limit),
-                                ("run", ["run", "--json", example, *settings], limit),
-                                ("run, no limit", ["run", "--json", example, *settings], None),
-                                ("export", ["export", example, *settings, *recipe], limit)):
-        outputs[name], seconds, peak = run([program, *command], environment, most)
-        print(f"{name:14} {seconds:6.1f} s   {peak:5.0f} MiB resident at most")
+    outputs, group = {}, MemoryGroup(limit)
+    commands = (("plan, first", ["plan", example, *settings], group),
+                ("plan, again", ["plan", example, *settings], group),
+                ("run", ["run", "--json", example, *settings], group),
+                ("run, no limit", ["run", "--json", example, *settings], None),
+                ("export", ["export", example, *settings, *recipe], group))
+    try:
+        for name, command, its_group in commands:
+            outputs[name], seconds, peak = run([program, *command], environment, its_group)
+            print(f"{name:14} {seconds:6.1f} s   {peak:5.0f} MiB resident at most")
+    finally:
+        group.remove()
     with_limit, without = losses(outputs["run"]), losses(outputs["run, no limit"])
     if not with_limit or with_limit != without:
         sys.exit(f"the losses differ: {with_limit} and {without}")

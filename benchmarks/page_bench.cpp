@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/data/dataset/row_cache.h"
 #include "ui/shell/main_window.h"
 
 namespace mw::ui {
@@ -48,10 +49,12 @@ class TimedApplication : public QApplication {
 };
 
 double wait_until(const QElapsedTimer& clock, const std::function<bool()>& is_done) {
+  QTimer look_again;  // processEvents() waits only without a limit of time
+  look_again.start(2);
   while (!is_done()) {
     if (static_cast<double>(clock.elapsed()) > kPatienceMs)
       throw Error({.id = "BENCH", .message = "the page did not come so far in time"}, Error::Kind::failed);
-    QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents, 5);
+    QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
   }
   return static_cast<double>(clock.nsecsElapsed()) * 1e-6;
 }
@@ -89,7 +92,9 @@ Json look_at_data(MainWindow& window, TimedApplication& application) {
 Json run(TimedApplication& application, const std::vector<std::string>& arguments) {
   QElapsedTimer clock;
   clock.start();
-  MainWindow window({arguments[0], arguments[1], {}, {}});
+  const std::filesystem::path runs_folder = arguments[1];
+  data::set_row_cache({.folder = runs_folder / data::kRowCacheFolder});
+  MainWindow window({arguments[0], runs_folder, MW_RESOURCES, {}});
   window.resize(1280, 800);
   std::vector<std::string> sets;
   for (size_t i = 3; i + 1 < arguments.size(); i += 2) sets.push_back(arguments[i + 1]);

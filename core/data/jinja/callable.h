@@ -22,6 +22,11 @@ struct Callable {
   int depth = 1;
 };
 
+inline Value make_function(Callable::Kind kind, const std::string& name, const Value& self = {}) {
+  return Value(std::make_shared<const Callable>(
+      Callable{.kind = kind, .name = name, .self = self, .depth = depth_of(self) + 1}));
+}
+
 // `loop` inside a for. Items and index change only while its loop runs.
 struct Loop {
   std::shared_ptr<const Values> items;

@@ -298,6 +298,15 @@ std::string type_name(const Value& value) {
   return kLists[static_cast<size_t>(value.list()->kind)];
 }
 
+std::string what_of(const Value& value) {
+  if (const Undefined* u = value.undefined()) return u->what ? *u->what : "an undefined value";
+  return type_name(value);
+}
+
+Value undefined(std::string what) {
+  return Value(Undefined{std::make_shared<const std::string>(std::move(what))});
+}
+
 bool is_true(const Value& value) {
   if (value.is_undefined() || value.is_none()) return false;
   if (value.boolean()) return *value.boolean();

@@ -103,7 +103,10 @@ Value make_list(Values items, ListKind kind = ListKind::list);
 Value make_dict(std::vector<std::pair<Value, Value>> items);
 Value from_json(const Json& json);
 
+Value undefined(std::string what);
+
 std::string type_name(const Value& value);  // "str", "list", ...: of Python
+std::string what_of(const Value& value);    // for messages: the type, or what is undefined
 bool is_true(const Value& value);
 bool equal(const Value& a, const Value& b);
 std::optional<int> compare(const Value& a, const Value& b);  // <0, 0, >0; none: no order is defined
