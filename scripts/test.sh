@@ -18,4 +18,5 @@ if [ "${1:-}" = sanitize ]; then
   ctest --preset asan -j 2
 fi
 build ci
-ctest --preset ci -j 2
+# One more than two cores: many tests wait for servers and processes.
+ctest --preset ci -j 3
