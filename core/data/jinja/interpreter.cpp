@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/utf8.h"
+
 namespace mw::data::jinja {
 namespace {
 
