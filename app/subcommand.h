@@ -95,6 +95,7 @@ Subcommand inspect_subcommand();
 Subcommand launch_subcommand();
 Subcommand man_page_subcommand();
 Subcommand merge_subcommand();
+Subcommand models_subcommand();
 Subcommand parity_subcommand();
 Subcommand plan_subcommand();
 Subcommand port_subcommand();

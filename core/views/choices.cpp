@@ -55,4 +55,75 @@ void predict_fit(ModelChoice& choice, experiment::Experiment experiment, const h
   }
 }
 
+namespace {
+
+experiment::Experiment serving_here(const importing::FoundModel& model, const experiment::Experiment& experiment) {
+  experiment::Experiment out;
+  if (experiment::bind_valid(experiment).target.id == "cpu")
+    for (const char* key : {"train.dtype", "target.threads", "target.memory_gib"})
+      out.set_value(key, experiment.value(key));
+  out.set_value("kind", "serve");
+  out.set_value("target.id", "cpu");
+  out.set_value("model.path", model.folder.string());
+  out.set_value("serve.max_num_seqs", 1);
+  out.set_value("serve.max_model_len", kHereTokens);
+  out.set_value("serve.max_num_batched_tokens", kHereTokens);
+  out.set_value("serve.input_len", kHerePrompt);
+  out.set_value("serve.output_len", kHereAnswer);
+  return out;
+}
+
+plan::Estimate reciprocal(const plan::Estimate& seconds) {
+  plan::Estimate rate = seconds;
+  rate.value = 1 / seconds.value;
+  rate.low = 1 / seconds.high;
+  rate.high = 1 / seconds.low;
+  return rate;
+}
+
+}  // namespace
+
+FoundChoice predict_here(importing::FoundModel model, const experiment::Experiment& experiment,
+                         const hardware::Catalogue& catalogue) {
+  FoundChoice choice{.model = std::move(model)};
+  if (choice.model.kind != importing::ModelKind::model) {
+    choice.reason = choice.model.kind == importing::ModelKind::adapter ? "an adapter runs on its base model"
+                                                                       : "merge or convert an Orbax checkpoint first";
+    return choice;
+  }
+  if (!choice.model.runs_in_engine) {
+    choice.reason = "the engine does not run models of type " + choice.model.family;
+    return choice;
+  }
+  try {
+    const plan::Plan plan = plan::predict(planning::plan_request(serving_here(choice.model, experiment), catalogue));
+    choice.fits = plan.fits();
+    choice.memory = plan.memory.at_peak.total();
+    if (plan.serve && plan.serve->tpot.value > 0) choice.tokens_per_second = reciprocal(plan.serve->tpot);
+  } catch (const Error& error) {
+    if (error.problem().id == "SERVE") choice.fits = false;  // weights and one request exceed the memory
+    choice.reason = error.problem().message;
+  }
+  return choice;
+}
+
+Json to_json(const FoundChoice& choice) {
+  const importing::FoundModel& model = choice.model;
+  Json out{{"path", model.folder.string()},  {"place", to_string(model.place)},
+           {"kind", to_string(model.kind)},  {"name", model.name},
+           {"family", model.family},         {"dtype", model.dtype},
+           {"parameters", model.parameters}, {"bytes", model.bytes},
+           {"predicted", nullptr},           {"reason", choice.reason}};
+  if (!choice.fits) return out;
+  Json& predicted = out["predicted"] =
+      Json{{"fits", *choice.fits}, {"peak_bytes", nullptr}, {"tokens_per_second", nullptr}};
+  if (choice.memory.value > 0) predicted["peak_bytes"] = choice.memory.value;
+  if (const auto& rate = choice.tokens_per_second) {
+    predicted["tokens_per_second"] = rate->value;
+    predicted["tokens_per_second_low"] = rate->low;
+    predicted["tokens_per_second_high"] = rate->high;
+  }
+  return out;
+}
+
 }  // namespace mw::views

@@ -7,6 +7,8 @@
 
 #include "core/experiment/experiment.h"
 #include "core/hardware/catalogue.h"
+#include "core/import/found_models.h"
+#include "core/plan/request/estimate.h"
 
 namespace mw::views {
 
@@ -30,5 +32,22 @@ struct ModelChoice {
 std::vector<ModelChoice> model_choices();
 // Fills in the prediction for the model: on this machine with every row at its maximum length.
 void predict_fit(ModelChoice& choice, experiment::Experiment experiment, const hardware::Catalogue& catalogue);
+
+// A folder that was found, with the prediction for serving it on this machine: one request at a time of kHereTokens
+// tokens, prompt and answer.
+inline constexpr int kHerePrompt = 512, kHereAnswer = 128, kHereTokens = kHerePrompt + kHereAnswer;
+struct FoundChoice {
+  importing::FoundModel model;
+  std::optional<bool> fits{};                         // empty: there is no prediction, see `reason`
+  Bytes memory{};                                     // peak; 0: does not fit
+  std::optional<plan::Estimate> tokens_per_second{};  // of the answer
+  std::string reason{};
+};
+// `experiment`: its weight type, threads and memory limit of this machine apply.
+FoundChoice predict_here(importing::FoundModel model, const experiment::Experiment& experiment,
+                         const hardware::Catalogue& catalogue);
+// {"path", "place", "kind", "name", "family", "dtype", "parameters", "bytes", "predicted": {"fits", "peak_bytes",
+// "tokens_per_second", "tokens_per_second_low", "tokens_per_second_high"} or null, "reason"}
+Json to_json(const FoundChoice& choice);
 
 }  // namespace mw::views

@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/views/pareto.h"
+#include "tests/ui/color_vision.h"
 #include "tests/ui/support.h"
 #include "ui/charts/chart.h"
 #include "ui/charts/chart_export.h"
@@ -607,6 +608,23 @@ class ChartsTest : public QObject {
         QVERIFY2(contrast(c, t.panel) >= 4.5,
                  qPrintable(u"%1 on %2: %3"_s.arg(c.name(), t.panel.name()).arg(contrast(c, t.panel))));
       QVERIFY(contrast(t.accent_text, t.accent) >= 4.5);
+    }
+  }
+
+  void colours_stay_apart_without_red_or_green_cones() {
+    constexpr double kLeast = 10;  // about four just noticeable differences
+    for (const Shade shade : {Shade::light, Shade::dark}) {
+      const Theme t = make_theme(shade);
+      std::vector<QColor> lines, areas;
+      for (int i = 0; i < 8; ++i) lines.push_back(t.series(i));
+      for (const MemoryCategory category : all_values<MemoryCategory>()) areas.push_back(t.memory(category));
+      for (const auto vision :
+           {test::ColorVision::normal, test::ColorVision::protanopia, test::ColorVision::deuteranopia})
+        for (const std::vector<QColor>* set : {&lines, &areas})
+          for (auto a = set->begin(); a != set->end(); ++a)
+            for (auto b = std::next(a); b != set->end(); ++b)
+              QVERIFY2(test::difference(*a, *b, vision) >= kLeast,
+                       qPrintable(u"%1 and %2: %3"_s.arg(a->name(), b->name()).arg(test::difference(*a, *b, vision))));
     }
   }
 };

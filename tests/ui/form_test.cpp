@@ -11,6 +11,7 @@
 #include "core/experiment/bind.h"
 #include "tests/ui/support.h"
 #include "ui/form/experiment_panel.h"
+#include "ui/form/found_models.h"
 #include "ui/form/picker.h"
 #include "ui/theme/text.h"
 
@@ -242,6 +243,34 @@ class FormTest : public QObject {
     QTest::keyClicks(&models->search(), u"x"_s);
     QCOMPARE(models->table().model()->rowCount(), 0);
     models->close();
+  }
+
+  void models_on_this_machine_are_found_with_a_prediction_and_skipped_ones_cannot_be_chosen() {
+    namespace fs = std::filesystem;
+    const test::Scratch scratch;
+    const fs::path tiny = fs::path(MW_FIXTURES) / "gemma3_tiny", model = scratch / "models" / "tiny";
+    scratch.put("models/broken/config.json", "{}");
+    fs::copy(tiny, model, fs::copy_options::recursive);
+    document_->set("model.path", (scratch / "models" / "other").string());
+    importing::ModelFolders folders{.hugging_face = {}, .kaggle = {}, .runs = {}, .others = {scratch / "models"}};
+    PickerPopup popup(make_found_models(importing::ModelKind::model, folders, *document_,
+                                        [] { return hardware::Catalogue::load(MW_RESOURCES "/hardware"); }),
+                      u"Folder"_s, panel_.get());
+    popup.setAttribute(Qt::WA_DeleteOnClose, false);
+    QSignalSpy chosen(&popup, &PickerPopup::chosen);
+    popup.open_below(*panel_, {});
+    const QAbstractItemModel& rows = *popup.table().model();
+    QTRY_COMPARE(rows.rowCount(), 2);
+    QTRY_VERIFY(rows.index(0, 4).data().toString().startsWith(u"Fits, "_s));
+    QCOMPARE(rows.index(0, 0).data().toString(), u"models/tiny"_s);
+    QVERIFY(rows.index(1, 4).data().toString().startsWith(u"Skipped: "_s));
+    popup.table().setCurrentIndex(rows.index(1, 0));
+    QTest::keyClick(&popup.search(), Qt::Key_Return);
+    QCOMPARE(chosen.count(), 0);
+    popup.table().setCurrentIndex(rows.index(0, 0));
+    QTest::keyClick(&popup.search(), Qt::Key_Return);
+    QCOMPARE(chosen.count(), 1);
+    QCOMPARE(chosen.front().front().toString(), qpath(model));
   }
 
   void mesh_axes_are_one_field() {

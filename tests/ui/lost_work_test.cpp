@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The window does not lose or mix up unsaved edits, runs, plans of another document, the experiment that is
 // shown, what undo is about, figures of a document that has errors.
+#include <sys/resource.h>
+
 #include <QAction>
 #include <QDropEvent>
 #include <QFileDialog>
@@ -9,20 +11,48 @@
 #include <QMenu>
 #include <QMessageBox>
 #include <QMimeData>
+#include <QProcess>
 #include <QPushButton>
 #include <QTableView>
 #include <QTest>
+#include <QTimer>
 #include <QToolButton>
 #include <QUrl>
 
+#include "core/base/crash_report.h"
 #include "core/base/files.h"
 #include "tests/cli/project.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/shell/recovery.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace fs = std::filesystem;
+
+// The argument that makes this program a window whose document is edited: `71` waits to be killed, `72` crashes.
+constexpr const char* kEditedWindow = "--edited-window";
+
+void edit_window(const std::string& rank) {
+  for (QWidget* widget : QApplication::topLevelWidgets())
+    if (auto* window = qobject_cast<MainWindow*>(widget)) {
+      window->actions()[u"page.data"_s]->trigger();
+      window->document().set("lora.rank", std::stoi(rank));
+      if (rank != "72") return;  // the timer writes the journal
+      window->documents().write_journal();
+      volatile int* volatile nowhere = nullptr;
+      *nowhere = 1;
+    }
+}
+
+int run_edited_window(int argc, char** argv) {
+  static const std::string rank = argv[2];
+  const rlimit no_core{};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  qAddPreRoutine([] { QTimer::singleShot(300, qApp, [] { edit_window(rank); }); });
+  return run_window(argc, argv, {.experiment = {}, .runs_folder = argv[3], .resources = MW_RESOURCES});
+}
+
 using Route = std::function<void(MainWindow&, const fs::path&)>;
 
 class LostWorkTest : public test::WindowFixture {
@@ -253,6 +283,34 @@ class LostWorkTest : public test::WindowFixture {
     QTRY_COMPARE(rank(), 12LL);
   }
 
+  // --- Drops ---
+
+  void what_is_dropped_is_opened_by_what_it_contains() {
+    open_window(setup(file("kept.json", 4)), Page::design);
+    const fs::path model = fs::path(MW_FIXTURES) / "gemma3_tiny", rows = folder() / "rows.jsonl";
+    const auto value = [&](const char* key) { return window_->document().experiment().value(key).get<std::string>(); };
+    drop(*window_, model);
+    QCOMPARE(value("model.path"), model.string());
+    drop(*window_, model / "lora");
+    QCOMPARE(value("lora.adapter"), (model / "lora").string());
+    write_file_atomically(rows, "{\"text\": \"a\"}\n");
+    drop(*window_, rows);
+    QCOMPARE(value("data.path"), rows.string());
+    QCOMPARE(window_->page(), Page::data);
+    for (int i = 0; i < 3; ++i) window_->document().undo_stack().undo();
+    QVERIFY(!window_->document().is_dirty());
+    drop(*window_, fs::path(MW_FIXTURES) / "orbax" / "ocdbt");
+    QVERIFY(window_->problems().count(Severity::error, {ProblemSource::file}) > 0);
+    drop(*window_, fs::path(MW_FIXTURES) / "logs" / "transformers" / "checkpoint-9" / "trainer_state.json");
+    QCOMPARE(window_->page(), Page::runs);
+    make_folders(folder() / "recipe");
+    write_file_atomically(folder() / "recipe" / "settings.json", "{}");
+    file("recipe/experiment.json", 21);
+    drop(*window_, folder() / "recipe");
+    QCOMPARE(rank(), 21LL);
+    QVERIFY(window_->document().file().empty());  // saving leaves the export alone
+  }
+
   // --- Sessions ---
 
   void unsaved_edits_of_the_last_session_are_asked_about_before_another_file() {
@@ -278,6 +336,8 @@ class LostWorkTest : public test::WindowFixture {
     open_edited();
     MainWindow second(setup());
     show(second);
+    second.begin(Start::open);
+    QVERIFY(!second.findChild<RecoveryDialog*>());  // the first window is open
     QVERIFY(second.document().experiment().value("lora.rank").get<long long>() != 77);
     second.document().set("lora.rank", 78);
     QVERIFY(!second.close());  // its edits would not come back
@@ -290,6 +350,56 @@ class LostWorkTest : public test::WindowFixture {
     window_.reset();
     MainWindow again(setup());
     QCOMPARE(again.document().experiment().value("lora.rank").get<long long>(), 77LL);
+  }
+
+  void edits_and_reports_of_crashed_windows_are_offered() {
+    const fs::path config = folder() / "config", state = config / "meshwright";
+    QProcess killed, crashed;
+    const auto start = [&](QProcess& process, const char* how) {
+      QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+      environment.insert(u"XDG_CONFIG_HOME"_s, qpath(config));
+      process.setProcessEnvironment(environment);
+      process.start(QCoreApplication::applicationFilePath(), {qs(kEditedWindow), qs(how), qpath(store())});
+      QVERIFY(process.waitForStarted());
+    };
+    start(killed, "71");
+    QTRY_VERIFY_WITH_TIMEOUT(fs::exists(state / "crash.txt"), 30000);
+    start(crashed, "72");
+    QTRY_VERIFY_WITH_TIMEOUT(crashed.state() == QProcess::NotRunning, 30000);
+    QCOMPARE(crashed.exitStatus(), QProcess::CrashExit);
+    QTRY_VERIFY_WITH_TIMEOUT(fs::exists(state / "unsaved.json"), 30000);
+    QTRY_VERIFY(read_file(state / "unsaved.json").find("71") != std::string::npos);
+    killed.kill();
+    QVERIFY(killed.waitForFinished());
+
+    WindowSetup next = setup();
+    next.session_folder = state;
+    open_window(next, Page::train);
+    window_->begin(Start::open);
+    QCOMPARE(rank(), 71LL);
+    const auto* offer = window_->findChild<RecoveryDialog*>();
+    QVERIFY(offer && offer->isVisible());
+    QCOMPARE(offer->findChildren<QPushButton*>().size(), qsizetype{6});  // with Decide Later
+    const std::string report = read_crash_report(state / "crash-2.txt").value_or("");
+    for (const char* part : {"Meshwright " MW_VERSION, "SIGSEGV", "lost_work_test+0x", "action page.data"})
+      QVERIFY2(report.find(part) != std::string::npos, report.c_str());
+    QVERIFY2(report.find('/') == std::string::npos, report.c_str());  // no path
+    QVERIFY(read_crash_report(state / "crash-previous.txt").value_or("").find("none was caught") != std::string::npos);
+
+    QTest::mouseClick(&test::button_of(*window_->findChild<RecoveryDialog*>(), u"Restore"_s), Qt::LeftButton);
+    answer(unsaved(), u"discard"_s);
+    QTRY_COMPARE(rank(), 72LL);
+    QVERIFY(window_->document().is_dirty());
+    QVERIFY(!fs::exists(state / "unsaved-2.json"));
+    QVERIFY(!fs::exists(state / "crash-2.txt"));
+    QTest::mouseClick(&test::button_of(*window_->findChild<RecoveryDialog*>(), u"Dismiss"_s), Qt::LeftButton);
+    QTRY_VERIFY(!window_->findChild<RecoveryDialog*>());
+    window_->close();
+    window_.reset();
+    open_window(next, Page::train);
+    window_->begin(Start::open);
+    QVERIFY(!window_->findChild<RecoveryDialog*>());
+    QCOMPARE(rank(), 72LL);
   }
 
   void edits_that_cannot_be_kept_are_asked_about_at_the_end() {
@@ -609,5 +719,10 @@ class LostWorkTest : public test::WindowFixture {
 
 }  // namespace mw::ui
 
-QTEST_MAIN(mw::ui::LostWorkTest)
+int main(int argc, char** argv) {
+  if (argc == 4 && std::string(argv[1]) == mw::ui::kEditedWindow) return mw::ui::run_edited_window(argc, argv);
+  QApplication application(argc, argv);
+  mw::ui::LostWorkTest test;
+  return QTest::qExec(&test, argc, argv);
+}
 #include "lost_work_test.moc"

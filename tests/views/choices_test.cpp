@@ -45,5 +45,38 @@ TEST(ModelChoices, SayWhyThereIsNoPrediction) {
   EXPECT_FALSE(choice.reason.empty());
 }
 
+FoundChoice here(const char* fixture, const experiment::Experiment& experiment = {}) {
+  return predict_here(importing::read_model_folder(std::filesystem::path(MW_FIXTURES) / fixture,
+                                                   importing::ModelPlace::folder, fixture),
+                      experiment, test::catalogue());
+}
+
+TEST(FoundChoices, PredictServingOnThisMachine) {
+  const FoundChoice tiny = here("gemma3_tiny");
+  EXPECT_EQ(tiny.fits, true) << tiny.reason;
+  EXPECT_GT(tiny.memory.value, 0);
+  ASSERT_TRUE(tiny.tokens_per_second);
+  EXPECT_GT(tiny.tokens_per_second->value, 0);
+  EXPECT_LT(tiny.tokens_per_second->low, tiny.tokens_per_second->high);
+  EXPECT_EQ(to_json(tiny)["predicted"]["tokens_per_second"], tiny.tokens_per_second->value);
+  EXPECT_EQ(to_json(tiny)["kind"], "model");
+}
+
+TEST(FoundChoices, DoNotFitIntoLessMemoryThanTheWeightsNeed) {
+  experiment::Experiment small;
+  small.set_value("target.memory_gib", 1e-5);
+  const FoundChoice tiny = here("gemma3_tiny", small);
+  EXPECT_EQ(tiny.fits, false) << tiny.reason;
+  EXPECT_FALSE(tiny.tokens_per_second);
+  EXPECT_EQ(to_json(tiny)["predicted"]["fits"], false);
+}
+
+TEST(FoundChoices, SayWhyThereIsNoPrediction) {
+  const FoundChoice adapter = here("gemma3_tiny/lora");
+  EXPECT_FALSE(adapter.fits);
+  EXPECT_FALSE(adapter.reason.empty());
+  EXPECT_TRUE(to_json(adapter)["predicted"].is_null());
+}
+
 }  // namespace
 }  // namespace mw::views

@@ -23,6 +23,7 @@
 #include "ui/charts/chart_strokes.h"
 #include "ui/charts/chart_table.h"
 #include "ui/charts/chart_types.h"
+#include "ui/theme/accessible_role.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
@@ -52,6 +53,7 @@ Chart::Chart(ChartOptions options, ChartLink& link, QWidget* parent)
       jump_(new QPushButton(tr("Jump to Now"), this)) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
+  set_accessible_role(*this, QAccessible::Chart);
   setAccessibleName(tr("%1 chart").arg(options_.title));
   for (QToolButton* b : {log_, more_}) {
     b->setProperty("flat", true);

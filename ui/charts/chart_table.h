@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The data of a chart as table rows, for reading, screen readers and the clipboard.
 #pragma once
+#include <QCoreApplication>
 #include <vector>
 
 #include "ui/charts/ticks.h"
@@ -17,6 +18,7 @@ struct ChartRow {
 };
 
 class ChartTableModel : public TableModel<ChartRow> {
+  Q_DECLARE_TR_FUNCTIONS(mw::ui::ChartTableModel)
  public:
   explicit ChartTableModel(QObject* parent) : TableModel({}, {}, parent) {}
   void load(const Chart& chart);  // the visible range

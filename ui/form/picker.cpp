@@ -5,6 +5,7 @@
 #include <QKeyEvent>
 #include <QLineEdit>
 #include <QScreen>
+#include <QScrollBar>
 #include <QSortFilterProxyModel>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -23,7 +24,8 @@
 namespace mw::ui {
 namespace {
 
-constexpr QSize kPickerSize(520, 340);
+constexpr QSize kPickerSize(520, 340), kLargestPicker(760, 340);
+constexpr int kWidestName = 300;
 
 using TargetRow = views::TargetChoice;
 using ModelRow = views::ModelChoice;
@@ -128,16 +130,30 @@ PickerPopup::PickerPopup(QAbstractItemModel* model, const QString& name, QWidget
     select(0);
   });
   connect(table_, &QTableView::clicked, this, &PickerPopup::choose);
+  // Models that a worker thread fills have other rows later.
+  connect(matches_, &QAbstractItemModel::modelReset, this, [this] {
+    fit_columns();
+    select(0);
+  });
+}
+
+void PickerPopup::fit_columns() {
+  int width = table_->verticalScrollBar()->sizeHint().width() + 4;
+  for (int c = 0; c < matches_->columnCount(); ++c) {
+    if (c != 1) table_->resizeColumnToContents(c);
+    if (c == 0) table_->setColumnWidth(c, std::min(table_->columnWidth(c), kWidestName));
+    width += c == 1 ? static_cast<QAbstractItemView*>(table_)->sizeHintForColumn(c) : table_->columnWidth(c);
+  }
+  resize(std::clamp(width, kPickerSize.width(), kLargestPicker.width()), kPickerSize.height());
 }
 
 void PickerPopup::open_below(const QWidget& field, const QString& current) {
-  for (int c = 0; c < matches_->columnCount(); ++c)
-    if (c != 1) table_->resizeColumnToContents(c);
+  fit_columns();
   const auto now = matches_->match(matches_->index(0, 0), Qt::DisplayRole, current, 1, Qt::MatchExactly);
   select(now.isEmpty() ? 0 : now.front().row());
   table_->setSortingEnabled(true);
   table_->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
-  QRect place(field.mapToGlobal(QPoint(0, field.height())), kPickerSize);
+  QRect place(field.mapToGlobal(QPoint(0, field.height())), size());
   const QRect room = field.screen()->availableGeometry();
   place.moveRight(std::min(place.right(), room.right()));
   place.moveBottom(std::min(place.bottom(), room.bottom()));
@@ -153,7 +169,11 @@ void PickerPopup::select(int row) {
 void PickerPopup::choose() {
   const QModelIndex at = table_->currentIndex();
   if (!at.isValid()) return;
-  emit chosen(at.siblingAtColumn(0).data().toString());
+  const QModelIndex name = at.siblingAtColumn(0);
+  const QVariant choice = name.data(choice_role);
+  const QString value = choice.isValid() ? choice.toString() : name.data().toString();
+  if (value.isEmpty()) return;
+  emit chosen(value);
   close();
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/hardware/catalogue.h"
 #include "ui/session/document.h"
+#include "ui/theme/table_model.h"
 
 class QAbstractItemModel;
 class QLineEdit;
@@ -15,6 +16,10 @@ class QTableView;
 namespace mw::ui {
 
 class Form;
+
+// Of the first column: the value that is chosen with the row, if it is not the text. A row whose value is empty cannot
+// be chosen.
+inline constexpr int choice_role = first_own_role;
 
 // The first column of the model names what is chosen. Deletes itself when it closes.
 class PickerPopup : public QFrame {
@@ -34,6 +39,7 @@ class PickerPopup : public QFrame {
  private:
   void choose();
   void select(int row);
+  void fit_columns();
   QSortFilterProxyModel* matches_;
   QLineEdit* search_;
   QTableView* table_;

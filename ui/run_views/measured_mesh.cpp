@@ -10,6 +10,7 @@
 #include "core/experiment/bind.h"
 #include "ui/charts/ticks.h"
 #include "ui/run_views/run_lines.h"
+#include "ui/theme/accessible_role.h"
 #include "ui/theme/axis_color.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -44,6 +45,7 @@ bool on_a_mesh(const RunPtr& run) {
 
 MeasuredMesh::MeasuredMesh(QWidget* parent) : QWidget(parent) {
   setFocusPolicy(Qt::StrongFocus);
+  set_accessible_role(*this, QAccessible::Graphic);
   setAccessibleName(tr("Mesh as measured"));
 }
 
@@ -113,16 +115,19 @@ QString MeasuredMesh::device_text(int device) const {
   if (device < 0 || static_cast<size_t>(device) >= grid_.devices.size()) return {};
   QString text = tr("device %1 (%2)").arg(device).arg(qs(grid_.devices[static_cast<size_t>(device)].name));
   const views::DeviceSnapshot* d = of_device(device);
-  if (!d) return text + tr(": nothing measured yet");
-  text += tr(": %1 in memory").arg(qs(to_text(d->bytes.total())));
+  if (!d) return tr("%1: nothing measured yet").arg(text);
+  const QString bytes = qs(to_text(d->bytes.total()));
   if (const auto capacity = run_->view.capacity())
-    text += tr(" of %1, %2 %").arg(qs(to_text(*capacity))).arg(d->bytes.total() / *capacity * 100, 0, 'f', 0);
+    text = tr("%1: %2 in memory of %3, %4 %")
+               .arg(text, bytes, qs(to_text(*capacity)), QString::number(d->bytes.total() / *capacity * 100, 'f', 0));
+  else
+    text = tr("%1: %2 in memory").arg(text, bytes);
   if (d->predicted)
-    text += (d->beyond_prediction() ? tr("; more than the predicted peak of %1") : tr("; predicted peak %1"))
-                .arg(qs(to_text(d->predicted->total())));
+    text = (d->beyond_prediction() ? tr("%1; more than the predicted peak of %2") : tr("%1; predicted peak %2"))
+               .arg(text, qs(to_text(d->predicted->total())));
   if (d->sent)
-    text += tr("; sent %1 %2")
-                .arg(value_text(d->sent->bytes, Quantity::bytes), time_text(d->sent->seconds, d->sent->waited));
+    text = tr("%1; sent %2 %3")
+               .arg(text, value_text(d->sent->bytes, Quantity::bytes), time_text(d->sent->seconds, d->sent->waited));
   return text;
 }
 

@@ -50,8 +50,10 @@ void set_least_text(QLabel& label, const QString& widest) {
 }  // namespace
 
 QString state_text(RunState state) {
-  static constexpr const char* kTexts[] = {QT_TR_NOOP("Starting"), QT_TR_NOOP("Running"), QT_TR_NOOP("Paused"),
-                                           QT_TR_NOOP("Done"),     QT_TR_NOOP("Failed"),  QT_TR_NOOP("Stopped")};
+  static constexpr const char* kTexts[] = {
+      QT_TRANSLATE_NOOP("mw::ui::RunHeader", "Starting"), QT_TRANSLATE_NOOP("mw::ui::RunHeader", "Running"),
+      QT_TRANSLATE_NOOP("mw::ui::RunHeader", "Paused"),   QT_TRANSLATE_NOOP("mw::ui::RunHeader", "Done"),
+      QT_TRANSLATE_NOOP("mw::ui::RunHeader", "Failed"),   QT_TRANSLATE_NOOP("mw::ui::RunHeader", "Stopped")};
   return RunHeader::tr(kTexts[static_cast<size_t>(state)]);
 }
 

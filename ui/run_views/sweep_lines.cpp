@@ -25,7 +25,9 @@ Origin origin_of(formats::Provenance provenance) {
 }
 
 QString origin_text(formats::Provenance provenance) {
-  static constexpr const char* kTexts[] = {QT_TR_NOOP("measured"), QT_TR_NOOP("predicted"), QT_TR_NOOP("imported")};
+  static constexpr const char* kTexts[] = {QT_TRANSLATE_NOOP("QObject", "measured"),
+                                           QT_TRANSLATE_NOOP("QObject", "predicted"),
+                                           QT_TRANSLATE_NOOP("QObject", "imported")};
   return QObject::tr(kTexts[static_cast<size_t>(provenance)]);
 }
 

@@ -3,6 +3,7 @@
 
 #include <QAbstractButton>
 
+#include "core/base/crash_report.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -17,7 +18,10 @@ QAction* ActionRegistry::add(const ActionSpec& spec, std::function<void()> run) 
   action->setToolTip(keys.isEmpty() ? spec.help : tr("%1 (%2)").arg(spec.help, keys));
   action->setWhatsThis(spec.help);
   if (spec.glyph != Glyph::none) action->setIcon(icon(spec.glyph));
-  connect(action, &QAction::triggered, this, [run = std::move(run)] { run(); });
+  connect(action, &QAction::triggered, this, [run = std::move(run), event = "action " + ss(spec.id)] {
+    note_event(event);
+    run();
+  });
   window_->addAction(action);
   by_id_[spec.id] = action;
   order_.push_back(action);

@@ -11,6 +11,7 @@
 #include <array>
 #include <functional>
 
+#include "core/base/crash_report.h"
 #include "ui/pages/compare/comparison_export.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/text.h"
@@ -49,6 +50,24 @@ class SignalWatch {
   std::unique_ptr<QSocketNotifier> notifier_;
 };
 
+// Records how this process ends, for the offer of the next start.
+class CrashReport {
+ public:
+  CrashReport() = default;
+  ~CrashReport() { end_crash_report(); }
+  CrashReport(const CrashReport&) = delete;
+  CrashReport& operator=(const CrashReport&) = delete;
+  void start(MainWindow& window) {
+    const std::filesystem::path file = window.crash_report_file();
+    if (file.empty()) return;
+    try {
+      start_crash_report(file, MW_VERSION);
+    } catch (const Error& error) {
+      window.report(ProblemSource::file, error.problem());
+    }
+  }
+};
+
 }  // namespace
 
 int run_window(int& argc, char** argv, const WindowOptions& options) {
@@ -56,8 +75,10 @@ int run_window(int& argc, char** argv, const WindowOptions& options) {
   QApplication::setApplicationName(u"meshwright"_s);
   QApplication::setApplicationDisplayName(u"Meshwright"_s);
   QApplication::setDesktopFileName(u"meshwright"_s);  // Wayland takes the icon from the desktop file
+  CrashReport crash_report;                           // outlives the window
   MainWindow window({options.experiment, options.runs_folder, options.resources, default_session_folder()});
   QApplication::setWindowIcon(QIcon(u":/theme/meshwright.svg"_s));  // resources are loaded with the first theme
+  crash_report.start(window);
   window.show();
   QTimer::singleShot(0, &window, [&] { window.begin(options.start); });
   QObject::connect(&application, &QGuiApplication::commitDataRequest, &window, &MainWindow::close_unattended,

@@ -100,6 +100,7 @@ void CloseGuard::window_activated() {
 
 void CloseGuard::close_unattended() {
   unattended_ = true;
+  documents_.keep_journal();
   question_.reject();
   window_.close();
 }

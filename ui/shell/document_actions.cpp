@@ -164,10 +164,11 @@ void DocumentActions::save(const std::function<void()>& then) {
 }
 
 void DocumentActions::save_as(const std::function<void()>& then) {
-  const FileDialogOptions options{.title = tr("Save Experiment"),
-                                  .start = document_.file().empty() ? u"experiment.meshwright.json"_s : qpath(document_.file()),
-                                  .filters = tr("Experiment (*.json)"),
-                                  .suffix = u"meshwright.json"_s};
+  const FileDialogOptions options{
+      .title = tr("Save Experiment"),
+      .start = document_.file().empty() ? u"experiment.meshwright.json"_s : qpath(document_.file()),
+      .filters = tr("Experiment (*.json)"),
+      .suffix = u"meshwright.json"_s};
   QFileDialog* dialog = open_save_dialog(&window_, options, [this, then](const auto& files) {
     try {
       document_.save_as(files.front());
@@ -189,6 +190,14 @@ bool DocumentActions::write_journal() {
     workspace_.report(ProblemSource::file, error.problem());
     return !document_.is_dirty();
   }
+}
+
+void DocumentActions::restore(const Session::Journal& edits, const std::function<void()>& then) {
+  replace_document([this, edits, then] {
+    document_.restore(edits.snapshot, edits.file, Edited::yes);
+    write_journal();  // before the caller removes the journal of the lost window
+    then();
+  });
 }
 
 void DocumentActions::fill_menu(QMenu& menu) {

@@ -30,6 +30,9 @@ class DocumentActions : public QObject {
   // Calls `go_on` when the document has no unsaved edits or they may be discarded; never if the user cancels.
   void when_edits_are_safe(const std::function<void()>& go_on);
   bool write_journal();  // false: closing the window would lose unsaved edits
+  // Makes the edits of a lost window the document, with its undo stack cleared.
+  void restore(const Session::Journal& edits, const std::function<void()>& then);
+  void keep_journal() { session_.keep_journal(); }  // when the window closes without asking
   void fill_menu(QMenu& menu);
   // Shows the dialog that ports a recipe and reads the files, if there are any.
   void port_recipe(std::vector<std::filesystem::path> files);

@@ -13,13 +13,16 @@
 #include <QToolButton>
 #include <algorithm>
 
-#include "core/formats/results/bench_import.h"
+#include "core/base/crash_report.h"
 #include "core/jobs/out_of_memory.h"
+#include "core/views/path_kind.h"
+#include "ui/form/found_models.h"
 #include "ui/form/picker.h"
 #include "ui/form/text_fields.h"
 #include "ui/manual/manual_window.h"
 #include "ui/run_views/run_drag.h"
 #include "ui/shell/help.h"
+#include "ui/shell/recovery.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
@@ -51,12 +54,6 @@ QString manual_chapter_of(Page page) {
          : page == Page::data || page == Page::train ? u"03-training.md"_s
          : page == Page::serve                       ? u"04-serving-and-sweeps.md"_s
                                                      : u"05-comparing-and-auditing.md"_s;
-}
-
-bool is_recipe_file(const fs::path& path) {
-  const fs::path ending = path.extension();
-  const bool config = path.filename() == "adapter_config.json" || path.filename() == "training_args.json";
-  return config || ending == ".py" || ending == ".ipynb" || ending == ".yaml" || ending == ".yml";
 }
 
 }  // namespace
@@ -138,6 +135,7 @@ void MainWindow::build_docks() {
   setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
   panel_ = new ExperimentPanel(document_, setup_.runs_folder);
   add_pickers(panel_->form(), document_, runs_.catalogue());
+  add_found_model_pickers(panel_->form(), document_, runs_.catalogue(), setup_.runs_folder);
   connect(panel_, &ExperimentPanel::state_wanted, this, &MainWindow::set_panel_state);
   for (const Page page : {Page::compare, Page::runs}) panel_states_[static_cast<size_t>(page)] = PanelState::folded;
   problems_panel_ = new ProblemsPanel(problems_);
@@ -360,6 +358,7 @@ void MainWindow::remember() {
 }
 
 void MainWindow::begin(Start start) {
+  offer_recovery(*this, *this, session_, *documents_);
   documents_->open_postponed([this, start] {
     if (start == Start::first || session_.value(u"welcome"_s, false).toBool()) welcome_->open();
     if (start == Start::open) return reopen_runs();
@@ -454,6 +453,7 @@ void MainWindow::clone_run(const store::RunId& run) {
 }
 
 void MainWindow::report(ProblemSource source, const Problem& problem) {
+  note_event("problem " + problem.id);
   problems_.set(source, {problem});
   raise_panel(u"problems"_s);
 }
@@ -609,13 +609,13 @@ void MainWindow::dropEvent(QDropEvent* event) {
     return show_page(Page::compare);
   }
   // The files of one recipe arrive together.
-  std::vector<fs::path> recipe;
+  std::vector<fs::path> scripts;
   for (const QUrl& url : event->mimeData()->urls())
-    if (fs::path path = fspath(url.toLocalFile()); is_recipe_file(path))
-      recipe.push_back(std::move(path));
+    if (fs::path path = fspath(url.toLocalFile()); views::classify_path(path).kind == views::PathKind::script)
+      scripts.push_back(std::move(path));
     else
       open_dropped(path);
-  if (!recipe.empty()) documents_->port_recipe(std::move(recipe));
+  if (!scripts.empty()) documents_->port_recipe(std::move(scripts));
 }
 
 void MainWindow::open_dropped(const fs::path& path) {
@@ -623,15 +623,39 @@ void MainWindow::open_dropped(const fs::path& path) {
   std::error_code error;  // where one of the two does not exist
   if (runs_page_->model().row_of(run) >= 0 && fs::equivalent(path, setup_.runs_folder / run, error))
     return open_run(run);
-  const bool is_file = fs::is_regular_file(path, error);
-  if (is_file && formats::bench_kind(path) != formats::BenchKind::none) {
-    compare_->add_file(path);
-    return show_page(Page::compare);
+  const views::ClassifiedPath found = views::classify_path(path);
+  const auto set = [&](const char* key) {
+    document_.set(key, found.path.string());
+    show_setting(key);
+  };
+  switch (found.kind) {
+    case views::PathKind::experiment:
+      return open_file(found.path);
+    case views::PathKind::recipe_export:
+      return documents_->open_example(found.path);  // saving must not change the export
+    case views::PathKind::model:
+      return set("model.path");
+    case views::PathKind::adapter:
+      return set("lora.adapter");
+    case views::PathKind::dataset:
+      set("data.path");
+      return show_page(Page::data);
+    case views::PathKind::script:
+      return documents_->port_recipe({found.path});
+    case views::PathKind::result:
+      compare_->add_file(found.path);
+      return show_page(Page::compare);
+    case views::PathKind::orbax:
+      return report(ProblemSource::file,
+                    {.id = "ORBAX-CONVERT",
+                     .message = "the engine does not read Orbax checkpoints",
+                     .file = found.path.string(),
+                     .fix = "convert its adapter with `meshwright convert --adapter DIR --out DIR`, "
+                            "or merge it with `meshwright merge`, and open the result"});
+    case views::PathKind::other:
+      runs_page_->import_files({path});
+      return show_page(Page::runs);
   }
-  if (is_file && is_recipe_file(path)) return documents_->port_recipe({path});
-  if (is_file && path.extension() == ".json") return open_file(path);
-  runs_page_->import_files({path});
-  show_page(Page::runs);
 }
 
 void MainWindow::showEvent(QShowEvent* event) {

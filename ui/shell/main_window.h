@@ -48,6 +48,7 @@ class MainWindow : public QMainWindow, public Workspace {
   // Call it once when the window is shown: opens the experiment of the setup if it was postponed because of unsaved
   // edits, starts a run if requested, and otherwise opens the run and the comparison of the last session.
   void begin(Start start);
+  std::filesystem::path crash_report_file() const { return session_.crash_report_file(); }  // empty: none
   // For the end of the session: closes without a question; a run writes a checkpoint first.
   void close_unattended() { close_guard_->close_unattended(); }
 
@@ -95,7 +96,8 @@ class MainWindow : public QMainWindow, public Workspace {
   void open_palette();
   void open_file(const std::filesystem::path& file) { documents_->open_file(file); }
   DocumentActions& documents() { return *documents_; }
-  // Opens an experiment, ports a script, compares results, opens a run of the store or imports anything else.
+  // Opens an experiment, an export or a run of the store, sets the folder of a model, an adapter or a data file, ports
+  // a script, compares results, and imports anything else.
   void open_dropped(const std::filesystem::path& path);
 
  protected:

@@ -231,16 +231,13 @@ void StatusStrip::show_prediction(const planning::Prediction& p) {
   const Theme& t = theme();
   const bool stale = predictor_.is_outdated(), bound = p.basis == planning::Basis::bound;
   const double share = p.at_peak.total() / p.capacity * 100;
-  show_text((p.fits() ? bound ? tr("Fits: at most %1 of %2 (%3 %)") : tr("Fits: %1 of %2 (%3 %)")
-             : bound ? tr("May not fit: at most %1 of %2 (%3 %)")
-                      : tr("Does not fit: %1 of %2 (%3 %)"))
-                    .arg(qs(to_text(p.at_peak.total())), qs(to_text(p.capacity)))
-                    .arg(share, 0, 'f', share < 10 ? 1 : 0) +
-                (p.devices.size() > 1 ? tr(" on the fullest of %1 devices").arg(p.devices.size()) : QString()),
-            stale      ? t.faint
-            : p.fits() ? t.text
-            : bound    ? t.warn
-                       : t.bad);
+  QString text = (p.fits() ? bound ? tr("Fits: at most %1 of %2 (%3 %)") : tr("Fits: %1 of %2 (%3 %)")
+                  : bound ? tr("May not fit: at most %1 of %2 (%3 %)")
+                           : tr("Does not fit: %1 of %2 (%3 %)"))
+                     .arg(qs(to_text(p.at_peak.total())), qs(to_text(p.capacity)))
+                     .arg(share, 0, 'f', share < 10 ? 1 : 0);
+  if (p.devices.size() > 1) text = tr("%1 on the fullest of %2 devices").arg(text, QString::number(p.devices.size()));
+  show_text(text, stale ? t.faint : p.fits() ? t.text : bound ? t.warn : t.bad);
   sources_->setToolTip(sources_text(p.at_peak, p.target, p.peak_instant, p.sources));
   bar_->show_memory(p.at_peak, p.capacity, stale ? 0.45 : 1);
 }

@@ -17,16 +17,17 @@ static void load_resources() {
 namespace mw::ui {
 namespace {
 
-// Based on the palette of Okabe and Ito, with yellow and black replaced; the dark variant has the same contrast.
-constexpr std::array<QRgb, 8> kSeriesLight{0xff0072b2, 0xffd55e00, 0xff007f5f, 0xffb0588c,
-                                           0xffb37a00, 0xff2f8fc4, 0xff6b5bb5, 0xff5f6672};
-constexpr std::array<QRgb, 8> kSeriesDark{0xff5ab4f0, 0xffff9354, 0xff33c99a, 0xffe08cc0,
-                                          0xffe9b949, 0xff8ed1f5, 0xffa99cf2, 0xffaab2be};
+// Based on the palette of Okabe and Ito, with yellow and black replaced; the dark variant has the same contrast. All
+// pairs stay apart for eyes without red or green cones, which tests/ui/charts_test.cpp simulates.
+constexpr std::array<QRgb, 8> kSeriesLight{0xff04619e, 0xffbe4c00, 0xff30714a, 0xff934e83,
+                                           0xffc67e0f, 0xff4083b3, 0xff5866cf, 0xff43535f};
+constexpr std::array<QRgb, 8> kSeriesDark{0xff61b7e5, 0xffeb8a40, 0xff24ca8d, 0xfffa92c4,
+                                          0xfff8cf63, 0xffadd7f2, 0xffb794f9, 0xff919ca5};
 // Based on Paul Tol's muted scheme, in the order of MemoryCategory; neighbours in a stack also differ in lightness.
 constexpr std::array<QRgb, kMemoryCategories> kMemoryLight{0xff44639f, 0xff88ccee, 0xff44aa99, 0xff117733, 0xffddcc77,
-                                                           0xffcc6677, 0xff882255, 0xffaa4499, 0xff999933, 0xffb4b8bf};
+                                                           0xffcc6677, 0xff882255, 0xff9b2a8f, 0xff999933, 0xffb4b8bf};
 constexpr std::array<QRgb, kMemoryCategories> kMemoryDark{0xff6d8fd1, 0xff8fd0f0, 0xff4fb9a8, 0xff3f9c5c, 0xffd9c873,
-                                                          0xffd67888, 0xffa84a7a, 0xffbf62ae, 0xffa9a94a, 0xff7d838d};
+                                                          0xffd67888, 0xff9f4463, 0xffbf62ae, 0xffa9a94a, 0xff637489};
 
 Theme& current() {
   static Theme value = make_theme(Shade::light);

@@ -64,36 +64,63 @@ ChartSpec share(const char* title, const char* unit, const char* empty, int link
 // By CompareView.
 const std::array<ViewSpec, kCompareViews>& specs() {
   using enum ComparedKind;
-  constexpr const char *kSpread = QT_TR_NOOP("median to p99"), *kMedian = QT_TR_NOOP("median"),
-                       *kShare = QT_TR_NOOP("% of requests at or below"), *kNats = QT_TR_NOOP("nats/token");
-  constexpr ChartSpec kThroughput{QT_TR_NOOP("Throughput"), QT_TR_NOOP("output tokens/s"), kNoMetric};
-  constexpr ChartSpec kCost{QT_TR_NOOP("Cost of tokens"), QT_TR_NOOP("USD per million tokens"), kNoPrice,
+  constexpr const char *kSpread = QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "median to p99"),
+                       *kMedian = QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "median"),
+                       *kShare = QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "% of requests at or below"),
+                       *kNats = QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "nats/token");
+  constexpr ChartSpec kThroughput{QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Throughput"),
+                                  QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "output tokens/s"), kNoMetric};
+  constexpr ChartSpec kCost{QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Cost of tokens"),
+                            QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "USD per million tokens"), kNoPrice,
                             Quantity::plain, Scale::logarithmic};
-  constexpr ChartSpec kApart{QT_TR_NOOP("Difference"), QT_TR_NOOP("% of the baseline's loss"),
-                             QT_TR_NOOP("The baseline shares no step with another run, or all losses are identical"),
-                             Quantity::plain, Scale::logarithmic};
+  constexpr ChartSpec kApart{
+      QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Difference"),
+      QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "% of the baseline's loss"),
+      QT_TRANSLATE_NOOP("mw::ui::CompareCharts",
+                        "The baseline shares no step with another run, or all losses are identical"),
+      Quantity::plain, Scale::logarithmic};
   static const std::array<ViewSpec, kCompareViews> kSpecs{{
-      {QT_TR_NOOP("Rate"), serving, prompt_length, {latency("TTFT", kSpread), latency("TPOT", kSpread), kThroughput}},
-      {QT_TR_NOOP("Length"), serving, request_load, {latency("TTFT", kSpread), latency("TPOT", kSpread), kThroughput}},
-      {QT_TR_NOOP("Pareto"), serving, prompt_length, {latency("TTFT", kMedian), latency("TPOT", kMedian), kCost}},
-      {QT_TR_NOOP("Distribution"),
+      {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Rate"),
+       serving,
+       prompt_length,
+       {latency("TTFT", kSpread), latency("TPOT", kSpread), kThroughput}},
+      {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Length"),
+       serving,
+       request_load,
+       {latency("TTFT", kSpread), latency("TPOT", kSpread), kThroughput}},
+      {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Pareto"),
+       serving,
+       prompt_length,
+       {latency("TTFT", kMedian), latency("TPOT", kMedian), kCost}},
+      {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Distribution"),
        serving,
        prompt_length | request_load,
        {share("TTFT", kShare, kNoRequests), share("TPOT", kShare, kNoRequests, 1)}},
-      {QT_TR_NOOP("Heat map"), serving, shown_metric, {}},
-      {QT_TR_NOOP("Cost"), serving, prompt_length, {kCost, share(QT_TR_NOOP("Cost of serving"), "USD", kNoPrice, 1)}},
-      {QT_TR_NOOP("Why"), serving, prompt_length | request_load, {}},
-      {QT_TR_NOOP("Replay"), serving, 0, {}},
-      {QT_TR_NOOP("Loss"),
+      {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Heat map"), serving, shown_metric, {}},
+      {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Cost"),
+       serving,
+       prompt_length,
+       {kCost, share(QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Cost of serving"), "USD", kNoPrice, 1)}},
+      {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Why"), serving, prompt_length | request_load, {}},
+      {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Replay"), serving, 0, {}},
+      {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Loss"),
        training,
        0,
-       {{QT_TR_NOOP("Training loss"), kNats, kNoLoss}, {QT_TR_NOOP("Eval loss"), kNats, kNoLoss}, kApart}},
-      {QT_TR_NOOP("Answers and Speed"),
+       {{QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Training loss"), kNats, kNoLoss},
+        {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Eval loss"), kNats, kNoLoss},
+        kApart}},
+      {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Answers and Speed"),
        training,
        0,
-       {share(QT_TR_NOOP("Scored answers"), QT_TR_NOOP("% right"), QT_TR_NOOP("These runs score no answers")),
-        share(QT_TR_NOOP("Speed"), QT_TR_NOOP("tokens/s"), kNoMetric)}},
-      {QT_TR_NOOP("Pareto"), sizing, 0, {latency(QT_TR_NOOP("Time of a batch"), kMedian), kCost}},
+       {share(QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Scored answers"),
+              QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "% right"),
+              QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "These runs score no answers")),
+        share(QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Speed"),
+              QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "tokens/s"), kNoMetric)}},
+      {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Pareto"),
+       sizing,
+       0,
+       {latency(QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Time of a batch"), kMedian), kCost}},
   }};
   return kSpecs;
 }
@@ -168,7 +195,6 @@ QString optional_text(const std::optional<double>& value, int digits) {
 }
 
 TableModel<Snapshot>::Columns snapshot_columns(const QStringList& names) {
-  const auto tr = [](const char* text) { return CompareCharts::tr(text); };
   const auto number = [](const QString& title, std::optional<double> Snapshot::*member, int digits) {
     return number_column<Snapshot>(title, [=](const Snapshot& s) { return optional_text(s.*member, digits); });
   };
@@ -176,20 +202,22 @@ TableModel<Snapshot>::Columns snapshot_columns(const QStringList& names) {
     return number_column<Snapshot>(
         title, [=](const Snapshot& s) { return s.*member ? qs(to_text(*(s.*member))) : QString(); });
   };
-  return {{.title = tr("Run"),
-           .text = [&names](const Snapshot& s) { return names.value(static_cast<qsizetype>(s.column)); }},
-          number_column<Snapshot>(
-              tr("Step"),
-              [tr](const Snapshot& s) { return s.ended ? tr("%1 (last)").arg(s.step) : QString::number(s.step); }),
-          number_column<Snapshot>(
-              tr("Time"), [](const Snapshot& s) { return s.time_s ? qs(to_text(Seconds(*s.time_s))) : QString(); }),
-          number(tr("Train loss"), &Snapshot::loss, 5),
-          number(tr("Eval loss"), &Snapshot::eval_loss, 5),
-          number(tr("Rate"), &Snapshot::learning_rate, 3),
-          number(tr("Norm"), &Snapshot::gradient_norm, 3),
-          number(tr("Tokens/s"), &Snapshot::tokens_per_second, 4),
-          bytes(tr("Memory"), &Snapshot::memory),
-          bytes(tr("Moved"), &Snapshot::moved)};
+  return {
+      {.title = CompareCharts::tr("Run"),
+       .text = [&names](const Snapshot& s) { return names.value(static_cast<qsizetype>(s.column)); }},
+      number_column<Snapshot>(CompareCharts::tr("Step"),
+                              [](const Snapshot& s) {
+                                return s.ended ? CompareCharts::tr("%1 (last)").arg(s.step) : QString::number(s.step);
+                              }),
+      number_column<Snapshot>(CompareCharts::tr("Time"),
+                              [](const Snapshot& s) { return s.time_s ? qs(to_text(Seconds(*s.time_s))) : QString(); }),
+      number(CompareCharts::tr("Train loss"), &Snapshot::loss, 5),
+      number(CompareCharts::tr("Eval loss"), &Snapshot::eval_loss, 5),
+      number(CompareCharts::tr("Rate"), &Snapshot::learning_rate, 3),
+      number(CompareCharts::tr("Norm"), &Snapshot::gradient_norm, 3),
+      number(CompareCharts::tr("Tokens/s"), &Snapshot::tokens_per_second, 4),
+      bytes(CompareCharts::tr("Memory"), &Snapshot::memory),
+      bytes(CompareCharts::tr("Moved"), &Snapshot::moved)};
 }
 
 }  // namespace

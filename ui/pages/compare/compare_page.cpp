@@ -390,8 +390,9 @@ void ComparePage::show_verdict() {
                         ? QString()
                         : u"<b style='color:%1'>%2</b>"_s.arg(color_of(comparison_->verdict).name(), parts.front()));
   why_not_->setVisible(count > 0 || marked > 0);
-  why_not_->setText((count == 1 ? tr("1 confounder") : tr("%1 confounders").arg(count)) +
-                    (marked > 0 ? tr(", %1 flagged").arg(marked) : QString()) + u" \u203A"_s);
+  QString doubts = count == 1 ? tr("1 confounder") : tr("%1 confounders").arg(count);
+  if (marked > 0) doubts = tr("%1, %2 flagged").arg(doubts, QString::number(marked));
+  why_not_->setText(doubts + u" \u203A"_s);
   QString list;
   for (qsizetype i = 0; i < count; ++i)
     list += u"<p style='margin:3px'><span style='color:%1'>\u25CF</span> %2</p>"_s.arg(

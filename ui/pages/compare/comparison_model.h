@@ -2,6 +2,7 @@
 // Table model of a comparison: a row per key, a column per run, changes against the first run, marks for audit findings
 // and missed SLOs. GUI thread.
 #pragma once
+#include <QCoreApplication>
 #include <memory>
 
 #include "core/compare/comparison.h"
@@ -13,6 +14,7 @@ namespace mw::ui {
 enum class RowsShown { differing, all };
 
 class ComparisonModel : public TableModel<compare::ComparisonRow> {
+  Q_DECLARE_TR_FUNCTIONS(mw::ui::ComparisonModel)
  public:
   enum Role { marked_role = first_own_role, impossible_role, over_slo_role };
   using Ptr = std::shared_ptr<const compare::Comparison>;

@@ -2,6 +2,8 @@
 // One metric of every run as a table of prompt length by load: value as colour and number, changes against the baseline
 // and marks for audit findings. The runs of one length stand below each other. GUI thread.
 #pragma once
+#include <QCoreApplication>
+
 #include "core/compare/compare_charts.h"
 #include "ui/theme/table_model.h"
 
@@ -15,6 +17,7 @@ struct HeatRow {
 };
 
 class HeatTable : public TableModel<HeatRow> {
+  Q_DECLARE_TR_FUNCTIONS(mw::ui::HeatTable)
  public:
   static constexpr int kNames = 2;  // columns before the loads
   HeatTable();

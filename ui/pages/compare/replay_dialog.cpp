@@ -103,7 +103,8 @@ void ReplayDialog::open_with(compare::Recording recording, std::optional<size_t>
                      "below; the result is a prediction.")
                       .arg(qs(recording_.set.name).toHtmlEscaped(), origin_text(recording_.set.provenance));
   if (recording_.summaries > 0)
-    about += u" "_s + tr("Points without recorded requests are omitted: %1.").arg(recording_.summaries);
+    about =
+        tr("%1 Points without recorded requests are omitted: %2.").arg(about, QString::number(recording_.summaries));
   description_->setText(about);
   points_->clear();
   points_->addItem(tr("All points (%1): %2 requests").arg(recording_.set.points.size()).arg(recording_.requests()));

@@ -72,14 +72,18 @@ TableModel<planning::DataRow>::Columns row_columns() {
 
 QString filter_text(RowFilter filter) {
   static constexpr const char* kTexts[kRowFilters] = {
-      QT_TR_NOOP("All"),     QT_TR_NOOP("OK"),  QT_TR_NOOP("Truncated"), QT_TR_NOOP("Too long"),
-      QT_TR_NOOP("No loss"), QT_TR_NOOP("Bad"), QT_TR_NOOP("Held out")};
+      QT_TRANSLATE_NOOP("QObject", "All"),       QT_TRANSLATE_NOOP("QObject", "OK"),
+      QT_TRANSLATE_NOOP("QObject", "Truncated"), QT_TRANSLATE_NOOP("QObject", "Too long"),
+      QT_TRANSLATE_NOOP("QObject", "No loss"),   QT_TRANSLATE_NOOP("QObject", "Bad"),
+      QT_TRANSLATE_NOOP("QObject", "Held out")};
   return QObject::tr(kTexts[static_cast<size_t>(filter)]);
 }
 
 QString state_text(const planning::DataRow& row) {
-  static constexpr const char* kTexts[] = {QT_TR_NOOP("ok"), QT_TR_NOOP("truncated"), QT_TR_NOOP("long, dropped"),
-                                           QT_TR_NOOP("no loss, dropped"), QT_TR_NOOP("bad")};
+  static constexpr const char* kTexts[] = {
+      QT_TRANSLATE_NOOP("QObject", "ok"), QT_TRANSLATE_NOOP("QObject", "truncated"),
+      QT_TRANSLATE_NOOP("QObject", "long, dropped"), QT_TRANSLATE_NOOP("QObject", "no loss, dropped"),
+      QT_TRANSLATE_NOOP("QObject", "bad")};
   const QString text = QObject::tr(kTexts[static_cast<size_t>(row.state)]);
   return matches(row, RowFilter::held_out) ? QObject::tr("%1, held out").arg(text) : text;
 }

@@ -10,6 +10,7 @@
 #include <QToolTip>
 #include <algorithm>
 
+#include "ui/theme/accessible_role.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -76,6 +77,7 @@ QString token_text(const views::DataDetail& detail, const RowContext& context, i
 
 TokenView::TokenView(QWidget* parent) : QAbstractScrollArea(parent) {
   setFocusPolicy(Qt::StrongFocus);
+  set_accessible_role(*this, QAccessible::Document);
   setAccessibleName(tr("Tokens of the row"));
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   setFrameShape(QFrame::NoFrame);

@@ -246,9 +246,9 @@ QString Alternatives::found_text() const {
   if (result.candidates.empty() && !result.without_plan.empty())
     return tr("None fits: %1").arg(qs(result.without_plan.front().reason));
   QString text = tr("%1 of %2 fit").arg(result.candidates.size()).arg(result.evaluated);
-  if (result.candidates.size() > kListed) text += tr("; the best %1 are listed").arg(kListed);
-  if (const auto& fewer = found_->fewer_chips) text += tr("; faster on %1").arg(qs(fewer->plan.choice.target));
-  return model_.shared().isEmpty() ? text : text + tr("; all: %1").arg(model_.shared());
+  if (result.candidates.size() > kListed) text = tr("%1; the best %2 are listed").arg(text, QString::number(kListed));
+  if (const auto& fewer = found_->fewer_chips) text = tr("%1; faster on %2").arg(text, qs(fewer->plan.choice.target));
+  return model_.shared().isEmpty() ? text : tr("%1; all: %2").arg(text, model_.shared());
 }
 
 void Alternatives::set_searchable(bool on) {

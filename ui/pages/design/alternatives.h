@@ -3,6 +3,7 @@
 // plan can be applied. The plans belong to the searched document and to the result of applying one. They are disabled
 // while the document differs and removed when it is replaced. GUI thread.
 #pragma once
+#include <QCoreApplication>
 #include <QSortFilterProxyModel>
 #include <QWidget>
 #include <memory>
@@ -26,6 +27,7 @@ namespace mw::ui {
 
 // The plans that a search found as rows: best first, sortable by every column through a proxy.
 class CandidatesModel : public TableModel<plan::Candidate> {
+  Q_DECLARE_TR_FUNCTIONS(mw::ui::CandidatesModel)
  public:
   enum Column { pareto, target, mesh, step, usd, memory, settings };
   CandidatesModel();

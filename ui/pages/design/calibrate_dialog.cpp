@@ -31,15 +31,16 @@ QString value_text(double value) {
 }
 
 QString row_tooltip(const ProposedRow& r) {
-  const auto tr = [](const char* text, int n = -1) { return CalibrationRowsModel::tr(text, nullptr, n); };
-  QStringList parts{tr("measured; from %1").arg(qs(r.measured.source))};
+  QStringList parts{CalibrationRowsModel::tr("measured; from %1").arg(qs(r.measured.source))};
   if (r.held_out)
     parts << (r.others > 0
-                  ? tr("held out: predicted by %n other row(s) of this chip and stack", r.others)
-                  : tr("held out: no other row of this chip and stack; predicted from other chips or the defaults"));
+                  ? CalibrationRowsModel::tr("held out: predicted by %n other row(s) of this chip and stack", nullptr,
+                                             r.others)
+                  : CalibrationRowsModel::tr(
+                        "held out: no other row of this chip and stack; predicted from other chips or the defaults"));
   else
-    parts << tr("predicted only, never used for fitting");
-  for (const std::string& text : r.measured.assumed) parts << tr("assumed: %1").arg(qs(text));
+    parts << CalibrationRowsModel::tr("predicted only, never used for fitting");
+  for (const std::string& text : r.measured.assumed) parts << CalibrationRowsModel::tr("assumed: %1").arg(qs(text));
   return parts.join(u'\n');
 }
 
@@ -54,15 +55,14 @@ QVariant row_color(const ProposedRow& r, int column) {
 }
 
 QString efficiency_tooltip(const ProposedEfficiency& e) {
-  const auto tr = [](const char* text) { return EfficienciesModel::tr(text); };
   QStringList parts;
   for (const auto& n : plan::Efficiencies::names())
     if (n.name == e.factor.name) parts << qs(n.help);
-  parts << tr("default %1: %2").arg(value_text(e.original.value), qs(e.original.source));
+  parts << EfficienciesModel::tr("default %1: %2").arg(value_text(e.original.value), qs(e.original.source));
   QStringList ids;
   for (const std::string& id : e.factor.rows) ids << qs(id);
-  parts << tr("fitted to: %1").arg(ids.join(u", "_s));
-  if (e.at_limit) parts << tr("the rows require a value beyond the limit");
+  parts << EfficienciesModel::tr("fitted to: %1").arg(ids.join(u", "_s));
+  if (e.at_limit) parts << EfficienciesModel::tr("the rows require a value beyond the limit");
   return parts.join(u'\n');
 }
 

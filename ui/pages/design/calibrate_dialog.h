@@ -2,6 +2,7 @@
 // Dialog that calibrates the plan with the user's measurements from files and runs. Shows held-out predictions of every
 // row and the resulting efficiencies, which can be accepted. GUI thread.
 #pragma once
+#include <QCoreApplication>
 #include <QDialog>
 
 #include "ui/charts/chart.h"
@@ -22,11 +23,15 @@ class ElidedLabel;
 
 // The rows of a proposed calibration, predicted against measured, and the efficiencies fitted to them.
 struct CalibrationRowsModel : TableModel<plan::ProposedRow> {
+  Q_DECLARE_TR_FUNCTIONS(mw::ui::CalibrationRowsModel)
+ public:
   enum Column { id, chip, stack, use, measured, now, held_out, fitted, error_now, error_held_out, error_fitted };
   CalibrationRowsModel();
 };
 
 struct EfficienciesModel : TableModel<plan::ProposedEfficiency> {
+  Q_DECLARE_TR_FUNCTIONS(mw::ui::EfficienciesModel)
+ public:
   enum Column { name, chip, stack, before, after, interval, rows };
   EfficienciesModel();
 };

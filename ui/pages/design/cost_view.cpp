@@ -25,9 +25,12 @@ constexpr size_t kMostSwings = 6;
 // The names of the inputs are longer than the ticks of a narrow chart.
 QString brief(const std::string& input) {
   static const std::map<std::string, const char*> kBrief{
-      {"requests per day", QT_TR_NOOP("requests")}, {"capacity of a server", QT_TR_NOOP("capacity")},
-      {"price of serving", QT_TR_NOOP("serve $")},  {"price of training", QT_TR_NOOP("train $")},
-      {"training hours", QT_TR_NOOP("train h")},    {"start of a server", QT_TR_NOOP("start")}};
+      {"requests per day", QT_TRANSLATE_NOOP("QObject", "requests")},
+      {"capacity of a server", QT_TRANSLATE_NOOP("QObject", "capacity")},
+      {"price of serving", QT_TRANSLATE_NOOP("QObject", "serve $")},
+      {"price of training", QT_TRANSLATE_NOOP("QObject", "train $")},
+      {"training hours", QT_TRANSLATE_NOOP("QObject", "train h")},
+      {"start of a server", QT_TRANSLATE_NOOP("QObject", "start")}};
   const auto known = kBrief.find(input);
   return known == kBrief.end() ? qs(input) : QObject::tr(known->second);
 }

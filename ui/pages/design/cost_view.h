@@ -2,6 +2,7 @@
 // Total cost of the design: training and serving by price class, break-even with the pinned design, and what moves the
 // total most. GUI thread.
 #pragma once
+#include <QCoreApplication>
 #include <QWidget>
 #include <array>
 
@@ -21,6 +22,7 @@ struct CostRow {
   std::array<QString, 3> texts{};  // by planning::CostClass; empty: no price
 };
 class CostModel : public TableModel<CostRow> {
+  Q_DECLARE_TR_FUNCTIONS(mw::ui::CostModel)
  public:
   enum Row { training, serving, starting, preempted, total, servers, per_million };
   CostModel();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The tables of the Design page: figures of the plan, and sharding of every kind of tensor.
 #pragma once
+#include <QCoreApplication>
+
 #include "core/views/design_view.h"
 #include "ui/theme/table_model.h"
 
@@ -8,6 +10,7 @@ namespace mw::ui {
 
 // The figures of the plan, compared with a pinned design if there is one.
 class PlanModel : public TableModel<views::PlanLine> {
+  Q_DECLARE_TR_FUNCTIONS(mw::ui::PlanModel)
  public:
   enum Column { figure, value, pinned, change, detail };
   PlanModel();

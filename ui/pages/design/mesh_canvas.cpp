@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/theme/accessible_role.h"
 #include "ui/theme/axis_color.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -34,6 +35,7 @@ designer::DesignContext context_of(const CanvasDesign& design) {
 MeshCanvas::MeshCanvas(Editing editing, QWidget* parent)
     : QWidget(parent), editing_(editing), add_(new QToolButton(this)) {
   setFocusPolicy(Qt::StrongFocus);
+  set_accessible_role(*this, QAccessible::Graphic);
   setMouseTracking(true);
   setAttribute(Qt::WA_OpaquePaintEvent);
   setAccessibleName(editing_ == Editing::allowed ? tr("Mesh canvas") : tr("Pinned mesh canvas"));

@@ -129,8 +129,8 @@ void ProofWindow::show_frame() {
   if (task_.is_busy()) {
     const event::Progress& p = task_.progress();
     QString text = qs(p.phase);
-    if (p.total > 0) text += tr(", %1 of %2").arg(p.done).arg(p.total);
-    if (const auto eta = task_.eta_seconds()) text += tr(", about %1 left").arg(qs(to_text(Seconds(*eta))));
+    if (p.total > 0) text = tr("%1, %2 of %3").arg(text, QString::number(p.done), QString::number(p.total));
+    if (const auto eta = task_.eta_seconds()) text = tr("%1, about %2 left").arg(text, qs(to_text(Seconds(*eta))));
     message_->setText(text);
     bar_->setValue(p.total > 0 ? static_cast<int>(1000 * p.done / p.total) : 0);
   } else if (task_.problem()) {

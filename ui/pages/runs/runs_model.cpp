@@ -53,71 +53,74 @@ TableColumn<ListedRun> text_column(const QString& title, const QString& tooltip,
 }
 
 TableModel<ListedRun>::Columns run_columns() {
-  const auto tr = [](const char* text) { return RunsModel::tr(text); };
   const auto number = [](const QString& title, const QString& tooltip, CellText<ListedRun> text,
                          std::function<QVariant(const ListedRun&)> key) {
     return TableColumn<ListedRun>{
         .title = title, .tooltip = tooltip, .alignment = Qt::AlignRight, .text = text, .sort_key = key};
   };
   return {
-      {.title = tr("Id"),
+      {.title = RunsModel::tr("Id"),
        .text = [](const ListedRun& r) { return qs(r.id); },
        .sort_key = [](const ListedRun& r) { return run_number(r.id); }},
-      text_column(tr("Name"), {}, [](const ListedRun& r) { return qs(r.shown_name); }),
-      text_column(tr("State"), {},
-                  [tr](const ListedRun& r) { return r.interrupted() ? tr("Interrupted") : state_text(r.state); }),
-      text_column(tr("Target"), {}, [](const ListedRun& r) { return qs(r.target); }),
-      text_column(tr("Changed"), tr("Settings that differ from the previous run of this kind"),
+      text_column(RunsModel::tr("Name"), {}, [](const ListedRun& r) { return qs(r.shown_name); }),
+      text_column(
+          RunsModel::tr("State"), {},
+          [](const ListedRun& r) { return r.interrupted() ? RunsModel::tr("Interrupted") : state_text(r.state); }),
+      text_column(RunsModel::tr("Target"), {}, [](const ListedRun& r) { return qs(r.target); }),
+      text_column(RunsModel::tr("Changed"), RunsModel::tr("Settings that differ from the previous run of this kind"),
                   [](const ListedRun& r) { return qs(r.changed); }),
       number(
-          tr("Train loss"), tr("Training loss of the last step in nats per token"),
+          RunsModel::tr("Train loss"), RunsModel::tr("Training loss of the last step in nats per token"),
           [](const ListedRun& r) { return loss_text(r.train_loss); },
           [](const ListedRun& r) { return number_or_last(r.train_loss); }),
       number(
-          tr("Eval loss"), tr("Last eval loss in nats per token"),
+          RunsModel::tr("Eval loss"), RunsModel::tr("Last eval loss in nats per token"),
           [](const ListedRun& r) { return loss_text(r.eval_loss); },
           [](const ListedRun& r) { return number_or_last(r.eval_loss); }),
       number(
-          tr("Right"), tr("Right answers to the held-out prompts that were asked last"),
+          RunsModel::tr("Right"), RunsModel::tr("Right answers to the held-out prompts that were asked last"),
           [](const ListedRun& r) { return r.answers ? qs(to_text(*r.answers)) : QString(); },
           [](const ListedRun& r) { return r.answers ? r.answers->share() : -1.0; }),
       number(
-          tr("Steps"), tr("Completed and requested optimizer steps"), [](const ListedRun& r) { return steps_text(r); },
+          RunsModel::tr("Steps"), RunsModel::tr("Completed and requested optimizer steps"),
+          [](const ListedRun& r) { return steps_text(r); },
           [](const ListedRun& r) { return static_cast<qlonglong>(r.steps_done); }),
       number(
-          tr("Time"), {},
+          RunsModel::tr("Time"), {},
           [](const ListedRun& r) { return r.seconds > 0 ? qs(to_text(Seconds(r.seconds))) : QString(); },
           [](const ListedRun& r) { return r.seconds; }),
       number(
-          tr("Cost"), tr("USD: time on the target times its price; predicted costs, of simulated time, are in italics"),
+          RunsModel::tr("Cost"),
+          RunsModel::tr("USD: time on the target times its price; predicted costs, of simulated time, are in italics"),
           [](const ListedRun& r) { return r.cost ? qs(to_text(Usd(r.cost->usd))) : QString(); },
           [](const ListedRun& r) { return r.cost ? r.cost->usd : -1.0; }),
       number(
-          tr("Tokens/s"), tr("Tokens without padding per second of the whole run"),
+          RunsModel::tr("Tokens/s"), RunsModel::tr("Tokens without padding per second of the whole run"),
           [](const ListedRun& r) { return r.tokens_per_second ? qs(count_text(*r.tokens_per_second)) : QString(); },
           [](const ListedRun& r) { return r.tokens_per_second.value_or(-1); }),
       number(
-          tr("Peak"), tr("Peak memory per device"),
+          RunsModel::tr("Peak"), RunsModel::tr("Peak memory per device"),
           [](const ListedRun& r) { return r.peak.value > 0 ? qs(to_text(r.peak)) : QString(); },
           [](const ListedRun& r) { return static_cast<qlonglong>(r.peak.value); }),
-      text_column(tr("Tags"), tr("Tags for filtering; press F2 to edit"),
+      text_column(RunsModel::tr("Tags"), RunsModel::tr("Tags for filtering; press F2 to edit"),
                   [](const ListedRun& r) { return qs(r.tags); }),
-      {.title = tr("Created"),
+      {.title = RunsModel::tr("Created"),
        .text = [](const ListedRun& r) { return when_text(r.created, true); },
        .sort_key = [](const ListedRun& r) { return run_number(r.id); }},
-      text_column(tr("Model"), {}, [](const ListedRun& r) { return qs(r.model); }),
-      text_column(tr("Method"), {}, [](const ListedRun& r) { return qs(r.method); }),
+      text_column(RunsModel::tr("Model"), {}, [](const ListedRun& r) { return qs(r.model); }),
+      text_column(RunsModel::tr("Method"), {}, [](const ListedRun& r) { return qs(r.method); }),
       number(
-          tr("Tokens"), tr("Tokens used for training, without padding"),
+          RunsModel::tr("Tokens"), RunsModel::tr("Tokens used for training, without padding"),
           [](const ListedRun& r) { return r.tokens > 0 ? qs(count_text(static_cast<double>(r.tokens))) : QString(); },
           [](const ListedRun& r) { return static_cast<qlonglong>(r.tokens); }),
       number(
-          tr("Trained"), tr("Trained parameters, their share of the model, and the size of the saved file"),
+          RunsModel::tr("Trained"),
+          RunsModel::tr("Trained parameters, their share of the model, and the size of the saved file"),
           [](const ListedRun& r) {
             return r.trainable ? qs(to_text(*r.trainable) + ", " + to_text(r.trainable->file)) : QString();
           },
           [](const ListedRun& r) { return static_cast<qlonglong>(r.trainable ? r.trainable->params : -1); }),
-      text_column(tr("Source"), tr("Whether the run was measured here, predicted or imported"),
+      text_column(RunsModel::tr("Source"), RunsModel::tr("Whether the run was measured here, predicted or imported"),
                   [](const ListedRun& r) { return qs(r.source); })};
 }
 

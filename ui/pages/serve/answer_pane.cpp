@@ -42,8 +42,10 @@ TableModel<AnswerToken>::Columns token_columns() {
 }
 
 QString end_text(serve::FinishReason reason) {
-  static constexpr const char* kTexts[] = {QT_TR_NOOP("limit of tokens reached"), QT_TR_NOOP("complete"),
-                                           QT_TR_NOOP("stopped"), QT_TR_NOOP("failed")};
+  static constexpr const char* kTexts[] = {QT_TRANSLATE_NOOP("mw::ui::AnswerPane", "limit of tokens reached"),
+                                           QT_TRANSLATE_NOOP("mw::ui::AnswerPane", "complete"),
+                                           QT_TRANSLATE_NOOP("mw::ui::AnswerPane", "stopped"),
+                                           QT_TRANSLATE_NOOP("mw::ui::AnswerPane", "failed")};
   return AnswerPane::tr(kTexts[static_cast<size_t>(reason)]);
 }
 

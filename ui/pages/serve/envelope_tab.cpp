@@ -19,9 +19,10 @@ namespace mw::ui {
 namespace {
 
 QString metric_name(jobs::EnvelopeMetric metric) {
-  static constexpr const char* kNames[] = {QT_TR_NOOP("Median TTFT"), QT_TR_NOOP("p99 TTFT"),
-                                           QT_TR_NOOP("Median TPOT"), QT_TR_NOOP("p99 TPOT"),
-                                           QT_TR_NOOP("Median E2E"),  QT_TR_NOOP("p99 E2E")};
+  static constexpr const char* kNames[] = {
+      QT_TRANSLATE_NOOP("QObject", "Median TTFT"), QT_TRANSLATE_NOOP("QObject", "p99 TTFT"),
+      QT_TRANSLATE_NOOP("QObject", "Median TPOT"), QT_TRANSLATE_NOOP("QObject", "p99 TPOT"),
+      QT_TRANSLATE_NOOP("QObject", "Median E2E"),  QT_TRANSLATE_NOOP("QObject", "p99 E2E")};
   return QObject::tr(kNames[static_cast<size_t>(metric)]);
 }
 

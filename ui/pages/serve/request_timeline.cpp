@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ui/charts/ticks.h"
+#include "ui/theme/accessible_role.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -35,6 +36,7 @@ QString time(double seconds) {
 RequestTimeline::RequestTimeline(ChartLink& link, QWidget* parent) : QAbstractScrollArea(parent), link_(link) {
   setFrameShape(QFrame::NoFrame);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  set_accessible_role(*this, QAccessible::Chart);
   setAccessibleName(tr("Timeline of the requests"));
   viewport()->setMouseTracking(true);
   viewport()->setAutoFillBackground(false);
@@ -190,9 +192,9 @@ QString RequestTimeline::row_text(int at) const {
   const Row& r = rows_[static_cast<size_t>(at)];
   const auto& p = r.phases;
   QString text = tr("Request %1: %2 prompt tokens").arg(at + 1).arg(r.prompt);
-  if (r.cached > 0) text += tr(" (%1 of them cached)").arg(r.cached);
-  text += tr(", %1 generated").arg(r.output);
-  if (r.preemptions > 0) text += tr(", preempted %1 times").arg(r.preemptions);
+  if (r.cached > 0) text = tr("%1 (%2 of them cached)").arg(text, QString::number(r.cached));
+  text = tr("%1, %2 generated").arg(text, QString::number(r.output));
+  if (r.preemptions > 0) text = tr("%1, preempted %2 times").arg(text, QString::number(r.preemptions));
   if (p.failed) return text + u'\n' + tr("failed after %1: %2").arg(time(p.end - p.sent), qs(r.error));
   QStringList parts;
   if (p.sent > p.intended) parts << tr("%1 in the client").arg(time(p.sent - p.intended));

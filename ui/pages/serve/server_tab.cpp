@@ -32,46 +32,52 @@ struct Figure {
 };
 
 constexpr Figure kFigures[] = {
-    {QT_TR_NOOP("Running"),
+    {QT_TRANSLATE_NOOP("mw::ui::ServerTab", "Running"),
      [](const State& s, const State&, double, const auto&) { return QString::number(s.scheduler.running); }},
-    {QT_TR_NOOP("Waiting"),
+    {QT_TRANSLATE_NOOP("mw::ui::ServerTab", "Waiting"),
      [](const State& s, const State&, double, const auto&) { return QString::number(s.scheduler.waiting); }},
-    {QT_TR_NOOP("Tokens/s"),
+    {QT_TRANSLATE_NOOP("mw::ui::ServerTab", "Tokens/s"),
      [](const State& s, const State& before, double seconds, const auto&) {
        return QString::number(static_cast<double>(s.output_tokens - before.output_tokens) / seconds, 'f', 1);
      }},
-    {QT_TR_NOOP("KV blocks in use"),
+    {QT_TRANSLATE_NOOP("mw::ui::ServerTab", "KV blocks in use"),
      [](const State& s, const State&, double, const jobs::ServedModel& served) {
        return ServerTab::tr("%1 % of %2")
            .arg(100 * s.scheduler.kv_used, 0, 'f', 0)
            .arg(qs(to_text(served.settings.kv.capacity)));
      }},
-    {QT_TR_NOOP("Answered"), [](const State& s, const State&, double, const auto&) { return grouped(s.finished); }},
-    {QT_TR_NOOP("Cancelled"), [](const State& s, const State&, double, const auto&) { return grouped(s.cancelled); }},
-    {QT_TR_NOOP("Rejected"), [](const State& s, const State&, double, const auto&) { return grouped(s.rejected); }}};
+    {QT_TRANSLATE_NOOP("mw::ui::ServerTab", "Answered"),
+     [](const State& s, const State&, double, const auto&) { return grouped(s.finished); }},
+    {QT_TRANSLATE_NOOP("mw::ui::ServerTab", "Cancelled"),
+     [](const State& s, const State&, double, const auto&) { return grouped(s.cancelled); }},
+    {QT_TRANSLATE_NOOP("mw::ui::ServerTab", "Rejected"),
+     [](const State& s, const State&, double, const auto&) { return grouped(s.rejected); }}};
 
 QString live_state_text(serve::LiveState state) {
-  static constexpr const char* kTexts[] = {QT_TR_NOOP("Waiting"), QT_TR_NOOP("Prefill"), QT_TR_NOOP("Decode")};
+  static constexpr const char* kTexts[] = {QT_TRANSLATE_NOOP("mw::ui::ServerTab", "Waiting"),
+                                           QT_TRANSLATE_NOOP("mw::ui::ServerTab", "Prefill"),
+                                           QT_TRANSLATE_NOOP("mw::ui::ServerTab", "Decode")};
   return ServerTab::tr(kTexts[static_cast<size_t>(state)]);
 }
 
 TableModel<serve::LiveRequest>::Columns live_columns() {
-  const auto tr = [](const char* text) { return ServerTab::tr(text); };
-  return {number_column<serve::LiveRequest>(
-              tr("Request"), [](const serve::LiveRequest& r) { return QString::number(static_cast<qint64>(r.id)); }),
-          {.title = tr("State"), .text = [](const serve::LiveRequest& r) { return live_state_text(r.state); }},
-          number_column<serve::LiveRequest>(
-              tr("Age (s)"), [](const serve::LiveRequest& r) { return QString::number(r.age_s, 'f', 1); }),
-          number_column<serve::LiveRequest>(tr("Prompt (tokens)"),
-                                            [](const serve::LiveRequest& r) { return grouped(r.prompt_tokens); }),
-          number_column<serve::LiveRequest>(
-              tr("Answer (tokens)"),
-              [tr](const serve::LiveRequest& r) {
-                return tr("%1 of %2").arg(grouped(r.output_tokens), grouped(r.max_new_tokens));
-              }),
-          number_column<serve::LiveRequest>(tr("Tokens/s"), [](const serve::LiveRequest& r) {
-            return r.tokens_per_second ? QString::number(*r.tokens_per_second, 'f', 1) : QString();
-          })};
+  return {
+      number_column<serve::LiveRequest>(
+          ServerTab::tr("Request"),
+          [](const serve::LiveRequest& r) { return QString::number(static_cast<qint64>(r.id)); }),
+      {.title = ServerTab::tr("State"), .text = [](const serve::LiveRequest& r) { return live_state_text(r.state); }},
+      number_column<serve::LiveRequest>(ServerTab::tr("Age (s)"),
+                                        [](const serve::LiveRequest& r) { return QString::number(r.age_s, 'f', 1); }),
+      number_column<serve::LiveRequest>(ServerTab::tr("Prompt (tokens)"),
+                                        [](const serve::LiveRequest& r) { return grouped(r.prompt_tokens); }),
+      number_column<serve::LiveRequest>(
+          ServerTab::tr("Answer (tokens)"),
+          [](const serve::LiveRequest& r) {
+            return ServerTab::tr("%1 of %2").arg(grouped(r.output_tokens), grouped(r.max_new_tokens));
+          }),
+      number_column<serve::LiveRequest>(ServerTab::tr("Tokens/s"), [](const serve::LiveRequest& r) {
+        return r.tokens_per_second ? QString::number(*r.tokens_per_second, 'f', 1) : QString();
+      })};
 }
 
 }  // namespace

@@ -58,13 +58,16 @@ double top_of(const views::SizeView& view) {
 }  // namespace
 
 QString workload_text(serve::Workload workload) {
-  static constexpr const char* kTexts[] = {QT_TR_NOOP("Rollout"), QT_TR_NOOP("Forward, full logits"),
-                                           QT_TR_NOOP("Forward, chunked top-k")};
+  static constexpr const char* kTexts[] = {QT_TRANSLATE_NOOP("QObject", "Rollout"),
+                                           QT_TRANSLATE_NOOP("QObject", "Forward, full logits"),
+                                           QT_TRANSLATE_NOOP("QObject", "Forward, chunked top-k")};
   return QObject::tr(kTexts[static_cast<size_t>(workload)]);
 }
 
 QString short_text(serve::Workload workload) {
-  static constexpr const char* kTexts[] = {QT_TR_NOOP("Rollout"), QT_TR_NOOP("Forward"), QT_TR_NOOP("Chunked")};
+  static constexpr const char* kTexts[] = {QT_TRANSLATE_NOOP("QObject", "Rollout"),
+                                           QT_TRANSLATE_NOOP("QObject", "Forward"),
+                                           QT_TRANSLATE_NOOP("QObject", "Chunked")};
   return QObject::tr(kTexts[static_cast<size_t>(workload)]);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Table model of the points of a sweep with the units of vLLM (ms, tokens/s) and audit findings.
 #pragma once
+#include <QCoreApplication>
+
 #include "ui/run_views/sweep_lines.h"
 #include "ui/theme/table_model.h"
 
@@ -12,6 +14,7 @@ struct SweepRow {
 };
 
 class SweepModel : public TableModel<SweepRow> {
+  Q_DECLARE_TR_FUNCTIONS(mw::ui::SweepModel)
  public:
   enum Column { input_len, request_rate, verdict, audit, first_number };  // then vLLM's metrics
   SweepModel();

@@ -242,17 +242,17 @@ compare::ComparedRun SweepPage::compared() const {
 void SweepPage::show_verdict() {
   if (!view_) return;
   label_->setToolTip(verdict());
-  QString text;
+  QStringList parts;
   if (selected_ && !view_->lines.empty()) {
     const auto& line = view_->lines[line_of_point(*selected_)];
     const QString verdict = qs(verdict_text(view_->set, line, view_->slo));
-    if (!verdict.isEmpty()) text = tr("%1 tokens: %2").arg(line.input_len).arg(verdict);
+    if (!verdict.isEmpty()) parts << tr("%1 tokens: %2").arg(line.input_len).arg(verdict);
   }
   const auto found = std::count_if(view_->findings.begin(), view_->findings.end(),
                                    [](const auto& f) { return f.verdict != serve::Verdict::fine; });
-  if (found > 0) text += (text.isEmpty() ? QString() : u"  \u00B7  "_s) + tr("audit findings: %1").arg(found);
-  if (view_->ignored > 0) text += tr("  \u00B7  %1 points could not be read").arg(view_->ignored);
-  label_->setText(text);
+  if (found > 0) parts << tr("audit findings: %1").arg(found);
+  if (view_->ignored > 0) parts << tr("%1 points could not be read").arg(view_->ignored);
+  label_->setText(parts.join(u"  \u00B7  "_s));
 }
 
 // Shows the columns that fit, the most important first, or all of them. Widths only grow while points are added.

@@ -9,6 +9,7 @@
 
 #include "ui/charts/chart_strokes.h"
 #include "ui/run_views/run_lines.h"
+#include "ui/theme/accessible_role.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -21,6 +22,7 @@ constexpr double kGridHeader = 25, kGridTitle = 14, kGridGap = 6;
 MemoryGrid::MemoryGrid(ChartLink& by_time, QWidget* parent) : QWidget(parent), link_(by_time) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
+  set_accessible_role(*this, QAccessible::Chart);
   setAccessibleName(tr("Memory of every device"));
   connect(&link_, &ChartLink::range_changed, this, &MemoryGrid::refresh);
   connect(&link_, &ChartLink::cursor_changed, this, qOverload<>(&QWidget::update));
