@@ -77,7 +77,7 @@ std::string event_line(Event event) {
 }
 
 struct BundledFile {
-  std::string name;  // below the folder of the run: "step-20/adapter_model.safetensors"
+  std::string name;  // below the folder of the run: "checkpoint-20/adapter_model.safetensors"
   fs::path path;
   std::uint64_t bytes = 0;
 };

@@ -89,20 +89,20 @@ TEST(Bundle, IsTheSameForTheSameRuns) {
 TEST(Bundle, CarriesCheckpointsOnlyIfAskedFor) {
   const Scratch folder;
   store::Store from(folder / "from"), to(folder / "to");
-  const store::RunId run = recorded_run(from, "run", "step-2");
-  fs::create_symlink("/etc/passwd", from.run_folder(run) / "step-2" / "link");
+  const store::RunId run = recorded_run(from, "run", "checkpoint-2");
+  fs::create_symlink("/etc/passwd", from.run_folder(run) / "checkpoint-2" / "link");
   const fs::path with = folder / "with.meshwright.tar.zst", without = folder / "without.meshwright.tar.zst";
   EXPECT_EQ(write_bundle(from, {run}, with, BundledCheckpoints::all).files, 1u) << "links are left out";
   EXPECT_EQ(write_bundle(from, {run}, without, BundledCheckpoints::none).files, 0u);
   const store::RunId whole = import_bundle(to, with).runs.at(0), bare = import_bundle(to, without).runs.at(0);
-  EXPECT_EQ(get(to.run_folder(whole) / "step-2/adapter.safetensors"), std::string(70000, 'w'));
+  EXPECT_EQ(get(to.run_folder(whole) / "checkpoint-2/adapter.safetensors"), std::string(70000, 'w'));
   const store::ChainReport report = store::verify_chain(to, whole);
   EXPECT_EQ(report.state, store::ChainState::intact);
   EXPECT_EQ(report.checkpoints, 1);
-  EXPECT_FALSE(path_exists(to.run_folder(bare) / "step-2"));
+  EXPECT_FALSE(path_exists(to.run_folder(bare) / "checkpoint-2"));
   for (const store::StoredEvent& stored : to.events(bare))
     if (const auto* checkpoint = std::get_if<event::Checkpoint>(&stored.event.body)) {
-      EXPECT_EQ(checkpoint->path, "step-2");
+      EXPECT_EQ(checkpoint->path, "checkpoint-2");
     }
 }
 
@@ -232,7 +232,7 @@ TEST(Tar, SizesAboveEightGibibytesAreBase256) {
 }
 
 TEST(Tar, NamesStayBelowTheFolder) {
-  for (const char* good : {"a", "runs/1/events.jsonl", "a..b/c.d", "-x", "step-20/adapter_model.safetensors"})
+  for (const char* good : {"a", "runs/1/events.jsonl", "a..b/c.d", "-x", "checkpoint-20/adapter_model.safetensors"})
     EXPECT_TRUE(is_archive_name(good)) << good;
   for (const char* bad : {"", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a b", "a\\b", "a:b", "\xC3\xA4"})
     EXPECT_FALSE(is_archive_name(bad)) << bad;
