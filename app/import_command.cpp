@@ -16,8 +16,7 @@ struct ImportOptions {
 };
 
 void add_import_options(CLI::App& command, CommonOptions&, ImportOptions& options) {
-  command.add_option("files", options.files, "Results of vLLM bench, GuideLLM, llama-bench, Meshwright, or CSV")
-      ->required();
+  command.add_option("files", options.files, "Results of serving benchmarks, training logs, or bundles")->required();
   add_column_option(command, options.columns);
 }
 
@@ -30,8 +29,11 @@ int run_import(const CommonOptions& common, const ImportOptions& options) {
     return 0;
   }
   for (const importing::ImportResult& run : imported)
-    print_text("%s  %s: %zu %s from %s\n", run.run.c_str(), run.name.c_str(), run.values ? run.values : run.points,
-               run.values ? "values" : "points", run.tool.c_str());
+    print_text("%s  %s: %zu %s from %s\n", run.run.c_str(), run.name.c_str(), run.points + run.values + run.events,
+               run.points   ? "points"
+               : run.values ? "values"
+                            : "events",
+               run.tool.c_str());
   return 0;
 }
 

@@ -82,6 +82,7 @@ Error unknown_run(const std::filesystem::path& store_folder, const std::string& 
 Subcommand accuracy_subcommand();
 Subcommand audit_subcommand();
 Subcommand bench_subcommand();
+Subcommand bundle_subcommand();
 Subcommand calibrate_subcommand();
 Subcommand compare_subcommand();
 Subcommand completion_subcommand();
@@ -101,6 +102,7 @@ Subcommand plan_subcommand();
 Subcommand port_subcommand();
 Subcommand replay_subcommand();
 Subcommand residuals_subcommand();
+Subcommand report_subcommand();
 Subcommand run_subcommand();
 Subcommand runs_subcommand();
 Subcommand schema_subcommand();

@@ -96,7 +96,8 @@ ComparedRun compared_plan(const experiment::Experiment& experiment, const hardwa
 
 std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue) {
   std::vector<ComparedRun> out;
-  if (file.extension() == ".json" && is_experiment(read_json(file)))
+  if (file.extension() == ".json" && formats::bench_kind(file) == formats::BenchKind::none &&
+      is_experiment(read_json(file)))
     return {compared_plan(experiment::Experiment::load(file), catalogue)};
   for (formats::BenchSet& set : formats::read_bench(file)) {
     ComparedRun column = compared(std::move(set));
@@ -179,6 +180,13 @@ Comparison compare(const std::vector<ComparedRun>& runs) {
   std::stable_sort(out.confounders.begin(), out.confounders.end(),
                    [](const Confounder& a, const Confounder& b) { return a.at_least > b.at_least; });
   for (const Confounder& c : out.confounders) out.verdict = std::max(out.verdict, c.at_least);
+  return out;
+}
+
+Comparison results_of(const ComparedRun& run) {
+  Comparison out{.names = {run.name}};
+  run.sweep ? comparing::serving({run}, out) : comparing::training({run}, out);
+  out.confounders.clear();
   return out;
 }
 

@@ -101,6 +101,7 @@ struct Comparison {
   std::vector<ComparisonRow> rows{};      // settings that differ, then results
 };
 Comparison compare(const std::vector<ComparedRun>& runs);  // throws Error COMPARE for fewer than two
+Comparison results_of(const ComparedRun& run);             // the rows of one run: results without changes
 
 std::string change_text(double delta);  // "+1.2 %", "-96 %", "+2.6e-05 %", "="
 // "explains 38 % of gap (+12 % predicted)", by name for more than two columns; "not estimated: ..."; empty before

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/formats/logs/run_log.h"
+#include "core/import/bundle.h"
 #include "core/import/import_events.h"
 #include "core/import/import_log.h"
 #include "core/import/import_results.h"
@@ -32,7 +33,13 @@ std::vector<ImportResult> import_files(const std::filesystem::path& runs_folder,
   std::vector<formats::BenchSet> sets;
   std::vector<formats::RunLog> logs;
   std::vector<EventRecord> records;
+  std::vector<std::filesystem::path> bundles;
   for (const auto& file : files) {
+    if (is_bundle(file)) {
+      check_bundle(file);
+      bundles.push_back(file);
+      continue;
+    }
     if (is_event_lines(file)) {
       records.push_back(read_event_lines(file));
       continue;
@@ -52,6 +59,11 @@ std::vector<ImportResult> import_files(const std::filesystem::path& runs_folder,
   for (const formats::RunLog& log : logs)
     imported.push_back({import_log(store, log), log.name, log.tool, 0, log.scalars.size()});
   for (const EventRecord& r : records) imported.push_back({import_events(store, r), r.name, r.software, 0, r.values});
+  for (const std::filesystem::path& file : bundles) {
+    const BundleContents contents = import_bundle(store, file);
+    for (size_t i = 0; i < contents.runs.size(); ++i)
+      imported.push_back({contents.runs[i], contents.names[i], "a bundle", 0, 0, contents.events_of[i]});
+  }
   return imported;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Imports files of other programs as finished runs of the store: results of serving benchmarks (import_results.h),
-// training logs (import_log.h) and event lines (import_events.h), distinguished by content. Thread-safe.
+// training logs (import_log.h), event lines (import_events.h) and bundles (bundle.h), distinguished by content.
+// Thread-safe.
 #pragma once
 #include "core/formats/results/bench_import.h"
 #include "core/store/store.h"
@@ -10,7 +11,7 @@ namespace mw::importing {
 struct ImportResult {
   store::RunId run;
   std::string name, tool;
-  size_t points = 0, values = 0;  // points of a benchmark; scalar values of a log
+  size_t points = 0, values = 0, events = 0;  // points of a benchmark; scalar values of a log; events of a bundle
 };
 
 // Reads all files before it opens the store, so an Error in one file imports none of them.

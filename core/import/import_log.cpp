@@ -33,10 +33,11 @@ store::RunId import_log(store::Store& store, const formats::RunLog& log) {
   std::vector<formats::Scalar> scalars = log.scalars;
   std::stable_sort(scalars.begin(), scalars.end(),
                    [](const formats::Scalar& a, const formats::Scalar& b) { return a.step < b.step; });
-  long last = log.steps_total;
+  long last = log.steps_total, logged = 0;
   double first_wall_s = 0;
   for (const formats::Scalar& s : scalars) {
     last = std::max(last, s.step);
+    logged = std::max(logged, s.step);
     if (s.wall_s > 0) first_wall_s = first_wall_s == 0 ? s.wall_s : std::min(first_wall_s, s.wall_s);
   }
   store::RunId run = store.create(experiment_of_log(log), log.name);
@@ -61,7 +62,7 @@ store::RunId import_log(store::Store& store, const formats::RunLog& log) {
     store.append(run, {at, event::Metric{s.name, s.step, s.value}});
   }
   event::Finished finished;
-  finished.steps = last;
+  finished.steps = log.finished ? last : logged;
   finished.seconds = std::max(seconds, at);
   finish_recorded(store, run, finished.seconds, finished);
   return run;

@@ -577,6 +577,9 @@ void Store::rename(const RunId& run, const std::string& name) {
 void Store::set_tags(const RunId& run, const std::string& tags) {
   change(run, "UPDATE runs SET tags=? WHERE id=?", tags);
 }
+void Store::set_created(const RunId& run, const std::string& utc) {
+  change(run, "UPDATE runs SET created=? WHERE id=?", utc);
+}
 
 void Store::set_deleted(const RunId& run, Trash trash) {
   set_deleted(std::span(&run, 1), trash);

@@ -135,6 +135,7 @@ class Store {
   std::filesystem::path run_folder(const RunId& run) const;  // artefacts; of a deleted run, in the trash folder
   void rename(const RunId& run, const std::string& name);
   void set_tags(const RunId& run, const std::string& tags);
+  void set_created(const RunId& run, const std::string& utc);  // of a run that another store recorded
   // Deletes or restores a run. A deleted run keeps its record, and its folder moves to the folder "trash". Throws
   // RUN-LOCKED while a process writes the run.
   void set_deleted(const RunId& run, Trash trash);

@@ -71,6 +71,27 @@ TEST(Results, ImportedRunsAreListedAndCompared) {
   EXPECT_EQ(command({"compare", ids[0], ids[1], "--out", folder / "t.doc"}).exit_code, 2);
 }
 
+TEST(Results, RunsAreReportedBundledAndImportedElsewhere) {
+  const Folder folder;
+  const auto command = [&](Texts words, const char* runs) {
+    for (const std::string& word : Texts{"--runs-dir", folder / runs, "--json"}) words.push_back(word);
+    const Result result = meshwright(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return parse_json(result.out, words[0]);
+  };
+  const Json ids = command({"import", fixture("aiperf_0.10.0.json"), fixture("sglang.jsonl")}, "runs")["runs"];
+  ASSERT_EQ(ids.size(), 3u);
+  const Json report = command({"report", ids[0], ids[1], "--out", folder / "r.html"}, "runs");
+  EXPECT_EQ(report["bytes"], fs::file_size(folder.scratch / "r.html"));
+  EXPECT_THAT(read_file(folder.scratch / "r.html"), HasSubstr("TTFT by load"));
+  const std::string bundle = folder / "b.meshwright.tar.zst";
+  EXPECT_EQ(command({"bundle", ids[1], ids[0], "--out", bundle}, "runs")["runs"].size(), 2u);
+  EXPECT_EQ(command({"import", bundle}, "elsewhere")["runs"].size(), 2u);
+  EXPECT_EQ(command({"runs"}, "elsewhere")["rows"][0]["name"], command({"runs"}, "runs")["rows"][2]["name"]);
+  EXPECT_EQ(meshwright({"report", ids[0], "--out", folder / "r.pdf", "--runs-dir", folder / "runs"}).exit_code, 2);
+  EXPECT_EQ(meshwright({"bundle", ids[0], "--out", folder / "b.zip", "--runs-dir", folder / "runs"}).exit_code, 2);
+}
+
 TEST(Results, RejectsUnknownFileWithoutCreatingARun) {
   const Folder folder;
   write_file_atomically(folder.scratch / "cut.json", read_file(fixture("vllm_plain.json")).substr(0, 700));

@@ -39,6 +39,16 @@ TEST(BenchImport, DetectsFormatByContent) {
   EXPECT_EQ(bench_kind(fixture("guidellm_constant.json")), BenchKind::guidellm);
   for (const char* name : {"llama_bench.json", "llama_bench.jsonl", "llama_bench.csv"})
     EXPECT_EQ(bench_kind(fixture(name)), BenchKind::llama_bench) << name;
+  for (const auto& [name, kind] : {std::pair("aiperf_0.10.0.json", BenchKind::aiperf),
+                                   {"genai_perf.json", BenchKind::aiperf},
+                                   {"inference_perf_stage.json", BenchKind::inference_perf},
+                                   {"inference_perf_summary.json", BenchKind::inference_perf},
+                                   {"sglang.jsonl", BenchKind::sglang},
+                                   {"mlperf_server.txt", BenchKind::mlperf},
+                                   {"mlperf_offline.txt", BenchKind::mlperf},
+                                   {"llmperf_summary.json", BenchKind::llmperf},
+                                   {"llmperf_responses.json", BenchKind::llmperf}})
+    EXPECT_EQ(bench_kind(fixture(name)), kind) << name;
   EXPECT_EQ(bench_kind(fixture("VERSIONS.json")), BenchKind::none);
   EXPECT_EQ(bench_kind("/no/such/file"), BenchKind::none);
   const Scratch folder;
@@ -417,6 +427,151 @@ TEST(BenchImportFuzz, DamagedFilesAreReadOrRejected) {
   }
   EXPECT_GT(read, 300);
   EXPECT_LT(read, 2700);
+}
+
+// Form of results/nvfp4/5090/chatbot/r1.2/profile_export_aiperf.json of anud18/qwen36-vllm-aiperf-benchmark (AIPerf
+// 0.10.0); the numbers are our own.
+TEST(BenchImport, ReadsPhaseAndMetricsOfAiperf) {
+  const BenchSet set = read_bench(fixture("aiperf_0.10.0.json")).at(0);
+  EXPECT_EQ(set.tool, "aiperf 0.10.0");
+  EXPECT_EQ(set.model, "gemma-3-1b-it");
+  EXPECT_EQ(set.conditions.at("arrival"), "poisson");
+  const BenchPoint& p = set.points.at(0);
+  EXPECT_EQ(p.request_rate, 2.5) << "the rate of the warm-up is 9";
+  EXPECT_EQ(p.completed, 40);
+  EXPECT_EQ(p.failed, 2);
+  EXPECT_EQ(p.input_len, 512);
+  EXPECT_EQ(p.total_output_tokens, 4040);
+  EXPECT_EQ(p.duration_s, 20);
+  EXPECT_EQ(p.request_goodput, 1.5);
+  EXPECT_EQ(p.ttft.percentile(99), 250);
+  EXPECT_EQ(p.tpot.median, 6.5);
+  EXPECT_EQ(p.itl.median, 6.4) << "inter-chunk latency";
+  EXPECT_EQ(p.e2el.deviation, 200);
+}
+
+// Form of the GenAI-Perf report in issue 298 of triton-inference-server/perf_analyzer.
+TEST(BenchImport, ReadsGenaiPerfWithoutCountsAndRate) {
+  const BenchSet set = read_bench(fixture("genai_perf.json")).at(0);
+  EXPECT_EQ(set.model, "ensemble");
+  const BenchPoint& p = set.points.at(0);
+  EXPECT_TRUE(std::isnan(p.request_rate));
+  EXPECT_EQ(p.max_concurrency, 100);
+  EXPECT_EQ(p.completed, 0);
+  EXPECT_EQ(p.output_len, 500);
+  EXPECT_TRUE(std::isnan(p.duration_s));
+  EXPECT_FALSE(p.itl.known());
+}
+
+TEST(BenchImport, ConvertsUnitsOfAiperfAndRejectsUnknownOnes) {
+  const Scratch folder;
+  Json report = Json::parse(read_file(fixture("genai_perf.json")));
+  report["time_to_first_token"]["unit"] = "sec";
+  write_file_atomically(folder / "seconds.json", report.dump());
+  EXPECT_EQ(read_bench(folder / "seconds.json").at(0).points.at(0).ttft.median, 172000);
+  report["time_to_first_token"]["unit"] = "fortnights";
+  write_file_atomically(folder / "odd.json", report.dump());
+  const Problem problem = refusal(folder / "odd.json");
+  EXPECT_EQ(problem.place, "time_to_first_token.unit");
+  EXPECT_EQ(problem.found, "\"fortnights\"");
+}
+
+// Form of demos/kubecon-na-2025/vllm/results/{stage_3,summary}_lifecycle_metrics.json of
+// kubernetes-sigs/inference-perf.
+TEST(BenchImport, ReadsStageOfInferencePerfInMilliseconds) {
+  const BenchSet set = read_bench(fixture("inference_perf_stage.json")).at(0);
+  const BenchPoint& p = set.points.at(0);
+  EXPECT_EQ(p.request_rate, 4);
+  EXPECT_EQ(p.completed, 118);
+  EXPECT_EQ(p.failed, 2);
+  EXPECT_EQ(p.duration_s, 32);
+  EXPECT_EQ(p.total_input_tokens, 15989);
+  EXPECT_EQ(p.ttft.median, 200);
+  EXPECT_DOUBLE_EQ(p.e2el.percentile(99.9), 5800);
+  EXPECT_EQ(p.tpot.median, 17);
+  EXPECT_EQ(set.definitions.tpot, Definitions::Tpot::after_first);
+}
+
+TEST(BenchImport, ReadsSummaryOfInferencePerfWithoutStreaming) {
+  const BenchSet set = read_bench(fixture("inference_perf_summary.json")).at(0);
+  const BenchPoint& p = set.points.at(0);
+  EXPECT_TRUE(std::isnan(p.request_rate));
+  EXPECT_FALSE(p.ttft.known());
+  EXPECT_EQ(p.tpot.median, 62.5);
+  EXPECT_EQ(set.definitions.tpot, Definitions::Tpot::with_first);
+  EXPECT_THAT(p.note, HasSubstr("all stages"));
+}
+
+// Form of a line of SGLang 0.4 in a public script (request_rate 5, sharegpt), and of a newer one with Infinity,
+// total_throughput and server_info.
+TEST(BenchImport, ReadsLinesOfSglangUnderNamesOfVllm) {
+  const auto sets = read_bench(fixture("sglang.jsonl"));
+  ASSERT_EQ(sets.size(), 2u);
+  const BenchPoint& first = sets[0].points.at(0);
+  EXPECT_EQ(first.request_rate, 5);
+  EXPECT_EQ(first.input_len, 303) << "the mean: random_input_len is not used by this data";
+  EXPECT_EQ(first.e2el.median, 1500);
+  EXPECT_EQ(first.itl.percentile(95), 18.75);
+  EXPECT_EQ(sets[0].conditions.at("dataset"), "sharegpt");
+  EXPECT_EQ(sets[1].model, "google/gemma-3-1b-it");
+  EXPECT_EQ(sets[1].conditions.at("tp"), "2");
+  ASSERT_EQ(sets[1].points.size(), 2u);
+  EXPECT_TRUE(std::isinf(sets[1].points[0].request_rate));
+  EXPECT_EQ(sets[1].points[0].input_len, 1024);
+  EXPECT_EQ(sets[1].points[0].total_token_throughput, 2490);
+  EXPECT_TRUE(std::isnan(sets[1].points[1].request_rate)) << "a trace has own times";
+}
+
+// Forms of Server and Offline summaries of AMD's v6.0 submission; names are those of loadgen/results.cc.
+TEST(BenchImport, ReadsSummariesOfLoadGen) {
+  const BenchSet server = read_bench(fixture("mlperf_server.txt")).at(0);
+  const BenchPoint& p = server.points.at(0);
+  EXPECT_EQ(server.conditions.at("scenario"), "Server");
+  EXPECT_EQ(p.request_rate, 10.05);
+  EXPECT_EQ(p.request_throughput, 9.75);
+  EXPECT_EQ(p.output_throughput, 2800.5);
+  EXPECT_EQ(p.e2el.median, 15000);
+  EXPECT_EQ(p.ttft.percentile(99), 2100);
+  EXPECT_EQ(p.tpot.mean, 61.5);
+  EXPECT_THAT(p.note, HasSubstr("INVALID: performance constraints"));
+  const BenchPoint offline = read_bench(fixture("mlperf_offline.txt")).at(0).points.at(0);
+  EXPECT_TRUE(std::isinf(offline.request_rate));
+  EXPECT_EQ(offline.completed, 1375);
+  EXPECT_EQ(offline.duration_s, 20);
+  EXPECT_EQ(offline.output_throughput, 95004);
+  EXPECT_FALSE(offline.ttft.known());
+  EXPECT_TRUE(offline.note.empty());
+}
+
+TEST(BenchImport, RefusesSummaryOfAccuracyRun) {
+  const Scratch folder;
+  std::string text = read_file(fixture("mlperf_server.txt"));
+  text.replace(text.find("PerformanceOnly"), 15, "AccuracyOnly");
+  write_file_atomically(folder / "mlperf_log_summary.txt", text);
+  EXPECT_EQ(refusal(folder / "mlperf_log_summary.txt").place, "Mode");
+}
+
+// Form of raw_data/{summary,individual}/anyscale_70b.json of ray-project/llmperf-leaderboard (LLMPerf 2023-08-31).
+TEST(BenchImport, ReadsSummaryAndResponsesOfLlmperf) {
+  const BenchSet summary = read_bench(fixture("llmperf_summary.json")).at(0);
+  EXPECT_EQ(summary.model, "google/gemma-3-1b-it");
+  EXPECT_EQ(summary.definitions.tpot, Definitions::Tpot::with_first);
+  const BenchPoint& p = summary.points.at(0);
+  EXPECT_EQ(p.max_concurrency, 5);
+  EXPECT_EQ(p.completed, 150);
+  EXPECT_EQ(p.failed, 2);
+  EXPECT_EQ(p.request_throughput, 2);
+  EXPECT_EQ(p.duration_s, 75);
+  EXPECT_EQ(p.ttft.median, 212.5);
+  EXPECT_EQ(p.tpot.median, 14.5);
+  EXPECT_EQ(p.total_output_tokens, 22050);
+  const BenchPoint r = read_bench(fixture("llmperf_responses.json")).at(0).points.at(0);
+  EXPECT_EQ(r.completed, 5);
+  EXPECT_EQ(r.failed, 1);
+  EXPECT_DOUBLE_EQ(r.e2el.median, 2500);
+  EXPECT_EQ(r.output_len, 152);
+  EXPECT_TRUE(r.requests.empty()) << "the file has no times of sending";
+  EXPECT_TRUE(std::isnan(r.output_throughput));
 }
 
 }  // namespace

@@ -103,6 +103,82 @@ TEST(RunLog, ReadsTrainerStateWithNan) {
   EXPECT_EQ(series(log, "train/mean_loss").size(), 1u) << "the mean over the run is no step's loss";
 }
 
+// Fixtures with own numbers, of the forms of trainer_log.jsonl in aa-n/Qwen3_Lora and in
+// syGOAT/Mistral-v0.2-Translator-bf16 (older).
+TEST(RunLog, ReadsLogOfLlamaFactory) {
+  const fs::path file = kLogs / "trainers" / "llama_factory.jsonl";
+  EXPECT_EQ(log_kind(file), LogKind::llama_factory);
+  const RunLog log = read_log(file);
+  EXPECT_EQ(log.tool, "LLaMA-Factory");
+  EXPECT_TRUE(log.finished);
+  EXPECT_EQ(log.steps_total, 40);
+  EXPECT_EQ(log.seconds, 86400 + 200);
+  EXPECT_EQ(series(log, "train/loss"), (std::map<long, double>{{10, 2.5}, {20, 2}, {30, 1.5}}));
+  EXPECT_EQ(series(log, "eval/loss").at(30), 1.625);
+  EXPECT_EQ(series(log, "train/learning_rate").at(20), 2.5e-5);
+  EXPECT_EQ(series(log, "train/tokens_per_second").at(40), 4129.25);
+  EXPECT_EQ(log.scalars.front().wall_s, 30);
+  const RunLog old = read_log(kLogs / "trainers" / "llama_factory_old.jsonl");
+  EXPECT_FALSE(old.finished);
+  EXPECT_EQ(series(old, "train/learning_rate").at(20), 1.15e-6);
+  EXPECT_TRUE(series(old, "train/tokens_per_second").empty()) << "0.00 is not a measurement";
+  ASSERT_EQ(old.notes.size(), 1u);
+  EXPECT_THAT(old.notes[0], testing::HasSubstr("line 3"));
+}
+
+// Forms of torchtune's DiskLogger as shown by amang1802's llama-3.1-8B runs, and of the output in pull request 1358.
+TEST(RunLog, ReadsTextOfTorchtune) {
+  const RunLog log = read_log(kLogs / "trainers" / "torchtune_disk.txt");
+  EXPECT_EQ(log.tool, "torchtune");
+  EXPECT_TRUE(log.notes.empty());
+  EXPECT_EQ(series(log, "train/loss").at(2), 1.875);
+  EXPECT_EQ(series(log, "eval/loss").at(2), 1.75);
+  EXPECT_EQ(series(log, "train/peak_memory_active_bytes").at(1), 85.5 * 1024 * 1024 * 1024);
+  const RunLog output = read_log(kLogs / "trainers" / "torchtune_output.txt");
+  EXPECT_EQ(series(output, "train/learning_rate").at(2), 1e-5);
+  EXPECT_THAT(output.notes, testing::ElementsAre("3 lines have no values and were skipped, the first is line 1"));
+}
+
+// Forms of a terminal of Unsloth 2026.4.6 with transformers 5.5.0, of a notebook, and of axolotl's output before and
+// since it writes numbers as texts.
+TEST(RunLog, TakesStepsOfUnslothFromEpochs) {
+  const RunLog log = read_log(kLogs / "trainers" / "unsloth_terminal.txt");
+  EXPECT_EQ(log.tool, "Unsloth");
+  EXPECT_TRUE(log.finished);
+  EXPECT_EQ(log.seconds, 403);
+  EXPECT_EQ(log.steps_total, 1200);
+  EXPECT_EQ(series(log, "train/loss"), (std::map<long, double>{{1, 2.007}, {100, 1.75}, {1200, 1.5}}));
+  EXPECT_EQ(series(log, "eval/loss").at(100), 1.625);
+  EXPECT_EQ(log.facts.at("trainable_parameters"), 3194880);
+  EXPECT_TRUE(log.notes.empty());
+  const RunLog notebook = read_log(kLogs / "trainers" / "unsloth_notebook.txt");
+  EXPECT_EQ(series(notebook, "train/loss").at(20), 0.9252);
+  EXPECT_EQ(series(notebook, "eval/loss"), (std::map<long, double>{{10, 1.75}, {30, 0.625}}));
+}
+
+TEST(RunLog, TakesStepsOfAxolotlFromProgressBars) {
+  const RunLog log = read_log(kLogs / "trainers" / "axolotl_bars.txt");
+  EXPECT_EQ(log.tool, "axolotl");
+  EXPECT_EQ(log.steps_total, 4);
+  EXPECT_EQ(series(log, "train/loss"), (std::map<long, double>{{1, 0.7157}, {2, 0.5}, {3, 0.25}}));
+  EXPECT_EQ(series(log, "eval/loss").at(3), 0.375);
+  EXPECT_EQ(series(log, "memory/max_active_bytes").at(1), 2.5 * 1024 * 1024 * 1024);
+  EXPECT_TRUE(log.notes.empty());
+  const RunLog numbers = read_log(kLogs / "trainers" / "axolotl_numbers.txt");
+  EXPECT_EQ(series(numbers, "train/loss"), (std::map<long, double>{{1, 1}, {2, 0.5}}));
+  EXPECT_THAT(numbers.notes, testing::ElementsAre(testing::HasSubstr("no step numbers for 2 entries")));
+}
+
+TEST(RunLog, LeavesDataAndTextsToOtherReaders) {
+  const Scratch folder;
+  for (const char* text :
+       {"{\"text\": \"{'loss': 1}\"}\n", "the trainer printed {'loss': 2.0} there\n", "{'name': 'x', 'value': 3}\n",
+        "Step 1 | Loss: 10.8 | LR: 6e-6\n", "{\"current_steps\": 1}\n"}) {
+    put(folder / "some.txt", text);
+    EXPECT_EQ(log_kind(folder / "some.txt"), LogKind::none) << text;
+  }
+}
+
 fs::path events_file() {
   for (const auto& entry : fs::directory_iterator(kLogs / "tensorboardx")) return entry.path();
   return {};

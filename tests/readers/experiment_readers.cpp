@@ -7,8 +7,10 @@
 #include "core/experiment/settings.h"
 #include "core/formats/safetensors/safetensors.h"
 #include "core/hardware/catalogue.h"
+#include "core/import/bundle.h"
 #include "core/import/import_events.h"
 #include "core/import/import_results.h"
+#include "core/import/tar.h"
 #include "core/import/watched.h"
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/calibration/measurements.h"
@@ -182,6 +184,44 @@ Texts checkpoint_seeds() {
   return {R"({"schema":1,"step":3,"tokens":100,"seconds":1.5,"answers_asked":2,"answers_before":1})"};
 }
 
+// The archive of a bundle, not compressed. The checksums of its headers are corrected, so that damage reaches more than
+// their check.
+void bundle(std::string_view bytes) {
+  static const Scratch scratch;
+  std::string tar(bytes);
+  for (size_t at = 0; at + importing::kTarBlock <= tar.size();) {
+    std::uint64_t sum = 0, size = 0;
+    for (size_t i = 0; i < importing::kTarBlock; ++i)
+      sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(tar[at + i]);
+    for (size_t i = 124; i < 135; ++i) size = size * 8 + (static_cast<unsigned char>(tar[at + i]) & 7);
+    if (std::string_view(tar).substr(at + 257, 5) == "ustar") {
+      for (size_t i = 6; i-- > 0; sum >>= 3) tar[at + 148 + i] = static_cast<char>('0' + (sum & 7));
+      tar[at + 154] = '\0';
+    }
+    at += importing::kTarBlock *
+          (1 + std::min<std::uint64_t>((size + importing::kTarBlock - 1) / importing::kTarBlock, 1 << 20));
+  }
+  importing::check_bundle(scratch.put("b.tar", tar));
+}
+Texts bundle_seeds() {
+  std::string tar;
+  importing::TarWriter writer(
+      [&](std::span<const std::byte> bytes) { tar.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()); });
+  writer.add("bundle.json", R"({"format":"meshwright-bundle","version":1,"runs":[{"name":"a","tags":"b",)"
+                            R"("created":"2026-01-31T12:00:00Z"}]})");
+  writer.add("runs/1/experiment.json", R"({"schema":1,"train":{"steps":3}})");
+  writer.add("runs/1/files/step-1/weights", "www");
+  writer.add("runs/1/events.jsonl",
+             R"({"event":"started","info":{"steps":1},"time_s":0})"
+             "\n"
+             R"({"event":"checkpoint","step":1,"path":"step-1","time_s":1})"
+             "\n"
+             R"({"event":"finished","state":"done","steps":1,"tokens":1,"seconds":1,"peak_bytes":1})"
+             "\n");
+  writer.finish();
+  return {tar, tar.substr(0, 5 * importing::kTarBlock)};
+}
+
 }  // namespace
 
 Reader experiment_reader() {
@@ -208,13 +248,16 @@ Reader hardware_reader() {
 Reader recording_reader() {
   return {"recording", recording, recording_seeds};
 }
+Reader bundle_reader() {
+  return {"bundle", bundle, bundle_seeds, 8192};
+}
 Reader checkpoint_reader() {
   return {"checkpoint", checkpoint, checkpoint_seeds, 1024};
 }
 
 std::vector<Reader> experiment_readers() {
   return {experiment_reader(),  sets_reader(),     event_line_reader(), event_record_reader(), measurements_reader(),
-          calibration_reader(), hardware_reader(), recording_reader(),  checkpoint_reader()};
+          calibration_reader(), hardware_reader(), recording_reader(),  checkpoint_reader(),   bundle_reader()};
 }
 
 }  // namespace mw::readers

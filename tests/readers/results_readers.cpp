@@ -41,7 +41,10 @@ Texts bench_seeds() {
   for (const char* name : {"guidellm_constant.json", "guidellm_failing.json", "guidellm_0.1.0.json",
                            "guidellm_0.3.1.json", "llama_bench.json"})
     seeds.push_back(shortened(Json::parse(fixture(std::string("bench/") + name))).dump());
-  seeds.push_back(fixture("bench/llama_bench.csv"));
+  for (const char* name :
+       {"llama_bench.csv", "aiperf_0.10.0.json", "genai_perf.json", "inference_perf_stage.json", "sglang.jsonl",
+        "mlperf_server.txt", "mlperf_offline.txt", "llmperf_summary.json", "llmperf_responses.json"})
+    seeds.push_back(fixture(std::string("bench/") + name));
   for (const char* name : {"vllm_appended.json", "llama_bench.jsonl"}) {
     std::istringstream lines(fixture(std::string("bench/") + name));
     std::string line, two;
@@ -137,6 +140,21 @@ Texts event_log_seeds() {
       "{\"event\":\"finished\",\"state\":\"done\",\"seconds\":5}\n"};
 }
 
+// Logs of LLaMA-Factory, torchtune, axolotl and Unsloth, told apart by their content.
+void trainer_log(std::string_view bytes) {
+  static const Scratch scratch;
+  const fs::path file = scratch.put("output.txt", bytes);
+  if (log_kind(file) != LogKind::none) summarize_series(read_log(file));
+}
+Texts trainer_log_seeds() {
+  Texts seeds;
+  for (const char* name :
+       {"llama_factory.jsonl", "llama_factory_old.jsonl", "torchtune_disk.txt", "torchtune_output.txt",
+        "unsloth_terminal.txt", "unsloth_notebook.txt", "axolotl_bars.txt", "axolotl_numbers.txt"})
+    seeds.push_back(fixture(std::string("logs/trainers/") + name));
+  return seeds;
+}
+
 void wandb(std::string_view bytes) {
   const auto [which, rest] = choose(bytes, 2);
   if (which == 1) return log_file(rest, "run.wandb");
@@ -182,13 +200,16 @@ Reader tensorboard_reader() {
 Reader event_log_reader() {
   return {"event_log", event_log, event_log_seeds};
 }
+Reader trainer_log_reader() {
+  return {"trainer_log", trainer_log, trainer_log_seeds};
+}
 Reader wandb_reader() {
   return {"wandb", wandb, wandb_seeds};
 }
 
 std::vector<Reader> results_readers() {
   return {bench_reader(),       csv_reader(),       trainer_state_reader(), training_run_reader(),
-          tensorboard_reader(), event_log_reader(), wandb_reader()};
+          tensorboard_reader(), event_log_reader(), trainer_log_reader(),   wandb_reader()};
 }
 
 }  // namespace mw::readers

@@ -398,6 +398,27 @@ class CompareTest : public test::WindowFixture {
     QVERIFY(lines[0].raw->size() != lines[1].raw->size());
   }
 
+  void selected_runs_are_exported_as_a_report_and_a_bundle_which_a_drop_imports() {
+    for (const char* name : {"lora a", "lora <b>"}) test::add_run(store(), name, 20, RunState::done);
+    open_window(setup(), Page::runs);
+    RunsPage& runs = window_->runs_page();
+    runs.refresh();
+    runs.table().selectAll();
+    const auto report = folder() / "report.html", bundle = folder() / "two.meshwright.tar.zst";
+    runs.export_report(report);
+    QTRY_VERIFY(std::filesystem::exists(report));
+    QVERIFY(read_file(report).find("lora &lt;b&gt;") != std::string::npos);
+    QTRY_VERIFY((runs.export_bundle(bundle), std::filesystem::exists(bundle)));
+    const int before = runs.model().rowCount();
+    QMimeData dropped;
+    dropped.setUrls({QUrl::fromLocalFile(qpath(bundle))});
+    QDragEnterEvent enter({5, 5}, Qt::CopyAction, &dropped, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(window_.get(), &enter);  // a drop goes to the widget that has accepted this
+    QDropEvent event(QPointF(5, 5), Qt::CopyAction, &dropped, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(window_.get(), &event);
+    QTRY_COMPARE(runs.model().rowCount(), before + 2);
+  }
+
   // scripts/check-recipes.sh's runs of the same data, seed and settings: our engine, Tunix on 2x4 devices, TRL and
   // PEFT.
   void one_experiment_on_three_engines() {
@@ -446,7 +467,7 @@ class CompareTest : public test::WindowFixture {
   void it_is_exported_in_every_format() {
     open_two();
     page().slo_field(0).setText(u"100"_s);
-    for (const char* extension : {"csv", "md", "tex", "png", "svg", "pdf"}) {
+    for (const char* extension : {"csv", "md", "tex", "html", "png", "svg", "pdf"}) {
       const auto file = folder() / (std::string("comparison.") + extension);
       page().export_to(file);
       QVERIFY2(std::filesystem::exists(file), extension);

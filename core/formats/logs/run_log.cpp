@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/input_file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/formats/logs/log_readers.h"
@@ -17,6 +18,9 @@
 namespace mw::formats {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr size_t kDetectedLog = 1 << 20;  // trainers print much before their first loss
+constexpr const char* kLlamaFactoryLog = "trainer_log.jsonl";
 
 bool is_events(const fs::path& file) {
   return file.filename().string().find("tfevents") != std::string::npos;
@@ -75,6 +79,18 @@ RunLog read_tensorboard(const std::vector<fs::path>& files) {
   return log;
 }
 
+LogKind kind_of_text(std::string_view beginning) {
+  if (begins_with_llama_factory_entry(beginning)) return LogKind::llama_factory;
+  if (contains_torchtune_line(beginning)) return LogKind::torchtune;
+  return contains_trainer_output(beginning) ? LogKind::trainer_output : LogKind::none;
+}
+
+// Whether the folder has a log of LLaMA-Factory; one with a trainer_state.json, too, is read as that of transformers.
+bool has_llama_factory_log(const fs::path& folder) {
+  return path_exists(folder / kLlamaFactoryLog) &&
+         begins_with_llama_factory_entry(read_beginning(folder / kLlamaFactoryLog, kDetectedLog));
+}
+
 }  // namespace
 
 std::string join_names(const std::set<std::string>& names) {
@@ -86,13 +102,14 @@ LogKind log_kind(const fs::path& path) {
     if (!files_in(path, is_events).empty()) return LogKind::tensorboard;
     if (!files_in(path, ends_wandb).empty()) return LogKind::wandb;
     if (!last_state(path).empty()) return LogKind::trainer_state;
+    if (has_llama_factory_log(path)) return LogKind::llama_factory;
     return path_exists(path / "training_run.json") ? LogKind::training_run : LogKind::none;
   }
   if (is_events(path)) return LogKind::tensorboard;
   if (ends_wandb(path)) return LogKind::wandb;
   if (path.filename() == "trainer_state.json") return LogKind::trainer_state;
   if (path.filename() == "training_run.json") return LogKind::training_run;
-  return begins_with_event(path) ? LogKind::events : LogKind::none;
+  return begins_with_event(path) ? LogKind::events : kind_of_text(read_beginning(path, kDetectedLog));
 }
 
 std::vector<fs::path> log_files(const fs::path& path) {
@@ -106,7 +123,11 @@ std::vector<fs::path> log_files(const fs::path& path) {
       return {last_state(path)};
     case LogKind::training_run:
       return {path / "training_run.json"};
+    case LogKind::llama_factory:
+      return {path / kLlamaFactoryLog};
     case LogKind::events:
+    case LogKind::torchtune:
+    case LogKind::trainer_output:
     case LogKind::none:
       break;
   }
@@ -125,6 +146,12 @@ RunLog read_log(const fs::path& path) {
       return read_training_run(log_files(path).front());
     case LogKind::events:
       return read_event_lines(path);
+    case LogKind::llama_factory:
+      return read_llama_factory(log_files(path).front());
+    case LogKind::torchtune:
+      return read_torchtune(path);
+    case LogKind::trainer_output:
+      return read_trainer_output(path);
     case LogKind::none:
       break;
   }
@@ -133,7 +160,8 @@ RunLog read_log(const fs::path& path) {
        .message = "the file is not a known training log",
        .file = path.string(),
        .expected =
-           "TensorBoard event files, trainer_state.json, a .wandb file, training_run.json or a file of events"});
+           "TensorBoard event files, trainer_state.json, a .wandb file, training_run.json, trainer_log.jsonl of "
+           "LLaMA-Factory, text of torchtune's DiskLogger, output of axolotl, Unsloth or TRL, or a file of events"});
 }
 
 std::vector<LogSeries> summarize_series(const RunLog& log) {

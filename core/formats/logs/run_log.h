@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training logs of other programs as scalars by name and step: TensorBoard event files, trainer_state.json of
-// transformers, offline files of W&B, training_run.json of the repository of arXiv 2605.25645, and files of events as
+// transformers, offline files of W&B, trainer_log.jsonl of LLaMA-Factory, text of torchtune's DiskLogger, terminal
+// output of axolotl, Unsloth and TRL, training_run.json of the repository of arXiv 2605.25645, and files of events as
 // `run --json` prints them. Thread-safe.
 #pragma once
 #include <cstdint>
@@ -20,7 +21,7 @@ struct Scalar {
   std::string name;  // Meshwright's name if known: "train/loss", "eval/loss", "train/learning_rate"
   long step = 0;
   double value = 0;
-  double wall_s = 0;  // seconds since the epoch; 0: unknown
+  double wall_s = 0;  // seconds since the epoch, or since the start of the run; 0: unknown
 };
 
 struct RunLog {
@@ -34,7 +35,17 @@ struct RunLog {
   std::vector<std::string> contents{};  // other data in the file: "2 histograms (weights, bias)"
 };
 
-enum class LogKind { none, tensorboard, trainer_state, wandb, training_run, events };
+enum class LogKind {
+  none,
+  tensorboard,
+  trainer_state,
+  wandb,
+  training_run,
+  events,
+  llama_factory,
+  torchtune,
+  trainer_output
+};
 LogKind log_kind(const std::filesystem::path& path);  // by name and content; a folder has the kind of its log files
 
 // The files that hold the values: all of TensorBoard, the newest of W&B, the last state of transformers. Empty: none

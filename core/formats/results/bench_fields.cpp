@@ -57,4 +57,16 @@ const Json* list(const Json& object, const std::string& key) {
   return value;
 }
 
+const Json& object_at(const Json& object, const std::string& key) {
+  static const Json kEmptyObject = Json::object();
+  const Json* value = find_member(object, key);
+  if (!value) return kEmptyObject;
+  if (!value->is_object()) bad(key, *value, "an object");
+  return *value;
+}
+
+int rounded_length(double mean) {
+  return mean > 0 && mean < 1 << 30 ? static_cast<int>(std::lround(mean)) : 0;
+}
+
 }  // namespace mw::formats::bench

@@ -23,7 +23,9 @@ std::int64_t count(const Json& object, const std::string& key, std::int64_t most
 std::int64_t count_of(const Json& value, const std::string& place, std::int64_t most = kMost);
 std::string text(const Json& object, const std::string& key);  // empty if missing or null
 std::string text_of(const Json& value, const std::string& place);
-const Json* list(const Json& object, const std::string& key);  // nullptr if missing or null
+const Json* list(const Json& object, const std::string& key);       // nullptr if missing or null
+const Json& object_at(const Json& object, const std::string& key);  // an empty object if missing or null
+int rounded_length(double mean);  // a mean of tokens as a length; 0 if unknown or out of range
 
 // Runs `read` and prepends `place` to the place in its errors: "points[3].duration", "line 7: duration".
 template <class Read>

@@ -27,6 +27,13 @@ BenchKind kind_of_keys(const std::set<std::string>& keys) {
   if (keys.contains("benchmarks") && (alone || all({"metadata"}) || all({"args"}) || all({"config"})))
     return BenchKind::guidellm;
   if (all({"n_prompt", "n_gen"}) && (all({"avg_ns"}) || all({"avg_ts"}))) return BenchKind::llama_bench;
+  if (all({"load_summary", "successes"})) return BenchKind::inference_perf;
+  if (all({"request_throughput", "input_config"}) || all({"request_throughput", "aiperf_version"}))
+    return BenchKind::aiperf;
+  if (all({"results_ttft_s_mean"}) || all({"ttft_s", "inter_token_latency_s", "end_to_end_latency_s"}))
+    return BenchKind::llmperf;
+  if (all({"output_throughput"}) && (all({"mean_e2e_latency_ms"}) || all({"total_output_tokens_retokenized"})))
+    return BenchKind::sglang;
   if (all({"output_throughput"}) && (all({"completed"}) || all({"duration"}))) return BenchKind::vllm;
   return BenchKind::none;
 }
@@ -41,6 +48,7 @@ BenchKind kind_of_text(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return BenchKind::none;
   if (text[first] == '{' || text[first] == '[') return kind_of_keys(bench::first_keys(text));
+  if (bench::is_mlperf_summary(text)) return BenchKind::mlperf;
   const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size()));
   std::set<std::string> names;  // not validated: a header with mistakes is still a header
   for (size_t at = 0; at <= line.size() && names.size() < 1000;) {
@@ -81,6 +89,13 @@ std::vector<Json> flat(const std::vector<Json>& values) {  // a top-level list i
   return all;
 }
 
+std::vector<BenchSet> each_report(const std::vector<Json>& reports, std::vector<BenchSet> (*read)(const Json&)) {
+  std::vector<BenchSet> all;
+  for (const Json& report : reports)
+    for (BenchSet& set : read(report)) all.push_back(std::move(set));
+  return all;
+}
+
 [[noreturn]] void unknown_kind(const std::string& file, std::string_view text) {
   const std::set<std::string> keys = bench::first_keys(text);
   const std::string found = joined(keys);
@@ -89,8 +104,9 @@ std::vector<Json> flat(const std::vector<Json>& values) {  // a top-level list i
                .message = "the file is not a known benchmark result",
                .file = file,
                .found = found.empty() ? valid_utf8(text.substr(0, 40)) : "keys " + valid_utf8(found).substr(0, 120),
-               .expected = "a result of vllm bench serve, GuideLLM (JSON), llama-bench (JSON, JSONL, CSV) or "
-                           "Meshwright, or CSV with vLLM's field names",
+               .expected = "a result of vllm bench serve, GuideLLM (JSON), llama-bench (JSON, JSONL, CSV), AIPerf, "
+                           "inference-perf, SGLang bench_serving, MLPerf LoadGen (summary), LLMPerf or Meshwright, or "
+                           "CSV with vLLM's field names",
                .fix = pytorch ? "use the file without .pytorch: this one is for the PyTorch dashboard"
                               : "map the columns of a CSV file with other names (--column FIELD=COLUMN)"});
 }
@@ -104,12 +120,18 @@ std::vector<BenchSet> read_as(BenchKind kind, const std::string& text, const std
       return own_sets(bench::read_values(text, file));
     case BenchKind::vllm:
       return bench::from_vllm(flat(bench::read_values(text, file)));
-    case BenchKind::guidellm: {
-      std::vector<BenchSet> all;
-      for (const Json& report : flat(bench::read_values(text, file)))
-        for (BenchSet& set : bench::from_guidellm(report)) all.push_back(std::move(set));
-      return all;
-    }
+    case BenchKind::guidellm:
+      return each_report(flat(bench::read_values(text, file)), bench::from_guidellm);
+    case BenchKind::inference_perf:
+      return each_report(flat(bench::read_values(text, file)), bench::from_inference_perf);
+    case BenchKind::aiperf:
+      return bench::from_aiperf(flat(bench::read_values(text, file)));
+    case BenchKind::sglang:
+      return bench::from_sglang(flat(bench::read_values(text, file)));
+    case BenchKind::mlperf:
+      return bench::from_mlperf(text);
+    case BenchKind::llmperf:
+      return bench::from_llmperf(flat(bench::read_values(text, file)));
     case BenchKind::llama_bench:
       return bench::from_llama_bench(json ? flat(bench::read_values(text, file))
                                           : bench::llama_bench_rows(read_csv(text, file)));

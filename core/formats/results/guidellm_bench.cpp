@@ -16,14 +16,6 @@ namespace {
 
 const Json kNone = Json::object();
 
-// A member that is an object, or an empty object.
-const Json& object_at(const Json& object, const std::string& key) {
-  const Json* found = find_member(object, key);
-  if (!found) return kNone;
-  if (!found->is_object()) bad(key, *found, "an object");
-  return *found;
-}
-
 // {"successful": {...}, "errored": ...}: the successful requests, or all.
 const Json& distribution(const Json& metrics, const std::string& name) {
   const Json& split = object_at(metrics, name);
@@ -85,10 +77,6 @@ void take_load(BenchPoint& point, const Strategy& strategy) {
   if (strategy.type == "throughput")
     point.max_concurrency = static_cast<int>(count(*strategy.json, "max_concurrency", 1 << 30));
   point.rest["strategy"] = strategy.type;
-}
-
-int rounded(double value) {
-  return value > 0 && value < 1 << 30 ? static_cast<int>(std::lround(value)) : 0;
 }
 
 long total(const Json& metrics, const std::string& name) {
@@ -168,8 +156,8 @@ BenchPoint benchmark_point(const Json& benchmark) {
       point.rest["incomplete"] = cut;  // stopped by the time limit
     point.total_input_tokens = total(metrics, "prompt_token_count");
     point.total_output_tokens = total(metrics, "output_token_count");
-    point.input_len = rounded(number(distribution(metrics, "prompt_token_count"), "mean"));
-    point.output_len = rounded(number(distribution(metrics, "output_token_count"), "mean"));
+    point.input_len = rounded_length(number(distribution(metrics, "prompt_token_count"), "mean"));
+    point.output_len = rounded_length(number(distribution(metrics, "output_token_count"), "mean"));
     point.request_throughput = number(distribution(metrics, "requests_per_second"), "mean");
     point.output_throughput = number(distribution(metrics, "output_tokens_per_second"), "mean");
     point.total_token_throughput = number(distribution(metrics, "tokens_per_second"), "mean");
@@ -232,8 +220,8 @@ BenchPoint point_of_0_1(const Json& benchmark, const std::string& arrival) {
     point.total_output_tokens += r.output_tokens;
   }
   const auto n = static_cast<double>(point.completed);
-  point.input_len = rounded(static_cast<double>(point.total_input_tokens) / n);
-  point.output_len = rounded(static_cast<double>(point.total_output_tokens) / n);
+  point.input_len = rounded_length(static_cast<double>(point.total_input_tokens) / n);
+  point.output_len = rounded_length(static_cast<double>(point.total_output_tokens) / n);
   point.duration_s = point.requests.back().end_s - point.requests.front().sent_s;
   if (point.duration_s > 0) {
     point.request_throughput = n / point.duration_s;

@@ -11,6 +11,8 @@
 #include <cmath>
 
 #include "core/base/files.h"
+#include "core/report/report.h"
+#include "core/store/store_summary.h"
 #include "ui/pages/compare/compare_charts.h"
 #include "ui/pages/compare/comparison_model.h"
 #include "ui/theme/text.h"
@@ -150,7 +152,9 @@ QByteArray painted(Report& report, const QString& extension) {
 }  // namespace
 
 QString export_filter() {
-  return QObject::tr("PDF (*.pdf);;PNG image (*.png);;SVG image (*.svg);;CSV (*.csv);;Markdown (*.md);;LaTeX (*.tex)");
+  return QObject::tr(
+      "PDF (*.pdf);;HTML report (*.html);;PNG image (*.png);;SVG image (*.svg);;CSV (*.csv);;Markdown (*.md);;LaTeX "
+      "(*.tex)");
 }
 
 void export_comparison(const compare::Comparison& comparison, const std::vector<compare::ComparedRun>& runs,
@@ -163,6 +167,10 @@ void export_comparison(const compare::Comparison& comparison, const std::vector<
     content = to_markdown(comparison);
   } else if (extension == ".tex") {
     content = compare::to_latex(comparison);
+  } else if (extension == ".html") {
+    std::vector<report::ReportItem> items;
+    for (const compare::ComparedRun& run : runs) items.push_back({.run = run});
+    content = report::html_report(items, store::now_utc());
   } else if (extension == ".png" || extension == ".svg" || extension == ".pdf") {
     const ThemeOverride light(make_theme(Shade::light));
     Report report(comparison, runs, slo);
@@ -172,7 +180,7 @@ void export_comparison(const compare::Comparison& comparison, const std::vector<
                  .message = "a comparison is not written in this format",
                  .file = file.string(),
                  .found = extension,
-                 .expected = ".csv, .md, .tex, .png, .svg or .pdf"});
+                 .expected = ".csv, .md, .tex, .html, .png, .svg or .pdf"});
   }
   write_file_atomically(file, content);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Exports a comparison in the format of the file extension: csv, md and tex as text; png, svg and pdf as painted
-// verdict, table and charts in the light theme. GUI thread.
+// Exports a comparison in the format of the file extension: csv, md and tex as text; html as a report; png, svg and pdf
+// as painted verdict, table and charts in the light theme. GUI thread.
 #pragma once
 #include <filesystem>
 

@@ -19,8 +19,12 @@
 #include <QUrl>
 #include <QVBoxLayout>
 
+#include "core/base/files.h"
+#include "core/import/bundle.h"
 #include "core/import/import_files.h"
 #include "core/launch/launch.h"
+#include "core/report/report.h"
+#include "core/store/store_summary.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/toast.h"
@@ -132,7 +136,7 @@ void RunsPage::attach(Workspace& workspace) {
 void RunsPage::register_actions(Workspace& workspace) {
   ActionRegistry& actions = workspace.actions();
   actions.add({u"runs.import"_s, tr("Import Results…"),
-               tr("Import results of vLLM bench, GuideLLM, llama-bench or a CSV file as runs")},
+               tr("Import results of a serving benchmark, the log of another trainer or a bundle as runs")},
               [this, &workspace] {
                 workspace.show_page(Page::runs);
                 choose_import();
@@ -194,8 +198,9 @@ void RunsPage::build_toolbar() {
   compare_->setToolTip(
       tr("Compare the selected runs instead of the current ones (Ctrl+Shift+C); rows can also be dragged to the "
          "Compare page"));
-  import_->setToolTip(
-      tr("Import results of vLLM bench, GuideLLM, llama-bench or a CSV file, or the log of another trainer"));
+  import_->setToolTip(tr(
+      "Import results of vLLM bench, GuideLLM, AIPerf, SGLang and other benchmarks, the log of another trainer, or a "
+      "bundle"));
   for (QPushButton* b : {open_, clone_, resume_, compare_, import_}) row->addWidget(b);
   row->addSpacing(16);  // separates the destructive buttons
   row->addWidget(delete_);
@@ -208,6 +213,7 @@ void RunsPage::build_toolbar() {
   connect(import_, &QPushButton::clicked, this, &RunsPage::choose_import);
   connect(&importing_, &BackgroundWork::ended, this, &RunsPage::show_imported);
   connect(&verifying_, &BackgroundWork::ended, this, &RunsPage::show_verified);
+  connect(&exporting_, &BackgroundWork::ended, this, &RunsPage::show_exported);
   connect(delete_, &QPushButton::clicked, this, &RunsPage::delete_selected);
   connect(trash_, &QToolButton::toggled, this, [this](bool on) {
     model_->set_trash(on ? store::Trash::deleted : store::Trash::kept);
@@ -396,7 +402,7 @@ void RunsPage::delete_selected() {
 void RunsPage::choose_import() {
   open_file_dialog(this,
                    {.title = tr("Import Results"),
-                    .filters = tr("Results (*.json *.jsonl *.csv *.txt);;Any file (*)"),
+                    .filters = tr("Results, logs and bundles (*.json *.jsonl *.csv *.txt *.log *.zst);;Any file (*)"),
                     .mode = QFileDialog::ExistingFiles},
                    [this](const auto& files) { import_files(files); });
 }
@@ -435,6 +441,20 @@ QMenu* RunsPage::make_menu() {
   entry(tr("Accuracy of Predictions\u2026"), true, trigger(u"plan.accuracy"_s));
   menu->addSeparator();
   entry(tr("Export as a Recipe\u2026"), one, [this] { open_then(u"file.export"_s); });
+  const bool exports = !selected().empty() && kept && !exporting_.is_busy();
+  entry(tr("Export Report\u2026"), exports, [this] {
+    choose_export({.title = tr("Export Report"),
+                   .start = u"report.html"_s,
+                   .filters = tr("HTML report (*.html)"),
+                   .suffix = u"html"_s},
+                  &RunsPage::export_report);
+  });
+  entry(tr("Export Bundle\u2026"), exports, [this] {
+    choose_export({.title = tr("Export Bundle"),
+                   .start = u"runs"_s + QLatin1StringView(importing::kBundleExtension),
+                   .filters = tr("Bundle (*%1)").arg(QLatin1StringView(importing::kBundleExtension))},
+                  &RunsPage::export_bundle);
+  });
   entry(tr("Merge the Adapter\u2026"), one && kept, [this] { open_then(u"run.merge"_s); });
   entry(tr("Open Folder"), one,
         [this] { QDesktopServices::openUrl(QUrl::fromLocalFile(qpath(model_->folder_of(current())))); });
@@ -465,6 +485,39 @@ void RunsPage::show_verified() {
                 .place = report.place,
                 .fix = "restore the store or the checkpoint from a copy; " + std::to_string(report.events) +
                        " events before are intact"});
+}
+
+void RunsPage::choose_export(const FileDialogOptions& options, Export run) {
+  FileDialogOptions saved = options;
+  saved.mode = QFileDialog::AnyFile;
+  saved.accept = QFileDialog::AcceptSave;
+  open_file_dialog(this, saved, [this, run](const auto& files) { (this->*run)(files.front()); });
+}
+
+void RunsPage::export_report(const std::filesystem::path& file) {
+  if (exporting_.is_busy()) return;
+  exporting_.start([folder = folder_, runs = selected(), catalogue = catalogue_, file](const ReportProgress&,
+                                                                                       const std::stop_token&) {
+    const store::Store store(folder);
+    const hardware::Catalogue known = catalogue ? catalogue() : hardware::Catalogue();
+    std::vector<report::ReportItem> items;
+    for (const store::RunId& run : runs) items.push_back(report::report_item(store, run, known));
+    write_file_atomically(file, report::html_report(items, store::now_utc()));
+    return file;
+  });
+}
+
+void RunsPage::export_bundle(const std::filesystem::path& file) {
+  if (exporting_.is_busy()) return;
+  exporting_.start([folder = folder_, runs = selected(), file](const ReportProgress&, const std::stop_token& stop) {
+    importing::write_bundle(store::Store(folder), runs, file, importing::BundledCheckpoints::none, stop);
+    return file;
+  });
+}
+
+void RunsPage::show_exported() {
+  if (exporting_.problem()) emit problem(*exporting_.problem());
+  if (const auto& file = exporting_.result()) show_toast(*this, tr("Saved %1").arg(qpath(file->filename())), *file);
 }
 
 void RunsPage::open_then(const QString& action) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The Runs page: sorts, filters, opens, clones, renames, tags, compares, deletes (with undo) and resumes runs; imports
-// results of other tools by dialog or drop. GUI thread.
+// results of other tools by dialog or drop; exports reports and bundles. GUI thread.
 #pragma once
 #include <QElapsedTimer>
 #include <QUndoStack>
@@ -13,6 +13,7 @@
 #include "ui/session/background_task.h"
 #include "ui/session/workspace.h"
 #include "ui/theme/dialog_parts.h"
+#include "ui/theme/widgets.h"
 
 class QFrame;
 class QLabel;
@@ -57,6 +58,9 @@ class RunsPage : public QWidget, public WindowPage {
   void purge_selected();  // asks first
   bool can_undo_delete() const { return undo_.canUndo(); }
   void verify(const store::RunId& run);  // its hash chain; a toast or a problem has the result
+  // Writes the selected runs; a toast or a problem has the result.
+  void export_report(const std::filesystem::path& file);
+  void export_bundle(const std::filesystem::path& file);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -86,6 +90,9 @@ class RunsPage : public QWidget, public WindowPage {
   };
   void show_imported();
   void show_verified();
+  void show_exported();
+  using Export = void (RunsPage::*)(const std::filesystem::path& file);
+  void choose_export(const FileDialogOptions& options, Export run);
 
   std::filesystem::path folder_;
   hardware::LoadCatalogue catalogue_;
@@ -96,6 +103,7 @@ class RunsPage : public QWidget, public WindowPage {
     store::ChainReport report;
   };
   BackgroundTask<Verified> verifying_;
+  BackgroundTask<std::filesystem::path> exporting_;
   std::vector<std::filesystem::path> to_import_;  // after the files that are being imported
   RunsModel* model_;
   RunsFilter* proxy_;

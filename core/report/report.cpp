@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/report/report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/base/units.h"
+#include "core/compare/audited_training.h"
+#include "core/experiment/bind.h"
+#include "core/experiment/parameters.h"
+#include "core/formats/results/bench_import.h"
+#include "core/planning/planning.h"
+#include "core/planning/predict.h"
+#include "core/report/html.h"
+#include "core/report/report_charts.h"
+#include "core/store/run_settings.h"
+
+namespace mw::report {
+namespace {
+
+using compare::ComparedRun;
+using compare::ComparisonRow;
+
+// Texts of a value of the Started event: a text, or "name value, name value" of an object.
+std::string info_text(const ReportItem& item, const char* key) {
+  if (!item.run.training) return {};
+  const Json* value = find_member(item.run.training->info(), key);
+  if (!value) return {};
+  if (value->is_string()) return value->get<std::string>();
+  std::vector<std::string> parts;
+  for (const auto& [name, part] : value->items())
+    if (part.is_string() || part.is_number())
+      parts.push_back(name + " " + (part.is_string() ? part.get<std::string>() : part.dump()));
+  return joined(parts);
+}
+
+std::string unit_label(const ComparisonRow& row) {
+  return row.unit.empty() ? row.label : row.label + " (" + row.unit + ")";
+}
+
+HtmlTable results_table(const compare::Comparison& comparison, const std::vector<ReportItem>& items) {
+  HtmlTable table{.head = {"Result"}, .rows = {}};
+  for (size_t c = 0; c < items.size(); ++c)
+    table.head.push_back((items.size() == 1 ? std::string("Value") : comparison.names[c]) + ", " +
+                         std::string(formats::to_string(items[c].run.provenance)));
+  for (const ComparisonRow& row : comparison.rows) {
+    if (row.kind != ComparisonRow::Kind::result) continue;
+    std::vector<HtmlCell> cells{{unit_label(row)}};
+    for (size_t c = 0; c < row.texts.size(); ++c) {
+      HtmlCell cell{row.texts[c].empty() ? "\u2013" : row.texts[c]};
+      if (row.deltas[c]) cell.note = compare::change_text(*row.deltas[c]);
+      if (row.marks[c].starts_with("impossible")) cell.mark = HtmlCell::Mark::bad;
+      cells.push_back(std::move(cell));
+    }
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+// The predicted memory that a run recorded, beside what it measured.
+std::vector<Figure> predicted_figures(const ReportItem& item) {
+  std::vector<Figure> figures = item.predicted;
+  if (item.run.training && figures.empty())
+    if (const std::optional<Ledger> ledger = item.run.training->predicted())
+      figures.push_back({"Peak memory of the fullest device", to_text(ledger->total())});
+  return figures;
+}
+
+std::string predicted_section(const std::vector<ReportItem>& items, const std::vector<std::string>& names) {
+  std::string out;
+  for (size_t c = 0; c < items.size(); ++c) {
+    HtmlTable table{.head = {"Predicted", "Value"}, .rows = {}};
+    for (const Figure& figure : predicted_figures(items[c])) table.rows.push_back({{figure.label}, {figure.text}});
+    if (table.rows.empty()) continue;
+    out += (items.size() > 1 ? html_heading(3, names[c]) : "") + html_table(table);
+  }
+  return out;
+}
+
+struct SettingRow {
+  std::string label, key;
+  std::vector<std::string> texts;
+  bool differs = false;
+};
+
+// Of runs whose settings are recorded; those that differ between the columns, or from the defaults, come first.
+std::vector<SettingRow> setting_rows(const std::vector<ReportItem>& items) {
+  const store::RunSettings defaults = store::settings_of(experiment::Experiment());
+  std::vector<store::RunSettings> all;
+  for (const ReportItem& item : items) all.push_back(store::settings_of(item.run.experiment));
+  const auto recorded = [&](size_t c, const std::string& key) {
+    const ComparedRun& run = items[c].run;
+    return (run.has_all_settings && !run.experiment.json().empty()) || run.experiment.has(key);
+  };
+  std::vector<SettingRow> rows;
+  for (const auto& [key, fallback] : defaults) {
+    const experiment::Parameter* parameter = experiment::find_parameter(key);
+    SettingRow row{.label = parameter ? parameter->label : key, .key = key, .texts = {}};
+    if (parameter && !parameter->unit.empty()) row.label += " (" + parameter->unit + ")";
+    for (size_t c = 0; c < items.size(); ++c) row.texts.push_back(recorded(c, key) ? all[c].at(key) : std::string());
+    row.differs = items.size() == 1 ? row.texts[0] != fallback
+                                    : std::any_of(row.texts.begin(), row.texts.end(),
+                                                  [&](const std::string& text) { return text != row.texts[0]; });
+    if (std::any_of(row.texts.begin(), row.texts.end(), [](const std::string& text) { return !text.empty(); }))
+      rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string settings_section(const std::vector<ReportItem>& items, const std::vector<std::string>& names) {
+  HtmlTable differing{.head = {"Setting"}, .rows = {}}, equal{.head = {"Setting"}, .rows = {}};
+  for (const std::string& name : names)
+    for (HtmlTable* table : {&differing, &equal}) table->head.push_back(items.size() == 1 ? "Value" : name);
+  for (const SettingRow& row : setting_rows(items)) {
+    std::vector<HtmlCell> cells{{.text = row.label, .note = row.key}};
+    for (const std::string& text : row.texts) {
+      cells.push_back({text.empty() ? "\u2013" : text});
+      if (row.differs && items.size() > 1 && text != row.texts[0]) cells.back().mark = HtmlCell::Mark::differs;
+    }
+    (row.differs ? differing : equal).rows.push_back(std::move(cells));
+  }
+  // Sets of results have conditions instead of settings.
+  std::vector<std::string> conditions;
+  for (size_t c = 0; c < items.size(); ++c)
+    if (items[c].run.sweep)
+      for (const auto& [key, value] : items[c].run.sweep->set.conditions)
+        conditions.push_back((items.size() > 1 ? names[c] + ": " : "") + key + " " + value);
+  std::string out = html_table(differing);
+  if (!equal.rows.empty())
+    out +=
+        html_details(items.size() == 1 ? "Settings with their default" : "Settings that are equal", html_table(equal));
+  if (!conditions.empty()) out += html_heading(3, "Recorded conditions") + html_list(conditions);
+  return out;
+}
+
+std::vector<std::string> problems_of(const ReportItem& item) {
+  std::vector<std::string> out;
+  for (const Problem& problem : item.problems) out.push_back(to_string(problem.severity) + ": " + to_text(problem));
+  const auto findings = [&](const std::vector<serve::Finding>& list) {
+    for (const serve::Finding& finding : list)
+      if (finding.verdict != serve::Verdict::fine)
+        out.push_back(std::string(to_string(finding.verdict)) + ": " + finding.text);
+  };
+  findings(item.run.training_findings);
+  if (item.run.sweep) {
+    findings(item.run.sweep->findings);
+    for (const std::string& note : item.run.sweep->set.notes) out.push_back("note: " + note);
+    for (const formats::BenchPoint& point : item.run.sweep->set.points)
+      if (!point.note.empty()) out.push_back("note: " + point.note);
+  }
+  if (item.run.training)
+    for (const views::LogLine& line : item.run.training->log())
+      if (line.level == "warning" || line.level == "error") out.push_back(line.level + ": " + line.text);
+  if (item.row && !item.row->error.empty()) out.push_back("error: " + item.row->error);
+  return out;
+}
+
+std::string problems_section(const std::vector<ReportItem>& items, const compare::Comparison& comparison) {
+  std::vector<std::string> all;
+  for (const compare::Confounder& confounder : comparison.confounders) all.push_back(confounder.text);
+  for (size_t c = 0; c < items.size(); ++c)
+    for (const std::string& text : problems_of(items[c]))
+      all.push_back(items.size() > 1 ? comparison.names[c] + ": " + text : text);
+  std::string out;
+  if (items.size() > 1) out += html_paragraph("Verdict: " + std::string(verdict_text(comparison.verdict)) + ".");
+  return out + (all.empty() ? html_paragraph("None was found.") : html_list(all));
+}
+
+std::string source_of(const ReportItem& item) {
+  if (!item.run.file.empty()) return item.run.file.filename().string();
+  if (item.run.sweep && item.run.id.empty()) return item.run.sweep->set.source;
+  return item.run.id;
+}
+
+std::string provenance_section(const std::vector<ReportItem>& items, const std::vector<std::string>& names,
+                               const std::string& written) {
+  HtmlTable table{.head = {"Provenance"}, .rows = {}};
+  for (const std::string& name : names) table.head.push_back(items.size() == 1 ? "Value" : name);
+  const auto add = [&](const char* label, auto text) {
+    std::vector<HtmlCell> cells{{label}};
+    bool known = false;
+    for (const ReportItem& item : items) {
+      const std::string value = text(item);
+      known = known || !value.empty();
+      cells.push_back({value.empty() ? "\u2013" : value});
+    }
+    if (known) table.rows.push_back(std::move(cells));
+  };
+  const auto of_row = [](auto value) {
+    return [value](const ReportItem& item) { return item.row ? value(*item.row) : std::string(); };
+  };
+  add("Origin of the numbers",
+      [](const ReportItem& item) { return std::string(formats::to_string(item.run.provenance)); });
+  add("Run or file", source_of);
+  add("Created", of_row([](const store::RunRow& row) { return row.created; }));
+  add("State", of_row([](const store::RunRow& row) { return std::string(to_string(row.state)); }));
+  add("Duration",
+      of_row([](const store::RunRow& row) { return row.seconds > 0 ? to_text(Seconds(row.seconds)) : std::string(); }));
+  add("Tool", [](const ReportItem& item) {
+    return item.run.sweep ? item.run.sweep->set.tool : info_text(item, item.run.id.empty() ? "software" : "tool");
+  });
+  add("Versions", [](const ReportItem& item) { return info_text(item, "versions"); });
+  add("Machine", [](const ReportItem& item) {
+    const std::string machine = info_text(item, "device");
+    if (!machine.empty()) return machine;
+    if (item.run.sweep && !item.run.sweep->set.target.empty()) return item.run.sweep->set.target;
+    return item.run.experiment.has("target.id") ? store::settings_of(item.run.experiment).at("target.id")
+                                                : std::string();
+  });
+  add("Tags", of_row([](const store::RunRow& row) { return row.tags; }));
+  return html_table(table) + html_paragraph("Written by Meshwright " MW_VERSION ", " + written + ".");
+}
+
+std::string section(const char* title, const std::string& html) {
+  return html.empty() ? std::string() : "<section>\n" + html_heading(2, title) + html + "</section>\n";
+}
+
+std::string number_or_unknown(double value, const char* unit) {
+  return value > 0 ? number_text(value) + " " + unit : std::string();
+}
+
+void add_plan(const planning::ExperimentPlan& planned, ReportItem& item) {
+  const plan::Plan& p = planned.plan;
+  const auto add = [&](const char* label, const std::string& text) {
+    if (!text.empty()) item.predicted.push_back({label, text});
+  };
+  add("Target", planned.request.target.id + ", " + std::to_string(p.devices) + " devices");
+  add("Fits", p.fits() ? "yes" : "no");
+  add("Peak memory of a device", to_text(p.memory.at_peak.total()) + " of " + to_text(p.memory.capacity));
+  add("Step", number_or_unknown(p.step.seconds.value, "s"));
+  add("Run", number_or_unknown(p.run.hours.value, "h"));
+  add("Cost", number_or_unknown(p.run.usd.value, "USD"));
+  add("Throughput", number_or_unknown(p.run.tokens_per_second, "tokens/s"));
+  if (!p.serve) return;
+  add("TTFT of one request", number_or_unknown(p.serve->ttft.value * 1e3, "ms"));
+  add("TPOT at the largest batch", number_or_unknown(p.serve->tpot.value * 1e3, "ms"));
+  add("Output throughput", number_or_unknown(p.serve->output_tokens_per_second, "tokens/s"));
+}
+
+}  // namespace
+
+std::string html_report(const std::vector<ReportItem>& items, const std::string& written) {
+  if (items.empty())
+    throw Error({.id = "COMPARE", .message = "a report needs a run", .found = "0", .expected = "1 or more"});
+  std::vector<ComparedRun> runs;
+  for (const ReportItem& item : items) runs.push_back(item.run);
+  const compare::Comparison comparison = runs.size() == 1 ? compare::results_of(runs[0]) : compare::compare(runs);
+  const std::vector<std::string>& names = comparison.names;
+  const std::string title = runs.size() == 1 ? names[0] : "Comparison of " + std::to_string(runs.size()) + " runs";
+  std::string body = html_heading(1, title) + "<p>";
+  for (size_t c = 0; c < items.size(); ++c)
+    body += (items.size() > 1 ? escape_html(names[c]) + " " : "") +
+            html_badge(formats::to_string(items[c].run.provenance)) + "\n";
+  body += "</p>\n";
+  body += section("Results", html_table(results_table(comparison, items)));
+  body += section("Predicted", predicted_section(items, names));
+  body += section("Charts", report_charts(runs, names));
+  body += section("Problems", problems_section(items, comparison));
+  body += section("Settings", settings_section(items, names));
+  body += section("Provenance", provenance_section(items, names, written));
+  return html_document(title, body);
+}
+
+ReportItem report_item(const store::Store& store, const store::RunId& run, const hardware::Catalogue& catalogue) {
+  ReportItem item{.run = compare::compared(store, run), .row = store.find(run)};
+  compare::add_audit(item.run, catalogue);
+  return item;
+}
+
+ReportItem report_item(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+                       const std::stop_token& stop) {
+  ReportItem item{.run = {.name = experiment::bind_valid(experiment).name,
+                          .provenance = formats::Provenance::predicted,
+                          .experiment = experiment,
+                          .training = views::RunView()}};
+  if (item.run.name.empty()) item.run.name = "experiment";
+  for (const planning::Diagnostic& d : planning::diagnostics(experiment, catalogue).found)
+    item.problems.push_back(d.problem);
+  if (planning::planned_elsewhere(experiment)) {
+    add_plan(planning::plan_experiment(experiment, catalogue), item);
+    return item;
+  }
+  const planning::Prediction prediction = planning::predict(experiment, planning::ReadData::yes, stop);
+  item.predicted.push_back({"Fits", prediction.fits() ? "yes" : "no"});
+  item.predicted.push_back(
+      {"Peak memory of a device", to_text(prediction.at_peak.total()) + " of " + to_text(prediction.capacity)});
+  for (const MemoryCategory category : all_values<MemoryCategory>())
+    if (prediction.at_peak[category].value > 0)
+      item.predicted.push_back(
+          {std::string(to_string(category)) + " at the peak", to_text(prediction.at_peak[category])});
+  if (prediction.steps) item.predicted.push_back({"Steps", std::to_string(*prediction.steps)});
+  return item;
+}
+
+std::vector<ReportItem> report_items(const std::filesystem::path& file, const hardware::Catalogue& catalogue,
+                                     const std::stop_token& stop) {
+  if (file.extension() == ".json" && formats::bench_kind(file) == formats::BenchKind::none)
+    return {report_item(experiment::Experiment::load(file), catalogue, stop)};
+  std::vector<ReportItem> items;
+  for (ComparedRun& run : compare::compared_files(file, catalogue)) items.push_back({.run = std::move(run)});
+  return items;
+}
+
+}  // namespace mw::report
