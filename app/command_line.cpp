@@ -15,14 +15,15 @@ void add_subcommand(CLI::App& root, const Subcommand& subcommand, CommonOptions&
 }  // namespace
 
 std::vector<Subcommand> all_subcommands() {
-  return {
-      run_subcommand(),      plan_subcommand(),   search_subcommand(),  size_subcommand(),       sweep_subcommand(),
-      generate_subcommand(), bench_subcommand(),  serve_subcommand(),   calibrate_subcommand(),  import_subcommand(),
-      accuracy_subcommand(), audit_subcommand(),  compare_subcommand(), export_subcommand(),     port_subcommand(),
-      envelope_subcommand(), cost_subcommand(),   replay_subcommand(),  residuals_subcommand(),  verify_subcommand(),
-      merge_subcommand(),    parity_subcommand(), convert_subcommand(), watch_subcommand(),      launch_subcommand(),
-      inspect_subcommand(),  tokens_subcommand(), runs_subcommand(),    models_subcommand(),     report_subcommand(),
-      bundle_subcommand(),   tour_subcommand(),   schema_subcommand(),  completion_subcommand(), man_page_subcommand()};
+  return {run_subcommand(),      plan_subcommand(),      search_subcommand(),     size_subcommand(),
+          sweep_subcommand(),    tune_subcommand(),      generate_subcommand(),   bench_subcommand(),
+          serve_subcommand(),    calibrate_subcommand(), import_subcommand(),     accuracy_subcommand(),
+          audit_subcommand(),    compare_subcommand(),   export_subcommand(),     port_subcommand(),
+          envelope_subcommand(), cost_subcommand(),      replay_subcommand(),     residuals_subcommand(),
+          verify_subcommand(),   merge_subcommand(),     parity_subcommand(),     convert_subcommand(),
+          watch_subcommand(),    launch_subcommand(),    inspect_subcommand(),    tokens_subcommand(),
+          runs_subcommand(),     models_subcommand(),    report_subcommand(),     bundle_subcommand(),
+          tour_subcommand(),     schema_subcommand(),    completion_subcommand(), man_page_subcommand()};
 }
 
 void add_command_line(CLI::App& root, const std::vector<Subcommand>& subcommands, CommonOptions& common,

@@ -14,6 +14,7 @@ namespace {
 
 struct ExportOptions {
   std::string recipe;
+  TunedRun tuned{};
   std::filesystem::path out{};
   bool force = false;
 };
@@ -22,15 +23,18 @@ void add_export_options(CLI::App& command, CommonOptions& common, ExportOptions&
   add_file_and_set_options(command, common);
   command.add_option("--recipe", options.recipe, "tunix, torchax, trl-fsdp, vllm-tpu or vllm-gpu")->required();
   command.add_option("--out", options.out, "Output folder: new, empty, or an earlier export")->required();
+  add_tuned_run_options(command, options.tuned, "Start from, or serve, the best checkpoint of this run, or latest");
   command.add_flag("--force", options.force, "Overwrite files of an earlier export that were edited since");
 }
 
 int run_export(const CommonOptions& common, const ExportOptions& options) {
   const recipes::Kind kind = recipes::parse_recipe_kind(options.recipe);
   const auto templates = resources_folder() / "recipes";
+  experiment::Experiment experiment = load_experiment(common);
+  use_tuned_run(common, options.tuned, experiment);
   ProgressLine line;
-  const recipes::RecipeInput input = jobs::recipe_input(
-      kind, load_experiment(common), load_catalogue(), templates, common.stop, [&](long done, long total) {
+  const recipes::RecipeInput input =
+      jobs::recipe_input(kind, experiment, load_catalogue(), templates, common.stop, [&](long done, long total) {
         line.update("reading data: " + std::to_string(done) + " of " + std::to_string(total));
       });
   const auto overwrite = options.force ? recipes::Overwrite::changed_files : recipes::Overwrite::refuse;

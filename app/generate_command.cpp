@@ -12,9 +12,6 @@
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/safetensors/safetensors.h"
-#include "core/jobs/token_report.h"
-#include "core/store/store.h"
-#include "core/train/checkpoint.h"
 #include "core/train/model.h"
 
 namespace mw::app {
@@ -23,27 +20,17 @@ namespace {
 
 struct GenerateOptions {
   std::vector<std::string> prompts;
-  std::string run;     // id or "latest": its last checkpoint is the tuned model
+  TunedRun tuned{};
   fs::path adapter{};  // PEFT folder
   bool raw = false;    // continue the text without the chat template
   fs::path logits{};   // output file for the logits of the prompts
 };
 
-// The folder of the tuned weights: --adapter, the last checkpoint of --run, or the experiment's lora.adapter.
+// The folder of the tuned weights: --adapter, the checkpoint of --run-id, or the experiment's lora.adapter.
 fs::path tuned_folder(const CommonOptions& common, const GenerateOptions& options,
                       const experiment::ExperimentConfig& experiment) {
   if (!options.adapter.empty()) return options.adapter;
-  if (options.run.empty()) return experiment.lora.adapter;
-  store::Store store(common.runs_folder);
-  std::string run = options.run;
-  if (run == "latest") {
-    for (const store::RunRow& row : store.list())
-      if (train::latest_checkpoint(store.run_folder(row.id))) {
-        run = row.id;
-        break;
-      }
-  }
-  return jobs::tuned_model_of(store, run);
+  return options.tuned.run.empty() ? experiment.lora.adapter : tuned_model(common, options.tuned);
 }
 
 struct Generated {
@@ -134,7 +121,7 @@ void add_generate_options(CLI::App& command, CommonOptions& common, GenerateOpti
     command.add_option_function<std::string>(
         option, [&common, key = std::string(key)](const std::string& text) { common.sets.push_back(key + "=" + text); },
         help);
-  command.add_option("--run-id,--run", options.run, "Tuned model: the last checkpoint of this run, or latest");
+  add_tuned_run_options(command, options.tuned, "Tuned model: the best checkpoint of this run, or latest");
   command.add_option("--adapter", options.adapter, "Tuned model: a PEFT adapter folder");
   command.add_flag("--raw", options.raw, "Continue the text, without the chat template");
   command.add_option(

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/load_inputs.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdlib>
 
 #include "app/output.h"
 #include "app/resources_folder.h"
+#include "core/base/files.h"
+#include "core/jobs/token_report.h"
 
 namespace mw::app {
 namespace fs = std::filesystem;
@@ -23,6 +26,38 @@ experiment::Experiment load_experiment(const CommonOptions& common) {
   experiment::Experiment experiment = experiment::Experiment::load(common.file);
   for (const std::string& note : experiment::apply_sets(experiment, common.sets)) print_note(note);
   return experiment;
+}
+
+void add_tuned_run_options(CLI::App& command, TunedRun& tuned, const std::string& help) {
+  command.add_option("--run-id,--run", tuned.run, help);
+  command
+      .add_option_function<std::string>(
+          "--checkpoint",
+          [&tuned](const std::string& name) {
+            tuned.checkpoint = parse<train::CheckpointChoice>(name).value_or(train::CheckpointChoice::best);
+          },
+          "Checkpoint of --run-id: best is the one that train.keep_best kept, if the run has one")
+      ->check(CLI::IsMember({"best", "last"}))
+      ->default_str("best");
+}
+
+store::RunId run_of(const CommonOptions& common, const TunedRun& tuned) {
+  if (tuned.run != "latest") return tuned.run;
+  const store::Store store(common.runs_folder);
+  for (const store::RunRow& row : store.list())
+    if (train::latest_checkpoint(store.run_folder(row.id))) return row.id;
+  return tuned.run;
+}
+
+fs::path tuned_model(const CommonOptions& common, const TunedRun& tuned) {
+  return jobs::tuned_model_of(store::Store(common.runs_folder), run_of(common, tuned), tuned.checkpoint);
+}
+
+void use_tuned_run(const CommonOptions& common, const TunedRun& tuned, experiment::Experiment& experiment) {
+  if (tuned.run.empty()) return;
+  const fs::path folder = fs::absolute(tuned_model(common, tuned));
+  const bool is_adapter = is_file(folder / "adapter_config.json");
+  experiment::apply_sets(experiment, {(is_adapter ? "lora.adapter=" : "model.path=") + folder.string()});
 }
 
 fs::path user_hardware_folder() {

@@ -6,11 +6,26 @@
 #include "app/subcommand.h"
 #include "core/experiment/experiment.h"
 #include "core/hardware/catalogue.h"
+#include "core/store/store.h"
+#include "core/train/checkpoint.h"
 
 namespace mw::app {
 
 // Loads the experiment file with its --set overrides.
 experiment::Experiment load_experiment(const CommonOptions& common);
+
+// A run of the store whose checkpoint is the tuned model.
+struct TunedRun {
+  std::string run{};  // id or "latest": the newest run with a checkpoint
+  train::CheckpointChoice checkpoint = train::CheckpointChoice::best;
+};
+// --run-id and --checkpoint.
+void add_tuned_run_options(CLI::App& command, TunedRun& tuned, const std::string& help);
+store::RunId run_of(const CommonOptions& common, const TunedRun& tuned);
+// Throws RUN if the run is unknown or has no checkpoint.
+std::filesystem::path tuned_model(const CommonOptions& common, const TunedRun& tuned);
+// Sets lora.adapter to the checkpoint of the run, or model.path after full training. Does nothing without a run.
+void use_tuned_run(const CommonOptions& common, const TunedRun& tuned, experiment::Experiment& experiment);
 
 // Loads the shipped hardware and the user's own. Problems of the user's files are printed to standard error.
 hardware::Catalogue load_catalogue();

@@ -3,15 +3,18 @@
 // compares a folder that was merged before.
 #include <CLI/CLI.hpp>
 
+#include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/progress.h"
 #include "app/subcommand.h"
 #include "core/jobs/merge_adapter.h"
+#include "core/launch/launch.h"
 
 namespace mw::app {
 namespace {
 
 struct MergeOptions : AdapterOptions {
+  TunedRun tuned{};
   std::vector<std::string> prompts{};
   bool allow_unchecked = false;
   jobs::CompareLogits logits = jobs::CompareLogits::no;
@@ -23,7 +26,9 @@ void add_prompt_option(CLI::App& command, std::vector<std::string>& prompts) {
 
 void add_merge_options(CLI::App& command, CommonOptions&, MergeOptions& options) {
   add_adapter_options(command, options);
-  command.add_option("--base", options.base, "Folder of the base model")->required();
+  command.get_option("--adapter")->required(false);  // --run-id has both folders
+  command.add_option("--base", options.base, "Folder of the base model");
+  add_tuned_run_options(command, options.tuned, "Merge the best adapter of this run, or latest, into its base model");
   command.add_flag_callback(
       "--parity", [&options] { options.logits = jobs::CompareLogits::yes; },
       "Compare logits, hidden states and greedy text, too, as `parity` does");
@@ -38,7 +43,24 @@ train::Progress comparison_progress(ProgressLine& line) {
   };
 }
 
-int run_merge(const CommonOptions& common, const MergeOptions& options) {
+// Completes base and adapter from --run-id.
+MergeOptions with_folders(const CommonOptions& common, MergeOptions options) {
+  if (!options.tuned.run.empty() && options.adapter.empty()) {
+    options.adapter = tuned_model(common, options.tuned);
+    const store::Store store(common.runs_folder);
+    if (const auto offer = launch::merge_offer(store, run_of(common, options.tuned)); offer && options.base.empty())
+      options.base = offer->base;
+  }
+  if (options.base.empty() || options.adapter.empty())
+    throw Error({.id = "USAGE",
+                 .message = "merge needs a base model and an adapter",
+                 .place = options.base.empty() ? "--base" : "--adapter",
+                 .fix = "give --base and --adapter, or --run-id of a run that trained an adapter"});
+  return options;
+}
+
+int run_merge(const CommonOptions& common, const MergeOptions& given) {
+  const MergeOptions options = with_folders(common, given);
   ProgressLine line;
   const auto unchecked = options.allow_unchecked ? jobs::UncheckedMerge::released : jobs::UncheckedMerge::kept_aside;
   const jobs::MergeResult result = jobs::merge_adapter(

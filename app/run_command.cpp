@@ -27,6 +27,7 @@ void print_result(const event::Finished& f, const store::RunId& run) {
     print_text("held-out prompts answered correctly: base %ld of %ld, tuned %ld of %ld\n", a.value("base_right", 0L),
                a.value("asked", 0L), a.value("tuned_right", 0L), a.value("asked", 0L));
   }
+  if (const std::string decided = views::outcome_text(f); !decided.empty()) print_text("%s\n", decided.c_str());
 }
 
 // Prints the mean traffic of a step between the devices of a mesh.

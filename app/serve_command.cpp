@@ -19,6 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 struct ServeOptions {
+  TunedRun tuned{};
   int port = 8000;  // 0: any free port
   std::string host = "127.0.0.1", api_key;
   std::vector<std::string> allow_hosts{}, allow_origins{};
@@ -84,6 +85,7 @@ serve::HttpOptions http_options(const ServeOptions& options) {
 
 void add_serve_options(CLI::App& command, CommonOptions& common, ServeOptions& options) {
   add_file_and_set_options(command, common);
+  add_tuned_run_options(command, options.tuned, "Serve the best checkpoint of this run, or latest, as tuned");
   command.add_option("--port", options.port, "Port; 0 picks a free one and prints it")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
@@ -103,7 +105,8 @@ void add_serve_options(CLI::App& command, CommonOptions& common, ServeOptions& o
 }
 
 int run_serve(const CommonOptions& common, const ServeOptions& options) {
-  const experiment::Experiment experiment = load_experiment(common);
+  experiment::Experiment experiment = load_experiment(common);
+  use_tuned_run(common, options.tuned, experiment);
   // Refuses invalid names before the model is loaded.
   [[maybe_unused]] const serve::HttpAccessPolicy checked(options.host, options.allow_hosts, options.allow_origins);
   ProgressLine line;

@@ -112,6 +112,7 @@ Subcommand size_subcommand();
 Subcommand sweep_subcommand();
 Subcommand tokens_subcommand();
 Subcommand tour_subcommand();
+Subcommand tune_subcommand();
 Subcommand verify_subcommand();
 Subcommand watch_subcommand();
 

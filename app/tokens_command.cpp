@@ -16,7 +16,7 @@ namespace {
 
 struct TokensOptions {
   std::int64_t row = 1;
-  std::string run{};  // its last checkpoint is the tuned model
+  TunedRun tuned{};
   std::filesystem::path adapter{};
   bool losses = false;
 };
@@ -33,7 +33,7 @@ void add_tokens_options(CLI::App& command, CommonOptions& common, TokensOptions&
   add_file_and_set_options(command, common);
   command.add_option("--row", options.row, "Row of the data file, from 1")->check(CLI::Range(1, 2000000000));
   command.add_flag("--losses", options.losses, "Compute the loss of each token under the base model");
-  command.add_option("--run-id,--run", options.run, "Also under the last checkpoint of this run");
+  add_tuned_run_options(command, options.tuned, "Also under the best checkpoint of this run, or latest");
   command.add_option("--adapter", options.adapter, "Also under this PEFT adapter or model folder");
 }
 
@@ -68,7 +68,7 @@ RowReport report_of(const CommonOptions& common, const TokensOptions& options) {
   out.difference =
       jobs::template_difference(request, *tokenizer, *found, experiment::served_template(config.model, model.family));
   std::filesystem::path tuned = options.adapter;
-  if (!options.run.empty()) tuned = jobs::tuned_model_of(store::Store(common.runs_folder), options.run);
+  if (!options.tuned.run.empty()) tuned = tuned_model(common, options.tuned);
   if (!options.losses && tuned.empty()) return out;
   std::vector<int> ids;
   for (const views::DataToken& token : out.detail.tokens) ids.push_back(token.id);

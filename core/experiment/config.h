@@ -51,7 +51,8 @@ struct ShardingSection {
 struct LoraSection {
   int rank = 0;
   double alpha = 0, dropout = 0;
-  bool rslora = false;
+  bool rslora = false, dora = false;
+  double plus_ratio = 1;
   std::vector<std::string> targets;
   std::vector<std::pair<std::string, int>> rank_pattern;
   std::vector<std::pair<std::string, float>> alpha_pattern;
@@ -72,6 +73,7 @@ struct TrainSection : train::TrainingOptions {
   model::WeightType dtype{};
   bool sets_dtype = false;  // whether the document sets train.dtype
   model::DType save_dtype{};
+  std::filesystem::path tensorboard;
   // For plans only.
   std::optional<model::Stack> stack;
   std::optional<plan::StackProfile::Attention> attention;

@@ -107,6 +107,13 @@ Rows lora_rows() {
                "Projections that get an adapter"),
       flag_row("lora.rslora", &LoraSection::rslora, "Rank-stabilised scaling",
                "Scale by alpha / sqrt(rank) instead of alpha / rank", kAdvanced),
+      flag_row("lora.dora", &LoraSection::dora, "DoRA",
+               "Train the length of every row of W + scaling B A, too, as PEFT's use_dora does; on one device and "
+               "without dropout",
+               kAdvanced),
+      real_row("lora.plus_ratio", &LoraSection::plus_ratio, "LoRA+ ratio", {"times A's rate", 1, 1, 10000},
+               "Learning rate of B, and of DoRA's lengths, as a multiple of A's; LoRA+ recommends 16; 1: the same",
+               kAdvanced),
       map_row("lora.rank_pattern", &LoraSection::rank_pattern, "Rank per module",
               "Regex of module path to rank, as PEFT's rank_pattern", kAdvanced),
       map_row("lora.alpha_pattern", &LoraSection::alpha_pattern, "Alpha per module",
@@ -234,6 +241,19 @@ Rows training_rows() {
               "Steps between checkpoints; 0: only at the end", kAdvanced),
       int_row("train.keep_checkpoints", &TrainSection::keep_checkpoints, "Checkpoints kept", {"", 2, 1, 1000},
               "Number of checkpoints to keep; older ones are removed", kAdvanced),
+      choice_row("train.keep_best", &TrainSection::keep_best, "Best checkpoint",
+                 "Keep the best checkpoint beside the newest ones: by the loss on held-out rows, or by the share of "
+                 "train.answers that are right; merging, generating and serving take it",
+                 kAdvanced),
+      int_row("train.patience", &TrainSection::patience, "Patience", {"evaluations", 0, 0, kMany},
+              "End the run after this many evaluations without a better one than before, by what train.keep_best "
+              "compares, else by the loss; 0: never",
+              kAdvanced),
+      path_row(
+          "train.tensorboard", &TrainSection::tensorboard, "TensorBoard",
+          "Folder for TensorBoard files of the curves, written while the run trains, one subfolder per run; empty: "
+          "none",
+          kAdvanced),
       // For plans only:
       choice_row("train.stack", &TrainSection::stack, "Software",
                  "Training software on the target; auto: tunix on TPU, trl-fsdp on GPU, the engine on this machine",

@@ -51,10 +51,35 @@ train::Budget budget_of(const ExperimentConfig& config) {
   return budget;
 }
 
+// Throws if what decides the best checkpoint or an early stop would never be evaluated.
+void check_evaluations(const train::TrainingOptions& train) {
+  if (!train.decides_by_evaluation()) return;
+  const auto refuse = [&](const char* key, const std::string& fix) {
+    throw Error({.id = "KEEP-BEST",
+                 .message = "nothing would be evaluated that decides which checkpoint is the best",
+                 .place = train.keep_best == train::KeepBest::none ? "train.patience" : "train.keep_best",
+                 .found = std::string(key) + " is 0",
+                 .fix = fix});
+  };
+  if (train.eval_every == 0) refuse("train.eval_every", "set train.eval_every to the steps between evaluations");
+  if (train.keep_best == train::KeepBest::answers) {
+    if (train.answers == 0) refuse("train.answers", "set train.answers, or set train.keep_best to eval_loss");
+  } else if (train.eval_rows == 0) {
+    refuse("train.eval_rows", "set train.eval_rows to the held-out rows of an evaluation");
+  }
+}
+
 // Throws if the model cannot be computed on the mesh, before the run is created.
 void check_mesh(const train::Settings& s, const model::Config& config) {
   const mesh::Mesh& mesh = s.model.mesh;
   if (mesh.devices() == 1) return;
+  if (s.method == model::TrainMethod::lora && s.lora.dora)
+    throw Error({.id = "LORA",
+                 .message = "DoRA runs on one device only",
+                 .place = "lora.dora",
+                 .found = mesh::to_text(mesh),
+                 .expected = "a mesh of one device",
+                 .fix = "remove the mesh, or set lora.dora to false"});
   const mesh::Placement placement = training_placement(s, config);
   const mesh::ComputeSharding form(mesh, placement, mesh::engine_step({}));
   for (int d = 0; d < mesh.devices(); ++d) mesh::local_config(config, form, placement, mesh, d);
@@ -82,7 +107,7 @@ void check_planned_only(const TrainSection& train) {
 std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options) {
   std::vector<mesh::AdapterShape> shapes;
   for (const engine::ResolvedLora& m : engine::resolve_lora(model::TensorInventory(config), options))
-    shapes.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
+    shapes.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank, .dora = options.dora});
   return shapes;
 }
 
@@ -137,7 +162,9 @@ engine::LoraOptions lora_options(const LoraSection& lora) {
           .rslora = lora.rslora,
           .targets = lora.targets,
           .rank_pattern = lora.rank_pattern,
-          .alpha_pattern = lora.alpha_pattern};
+          .alpha_pattern = lora.alpha_pattern,
+          .dora = lora.dora,
+          .b_rate = static_cast<float>(lora.plus_ratio)};
 }
 
 std::vector<model::Role> lora_targets(const LoraSection& lora) {
@@ -221,6 +248,7 @@ formats::DType save_dtype(const TrainSection& train) {
 train::Settings plan_settings(const ExperimentConfig& config, model::Family family) {
   check_target(config);
   check_planned_only(config.train);
+  check_evaluations(config.train);
   train::Settings s = data_only_settings(config, family);
   static_cast<train::TrainingOptions&>(s) = config.train;
   s.model = model_values(config);

@@ -13,6 +13,7 @@
 #include "core/experiment/settings.h"
 #include "core/jobs/out_of_memory.h"
 #include "core/jobs/size_run.h"
+#include "core/jobs/training_curves.h"
 #include "core/mesh/layout/unused_axes.h"
 #include "core/planning/predict.h"
 #include "core/planning/predict_sizes.h"
@@ -239,12 +240,20 @@ MemoryReport memory_report(const engine::OutOfMemory& failure, const Record& rec
   return report_of(failure, record.experiment, catalogue ? &*catalogue : nullptr, stop);
 }
 
+// train.tensorboard/RUN of a training run, else empty.
+std::filesystem::path curves_folder(const Record& record) {
+  const experiment::ExperimentConfig config = experiment::bind_valid(record.experiment);
+  if (config.kind != experiment::Kind::train || config.train.tensorboard.empty()) return {};
+  return config.train.tensorboard / record.run;
+}
+
 // Executes and records the run. Every outcome becomes a Finished event, except a failure of the store itself.
 store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
   const auto start_time = Clock::now();
   double last_time = 0;
   long steps = 0;
   Bytes peak;
+  TrainingCurves curves(curves_folder(record));
   const EventSink both = [&](const Event& e) {
     last_time = e.time_s;
     if (const auto* m = std::get_if<event::Memory>(&e.body)) peak = std::max(peak, m->peak);
@@ -252,10 +261,11 @@ store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token
     if (const auto* p = std::get_if<event::Point>(&e.body)) steps = std::max(steps, p->step);
     record.store.append(record.run, e);
     sink(e);
-    if (const auto notice = record.store.rescue_notice(e.time_s)) {
-      record.store.append(record.run, *notice);
-      sink(*notice);
-    }
+    for (const auto& notice : {record.store.rescue_notice(e.time_s), curves.feed(e)})
+      if (notice) {
+        record.store.append(record.run, *notice);
+        sink(*notice);
+      }
   };
   ProgressLimit limit(both);
   event::Finished finished;

@@ -139,8 +139,9 @@ std::vector<std::string> row_notes(const std::vector<PackedNeighbour>& packed, c
   return notes;
 }
 
-std::filesystem::path tuned_model_of(const store::Store& store, const store::RunId& run) {
-  const auto checkpoint = store.find(run) ? train::latest_checkpoint(store.run_folder(run)) : std::nullopt;
+std::filesystem::path tuned_model_of(const store::Store& store, const store::RunId& run,
+                                     train::CheckpointChoice choice) {
+  const auto checkpoint = store.find(run) ? train::chosen_checkpoint(store.run_folder(run), choice) : std::nullopt;
   if (!checkpoint)
     throw Error({.id = "RUN",
                  .message = "the run has no checkpoint",

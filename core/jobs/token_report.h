@@ -12,6 +12,7 @@
 #include "core/experiment/experiment.h"
 #include "core/planning/data_index.h"
 #include "core/store/store.h"
+#include "core/train/checkpoint.h"
 
 namespace mw::jobs {
 
@@ -44,8 +45,10 @@ TemplateDifference template_difference(const planning::DataIndexRequest& request
 // Notes about the row, one per line: its neighbours, and where serving differs.
 std::vector<std::string> row_notes(const std::vector<PackedNeighbour>& packed, const TemplateDifference& difference);
 
-// The last checkpoint of a run of the store. Throws RUN if the run is unknown or has none.
-std::filesystem::path tuned_model_of(const store::Store& store, const store::RunId& run);
+// The best checkpoint of a run of the store (train.keep_best), or its last. Throws RUN if the run is unknown or has
+// none.
+std::filesystem::path tuned_model_of(const store::Store& store, const store::RunId& run,
+                                     train::CheckpointChoice choice = train::CheckpointChoice::best);
 
 // -log p of each token given those before it, in nats; the first token has none.
 struct TokenLosses {

@@ -159,13 +159,15 @@ bool was_launched(const fs::path& runs_folder, const store::RunId& run) {
 std::optional<MergeOffer> merge_offer(const store::Store& store, const store::RunId& run) {
   const fs::path folder = store.run_folder(run);
   std::vector<fs::path> adapters{folder / kFetched / "out/adapter", folder / kFetched / "out/checkpoints"};
-  if (const auto checkpoint = train::latest_checkpoint(folder);
-      checkpoint && is_file(*checkpoint / "adapter_config.json"))
-    adapters.push_back(*checkpoint);  // of a run of this program
+  const auto best = train::chosen_checkpoint(folder, train::CheckpointChoice::best);
+  if (best && is_file(*best / "adapter_config.json")) adapters.push_back(*best);  // of a run of this program
   for (const fs::path& at : adapters) {
     if (!is_folder(at)) continue;
     const fs::path base = experiment::bind_valid(store.experiment(run)).model.path;
-    return MergeOffer{base.empty() ? base : fs::absolute(base), fs::absolute(at), fs::absolute(folder / "merged")};
+    MergeOffer offer{base.empty() ? base : fs::absolute(base), fs::absolute(at), fs::absolute(folder / "merged")};
+    if (const auto last = train::latest_checkpoint(folder); best && at == *best && last != best)
+      offer.last = fs::absolute(*last);
+    return offer;
   }
   return std::nullopt;
 }

@@ -82,6 +82,7 @@ bool was_launched(const std::filesystem::path& runs_folder, const store::RunId& 
 // The arguments of `meshwright merge` for the fetched adapter of a run; empty if there is none.
 struct MergeOffer {
   std::filesystem::path base, adapter, out;  // base is empty if unknown on this machine
+  std::filesystem::path last{};              // the last checkpoint, if `adapter` is an earlier one, the best
 };
 std::optional<MergeOffer> merge_offer(const store::Store& store, const store::RunId& run);
 std::string merge_command(const MergeOffer& offer);

@@ -35,7 +35,8 @@ struct LoraInput {
   std::string module_path;           // the user's expression; empty: generated from targets
   int rank = 16;
   double alpha = 16;
-  bool rslora = false;
+  bool rslora = false, dora = false;
+  double plus_ratio = 1;
   std::optional<std::vector<std::string>> adapter_tensors{};  // tensor names of the PEFT adapter to start from
 };
 

@@ -5,7 +5,7 @@
 
 namespace mw::lint {
 
-std::vector<CheckRule> lora_rules();  // COV, SCALE, REMAT
+std::vector<CheckRule> lora_rules();  // COV, SCALE, VARIANT, REMAT
 std::vector<CheckRule> peft_rules();
 std::vector<CheckRule> mesh_rules();                  // TP, FSDP, MESH, SHARD-1, BATCH, RANK, WRAP
 std::vector<CheckRule> spec_rules();                  // SPEC, SHARD-2, SHARD-3

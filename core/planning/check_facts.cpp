@@ -30,7 +30,9 @@ lint::LoraInput lora_facts(const experiment::LoraSection& lora) {
                     .module_path = lora.module_path,
                     .rank = lora.rank,
                     .alpha = lora.alpha,
-                    .rslora = lora.rslora};
+                    .rslora = lora.rslora,
+                    .dora = lora.dora,
+                    .plus_ratio = lora.plus_ratio};
   if (lora.adapter.empty()) return l;
   try {
     l.adapter_tensors.emplace();

@@ -169,6 +169,7 @@ void set_targets(const experiment::ExperimentConfig& config, plan::Request& r) {
   r.method = config.kind == Kind::train ? config.train.method : model::TrainMethod::lora;
   r.rank = config.lora.rank;
   r.alpha = config.lora.alpha;
+  r.dora = config.lora.dora;
   const bool adapted = config.kind == Kind::train || (config.kind == Kind::size && config.size.adapters);
   if (!adapted || r.method == model::TrainMethod::full) return;
   r.targets = experiment::lora_targets(config.lora);

@@ -139,8 +139,12 @@ class TrlWriter {
   static std::string reason(const std::string& key) {
     if (key == "data.path" || key == "data.eval_path" || key == "data.format" || key.starts_with("data.columns"))
       return "TRL reads datasets: load the file with load_dataset(\"json\", data_files=...)";
+    if (key == "lora.plus_ratio")
+      return "PEFT makes the optimizer: create_loraplus_optimizer(..., loraplus_lr_ratio=...)";
     if (key == "lora.module_path") return "the names of lora.targets are those of PEFT";
     if (key.starts_with("data.")) return "TRL has no such setting";
+    if (key == "train.keep_best") return "set load_best_model_at_end and metric_for_best_model with eval_strategy";
+    if (key == "train.patience") return "TRL stops early with the EarlyStoppingCallback of transformers";
     if (key.starts_with("train.sample") || key == "train.answers") return "TRL does not sample while it trains";
     if (key.starts_with("serve.") || key.starts_with("sweep.") || key.starts_with("size.") ||
         key.starts_with("sample."))

@@ -57,6 +57,20 @@ Json lora_json(const RecipeInput& s, const model::TensorInventory& inventory) {
                  .place = l.at("rank_pattern").empty() ? "lora.alpha_pattern" : "lora.rank_pattern",
                  .expected = "none",
                  .fix = "remove the pattern, or export trl-fsdp"});
+  const bool peft = s.kind == Kind::trl_fsdp;
+  if (l.at("dora").get<bool>() && !peft)
+    throw Error({.id = "RECIPE",
+                 .message = "this recipe does not compute DoRA",
+                 .place = "lora.dora",
+                 .expected = "false",
+                 .fix = "set lora.dora to false, or export trl-fsdp"});
+  if (l.at("plus_ratio").get<double>() != 1 && !peft)
+    throw Error({.id = "RECIPE",
+                 .message = "this recipe has one learning rate for A and B",
+                 .place = "lora.plus_ratio",
+                 .found = number_text(l.at("plus_ratio").get<double>()),
+                 .expected = "1",
+                 .fix = "set lora.plus_ratio to 1, or export trl-fsdp"});
   const double scaling = alpha / (rslora ? std::sqrt(static_cast<double>(rank)) : rank);
   l["qwix_alpha"] = scaling * rank;  // Qwix always scales by alpha / rank
   const std::string pattern = module_expression(s.kind, l.at("module_path").get<std::string>(), inventory, s.targets);
@@ -127,6 +141,9 @@ void training_differences(const RecipeInput& s, const TrainingMesh& m, std::vect
   const double temperature = s.values.value("sample", Json::object()).value("temperature", 0.0);
   if (temperature > 0 && (train.at("answers") > 0 || (train.at("sample_every") > 0 && train.at("sample_prompts") > 0)))
     out.push_back("Held-out prompts are answered greedily; the engine samples them with sample.temperature.");
+  if (train.at("keep_best") != "none")
+    out.push_back("The newest checkpoints are kept, not the best one (train.keep_best).");
+  if (train.at("patience") > 0) out.push_back("All steps are made: the script does not stop early (train.patience).");
   if (s.kind == Kind::torchax && s.values.at("train").at("remat") != "none")
     out.push_back("Rematerialization applies jax.checkpoint to the whole step if train.remat is not none.");
 }
@@ -152,6 +169,8 @@ std::span<const UnreadKey> unread_keys() {
       {"model.prefix", {Kind::torchax, Kind::trl_fsdp}, "PEFT derives the module names"},
       {"lora.targets", {}, "lora.module_path and lora.modules are derived from it"},
       {"lora.qwix_alpha", {Kind::torchax, Kind::trl_fsdp}, "Qwix's form of alpha; PEFT reads lora.alpha"},
+      {"lora.dora", {Kind::tunix}, "always false: an export with DoRA is rejected"},
+      {"lora.plus_ratio", {Kind::tunix, Kind::torchax}, "always 1: an export with LoRA+ is rejected"},
       {"lora.rank_pattern", {Kind::tunix}, "always empty: an export with a pattern is rejected"},
       {"lora.alpha_pattern", {Kind::tunix}, "always empty: an export with a pattern is rejected"},
       {"data.path", {}, "applied already: data/rows.safetensors has the resulting rows"},
@@ -173,6 +192,9 @@ std::span<const UnreadKey> unread_keys() {
       {"train.other_models", {}, kPlanned},
       {"train.loss_chunk", {}, "the scripts compute all logits at once: same loss, more memory"},
       {"train.save_dtype", {}, "applies to full training; adapters are saved as f32"},
+      {"train.keep_best", {}, "the scripts keep the newest checkpoints; `differences` says so if it is set"},
+      {"train.tensorboard", {}, "curves are sent as events, which Meshwright records"},
+      {"train.patience", {}, "the scripts make all steps; `differences` says so if it is set"},
   };
   return keys;
 }

@@ -56,7 +56,8 @@ void write_state(const fs::path& folder, const TrainingCounters& c, const engine
                    {"tokens", c.tokens},
                    {"seconds", c.seconds},
                    {"answers_asked", c.answers_asked},
-                   {"answers_before", c.answers_before}};
+                   {"answers_before", c.answers_before},
+                   {"evaluations", to_json(c.evaluations)}};
   write_file_atomically(folder / "trainer_state.json", state.dump(2) + "\n");
 }
 
@@ -110,6 +111,8 @@ TrainingCounters read_counters(const fs::path& checkpoint) {
   c.seconds = number_member(state, "seconds", file.string());
   c.answers_asked = static_cast<long>(int_member(state, "answers_asked", file.string()));
   c.answers_before = static_cast<long>(int_member(state, "answers_before", file.string()));
+  if (const Json* evaluations = find_member(state, "evaluations"))  // earlier versions do not write it
+    c.evaluations = read_evaluations(*evaluations, file.string());
   if (c.step < 0)
     throw Error({.id = "CHECKPOINT",
                  .message = "the step is negative",
@@ -145,10 +148,19 @@ TrainingCounters restore_checkpoint(const fs::path& checkpoint, engine::Cluster&
   return counters;
 }
 
-void prune_checkpoints(const fs::path& run_folder, long keep) {
+void prune_checkpoints(const fs::path& run_folder, long keep, std::optional<long> best) {
   const auto steps = steps_in(run_folder);
   for (size_t i = 0; i + static_cast<size_t>(std::max(1L, keep)) < steps.size(); ++i)
-    remove_tree(checkpoint_path(run_folder, steps[i]));
+    if (steps[i] != best) remove_tree(checkpoint_path(run_folder, steps[i]));
+}
+
+std::optional<fs::path> chosen_checkpoint(const fs::path& run_folder, CheckpointChoice choice) {
+  if (choice == CheckpointChoice::best)
+    if (const auto best = read_best_checkpoint(run_folder)) {
+      fs::path folder = checkpoint_path(run_folder, best->step);
+      if (path_exists(folder / "trainer_state.json")) return folder;
+    }
+  return latest_checkpoint(run_folder);
 }
 
 }  // namespace mw::train

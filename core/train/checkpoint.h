@@ -9,6 +9,7 @@
 
 #include "core/base/json.h"
 #include "core/engine/distributed/cluster.h"
+#include "core/train/best_checkpoint.h"
 #include "core/train/model.h"
 #include "core/train/settings.h"
 
@@ -19,6 +20,7 @@ struct TrainingCounters {
   std::int64_t tokens = 0;                     // tokens trained on, without padding
   double seconds = 0;                          // run time
   long answers_asked = 0, answers_before = 0;  // score of the base model
+  EvaluationHistory evaluations{};
 };
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& run_folder, long step);
@@ -31,7 +33,15 @@ void write_checkpoint(const std::filesystem::path& run_folder, const TrainingCou
                       const Settings& settings, engine::Cluster& cluster);
 // Throws CHECKPOINT if names or sizes of the tensors do not match the cluster.
 TrainingCounters restore_checkpoint(const std::filesystem::path& checkpoint, engine::Cluster& cluster);
-// Removes all checkpoints except the newest `keep`.
-void prune_checkpoints(const std::filesystem::path& run_folder, long keep);
+// Removes all checkpoints except the newest `keep` and that of step `best`, if there is one.
+void prune_checkpoints(const std::filesystem::path& run_folder, long keep, std::optional<long> best = {});
+
+// The checkpoint that best_checkpoint.json names, while its folder exists, or the latest; empty if there is none.
+enum class CheckpointChoice { best, last };
+std::optional<std::filesystem::path> chosen_checkpoint(const std::filesystem::path& run_folder,
+                                                       CheckpointChoice choice);
 
 }  // namespace mw::train
+
+template <>
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::train::CheckpointChoice>{"best", "last"};

@@ -31,6 +31,7 @@ int answer_limit(const data::Example& example, const data::Tokenizer& tokenizer,
 // Number of answered prompts, and of answers that equal the expected one after trimming.
 struct Score {
   long asked = 0, right = 0;
+  double share() const { return asked > 0 ? static_cast<double>(right) / static_cast<double>(asked) : 0; }
 };
 // Answers the first `limit` of the examples, which have prompts.
 Score answer_prompts(LoadedModel& model, std::span<const data::Example> examples, long limit,

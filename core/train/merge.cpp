@@ -211,7 +211,7 @@ class Merger {
     result.files.push_back(file.path.filename().string());
   }
 
-  // W += scaling B A for the bytes of whole rows.
+  // W += scaling B A for the bytes of whole rows; with DoRA they then get their trained lengths.
   void add(const Segment& s, std::span<std::byte> bytes) {
     const formats::AdapterModule& m = *s.module;
     const std::int64_t cols = m.target.in, row = s.first / cols;
@@ -220,6 +220,7 @@ class Merger {
     // With one thread, a product of f32 changes no state of gemm_.
     gemm_.nn({s.count / cols, cols, m.rank}, m.b.data() + row * m.rank, {.f32 = m.a.data()}, wide.data.get(),
              {.alpha = scaling_of(adapter_, m), .beta = 1});
+    if (adapter_.dora) scale_rows(m, row, wide.all());
     if (s.tensor->dtype == DType::f32)
       std::ranges::copy(std::as_bytes(wide.all()), bytes.begin());
     else
@@ -258,6 +259,17 @@ void copy_rest(const fs::path& base, const fs::path& to, MergeResult& merged) {
 }
 
 }  // namespace
+
+void scale_rows(const formats::AdapterModule& m, std::int64_t first_row, std::span<float> rows) {
+  const engine::VectorKernels& kernels = engine::vector_kernels();
+  const std::int64_t cols = m.target.in;
+  for (std::int64_t r = 0; r < std::ssize(rows) / cols; ++r) {
+    float* const row = rows.data() + r * cols;
+    const double norm = std::sqrt(kernels.dot(cols, row, row));
+    const double length = m.m[static_cast<size_t>(first_row + r)];
+    kernels.scale(cols, norm > 0 ? static_cast<float>(length / norm) : 0.0F, row);
+  }
+}
 
 float scaling_of(const formats::Adapter& adapter, const formats::AdapterModule& m) {
   const auto rank = static_cast<float>(m.rank);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ struct MergeResult {
 };
 // alpha / rank, or alpha / sqrt(rank) of rank-stabilised adapters.
 float scaling_of(const formats::Adapter& adapter, const formats::AdapterModule& module);
+// Gives rows of W + scaling B A the lengths that DoRA trained for the outputs from `first_row` on.
+void scale_rows(const formats::AdapterModule& module, std::int64_t first_row, std::span<float> rows);
 // Throws MERGE unless `out` is missing or empty and another folder than `base`.
 void require_merge_target(const std::filesystem::path& base, const std::filesystem::path& out);
 // The first `bytes` bytes of `file`, made from `base_file`, can be read; they may not be on disk yet. The file has its

@@ -60,7 +60,8 @@ std::vector<float> largest_of_rows(const formats::AdapterModule& module) {
   return out;
 }
 
-// Computes rows of base + scale B A by adding multiples of the rows of A one after the other, and compares them.
+// Computes rows of base + scale B A, with DoRA of their trained lengths, by adding multiples of the rows of A one after
+// the other, and compares them.
 class AdaptedRows {
  public:
   AdaptedRows(const formats::AdapterModule& module, const std::vector<float>& largest, float scale, DType dtype)
@@ -93,9 +94,19 @@ class AdaptedRows {
       kernels_.add(cols_, module_.a.data() + k * cols_, factor, delta_.data());
       bound += std::abs(factor) * largest_[static_cast<size_t>(k)];
     }
-    sums.effect += kernels_.dot(cols_, delta_.data(), delta_.data());
     widen_row(before, exact_);
     kernels_.add(cols_, delta_.data(), 1.0F, exact_.data());
+    if (!module_.m.empty()) {  // DoRA: the row gets its trained length
+      const double norm = std::sqrt(kernels_.dot(cols_, exact_.data(), exact_.data()));
+      const double length = module_.m[static_cast<size_t>(row)];
+      const float factor = norm > 0 ? static_cast<float>(length / norm) : 0.0F;
+      kernels_.scale(cols_, factor, exact_.data());
+      bound *= std::abs(factor);
+      widen_row(before, delta_);
+      kernels_.scale(cols_, -1.0F, delta_.data());
+      kernels_.add(cols_, exact_.data(), 1.0F, delta_.data());
+    }
+    sums.effect += kernels_.dot(cols_, delta_.data(), delta_.data());
     widen_row(after, found_);
     const auto wrong = first_wrong(row, bound);
     kernels_.add(cols_, exact_.data(), -1.0F, found_.data());

@@ -120,7 +120,15 @@ engine::LoraOptions lora_options(const formats::Adapter& adapter) {
           .rslora = adapter.rslora,
           .targets = adapter.targets,
           .rank_pattern = adapter.rank_pattern,
-          .alpha_pattern = adapter.alpha_pattern};
+          .alpha_pattern = adapter.alpha_pattern,
+          .dora = adapter.dora};
+}
+
+engine::LoraOptions lora_options(const formats::Adapter& adapter, const engine::LoraOptions& training) {
+  engine::LoraOptions options = lora_options(adapter);
+  options.dropout = training.dropout;
+  options.b_rate = training.b_rate;
+  return options;
 }
 
 formats::Adapter read_adapter(const std::filesystem::path& folder, const std::filesystem::path& model) {
@@ -185,6 +193,7 @@ void copy_adapter(const formats::Adapter& adapter, engine::Cluster& cluster) {
     const formats::AdapterModule& from = module_of(adapter, r.target, size(a), size(b));
     cluster.write(a, engine::Cluster::Part::value, from.a);
     cluster.write(b, engine::Cluster::Part::value, from.b);
+    if (adapter.dora) cluster.write(trained_index(cluster, r.target, ".lora_m"), engine::Cluster::Part::value, from.m);
   }
   cluster.values_written();
 }
@@ -195,6 +204,7 @@ formats::Adapter adapter_of(const engine::Cluster& cluster, const engine::LoraOp
                            .alpha = options.alpha,
                            .dropout = options.dropout,
                            .rslora = options.rslora,
+                           .dora = options.dora,
                            .base_model = base_model,
                            .targets = options.targets,
                            .rank_pattern = options.rank_pattern,
@@ -211,7 +221,8 @@ formats::Adapter adapter_of(const engine::Cluster& cluster, const engine::LoraOp
                                .rank = r.rank,
                                .alpha = r.alpha,
                                .a = values(r.target, ".lora_a"),
-                               .b = values(r.target, ".lora_b")});
+                               .b = values(r.target, ".lora_b"),
+                               .m = options.dora ? values(r.target, ".lora_m") : std::vector<float>()});
   return adapter;
 }
 

@@ -38,6 +38,8 @@ data::ChatFormat chat_format(model::Family family);
 formats::Adapter read_adapter(const std::filesystem::path& folder, const std::filesystem::path& model);
 // LoRA options with the modules, ranks, alphas and dropout of the adapter.
 engine::LoraOptions lora_options(const formats::Adapter& adapter);
+// The same with the dropout and the learning rates of `training`, which a file does not have.
+engine::LoraOptions lora_options(const formats::Adapter& adapter, const engine::LoraOptions& training);
 // Adds the LoRA to a cluster for inference and copies the values.
 void attach_adapter(const formats::Adapter& adapter, std::uint64_t seed, engine::Cluster& cluster);
 // Attaches the adapter in `folder` to a model loaded with `settings`, or replaces the model by the one in `folder`.

@@ -107,9 +107,7 @@ LoadedModel Prover::load_one(const ModelSettings& settings, const char* phase) c
   Settings s = s_;
   if (s.method == model::TrainMethod::lora && !s.adapter.empty()) {
     adapter = read_adapter(s.adapter, s.model.path);
-    const float dropout = s.lora.dropout;
-    s.lora = lora_options(*adapter);
-    s.lora.dropout = dropout;
+    s.lora = lora_options(*adapter, s.lora);
   }
   LoadedModel model = load_model(settings, [&](long done, long total) { progress(phase, done, total); });
   if (s.method == model::TrainMethod::lora) model.cluster->add_lora(s.lora, s.seed);

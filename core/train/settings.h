@@ -18,6 +18,8 @@ namespace mw::train {
 
 enum class Init { load, random };
 enum class Schedule { cosine, linear, constant };
+// The evaluation that decides which checkpoint is kept beside the newest ones.
+enum class KeepBest { none, eval_loss, answers };
 
 struct ModelSettings {
   std::filesystem::path path, tokenizer;  // Hugging Face folder; tokenizer: path, or empty if it is in this folder
@@ -64,6 +66,9 @@ struct TrainingOptions {
   long eval_every = 50, eval_rows = 64;
   long sample_every = 50, sample_prompts = 3, answers = 0;
   long checkpoint_every = 100, keep_checkpoints = 2;
+  KeepBest keep_best = KeepBest::none;
+  long patience = 0;  // evaluations without a better one after which the run ends; 0: never
+  bool decides_by_evaluation() const { return keep_best != KeepBest::none || patience > 0; }
 };
 
 struct Settings : TrainingOptions {
@@ -89,3 +94,6 @@ inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::train::Init>{"load", "rando
 
 template <>
 inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::train::Schedule>{"cosine", "linear", "constant"};
+
+template <>
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::train::KeepBest>{"none", "eval_loss", "answers"};

@@ -7,19 +7,20 @@
 #include <numeric>
 
 #include "core/engine/kernels/gemm.h"
+#include "core/train/merge.h"
 
 namespace mw::train {
 namespace {
 
 // The modules of one layer, renumbered for a model with only this layer.
 formats::Adapter of_layer(const formats::Adapter& whole, int layer, const model::TensorInventory& sliced) {
-  formats::Adapter part{.rank = whole.rank, .alpha = whole.alpha, .rslora = whole.rslora};
+  formats::Adapter part{.rank = whole.rank, .alpha = whole.alpha, .rslora = whole.rslora, .dora = whole.dora};
   for (const formats::AdapterModule& m : whole.modules) {
     if (m.target.layer != layer) continue;
     const auto targets = sliced.lora_targets();
     const auto same = std::find_if(targets.begin(), targets.end(),
                                    [&](const model::LoraTarget& t) { return t.role == m.target.role; });
-    part.modules.push_back({*same, m.rank, m.alpha, m.a, m.b});
+    part.modules.push_back({*same, m.rank, m.alpha, m.a, m.b, m.m});
     part.targets.emplace_back(model::hf_module_name(same->role));
     part.rank_pattern.emplace_back(same->module, m.rank);
     part.alpha_pattern.emplace_back(same->module, m.alpha);
@@ -64,7 +65,8 @@ SlicedModel::SlicedModel(const std::filesystem::path& folder, const formats::Ada
       product_(adapter ? new Product(threads_) : nullptr) {}
 SlicedModel::~SlicedModel() = default;
 
-// W += scaling B A, for the elements [first, first + values.size()) of a weight, which are whole rows.
+// W += scaling B A and DoRA's lengths of the rows, for the elements [first, first + values.size()) of a weight, which
+// are whole rows.
 void SlicedModel::add_product(const model::Tensor& tensor, int layer, std::int64_t first,
                               std::span<float> values) const {
   for (const formats::AdapterModule& m : adapter_->modules) {
@@ -74,6 +76,7 @@ void SlicedModel::add_product(const model::Tensor& tensor, int layer, std::int64
     const std::int64_t columns = m.target.in, row = first / columns, rows = std::ssize(values) / columns;
     product_->gemm.nn({rows, columns, m.rank}, m.b.data() + row * m.rank, {.f32 = m.a.data()}, values.data(),
                       {.alpha = scaling, .beta = 1});
+    if (adapter_->dora) scale_rows(m, row, values);
   }
 }
 
@@ -123,6 +126,9 @@ void SlicedModel::use_adapter(Slice& slice, int layer, AdapterUse use) const {
       {.f32 = [&](size_t index, std::int64_t first,
                   std::span<float> values) { add_product(cluster.inventory().tensors()[index], layer, first, values); },
        .bf16 = {}});
+  // DoRA's magnitudes become the lengths of the merged rows, which then change nothing.
+  if (adapter_->dora && !cluster.trained().empty())
+    cluster.add_lora(lora_options(of_layer(*adapter_, layer, cluster.inventory())), 0);
 }
 
 std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch) const {

@@ -18,8 +18,8 @@ Trainable trainable_adapters(const model::TensorInventory& inventory, std::span<
       return t.role == a.role && t.layer == a.layer;
     });
     if (target == targets.end()) continue;
-    out.params += a.rank * (target->in + target->out);
-    saved.push_back({*target, a.rank});
+    out.params += a.rank * (target->in + target->out) + (a.dora ? target->out : 0);
+    saved.push_back({*target, a.rank, a.dora});
   }
   out.file = Bytes(static_cast<std::int64_t>(formats::peft_file_size(saved)));
   return out;

@@ -53,7 +53,8 @@ class TrainingRun {
     load();
     start();
     if (counters_.step == 0) before();
-    while (counters_.step < s_.rate.steps && !stop_.stop_requested()) {
+    if (is_evaluation_pending()) after_step(counters_.step);  // a stop interrupted it
+    while (counters_.step < s_.rate.steps && !is_patience_spent() && !stop_.stop_requested()) {
       gate_.wait(stop_, [&](RunState state) { emit(event::StateChanged{state}); });
       if (stop_.stop_requested() || (budget_spent_ = is_budget_spent()) || !step()) break;
       after_step(counters_.step);
@@ -94,11 +95,17 @@ class TrainingRun {
   bool step();
   bool micro_batches(const std::vector<data::Batch>& micro, engine::StepOptions options, double& loss_sum);
   bool is_budget_spent() const;
+  bool is_patience_spent() const { return s_.patience > 0 && counters_.evaluations.since_best >= s_.patience; }
+  bool is_evaluation_pending() const;
+  bool keeps_best() const { return s_.keep_best != KeepBest::none; }
+  void require_evaluations() const;
   void after_step(long step);
-  void evaluate();
+  bool evaluate();
   void samples();
   Score answers();
   void checkpoint();
+  void save_best() const;
+  void summarise(bool is_stopped_early);
   event::Finished finish();
   Json data_info() const;
   Trainable trainable();
@@ -123,7 +130,7 @@ class TrainingRun {
   Json summary_ = Json::object();
   std::vector<engine::KernelTime> kernels_;  // of the whole run
   StepSeconds step_seconds_;
-  long evaluated_at_ = -1, checkpointed_at_ = -1;
+  long checkpointed_at_ = -1;
   double last_step_seconds_ = 0;
   bool budget_spent_ = false;
   std::string phase_ = "loading the weights";  // for out-of-memory reports
@@ -174,11 +181,7 @@ void TrainingRun::load() {
   s_.model.context = s_.data.max_len;
   model_ = load_model(s_.model, progress("loading weights"));
   if (s_.method == model::TrainMethod::lora) {
-    if (adapter) {
-      const float dropout = s_.lora.dropout;
-      s_.lora = lora_options(*adapter);
-      s_.lora.dropout = dropout;
-    }
+    if (adapter) s_.lora = lora_options(*adapter, s_.lora);
     phase_ = "adding the adapters";
     cluster().add_lora(s_.lora, s_.seed);
   }
@@ -190,12 +193,26 @@ void TrainingRun::load() {
   prompts_ =
       with_prompts(dataset_.eval, std::max(s_.answers, s_.sample_every > 0 ? s_.sample_prompts : 0), *model_.tokenizer);
   set_steps_from_epochs();
+  require_evaluations();
   if (request_.resume) {
     counters_ = restore_checkpoint(*request_.resume, cluster());
     checkpointed_at_ = counters_.step;
+    if (keeps_best()) save_best();  // the process may have died before, or after an evaluation that is repeated
   }
   batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(s_), model_.tokenizer->pad(),
                                                  static_cast<std::int64_t>(counters_.step) * s_.accumulation);
+}
+
+// Without values to compare no checkpoint would be the best one, and the run would end early.
+void TrainingRun::require_evaluations() const {
+  const bool by_answers = s_.keep_best == KeepBest::answers;
+  if (!s_.decides_by_evaluation() || (by_answers ? !prompts_.empty() : evaluation_rows(s_, dataset_.eval).size() > 0))
+    return;
+  throw Error({.id = "KEEP-BEST",
+               .message = "no held-out rows decide which checkpoint is the best",
+               .place = keeps_best() ? "train.keep_best" : "train.patience",
+               .found = by_answers ? "no held-out row with a prompt" : "no held-out row",
+               .fix = "raise data.eval_fraction, or set data.eval_path"});
 }
 
 // A resumed run keeps its number of steps, which determines the learning rate.
@@ -225,7 +242,7 @@ Trainable TrainingRun::trainable() {
   if (s_.method == model::TrainMethod::full) return trainable_weights(cluster().inventory(), s_.save_dtype);
   std::vector<mesh::AdapterShape> adapters;
   for (const engine::ResolvedLora& m : engine::resolve_lora(cluster().inventory(), s_.lora))
-    adapters.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
+    adapters.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank, .dora = s_.lora.dora});
   return trainable_adapters(cluster().inventory(), adapters);
 }
 
@@ -261,7 +278,7 @@ void TrainingRun::start() {
 void TrainingRun::before() {
   evaluate();
   if (s_.answers > 0) {
-    const Score score = answers();
+    const Score score = counters_.evaluations.answered == 0 ? counters_.evaluations.answers : answers();
     counters_.answers_asked = score.asked;
     counters_.answers_before = score.right;
   }
@@ -344,24 +361,45 @@ bool TrainingRun::micro_batches(const std::vector<data::Batch>& micro, engine::S
   return false;
 }
 
+bool TrainingRun::is_evaluation_pending() const {
+  const std::optional<long>& last = counters_.evaluations.last;
+  return request_.resume && last && *last != counters_.step && counters_.step < s_.rate.steps && s_.eval_every > 0 &&
+         counters_.step % s_.eval_every == 0;
+}
+
 // Evaluation, samples and checkpoints after a step; does not affect the next step.
 void TrainingRun::after_step(long step) {
   const auto due = [&](long every) { return every > 0 && step % every == 0; };
+  bool is_best = false;
   if (step < s_.rate.steps) {  // finish() evaluates after the last step
-    if (due(s_.eval_every)) evaluate();
+    if (due(s_.eval_every)) is_best = evaluate() && keeps_best();
+    if (is_patience_spent()) return;  // finish() samples and saves
     if (due(s_.sample_every)) samples();
   }
-  if (due(s_.checkpoint_every)) checkpoint();
+  if ((due(s_.checkpoint_every) || is_best) && checkpointed_at_ != step) checkpoint();
+  if (is_best) save_best();
 }
 
-void TrainingRun::evaluate() {
+// Returns whether this evaluation is the best so far. One that a stop interrupts is repeated when the run is resumed.
+bool TrainingRun::evaluate() {
   phase_ = "the evaluation after step " + std::to_string(counters_.step);
-  evaluated_at_ = counters_.step;
-  const auto loss = held_out_loss(model_, evaluation_rows(s_, dataset_.eval), eval_options(s_), step_options(), stop_);
-  if (!loss) return;
-  metric("eval/loss", *loss);
-  metric("eval/perplexity", std::exp(*loss));
-  memory("eval");
+  EvaluationHistory& history = counters_.evaluations;
+  auto value = held_out_loss(model_, evaluation_rows(s_, dataset_.eval), eval_options(s_), step_options(), stop_);
+  if (value) {
+    metric("eval/loss", *value);
+    metric("eval/perplexity", std::exp(*value));
+    memory("eval");
+  } else if (stop_.stop_requested()) {
+    return false;
+  }
+  if (s_.keep_best == KeepBest::answers) {
+    const Score score = answers();
+    if (history.answered != counters_.step) return false;
+    value = score.share();
+  }
+  history.last = counters_.step;
+  return s_.decides_by_evaluation() && counters_.step > 0 && value &&
+         add_evaluation(history, s_.keep_best, counters_.step, *value);
 }
 
 void TrainingRun::samples() {
@@ -383,11 +421,14 @@ Score TrainingRun::answers() {
                                        emit(event::Progress{"answering held-out prompts", done, total});
                                        emit(std::move(sample));
                                      });
-  if (score.asked > 0)
-    metric("eval/answers_right", static_cast<double>(score.right) / static_cast<double>(score.asked));
+  if (score.asked > 0) metric("eval/answers_right", score.share());
   log("info", std::to_string(score.right) + " of " + std::to_string(score.asked) +
                   " held-out prompts answered correctly after step " + std::to_string(counters_.step));
   memory("generate");
+  if (score.asked == std::min(s_.answers, static_cast<long>(prompts_.size()))) {
+    counters_.evaluations.answered = counters_.step;
+    counters_.evaluations.answers = score;
+  }
   return score;
 }
 
@@ -396,22 +437,54 @@ void TrainingRun::checkpoint() {
   counters_.seconds = now();
   const std::filesystem::path folder = request_.run_folder();
   write_checkpoint(folder, counters_, s_, cluster());
-  prune_checkpoints(folder, s_.keep_checkpoints);
+  prune_checkpoints(folder, s_.keep_checkpoints,
+                    keeps_best() ? std::optional(counters_.evaluations.best_step) : std::nullopt);
   checkpointed_at_ = counters_.step;
   emit(event::Checkpoint{counters_.step, checkpoint_path(folder, counters_.step).string()});
 }
 
+void TrainingRun::save_best() const {
+  const EvaluationHistory& history = counters_.evaluations;
+  if (history.best_step > 0)
+    write_best_checkpoint(
+        request_.run_folder(),
+        {.step = history.best_step, .metric = best_metric(s_.keep_best), .value = history.best_value});
+  else
+    remove_best_checkpoint(request_.run_folder());
+}
+
+// Adds to the summary what the evaluations decided.
+void TrainingRun::summarise(bool is_stopped_early) {
+  const EvaluationHistory& history = counters_.evaluations;
+  const std::string metric = best_metric(s_.keep_best);
+  if (keeps_best() && history.best_step > 0) {
+    summary_["best"] = {{"step", history.best_step}, {"metric", metric}, {"value", history.best_value}};
+    log("info", "the best checkpoint is that of step " + std::to_string(history.best_step) + ", with " + metric + " " +
+                    number_text(history.best_value));
+  }
+  if (!is_stopped_early) return;
+  summary_["early_stop"] = {{"step", counters_.step},         {"steps_left", s_.rate.steps - counters_.step},
+                            {"patience", s_.patience},        {"metric", metric},
+                            {"best_step", history.best_step}, {"best_value", history.best_value}};
+  log("info", "stopped early after step " + std::to_string(counters_.step) + " of " + std::to_string(s_.rate.steps) +
+                  ": " + metric + " has not improved in " + std::to_string(history.since_best) +
+                  " evaluations since step " + std::to_string(history.best_step) + " (train.patience)");
+}
+
 event::Finished TrainingRun::finish() {
-  const bool whole = counters_.step >= s_.rate.steps || budget_spent_;
+  const bool is_stopped_early = counters_.step < s_.rate.steps && is_patience_spent();
+  const bool whole = counters_.step >= s_.rate.steps || budget_spent_ || is_stopped_early;
   // Before the final evaluation, so that a run killed during it repeats it when resumed.
   if (checkpointed_at_ != counters_.step && counters_.step > 0) checkpoint();
-  if (whole && evaluated_at_ != counters_.step) evaluate();
+  if (whole && counters_.evaluations.last != counters_.step && evaluate() && keeps_best()) save_best();
   if (whole && s_.answers > 0) {
-    const Score after = answers();
+    const EvaluationHistory& history = counters_.evaluations;
+    const Score after = history.answered == counters_.step ? history.answers : answers();
     summary_["answers"] = {
         {"asked", after.asked}, {"base_right", counters_.answers_before}, {"tuned_right", after.right}};
   }
   if (whole) samples();
+  summarise(is_stopped_early);
   take_profile(nullptr);
   if (budget_spent_) {
     summary_["budget"] = {{"spent", true}, {"steps_left", s_.rate.steps - counters_.step}};

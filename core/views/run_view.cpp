@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/json.h"
+#include "core/base/text.h"
 
 namespace mw::views {
 namespace {
@@ -273,6 +274,25 @@ std::optional<double> RunView::eta_seconds() const {
   const auto each = seconds_per_step();
   if (!each || ended() || total_ <= 0) return std::nullopt;
   return *each * static_cast<double>(std::max(0L, total_ - step()));
+}
+
+std::string outcome_text(const event::Finished& finished) {
+  const auto number = [](const Json& from, const char* key) {
+    const Json* value = find_member(from, key);
+    return value && value->is_number() ? number_text(value->get<double>()) : std::string("?");
+  };
+  const auto metric = [](const Json& from) {
+    const Json* name = find_member(from, "metric");
+    return name && name->is_string() ? name->get<std::string>() : std::string("metric");
+  };
+  std::vector<std::string> parts;
+  if (const Json* stop = find_member(finished.summary, "early_stop"))
+    parts.push_back("stopped early: no better " + metric(*stop) + " in " + number(*stop, "patience") +
+                    " evaluations since step " + number(*stop, "best_step"));
+  if (const Json* best = find_member(finished.summary, "best"))
+    parts.push_back("best checkpoint: step " + number(*best, "step") + ", " + metric(*best) + " " +
+                    number(*best, "value"));
+  return joined(parts, "; ");
 }
 
 RunView read_run(const store::Store& store, const store::RunId& run, const std::stop_token& stop) {

@@ -166,6 +166,9 @@ class RunView {
   std::deque<StepTime> recent_;
 };
 
+// What evaluations decided: "stopped early: ...; best checkpoint: ...". Empty if they decided nothing.
+std::string outcome_text(const event::Finished& finished);
+
 // Feeds the events of a stored run to a view. Throws errors of the store, and cancelled() once `stop` is requested.
 RunView read_run(const store::Store& store, const store::RunId& run, const std::stop_token& stop = {});
 

@@ -89,9 +89,12 @@ class Parity : public ::testing::TestWithParam<const char*> {
     return n;
   }
 
-  void add_adapter(Network& n, const fs::path& folder) {
+  void add_adapter(Network& n, const fs::path& folder, float b_rate = 1) {
     const formats::Adapter a = formats::read_peft(folder, n.inventory());
-    n.add_lora({a.rank, a.alpha, a.dropout, a.rslora, a.targets, a.rank_pattern, a.alpha_pattern}, 1);
+    engine::LoraOptions options{a.rank, a.alpha, a.dropout, a.rslora, a.targets, a.rank_pattern, a.alpha_pattern};
+    options.dora = a.dora;
+    options.b_rate = b_rate;
+    n.add_lora(options, 1);
     ASSERT_EQ(n.lora().size(), a.modules.size());
     for (const LoraModule& ours : n.lora()) {
       const auto theirs = std::find_if(a.modules.begin(), a.modules.end(),
@@ -101,7 +104,10 @@ class Parity : public ::testing::TestWithParam<const char*> {
       ASSERT_EQ(theirs->b.size(), ours.b.size()) << ours.target.module;
       std::copy(theirs->a.begin(), theirs->a.end(), ours.a.begin());
       std::copy(theirs->b.begin(), theirs->b.end(), ours.b.begin());
+      ASSERT_EQ(theirs->m.size(), ours.m.size()) << ours.target.module;
+      std::copy(theirs->m.begin(), theirs->m.end(), ours.m.begin());
     }
+    n.parameters_changed();
   }
 
   double worst_logit(Network& n, const OwnedBatch& batch, const Values& expected) {
@@ -126,10 +132,14 @@ class Parity : public ::testing::TestWithParam<const char*> {
     const formats::SafetensorsFile expected(folder / "expected.safetensors");
     EXPECT_LT(worst_logit(*n, batch_, read(expected, "logits")), 1e-4);
     EXPECT_NEAR(mean(n->forward_backward(batch_, step_)), read(expected, "loss").data[0], 2e-6);
-    for (size_t i = 0; i < n->lora().size(); ++i) {
-      const model::LoraTarget& t = n->lora()[i].target;
-      EXPECT_LT(relative(n->parameters()[2 * i].grad, read(expected, "grad." + t.peft_a).data), 1e-3) << t.peft_a;
-      EXPECT_LT(relative(n->parameters()[2 * i + 1].grad, read(expected, "grad." + t.peft_b).data), 1e-3) << t.peft_b;
+    auto parameter = n->parameters().begin();
+    const auto expect_gradient = [&](const std::string& name) {
+      EXPECT_LT(relative((parameter++)->grad, read(expected, "grad." + name).data), 1e-3) << name;
+    };
+    for (const LoraModule& ours : n->lora()) {
+      expect_gradient(ours.target.peft_a);
+      expect_gradient(ours.target.peft_b);
+      if (!ours.m.empty()) expect_gradient(formats::peft_magnitude(ours.target) + ".weight");
     }
   }
 
@@ -209,6 +219,39 @@ TEST_P(Parity, TwentyStepsOfTorchAdamWOnAdapters) {
     EXPECT_LT(relative(n->lora()[i].b, after.modules[i].b), 2e-3) << after.modules[i].target.module;
   }
 }
+
+class DoraParity : public Parity {};  // the base of fixtures/dora_tiny
+
+TEST_P(DoraParity, LogitsAndGradientsOfPeft) {
+  for (const model::Remat remat : {model::Remat::none, model::Remat::block, model::Remat::layer}) {
+    step_.remat = remat;
+    expect_adapter_parity(fs::path(MW_FIXTURES) / "dora_tiny");
+  }
+}
+
+TEST_P(DoraParity, FiveStepsOfLoraPlus) {
+  const auto n = network(model::WeightType::f32);
+  const fs::path folder = fs::path(MW_FIXTURES) / "dora_tiny";
+  add_adapter(*n, folder, read_json(folder / "steps.json").at("loraplus_lr_ratio").get<float>());
+  n->set_trainable(model::TrainMethod::lora);
+  expect_trajectory(*n, folder);
+}
+
+TEST_P(DoraParity, Bf16WeightsAreNearTheirF32Values) {
+  const auto wide = network(model::WeightType::f32), narrow = network(model::WeightType::bf16);
+  std::vector<std::vector<float>> gradients[2];
+  for (Network* n : {wide.get(), narrow.get()}) {
+    add_adapter(*n, fs::path(MW_FIXTURES) / "dora_tiny");
+    n->set_trainable(model::TrainMethod::lora);
+    n->forward_backward(batch_, step_);
+    for (const Parameter& p : n->parameters()) gradients[n == narrow.get()].emplace_back(p.grad.begin(), p.grad.end());
+  }
+  for (size_t i = 0; i < gradients[0].size(); ++i)
+    EXPECT_LT(relative(gradients[1][i], gradients[0][i]), 0.1) << wide->parameters()[i].name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, DoraParity, ::testing::Values("gemma3_tiny_mha"),
+                         [](const auto& fixture) { return std::string(fixture.param); });
 
 class FullParity : public Parity {};  // the fixture with every weight trained
 

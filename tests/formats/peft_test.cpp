@@ -198,7 +198,7 @@ auto set(const char* key, Value value) {
 
 INSTANTIATE_TEST_SUITE_P(
     Peft, UnsupportedAdapter,
-    testing::Values(Refused{"dora", set("use_dora", true), "use_dora"}, Refused{"bias", set("bias", "all"), "bias"},
+    testing::Values(Refused{"dora_number", set("use_dora", 1), "use_dora"}, Refused{"bias", set("bias", "all"), "bias"},
                     Refused{"lora_bias", set("lora_bias", true), "lora_bias"},
                     Refused{"saved_modules", set("modules_to_save", Json{"lm_head"}), "modules_to_save"},
                     Refused{"tokens", set("trainable_token_indices", Json{1, 2}), "trainable_token_indices"},
@@ -271,9 +271,33 @@ TEST(PeftTensors, RejectsTowerModule) {
 }
 TEST(PeftTensors, RejectsOtherTensors) {
   for (const char* name : {"base_model.model.lm_head.weight", "base_model.model.model.embed_tokens.lora_embedding_A",
-                           "", "base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector",
-                           ".lora_A.weight", "base_model.model.lora_A.weight"})
-    expect_tensor_error([&](auto& t) { t[0].name = name; }, "does not belong to plain LoRA");
+                           "", "base_model.model.model.layers.0.self_attn.q_proj.lora_magnitudes", ".lora_A.weight",
+                           "base_model.model.lora_A.weight"})
+    expect_tensor_error([&](auto& t) { t[0].name = name; }, "does not belong to LoRA or DoRA");
+}
+TEST(PeftTensors, RejectsMagnitudesWithoutDora) {
+  expect_tensor_error(
+      [](auto& t) {
+        t.push_back(t[0]);
+        t.back().name = "base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector";
+      },
+      "contradict");
+}
+TEST(PeftTensors, KeepsTheMagnitudesOfDora) {
+  const std::filesystem::path fixtures = MW_FIXTURES;
+  const model::TensorInventory inventory(read_config(fixtures / "gemma3_tiny_mha"));
+  const Adapter adapter = read_peft(fixtures / "dora_tiny", inventory);
+  EXPECT_TRUE(adapter.dora);
+  const Scratch folder;
+  write_peft(folder / "again", adapter, inventory);
+  const Adapter again = read_peft(folder / "again", inventory);
+  EXPECT_TRUE(again.dora);
+  ASSERT_EQ(again.modules.size(), adapter.modules.size());
+  for (size_t i = 0; i < again.modules.size(); ++i) {
+    EXPECT_EQ(again.modules[i].m.size(), static_cast<size_t>(again.modules[i].target.out));
+    EXPECT_EQ(again.modules[i].m, adapter.modules[i].m);
+    EXPECT_EQ(again.modules[i].a, adapter.modules[i].a);
+  }
 }
 TEST(PeftTensors, RejectsModuleUnderTwoPrefixes) {
   expect_tensor_error(

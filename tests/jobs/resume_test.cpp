@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 
+#include "core/formats/logs/run_log.h"
 #include "core/hardware/catalogue.h"
 #include "core/jobs/job.h"
 #include "core/store/chain.h"
+#include "core/train/checkpoint.h"
+#include "tests/jobs/quick_experiment.h"
 #include "tests/store/store_fixture.h"
 
 namespace mw::jobs {
@@ -74,6 +77,106 @@ TEST(Resume, RecordsACheckpointThatWasOnlyWritten) {
     EXPECT_EQ(chain.state, store::ChainState::intact) << to_text(chain, "run-1");
     EXPECT_EQ(chain.checkpoints, 2);
   }
+}
+
+Json summary_of(const std::filesystem::path& folder) {
+  const auto events = store::Store(folder).events("run-1");
+  return std::get<event::Finished>(events.back().event.body).summary;
+}
+
+// As a process leaves the run that is killed after it wrote the checkpoint of that step.
+void kill_after_checkpoint(const std::filesystem::path& folder, long step) {
+  break_off(folder, 1 + sequence_of_last(folder, [&](const Event& event) {
+                      const auto* c = std::get_if<event::Checkpoint>(&event.body);
+                      return c && c->step == step;
+                    }));
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "run-1"))
+    if (const std::string name = entry.path().filename().string(); name.starts_with("checkpoint-"))
+      if (std::stol(name.substr(11)) > step) std::filesystem::remove_all(entry.path());
+}
+
+void expect_results(const std::filesystem::path& folder, const std::vector<std::string>& whole, long step) {
+  const std::vector<std::string> found = results_of(folder);
+  ASSERT_EQ(found.size(), whole.size()) << "killed after the checkpoint of step " << step;
+  for (size_t i = 0; i < whole.size(); ++i)
+    EXPECT_EQ(found[i], whole[i]) << "killed after the checkpoint of step " << step;
+}
+
+TEST(Resume, KeepsTheBestCheckpointAndThePatience) {
+  const test::Scratch folder;
+  const std::filesystem::path run = folder.path() / "run-1";
+  const experiment::Experiment e =
+      test::quick_experiment(folder.path(), {"train.keep_best=eval_loss", "train.patience=2", "train.sample_every=0"});
+  expect_done(e, folder.path(), false);
+  const auto whole = results_of(folder.path());
+  const Json stop = summary_of(folder.path())["early_stop"], best = summary_of(folder.path())["best"];
+  ASSERT_TRUE(stop.is_object() && best.is_object()) << summary_of(folder.path());
+  const long best_step = best["step"], last_step = stop["step"];
+  EXPECT_EQ(last_step, best_step + 2 * 3) << "two evaluations without a better one";
+  EXPECT_EQ(train::chosen_checkpoint(run, train::CheckpointChoice::best), train::checkpoint_path(run, best_step));
+  EXPECT_EQ(train::latest_checkpoint(run), train::checkpoint_path(run, last_step));
+  std::vector<long> steps;
+  for (const store::StoredEvent& s : store::Store(folder.path()).events("run-1"))
+    if (const auto* c = std::get_if<event::Checkpoint>(&s.event.body)) steps.push_back(c->step);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    kill_after_checkpoint(folder.path(), *step);
+    std::filesystem::remove(run / "best_checkpoint.json");
+    expect_done(e, folder.path(), true);
+    expect_results(folder.path(), whole, *step);
+    EXPECT_EQ(summary_of(folder.path())["early_stop"], stop);
+    EXPECT_EQ(summary_of(folder.path())["best"], best);
+    EXPECT_EQ(train::read_best_checkpoint(run)->step, best_step);
+  }
+}
+
+TEST(Resume, RepeatsAnEvaluationThatAStopInterrupted) {
+  const test::Scratch whole, stopped;
+  const experiment::Experiment e =
+      test::quick_experiment(whole.path(), {"train.keep_best=eval_loss", "train.patience=2"});
+  expect_done(e, whole.path(), false);
+  std::stop_source stop;
+  const EventSink stop_before_evaluation = [&](const Event& event) {
+    const auto* m = std::get_if<event::Metric>(&event.body);
+    if (m && m->name == "train/loss" && m->step == 6) stop.request_stop();
+  };
+  const auto outcome = run_blocking(request_of(e, stopped.path(), false), stop_before_evaluation, stop.get_token());
+  ASSERT_EQ(outcome.finished.state, RunState::cancelled);
+  expect_done(e, stopped.path(), true);
+  for (const char* name : {"eval/loss", "train/loss"})
+    EXPECT_EQ(store::Store(stopped.path()).metric("run-1", name), store::Store(whole.path()).metric("run-1", name));
+  EXPECT_EQ(summary_of(stopped.path())["early_stop"], summary_of(whole.path())["early_stop"]);
+  EXPECT_EQ(summary_of(stopped.path())["best"], summary_of(whole.path())["best"]);
+}
+
+TEST(Resume, WritesCurvesThatGoOnInAnotherFile) {
+  const test::Scratch folder;
+  const std::filesystem::path curves = folder.path() / "curves" / "run-1";
+  const experiment::Experiment e = test::quick_experiment(
+      folder.path(), {"train.steps=10", "train.tensorboard=" + (folder.path() / "curves").string()});
+  expect_done(e, folder.path(), false);
+  const auto losses = store::Store(folder.path()).metric("run-1", "train/loss");
+  std::vector<std::pair<long, double>> written;
+  for (const formats::Scalar& s : formats::read_log(curves).scalars)
+    if (s.name == "train/loss") written.emplace_back(s.step, s.value);
+  ASSERT_EQ(written.size(), losses.size());
+  for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(written[i].second, losses[i].second, 1e-6 * losses[i].second);
+  kill_after_checkpoint(folder.path(), 5);
+  expect_done(e, folder.path(), true);
+  const std::filesystem::directory_iterator files(curves);
+  EXPECT_EQ(std::distance(begin(files), end(files)), 2);
+}
+
+TEST(Resume, TrainsOnIfCurvesCannotBeWritten) {
+  const test::Scratch folder;
+  write_file_atomically(folder.path() / "curves", "a file");
+  const experiment::Experiment e = test::quick_experiment(
+      folder.path(), {"train.steps=2", "train.tensorboard=" + (folder.path() / "curves").string()});
+  expect_done(e, folder.path(), false);
+  int warnings = 0;
+  for (const store::StoredEvent& s : store::Store(folder.path()).events("run-1"))
+    if (const auto* log = std::get_if<event::Log>(&s.event.body))
+      warnings += log->level == "warning" && log->text.find("TensorBoard") != std::string::npos;
+  EXPECT_EQ(warnings, 1);
 }
 
 TEST(Resume, ASweepCountsTheTokensOfAllItsPoints) {

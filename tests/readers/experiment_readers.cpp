@@ -173,15 +173,20 @@ Texts recording_seeds() {
       R"x("points":[{"request_rate":"inf","requests":[{"intended_s":0,"prompt_tokens":3,"output_tokens":4}]}]})x"};
 }
 
-// The counters of a checkpoint and the name of its folder.
+// The counters of a checkpoint, the name of its folder, and the file that names the best one.
 void checkpoint(std::string_view bytes) {
   static const Scratch scratch;
   const fs::path file = scratch.put("checkpoint-3/trainer_state.json", bytes);
-  train::latest_checkpoint(scratch.path());
+  scratch.put("best_checkpoint.json", bytes);
+  train::chosen_checkpoint(scratch.path(), train::CheckpointChoice::best);
   train::read_counters(file.parent_path());
 }
 Texts checkpoint_seeds() {
-  return {R"({"schema":1,"step":3,"tokens":100,"seconds":1.5,"answers_asked":2,"answers_before":1})"};
+  return {
+      R"({"schema":1,"step":3,"tokens":100,"seconds":1.5,"answers_asked":2,"answers_before":1})",
+      R"({"step":3,"tokens":1,"seconds":2,"answers_asked":2,"answers_before":1,"evaluations":{"last":3,"answered":null,)"
+      R"("asked":2,"right":1,"best_step":3,"best_value":1.5,"since_best":0}})",
+      R"({"schema":1,"step":3,"metric":"eval/loss","value":1.25})"};
 }
 
 // The archive of a bundle, not compressed. The checksums of its headers are corrected, so that damage reaches more than

@@ -111,6 +111,7 @@ Texts peft_config_seeds() {
   Texts seeds{small_adapter().first};
   for (const char* name : {"lora_patterns", "lora_rslora"})
     seeds.push_back(fixture(std::string("gemma3_tiny_gqa/") + name + "/adapter_config.json"));
+  seeds.push_back(fixture("dora_tiny/adapter_config.json"));
   return seeds;
 }
 void peft_weights(std::string_view bytes) {

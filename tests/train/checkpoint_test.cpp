@@ -50,19 +50,20 @@ INSTANTIATE_TEST_SUITE_P(Families, AdapterFile, testing::ValuesIn(engine::test::
 
 TEST_P(AdapterFile, IsPredictedToTheByte) {
   const model::Config config = engine::test::as_family(engine::test::tiny_config(), GetParam());
-  for (const int rank : {1, 3, 16}) {
+  for (const auto& [rank, dora] : {std::pair(1, false), {3, true}, {16, false}}) {
     const auto cluster = engine::Cluster::create(config, {});
     Settings settings;
     settings.lora.rank = rank;
     settings.lora.targets = {"q_proj", "v_proj", "down_proj"};
     settings.lora.rank_pattern = {{"down_proj", rank + 1}};
+    settings.lora.dora = dora;
     cluster->add_lora(settings.lora, 1);
     cluster->train(model::TrainMethod::lora, {});
     const formats::Scratch folder;
     write_checkpoint(folder.path(), {.step = 1}, settings, *cluster);
     std::vector<mesh::AdapterShape> adapters;
     for (const engine::ResolvedLora& m : engine::resolve_lora(cluster->inventory(), settings.lora))
-      adapters.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
+      adapters.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank, .dora = dora});
     const Trainable predicted = trainable_adapters(cluster->inventory(), adapters);
     EXPECT_EQ(std::filesystem::file_size(checkpoint_path(folder.path(), 1) / "adapter_model.safetensors"),
               static_cast<std::uintmax_t>(predicted.file.value))

@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "core/base/rng.h"
 #include "core/model/catalogue.h"
+#include "core/train/merge_check.h"
 #include "core/train/model.h"
 #include "tests/formats/test_files.h"
 #include "tests/train/random_model.h"
@@ -97,6 +99,30 @@ TEST_P(SlicedModelTest, LogitsEqualWholeModelWithAndWithoutAdapter) {
   EXPECT_LT(farthest(SlicedModel(settings_.path, nullptr, 2, piece).logits(t.batch()), base), 2e-5);
   EXPECT_LT(farthest(SlicedModel(settings_.path, &adapter_, 1, piece).logits(t.batch()), tuned), 2e-5);
   EXPECT_LT(farthest(SlicedModel(settings_.path, &adapter_, 2).logits(t.batch()), tuned), 2e-5);
+}
+
+// The magnitudes of the adapter beside the weights, and of none beside merged ones.
+TEST_P(SlicedModelTest, MergedWeightsEqualDoraBesideThem) {
+  adapter_.dora = true;
+  Rng rng{5};
+  for (formats::AdapterModule& m : adapter_.modules)
+    for (std::int64_t i = 0; i < m.target.out; ++i) m.m.push_back(0.2f + 0.3f * static_cast<float>(rng.next_uniform()));
+  const Text t = text();
+  const std::vector<float> tuned = whole(&adapter_);
+  EXPECT_GT(farthest(whole(nullptr), tuned), 1e-2);
+  const auto both =
+      SlicedModel(settings_.path, &adapter_, 2).logits(t.batch(), std::array{AdapterUse::beside, AdapterUse::folded});
+  EXPECT_LT(farthest(both[0], tuned), 2e-5);
+  EXPECT_LT(farthest(both[1], tuned), 2e-4);
+  const MergeResult merged = merge(settings_.path, adapter_, folder_ / "merged", 2);
+  EXPECT_EQ(merged.merged, static_cast<long>(adapter_.modules.size()));
+  EXPECT_LT(farthest(SlicedModel(folder_ / "merged", nullptr, 2).logits(t.batch()), tuned), 2e-4);
+  const MergeCheck check = check_weights(settings_.path, adapter_, folder_ / "merged", 2);
+  EXPECT_EQ(check.verdict, ParityVerdict::passed) << check.reason;
+  EXPECT_GT(check.effect_rms, 1e-3);
+  formats::Adapter other = adapter_;
+  other.modules.back().m.back() *= 1.01f;
+  EXPECT_EQ(check_weights(settings_.path, other, folder_ / "merged", 2).verdict, ParityVerdict::failed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, SlicedModelTest, testing::Values("gemma2", "gemma3", "gemma4", "gemma4_moe"),

@@ -27,6 +27,7 @@ struct Trained {
 void write_step(const fs::path& folder, long step) {
   Trained trained;
   write_checkpoint(folder, {.step = step}, trained.settings, trained.cluster);
+  write_best_checkpoint(folder, {.step = step, .metric = "eval/loss", .value = 0.1 * static_cast<double>(step)});
   prune_checkpoints(folder, 1);
 }
 
@@ -35,6 +36,9 @@ void expect_latest(const fs::path& folder, const std::set<long>& steps) {
   ASSERT_TRUE(latest);
   Trained trained;
   EXPECT_TRUE(steps.contains(restore_checkpoint(*latest, trained.cluster).step)) << *latest;
+  const auto best = chosen_checkpoint(folder, CheckpointChoice::best);
+  ASSERT_TRUE(best);
+  EXPECT_TRUE(steps.contains(read_counters(*best).step)) << *best;
 }
 
 TEST(WriteFaults, AlwaysLeaveLoadableCheckpoint) {

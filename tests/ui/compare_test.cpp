@@ -28,6 +28,7 @@
 #include "tests/shipped.h"
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/charts/parallel_chart.h"
 #include "ui/pages/compare/compare_tray.h"
 #include "ui/run_views/run_drag.h"
 #include "ui/theme/text.h"
@@ -103,6 +104,32 @@ class CompareTest : public test::WindowFixture {
     picture(u"compare-playhead"_s);
     charts.axis().setCurrentIndex(0);
     QCOMPARE(charts.playhead().x_name(), u"step"_s);
+  }
+
+  void training_runs_have_parallel_coordinates() {
+    const auto a = test::add_run(store(), "one", 120, RunState::done);
+    const auto b = test::add_run(store(), "two", 60, RunState::done);
+    open_window(setup(), Page::compare);
+    drop(run_mime({a, b}));
+    CompareCharts& charts = page().charts();
+    charts.show_view(CompareView::settings);
+    ParallelChart& chart = charts.parallel();
+    QTRY_VERIFY(chart.isVisible());
+    QVERIFY(chart.axes().size() >= 2);
+    QVERIFY(std::any_of(chart.axes().begin(), chart.axes().end(), [](const auto& axis) { return axis.is_result; }));
+    const QPointF middle = (chart.point_of(1, 0) + chart.point_of(1, 1)) / 2;
+    const int pointed = chart.run_at(middle);
+    QVERIFY(pointed >= 0);
+    QTest::mouseMove(&chart, middle.toPoint());
+    QTRY_COMPARE(chart.emphasis(), pointed);
+    QVERIFY(chart.accessibleDescription().contains(qs(chart.axes().front().label)));
+    QTest::keyClick(&chart, Qt::Key_Escape);
+    QCOMPARE(chart.emphasis(), -1);
+    QTest::keyClick(&chart, Qt::Key_Down);
+    QCOMPARE(chart.emphasis(), 0);
+    QTest::keyClick(&chart, Qt::Key_Up);
+    QCOMPARE(chart.emphasis(), 1);
+    picture(u"compare-parallel"_s);
   }
 
   void a_replay_is_explained_by_cause() {

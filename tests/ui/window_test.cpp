@@ -7,6 +7,7 @@
 #include <QLineEdit>
 #include <QListView>
 #include <QMessageBox>
+#include <QPlainTextEdit>
 #include <QPushButton>
 #include <QScrollBar>
 #include <QSignalSpy>
@@ -537,6 +538,34 @@ class WindowTest : public test::WindowFixture {
     QCOMPARE(end.finished.state, RunState::cancelled);
     MainWindow again({project.experiment, project.runs, MW_RESOURCES, folder() / "state"});
     QCOMPARE(again.document().experiment().value("lora.alpha").get<double>(), 12.0);
+  }
+
+  void tuning_from_the_window_makes_a_run_per_trial() {
+    test::Project project;
+    project.write_experiment(
+        parse_json(R"({"train": {"steps": 2, "eval_rows": 4, "answers": 0, "sample_every": 0}})", "tuning"));
+    MainWindow window({project.experiment, project.runs, MW_RESOURCES, folder() / "state"});
+    show(window);
+    window.actions()[u"run.tune"_s]->trigger();
+    TuneDialog& tune = window.train_page().tune_dialog();
+    QVERIFY(tune.isVisible());
+    QCOMPARE(test::unnamed(tune).join(u"; "_s), QString());
+    QPushButton& start = test::button_of(tune, u"Start"_s);
+    QVERIFY(!start.isEnabled());
+    tune.varied().setPlainText(u"train.learning_rates=0.001"_s);
+    QTest::mouseClick(&start, Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(!tune.task().is_busy(), 20000);
+    QVERIFY(test::result_text(tune).contains(u"train.learning_rate"_s));
+    tune.varied().setPlainText(u"train.learning_rate=0.001,0.002"_s);
+    QTest::mouseClick(&start, Qt::LeftButton);
+    QVERIFY(tune.task().is_busy());
+    QTRY_VERIFY_WITH_TIMEOUT(!tune.task().is_busy(), 60000);
+    QVERIFY2(test::result_text(tune).contains(u"(best)"_s), qPrintable(test::result_text(tune)));
+    const auto rows = store::Store(project.runs).list();
+    QCOMPARE(rows.size(), size_t{2});
+    for (const store::RunRow& row : rows) QCOMPARE(row.tags, std::string("tune-1"));
+    QTest::keyClick(&tune, Qt::Key_Escape);
+    QVERIFY(!tune.isVisible());
   }
 
   void a_theme_switch_leaves_every_font_as_it_was() {

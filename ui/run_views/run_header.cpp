@@ -170,7 +170,10 @@ void RunHeader::fill(const RunData& run, bool stopping) {
                          : runs_.is_attached() ? tr("ending the record; the program continues")
                          : has_points(view)    ? tr("finished points are kept")
                                                : tr("writing a checkpoint");
-  activity_->setText(!view.error().empty() ? qs(view.error()) : stopping ? ending : activity_text(view));
+  activity_->setText(!view.error().empty() ? qs(view.error())
+                     : stopping            ? ending
+                     : view.ended()        ? qs(views::outcome_text(*view.finished()))
+                                           : activity_text(view));
   // The error takes the space of progress and speed; a run that has ended leaves that of progress to its name.
   bar_->setVisible(view.error().empty() && !view.ended());
   speed_->setVisible(view.error().empty());

@@ -132,7 +132,7 @@ void Cluster::place(const std::vector<mesh::AdapterShape>& adapters) {
 void Cluster::add_lora(const LoraOptions& options, std::uint64_t seed) {
   std::vector<mesh::AdapterShape> shapes;
   for (const ResolvedLora& r : resolve_lora(inventory_, options))
-    shapes.push_back({r.target.role, r.target.layer, r.rank});
+    shapes.push_back({r.target.role, r.target.layer, r.rank, options.dora});
   trained_.clear();
   place(shapes);
   add_placed_lora(options, seed);

@@ -278,12 +278,17 @@ void DeviceShards::add_lora(const LoraOptions& options, std::uint64_t seed, cons
     float* const values = shard(h).f32 = field_at(net_->weights.adapter_values.data(), layout.fields[i]);
     if (h.plan->direct) *h.value_at = values;
     if (h.value_at == &a.a) init_lora(stored(h), LoraInit(seed, a.layer, a.projection, a.whole_in), a.whole_in, values);
-    net_->weights.parameters.push_back({h.placed->name, {values, static_cast<size_t>(stored(h).elements())}, {}, true});
+    net_->weights.parameters.push_back(
+        {h.placed->name, {values, static_cast<size_t>(stored(h).elements())}, {}, true, rate_of(h)});
   }
   allocate_working();
 }
 
 // --- Training ---
+
+float DeviceShards::rate_of(const Held& h) const {
+  return h.value_at && h.placed->role == model::Role::lora_b ? net_->weights.lora_b_rate : 1;
+}
 
 void DeviceShards::set_trainable(model::TrainMethod method) {
   net_->weights.check_trainable(method);
@@ -316,7 +321,7 @@ void DeviceShards::set_trainable(model::TrainMethod method) {
     }
     h.gradient = field_at(model_weights.gradients.data(), gradients.fields[i]);
     model_weights.parameters.push_back(
-        {h.placed->name, {w.f32, count}, {h.gradient, count}, h.value_at != nullptr || !h.used->vector});
+        {h.placed->name, {w.f32, count}, {h.gradient, count}, h.value_at != nullptr || !h.used->vector, rate_of(h)});
   }
   place_partials(tensors);
 }

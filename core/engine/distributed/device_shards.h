@@ -73,6 +73,7 @@ class DeviceShards : public ShardedStorage {
   static size_t index_of(int part) { return static_cast<size_t>(part + 2); }
   static size_t index_of(const mesh::PlacedTensor& p) { return index_of(part_of(p)); }
 
+  float rate_of(const Held& h) const;  // of learning, as a multiple of that of the step
   ShardShape shape_of(const Held& h) const;
   std::vector<ShardShape> shapes() const;  // of held_
   const model::Tensor& tensor_of(const Held& weight) const;

@@ -135,6 +135,13 @@ void MeshCluster::init_random(std::uint64_t seed) {
 }
 
 void MeshCluster::add_placed_lora(const LoraOptions& lora, std::uint64_t seed) {
+  if (lora.dora)
+    throw Error({.id = "LORA",
+                 .message = "DoRA runs on one device only",
+                 .place = "lora.dora",
+                 .found = mesh::to_text(options_.mesh),
+                 .expected = "a mesh of one device",
+                 .fix = "remove the mesh, or set lora.dora to false"});
   checked(placement_);
   plans.emplace_back(config_, placement_, options_.mesh);
   each([&](Node& node) {

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/generate/paged_decoder.h"
+#include "core/engine/transformer/dora.h"
 
 namespace mw::engine {
 namespace {
@@ -150,17 +151,19 @@ int ServingEngine::add_adapter(std::span<const AdapterValues> values) {
   for (const AdapterValues& v : values) {
     const model::LoraTarget& t = v.target;
     if (v.rank < 1 || static_cast<std::int64_t>(v.a.size()) != v.rank * t.in ||
-        static_cast<std::int64_t>(v.b.size()) != v.rank * t.out)
+        static_cast<std::int64_t>(v.b.size()) != v.rank * t.out ||
+        (!v.m.empty() && static_cast<std::int64_t>(v.m.size()) != t.out))
       throw Error({.id = "LORA",
                    .message = "an adapter's values have another size than its projection",
                    .place = t.module,
                    .found = std::to_string(v.a.size()) + " and " + std::to_string(v.b.size()),
                    .expected = std::to_string(v.rank * t.in) + " and " + std::to_string(v.rank * t.out)});
-    shapes.push_back({t.layer, projection_of(t.role), t.in, t.out, v.rank});
+    shapes.push_back({t.layer, projection_of(t.role), t.in, t.out, v.rank, !v.m.empty()});
     max_rank = std::max(max_rank, std::int64_t{v.rank});
   }
   const BufferLayout layout = lay_out_adapters(adapter_tensors(shapes));
   set.values = Buffer<float>(net.device.arena, layout.allocation);
+  auto field = layout.fields.begin();
   for (const AdapterValues& v : values) {
     Adapter a{.layer = v.target.layer,
               .projection = projection_of(v.target.role),
@@ -168,11 +171,17 @@ int ServingEngine::add_adapter(std::span<const AdapterValues> values) {
               .out = v.target.out,
               .rank = v.rank,
               .scaling = v.scaling};
-    const size_t field = 2 * set.adapters.size();
-    a.a = field_at(set.values.data(), layout.fields[field]);
-    a.b = field_at(set.values.data(), layout.fields[field + 1]);
+    a.a = field_at(set.values.data(), *field++);
+    a.b = field_at(set.values.data(), *field++);
     std::copy(v.a.begin(), v.a.end(), a.a);
     std::copy(v.b.begin(), v.b.end(), a.b);
+    if (!v.m.empty()) {
+      a.m = field_at(set.values.data(), *field++);
+      a.norm = field_at(set.values.data(), *field++);
+      std::copy(v.m.begin(), v.m.end(), a.m);
+      const LayerWeights& layer = net.weights.layers[static_cast<size_t>(a.layer)];
+      update_row_norms(net.device, *layer.projection[static_cast<size_t>(a.projection)], a);
+    }
     set.index.at(static_cast<size_t>(a.layer))[static_cast<size_t>(a.projection)] =
         static_cast<int>(set.adapters.size());
     set.adapters.push_back(a);

@@ -24,6 +24,7 @@ struct AdapterValues {  // of one projection
   int rank = 0;
   float scaling = 0;
   std::span<const float> a, b;  // [r, in], [out, r]; copied
+  std::span<const float> m{};   // [out], of DoRA; empty: plain LoRA
 };
 
 struct TokenChunk {                              // consecutive tokens of one request

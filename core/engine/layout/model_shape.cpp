@@ -68,7 +68,7 @@ std::vector<LoraShape> lora_shapes(const model::TensorInventory& inventory,
   for (const mesh::AdapterShape& a : adapters)
     for (const model::LoraTarget& t : inventory.lora_targets())
       if (t.role == a.role && t.layer == a.layer)
-        shapes.push_back({t.layer, projection_of(t.role), t.in, t.out, a.rank});
+        shapes.push_back({t.layer, projection_of(t.role), t.in, t.out, a.rank, a.dora});
   return shapes;
 }
 

@@ -45,6 +45,7 @@ struct LoraShape {
   int layer = 0;
   Projection projection{};
   std::int64_t in = 0, out = 0, rank = 0;
+  bool dora = false;
 };
 
 struct ModelShape {

@@ -132,13 +132,16 @@ class StepCarver {
   }
 
   void carve_scratch(Carver& c, ScratchAt<FieldOf>& s) {
-    std::int64_t q = 0, kv = 0, mlp = 0, in = 0, rank = 0;  // the widest of all layers and adapters
+    std::int64_t q = 0, kv = 0, mlp = 0, in = 0, rank = 0, dora = 0;  // the widest of all layers and adapters
     for (size_t l = 0; l < count_; ++l) {
       q = std::max(q, n_ * model_.q_width(l));
       kv = std::max(kv, n_ * model_.kv_width(l));
       mlp = std::max(mlp, n_ * config_.layers[l].mlp_dim);
     }
-    for (const LoraShape& a : model_.lora_shapes) in = std::max(in, a.in), rank = std::max(rank, a.rank);
+    for (const LoraShape& a : model_.lora_shapes) {
+      in = std::max(in, a.in), rank = std::max(rank, a.rank);
+      if (a.dora) dora = std::max(dora, a.out);
+    }
     s.inv = c.take_floats(n_);
     s.norm = c.take_floats(d_);
     s.h = c.take_floats(d_);
@@ -148,6 +151,7 @@ class StepCarver {
       s.dz = c.take_floats(n_ * rank);
     }
     if (shape_.dropout) s.drop = c.take_floats(n_ * in);
+    if (shape_.backward && dora > 0) s.dora = c.take_floats(n_ * dora);
     const std::int64_t shared = c.used();  // attention's scratch and the MLP's are never live together
     s.qh = c.take_floats(q);
     s.kh = c.take_floats(kv);

@@ -60,6 +60,7 @@ struct ScratchAt {
   At<float> ple{}, pm{};  // [n,layers*P] projected embeddings of the per-layer inputs, [n,P]
   At<float> dz{};         // [n,max rank] gradient of A x of one adapter
   At<float> drop{};       // [n,max in], only with dropout
+  At<float> dora{};       // [n,max out] of adapters with magnitudes: their output, then its gradient
   At<float> inv{};        // [n], of the final norm
 };
 

@@ -44,9 +44,15 @@ std::vector<ShardShape> whole_tensors(const ModelShape& model) {
 
 std::vector<ShardShape> adapter_tensors(std::span<const LoraShape> adapters) {
   std::vector<ShardShape> tensors;
-  for (const LoraShape& lora : adapters)
-    for (const std::int64_t size : {lora.in, lora.out})
-      tensors.push_back({.adapter = true, .trained = true, .stored = lora.rank * size, .used = lora.rank * size});
+  const auto add = [&](std::int64_t size, bool trained) {
+    tensors.push_back({.adapter = true, .trained = trained, .stored = size, .used = size});
+  };
+  for (const LoraShape& lora : adapters) {
+    add(lora.rank * lora.in, true);
+    add(lora.rank * lora.out, true);
+    for (const bool trained : {true, false})
+      if (lora.dora) add(lora.out, trained);
+  }
   return tensors;
 }
 

@@ -28,8 +28,9 @@ struct ShardShape {
   bool sums = false;                  // the stored gradient is a sum over devices
   std::int64_t stored = 0, used = 0;  // elements
 };
-// On a device without others: the weights in inventory order, then A and B of each adapter.
+// On a device without others: the weights in inventory order, then the tensors of the adapters.
 std::vector<ShardShape> whole_tensors(const ModelShape& model);
+// A and B of each adapter; with DoRA then its magnitudes and, not trained, the norms that they are divided by.
 std::vector<ShardShape> adapter_tensors(std::span<const LoraShape> adapters);
 
 // Norms and other vectors are f32 in one buffer, with the gain of norms without weights at its end. All matrices are in

@@ -47,6 +47,18 @@ void check(const LoraOptions& o) {
                  .message = "LoRA dropout is not a probability below 1",
                  .place = "lora.dropout",
                  .found = std::to_string(o.dropout)});
+  if (o.dora && o.dropout > 0)
+    throw Error({.id = "LORA",
+                 .message = "DoRA is computed without dropout",
+                 .place = "lora.dropout",
+                 .found = std::to_string(o.dropout),
+                 .expected = "0",
+                 .fix = "set lora.dropout to 0, or lora.dora to false"});
+  if (!(o.b_rate > 0))
+    throw Error({.id = "LORA",
+                 .message = "the learning rate of B is not above 0",
+                 .place = "lora.plus_ratio",
+                 .found = std::to_string(o.b_rate)});
 }
 
 }  // namespace

@@ -21,6 +21,10 @@ struct LoraOptions {
   // Overrides for modules whose path matches the pattern: the regex matches the whole path, or its end after a dot.
   std::vector<std::pair<std::string, int>> rank_pattern{};
   std::vector<std::pair<std::string, float>> alpha_pattern{};
+  // DoRA (arXiv 2402.09353) as PEFT's use_dora computes it: the rows of W + scaling B A get trained lengths.
+  bool dora = false;
+  // LoRA+ (arXiv 2402.12354): the learning rate of B, and of DoRA's lengths, as a multiple of A's.
+  float b_rate = 1;
 };
 
 // The projections of a model that the options adapt, in inventory order. Throws Error LORA for invalid options.
@@ -31,14 +35,15 @@ struct ResolvedLora {
 };
 std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, const LoraOptions& options);
 
-struct LoraModule {  // for checkpoints; A [r,in], B [out,r], f32
+struct LoraModule {  // for checkpoints; A [r,in], B [out,r], magnitudes [out] of DoRA, f32
   model::LoraTarget target;
   int rank;
   float alpha;
-  std::span<float> a, b;
+  std::span<float> a, b, m;
 };
 
-struct Adapter {  // y += scaling * B (A dropout(x))
+// y += scaling * B (A dropout(x)); with magnitudes then y *= m / norm, by output.
+struct Adapter {
   int layer = 0;
   Projection projection{};
   std::int64_t in = 0, out = 0;
@@ -46,7 +51,8 @@ struct Adapter {  // y += scaling * B (A dropout(x))
   float scaling = 0;
   std::int64_t whole_in = 0, first_in = 0;  // inputs of the whole projection; the device's first one of them
   float *a = nullptr, *b = nullptr;         // [r,in], [out,r]
-  float *da = nullptr, *db = nullptr;       // gradients, null until trainable
+  float *m = nullptr, *norm = nullptr;      // [out], DoRA: lengths of the rows, and those of W + scaling B A; or null
+  float *da = nullptr, *db = nullptr, *dm = nullptr;  // gradients, null until trainable
 };
 
 // Initial values of A [r, whole_in], kaiming_uniform(a = sqrt 5) as in PEFT; B starts with zeros.

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/transformer/checks.h"
+#include "core/engine/transformer/dora.h"
 
 namespace mw::engine {
 namespace {
@@ -259,6 +260,7 @@ void ModelWeights::set_trainable(model::TrainMethod method) {
 }
 
 void ModelWeights::parameters_changed() {
+  update_adapter_norms();
   if (!full || type == model::WeightType::f32) return;
   std::vector<std::uint16_t> bits;
   for (const Weight& w : weights) {
@@ -304,12 +306,14 @@ void ModelWeights::define_adapters(const LoraOptions& options) {
                      .scaling = r.scaling,
                      .whole_in = inputs.whole,
                      .first_in = inputs.first});
-    described.push_back({.target = t, .rank = r.rank, .alpha = r.alpha, .a = {}, .b = {}});
+    described.push_back({.target = t, .rank = r.rank, .alpha = r.alpha, .a = {}, .b = {}, .m = {}});
   }
   adapter_values = {};
   adapters = std::move(added);
   modules = std::move(described);
   lora_dropout = options.dropout;
+  lora_b_rate = options.b_rate;
+  has_magnitudes = options.dora;
   parameters.clear();
   gradients = {};
   trainable = full = false;
@@ -319,7 +323,7 @@ void ModelWeights::define_adapters(const LoraOptions& options) {
   for (size_t i = 0; i < adapters.size(); ++i) {
     Adapter& a = adapters[i];
     layers[static_cast<size_t>(a.layer)].adapter[static_cast<size_t>(a.projection)] = &a;
-    shapes.push_back({modules[i].target.role, a.layer, a.rank});
+    shapes.push_back({modules[i].target.role, a.layer, a.rank, options.dora});
   }
   set_adapters(shapes);
 }
@@ -328,31 +332,50 @@ void ModelWeights::add_lora(const LoraOptions& options, std::uint64_t seed) {
   define_adapters(options);
   const BufferLayout layout = lay_out_adapters(adapter_tensors(lora_shapes));
   adapter_values = Buffer<float>(device.arena, layout.allocation);
+  auto field = layout.fields.begin();
   for (size_t i = 0; i < adapters.size(); ++i) {
     Adapter& a = adapters[i];
-    a.a = field_at(adapter_values.data(), layout.fields[2 * i]);
-    a.b = field_at(adapter_values.data(), layout.fields[2 * i + 1]);
+    a.a = field_at(adapter_values.data(), *field++);
+    a.b = field_at(adapter_values.data(), *field++);
     modules[i].a = {a.a, static_cast<size_t>(a.rank * a.in)};
     modules[i].b = {a.b, static_cast<size_t>(a.out * a.rank)};
+    if (has_magnitudes) {
+      a.m = field_at(adapter_values.data(), *field++);
+      a.norm = field_at(adapter_values.data(), *field++);
+      modules[i].m = {a.m, static_cast<size_t>(a.out)};
+    }
     const LoraInit start(seed, a.layer, a.projection, a.whole_in);
     for (std::int64_t row = 0; row < a.rank; ++row)
       for (std::int64_t j = 0; j < a.in; ++j) a.a[row * a.in + j] = start.at(row * a.whole_in + a.first_in + j);
   }
+  update_adapter_norms();
+  for (const Adapter& a : adapters)
+    if (a.m) std::copy_n(a.norm, a.out, a.m);  // the model starts unchanged
   list_adapter_parameters({});
+}
+
+void ModelWeights::update_adapter_norms() {
+  for (const Adapter& a : adapters)
+    if (a.m)
+      update_row_norms(device, *layers[static_cast<size_t>(a.layer)].projection[static_cast<size_t>(a.projection)], a);
 }
 
 void ModelWeights::list_adapter_parameters(std::span<const Field> fields) {
   parameters.clear();
+  size_t field = 0;
   for (size_t i = 0; i < adapters.size(); ++i) {
     Adapter& a = adapters[i];
     const std::string name =
         "layers." + std::to_string(a.layer) + "." + std::string(model::hf_module_name(modules[i].target.role));
-    const auto add = [&](float*& grad, size_t field, const char* suffix, std::span<float> value) {
-      grad = fields.empty() ? nullptr : field_at(gradients.data(), fields[field]);
-      parameters.push_back({name + suffix, value, {grad, grad ? value.size() : 0}, true});
+    const auto add = [&](float*& grad, const char* suffix, std::span<float> value, float rate) {
+      grad = fields.empty() ? nullptr : field_at(gradients.data(), fields[field++]);
+      parameters.push_back({name + suffix, value, {grad, grad ? value.size() : 0}, true, rate});
     };
-    add(a.da, 2 * i, ".lora_a", modules[i].a);
-    add(a.db, 2 * i + 1, ".lora_b", modules[i].b);
+    add(a.da, ".lora_a", modules[i].a, 1);
+    add(a.db, ".lora_b", modules[i].b, lora_b_rate);
+    if (!a.m) continue;
+    add(a.dm, ".lora_m", modules[i].m, lora_b_rate);
+    ++field;  // the norms have no gradient
   }
 }
 

@@ -65,14 +65,16 @@ struct ModelWeights : ModelShape {
 
   std::vector<Adapter> adapters;
   std::vector<LoraModule> modules;
-  float lora_dropout = 0;
+  float lora_dropout = 0, lora_b_rate = 1;
+  bool has_magnitudes = false;  // the adapters are DoRA's
   bool trainable = false;
   std::vector<Parameter> parameters;
 
  private:
   void allocate_weights();
-  // Lists the adapters as parameters; without `fields` they have no gradients.
+  // Lists the adapters as parameters; without `fields`, by adapter_tensors(), they have no gradients.
   void list_adapter_parameters(std::span<const Field> fields);
+  void update_adapter_norms();
   Weight* find_weight(model::Role role, int layer);  // null: the model has none
   Weight* required_weight(model::Role role, int layer);
   void connect_layer(int layer);

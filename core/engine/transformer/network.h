@@ -45,9 +45,10 @@ struct LossSum {
 
 // A trainable tensor as the optimizer and checkpoints see it. value/grad are f32, same length.
 struct Parameter {
-  std::string name;  // LoRA: "layers.0.q_proj.lora_a"; full: inventory name
+  std::string name;  // LoRA: "layers.0.q_proj.lora_a", or .lora_b, .lora_m; full: inventory name
   std::span<float> value, grad;
   bool decays = true;  // weight decay applies (not to norms)
+  float rate = 1;      // its learning rate as a multiple of that of the step
 };
 
 // Fills elements [first, first+out.size()) of inventory tensor `index`.
@@ -72,7 +73,7 @@ class Network {
   void set_trainable(model::TrainMethod method);  // allocates gradients: of the adapters, or of every weight
   std::span<const Parameter> parameters() const;  // trainable ones, fixed order
   void zero_gradients();
-  void parameters_changed();  // after the optimizer wrote values: refreshes bf16 copies where f32 masters exist
+  void parameters_changed();  // after values were written: refreshes bf16 copies of f32 masters, and norms of DoRA
 
   // Adds gradients of gradient_scale * sum of losses; returns the unscaled sum.
   LossSum forward_backward(const TokenBatch& batch, const StepOptions& options);

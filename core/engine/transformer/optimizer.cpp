@@ -19,7 +19,13 @@ constexpr std::int64_t kGrain = 4096;
 
 AdamW::AdamW(Device& device, std::span<const Parameter> parameters, AdamWOptions options)
     : device_(device), parameters_(parameters.begin(), parameters.end()), starts_{0}, options_(options) {
-  for (const Parameter& p : parameters_) starts_.push_back(starts_.back() + static_cast<std::int64_t>(p.value.size()));
+  for (const Parameter& p : parameters_) {
+    starts_.push_back(starts_.back() + static_cast<std::int64_t>(p.value.size()));
+    const Group group{p.rate, p.decays};
+    const auto same = std::find(groups_.begin(), groups_.end(), group);
+    group_of_.push_back(static_cast<size_t>(same - groups_.begin()));
+    if (same == groups_.end()) groups_.push_back(group);
+  }
   const auto [first, second] = moment_allocations(starts_.back());
   m_ = Buffer<float>(device.arena, first);
   v_ = Buffer<float>(device.arena, second);
@@ -56,16 +62,22 @@ void AdamW::step(std::int64_t t, float learning_rate, float clip, double norm) {
                            .beta2 = static_cast<float>(options_.beta2),
                            .one_minus_beta2 = static_cast<float>(1 - options_.beta2),
                            .decay = 1,
-                           .step_size = static_cast<float>(static_cast<double>(learning_rate) / bias1),
+                           .step_size = 0,
                            .inverse_sqrt_bias2 = static_cast<float>(1 / std::sqrt(bias2)),
                            .epsilon = static_cast<float>(options_.epsilon),
                            .gradient_scale = static_cast<float>(coefficient)};
-  AdamWScalars decaying = plain;
-  decaying.decay = static_cast<float>(1 - static_cast<double>(learning_rate) * options_.weight_decay);
+  std::vector<AdamWScalars> of_group;
+  for (const Group& group : groups_) {
+    const double rate = static_cast<double>(learning_rate) * static_cast<double>(group.rate);
+    AdamWScalars& scalars = of_group.emplace_back(plain);
+    scalars.step_size = static_cast<float>(rate / bias1);
+    if (group.decays) scalars.decay = static_cast<float>(1 - rate * options_.weight_decay);
+  }
   device_.pool.parallel_for(starts_.back(), kGrain, [&](std::int64_t begin, std::int64_t end) {
     float *m = m_.data() + begin, *v = v_.data() + begin;
     each_part(begin, end, [&](const Parameter& p, std::int64_t at, std::int64_t count) {
-      vector_kernels().adamw(count, p.decays ? decaying : plain, p.grad.data() + at, p.value.data() + at, m, v);
+      const auto index = static_cast<size_t>(&p - parameters_.data());
+      vector_kernels().adamw(count, of_group[group_of_[index]], p.grad.data() + at, p.value.data() + at, m, v);
       m += count, v += count;
     });
   });

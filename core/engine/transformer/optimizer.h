@@ -31,6 +31,13 @@ class AdamW {
 
   Device& device_;
   std::vector<Parameter> parameters_;
+  struct Group {  // parameters with the same rate and decay
+    float rate = 1;
+    bool decays = true;
+    bool operator==(const Group&) const = default;
+  };
+  std::vector<Group> groups_;
+  std::vector<size_t> group_of_;      // by parameter
   std::vector<std::int64_t> starts_;  // the first element of each parameter, and the number of all elements
   AdamWOptions options_;
   Buffer<float> m_, v_;

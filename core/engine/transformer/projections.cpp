@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/engine/transformer/dora.h"
 #include "core/engine/transformer/mlp.h"
 #include "core/engine/transformer/norms.h"
 #include "core/engine/transformer/paged_attention.h"
@@ -65,7 +66,7 @@ Activations activations(const ProjectionInput& in, std::int64_t k) {
 
 bool is_fusable(Transformer& net, const PassContext& pass, const Weight& w, const Adapter* a) {
   return (w.at.packed || w.at.bf16x12 || (w.at.int8.at && net.gemm.packs())) &&
-         (!a || (pass.dropout == 0 && a->rank <= kMostFusedRank));
+         (!a || (pass.dropout == 0 && !a->m && a->rank <= kMostFusedRank));
 }
 
 void apply_projection(Transformer& net, const PassContext& pass, LayerProjection which, const float* x) {
@@ -73,7 +74,8 @@ void apply_projection(Transformer& net, const PassContext& pass, LayerProjection
   const Weight& w = weight_of(net, which);
   const Output out = output_of(net, which);
   LowRank low;
-  if (const Adapter* a = adapter_of(net, which)) {
+  const Adapter* const a = adapter_of(net, which);
+  if (a) {
     const auto timer = net.profile.time(Kernel::lora, flops(n, a->in, a->rank));
     const float* in = x;
     if (pass.dropout > 0) {
@@ -83,8 +85,13 @@ void apply_projection(Transformer& net, const PassContext& pass, LayerProjection
     net.gemm.nt({n, a->rank, a->in}, in, {.f32 = a->a}, out.z);
     low = {out.z, a->b, a->rank, a->scaling};
   }
-  const auto timer = net.profile.time(Kernel::projections, flops(n, w.cols + low.rank, w.rows));
-  net.gemm.nt({n, w.rows, w.cols}, x, w.at, out.y, {}, low);
+  {
+    const auto timer = net.profile.time(Kernel::projections, flops(n, w.cols + low.rank, w.rows));
+    net.gemm.nt({n, w.rows, w.cols}, x, w.at, out.y, {}, low);
+  }
+  if (!a || !a->m) return;
+  const auto timer = net.profile.time(Kernel::lora, flops(n, 1, a->out));
+  scale_outputs(net.device, *a, {n, out.y, out.y});
 }
 
 // Adds the low-rank products of the rows' own adapters to projections of x: adapters with few rows in two dispatches
@@ -116,6 +123,7 @@ void add_row_adapters(Transformer& net, const PassContext& pass, int layer, std:
       const auto timer = net.profile.time(Kernel::lora, flops(rows, a->in + a->out, a->rank));
       net.gemm.nt({rows, a->rank, a->in}, p.x, {.f32 = a->a}, p.z);
       net.gemm.nt({rows, a->out, a->rank}, p.z, {.f32 = a->b}, p.y, {.alpha = a->scaling, .beta = 1});
+      if (a->m) scale_outputs(net.device, *a, {rows, p.y, p.y});
     }
   if (few.empty()) return;
   const auto timer = net.profile.time(Kernel::lora, work);
@@ -137,8 +145,9 @@ void add_row_adapters(Transformer& net, const PassContext& pass, int layer, std:
   });
   for_each_share([&](const Product& p, std::int64_t t) {
     const Adapter& a = *p.adapter;
-    net.kernels.dot_rows({p.rows, a.out, a.rank}, p.z, a.b, p.y, {.alpha = a.scaling, .beta = 1},
-                         columns_of(a.out, 32, t));
+    const ColumnRange columns = columns_of(a.out, 32, t);
+    net.kernels.dot_rows({p.rows, a.out, a.rank}, p.z, a.b, p.y, {.alpha = a.scaling, .beta = 1}, columns);
+    if (a.m) scale_outputs(a, {p.rows, p.y, p.y}, columns);
   });
 }
 
@@ -148,6 +157,13 @@ float* adapter_dz(Transformer& net, std::int64_t n, const Adapter& a, const floa
   if (scratch.dz_of != &a) net.gemm.nn({n, a.rank, a.out}, dy, {.f32 = a.b}, scratch.dz, {.alpha = a.scaling});
   scratch.dz_of = &a;
   return scratch.dz;
+}
+
+// The gradient of the output before its columns were scaled; dy itself without magnitudes.
+const float* unscaled_gradient(Transformer& net, std::int64_t n, const Adapter* a, const float* dy) {
+  if (!a || !a->m) return dy;
+  scale_outputs(net.device, *a, {n, dy, net.buffers.step.scratch.dora});
+  return net.buffers.step.scratch.dora;
 }
 
 const float* normed_input(Transformer& net, std::int64_t n, const ProjectionInput& in) {
@@ -212,6 +228,7 @@ void projection_backward_input(Transformer& net, const PassContext& pass, LayerP
   const std::int64_t n = pass.tokens->count;
   const Weight& w = weight_of(net, which);
   const Adapter* a = adapter_of(net, which);
+  dy = unscaled_gradient(net, n, a, dy);
   if (w.at.packed && is_fusable(net, pass, w, a) && net.gemm.packed().can_fuse(n, w.rows)) {
     FusedProduct b{.b = {PackedProduct::Kind::transposed_panels, w.at.packed}, .n = w.cols, .c = dx, .store = how};
     if (a) {
@@ -244,7 +261,7 @@ void projection_backward_input(Transformer& net, const PassContext& pass, LayerP
 }
 
 ProjectionInput recompute_input(Transformer& net, const PassContext& pass, const ProjectionInput& in) {
-  if (net.gemm.packs() && pass.dropout == 0 && !net.weights.full) return in;
+  if (net.gemm.packs() && pass.dropout == 0 && !net.weights.full && !net.weights.has_magnitudes) return in;
   recompute_norm(net, {pass.tokens->count, net.config.dim, in.x, in.norm, in.inv}, net.buffers.step.scratch.norm);
   return {net.buffers.step.scratch.norm};
 }
@@ -259,8 +276,17 @@ void projection_backward_weights(Transformer& net, const PassContext& pass, Laye
   }
   const Adapter* a = adapter_of(net, which);
   if (!a || !a->da) return;
+  const float* const z = output_of(net, which).z;
+  if (a->m) {
+    // The output is computed again: the backward of what follows has overwritten it.
+    const auto timer = net.profile.time(Kernel::projections_back, flops(n, w.cols + a->rank, w.rows));
+    float* const y = net.buffers.step.scratch.dora;
+    net.gemm.nt({n, w.rows, w.cols}, in.x, w.at, y, {}, {z, a->b, a->rank, a->scaling});
+    add_magnitude_gradient(net.device, *a, n, dy, y);
+    dy = unscaled_gradient(net, n, a, dy);
+  }
   const auto timer = net.profile.time(Kernel::lora, flops(n, a->in + a->out, a->rank));
-  const float *const z = output_of(net, which).z, *const dz = adapter_dz(net, n, *a, dy);
+  const float* const dz = adapter_dz(net, n, *a, dy);
   ProjectionInput from = in;
   if (pass.dropout > 0) {
     dropout(net, pass, *a, in.x, net.buffers.step.scratch.drop, Store::write);

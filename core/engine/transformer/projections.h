@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seven projections of a layer with their LoRA branches: y = x W^T + scaling * (dropout(x) A^T) B^T.
+// The seven projections of a layer with their LoRA branches: y = x W^T + scaling * (dropout(x) A^T) B^T, and with DoRA
+// times m / |W + scaling B A|, by output.
 #pragma once
 #include <span>
 

@@ -16,11 +16,6 @@ namespace {
 
 constexpr std::uint64_t kMostRecord = 256u << 20;
 
-std::uint32_t masked(std::span<const std::byte> bytes) {
-  const std::uint32_t crc = crc32c(bytes);
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-}
-
 template <class T>
 T little(const std::byte* at) {
   T value{};
@@ -136,6 +131,11 @@ struct Summaries {
 
 }  // namespace
 
+std::uint32_t masked_crc32c(std::span<const std::byte> bytes) {
+  const std::uint32_t crc = crc32c(bytes);
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
 std::vector<Scalar> TensorboardFile::read_more() {
   std::vector<Scalar> scalars;
   const PreadFile file(file_);
@@ -145,7 +145,7 @@ std::vector<Scalar> TensorboardFile::read_more() {
     std::byte head[12];
     file.read(offset_, head);
     const auto length = little<std::uint64_t>(head);
-    if (masked(std::span(head).first(8)) != little<std::uint32_t>(head + 8) || length > kMostRecord) {
+    if (masked_crc32c(std::span(head).first(8)) != little<std::uint32_t>(head + 8) || length > kMostRecord) {
       broken_ = true;
       notes_.push_back(file_.filename().string() + ": damaged after byte " + std::to_string(offset_));
       break;
@@ -154,7 +154,7 @@ std::vector<Scalar> TensorboardFile::read_more() {
     record.resize(static_cast<size_t>(length) + 4);
     file.read(offset_ + 12, record);
     const auto data = std::span<const std::byte>(record).first(static_cast<size_t>(length));
-    const bool good = masked(data) == little<std::uint32_t>(record.data() + length);
+    const bool good = masked_crc32c(data) == little<std::uint32_t>(record.data() + length);
     if (!good || !summaries.event(text(data)))
       notes_.push_back(file_.filename().string() + ": the record at byte " + std::to_string(offset_) +
                        " is damaged and was skipped");

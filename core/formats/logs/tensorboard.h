@@ -5,12 +5,16 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/formats/logs/run_log.h"
 
 namespace mw::formats {
+
+// The checksum of a TFRecord's length and content.
+std::uint32_t masked_crc32c(std::span<const std::byte> bytes);
 
 // Use on one thread.
 class TensorboardFile {

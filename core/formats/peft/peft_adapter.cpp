@@ -31,11 +31,11 @@ bool is_off(const Json* value) {
 
 void reject_other_variants(const Json& config, const fs::path& file) {
   for (const char* key :
-       {"use_dora", "lora_bias", "use_qalora", "use_bdlora", "fan_in_fan_out", "modules_to_save",
-        "trainable_token_indices", "target_parameters", "layer_replication", "alora_invocation_tokens", "arrow_config",
-        "kasa_config", "velora_config", "monteclora_config", "lora_ga_config", "megatron_config", "corda_config"})
+       {"lora_bias", "use_qalora", "use_bdlora", "fan_in_fan_out", "modules_to_save", "trainable_token_indices",
+        "target_parameters", "layer_replication", "alora_invocation_tokens", "arrow_config", "kasa_config",
+        "velora_config", "monteclora_config", "lora_ga_config", "megatron_config", "corda_config"})
     if (const Json* value = find_member(config, key); !is_off(value))
-      adapter_fault(file, key, "this variant of LoRA is not supported", json_excerpt(*value), "plain LoRA");
+      adapter_fault(file, key, "this variant of LoRA is not supported", json_excerpt(*value), "LoRA or DoRA");
   const Json* type = find_member(config, "peft_type");
   if (!type || *type != "LORA")
     adapter_fault(file, "peft_type", "the adapter is not a LoRA adapter", type ? json_excerpt(*type) : "nothing",
@@ -97,10 +97,11 @@ Settings read_settings(const fs::path& file) {
   s.adapter.rank = whole_rank(number(config, "r", 8, 1, kMaxRank, file), "r", file);
   s.adapter.alpha = static_cast<float>(number(config, "lora_alpha", 8, 1e-6, 1e9, file));
   s.adapter.dropout = static_cast<float>(number(config, "lora_dropout", 0, 0, 0.999, file));
-  if (const Json* rslora = find_member(config, "use_rslora")) {
-    if (!rslora->is_boolean()) adapter_fault(file, "use_rslora", "wrong type", json_excerpt(*rslora), "true or false");
-    s.adapter.rslora = rslora->get<bool>();
-  }
+  for (const auto& [key, flag] : {std::pair("use_rslora", &s.adapter.rslora), {"use_dora", &s.adapter.dora}})
+    if (const Json* value = find_member(config, key)) {
+      if (!value->is_boolean()) adapter_fault(file, key, "wrong type", json_excerpt(*value), "true or false");
+      *flag = value->get<bool>();
+    }
   if (const Json* base = find_member(config, "base_model_name_or_path"); base && base->is_string())
     s.adapter.base_model = base->get<std::string>();
   const auto ranks = patterns(config, "rank_pattern", 1, kMaxRank, file);
@@ -113,34 +114,38 @@ Settings read_settings(const fs::path& file) {
   return s;
 }
 
-struct Pair {
-  const TensorInfo *a = nullptr, *b = nullptr;
+struct ModuleTensors {
+  const TensorInfo *a = nullptr, *b = nullptr, *m = nullptr;
   std::string module;  // name in the file, which PEFT matches with patterns
 };
 
-// Finds the tensors "base_model.model.<module>.lora_A.weight" and lora_B of each module; throws for other tensors.
-std::map<size_t, Pair> pair_up(const SafetensorsFile& file, const model::TensorInventory& inventory) {
+constexpr std::string_view kMagnitude = ".lora_magnitude_vector";
+
+// Finds the tensors "base_model.model.<module>.lora_A.weight", lora_B and the magnitudes of each module; throws for
+// other tensors.
+std::map<size_t, ModuleTensors> find_modules(const SafetensorsFile& file, const model::TensorInventory& inventory) {
   constexpr std::string_view kRoot = "base_model.model.", kA = ".lora_A.weight", kB = ".lora_B.weight";
   std::map<std::string_view, size_t> targets;
   const auto all = inventory.lora_targets();
   for (size_t i = 0; i < all.size(); ++i) targets.emplace(suffix_of(all[i]), i);
-  std::map<size_t, Pair> out;
+  std::map<size_t, ModuleTensors> out;
   for (const TensorInfo& info : file.tensors()) {
     const std::string_view name = info.name;
-    const bool is_a = name.ends_with(kA);
-    if (!name.starts_with(kRoot) || (!is_a && !name.ends_with(kB)) || name.size() < kRoot.size() + kA.size())
-      adapter_fault(file.path(), "tensor " + info.name, "the tensor does not belong to plain LoRA", "",
-                    "names ending in lora_A.weight or lora_B.weight");
-    const std::string_view module = name.substr(kRoot.size(), name.size() - kRoot.size() - kA.size());
+    const auto ends = {kA, kB, kMagnitude};
+    const auto end = std::find_if(ends.begin(), ends.end(), [&](std::string_view e) { return name.ends_with(e); });
+    if (!name.starts_with(kRoot) || end == ends.end() || name.size() < kRoot.size() + end->size())
+      adapter_fault(file.path(), "tensor " + info.name, "the tensor does not belong to LoRA or DoRA", "",
+                    "names ending in lora_A.weight, lora_B.weight or lora_magnitude_vector");
+    const std::string_view module = name.substr(kRoot.size(), name.size() - kRoot.size() - end->size());
     const auto at = is_tower(module) ? targets.end() : targets.find(without_prefix(module));
     if (at == targets.end())
       adapter_fault(file.path(), "tensor " + info.name, "the model has no such module", std::string(module), "",
                     "choose the base model of this adapter");
-    Pair& pair = out[at->second];
-    const TensorInfo*& slot = is_a ? pair.a : pair.b;
+    ModuleTensors& tensors = out[at->second];
+    const TensorInfo*& slot = *end == kA ? tensors.a : *end == kB ? tensors.b : tensors.m;
     if (slot) adapter_fault(file.path(), "tensor " + info.name, "the module has two adapters", "also " + slot->name);
     slot = &info;
-    pair.module = module;
+    tensors.module = module;
   }
   if (out.empty()) adapter_fault(file.path(), "", "the adapter contains no tensors");
   return out;
@@ -256,7 +261,7 @@ Sorted config_of(const Adapter& adapter, const model::TensorInventory& inventory
           {"bias", "none"},
           {"fan_in_fan_out", false},
           {"use_rslora", adapter.rslora},
-          {"use_dora", false},
+          {"use_dora", adapter.dora},
           {"init_lora_weights", true},
           {"inference_mode", true},
           {"modules_to_save", nullptr}};
@@ -266,7 +271,8 @@ void check_sizes(const Adapter& adapter, const fs::path& file) {
   for (const AdapterModule& m : adapter.modules) {
     const auto r = static_cast<std::int64_t>(m.rank);
     const bool ok = r > 0 && static_cast<std::int64_t>(m.a.size()) == r * m.target.in &&
-                    static_cast<std::int64_t>(m.b.size()) == r * m.target.out;
+                    static_cast<std::int64_t>(m.b.size()) == r * m.target.out &&
+                    static_cast<std::int64_t>(m.m.size()) == (adapter.dora ? m.target.out : 0);
     if (!ok)
       throw Error({.id = "ADAPTER",
                    .message = "the number of values does not match the rank",
@@ -281,21 +287,31 @@ void check_sizes(const Adapter& adapter, const fs::path& file) {
 
 }  // namespace
 
+std::string peft_magnitude(const model::LoraTarget& target) {
+  constexpr std::string_view kEnd = ".lora_A.weight";
+  return target.peft_a.substr(0, target.peft_a.size() - kEnd.size()) + std::string(kMagnitude);
+}
+
 Adapter read_peft(const fs::path& folder, const model::TensorInventory& inventory) {
   const fs::path config = folder / "adapter_config.json";
   Settings s = read_settings(config);
   const SafetensorsFile file(folder / "adapter_model.safetensors");
-  for (const auto& [index, pair] : pair_up(file, inventory)) {
+  for (const auto& [index, tensors] : find_modules(file, inventory)) {
     const model::LoraTarget& target = inventory.lora_targets()[index];
-    if (!pair.a || !pair.b)
-      adapter_fault(file.path(), "module " + pair.module, "one of the two tensors is missing",
-                    pair.a ? "lora_A only" : "lora_B only", "lora_A and lora_B");
+    if (!tensors.a || !tensors.b)
+      adapter_fault(file.path(), "module " + tensors.module, "one of the two tensors is missing",
+                    tensors.a ? "lora_A only" : "no lora_A", "lora_A and lora_B");
+    if (s.adapter.dora != (tensors.m != nullptr))
+      adapter_fault(file.path(), "module " + tensors.module, "magnitudes and use_dora contradict each other",
+                    tensors.m ? "magnitudes" : "no magnitudes",
+                    tensors.m ? "none, as use_dora is false" : "lora_magnitude_vector, as use_dora is true");
     AdapterModule m;
     m.target = target;
-    m.rank = static_cast<int>(s.ranks.resolve(pair.module, s.adapter.rank));
-    m.alpha = static_cast<float>(s.alphas.resolve(pair.module, s.adapter.alpha));
-    m.a = values(file, *pair.a, {m.rank, target.in});
-    m.b = values(file, *pair.b, {target.out, m.rank});
+    m.rank = static_cast<int>(s.ranks.resolve(tensors.module, s.adapter.rank));
+    m.alpha = static_cast<float>(s.alphas.resolve(tensors.module, s.adapter.alpha));
+    m.a = values(file, *tensors.a, {m.rank, target.in});
+    m.b = values(file, *tensors.b, {target.out, m.rank});
+    if (tensors.m) m.m = values(file, *tensors.m, {target.out});
     s.adapter.modules.push_back(std::move(m));
     const std::string name(model::hf_module_name(target.role));
     if (std::find(s.adapter.targets.begin(), s.adapter.targets.end(), name) == s.adapter.targets.end())
@@ -309,6 +325,7 @@ std::uint64_t peft_file_size(std::span<const AdapterRank> adapters) {
   for (const AdapterRank& a : adapters) {
     tensors.push_back({a.target.peft_a, DType::f32, {a.rank, a.target.in}});
     tensors.push_back({a.target.peft_b, DType::f32, {a.target.out, a.rank}});
+    if (a.dora) tensors.push_back({peft_magnitude(a.target), DType::f32, {a.target.out}});
   }
   return layout_of(tensors, {{"format", "pt"}}, {}).bytes;
 }
@@ -321,6 +338,8 @@ void write_peft(const fs::path& folder, const Adapter& adapter, const model::Ten
   for (const AdapterModule& m : adapter.modules) {
     tensors.push_back({m.target.peft_a, DType::f32, {m.rank, m.target.in}, std::as_bytes(std::span(m.a))});
     tensors.push_back({m.target.peft_b, DType::f32, {m.target.out, m.rank}, std::as_bytes(std::span(m.b))});
+    if (adapter.dora)
+      tensors.push_back({peft_magnitude(m.target), DType::f32, {m.target.out}, std::as_bytes(std::span(m.m))});
   }
   write_file_atomically(folder / "adapter_config.json", config);  // creates the folder
   write_safetensors(file, tensors, {{"format", "pt"}});

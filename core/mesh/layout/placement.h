@@ -66,6 +66,7 @@ struct PlacedTensor {
 struct AdapterShape {  // one adapted projection
   model::Role role;
   int layer = 0, rank = 0;
+  bool dora = false;  // with a magnitude for each output, which is not placed: DoRA runs on one device
 };
 
 struct Placement {

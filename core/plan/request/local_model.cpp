@@ -54,7 +54,7 @@ std::vector<mesh::AdapterShape> shapes_of(const Request& request, const Adapted&
     if (adapted && layer >= adapted->size()) continue;
     const std::vector<Role>& roles = adapted ? (*adapted)[layer] : request.targets;
     if (std::find(roles.begin(), roles.end(), t.role) != roles.end())
-      shapes.push_back({.role = t.role, .layer = t.layer, .rank = request.rank});
+      shapes.push_back({.role = t.role, .layer = t.layer, .rank = request.rank, .dora = request.dora});
   }
   return shapes;
 }

@@ -54,7 +54,7 @@ void EngineExecutor::add_adapter(const std::string& name, const formats::Adapter
   std::vector<engine::AdapterValues> values;
   for (const formats::AdapterModule& m : adapter.modules) {
     const auto rank = static_cast<float>(m.rank);
-    values.push_back({m.target, m.rank, m.alpha / (adapter.rslora ? std::sqrt(rank) : rank), m.a, m.b});
+    values.push_back({m.target, m.rank, m.alpha / (adapter.rslora ? std::sqrt(rank) : rank), m.a, m.b, m.m});
   }
   adapters_[name] = server_.add_adapter(values);
 }

@@ -64,6 +64,12 @@ class Start:
             pair.append(np.array(self.file[self.names[short]], np.float32))
         return tuple(pair)
 
+    def magnitudes(self, layer, projection):
+        """[out], f32, of a DoRA adapter that training starts from; None without one."""
+        block = "mlp" if projection in ("gate_proj", "up_proj", "down_proj") else "self_attn"
+        name = self.names.get(f"{layer}.{block}.{projection}.lora_magnitude_vector")
+        return None if name is None else np.array(self.file[name], np.float32)
+
 
 def write_peft(folder, settings, modules, base=""):
     """modules: {HF module path: (A, B)}; a PEFT adapter that transformers, vLLM and Meshwright load. It appears whole: the

@@ -35,6 +35,7 @@ def add_lora(model, settings, start):
     lora = settings["lora"]
     config = peft.LoraConfig(r=lora["rank"], lora_alpha=lora["alpha"], lora_dropout=lora["dropout"], bias="none",
                              target_modules=lora["module_path"], use_rslora=lora["rslora"],
+                             use_dora=lora["dora"],
                              rank_pattern=lora["rank_pattern"], alpha_pattern=lora["alpha_pattern"],
                              task_type="CAUSAL_LM")
     tuned = peft.get_peft_model(model, config)  # autocast_adapter_dtype: adapters are f32, as the engine's
@@ -51,6 +52,9 @@ def add_lora(model, settings, start):
         with torch.no_grad():
             a.copy_(torch.from_numpy(new_a))
             b.copy_(torch.from_numpy(new_b))
+            lengths = start.magnitudes(layer, projection) if lora["dora"] else None
+            if lengths is not None:  # else those of the base model's rows, which PEFT has taken
+                module.lora_magnitude_vector["default"].weight.copy_(torch.from_numpy(lengths))
         seen.add((layer, projection))
     wanted = {tuple(m) for m in lora["modules"]}
     if len(seen) != len(wanted) and vocab(model) == settings["model"]["vocab"]:

@@ -28,6 +28,7 @@ if WORLD > 1:
 
 import accelerate  # noqa: E402
 import datasets  # noqa: E402
+import peft.optimizers  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 import trl  # noqa: E402
@@ -224,7 +225,12 @@ def main(done):
     reporter.trainer = trainer
     reporter.answers = answering.Answers(HERE, SETTINGS, tokenizer, rows, trainer.next_tokens)
     trainer.rows, trainer.held_out = Rows(steps * per_step, rows.step), held_out
-    trainer.create_optimizer()
+    if LORA["plus_ratio"] == 1:
+        trainer.create_optimizer()
+    else:  # LoRA+
+        trainer.optimizer = peft.optimizers.create_loraplus_optimizer(
+            tuned, torch.optim.AdamW, lr=TRAIN["learning_rate"], loraplus_lr_ratio=LORA["plus_ratio"],
+            loraplus_weight_decay=TRAIN["weight_decay"], betas=(TRAIN["beta1"], TRAIN["beta2"]), eps=TRAIN["epsilon"])
     rates = schedule.table(TRAIN, max(steps, TRAIN["steps"]))
     trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
         trainer.optimizer, lambda s: rates[min(s, len(rates) - 1)] / max(TRAIN["learning_rate"], 1e-30))

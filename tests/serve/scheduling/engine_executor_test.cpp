@@ -35,7 +35,8 @@ struct Outcome {
 formats::Adapter adapter_of(const Network& tuned) {
   formats::Adapter adapter;
   for (const engine::LoraModule& m : tuned.lora())
-    adapter.modules.push_back({m.target, m.rank, m.alpha, {m.a.begin(), m.a.end()}, {m.b.begin(), m.b.end()}});
+    adapter.modules.push_back(
+        {m.target, m.rank, m.alpha, {m.a.begin(), m.a.end()}, {m.b.begin(), m.b.end()}, {m.m.begin(), m.m.end()}});
   return adapter;
 }
 
@@ -238,8 +239,12 @@ TEST_P(EngineExecutorTest, UsesTheAdapterOfEachRequest) {
   engine::test::randomise_adapters(first, 6);
   engine::LoraOptions some = engine::test::all_projections(2);
   some.targets = {"q_proj", "down_proj"};
+  some.dora = true;
   second.add_lora(some, 7);
   engine::test::randomise_adapters(second, 8);
+  for (const engine::LoraModule& module : second.lora())
+    for (size_t i = 0; i < module.m.size(); ++i) module.m[i] *= i % 2 == 0 ? 1.4f : 0.7f;
+  second.parameters_changed();
   std::vector<Job> jobs = mixed_jobs();
   Network* const of[]{&network_, &first, &second};
   const std::string names[]{"", "first", "second"};

@@ -13,6 +13,8 @@
 #include <cmath>
 #include <map>
 
+#include "core/compare/parallel_runs.h"
+#include "ui/charts/parallel_chart.h"
 #include "ui/pages/compare/compare_tray.h"
 #include "ui/pages/compare/why_view.h"
 #include "ui/run_views/playhead_bar.h"
@@ -117,6 +119,7 @@ const std::array<ViewSpec, kCompareViews>& specs() {
               QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "These runs score no answers")),
         share(QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Speed"),
               QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "tokens/s"), kNoMetric)}},
+      {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Settings"), training, 0, {}},
       {QT_TRANSLATE_NOOP("mw::ui::CompareCharts", "Pareto"),
        sizing,
        0,
@@ -264,6 +267,11 @@ QWidget* CompareCharts::page(CompareView view) {
   if (view == CompareView::heat) return heat_page();
   if (view == CompareView::why) return why_ = new WhyView(runs_, catalogue_, this);
   if (view == CompareView::replayed) return replay_page();
+  if (view == CompareView::settings) {
+    parallel_ = new ParallelChart(this);
+    connect(parallel_, &ParallelChart::run_hovered, this, &CompareCharts::hovered);
+    return parallel_;
+  }
   auto* row = make_splitter(Qt::Horizontal, this);
   row->setChildrenCollapsible(false);
   for (const ChartSpec& spec : spec_of(view).charts) {
@@ -424,6 +432,7 @@ void CompareCharts::set_slo(const serve::Slo& slo) {
 void CompareCharts::set_emphasis(int column) {
   for (const auto& view : charts_)
     for (Chart* chart : view) chart->set_emphasis(column);
+  parallel_->set_emphasis(column);
 }
 
 void CompareCharts::fill_choices() {
@@ -478,7 +487,7 @@ void CompareCharts::fill_shown() {
     label->buddy()->setVisible((controls & control) != 0);
   }
   stack_->setCurrentIndex(tabs_->currentIndex());
-  playhead_page_->setVisible(spec_of(view()).kind == ComparedKind::training);
+  playhead_page_->setVisible(spec_of(view()).kind == ComparedKind::training && view() != CompareView::settings);
   fill(view());
 }
 
@@ -512,6 +521,8 @@ void CompareCharts::fill(CompareView v) {
       return fill_training(v, {"train/loss", "eval/loss"});
     case CompareView::answers:
       return fill_training(v, {"", "train/tokens_per_second"});
+    case CompareView::settings:
+      return parallel_->show_runs(views::parallel_axes(compare::parallel_runs(runs_)), names_);
     case CompareView::sizes:
       return fill_pareto(v, {compare::size_trade_off(runs_, compare::SizeCost::seconds),
                              compare::size_trade_off(runs_, compare::SizeCost::usd)});

@@ -19,9 +19,23 @@ class QTableView;
 
 namespace mw::ui {
 
-enum class CompareView { load, length, pareto, distribution, heat, cost, why, replayed, loss, answers, sizes };
-inline constexpr size_t kCompareViews = 11;
+enum class CompareView {
+  load,
+  length,
+  pareto,
+  distribution,
+  heat,
+  cost,
+  why,
+  replayed,
+  loss,
+  answers,
+  settings,
+  sizes
+};
+inline constexpr size_t kCompareViews = 12;
 
+class ParallelChart;
 class PlayheadBar;
 class WhyView;
 
@@ -52,6 +66,7 @@ class CompareCharts : public QWidget {
   TableModel<compare::RunSnapshot>& snapshots() { return snapshots_; }
   ChartLink& playhead() { return link(CompareView::loss); }
   QComboBox& axis() { return *axis_; }
+  ParallelChart& parallel() { return *parallel_; }
 
  signals:
   void hovered(int column);
@@ -104,6 +119,7 @@ class CompareCharts : public QWidget {
   QWidget* playhead_page_;
   PlayheadBar* playhead_;
   QComboBox* axis_;
+  ParallelChart* parallel_;
   HeatTable heat_;
   QTableView* heat_view_;
   QLabel* heat_axes_;

@@ -48,7 +48,7 @@ void TokenContext::fill(QMenu& menu) {
   };
   entry(tr("No Losses"), Losses::none, {});
   entry(tr("Base Model"), Losses::base, {});
-  menu.addSection(tr("Last Checkpoint of a Run"));
+  menu.addSection(tr("Checkpoint of a Run"));
   size_t listed = 0;
   try {
     const store::Store store(runs_folder_);

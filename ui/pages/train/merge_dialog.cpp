@@ -36,6 +36,13 @@ MergeDialog::MergeDialog(QWidget* parent) : TaskDialog(tr("Merge an Adapter"), u
   auto* form = new QFormLayout;
   base_ = add_folder(*form, tr("Base model"), tr("Hugging Face folder"), *this).line;
   adapter_ = add_folder(*form, tr("Adapter"), tr("PEFT folder, or an Orbax checkpoint of Tunix"), *this).line;
+  checkpoint_ = new QComboBox(this);
+  checkpoint_->setAccessibleName(tr("Checkpoint"));
+  checkpoint_->setToolTip(tr("The best checkpoint is the one that train.keep_best kept"));
+  form->addRow(tr("Checkpoint"), checkpoint_);
+  connect(checkpoint_, &QComboBox::activated, this,
+          [this](int at) { adapter_->setText(checkpoint_->itemData(at).toString()); });
+  form_ = form;
   out_ = add_folder(*form, tr("Merged model"), tr("A new or empty folder"), *this).line;
   alpha_ = new QLineEdit(this);
   alpha_->setAccessibleName(tr("Alpha"));
@@ -63,11 +70,15 @@ MergeDialog::MergeDialog(QWidget* parent) : TaskDialog(tr("Merge an Adapter"), u
 }
 
 void MergeDialog::open_with(const std::filesystem::path& base, const std::filesystem::path& adapter,
-                            const std::filesystem::path& out) {
+                            const std::filesystem::path& out, const std::filesystem::path& last) {
   if (!task_.is_busy()) {
     base_->setText(qpath(base));
     adapter_->setText(qpath(adapter));
     out_->setText(qpath(out));
+    checkpoint_->clear();
+    checkpoint_->addItem(tr("Best"), qpath(adapter));
+    checkpoint_->addItem(tr("Last"), qpath(last));
+    form_->setRowVisible(checkpoint_, !last.empty());
     alpha_->clear();
     result_->show_text({});
     charts_->clear();

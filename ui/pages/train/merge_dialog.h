@@ -3,11 +3,14 @@
 // GUI thread.
 #pragma once
 #include <QCheckBox>
+#include <QComboBox>
 
 #include "core/jobs/merge_adapter.h"
 #include "ui/pages/train/parity_charts.h"
 #include "ui/session/background_task.h"
 #include "ui/theme/dialog_parts.h"
+
+class QFormLayout;
 
 namespace mw::ui {
 
@@ -16,11 +19,12 @@ class MergeDialog : public TaskDialog {
  public:
   explicit MergeDialog(QWidget* parent = nullptr);
   void open_with(const std::filesystem::path& base, const std::filesystem::path& adapter,
-                 const std::filesystem::path& out);
+                 const std::filesystem::path& out, const std::filesystem::path& last = {});
   BackgroundWork& task() { return task_; }
   QLineEdit& base() { return *base_; }
   QLineEdit& adapter() { return *adapter_; }
   QLineEdit& out() { return *out_; }
+  QComboBox& checkpoint() { return *checkpoint_; }
   QLineEdit& alpha() { return *alpha_; }
   QLineEdit& prompt() { return *prompt_; }
   QCheckBox& compare_logits() { return *logits_; }
@@ -40,6 +44,8 @@ class MergeDialog : public TaskDialog {
   };
   BackgroundTask<Outcome> task_{"MERGE"};
   QLineEdit *base_, *adapter_, *out_, *alpha_, *prompt_;
+  QComboBox* checkpoint_;
+  QFormLayout* form_;
   QCheckBox* logits_;
   ParityCharts* charts_;
 };

@@ -44,13 +44,15 @@ void TrainPage::attach(Workspace& workspace) {
   attach_dialog_ = new AttachDialog(runs_, window());
   export_dialog_ = new ExportDialog(workspace.resources() / "recipes", runs_.catalogue(), window());
   merge_dialog_ = new MergeDialog(window());
+  tune_dialog_ = new TuneDialog(runs_.runs_folder(), runs_.catalogue(), window());
   register_actions(workspace);
   register_chart_actions(workspace);
   connect(&workspace.clock(), &FrameClock::show, this, [this] {
     if (window()->isVisible()) follow();
   });
   connect(&workspace.document(), &Document::changed, this, [this] { compare_form_ = changed_ = true; });
-  connect(&merge_dialog_->task(), &BackgroundWork::ended, this, [&workspace] { workspace.work_ended(); });
+  for (BackgroundWork* work : {&merge_dialog_->task(), &tune_dialog_->task()})
+    connect(work, &BackgroundWork::ended, this, [&workspace] { workspace.work_ended(); });
   connect(&runs_, &RunController::launch_failed, this, [&workspace] { workspace.work_ended(); });
   connect(&runs_, &RunController::launched_beside, this, [this, &workspace](const QString& run) {
     show_toast(
@@ -77,6 +79,9 @@ void TrainPage::register_actions(Workspace& workspace) {
   actions.add({u"run.merge"_s, tr("Merge an Adapter\u2026"),
                tr("Merge an adapter, by default that of the displayed run, into its base model")},
               [this] { merge_shown(); });
+  actions.add({u"run.tune"_s, tr("Tune\u2026"),
+               tr("Train the experiment of the form with several values of some keys, one run after another")},
+              [this, &workspace] { tune_dialog_->open_with(workspace.document().experiment()); });
 }
 
 void TrainPage::register_chart_actions(Workspace& workspace) {
@@ -127,12 +132,14 @@ std::optional<NamedExperiment> TrainPage::provable_run() const {
 QStringList TrainPage::unfinished_work() const {
   QStringList work;
   if (merge_dialog_->task().is_busy()) work << tr("the merge");
+  if (tune_dialog_->task().is_busy()) work << tr("the tuning");
   if (runs_.is_launching_beside()) work << tr("the launch");
   return work;
 }
 
 void TrainPage::stop_work() {
   merge_dialog_->task().cancel();
+  tune_dialog_->task().cancel();
   if (runs_.is_launching_beside()) runs_.cancel_launch();
 }
 
@@ -156,8 +163,8 @@ void TrainPage::merge_shown() {
       workspace_->report(ProblemSource::store, error.problem());
     }
   const launch::MergeOffer folders = offer.value_or(
-      launch::MergeOffer{experiment::bind_valid(workspace_->document().experiment()).model.path, {}, {}});
-  merge_dialog_->open_with(folders.base, folders.adapter, folders.out);
+      launch::MergeOffer{experiment::bind_valid(workspace_->document().experiment()).model.path, {}, {}, {}});
+  merge_dialog_->open_with(folders.base, folders.adapter, folders.out, folders.last);
 }
 
 void TrainPage::connect_charts() {

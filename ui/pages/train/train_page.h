@@ -14,6 +14,7 @@
 #include "ui/pages/train/record_view.h"
 #include "ui/pages/train/sample_detail.h"
 #include "ui/pages/train/samples_model.h"
+#include "ui/pages/train/tune_dialog.h"
 #include "ui/run_views/measured_mesh.h"
 #include "ui/run_views/playhead_bar.h"
 #include "ui/run_views/run_header.h"
@@ -52,6 +53,7 @@ class TrainPage : public QWidget, public WindowPage {
   AttachDialog& attach_dialog() { return *attach_dialog_; }
   ExportDialog& export_dialog() { return *export_dialog_; }
   MergeDialog& merge_dialog() { return *merge_dialog_; }
+  TuneDialog& tune_dialog() { return *tune_dialog_; }
   ChartLink& link() { return by_step_; }
   ChartLink& times() { return by_time_; }
   const RunPtr& run() const { return run_; }
@@ -109,6 +111,7 @@ class TrainPage : public QWidget, public WindowPage {
   AttachDialog* attach_dialog_ = nullptr;
   ExportDialog* export_dialog_ = nullptr;
   MergeDialog* merge_dialog_ = nullptr;
+  TuneDialog* tune_dialog_ = nullptr;
   ChartLink by_step_, by_time_;
   RunPtr run_;
   bool changed_ = true, unread_ = true, translating_ = false, compare_form_ = true;
