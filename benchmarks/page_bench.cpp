@@ -89,7 +89,7 @@ Json look_at_data(MainWindow& window, TimedApplication& application) {
 Json run(TimedApplication& application, const std::vector<std::string>& arguments) {
   QElapsedTimer clock;
   clock.start();
-  MainWindow window({arguments[0], arguments[1], {}, {}});
+  MainWindow window({arguments[0], arguments[1], MW_RESOURCES, {}});
   window.resize(1280, 800);
   std::vector<std::string> sets;
   for (size_t i = 3; i + 1 < arguments.size(); i += 2) sets.push_back(arguments[i + 1]);
