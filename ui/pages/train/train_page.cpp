@@ -208,10 +208,11 @@ void TrainPage::build() {
   answers_ =
       new Chart({.title = tr("Scored answers"), .quantity = Quantity::percent, .from_zero = true}, by_step_, small);
   budget_ = new Chart({.title = tr("Budget left"), .unit = tr("%"), .from_zero = true}, by_step_, small);
-  constexpr int kNarrowest = 116;  // beside the samples, in a window of 1000 pixels
-  constexpr int kLowest = 126;     // a chart with axis titles
+  constexpr int kNarrowest = 116;    // beside the samples, in a window of 1000 pixels
+  constexpr int kLowest = 126;       // a chart with axis titles
+  constexpr int kLowestSmall = 110;  // without: two rows of them fit a window of 650 pixels
   for (Chart* chart : {speed_, rate_, gradient_, budget_, answers_}) {
-    chart->setMinimumSize(kNarrowest, kLowest);
+    chart->setMinimumSize(kNarrowest, kLowestSmall);
     chart->show();
   }
   collectives_ = new CollectivesPanel(by_step_);
