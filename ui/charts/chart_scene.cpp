@@ -103,8 +103,8 @@ ChartScene::ChartScene() : chart_(new QChart), x_(new QCategoryAxis), y_(new QCa
 // False: the axis was like this already.
 bool ChartScene::set_axis(QCategoryAxis& axis, std::vector<Tick>& shown, const SceneAxis& wanted) {
   const Theme& t = theme();
-  const bool is_like_this = axis.labelsFont() == small_font() && axis.labelsBrush() == QBrush(t.muted) &&
-                            axis.titleText() == wanted.title;
+  const bool is_like_this =
+      axis.labelsFont() == small_font() && axis.labelsBrush() == QBrush(t.muted) && axis.titleText() == wanted.title;
   axis.setLabelsFont(small_font());
   axis.setTitleFont(small_font());
   axis.setLabelsBrush(t.muted);
