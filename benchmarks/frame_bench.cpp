@@ -205,7 +205,7 @@ class TimedApplication : public QApplication {
 class Bench {
  public:
   Bench(const Options& options, TimedApplication& application)
-      : options_(options), application_(application), window_({options.experiment, options.runs, {}, {}}) {
+      : options_(options), application_(application), window_({options.experiment, options.runs, MW_RESOURCES, {}}) {
     window_.resize(1280, 800);
     experiment::Experiment e = window_.document().experiment();
     experiment::apply_sets(e, options.sets);

@@ -78,7 +78,7 @@ std::vector<LoadAxis::Stop> LoadAxis::stops() const {
     out.push_back({place(key), key.first == rate     ? plain(key.second)
                                : key.first == burst  ? "burst"
                                : key.first == closed ? plain(key.second) + " users"
-                                                     : "not recorded"});
+                                                     : "n/a"});
   std::sort(out.begin(), out.end(), [](const Stop& a, const Stop& b) { return a.place < b.place; });
   return out;
 }

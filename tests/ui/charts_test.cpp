@@ -306,6 +306,35 @@ class ChartsTest : public QObject {
     QVERIFY(!pill->isVisible());
   }
 
+  void range_of_growing_data_seldom_changes_and_fits_it_in_the_end() {
+    ChartLink link;
+    link.set_data({0, 100}, Growth::growing);
+    const Span seen = link.range();
+    QVERIFY(seen.high > 104);
+    link.set_data({0, 104}, Growth::growing);
+    QCOMPARE(link.range(), seen);
+    link.set_data({0, 200}, Growth::growing);
+    QVERIFY(link.range().high > 200);
+    link.set_data({0, 201});
+    QCOMPARE(link.range().high, 201.0);
+  }
+
+  void charts_of_growing_data_draw_in_turns() {
+    show({{.name = u"a"_s, .color = Qt::blue, .raw = wave(10)}}, {0, 9});
+    QWidget other;
+    other.show();
+    link_.set_data({0, 10}, Growth::growing);
+    bool had_turn = false;  // QTRY_VERIFY() evaluates its condition again when it holds
+    QTRY_VERIFY(had_turn = had_turn || link_.take_turn(other));
+    QVERIFY(!link_.take_turn(*chart_));
+    had_turn = link_.take_turn(other);
+    QVERIFY(!had_turn);  // it comes after the chart
+    QTRY_VERIFY(had_turn = had_turn || link_.take_turn(other));
+    link_.set_data({0, 10});
+    QVERIFY(link_.take_turn(*chart_));
+    QVERIFY(link_.take_turn(other));
+  }
+
   void keys_move_the_playhead() {
     show({{.name = u"a"_s, .color = Qt::blue, .raw = wave(100)}}, {0, 99});
     chart_->setFocus();

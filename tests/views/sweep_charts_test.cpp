@@ -27,7 +27,7 @@ TEST(LoadAxis, OrdersRatesBurstsUsersAndUnknownRates) {
   EXPECT_DOUBLE_EQ(stops[1].place, 3);
   EXPECT_EQ(stops[2].label, "burst");
   EXPECT_EQ(stops[3].label, "32 users");
-  EXPECT_EQ(stops[4].label, "not recorded");
+  EXPECT_EQ(stops[4].label, "n/a");
   for (size_t i = 1; i < stops.size(); ++i) EXPECT_GT(stops[i].place, stops[i - 1].place);
   EXPECT_DOUBLE_EQ(axis.place(users), stops[3].place);
   EXPECT_EQ(axis.rate_at(3), 8);

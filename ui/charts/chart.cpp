@@ -192,6 +192,11 @@ void Chart::refresh() {
   update();
 }
 
+void Chart::redraw() {
+  cache_ = {};  // the next picture waits for no turn
+  refresh();
+}
+
 QString Chart::summary() const {
   QStringList parts;
   if (options_.rows)
@@ -208,7 +213,7 @@ void Chart::set_scale(Scale scale) {
   const QSignalBlocker quiet(log_);
   log_->setChecked(scale == Scale::logarithmic);
   y_ = {0, 0};
-  refresh();
+  redraw();
 }
 
 QRectF Chart::area() const {
@@ -278,7 +283,8 @@ void Chart::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   if (!is_table_shown()) {
     const qreal ratio = devicePixelRatioF();
-    if (stale_ || cache_.size() != size() * ratio) {
+    const bool fits = cache_.size() == size() * ratio;
+    if (!fits || (stale_ && link_.take_turn(*this))) {
       cache_ = QPixmap(size() * ratio);
       cache_.setDevicePixelRatio(ratio);
       cache_.fill(theme().panel);
@@ -335,7 +341,7 @@ void Chart::paint_whole(QPainter& painter) {
 void Chart::set_emphasis(int group) {
   if (group == emphasis_) return;
   emphasis_ = group;
-  refresh();
+  redraw();
 }
 
 void Chart::resizeEvent(QResizeEvent* event) {
@@ -367,7 +373,7 @@ double Chart::header_end() const {
 
 void Chart::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange) refresh();
+  if (event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange) redraw();
 }
 
 bool Chart::is_table_shown() const {
@@ -428,7 +434,7 @@ void Chart::mousePressEvent(QMouseEvent* event) {
     if (!e.at.contains(event->position()) || !e.color.isValid()) continue;
     if (!hidden_.erase(e.name)) hidden_.insert(e.name);
     y_ = {0, 0};
-    refresh();
+    redraw();
     return;
   }
   dragging_ = area().contains(event->position());
@@ -510,7 +516,7 @@ void Chart::keyPressEvent(QKeyEvent* event) {
   if (options_.rows) return press_row_key(event);
   const Span r = link_.range();
   const int far = event->modifiers() & Qt::ShiftModifier ? 10 : 1;
-  const double at = link_.playhead().value_or(r.high);
+  const double at = link_.playhead().value_or(std::min(r.high, link_.data().high));
   switch (event->key()) {
     case Qt::Key_Left:
       link_.set_playhead(link_.x_beside(at, -far));

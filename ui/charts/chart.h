@@ -151,6 +151,7 @@ class Chart : public QWidget {
   double legend_limit(int row) const;
   void lay_out_legend();  // places the entries in one row, or two where a stack has many
 
+  void redraw();  // after the user changed something
   Span wanted_y() const;
   void update_y();
   void fit_margin();

@@ -116,7 +116,7 @@ void Chart::add_axes(const QRectF& area, SceneItems& out) const {
   std::erase_if(out.y.ticks, outside(y_));
   for (Tick& tick : out.y.ticks) tick.value = axis_y(tick.value);
   if (height() < kTitledHeight) return;
-  out.x.title = link_.x_name().left(1).toUpper() + link_.x_name().mid(1);
+  out.x.title = capitalized(link_.x_name());
   out.y.title = y_title(area.height());
 }
 
@@ -126,8 +126,7 @@ QString Chart::y_title(double room) const {
   const QString unit = options_.quantity == Quantity::plain ? options_.unit.section(u", "_s, 0, 0) : QString();
   const QString last = options_.title.section(u' ', -1);
   const QFontMetricsF metrics(small_font());
-  for (const QString& form :
-       {unit, unit.section(u' ', 0, 0), options_.title, QString(last.left(1).toUpper() + last.mid(1))})
+  for (const QString& form : {unit, options_.title, unit.section(u' ', 0, 0), capitalized(last)})
     if (!form.isEmpty() && metrics.horizontalAdvance(form) <= room) return form;
   return {};
 }

@@ -16,15 +16,53 @@ const Tick& nearest(const std::vector<Tick>& stops, double x) {
 
 }  // namespace
 
+ChartLink::ChartLink(QObject* parent) : QObject(parent) {
+  constexpr int kTurnMs = 16;
+  turn_.setSingleShot(true);
+  turn_.setInterval(kTurnMs);
+  connect(&turn_, &QTimer::timeout, this, &ChartLink::give_turn);
+}
+
+void ChartLink::give_turn() {
+  std::erase_if(waiting_, [](const QPointer<QWidget>& chart) { return !chart || !chart->isVisible(); });
+  next_ = waiting_.empty() ? nullptr : waiting_.front();
+  if (!next_) return;
+  waiting_.pop_front();
+  next_->update();
+  turn_.start();
+}
+
+bool ChartLink::take_turn(QWidget& chart) {
+  if (growth_ == Growth::complete || !following_) return true;
+  const bool is_free = !turn_.isActive() && waiting_.empty();
+  if (is_free || next_ == &chart) {
+    next_ = nullptr;
+    turn_.start();
+    return true;
+  }
+  if (std::find(waiting_.begin(), waiting_.end(), &chart) == waiting_.end()) waiting_.emplace_back(&chart);
+  if (!turn_.isActive()) turn_.start();
+  return false;
+}
+
 void ChartLink::set_range(Span range) {
   if (range == range_) return;
   range_ = range;
   emit range_changed();
 }
 
-void ChartLink::set_data(Span data) {
+Span ChartLink::followed_range() const {
+  constexpr double kRoom = 1.1, kLeastFilled = 0.85;
+  if (growth_ == Growth::complete) return data_;
+  const bool contains_data = range_.low == data_.low && range_.high >= data_.high;
+  if (contains_data && data_.size() >= kLeastFilled * range_.size()) return range_;
+  return {data_.low, data_.low + kRoom * data_.size()};
+}
+
+void ChartLink::set_data(Span data, Growth growth) {
   data_ = data.size() > 0 ? data : Span{data.low, data.low + 1};
-  if (following_) set_range(data_);
+  growth_ = growth;
+  if (following_) set_range(followed_range());
 }
 
 void ChartLink::set_x(const QString& name, Quantity quantity) {
@@ -70,7 +108,7 @@ void ChartLink::set_playhead(std::optional<double> x) {
 }
 
 void ChartLink::set_following(bool on) {
-  if (on) set_range(data_);
+  if (on) set_range(followed_range());
   if (on == following_) return;
   following_ = on;
   emit following_changed(on);
@@ -100,6 +138,7 @@ void ChartLink::reset() {
   set_playhead(std::nullopt);
   stops_.clear();
   data_ = {0, 1};
+  growth_ = Growth::complete;
   set_following(true);
 }
 

@@ -2,6 +2,10 @@
 // State shared by the charts of one page: x axis, visible range, following new data, cursor, playhead. GUI thread.
 #pragma once
 #include <QObject>
+#include <QPointer>
+#include <QTimer>
+#include <QWidget>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -9,10 +13,13 @@
 
 namespace mw::ui {
 
+// While data grows, the followed range ends beyond it and seldom changes: every change lays out the axes of all charts.
+enum class Growth { complete, growing };
+
 class ChartLink : public QObject {
   Q_OBJECT
  public:
-  using QObject::QObject;
+  explicit ChartLink(QObject* parent = nullptr);
 
   Span range() const { return range_; }  // visible
   Span data() const { return data_; }    // of all data
@@ -31,7 +38,7 @@ class ChartLink : public QObject {
   QString x_text(double x) const;           // as shown in readouts
   double x_beside(double x, int by) const;  // position after a key press; negative `by`: to the left
 
-  void set_data(Span data);  // grows during a run; the view moves along while following
+  void set_data(Span data, Growth growth = Growth::complete);  // the view moves along while following
   void set_x(const QString& name, Quantity quantity);
   void set_cursor(std::optional<double> x);
   void set_playhead(std::optional<double> x);
@@ -41,6 +48,11 @@ class ChartLink : public QObject {
   void pan(double share);  // of the visible width
   void reset();            // for another run
 
+  // Whether a chart that is being painted may draw its picture anew. Charts that follow growing data do so one after
+  // the other, so that a frame waits for one of them. False: the chart shows the picture that it has, and is painted
+  // again when its turn comes.
+  bool take_turn(QWidget& chart);
+
  signals:
   void range_changed();
   void cursor_changed();  // cursor or playhead
@@ -48,13 +60,19 @@ class ChartLink : public QObject {
 
  private:
   void set_range(Span range);
+  void give_turn();
+  Span followed_range() const;
   std::optional<double> snapped(std::optional<double> x) const;
   Span range_{0, 1}, data_{0, 1};
+  Growth growth_ = Growth::complete;
   bool following_ = true;
   std::optional<double> cursor_, playhead_;
   Quantity x_quantity_ = Quantity::count;
   QString x_name_;
   std::vector<Tick> stops_;
+  std::deque<QPointer<QWidget>> waiting_;  // for their turn
+  QPointer<QWidget> next_;                 // whose turn it is
+  QTimer turn_;                            // active: a turn was given
 };
 
 }  // namespace mw::ui

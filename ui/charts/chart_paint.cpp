@@ -345,7 +345,7 @@ void Chart::paint_header(QPainter& painter) const {
   const QFont bold = demi_bold(small_font());
   painter.setFont(bold);
   painter.setPen(t.text);
-  painter.drawText(QPointF(10, 17), options_.title);
+  painter.drawText(QPointF(10, 17), QFontMetricsF(bold).elidedText(options_.title, Qt::ElideRight, header_end() - 14));
   painter.setFont(small_font());
   const QFontMetricsF metrics(small_font());
   if (!caption_.isEmpty() && !is_table_shown()) {

@@ -46,7 +46,7 @@ void Chart::add_row_axes(const QRectF& area, SceneItems& out) const {
            ticks(y_, std::max(2, static_cast<int>(area.width() / kValueTick)), options_.quantity, Scale::linear)};
   std::erase_if(out.x.ticks, [this](const Tick& tick) { return tick.value < y_.low || tick.value > y_.high; });
   out.y.range = {-rows.high, -rows.low};
-  if (height() >= kTitledHeight) out.x.title = options_.unit.isEmpty() ? options_.title : options_.unit;
+  if (height() >= kTitledHeight) out.x.title = capitalized(options_.unit.isEmpty() ? options_.title : options_.unit);
 }
 
 void Chart::fit_row_margins() {
@@ -98,7 +98,7 @@ void Chart::paint_rows(QPainter& painter, const QRectF& area) const {
         QRectF(std::clamp(x - w / 2, 4.0, std::max(4.0, width() - w - 4)), area.top() - kCaption, w + 2, kCaption),
         Qt::AlignVCenter, text);
   }
-  const QString name = link_.x_name().left(1).toUpper() + link_.x_name().mid(1);
+  const QString name = capitalized(link_.x_name());
   if (metrics.horizontalAdvance(name) > area.height()) return;
   painter.save();
   painter.setPen(t.muted);

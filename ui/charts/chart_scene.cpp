@@ -76,6 +76,11 @@ void show(Series* series, bool shown) {
   if (series->isVisible() != shown) series->setVisible(shown);
 }
 
+// QXYSeries::replace() makes the line and its outline again, even of equal points.
+void replace_points(QXYSeries& series, const QList<QPointF>& points) {
+  if (series.points() != points) series.replace(points);
+}
+
 }  // namespace
 
 ChartScene::ChartScene() : chart_(new QChart), x_(new QCategoryAxis), y_(new QCategoryAxis) {
@@ -95,8 +100,11 @@ ChartScene::ChartScene() : chart_(new QChart), x_(new QCategoryAxis), y_(new QCa
   }
 }
 
-void ChartScene::set_axis(QCategoryAxis& axis, std::vector<Tick>& shown, const SceneAxis& wanted) {
+// False: the axis was like this already.
+bool ChartScene::set_axis(QCategoryAxis& axis, std::vector<Tick>& shown, const SceneAxis& wanted) {
   const Theme& t = theme();
+  const bool is_like_this =
+      axis.labelsFont() == small_font() && axis.labelsBrush() == QBrush(t.muted) && axis.titleText() == wanted.title;
   axis.setLabelsFont(small_font());
   axis.setTitleFont(small_font());
   axis.setLabelsBrush(t.muted);
@@ -105,7 +113,7 @@ void ChartScene::set_axis(QCategoryAxis& axis, std::vector<Tick>& shown, const S
   axis.setTitleText(wanted.title);
   std::vector<Tick> ticks = wanted.ticks;
   for (Tick& tick : ticks) tick.value = share_of(wanted.range, tick.value);
-  if (same(shown, ticks)) return;
+  if (same(shown, ticks)) return !is_like_this;
   shown = std::move(ticks);
   {
     const QSignalBlocker quiet(axis);  // Qt Charts would lay out the axis for each label
@@ -121,11 +129,12 @@ void ChartScene::set_axis(QCategoryAxis& axis, std::vector<Tick>& shown, const S
     }
   }
   emit axis.categoriesChanged();
+  return true;
 }
 
-// A new series is above all others, so that all are made again when one is missing.
-void ChartScene::reserve(size_t areas, size_t lines, size_t marks) {
-  if (areas <= areas_.size() && lines <= lines_.size() && marks <= marks_.size()) return;
+// A new series is above all others, so that all are made again when one is missing. False: none was.
+bool ChartScene::reserve(size_t areas, size_t lines, size_t marks) {
+  if (areas <= areas_.size() && lines <= lines_.size() && marks <= marks_.size()) return false;
   areas = std::max(areas, areas_.size());
   lines = std::max(lines, lines_.size());
   marks = std::max(marks, marks_.size());
@@ -146,6 +155,7 @@ void ChartScene::reserve(size_t areas, size_t lines, size_t marks) {
   }
   for (size_t i = 0; i < lines; ++i) add(new QLineSeries, lines_);
   for (size_t i = 0; i < marks; ++i) add(new QScatterSeries, marks_);
+  return true;
 }
 
 void ChartScene::update(SceneItems items, QSizeF size, const QRectF& area) {
@@ -154,21 +164,22 @@ void ChartScene::update(SceneItems items, QSizeF size, const QRectF& area) {
   for (SceneLine& each : items.lines) to_shares(each.points, items.x.range, items.y.range);
   for (SceneMarks& each : items.marks) to_shares(each.points, items.x.range, items.y.range);
   const std::vector<SceneLine> lines = without_gaps(items.lines);
-  reserve(items.areas.size(), lines.size(), items.marks.size());
+  bool needs_layout = reserve(items.areas.size(), lines.size(), items.marks.size());
+  needs_layout |= chart_->size() != size || area != area_;
   if (chart_->size() != size) chart_->resize(size);
-  set_axis(*x_, x_ticks_, items.x);
-  set_axis(*y_, y_ticks_, items.y);
+  needs_layout |= set_axis(*x_, x_ticks_, items.x);
+  needs_layout |= set_axis(*y_, y_ticks_, items.y);
   for (size_t i = 0; i < areas_.size(); ++i) {
     show(areas_[i], i < items.areas.size());
     if (i >= items.areas.size()) continue;
-    areas_[i]->upperSeries()->replace(items.areas[i].upper);
-    areas_[i]->lowerSeries()->replace(items.areas[i].lower);
+    replace_points(*areas_[i]->upperSeries(), items.areas[i].upper);
+    replace_points(*areas_[i]->lowerSeries(), items.areas[i].lower);
     areas_[i]->setBrush(items.areas[i].brush);
   }
   for (size_t i = 0; i < lines_.size(); ++i) {
     show(lines_[i], i < lines.size());
     if (i >= lines.size()) continue;
-    lines_[i]->replace(lines[i].points);
+    replace_points(*lines_[i], lines[i].points);
     lines_[i]->setPen(lines[i].pen);
   }
   for (size_t i = 0; i < marks_.size(); ++i) {
@@ -178,8 +189,10 @@ void ChartScene::update(SceneItems items, QSizeF size, const QRectF& area) {
     marks_[i]->setMarkerSize(kMarkPixels);
     marks_[i]->setColor(items.marks[i].color);
     marks_[i]->setBorderColor(theme().panel);
-    marks_[i]->replace(items.marks[i].points);
+    replace_points(*marks_[i], items.marks[i].points);
   }
+  if (!needs_layout) return;  // it makes all labels again, which are documents, and takes longer than the series
+  area_ = area;
   chart_->setPlotArea(area);
   chart_->layout()->invalidate();  // the next event would do this, after paint()
   chart_->layout()->activate();

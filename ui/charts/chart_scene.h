@@ -58,13 +58,14 @@ class ChartScene {
   void paint(QPainter& painter);
 
  private:
-  void set_axis(QCategoryAxis& axis, std::vector<Tick>& shown, const SceneAxis& wanted);
-  void reserve(size_t areas, size_t lines, size_t marks);
+  bool set_axis(QCategoryAxis& axis, std::vector<Tick>& shown, const SceneAxis& wanted);
+  bool reserve(size_t areas, size_t lines, size_t marks);
 
   QGraphicsScene scene_;
   QChart* chart_;  // in the scene, which owns it
   QCategoryAxis *x_, *y_;
   std::vector<Tick> x_ticks_, y_ticks_;
+  QRectF area_;  // of the last layout
   std::vector<QAreaSeries*> areas_;
   std::vector<QLineSeries*> lines_;
   std::vector<QScatterSeries*> marks_;

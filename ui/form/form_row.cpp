@@ -14,16 +14,11 @@ namespace mw::ui {
 namespace {
 constexpr int kLabelWidth = 100, kResetWidth = 20;
 
-QString sentence(const std::string& text) {
-  QString out = qs(text);
-  if (!out.isEmpty()) out[0] = out[0].toUpper();
-  return out;
-}
-
 // A value that is not allowed is explained by what to enter instead.
 QString problem_text(const Problem& p) {
   const bool is_value = p.id == "TYPE" || p.id == "RANGE" || p.id == "CHOICE";
-  return is_value || p.fix.empty() ? sentence(is_value ? p.fix : p.message) : sentence(p.message) + u": "_s + qs(p.fix);
+  return is_value || p.fix.empty() ? capitalized(qs(is_value ? p.fix : p.message))
+                                   : capitalized(qs(p.message)) + u": "_s + qs(p.fix);
 }
 
 }  // namespace

@@ -123,9 +123,7 @@ RunHeader::RunHeader(RunController& runs, QWidget* parent)
   row->addWidget(bar_, 2);
   row->addWidget(speed_);
   row->addWidget(eta_);
-  // The row does not move.
   set_least_text(*speed_, u"00.0 ms/step"_s);
-  set_least_text(*state_, u"\u25CF "_s + tr("Interrupted"));
   activity_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   QSizePolicy kept = speed_->sizePolicy();
   kept.setRetainSizeWhenHidden(true);
@@ -151,6 +149,7 @@ void RunHeader::fill(const RunData& run, bool stopping) {
                         : is_detached ? tr("Detached")
                                       : state_text(view.state());
   state_->setText(dot + state);
+  set_least_text(*state_, u"\u25CF "_s + (view.ended() ? state : tr("Interrupted")));  // a live row does not move
   if (named_ != run.id || run.id.empty()) try {
       named_ = run.id;
       distinct_name_ = qs(run.name);

@@ -7,8 +7,7 @@ namespace mw::ui {
 namespace {
 
 QString message_text(const Problem& p) {
-  QString s = qs(p.message);
-  if (!s.isEmpty()) s[0] = s[0].toUpper();
+  const QString s = capitalized(qs(p.message));
   QStringList notes;
   if (!p.found.empty()) notes << ProblemsModel::tr("found %1").arg(qs(p.found));
   if (!p.expected.empty()) notes << ProblemsModel::tr("expected %1").arg(qs(p.expected));
@@ -28,9 +27,7 @@ QString place_text(const Problem& p) {
 }
 
 QString fix_text(const planning::Diagnostic& d) {
-  QString s = qs(d.fixes.empty() ? d.problem.fix : d.fixes.front().label);
-  if (!s.isEmpty()) s[0] = s[0].toUpper();
-  return s;
+  return capitalized(qs(d.fixes.empty() ? d.problem.fix : d.fixes.front().label));
 }
 
 }  // namespace

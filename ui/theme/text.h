@@ -25,10 +25,13 @@ inline std::string ss(const QString& text) {
 inline QString grouped(std::int64_t n) {
   return QLocale(QLocale::English).toString(static_cast<qlonglong>(n));
 }
-// Quotes one CSV cell as in RFC 4180.
+inline QString capitalized(const QString& text) {
+  return text.left(1).toUpper() + text.mid(1);
+}
 inline QString devices_text(int count) {
   return count == 1 ? QObject::tr("1 device") : QObject::tr("%1 devices").arg(count);
 }
+// Quotes one CSV cell as in RFC 4180.
 inline QString csv_cell(const QString& text) {
   return qs(formats::csv_cell(ss(text)));
 }

@@ -580,7 +580,8 @@ void ComparePage::add_slo_fields(QHBoxLayout& row) {
     field->setPlaceholderText(tr("%1 ms").arg(names[i]));
     field->setAccessibleName(tr("SLO of %1 in ms").arg(names[i]));
     field->setToolTip(tr("Limit of the median %1 in ms; cells above it are highlighted").arg(names[i]));
-    field->setFixedWidth(60);
+    constexpr int kAround = 14;  // edge and padding
+    field->setFixedWidth(field->fontMetrics().horizontalAdvance(field->placeholderText()) + kAround);
     auto* number = new QDoubleValidator(0, 1e9, 6, field);
     number->setLocale(QLocale::c());
     field->setValidator(number);

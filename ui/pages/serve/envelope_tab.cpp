@@ -172,6 +172,7 @@ void EnvelopeTab::build() {
   verdict_->setAccessibleName(tr("Rates at which the best mesh changes"));
   bar->addWidget(verdict_, 1);
   add_labelled(*bar, tr("Prompt"), length_ = new QComboBox);
+  length_->setSizeAdjustPolicy(QComboBox::AdjustToContents);  // it is filled later
   add_labelled(*bar, tr("Latency"), metric_ = new QComboBox);
   for (const auto metric : all_values<jobs::EnvelopeMetric>()) metric_->addItem(metric_name(metric));
   metric_->setCurrentIndex(static_cast<int>(jobs::EnvelopeMetric::p99_ttft));

@@ -60,12 +60,11 @@ Value measured_rollout(double SizePoint::Measured::*member) {
 
 SizeColumn category_column(MemoryCategory category) {
   const QString name = category_text(category);
-  return quantity_column(
-      name.startsWith(u"kv "_s) ? QString(u"KV"_s + name.mid(2)) : QString(name.left(1).toUpper() + name.mid(1)),
-      QObject::tr("Memory of %1 at the peak of the total; italic: predicted").arg(name), Quantity::bytes,
-      [category](const SizePoint& p) {
-        return static_cast<double>((p.measured ? p.measured->memory : p.predicted)[category].value);
-      });
+  return quantity_column(name.startsWith(u"kv "_s) ? QString(u"KV"_s + name.mid(2)) : capitalized(name),
+                         QObject::tr("Memory of %1 at the peak of the total; italic: predicted").arg(name),
+                         Quantity::bytes, [category](const SizePoint& p) {
+                           return static_cast<double>((p.measured ? p.measured->memory : p.predicted)[category].value);
+                         });
 }
 
 std::vector<SizeColumn> size_columns() {

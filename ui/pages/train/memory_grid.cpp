@@ -212,7 +212,7 @@ void MemoryGrid::leaveEvent(QEvent*) {
 }
 
 void MemoryGrid::keyPressEvent(QKeyEvent* event) {
-  const double at = link_.playhead().value_or(link_.range().high);
+  const double at = link_.playhead().value_or(std::min(link_.range().high, link_.data().high));
   if (event->key() == Qt::Key_Left || event->key() == Qt::Key_Right)
     return link_.set_playhead(link_.x_beside(at, event->key() == Qt::Key_Left ? -1 : 1));
   if (event->key() == Qt::Key_Escape || event->key() == Qt::Key_End) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/train/train_page.h"
 
+#include <QGridLayout>
 #include <QHeaderView>
 #include <QPushButton>
 #include <QScrollBar>
@@ -206,16 +207,20 @@ void TrainPage::build() {
   upper_->addWidget(loss_);
   upper_->addWidget(memory_);
   upper_->setSizes({500, 460});
-  auto* small = make_splitter(Qt::Horizontal);
-  speed_ = new Chart({.title = tr("Speed"), .unit = tr("tokens/s"), .from_zero = true}, by_step_);
-  rate_ = new Chart({.title = tr("Learning rate"), .from_zero = true}, by_step_);
-  gradient_ = new Chart({.title = tr("Gradient norm")}, by_step_);
-  answers_ = new Chart({.title = tr("Scored answers"), .unit = tr("% right"), .from_zero = true}, by_step_);
-  budget_ = new Chart({.title = tr("Budget left"), .unit = tr("%"), .from_zero = true}, by_step_);
-  constexpr int kNarrowest = 116;  // beside the samples, in a window of 1000 pixels
+  auto* small = new QWidget;
+  small_ = flush_layout<QGridLayout>(small, 5);
+  speed_ = new Chart({.title = tr("Speed"), .unit = tr("tokens/s"), .from_zero = true}, by_step_, small);
+  rate_ = new Chart({.title = tr("Learning rate"), .from_zero = true}, by_step_, small);
+  gradient_ = new Chart({.title = tr("Gradient norm")}, by_step_, small);
+  answers_ =
+      new Chart({.title = tr("Scored answers"), .quantity = Quantity::percent, .from_zero = true}, by_step_, small);
+  budget_ = new Chart({.title = tr("Budget left"), .unit = tr("%"), .from_zero = true}, by_step_, small);
+  constexpr int kNarrowest = 116;    // beside the samples, in a window of 1000 pixels
+  constexpr int kLowest = 126;       // a chart with axis titles
+  constexpr int kLowestSmall = 110;  // without: two rows of them fit a window of 650 pixels
   for (Chart* chart : {speed_, rate_, gradient_, budget_, answers_}) {
-    chart->setMinimumWidth(kNarrowest);
-    small->addWidget(chart);
+    chart->setMinimumSize(kNarrowest, kLowestSmall);
+    chart->show();
   }
   collectives_ = new CollectivesPanel(by_step_);
   mesh_ = new MeasuredMesh;
@@ -230,9 +235,7 @@ void TrainPage::build() {
   build_samples();
   below_->addWidget(views_);
   below_->addWidget(lower_);
-  constexpr int kLowest = 126;  // a chart with axis titles
   upper_->setMinimumHeight(kLowest);
-  small->setMinimumHeight(kLowest);
   rows_->addWidget(upper_);
   rows_->addWidget(below_);
   set_shares(*rows_, {280, 330}, {5, 6});
@@ -379,7 +382,7 @@ void TrainPage::rebind() {
   for (Chart* p : {loss_, speed_, rate_, gradient_}) p->set_empty_text(absent_text(run_, Comes::with_a_step));
   const auto scored = run_ ? run_->view.answers() : std::vector<store::ScoredAnswers>();
   answers_->setVisible(!scored.empty());
-  if (!scored.empty()) answers_->set_unit(tr("% right, %1").arg(qs(to_text(scored.back()))));
+  if (!scored.empty()) answers_->set_unit(qs(to_text(scored.back())));
   answers_->set_lines(scored.empty() ? std::vector<ChartLine>() : std::vector{answers_line(scored)});
   budget_->setVisible(run_ && run_->view.metric("budget/left"));
   budget_->set_lines(metric_line(run_, "budget/left", tr("left"), 5, false));
@@ -396,9 +399,27 @@ void TrainPage::arrange() {
   views_->tabBar()->setVisible(mesh);
   views_->setFocusPolicy(mesh ? Qt::TabFocus : Qt::NoFocus);  // Tab stops at a hidden bar
   if (!mesh) views_->setCurrentIndex(0);
+  place_small(mesh ? 2 : kSmallCharts);
   if (below_->orientation() == orientation) return;
   below_->setOrientation(orientation);
   below_->setSizes(mesh ? QList{560, 400} : QList{500, 500});
+}
+
+// In rows; a chart that is alone in the last one fills it.
+void TrainPage::place_small(int columns) {
+  std::vector<Chart*> shown;
+  for (Chart* chart : {speed_, rate_, gradient_, budget_, answers_})
+    if (!chart->isHidden()) shown.push_back(chart);
+  if (shown == placed_ && columns == small_columns_) return;
+  while (QLayoutItem* item = small_->takeAt(0)) delete item;
+  for (int i = 0; i < static_cast<int>(shown.size()); ++i) {
+    const bool is_alone = i + 1 == static_cast<int>(shown.size()) && i % columns == 0;
+    small_->addWidget(shown[static_cast<size_t>(i)], i / columns, i % columns, 1, is_alone ? columns : 1);
+  }
+  for (int column = 0; column < kSmallCharts; ++column)
+    small_->setColumnStretch(column, column < std::min(columns, static_cast<int>(shown.size())) ? 1 : 0);
+  placed_ = std::move(shown);
+  small_columns_ = columns;
 }
 
 // Like the legends of the charts: at the cursor, otherwise at the playhead, otherwise the newest.
@@ -446,8 +467,9 @@ void TrainPage::follow() {
   double last = 1;
   for (const auto& [name, metric] : run_->view.metrics())
     if (!metric.raw.empty()) last = std::max(last, metric.raw.back().x);
-  by_step_.set_data({0, last});
-  by_time_.set_data({0, std::max(run_->view.last_time(), 0.5)});
+  const Growth growth = run_->is_live ? Growth::growing : Growth::complete;
+  by_step_.set_data({0, last}, growth);
+  by_time_.set_data({0, std::max(run_->view.last_time(), 0.5)}, growth);
   playhead_->set_data({0, last});
   update_snapshot();
 }

@@ -21,6 +21,7 @@
 #include "ui/session/workspace.h"
 
 class QFrame;
+class QGridLayout;
 class QLayout;
 class QPushButton;
 class QSplitter;
@@ -104,6 +105,7 @@ class TrainPage : public QWidget, public WindowPage {
   void update_snapshot();
   views::Playhead reading() const;
   void arrange();  // for one device or a mesh
+  void place_small(int columns);
   void open_sample(int row);
 
   RunController& runs_;
@@ -124,6 +126,10 @@ class TrainPage : public QWidget, public WindowPage {
   QFrame* banner_;
   ElidedLabel* banner_text_;
   Chart *loss_, *speed_, *rate_, *gradient_, *answers_, *budget_;
+  static constexpr int kSmallCharts = 5;
+  QGridLayout* small_;          // of the charts but loss and memory
+  std::vector<Chart*> placed_;  // in small_, in order
+  int small_columns_ = 0;
   DeviceMemory* memory_;
   CollectivesPanel* collectives_;
   MeasuredMesh* mesh_;
