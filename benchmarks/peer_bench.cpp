@@ -186,7 +186,11 @@ Json prefill(const Options& o) {
     return watch.elapsed();
   };
   once();
-  return result(o.tokens, measure(o.seconds, once), model->device);
+  model->network.take_profile();
+  const std::vector<Elapsed> times = measure(o.seconds, once);
+  Json out = result(o.tokens, times, model->device);
+  out["profile"] = profile(model->network, times.size());
+  return out;
 }
 
 // Measures greedy decoding from the first token of the last row until every row has `tokens` more.

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import gguf
 import rows
+from bars import bar
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -281,15 +282,16 @@ def print_tables(found):
     print(f"\n{m['cpu']}, {m['threads']} threads: f32 {m['f32_flops'] / 1e9:.0f} GFLOP/s, {bf16}"
           f"reads {m['cache_read_bytes_per_s'] / 1e9:.0f} GB/s from 16 MiB, {m['dram_read_bytes_per_s'] / 1e9:.0f} GB/s from DRAM")  # fmt: skip
     print(f"Processors limited to: {found['class']}. Gemma 3 {found['shape']} shape, medians of {found['rounds']} rounds\n")
-    print("| work | ours, tokens/s | MiB | peer (its fastest configuration) | tokens/s | MiB | speed, ours / theirs | CPU time, theirs / ours | memory |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| work | ours, tokens/s | MiB | peer (its fastest configuration) | tokens/s | MiB | speed, ours / theirs | least | CPU time, theirs / ours | memory |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for w in found["works"]:
         if "failed" in w:
-            print(f"| {w['title']} | failed | | | | | | | |")
+            print(f"| {w['title']} | failed | | | | | | | | |")
             continue
         for name, p in w["peers"].items():
+            least = bar(found, w["work"], name) or ""
             print(f"| {w['title']} | {w['ours']['tokens_per_s']:.0f} | {mib(w['ours']['peak_bytes'])} | {name}: {p['way']} | "
-                  f"{p['tokens_per_s']:.0f} | {mib(p['peak_bytes'])} | {p['speed_ratio']:.2f} | {p['cpu_ratio']:.2f} | {p['memory_ratio']:.2f} |")  # fmt: skip
+                  f"{p['tokens_per_s']:.0f} | {mib(p['peak_bytes'])} | {p['speed_ratio']:.2f} | {least} | {p['cpu_ratio']:.2f} | {p['memory_ratio']:.2f} |")  # fmt: skip
     for w in found["works"]:
         if "read_bytes_per_s" in w.get("ours", {}):
             share = w["ours"]["read_bytes_per_s"] / m["dram_read_bytes_per_s"]

@@ -186,8 +186,13 @@ TEST_F(Packed, BlocksOfAttentionInEveryOrientation) {
         const Matrix &at = transpose_a == Transpose::no ? a : a_t, &bt = transpose_b == Transpose::no ? b_t : b;
         const std::int64_t ldc = s.n + 3;
         std::vector<float> c(static_cast<size_t>(s.m * ldc), 1.0f);
-        gemm.block(0, {s.m, s.n, s.k}, {at.at.data(), at.cols, transpose_a}, {bt.at.data(), bt.cols, transpose_b},
-                   {c.data(), ldc}, {2.0f, 1.0f});
+        const MatrixOperand left{at.at.data(), at.cols, transpose_a}, right{bt.at.data(), bt.cols, transpose_b};
+        std::vector<float> with_kept = c;
+        gemm.block(0, {s.m, s.n, s.k}, left, {right}, {c.data(), ldc}, {2.0f, 1.0f});
+        const KeptPanels unused = gemm.keep(0, right, s.k, s.n, 0), kept = gemm.keep(0, right, s.k, s.n, unused.end);
+        ASSERT_NE(kept.at, nullptr);
+        gemm.block(0, {s.m, s.n, s.k}, left, {right, kept}, {with_kept.data(), ldc}, {2.0f, 1.0f});
+        ASSERT_EQ(with_kept, c) << s.m << " x " << s.n << " x " << s.k;
         for (std::int64_t m = 0; m<s.m; m += s.m> 100 ? 13 : 1) {
           for (std::int64_t n = 0; n < s.n; ++n)
             ASSERT_NEAR(c[static_cast<size_t>(m * ldc + n)], 1 + 2 * expected(ra, rb, m, n),
@@ -197,6 +202,50 @@ TEST_F(Packed, BlocksOfAttentionInEveryOrientation) {
         }
       }
   }
+}
+
+// More threads than cores, rows or panels: every output is computed once, with the bits of one thread.
+TEST_F(Packed, SixtyFourThreadsGiveTheBitsOfOne) {
+  Device one(Bytes(0), 1), many(Bytes(0), 64);
+  Gemm alone(one, model::WeightType::bf16), shared(many, model::WeightType::bf16);
+  for (const Size s : {Size{1, 4096, 256, 0}, Size{5, 96, 4096, 0}, Size{40, 544, 512, 0}, Size{1000, 64, 96, 0}}) {
+    const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2);
+    const std::vector<std::uint16_t> w = packed(b);
+    std::vector<float> expected_bits(static_cast<size_t>(s.m * s.n)), c = expected_bits;
+    alone.nt({s.m, s.n, s.k}, a.at.data(), {.packed = w.data()}, expected_bits.data());
+    shared.nt({s.m, s.n, s.k}, a.at.data(), {.packed = w.data()}, c.data());
+    EXPECT_EQ(c, expected_bits) << s.m << " x " << s.n << " x " << s.k;
+  }
+}
+
+TEST_F(Packed, FirstKeysOfKeptPanelsGiveTheSameBits) {
+  Device device(Bytes(0), 1);
+  Gemm gemm(device, model::WeightType::bf16);
+  gemm.prepare_blocks();
+  const std::int64_t queries = 64, keys = 600, dim = 48, seen = 517;
+  const Matrix p = normals(queries, keys, 1), v = normals(keys, dim, 2);
+  std::vector<float> plain(static_cast<size_t>(queries * dim)), kept = plain;
+  const MatrixOperand left{p.at.data(), keys}, right{v.at.data(), dim};
+  gemm.block(0, {queries, dim, seen}, left, {right}, {plain.data(), dim});
+  gemm.block(0, {queries, dim, seen}, left, {right, gemm.keep(0, right, keys, dim, 0)}, {kept.data(), dim});
+  EXPECT_EQ(kept, plain);
+}
+
+TEST_F(Packed, KeepsOnlyPanelsThatFit) {
+  Device device(Bytes(0), 1);
+  Gemm gemm(device, model::WeightType::bf16);
+  gemm.prepare_blocks();
+  const std::int64_t keys = 1024, dim = 32;
+  const Matrix v = normals(keys, dim, 2);
+  std::int64_t used = 0, count = 0;
+  for (; count < 1000; ++count) {
+    const KeptPanels kept = gemm.keep(0, {v.at.data(), dim}, keys, dim, used);
+    if (!kept.at) break;
+    ASSERT_EQ(kept.end, used + keys * dim);
+    used = kept.end;
+  }
+  EXPECT_GT(count, 1);
+  EXPECT_LE(used, sizes::kPackedBlocks);
 }
 
 TEST_F(Packed, ARowDoesNotDependOnTheRowsBesideIt) {
@@ -328,11 +377,17 @@ TEST_F(Packed, FusedBranchesAreTheSeparateProducts) {
       nn.b = {Kind::transposed_panels, turned.data(), nullptr, {}}, nn.c = c3.data();
       nn.low = {factor(Kind::columns, down_t), factor(Kind::columns, up_t), s.rank, z2.data(), 1.0f, 0.5f};
       const FusedProduct both[] = {nt, nn};
-      gemm.packed().multiply_fused(s.m, s.k, {x.at.data(), s.k, inv_again.data(), g}, both, {inv_again.data(), 1e-6f});
-      EXPECT_EQ(inv, inv_again);
-      EXPECT_EQ(z, z2);
-      EXPECT_EQ(c, c2);
-      EXPECT_EQ(c, c3);
+      std::vector<float> gated(c.size()), gated_apart(c.size());
+      vector_kernels().geglu(s.m * s.n, c.data(), c.data(), gated_apart.data());
+      for (float* const out : {static_cast<float*>(nullptr), gated.data()}) {
+        gemm.packed().multiply_fused(s.m, s.k, {x.at.data(), s.k, inv_again.data(), g}, both, {inv_again.data(), 1e-6f},
+                                     out);
+        EXPECT_EQ(inv, inv_again);
+        EXPECT_EQ(z, z2);
+        EXPECT_EQ(c, c2);
+        EXPECT_EQ(c, c3);
+      }
+      EXPECT_EQ(gated, gated_apart);
     }
 }
 

@@ -132,15 +132,28 @@ TEST_F(SamplerTest, PromptsOfSeveralPassesEqualEachPromptAlone) {
     EXPECT_EQ(together[row], Sampler(network_).generate(prompts[row], {.max_new_tokens = 3})) << "row " << row;
 }
 
+// Operations of all projections since the last call.
+double projection_flops(Network& network) {
+  double sum = 0;
+  for (const auto& kernel : network.take_profile())
+    if (kernel.name == "projections") sum += kernel.flops;
+  return sum;
+}
+
+TEST_F(SamplerTest, PromptsComputeOnlyKeysAndValuesInTheLastLayerBeforeTheirLastToken) {
+  Network plain(tiny_config(), device_, model::WeightType::f32);
+  fill(plain, 8, 0.25f);
+  Sampler(plain).generate(std::vector<int>{2}, {.max_new_tokens = 1});
+  const double per_token = projection_flops(plain);
+  Sampler(plain).generate(std::vector<int>{2, 5, 9, 33, 7}, {.max_new_tokens = 1});
+  const model::Layer& last = plain.config().layers.back();
+  const double unneeded = 2.0 * plain.config().dim * (2 * last.heads * last.head_dim + 3 * last.mlp_dim);
+  EXPECT_DOUBLE_EQ(projection_flops(plain), 5 * per_token - 4 * unneeded);
+}
+
 TEST_F(SamplerTest, RowsThatEndedLeaveTheBatchAndCostNothing) {
-  const auto flops = [&] {
-    double sum = 0;
-    for (const auto& kernel : network_.take_profile())
-      if (kernel.name == "projections") sum += kernel.flops;
-    return sum;
-  };
-  flops();
-  const std::vector<std::vector<int>> prompts{{2, 5}, {2, 9, 33}, {2}};
+  projection_flops(network_);
+  const std::vector<std::vector<int>> prompts{{5}, {9}, {2}};
   std::vector<std::pair<int, int>> seen;
   const auto out = Sampler(network_).generate_batch(prompts, {.max_new_tokens = 10}, {}, [&](int row, int id) {
     seen.emplace_back(row, id);
@@ -151,10 +164,10 @@ TEST_F(SamplerTest, RowsThatEndedLeaveTheBatchAndCostNothing) {
   std::vector<int> rows;
   for (const auto& [row, id] : seen) rows.push_back(row);
   EXPECT_EQ(rows, (std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}));
-  const double batch = flops();
+  const double batch = projection_flops(network_);
   Sampler(network_).generate(std::vector<int>{2}, {.max_new_tokens = 1});
-  const double per_token = flops();
-  EXPECT_DOUBLE_EQ(batch, per_token * (2 + 2 + 3 + 9 + 1 + 9)) << "every token but a row's last, once";
+  const double per_token = projection_flops(network_);
+  EXPECT_DOUBLE_EQ(batch, per_token * (1 + 2 + 1 + 9 + 1 + 9)) << "every token but a row's last, once";
 }
 
 TEST_F(SamplerTest, AStopEndsEveryRowWithWhatItHas) {

@@ -56,10 +56,16 @@ std::span<float> compute_step(Transformer& net, const PagedStep& step) {
   }
   tokens.origin = tokens.positions;
   net.buffers.prepare(forward_shape(net.weights, tokens.count));
-  const float* x = forward(net, {.tokens = &tokens, .paged = &batch});
   std::vector<int> rows;
   for (size_t i = 0; i < step.chunks.size(); ++i)
     if (step.chunks[i].logits == TokenChunk::Logits::last) rows.push_back(last[i]);
+  std::vector<int> outputs = rows;
+  std::sort(outputs.begin(), outputs.end());
+  const bool selects = can_select_outputs(net) && static_cast<int>(outputs.size()) < tokens.count;
+  const float* x = forward(net, {.tokens = &tokens, .paged = &batch, .outputs = selects ? &outputs : nullptr});
+  if (selects)
+    for (int& row : rows)
+      row = static_cast<int>(std::lower_bound(outputs.begin(), outputs.end(), row) - outputs.begin());
   float* logits = net.buffers.logit_rows(step.logit_rows);
   gather_weights(net, ShardedStorage::kHead, mesh::Phase::forward);
   if (!rows.empty()) head_logits(net, x, rows, logits);

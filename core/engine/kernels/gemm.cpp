@@ -114,13 +114,18 @@ void Gemm::prepare_blocks() {
   if (packed_) packed_->prepare();
 }
 
-void Gemm::block(std::int64_t thread, const GemmShape& shape, MatrixOperand a, MatrixOperand b, MatrixOutput c,
+KeptPanels Gemm::keep(std::int64_t thread, MatrixOperand b, std::int64_t depth, std::int64_t columns,
+                      std::int64_t used) {
+  return packed_ ? packed_->keep(thread, b, depth, columns, used) : KeptPanels{};
+}
+
+void Gemm::block(std::int64_t thread, const GemmShape& shape, MatrixOperand a, const BlockOperand& b, MatrixOutput c,
                  GemmScaling scaling) {
   if (packed_ && shape.m > kSkinnyRows)
     packed_->block(thread, shape, a, b, {c.data, c.stride, scaling.beta == 0.0f ? Store::write : Store::accumulate},
                    scaling.alpha);
   else
-    blas_block(shape, a, b, c, scaling);
+    blas_block(shape, a, b.dense, c, scaling);
 }
 
 template <class F>

@@ -60,8 +60,10 @@ class Gemm {
   // C[m,n] = alpha op(A) op(B) + beta C on the calling thread: for blocks of attention. `thread`: its index in the
   // pool. Call prepare_blocks() before, outside of the pool.
   void prepare_blocks();
-  void block(std::int64_t thread, const GemmShape& shape, MatrixOperand a, MatrixOperand b, MatrixOutput c,
+  void block(std::int64_t thread, const GemmShape& shape, MatrixOperand a, const BlockOperand& b, MatrixOutput c,
              GemmScaling scaling = {});
+  // See PackedGemm::keep(); without packed weights nothing is kept.
+  KeptPanels keep(std::int64_t thread, MatrixOperand b, std::int64_t depth, std::int64_t columns, std::int64_t used);
   // Only if packs(). For fused products, tiles of logits and their gradients.
   PackedGemm& packed() { return *packed_; }
   const PackedGemm& packed() const { return *packed_; }

@@ -35,6 +35,9 @@ void tile(const GroupedStrip* strips, int count, TilePlace place, const Columns&
   float* const c = out.c;
   const i64 ldc = out.stride;
   __m512 acc[R][V];
+  if (out.store == Store::write)  // the lines that are written at the end
+    for (int r = 0; r < R; ++r)
+      for (int v = 0; v < V; ++v) __builtin_prefetch(c + r * ldc + 16 * v, 1);
   for (int r = 0; r < R; ++r)
     for (int v = 0; v < V; ++v)
       acc[r][v] =

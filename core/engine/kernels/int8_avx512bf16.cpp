@@ -17,57 +17,59 @@ constexpr i64 kAhead = 8192;  // prefetch distance, bytes
   return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
 
-template <int R, int P>
+// Panels are read one after the other, as the prefetches expect. Few rows take two sets of sums, so that enough of them
+// are independent; sums of integers are exact in any order.
+template <int R>
 void int8_tile(i64 k, const std::int16_t* a, const float* a_scales, Int8Weight w, const Columns& columns,
                const TileOutput& out) {
-  constexpr int kVectors = 2 * P;
+  constexpr int kSets = R <= 3 ? 2 : 1;
   float* const c = out.c;
   const i64 ldc = out.stride;
   const i64 groups = groups_of(k);
-  __m512 sum[R][kVectors];
+  __m512 sum[R][2];
   for (int r = 0; r < R; ++r)
-    for (int v = 0; v < kVectors; ++v)
+    for (int v = 0; v < 2; ++v)
       sum[r][v] =
           out.store == Store::write ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(columns.of[v], c + r * ldc + 16 * v);
   for (i64 g = 0; g < groups; ++g) {
-    __m512i acc[R][kVectors];
-    for (int r = 0; r < R; ++r)
-      for (int v = 0; v < kVectors; ++v) acc[r][v] = _mm512_setzero_si512();
-    const i64 end = (g + 1) * kGroup < k ? (g + 1) * kGroup : k;
-    for (i64 i = g * kGroup; i < end; i += 2) {
-      __m512i q[kVectors];
-      for (int p = 0; p < P; ++p) {
-        const std::int8_t* at = w.at + p * kPanelRows * k + i * kPanelRows;
-        _mm_prefetch(at + kAhead, _MM_HINT_T1);
-        q[2 * p] = load_int8_pairs(at);
-        q[2 * p + 1] = load_int8_pairs(at + 32);
-      }
+    __m512i acc[kSets][R][2];
+    for (int s = 0; s < kSets; ++s)
+      for (int r = 0; r < R; ++r)
+        for (int v = 0; v < 2; ++v) acc[s][r][v] = _mm512_setzero_si512();
+    const auto add_pair = [&](i64 i, __m512i(&to)[R][2]) __attribute__((always_inline)) {
+      const std::int8_t* at = w.at + i * kPanelRows;
+      _mm_prefetch(at + kAhead, _MM_HINT_T1);
+      const __m512i q[2] = {load_int8_pairs(at), load_int8_pairs(at + 32)};
       for (int r = 0; r < R; ++r) {
         std::int32_t pair;
         memcpy(&pair, a + r * k + i, sizeof pair);
         const __m512i x = _mm512_set1_epi32(pair);
-        for (int v = 0; v < kVectors; ++v) acc[r][v] = _mm512_dpwssd_epi32(acc[r][v], q[v], x);
+        for (int v = 0; v < 2; ++v) to[r][v] = _mm512_dpwssd_epi32(to[r][v], q[v], x);
+      }
+    };
+    const i64 end = (g + 1) * kGroup < k ? (g + 1) * kGroup : k;
+    i64 i = g * kGroup;
+    for (; i + 2 * kSets <= end; i += 2 * kSets)
+      for (int s = 0; s < kSets; ++s) add_pair(i + 2 * s, acc[s]);
+    for (; i < end; i += 2) add_pair(i, acc[0]);
+    for (int v = 0; v < 2; ++v) {
+      const __m512 scale = widened_scales(w.scales + g * kPanelRows + 16 * v);
+      for (int r = 0; r < R; ++r) {
+        __m512i total = acc[0][r][v];
+        for (int s = 1; s < kSets; ++s) total = _mm512_add_epi32(total, acc[s][r][v]);
+        const __m512 both = _mm512_mul_ps(scale, _mm512_set1_ps(a_scales[r * groups + g]));
+        sum[r][v] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total), both, sum[r][v]);
       }
     }
-    for (int p = 0; p < P; ++p)
-      for (int half = 0; half < 2; ++half) {
-        const __m512 scale = widened_scales(w.scales + (p * groups + g) * kPanelRows + 16 * half);
-        for (int r = 0; r < R; ++r) {
-          const __m512 both = _mm512_mul_ps(scale, _mm512_set1_ps(a_scales[r * groups + g]));
-          __m512& s = sum[r][2 * p + half];
-          s = _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc[r][2 * p + half]), both, s);
-        }
-      }
   }
   for (int r = 0; r < R; ++r)
-    for (int v = 0; v < kVectors; ++v) _mm512_mask_storeu_ps(c + r * ldc + 16 * v, columns.of[v], sum[r][v]);
+    for (int v = 0; v < 2; ++v) _mm512_mask_storeu_ps(c + r * ldc + 16 * v, columns.of[v], sum[r][v]);
 }
 
 using Int8Tile = void (*)(i64, const std::int16_t*, const float*, Int8Weight, const Columns&, const TileOutput&);
-constexpr int kMostInt8Rows = 6;
-constexpr Int8Tile kInt8Tile1[] = {nullptr,         int8_tile<1, 1>, int8_tile<2, 1>, int8_tile<3, 1>,
-                                   int8_tile<4, 1>, int8_tile<5, 1>, int8_tile<6, 1>};
-constexpr Int8Tile kInt8Tile2[] = {nullptr, int8_tile<1, 2>, int8_tile<2, 2>, int8_tile<3, 2>};
+constexpr Int8Tile kInt8Tiles[] = {nullptr,      int8_tile<1>, int8_tile<2>, int8_tile<3>, int8_tile<4>,
+                                   int8_tile<5>, int8_tile<6>, int8_tile<7>, int8_tile<8>};
+constexpr i64 kMostInt8Rows = 8;
 
 }  // namespace
 
@@ -96,18 +98,14 @@ void int8_rows_avx512bf16(const GemmShape& shape, const std::int16_t* a, const f
                           const TileOutput& out) {
   const i64 rows = shape.m, columns = shape.n, k = shape.k;
   const i64 tiles = (rows + kMostInt8Rows - 1) / kMostInt8Rows, panels = (columns + kPanelRows - 1) / kPanelRows;
-  const i64 widest = (rows + tiles - 1) / tiles <= 3 ? 2 : 1;
-  for (i64 p = 0; p < panels;) {
-    const i64 width = p + widest > panels ? 1 : widest;
+  for (i64 p = 0; p < panels; ++p) {
     const Columns mask = masks(columns - p * kPanelRows);
     const Int8Weight panel{w.at + p * kPanelRows * k, w.scales + p * groups_of(k) * kPanelRows};
     for (i64 t = 0; t < tiles; ++t) {
       const i64 row = rows * t / tiles, height = rows * (t + 1) / tiles - row;
-      (width == 2 ? kInt8Tile2 : kInt8Tile1)[height](
-          k, a + row * k, a_scales + row * groups_of(k), panel, mask,
-          {out.c + row * out.stride + p * kPanelRows, out.stride, out.store});
+      kInt8Tiles[height](k, a + row * k, a_scales + row * groups_of(k), panel, mask,
+                         {out.c + row * out.stride + p * kPanelRows, out.stride, out.store});
     }
-    p += width;
   }
 }
 

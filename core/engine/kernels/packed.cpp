@@ -12,6 +12,7 @@ const PackedKernels* packed_kernels() {
     case Cpu::avx512_bf16:
       return &packed_kernels_avx512bf16();
     case Cpu::avx512:
+      return &packed_kernels_avx512();
     case Cpu::avx2:
       return &packed_kernels_avx2();
     case Cpu::base:
@@ -27,6 +28,7 @@ const GemmKernels* gemm_kernels() {
     case Cpu::avx512_bf16:
       return &gemm_kernels_avx512bf16();
     case Cpu::avx512:
+      return &gemm_kernels_avx512();
     case Cpu::avx2:
       return &gemm_kernels_avx2();
     case Cpu::base:

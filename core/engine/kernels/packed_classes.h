@@ -8,6 +8,8 @@ namespace mw::engine {
 
 const PackedKernels& packed_kernels_avx2();
 const GemmKernels& gemm_kernels_avx2();
+const PackedKernels& packed_kernels_avx512();
+const GemmKernels& gemm_kernels_avx512();
 const PackedKernels& packed_kernels_avx512bf16();
 const GemmKernels& gemm_kernels_avx512bf16();
 

@@ -17,6 +17,8 @@ constexpr std::int64_t kRows = sizes::kBlockRows, kPackedDepth = sizes::kPanelDe
 constexpr std::int64_t kActivations = kRows * sizes::kBlockDepth, kPanels = kColumns * kPackedDepth,
                        kLowRows = kRows * kMostFusedRank, kLowPanels = kColumns * kMostFusedRank;
 constexpr std::int64_t kWorkspace = sizes::kPackedBlocks;
+// Blocks of attention need part of the activations; kept panels take the rest.
+constexpr std::int64_t kBlockActivations = kRows * kPackedDepth, kKeptPanels = kActivations - kBlockActivations;
 static_assert(kActivations + kPanels + kLowRows + kLowPanels == kWorkspace);
 
 constexpr std::int64_t even(std::int64_t n) {
@@ -57,7 +59,10 @@ std::int64_t groups_size(std::int64_t rows, std::int64_t depth) {
 }
 static_assert(kSumRank * kColumns * 2 <= kLowRows, "sums of a block of columns take the place of z");
 
-constexpr std::int64_t kLine = 32;               // elements of a cache line
+constexpr std::int64_t kLine = 32;  // elements of a cache line
+// Panels that are packed at once, in elements: with the activations they leave room in L2 for those that are read next.
+constexpr std::int64_t kPartElements = 96 << 10, kFewestColumns = 64;
+constexpr std::int64_t kGatedColumns = 64;       // of both branches of a gated product: they stay in L2
 constexpr std::int64_t kTransposedColumns = 64;  // columns of a transposed panel: it fits L2 with the activations
 
 }  // namespace
@@ -161,7 +166,24 @@ void PackedGemm::prepare() {
   workspace_ = Buffer<std::uint16_t>(device_.arena, packed_blocks(device_.pool.threads()));
 }
 
-void PackedGemm::block(std::int64_t thread, const GemmShape& shape, MatrixOperand a, MatrixOperand b,
+// Panels of op(B) [depth, columns].
+void PackedGemm::pack_dense(MatrixOperand b, std::int64_t depth, std::int64_t columns, std::uint16_t* out) {
+  if (b.transpose == Transpose::yes)
+    kernels_.pack_rows(columns, depth, b.data, b.stride, out);
+  else
+    kernels_.pack_columns(depth, columns, b.data, b.stride, out);
+}
+
+KeptPanels PackedGemm::keep(std::int64_t thread, MatrixOperand b, std::int64_t depth, std::int64_t columns,
+                            std::int64_t used) {
+  const std::int64_t stride = even(depth) * kPanelRows, end = used + (columns + kPanelRows - 1) / kPanelRows * stride;
+  if (end > kKeptPanels) return {nullptr, 0, used};
+  std::uint16_t* const at = workspace(thread).a + kBlockActivations + used;
+  pack_dense(b, depth, columns, at);
+  return {at, stride, end};
+}
+
+void PackedGemm::block(std::int64_t thread, const GemmShape& shape, MatrixOperand a, const BlockOperand& b,
                        const TileOutput& out, float scale) {
   const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   const Workspace w = workspace(thread);
@@ -173,13 +195,17 @@ void PackedGemm::block(std::int64_t thread, const GemmShape& shape, MatrixOperan
         kernels_.narrow_rows(rows, depth, scale, {a.data + i * a.stride + d, a.stride}, {w.a, stride});
       else
         kernels_.narrow_columns(depth, rows, scale, {a.data + d * a.stride + i, a.stride}, {w.a, stride});
-      for (std::int64_t j = 0; j < n; j += kColumns) {
-        const std::int64_t columns = std::min(kColumns, n - j);
-        if (b.transpose == Transpose::yes)
-          kernels_.pack_rows(columns, depth, b.data + j * b.stride + d, b.stride, w.b);
-        else
-          kernels_.pack_columns(depth, columns, b.data + d * b.stride + j, b.stride, w.b);
-        const Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};
+      const std::int64_t widest = b.kept.at ? n : kColumns;
+      for (std::int64_t j = 0; j < n; j += widest) {
+        const std::int64_t columns = std::min(widest, n - j);
+        Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};
+        if (b.kept.at) {
+          strip.b = b.kept.at + d * kPanelRows, strip.b_stride = b.kept.stride;
+        } else {
+          const MatrixOperand& from = b.dense;
+          const std::int64_t skipped = from.transpose == Transpose::yes ? j * from.stride + d : d * from.stride + j;
+          pack_dense({from.data + skipped, from.stride, from.transpose}, depth, columns, w.b);
+        }
         kernels_.block(rows, columns, &strip, 1,
                        {out.c + i * out.stride + j, out.stride, d > 0 ? Store::accumulate : out.store});
       }
@@ -308,27 +334,59 @@ void PackedGemm::multiply_low_rank(const LeftOperand& left, Range rows, Range de
     for (std::int64_t i = 0; i < rows.size() * rank; ++i) z[i] *= branch.low.z_scale;
 }
 
+// Weights that are stored as they are read; nothing for others.
+PackedGemm::Source PackedGemm::source_of(const FusedProduct& branch, std::int64_t k, Range columns) {
+  if (columns.size() <= 0) return {};
+  if (branch.b.kind == Kind::panels) return {branch.b.packed + columns.begin * k, columns.size() * k};
+  if (branch.b.kind == Kind::bf16x12)
+    return {reinterpret_cast<const std::uint16_t*>(branch.b.bf16x12 + sizes::bf16x12_bytes(columns.begin, k)),
+            sizes::bf16x12_bytes(columns.size(), k) / 2};
+  return {};
+}
+
 // The product of one block of rows and depth, from its activations in w.a; the last depth adds the LoRA branch from z.
-void PackedGemm::multiply_block(const LeftOperand& left, Range rows, Range depth, const FusedProduct& branch,
-                                Range columns, const Workspace& w) {
+void PackedGemm::multiply_block(const LeftOperand& left, Range rows, Range depth, const Part& part,
+                                const Workspace& w) {
+  const FusedProduct& branch = part.branch;
   const std::int64_t deep = even(depth.size()), rank = branch.low.rank;
   const bool with_low = rank > 0 && depth.end == left.k;
   if (with_low)
     gemm_kernels_.groups(rows.size(), rank, {branch.low.z + rows.begin * rank, rank, nullptr, {}}, branch.low.scale,
                          w.z);
-  const std::int64_t widest = std::min(kColumns, kPanels / deep / kPanelRows * kPanelRows);
-  for (std::int64_t j = columns.begin; j < columns.end; j += widest) {
-    const Range part{j, std::min(columns.end, j + widest)};
+  const std::int64_t most = std::min(kColumns, kPanels / deep / kPanelRows * kPanelRows);
+  const std::int64_t widest = std::min(most, std::max(kFewestColumns, kPartElements / deep / kPanelRows * kPanelRows));
+  for (std::int64_t j = part.columns.begin; j < part.columns.end; j += widest) {
+    const Range some{j, std::min(part.columns.end, j + widest)};
     GroupedStrip strips[2] = {{w.a, w.b, deep * kPanelRows, deep / 2},
                               {w.z, w.low, even(rank) * kPanelRows, even(rank) / 2}};
     if (branch.b.kind == Kind::panels)
       strips[0].b = branch.b.packed + packed_index(left.k, j, depth.begin), strips[0].b_stride = left.k * kPanelRows;
     else
-      pack(branch.b, left.k, branch.n, depth, part, w.b);
-    if (with_low) pack(branch.low.second, rank, branch.n, {0, rank}, part, w.low);
+      pack(branch.b, left.k, branch.n, depth, some, w.b);
+    if (with_low) pack(branch.low.second, rank, branch.n, {0, rank}, some, w.low);
+    const Source next = some.end < part.columns.end
+                            ? source_of(branch, left.k, {some.end, std::min(part.columns.end, some.end + widest)})
+                            : part.next;
+    const std::int64_t run = deep / 8 * kLine;  // of one tile
+    Prefetch ahead{next.at, run, depth.size() == left.k && run > 0 ? next.elements / run : 0};
     gemm_kernels_.block(
-        rows.size(), part.size(), strips, with_low ? 2 : 1,
-        {branch.c + rows.begin * branch.n + j, branch.n, depth.begin > 0 ? Store::accumulate : branch.store}, nullptr);
+        rows.size(), some.size(), strips, with_low ? 2 : 1,
+        {branch.c + rows.begin * branch.n + j, branch.n, depth.begin > 0 ? Store::accumulate : branch.store}, &ahead);
+  }
+}
+
+// Columns of both branches and of their gated product are computed while they are in L2.
+void PackedGemm::multiply_gated(const LeftOperand& left, Range rows, std::span<const FusedProduct> branches,
+                                const Workspace& w, float* gated) {
+  const std::int64_t n = branches[0].n;
+  const auto columns_from = [&](std::int64_t j) -> Range { return {j, std::min(n, j + kGatedColumns)}; };
+  for (std::int64_t j = 0; j < n; j += kGatedColumns) {
+    const Range columns = columns_from(j), next = columns_from(columns.end);
+    multiply_block(left, rows, {0, left.k}, {branches[0], columns, source_of(branches[1], left.k, columns)}, w);
+    multiply_block(left, rows, {0, left.k}, {branches[1], columns, source_of(branches[0], left.k, next)}, w);
+    for (std::int64_t row = rows.begin; row < rows.end; ++row)
+      vector_kernels().geglu(columns.size(), branches[0].c + row * n + j, branches[1].c + row * n + j,
+                             gated + row * n + j);
   }
 }
 
@@ -348,7 +406,7 @@ void PackedGemm::run_grouped(const PackedProduct& p, Range rows, Range columns, 
     for (std::int64_t d = 0; d < depths; ++d) {
       const Range depth{edge(p.k, kDepthUnit, d, depths), edge(p.k, kDepthUnit, d + 1, depths)};
       gemm_kernels_.groups(some.size(), depth.size(), left.x.from(some.begin, depth.begin), left.scale, w.a);
-      multiply_block(left, some, depth, branch, columns, w);
+      multiply_block(left, some, depth, {branch, columns}, w);
     }
   }
 }
@@ -358,7 +416,7 @@ bool PackedGemm::can_fuse(std::int64_t m, std::int64_t k) const {
 }
 
 void PackedGemm::multiply_fused(std::int64_t m, std::int64_t k, const Activations& x,
-                                std::span<const FusedProduct> branches, const RowNorm& norm) {
+                                std::span<const FusedProduct> branches, const RowNorm& norm, float* gated) {
   const LeftOperand left{x, k, 1};
   const Range depth{0, k};
   const std::int64_t threads = device_.pool.threads(), most = block_rows(k);
@@ -380,10 +438,13 @@ void PackedGemm::multiply_fused(std::int64_t m, std::int64_t k, const Activation
               norm.inv[some.begin + g + r] = vector_kernels().inverse_rms(k, here.x + (g + r) * x.stride, norm.eps);
           gemm_kernels_.groups(count, k, here.from(g, 0), 1.0f, w.a + groups_size(g, k));
         }
-        for (const FusedProduct& branch : branches) {
+        for (const FusedProduct& branch : branches)
           if (branch.low.rank > 0) multiply_low_rank(left, some, depth, branch, w);
-          multiply_block(left, some, depth, branch, {0, branch.n}, w);
+        if (gated) {
+          multiply_gated(left, some, branches, w, gated);
+          continue;
         }
+        for (const FusedProduct& branch : branches) multiply_block(left, some, depth, {branch, {0, branch.n}}, w);
       }
     }
   });

@@ -61,6 +61,18 @@ struct FusedProduct {
   } low{};
 };
 
+// The bf16 panels of a right operand that a thread keeps for several blocks of attention.
+struct KeptPanels {
+  const std::uint16_t* at = nullptr;  // null: not kept
+  std::int64_t stride = 0;            // elements between panels
+  std::int64_t end = 0;               // of the thread's memory for kept panels: elements in use, with these
+};
+
+struct BlockOperand {
+  MatrixOperand dense;
+  KeptPanels kept{};  // of the same matrix
+};
+
 // g[rank,columns] += scale * L[m,rank]^T X[m,columns], or g[columns,rank] if transposed: the gradient of a LoRA factor.
 struct LoraGradient {
   std::int64_t m = 0, rank = 0, columns = 0;
@@ -80,15 +92,16 @@ class PackedGemm {
   // Whether multiply_fused() and add_lora_gradient() support an X of this shape.
   bool can_fuse(std::int64_t m, std::int64_t k) const;
   // Computes all branches in one dispatch: X is normalised, rounded and laid out once for all of them. If norm.inv is
-  // set (to x.inv), the inverse RMS of the rows are computed first.
+  // set (to x.inv), the inverse RMS of the rows are computed first. `gated`, if not null and with two branches of the
+  // same width, receives gelu(first) * second.
   struct RowNorm {
     float* inv = nullptr;
     float eps = 0;
   };
   void multiply_fused(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
-                      const RowNorm& norm);
+                      const RowNorm& norm, float* gated);
   // The same for at most kMaxSkinnyRows rows and forward branches whose weights are all of one kind (panels, bf16x12 or
-  // int8). `gated`, if not null and with two branches, receives gelu(first) * second.
+  // int8).
   bool fits_skinny(std::int64_t m, std::int64_t k) const;
   void multiply_skinny(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
                        const RowNorm& norm, float* gated);
@@ -97,8 +110,12 @@ class PackedGemm {
   // C[m,n] (+)= scale * op(A) op(B) of f32 blocks on the calling thread, for attention. `thread` is its index in the
   // pool. Call prepare() before, outside of the pool.
   void prepare();
-  void block(std::int64_t thread, const GemmShape& shape, MatrixOperand a, MatrixOperand b, const TileOutput& out,
+  void block(std::int64_t thread, const GemmShape& shape, MatrixOperand a, const BlockOperand& b, const TileOutput& out,
              float scale);
+  // Converts op(B) [depth, columns] once for several calls of block(), behind the first `used` elements of the thread's
+  // memory for kept panels. They are valid until the thread computes another kind of product, and not kept if they do
+  // not fit.
+  KeptPanels keep(std::int64_t thread, MatrixOperand b, std::int64_t depth, std::int64_t columns, std::int64_t used);
 
   // A tile of A B^T; the thread that computed it uses it while it is in that core's cache.
   struct Tile {
@@ -130,6 +147,17 @@ class PackedGemm {
     std::uint16_t *a, *b, *z, *low;
   };
   struct LeftOperand;
+  struct Source {  // memory that a later part reads
+    const std::uint16_t* at = nullptr;
+    std::int64_t elements = 0;  // of 16 bits
+  };
+  struct Part {  // columns of a branch
+    const FusedProduct& branch;
+    Range columns;
+    Source next{};  // what is read after them, prefetched while they are computed
+  };
+  static Source source_of(const FusedProduct& branch, std::int64_t k, Range columns);
+  void pack_dense(MatrixOperand b, std::int64_t depth, std::int64_t columns, std::uint16_t* out);
   struct Share {  // a thread's share of the work
     std::int64_t thread, threads;
     Range of(std::int64_t total, std::int64_t unit) const;
@@ -143,8 +171,9 @@ class PackedGemm {
   void run_int8(const PackedProduct& p, Range columns, const Workspace& w);
   void run_blocked(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
   void run_grouped(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
-  void multiply_block(const LeftOperand& left, Range rows, Range depth, const FusedProduct& branch, Range columns,
-                      const Workspace& w);
+  void multiply_block(const LeftOperand& left, Range rows, Range depth, const Part& part, const Workspace& w);
+  void multiply_gated(const LeftOperand& left, Range rows, std::span<const FusedProduct> branches, const Workspace& w,
+                      float* gated);
   void multiply_low_rank(const LeftOperand& left, Range rows, Range depth, const FusedProduct& branch,
                          const Workspace& w);
   // Packs panels of `columns` and `depth` of a matrix [k_total, n_total] that is not stored in panels.

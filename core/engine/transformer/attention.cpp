@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/transformer/attention.h"
 
+#include <cstring>
+
 #include "core/engine/transformer/norms.h"
 #include "core/engine/transformer/paged_attention.h"
 #include "core/engine/transformer/projections.h"
@@ -36,11 +38,27 @@ HeadColumns columns_of(const AttentionShape& shape, const AttentionValues& value
   return {values.q + head * shape.dim, values.k + kv, values.v + kv};
 }
 
+// The keys and values of a run and KV head as panels, which a thread keeps from block to block. A product with *_rows
+// sums over the columns of a head, the others sum over keys.
+struct KeptKeys {
+  int run = -1, kv = -1;  // the run's first token; -1: nothing is kept
+  KeptPanels k_rows{}, k{}, v_rows{}, v{};
+};
+
+// Only blocks that see the run's first token use kept panels, whose pairs of keys begin there.
+KeptKeys kept_for(const QueryBlock& block, const KeptKeys& kept) {
+  return block.keys.begin == kept.run ? kept : KeptKeys{};
+}
+
+std::int64_t keys_to_keep(const TokenRun& run, int window) {
+  return std::min(std::int64_t{run.end} - run.begin, std::int64_t{window} + kQueries - 1);
+}
+
 void compute_scores(Transformer& net, const AttentionShape& shape, const HeadColumns& head, const QueryBlock& block,
-                    const ScoreBlocks& w) {
+                    const KeptPanels& keys, const ScoreBlocks& w) {
   const std::int64_t queries = block.queries.size(), n = block.keys.size();
   net.gemm.block(w.thread, {queries, n, shape.dim}, {head.q + block.queries.begin * shape.q_stride, shape.q_stride},
-                 {head.k + block.keys.begin * shape.kv_stride, shape.kv_stride, Transpose::yes}, {w.s, n},
+                 {{head.k + block.keys.begin * shape.kv_stride, shape.kv_stride, Transpose::yes}, keys}, {w.s, n},
                  {.alpha = shape.scale});
   if (shape.cap > 0) net.kernels.softcap(queries * n, shape.cap, w.s);
 }
@@ -101,18 +119,27 @@ void attend_within(Transformer& net, const AttentionShape& shape, std::span<cons
         flops += tasks.back().cost;
       }
   const auto timer = net.profile.time(Kernel::attention, flops);
+  std::vector<KeptKeys> kept_by_thread(static_cast<size_t>(net.device.pool.threads()));
   run_tasks(net, tasks, [&](const AttentionTask& task, const ScoreBlocks& w) {
     const QueryBlock block = query_block(task.run, task.query, shape.window);
     const std::int64_t n = block.keys.size();
     const HeadColumns head = columns_of(shape, values, task.head);
-    compute_scores(net, shape, head, block, w);
+    KeptKeys& own = kept_by_thread[static_cast<size_t>(w.thread)];
+    if (own.run != task.run.begin || own.kv != shape.kv_of(task.head)) {
+      const std::int64_t first = task.run.begin * shape.kv_stride, keys = keys_to_keep(task.run, shape.window);
+      own = {.run = task.run.begin, .kv = shape.kv_of(task.head)};
+      own.k_rows = net.gemm.keep(w.thread, {head.k + first, shape.kv_stride, Transpose::yes}, shape.dim, keys, 0);
+      own.v = net.gemm.keep(w.thread, {head.v + first, shape.kv_stride}, keys, shape.dim, own.k_rows.end);
+    }
+    const KeptKeys kept = kept_for(block, own);
+    compute_scores(net, shape, head, block, kept.k_rows, w);
     for (int query = block.queries.begin; query < block.queries.end; ++query) {
       const TokenSpan seen = visible_keys(task.run, query, block.keys, shape.window);
       values.lse[std::int64_t{query} * shape.heads + task.head] =
           net.kernels.softmax(n, seen.begin, seen.end, w.s + (query - task.query) * n);
     }
     net.gemm.block(w.thread, {block.queries.size(), shape.dim, n}, {w.s, n},
-                   {head.v + block.keys.begin * shape.kv_stride, shape.kv_stride},
+                   {{head.v + block.keys.begin * shape.kv_stride, shape.kv_stride}, kept.v},
                    {values.o + task.query * shape.q_stride + task.head * shape.dim, shape.q_stride});
   });
 }
@@ -151,6 +178,12 @@ void attend_runs_backward(Transformer& net, const PassContext& pass, int layer, 
     float* const dv_head = gradients.v + task.head * s.dim;
     for (int i = task.run.begin; i < task.run.end && gradients.store_kv == Store::write; ++i)
       for (float* d : {dk_head, dv_head}) std::fill_n(d + i * s.kv_stride, s.dim, 0.0f);
+    const std::int64_t first = task.run.begin * s.kv_stride + task.head * s.dim,
+                       keys = keys_to_keep(task.run, s.window);
+    KeptKeys own{.run = task.run.begin, .kv = task.head};
+    own.k_rows = net.gemm.keep(w.thread, {values.k + first, s.kv_stride, Transpose::yes}, s.dim, keys, 0);
+    own.k = net.gemm.keep(w.thread, {values.k + first, s.kv_stride}, keys, s.dim, own.k_rows.end);
+    own.v_rows = net.gemm.keep(w.thread, {values.v + first, s.kv_stride, Transpose::yes}, s.dim, keys, own.k.end);
     for (int head = s.queries_of(task.head).begin; head < s.queries_of(task.head).end; ++head) {
       const HeadColumns columns = columns_of(s, values, head);
       for (int query = task.run.begin; query < task.run.end; query += kQueries) {
@@ -158,17 +191,18 @@ void attend_runs_backward(Transformer& net, const PassContext& pass, int layer, 
         const std::int64_t queries = block.queries.size(), n = block.keys.size();
         const std::int64_t at = query * s.q_stride + head * s.dim, at_keys = block.keys.begin * s.kv_stride;
         const MatrixOperand d_o{gradients.q + at, s.q_stride};
-        compute_scores(net, s, columns, block, w);
+        const KeptKeys kept = kept_for(block, own);
+        compute_scores(net, s, columns, block, kept.k_rows, w);
         if (s.cap > 0) std::copy_n(w.s, queries * n, w.capped);
         for (int i = 0; i < queries; ++i) {
           const TokenSpan seen = visible_keys(task.run, query + i, block.keys, s.window);
           net.kernels.recompute_softmax(n, seen.begin, seen.end, values.lse[std::int64_t{query + i} * s.heads + head],
                                         w.s + i * n);
         }
-        net.gemm.block(w.thread, {n, s.dim, queries}, {w.s, n, Transpose::yes}, d_o, {dv_head + at_keys, s.kv_stride},
+        net.gemm.block(w.thread, {n, s.dim, queries}, {w.s, n, Transpose::yes}, {d_o}, {dv_head + at_keys, s.kv_stride},
                        {.beta = 1});
-        net.gemm.block(w.thread, {queries, n, s.dim}, d_o, {columns.v + at_keys, s.kv_stride, Transpose::yes},
-                       {w.dp, n});
+        net.gemm.block(w.thread, {queries, n, s.dim}, d_o,
+                       {{columns.v + at_keys, s.kv_stride, Transpose::yes}, kept.v_rows}, {w.dp, n});
         for (int i = 0; i < queries; ++i) {
           const std::int64_t row = at + i * s.q_stride;
           const auto delta = static_cast<float>(net.kernels.dot(s.dim, gradients.q + row, values.o + row));
@@ -176,9 +210,9 @@ void attend_runs_backward(Transformer& net, const PassContext& pass, int layer, 
         }
         if (s.cap > 0) net.kernels.softcap_backward(queries * n, s.cap, w.capped, w.s);
         net.gemm.block(w.thread, {n, s.dim, queries}, {w.s, n, Transpose::yes},
-                       {columns.q + query * s.q_stride, s.q_stride}, {dk_head + at_keys, s.kv_stride},
+                       {{columns.q + query * s.q_stride, s.q_stride}}, {dk_head + at_keys, s.kv_stride},
                        {.alpha = s.scale, .beta = 1});
-        net.gemm.block(w.thread, {queries, s.dim, n}, {w.s, n}, {columns.k + at_keys, s.kv_stride},
+        net.gemm.block(w.thread, {queries, s.dim, n}, {w.s, n}, {{columns.k + at_keys, s.kv_stride}, kept.k},
                        {gradients.q + at, s.q_stride}, {.alpha = s.scale});
       }
     }
@@ -204,16 +238,14 @@ HeadNorms head_norms(Transformer& net, const PassContext& pass, int layer) {
 void keys_and_values(Transformer& net, const PassContext& pass, int layer) {
   const LayerActivations& acts = net.activations(layer);
   const HeadNorms norms = head_norms(net, pass, layer);
-  head_norm(net, norms.k, acts.kh);
-  rotate(net, *pass.tokens, layer, net.config.layers[static_cast<size_t>(layer)].kv_heads, 1.0f, acts.kh);
+  rotate_normed(net, *pass.tokens, layer, norms.k, NormStatistics::compute, acts.kh);
   if (acts.vh != acts.v) head_norm(net, norms.v, acts.vh);
 }
 
 void recompute_keys_and_values(Transformer& net, const PassContext& pass, int layer) {
   const LayerActivations& acts = net.activations(layer);
   const HeadNorms norms = head_norms(net, pass, layer);
-  recompute_head_norm(net, norms.k, acts.kh);
-  rotate(net, *pass.tokens, layer, net.config.layers[static_cast<size_t>(layer)].kv_heads, 1.0f, acts.kh);
+  rotate_normed(net, *pass.tokens, layer, norms.k, NormStatistics::reuse, acts.kh);
   if (acts.vh != acts.v) recompute_head_norm(net, norms.v, acts.vh);
 }
 
@@ -250,14 +282,39 @@ void attention_block(Transformer& net, const PassContext& pass, int layer, float
                                : l.has_k ? 2
                                          : 1),
           {acts.x, net.weights.layers[static_cast<size_t>(layer)].input_norm, acts.inv_input});
-  head_norm(net, head_norms(net, pass, layer).q, scratch.qh);
-  rotate(net, *pass.tokens, layer, l.heads, 1.0f, scratch.qh);
+  rotate_normed(net, *pass.tokens, layer, head_norms(net, pass, layer).q, NormStatistics::compute, scratch.qh);
   if (l.has_k) keys_and_values(net, pass, layer);
   const AttentionValues values{scratch.qh, acts.kh, acts.vh, acts.o, acts.lse};
   pass.paged ? attend_paged(net, pass, layer, values) : attend_runs(net, pass, layer, values);
   project(net, pass, layer, kOut, {acts.o});
   sum_block(net, mesh::Block::attention, layer, std::int64_t{pass.tokens->count} * net.config.dim, acts.a);
   norm_add(net, post_attention_norm(net, pass, layer), acts.x, h);
+}
+
+void attention_block_of_outputs(Transformer& net, const PassContext& pass, const PassContext& some, int layer,
+                                float* h) {
+  const model::Layer& l = net.config.layers[static_cast<size_t>(layer)];
+  const LayerActivations& acts = net.activations(layer);
+  const std::int64_t dim = net.config.dim;
+  const ProjectionInput in{acts.x, net.weights.layers[static_cast<size_t>(layer)].input_norm, acts.inv_input};
+  static constexpr Projection kQuery[] = {Projection::q}, kKeys[] = {Projection::k, Projection::v},
+                              kOut[] = {Projection::o};
+  if (l.has_k) {
+    project(net, pass, layer, std::span(kKeys).first(l.has_v ? 2 : 1), in);
+    keys_and_values(net, pass, layer);
+  }
+  for (size_t i = 0; i < pass.outputs->size(); ++i)
+    std::memmove(acts.x + static_cast<std::int64_t>(i) * dim, acts.x + (*pass.outputs)[i] * dim,
+                 static_cast<size_t>(dim) * sizeof(float));
+  if (some.tokens->count > 0) {
+    project(net, some, layer, kQuery, in);
+    rotate_normed(net, *some.tokens, layer, head_norms(net, some, layer).q, NormStatistics::compute,
+                  net.buffers.step.scratch.qh);
+  }
+  attend_outputs(net, pass, layer, {net.buffers.step.scratch.qh, acts.kh, acts.vh, acts.o, acts.lse});
+  if (some.tokens->count == 0) return;
+  project(net, some, layer, kOut, {acts.o});
+  norm_add(net, post_attention_norm(net, some, layer), acts.x, h);
 }
 
 void attention_block_backward(Transformer& net, const PassContext& pass, int layer, InputGradient input_gradient) {
@@ -270,8 +327,7 @@ void attention_block_backward(Transformer& net, const PassContext& pass, int lay
   norm_backward(net, post_attention_norm(net, pass, layer), scratch.dx, scratch.t, Store::write);  // t = d a
   projection_backward_input(net, pass, {layer, Projection::o}, scratch.t, scratch.dq, Store::write);
   projection_backward_weights(net, pass, {layer, Projection::o}, {acts.o}, scratch.t);
-  recompute_head_norm(net, q_norm, scratch.qh);
-  rotate(net, *pass.tokens, layer, l.heads, 1.0f, scratch.qh);
+  rotate_normed(net, *pass.tokens, layer, q_norm, NormStatistics::reuse, scratch.qh);
   // Keys and values that later layers share are kept; the gradients of all these layers are added up.
   if (l.has_k && !net.weights.layer_shapes[static_cast<size_t>(layer)].shares_kv)
     recompute_keys_and_values(net, pass, layer);

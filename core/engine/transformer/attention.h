@@ -13,6 +13,11 @@ namespace mw::engine {
 // h = x + post_attention_norm(o_proj(attention(input_norm(x)))).
 void attention_block(Transformer& net, const PassContext& pass, int layer, float* h);
 
+// The same for pass.outputs, in whose pass `some` their rows of x come first. Keys and values are computed for all
+// tokens.
+void attention_block_of_outputs(Transformer& net, const PassContext& pass, const PassContext& some, int layer,
+                                float* h);
+
 enum class InputGradient { unneeded, needed };
 // Takes the gradient of h from scratch.dx and, if that of x is needed, writes it there.
 void attention_block_backward(Transformer& net, const PassContext& pass, int layer, InputGradient input_gradient);

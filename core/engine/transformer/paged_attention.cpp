@@ -53,6 +53,19 @@ void attend_token(const Transformer& net, const AttentionShape& shape, const Pag
   });
 }
 
+// The same against the keys and values of the run's own pass.
+void attend_last_of_run(Transformer& net, const AttentionShape& shape, const AttentionTask& task, HeadRows rows,
+                        const AttentionValues& values, const ScoreBlocks& w) {
+  const int begin = std::max(task.run.begin, task.run.end - shape.window);
+  const std::int64_t n = task.run.end - begin, heads = shape.queries_of(task.head).size(), dim = shape.dim,
+                     first = begin * shape.kv_stride + task.head * dim;
+  net.gemm.block(w.thread, {heads, n, dim}, {rows.q, dim}, {{values.k + first, shape.kv_stride, Transpose::yes}},
+                 {w.s, n}, {.alpha = shape.scale});
+  if (shape.cap > 0) net.kernels.softcap(heads * n, shape.cap, w.s);
+  for (std::int64_t i = 0; i < heads; ++i) net.kernels.softmax(n, 0, n, w.s + i * n);
+  net.gemm.block(w.thread, {heads, dim, n}, {w.s, n}, {{values.v + first, shape.kv_stride}}, {rows.o, dim});
+}
+
 struct ChunkBuffers {
   float *keys, *queries, *out;  // keys: later the values
   ScoreBlocks scores;
@@ -77,7 +90,7 @@ void attend_chunk(Transformer& net, const AttentionShape& shape, const PagedHead
     }
   };
   for_each_tile(head.k, [&](int first, int count) {
-    net.gemm.block(thread, {queries, count, dim}, {buffers.queries, dim}, {buffers.keys, dim, Transpose::yes},
+    net.gemm.block(thread, {queries, count, dim}, {buffers.queries, dim}, {{buffers.keys, dim, Transpose::yes}},
                    {s + first, n}, {.alpha = shape.scale});
   });
   if (shape.cap > 0) net.kernels.softcap(queries * n, shape.cap, s);
@@ -87,7 +100,7 @@ void attend_chunk(Transformer& net, const AttentionShape& shape, const PagedHead
     net.kernels.softmax(n, first, position + 1 - keys.begin, s + r * n);
   }
   for_each_tile(head.v, [&](int first, int count) {
-    net.gemm.block(thread, {queries, dim, count}, {s + first, n}, {buffers.keys, dim}, {buffers.out, dim},
+    net.gemm.block(thread, {queries, dim, count}, {s + first, n}, {{buffers.keys, dim}}, {buffers.out, dim},
                    {.beta = first > 0 ? 1.0f : 0.0f});
   });
   for (int i = 0; i < positions.size(); ++i) std::copy_n(buffers.out + i * width, width, rows.o + i * shape.q_stride);
@@ -119,6 +132,26 @@ void write_to_cache(Transformer& net, const AttentionShape& shape, const PassCon
   });
 }
 
+// Whether the run attends within itself: all of its keys are in this pass.
+bool is_fresh(const PagedRow& row, const TokenRun& run) {
+  return row.first == 0 && run.end - run.begin > 1;
+}
+
+PagedHead paged_head(const AttentionShape& shape, const PagedBatch& batch, const PagedCache::Layer& layer,
+                     const AttentionTask& task) {
+  const PagedCache& cache = *batch.cache;
+  const std::int64_t block_floats = cache.block_size * shape.dim, of_head = task.head * layer.blocks * block_floats;
+  return {.k = layer.k + of_head,
+          .v = layer.v + of_head,
+          .blocks = batch.rows[static_cast<size_t>(task.row)].blocks[static_cast<size_t>(layer.group)],
+          .block_floats = block_floats,
+          .dim = shape.dim,
+          .block_size = cache.block_size,
+          .query_heads = shape.queries_of(task.head).size()};
+}
+
+constexpr double kTokenCost = 4;  // relative cost of an operation when one token reads the keys from memory
+
 }  // namespace
 
 void attend_paged(Transformer& net, const PassContext& pass, int layer, const AttentionValues& values) {
@@ -134,7 +167,7 @@ void attend_paged(Transformer& net, const PassContext& pass, int layer, const At
   for (size_t i = 0; i < pass.tokens->runs.size(); ++i) {
     const TokenRun& run = pass.tokens->runs[i];
     const int first = pass.paged->rows[i].first, tokens = run.end - run.begin;
-    if (first == 0 && tokens > 1) {
+    if (is_fresh(pass.paged->rows[i], run)) {
       fresh.push_back(run);
       continue;
     }
@@ -145,7 +178,6 @@ void attend_paged(Transformer& net, const PassContext& pass, int layer, const At
         const auto keys = std::min<std::int64_t>(first + t + some, std::int64_t{shape.window} + some - 1);
         const double work = 4.0 * static_cast<double>(some * shape.group * keys * shape.dim);
         flops += work;
-        constexpr double kTokenCost = 4;  // relative cost of an operation when one token reads the keys from memory
         tasks.push_back({run, kv, run.begin + t, tokens == 1 ? kTokenCost * work : work, static_cast<int>(i)});
       }
   }
@@ -155,20 +187,12 @@ void attend_paged(Transformer& net, const PassContext& pass, int layer, const At
   if (!fresh.empty()) attend_within(net, shape, fresh, values);
   if (tasks.empty()) return;
   const auto timer = net.profile.time(Kernel::attention, flops);
-  const std::int64_t block_floats = cache.block_size * shape.dim,
-                     widest = cache.tile_floats / (PagedCache::kTileKeys + 2 * kQueries);
+  const std::int64_t widest = cache.tile_floats / (PagedCache::kTileKeys + 2 * kQueries);
   run_tasks(net, tasks, [&](const AttentionTask& task, const ScoreBlocks& w) {
-    const PagedRow& row = pass.paged->rows[static_cast<size_t>(task.row)];
-    const std::int64_t of_head = task.head * cached.blocks * block_floats;
     const TokenSpan heads = shape.queries_of(task.head);
     if (heads.size() <= 0) return;
-    const PagedHead head{.k = cached.k + of_head,
-                         .v = cached.v + of_head,
-                         .blocks = row.blocks[static_cast<size_t>(cached.group)],
-                         .block_floats = block_floats,
-                         .dim = shape.dim,
-                         .block_size = cache.block_size,
-                         .query_heads = heads.size()};
+    const PagedRow& row = pass.paged->rows[static_cast<size_t>(task.row)];
+    const PagedHead head = paged_head(shape, *pass.paged, cached, task);
     const int first = row.first + task.query - task.run.begin;
     const std::int64_t from = task.query * shape.q_stride + heads.begin * shape.dim;
     const HeadRows rows{values.q + from, values.o + from};
@@ -178,6 +202,42 @@ void attend_paged(Transformer& net, const PassContext& pass, int layer, const At
     float* const queries = tile + PagedCache::kTileKeys * widest;
     attend_chunk(net, shape, head, {first, first + std::min(most_tokens, task.run.end - task.query)}, rows,
                  {tile, queries, queries + kQueries * widest, w});
+  });
+}
+
+void attend_outputs(Transformer& net, const PassContext& pass, int layer, const AttentionValues& values) {
+  const AttentionShape shape = attention_shape(net, layer);
+  const PagedBatch& batch = *pass.paged;
+  const PagedCache::Layer& cached = batch.cache->layers[static_cast<size_t>(layer)];
+  if (net.config.layers[static_cast<size_t>(layer)].has_k) write_to_cache(net, shape, pass, cached, values.k, values.v);
+  std::vector<AttentionTask> tasks;
+  double flops = 0;
+  bool reads_cache = false;
+  size_t run = 0;
+  for (size_t i = 0; i < pass.outputs->size(); ++i) {
+    while (pass.tokens->runs[run].end <= (*pass.outputs)[i]) ++run;
+    const TokenRun& of = pass.tokens->runs[run];
+    const std::int64_t seen = std::min<std::int64_t>(batch.rows[run].first + of.end - of.begin, shape.window);
+    const double work = 4.0 * static_cast<double>(shape.group * seen * shape.dim);
+    reads_cache = reads_cache || !is_fresh(batch.rows[run], of);
+    for (int kv = 0; kv < shape.kv_heads; ++kv)
+      tasks.push_back({of, kv, static_cast<int>(i), work, static_cast<int>(run)}), flops += work;
+  }
+  if (tasks.empty()) return;
+  std::int64_t keys = pass.tokens->longest_run;
+  if (reads_cache) keys = std::max(keys, decoded_keys(net.weights, static_cast<size_t>(layer), batch.max_context));
+  reserve_score_blocks(net, keys);
+  const auto timer = net.profile.time(Kernel::attention, flops);
+  run_tasks(net, tasks, [&](const AttentionTask& task, const ScoreBlocks& w) {
+    const TokenSpan heads = shape.queries_of(task.head);
+    if (heads.size() <= 0) return;
+    const std::int64_t from = task.query * shape.q_stride + heads.begin * shape.dim;
+    const HeadRows rows{values.q + from, values.o + from};
+    const PagedRow& row = batch.rows[static_cast<size_t>(task.row)];
+    if (is_fresh(row, task.run)) return attend_last_of_run(net, shape, task, rows, values, w);
+    const int position = row.first + task.run.end - task.run.begin - 1;
+    attend_token(net, shape, paged_head(shape, batch, cached, task),
+                 {std::max(0, position - shape.window + 1), position + 1}, rows, w.s);
   });
 }
 

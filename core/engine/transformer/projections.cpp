@@ -215,11 +215,10 @@ void project(Transformer& net, const PassContext& pass, int layer, std::span<con
   }
   if (together && net.gemm.packed().can_fuse(n, k)) {
     const auto timer = net.profile.time(Kernel::projections, work);
-    net.gemm.packed().multiply_fused(n, k, activations(in, k), {branches, projections.size()}, row_norm);
-  } else {
-    const float* x = normed_input(net, n, in);
-    for (const Projection p : projections) apply_projection(net, pass, {layer, p}, x);
+    return net.gemm.packed().multiply_fused(n, k, activations(in, k), {branches, projections.size()}, row_norm, gated);
   }
+  const float* x = normed_input(net, n, in);
+  for (const Projection p : projections) apply_projection(net, pass, {layer, p}, x);
   if (gated) gate_activation(net, pass, layer, gated);
 }
 
@@ -242,7 +241,7 @@ void projection_backward_input(Transformer& net, const PassContext& pass, LayerP
     }
     const auto timer =
         net.profile.time(Kernel::projections_back, flops(n, w.cols, w.rows) + flops(n, w.cols + w.rows, b.low.rank));
-    return net.gemm.packed().multiply_fused(n, w.rows, {dy, w.rows}, {&b, 1}, {});
+    return net.gemm.packed().multiply_fused(n, w.rows, {dy, w.rows}, {&b, 1}, {}, nullptr);
   }
   const float* dz = nullptr;
   if (a) {

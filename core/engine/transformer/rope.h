@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/engine/layout/model_shape.h"
+#include "core/engine/transformer/norms.h"
 
 namespace mw::engine {
 
@@ -15,5 +16,11 @@ void fill_rope_table(const RopeSpec& spec, std::int64_t positions, float* table)
 
 // Rotates the heads x [tokens, heads, head_dim] in place; sign -1 is the backward.
 void rotate(Transformer& net, const Tokens& tokens, int layer, int heads, float sign, float* x);
+
+// y = the rotated norm of heads n.x [tokens, heads, head_dim], token by token while they are in cache. The norm's
+// statistics are computed, or reused for the same bits.
+enum class NormStatistics { compute, reuse };
+void rotate_normed(Transformer& net, const Tokens& tokens, int layer, const RmsNorm& n, NormStatistics statistics,
+                   float* y);
 
 }  // namespace mw::engine

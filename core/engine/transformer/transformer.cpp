@@ -9,6 +9,7 @@
 #include "core/engine/transformer/embedding.h"
 #include "core/engine/transformer/loss.h"
 #include "core/engine/transformer/mlp.h"
+#include "core/engine/transformer/paged_attention.h"
 #include "core/engine/transformer/per_layer_inputs.h"
 
 namespace mw::engine {
@@ -45,6 +46,44 @@ void scale_values(Transformer& net, std::int64_t n, float factor, float* x) {
       n, 4096, [&](std::int64_t begin, std::int64_t end) { net.kernels.scale(end - begin, factor, x + begin); });
 }
 
+namespace {
+
+// A pass over pass.outputs, whose rows are next to each other.
+struct OutputPass {
+  Tokens tokens;
+  PagedBatch paged;
+  PassContext context;
+  explicit OutputPass(const PassContext& pass) : paged(*pass.paged), context(pass) {
+    const std::vector<int>& outputs = *pass.outputs;
+    for (const int token : outputs) {
+      const int position = pass.tokens->positions[static_cast<size_t>(token)];
+      tokens.positions.push_back(position);
+      tokens.origin.push_back(position);
+      tokens.ids.push_back(pass.tokens->ids[static_cast<size_t>(token)]);
+      tokens.runs.push_back({tokens.count, tokens.count + 1});
+      ++tokens.count;
+    }
+    tokens.longest_run = 1, tokens.last_position = pass.tokens->last_position;
+    paged.adapted.clear();
+    for (const AdapterSpan& span : pass.paged->adapted) {
+      const auto index = [&](std::int64_t token) {
+        return std::lower_bound(outputs.begin(), outputs.end(), token) - outputs.begin();
+      };
+      if (index(span.begin) < index(span.end))
+        paged.adapted.push_back({index(span.begin), index(span.end), span.adapter});
+    }
+    context.tokens = &tokens, context.paged = &paged, context.outputs = nullptr;
+  }
+  OutputPass(const OutputPass&) = delete;
+  OutputPass& operator=(const OutputPass&) = delete;
+};
+
+}  // namespace
+
+bool can_select_outputs(const Transformer& net) {
+  return !net.hooks && net.config.ple_dim == 0;  // inputs of each layer are by token
+}
+
 const float* forward(Transformer& net, const PassContext& pass) {
   net.buffers.prepare_rope(pass.tokens->last_position);
   set_phase(net, mesh::Phase::forward);
@@ -59,6 +98,12 @@ const float* forward(Transformer& net, const PassContext& pass) {
     gather_weights(net, layer, mesh::Phase::forward);
     float* const kept = net.activations(layer).h;
     float* const h = kept ? kept : net.buffers.step.scratch.h;
+    if (pass.outputs && layer + 1 == count) {
+      const OutputPass some(pass);
+      attention_block_of_outputs(net, pass, some.context, layer, h);
+      if (some.tokens.count > 0) mlp_block(net, some.context, layer, h, net.activations(count).x);
+      break;
+    }
     attention_block(net, pass, layer, h);
     mlp_block(net, pass, layer, h, net.activations(layer + 1).x);
   }

@@ -25,6 +25,9 @@ struct PassContext {
   std::uint64_t first_cell = 0;       // index of the batch's first token in the whole batch: row * len
   const float* from = nullptr;        // hidden states [n,D] in place of embeddings
   const PagedBatch* paged = nullptr;  // rows of a paged KV cache, with adapters of their own
+  // Tokens whose outputs are needed, ascending, each the last of its run; null: all. For them the last layer computes
+  // keys and values of all tokens, and everything else of these tokens only. See can_select_outputs().
+  const std::vector<int>* outputs = nullptr;
 };
 
 struct Transformer {
@@ -53,7 +56,9 @@ struct Transformer {
   StepBuffers buffers{device, weights};
 };
 
-// Returns the last layer's output [n,D].
+// Whether passes over a paged cache support PassContext::outputs.
+bool can_select_outputs(const Transformer& net);
+// Returns the last layer's output [n,D], or that of pass.outputs.
 const float* forward(Transformer& net, const PassContext& pass);
 // From scratch.dx. What is cheap to recompute (norms, RoPE, GeGLU) always is; whole blocks are if remat says so, with
 // the forward's own code and hence the same bits.

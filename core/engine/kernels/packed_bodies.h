@@ -1,0 +1,779 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of packed.h and gemm_kernels.h for processors without bf16 instructions; included by packed_avx2.cpp and
+// packed_avx512.cpp, each built for one instruction set with FMA and F16C. Pairs of bf16 are expanded to two f32 in
+// registers by a shift and a mask. Every output adds its products in order of depth, so that all kernels give the same
+// bits.
+#pragma once
+#include <immintrin.h>
+
+#include <utility>
+
+#include "core/engine/kernels/bf16x12.h"
+#include "core/engine/kernels/gemm_kernels.h"
+#include "core/engine/kernels/packed.h"
+#include "core/engine/kernels/packed_classes.h"
+#include "core/engine/kernels/vector_math.h"
+
+namespace mw::engine {
+namespace {
+
+// Bytes of a register; rows of a tile, whose sums with two vectors of columns take 24 of 32 or 12 of 16 registers.
+#if defined(__AVX512F__)
+constexpr int kBytes = 64, kTall = 12;
+#else
+constexpr int kBytes = 32, kTall = 6;
+#endif
+constexpr int kWidth = kBytes / 4;                              // floats of a register
+constexpr int kAcross = static_cast<int>(kPanelRows) / kWidth;  // registers of a panel's columns
+constexpr i64 kPairs = 2 * kPanelRows;                          // elements of one pair of depth in a panel
+constexpr i64 kSlots = 2 * kGroupRows;                          // elements of one pair of depth in a group
+
+typedef float F __attribute__((vector_size(kBytes)));
+typedef std::uint32_t W __attribute__((vector_size(kBytes)));
+typedef std::int32_t S __attribute__((vector_size(kBytes)));
+typedef std::uint16_t Words __attribute__((vector_size(kBytes)));
+
+template <class T>
+[[gnu::always_inline]] inline T read(const void* at) {
+  T v;
+  memcpy(&v, at, sizeof v);
+  return v;
+}
+template <class T>
+[[gnu::always_inline]] inline void write(void* at, T v) {
+  memcpy(at, &v, sizeof v);
+}
+// The first n lanes; the others are zero.
+template <class T>
+[[gnu::always_inline]] inline T read_part(const void* at, i64 n) {
+  T v{};
+  memcpy(&v, at, static_cast<size_t>(n) * 4);
+  return v;
+}
+[[gnu::always_inline]] inline F read_floats(const float* at, i64 n) {
+  return n >= kWidth ? read<F>(at) : n > 0 ? read_part<F>(at, n) : F{};
+}
+[[gnu::always_inline]] inline void write_floats(float* at, F v, i64 n) {
+  if (n >= kWidth)
+    write(at, v);
+  else if (n > 0)
+    memcpy(at, &v, static_cast<size_t>(n) * 4);
+}
+
+// Volatile, so that GCC 12 neither expands the pair in an integer register nor keeps pairs of several rows for their
+// other half: a tile needs all registers.
+[[gnu::always_inline]] inline W splat_pair(const std::uint16_t* p) {
+  W both;
+  asm volatile("vpbroadcastd %1, %0" : "=v"(both) : "m"(*reinterpret_cast<const char(*)[4]>(p)));
+  return both;
+}
+[[gnu::always_inline]] inline F splat_value(const float* p) {
+  F all;
+  asm volatile("vbroadcastss %1, %0" : "=v"(all) : "m"(*p));
+  return all;
+}
+[[gnu::always_inline]] inline F even_of(W pairs) {
+  return (F)(pairs << 16);
+}
+[[gnu::always_inline]] inline F odd_of(W pairs) {
+  return (F)(pairs & 0xffff0000u);
+}
+
+// bf16 bits in the low half of each lane: round to nearest, ties to even; NaN becomes a quiet NaN.
+[[gnu::always_inline]] inline W narrow(F x) {
+  const W bits = (W)x, rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return (bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded;
+}
+[[gnu::always_inline]] inline W paired(F even, F odd) {
+  return narrow(even) | narrow(odd) << 16;
+}
+[[gnu::always_inline]] inline std::uint16_t narrow_one(float x) {
+  std::uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
+  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+[[gnu::always_inline]] inline std::uint32_t pair_of(std::uint16_t even, std::uint16_t odd) {
+  return even | static_cast<std::uint32_t>(odd) << 16;
+}
+
+// ---- tiles ----
+
+// acc += x * b, in place: GCC 12 would choose forms of the instruction that copy the sums, and run out of registers.
+[[gnu::always_inline]] inline void add_product(F x, F b, F& acc) {
+  asm("vfmadd231ps %2, %1, %0" : "+v"(acc) : "v"(x), "v"(b));
+}
+
+// A's values for a tile: pairs of bf16 in its rows, or f32 that expand() wrote.
+struct PairsOfRows {
+  const std::uint16_t* at;
+  i64 row;  // elements between rows
+  [[gnu::always_inline]] F even(int r) const { return even_of(splat_pair(at + r * row)); }
+  [[gnu::always_inline]] F odd(int r) const { return odd_of(splat_pair(at + r * row)); }
+  [[gnu::always_inline]] void next() { at += 2; }
+};
+struct Expanded {
+  const float* at;
+  [[gnu::always_inline]] F even(int r) const { return splat_value(at + r); }
+  [[gnu::always_inline]] F odd(int r) const { return splat_value(at + kGroupRows + r); }
+  [[gnu::always_inline]] void next() { at += kSlots; }
+};
+
+template <class A>
+struct TileStrip {  // a strip from a tile's first row and column on
+  A a;
+  const std::uint16_t* b;
+  i64 pairs;
+};
+
+// One strip for a tile of R rows and V vectors of columns. The registers hold the sums, either half of the columns'
+// pairs and one value of A. `ahead`: one line of it is prefetched for every four pairs; null: none.
+template <int R, int V, class A>
+[[gnu::always_inline]] inline void add_strip(TileStrip<A> strip, const std::uint16_t* ahead, F (&acc)[R][V]) {
+#pragma GCC unroll 1
+  for (i64 k = 0; k < strip.pairs; ++k, strip.a.next(), strip.b += kPairs) {
+    if (ahead && k % 4 == 0) _mm_prefetch(ahead + k / 4 * 32, _MM_HINT_T1);
+    F b[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) b[v] = even_of(read<W>(strip.b + 2 * kWidth * v));
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+      const F x = strip.a.even(r);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) add_product(x, b[v], acc[r][v]);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) b[v] = odd_of(read<W>(strip.b + 2 * kWidth * v));
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+      const F x = strip.a.odd(r);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) add_product(x, b[v], acc[r][v]);
+    }
+  }
+}
+
+// The C of a tile; `left`: columns there are.
+template <int R, int V, class A>
+[[gnu::noinline]] void tile(const TileStrip<A>& strip, const TileOutput& out, i64 left, const std::uint16_t* ahead) {
+  F acc[R][V];
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v)
+      acc[r][v] = out.store == Store::write ? F{} : read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
+  add_strip<R, V, A>(strip, ahead, acc);
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) write_floats(out.c + r * out.stride + kWidth * v, acc[r][v], left - kWidth * v);
+}
+
+// Tiles of few rows take all columns of a panel, so that enough independent sums hide the latency of a product.
+constexpr int kFewRows = kTall * 2 / kAcross;
+template <class A>
+using Tile = void (*)(const TileStrip<A>&, const TileOutput&, i64, const std::uint16_t*);
+template <class A, int R>
+constexpr Tile<A> tile_of() {
+  return R <= kFewRows ? tile<R, kAcross, A> : tile<R, 2, A>;
+}
+template <class A, class Rows>
+struct TileTable;
+template <class A, int... R>
+struct TileTable<A, std::integer_sequence<int, R...>> {
+  static constexpr Tile<A> of[] = {tile_of<A, R + 1>()...};  // rows - 1
+};
+template <class A>
+using Tiles = TileTable<A, std::make_integer_sequence<int, kTall>>;
+
+// A tile of up to kTall rows and one panel.
+template <class A>
+[[gnu::always_inline]] inline void panel_tile(i64 rows, TileStrip<A> strip, const TileOutput& out, i64 left,
+                                              const std::uint16_t* ahead) {
+  const int width = rows <= kFewRows ? static_cast<int>(kPanelRows) : 2 * kWidth;
+  for (int column = 0; column < kPanelRows && column < left; column += width, strip.b += 2 * width)
+    Tiles<A>::of[rows - 1](strip, {out.c + column, out.stride, out.store}, left - column,
+                           column == 0 ? ahead : nullptr);
+}
+
+constexpr i64 kExpandedPairs = 128;  // 12 KiB of A beside 16 KiB of a panel in the L1 cache
+
+// Rows of A: groups (gemm_kernels.h) or plain rows.
+struct LeftRows {
+  const std::uint16_t* at;
+  i64 row, pair;  // elements between rows and between pairs of depth
+  LeftRows from(i64 rows, i64 pairs) const { return {at + rows * row + pairs * pair, row, pair}; }
+};
+
+// Pairs of up to kGroupRows rows as f32: for each pair the even values of all rows, then the odd ones.
+void expand(i64 rows, i64 pairs, const LeftRows& in, float* out) {
+  if (in.row == 2) {  // a group
+    typedef std::uint32_t Eight __attribute__((vector_size(32)));
+    for (i64 i = 0; i < pairs; ++i, out += kSlots)
+      for (i64 r = 0; r <= kGroupRows - 8; r += kGroupRows - 8) {  // overlapping
+        const auto both = read<Eight>(in.at + i * in.pair + 2 * r);
+        write(out + r, both << 16);
+        write(out + kGroupRows + r, both & 0xffff0000u);
+      }
+    return;
+  }
+  for (i64 r = 0; r < rows; ++r)
+    for (i64 i = 0; i < pairs; ++i) {
+      const auto both = read<std::uint32_t>(in.at + r * in.row + i * in.pair);
+      write(out + i * kSlots + r, both << 16);
+      write(out + i * kSlots + kGroupRows + r, both & 0xffff0000u);
+    }
+}
+
+struct RightPanels {
+  const std::uint16_t* at;
+  i64 stride;  // elements between panels
+};
+
+// Up to kGroupRows rows against all panels, for at most kExpandedPairs pairs of depth.
+void short_block(i64 rows, i64 columns, i64 pairs, const LeftRows& left, const RightPanels& right,
+                 const TileOutput& out, const Prefetch& ahead) {
+  alignas(64) float a[kExpandedPairs * kSlots];
+  expand(rows, pairs, left, a);
+  for (i64 column = 0, panel = 0; column < columns; column += kPanelRows, ++panel) {
+    const std::uint16_t* next = panel < ahead.left ? ahead.at + panel * ahead.stride : nullptr;
+    for (i64 row = 0; row < rows; row += kTall)
+      panel_tile<Expanded>(rows - row < kTall ? rows - row : kTall, {{a + row}, right.at + panel * right.stride, pairs},
+                           {out.c + row * out.stride + column, out.stride, out.store}, columns - column,
+                           row == 0 ? next : nullptr);
+  }
+}
+
+// Up to kGroupRows rows of one strip against all panels.
+void strip_block(i64 rows, i64 columns, i64 pairs, const LeftRows& left, const RightPanels& right,
+                 const TileOutput& out, Prefetch ahead) {
+  Store store = out.store;
+  for (i64 first = 0; first < pairs; first += kExpandedPairs) {
+    short_block(rows, columns, pairs - first < kExpandedPairs ? pairs - first : kExpandedPairs, left.from(0, first),
+                {right.at + first * kPairs, right.stride}, {out.c, out.stride, store}, ahead);
+    if (ahead.at) ahead.at += kExpandedPairs / 4 * 32;
+    store = Store::accumulate;
+  }
+}
+
+void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutput& out) {
+  for (i64 row = 0; row < rows; row += kGroupRows)
+    for (int s = 0; s < count; ++s)
+      strip_block(rows - row < kGroupRows ? rows - row : kGroupRows, columns, strips[s].pairs,
+                  LeftRows{strips[s].a, strips[s].a_stride, 2}.from(row, 0), {strips[s].b, strips[s].b_stride},
+                  {out.c + row * out.stride, out.stride, s == 0 ? out.store : Store::accumulate}, {});
+}
+
+void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count, const TileOutput& out,
+                   Prefetch* ahead) {
+  const i64 panels = (columns + kPanelRows - 1) / kPanelRows;
+  for (i64 row = 0; row < rows; row += kGroupRows) {
+    for (int s = 0; s < count; ++s)
+      strip_block(rows - row < kGroupRows ? rows - row : kGroupRows, columns, strips[s].pairs,
+                  {strips[s].a + row * 2 * strips[s].pairs, 2, kSlots}, {strips[s].b, strips[s].b_stride},
+                  {out.c + row * out.stride, out.stride, s == 0 ? out.store : Store::accumulate},
+                  ahead && s == 0 ? *ahead : Prefetch{});
+    if (!ahead) continue;
+    const i64 used = ahead->left < panels ? ahead->left : panels;
+    ahead->at += used * ahead->stride;
+    ahead->left -= used;
+  }
+}
+
+// ---- few rows: the work of decoding, bound by reading the weights ----
+
+constexpr i64 kBlock = kBf16x12Depth / 2;  // pairs of depth: 8 KiB of a panel, which all rows use from the L1 cache
+
+// Rows of A from a pair of depth on, against one block of a panel.
+void skinny_block(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* b, i64 pairs,
+                    const TileOutput& out, i64 left) {
+  const i64 tiles = (shape.m + kTall - 1) / kTall;
+  for (i64 t = 0; t < tiles; ++t) {
+    const i64 row = shape.m * t / tiles, rows = shape.m * (t + 1) / tiles - row;
+    panel_tile<PairsOfRows>(rows, {{a + row * shape.k, shape.k}, b, pairs},
+                            {out.c + row * out.stride, out.stride, out.store}, left, nullptr);
+  }
+}
+
+// Visits the blocks of every panel in order: take(column, first pair, pairs, output).
+template <class F_>
+[[gnu::always_inline]] inline void panel_by_panel(const GemmShape& shape, const TileOutput& out, F_ take) {
+  for (i64 column = 0; column < shape.n; column += kPanelRows)
+    for (i64 pair = 0; pair < shape.k / 2; pair += kBlock)
+      take(column, pair, shape.k / 2 - pair < kBlock ? shape.k / 2 - pair : kBlock,
+           TileOutput{out.c + column, out.stride, pair > 0 ? Store::accumulate : out.store});
+}
+
+void fetch(const void* at, i64 bytes) {
+  for (i64 line = 0; line < bytes; line += 64) _mm_prefetch(static_cast<const char*>(at) + line, _MM_HINT_T1);
+}
+
+void skinny_rows(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w, const TileOutput& out) {
+  panel_by_panel(
+      shape, out, [&](i64 column, i64 pair, i64 pairs, const TileOutput& to) __attribute__((always_inline)) {
+        const std::uint16_t* b = w + column * shape.k + pair * kPairs;
+        fetch(b + kBlock * kPairs, pairs * kPairs * 2);
+        skinny_block(shape, a + 2 * pair, b, pairs, to, shape.n - column);
+      });
+}
+
+constexpr i64 kLineBytes = 64, kTwoPairsBytes = 3 * kLineBytes;  // of a line; of two pairs of depth in 12 bits
+// Prefetch distance: the next block, line by line, because a core follows few lines at once and would wait for a burst.
+constexpr i64 kBlockBytes = sizes::bf16x12_bytes(kPanelRows, kBf16x12Depth);
+
+// A register of each of the four vectors that two pairs of depth have; `at`: in the first of them.
+[[gnu::always_inline]] inline void unpack_bf16x12(const std::byte* at, Words base, Words (&out)[4]) {
+  const Words a = read<Words>(at), b = read<Words>(at + kLineBytes), c = read<Words>(at + 2 * kLineBytes);
+  const Words fourth = (a >> 11 & 0x000f) | (b >> 7 & 0x00f0) | (c >> 3 & 0x0700) | (c << 1 & 0x8000);
+  out[0] = (a & 0x87ff) + base;
+  out[1] = (b & 0x87ff) + base;
+  out[2] = (c & 0x87ff) + base;
+  out[3] = fourth + base;
+}
+
+void widen_block(i64 depth, const std::byte* block, std::uint16_t* out) {
+  const auto& header = *reinterpret_cast<const Bf16x12Header*>(block);
+  const i64 count = depth * kPanelRows;
+  const std::byte* at = block + sizes::kBf16x12HeaderBytes;
+  if (header.overflow) {
+    for (i64 i = 0; i < count; i += 2 * kPairs, at += kTwoPairsBytes) {
+      fetch(at + kBlockBytes, kTwoPairsBytes);
+      memcpy(out + i, at, kTwoPairsBytes);
+      memcpy(out + i + 96, header.overflow + i / 4, kLineBytes);
+    }
+    return;
+  }
+  const Words base = Words{} + header.base;
+  for (i64 i = 0; i < count; i += 2 * kPairs, at += kTwoPairsBytes) {
+    fetch(at + kBlockBytes, kTwoPairsBytes);
+    for (int part = 0; part < kLineBytes; part += kBytes) {
+      Words of[4];
+      unpack_bf16x12(at + part, base, of);
+      for (int v = 0; v < 4; ++v) write(out + i + kPairs / 2 * v + part / 2, of[v]);
+    }
+  }
+  for (int i = 0; i < header.exception_count; ++i) out[header.exceptions[i].at] = header.exceptions[i].bits;
+}
+
+// Up to this number of rows multiply weights of 12 bits in the registers where they are unpacked, so that reading never
+// pauses. The sums of more rows leave no registers for that.
+constexpr int kUnpackedRows = kTall * 2 / 3 / kAcross * 2;
+
+// The sums of R rows with one block without exceptions.
+template <int R>
+[[gnu::noinline]] void bf16x12_tile(PairsOfRows a, i64 pairs, const std::byte* at, Words base, const TileOutput& out,
+                                    i64 left) {
+  constexpr int kHalf = kAcross / 2;  // registers of a line
+  F acc[R][kAcross];
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < kAcross; ++v)
+      acc[r][v] = out.store == Store::write ? F{} : read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
+#pragma GCC unroll 1
+  for (i64 i = 0; i < pairs; i += 2, at += kTwoPairsBytes) {
+    for (int line = 0; line < 3; ++line) _mm_prefetch(at + kBlockBytes + kLineBytes * line, _MM_HINT_T1);
+    const PairsOfRows first = a;
+#pragma GCC unroll 2
+    for (int part = 0; part < kHalf; ++part) {
+      Words of[4];
+      unpack_bf16x12(at + kBytes * part, base, of);
+      a = first;
+#pragma GCC unroll 2
+      for (int pair = 0; pair < 2; ++pair, a.next()) {
+        const W low = (W)of[2 * pair], high = (W)of[2 * pair + 1];
+#pragma GCC unroll 12
+        for (int r = 0; r < R; ++r) {
+          const F x = a.even(r);
+          add_product(x, even_of(low), acc[r][part]);
+          add_product(x, even_of(high), acc[r][kHalf + part]);
+        }
+#pragma GCC unroll 12
+        for (int r = 0; r < R; ++r) {
+          const F x = a.odd(r);
+          add_product(x, odd_of(low), acc[r][part]);
+          add_product(x, odd_of(high), acc[r][kHalf + part]);
+        }
+      }
+    }
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < kAcross; ++v) write_floats(out.c + r * out.stride + kWidth * v, acc[r][v], left - kWidth * v);
+}
+
+using Bf16x12Tile = void (*)(PairsOfRows, i64, const std::byte*, Words, const TileOutput&, i64);
+template <class Rows>
+struct Bf16x12Tiles;
+template <int... R>
+struct Bf16x12Tiles<std::integer_sequence<int, R...>> {
+  static constexpr Bf16x12Tile of[] = {bf16x12_tile<R + 1>...};  // rows - 1
+};
+
+void skinny_bf16x12(const GemmShape& shape, const std::uint16_t* a, const std::byte* w, const TileOutput& out) {
+  static_assert(kBf16x12Depth == 2 * kBlock);
+  alignas(64) std::uint16_t block[kBlock * kPairs];
+  panel_by_panel(
+      shape, out, [&](i64 column, i64 pair, i64 pairs, const TileOutput& to) __attribute__((always_inline)) {
+        const auto& header = *reinterpret_cast<const Bf16x12Header*>(w);
+        if (shape.m <= kUnpackedRows && !header.overflow && header.exception_count == 0) {
+          Bf16x12Tiles<std::make_integer_sequence<int, kUnpackedRows>>::of[shape.m - 1](
+              {a + 2 * pair, shape.k}, pairs, w + sizes::kBf16x12HeaderBytes, Words{} + header.base, to,
+              shape.n - column);
+        } else {
+          widen_block(2 * pairs, w, block);
+          skinny_block(shape, a + 2 * pair, block, pairs, to, shape.n - column);
+        }
+        w += sizes::bf16x12_bytes(kPanelRows, 2 * pairs);
+      });
+}
+
+void widen_bf16x12(i64 columns, i64 k, i64 begin, i64 depth, const std::byte* w, std::uint16_t* out) {
+  for (i64 n = 0; n < columns; n += kPanelRows)
+    for (i64 d = begin; d < begin + depth; d += kBf16x12Depth)
+      widen_block(begin + depth - d < kBf16x12Depth ? begin + depth - d : kBf16x12Depth,
+                  w + sizes::bf16x12_bytes(n, k) + sizes::bf16x12_bytes(kPanelRows, d),
+                  out + n * depth + (d - begin) * kPanelRows);
+}
+
+// ---- layouts ----
+
+typedef std::uint16_t Halves __attribute__((vector_size(kBytes / 2)));
+
+// out[0, n) = bf16 of vectors that at(i, left) returns, with a zero behind an odd n.
+template <class Vector>
+[[gnu::always_inline]] inline void narrow_run(i64 n, std::uint16_t* out, Vector at) {
+  i64 i = 0;
+  for (; i + kWidth <= n; i += kWidth) write(out + i, __builtin_convertvector(narrow(at(i, n - i)), Halves));
+  if (i == n) return;
+  const auto last = __builtin_convertvector(narrow(at(i, n - i)), Halves);
+  memcpy(out + i, &last, static_cast<size_t>((n - i + 1) / 2 * 2) * sizeof(std::uint16_t));
+}
+
+void narrow_rows(i64 rows, i64 k, float scale, MatrixView x, Bf16Output out) {
+  for (i64 r = 0; r < rows; ++r) {
+    const float* in = x.data + r * x.stride;
+    narrow_run(
+        k, out.data + r * out.stride, [&](i64 i, i64 left) __attribute__((always_inline)) {
+          return read_floats(in + i, left) * scale;
+        });
+  }
+}
+
+constexpr i64 kRun = 128;  // values of a row that are rounded before their pairs are distributed
+
+// Rounds a row of k values and writes its pairs `stride` elements apart.
+template <class Vector>
+[[gnu::always_inline]] inline void distribute_pairs(i64 k, std::uint16_t* out, i64 stride, Vector at) {
+  std::uint16_t run[kRun];
+  for (i64 first = 0; first < k; first += kRun) {
+    const i64 n = k - first < kRun ? k - first : kRun;
+    narrow_run(
+        n, run, [&](i64 i, i64 left) __attribute__((always_inline)) { return at(first + i, left); });
+    for (i64 i = 0; i < n; i += 2, out += stride) write(out, read<std::uint32_t>(run + i));
+  }
+}
+void distribute_zeros(i64 pairs, std::uint16_t* out, i64 stride) {
+  for (i64 i = 0; i < pairs; ++i) write(out + i * stride, std::uint32_t{0});
+}
+
+void narrow_columns(i64 rows, i64 columns, float scale, MatrixView x, Bf16Output out) {
+  for (i64 r = 0; r < rows; r += 2)
+    for (i64 c = 0; c < columns; ++c) {
+      const float* at = x.data + r * x.stride + c;
+      const std::uint32_t pair =
+          pair_of(narrow_one(at[0] * scale), r + 1 < rows ? narrow_one(at[x.stride] * scale) : std::uint16_t{0});
+      memcpy(out.data + c * out.stride + r, &pair, sizeof pair);
+    }
+}
+
+void pack_rows(i64 columns, i64 k, const float* b, i64 b_stride, std::uint16_t* out) {
+  const i64 pairs = (k + 1) / 2, padded = (columns + kPanelRows - 1) / kPanelRows * kPanelRows;
+  for (i64 n = 0; n < padded; ++n) {
+    std::uint16_t* to = out + n / kPanelRows * pairs * kPairs + n % kPanelRows * 2;
+    if (n < columns)
+      distribute_pairs(
+          k, to, kPairs, [&](i64 i, i64 left) __attribute__((always_inline)) {
+            return read_floats(b + n * b_stride + i, left);
+          });
+    else
+      distribute_zeros(pairs, to, kPairs);
+  }
+}
+
+[[gnu::always_inline]] inline F activation(const Activations& x, const float* at, i64 column, float inv, i64 n) {
+  const F v = read_floats(at + column, n);
+  if (!x.inv) return v;
+  return v * (F{} + inv) * (read_floats(x.gain.w + column, n) + x.gain.offset);
+}
+
+// Panels along the columns of x; reads along its rows.
+void panels(i64 depth, i64 columns, const Activations& x, std::uint16_t* out) {
+  const i64 pairs = (depth + 1) / 2, padded = (columns + kPanelRows - 1) / kPanelRows * kPanelRows;
+  for (i64 pair = 0; pair < pairs; ++pair) {
+    const float* row = x.x + 2 * pair * x.stride;
+    const bool whole = 2 * pair + 1 < depth;
+    const float even_inv = x.inv ? x.inv[2 * pair] : 1.0f, odd_inv = x.inv && whole ? x.inv[2 * pair + 1] : 1.0f;
+    for (i64 column = 0; column < padded; column += kWidth) {
+      const F even = activation(x, row, column, even_inv, columns - column);
+      const F odd = whole ? activation(x, row + x.stride, column, odd_inv, columns - column) : F{};
+      write(out + column / kPanelRows * kPairs * pairs + pair * kPairs + column % kPanelRows * 2, paired(even, odd));
+    }
+  }
+}
+
+void pack_columns(i64 depth, i64 columns, const float* b, i64 b_stride, std::uint16_t* out) {
+  panels(depth, columns, {b, b_stride}, out);
+}
+
+// (n, k), (n, k + 1), (n + 1, k), (n + 1, k + 1) become (n, k), (n + 1, k), (n, k + 1), (n + 1, k + 1).
+[[gnu::always_inline]] inline u64 transposed_pairs(u64 x) {
+  return (x & 0xffff00000000ffffu) | (x & 0x00000000ffff0000u) << 16 | (x >> 16 & 0x00000000ffff0000u);
+}
+
+void transpose_panels(const std::uint16_t* w, i64 k_total, const PanelBlock& part, std::uint16_t* out) {
+  constexpr i64 kRowsAtOnce = 16;
+  const i64 first = part.first_column, columns = part.columns;
+  for (i64 n = 0; n < part.depth; n += kRowsAtOnce) {
+    const std::uint16_t* panel = w + packed_index(k_total, part.begin + n, first);
+    for (i64 k = 0; k < columns; k += kPanelRows) {
+      const i64 there = columns - k < kPanelRows ? (columns - k) / 2 : kPanelRows / 2;  // K is even
+      std::uint16_t* to = out + k * part.depth + n * kPanelRows;
+      for (i64 pair = 0; pair < kPanelRows / 2; ++pair)
+        for (i64 row = 0; row < kRowsAtOnce; row += 2) {
+          const u64 four = pair < there ? read<u64>(panel + (k / 2 + pair) * kPairs + 2 * row) : 0;
+          write(to + row / 2 * kPairs + 4 * pair, transposed_pairs(four));
+        }
+    }
+  }
+}
+
+// Lays out rows in groups; at(row, column, left) returns a vector of x.
+template <class Vector>
+[[gnu::always_inline]] inline void write_groups(i64 rows, i64 k, std::uint16_t* out, Vector at) {
+  const i64 pairs = (k + 1) / 2, padded = (rows + kGroupRows - 1) / kGroupRows * kGroupRows;
+  for (i64 row = 0; row < padded; ++row) {
+    std::uint16_t* to = out + row / kGroupRows * pairs * kSlots + row % kGroupRows * 2;
+    if (row < rows)
+      distribute_pairs(
+          k, to, kSlots, [&](i64 i, i64 left) __attribute__((always_inline)) { return at(row, i, left); });
+    else
+      distribute_zeros(pairs, to, kSlots);
+  }
+}
+
+void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* out) {
+  write_groups(
+      rows, k, out, [&](i64 row, i64 i, i64 left) __attribute__((always_inline)) {
+        return activation(x, x.x + row * x.stride, i, x.inv ? x.inv[row] : 1.0f, left) * scale;
+      });
+}
+
+// ---- logits ----
+
+// 8 values from f16 and to it.
+[[gnu::always_inline]] inline void read_f16(const std::uint16_t* in, float* out) {
+  _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in))));
+}
+[[gnu::always_inline]] inline void write_f16(std::uint16_t* out, const float* x) {
+  const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(x), _MM_FROUND_TO_NEAREST_INT);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), half);
+}
+
+void logit_tile(i64 n, float cap, float* x, std::uint16_t* out, float* max, float* sum_so_far) {
+  V top = splat(*max);
+  for_vectors(
+      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        V v = splat(*max);  // unused lanes
+        memcpy(&v, x + i, static_cast<size_t>(c) * sizeof(float));
+        if (cap > 0) {
+          v = tanh(v / cap) * cap;
+          store_n(x + i, v, c);
+        }
+        V valid = splat(*max);
+        memcpy(&valid, &v, static_cast<size_t>(c) * sizeof(float));
+        top = larger(top, valid);
+      });
+  const float highest_now = highest(top);
+  V total{};
+  for_vectors(
+      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        const V v = load_n(x + i, c);
+        V e = exp(v - highest_now), counted{};
+        memcpy(&counted, &e, static_cast<size_t>(c) * sizeof(float));
+        total += counted;
+        if (cap > 0) e *= 1.0f - (v / cap) * (v / cap);
+        float values[16];
+        memcpy(values, &e, sizeof values);
+        std::uint16_t half[16];
+        write_f16(half, values);
+        write_f16(half + 8, values + 8);
+        memcpy(out + i, half, static_cast<size_t>(c) * sizeof(std::uint16_t));
+      });
+  *sum_so_far = *sum_so_far * expf(*max - highest_now) + sum(total);
+  *max = highest_now;
+}
+
+void scaled_groups(i64 rows, i64 n, const float* factor, const std::uint16_t* x, i64 stride, std::uint16_t* out) {
+  write_groups(
+      rows, n, out, [&](i64 row, i64 i, i64 left) __attribute__((always_inline)) {
+        std::uint16_t half[kWidth] = {};
+        memcpy(half, x + row * stride + i, static_cast<size_t>(left < kWidth ? left : kWidth) * sizeof *half);
+        float values[kWidth];
+        for (int v = 0; v < kWidth; v += 8) read_f16(half + v, values + v);
+        return read<F>(values) * factor[row];
+      });
+}
+
+// ---- int8 weights ----
+
+// Pairs of int8 as pairs of 16-bit integers, one pair in each lane.
+[[gnu::always_inline]] inline S int8_pairs(const std::int8_t* p) {
+#if defined(__AVX512F__)
+  return (S)_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+#else
+  return (S)_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+#endif
+}
+// The sum of products of each lane's pairs.
+[[gnu::always_inline]] inline S pair_products(S a, S b) {
+#if defined(__AVX512F__)
+  return (S)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#else
+  return (S)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#endif
+}
+[[gnu::always_inline]] inline F widened_scales(const std::uint16_t* p) {
+  return (F)(__builtin_convertvector(read<Halves>(p), W) << 16);
+}
+
+void quantise_rows(i64 rows, i64 k, const float* x, std::int16_t* out, float* scales) {
+  constexpr float kShifter = 12582912.0f;  // 1.5 * 2^23: adding it rounds to the nearest integer
+  for (i64 r = 0; r < rows; ++r)
+    for (i64 first = 0; first < k; first += kGroup) {
+      const i64 count = k - first < kGroup ? k - first : kGroup;
+      const float* in = x + r * k + first;
+      float top = 0;
+      for (i64 i = 0; i < count; ++i) {
+        const float size = in[i] < 0 ? -in[i] : in[i];
+        top = size > top ? size : top;
+      }
+      const float by = top > 0 ? 32767.0f / top : 0.0f;
+      for (i64 i = 0; i < count; ++i) {
+        const float shifted = in[i] * by + kShifter;
+        std::int32_t bits;
+        memcpy(&bits, &shifted, sizeof bits);
+        out[r * k + first + i] = static_cast<std::int16_t>(bits - 0x4b400000);
+      }
+      scales[r * groups_of(k) + first / kGroup] = top / 32767.0f;
+    }
+}
+
+constexpr i64 kInt8Ahead = 4096;  // prefetch distance, bytes
+
+// R rows and V vectors of columns of one panel, from column `from` of it on.
+template <int R, int V>
+[[gnu::noinline]] void int8_tile(i64 k, const std::int16_t* a, const float* a_scales, Int8Weight w, i64 from,
+                                 const TileOutput& out, i64 left) {
+  const i64 groups = groups_of(k);
+  F sum[R][V];
+#pragma GCC unroll 6
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v)
+      sum[r][v] = out.store == Store::write ? F{} : read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
+  for (i64 g = 0; g < groups; ++g) {
+    S acc[R][V] = {};
+    const i64 end = (g + 1) * kGroup < k ? (g + 1) * kGroup : k;
+    for (i64 i = g * kGroup; i < end; i += 2) {
+      if (from == 0) _mm_prefetch(w.at + i * kPanelRows + kInt8Ahead, _MM_HINT_T1);
+      S q[V];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) q[v] = int8_pairs(w.at + i * kPanelRows + 2 * (from + kWidth * v));
+#pragma GCC unroll 6
+      for (int r = 0; r < R; ++r) {
+        std::int32_t pair;
+        memcpy(&pair, a + r * k + i, sizeof pair);
+        const S x = S{} + pair;
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) acc[r][v] += pair_products(q[v], x);
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      const F scale = widened_scales(w.scales + g * kPanelRows + from + kWidth * v);
+#pragma GCC unroll 6
+      for (int r = 0; r < R; ++r)
+        sum[r][v] += __builtin_convertvector(acc[r][v], F) * (scale * a_scales[r * groups + g]);
+    }
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) write_floats(out.c + r * out.stride + kWidth * v, sum[r][v], left - kWidth * v);
+}
+
+using Int8Tile = void (*)(i64, const std::int16_t*, const float*, Int8Weight, i64, const TileOutput&, i64);
+#if defined(__AVX512F__)
+constexpr Int8Tile kInt8Tiles[] = {nullptr,         int8_tile<1, 2>, int8_tile<2, 2>, int8_tile<3, 2>,
+                                   int8_tile<4, 2>, int8_tile<5, 2>, int8_tile<6, 2>};
+#else
+constexpr Int8Tile kInt8Tiles[] = {nullptr, int8_tile<1, kAcross>, int8_tile<2, 2>, int8_tile<3, 2>};
+#endif
+constexpr i64 kInt8Tall = static_cast<i64>(sizeof kInt8Tiles / sizeof *kInt8Tiles) - 1;
+
+void int8_rows(const GemmShape& shape, const std::int16_t* a, const float* a_scales, Int8Weight w,
+               const TileOutput& out) {
+  const i64 k = shape.k;
+  for (i64 column = 0; column < shape.n; column += kPanelRows) {
+    const Int8Weight panel{w.at + column * k, w.scales + scale_index(k, column, 0)};
+    for (i64 row = 0; row < shape.m; row += kInt8Tall) {
+      const i64 height = shape.m - row < kInt8Tall ? shape.m - row : kInt8Tall;
+      const i64 width = height == 1 ? kPanelRows : 2 * kWidth;
+      for (i64 from = 0; from < kPanelRows && column + from < shape.n; from += width)
+        kInt8Tiles[height](k, a + row * k, a_scales + row * groups_of(k), panel, from,
+                           {out.c + row * out.stride + column + from, out.stride, out.store}, shape.n - column - from);
+    }
+  }
+}
+
+void widen_int8(i64 columns, i64 k, i64 begin, i64 depth, Int8Weight w, std::uint16_t* out) {
+  for (i64 n = 0; n < columns; n += kPanelRows)
+    for (i64 i = begin; i < begin + depth; i += 2)
+      for (int from = 0; from < kPanelRows; from += kWidth) {
+        const S pairs = int8_pairs(w.at + n * k + i * kPanelRows + 2 * from);
+        const F scale = widened_scales(w.scales + scale_index(k, n, i) + from);
+        const S even = pairs << 16 >> 16, odd = pairs >> 16;
+        write(out + n * depth + (i - begin) * kPanelRows + 2 * from,
+              paired(__builtin_convertvector(even, F) * scale, __builtin_convertvector(odd, F) * scale));
+      }
+}
+
+constexpr PackedKernels packed_kernels_of(const char* bf16_name, const char* int8_name) {
+  return {.bf16_name = bf16_name,
+          .int8_name = int8_name,
+          .block = block,
+          .skinny_rows = skinny_rows,
+          .skinny_bf16x12 = skinny_bf16x12,
+          .narrow_rows = narrow_rows,
+          .narrow_columns = narrow_columns,
+          .pack_rows = pack_rows,
+          .pack_columns = pack_columns,
+          .transpose_panels = transpose_panels,
+          .quantise_rows = quantise_rows,
+          .int8_rows = int8_rows,
+          .widen_int8 = widen_int8,
+          .widen_bf16x12 = widen_bf16x12};
+}
+
+constexpr GemmKernels gemm_kernels_of() {
+  return {.block = grouped_block,
+          .groups = groups,
+          .panels = panels,
+          .logit_tile = logit_tile,
+          .scaled_groups = scaled_groups};
+}
+
+}  // namespace
+}  // namespace mw::engine

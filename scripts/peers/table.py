@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Prints the newest results of scripts/peers.sh in benchmarks/results/ as the tables of the manual's chapter 3: one for each
+class of processor, shape and number of threads.
+
+    table.py [--results FOLDER]
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from bars import bar
+
+ROOT = Path(__file__).resolve().parents[2]
+CLASSES = {"avx2": "Held to AVX2", "avx512": "Held to AVX-512 without BF16", "native": "All of the processor's instructions"}
+
+
+def mib(count):
+    return f"{round(count / 2**20):,}"
+
+
+def speed(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def reached(results, work, peer, ratio):
+    least = bar(results, work, peer)
+    return "" if least is None else f"{least:g}, {'reached' if ratio >= least else '**missed**'}"
+
+
+def table(results):
+    machine, versions = results["machine"], results["versions"]
+    bf16 = f", bf16 {machine['bf16_flops'] / 1e9:,.0f} GFLOP/s" if machine["bf16_flops"] else ""
+    yield f"{CLASSES[results['class']]}, Gemma 3 {results['shape'].upper()} shape, {results['date']}, {machine['cpu']}, threads: {machine['threads']}"
+    yield f"(f32 {machine['f32_flops'] / 1e9:,.0f} GFLOP/s{bf16}, reads {machine['dram_read_bytes_per_s'] / 1e9:.0f} GB/s). Medians of {results['rounds']} rounds."
+    yield "Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "."
+    yield ""
+    yield "| Work | Ours, tokens/s | Peer, tokens/s | Speed ratio | Least | CPU time, theirs / ours | Peak memory, MiB |"
+    yield "|---|---|---|---|---|---|---|"
+    for work in results["works"]:
+        title = work["title"]
+        for peer, theirs in work.get("peers", {}).items():
+            ours, ratio = work["ours"], theirs["speed_ratio"]
+            yield (f"| {title} | {speed(ours['tokens_per_s'])} | {peer} {theirs['way']}: {speed(theirs['tokens_per_s'])} | {ratio:.2f} | "
+                   f"{reached(results, work['work'], peer, ratio)} | {theirs['cpu_ratio']:.2f} | "
+                   f"{mib(ours['peak_bytes'])} / {mib(theirs['peak_bytes'])} |")  # fmt: skip
+            title = ""
+    yield ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks/results")
+    args = parser.parse_args()
+    files = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(args.results.glob("*.json"))]
+    newest = {}
+    for one in sorted(files, key=lambda one: one["date"]):
+        newest[one["class"], one["shape"], one["machine"]["threads"]] = one
+    for results in newest.values():
+        print("\n".join(table(results)))
+
+
+if __name__ == "__main__":
+    main()
