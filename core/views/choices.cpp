@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/views/choices.h"
 
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/model/catalogue.h"
 #include "core/model/inventory.h"
+#include "core/planning/engine_server.h"
 #include "core/planning/plan_request.h"
 #include "core/planning/predict.h"
 
@@ -96,9 +98,12 @@ FoundChoice predict_here(importing::FoundModel model, const experiment::Experime
     return choice;
   }
   try {
-    const plan::Plan plan = plan::predict(planning::plan_request(serving_here(choice.model, experiment), catalogue));
-    choice.fits = plan.fits();
-    choice.memory = plan.memory.at_peak.total();
+    const experiment::Experiment served = serving_here(choice.model, experiment);
+    const planning::Prediction memory =
+        planning::engine_server(experiment::bind(served), formats::read_config(choice.model.folder)).memory;
+    choice.fits = memory.fits();
+    choice.memory = memory.at_peak.total();
+    const plan::Plan plan = plan::predict(planning::plan_request(served, catalogue));
     if (plan.serve && plan.serve->tpot.value > 0) choice.tokens_per_second = reciprocal(plan.serve->tpot);
   } catch (const Error& error) {
     if (error.problem().id == "SERVE") choice.fits = false;  // weights and one request exceed the memory

@@ -54,7 +54,8 @@ FoundChoice here(const char* fixture, const experiment::Experiment& experiment =
 TEST(FoundChoices, PredictServingOnThisMachine) {
   const FoundChoice tiny = here("gemma3_tiny");
   EXPECT_EQ(tiny.fits, true) << tiny.reason;
-  EXPECT_GT(tiny.memory.value, 0);
+  EXPECT_GT(tiny.memory.value, static_cast<std::int64_t>(tiny.model.bytes) / 2) << "bf16 weights of an f32 file";
+  EXPECT_LT(tiny.memory.value, 64 << 20);
   ASSERT_TRUE(tiny.tokens_per_second);
   EXPECT_GT(tiny.tokens_per_second->value, 0);
   EXPECT_LT(tiny.tokens_per_second->low, tiny.tokens_per_second->high);
