@@ -97,7 +97,7 @@ std::vector<SettingRow> setting_rows(const std::vector<ReportItem>& items) {
   std::vector<SettingRow> rows;
   for (const auto& [key, fallback] : defaults) {
     const experiment::Parameter* parameter = experiment::find_parameter(key);
-    SettingRow row{.label = parameter ? parameter->label : key, .key = key, .texts = {}};
+    SettingRow row{.label = parameter ? parameter->label : "Mesh", .key = key, .texts = {}};
     if (parameter && !parameter->unit.empty()) row.label += " (" + parameter->unit + ")";
     for (size_t c = 0; c < items.size(); ++c) row.texts.push_back(recorded(c, key) ? all[c].at(key) : std::string());
     row.differs = items.size() == 1 ? row.texts[0] != fallback
@@ -254,7 +254,8 @@ std::string html_report(const std::vector<ReportItem>& items, const std::string&
     body += (items.size() > 1 ? escape_html(names[c]) + " " : "") +
             html_badge(formats::to_string(items[c].run.provenance)) + "\n";
   body += "</p>\n";
-  body += section("Results", html_table(results_table(comparison, items)));
+  const bool is_plan = runs.size() == 1 && runs[0].id.empty() && !runs[0].sweep;  // nothing has run
+  if (!is_plan) body += section("Results", html_table(results_table(comparison, items)));
   body += section("Predicted", predicted_section(items, names));
   body += section("Charts", report_charts(runs, names));
   body += section("Problems", problems_section(items, comparison));
@@ -280,6 +281,8 @@ ReportItem report_item(const experiment::Experiment& experiment, const hardware:
     item.problems.push_back(d.problem);
   if (planning::planned_elsewhere(experiment)) {
     add_plan(planning::plan_experiment(experiment, catalogue), item);
+    if (experiment::bind_valid(experiment).kind == experiment::Kind::train)
+      item.run = compare::compared_plan(experiment, catalogue);
     return item;
   }
   const planning::Prediction prediction = planning::predict(experiment, planning::ReadData::yes, stop);

@@ -126,6 +126,7 @@ TEST(Report, MarksPredictedFiguresOfAnExperimentAndResultsOfAFile) {
   expect_self_contained(plan);
   EXPECT_THAT(plan, HasSubstr("<span class=\"badge\">predicted</span>"));
   EXPECT_THAT(plan, HasSubstr("Peak memory of a device"));
+  EXPECT_THAT(plan, Not(HasSubstr("<h2>Results</h2>"))) << "nothing has run";
   const auto sets = report_items(std::filesystem::path(MW_FIXTURES) / "bench/vllm_appended.json", test::catalogue());
   ASSERT_EQ(sets.size(), 2u);
   const std::string results = html_report(sets, "now");
