@@ -11,6 +11,7 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QMimeData>
+#include <QMouseEvent>
 #include <QPushButton>
 #include <QScrollBar>
 #include <QTabBar>
@@ -120,8 +121,9 @@ class CompareTest : public test::WindowFixture {
     const QPointF middle = (chart.point_of(1, 0) + chart.point_of(1, 1)) / 2;
     const int pointed = chart.run_at(middle);
     QVERIFY(pointed >= 0);
-    QTest::mouseMove(&chart, middle.toPoint());
-    QTRY_COMPARE(chart.emphasis(), pointed);
+    QMouseEvent move(QEvent::MouseMove, middle, chart.mapToGlobal(middle), Qt::NoButton, Qt::NoButton, Qt::NoModifier);
+    QApplication::sendEvent(&chart, &move);
+    QCOMPARE(chart.emphasis(), pointed);
     QVERIFY(chart.accessibleDescription().contains(qs(chart.axes().front().label)));
     QTest::keyClick(&chart, Qt::Key_Escape);
     QCOMPARE(chart.emphasis(), -1);

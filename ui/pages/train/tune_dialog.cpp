@@ -4,6 +4,7 @@
 #include <QComboBox>
 #include <QFormLayout>
 #include <QLabel>
+#include <QLineEdit>
 #include <QPlainTextEdit>
 #include <QProgressBar>
 #include <QPushButton>
@@ -44,6 +45,7 @@ TuneDialog::TuneDialog(std::filesystem::path runs_folder, hardware::LoadCatalogu
   method_->setToolTip(tr("Halving compares drawn trials at shares of the steps, and only the better half goes on"));
   form->addRow(tr("Method"), method_);
   trials_->setAccessibleName(tr("Trials"));
+  trials_->findChild<QLineEdit*>()->setAccessibleName(tr("Trials"));  // it takes the focus
   trials_->setRange(1, 1000);
   trials_->setValue(8);
   form->addRow(tr("Trials"), trials_);
