@@ -114,6 +114,7 @@ void read_adapter_folder(FoundModel& found) {
   found.kind = ModelKind::adapter;
   if (config.is_object() && config.contains("base_model_name_or_path") && config["base_model_name_or_path"].is_string())
     found.family = config["base_model_name_or_path"].get<std::string>();
+  if (const fs::path base = found.family; base.is_absolute()) found.family = base.filename().string();
 }
 
 void read_orbax_folder(FoundModel& found) {
@@ -144,6 +145,13 @@ std::vector<fs::path> subfolders(const fs::path& folder) {
   return out;
 }
 
+// Whether the folder holds Orbax checkpoints beside each other that are not steps of one run, which have numbers.
+bool holds_several_checkpoints(const fs::path& folder) {
+  if (path_exists(folder / kModelConfig) || path_exists(folder / kAdapterConfig)) return false;
+  const std::vector<formats::OrbaxStep> steps = formats::open_orbax(folder).steps;
+  return steps.size() > 1 && std::any_of(steps.begin(), steps.end(), [](const auto& step) { return step.step < 0; });
+}
+
 // One search: collects models and the reasons for what is skipped.
 class ModelSearch {
  public:
@@ -171,7 +179,7 @@ class ModelSearch {
     guarded(folder, [&] {
       if (const std::string reason = check ? check(folder, depth) : ""; !reason.empty())
         return skip(skipped(folder, reason, "download the model again"));
-      if (is_model_folder(folder)) return add(folder, place, name(folder));
+      if (is_model_folder(folder) && !holds_several_checkpoints(folder)) return add(folder, place, name(folder));
       if (depth == kDeepest) return;
       for (const fs::path& below : subfolders(folder)) walk(below, place, name, check, depth + 1);
     });

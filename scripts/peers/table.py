@@ -29,11 +29,17 @@ def reached(results, work, peer, ratio):
     return "" if least is None else f"{least:g}, {'reached' if ratio >= least else '**missed**'}"
 
 
+def rounds(results):
+    counts = {work["ours"]["rounds"] for work in results["works"] if "ours" in work}
+    span = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{max(counts)}"
+    return f"Medians of {span} rounds."
+
+
 def table(results):
     machine, versions = results["machine"], results["versions"]
     bf16 = f", bf16 {machine['bf16_flops'] / 1e9:,.0f} GFLOP/s" if machine["bf16_flops"] else ""
     yield f"{CLASSES[results['class']]}, Gemma 3 {results['shape'].upper()} shape, {results['date']}, {machine['cpu']}, threads: {machine['threads']}"
-    yield f"(f32 {machine['f32_flops'] / 1e9:,.0f} GFLOP/s{bf16}, reads {machine['dram_read_bytes_per_s'] / 1e9:.0f} GB/s). Medians of {results['rounds']} rounds."
+    yield f"(f32 {machine['f32_flops'] / 1e9:,.0f} GFLOP/s{bf16}, reads {machine['dram_read_bytes_per_s'] / 1e9:.0f} GB/s). {rounds(results)}"
     yield "Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "."
     yield ""
     yield "| Work | Ours, tokens/s | Peer, tokens/s | Speed ratio | Least | CPU time, theirs / ours | Peak memory, MiB |"

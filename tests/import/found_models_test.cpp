@@ -141,6 +141,14 @@ TEST(FoundModels, ListsCheckpointsOfRunsAndFoldersBesideThem) {
   EXPECT_THAT(found.skipped, IsEmpty());
 }
 
+TEST(FoundModels, ListsOrbaxCheckpointsBesideEachOtherButNotTheStepsOfARun) {
+  const FoundModels found =
+      find_models({.hugging_face = {}, .kaggle = {}, .runs = {}, .others = {fixture_of("orbax")}});
+  std::vector<std::string> names;
+  for (const FoundModel& model : found.models) names.push_back(model.name);
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"orbax/files", "orbax/ocdbt", "orbax/steps", "orbax/tunix_run"}));
+}
+
 TEST(FoundModels, NamesFoldersThatCannotBeRead) {
   const test::Scratch scratch;
   const fs::path file = scratch.put("hub", "a file in the place of the cache");

@@ -4,6 +4,7 @@
 #include <QAbstractButton>
 #include <QAbstractItemView>
 #include <QAccessible>
+#include <QApplication>
 #include <QComboBox>
 #include <QHeaderView>
 #include <QImage>
@@ -14,6 +15,7 @@
 #include <QTableView>
 #include <QTest>
 #include <QTextDocument>
+#include <QTextEdit>
 #include <QTreeView>
 #include <cmath>
 
@@ -32,6 +34,18 @@ constexpr int kTitledChart = 120;       // lower charts have no axis titles; pix
 // Thin strokes are blended with the background at the size of the screen, so pictures are larger.
 constexpr int kEnlarged = 3;
 constexpr int kMostRows = 12;  // of a table
+
+// What the user operates, and what else takes the focus. Not the parts of a control, which its own keys operate: scroll
+// bars, the buttons of a tab bar and of a line edit.
+bool is_control(const QWidget& widget) {
+  const QWidget* owner = widget.parentWidget();
+  if (qobject_cast<const QScrollBar*>(&widget) || qobject_cast<const QTabBar*>(owner) ||
+      qobject_cast<const QLineEdit*>(owner) || qobject_cast<const QAbstractItemView*>(owner) || widget.focusProxy() ||
+      widget.objectName().startsWith(u"qt_"_s))
+    return false;
+  return widget.focusPolicy() != Qt::NoFocus || qobject_cast<const QAbstractButton*>(&widget) ||
+         qobject_cast<const QAbstractSlider*>(&widget);
+}
 
 QString name_of(const QWidget& widget) {
   QString name = QString::fromLatin1(widget.metaObject()->className()).section(u"::"_s, -1);
@@ -195,6 +209,47 @@ void PageChecks::check_contrast(QWidget& widget, const QImage& picture, const QW
   }
 }
 
+void PageChecks::check_accessibility(QWidget& widget) {
+  QAccessibleInterface* face = QAccessible::queryAccessibleInterface(&widget);
+  if (!face) return report(widget, u"no accessible interface"_s);
+  if (face->text(QAccessible::Name).trimmed().isEmpty()) report(widget, u"no accessible name"_s);
+  if (face->role() == QAccessible::NoRole || face->role() == QAccessible::Client)
+    report(widget, u"no accessible role"_s);
+  const QAccessible::State state = face->state();
+  if (static_cast<bool>(state.disabled) == widget.isEnabled() || state.invisible)
+    report(widget, u"accessible state differs from the widget"_s);
+  const auto* button = qobject_cast<QAbstractButton*>(&widget);
+  if (button && (static_cast<bool>(state.checkable) != button->isCheckable() ||
+                 static_cast<bool>(state.checked) != button->isChecked()))
+    report(widget, u"accessible state is not that of the check mark"_s);
+  if (!widget.isEnabled()) return;
+  if (!state.focusable) report(widget, u"not focusable"_s);
+  if ((widget.focusPolicy() & Qt::TabFocus) == 0) report(widget, u"Tab does not reach it"_s);
+  if (const auto* edit = qobject_cast<QTextEdit*>(&widget); edit && !edit->isReadOnly() && !edit->tabChangesFocus())
+    report(widget, u"Tab does not leave it"_s);
+  if (const auto* view = qobject_cast<QAbstractItemView*>(&widget); view && view->tabKeyNavigation())
+    report(widget, u"Tab does not leave it"_s);
+}
+
+void PageChecks::walk_by_tab(QWidget& window, const QString& state) {
+  state_ = state;
+  QList<QWidget*> missed;
+  for (QWidget* widget : window.findChildren<QWidget*>())
+    if (is_control(*widget) && widget->isVisible() && widget->isEnabled() && !widget->focusProxy() &&
+        widget->window() == &window)
+      missed << widget;
+  const auto presses = 2 * missed.size();
+  QWidget* first = nullptr;
+  for (qsizetype i = 0; i < presses; ++i) {
+    QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : &window, Qt::Key_Tab);
+    QWidget* now = QApplication::focusWidget();
+    if (!now || now == first) break;
+    if (!first) first = now;
+    missed.removeAll(now);
+  }
+  for (const QWidget* widget : missed) report(*widget, u"not reached by Tab"_s);
+}
+
 // The window, and every page of it, which a stack keeps as large as the largest.
 void PageChecks::check_smallest(QWidget& root) {
   constexpr QSize kSmallest(1000, 650);
@@ -233,11 +288,7 @@ void PageChecks::check(QWidget& root, const QString& state) {
     if (!widget->isVisible() || widget->visibleRegion().isEmpty()) continue;
     if (const auto* header = qobject_cast<QHeaderView*>(widget); header && header->orientation() == Qt::Horizontal)
       check_header(*header);
-    if (widget->focusPolicy() != Qt::NoFocus && !qobject_cast<QScrollBar*>(widget)) {
-      QAccessibleInterface* face = QAccessible::queryAccessibleInterface(widget);
-      const QString name = face ? face->text(QAccessible::Name) : widget->accessibleName();
-      if (name.trimmed().isEmpty()) report(*widget, u"no accessible name"_s);
-    }
+    if (is_control(*widget)) check_accessibility(*widget);
     if (const auto* chart = qobject_cast<Chart*>(widget); chart && !chart->empty() && chart->height() >= kTitledChart) {
       if (chart->link().x_name().isEmpty()) report(*widget, u"no title of the x axis"_s);
       if (chart->options().unit.isEmpty() && chart->options().title.isEmpty())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Looks for what a page must not have: horizontal scroll bars, clipped text, controls without an accessible name, text
-// of low contrast, charts without axis titles. Knows no page.
+// Looks for what a page must not have: horizontal scroll bars, clipped text, controls without an accessible name, role
+// or state or out of reach of the Tab key, text of low contrast, charts without axis titles.
+// Knows no page.
 #pragma once
 #include <QMap>
 #include <QSet>
@@ -22,9 +23,12 @@ class PageChecks {
   void check_fit(QWidget& root, const QString& state);
   // "CompareTray > QPushButton 'Add': clipped, 40 of 62 pixels" with the states in which it was found.
   const QMap<QString, QStringList>& findings() const { return findings_; }
+  // Presses Tab until the focus is back where it was. Reports the controls that it did not reach.
+  void walk_by_tab(QWidget& window, const QString& state);
 
  private:
   void check(QWidget& root, const QString& state);
+  void check_accessibility(QWidget& widget);
   void check_size(QWidget& widget);
   void check_header(const QHeaderView& header);
   void check_contrast(QWidget& widget, const QImage& picture, const QWidget& window);

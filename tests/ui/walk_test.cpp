@@ -120,6 +120,13 @@ class WalkTest : public test::WindowFixture {
   store::RunId run_, mesh_run_, sizing_;
   std::vector<store::RunId> sweeps_;
 
+  void expect_no_findings() {
+    const auto& findings = checks_.findings();
+    for (auto it = findings.cbegin(); it != findings.cend(); ++it)
+      std::printf("%s\n    in: %s\n", qPrintable(it.key()), qPrintable(it.value().join(u"; "_s)));
+    QVERIFY2(findings.isEmpty(), qPrintable(u"%1 findings, listed above"_s.arg(findings.size())));
+  }
+
  private slots:
   void no_page_scrolls_sideways_clips_text_or_hides_names() {
     fill_store();
@@ -134,10 +141,17 @@ class WalkTest : public test::WindowFixture {
       if (shade == Shade::light) walk_examples();
       window_.reset();
     }
-    const auto& findings = checks_.findings();
-    for (auto it = findings.cbegin(); it != findings.cend(); ++it)
-      std::printf("%s\n    in: %s\n", qPrintable(it.key()), qPrintable(it.value().join(u"; "_s)));
-    QVERIFY2(findings.isEmpty(), qPrintable(u"%1 findings, listed above"_s.arg(findings.size())));
+    expect_no_findings();
+  }
+
+  void tab_reaches_every_control_of_every_page() {
+    open_window(setup(), Page::design);
+    for (size_t page = 0; page < kPages; ++page) {
+      window_->show_page(static_cast<Page>(page));
+      QTest::qWait(50);
+      checks_.walk_by_tab(*window_, u"page %1"_s.arg(page));
+    }
+    expect_no_findings();
   }
 };
 
