@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/theme/accessible_role.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -31,6 +32,7 @@ double distance_from(QPointF at, QPointF from, QPointF to) {
 ParallelChart::ParallelChart(QWidget* parent) : QWidget(parent) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
+  set_accessible_role(*this, QAccessible::Chart);
   setAccessibleName(tr("Settings and results of the runs in parallel coordinates"));
 }
 
