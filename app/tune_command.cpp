@@ -33,7 +33,7 @@ void add_tune_options(CLI::App& command, CommonOptions& common, TuneCommandOptio
       ->default_str("grid");
   command.add_option("--trials", options.tuning.trials, "Number of trials of random and halving")
       ->capture_default_str();
-  command.add_option("--reduction", options.tuning.reduction, "Halving: one trial of so many goes on")
+  command.add_option("--reduction", options.tuning.reduction, "Halving: each comparison keeps 1/N of the trials")
       ->capture_default_str();
   command.add_option("--tune-seed", options.tuning.seed, "Seed of the drawn values")
       ->check(CLI::Range(0.0, 9007199254740991.0))

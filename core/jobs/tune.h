@@ -39,7 +39,7 @@ struct TuneOptions {
   std::vector<std::string> varied{};  // see parse_varied_key()
   TuneMethod method = TuneMethod::grid;
   long trials = 8;                   // of random and halving
-  int reduction = 2;                 // of halving: one trial of so many goes on
+  int reduction = 2;                 // of halving: each comparison keeps 1/reduction of the trials
   std::uint64_t seed = 1;            // of the drawn values
   std::string metric = "eval/loss";  // or train/loss; eval/answers_right: larger is better
 };

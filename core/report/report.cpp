@@ -217,8 +217,12 @@ std::string section(const char* title, const std::string& html) {
   return html.empty() ? std::string() : "<section>\n" + html_heading(2, title) + html + "</section>\n";
 }
 
-std::string number_or_unknown(double value, const char* unit) {
-  return value > 0 ? number_text(value) + " " + unit : std::string();
+// "8.6 s (7.4 to 9.9)"; empty if nothing is known.
+std::string estimate_text(const plan::Estimate& estimate, const char* unit) {
+  if (estimate.value <= 0) return {};
+  const std::string text = number_text(estimate.value) + " " + unit;
+  if (estimate.low >= estimate.high) return text;
+  return text + " (" + number_text(estimate.low) + " to " + number_text(estimate.high) + ")";
 }
 
 void add_plan(const planning::ExperimentPlan& planned, ReportItem& item) {
@@ -229,14 +233,14 @@ void add_plan(const planning::ExperimentPlan& planned, ReportItem& item) {
   add("Target", planned.request.target.id + ", " + std::to_string(p.devices) + " devices");
   add("Fits", p.fits() ? "yes" : "no");
   add("Peak memory of a device", to_text(p.memory.at_peak.total()) + " of " + to_text(p.memory.capacity));
-  add("Step", number_or_unknown(p.step.seconds.value, "s"));
-  add("Run", number_or_unknown(p.run.hours.value, "h"));
-  add("Cost", number_or_unknown(p.run.usd.value, "USD"));
-  add("Throughput", number_or_unknown(p.run.tokens_per_second, "tokens/s"));
+  add("Step", estimate_text(p.step.seconds, "s"));
+  add("Run", estimate_text(p.run.hours, "h"));
+  add("Cost", estimate_text(p.run.usd, "USD"));
+  add("Throughput", estimate_text({.value = p.run.tokens_per_second}, "tokens/s"));
   if (!p.serve) return;
-  add("TTFT of one request", number_or_unknown(p.serve->ttft.value * 1e3, "ms"));
-  add("TPOT at the largest batch", number_or_unknown(p.serve->tpot.value * 1e3, "ms"));
-  add("Output throughput", number_or_unknown(p.serve->output_tokens_per_second, "tokens/s"));
+  add("TTFT of one request", estimate_text(p.serve->ttft * 1e3, "ms"));
+  add("TPOT at the largest batch", estimate_text(p.serve->tpot * 1e3, "ms"));
+  add("Output throughput", estimate_text({.value = p.serve->output_tokens_per_second}, "tokens/s"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "core/report/report_charts.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <set>
@@ -17,16 +18,26 @@ using compare::ComparedRun;
 constexpr int kColumns = 600;  // of the decimated series: more than a chart has pixels for
 constexpr size_t kMostCharts = 24;
 
-// The metrics of all runs; the losses first.
+struct KnownMetric {
+  const char *name, *title, *unit;
+};
+// In the order of the charts; other metrics follow under their own names.
+constexpr std::array kKnown{KnownMetric{"train/loss", "Training loss", "nats/token"},
+                            KnownMetric{"eval/loss", "Eval loss", "nats/token"},
+                            KnownMetric{"eval/answers_right", "Scored answers that are right", "share"},
+                            KnownMetric{"train/learning_rate", "Learning rate", "rate"},
+                            KnownMetric{"train/grad_norm", "Gradient norm", "norm"},
+                            KnownMetric{"train/tokens_per_second", "Speed", "tokens/s"}};
+
+// The metrics of all runs.
 std::vector<std::string> metric_names(const std::vector<ComparedRun>& runs) {
   std::set<std::string> all;
   for (const ComparedRun& run : runs)
     if (run.training)
       for (const auto& [name, series] : run.training->metrics()) all.insert(name);
   std::vector<std::string> names;
-  for (const char* first :
-       {"train/loss", "eval/loss", "train/learning_rate", "train/grad_norm", "train/tokens_per_second"})
-    if (all.erase(first) > 0) names.emplace_back(first);
+  for (const KnownMetric& known : kKnown)
+    if (all.erase(known.name) > 0) names.emplace_back(known.name);
   names.insert(names.end(), all.begin(), all.end());
   names.resize(std::min(names.size(), kMostCharts));
   return names;
@@ -39,7 +50,12 @@ std::vector<views::Point> whole(const views::Series& series) {
 std::string metric_charts(const std::vector<ComparedRun>& runs, const std::vector<std::string>& names) {
   std::string out;
   for (const std::string& metric : metric_names(runs)) {
-    SvgChart chart{.title = metric, .x_title = "step", .y_title = metric, .lines = {}};
+    const auto known =
+        std::find_if(kKnown.begin(), kKnown.end(), [&](const KnownMetric& k) { return metric == k.name; });
+    SvgChart chart{.title = known != kKnown.end() ? known->title : metric,
+                   .x_title = "step",
+                   .y_title = known != kKnown.end() ? known->unit : metric,
+                   .lines = {}};
     for (size_t c = 0; c < runs.size(); ++c)
       if (const views::MetricSeries* series = runs[c].training ? runs[c].training->metric(metric) : nullptr)
         chart.lines.push_back({names[c], whole(series->raw), runs[c].provenance, c});

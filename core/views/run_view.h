@@ -166,7 +166,7 @@ class RunView {
   std::deque<StepTime> recent_;
 };
 
-// What evaluations decided: "stopped early: ...; best checkpoint: ...". Empty if they decided nothing.
+// Early stop and best checkpoint: "stopped early: ...; best checkpoint: ...". Empty if the run has neither.
 std::string outcome_text(const event::Finished& finished);
 
 // Feeds the events of a stored run to a view. Throws errors of the store, and cancelled() once `stop` is requested.

@@ -178,7 +178,7 @@ TEST(Bundle, RefusesHostileArchivesAndLeavesNoRun) {
       {"long name of GNU", patched(whole, files, 156, "L")},
       {"prefix", patched(whole, files, 345, "..")},
       {"size beyond the end", patched(whole, files, 124, "00007777777")},
-      {"size beyond all disks",
+      {"size above the limit",
        patched(whole, files, 124, std::string_view("\x80\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12))},
       {"size without digits", patched(whole, files, 124, "-1         ")},
       {"wrong checksum", unsummed},

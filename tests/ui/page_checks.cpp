@@ -35,8 +35,8 @@ constexpr int kTitledChart = 120;       // lower charts have no axis titles; pix
 constexpr int kEnlarged = 3;
 constexpr int kMostRows = 12;  // of a table
 
-// What the user operates, and what else takes the focus. Not the parts of a control, which its own keys operate: scroll
-// bars, the buttons of a tab bar and of a line edit.
+// Controls, and other widgets that take the focus. Scroll bars and the buttons of a tab bar or a line edit are parts of
+// a control, which its own keys reach.
 bool is_control(const QWidget& widget) {
   const QWidget* owner = widget.parentWidget();
   if (qobject_cast<const QScrollBar*>(&widget) || qobject_cast<const QTabBar*>(owner) ||
