@@ -104,7 +104,8 @@ int run(int argc, char** argv) {
   const fs::path folder = fs::path(MW_RESOURCES) / "hardware";
   const hardware::Catalogue catalogue = hardware::Catalogue::load(folder);
   const plan::Measurements measured = plan::read_measurements(folder / "measurements.json", catalogue);
-  plan::Calibration calibration{.basis = {}, .factors = plan::with_means(plan::fit_factors(measured.rows))};
+  plan::Calibration calibration{
+      .basis = {}, .factors = plan::with_means(plan::fit_factors(measured.rows, plan::shipped_fit_options()))};
   const std::vector<plan::Comparison> before = plan::predict_all(measured.rows, {});
   const std::vector<plan::Comparison> after = plan::predict_all(measured.rows, calibration);
   const Errors errors = summarise(measured.rows, before, after);

@@ -38,6 +38,7 @@ std::vector<std::string> serving_keys(const std::string& key) {
       {"chunked_prefill", {"serve.chunked_prefill"}},
       {"sliding_window_kv", {"serve.sliding_window_kv"}},
       {"async_scheduling", {"serve.async_scheduling"}},
+      {"sampling", {"serve.sampling"}},
       {"block_size", {"serve.block_size"}},
       {"max_model_len", {"serve.max_model_len"}},
       {"max_num_seqs", {"serve.max_num_seqs"}},

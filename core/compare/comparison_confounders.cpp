@@ -34,6 +34,7 @@ const std::vector<std::pair<std::string, std::string>>& conditions() {
       {"chunked_prefill", "chunked prefill"},
       {"sliding_window_kv", "freeing of KV outside sliding windows"},
       {"async_scheduling", "async scheduling"},
+      {"sampling", "sampling"},
       {"max_model_len", "max_model_len"},
       {"max_num_seqs", "max_num_seqs"},
       {"max_num_batched_tokens", "max_num_batched_tokens"},

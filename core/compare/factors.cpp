@@ -22,7 +22,7 @@ const std::vector<Factor>& factors() {
       {"chunked prefill", {"serve.chunked_prefill", "serve.max_num_batched_tokens"}},
       {"server limits",
        {"serve.max_num_seqs", "serve.max_model_len", "serve.memory_utilisation", "serve.block_size", "serve.policy",
-        "serve.async_scheduling"}},
+        "serve.async_scheduling", "serve.sampling"}},
       {kLoadFactor, {"sweep"}}};
   return kFactors;
 }

@@ -104,6 +104,7 @@ struct ServeSection {
   model::DType kv_dtype{}, products{};
   std::optional<model::DType> weight_dtype;  // empty: train.dtype
   bool sliding_window_kv = false, async_scheduling = false, prefix_cache = false, chunked_prefill = false;
+  plan::Sampling sampling{};
   double memory_utilisation = 0;
   int input_len = 0, output_len = 0;
   std::string target;

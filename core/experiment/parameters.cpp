@@ -362,6 +362,11 @@ Rows serving_rows() {
                "The host schedules the next step while one runs and sees requests one step later (vLLM's default as of "
                "0.19)",
                kAdvanced),
+      choice_row(
+          "serve.sampling", &ServeSection::sampling, "Sampling",
+          "How planned servers draw tokens: greedy (temperature 0), or with top-k and top-p, which a model's own "
+          "generation_config may ask for; its time is modelled for vLLM on TPUs",
+          kAdvanced),
       real_row("serve.memory_utilisation", &ServeSection::memory_utilisation, "Memory used",
                {"of capacity", 0.9, 0.05, 1}, "Share of the device memory that the server may use", kAdvanced),
       int_row("serve.input_len", &ServeSection::input_len, "Prompt", {"tokens", 1024, 1, 1048576},

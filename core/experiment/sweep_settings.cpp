@@ -76,6 +76,7 @@ void add_server(const ExperimentConfig& config, formats::BenchSet& set) {
   c["chunked_prefill"] = on_off(serve.chunked_prefill);
   c["sliding_window_kv"] = on_off(serve.sliding_window_kv);
   c["async_scheduling"] = on_off(serve.async_scheduling);
+  if (serve.sampling != plan::Sampling::greedy) c["sampling"] = to_string(serve.sampling);
   c["block_size"] = std::to_string(serve.block_size);
   c["max_num_seqs"] = std::to_string(serve.max_num_seqs);
   c["max_num_batched_tokens"] = std::to_string(serve.max_num_batched_tokens);

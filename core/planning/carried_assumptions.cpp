@@ -15,11 +15,19 @@ constexpr std::array<const char*, 14> kTrainingKeys{
     "train.stack",  "train.batch",     "train.accumulation",  "train.remat",        "train.loss_chunk",
     "train.dtype",  "train.attention", "train.adapter_dtype", "train.moment_dtype", "data.max_len",
     "data.packing", "data.padding",    "data.mean_len",       "lora.rank"};
-constexpr std::array<const char*, 12> kServingKeys{
-    "serve.stack",           "serve.max_num_seqs",     "serve.max_num_batched_tokens",
-    "serve.max_model_len",   "serve.kv_dtype",         "serve.sliding_window_kv",
-    "serve.chunked_prefill", "serve.async_scheduling", "serve.memory_utilisation",
-    "serve.input_len",       "serve.output_len",       "train.dtype"};
+constexpr std::array<const char*, 13> kServingKeys{"serve.stack",
+                                                   "serve.max_num_seqs",
+                                                   "serve.max_num_batched_tokens",
+                                                   "serve.max_model_len",
+                                                   "serve.kv_dtype",
+                                                   "serve.sliding_window_kv",
+                                                   "serve.chunked_prefill",
+                                                   "serve.async_scheduling",
+                                                   "serve.memory_utilisation",
+                                                   "serve.input_len",
+                                                   "serve.output_len",
+                                                   "serve.sampling",
+                                                   "train.dtype"};
 constexpr std::array<const char*, 3> kSizingKeys{"size.prompt_len", "size.new_tokens", "train.dtype"};
 
 std::span<const char* const> keys_of(experiment::Kind kind) {

@@ -93,6 +93,14 @@ TEST(Calibrate, StaysWithinItsBounds) {
   EXPECT_LE(factor_of(fit(measured(1.5, MeasurementUse::calibration)), "v5e"), FitOptions{}.longest + 1e-3);
 }
 
+// Rows without experts or partial sums say nothing about these.
+TEST(Calibrate, LeavesOutWhatNoRowDependsOn) {
+  const auto factors =
+      fit_factors(measured(0.8, MeasurementUse::calibration), {.names = {"experts", "matmul", "overlap_sums"}});
+  ASSERT_EQ(factors.size(), 1U);
+  EXPECT_EQ(factors.front().name, "matmul");
+}
+
 TEST(Calibrate, RejectsWhatCannotBeFitted) {
   EXPECT_TRUE(fit_factors({}).empty());
   EXPECT_TRUE(fit_factors(measured(0.8, MeasurementUse::holdout)).empty());
@@ -129,7 +137,7 @@ TEST(CalibrationFile, RoundTrips) {
 }
 
 TEST(CalibrationFile, ShippedCalibrationFollowsFromShippedRows) {
-  const Calibration again = fit(shipped_rows());
+  const Calibration again = fit(shipped_rows(), shipped_fit_options());
   const Calibration file = read_calibration(kHardware + "/calibration.json");
   ASSERT_EQ(file.factors.size(), again.factors.size()) << "run scripts/calibrate.sh";
   for (size_t i = 0; i < file.factors.size(); ++i) {

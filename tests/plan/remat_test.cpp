@@ -50,6 +50,21 @@ TEST(Recomputation, SkipsTheLastProductUnlessANormReadsIt) {
   EXPECT_GT(step(llama), before * 1.03);
 }
 
+TEST(Recomputation, OmitsTheSumsOfOutputsThatNothingReads) {
+  const auto sums = [](const Request& r) {
+    double seconds = 0;
+    for (const Term& t : predict(r).step.terms)
+      if (t.phase == Term::Phase::remat) seconds += t.communication.value;
+    return seconds;
+  };
+  Request r = titan(), whole = titan();
+  r.mesh.axes = whole.mesh.axes = {{"fsdp", 1}, {"tp", 8}};
+  r.rules.preset = whole.rules.preset = mesh::Preset::megatron;
+  whole.profile.recomputation = StackProfile::Recomputation::whole;
+  EXPECT_GT(sums(r), 0.4 * sums(whole));
+  EXPECT_LT(sums(r), 0.8 * sums(whole));
+}
+
 TEST(Recomputation, SavingOutputsTradesMemoryForTime) {
   Request r = titan(), none = titan();
   none.train.remat = model::Remat::none;

@@ -152,6 +152,25 @@ TEST(ServeStep, AsyncSchedulingRemovesHostTime) {
   EXPECT_NEAR(between - ServeStepModel(r).seconds({.decoding = 8}), 4.5e-3 - 0.5e-3, 1e-9);
 }
 
+// 64 sums over the f32 logits of 262,144 tokens and 16 further passes, for the 64 rows of the bucket.
+TEST(ServeStep, SamplingOnTpusPassesOverTheLogits) {
+  Request r = tpu();
+  const StepLoad load{.decoding = 60, .read_tokens = 6e4, .read_window_tokens = 6e4};
+  const double greedy = ServeStepModel(r).seconds(load);
+  r.serve.sampling = Sampling::top_k_top_p;
+  const ServeStepModel sampled(r);
+  const double passes = 80 * 64 * 262144.0 * 4 / (1638e9 * r.efficiencies.sampling.value);
+  EXPECT_NEAR(sampled.seconds(load) - greedy, passes, 1e-9);
+  EXPECT_NEAR(sampled.parts(load).total.value, sampled.seconds(load), 1e-12);
+  EXPECT_THAT(sampled.parts(load).sequences.formula, testing::HasSubstr("in sampling"));
+  EXPECT_EQ(sampled.parts({.decoding = 9}).sequences.formula,  // 16 rows stay on the chip
+            ServeStepModel(tpu()).parts({.decoding = 9}).sequences.formula);
+  Request g = gpu();  // not modelled there
+  const double before = ServeStepModel(g).seconds(load);
+  g.serve.sampling = Sampling::top_k_top_p;
+  EXPECT_EQ(ServeStepModel(g).seconds(load), before);
+}
+
 TEST(ServeStep, CollectivesOfAnyCountMatchTheirList) {
   for (const Request& r : {tpu(), gpu(), server("gemma3-1b", "v6e-8", Stack::vllm_tpu, 8)}) {
     const LocalModel m = local_model(r, mesh::ShardingUse::sampling);

@@ -37,8 +37,9 @@ experiment::Experiment said(const Json& row) {
   copy("rules", "sharding.preset");
   for (const auto& [axis, size] : row.at("mesh").items()) e.set_value("mesh." + axis, size);
   if (serves) {
-    for (const char* key : {"max_num_seqs", "max_model_len", "max_num_batched_tokens", "memory_utilisation",
-                            "sliding_window_kv", "async_scheduling", "input_len", "output_len", "kv_dtype", "products"})
+    for (const char* key :
+         {"max_num_seqs", "max_model_len", "max_num_batched_tokens", "memory_utilisation", "sliding_window_kv",
+          "async_scheduling", "sampling", "input_len", "output_len", "kv_dtype", "products"})
       copy(key, std::string("serve.") + key);
     copy("weights", "serve.weight_dtype");
     return e;

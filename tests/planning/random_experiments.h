@@ -130,6 +130,7 @@ class RandomExperiments {
     if (chance(4)) e.set_value("serve.products", "fp8");
     if (chance(4)) e.set_value("serve.chunked_prefill", false);
     if (chance(4)) e.set_value("serve.async_scheduling", true);
+    if (chance(4)) e.set_value("serve.sampling", "top_k_top_p");
     if (!chance(3))
       e.set_value("serve.stack", gpu ? one_of(std::array{"vllm-gpu", "tensorrt-llm", "sglang"})
                                      : one_of(std::array{"vllm-tpu", "jetstream"}));

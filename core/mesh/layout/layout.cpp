@@ -25,8 +25,8 @@ void link_facts(AxisPlacement& place, const std::vector<GridDimension>& dims) {
   for (const GridPart& p : place.parts) {
     const GridDimension& d = dims[static_cast<size_t>(p.dimension)];
     block *= p.size;
+    if (d.medium != Medium::link) continue;  // the devices of a chip pass on what its links bring
     ++wide;
-    if (d.medium != Medium::link) continue;
     stride = std::max(stride, p.stride);
     const bool closes = d.wrap && p.size * p.stride == d.size;
     whole_rings += closes && d.size > 2;
@@ -38,13 +38,14 @@ void link_facts(AxisPlacement& place, const std::vector<GridDimension>& dims) {
                                     [&](const GridPart& p) { return p.dimension == static_cast<int>(i); });
     if (dims[i].medium == Medium::chip && !inside) place.sharing *= dims[i].size;
   }
-  if (whole_rings == wide) {  // a torus: a ring in each dimension at once
+  if (whole_rings == wide && wide > 0) {  // a torus: a ring in each dimension at once
     place.ring = true;
     place.rails = 2 * wide;
     place.hops = ring_hops;
     return;
   }
-  place.ring = wide > 1 && block % 2 == 0 && block > 2;  // a grid of even size has a closed walk over all its points
+  place.ring = place.parts.size() > 1 && block % 2 == 0 &&
+               block > 2;  // a grid of even size has a closed walk over all its points
   place.rails = place.ring ? 2 : 1;
   place.hops = (place.ring ? place.size / 2 : place.size - 1) * stride;
 }

@@ -25,8 +25,8 @@ const Efficiencies::Named& named(const std::string& name) {
 }
 
 bool is_share(std::string_view name) {
-  return name == "matmul" || name == "attention" || name == "memory" || name == "collectives" || name == "kv_reads" ||
-         name.starts_with("overlap");
+  return name == "matmul" || name == "experts" || name == "attention" || name == "memory" || name == "collectives" ||
+         name == "kv_reads" || name == "sampling" || name.starts_with("overlap");
 }
 
 // A share is at most 1, except on CPUs, whose peaks are estimates.
@@ -111,11 +111,12 @@ class Fitter {
       : group_(group),
         options_(options),
         names_(serves(group.stack) ? options.serving : options.names),
-        stop_(std::move(stop)),
-        logs_(names_.size(), 0.0) {
-    for (const std::string& name : names_) bounds_.push_back(bounds_of(options, group.vendor, name));
+        stop_(std::move(stop)) {
     for (const Measurement* m : group.rows)
       if (is_serving(m->what)) servers_.emplace(m, m->request);
+    std::erase_if(names_, [this](const std::string& name) { return !is_constrained(name); });
+    logs_.assign(names_.size(), 0.0);
+    for (const std::string& name : names_) bounds_.push_back(bounds_of(options, group.vendor, name));
   }
 
   std::vector<CalibrationFactor> run() {
@@ -139,13 +140,26 @@ class Fitter {
   }
 
  private:
+  // Whether the time of any row depends on the efficiency.
+  bool is_constrained(const std::string& name) const {
+    return std::any_of(group_.rows.begin(), group_.rows.end(), [&](const Measurement* m) {
+      Efficiencies all = m->request.efficiencies;
+      const double before = error(*m, all);
+      Efficiency& e = all.*named(name).member;
+      e.value = scaled(name, group_.vendor, e.value, 0.9);
+      return std::abs(error(*m, all) - before) > 1e-9;
+    });
+  }
   double error(const Measurement& m, const std::vector<double>& logs) const {
-    if (stop_.stop_requested()) throw cancelled("the fit");
     Efficiencies all = m.request.efficiencies;
     for (size_t i = 0; i < logs.size(); ++i) {
       Efficiency& e = all.*named(names_[i]).member;
       e.value = scaled(names_[i], group_.vendor, e.value, std::exp(logs[i]));
     }
+    return error(m, all);
+  }
+  double error(const Measurement& m, const Efficiencies& all) const {
+    if (stop_.stop_requested()) throw cancelled("the fit");
     const auto server = servers_.find(&m);
     if (server != servers_.end()) return std::log1p(predicted(m, server->second.with(all)).error);
     Request r = m.request;
@@ -166,7 +180,7 @@ class Fitter {
 
   const Group& group_;
   const FitOptions& options_;
-  const std::vector<std::string>& names_;
+  std::vector<std::string> names_;  // those that the rows constrain
   std::vector<Bounds> bounds_;
   std::map<const Measurement*, ServeStepModel> servers_;
   std::stop_token stop_;
@@ -222,6 +236,12 @@ std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors
   return factors;
 }
 
+FitOptions shipped_fit_options() {
+  FitOptions options;
+  options.names = {"matmul", "overlap_network", "overlap_sums", "experts"};
+  return options;
+}
+
 std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options,
                                            std::stop_token stop) {
   for (const auto* names : {&options.names, &options.serving})
@@ -231,8 +251,9 @@ std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows,
                      .message = "no measurement constrains this efficiency",
                      .place = "names",
                      .found = name,
-                     .expected = "matmul, attention, memory, collectives, overlap, overlap_sums, kv_reads, kernel_s, "
-                                 "step_s, sequence_s, sum_s"});
+                     .expected =
+                         "matmul, experts, attention, memory, collectives, overlap, overlap_network, overlap_sums, "
+                         "kv_reads, sampling, kernel_s, step_s, sequence_s, sum_s"});
   std::vector<CalibrationFactor> out;
   for (const Group& g : groups_of(rows)) {
     const std::vector<CalibrationFactor> factors = Fitter(g, options, stop).run();

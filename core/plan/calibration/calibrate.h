@@ -58,9 +58,12 @@ struct FitOptions {
   std::vector<std::string> serving{"matmul", "memory", "kv_reads", "sequence_s"};
 };
 
+// Of the calibration that is shipped: rows of several slices and of experts tell more shares apart.
+FitOptions shipped_fit_options();
+
 // Fits by robust least squares (Huber) on log(predicted / measured) of the step times of calibration rows, separately
-// for each chip and stack; empty if there is no such row. Held-out rows do not matter. Throws Error CALIBRATION for an
-// unknown name, and cancelled() when stopped.
+// for each chip and stack; empty if there is no such row. An efficiency that no row of a chip and stack depends on gets
+// no factor. Held-out rows do not matter. Throws Error CALIBRATION for an unknown name, and cancelled() when stopped.
 std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options = {},
                                            std::stop_token stop = {});
 // Replaces the factors for other chips of a vendor and stack by the geometric mean of the chips that have factors.

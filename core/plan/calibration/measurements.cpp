@@ -343,6 +343,7 @@ void read_work(JsonRow& row, Request& request) {
     s.output_len = row.whole("output_len", s.output_len, 1, kMost);
     if (row.optional("kv_dtype")) request.kv = row.choice("kv_dtype", row.text("kv_dtype"), kKvTypeNames);
     request.sliding_window_kv = row.flag("sliding_window_kv", request.sliding_window_kv);
+    s.sampling = row.choice("sampling", row.text_or("sampling", "greedy"), names_of<Sampling>());
     return;
   }
   const auto batch = row.as_whole<std::int64_t>(row.required("batch"), "batch", 1, kMost);

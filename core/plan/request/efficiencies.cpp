@@ -4,6 +4,8 @@
 // fitted to a step time, in particular not to those that tests predict.
 #include "core/plan/request/efficiencies.h"
 
+#include <algorithm>
+
 #include "core/base/error.h"
 
 namespace mw::plan {
@@ -19,6 +21,17 @@ Efficiency of(const hardware::Figure& figure, Efficiency otherwise) {
           .high = figure.high > 0 ? figure.high : figure.value,
           .origin = measured ? Origin::measured : Origin::transferred,
           .source = figure.source};
+}
+
+// Shares of the peak that large products reach on the chips on which servers were measured (chips.json).
+constexpr double kH100Matmul = 0.80, kV6eMatmul = 0.90;
+// A server's share on another chip: in proportion to what large products reach there.
+Efficiency of_large(const hardware::Chip& chip, double measured_there, Efficiency e) {
+  if (!chip.matmul_efficiency || chip.matmul_efficiency.value == measured_there) return e;
+  const double ratio = chip.matmul_efficiency.value / measured_there;
+  e.value *= ratio, e.low *= ratio, e.high = std::min(1.0, e.high * ratio);
+  e.source += ", times what large products reach on this chip: " + chip.matmul_efficiency.source;
+  return e;
 }
 
 constexpr double kMiB = 1048576.0, kGiB = 1073741824.0;
@@ -98,13 +111,16 @@ bool serves(Stack stack) {
 const std::vector<Efficiencies::Named>& Efficiencies::names() {
   static const std::vector<Named> kNames{
       {"matmul", &Efficiencies::matmul, "share of the bf16 peak in large products"},
+      {"experts", &Efficiencies::experts, "share of matmul that the grouped products of experts reach in training"},
       {"attention", &Efficiencies::attention, "share of the bf16 peak inside fused attention"},
       {"memory", &Efficiencies::memory, "share of memory bandwidth"},
       {"collectives", &Efficiencies::collectives, "share of the bandwidth of the link model"},
       {"overlap", &Efficiencies::overlap, "share of weight gathers and gradient sums that may hide"},
+      {"overlap_network", &Efficiencies::overlap_network, "share of these between nodes or slices that may hide"},
       {"overlap_sums", &Efficiencies::overlap_sums, "share of partial sums that may hide"},
       {"kernel_s", &Efficiencies::kernel_s, "unhidden seconds per kernel"},
       {"kv_reads", &Efficiencies::kv_reads, "share of memory bandwidth in reads of a server's KV cache"},
+      {"sampling", &Efficiencies::sampling, "share of memory bandwidth in passes over logits for top-k and top-p"},
       {"sum_s", &Efficiencies::sum_s, "fixed seconds of a server's sum over devices, in addition to its bytes"},
       {"step_s", &Efficiencies::step_s, "seconds per step in addition to the devices' work"},
       {"sequence_s", &Efficiencies::sequence_s, "seconds per sequence of a decode step"},
@@ -122,6 +138,7 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
   e.matmul = of(chip.matmul_efficiency, {tpu ? 0.86 : 0.80, tpu ? 0.80 : 0.77, tpu ? 0.90 : 0.87, Origin::transferred,
                                          tpu ? "large matmuls on v6e 90 %, TPU7x 83 % (TR)"
                                              : "large matmuls on A100 87 %, H100 80 %, B200 78 % (ML)"});
+  e.experts = {1.0, 0.4, 1.0, Origin::floor, "grouped products as fast as others; no published figure"};
   e.memory = of(chip.memory_efficiency, {0.82, 0.80, 0.87, Origin::transferred,
                                          "copies on v6e 83 %, TPU7x 87 % (TR); memory-bound kernels 80 % (AC)"});
   e.attention = tpu ? Efficiency{0.40, 0.30, 0.55, Origin::transferred, "fused attention on TPU; no published ceiling"}
@@ -132,11 +149,13 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
                       : Efficiency{0.80, 0.75, 0.85, Origin::transferred,
                                    "NCCL all-gather on H200 361 of 450 GB/s (ML); a measured curve replaces it"};
   e.overlap = {1.0, 0.5, 1.0, Origin::floor, "gathers are prefetched while the layer before computes"};
+  e.overlap_network = {1.0, 0.0, 1.0, Origin::floor, "as within a node or slice; no published figure"};
   e.overlap_sums = {0.0, 0.0, 0.5, Origin::floor, "a layer waits for its partial sums"};
   e.kernel_s = tpu ? Efficiency{0, 0, 1e-6, Origin::floor, "one program: no launches"}
                    : Efficiency{3e-6, 1e-6, 5e-6, Origin::transferred, "3 µs per memory-bound kernel (AC)"};
   e.kv_reads = tpu ? Efficiency{0.50, 0.30, 0.80, Origin::transferred, "ragged paged attention; no published ceiling"}
                    : Efficiency{0.80, 0.69, 1.00, Origin::transferred, "vLLM on H100: 69-100 % of the peak (AC)"};
+  e.sampling = e.memory;
   e.sum_s = tpu ? Efficiency{1.3e-5, 1e-6, 1.5e-5, Origin::transferred, "TPU7x all-gather: 13-15 µs fixed (TR)"}
                 : Efficiency{7e-6, 5e-6, 1.2e-5, Origin::transferred,
                              "small all-reduce of a DGX pair 7 µs, of eight 32-37 µs (VD): grows with their logarithm"};
@@ -156,9 +175,12 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
                      "3-10 % where sizes vary, about 0 where they do not (an estimate); middle taken"};
   // Serving engines reach less in prefill (AC): short products, many kernels; 0.57 of peak at tp 2, 0.38 at tp 8.
   if (serves_on_gpus(stack))
-    e.matmul = {0.57, 0.38, 0.66, Origin::transferred, "prefill of Qwen3-32B, Llama-8B and -70B on H100 (AC)"};
+    e.matmul =
+        of_large(chip, kH100Matmul,
+                 {0.57, 0.38, 0.66, Origin::transferred, "prefill of Qwen3-32B, Llama-8B and -70B on H100 (AC)"});
   if (serves_on_tpus(stack))
-    e.matmul = {0.50, 0.30, 0.80, Origin::transferred, "as vLLM on GPUs; no clean figure of its own"};
+    e.matmul = of_large(chip, kV6eMatmul,
+                        {0.50, 0.30, 0.80, Origin::transferred, "as vLLM on GPUs; no clean figure of its own"});
   return e;
 }
 

@@ -25,21 +25,24 @@ Estimate operator*(double n, const Efficiency& each);      // `n` fixed costs
 Estimate operator/(double best, const Efficiency& share);  // seconds that are `best` at the whole peak
 
 struct Efficiencies {
-  Efficiency matmul;         // share of the bf16 peak in large products
-  Efficiency attention;      // share of the bf16 peak inside a fused attention kernel
-  Efficiency memory;         // share of memory bandwidth, element-wise work and weight reads
-  Efficiency collectives;    // share of what the link model gives
-  Efficiency overlap;        // share of weight gathers and gradient sums that may hide behind computing
-  Efficiency overlap_sums;   // share of partial sums within a layer that may hide
-  Efficiency kernel_s;       // seconds per kernel launch that are not hidden
-  Efficiency kv_reads;       // share of memory bandwidth in reads of a server's paged KV cache
-  Efficiency sum_s;          // fixed seconds of a server's all-reduce; on GPUs times log2 of their number
-  Efficiency step_s;         // seconds of the host per optimizer or decode step: data, scheduling, dispatch
-  Efficiency sequence_s;     // seconds per sequence of a decode step
-  Efficiency request_s;      // seconds from sending a request until a server can schedule it: HTTP, tokenizer, queues
-  Efficiency compile_s;      // seconds of compilation before the first step
-  Efficiency runtime_bytes;  // held per device by runtime, context and communicators
-  Efficiency fragmentation;  // share by which an allocator holds more than the live buffers
+  Efficiency matmul;           // share of the bf16 peak in large products
+  Efficiency experts;          // share of `matmul` that the grouped products of experts reach in training
+  Efficiency attention;        // share of the bf16 peak inside a fused attention kernel
+  Efficiency memory;           // share of memory bandwidth, element-wise work and weight reads
+  Efficiency collectives;      // share of what the link model gives
+  Efficiency overlap;          // share of weight gathers and gradient sums that may hide behind computing
+  Efficiency overlap_network;  // the same between nodes or slices
+  Efficiency overlap_sums;     // share of partial sums within a layer that may hide
+  Efficiency kernel_s;         // seconds per kernel launch that are not hidden
+  Efficiency kv_reads;         // share of memory bandwidth in reads of a server's paged KV cache
+  Efficiency sampling;         // share of memory bandwidth in a server's passes over logits for top-k and top-p
+  Efficiency sum_s;            // fixed seconds of a server's all-reduce; on GPUs times log2 of their number
+  Efficiency step_s;           // seconds of the host per optimizer or decode step: data, scheduling, dispatch
+  Efficiency sequence_s;       // seconds per sequence of a decode step
+  Efficiency request_s;        // seconds from sending a request until a server can schedule it: HTTP, tokenizer, queues
+  Efficiency compile_s;        // seconds of compilation before the first step
+  Efficiency runtime_bytes;    // held per device by runtime, context and communicators
+  Efficiency fragmentation;    // share by which an allocator holds more than the live buffers
 
   struct Named {
     std::string_view name;

@@ -62,6 +62,7 @@ struct RolloutWork {
 };
 // When a server's host schedules a step: after the previous one, or while it runs (vLLM's async scheduling).
 enum class Scheduling { between_steps, ahead };
+enum class Sampling { greedy, top_k_top_p };  // how a server draws tokens from the logits
 struct ServeWork {
   int max_num_seqs = 64, max_model_len = 4096, max_num_batched_tokens = 2048;
   double memory_utilisation = 0.9;
@@ -70,6 +71,7 @@ struct ServeWork {
   int input_len = 1024, output_len = 512;  // of the requests for which times are predicted
   Scheduling scheduling = Scheduling::between_steps;
   bool chunked_prefill = true;  // false: a prompt is computed in one step
+  Sampling sampling = Sampling::greedy;
 };
 
 struct Request {
@@ -134,3 +136,6 @@ inline constexpr mw::EnumNames<8> mw::kEnumNames<mw::plan::SavedActivation>{
 
 template <>
 inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::plan::Offload>{"none", "host"};
+
+template <>
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::plan::Sampling>{"greedy", "top_k_top_p"};

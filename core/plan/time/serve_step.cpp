@@ -37,11 +37,31 @@ Efficiency triton_attention(double head_dim) {
   return {0.122, 0.12, 0.26, Origin::transferred, source};
 }
 
+// Shares of the memory bandwidth in reads of the KV cache by the same kernels: 1,919 GB/s of 6 TB/s with 64 sequences
+// at heads of 512 (MI325X, ROCm/aiter pull request 5664), and 537 MB in 167 µs with 32 sequences at heads of 256 (vLLM
+// 0.28 there, ROCm/aiter pull request 5415), which take 60 µs for a single sequence.
+constexpr double kTritonReads = 6e-5;  // seconds of a layer at least
+Efficiency triton_reads(double head_dim) {
+  if (head_dim > kFusedHead)
+    return {
+        0.32, 0.25, 0.40, Origin::transferred,
+        "Triton attention of heads beyond 256 reads the KV cache at 32 % of the bandwidth on MI325X (ROCm/aiter 5664)"};
+  return {0.54, 0.45, 0.65, Origin::transferred,
+          "Triton attention of heads of 256 reads the KV cache at 54 % of the bandwidth on MI325X (ROCm/aiter 5415)"};
+}
+
 constexpr double kOwnSums = 8 * 1048576.0;  // bytes: below, servers on GPUs sum with a kernel of their own
 // Rows that the grouped products of experts compute at once: blocks of vLLM's fused kernel for few tokens
 // (fused_moe.py, get_default_config), rows of a bf16 tile on TPUs.
 constexpr double kExpertRows = 16;
 constexpr int kFirstTokens = 16, kFirstRequests = 8;  // smallest buckets of vLLM on TPUs (tpu-inference)
+// Reads and writes of each f32 logit in sampling with top-k and top-p on TPUs (tpu-inference, layers/common/
+// binary_search.py and layers/jax/sample/sampling.py): either filter finds its threshold with 32 sums over the logits;
+// temperature 2, two transposed copies 4, softmax 4, masks 5, the draw 1.
+constexpr double kSamplingPasses = 2 * 32 + 16;
+// Logits of few requests stay in on-chip memory between the passes: 16 rows of 262,144 do on v6e, 32 do not, by the
+// time per token of Gemma 4 E2B, E4B and 12B there (XB, calibration rows).
+constexpr double kSampledOnChip = 17e6;  // bytes
 
 // Seconds as a function of a count, interpolated linearly between eight points per octave.
 class Curve {
@@ -156,15 +176,20 @@ struct ServeStepModel::Impl {
   double body_flops = 0;  // of a device, per token
   // Of one step, token, request, KV token, pair of query and key.
   Rate weights, head_weights, token, head_row, traffic, kv_full, kv_window, pair_full, pair_window;
-  Rate expert, expert_row;  // of reading one expert of every layer; of a token at one expert of every layer
+  Rate expert, expert_row;   // of reading one expert of every layer; of a token at one expert of every layer
+  Rate sampled_row;          // of choosing the token of a request
+  double sampled_bytes = 0;  // of its logits
   Curve token_sums, request_sums;
   std::optional<Efficiency> triton_full, triton_window;  // in place of the attention share
+  std::optional<Efficiency> reads_full, reads_window;    // in place of kv_reads
+  double least_full_s = 0, least_window_s = 0;           // of reading the cache, however short it is
   PagedAttentionTime paged;                              // of servers on TPUs, in place of kv_full and kv_window
   double window_span = 1;                                // keys that a prompt's kernel walks for each in its window
   Kv kv;
   // Quotients of the rates above, computed once.
   double weights_s = 0, head_weights_s = 0, token_s = 0, head_row_s = 0, traffic_s = 0, pair_full_s = 0,
-         pair_window_s = 0, step_s = 0, sequence_s = 0, tokenize_s = 0, expert_s = 0, expert_row_s = 0;
+         pair_window_s = 0, step_s = 0, sequence_s = 0, tokenize_s = 0, expert_s = 0, expert_row_s = 0,
+         sampled_row_s = 0;
 
   explicit Impl(const LocalModel& model);
   void set(const Efficiencies& efficiencies);
@@ -208,6 +233,7 @@ struct ServeStepModel::Impl {
   }
   // Weights are read once; for many tokens the products take longer than the reads.
   double products(double tokens) const { return std::max(weights_s, tokens * token_s); }
+  double sampled(double rows) const { return rows * sampled_bytes > kSampledOnChip ? rows : 0; }
   double head(double rows) const { return std::max(head_weights_s, rows * head_row_s); }
   // Of `own` tokens, padded to `tokens`: the experts that they choose are read, and each multiplies blocks of rows, the
   // last of which is half full on average. All padding goes to the same experts.
@@ -231,13 +257,15 @@ struct ServeStepModel::Impl {
     return window_span > 1 ? std::min(load.prefill_window_pairs * window_span, load.prefill_pairs)
                            : load.prefill_window_pairs;
   }
-  // Seconds of KV cache reads by decoding requests.
-  double reads(const StepLoad& load, double share) const {
+  // Seconds of KV cache reads by decoding requests, at one of the values of the efficiency.
+  double reads(const StepLoad& load, double Efficiency::*at) const {
+    if (load.decoding == 0) return 0;
     if (paged)
-      return load.decoding > 0 ? static_cast<double>(this->share(load.decoding)) *
-                                     paged.seconds(load.read_tokens / load.decoding, share)
-                               : 0;
-    return (load.read_tokens * kv_full.best + load.read_window_tokens * kv_window.best) / share * decode_share(load);
+      return static_cast<double>(share(load.decoding)) *
+             paged.seconds(load.read_tokens / load.decoding, kv_full.share.*at);
+    const double own = decode_share(load);
+    return std::max(least_full_s, load.read_tokens * own * kv_full.best / (kv_full.share.*at)) +
+           std::max(least_window_s, load.read_window_tokens * own * kv_window.best / (kv_window.share.*at));
   }
 };
 
@@ -259,14 +287,17 @@ void ServeStepModel::Impl::set(const Efficiencies& e) {
   step_s = e.step_s.value;
   sequence_s = e.sequence_s.value;
   for (Rate* rate : {&weights, &head_weights, &traffic, &expert}) rate->share = e.memory;
+  sampled_row.share = e.sampling;
   for (Rate* rate : {&token, &head_row, &expert_row}) rate->share = e.matmul;
-  for (Rate* rate : {&kv_full, &kv_window}) rate->share = e.kv_reads;
+  kv_full.share = reads_full.value_or(e.kv_reads);
+  kv_window.share = reads_window.value_or(e.kv_reads);
   pair_full.share = triton_full.value_or(e.attention);
   pair_window.share = triton_window.value_or(e.attention);
   weights_s = weights.seconds(), head_weights_s = head_weights.seconds(), token_s = token.seconds();
   head_row_s = head_row.seconds(), traffic_s = traffic.seconds();
   pair_full_s = pair_full.seconds(), pair_window_s = pair_window.seconds();
   expert_s = expert.seconds(), expert_row_s = expert_row.seconds();
+  sampled_row_s = sampled_row.seconds();
 }
 
 void ServeStepModel::Impl::add_products(const LocalModel& m) {
@@ -307,14 +338,18 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
   expert_row.best = expert_flops / peak;
   head_row.best = 2 * head / (products_peak(request) / per_chip);
   traffic.best = bytes / bandwidth;
+  // Every device holds the logits of the whole vocabulary.
+  if (request.stack == Stack::vllm_tpu && request.serve.sampling == Sampling::top_k_top_p)
+    sampled_row.best = kSamplingPasses * m.config.vocab * 4 / bandwidth, sampled_bytes = m.config.vocab * 4.0;
 }
 
 void ServeStepModel::Impl::add_attention(const LocalModel& m) {
   const double peak = products_peak(request) / std::max(1, request.target.chip.devices_per_chip);
   double flops[2] = {};  // layers that see everything, sliding ones
-  int head_dim[2] = {};
+  int head_dim[2] = {}, layers[2] = {};
   for (const LayerKind& k : m.kinds) {
     const size_t i = slides(k);
+    layers[i] += k.count;
     flops[i] += k.count * 4 * k.q();
     head_dim[i] = std::max(head_dim[i], k.shape.head_dim);
   }
@@ -322,6 +357,10 @@ void ServeStepModel::Impl::add_attention(const LocalModel& m) {
       std::max(head_dim[0], head_dim[1]) > kFusedHead) {
     triton_full = triton_attention(head_dim[0]);
     triton_window = triton_attention(head_dim[1]);
+    reads_full = triton_reads(head_dim[0]);
+    reads_window = triton_reads(head_dim[1]);
+    least_full_s = layers[0] * kTritonReads;
+    least_window_s = layers[1] * kTritonReads;
   }
   if (request.stack == Stack::vllm_tpu && window > 0) window_span = PagedAttentionTime::walked(window) / window;
   pair_full.best = flops[0] / peak;
@@ -459,8 +498,9 @@ double ServeStepModel::seconds(const StepLoad& load) const {
   const std::int64_t tokens = i.tokens(load), requests = i.requests(load);
   if (tokens <= 0) return 0;
   const auto t = static_cast<double>(tokens), r = static_cast<double>(requests);
-  return i.step_s + r * i.sequence_s + i.products(t) + i.experts(static_cast<double>(i.own_tokens(load)), t) +
-         i.head(r) + t * i.traffic_s + i.reads(load, i.kv_full.share.value) +
+  return i.step_s + r * i.sequence_s + i.sampled(r) * i.sampled_row_s + i.products(t) +
+         i.experts(static_cast<double>(i.own_tokens(load)), t) + i.head(r) + t * i.traffic_s +
+         i.reads(load, &Efficiency::value) +
          (load.prefill_pairs * i.pair_full_s + i.window_pairs(load) * i.pair_window_s) * i.prompt_share(load) +
          i.token_sums(tokens) + i.request_sums(requests);
 }
@@ -499,17 +539,20 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
   p.base.source = i.weights.share.source;
   const Estimate each = r * e.sequence_s, traffic = i.traffic.estimate(decoding);
   const Estimate products = beyond(i.weights, i.token, decoding, 0) + beyond(i.head_weights, i.head_row, r, 0);
-  p.sequences = each + products + traffic;
+  const Estimate sampling = i.sampled_row.estimate(i.sampled(r));
+  p.sequences = each + products + traffic + sampling;
   p.sequences.formula = "sequences x (seconds each + their products beyond the reads of the weights)";
+  if (sampling.value > 0) p.sequences.formula += " + passes over their logits in sampling";
   p.sequences.inputs =
       (labelled(seconds_text(each.value), number_text(r) + " sequences") +
-       labelled(seconds_text(products.value), "products") + labelled(seconds_text(traffic.value), "activations"))
+       labelled(seconds_text(products.value), "products") + labelled(seconds_text(traffic.value), "activations") +
+       labelled(seconds_text(sampling.value), "sampling"))
           .text;
   p.sequences.source = e.sequence_s.source;
   const Efficiency& share = i.kv_full.share;
-  p.kv_reads = {.value = i.reads(load, share.value),
-                .low = i.reads(load, share.high),
-                .high = i.reads(load, share.low),
+  p.kv_reads = {.value = i.reads(load, &Efficiency::value),
+                .low = i.reads(load, &Efficiency::high),
+                .high = i.reads(load, &Efficiency::low),
                 .origin = share.origin,
                 .source = share.source};
   p.kv_reads.formula = i.paged ? "KV bytes read / (bandwidth x share), or blocks of the kernel x their products"

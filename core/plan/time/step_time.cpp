@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "core/mesh/collectives/compute_sharding.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/model/experts.h"
 #include "core/plan/memory/activations.h"
@@ -24,10 +25,21 @@ using Phase = Term::Phase;
 struct Rates {
   double flops, bytes;  // per second at the peak
   double fp8;           // the same of products in fp8; 0: they run in bf16
+  double fp8_share;     // of that peak
   const Efficiencies& e;
   double unit;            // of the matrix unit
   double activation = 2;  // bytes of an element
 };
+
+// The efficiency of fp8 products, scaled from that of bf16 products.
+Efficiency fp8_share(const Request& request) {
+  const hardware::Chip& chip = request.target.chip;
+  Efficiency e = request.efficiencies.matmul;
+  if (!chip.fp8_efficiency || !chip.matmul_efficiency) return e;
+  const double ratio = chip.fp8_efficiency.value / chip.matmul_efficiency.value;
+  e.value *= ratio, e.low *= ratio, e.high *= ratio;
+  return e;
+}
 
 Rates rates_of(const Request& request) {
   const hardware::Chip& c = request.target.chip;
@@ -36,6 +48,7 @@ Rates rates_of(const Request& request) {
   return {products_peak(request) / devices,
           c.memory_bandwidth.value / devices,
           fp8,
+          fp8_share(request).value,
           request.efficiencies,
           static_cast<double>(std::max(1, c.matrix_unit)),
           static_cast<double>(activation_bytes(request))};
@@ -45,7 +58,8 @@ Rates rates_of(const Request& request) {
 struct Load {
   double flops = 0, attention_flops = 0, fp8_flops = 0;
   double bytes = 0;
-  double short_products = 0;  // seconds that products wait for memory beyond their computing, at full rates
+  // Seconds that products wait for memory beyond their computing, and those by which grouped products are slower.
+  double short_products = 0;
   double kernels = 0;
 
   Load operator*(double n) const {
@@ -84,15 +98,26 @@ Load product_of_experts(const Rates& rates, const model::Config& config, double 
               0.0, bytes / (rates.bytes * rates.e.memory.value) - flops / (rates.flops * rates.e.matmul.value))};
 }
 
-// The same in fp8: each operand is read to find its maximum, read again and written as fp8.
+// Elements of the operands of a product.
+double operands(const model::Config& config, double tokens, const Product& x) {
+  const bool gates = x.role == model::Role::experts_gate_up;
+  if (!gates && x.role != model::Role::experts_down) return tokens * x.in + x.in * x.out;
+  const double chosen = std::max(1, config.experts_per_token);
+  return tokens * x.in * (gates ? chosen : 1) + x.in * x.out / chosen * model::expected_experts(config, tokens);
+}
+
+// In fp8 each operand is read to find its maximum, read again and written as fp8.
 Load product_of_layer(const Rates& rates, const model::Config& config, double tokens, const Product& x,
                       double weight_bytes) {
   const bool experts = x.role == model::Role::experts_gate_up || x.role == model::Role::experts_down;
   Load load = experts ? product_of_experts(rates, config, tokens, x, weight_bytes)
                       : product(rates, tokens, x.in, x.out, weight_bytes);
-  if (rates.fp8 <= 0) return load;
+  const bool fp8 = rates.fp8 > 0;
+  const double rate = fp8 ? rates.fp8 * rates.fp8_share : rates.flops * rates.e.matmul.value;
+  if (experts) load.short_products += load.flops / rate * (1 / rates.e.experts.value - 1);
+  if (!fp8) return load;
   std::swap(load.flops, load.fp8_flops);
-  load.bytes += 5 * (tokens * x.in + x.in * x.out);
+  load.bytes += 5 * operands(config, tokens, x);
   return load;
 }
 
@@ -109,6 +134,8 @@ struct Communication {
   std::string_view part{};  // of a literal or a kind of layers
   Estimate seconds{};
   double hidden = 0;                                   // seconds that may hide
+  double least_hidden = 0;                             // the same of seconds.high with the lowest shares
+  double most_hidden = 0;                              // of seconds.low with the highest shares
   std::vector<std::pair<std::string, double>> sent{};  // collective: seconds
 };
 
@@ -138,15 +165,18 @@ class CommunicationPricer {
     const bool sums = collective.cause == mesh::Cause::partial_sums ||
                       collective.cause == mesh::Cause::embedding_rows || collective.cause == mesh::Cause::softmax ||
                       collective.cause == mesh::Cause::logits;
-    const double hides = sums ? r_.efficiencies.overlap_sums.value : r_.efficiencies.overlap.value;
+    const Efficiencies& e = r_.efficiencies;
+    const Efficiency& hides = sums ? e.overlap_sums : crosses_network(collective) ? e.overlap_network : e.overlap;
     Communication& c = of(phase_of(collective.phase, work), part_of(collective));
-    c.hidden += value * times * hides;
+    c.hidden += value * times * hides.value;
     if (detail_ == Detail::values) {
       c.seconds.value += value * times;
       return;
     }
     const Estimate each = collective_seconds(collective, m_.layout, r_.target, r_.efficiencies) * times;
     c.seconds += each;
+    c.least_hidden += each.high * hides.low;
+    c.most_hidden += each.low * hides.high;
     const std::string name = std::string(mesh::to_string(collective.kind)) + " over " + collective.axis;
     for (auto& [known, taken] : c.sent)
       if (known == name) {
@@ -154,6 +184,11 @@ class CommunicationPricer {
         return;
       }
     c.sent.emplace_back(name, each.value);
+  }
+  bool crosses_network(const mesh::Collective& collective) const {
+    return std::any_of(m_.layout.axes.begin(), m_.layout.axes.end(), [&](const mesh::AxisPlacement& p) {
+      return p.axis == collective.axis && p.medium == mesh::Medium::network;
+    });
   }
   static Phase phase_of(mesh::Phase phase, mesh::StepKind work) {
     constexpr Phase kPhases[]{Phase::forward, Phase::remat, Phase::backward, Phase::update};  // by mesh::Phase
@@ -265,6 +300,7 @@ class Builder {
 
   StepTime finish(double fixed, const std::vector<Communication>& all) {
     StepTime step;
+    double least_hidden = 0, most_hidden = 0;
     for (const Communication& c : all) part(c.phase, c.part, 0);
     for (const Part& p : parts_) {
       Term t{.phase = p.phase,
@@ -277,6 +313,8 @@ class Builder {
         t.communication = c->seconds;
         t.communication.inputs = sent_text(c->sent);
         t.hidden = std::min(c->hidden, t.compute.value + t.memory.value);
+        least_hidden += std::min(c->least_hidden, t.compute.high + t.memory.high);
+        most_hidden += std::min(c->most_hidden, t.compute.low + t.memory.low);
       }
       step.compute += t.compute;
       step.memory += t.memory;
@@ -290,7 +328,8 @@ class Builder {
     step.fixed.inputs = fixed > 0 ? (count(fixed) * seconds_text(f.value)).text : std::string();
     step.seconds = step.compute + step.memory + step.communication + step.fixed;
     step.seconds.value -= step.hidden;
-    step.seconds.low = std::max(0.0, step.seconds.low - step.communication.low);
+    step.seconds.low -= most_hidden;
+    step.seconds.high -= least_hidden;
     step.seconds.formula = "products + passes over memory + collectives - overlap + fixed";
     step.seconds.inputs =
         (seconds_text(step.compute.value) + seconds_text(step.memory.value) + seconds_text(step.communication.value) -
@@ -298,7 +337,8 @@ class Builder {
             .text;
     step.seconds.source = r_.profile.source;
     if (!r_.calibrated.empty()) step.seconds.source += "; " + r_.calibrated;
-    step.overlap = number_text(100 * r_.efficiencies.overlap.value, 3) + " % of weight gathers and gradient sums and " +
+    step.overlap = number_text(100 * r_.efficiencies.overlap.value, 3) + " % of weight gathers and gradient sums (" +
+                   number_text(100 * r_.efficiencies.overlap_network.value, 3) + " % of those over the network) and " +
                    number_text(100 * r_.efficiencies.overlap_sums.value, 3) +
                    " % of partial sums may hide behind the computing of their phase";
     return step;
@@ -349,7 +389,7 @@ class Builder {
     };
     add(load.flops, rates_.flops, rates_.e.matmul.value);
     add(load.attention_flops, rates_.flops, rates_.e.attention.value);
-    add(load.fp8_flops, rates_.fp8, fp8_value_);
+    add(load.fp8_flops, rates_.fp8, rates_.fp8_share);
     return seconds;
   }
   double memory_seconds(const Load& load) const {
@@ -369,7 +409,7 @@ class Builder {
     };
     add(load.flops, rates_.flops, rates_.e.matmul, nullptr);
     add(load.attention_flops, rates_.flops, rates_.e.attention, "attention");
-    add(load.fp8_flops, rates_.fp8, fp8_share(), "fp8");
+    add(load.fp8_flops, rates_.fp8, fp8_share(r_), "fp8");
     compute.formula = "FLOP / (peak x share)";
     compute.inputs = shown.text;
     compute.source = rates_.e.matmul.source;
@@ -381,12 +421,12 @@ class Builder {
     Expression shown;
     if (memory.value > 0) shown = giga(load.bytes, "GB") / (giga(rates_.bytes, "GB/s") * number(rates_.e.memory.value));
     memory += {.value = load.short_products, .low = load.short_products, .high = load.short_products};
-    shown = shown + labelled(seconds_text(load.short_products), "short products");
+    shown = shown + labelled(seconds_text(load.short_products), "short and grouped products");
     const Efficiency& kernel = rates_.e.kernel_s;
     memory += load.kernels * kernel;
     shown = shown + labelled(count(load.kernels) * seconds_text(kernel.value), "kernels");
     memory.origin = rates_.e.memory.origin;
-    memory.formula = "bytes / (bandwidth x share) + waits of short products + kernels x launch";
+    memory.formula = "bytes / (bandwidth x share) + waits of short and grouped products + kernels x launch";
     memory.inputs = shown.text;
     memory.source = rates_.e.memory.source;
     return memory;
@@ -395,22 +435,24 @@ class Builder {
   static Expression tera(double n, const char* unit) { return {n, number_text(n / 1e12) + " " + unit}; }
   static Expression giga(double n, const char* unit) { return {n, number_text(n / 1e9) + " " + unit}; }
 
-  // The efficiency of fp8 products, scaled from that of bf16 products.
-  Efficiency fp8_share() const {
-    const hardware::Chip& chip = r_.target.chip;
-    Efficiency e = rates_.e.matmul;
-    if (!chip.fp8_efficiency || !chip.matmul_efficiency) return e;
-    const double ratio = chip.fp8_efficiency.value / chip.matmul_efficiency.value;
-    e.value *= ratio, e.low *= ratio, e.high *= ratio;
-    return e;
-  }
-
   const LocalModel& m_;
   const Request& r_;
   Rates rates_;
-  double fp8_value_ = fp8_share().value;
   std::vector<Part> parts_;
 };
+
+// Whether a collective sums the output of a block under remat whose last product is not recomputed.
+bool sums_what_nothing_reads(const Request& request, const mesh::Collective& c) {
+  if (c.phase != mesh::Phase::recompute || c.cause != mesh::Cause::partial_sums ||
+      c.kind == mesh::CollectiveKind::all_gather)
+    return false;
+  const std::string_view block = std::string_view(c.tensor).substr(c.tensor.rfind('.') + 1);
+  for (const auto& [name, last] : {std::pair{mesh::Block::attention, model::Role::o_proj},
+                                   {mesh::Block::mlp, model::Role::down_proj},
+                                   {mesh::Block::experts, model::Role::experts_down}})
+    if (block == mesh::to_string(name)) return !recomputes_product(request, {.role = last});
+  return false;
+}
 
 // Rows for which a compiled decode step on a TPU takes its time. Measured steps of Gemma 3 1B on v5e jump from 64 to 68
 // and from 128 to 132 rows ("Sizing gemma3 for TPUv5-n", plotted only): whole tiles of 64 rows beyond the first, 8
@@ -555,6 +597,7 @@ mesh::StepShape complete_step_shape(mesh::StepShape shape, const Request& reques
 std::vector<mesh::Collective> step_collectives(const Request& request, const model::Config& config,
                                                const mesh::Placement& placement, const mesh::StepShape& shape) {
   std::vector<mesh::Collective> list = mesh::collectives(config, request.mesh, placement, shape);
+  std::erase_if(list, [&](const mesh::Collective& c) { return sums_what_nothing_reads(request, c); });
   return request.profile.parameters == StackProfile::Parameters::gathered ? mesh::fuse_by_layer(list) : list;
 }
 
