@@ -138,7 +138,7 @@ TEST_P(Budget, EndsTheRunWithACheckpointAndALargerOneContinuesItBitIdentically) 
   const double tokens = expected.back()["tokens"].get<double>(), seconds = expected.back()["seconds"].get<double>();
   const std::string value = limit == "budget.tokens"  ? std::to_string(0.5 * tokens)
                             : limit == "budget.hours" ? "1e-9"  // one step, which is always made
-                                                      : std::to_string(0.3 * seconds / 3600);
+                                                      : std::to_string(0.1 * seconds / 3600);
   const Result first =
       meshwright(cut.command("run", {"--set", limit + "=" + value, "--set", "price.usd_per_chip_hour=1"}));
   ASSERT_EQ(first.exit_code, 0) << first.err;

@@ -364,18 +364,20 @@ QWidget* CalibrateDialog::sources_bar() {
 }
 
 QWidget* CalibrateDialog::names_bar() {
+  constexpr int kPerLine = 7;
   auto* bar = new QWidget(this);
-  auto* row = flush_layout<QHBoxLayout>(bar, 6);
-  row->addWidget(new QLabel(tr("Fit"), bar));
+  auto* grid = flush_layout<QGridLayout>(bar, 6);
+  grid->addWidget(new QLabel(tr("Fit"), bar), 0, 0);
   for (const auto& n : planning::fittable_efficiencies()) {
     QToolButton* chip = chip_button(qs(n.name), qs(n.help), bar);
     chip->setChecked(n.name == plan::FitOptions{}.names.front());
     chip->setFocusPolicy(Qt::StrongFocus);
     chip->setAccessibleName(tr("Fit %1: %2").arg(qs(n.name), qs(n.help)));
+    const int at = static_cast<int>(names_.size());
+    grid->addWidget(chip, at / kPerLine, 1 + at % kPerLine);
     names_.push_back(chip);
-    row->addWidget(chip);
   }
-  row->addStretch(1);
+  grid->setColumnStretch(1 + kPerLine, 1);
   return bar;
 }
 
