@@ -107,7 +107,7 @@ std::string change_text(double delta);  // "+1.2 %", "-96 %", "+2.6e-05 %", "="
 // "explains 38 % of gap (+12 % predicted)", by name for more than two columns; "not estimated: ..."; empty before
 // the estimate.
 std::string effects_text(const Comparison& comparison, const Effects& effects);
-// The effect in one column: "38 % of gap"; empty if none is estimated.
+// The effect in one column: "38 % of gap", of a small gap "-39 x gap"; empty if none is estimated.
 std::string share_text(const Effects& effects, size_t column);
 
 // {rows: [{key, values, delta}], warnings: [...], verdict}, as printed by `compare --json`.

@@ -83,7 +83,10 @@ std::string change_text(double delta) {
 
 std::string share_text(const Effects& effects, size_t column) {
   if (column >= effects.by_column.size() || !effects.by_column[column] || !effects.by_column[column]->share) return {};
-  return std::to_string(std::llround(100 * *effects.by_column[column]->share)) + " % of gap";
+  const double share = *effects.by_column[column]->share;
+  // Beside a small gap percentages have too many digits to read.
+  return std::abs(share) < 10 ? std::to_string(std::llround(100 * share)) + " % of gap"
+                              : std::to_string(std::llround(share)) + " x gap";
 }
 
 std::string effects_text(const Comparison& comparison, const Effects& effects) {

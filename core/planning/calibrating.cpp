@@ -109,7 +109,7 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
   m.id = run;
   m.purpose = plan::MeasurementUse::calibration;
   m.what = plan::MeasuredQuantity::real_tokens_per_second;
-  m.unit = "real tokens/s";
+  m.unit = "tokens/s without padding";
   m.value = median(steps);
   m.request = plan_request(store.experiment(run), catalogue);
   if (m.request.target.chip.vendor != hardware::Vendor::cpu || m.request.work != plan::Work::train)

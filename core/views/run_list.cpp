@@ -164,7 +164,8 @@ std::vector<ListedRun> RunList::read(const store::Store& store, store::Trash tra
     run.shown_name = described_[i].name;
     run.changed = described_[i].changed;
     run.previous = described_[i].previous;
-    if (run.seconds > 0 && run.tokens > 0) run.tokens_per_second = static_cast<double>(run.tokens) / run.seconds;
+    if (run.seconds > 0 && run.tokens > 0 && run.source != "predicted")
+      run.tokens_per_second = static_cast<double>(run.tokens) / run.seconds;
     const Known* known = find(run.id);
     if (!known) continue;
     run.target = settings_.value(known->settings, "target.id");

@@ -23,7 +23,7 @@ struct ListedRun : store::RunRow {
   std::string changed{};    // settings that differ from the previous run of this kind: "r16, lr 0.0002"
   store::RunId previous{};  // empty: the first of its kind
   std::optional<store::ScoredAnswers> answers{};
-  std::optional<double> tokens_per_second{};  // over the whole run
+  std::optional<double> tokens_per_second{};  // over the whole run; empty: nothing was computed
   std::optional<train::Trainable> trainable{};
   std::optional<planning::RunCost> cost{};
   bool operator==(const ListedRun&) const = default;

@@ -201,15 +201,12 @@ void Chart::add_stack(const QRectF& area, SceneItems& out) const {
     const std::vector<double>& values = stack.values[layer];
     if (hidden(name) || std::none_of(values.begin(), values.end(), [](double v) { return v > 0; })) continue;
     SceneArea filled{.brush = mix(theme().panel, color, 0.88)};
-    SceneLine edge{.pen = QPen(theme().panel, 1)};
     for (size_t i = 0; i < stack.x.size(); ++i) {
       filled.lower << QPointF(stack.x[i], floor[i]);
       floor[i] += values[i];
       filled.upper << QPointF(stack.x[i], floor[i]);
     }
-    edge.points = filled.upper;
-    out.areas.push_back(std::move(filled));
-    out.lines.push_back(std::move(edge));
+    out.areas.push_back(std::move(filled));  // without an edge, which would hide layers of one or two pixels
   }
 }
 

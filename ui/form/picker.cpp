@@ -135,6 +135,7 @@ PickerPopup::PickerPopup(QAbstractItemModel* model, const QString& name, QWidget
     fit_columns();
     select(0);
   });
+  connect(matches_, &QAbstractItemModel::dataChanged, this, &PickerPopup::fit_columns);  // predictions arrive later
 }
 
 void PickerPopup::fit_columns() {

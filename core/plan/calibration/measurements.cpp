@@ -28,7 +28,8 @@ struct UnitName {
 };
 constexpr std::array kUnits{UnitName{"s/step", MeasuredQuantity::step_seconds, 1},
                             UnitName{"tokens/s/device", MeasuredQuantity::tokens_per_second, 1},
-                            UnitName{"real tokens/s", MeasuredQuantity::real_tokens_per_second, 1},
+                            UnitName{"tokens/s without padding", MeasuredQuantity::real_tokens_per_second, 1},
+                            UnitName{"real tokens/s", MeasuredQuantity::real_tokens_per_second, 1},  // in older files
                             UnitName{"samples/s", MeasuredQuantity::samples_per_second, 1},
                             UnitName{"MFU %", MeasuredQuantity::mfu, 1},
                             UnitName{"GiB active", MeasuredQuantity::active_bytes, kGiB},

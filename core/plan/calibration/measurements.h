@@ -19,7 +19,7 @@ enum class MeasurementUse { calibration, holdout };  // fitted, or only predicte
 enum class MeasuredQuantity {
   step_seconds,             // "s/step": per optimizer step
   tokens_per_second,        // "tokens/s/device": computed tokens, padding included
-  real_tokens_per_second,   // "real tokens/s": padding not counted, of all devices together
+  real_tokens_per_second,   // "tokens/s without padding": of all devices together
   samples_per_second,       // "samples/s": rows, of all devices together
   mfu,                      // "MFU %": with MaxText's formula
   active_bytes,             // "GiB active": live buffers of PyTorch's allocator

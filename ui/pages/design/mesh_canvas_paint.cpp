@@ -166,25 +166,26 @@ void MeshCanvas::paint_device(QPainter& p, int device) const {
   const QRectF box = device_at(device);
   const size_t i = static_cast<size_t>(device);
   const double bar = memory_.empty() ? 0 : std::clamp(box.height() * 0.13, 2.0, 9.0);
+  const bool is_labelled = box.width() > 44;
   if (i < shown_.pieces.size()) {
     const designer::PieceArea& v = shown_.pieces[i];
     const QColor color = v.index < 0 ? mix(t.panel, t.text, 0.1) : piece_color(v.index);
     if (box.width() < kRoomy) {
       p.fillRect(box.adjusted(1, 1, -1, -1 - bar), color);
     } else {
-      const QRectF mini =
-          box.adjusted(box.width() * 0.16, box.height() * 0.14, -box.width() * 0.16, -box.height() * 0.14 - bar);
+      const double top = std::max(box.height() * 0.14, is_labelled ? 15.0 : 0.0);
+      const QRectF mini = box.adjusted(box.width() * 0.16, top, -box.width() * 0.16, -box.height() * 0.14 - bar);
       p.fillRect(mini, mix(t.panel, t.text, 0.13));
       p.fillRect(
           QRectF(mini.left() + v.left * mini.width(), mini.top() + v.top * mini.height(),
                  std::max(2.0, (v.right - v.left) * mini.width()), std::max(2.0, (v.bottom - v.top) * mini.height())),
           color);
-      if (box.width() > 44 && v.index >= 0)
+      if (is_labelled && v.index >= 0)
         draw_elided(p, QRectF(box.left() + 3, box.top() + 1, box.width() - 6, 14), Qt::AlignRight | Qt::AlignTop,
                     QString::number(v.index + 1), t.muted);
     }
   }
-  if (box.width() > 44)
+  if (is_labelled)
     draw_elided(p, QRectF(box.left() + 3, box.top() + 1, box.width() - 6, 14), Qt::AlignLeft | Qt::AlignTop,
                 QString::number(device), t.text);
   if (memory_.empty()) return;
