@@ -218,8 +218,8 @@ void Chart::set_scale(Scale scale) {
 
 QRectF Chart::area() const {
   const bool labels_above = options_.rows && !levels_.empty();
-  const double top =
-      kHeader + 18 * (legend_rows_ - 1) + (caption_.isEmpty() ? 0 : kCaption) + (labels_above ? kCaption : 0);
+  const double top = kHeader + 18 * (legend_rows_ - 1) + (caption_.isEmpty() ? 0 : kCaption) +
+                     (labels_above ? kCaption : 0) + (caption_.isEmpty() && legend_rows_ == 1 ? 0 : kTickOverhang);
   return QRectF(left_margin_, top, std::max(10.0, width() - left_margin_ - right_margin_),
                 std::max(10.0, height() - top - bottom_margin(height())));
 }

@@ -96,7 +96,8 @@ class Chart : public QWidget {
 
  private:
   static constexpr double kRight = 14, kCaption = 15;  // the caption: height of its row
-  static constexpr double kAir = 5;                    // pixels beside the data in which marks at its edges are whole
+  static constexpr double kTickOverhang = 5;  // of the highest tick label, below a caption or a second legend row
+  static constexpr double kAir = 5;           // pixels beside the data in which marks at its edges are whole
   struct LegendEntry {
     QString name;
     QColor color;  // invalid: a sum without a mark

@@ -351,7 +351,7 @@ void Chart::paint_header(QPainter& painter) const {
   if (!caption_.isEmpty() && !is_table_shown()) {
     painter.setPen(notes_.empty() ? t.muted : t.bad);
     const double below = options_.rows && !levels_.empty() ? kCaption : 0;  // labels of levels, see area()
-    const QRectF row(10, area().top() - kCaption - below - 1, width() - 20, kCaption);
+    const QRectF row(10, area().top() - kTickOverhang - kCaption - below - 1, width() - 20, kCaption);
     painter.drawText(row, Qt::AlignLeft | Qt::AlignVCenter, metrics.elidedText(caption_, Qt::ElideRight, row.width()));
   }
   painter.setPen(t.muted);

@@ -257,6 +257,7 @@ void MeshCanvas::paint_labels(QPainter& p) const {
     if (e.b < 0) continue;
     const QPointF middle = (center_of(e.a) + center_of(e.b)) / 2;
     QRectF box(QPointF(), QSizeF(p.fontMetrics().horizontalAdvance(traffic_[i].label) + 8, 16));
+    if (box.width() > pitch_) continue;  // it would hide the shards; the text below has it, too
     box.moveCenter(middle + QPointF(0, 10.0 * static_cast<double>(i)));
     p.fillRect(box, mix(t.panel, axis_color(traffic_[i].axis), 0.15));
     draw_elided(p, box, Qt::AlignCenter, traffic_[i].label, t.text);
