@@ -2,14 +2,12 @@
 // `bench`: measures the engine on this machine with one model.
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <optional>
 
 #include "app/output.h"
 #include "app/progress.h"
 #include "app/subcommand.h"
-#include "core/base/files.h"
-#include "core/formats/huggingface/hf_weights.h"
-#include "core/jobs/machine_benchmark.h"
-#include "core/model/catalogue.h"
+#include "core/jobs/benchmark_run.h"
 
 namespace mw::app {
 namespace {
@@ -17,7 +15,7 @@ namespace {
 struct BenchOptions {
   std::string model = "gemma3-270m";
   int threads = 0;
-  bool quick = false;
+  bool quick = false, save = false;
 };
 
 void add_bench_options(CLI::App& command, CommonOptions&, BenchOptions& options) {
@@ -25,28 +23,17 @@ void add_bench_options(CLI::App& command, CommonOptions&, BenchOptions& options)
                      "Folder of a checkpoint, or id of a built-in model with random weights (default: gemma3-270m)");
   command.add_option("--threads", options.threads, "Threads (default: all of the machine)")->check(CLI::Range(1, 1024));
   command.add_flag("--quick", options.quick, "Fewer and shorter rounds, and a LoRA step of one row");
-}
-
-jobs::MachineBenchmarkRequest benchmark_request(const BenchOptions& options) {
-  jobs::MachineBenchmarkRequest request{.threads = options.threads};
-  if (path_exists(options.model)) {
-    request.config = formats::read_config(options.model);
-    request.weights = options.model;
-    if (request.config.id.empty()) request.config.id = options.model;
-  } else {
-    request.config = model::catalogue_config(options.model);
-  }
-  if (options.quick) {
-    request.peak_seconds = 0.3, request.seconds = 1, request.least_rounds = 2;
-    request.decode_tokens = 4, request.train_rows = 1;
-  }
-  return request;
+  command.add_flag("--save", options.save, "Store the benchmark as a run, whose LoRA steps `calibrate` accepts");
 }
 
 int run_bench(const CommonOptions& common, const BenchOptions& options) {
+  const jobs::MachineBenchmarkRequest request = jobs::benchmark_request(
+      options.model, options.quick ? jobs::BenchmarkLength::quick : jobs::BenchmarkLength::full, options.threads);
+  std::optional<store::Store> store;
+  if (options.save) store.emplace(common.runs_folder);  // before the measurement, so that an error costs no time
   ProgressLine line;
   const jobs::MachineBenchmark benchmark = jobs::measure_machine(
-      benchmark_request(options),
+      request,
       [&](const jobs::BenchmarkProgress& progress) {
         std::string text =
             "bench  " + std::to_string(progress.done) + " of " + std::to_string(progress.total) + "  " + progress.part;
@@ -55,10 +42,15 @@ int run_bench(const CommonOptions& common, const BenchOptions& options) {
       },
       common.stop);
   line.clear();
-  if (common.output == Output::json)
-    print_json(jobs::to_json(benchmark));
-  else
+  const store::RunId run = store ? jobs::save_benchmark(*store, request, benchmark) : store::RunId();
+  if (common.output == Output::json) {
+    Json json = jobs::to_json(benchmark);
+    if (store) json["run_id"] = run;
+    print_json(json);
+  } else {
     print_text("%s", jobs::to_text(benchmark).c_str());
+    if (store) print_text("\nSaved as %s\n", run.c_str());
+  }
   return 0;
 }
 

@@ -181,8 +181,8 @@ class MachineBenchmarker {
 
   void train_lora() {
     Model model(*this, model::WeightType::bf16, engine::NetworkUse::training);
-    model.network.add_lora({.rank = 16,
-                            .alpha = 32,
+    model.network.add_lora({.rank = kBenchmarkRank,
+                            .alpha = kBenchmarkAlpha,
                             .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}},
                            1);
     model.network.set_trainable(model::TrainMethod::lora);
@@ -320,8 +320,7 @@ std::string to_text(const MachineBenchmark& benchmark) {
                   percent_or_dash(f.memory_share).c_str(), std::string(to_string(f.limit())).c_str());
     out += line;
   }
-  if (benchmark.is_noisy())
-    out += "\nThe rounds differ by more than 15 % or other programs use the processor: repeat on an idle machine.\n";
+  if (benchmark.is_noisy()) out += "\n" + std::string(kNoisyBenchmark) + "\n";
   return out;
 }
 

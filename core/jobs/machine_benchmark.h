@@ -16,6 +16,10 @@
 
 namespace mw::jobs {
 
+inline constexpr int kBenchmarkRank = 16, kBenchmarkAlpha = 32;  // of the LoRA step, with adapters on all products
+inline constexpr const char* kNoisyBenchmark =
+    "The rounds differ by more than 15 % or other programs use the processor: repeat on an idle machine.";
+
 struct MachineBenchmarkRequest {
   model::Config config{};
   std::filesystem::path weights{};      // HF folder; empty: random weights

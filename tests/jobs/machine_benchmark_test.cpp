@@ -6,7 +6,11 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "core/hardware/catalogue.h"
+#include "core/jobs/benchmark_run.h"
 #include "core/model/catalogue.h"
+#include "core/planning/calibrating.h"
+#include "tests/base/scratch.h"
 #include "tests/engine/tiny_model.h"
 
 namespace mw::jobs {
@@ -77,6 +81,30 @@ TEST(MachineBenchmark, StopsBetweenParts) {
     EXPECT_EQ(e.kind(), Error::Kind::cancelled);
   }
   EXPECT_EQ(parts, 3);
+}
+
+TEST(MachineBenchmark, SavedStepsAreRowsOfACalibration) {
+  const test::Scratch folder;
+  store::Store store(folder.path());
+  MachineBenchmarkRequest request = benchmark_request("gemma3-270m", BenchmarkLength::full);
+  const MachineBenchmark benchmark{
+      .model = "gemma3-270m",
+      .instruction_set = "avx2",
+      .threads = 2,
+      .figures = {{.id = "lora_step_bf16", .title = "LoRA", .tokens = 2048, .seconds = {8, 4, 16}}}};
+  const store::RunId run = save_benchmark(store, request, benchmark);
+  const auto row = store.find(run);
+  ASSERT_TRUE(row);
+  EXPECT_EQ(row->state, RunState::done);
+  EXPECT_EQ(row->tags, "benchmark");
+  EXPECT_EQ(row->steps_done, 4);
+  EXPECT_EQ(store.metric(run, "train/tokens_per_second"),
+            (std::vector<std::pair<long, double>>{{2, 256}, {3, 512}, {4, 128}}));
+  const plan::Measurement m =
+      planning::measured_run(store, run, hardware::Catalogue::load(MW_RESOURCES "/hardware", {}));
+  EXPECT_EQ(m.value, 256);
+  EXPECT_EQ(m.request.train.batch, 4);
+  EXPECT_EQ(m.request.lengths.max_len, 512);
 }
 
 TEST(MachineBenchmark, RefusesWeightsBeyondTheMemory) {

@@ -160,6 +160,25 @@ class CalibrateTest : public QObject {
     QVERIFY(!shown->isVisible());
   }
 
+  void a_benchmark_of_this_machine_is_saved_as_a_run() {
+    action(u"runs.benchmark"_s)->trigger();
+    BenchmarkDialog* shown = window_->runs_page().benchmark_dialog();
+    QVERIFY(shown && shown->isVisible());
+    QVERIFY(test::unnamed(*shown).isEmpty());
+    QVERIFY(shown->model().findData(u"gemma3-270m"_s) >= 0);
+    shown->model().addItem(u"base-model"_s, QStringLiteral(MW_RESOURCES "/base-model"));
+    shown->model().setCurrentIndex(shown->model().count() - 1);
+    shown->length().setCurrentIndex(1);
+    QTest::mouseClick(&test::button_of(*shown, u"Measure"_s), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(shown->figures().rowCount() == 6 || shown->task().problem(), 60000);
+    QVERIFY2(!shown->task().problem(), qPrintable(test::result_text(*shown)));
+    QVERIFY(test::result_text(*shown).contains(u"Saved as run-"_s));
+    QCOMPARE(window_->runs_page().selected().size(), size_t(1));
+    test::save_picture(*shown, u"benchmark"_s);
+    shown->reject();
+    QVERIFY(!shown->isVisible());
+  }
+
   void accepted_the_open_plan_follows_and_undo_takes_it_back() {
     const QString before = figure(u"Optimizer step"_s);
     QVERIFY(figure(u"Calibrated"_s).isEmpty());

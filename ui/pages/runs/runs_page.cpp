@@ -20,6 +20,7 @@
 #include <QVBoxLayout>
 
 #include "core/base/files.h"
+#include "core/experiment/bind.h"
 #include "core/import/bundle.h"
 #include "core/import/import_files.h"
 #include "core/launch/launch.h"
@@ -148,8 +149,25 @@ void RunsPage::register_actions(Workspace& workspace) {
                 workspace.show_page(Page::runs);
                 accuracy_->show_accuracy();
               });
+  actions.add({u"runs.benchmark"_s, tr("Benchmark This Machine…"),
+               tr("Measure peak rates, prefill, decoding and LoRA steps of this machine, and save them as a run")},
+              [this, &workspace] {
+                workspace.show_page(Page::runs);
+                show_benchmark(workspace.document());
+              });
   actions.add({u"runs.undo_delete"_s, tr("Undo Deletion of Runs"), tr("Restore the runs that were deleted last")},
               [this] { undo_delete(); });
+}
+
+void RunsPage::show_benchmark(const Document& document) {
+  if (!benchmark_) {
+    benchmark_ = new BenchmarkDialog(folder_, this);
+    connect(benchmark_, &BenchmarkDialog::saved, this, [this](const QString& run) {
+      refresh();
+      select(ss(run));
+    });
+  }
+  benchmark_->open_with(experiment::bind_valid(document.experiment()).model.path);
 }
 
 void RunsPage::show_frame() {
@@ -439,6 +457,7 @@ QMenu* RunsPage::make_menu() {
   entry(tr("Add to Current Comparison"), compare_->isEnabled(), trigger(u"runs.compare_add"_s));
   entry(tr("Predicted and Measured\u2026"), one && kept, trigger(u"run.residuals"_s));
   entry(tr("Accuracy of Predictions\u2026"), true, trigger(u"plan.accuracy"_s));
+  entry(tr("Benchmark This Machine\u2026"), true, trigger(u"runs.benchmark"_s));
   menu->addSeparator();
   entry(tr("Export as a Recipe\u2026"), one, [this] { open_then(u"file.export"_s); });
   const bool exports = !selected().empty() && kept && !exporting_.is_busy();

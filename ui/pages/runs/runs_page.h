@@ -8,6 +8,7 @@
 
 #include "core/store/chain.h"
 #include "ui/pages/runs/accuracy_dialog.h"
+#include "ui/pages/runs/benchmark_dialog.h"
 #include "ui/pages/runs/run_preview.h"
 #include "ui/pages/runs/runs_model.h"
 #include "ui/session/background_task.h"
@@ -46,7 +47,8 @@ class RunsPage : public QWidget, public WindowPage {
   QLineEdit& filter() { return *filter_; }
   RunPreview& preview() { return *preview_; }
   AccuracyDialog* accuracy_dialog() { return accuracy_; }  // null until it was opened
-  QMenu* make_menu();                                      // of the selected runs
+  BenchmarkDialog* benchmark_dialog() { return benchmark_; }
+  QMenu* make_menu();  // of the selected runs
   void refresh() { model_->refresh(); }
   std::vector<store::RunId> selected() const;
   void select(const store::RunId& run);
@@ -71,6 +73,7 @@ class RunsPage : public QWidget, public WindowPage {
 
  private:
   void register_actions(Workspace& workspace);
+  void show_benchmark(const Document& document);
   void build_toolbar();
   void build_table();
   void fit_name();
@@ -97,6 +100,7 @@ class RunsPage : public QWidget, public WindowPage {
   std::filesystem::path folder_;
   hardware::LoadCatalogue catalogue_;
   AccuracyDialog* accuracy_ = nullptr;
+  BenchmarkDialog* benchmark_ = nullptr;
   BackgroundTask<Imported> importing_;
   struct Verified {
     store::RunId run;

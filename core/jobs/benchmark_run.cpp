@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/jobs/benchmark_run.h"
+
+#include "core/base/files.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/model/catalogue.h"
+
+namespace mw::jobs {
+namespace {
+
+// The training experiment whose steps the benchmark measured; `steps` counts the warm-up.
+experiment::Experiment benchmark_experiment(const MachineBenchmarkRequest& request, long steps) {
+  experiment::Experiment e;
+  e.set_value("kind", "train");
+  e.set_value("name", "Benchmark of " + request.config.id);
+  if (request.weights.empty()) {
+    e.set_value("model.id", request.config.id);
+    e.set_value("model.init", "random");
+  } else {
+    e.set_value("model.path", request.weights.string());
+  }
+  e.set_value("target.id", "cpu");
+  e.set_value("data.max_len", request.train_len);
+  e.set_value("train.method", "lora");
+  e.set_value("train.dtype", "bf16");
+  e.set_value("train.batch", request.train_rows);
+  e.set_value("train.steps", steps);
+  e.set_value("lora.rank", kBenchmarkRank);
+  e.set_value("lora.alpha", kBenchmarkAlpha);
+  return e;
+}
+
+}  // namespace
+
+MachineBenchmarkRequest benchmark_request(const std::string& model, BenchmarkLength length, int threads) {
+  MachineBenchmarkRequest request{.threads = threads};
+  if (path_exists(model)) {
+    request.config = formats::read_config(model);
+    request.weights = std::filesystem::absolute(model);
+    if (request.config.id.empty()) request.config.id = model;
+  } else {
+    request.config = model::catalogue_config(model);
+  }
+  if (length == BenchmarkLength::quick) {
+    request.peak_seconds = 0.3, request.seconds = 1, request.least_rounds = 2;
+    request.decode_tokens = 4, request.train_rows = 1;
+  }
+  return request;
+}
+
+store::RunId save_benchmark(store::Store& store, const MachineBenchmarkRequest& request,
+                            const MachineBenchmark& benchmark) {
+  const BenchmarkFigure& lora = benchmark.figures.back();
+  const long steps = static_cast<long>(lora.seconds.size()) + 1;  // the first is the warm-up, which has no time
+  const store::RunId run = store.create(benchmark_experiment(request, steps), {});
+  const auto lock = store.lock(run);
+  store.append(run, {0, event::Started{{{"kind", "train"},
+                                        {"source", "measured"},
+                                        {"model", benchmark.model},
+                                        {"cpu", benchmark.instruction_set},
+                                        {"threads", benchmark.threads},
+                                        {"steps", steps}}}});
+  if (benchmark.is_noisy()) store.append(run, {0, event::Log{"warning", kNoisyBenchmark}});
+  double at = 0;
+  for (size_t i = 0; i < lora.seconds.size(); ++i) {
+    at += lora.seconds[i];
+    store.append(
+        run, {at, event::Metric{"train/tokens_per_second", static_cast<long>(i) + 2, lora.tokens / lora.seconds[i]}});
+  }
+  event::Finished finished;
+  finished.steps = steps;
+  finished.tokens = static_cast<long>(lora.tokens) * steps;
+  finished.seconds = at;
+  finished.summary = {{"benchmark", to_json(benchmark)}};
+  store.finish(run, at, std::move(finished));
+  store.set_tags(run, "benchmark");
+  return run;
+}
+
+}  // namespace mw::jobs

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// A benchmark of this machine as a run of the store: its LoRA steps are training steps, which `calibrate` accepts.
+#pragma once
+#include "core/jobs/machine_benchmark.h"
+#include "core/store/store.h"
+
+namespace mw::jobs {
+
+enum class BenchmarkLength { full, quick };  // quick: fewer and shorter rounds, and a LoRA step of one row
+
+// `model`: a checkpoint's folder, or the id of a built-in model, which gets random weights. Throws the errors of
+// reading the folder's config and MODEL-ID.
+MachineBenchmarkRequest benchmark_request(const std::string& model, BenchmarkLength length, int threads = 0);
+
+// Stores the measured steps and, as summary, to_json(benchmark). Throws the errors of the store.
+store::RunId save_benchmark(store::Store& store, const MachineBenchmarkRequest& request,
+                            const MachineBenchmark& benchmark);
+
+}  // namespace mw::jobs

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/runs/benchmark_dialog.h"
+
+#include <QComboBox>
+#include <QFormLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QTableView>
+#include <QVBoxLayout>
+
+#include "core/base/units.h"
+#include "core/model/catalogue.h"
+#include "core/model/inventory.h"
+#include "ui/theme/tables.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace {
+
+using jobs::BenchmarkFigure;
+using jobs::BenchmarkLength;
+using jobs::BenchmarkLimit;
+
+constexpr int kBenchmarkWidth = 860;
+constexpr const char* kDefaultModel = "gemma3-270m";
+constexpr std::int64_t kMostParameters = 1'500'000'000;  // larger built-in shapes take much longer than a minute
+
+QString limit_name(BenchmarkLimit limit) {
+  switch (limit) {
+    case BenchmarkLimit::arithmetic:
+      return BenchmarkDialog::tr("arithmetic");
+    case BenchmarkLimit::memory:
+      return BenchmarkDialog::tr("memory");
+    case BenchmarkLimit::neither:
+      return BenchmarkDialog::tr("neither");
+  }
+  return {};
+}
+
+QString benchmark_percent(const std::optional<double>& share) {
+  return share ? QString::number(100 * *share, 'f', 0) + u" %"_s : u"\u2013"_s;
+}
+
+TableModel<BenchmarkFigure>::Columns benchmark_columns() {
+  const auto number = [](const QString& title, auto text, auto value) {
+    return number_column<BenchmarkFigure>(title, text,
+                                          [value](const BenchmarkFigure& f) { return QVariant(value(f)); });
+  };
+  const auto spread = [](const BenchmarkFigure& f) { return f.spread(); };
+  return {{.title = BenchmarkDialog::tr("Work"), .text = [](const BenchmarkFigure& f) { return qs(f.title); }},
+          number(
+              BenchmarkDialog::tr("Tokens/s"),
+              [](const BenchmarkFigure& f) { return qs(count_text(f.tokens_per_second())); },
+              [](const BenchmarkFigure& f) { return f.tokens_per_second(); }),
+          number(
+              BenchmarkDialog::tr("Rounds"), [](const BenchmarkFigure& f) { return QString::number(f.seconds.size()); },
+              [](const BenchmarkFigure& f) { return static_cast<qlonglong>(f.seconds.size()); }),
+          number(
+              BenchmarkDialog::tr("Spread"),
+              [spread](const BenchmarkFigure& f) { return benchmark_percent(spread(f)); }, spread),
+          number(
+              BenchmarkDialog::tr("Of Peak Arithmetic"),
+              [](const BenchmarkFigure& f) { return benchmark_percent(f.arithmetic_share); },
+              [](const BenchmarkFigure& f) { return f.arithmetic_share; }),
+          number(
+              BenchmarkDialog::tr("Of Memory Bandwidth"),
+              [](const BenchmarkFigure& f) { return benchmark_percent(f.memory_share); },
+              [](const BenchmarkFigure& f) { return f.memory_share.value_or(0); }),
+          {.title = BenchmarkDialog::tr("Limited by"),
+           .tooltip = BenchmarkDialog::tr("The larger share; neither, if both are under one half"),
+           .text = [](const BenchmarkFigure& f) { return limit_name(f.limit()); }}};
+}
+
+QString rate_text(double per_second, const QString& unit) {
+  return per_second > 0 ? qs(number_text(per_second / 1e9, 3)) + u" G"_s + unit : u"\u2013"_s;
+}
+
+QString peak_text(const jobs::MachineBenchmark& b) {
+  const QString threads =
+      b.threads == 1 ? BenchmarkDialog::tr("1 thread") : BenchmarkDialog::tr("%1 threads").arg(b.threads);
+  return BenchmarkDialog::tr("%1, %2, %3. Peak: f32 %4, bf16 %5; reads %6 from cache, %7 from memory.")
+      .arg(qs(b.model), qs(b.instruction_set), threads, rate_text(b.peak.f32_flops, u"FLOP/s"_s),
+           rate_text(b.peak.bf16_flops, u"FLOP/s"_s), rate_text(b.peak.cache_bytes, u"B/s"_s),
+           rate_text(b.peak.dram_bytes, u"B/s"_s));
+}
+
+}  // namespace
+
+BenchmarkDialog::BenchmarkDialog(std::filesystem::path runs_folder, QWidget* parent)
+    : TaskDialog(tr("Benchmark This Machine"), u"benchmark"_s, kBenchmarkWidth, parent),
+      runs_folder_(std::move(runs_folder)),
+      model_(new QComboBox(this)),
+      length_(new QComboBox(this)),
+      figures_(benchmark_columns()) {
+  description_->setText(tr(
+      "Measures the highest rates of arithmetic and of reads on this machine, then prefill, decoding and a LoRA step "
+      "of one model, each with its share of those peaks. Other programs slow all of it down."));
+  auto* form = new QFormLayout;
+  model_->setAccessibleName(tr("Model"));
+  model_->setToolTip(tr("Built-in shapes get random weights: the speed does not depend on the values"));
+  form->addRow(tr("Model"), model_);
+  length_->setAccessibleName(tr("Length"));
+  length_->addItem(tr("Full: about a minute for gemma3-270m"), QVariant::fromValue(BenchmarkLength::full));
+  length_->addItem(tr("Quick: fewer and shorter rounds"), QVariant::fromValue(BenchmarkLength::quick));
+  form->addRow(tr("Length"), length_);
+  column_->addLayout(form);
+  table_ = make_table(figures_, tr("Measured figures"), this);
+  table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table_->horizontalHeader()->setStretchLastSection(true);
+  table_->setMinimumHeight(200);
+  show_when_empty(*table_, tr("Nothing measured yet"));
+  copy_on_ctrl_c(*table_);
+  column_->addWidget(table_, 1);
+  add_task_rows({.result = tr("Result"),
+                 .progress = tr("Progress of the benchmark"),
+                 .cancel = tr("Close"),
+                 .confirm = tr("Measure"),
+                 .stretch = 0});
+  connect(confirm_, &QPushButton::clicked, this, &BenchmarkDialog::begin);
+  connect(&task_, &BackgroundWork::changed, this, &BenchmarkDialog::show_state);
+  connect(&task_, &BackgroundWork::ended, this, &BenchmarkDialog::show_outcome);
+  show_state();
+}
+
+void BenchmarkDialog::open_with(const std::filesystem::path& model) {
+  if (!task_.is_busy()) {
+    model_->clear();
+    if (!model.empty()) model_->addItem(qpath(model.filename()), qpath(model));
+    for (const std::string& id : model::catalogue_ids()) {
+      const model::Config c = model::catalogue_config(id);
+      if (!model::is_planning_only(c) && model::TensorInventory(c).parameters() <= kMostParameters)
+        model_->addItem(qs(id), qs(id));
+    }
+    if (model.empty()) model_->setCurrentIndex(std::max(0, model_->findData(qs(kDefaultModel))));
+  }
+  show_state();
+  open();
+  model_->setFocus();
+}
+
+void BenchmarkDialog::begin() {
+  if (task_.is_busy()) return;
+  figures_.set_rows({});
+  result_->show_text({});
+  task_.start([model = ss(model_->currentData().toString()), length = length_->currentData().value<BenchmarkLength>(),
+               folder = runs_folder_](const ReportProgress& report, const std::stop_token& stop) {
+    const jobs::MachineBenchmarkRequest request = jobs::benchmark_request(model, length);
+    store::Store store(folder);  // before the measurement, so that an error costs no time
+    jobs::MachineBenchmark benchmark = jobs::measure_machine(
+        request,
+        [&](const jobs::BenchmarkProgress& p) {
+          report({p.part, p.done, p.total});
+        },
+        stop);
+    const store::RunId run = jobs::save_benchmark(store, request, benchmark);
+    return Outcome{std::move(benchmark), run};
+  });
+}
+
+void BenchmarkDialog::show_state() {
+  const bool busy = task_.is_busy();
+  progress_->setVisible(busy);
+  progress_->setRange(0, 100);
+  progress_->setValue(task_.percent());
+  if (busy) {
+    const QString part = qs(task_.progress().phase);
+    const std::optional<double> left = task_.eta_seconds();
+    result_->show_text(left ? tr("%1, about %2 left").arg(part, qs(to_text(Seconds(*left)))) : part);
+  }
+  for (QComboBox* box : {model_, length_}) box->setEnabled(!busy);
+  cancel_->setText(busy ? tr("Cancel") : tr("Close"));
+  confirm_->setEnabled(!busy && model_->count() > 0);
+}
+
+void BenchmarkDialog::show_outcome() {
+  if (task_.was_cancelled()) return result_->show_text(tr("Cancelled; nothing was saved."));
+  if (task_.problem()) return result_->show_text(qs(to_text(*task_.problem())), ResultText::Tone::bad);
+  const Outcome& outcome = *task_.result();
+  figures_.set_rows(outcome.benchmark.figures);
+  QString text = peak_text(outcome.benchmark) + u"\n"_s +
+                 tr("Saved as %1; Predicted and Measured of its menu calibrates the planner with the LoRA steps.")
+                     .arg(qs(outcome.run));
+  if (outcome.benchmark.is_noisy()) text += u"\n"_s + qs(jobs::kNoisyBenchmark);
+  result_->show_text(text);
+  emit saved(qs(outcome.run));
+}
+
+void BenchmarkDialog::reject() {
+  if (task_.is_busy()) return task_.cancel();
+  QDialog::reject();
+}
+
+}  // namespace mw::ui
+
+#include "moc_benchmark_dialog.cpp"

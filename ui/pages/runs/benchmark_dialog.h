@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Dialog that measures the engine on this machine with one model: the figures as a table, each with its share of the
+// measured peaks, saved as a run. GUI thread.
+#pragma once
+#include "core/jobs/benchmark_run.h"
+#include "ui/session/background_task.h"
+#include "ui/theme/dialog_parts.h"
+#include "ui/theme/table_model.h"
+
+class QComboBox;
+class QTableView;
+
+namespace mw::ui {
+
+class BenchmarkDialog : public TaskDialog {
+  Q_OBJECT
+ public:
+  explicit BenchmarkDialog(std::filesystem::path runs_folder, QWidget* parent = nullptr);
+  // `model`: the folder of the experiment's checkpoint, offered beside the built-in shapes; may be empty.
+  void open_with(const std::filesystem::path& model);
+  BackgroundWork& task() { return task_; }
+  QComboBox& model() { return *model_; }
+  QComboBox& length() { return *length_; }
+  TableModel<jobs::BenchmarkFigure>& figures() { return figures_; }
+
+ public slots:
+  void reject() override;  // cancels the measurement
+
+ signals:
+  void saved(const QString& run);
+
+ private:
+  void begin();
+  void show_state();
+  void show_outcome();
+
+  struct Outcome {
+    jobs::MachineBenchmark benchmark;
+    store::RunId run;
+  };
+  std::filesystem::path runs_folder_;
+  QComboBox *model_, *length_;
+  TableModel<jobs::BenchmarkFigure> figures_;
+  QTableView* table_;
+  BackgroundTask<Outcome> task_{"BENCHMARK"};
+};
+
+}  // namespace mw::ui
