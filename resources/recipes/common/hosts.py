@@ -19,7 +19,7 @@ import time
 import events
 
 FAILURE_S, LOSS_S, JOIN_S = 2.0, 5.0, 60.0  # a failing process waits for news of another; connecting
-CLOCK_S = 5.0
+CLOCK_S, SHARED_S = 5.0, 10.0  # of clocks that differ; until a file of another host is seen
 
 
 class Everywhere(SystemExit):
@@ -203,6 +203,29 @@ class Team:
             if free < need:
                 raise Everywhere(f"the disk of {folder} on {self.names[index]} is too full: {free >> 20} MiB free, checkpoints "
                                  f"need {-(-need >> 20)} MiB; make room, or choose another --out")
+
+    def not_sharing(self, folder):
+        """Who does not see the `folder` of process 0, in words; empty if all processes share it."""
+        if self.count == 1:
+            return ""
+        mark = os.path.join(folder, ".seen-" + self._gather(secrets.token_hex(8))[0])
+        if self.index == 0:
+            os.makedirs(folder, exist_ok=True)
+            open(mark, "x").close()
+        self.barrier()
+        until = time.monotonic() + SHARED_S
+        while not os.path.exists(mark) and time.monotonic() < until:
+            time.sleep(0.1)
+        seen = self._gather(os.path.exists(mark))
+        if self.index == 0:
+            os.remove(mark)
+        others = [self.place(index) for index, sees in enumerate(seen) if not sees]
+        return f"{', '.join(others[:8])} cannot see {folder} of {self.place(0)}" if others else ""
+
+    def require_shared(self, folder):
+        """Orbax waits without end for files that it expects from another process."""
+        if text := self.not_sharing(folder):
+            raise Everywhere(f"{text}: checkpoints need one folder that all hosts see; put --out on a shared disk")
 
     def barrier(self):
         if self.count > 1:

@@ -271,6 +271,7 @@ def main(done):
             starting.write_peft(ARGS.write_start, SETTINGS, modules, ARGS.model)
         return
     team.require_space(ARGS.out, 12 * models.trainable(tuned))  # adapters and two moments, f32
+    team.require_shared(ARGS.out)
     models.set_remat(tuned, SETTINGS)
     models.check_sharded(tuned, mesh)
     tokenizer = answering.load_tokenizer(HERE, ARGS.model)
