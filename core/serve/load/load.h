@@ -30,7 +30,8 @@ struct LoadSettings {
   LengthDistribution lengths = LengthDistribution::fixed;
   double spread = 0;                 // 0..1, for LengthDistribution::uniform
   std::filesystem::path workload{};  // for `recorded`, see read_workload()
-  int shared_prefix = 0;             // leading tokens that all prompts share
+  int shared_prefix = 0;             // leading tokens that prompts share
+  int shared_prefixes = 1;           // different ones; each request draws one of them
   PromptMode prompts = PromptMode::salted;
   int num_prompts = 100;
   int warmups = 0;  // requests before the measurement
