@@ -121,7 +121,7 @@ def lost_process():
 
 
 def lost_first_process():
-    killed(0, 1)
+    assert '"step": 3' in killed(0, 1)
 
 
 def broken_process():
@@ -149,6 +149,26 @@ def late_clock():
     assert first[0] == 0 and len(said) == 1, first
     assert said[0]["text"].startswith("clocks differ from that of process 0 on host0: process 1 on host1 by -"), said
     assert not list((FOLDER / "out").iterdir())  # the mark of the shared folder is gone
+
+
+def slices():
+    """How the axes are split between slices; JAX itself is not here."""
+    import hosts
+    import types
+    asked = []
+    utils = types.SimpleNamespace(create_hybrid_device_mesh=lambda ici, dcn, devices, **_: asked.append((ici, dcn)))
+    sys.modules["jax"] = types.ModuleType("jax")
+    sys.modules["jax.experimental"] = types.SimpleNamespace(mesh_utils=utils)
+    devices = lambda slices: [types.SimpleNamespace(slice_index=i % slices) for i in range(16)]  # noqa: E731
+    assert hosts.over_slices(devices(1), 4, 4) is None and not asked
+    hosts.over_slices(devices(2), 4, 4)
+    hosts.over_slices(devices(8), 4, 4)
+    assert asked == [((2, 4), (2, 1)), ((1, 2), (4, 2))], asked
+    try:
+        hosts.over_slices(devices(4), 2, 1)
+        raise AssertionError("accepted")
+    except SystemExit as error:
+        assert "does not divide over 4 slices" in str(error), error
 
 
 def missing_coordinator():

@@ -7,6 +7,7 @@
 Every process holds a connection to process 0, so that the others learn at once which process was lost."""
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -122,6 +123,21 @@ def _await_coordinator(processes, timeout):
             time.sleep(0.5)
     raise SystemExit(f"process {processes.index} on {processes.name}: no coordinator at {processes.coordinator} for "
                      f"{timeout} s ({why}): is process 0 started, and is the port open?")
+
+
+def over_slices(devices, fsdp, tp):
+    """The devices of a mesh over several TPU slices, which jax.make_mesh refuses: fsdp crosses the network between them, and tp
+    what fsdp does not divide. None on one slice."""
+    slices = len({getattr(device, "slice_index", 0) for device in devices})
+    if slices == 1:
+        return None
+    between = math.gcd(fsdp, slices), slices // math.gcd(fsdp, slices)
+    if tp % between[1]:
+        raise Everywhere(f"the mesh fsdp {fsdp} x tp {tp} does not divide over {slices} slices: export with an fsdp that is a "
+                         f"multiple of {slices}")
+    from jax.experimental import mesh_utils
+    return mesh_utils.create_hybrid_device_mesh((fsdp // between[0], tp // between[1]), between, devices,
+                                                allow_split_physical_axes=True)
 
 
 def gather_jax(data):
@@ -279,9 +295,10 @@ class Team:
             pass  # the watching thread says so
 
     def _note(self, line):
-        """Tells process 0 the last event of this process."""
-        if self.index and 0 in self.peers:
-            self._send(0, {"last": line[:400]})
+        """Tells process 0 the last event of this process, and process 1 that of process 0."""
+        to = 0 if self.index else 1
+        if to in self.peers:
+            self._send(to, {"last": line[:400]})
 
     def _watch(self, other, file):
         last, failure = "none", None
@@ -302,7 +319,7 @@ class Team:
         if other == 0 and failure is not None:
             os._exit(1)  # process 0 has said why
         what = f"failed: {failure}" if failure is not None else "was lost"
-        text = f"{self.place(other)} {what}" + (f"; its last event: {last}" if self.index == 0 else "")
+        text = f"{self.place(other)} {what}" + (f"; its last event: {last}" if self.index <= 1 else "")
         self._end_all(other, text)
 
     def _end_all(self, other, text):

@@ -62,6 +62,8 @@ def make_mesh():
         raise hosts.Everywhere(f"the mesh fsdp {fsdp} x tp {tp} uses {fsdp * tp} of {jax.device_count()} devices: start fewer hosts, or "
                                "export with a mesh of all devices")
     devices = jax.devices()[:fsdp * tp]
+    if (grid := hosts.over_slices(devices, fsdp, tp)) is not None:
+        return jax.sharding.Mesh(grid, ("fsdp", "tp"))
     if len(devices) == jax.device_count():
         return jax.make_mesh((fsdp, tp), ("fsdp", "tp"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
     return jax.sharding.Mesh(np.array(devices).reshape(fsdp, tp), ("fsdp", "tp"))
