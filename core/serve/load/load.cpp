@@ -101,12 +101,6 @@ struct LoadStream::Impl {
     const std::uint64_t salt = settings.prompts == PromptMode::salted ? mix64(settings.salt + 1) : 0;
     prompts = Rng{settings.seed, part == Part::requests ? stream::kPrompts : stream::kWarmups, salt};
     shared = Rng{settings.seed, stream::kShared, salt};
-    choices = Rng{settings.seed, stream::kChoices, part == Part::requests ? 0U : 1U};
-  }
-
-  std::uint64_t shared_seed(std::int64_t index) const {
-    const auto choice = static_cast<std::uint64_t>(settings.shared_prefixes);
-    return shared.at(choice == 1 ? 0 : choices.at(static_cast<std::uint64_t>(index)) % choice);
   }
 
   // The first request arrives at 0. With the same seed, another rate only scales the times.
@@ -138,7 +132,7 @@ struct LoadStream::Impl {
   std::vector<RecordedRequest> recorded;
   double rate = 0;  // of the recorded requests
   Distributions arrivals{Rng{settings.seed, stream::kArrivals}}, lengths{Rng{settings.seed, stream::kLengths}};
-  Rng prompts{}, shared{}, choices{};
+  Rng prompts{}, shared{};
   double time = 0;  // of the next arrival, in mean intervals
   std::int64_t made = 0;
 };
@@ -163,12 +157,13 @@ TimedRequest LoadStream::next() {
 
 TimedRequest LoadStream::restore(std::int64_t index, double at_s, int prompt_len, int output_len) const {
   const Impl& im = *impl_;
-  return {.id = index + (im.part == Part::requests ? 0 : im.settings.num_prompts),
+  const std::int64_t id = index + (im.part == Part::requests ? 0 : im.settings.num_prompts);
+  return {.id = id,
           .at_s = at_s,
           .prompt_len = prompt_len,
           .output_len = output_len,
           .prompt_seed = im.prompts.at(static_cast<std::uint64_t>(index)),
-          .shared_seed = im.shared_seed(index),
+          .shared_seed = im.shared.at(drawn_prefix(im.settings.seed, id, im.settings.shared_prefixes)),
           .shared = std::min(im.settings.shared_prefix, prompt_len)};
 }
 
@@ -180,6 +175,13 @@ Load make_load(const LoadSettings& settings) {
   for (std::int64_t i = 0; i < warmups.size(); ++i) load.warmups.push_back(warmups.next());
   for (std::int64_t i = 0; i < requests.size(); ++i) load.requests.push_back(requests.next());
   return load;
+}
+
+std::uint64_t drawn_prefix(std::uint64_t seed, std::int64_t request, int shared_prefixes) {
+  const Rng choices{seed, stream::kChoices};
+  return shared_prefixes <= 1
+             ? 0
+             : choices.at(static_cast<std::uint64_t>(request)) % static_cast<std::uint64_t>(shared_prefixes);
 }
 
 std::vector<int> prompt_ids(const TimedRequest& request, int first_id, int vocab) {

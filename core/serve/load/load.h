@@ -72,6 +72,9 @@ class LoadStream {
   std::unique_ptr<Impl> impl_;
 };
 
+// Which of the shared prefixes a request draws, from 0.
+std::uint64_t drawn_prefix(std::uint64_t seed, std::int64_t request, int shared_prefixes);
+
 // The token ids of a prompt, all in [first_id, vocab), the same for every backend.
 std::vector<int> prompt_ids(const TimedRequest& request, int first_id, int vocab);
 
