@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Measures dragging an axis over a 256-chip mesh: milliseconds of a repaint, and of a frame with a new drop target
-// (placement of all tensors, layout, repaint). Prints JSON.
+// Measures dragging an axis over a mesh: milliseconds of a repaint, and of a frame with a new drop target (placement of
+// all tensors, layout, repaint). Prints JSON.
+//   mw_canvas_bench [SLICES [LAYERS]]     slices of 16 x 16 x LAYERS chips; without: one of 16 x 16
 #include <QApplication>
 #include <QElapsedTimer>
 #include <QImage>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "core/base/json.h"
 #include "core/model/catalogue.h"
@@ -17,18 +19,27 @@
 namespace mw::ui {
 namespace {
 
-hardware::Target slice_of_256() {
+struct Size {
+  int slices = 1, layers = 1;
+  int chips() const { return slices * layers * 256; }
+};
+
+hardware::Target target_of(const Size& size) {
   hardware::Target t;
   t.chip.vendor = hardware::Vendor::tpu;
-  t.shape = {16, 16};
-  t.wrap = {true, true};
+  t.slices = size.slices;
+  if (size.slices > 1) t.shape.push_back(size.slices);
+  t.shape.insert(t.shape.end(), {16, 16});
+  if (size.layers > 1) t.shape.push_back(size.layers);
+  t.wrap.assign(t.shape.size(), true);
   return t;
 }
 
-CanvasDesign design_of(mesh::Mesh mesh) {
+CanvasDesign design_of(const Size& size) {
   CanvasDesign d;
-  d.choice.mesh = std::move(mesh);
-  d.target = slice_of_256();
+  d.choice.mesh = {{{"fsdp", 64}, {"tp", 4}}};
+  if (size.chips() > 256) d.choice.mesh.axes.insert(d.choice.mesh.axes.begin(), {"data", size.chips() / 256});
+  d.target = target_of(size);
   d.inventory = std::make_shared<model::TensorInventory>(model::catalogue_config("gemma4-31b"));
   for (const model::LoraTarget& t : d.inventory->lora_targets()) d.adapters.push_back({t.role, t.layer, 64});
   d.placement = std::make_shared<mesh::Placement>(
@@ -49,8 +60,8 @@ Json timed(int rounds, const Work& work) {
   return {{"median_ms", ms[ms.size() / 2]}, {"p99_ms", ms[ms.size() * 99 / 100]}, {"max_ms", ms.back()}};
 }
 
-Json run() {
-  const CanvasDesign design = design_of({{{"fsdp", 64}, {"tp", 4}}});
+Json run(const Size& size) {
+  const CanvasDesign design = design_of(size);
   MeshCanvas canvas;
   canvas.resize(900, 640);
   canvas.set_design(design);
@@ -71,7 +82,7 @@ Json run() {
     canvas.set_design(std::move(next));
     canvas.render(&frame);
   });
-  return {{"chips", 256}, {"repaint", repaint}, {"attempt_and_repaint", attempt}};
+  return {{"chips", size.chips()}, {"slices", size.slices}, {"repaint", repaint}, {"attempt_and_repaint", attempt}};
 }
 
 }  // namespace
@@ -82,6 +93,7 @@ int main(int argc, char** argv) {
     qputenv("QT_QPA_PLATFORM", "offscreen");
   QApplication application(argc, argv);
   mw::ui::apply(mw::ui::make_theme(mw::ui::Shade::light), application);
-  std::printf("%s\n", mw::ui::run().dump(2).c_str());
+  const auto argument = [&](int i) { return i < argc ? std::max(1, std::atoi(argv[i])) : 1; };
+  std::printf("%s\n", mw::ui::run({argument(1), argument(2)}).dump(2).c_str());
   return 0;
 }

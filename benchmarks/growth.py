@@ -30,7 +30,7 @@ WORDS = ("mesh shard token layer batch prompt cache memory step device axis weig
 
 CHAPTER = """# How time and memory grow
 
-What larger work costs: more rows of data, runs, events, chips, requests and layers. `benchmarks/growth.py --write` measured it
+What larger work costs: more rows of data, runs, events, chips, requests, replicas and layers. `benchmarks/growth.py --write` measured it
 and wrote this chapter on {date}, on {machine}.
 
 Each row is one process: the command as a user runs it, or a benchmark of the window. CPU time is that of all its threads,
@@ -150,9 +150,28 @@ def sweep(bench, n):
                       "sweep.input_lens=[512]", "--set", "sweep.request_rates=[4]", "--set", "sweep.output_len=64")
 
 
-def search(bench, n):
-    return bench.call("search", ROOT / "resources/examples/paper-train-v5p-8.json", "--json", "--set", f"target.id=v5p-{n}",
-                      "--set", f"train.batch={n}")
+def replicas(bench, n):
+    """A load per replica that leaves it stable, and as many different system prompts."""
+    settings = ("sweep.input_lens=[512]", "sweep.output_len=64", f"sweep.num_prompts={2000 * n}", f"sweep.request_rates=[{4 * n}]",
+                f"sweep.replicas={n}", "sweep.routing=prefix_aware", "sweep.shared_prefix=256", f"sweep.shared_prefixes={4 * n}")
+    return bench.call("sweep", ROOT / "resources/examples/paper-serve-v6e-8.json", *(word for s in settings for word in ("--set", s)))
+
+
+def on_chips(command):
+    """Gemma 4 31B on n chips of TPU v5p, whose slices are named by twice their number."""
+    def measure(bench, n):
+        mesh = ("mesh.fsdp=64", "mesh.tp=4", f"mesh.data={n // 256}", "train.stack=maxtext") if command == "plan" else ()
+        settings = (f"target.id=v5p-{2 * n}", f"train.batch={n}", *mesh)
+        return bench.call(command, ROOT / "resources/examples/paper-train-v5p-8.json", "--json",
+                          *(word for s in settings for word in ("--set", s)))
+    return measure
+
+
+def canvas(bench, n):
+    """One step of a drag: the median of 100."""
+    cost, figures = bench.tool("mw_canvas_bench", n // 256)
+    seconds = figures["attempt_and_repaint"]["median_ms"] / 1e3
+    return Cost(seconds, seconds, cost.peak)
 
 
 def merge(bench, n):
@@ -178,8 +197,11 @@ CASES = [
          "opening a run with its metrics"),
     Case("compare", "events", (10_000, 100_000, 1_000_000), 1, 1,
          of_tool("mw_events_bench", ["open the other and compare"], "events"), "comparing it with another"),
-    Case("search", "chips", (8, 64, 512, 4_096), 0.6, 0.3, search, "search for a mesh"),
+    Case("search", "chips", (8, 64, 512, 4_096), 0.6, 0.3, on_chips("search"), "search for a mesh"),
+    Case("plan", "chips", (256, 512, 4_096), 0.6, 0.3, on_chips("plan"), "plan of a mesh"),
+    Case("canvas", "chips", (256, 1_024, 4_096), 1, 0.3, canvas, "step of a drag on the mesh canvas"),
     Case("simulate", "requests", (1_000, 10_000, 100_000, 1_000_000), 1, 0.2, sweep, "simulated requests of one load"),
+    Case("replicas", "replicas", (1, 4, 16, 64), 1.1, 0.3, replicas, "2,000 simulated requests for each replica"),
     Case("merge", "layers", (6, 18, 60), 1, 1, merge, "merging an adapter of this many layers"),
 ]
 
@@ -237,7 +259,7 @@ def chart(measured):
     at_x = lambda x: left + (math.log10(x) - x_low) / (x_high - x_low) * (width - left - 170)
     at_y = lambda y: height - bottom - (math.log10(y) - y_low) / (y_high - y_low) * (height - bottom - 20)
     colours = ("#1f6feb", "#d9730d", "#1a7f37", "#cf222e", "#8250df", "#9a6700", "#0a7ea4", "#6e7781",
-               "#bf3989", "#57ab5a", "#000000")
+               "#bf3989", "#57ab5a", "#000000", "#a475f9", "#8c959f", "#b35900")
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
            f'<rect width="{width}" height="{height}" fill="white"/>']
     for power in range(y_low, y_high + 1):
@@ -247,7 +269,7 @@ def chart(measured):
     for power in range(math.ceil(x_low), math.floor(x_high) + 1):
         out.append(f'<text x="{at_x(10**power):.1f}" y="{height - bottom + 16}" text-anchor="middle">{10**power:,}</text>')
     out.append(f'<text x="{(left + width - 170) / 2}" y="{height - 12}" text-anchor="middle">'
-               'size (rows, runs, events, chips, requests or layers)</text>')
+               'size (rows, runs, events, chips, requests, replicas or layers)</text>')
     for i, (case, sizes, costs) in enumerate(measured):
         colour = colours[i % len(colours)]
         line = " ".join(f"{at_x(size):.1f},{at_y(costs[size].cpu):.1f}" for size in sizes)

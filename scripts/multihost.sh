@@ -136,7 +136,7 @@ launch_on() {  # KIND TARGET EVENTS OPTIONS...
 if [[ $parts == *ssh* ]]; then
   mkdir -p "$work/ssh" /run/sshd
   ssh-keygen -q -t ed25519 -N '' -f "$work/ssh/key" <<< y > /dev/null
-  : > "$work/hosts"; : > "$work/ssh/config"; : > "$work/ssh/known"
+  : > "$work/hosts"; : > "$work/shared-hosts"; : > "$work/ssh/config"; : > "$work/ssh/known"
   for i in 0 1; do
     port=$((30000 + RANDOM % 10000))
     printf 'Port %s\nListenAddress 127.0.0.1\nHostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\n' \
@@ -144,16 +144,18 @@ if [[ $parts == *ssh* ]]; then
     echo "[127.0.0.1]:$port $(cat "$work/ssh/key.pub")" >> "$work/ssh/known"
     /usr/sbin/sshd -D -f "$work/ssh/sshd-$i" 2> "$work/ssh/sshd-$i.err" & servers+=($!)
     echo "127.0.0.1:$port $work/on-host-$i" >> "$work/hosts"
+    echo "127.0.0.1:$port $work/on-host-0" >> "$work/shared-hosts"
   done
   printf 'Host *\n  IdentityFile %s\n  IdentitiesOnly yes\n  UserKnownHostsFile %s\n  StrictHostKeyChecking yes\n' \
     "$work/ssh/key" "$work/ssh/known" > "$work/ssh/config"
   sleep 1
   for kind in "${kinds[@]}"; do
     n=$([ "$kind" = trl-fsdp ] && echo 2 || echo 1)  # run.sh divides the processes among the hosts
-    on_hosts="exec python3 on_hosts.py $work/hosts --ssh-config $work/ssh/config --grace 30 --env PYTHON=$venvs/$kind/bin/python --env OMP_NUM_THREADS=1"
+    hosts=$work/$([ "$kind" = tunix ] && echo shared-hosts || echo hosts)  # Tunix writes checkpoints together
+    on_hosts="exec python3 on_hosts.py $hosts --ssh-config $work/ssh/config --grace 30 --env PYTHON=$venvs/$kind/bin/python --env OMP_NUM_THREADS=1"
     on_hosts+=" --env PROCESSES=$n -- --smoke"
     rm -rf "$work"/on-host-*
-    if launch_on "$kind" "hosts:$work/hosts" "$work/$kind-ssh.jsonl" --command "$on_hosts"; then
+    if launch_on "$kind" "hosts:$hosts" "$work/$kind-ssh.jsonl" --command "$on_hosts"; then
       report "$kind, two hosts over ssh" "$(grep -c '"host"' "$work/$kind-ssh.jsonl") events with a host, $([ ! -e "$work/$kind-1.jsonl" ] || same_losses "$work/$kind-1.jsonl" "$work/$kind-ssh.jsonl")"
     else
       report "$kind, two hosts over ssh" "BAD: $(last_error "$work/$kind-ssh.jsonl") $(tail -n 3 "$work/$kind-ssh.jsonl.err")"
@@ -163,7 +165,7 @@ if [[ $parts == *ssh* ]]; then
     (until grep -q '"name":"train/loss","step":2' "$events"; do sleep 0.2; [ -e "$events" ] || exit; done
       port=$(sed -n '2s/.*:\([0-9]*\) .*/\1/p' "$work/hosts")
       kill -9 $(pgrep -f "^ssh .*-p $port .*launch.sh")) & cutter=$!
-    if launch_on "$kind" "hosts:$work/hosts" "$events" --command "$on_hosts"; then report "$kind, connection cut" "BAD: the run ended well"; else
+    if launch_on "$kind" "hosts:$hosts" "$events" --command "$on_hosts"; then report "$kind, connection cut" "BAD: the run ended well"; else
       report "$kind, connection cut" "$(last_error "$events" | cut -c1-160)"
     fi
     kill $cutter 2>/dev/null || true

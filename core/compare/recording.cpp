@@ -56,7 +56,9 @@ void fill_in(experiment::Experiment& e, const formats::BenchSet& set) {
 
 Recording recording_of(formats::BenchSet set, experiment::Experiment server, const std::string& file) {
   Recording out;
-  out.shared_prefix = experiment::bind_valid(server).sweep.shared_prefix;
+  const experiment::SweepSection sweep = experiment::bind_valid(server).sweep;
+  out.shared_prefix = sweep.shared_prefix;
+  out.shared_prefixes = sweep.shared_prefixes;
   out.server = std::move(server);
   const size_t all = set.points.size();
   std::erase_if(set.points, [](const auto& p) { return !has_usable_requests(p); });

@@ -16,6 +16,7 @@ struct Recording {
   formats::BenchSet set{};          // only points with recorded requests
   experiment::Experiment server{};  // known settings: target, mesh, KV type, caches
   int shared_prefix = 0;            // tokens at the start of every prompt
+  int shared_prefixes = 1;          // different ones
   size_t summaries = 0;             // number of omitted points without recorded requests
   long requests() const;
   std::optional<size_t> index_of(const formats::BenchPoint& point) const;  // by its load

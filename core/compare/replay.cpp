@@ -59,14 +59,16 @@ serve::Load load_of(const Recording& recording, size_t at, std::vector<std::stri
   s.prompts = again ? serve::PromptMode::replayed : serve::PromptMode::salted;
   for (const formats::RequestResult& r : in_order(point, notes)) {
     const std::uint64_t index = load.requests.size() + 1;
-    load.requests.push_back({.id = static_cast<std::int64_t>(load.requests.size()),
-                             .at_s = closed ? 0 : r.intended_s,
-                             .prompt_len = r.prompt_tokens,
-                             .output_len = r.output_tokens,
-                             // Consecutive integers are valid seeds, because they are hashed.
-                             .prompt_seed = index + (again ? 0 : (at + 1) << 32),
-                             .shared_seed = kSharedSeed,
-                             .shared = std::min(recording.shared_prefix, r.prompt_tokens)});
+    load.requests.push_back(
+        {.id = static_cast<std::int64_t>(load.requests.size()),
+         .at_s = closed ? 0 : r.intended_s,
+         .prompt_len = r.prompt_tokens,
+         .output_len = r.output_tokens,
+         // Consecutive integers are valid seeds, because they are hashed.
+         .prompt_seed = index + (again ? 0 : (at + 1) << 32),
+         .shared_seed = kSharedSeed +
+                        serve::drawn_prefix(kSharedSeed, static_cast<std::int64_t>(index), recording.shared_prefixes),
+         .shared = std::min(recording.shared_prefix, r.prompt_tokens)});
   }
   s.num_prompts = static_cast<int>(load.requests.size());
   return load;

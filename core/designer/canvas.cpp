@@ -21,27 +21,30 @@ constexpr double kChip = 0.74;   // side of a chip, of a pitch
 constexpr double kGap = 0.9;     // between sheets
 constexpr double kArc = 0.42;    // room for links that wrap around
 constexpr double kSwitch = 0.3;  // height of a switch
+constexpr double kFrame = 0.35;  // from the frame of a group to its chips
+constexpr double kLine = 1.2;    // between groups: length of the network's lines
 
 // The role of each grid dimension on the canvas; -1: none has this role.
 struct Roles {
-  int rows = -1, columns = -1, sheets = -1, chip = -1;
-  bool switched = false;  // cells of a sheet meet in a switch; rows and columns are folded from one dimension
+  int rows = -1, columns = -1, sheets = -1, groups = -1, chip = -1;
+  bool switched = false;  // cells of a group meet in a switch; rows and columns are folded from one dimension
 };
 
 Roles roles_of(const std::vector<GridDimension>& grid) {
   Roles r;
-  int chips = static_cast<int>(grid.size());
-  if (chips > 0 && grid.back().medium == Medium::chip) r.chip = --chips;
-  if (chips == 0) return r;
-  if (grid[0].medium == Medium::node || grid[0].medium == Medium::network) {
+  int end = static_cast<int>(grid.size()), first = 0;
+  if (end > 0 && grid.back().medium == Medium::chip) r.chip = --end;
+  if (end == 0) return r;
+  if (end > 1 && grid[0].medium == Medium::network) r.groups = first++;
+  if (grid[static_cast<size_t>(first)].medium == Medium::node) {
     r.switched = true;
-    r.columns = chips - 1;
-    if (chips > 1) r.sheets = 0;
+    r.columns = first;
     return r;
   }
-  r.columns = chips > 1 ? 1 : 0;
-  if (chips > 1) r.rows = 0;
-  if (chips > 2) r.sheets = 2;
+  const int dimensions = end - first;
+  r.columns = dimensions > 1 ? first + 1 : first;
+  if (dimensions > 1) r.rows = first;
+  if (dimensions > 2) r.sheets = first + 2;
   return r;
 }
 
@@ -86,6 +89,8 @@ class Painter {
     else
       add_links();
     add_sides(layout);
+    for (const AxisPlacement& a : layout.axes)
+      if (a.medium == Medium::network) out_.network_axes.push_back(a.axis);
     return std::move(out_);
   }
 
@@ -96,22 +101,37 @@ class Painter {
   }
   double sheet_width() const { return in_row_ + arc_; }
   double sheet_height() const { return rows_ + arc_ + (roles_.switched ? kSwitch : 0); }
+  // `count` boxes of a size, side by side in rows.
+  struct Tiles {
+    int count = 1, in_row = 1;
+    double width = 0, height = 0, gap = 0;  // of one, and between two
+    int rows() const { return (count + in_row - 1) / in_row; }
+    Box at(int i) const { return {i % in_row * (width + gap), i / in_row * (height + gap), width, height}; }
+    double whole_width() const { return in_row * width + (in_row - 1) * gap; }
+    double whole_height() const { return rows() * height + (rows() - 1) * gap; }
+  };
+  static Tiles tiles(int count, double width, double height, double gap) {
+    return {count, count > 1 ? fold(count) : 1, width, height, gap};
+  }
 
   void place_chips() {
-    const int sheets = size(roles_.sheets), sheets_in_row = sheets > 1 ? fold(sheets) : 1;
-    const int sheet_rows = (sheets + sheets_in_row - 1) / sheets_in_row;
-    out_.width = sheets_in_row * sheet_width() + (sheets_in_row - 1) * kGap;
-    out_.height = sheet_rows * sheet_height() + (sheet_rows - 1) * kGap;
+    const Tiles sheets = tiles(size(roles_.sheets), sheet_width(), sheet_height(), kGap);
+    const double frame = size(roles_.groups) > 1 ? kFrame : 0;
+    const Tiles groups =
+        tiles(size(roles_.groups), sheets.whole_width() + 2 * frame, sheets.whole_height() + 2 * frame, kLine);
+    out_.width = groups.whole_width();
+    out_.height = groups.whole_height();
+    if (groups.count > 1) add_groups(groups);
     int chips = 1;
     for (size_t d = 0; d < grid_.size(); ++d)
       if (static_cast<int>(d) != roles_.chip) chips *= grid_[d].size;
     for (int c = 0; c < chips; ++c) {
       CanvasChip chip;
       chip.coordinate = coordinate_of(c);
-      const int sheet = at(chip.coordinate, roles_.sheets);
+      const Box group = groups.at(at(chip.coordinate, roles_.groups)),
+                sheet = sheets.at(at(chip.coordinate, roles_.sheets));
+      const double x0 = group.x + frame + sheet.x, y0 = group.y + frame + sheet.y;
       const int column = at(chip.coordinate, roles_.columns);
-      const int sheet_row = sheet / sheets_in_row, sheet_column = sheet % sheets_in_row;
-      const double x0 = sheet_column * (sheet_width() + kGap), y0 = sheet_row * (sheet_height() + kGap);
       const int across = roles_.switched ? column % in_row_ : column;
       const int down = roles_.switched ? column / in_row_ : at(chip.coordinate, roles_.rows);
       chip.at = {x0 + arc_ / 2 + across + (1 - kChip) / 2, y0 + arc_ / 2 + down + (1 - kChip) / 2, kChip, kChip};
@@ -123,6 +143,14 @@ class Painter {
             {{chip.at.x + d * width, chip.at.y, width, kChip}, c, position_[static_cast<size_t>(device)]});
       }
       out_.chips.push_back(std::move(chip));
+    }
+  }
+
+  void add_groups(const Tiles& groups) {
+    for (int g = 0; g < groups.count; ++g) {
+      out_.groups.push_back({groups.at(g), (roles_.switched ? "node " : "slice ") + std::to_string(g)});
+      if (g % groups.in_row + 1 < groups.in_row && g + 1 < groups.count) out_.network.push_back({g, g + 1});
+      if (g + groups.in_row < groups.count) out_.network.push_back({g, g + groups.in_row});
     }
   }
 
@@ -141,6 +169,7 @@ class Painter {
   void add_links() {
     for (size_t c = 0; c < out_.chips.size(); ++c)
       for (size_t d = 0; d < out_.chips[c].coordinate.size(); ++d) {
+        if (static_cast<int>(d) == roles_.groups) continue;  // over the network, not from chip to chip
         std::vector<int> next = out_.chips[c].coordinate;
         const bool last = ++next[d] == grid_[d].size;
         if (last && (!grid_[d].wrap || grid_[d].size < 3)) continue;
@@ -150,9 +179,9 @@ class Painter {
   }
 
   void add_switches() {
-    const int sheets = size(roles_.sheets), each = size(roles_.columns);
+    const int groups = size(roles_.groups), each = size(roles_.columns);
     if (each < 2) return;
-    for (int s = 0; s < sheets; ++s) {
+    for (int s = 0; s < groups; ++s) {
       CanvasSwitch one;
       one.name = target_.chip.vendor == hardware::Vendor::cpu ? "shared memory" : "node";
       for (int i = 0; i < each; ++i) one.chips.push_back(s * each + i);
@@ -178,7 +207,8 @@ class Painter {
     const bool cpu = target_.chip.vendor == hardware::Vendor::cpu;
     side(roles_.rows, Where::left, "rows");
     side(roles_.columns, Where::top, !roles_.switched ? "columns" : cpu ? "virtual devices" : "GPUs of a node");
-    side(roles_.sheets, Where::layers, roles_.switched ? "nodes" : "layers");
+    side(roles_.sheets, Where::layers, "layers");
+    side(roles_.groups, Where::network, roles_.switched ? "nodes" : "slices");
     side(roles_.chip, Where::chip, "devices of a chip");
   }
 
@@ -251,7 +281,8 @@ std::vector<CanvasEdge> axis_edges(const Mesh& mesh, const Layout& layout, std::
   if (a == layout.axes.size() || layout.axes[a].size < 2) return out;
   const AxisPlacement& place = layout.axes[a];
   const int devices = static_cast<int>(layout.device_of.size());
-  if (place.medium == Medium::node || place.medium == Medium::network) {
+  const Roles roles = roles_of(layout.grid);
+  if (roles.switched) {
     for (int d = 0; d < devices; ++d) out.push_back({.a = d, .b = -1});
     return out;
   }
@@ -263,13 +294,16 @@ std::vector<CanvasEdge> axis_edges(const Mesh& mesh, const Layout& layout, std::
   }
   int step = 1;
   for (size_t b = a + 1; b < mesh.axes.size(); ++b) step *= std::max(1, mesh.axes[b].size);
-  const auto device = [&](int position) { return layout.device_of[static_cast<size_t>(position)]; };
+  const int in_group = devices / (roles.groups < 0 ? 1 : layout.grid[0].size);
+  const auto add = [&](int from, int to) {
+    const int a_device = layout.device_of[static_cast<size_t>(from)],
+              b_device = layout.device_of[static_cast<size_t>(to)];
+    if (a_device / in_group == b_device / in_group) out.push_back(edge(layout.grid, a_device, b_device));
+  };
   for (int first = 0; first < devices; ++first) {
     if (first / step % place.size != 0) continue;
-    for (int i = 0; i + 1 < place.size; ++i)
-      out.push_back(edge(layout.grid, device(first + i * step), device(first + (i + 1) * step)));
-    if (place.ring && place.size > 2)
-      out.push_back(edge(layout.grid, device(first + (place.size - 1) * step), device(first)));
+    for (int i = 0; i + 1 < place.size; ++i) add(first + i * step, first + (i + 1) * step);
+    if (place.ring && place.size > 2) add(first + (place.size - 1) * step, first);
   }
   return out;
 }

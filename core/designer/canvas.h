@@ -36,12 +36,19 @@ struct CanvasSwitch {  // connects the chips of a node, or all nodes
   std::vector<int> chips;
   std::string name;
 };
+struct CanvasGroup {  // a TPU slice or a GPU node: the network connects it to the others
+  Box at;
+  std::string name;  // "slice 0"
+};
+struct CanvasNetworkLine {  // joins groups that are drawn side by side
+  int a = 0, b = 0;
+};
 // A grid dimension of more than one position, on which an axis can be placed.
 struct CanvasSide {
-  enum class Where { left, top, layers, chip };  // rows, columns, sheets, within a chip
+  enum class Where { left, top, layers, network, chip };  // rows, columns, sheets, groups, within a chip
   int dimension = 0, size = 1;
   Where where = Where::top;
-  std::string name;               // "rows", "columns", "layers", "nodes", "devices of a node", "devices of a chip"
+  std::string name;  // "rows", "columns", "layers", "slices", "nodes", "GPUs of a node", "devices of a chip"
   std::vector<std::string> axes;  // placed on it, outermost first
 };
 struct CanvasPicture {
@@ -50,9 +57,12 @@ struct CanvasPicture {
   std::vector<CanvasChip> chips;
   std::vector<CanvasLink> links;
   std::vector<CanvasSwitch> switches;
+  std::vector<CanvasGroup> groups;  // empty: one slice or node
+  std::vector<CanvasNetworkLine> network;
+  std::vector<std::string> network_axes;  // communicate over the network
   std::vector<CanvasSide> sides;
 };
-// Draws a third dimension, or nodes, as sheets side by side.
+// Draws a third dimension as sheets side by side, and slices and nodes as groups that the network connects.
 CanvasPicture canvas_picture(const hardware::Target& target, const mesh::Layout& layout);
 
 // The piece of a tensor on a device as a part of the unit square: the last split dimension runs to the right, the first
@@ -70,6 +80,7 @@ struct CanvasEdge {
   int a = 0, b = -1;                        // devices
   Way way = Way::direct;
 };
+// Without what an axis sends over the network between TPU slices, see CanvasPicture::network_axes.
 std::vector<CanvasEdge> axis_edges(const mesh::Mesh& mesh, const mesh::Layout& layout, std::string_view axis);
 
 // "chip 3 at 1, 1; fsdp 0, tp 3; piece 3 of 4: 8 x 5376 x 512"; `tensor` may be null.

@@ -12,6 +12,7 @@
 #include "core/base/enum_names.h"
 #include "core/lint/check.h"
 #include "core/plan/request/request.h"
+#include "core/serve/load/router.h"
 #include "core/serve/load/sizing.h"
 #include "core/serve/load/sweep.h"
 #include "core/serve/scheduling/scheduler.h"
@@ -123,6 +124,8 @@ struct SweepSection : serve::LoadSettings {
   std::vector<std::string> request_rates, input_lens, num_prompts_at;  // see sweep_settings()
   int repeats = 0;
   serve::Slo slo;
+  int replicas = 0;
+  serve::Routing routing{};
 };
 struct MeasuredSection {
   double seconds_per_step = 0, hours = 0;

@@ -444,7 +444,15 @@ Rows sweep_rows() {
       path_row("sweep.workload", &SweepSection::workload, "Workload",
                "Recorded requests: CSV or JSONL with arrival and lengths, or a result", kAdvanced),
       int_row("sweep.shared_prefix", &SweepSection::shared_prefix, "Shared prefix", {"tokens", 0, 0, 1048576},
-              "Length of the prefix that all prompts share", kAdvanced),
+              "Length of the prefix that prompts share", kAdvanced),
+      int_row("sweep.shared_prefixes", &SweepSection::shared_prefixes, "Different prefixes", {"", 1, 1, 1000000},
+              "Number of different shared prefixes, such as system prompts; each request draws one", kAdvanced),
+      int_row("sweep.replicas", &SweepSection::replicas, "Replicas", {"", 1, 1, 1024},
+              "Simulated servers, each on a target of its own, behind one router", kAdvanced),
+      choice_row("sweep.routing", &SweepSection::routing, "Routing",
+                 "How the router chooses a replica: in turn, the one with the fewest requests in flight, or one that "
+                 "holds the prompt's prefix while loads are even",
+                 kAdvanced),
       choice_row("sweep.prompts", &SweepSection::prompts, "Prompts",
                  "New random prompts for every point, or the same prompts, which hit the prefix cache (vLLM bench's "
                  "default seed)",

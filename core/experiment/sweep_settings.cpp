@@ -93,6 +93,7 @@ void add_load(const SweepSection& sweep, formats::BenchSet& set) {
   if (sweep.concurrency > 0) c["concurrency"] = std::to_string(sweep.concurrency);
   c["lengths"] = to_string(sweep.lengths);
   c["prompts"] = to_string(sweep.prompts);
+  if (sweep.shared_prefixes > 1) c["shared_prefixes"] = std::to_string(sweep.shared_prefixes);
   c["num_prompts"] = std::to_string(sweep.num_prompts);
   for (const std::string& text : sweep.num_prompts_at) c["num_prompts"] += ", " + text;
   c["output_len"] = std::to_string(sweep.output_len);
@@ -119,6 +120,10 @@ serve::SweepSettings sweep_settings(const ExperimentConfig& config) {
     refuse("sweep.concurrency", std::to_string(s.load.concurrency), "users of the closed loop, from 1");
   if (s.load.lengths == serve::LengthDistribution::recorded && s.load.workload.empty())
     refuse("sweep.workload", "nothing", "the file of recorded requests");
+  if (config.sweep.replicas > 1 && sweep_backend(config) != SweepBackend::model)
+    refuse("sweep.replicas",
+           std::to_string(config.sweep.replicas) + " with the backend " + std::string(to_string(sweep_backend(config))),
+           "1: only the backend model simulates several servers");
   const int longest = *std::max_element(s.input_lens.begin(), s.input_lens.end()) + s.load.output_len;
   if (longest > config.serve.max_model_len)
     refuse("serve.max_model_len", std::to_string(config.serve.max_model_len) + " tokens",
@@ -157,13 +162,17 @@ formats::BenchSet sweep_facts(const ExperimentConfig& config, const hardware::Ca
   } else {
     set.target = config.target.id;
     const hardware::Target target = catalogue.target(set.target);
-    set.chips = target.chips();
+    set.chips = target.chips() * config.sweep.replicas;
     double each = config.price.usd_per_chip_hour;
     if (const auto* price = catalogue.price(target.chip.id, config.price.region, config.price.price_class);
         each == 0 && price)
       each = price->usd_per_chip_hour;
     if (each > 0) set.usd_per_hour = each * set.chips;
     add_server(config, set);
+    if (config.sweep.replicas > 1) {
+      set.conditions["replicas"] = std::to_string(config.sweep.replicas);
+      set.conditions["routing"] = to_string(config.sweep.routing);
+    }
   }
   add_load(config.sweep, set);
   return set;

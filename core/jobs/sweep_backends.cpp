@@ -20,17 +20,28 @@
 namespace mw::jobs {
 namespace {
 
+serve::Replicas replicas_of(const experiment::SweepSection& sweep) {
+  return {.count = sweep.replicas, .routing = sweep.routing};
+}
+
+std::string replicas_text(const experiment::SweepSection& sweep) {
+  if (sweep.replicas == 1) return {};
+  return "; " + std::to_string(sweep.replicas) + " replicas, routing " + std::string(to_string(sweep.routing));
+}
+
 BackendParts model_parts(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
   const plan::Request request = planning::plan_request(e, catalogue);
   planning::require_runnable(e, catalogue, request, plan::predict(request));
   const plan::ServeStepModel::Kv kv = plan::ServeStepModel(request).kv();
   BackendParts parts;
-  parts.backend = serve::make_cost_model_backend(request, experiment::scheduler_settings(experiment::bind(e).serve));
+  const experiment::ExperimentConfig config = experiment::bind(e);
+  parts.backend =
+      serve::make_cost_model_backend(request, experiment::scheduler_settings(config.serve), replicas_of(config.sweep));
   parts.conditions["stack"] = model::to_string(request.stack);
   parts.intervals =
       plan::interval_factors(planning::calibration_in_force(catalogue), request.stack, request.target.chip.id);
   parts.notes.push_back("every number is predicted: " + std::string(model::to_string(request.stack)) + " on " +
-                        request.target.id + ", KV cache " + to_text(kv.capacity));
+                        request.target.id + ", KV cache " + to_text(kv.capacity) + replicas_text(config.sweep));
   if (!parts.intervals.source.empty()) parts.notes.push_back(parts.intervals.source);
   return parts;
 }
@@ -89,14 +100,16 @@ BackendParts calibrated_parts(const experiment::Experiment& e, const EmitBody& e
   for (const serve::TimedStep& step : steps) seconds += step.seconds;
   const serve::MeasuredStepModel model = serve::MeasuredStepModel(steps).scaled_to(steps);
   BackendParts parts;
+  const experiment::SweepSection sweep = experiment::bind(e).sweep;
   parts.backend = serve::make_simulated_backend(std::make_unique<serve::MeasuredExecutor>(model, network.config()),
-                                                served.settings);
+                                                served.settings, {}, replicas_of(sweep));
   parts.conditions["kv_dtype"] = "f32";
   parts.conditions["max_model_len"] = std::to_string(served.settings.max_model_len);
   if (!timing.adapter.empty()) parts.conditions["adapter"] = timing.adapter;
   parts.conditions["calibration"] = "this machine, " + std::to_string(train::thread_count(0)) + " threads, " +
                                     std::to_string(steps.size()) + " steps in " + number_text(seconds, 2) + " s";
-  parts.notes.push_back("every number is predicted, calibrated on this machine: " + model.describe());
+  parts.notes.push_back("every number is predicted, calibrated on this machine: " + model.describe() +
+                        replicas_text(sweep));
   return parts;
 }
 

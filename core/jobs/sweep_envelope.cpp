@@ -10,7 +10,6 @@
 #include "core/experiment/sweep_settings.h"
 #include "core/plan/search/search.h"
 #include "core/planning/plan_request.h"
-#include "core/serve/load/replicated_backend.h"
 #include "core/serve/load/simulated_backend.h"
 #include "core/serve/load/sweep.h"
 
@@ -138,9 +137,8 @@ void require_one_that_fits(const std::vector<Candidate>& candidates) {
 }
 
 std::unique_ptr<serve::LoadBackend> backend_of(const Candidate& c, const serve::SchedulerSettings& scheduler) {
-  std::vector<std::unique_ptr<serve::LoadBackend>> servers;
-  for (int i = 0; i < c.mesh.replicas; ++i) servers.push_back(serve::make_cost_model_backend(c.request, scheduler));
-  return servers.size() == 1 ? std::move(servers.front()) : serve::make_replicated_backend(std::move(servers));
+  return serve::make_cost_model_backend(c.request, scheduler,
+                                        {.count = c.mesh.replicas, .routing = serve::Routing::round_robin});
 }
 
 plan::Request request_of(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {

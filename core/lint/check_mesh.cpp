@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules about meshes: TP, FSDP, MESH, SHARD-1, BATCH, RANK, WRAP.
+// Rules about meshes: TP, FSDP, MESH, SHARD-1, BATCH, RANK, WRAP, NET.
 #include <algorithm>
 #include <map>
 
@@ -330,6 +330,59 @@ void wrap_1(const CheckInput& input, const RuleReport& report) {
               .fixes = ring_fixes(input)});
 }
 
+// --- the network between slices and nodes ---
+
+// The first axis other than the batch axes that crosses the network: its devices exchange values in every layer.
+const AxisPlacement* axis_over_network(const mesh::Layout& layout) {
+  for (const AxisPlacement& a : layout.axes)
+    if (a.size > 1 && a.medium == mesh::Medium::network && a.axis != "data" && a.axis != "fsdp") return &a;
+  return nullptr;
+}
+
+// Another placement of the axes, else the legal mesh whose axes stay within a slice or node at the largest sizes.
+std::vector<Fix> network_fixes(const CheckInput& input) {
+  const auto stays = [&](const Mesh& mesh) {
+    const auto layout = laid_out(input, mesh, {});
+    return layout && !axis_over_network(*layout);
+  };
+  if (!input.asked.empty() && stays(input.mesh))
+    return {{"Lay the axes so that the network carries only fsdp and data", "", {{"sharding.places", nullptr}}}};
+  std::vector<std::string> names;
+  for (const MeshAxis& axis : input.mesh.axes) names.push_back(axis.name);
+  if (!input.mesh.has("fsdp") && !input.mesh.has("data")) names.insert(names.begin(), "fsdp");
+  const auto all = needs_of(input);
+  std::optional<Mesh> best;
+  int least = 0;
+  for (const Mesh& mesh : mesh::factorisations(names, input.target->devices())) {
+    if (!is_legal(all, mesh) || (batch_of(input) > 0 && batch_of(input) % batch_devices(mesh) != 0)) continue;
+    const int over = batch_devices(mesh);
+    if ((best && over >= least) || !stays(mesh)) continue;
+    best = mesh;
+    least = over;
+  }
+  if (!best) return {};
+  std::vector<Edit> edits = mesh_edits(input.mesh, *best);
+  if (!input.asked.empty()) edits.push_back({"sharding.places", nullptr});
+  return {{"Use the mesh " + to_text(*best), "", std::move(edits)}};
+}
+
+void net_1(const CheckInput& input, const RuleReport& report) {
+  if (!input.target) return report.unchecked("the target's topology (target.id)");
+  const auto layout = laid_out(input, input.mesh, input.asked);
+  const AxisPlacement* over = layout ? axis_over_network(*layout) : nullptr;
+  if (!over) return;
+  const bool slices = input.target->chip.vendor == hardware::Vendor::tpu;
+  const std::string each = slices ? "slice" : "node";
+  const int inside = input.target->devices() / (layout->grid[0].size);
+  report.add({.message = over->axis + "=" + std::to_string(over->size) + " crosses the network between " + each +
+                         "s: its sums in every layer wait for it",
+              .place = "mesh." + over->axis,
+              .found = over->axis + " over " + std::to_string(layout->grid[0].size) + " " + each + "s of " +
+                       std::to_string(inside) + " devices",
+              .expected = over->axis + " within a " + each + ", fsdp or data over the network",
+              .fixes = network_fixes(input)});
+}
+
 }  // namespace
 
 std::vector<CheckRule> mesh_rules() {
@@ -373,6 +426,12 @@ std::vector<CheckRule> mesh_rules() {
       {"WRAP-1", Severity::warning, kAllStacks, "An axis over a missing wraparound link",
        "Without the link that closes the ring a collective has one direction only: half the bandwidth.",
        "Google Cloud TPU topologies; wrap rules of resources/hardware/slices.json", wrap_1},
+      {"NET-1", Severity::warning, kAllStacks, "An axis with sums in every layer over the network",
+       "Between slices and nodes a chip has a small part of the bandwidth of its links, and nothing hides the sums of "
+       "tp. Copies (data) and gathers that overlap (fsdp) belong there.",
+       "jax.experimental.mesh_utils.create_hybrid_device_mesh (dcn_mesh_shape); MaxText dcn_data_parallelism, "
+       "dcn_fsdp_parallelism",
+       net_1},
   };
 }
 

@@ -7,7 +7,7 @@ namespace mw::lint {
 
 std::vector<CheckRule> lora_rules();  // COV, SCALE, VARIANT, REMAT
 std::vector<CheckRule> peft_rules();
-std::vector<CheckRule> mesh_rules();                  // TP, FSDP, MESH, SHARD-1, BATCH, RANK, WRAP
+std::vector<CheckRule> mesh_rules();                  // TP, FSDP, MESH, SHARD-1, BATCH, RANK, WRAP, NET
 std::vector<CheckRule> spec_rules();                  // SPEC, SHARD-2, SHARD-3
 std::vector<CheckRule> inefficient_sharding_rules();  // SHARD-4
 std::vector<CheckRule> load_rules();                  // VER, DTYPE, LOAD

@@ -283,11 +283,15 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
 std::string searched_text(const ExperimentSearch& s, size_t top) {
   const plan::Work work = s.request.work;
   const bool serves = work == plan::Work::serve;
-  std::string out = padded("target", -12) + padded("plan", -118) + padded("s/step", -9) + padded("tokens/s", -10) +
-                    padded(serves ? "$/1M" : "$", -10) + padded("peak", -11) + "Pareto\n";
+  size_t plan_width = 4;
+  for (size_t i = 0; i < shown(s, top); ++i)
+    plan_width = std::max(plan_width, plan::to_text(s.result.candidates[i].choice, work).size());
+  const int plan_column = -static_cast<int>(plan_width) - 2;
+  std::string out = padded("target", -12) + padded("plan", plan_column) + padded("s/step", -9) +
+                    padded("tokens/s", -10) + padded(serves ? "$/1M" : "$", -10) + padded("peak", -11) + "Pareto\n";
   for (size_t i = 0; i < shown(s, top); ++i) {
     const plan::Candidate& c = s.result.candidates[i];
-    out += padded(c.choice.target, -12) + padded(plan::to_text(c.choice, work), -118) +
+    out += padded(c.choice.target, -12) + padded(plan::to_text(c.choice, work), plan_column) +
            padded(number_text(c.seconds, 3), -9) + padded(count_text(c.tokens_per_second), -10) +
            padded(c.usd > 0 ? number_text(c.usd, 4) : std::string("-"), -10) + padded(to_text(c.peak), -11) +
            (c.pareto ? "*" : "") + "\n";

@@ -32,7 +32,10 @@ TEST(Canvas, DrawsEveryTopologyInsideItsFrameWithoutOverlap) {
                                               tpu({1, 1}),
                                               gpus({2}),
                                               gpus({8}),
-                                              gpus({4, 8})};
+                                              gpus({4, 8}),
+                                              slices(2, tpu({2, 2, 1})),
+                                              slices(6, tpu({2, 4}, {}, 2)),
+                                              slices(4, tpu({4, 4, 4}, {true, true, true}))};
   for (const hardware::Target& target : targets) {
     int devices = target.chip.devices_per_chip;
     for (const int n : target.shape) devices *= n;
@@ -64,6 +67,37 @@ TEST(Canvas, DrawsTheLinksOfTheTopology) {
   EXPECT_TRUE(nodes.links.empty());
   ASSERT_EQ(nodes.switches.size(), 4u);
   EXPECT_EQ(nodes.switches[1].chips, (std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15}));
+}
+
+TEST(Canvas, SlicesAreGroupsWithLinesBetweenThem) {
+  const hardware::Target target = slices(4, tpu({2, 4}));
+  const Mesh mesh{{{"data", 2}, {"fsdp", 4}, {"tp", 4}}};
+  const Layout layout = lay_out(mesh, target, {{"data", {0}}, {"fsdp", {0, 1}}, {"tp", {2}}});
+  const CanvasPicture p = canvas_picture(target, layout);
+  ASSERT_EQ(p.groups.size(), 4u);
+  EXPECT_EQ(p.groups[3].name, "slice 3");
+  for (size_t c = 0; c < p.chips.size(); ++c) {
+    const Box& frame = p.groups[c / 8].at;
+    EXPECT_TRUE(frame.x < p.chips[c].at.x && p.chips[c].at.right() < frame.right() && frame.y < p.chips[c].at.y &&
+                p.chips[c].at.bottom() < frame.bottom())
+        << c;
+  }
+  EXPECT_EQ(p.network.size(), 4u) << "two rows of two slices";
+  for (const CanvasLink& l : p.links) EXPECT_EQ(l.a / 8, l.b / 8) << "links stay within a slice";
+  EXPECT_EQ(p.links.size(), 40u);
+  EXPECT_EQ(p.network_axes, (std::vector<std::string>{"data", "fsdp"}));
+  const auto network = std::find_if(p.sides.begin(), p.sides.end(),
+                                    [](const CanvasSide& s) { return s.where == CanvasSide::Where::network; });
+  ASSERT_NE(network, p.sides.end());
+  EXPECT_EQ(network->name, "slices");
+  EXPECT_EQ(network->axes, (std::vector<std::string>{"data", "fsdp"}));
+  EXPECT_TRUE(axis_edges(mesh, layout, "data").empty()) << "its traffic is on the network";
+  const std::vector<CanvasEdge> mixed = axis_edges(mesh, layout, "fsdp");
+  EXPECT_EQ(mixed.size(), 16u) << "the pairs within each slice";
+  for (const CanvasEdge& e : mixed) EXPECT_EQ(e.a / 8, e.b / 8);
+  EXPECT_TRUE(drawn(two(2, 4), tpu({2, 4})).groups.empty());
+  EXPECT_EQ(drawn(two(4, 8), gpus({4, 8})).groups.size(), 4u);
+  EXPECT_EQ(drawn(two(4, 8), gpus({4, 8})).network_axes, std::vector<std::string>{"fsdp"});
 }
 
 TEST(Canvas, SidesNameTheirAxes) {

@@ -114,6 +114,34 @@ TEST(Layout, InnerAxesStayWithinAGpuNode) {
   EXPECT_EQ(of(lay_out(two(2, 1), gpus({2})), "fsdp").medium, Medium::node);
 }
 
+// The slice of each mesh position, as create_hybrid_device_mesh of JAX 0.10.2 gives it for the same factors.
+TEST(Layout, OrdersSlicesAsJaxHybridMeshes) {
+  const auto slices_along = [](const Mesh& mesh, int count, const std::vector<RequestedPlacement>& asked) {
+    std::vector<int> out;
+    for (const int d : lay_out(mesh, slices(count, tpu({2, 4})), asked).device_of) out.push_back(d / 8);
+    return out;
+  };
+  const auto repeated = [](const std::vector<int>& blocks, int each) {
+    std::vector<int> out;
+    for (const int b : blocks) out.insert(out.end(), static_cast<size_t>(each), b);
+    return out;
+  };
+  const Mesh three{{{"data", 2}, {"fsdp", 4}, {"tp", 4}}};  // ICI (1, 2, 4), DCN (2, 2, 1)
+  EXPECT_EQ(slices_along(three, 4, {{"data", {0}}, {"fsdp", {0, 1}}, {"tp", {2}}}), repeated({0, 1, 2, 3}, 8));
+  EXPECT_EQ(slices_along({{{"fsdp", 32}}}, 4, {}), repeated({0, 1, 2, 3}, 8)) << "no slice is visited twice";
+  // tp over the network: ICI (2, 4), DCN (1, 2)
+  EXPECT_EQ(slices_along(two(2, 8), 2, {{"fsdp", {1}}, {"tp", {0, 2}}}), repeated({0, 1, 0, 1}, 4));
+}
+
+TEST(Layout, AnAxisOverSlicesKeepsTheLinksWithinThem) {
+  const Layout layout = lay_out(two(32, 4), slices(2, tpu({8, 8}, {true, true})));
+  const AxisPlacement& fsdp = of(layout, "fsdp");
+  EXPECT_EQ(fsdp.medium, Medium::network);
+  EXPECT_EQ(fsdp.rails, of(lay_out(two(16, 4), tpu({8, 8}, {true, true})), "fsdp").rails);
+  EXPECT_EQ(of(layout, "tp").medium, Medium::link);
+  EXPECT_EQ(of(lay_out({{{"data", 2}, {"fsdp", 64}}}, slices(2, tpu({8, 8}))), "data").sharing, 1);
+}
+
 TEST(Layout, CpuHasAsManyVirtualDevicesAsTheMesh) {
   EXPECT_EQ(lay_out(two(2, 4), cpu()).device_of.size(), 8u);
 }

@@ -15,6 +15,13 @@ inline hardware::Target tpu(std::vector<int> shape, std::vector<bool> wrap = {},
   return t;
 }
 
+inline hardware::Target slices(int count, hardware::Target slice) {
+  slice.slices = count;
+  slice.shape.insert(slice.shape.begin(), count);
+  slice.wrap.insert(slice.wrap.begin(), true);
+  return slice;
+}
+
 inline hardware::Target gpus(std::vector<int> shape) {
   hardware::Target t = tpu(std::move(shape));
   t.chip.vendor = hardware::Vendor::gpu;

@@ -31,6 +31,20 @@ TEST(CollectiveTime, TorusUsesBothDirectionsAndAllReduceTakesTwice) {
   EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "tp", 4, bytes)) / gather, 2, 0.01);
 }
 
+TEST(CollectiveTime, AnAxisOverSlicesSendsOnlyItsShardOverTheNetwork) {
+  Request one = request("gemma3-27b", "v5e-256", Stack::maxtext, {{"fsdp", 256}});
+  Request two = request("gemma3-27b", "2xv5e-256", Stack::maxtext, {{"fsdp", 512}});
+  one.efficiencies.collectives.value = two.efficiencies.collectives.value = 1;
+  const double bytes = 4e9, shard = bytes / 512;
+  const double within = seconds(one, call(mesh::CollectiveKind::all_gather, "fsdp", 256, bytes));
+  const double both = seconds(two, call(mesh::CollectiveKind::all_gather, "fsdp", 512, bytes));
+  EXPECT_NEAR(both - within, shard / two.target.chip.egress.value, 1e-3 * within);
+  // Copies of a slice's shards use the network only.
+  const Request data = request("gemma3-27b", "2xv5e-256", Stack::maxtext, {{"data", 2}, {"fsdp", 256}});
+  EXPECT_NEAR(seconds(data, call(mesh::CollectiveKind::all_reduce, "data", 2, 1e9)),
+              1e9 / (data.target.chip.egress.value * data.efficiencies.collectives.value), 1e-3);
+}
+
 TEST(CollectiveTime, GpusFollowTheMeasuredCurve) {
   const Request r = request("gemma4-31b", "2xh100", Stack::trl_fsdp, {{"fsdp", 2}});
   // 67 MB between two H100 took 0.245 ms, 1 MB 0.042 ms (VD).

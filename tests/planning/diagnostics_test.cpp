@@ -216,6 +216,22 @@ TEST(Diagnostics, AnAxisOnALineWhereARingIsPossible) {
   passes("WRAP-1", sound());
 }
 
+TEST(Diagnostics, AnAxisWithSumsInEveryLayerOverTheNetwork) {
+  const experiment::Experiment e =
+      with({"target.id=16xh100", "mesh.fsdp=1", "mesh.tp=16", "train.stack=maxtext", "train.batch=16"});
+  const Diagnosis d = look(e);
+  ASSERT_THAT(ids(d), Contains("NET-1"));
+  EXPECT_EQ(of(d, "NET-1").problem.found, "tp over 2 nodes of 8 devices");
+  EXPECT_EQ(set_text(of(d, "NET-1").fixes[0]), "--set mesh.fsdp=4 --set mesh.tp=4");
+  trips("NET-1", e);
+  // By its place only, between slices; with fsdp and data over the network.
+  trips("NET-1", with({"target.id=2xv5p-8", "mesh.fsdp=2", "mesh.tp=4", "train.batch=4",
+                       R"(sharding.places=["fsdp = 1", "tp = 0, 2"])"}));
+  passes("NET-1", with({"target.id=2xv5p-8", "mesh.fsdp=2", "mesh.tp=4", "train.batch=4"}));
+  passes("NET-1", with({"target.id=16xh100", "mesh.fsdp=16", "mesh.tp=1", "train.batch=16"}));
+  passes("NET-1", sound());
+}
+
 // On this machine's virtual devices: the engine's own rules and none of Tunix's.
 experiment::Experiment here(const std::vector<std::string>& overrides, const Sets& sets = {}) {
   experiment::Experiment e = experiment::Experiment::from_json(parse_json(R"({

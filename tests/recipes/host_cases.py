@@ -45,7 +45,10 @@ def member():
     import events
     import hosts
     index, count = int(sys.argv[4]), int(sys.argv[5])
-    os.environ["HOST_NAME"], hosts.FAILURE_S = f"host{index}", 0.3
+    os.environ["HOST_NAME"], hosts.FAILURE_S, hosts.SHARED_S = f"host{index}", 0.3, 0.1
+    if os.environ.get("LATE") == str(index):
+        clock = time.time
+        time.time = lambda: clock() - 60
     round_of = [0]
 
     def gather(data):
@@ -61,6 +64,7 @@ def member():
         done.team = hosts.Team(hosts.Processes(index, count, "127.0.0.1:1"), gather)
         done.team.require_same({"devices": 4 if index != int(os.environ.get("UNEQUAL", -1)) else 2})
         done.team.require_space(FOLDER, 1 << (60 if os.environ.get("FULL") else 10))
+        done.team.require_shared(FOLDER / (f"out{index}" if os.environ.get("COPIED") else "out"))
         events.log("the same on every process")
         for step in range(1, 4):
             events.metric("train/loss", step, 1 / step)
@@ -117,7 +121,7 @@ def lost_process():
 
 
 def lost_first_process():
-    killed(0, 1)
+    assert '"step": 3' in killed(0, 1)
 
 
 def broken_process():
@@ -130,12 +134,54 @@ def broken_process():
 
 def unequal_hosts():
     for variables, text in (({"UNEQUAL": "2"}, "the hosts differ in devices: process 2 on host2 has 2, process 0 on host0 has 4"),
-                            ({"FULL": "1"}, "on host0 is too full")):
+                            ({"FULL": "1"}, "on host0 is too full"),
+                            ({"COPIED": "1"}, "process 1 on host1, process 2 on host2 cannot see")):
         for file in FOLDER.iterdir():
             file.unlink()
         found = ends(members(3, **variables))
         assert text in found[0][1][-1]["error"] and not found[1][1] and not found[2][1], found
         assert [code for code, _ in found] == [1, 1, 1], found
+
+
+def late_clock():
+    first, _, _ = ends(members(3, LATE="1"))
+    said = [e for e in first[1] if e.get("level") == "warning"]
+    assert first[0] == 0 and len(said) == 1, first
+    assert said[0]["text"].startswith("clocks differ from that of process 0 on host0: process 1 on host1 by -"), said
+    assert not list((FOLDER / "out").iterdir())  # the mark of the shared folder is gone
+
+
+def slices():
+    """How the axes are split between slices; JAX itself is not here."""
+    import hosts
+    import types
+    asked = []
+    utils = types.SimpleNamespace(create_hybrid_device_mesh=lambda ici, dcn, devices, **_: asked.append((ici, dcn)))
+    sys.modules["jax"] = types.ModuleType("jax")
+    sys.modules["jax.experimental"] = types.SimpleNamespace(mesh_utils=utils)
+    devices = lambda slices: [types.SimpleNamespace(slice_index=i % slices) for i in range(16)]  # noqa: E731
+    assert hosts.over_slices(devices(1), 4, 4) is None and not asked
+    hosts.over_slices(devices(2), 4, 4)
+    hosts.over_slices(devices(8), 4, 4)
+    assert asked == [((2, 4), (2, 1)), ((1, 2), (4, 2))], asked
+    try:
+        hosts.over_slices(devices(4), 2, 1)
+        raise AssertionError("accepted")
+    except SystemExit as error:
+        assert "does not divide over 4 slices" in str(error), error
+
+
+def missing_coordinator():
+    """Named at once, before JAX is imported."""
+    import hosts
+    import socket
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    try:
+        hosts.start_jax(hosts.Processes(1, 2, f"127.0.0.1:{port}"), timeout=0.2)
+        raise AssertionError("connected")
+    except SystemExit as error:
+        assert f"no coordinator at 127.0.0.1:{port} for 0.2 s" in str(error), error
 
 
 def checkpoints():

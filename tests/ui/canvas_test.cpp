@@ -306,6 +306,26 @@ class CanvasTest : public QObject {
     QVERIFY(canvas_->summary().contains(u"layers.5.q_proj (tp, fsdp, -), 8 pieces"_s));
   }
 
+  void the_network_between_slices_has_the_colours_of_its_axes() {
+    CanvasDesign design =
+        design_of("gemma4-31b", mesh::slices(2, mesh::tpu({2, 4})), {{{"data", 2}, {"fsdp", 2}, {"tp", 4}}});
+    show(design);
+    save(u"two-slices"_s);
+    // Between the slices, at half the height of the grid.
+    const QRectF last = canvas_->device_at(3), next = canvas_->device_at(8);
+    const QRectF gap(QPointF(last.right(), last.top()), QPointF(next.left(), canvas_->device_at(7).bottom()));
+    const auto in_gap = [&](const QString& axis) {
+      return pixels_of(canvas_->grab().toImage(), gap, axis_color(axis));
+    };
+    const int data = in_gap(u"data"_s), fsdp = in_gap(u"fsdp"_s);
+    QVERIFY2(data > 40 && fsdp == 0, qPrintable(QString::number(data) + u' ' + QString::number(fsdp)));
+    QVERIFY(canvas_->summary().contains(u"data crosses the network"_s));
+    design.choice.places = {{"fsdp", {0}}, {"data", {1}}};
+    show(design);
+    QVERIFY(in_gap(u"fsdp"_s) > 40 && in_gap(u"data"_s) == 0);
+    QCOMPARE(canvas_->summary().count(u"crosses the network"_s), 1);
+  }
+
   void every_topology_in_both_themes() {
     struct Shown {
       const char* name;
@@ -318,6 +338,10 @@ class CanvasTest : public QObject {
                                  {"v5e-256", mesh::tpu({16, 16}, {true, true}), two(64, 4), "gemma4-31b"},
                                  {"v5p-128", mesh::tpu({4, 4, 4}, {true, true, true}), two(16, 4), "gemma4-31b"},
                                  {"tpu7x-8", mesh::tpu({2, 2, 1}, {}, 2), two(4, 2), "gemma4-31b"},
+                                 {"16xv5e-256",
+                                  mesh::slices(16, mesh::tpu({16, 16}, {true, true})),
+                                  {{{"data", 16}, {"fsdp", 64}, {"tp", 4}}},
+                                  "gemma4-31b"},
                                  {"2xh100", mesh::gpus({2}), two(2, 1), "gemma4-31b"},
                                  {"32xh100", mesh::gpus({4, 8}), two(8, 4), "gemma4-31b"},
                                  {"cpu", mesh::cpu(), two(2, 4), "gemma3-4b"}};

@@ -110,9 +110,25 @@ class Tour {
     window_.design_page().canvases().pinned().select_device(1);
     shots("design-two-meshes");
     window_.design_page().unpin();
+    show_mesh("4xv5e-16", {{"data", 4}, {"fsdp", 4}, {"tp", 4}});
+    shots("design-slices");
+    show_mesh("32xh100", {{"fsdp", 8}, {"tp", 4}});
+    shot("design-nodes");
     window_.document().restore(before, file, Edited::no);
     wait_for(priced, 10000);
     window_.bottom().set(DockState::collapsed);  // the problems were that document's
+  }
+
+  // Trained with MaxText, which has all axes.
+  void show_mesh(const char* target, Json mesh) {
+    experiment::Experiment e = experiment::Experiment::load(options_.resources / "examples" / "paper-train-v5p-8.json");
+    e.set_value("target.id", target);
+    e.set_value("mesh", std::move(mesh));
+    e.set_value("train.batch", 64);
+    e.set_value("train.loss_chunk", 256);
+    e.set_value("train.stack", "maxtext");
+    window_.document().replace(e, u"tour"_s);
+    wait_for([this] { return window_.predictor().is_settled(); }, 10000);
   }
 
   // The finished run of a kind with the most steps, which gives the charts the most data.

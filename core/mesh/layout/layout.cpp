@@ -20,11 +20,13 @@ Medium slowest(const std::vector<GridPart>& parts, const std::vector<GridDimensi
 }
 
 void link_facts(AxisPlacement& place, const std::vector<GridDimension>& dims) {
-  int wide = 0, whole_rings = 0, stride = 1, ring_hops = 0;
-  std::int64_t block = 1;
+  int wide = 0, whole_rings = 0, stride = 1, ring_hops = 0, inside_parts = 0;
+  int block = 1;
   for (const GridPart& p : place.parts) {
     const GridDimension& d = dims[static_cast<size_t>(p.dimension)];
+    if (d.medium == Medium::network || d.medium == Medium::node) continue;
     block *= p.size;
+    ++inside_parts;
     if (d.medium != Medium::link) continue;  // the devices of a chip pass on what its links bring
     ++wide;
     stride = std::max(stride, p.stride);
@@ -44,10 +46,15 @@ void link_facts(AxisPlacement& place, const std::vector<GridDimension>& dims) {
     place.hops = ring_hops;
     return;
   }
-  place.ring = place.parts.size() > 1 && block % 2 == 0 &&
-               block > 2;  // a grid of even size has a closed walk over all its points
+  place.ring =
+      inside_parts > 1 && block % 2 == 0 && block > 2;  // a grid of even size has a closed walk over all its points
   place.rails = place.ring ? 2 : 1;
-  place.hops = (place.ring ? place.size / 2 : place.size - 1) * stride;
+  place.hops = (place.ring ? block / 2 : block - 1) * stride;
+}
+
+bool uses_links(const AxisPlacement& place, const std::vector<GridDimension>& dims) {
+  return std::any_of(place.parts.begin(), place.parts.end(),
+                     [&](const GridPart& p) { return dims[static_cast<size_t>(p.dimension)].medium == Medium::link; });
 }
 
 AxisPlacement place_of(const MeshAxis& axis, std::vector<GridPart> parts, const std::vector<GridDimension>& dims) {
@@ -58,8 +65,9 @@ AxisPlacement place_of(const MeshAxis& axis, std::vector<GridPart> parts, const 
     link_facts(place, dims);
     return place;
   }
-  place.ring = true;  // a switch, or one chip
-  place.hops = 1;
+  if (uses_links(place, dims)) link_facts(place, dims);  // within a slice
+  place.ring = true;                                     // a switch, or one chip
+  place.hops = std::max(1, place.hops);
   return place;
 }
 
@@ -67,9 +75,9 @@ AxisPlacement place_of(const MeshAxis& axis, std::vector<GridPart> parts, const 
 
 // Keeps inner axes off the network: they communicate in every layer.
 double cost(const AxisPlacement& place, size_t axis) {
-  const double inner = 1 + 3 * static_cast<double>(axis);
-  const double medium = place.medium == Medium::network ? 16 * inner : place.medium == Medium::chip ? 0.25 : 1;
-  return medium * (place.size - 1) / place.size * place.sharing / place.rails;
+  const double inner = 1 + 3 * static_cast<double>(axis), others = static_cast<double>(place.size - 1) / place.size;
+  if (place.medium == Medium::network) return 16 * inner * others;
+  return (place.medium == Medium::chip ? 0.25 : 1) * others * place.sharing / place.rails;
 }
 
 class Search {
@@ -186,20 +194,30 @@ std::vector<std::vector<int>> walk(const std::vector<int>& sizes) {
   return out;
 }
 
-// The offset in the grid's row-major index of each position along the axis.
-std::vector<int> offsets(const AxisPlacement& place, const std::vector<int>& grid_strides) {
-  if (place.parts.empty()) return {0};
-  std::vector<int> sizes;
-  for (const GridPart& p : place.parts) sizes.push_back(p.size);
-  std::vector<int> out;
-  for (const std::vector<int>& point : walk(sizes)) {
-    int offset = 0;
-    for (size_t i = 0; i < point.size(); ++i)
-      offset += point[i] * place.parts[i].stride * grid_strides[static_cast<size_t>(place.parts[i].dimension)];
-    out.push_back(offset);
+// The offset in the grid's row-major index of each position along the axis. Slices and nodes follow one another, each
+// with the same path through its devices, as jax.experimental.mesh_utils.create_hybrid_device_mesh lays them out.
+std::vector<int> offsets(const AxisPlacement& place, const Layout& layout, const std::vector<int>& grid_strides) {
+  const auto is_outer = [&](const GridPart& p) {
+    return layout.grid[static_cast<size_t>(p.dimension)].medium == Medium::network;
+  };
+  const auto step = [&](const GridPart& p) { return p.stride * grid_strides[static_cast<size_t>(p.dimension)]; };
+  std::vector<int> sizes, steps, out;
+  for (const GridPart& p : place.parts) {
+    if (is_outer(p)) continue;
+    sizes.push_back(p.size);
+    steps.push_back(step(p));
   }
+  for (const std::vector<int>& point : sizes.empty() ? std::vector<std::vector<int>>{{}} : walk(sizes))
+    out.push_back(std::inner_product(point.begin(), point.end(), steps.begin(), 0));
   // A closed path starts beside the block's corner, but devices count from the corner.
   std::rotate(out.begin(), std::find(out.begin(), out.end(), 0), out.end());
+  for (auto p = place.parts.rbegin(); p != place.parts.rend(); ++p) {
+    if (!is_outer(*p)) continue;
+    const std::vector<int> one = std::move(out);
+    out.clear();
+    for (int i = 0; i < p->size; ++i)
+      for (const int offset : one) out.push_back(offset + i * step(*p));
+  }
   return out;
 }
 
@@ -208,7 +226,7 @@ std::vector<int> devices_of(const Layout& layout) {
   for (size_t d = layout.grid.size(); d-- > 1;) strides[d - 1] = strides[d] * layout.grid[d].size;
   std::vector<int> out{0};
   for (const AxisPlacement& place : layout.axes) {
-    const std::vector<int> along = offsets(place, strides);
+    const std::vector<int> along = offsets(place, layout, strides);
     std::vector<int> next;
     next.reserve(out.size() * along.size());
     for (const int base : out)

@@ -12,7 +12,7 @@ enum class Medium {
   chip,    // the devices of one chip
   link,    // TPU links between neighbours
   node,    // GPUs of a node over their switch or PCIe; virtual devices of one CPU
-  network  // the network between nodes
+  network  // the network between nodes, or between TPU slices
 };
 struct GridDimension {
   int size = 1;
@@ -29,7 +29,8 @@ struct GridPart {
   bool operator==(const GridPart&) const = default;
 };
 // Where a mesh axis lies on the grid and which share of the links its collectives can use: a device sends
-// rails * link_bandwidth / sharing bytes per second while all groups of this axis communicate at once.
+// rails * link_bandwidth / sharing bytes per second while all groups of this axis communicate at once. Of an axis over
+// several TPU slices, rails, sharing and hops describe its part within a slice.
 struct AxisPlacement {
   std::string axis;
   int size = 1;

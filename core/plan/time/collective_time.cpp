@@ -38,29 +38,63 @@ double link_rate(const mesh::AxisPlacement& place, const mesh::Layout& layout, c
   return in_node > 1 ? std::min(chip.link_bandwidth.value, chip.egress.value * in_node) : chip.egress.value;
 }
 
+// The slices of an axis that lies on links within them, too; else 0.
+int slices_of(const mesh::AxisPlacement& place, const mesh::Layout& layout) {
+  int slices = 1;
+  bool has_links = false;
+  for (const mesh::GridPart& part : place.parts) {
+    const mesh::Medium medium = layout.grid[static_cast<size_t>(part.dimension)].medium;
+    if (medium == mesh::Medium::network) slices *= part.size;
+    has_links = has_links || medium == mesh::Medium::link;
+  }
+  return has_links && slices > 1 ? slices : 0;
+}
+
 // The links of a collective, and its measured curve if the catalogue has one for them.
 struct Route {
   const mesh::AxisPlacement* place = nullptr;  // null: nothing is sent
   const hardware::BandwidthCurve* curve = nullptr;
   double link = 0;  // bytes per second
+  // Of an axis over several TPU slices and the links within them: each device exchanges its shard with those at its
+  // place in the other slices, then the slices gather over their links.
+  double in_slice = 0;       // bytes per second
+  double network_share = 1;  // of the bytes sent
 };
 Route route_of(const mesh::Collective& collective, const mesh::Layout& layout, const hardware::Chip& chip) {
   const mesh::AxisPlacement* place = place_of(layout, collective.axis);
   if (!place || collective.group <= 1 || collective.moved.value <= 0 || place->medium == mesh::Medium::none) return {};
   const bool near = place->medium == mesh::Medium::link || place->medium == mesh::Medium::chip;
-  return {place, near ? nullptr : curve_of(collective, *place, chip), link_rate(*place, layout, chip)};
+  Route route{place, near ? nullptr : curve_of(collective, *place, chip), link_rate(*place, layout, chip)};
+  if (const int slices = slices_of(*place, layout); slices > 0 && chip.egress) {
+    route.in_slice = chip.link_bandwidth.value * place->rails / std::max(1, place->sharing);
+    route.network_share = (slices - 1.0) / (place->size - 1.0);
+  }
+  return route;
 }
 
 double link_seconds(const mesh::Collective& collective, const Route& route, const hardware::Chip& chip, double share) {
   const double bytes = static_cast<double>(collective.moved.value),
                latency = chip.link_latency.value * std::max(1, route.place->hops);
-  return route.link > 0 ? bytes / (route.link * share) + latency : 0;
+  if (route.link <= 0) return 0;
+  if (route.in_slice <= 0) return bytes / (route.link * share) + latency;
+  return bytes * route.network_share / (route.link * share) +
+         bytes * (1 - route.network_share) / (route.in_slice * share) + latency;
 }
 
 // A curve counts bus bandwidth, so that the latency of its calls is scaled like their bytes.
 double curve_seconds(const mesh::Collective& collective, const Route& route, const hardware::Chip& chip) {
   const auto moved = static_cast<double>(collective.moved.value), full = static_cast<double>(collective.full.value);
   return moved / bandwidth_at(*route.curve, full, chip.link_latency.value * full / moved);
+}
+
+const char* formula_of(const Route& route) {
+  if (route.in_slice > 0)
+    return "bytes sent between slices / (network x share) + bytes sent within them / (link x rails / sharing x share) "
+           "+ "
+           "hops x latency";
+  return route.place->medium == mesh::Medium::network
+             ? "bytes sent / (network interfaces of the group's members in a node x share) + latency"
+             : "bytes sent / (link x rails / sharing x share) + hops x latency";
 }
 
 // A curve between nodes was measured with whole nodes; fewer members have fewer network interfaces.
@@ -108,9 +142,7 @@ Estimate collective_seconds(const mesh::Collective& collective, const mesh::Layo
             .low = link_seconds(collective, route, target.chip, share.high),
             .high = link_seconds(collective, route, target.chip, share.low),
             .origin = share.origin,
-            .formula = route.place->medium == mesh::Medium::network
-                           ? "bytes sent / (network interfaces of the group's members in a node x share) + latency"
-                           : "bytes sent / (link x rails / sharing x share) + hops x latency",
+            .formula = formula_of(route),
             .source = share.source};
   return {.value = measured,
           .low = measured,

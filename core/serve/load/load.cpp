@@ -14,7 +14,7 @@ namespace mw::serve {
 namespace {
 
 namespace stream {  // random streams of a seed
-constexpr std::uint64_t kArrivals = 1, kLengths = 2, kPrompts = 3, kShared = 4, kWarmups = 5, kTokens = 6;
+constexpr std::uint64_t kArrivals = 1, kLengths = 2, kPrompts = 3, kShared = 4, kWarmups = 5, kTokens = 6, kChoices = 7;
 }
 
 Error load_error(std::string message, std::string place, std::string found, std::string expected) {
@@ -35,6 +35,7 @@ void check(const LoadSettings& s) {
   require(s.input_len >= 1, "input_len", s.input_len, "at least one token");
   require(s.output_len >= 1, "output_len", s.output_len, "at least one token");
   require(s.shared_prefix >= 0, "shared_prefix", s.shared_prefix, "0 or more tokens");
+  require(s.shared_prefixes >= 1, "shared_prefixes", s.shared_prefixes, "at least 1");
   require(s.concurrency >= 0, "concurrency", s.concurrency, "0 or more requests");
   require(s.spread >= 0 && s.spread <= 1, "spread", s.spread, "0 to 1");
   if (s.arrival == Arrival::poisson || s.arrival == Arrival::constant)
@@ -99,7 +100,7 @@ struct LoadStream::Impl {
     if (settings.arrival == Arrival::recorded && settings.request_rate == 0) settings.request_rate = rate;
     const std::uint64_t salt = settings.prompts == PromptMode::salted ? mix64(settings.salt + 1) : 0;
     prompts = Rng{settings.seed, part == Part::requests ? stream::kPrompts : stream::kWarmups, salt};
-    shared_seed = Rng{settings.seed, stream::kShared, salt}.at(0);
+    shared = Rng{settings.seed, stream::kShared, salt};
   }
 
   // The first request arrives at 0. With the same seed, another rate only scales the times.
@@ -131,8 +132,7 @@ struct LoadStream::Impl {
   std::vector<RecordedRequest> recorded;
   double rate = 0;  // of the recorded requests
   Distributions arrivals{Rng{settings.seed, stream::kArrivals}}, lengths{Rng{settings.seed, stream::kLengths}};
-  Rng prompts{};
-  std::uint64_t shared_seed = 0;
+  Rng prompts{}, shared{};
   double time = 0;  // of the next arrival, in mean intervals
   std::int64_t made = 0;
 };
@@ -157,12 +157,13 @@ TimedRequest LoadStream::next() {
 
 TimedRequest LoadStream::restore(std::int64_t index, double at_s, int prompt_len, int output_len) const {
   const Impl& im = *impl_;
-  return {.id = index + (im.part == Part::requests ? 0 : im.settings.num_prompts),
+  const std::int64_t id = index + (im.part == Part::requests ? 0 : im.settings.num_prompts);
+  return {.id = id,
           .at_s = at_s,
           .prompt_len = prompt_len,
           .output_len = output_len,
           .prompt_seed = im.prompts.at(static_cast<std::uint64_t>(index)),
-          .shared_seed = im.shared_seed,
+          .shared_seed = im.shared.at(drawn_prefix(im.settings.seed, id, im.settings.shared_prefixes)),
           .shared = std::min(im.settings.shared_prefix, prompt_len)};
 }
 
@@ -174,6 +175,13 @@ Load make_load(const LoadSettings& settings) {
   for (std::int64_t i = 0; i < warmups.size(); ++i) load.warmups.push_back(warmups.next());
   for (std::int64_t i = 0; i < requests.size(); ++i) load.requests.push_back(requests.next());
   return load;
+}
+
+std::uint64_t drawn_prefix(std::uint64_t seed, std::int64_t request, int shared_prefixes) {
+  const Rng choices{seed, stream::kChoices};
+  return shared_prefixes <= 1
+             ? 0
+             : choices.at(static_cast<std::uint64_t>(request)) % static_cast<std::uint64_t>(shared_prefixes);
 }
 
 std::vector<int> prompt_ids(const TimedRequest& request, int first_id, int vocab) {

@@ -30,7 +30,8 @@ struct LoadSettings {
   LengthDistribution lengths = LengthDistribution::fixed;
   double spread = 0;                 // 0..1, for LengthDistribution::uniform
   std::filesystem::path workload{};  // for `recorded`, see read_workload()
-  int shared_prefix = 0;             // leading tokens that all prompts share
+  int shared_prefix = 0;             // leading tokens that prompts share
+  int shared_prefixes = 1;           // different ones; each request draws one of them
   PromptMode prompts = PromptMode::salted;
   int num_prompts = 100;
   int warmups = 0;  // requests before the measurement
@@ -70,6 +71,9 @@ class LoadStream {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Which of the shared prefixes a request draws, from 0.
+std::uint64_t drawn_prefix(std::uint64_t seed, std::int64_t request, int shared_prefixes);
 
 // The token ids of a prompt, all in [first_id, vocab), the same for every backend.
 std::vector<int> prompt_ids(const TimedRequest& request, int first_id, int vocab);

@@ -3,17 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <functional>
 #include <optional>
-#include <queue>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "core/base/error.h"
 #include "core/plan/request/server_scheduling.h"
 #include "core/serve/load/load_statistics.h"
+#include "core/serve/load/server_simulation.h"
 #include "core/serve/scheduling/cost_model_executor.h"
 #include "core/serve/scheduling/load_timeline.h"
 
@@ -22,21 +19,6 @@ namespace {
 
 using formats::RequestResult;
 
-struct SimulatedServer {
-  Scheduler& scheduler;
-  Executor& executor;
-  const SchedulerSettings& settings;
-  HostOverheads host;
-  bool stop_at_preemption = false;
-};
-
-// All that is kept of a request until the scheduler takes it: an overloaded server has millions.
-struct SentRequest {
-  size_t index = 0;  // in order of arrival
-  double at_s = 0, sent_s = 0;
-  int prompt_len = 0, output_len = 0;
-};
-
 // Where the requests of a simulation come from, in order of arrival.
 struct RequestFeed {
   std::function<TimedRequest()> next;
@@ -44,89 +26,56 @@ struct RequestFeed {
   size_t size = 0;
 };
 
-// Simulates one list of requests, with time 0 at its start. With `statistics` it keeps the results only of requests
-// that the scheduler has taken and that have not ended.
-class LoadSimulation : public OutsideQueue {
+// Simulates one list of requests, with time 0 at its start: one client, whose requests a router sends to the servers.
+class LoadSimulation {
  public:
-  LoadSimulation(const SimulatedServer& server, const LoadSettings& load, RequestFeed feed, std::int64_t first_id,
-                 LoadStatistics* statistics)
-      : server_(server),
-        feed_(std::move(feed)),
-        first_id_(first_id),
-        closed_(load.arrival == Arrival::closed),
+  // `servers` have ids from first_id on, a range of feed.size each.
+  LoadSimulation(const std::vector<SimulatedServer>& servers, Router& router, const LoadSettings& load,
+                 RequestFeed feed, std::int64_t first_id, LoadStatistics* statistics)
+      : feed_(std::move(feed)),
+        router_(router),
         max_in_flight_(load.concurrency),
-        statistics_(statistics) {}
-  ~LoadSimulation() override { server_.scheduler.set_outside_queue(nullptr); }
-  LoadSimulation(const LoadSimulation&) = delete;
-  LoadSimulation& operator=(const LoadSimulation&) = delete;
+        statistics_(statistics),
+        in_flight_(servers.size(), 0),
+        events_s_(servers.size(), ServerSimulation::kNever) {
+    router_.begin_load();
+    for (const SimulatedServer& server : servers) {
+      const ServerSimulation::Options options{
+          .arrival = load.arrival, .first_id = first_id, .restore = feed_.restore, .statistics = statistics};
+      servers_.push_back(std::make_unique<ServerSimulation>(server, options));
+      first_id += static_cast<std::int64_t>(feed_.size);
+    }
+  }
 
   void run(const LoadBackend::OnProgress& progress, std::stop_token stop) {
-    server_.scheduler.set_outside_queue(this);
     while (!stop.stop_requested() && !was_preempted_) {
-      send_due();
-      admit_due();
-      if (server_.scheduler.is_idle()) {
-        busy_ = false;  // no step was planned ahead
-        if (sent_.empty() && next_ == feed_.size) return timeline_.sample(now_, server_.scheduler.state(), tokens_);
-        now_ = std::max(now_, sent_.empty() ? upcoming().at_s : known_s(sent_.front()));
-        continue;
-      }
-      step();
-      timeline_.add(now_, server_.scheduler.state(), tokens_);
+      const auto first = std::min_element(events_s_.begin(), events_s_.end());
+      const double event_s = *first, arrival_s = next_arrival_s();
+      if (std::min(event_s, arrival_s) == ServerSimulation::kNever) return timeline_.sample(now_, together(), tokens_);
+      if (arrival_s <= event_s)
+        send(arrival_s);
+      else
+        proceed(static_cast<size_t>(first - events_s_.begin()));
       if (progress && done_ >= reported_) {
         progress(static_cast<long>(done_), static_cast<long>(feed_.size));
         reported_ = done_ + feed_.size / 100 + 1;
       }
     }
-    for (const SentRequest& waiting : sent_) server_.executor.end(id_of(waiting.index));
-    sent_.clear();
-    known_ = 0;
-    for (; !ranked_.empty(); ranked_.pop()) server_.executor.end(id_of(ranked_.top().index));
-    for (size_t i = 0; i < slots_.size(); ++i)
-      if (slots_[i] >= 0 && !at(first_slot_ + i).is_finished) {
-        server_.scheduler.abort(id_of(first_slot_ + i));
-        server_.executor.end(id_of(first_slot_ + i));
-      }
-  }
-
-  size_t size() const override { return known_ + ranked_.size(); }
-  Rank first() const override { return {0, (ranked_.empty() ? sent_.front() : ranked_.top()).sent_s}; }
-  ScheduledRequest take() override {
-    const SentRequest sent = ranked_.empty() ? sent_.front() : ranked_.top();
-    if (ranked_.empty()) {
-      sent_.pop_front();
-      --known_;
-    } else {
-      ranked_.pop();
-    }
-    RequestResult& r = keep(sent.index, sent.output_len).result;
-    r.sent_s = sent.sent_s;
-    r.intended_s = closed_ ? sent.sent_s : sent.at_s;
-    r.prompt_tokens = sent.prompt_len;
-    ScheduledRequest request{.id = id_of(sent.index),
-                             .prompt_len = sent.prompt_len,
-                             .max_new_tokens = sent.output_len,
-                             .arrival_s = sent.sent_s};
-    if (server_.settings.prefix_cache == PrefixCache::on && server_.settings.kv_tracking == KvTracking::blocks) {
-      const TimedRequest t = feed_.restore(sent);
-      request.prompt_blocks =
-          hash_synthetic_blocks(t.shared_seed, t.shared, t.prompt_seed, t.prompt_len, server_.settings.kv.block_size);
-    }
-    return request;
+    for (const auto& server : servers_) server->abandon();
   }
 
   // Whether it ended at a preemption, see SimulatedServer::stop_at_preemption.
   bool was_preempted() const { return was_preempted_; }
 
   LoadResult take_result() {
+    std::vector<std::pair<std::uint32_t, RequestResult>> finished;
+    for (const auto& server : servers_) server->take_results(finished);
+    std::sort(finished.begin(), finished.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     LoadResult result;
     double last_end = first_s_;
-    for (const std::int32_t slot : slots_) {
-      if (slot < 0) continue;
-      Kept& k = kept_[static_cast<size_t>(slot)];
-      if (!k.is_finished) continue;  // stopped before
-      last_end = std::max(last_end, k.result.end_s);
-      result.requests.push_back(std::move(k.result));
+    for (auto& [index, request] : finished) {
+      last_end = std::max(last_end, request.end_s);
+      result.requests.push_back(std::move(request));
     }
     result.timeline = timeline_.take();
     result.duration_s = last_end - first_s_;
@@ -134,211 +83,77 @@ class LoadSimulation : public OutsideQueue {
     return result;
   }
   std::vector<formats::LoadSample> take_timeline() { return timeline_.take(); }
-  double prefix_hits() const { return prompt_ > 0 ? cached_ / prompt_ : formats::kUnknown; }
+  double prefix_hits() const {
+    double prompt = 0, cached = 0;
+    for (const auto& server : servers_) {
+      prompt += server->cache_use().prompt;
+      cached += server->cache_use().cached;
+    }
+    return prompt > 0 ? cached / prompt : formats::kUnknown;
+  }
 
  private:
-  struct Kept {
-    RequestResult result{};
-    int output_len = 0;
-    bool is_finished = false;
-  };
-  static constexpr std::int32_t kNotTaken = -1, kRemoved = -2;
-
-  RequestId id_of(size_t index) const { return RequestId{first_id_ + static_cast<std::int64_t>(index)}; }
-  size_t index_of(RequestId id) const { return static_cast<size_t>(static_cast<std::int64_t>(id) - first_id_); }
-  Kept& at(size_t index) { return kept_[static_cast<size_t>(slots_[index - first_slot_])]; }
-  Kept& keep(size_t index, int output_len) {
-    if (index >= first_slot_ + slots_.size()) slots_.resize(index - first_slot_ + 1, kNotTaken);
-    std::int32_t& slot = slots_[index - first_slot_];
-    if (vacant_.empty()) {
-      slot = static_cast<std::int32_t>(kept_.size());
-      kept_.emplace_back();
-    } else {
-      slot = vacant_.back();
-      vacant_.pop_back();
-    }
-    return kept_[static_cast<size_t>(slot)] = {.output_len = output_len};
-  }
-  void remove(size_t index) {
-    std::int32_t& slot = slots_[index - first_slot_];
-    vacant_.push_back(std::exchange(slot, kRemoved));
-    for (; !slots_.empty() && slots_.front() == kRemoved; slots_.pop_front()) ++first_slot_;
-  }
-  const TimedRequest& upcoming() {  // the request `next_`
+  bool client_can_send() const { return max_in_flight_ == 0 || all_in_flight_ < max_in_flight_; }
+  // Requests are sent at their time, or when the client was free to send.
+  double next_arrival_s() {
+    if (next_ == feed_.size || !client_can_send()) return ServerSimulation::kNever;
     if (!upcoming_) {
       upcoming_ = feed_.next();
       if (next_ == 0) first_s_ = upcoming_->at_s;
     }
-    return *upcoming_;
+    return std::max(upcoming_->at_s, freed_s_);
   }
-  double known_s(const SentRequest& sent) const {  // to the scheduler
-    return sent.sent_s + server_.host.request_s + server_.host.tokenize_s * sent.prompt_len;
-  }
-  // The order of SchedulingPolicy::priority, of requests of equal priority.
-  bool ranks_after(const SentRequest& a, const SentRequest& b) const {
-    return std::tuple(a.sent_s, known_s(a), a.index) > std::tuple(b.sent_s, known_s(b), b.index);
-  }
-  bool client_can_send() const { return max_in_flight_ == 0 || in_flight_ < max_in_flight_; }
 
-  // Sends the requests that have arrived by now, at their time or when the client was free to send.
-  void send_due() {
-    const size_t before = sent_.size();
-    for (; next_ < feed_.size && client_can_send() && upcoming().at_s <= now_; ++next_) {
-      const TimedRequest& t = *upcoming_;
-      const double at_s = std::max(t.at_s, freed_s_);
-      sent_.push_back({next_, t.at_s, at_s, t.prompt_len, t.output_len});
-      upcoming_.reset();
-      server_.executor.begin(id_of(next_), {});
-      ++in_flight_;
-      if (statistics_) statistics_->sent(at_s);
+  void send(double at_s) {
+    const size_t server = router_.route(*upcoming_, in_flight_);
+    servers_[server]->send(static_cast<std::uint32_t>(next_++), *upcoming_, at_s);
+    upcoming_.reset();
+    events_s_[server] = servers_[server]->next_s();
+    ++in_flight_[server];
+    ++all_in_flight_;
+    if (statistics_) statistics_->sent(at_s);
+  }
+
+  void proceed(size_t i) {
+    ServerSimulation& server = *servers_[i];
+    const std::int64_t tokens = server.tokens();
+    const ServerSimulation::Event event = server.proceed();
+    events_s_[i] = server.next_s();
+    now_ = server.now_s();
+    was_preempted_ = server.was_preempted();
+    in_flight_[i] -= event.ended;
+    all_in_flight_ -= event.ended;
+    done_ += static_cast<size_t>(event.ended);
+    if (event.ended > 0) freed_s_ = now_;
+    tokens_ += server.tokens() - tokens;
+    if (event.is_step && timeline_.is_due(now_)) timeline_.sample(now_, together(), tokens_);
+  }
+
+  // The state of all servers.
+  SchedulerState together() const {
+    SchedulerState all;
+    for (const auto& server : servers_) {
+      all.running += server->state().running;
+      all.waiting += server->state().waiting;
+      all.kv_used += server->state().kv_used / static_cast<double>(servers_.size());
     }
-    order_by_known(before);
+    return all;
   }
 
-  // Merges the requests from index `from` on into those that the scheduler does not know yet.
-  void order_by_known(size_t from) {
-    const auto earlier = [this](const SentRequest& a, const SentRequest& b) { return known_s(a) < known_s(b); };
-    const auto unknown = sent_.begin() + static_cast<std::ptrdiff_t>(known_);
-    const auto added = sent_.begin() + static_cast<std::ptrdiff_t>(from);
-    if (std::is_sorted(added == unknown ? added : added - 1, sent_.end(), earlier)) return;
-    std::stable_sort(added, sent_.end(), earlier);
-    std::inplace_merge(std::upper_bound(unknown, added, *added, earlier), added, sent_.end(), earlier);
-  }
-
-  // The scheduler can take the requests that it knew when it planned the next step.
-  void admit_due() {
-    const double known_until = busy_ && server_.host.scheduling == plan::Scheduling::ahead ? step_began_ : now_;
-    while (known_ < sent_.size() && known_s(sent_[known_]) <= known_until) ++known_;
-    if (server_.settings.policy != SchedulingPolicy::priority) return;
-    for (; known_ > 0; --known_) {
-      ranked_.push(sent_.front());
-      sent_.pop_front();
-    }
-  }
-
-  void step() {
-    const Step step = server_.scheduler.next();
-    if (server_.stop_at_preemption && !step.preempted.empty()) {
-      was_preempted_ = true;
-      return;
-    }
-    for (const RequestId id : step.preempted) ++at(index_of(id)).result.preemptions;
-    for (const RequestId id : step.rejected) reject(index_of(id));
-    if (step.items.empty()) {
-      if (step.rejected.empty() && step.preempted.empty())
-        fail("no request can be scheduled", server_.scheduler.state().waiting);
-      return;
-    }
-    record_admissions(step.items);
-    busy_ = true;
-    step_began_ = now_;
-    const StepResult result = server_.executor.run(step, server_.scheduler);
-    if (!(result.seconds >= 0 && std::isfinite(result.seconds)))
-      fail("the time of a step is not finite", result.seconds);
-    now_ += result.seconds;
-    server_.scheduler.advance(step);
-    send_due();  // before the step frees the client
-    record(result);
-  }
-
-  // New requests are the last items, possibly mixed with readmitted ones.
-  void record_admissions(const std::vector<StepItem>& items) {
-    for (auto item = items.rbegin(); item != items.rend(); ++item) {
-      RequestResult& r = at(index_of(item->id)).result;
-      if (std::isnan(r.scheduled_s)) {
-        r.scheduled_s = now_;
-        r.cached_tokens = server_.scheduler.cached_tokens(item->id);
-      } else if (r.preemptions == 0) {
-        return;
-      }
-    }
-  }
-
-  void record(const StepResult& result) {
-    ended_.clear();
-    float gap = 0;  // that most requests of a step have
-    std::int64_t equal = 0;
-    for (const SampledToken& s : result.sampled) {
-      Kept& kept = at(index_of(s.id));
-      RequestResult& r = kept.result;
-      if (r.output_tokens++ == 0) {
-        r.first_token_s = now_;
-        if (!statistics_) r.gaps_ms.reserve(static_cast<size_t>(kept.output_len - 1));
-      } else if (const auto own = static_cast<float>(1e3 * (now_ - r.end_s)); !statistics_) {
-        r.gaps_ms.push_back(own);
-      } else {
-        if (own != gap && equal > 0) statistics_->gaps(gap, std::exchange(equal, 0));
-        gap = own;
-        ++equal;
-      }
-      r.end_s = now_;
-      if (r.output_tokens == kept.output_len) ended_.push_back(s.id);
-    }
-    const auto sampled = static_cast<std::int64_t>(result.sampled.size());
-    tokens_ += sampled;
-    if (statistics_) {
-      statistics_->gaps(gap, equal);
-      statistics_->tokens(now_, sampled);
-    }
-    server_.scheduler.finish(ended_);
-    for (const RequestId id : ended_) finish(id);
-  }
-
-  void reject(size_t i) {
-    Kept& kept = at(i);
-    RequestResult& r = kept.result;
-    r.error = explain_rejection(server_.settings, r.prompt_tokens, kept.output_len);
-    if (r.error.empty()) r.error = "the KV cache is too small for the request";
-    r.end_s = now_;
-    finish(id_of(i));
-  }
-
-  void finish(RequestId id) {
-    server_.executor.end(id);
-    --in_flight_;
-    ++done_;
-    freed_s_ = now_;
-    Kept& kept = at(index_of(id));
-    kept.is_finished = true;
-    prompt_ += kept.result.completed() ? kept.result.prompt_tokens : 0;
-    cached_ += kept.result.cached_tokens;
-    if (!statistics_) return;
-    statistics_->finished(static_cast<std::int64_t>(index_of(id)), kept.result);
-    remove(index_of(id));
-  }
-
-  [[noreturn]] void fail(const char* what, double found) const {
-    throw Error({.id = "SERVE",
-                 .message = std::string("the simulated server cannot continue: ") + what,
-                 .found = number_text(found)},
-                Error::Kind::failed);
-  }
-
-  const SimulatedServer server_;
   const RequestFeed feed_;
-  std::int64_t first_id_;
-  bool closed_;
+  Router& router_;
   int max_in_flight_;  // 0: no limit
   LoadStatistics* statistics_;
-  std::deque<Kept> kept_;
-  std::vector<std::int32_t> vacant_;  // free entries of kept_
-  std::deque<std::int32_t> slots_;  // of the requests from index first_slot_ on: entry of kept_, or kNotTaken, kRemoved
-  size_t first_slot_ = 0;
-  std::optional<TimedRequest> upcoming_;
-  std::deque<SentRequest> sent_;  // not yet taken by the scheduler; by known_s
-  size_t known_ = 0;              // the first of sent_: those that the scheduler can take
-  // Under SchedulingPolicy::priority those that it can take, instead of the first of sent_.
-  using RanksAfter = std::function<bool(const SentRequest&, const SentRequest&)>;
-  std::priority_queue<SentRequest, std::deque<SentRequest>, RanksAfter> ranked_{
-      [this](const SentRequest& a, const SentRequest& b) { return ranks_after(a, b); }};
-  std::vector<RequestId> ended_;
+  std::vector<std::unique_ptr<ServerSimulation>> servers_;
+  std::vector<int> in_flight_;    // by server
+  std::vector<double> events_s_;  // the time of the next event, by server
   LoadTimeline timeline_;
+  std::optional<TimedRequest> upcoming_;
   size_t next_ = 0, done_ = 0, reported_ = 0;
-  int in_flight_ = 0;
-  double first_s_ = 0, now_ = 0, freed_s_ = 0, step_began_ = 0;
-  double prompt_ = 0, cached_ = 0;  // tokens of finished requests
-  bool busy_ = false, was_preempted_ = false;
+  int all_in_flight_ = 0;
+  double first_s_ = 0, now_ = 0, freed_s_ = 0;
   std::int64_t tokens_ = 0;
+  bool was_preempted_ = false;
 };
 
 RequestFeed feed_of(const std::vector<TimedRequest>& requests) {
@@ -357,15 +172,23 @@ RequestFeed feed_of(const LoadSettings& load, LoadStream::Part part) {
 // Whether steps may depend on which blocks the cache holds.
 enum class BlockIdentity { matters, does_not_matter };
 
+using Schedulers = std::vector<std::unique_ptr<Scheduler>>;
+Schedulers schedulers_of(const SchedulerSettings& settings, size_t count) {
+  Schedulers out;
+  for (size_t i = 0; i < count; ++i) out.push_back(std::make_unique<Scheduler>(settings));
+  return out;
+}
+
 class SimulatedBackend : public LoadBackend {
  public:
-  SimulatedBackend(std::unique_ptr<Executor> executor, SchedulerSettings settings, HostOverheads host,
-                   BlockIdentity identity)
+  SimulatedBackend(std::unique_ptr<Executor> executor, const SchedulerSettings& settings, HostOverheads host,
+                   BlockIdentity identity, const Replicas& replicas)
       : settings_(settings),
         host_(host),
         identity_(identity),
         executor_(std::move(executor)),
-        scheduler_(std::move(settings)) {}
+        schedulers_(schedulers_of(settings, static_cast<size_t>(replicas.count))),
+        router_(replicas) {}
 
   LoadResult run(const Load& load, const OnProgress& progress, std::stop_token stop) override {
     LoadResult result;
@@ -410,28 +233,42 @@ class SimulatedBackend : public LoadBackend {
   }
 
   void play(const Play& load, const OnProgress& progress, const std::stop_token& stop) {
-    if (load.settings.prompts == PromptMode::salted) scheduler_.clear_prefix_cache();
+    if (load.settings.prompts == PromptMode::salted) {
+      for (const auto& scheduler : schedulers_) scheduler->clear_prefix_cache();
+      router_.forget_prefixes();
+    }
     if (can_count(load.settings)) {
       SchedulerSettings counting = settings_;
       counting.kv_tracking = KvTracking::counts;
-      Scheduler scheduler(counting);
+      const Schedulers schedulers = schedulers_of(counting, schedulers_.size());
       const bool until_preemption = settings_.prefix_cache == PrefixCache::on;
-      if (simulate({scheduler, *executor_, counting, host_, until_preemption}, load, progress, stop)) return;
+      if (simulate(servers(schedulers, counting, until_preemption), load, progress, stop)) return;
     }
-    simulate({scheduler_, *executor_, settings_, host_}, load, progress, stop);
+    simulate(servers(schedulers_, settings_, false), load, progress, stop);
+  }
+
+  std::vector<SimulatedServer> servers(const Schedulers& schedulers, const SchedulerSettings& settings,
+                                       bool until_preemption) const {
+    std::vector<SimulatedServer> out;
+    for (const auto& scheduler : schedulers) out.push_back({*scheduler, *executor_, settings, host_, until_preemption});
+    return out;
   }
 
   // Returns false if it ended at a preemption.
-  bool simulate(const SimulatedServer& server, const Play& load, const OnProgress& progress,
+  bool simulate(const std::vector<SimulatedServer>& servers, const Play& load, const OnProgress& progress,
                 const std::stop_token& stop) {
     auto [warmups, requests] = load.feeds();
-    const auto ids = [&](size_t count) { return std::exchange(next_id_, next_id_ + static_cast<std::int64_t>(count)); };
-    LoadSimulation before(server, load.settings, warmups, ids(warmups.size), nullptr);
+    const auto ids = [&](size_t count) {
+      return std::exchange(next_id_, next_id_ + static_cast<std::int64_t>(count * servers.size()));
+    };
+    Router router = router_;
+    LoadSimulation before(servers, router, load.settings, warmups, ids(warmups.size), nullptr);
     before.run({}, stop);
     if (before.was_preempted()) return false;
-    LoadSimulation simulation(server, load.settings, requests, ids(requests.size), load.statistics());
+    LoadSimulation simulation(servers, router, load.settings, requests, ids(requests.size), load.statistics());
     simulation.run(progress, stop);
     if (simulation.was_preempted()) return false;
+    router_ = std::move(router);
     load.done(simulation);
     return true;
   }
@@ -440,7 +277,8 @@ class SimulatedBackend : public LoadBackend {
   HostOverheads host_;
   BlockIdentity identity_;
   std::unique_ptr<Executor> executor_;
-  Scheduler scheduler_;
+  Schedulers schedulers_;  // by replica
+  Router router_;
   std::int64_t next_id_ = 0;
 };
 
@@ -455,12 +293,14 @@ KvLayout kv_layout(const plan::ServeStepModel::Kv& kv, int block_size) {
 
 }  // namespace
 
-std::unique_ptr<LoadBackend> make_simulated_backend(std::unique_ptr<Executor> executor, SchedulerSettings settings,
-                                                    HostOverheads host) {
-  return std::make_unique<SimulatedBackend>(std::move(executor), std::move(settings), host, BlockIdentity::matters);
+std::unique_ptr<LoadBackend> make_simulated_backend(std::unique_ptr<Executor> executor,
+                                                    const SchedulerSettings& settings, HostOverheads host,
+                                                    const Replicas& replicas) {
+  return std::make_unique<SimulatedBackend>(std::move(executor), settings, host, BlockIdentity::matters, replicas);
 }
 
-std::unique_ptr<LoadBackend> make_cost_model_backend(const plan::Request& request, SchedulerSettings settings) {
+std::unique_ptr<LoadBackend> make_cost_model_backend(const plan::Request& request, SchedulerSettings settings,
+                                                     const Replicas& replicas) {
   auto executor = std::make_unique<CostModelExecutor>(request);
   using Stack = plan::ServerScheduling;
   const Stack stack = plan::server_scheduling(request.stack);
@@ -473,8 +313,8 @@ std::unique_ptr<LoadBackend> make_cost_model_backend(const plan::Request& reques
   const HostOverheads host{.request_s = executor->model().request_seconds(),
                            .tokenize_s = executor->model().tokenize_seconds(),
                            .scheduling = request.serve.scheduling};
-  return std::make_unique<SimulatedBackend>(std::move(executor), std::move(settings), host,
-                                            BlockIdentity::does_not_matter);
+  return std::make_unique<SimulatedBackend>(std::move(executor), settings, host, BlockIdentity::does_not_matter,
+                                            replicas);
 }
 
 }  // namespace mw::serve

@@ -7,6 +7,7 @@
 
 #include "core/plan/request/request.h"
 #include "core/serve/load/load_backend.h"
+#include "core/serve/load/router.h"
 #include "core/serve/scheduling/executor.h"
 
 namespace mw::serve {
@@ -18,11 +19,15 @@ struct HostOverheads {    // of a request before its first step
   plan::Scheduling scheduling = plan::Scheduling::between_steps;
 };
 
+// Both simulate equal replicas behind a router; a replica is the server that request or executor describe, and the
+// executor, which must not depend on earlier steps, times all of them.
 // Simulates the target of the request. Without KV groups in `settings`, the cache is laid out as plan::ServeStepModel
 // says, in blocks of settings.kv.block_size. Throws what ServeStepModel and Scheduler throw.
-std::unique_ptr<LoadBackend> make_cost_model_backend(const plan::Request& request, SchedulerSettings settings);
+std::unique_ptr<LoadBackend> make_cost_model_backend(const plan::Request& request, SchedulerSettings settings,
+                                                     const Replicas& replicas = {});
 // Simulates a server with the step times of any executor.
-std::unique_ptr<LoadBackend> make_simulated_backend(std::unique_ptr<Executor> executor, SchedulerSettings settings,
-                                                    HostOverheads host = {});
+std::unique_ptr<LoadBackend> make_simulated_backend(std::unique_ptr<Executor> executor,
+                                                    const SchedulerSettings& settings, HostOverheads host = {},
+                                                    const Replicas& replicas = {});
 
 }  // namespace mw::serve

@@ -16,8 +16,9 @@ class LoadTimeline {
   // Call it after every step; takes a sample when one is due. `now_s`: seconds of the server's clock; `output_tokens`:
   // generated since the server began.
   void add(double now_s, const SchedulerState& state, std::int64_t output_tokens) {
-    if (now_s >= next_s_) sample(now_s, state, output_tokens);
+    if (is_due(now_s)) sample(now_s, state, output_tokens);
   }
+  bool is_due(double now_s) const { return now_s >= next_s_; }
   void sample(double now_s, const SchedulerState& state, std::int64_t output_tokens);
   std::vector<formats::LoadSample> take();  // returns the samples and starts again with the shortest interval
 

@@ -7,6 +7,7 @@
 Every process holds a connection to process 0, so that the others learn at once which process was lost."""
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -19,7 +20,7 @@ import time
 import events
 
 FAILURE_S, LOSS_S, JOIN_S = 2.0, 5.0, 60.0  # a failing process waits for news of another; connecting
-CLOCK_S = 5.0
+CLOCK_S, SHARED_S = 5.0, 10.0  # of clocks that differ; until a file of another host is seen
 
 
 class Everywhere(SystemExit):
@@ -124,6 +125,21 @@ def _await_coordinator(processes, timeout):
                      f"{timeout} s ({why}): is process 0 started, and is the port open?")
 
 
+def over_slices(devices, fsdp, tp):
+    """The devices of a mesh over several TPU slices, which jax.make_mesh refuses: fsdp crosses the network between them, and tp
+    what fsdp does not divide. None on one slice."""
+    slices = len({getattr(device, "slice_index", 0) for device in devices})
+    if slices == 1:
+        return None
+    between = math.gcd(fsdp, slices), slices // math.gcd(fsdp, slices)
+    if tp % between[1]:
+        raise Everywhere(f"the mesh fsdp {fsdp} x tp {tp} does not divide over {slices} slices: export with an fsdp that is a "
+                         f"multiple of {slices}")
+    from jax.experimental import mesh_utils
+    return mesh_utils.create_hybrid_device_mesh((fsdp // between[0], tp // between[1]), between, devices,
+                                                allow_split_physical_axes=True)
+
+
 def gather_jax(data):
     """The bytes of every process, by index."""
     import numpy as np
@@ -204,6 +220,29 @@ class Team:
                 raise Everywhere(f"the disk of {folder} on {self.names[index]} is too full: {free >> 20} MiB free, checkpoints "
                                  f"need {-(-need >> 20)} MiB; make room, or choose another --out")
 
+    def not_sharing(self, folder):
+        """Who does not see the `folder` of process 0, in words; empty if all processes share it."""
+        if self.count == 1:
+            return ""
+        mark = os.path.join(folder, ".seen-" + self._gather(secrets.token_hex(8))[0])
+        if self.index == 0:
+            os.makedirs(folder, exist_ok=True)
+            open(mark, "x").close()
+        self.barrier()
+        until = time.monotonic() + SHARED_S
+        while not os.path.exists(mark) and time.monotonic() < until:
+            time.sleep(0.1)
+        seen = self._gather(os.path.exists(mark))
+        if self.index == 0:
+            os.remove(mark)
+        others = [self.place(index) for index, sees in enumerate(seen) if not sees]
+        return f"{', '.join(others[:8])} cannot see {folder} of {self.place(0)}" if others else ""
+
+    def require_shared(self, folder):
+        """Orbax waits without end for files that it expects from another process."""
+        if text := self.not_sharing(folder):
+            raise Everywhere(f"{text}: checkpoints need one folder that all hosts see; put --out on a shared disk")
+
     def barrier(self):
         if self.count > 1:
             self._gather(0)
@@ -256,9 +295,10 @@ class Team:
             pass  # the watching thread says so
 
     def _note(self, line):
-        """Tells process 0 the last event of this process."""
-        if self.index and 0 in self.peers:
-            self._send(0, {"last": line[:400]})
+        """Tells process 0 the last event of this process, and process 1 that of process 0."""
+        to = 0 if self.index else 1
+        if to in self.peers:
+            self._send(to, {"last": line[:400]})
 
     def _watch(self, other, file):
         last, failure = "none", None
@@ -279,7 +319,7 @@ class Team:
         if other == 0 and failure is not None:
             os._exit(1)  # process 0 has said why
         what = f"failed: {failure}" if failure is not None else "was lost"
-        text = f"{self.place(other)} {what}" + (f"; its last event: {last}" if self.index == 0 else "")
+        text = f"{self.place(other)} {what}" + (f"; its last event: {last}" if self.index <= 1 else "")
         self._end_all(other, text)
 
     def _end_all(self, other, text):

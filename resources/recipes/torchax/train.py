@@ -49,7 +49,9 @@ def make_mesh():
     if jax.process_count() > 1 and fsdp * tp < jax.device_count():
         raise hosts.Everywhere(f"the mesh fsdp {fsdp} x tp {tp} uses {fsdp * tp} of {jax.device_count()} devices: start fewer hosts, or "
                                "export with a mesh of all devices")
-    return jax.sharding.Mesh(np.array(jax.devices()[:fsdp * tp]).reshape(fsdp, tp), ("fsdp", "tp"))
+    devices = jax.devices()[:fsdp * tp]
+    grid = hosts.over_slices(devices, fsdp, tp)
+    return jax.sharding.Mesh(np.array(devices).reshape(fsdp, tp) if grid is None else grid, ("fsdp", "tp"))
 
 
 def sharding(mesh, name, shape):

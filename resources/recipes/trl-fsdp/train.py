@@ -204,6 +204,9 @@ def main(done):
     model = base.load(SETTINGS, ARGS.model, DTYPE, ARGS.smoke)
     tuned = base.add_lora(model, SETTINGS, starting.Start(HERE, SETTINGS))
     team.require_space(ARGS.out, 12 * base.trainable(tuned))  # adapters and two moments, f32
+    if text := team.not_sharing(ARGS.out):
+        if team.index == 0:
+            events.log(f"{text}: no checkpoint of this run can be resumed; put --out on a shared disk", "warning")
     tokenizer = answering.load_tokenizer(HERE, ARGS.model)
     rows = data.Rows(HERE, SETTINGS, base.vocab(model), tokenizer, smoke=ARGS.smoke, local_file=ARGS.data)
     steps = rows.limited(ARGS.steps)

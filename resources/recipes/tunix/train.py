@@ -62,6 +62,8 @@ def make_mesh():
         raise hosts.Everywhere(f"the mesh fsdp {fsdp} x tp {tp} uses {fsdp * tp} of {jax.device_count()} devices: start fewer hosts, or "
                                "export with a mesh of all devices")
     devices = jax.devices()[:fsdp * tp]
+    if (grid := hosts.over_slices(devices, fsdp, tp)) is not None:
+        return jax.sharding.Mesh(grid, ("fsdp", "tp"))
     if len(devices) == jax.device_count():
         return jax.make_mesh((fsdp, tp), ("fsdp", "tp"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
     return jax.sharding.Mesh(np.array(devices).reshape(fsdp, tp), ("fsdp", "tp"))
@@ -271,6 +273,7 @@ def main(done):
             starting.write_peft(ARGS.write_start, SETTINGS, modules, ARGS.model)
         return
     team.require_space(ARGS.out, 12 * models.trainable(tuned))  # adapters and two moments, f32
+    team.require_shared(ARGS.out)
     models.set_remat(tuned, SETTINGS)
     models.check_sharded(tuned, mesh)
     tokenizer = answering.load_tokenizer(HERE, ARGS.model)

@@ -26,6 +26,12 @@ constexpr double kMostPitch = 200;
 constexpr int kStepPixels = 28;  // drag distance for the next size
 constexpr int kRowBelow = 14;    // a drag within this distance below the row changes the size
 
+// Whether the side is a line below the grid.
+bool is_below(const designer::CanvasSide& side) {
+  using Where = designer::CanvasSide::Where;
+  return side.where == Where::layers || side.where == Where::network || side.where == Where::chip;
+}
+
 designer::DesignContext context_of(const CanvasDesign& design) {
   return {design.inventory.get(), &design.target, design.adapters, design.use};
 }
@@ -154,6 +160,8 @@ QString MeshCanvas::summary() const {
             (t->shards == 1 ? tr("replicated on all devices") : tr("%1 pieces").arg(t->shards));
   else if (!tensor_.empty())
     text += u"; "_s % tr("this design has no tensor %1").arg(qs(tensor_));
+  for (const std::string& axis : shown_.picture.network_axes)
+    text += u"; "_s % tr("%1 crosses the network").arg(qs(axis));
   for (const CanvasTraffic& t : traffic_) text += u"; "_s % t.text;
   return message_.isEmpty() ? text : text % u". "_s % message_;
 }
@@ -215,8 +223,7 @@ void MeshCanvas::place_all() {
   grid_area_ = QRectF(kCanvasMargin + kSide, top + kSide, width() - 2 * kCanvasMargin - kSide - wide,
                       bottom - top - kSide - high);
   for (const designer::CanvasSide& s : shown_.picture.sides)
-    if (s.where == designer::CanvasSide::Where::layers || s.where == designer::CanvasSide::Where::chip)
-      grid_area_.setHeight(grid_area_.height() - kSide);
+    if (is_below(s)) grid_area_.setHeight(grid_area_.height() - kSide);
   const designer::CanvasPicture& p = shown_.picture;
   if (p.width <= 0 || p.height <= 0) return;
   pitch_ = std::max(1.0, std::min({grid_area_.width() / p.width, grid_area_.height() / p.height, kMostPitch}));
@@ -257,14 +264,13 @@ QRectF MeshCanvas::side_at(int dimension) const {
   const double width = shown_.picture.width * pitch_, height = shown_.picture.height * pitch_;
   double below = origin_.y() + height + 3;
   for (const designer::CanvasSide& s : shown_.picture.sides) {
-    const bool under = s.where == designer::CanvasSide::Where::layers || s.where == designer::CanvasSide::Where::chip;
     if (s.dimension != dimension) {
-      if (under) below += kSide;
+      if (is_below(s)) below += kSide;
       continue;
     }
     if (s.where == designer::CanvasSide::Where::left) return {origin_.x() - kSide, origin_.y(), kSide - 4.0, height};
     const double wide = std::max(width, 150.0), x = origin_.x() + (width - wide) / 2;
-    if (under) return {x, below, wide, kSide - 4.0};
+    if (is_below(s)) return {x, below, wide, kSide - 4.0};
     return {x, origin_.y() - kSide, wide, kSide - 4.0};
   }
   return {};

@@ -141,6 +141,7 @@ class MeshCanvas : public QWidget {
   QRectF to_pixels(const designer::Box& box) const;
   QPointF center_of(int device) const;
   void paint_sides(QPainter& painter) const;
+  void paint_network(QPainter& painter) const;
   void paint_links(QPainter& painter) const;
   void paint_chips(QPainter& painter) const;
   void paint_device(QPainter& painter, int device) const;

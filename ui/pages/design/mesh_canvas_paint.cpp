@@ -71,6 +71,7 @@ void MeshCanvas::paint_still(QPainter& p) const {
   if (!drawable_) return;
   paint_sides(p);
   p.setRenderHint(QPainter::Antialiasing, pitch_ >= kFine && devices() <= kCrowd);
+  paint_network(p);
   paint_links(p);
   paint_edges(p);
   paint_chips(p);
@@ -100,6 +101,7 @@ void MeshCanvas::paint_sides(QPainter& p) const {
     p.setBrush(aimed ? mix(t.panel, edge, 0.25) : mix(t.panel, t.text, 0.03));
     p.drawRect(box);
     QString text = qs(s.name) % u' ' % QString::number(s.size);
+    if (s.where == designer::CanvasSide::Where::network) text = tr("%1 over the network").arg(text);
     for (size_t i = 0; i < s.axes.size(); ++i) text += (i ? u", "_s : u": "_s) % qs(s.axes[i]);
     p.save();
     QRectF inside = box;
@@ -113,17 +115,51 @@ void MeshCanvas::paint_sides(QPainter& p) const {
   }
 }
 
+// --- Slices and nodes ---
+
+// Frames and the lines between them, striped in the colours of the axes that communicate over the network.
+void MeshCanvas::paint_network(QPainter& p) const {
+  const Theme& t = theme();
+  const designer::CanvasPicture& picture = shown_.picture;
+  const auto box_of = [&](int group) { return to_pixels(picture.groups[static_cast<size_t>(group)].at); };
+  const size_t stripes = std::max<size_t>(1, picture.network_axes.size());
+  const double width = pitch_ > 40 ? 6 : pitch_ >= 12 ? 4 : 2;
+  for (const designer::CanvasNetworkLine& line : picture.network) {
+    const QRectF a = box_of(line.a), b = box_of(line.b);
+    const bool level = std::abs(a.top() - b.top()) < 1;
+    QLineF middle(level ? QPointF(a.right(), a.center().y()) : QPointF(a.center().x(), a.bottom()),
+                  level ? QPointF(b.left(), b.center().y()) : QPointF(b.center().x(), b.top()));
+    for (size_t i = 0; i < stripes; ++i) {
+      const QColor color = picture.network_axes.empty() ? t.line : axis_color(qs(picture.network_axes[i]));
+      const double aside = (static_cast<double>(i) - static_cast<double>(stripes - 1) / 2) * width;
+      p.setPen(QPen(color, width, Qt::SolidLine, Qt::FlatCap));
+      p.drawLine(middle.translated(level ? QPointF(0, aside) : QPointF(aside, 0)));
+    }
+  }
+  p.setBrush(Qt::NoBrush);
+  for (const designer::CanvasGroup& group : picture.groups) {
+    const QRectF box = to_pixels(group.at);
+    p.setPen(QPen(mix(t.panel, t.text, 0.3), 1));
+    p.drawRect(box);
+    const double head = 0.35 * pitch_;
+    if (head >= 12)
+      draw_elided(p, QRectF(box.left() + 4, box.top(), box.width() - 8, head), Qt::AlignVCenter, qs(group.name),
+                  t.muted);
+  }
+}
+
 // --- Chips and links ---
 
 void MeshCanvas::paint_links(QPainter& p) const {
   const Theme& t = theme();
   p.setPen(QPen(mix(t.panel, t.text, 0.28), pitch_ > kFine ? 2 : 1));
   p.setBrush(Qt::NoBrush);
-  const bool sheets = std::any_of(shown_.picture.sides.begin(), shown_.picture.sides.end(),
-                                  [](const auto& s) { return s.where == designer::CanvasSide::Where::layers; });
+  int layers = -1;
+  for (const designer::CanvasSide& s : shown_.picture.sides)
+    if (s.where == designer::CanvasSide::Where::layers) layers = s.dimension;
   QVector<QLineF> lines;
   for (const designer::CanvasLink& l : shown_.picture.links) {
-    if (sheets && l.dimension == 2) continue;  // links between layers are drawn only if an axis uses them
+    if (l.dimension == layers) continue;  // links between layers are drawn only if an axis uses them
     const QPointF a = to_pixels(shown_.picture.chips[static_cast<size_t>(l.a)].at).center();
     const QPointF b = to_pixels(shown_.picture.chips[static_cast<size_t>(l.b)].at).center();
     if (!l.wrap) {
