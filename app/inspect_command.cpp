@@ -17,6 +17,7 @@
 #include "core/formats/logs/run_log.h"
 #include "core/formats/orbax/orbax.h"
 #include "core/formats/results/bench_import.h"
+#include "core/import/bundle.h"
 #include "core/train/model.h"
 
 namespace mw::app {
@@ -225,6 +226,19 @@ Json inspect_result(const fs::path& file, formats::BenchKind kind) {
   return {{"kind", "result"}, {"path", file.string()}, {"tool", to_string(kind)}, {"sets", sets}};
 }
 
+// Reads and checks all of it, as import does.
+Json inspect_bundle(const fs::path& file) {
+  const importing::BundleContents contents = importing::check_bundle(file);
+  Json runs = Json::array();
+  for (size_t i = 0; i < contents.names.size(); ++i)
+    runs.push_back({{"name", contents.names[i]}, {"events", contents.events_of[i]}});
+  return {{"kind", "bundle"},
+          {"path", file.string()},
+          {"runs", runs},
+          {"checkpoint_files", contents.files},
+          {"checkpoint_bytes", contents.bytes}};
+}
+
 bool is_model_config(const Json& j) {
   return j.is_object() && j.contains("model_type") && (j.contains("hidden_size") || j.contains("text_config"));
 }
@@ -253,6 +267,7 @@ Json inspect_path(const fs::path& path, const fs::path& held_out, std::stop_toke
   if (!held_out.empty()) return inspect_dataset(path, held_out, stop);
   if (is_folder(path)) return inspect_folder(path);
   if (data::is_pattern(path)) return inspect_dataset(path, {}, stop);
+  if (importing::is_bundle(path)) return inspect_bundle(path);
   if (path.extension() == ".safetensors") {
     const formats::SafetensorsFile file(path);
     return {{"kind", "safetensors"},

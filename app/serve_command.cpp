@@ -114,6 +114,7 @@ int run_serve(const CommonOptions& common, const ServeOptions& options) {
     line.update("loading " + std::to_string(done) + "/" + std::to_string(total) + " tensors");
   });
   line.clear();
+  for (const std::string& warning : model.served().warnings) line.message("warning: " + warning);
   const serve::HttpOptions http = http_options(options);
   if (!serve::is_loopback(options.host) && http.api_key.empty())
     line.message("warning: every client that can reach " + options.host + " may send requests; set --api-key");

@@ -14,6 +14,8 @@ Rules:
   vocabulary  Declarations and file names do not use retired names.
   header      A .cpp file of core/engine has a header of its own name, or its first comment names the header.
   tests       Every room of core with code has a folder in tests.
+  text        Texts of the window can be translated: a number before a noun chooses the plural form, and no sentence is
+              put together from pieces.
 """
 import argparse
 import re
@@ -259,8 +261,37 @@ def check_tests(repository: Repository) -> Iterator[Finding]:
             yield Finding("tests", f"core/{room}: there is no tests/{room} with tests of this room")
 
 
+COUNTED = ("answer axis block chip column confounder copy device edit error event experiment expert file finding folder "
+           "layer line message model page piece plan point problem prompt request result row run sample section server "
+           "step test token value warning").split()
+TRANSLATED = re.compile(r'\btr\(\s*("(?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*)(\s*,)?')
+
+
+# The plural of a counted noun after a number; not units such as tokens/s.
+def counts_without_form(text: str) -> bool:
+    plurals = "|".join(re.sub("y$", "ie", noun) + "s" for noun in COUNTED)
+    return bool(re.search(rf"%\d+ (?:\w+ )?(?:{plurals})\b(?!/)|^1 [a-z]", text))
+
+
+def check_texts(repository: Repository) -> Iterator[Finding]:
+    for file in repository.code:
+        if file.parts[0] != "ui":
+            continue
+        code = without_comments(repository.text(file))
+        for match in TRANSLATED.finditer(code):
+            text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', match.group(1)))
+            if not match.group(2) and counts_without_form(text):
+                yield Finding("text", f'{file}: "{text}" has no plural form; use tr("%n row(s)", nullptr, n)')
+            if text.startswith((" ", ", ", "\\n")):
+                yield Finding("text", f'{file}: "{text}" is a piece of a sentence; translate the whole with arguments')
+        for match in re.finditer(r'("_s|\)) \+ (?:\w+::)?tr\(|\btr\("(?:[^"\\]|\\.)*"\) \+ ', code):
+            line = code.count("\n", 0, match.start()) + 1
+            if "chip(" not in code.splitlines()[line - 1]:
+                yield Finding("text", f"{file}: adds a translated text to another; translate the whole with arguments")
+
+
 CHECKS = (check_order, check_circles, check_readmes, check_documents, check_paths, check_vocabulary, check_headers,
-          check_tests)
+          check_tests, check_texts)
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -72,6 +72,31 @@ twice() {
 
 in_chroot() { env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$clean" "$@"; }
 
+# job NAME COMMAND...: commands of the manual in the clean system, and the time that they take.
+job() {
+  local name=$1 start=$SECONDS command
+  shift
+  for command in "$@"; do
+    printf '$ %s\n' "$command" >>"$root/build/package/jobs.log"
+    in_chroot sh -c "$command" >>"$root/build/package/jobs.log" 2>&1 || { tail -n 20 "$root/build/package/jobs.log" >&2; exit 1; }
+  done
+  say "job: $name: $# commands, $((SECONDS - start)) s"
+}
+
+# The three jobs that the program is for, with the package's examples.
+three_jobs() {
+  local examples=/usr/share/meshwright/examples
+  : >"$root/build/package/jobs.log"
+  job "design a mesh" "meshwright plan $examples/paper-train-v5p-8.json" \
+    "meshwright plan $examples/paper-train-v5p-8.json --set mesh.tp=2 --set mesh.fsdp=2" \
+    "meshwright search $examples/paper-train-v5p-8.json --top 5"
+  job "fine-tune and ask" "meshwright run $examples/tiny-lora.json" \
+    "meshwright generate $examples/tiny-lora.json --run-id latest --prompt 'What is the opposite of big?'" "meshwright runs"
+  job "compare sweeps" "meshwright sweep $examples/paper-serve-v6e-8.json --backend model --runs-dir /tmp/sweeps" \
+    "meshwright sweep $examples/paper-serve-2xh100.json --backend model --runs-dir /tmp/sweeps" \
+    "meshwright compare run-1 run-2 --runs-dir /tmp/sweeps --out /tmp/sweeps.md"
+}
+
 # Starts the command of the desktop file on a display of its own and waits for the window.
 start_from_desktop() {
   local command display=:$((90 + RANDOM % 100)) name
@@ -113,9 +138,7 @@ clean_debian() {
   in_chroot apt-get install -y -qq --no-install-recommends /tmp/meshwright.deb >"$root/build/package/install.log" 2>&1
   say "== use"
   in_chroot meshwright --version
-  in_chroot meshwright plan /usr/share/meshwright/examples/paper-train-v5p-8.json >"$root/build/package/plan.log"
-  head -n 5 "$root/build/package/plan.log"
-  in_chroot meshwright run /usr/share/meshwright/examples/tiny-lora.json --set train.steps=5 | tail -n 3
+  three_jobs
   in_chroot env QT_QPA_PLATFORM=offscreen meshwright tour --out /tmp/tour >/dev/null
   say "pictures of the installed window: $(in_chroot ls /tmp/tour | wc -l)"
   start_from_desktop

@@ -6,8 +6,10 @@
 #include "core/base/file_system.h"
 #include "core/base/files.h"
 #include "core/base/partial_files.h"
+#include "core/data/tokenizer/chat_template.h"
 #include "core/formats/orbax/tunix_adapter.h"
 #include "core/jobs/served_parity.h"
+#include "core/train/trained_template.h"
 
 namespace mw::jobs {
 
@@ -87,6 +89,9 @@ MergeResult merge_adapter(const MergeRequest& request, const std::function<void(
   std::vector<std::string> notes;
   const formats::Adapter adapter =
       read_any_adapter(request.adapter, model::TensorInventory(config), request.alpha, notes);
+  const auto chat = data::load_chat_template(request.base, train::chat_format(config.family));
+  if (std::string warning = train::template_warning(request.adapter, chat); !warning.empty())
+    notes.push_back(std::move(warning));
   for (const std::string& note : notes) noted(note);
   train::require_merge_target(request.base, request.out);
   std::vector<train::ParityPrompt> prompts = tokenised(request.base, request.prompts);

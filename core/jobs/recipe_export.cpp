@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/url_secrets.h"
+#include "core/data/tokenizer/chat_template.h"
 #include "core/experiment/parameters.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
@@ -60,6 +61,13 @@ std::string source_remark(const data::HubDataset& d) {
 void add_reader_settings(const experiment::ExperimentConfig& config, recipes::RecipeInput& s) {
   Json& data = s.values["data"];
   data["chat"] = std::string(to_string(experiment::chat_format(config.data, s.model.family)));
+  // The template of the model's folder, which the reader renders in place of `chat`.
+  if (const data::ChatTemplate chat = experiment::chat_template(config, s.model.family);
+      const auto* folder = chat.folder())
+    data["chat_template"] = {{"text", folder->text()},
+                             {"tool_text", folder->tool_text()},
+                             {"tokens", folder->tokens()},
+                             {"sha256", folder->sha256()}};
   data["format"] = std::string(to_string(config.data.format));
   data["columns"] = config.data.columns;
   data["source"] = Json::object();

@@ -3,10 +3,23 @@
 
 #include "core/experiment/settings.h"
 #include "core/planning/engine_server.h"
+#include "core/train/trained_template.h"
 
 namespace mw::jobs {
 namespace fs = std::filesystem;
 namespace {
+
+std::vector<std::string> template_warnings(const experiment::ExperimentConfig& config, model::Family family) {
+  const data::ChatTemplate chat = experiment::chat_template(config, family);
+  std::vector<fs::path> folders{config.model.path};
+  for (const auto& [name, folder] : config.serve.adapters) folders.push_back(folder);
+  if (config.serve.adapters.empty() && !config.lora.adapter.empty()) folders.push_back(config.lora.adapter);
+  std::vector<std::string> out;
+  for (const fs::path& folder : folders)
+    if (std::string warning = train::template_warning(folder, chat); !warning.empty())
+      out.push_back(std::move(warning));
+  return out;
+}
 
 // Reads the adapters before the weights, so that a wrong folder is reported early.
 std::vector<NamedAdapter> read_adapters(const experiment::ExperimentConfig& config, const std::string& model) {
@@ -46,6 +59,7 @@ ServedModel load_served(const experiment::Experiment& e, const train::Progress& 
                   .name = served_name(config.model)};
   model.context = out.settings.max_model_len;
   out.adapters = read_adapters(config, out.name);
+  out.warnings = template_warnings(config, formats::read_config(model.path).family);
   out.model = train::load_model(model, progress);
   engine::Network& network = out.model.cluster->network(0);
   const engine::Arena& arena = network.device().arena;

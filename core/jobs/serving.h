@@ -23,6 +23,7 @@ struct ServedModel {
   std::string name;                   // model name in the API
   std::vector<NamedAdapter> adapters{};
   int queue = 0;
+  std::vector<std::string> warnings{};  // the model or an adapter was trained with another chat template
 };
 // Loads the model on one device of this machine. If serve.max_model_len is not set, it is limited to the positions of
 // the model. Throws Error for a missing model, invalid adapters or too little memory.

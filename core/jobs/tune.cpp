@@ -190,6 +190,8 @@ class Tuning {
     }
     if (!going.empty() && report_.state == RunState::done && report_.trials[going.front()].value)
       report_.best = going.front();
+    has_ended_ = report_.state == RunState::done;
+    save();
     return report_;
   }
 
@@ -262,6 +264,7 @@ class Tuning {
                     {"options", options_json(report_.options)},
                     {"experiment", base_.json()},
                     {"folder", base_.folder().string()},
+                    {"ended", has_ended_},
                     {"runs", runs}};
     write_file_atomically(folder_ / kTuneFile, json.dump(2) + "\n");
   }
@@ -370,8 +373,9 @@ class Tuning {
   std::vector<long> planned_steps_;       // by trial; 0: only known once the data are read
   TuneReport report_;
   std::chrono::steady_clock::time_point started_{};  // the current run
-  long made_ = 0;                                    // steps of this process
-  double seconds_ = 0;                               // of its finished runs
+  bool has_ended_ = false;
+  long made_ = 0;       // steps of this process
+  double seconds_ = 0;  // of its finished runs
 };
 
 }  // namespace
@@ -423,6 +427,25 @@ std::vector<long> tune_rungs(const TuneOptions& options, long steps, long eval_e
 
 TuneReport tune(const TuneRequest& request, std::stop_token stop) {
   return Tuning(request, std::move(stop)).run();
+}
+
+std::vector<std::string> unfinished_tunings(const fs::path& runs_folder) {
+  std::vector<std::string> ids;
+  std::error_code error;
+  for (fs::directory_iterator at(runs_folder, error), end; !error && at != end; at.increment(error)) {
+    std::string id = at->path().filename().string();
+    if (!id.starts_with("tune-") || !is_file(at->path() / kTuneFile)) continue;
+    try {
+      const Json json = read_json(at->path() / kTuneFile);
+      if (json.is_object() && json.value("ended", Json()) == false) ids.push_back(std::move(id));
+    } catch (const Error&) {  // a resume reports it
+    }
+  }
+  const auto by_number = [](const std::string& a, const std::string& b) {
+    return std::pair(a.size(), a) > std::pair(b.size(), b);
+  };
+  std::sort(ids.begin(), ids.end(), by_number);
+  return ids;
 }
 
 Json to_json(const TuneReport& report) {

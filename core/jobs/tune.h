@@ -86,6 +86,10 @@ struct TuneRequest {
 // an unknown id, RUN-LOCKED if another process runs the tuning, and what the settings of a trial throw.
 TuneReport tune(const TuneRequest& request, std::stop_token stop);
 
+// Ids of the tunings that were stopped or killed, the newest first. Those of earlier versions do not say how they
+// ended.
+std::vector<std::string> unfinished_tunings(const std::filesystem::path& runs_folder);
+
 Json to_json(const TuneReport& report);
 std::string to_text(const TuneReport& report);  // a table, the best trial first
 

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/train/trained_template.h"
 
 namespace mw::train {
 namespace fs = std::filesystem;
@@ -38,7 +39,8 @@ constexpr std::pair<Part, const char*> kParts[] = {
     {Part::value, ".value"}, {Part::first_moment, ".m"}, {Part::second_moment, ".v"}};
 
 // Writes one tensor at a time, to hold only one unsharded copy.
-void write_state(const fs::path& folder, const TrainingCounters& c, const engine::Cluster& cluster) {
+void write_state(const fs::path& folder, const TrainingCounters& c, const data::ChatTemplate& chat,
+                 const engine::Cluster& cluster) {
   std::vector<formats::TensorSpec> specs;
   for (const auto& t : cluster.trained())
     for (const auto& [part, suffix] : kParts) specs.push_back({t.name + suffix, formats::DType::f32, {t.size}});
@@ -57,7 +59,8 @@ void write_state(const fs::path& folder, const TrainingCounters& c, const engine
                    {"seconds", c.seconds},
                    {"answers_asked", c.answers_asked},
                    {"answers_before", c.answers_before},
-                   {"evaluations", to_json(c.evaluations)}};
+                   {"evaluations", to_json(c.evaluations)},
+                   {"chat_template", template_record(chat)}};
   write_file_atomically(folder / "trainer_state.json", state.dump(2) + "\n");
 }
 
@@ -73,7 +76,8 @@ void write_model(const fs::path& folder, const Settings& settings, const engine:
       cluster.read_weight(index, out);
   };
   formats::write_hf_weights(folder, cluster.config(), cluster.inventory(), read, settings.save_dtype);
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "tokenizer.model"})
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "tokenizer.model", "chat_template.jinja",
+                           "chat_template.json", "special_tokens_map.json"})
     if (is_file(settings.model.path / name)) copy_atomically(settings.model.path / name, folder / name);
 }
 
@@ -130,7 +134,7 @@ void write_checkpoint(const fs::path& run_folder, const TrainingCounters& counte
                         cluster.inventory());
   else
     write_model(staged.path(), settings, cluster);
-  write_state(staged.path(), counters, cluster);
+  write_state(staged.path(), counters, settings.data.chat, cluster);
   staged.commit();
 }
 

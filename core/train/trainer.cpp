@@ -13,6 +13,7 @@
 #include "core/train/model.h"
 #include "core/train/traffic.h"
 #include "core/train/trainable.h"
+#include "core/train/trained_template.h"
 
 namespace mw::train {
 namespace {
@@ -235,7 +236,8 @@ Json TrainingRun::data_info() const {
           {"skipped_bad", r.skipped_bad},
           {"no_loss", r.no_loss},
           {"tokens", r.tokens},
-          {"loss_tokens", r.loss_tokens}};
+          {"loss_tokens", r.loss_tokens},
+          {"chat_template", template_record(s_.data.chat)}};
 }
 
 Trainable TrainingRun::trainable() {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/base/files.h"
@@ -81,6 +82,37 @@ TEST(Inspect, ListsSeriesOfEveryKindOfLog) {
   }
   const Result text = meshwright({"inspect", fixture("logs/wandb").string()});
   EXPECT_THAT(text.out, HasSubstr("9 values, steps 1 to 9, last 0.333"));
+}
+
+TEST(Models, ListsFoldersWithTheirPredictionAndWhatIsSkipped) {
+  const Scratch folder;
+  fs::create_directories(folder / "mine/broken");
+  fs::copy(fs::path(MW_RESOURCES) / "base-model", folder / "mine/small");
+  folder.put("mine/broken/config.json", "{\"model_type\": \"gemma3_text\"");
+  const std::vector<std::string> command{"models", "--folder", (folder / "mine").string(), "--runs-dir",
+                                         (folder / "runs").string()};
+  std::vector<std::string> json = command;
+  json.push_back("--json");
+  const Result r = meshwright(json);
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json found = parse_json(r.out, "models");
+  const auto small = std::find_if(found["models"].begin(), found["models"].end(), [&](const Json& m) {
+    return m["path"].get<std::string>() == (folder / "mine/small").string();
+  });
+  ASSERT_NE(small, found["models"].end()) << r.out;
+  EXPECT_EQ((*small)["kind"], "model");
+  EXPECT_EQ((*small)["place"], "folder");
+  const Json& predicted = (*small)["predicted"];
+  EXPECT_EQ(predicted["fits"], true) << small->dump();
+  EXPECT_LE(predicted["tokens_per_second_low"], predicted["tokens_per_second"]);
+  EXPECT_LE(predicted["tokens_per_second"], predicted["tokens_per_second_high"]);
+  const bool names_broken = std::any_of(found["skipped"].begin(), found["skipped"].end(), [&](const Json& s) {
+    return s["path"].get<std::string>().find("mine/broken") != std::string::npos;
+  });
+  EXPECT_TRUE(names_broken) << r.out;
+  const Result text = meshwright(command);
+  EXPECT_THAT(text.out, HasSubstr((folder / "mine/small").string()));
+  EXPECT_THAT(text.err, HasSubstr("mine/broken"));
 }
 
 TEST(Inspect, CountsRepeatedRowsAndEvaluationRowsInTraining) {

@@ -86,6 +86,15 @@ TEST(Results, RunsAreReportedBundledAndImportedElsewhere) {
   EXPECT_THAT(read_file(folder.scratch / "r.html"), HasSubstr("TTFT by load"));
   const std::string bundle = folder / "b.meshwright.tar.zst";
   EXPECT_EQ(command({"bundle", ids[1], ids[0], "--out", bundle}, "runs")["runs"].size(), 2u);
+  const Result inspected = meshwright({"inspect", bundle, "--json"});
+  ASSERT_EQ(inspected.exit_code, 0) << inspected.err;
+  const Json contents = parse_json(inspected.out, "inspect");
+  EXPECT_EQ(contents["kind"], "bundle");
+  EXPECT_EQ(contents["runs"][0]["name"], command({"runs"}, "runs")["rows"][1]["name"]);
+  EXPECT_GT(contents["runs"][1]["events"], 1);
+  EXPECT_EQ(contents["checkpoint_files"], 0);
+  write_file_atomically(folder.scratch / "cut.meshwright.tar.zst", read_file(bundle).substr(0, 300));
+  EXPECT_EQ(meshwright({"inspect", folder / "cut.meshwright.tar.zst"}).exit_code, 2);
   EXPECT_EQ(command({"import", bundle}, "elsewhere")["runs"].size(), 2u);
   EXPECT_EQ(command({"runs"}, "elsewhere")["rows"][0]["name"], command({"runs"}, "runs")["rows"][2]["name"]);
   EXPECT_EQ(meshwright({"report", ids[0], "--out", folder / "r.pdf", "--runs-dir", folder / "runs"}).exit_code, 2);

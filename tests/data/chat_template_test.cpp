@@ -61,6 +61,28 @@ TEST(ChatTemplate, OfTheBaseModelGivesTheTokensOfTheBuiltInOne) {
   }
 }
 
+TEST(ChatTemplate, KnowsThePublishedTextOfGemma1And2) {
+  const std::string text =
+      "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% "
+      "endif %}"
+      "{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception("
+      "'Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}{% if (message['role'] == "
+      "'assistant') %}{% set role = 'model' %}{% else %}{% set role = message['role'] %}{% endif %}{{ "
+      "'<start_of_turn>' + "
+      "role + '\n' + message['content'] | trim + '<end_of_turn>\n' }}{% endfor %}{% if add_generation_prompt %}"
+      "{{'<start_of_turn>model\n'}}{% endif %}";
+  EXPECT_EQ(made(text).folder()->published_as(), "google/gemma-7b-it and gemma-2-*-it");
+  EXPECT_EQ(made(text + " ").folder()->published_as(), "");
+}
+
+TEST(ChatTemplate, ATemplateMentionsItsVariables) {
+  const ChatTemplate chat = made("{% if enable_thinking %}{{ my_tools }}{% endif %}{{ messages[0].content }}");
+  EXPECT_TRUE(chat.folder()->mentions("enable_thinking"));
+  EXPECT_FALSE(chat.folder()->mentions("tools"));
+  EXPECT_FALSE(chat.folder()->mentions("thinking"));
+  EXPECT_EQ(chat.folder()->render_prompt({{"user", "a"}}, {}, {{"enable_thinking", true}, {"my_tools", 2}}), "2a");
+}
+
 TEST(ChatTemplate, GenerationBlocksMarkTheAnswers) {
   const ChatTemplate chat = made(
       "{{ bos_token }}{% for m in messages %}{% if m.role == 'assistant' %}A:{% generation %} {{ m.content }};"

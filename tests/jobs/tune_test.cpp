@@ -138,10 +138,12 @@ TEST(Tune, GoesOnAfterAStopAnywhereAndEndsTheSame) {
       if (++steps == stop_after) stop.request_stop();
     };
     EXPECT_EQ(tune(request, stop.get_token()).state, RunState::cancelled);
+    EXPECT_THAT(unfinished_tunings(request.runs_folder), ElementsAre("tune-1"));
     request.resume = "tune-1";
     request.on_progress = {};
     const TuneReport report = tune(request, {});
     EXPECT_EQ(report.state, RunState::done);
+    EXPECT_THAT(unfinished_tunings(request.runs_folder), testing::IsEmpty());
     EXPECT_EQ(values_of(report), values_of(expected)) << "stopped after step " << stop_after;
     EXPECT_EQ(report.best, expected.best);
     EXPECT_THAT(store::Store(request.runs_folder).list(), SizeIs(4));

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -11,6 +12,7 @@
 #include "core/data/dataset/hub_dataset.h"
 #include "core/data/dataset/record.h"
 #include "core/data/dataset/row_reader.h"
+#include "core/data/tokenizer/chat_template.h"
 #include "core/experiment/settings.h"
 #include "core/jobs/recipe_export.h"
 #include "core/recipes/quote.h"
@@ -44,6 +46,10 @@ Ran python(const std::vector<std::string>& arguments, const fs::path& folder) {
   ran.status = WEXITSTATUS(::pclose(pipe));
   ran.error = read_file(folder / "stderr");
   return ran;
+}
+
+bool has_jinja() {
+  return python({"-c", "import jinja2"}, fs::temp_directory_path()).status == 0;
 }
 
 experiment::Experiment small_world(const std::vector<std::string>& sets) {
@@ -93,11 +99,15 @@ Json as_json(const recipes::RowPlan& plan, const data::Tokenizer& tokenizer) {
 
 TEST(RecipeSource, MakesTheRowsOfTheEngine) {
   const std::vector<std::vector<std::string>> cases{
-      {"train.epochs=0.5", "train.batch=8", "data.max_len=96"},
-      {"train.steps=30", "train.batch=4", "data.packing=true", "train.accumulation=2", "data.max_len=128"},
-      {"train.steps=5", "data.loss=all", "data.overlong=truncate", "data.max_len=40", "train.seed=7"}};
+      {"train.epochs=0.5", "train.batch=8", "data.max_len=96", "data.chat=gemma3"},
+      {"train.steps=30", "train.batch=4", "data.packing=true", "train.accumulation=2", "data.max_len=128",
+       "data.chat=gemma3"},
+      {"train.steps=5", "data.loss=all", "data.overlong=truncate", "data.max_len=40", "train.seed=7",
+       "data.chat=gemma3"},
+      {"train.steps=3", "train.batch=4"}};  // the template of the model's folder
   for (const auto& sets : cases) {
     SCOPED_TRACE(sets.front());
+    if (sets.size() == 2 && !has_jinja()) continue;
     const experiment::Experiment local = small_world(sets);
     const recipes::RecipeInput engine = recipe_input(Kind::torchax, local, test::catalogue(), kSourceTemplates);
     ASSERT_TRUE(engine.rows);
@@ -134,6 +144,72 @@ TEST(RecipeSource, MakesTheRowsOfTheEngine) {
     EXPECT_NE(refused.status, 0);
     EXPECT_THAT(refused.error, HasSubstr("the data differ from those of the first load: sha256 is"));
   }
+}
+
+Json as_messages(const std::vector<data::Message>& messages) {
+  Json out = Json::array();
+  for (const data::Message& m : messages)
+    out.push_back({m.role, m.text, m.fields.is_object() ? m.fields : Json::object()});
+  return out;
+}
+
+// Templates with blocks for answers, with tools, and one that renders earlier answers without their thoughts.
+TEST(RecipeSource, FindsTheAnswersOfAFolderTemplateAsTheEngine) {
+  if (!has_jinja()) GTEST_SKIP() << "the recipes' template renderer is jinja2";
+  const fs::path fixtures = fs::path(MW_FIXTURES) / "chat_templates";
+  const std::vector<std::string> templates{
+      read_file(fixtures / "turns.jinja"), read_file(fixtures / "tools.jinja"),
+      data::load_chat_template(fs::path(MW_RESOURCES) / "base-model", data::ChatFormat::gemma3).folder()->text(),
+      "{{ bos_token }}{% for m in messages %}{% if m.role == 'assistant' %}A:{% generation %} {{ m.content }};"
+      "{% endgeneration %}{% else %}U:{{ m.content }};{% endif %}{% endfor %}{% if add_generation_prompt %}A:{% endif "
+      "%}",
+      "{% for m in messages %}<{{ m.role }}>{{ m.content.split('</t>')[-1] if not loop.last else m.content }}<end>\n{% "
+      "endfor %}{% if add_generation_prompt %}<assistant><t></t>{% endif %}"};
+  const Json tools =
+      parse_json(R"([{"type": "function", "function": {"name": "sum", "description": "Adds – numbers"}}])", "t");
+  const Json called =
+      parse_json(R"({"tool_calls": [{"type": "function", "function": {"name": "sum", "arguments": {"a": 1}}}]})", "t");
+  const std::vector<std::vector<data::Message>> talks{
+      {{"user", " Hi "}, {"assistant", " Hello. "}},
+      {{"system", "Be brief."}, {"user", "a"}, {"assistant", "<t>hm</t>b"}},
+      {{"user", "a"}, {"assistant", "<t>b</t>b"}, {"user", "a"}, {"assistant", "Sûr 日"}, {"user", "c"}},
+      {{"user", "1+1"}, {"assistant", "", called}, {"tool", "2"}, {"assistant", "2"}}};
+  Json cases = Json::array(), expected = Json::array();
+  for (const std::string& text : templates)
+    for (const auto& talk : talks) {
+      const Json given = talk.size() == 4 && talk[2].role == "tool" ? tools : Json();
+      const Json tokens{{"bos_token", "<bos>"}, {"eos_token", "<eos>"}};
+      cases.push_back({{{"text", text}, {"tool_text", ""}, {"tokens", tokens}}, as_messages(talk), given});
+      const data::ChatTemplate chat(std::make_shared<const data::FolderTemplate>(text, "", tokens, "t"),
+                                    data::ChatFormat::gemma3);
+      Json spans = Json::array();
+      try {
+        for (const data::Span& span : data::render_chat(chat, talk, given))
+          spans.push_back({span.text, span.assistant});
+        spans.push_back(data::render_prompt(chat, talk, given));
+      } catch (const Error&) {
+        spans = "refused";
+      }
+      expected.push_back(std::move(spans));
+    }
+  const test::Scratch scratch;
+  write_file_atomically(scratch.path() / "cases.json", cases.dump());
+  const Ran ran = python({"-c",
+                          "import json, sys; sys.path.insert(0, sys.argv[1]); import chat\n"
+                          "def made(kept, talk, tools):\n"
+                          "  try:\n"
+                          "    t = chat.FolderTemplate(kept)\n"
+                          "    return [list(s) for s in t.render(talk, tools)] + [t.render_prompt(talk, tools)]\n"
+                          "  except chat.Refused:\n"
+                          "    return 'refused'\n"
+                          "print(json.dumps([made(*case) for case in json.load(open(sys.argv[2]))]))",
+                          (kSourceTemplates / "common").string(), (scratch.path() / "cases.json").string()},
+                         scratch.path());
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  const Json found = parse_json(ran.out, "chat.py");
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(found[i], expected[i]) << cases[i].dump();
+  EXPECT_GT(std::count_if(expected.begin(), expected.end(), [](const Json& e) { return e.is_array(); }), 10);
 }
 
 TEST(RecipeSource, RefusesAnIncompleteDownload) {

@@ -50,6 +50,15 @@ class CheckRepository(unittest.TestCase):
     def test_accepts_a_sound_tree(self):
         self.expect_pass()
 
+    def test_rejects_texts_that_cannot_be_translated(self):
+        self.write({"ui/a.cpp": 'f(tr("%n row(s)", nullptr, n)); f(tr("%1 tokens/s")); f(tr("%1 settings"));\n'})
+        self.expect_pass()
+        for code, part in (('tr("%1 rows").arg(n)', "has no plural form"), ('n == 1 ? tr("1 row") : x', "has no plural form"),
+                           ('text += tr(", packed")', "is a piece of a sentence"),
+                           ('text(p) + tr("predicted")', "adds a translated text to another")):
+            self.write({"ui/a.cpp": f"void f() {{ {code}; }}\n"})
+            self.expect_failure("text: ui/a.cpp: ", part)
+
     def test_rejects_an_include_of_a_room_that_is_not_linked(self):
         self.write({"core/a/one.cpp": '#include "core/b/two.h"\n'})
         self.expect_failure("order: core/a/one.cpp: includes core/b/two.h, but mw_a does not link mw_b")

@@ -75,6 +75,11 @@ class ChartsTest : public QObject {
     QCOMPARE(warnings_.take().join(u"; "_s), QString());
   }
 
+  void a_number_chooses_the_plural_form() {
+    QCOMPARE(devices_text(1), u"1 device"_s);
+    QCOMPARE(devices_text(2), u"2 devices"_s);
+  }
+
   // In a small chart each line is in the legend, with its name where that has room, else by its mark alone.
   void no_line_is_left_out_of_a_narrow_legend() {
     chart_->resize(310, 195);

@@ -446,6 +446,13 @@ class CompareTest : public test::WindowFixture {
     QDropEvent event(QPointF(5, 5), Qt::CopyAction, &dropped, Qt::LeftButton, Qt::NoModifier);
     QApplication::sendEvent(window_.get(), &event);
     QTRY_COMPARE(runs.model().rowCount(), before + 2);
+    QVERIFY(page().runs().empty());
+    window_->show_page(Page::compare);
+    auto* on_tray = new QMimeData;
+    on_tray->setUrls(dropped.urls());
+    drop(on_tray);
+    QTRY_COMPARE(page().runs().size(), size_t{2});
+    QCOMPARE(runs.model().rowCount(), before + 4);
   }
 
   // scripts/check-recipes.sh's runs of the same data, seed and settings: our engine, Tunix on 2x4 devices, TRL and

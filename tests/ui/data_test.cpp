@@ -201,7 +201,7 @@ class DataTest : public test::WindowFixture {
     open_page({{"path", file}, {"eval_fraction", 0.0}});
     read_through();
     QVERIFY2(page().notice().startsWith(u"Training would stop at line 2: "_s), qPrintable(page().notice()));
-    QVERIFY(page().notice().endsWith(u"2 of 5 rows are bad"_s));
+    QVERIFY(page().notice().endsWith(u"Bad rows: 2 of 5"_s));
     choose(1);
     QTRY_VERIFY(shown_text().contains(u"the row has no"_s));
     QVERIFY(shown_text().contains(u"line 2"_s) && shown_text().contains(u"Expected: "_s));
@@ -366,6 +366,26 @@ class DataTest : public test::WindowFixture {
     write("other.jsonl", kGood);  // a neighbour is none of it
     QTest::qWait(600);
     QVERIFY(!page().reader().is_outdated());
+  }
+
+  void files_of_a_pattern_that_change_are_read_again() {
+    const std::string pattern = folder().string() + "/part-*.jsonl";
+    write("part-1.jsonl", kGood);
+    open_page({{"path", pattern}, {"eval_path", write("held.jsonl", kGood)}});
+    read_through();
+    const int rows = page().model().rowCount();
+    write("part-2.jsonl", kGood + kGood);  // a file more
+    QTRY_COMPARE(page().model().rowCount(), rows + 2);
+    write("part-2.jsonl", kGood);  // written in place
+    QTRY_COMPARE(page().model().rowCount(), rows + 1);
+    write("held.jsonl", kGood + kGood);
+    QTRY_COMPARE(page().model().rowCount(), rows + 2);
+    std::filesystem::remove(folder() / "part-1.jsonl");
+    QTRY_COMPARE(page().model().rowCount(), rows + 1);
+    std::filesystem::remove(folder() / "part-2.jsonl");
+    QTRY_VERIFY(shown_text().contains(u"no file matches"_s));
+    write("part-3.jsonl", kGood + kGood + kGood);  // made again
+    QTRY_COMPARE(page().model().rowCount(), rows + 3);
   }
 
   void what_cannot_be_read_says_why_and_leads_to_the_setting() {

@@ -5,6 +5,7 @@
 #include <QAbstractItemView>
 #include <QAccessible>
 #include <QApplication>
+#include <QButtonGroup>
 #include <QComboBox>
 #include <QHeaderView>
 #include <QImage>
@@ -239,13 +240,21 @@ void PageChecks::walk_by_tab(QWidget& window, const QString& state) {
         widget->window() == &window)
       missed << widget;
   const auto presses = 2 * missed.size();
-  QWidget* first = nullptr;
+  QWidget *first = nullptr, *before = nullptr;
+  QImage focused;  // picture of `before` with the focus
   for (qsizetype i = 0; i < presses; ++i) {
     QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : &window, Qt::Key_Tab);
     QWidget* now = QApplication::focusWidget();
+    if (before && before != now && before->grab().toImage() == focused) report(*before, u"focus is not visible"_s);
     if (!now || now == first) break;
     if (!first) first = now;
+    before = now;
+    focused = now->grab().toImage();
     missed.removeAll(now);
+    // Arrow keys reach the other buttons of a group.
+    if (const auto* button = qobject_cast<QAbstractButton*>(now); button && button->group())
+      if (button->group()->exclusive())
+        for (QAbstractButton* other : button->group()->buttons()) missed.removeAll(other);
   }
   for (const QWidget* widget : missed) report(*widget, u"not reached by Tab"_s);
 }

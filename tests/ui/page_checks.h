@@ -23,7 +23,8 @@ class PageChecks {
   void check_fit(QWidget& root, const QString& state);
   // "CompareTray > QPushButton 'Add': clipped, 40 of 62 pixels" with the states in which it was found.
   const QMap<QString, QStringList>& findings() const { return findings_; }
-  // Presses Tab until the focus is back where it was. Reports the controls that it did not reach.
+  // Presses Tab until the focus is back where it was. Reports the controls that it did not reach, and those that look
+  // the same with and without the focus.
   void walk_by_tab(QWidget& window, const QString& state);
 
  private:

@@ -144,12 +144,22 @@ class WalkTest : public test::WindowFixture {
     expect_no_findings();
   }
 
-  void tab_reaches_every_control_of_every_page() {
-    open_window(setup(), Page::design);
-    for (size_t page = 0; page < kPages; ++page) {
-      window_->show_page(static_cast<Page>(page));
-      QTest::qWait(50);
-      checks_.walk_by_tab(*window_, u"page %1"_s.arg(page));
+  void tab_reaches_every_control_of_every_page_and_shows_the_focus() {
+    fill_store();
+    open_window(setup(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json"), Page::data);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->data_page().reader().state() == DataReader::State::done, 20000);
+    window_->compare_page().add_run(run_);
+    for (const store::RunId& run : {run_, mesh_run_, sweeps_.back()}) {
+      open(run);
+      checks_.walk_by_tab(*window_, u"run %1"_s.arg(qs(run)));
+    }
+    for (const QString& panel : {u"log"_s, u"problems"_s}) {
+      window_->raise_panel(panel);
+      for (size_t page = 0; page < kPages; ++page) {
+        window_->show_page(static_cast<Page>(page));
+        QTest::qWait(50);
+        checks_.walk_by_tab(*window_, u"page %1, %2"_s.arg(page).arg(panel));
+      }
     }
     expect_no_findings();
   }

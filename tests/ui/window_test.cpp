@@ -564,6 +564,23 @@ class WindowTest : public test::WindowFixture {
     const auto rows = store::Store(project.runs).list();
     QCOMPARE(rows.size(), size_t{2});
     for (const store::RunRow& row : rows) QCOMPARE(row.tags, std::string("tune-1"));
+    QVERIFY(!tune.resume().isVisible());
+    // A tuning that a killed process left behind, with one of its trials made.
+    const auto file = project.runs / "tune-1" / "tune.json";
+    Json left = read_json(file);
+    QCOMPARE(left["ended"], Json(true));
+    left["ended"] = false;
+    left["runs"][1] = "";
+    write_file_atomically(file, left.dump());
+    QTest::keyClick(&tune, Qt::Key_Escape);
+    window.actions()[u"run.tune"_s]->trigger();
+    QVERIFY(tune.resume().isVisible());
+    QCOMPARE(tune.resume().text(), u"Resume tune-1"_s);
+    QTest::mouseClick(&tune.resume(), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(!tune.task().is_busy(), 60000);
+    QVERIFY2(test::result_text(tune).contains(u"(best)"_s), qPrintable(test::result_text(tune)));
+    QCOMPARE(store::Store(project.runs).list().size(), size_t{3});
+    QVERIFY(!tune.resume().isVisible());
     QTest::keyClick(&tune, Qt::Key_Escape);
     QVERIFY(!tune.isVisible());
   }

@@ -205,9 +205,8 @@ void ManualWindow::show_results() {
   found_->setVisible(searching);
   if (!searching) return;
   const std::vector<ManualHit> hits = book_.search(query);
-  found_->setText(hits.empty()       ? tr("No section contains these words")
-                  : hits.size() == 1 ? tr("1 section")
-                                     : tr("%1 sections").arg(hits.size()));
+  found_->setText(hits.empty() ? tr("No section contains these words")
+                               : tr("%n section(s)", nullptr, static_cast<int>(hits.size())));
   for (const ManualHit& hit : hits) {
     const QString place = hit.anchor.isEmpty() ? hit.chapter : tr("%1: %2").arg(hit.chapter, hit.heading);
     auto* item = new QTreeWidgetItem(results_, {place + u'\n' + hit.excerpt});

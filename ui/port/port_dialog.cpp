@@ -83,8 +83,8 @@ TableModel<PortEffectRow>::Columns effect_columns() {
           number_column<PortEffectRow>(
               PortDialog::tr("Peak per device"),
               [](const PortEffectRow& r) {
-                return unless_error(r.figures, qs(to_text(r.figures.peak)) +
-                                                   (r.figures.fits ? QString() : PortDialog::tr(", does not fit")));
+                const QString peak = qs(to_text(r.figures.peak));
+                return unless_error(r.figures, r.figures.fits ? peak : PortDialog::tr("%1, does not fit").arg(peak));
               }),
           number_column<PortEffectRow>(
               PortDialog::tr("Step"),

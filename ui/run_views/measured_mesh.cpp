@@ -176,8 +176,8 @@ QString MeasuredMesh::memory_text(int device) const {
     for (const MemoryCategory category : all_values<MemoryCategory>())
       if (const Bytes predicted = d->predicted ? (*d->predicted)[category] : Bytes();
           d->bytes[category].value > 0 || predicted.value > 0)
-        lines << category_text(category) + u' ' + qs(to_text(d->bytes[category])) +
-                     (d->predicted ? tr(", at the predicted peak %1").arg(qs(to_text(predicted))) : QString());
+        lines << (d->predicted ? tr("%1 %2, at the predicted peak %3") : tr("%1 %2"))
+                     .arg(category_text(category), qs(to_text(d->bytes[category])), qs(to_text(predicted)));
   return lines.join(u'\n');
 }
 

@@ -36,7 +36,7 @@ bool CloseGuard::has_work() const {
 
 void CloseGuard::ask_about(const QStringList& work) {
   if (question_.raise()) return;
-  question_.ask(u"unfinished_work"_s, tr("Still running: %1.").arg(work.join(tr(" and "))),
+  question_.ask(u"unfinished_work"_s, tr("Still running: %1.").arg(QLocale(QLocale::English).createSeparatedList(work)),
                 tr("Stop and Close ends it; a training run writes a checkpoint first, from which it can be "
                    "resumed.\nKeep Running minimises this window and closes it when the work is finished."),
                 {{u"cancel"_s, tr("Cancel"), QMessageBox::RejectRole, {}},

@@ -117,6 +117,14 @@ void MainWindow::build_pages() {
   compare_ = add(
       new ComparePage({setup_.runs_folder, setup_.resources / "results", hardware.hardware, hardware.own_hardware}));
   runs_page_ = add(new RunsPage(setup_.runs_folder, runs_.catalogue()));
+  connect(compare_, &ComparePage::import_wanted, this, [this](const QString& bundle) {
+    compares_imported_ = true;
+    runs_page_->import_files({fspath(bundle)});
+  });
+  connect(runs_page_, &RunsPage::imported, this, [this](const QStringList& runs) {
+    if (std::exchange(compares_imported_, false))
+      for (const QString& run : runs) compare_->add_run(ss(run));
+  });
   setCentralWidget(pages_);
   strip_ = new StatusStrip(predictor_, runs_, this);
   setStatusBar(strip_);

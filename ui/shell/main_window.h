@@ -152,6 +152,7 @@ class MainWindow : public QMainWindow, public Workspace {
   ServePage* serve_;
   ComparePage* compare_;
   RunsPage* runs_page_;
+  bool compares_imported_ = false;      // what the Runs page imports is for the Compare page
   std::vector<WindowPage*> all_pages_;  // in the order of Page
   ExperimentPanel* panel_;
   ProblemsPanel* problems_panel_;

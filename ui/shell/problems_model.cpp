@@ -15,9 +15,9 @@ QString message_text(const Problem& p) {
 }
 
 QString severity_text(const Problem& p) {
-  return p.severity == Severity::error     ? u"\u25CF "_s + ProblemsModel::tr("Error")
-         : p.severity == Severity::warning ? u"\u25B2 "_s + ProblemsModel::tr("Warning")
-                                           : u"\u2022 "_s + ProblemsModel::tr("Note");
+  return p.severity == Severity::error     ? ProblemsModel::tr("\u25CF Error")
+         : p.severity == Severity::warning ? ProblemsModel::tr("\u25B2 Warning")
+                                           : ProblemsModel::tr("\u2022 Note");
 }
 
 QString place_text(const Problem& p) {

@@ -135,11 +135,12 @@ void ProblemsPanel::show_details() {
   evidence_->setText(tr("Evidence: %1").arg(qs(d.evidence)));
   evidence_->setVisible(!d.evidence.empty());
   for (const lint::Fix& fix : d.fixes) {
-    auto* button = new QPushButton(tr("Fix: %1").arg(qs(fix.label)));
-    const QString cost = fix.cost.empty() ? QString() : tr(" (%1)").arg(qs(fix.cost));
-    button->setToolTip(qs(planning::set_text(fix)) + cost);
-    button->setAccessibleName(button->text() + cost);
-    if (!fix.cost.empty()) button->setText(button->text() + cost);
+    const auto with_cost = [&fix](const QString& text) {
+      return fix.cost.empty() ? text : tr("%1 (%2)").arg(text, qs(fix.cost));
+    };
+    auto* button = new QPushButton(with_cost(tr("Fix: %1").arg(qs(fix.label))));
+    button->setToolTip(with_cost(qs(planning::set_text(fix))));
+    button->setAccessibleName(button->text());
     const QString id = qs(d.problem.id);
     connect(button, &QPushButton::clicked, this, [this, fix, id] { emit fix_wanted(fix, id); });
     fixes_->addWidget(button);

@@ -236,7 +236,8 @@ void StatusStrip::show_prediction(const planning::Prediction& p) {
                            : tr("Does not fit: %1 of %2 (%3 %)"))
                      .arg(qs(to_text(p.at_peak.total())), qs(to_text(p.capacity)))
                      .arg(share, 0, 'f', share < 10 ? 1 : 0);
-  if (p.devices.size() > 1) text = tr("%1 on the fullest of %2 devices").arg(text, QString::number(p.devices.size()));
+  if (p.devices.size() > 1)
+    text = tr("%1 on the fullest of %n device(s)", nullptr, static_cast<int>(p.devices.size())).arg(text);
   show_text(text, stale ? t.faint : p.fits() ? t.text : bound ? t.warn : t.bad);
   sources_->setToolTip(sources_text(p.at_peak, p.target, p.peak_instant, p.sources));
   bar_->show_memory(p.at_peak, p.capacity, stale ? 0.45 : 1);

@@ -38,7 +38,6 @@ ResultText::ResultText(const QString& name, QWidget* parent) : QTextEdit(parent)
   setReadOnly(true);
   setAcceptRichText(false);
   setTabChangesFocus(true);
-  setFrameShape(QFrame::NoFrame);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   setWordWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
   document()->setDocumentMargin(0);
@@ -62,9 +61,11 @@ void ResultText::resizeEvent(QResizeEvent* event) {
 void ResultText::fit() {
   const int line = fontMetrics().lineSpacing();
   document()->setTextWidth(contentsRect().width());
+  const int frame = height() - contentsRect().height();
   const bool all = document()->size().height() <= kMostResultLines * line;
   setVerticalScrollBarPolicy(all ? Qt::ScrollBarAlwaysOff : Qt::ScrollBarAlwaysOn);
-  const int wanted = all ? static_cast<int>(std::ceil(document()->size().height())) + 1 : kMostResultLines * line;
+  const int wanted =
+      frame + (all ? static_cast<int>(std::ceil(document()->size().height())) + 1 : kMostResultLines * line);
   if (wanted != maximumHeight()) setFixedHeight(wanted);
 }
 

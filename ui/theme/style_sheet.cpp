@@ -31,7 +31,7 @@ QToolButton[flat="true"]:focus { border-color: @accent; }
 QToolButton[chip="true"] { border: 1px solid @line; border-radius: 9px; padding: 1px 7px; background: transparent; color: @muted; }
 QToolButton[chip="true"]:checked { background: @chip; border-color: @accent; color: @text; }
 QToolButton[chip="true"]:hover { border-color: @accent; }
-QToolButton[chip="true"]:focus { border-color: @accent; color: @text; }
+QToolButton[chip="true"]:focus { border: 2px solid @accent; padding: 0 6px; color: @text; }
 QToolButton[group="true"] { border: 0; border-bottom: 1px solid @line; padding: 5px 2px 3px 2px; text-align: left; font-weight: 600; background: transparent; }
 QToolButton[group="true"]:hover, QToolButton[group="true"]:focus { color: @accent; }
 QToolButton[more="true"] { border: 0; padding: 2px 2px; color: @muted; background: transparent; }
@@ -76,10 +76,13 @@ QTabWidget::pane { border: 0; border-top: 1px solid @line; }
 QTabWidget::tab-bar { left: 4px; }
 QHeaderView { background: @panel; border: 0; }
 QHeaderView::section { background: @panel; color: @muted; border: 0; border-bottom: 1px solid @line; border-right: 1px solid @soft; padding: 3px 7px; }
-QTableView, QTreeView, QListView, QPlainTextEdit { border: 0; background: @panel; alternate-background-color: @stripe; gridline-color: @soft; selection-background-color: @select; selection-color: @text; }
-QTextEdit[result="true"] { border: 0; background: transparent; selection-background-color: @select; selection-color: @text; }
+QTableView, QTreeView, QListView, QPlainTextEdit { border: 1px solid transparent; background: @panel; alternate-background-color: @stripe; gridline-color: @soft; selection-background-color: @select; selection-color: @text; }
+QTextEdit { border: 1px solid @line; }
+QTextEdit[result="true"] { border: 1px solid transparent; background: transparent; selection-background-color: @select; selection-color: @text; }
 QTextEdit[result="true"][bad="true"] { color: @bad; }
 QPlainTextEdit { background: @field; selection-background-color: @select; }
+QTableView:focus, QTreeView:focus, QListView:focus, QPlainTextEdit:focus, QTextEdit:focus, QTextEdit[result="true"]:focus { border-color: @accent; }
+QTableView#frozen { border: 0; }
 QTableView, QTreeView { outline: 0; }
 QTableView::item { padding: 0 5px; }
 QTreeView::item { min-height: 20px; }

@@ -66,6 +66,7 @@ class FrozenColumns : public QTableView {
     setModel(view.model());
     setSelectionModel(view.selectionModel());
     setItemDelegate(view.itemDelegate());
+    setObjectName(u"frozen"_s);
     setFocusPolicy(Qt::NoFocus);
     setFrameShape(NoFrame);
     setSelectionBehavior(view.selectionBehavior());

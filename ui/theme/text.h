@@ -6,8 +6,10 @@
 #include <QString>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/formats/results/csv.h"
 
@@ -25,11 +27,17 @@ inline std::string ss(const QString& text) {
 inline QString grouped(std::int64_t n) {
   return QLocale(QLocale::English).toString(static_cast<qlonglong>(n));
 }
+// The number that chooses the plural form of a translation.
+template <class Number>
+int plural_count(Number n) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  return std::cmp_greater(n, kMost) ? kMost : static_cast<int>(n);
+}
 inline QString capitalized(const QString& text) {
   return text.left(1).toUpper() + text.mid(1);
 }
 inline QString devices_text(int count) {
-  return count == 1 ? QObject::tr("1 device") : QObject::tr("%1 devices").arg(count);
+  return QObject::tr("%n device(s)", nullptr, count);
 }
 // Quotes one CSV cell as in RFC 4180.
 inline QString csv_cell(const QString& text) {

@@ -7,6 +7,7 @@
 #include <QStyleFactory>
 #include <array>
 
+#include "ui/theme/english_plurals.h"
 #include "ui/theme/text.h"
 
 // Registers the resources of a static library. Must be outside of any namespace.
@@ -127,6 +128,7 @@ Shade system_shade() {
 }
 
 void apply_palette(const Theme& theme, QApplication& application) {
+  install_english_plurals();
   load_resources();
   current() = theme;
   application.setStyleSheet({});

@@ -26,6 +26,13 @@ void paint_edge(QPainter& painter, const QWidget& card) {
   painter.drawRoundedRect(QRectF(card.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
 }
 
+void paint_focus(QPainter& painter, const QRect& surface) {
+  painter.setPen(theme().accent);
+  painter.setBrush(Qt::NoBrush);
+  painter.setRenderHint(QPainter::Antialiasing, false);
+  painter.drawRect(surface.adjusted(0, 0, -1, -1));
+}
+
 void draw_elided(QPainter& painter, const QRectF& box, int flags, const QString& text, const QColor& color) {
   painter.setPen(color);
   painter.drawText(box, flags, painter.fontMetrics().elidedText(text, Qt::ElideRight, static_cast<int>(box.width())));

@@ -35,6 +35,8 @@ Layout* flush_layout(QWidget* parent, int spacing = -1) {
 
 // The rounded edge of a card that paints itself; shows the focus.
 void paint_edge(QPainter& painter, const QWidget& card);
+// The frame of a surface without an edge of its own that has the focus.
+void paint_focus(QPainter& painter, const QRect& surface);
 // One line of text, elided at its end to the width of the box.
 void draw_elided(QPainter& painter, const QRectF& box, int flags, const QString& text, const QColor& color);
 // A curve from a to b that passes beside what lies between them.
@@ -97,9 +99,7 @@ class ErrorLink : public QToolButton {
     set_errors(0);
   }
   void set_errors(int errors) {
-    setText(errors == 0   ? tr("No prediction")
-            : errors == 1 ? tr("No prediction: 1 error")
-                          : tr("No prediction: %1 errors").arg(errors));
+    setText(errors == 0 ? tr("No prediction") : tr("No prediction: %n error(s)", nullptr, errors));
   }
 };
 

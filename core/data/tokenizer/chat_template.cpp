@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -23,10 +24,11 @@ struct PublishedTemplate {
   std::string_view sha256, name;
 };
 // Of the text without a newline at its end. The sources are in scripts/fixtures/chat_templates.py.
-constexpr std::array<PublishedTemplate, 7> kPublished{{
+constexpr std::array<PublishedTemplate, 8> kPublished{{
     {"aa39b658b285984121d3fc024db460914c77d4acb55ff072ef2093205c741143", "Meshwright's base model"},
-    {"ecd6ae513fe103f0eb62e8ab5bfa8d0fe45c1074fa398b089c93a7e70c15cfd6", "google/gemma-2-2b-it"},
+    {"ecd6ae513fe103f0eb62e8ab5bfa8d0fe45c1074fa398b089c93a7e70c15cfd6", "google/gemma-7b-it and gemma-2-*-it"},
     {"8d9e3a3c114fb2053ec500184677af4f7e5f8ec2582443cd535834e68b3ade29", "google/gemma-3-*-it"},
+    {"9cae32b35b45454e9bd3673b4011701b77d38843622ab9b6e3f930bc503cf28a", "google/gemma-3n-*-it"},
     {"1d35a24a2a63cc600c0cab43628a6df4cd3318e959b03307cf5f9f7e29ecf783", "google/gemma-4-31B-it"},
     {"df900edd2fcee5defc268bee887666c43c976d973bb3e87355b52423a651bf91", "google/gemma-4-31B-it, interleaved"},
     {"df17f9c510b855e1b0c790f2088d4c6482fc715ce824988d72eec66785f05044", "gemma-4, as unsloth 2026.10 has it"},
@@ -72,7 +74,12 @@ void add_span(std::vector<Span>& spans, std::string_view text, bool assistant) {
 
 FolderTemplate::FolderTemplate(const std::string& text, const std::string& tool_text, Json tokens,
                                const std::string& source)
-    : template_(text, source), tokens_(std::move(tokens)), source_(source), now_(today()) {
+    : template_(text, source),
+      tokens_(std::move(tokens)),
+      text_(text),
+      tool_text_(tool_text),
+      source_(source),
+      now_(today()) {
   if (!tool_text.empty()) with_tools_.emplace_back(tool_text, source);
   if (const Json* bos = find_member(tokens_, "bos_token"); bos && bos->is_string()) bos_ = bos->get<std::string>();
   const std::string_view all_text(text);
@@ -84,8 +91,10 @@ FolderTemplate::FolderTemplate(const std::string& text, const std::string& tool_
   find_markers();
 }
 
-jinja::Rendered FolderTemplate::run(const std::vector<Message>& messages, const Json& tools, Turn turn) const {
+jinja::Rendered FolderTemplate::run(const std::vector<Message>& messages, const Json& tools, Turn turn,
+                                    const Json& values) const {
   Json variables = tokens_;
+  if (values.is_object()) variables.update(values);
   variables["messages"] = as_json(messages);
   const bool has_tools = tools.is_array() && !tools.empty();
   variables["tools"] = has_tools ? tools : Json(nullptr);
@@ -195,8 +204,19 @@ std::vector<Span> FolderTemplate::render(const std::vector<Message>& messages, c
   return spans;
 }
 
-std::string FolderTemplate::render_prompt(const std::vector<Message>& messages, const Json& tools) const {
-  return run(messages, tools, Turn::open).text;
+std::string FolderTemplate::render_prompt(const std::vector<Message>& messages, const Json& tools,
+                                          const Json& values) const {
+  return run(messages, tools, Turn::open, values).text;
+}
+
+bool FolderTemplate::mentions(std::string_view variable) const {
+  const auto is_word = [](const std::string& text, size_t at) {
+    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_');
+  };
+  for (const std::string* text : {&text_, &tool_text_})
+    for (size_t at = text->find(variable); at != std::string::npos; at = text->find(variable, at + 1))
+      if ((at == 0 || !is_word(*text, at - 1)) && !is_word(*text, at + variable.size())) return true;
+  return false;
 }
 
 std::string_view FolderTemplate::published_as() const {

@@ -19,17 +19,24 @@ class FolderTemplate {
   FolderTemplate(const std::string& text, const std::string& tool_text, Json tokens, const std::string& source);
 
   std::vector<Span> render(const std::vector<Message>& messages, const Json& tools) const;
-  std::string render_prompt(const std::vector<Message>& messages, const Json& tools) const;
+  // `values`: more variables, an object or null.
+  std::string render_prompt(const std::vector<Message>& messages, const Json& tools, const Json& values = {}) const;
+  // Whether the text names the variable.
+  bool mentions(std::string_view variable) const;
   const std::string& start_of_turn() const { return start_; }  // found by rendering; empty: not found
   const std::string& end_of_turn() const { return end_; }
   const std::string& identity() const { return identity_; }  // hash of all inputs but the messages
   const std::string& sha256() const { return sha256_; }      // of the text without a newline at its end, 64 digits
   std::string_view published_as() const;                     // the model that has this text; empty: none that is known
   const std::string& source() const { return source_; }
+  const std::string& text() const { return text_; }
+  const std::string& tool_text() const { return tool_text_; }
+  const Json& tokens() const { return tokens_; }
 
  private:
   enum class Turn { closed, open };  // open: with the start of the model's turn
-  jinja::Rendered run(const std::vector<Message>& messages, const Json& tools, Turn turn) const;
+  jinja::Rendered run(const std::vector<Message>& messages, const Json& tools, Turn turn,
+                      const Json& values = {}) const;
   struct Range {
     size_t begin = 0, end = 0;
   };
@@ -41,7 +48,7 @@ class FolderTemplate {
   jinja::Template template_;
   std::vector<jinja::Template> with_tools_;  // at most one
   Json tokens_;
-  std::string source_, sha256_, identity_, bos_, start_, end_;
+  std::string text_, tool_text_, source_, sha256_, identity_, bos_, start_, end_;
   std::time_t now_;
 };
 

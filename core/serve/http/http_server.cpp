@@ -5,6 +5,7 @@
 
 #include "core/base/rng.h"
 #include "core/base/utf8.h"
+#include "core/data/tokenizer/chat_template.h"
 #include "core/serve/http/completion_stream.h"
 
 namespace mw::serve {
@@ -102,6 +103,37 @@ void stream_completion(std::shared_ptr<CompletionStream> stream, const ResponseH
     if (piece.is_last()) sink.done();
     return true;
   });
+}
+
+// Refuses what the template would ignore, because the answer would not be what the client asked for.
+void require_mentioned(const data::ChatTemplate& chat, const std::string& variable, const std::string& place) {
+  const data::FolderTemplate* folder = chat.folder();
+  const std::string owner = folder ? "the chat template " + folder->source()
+                                   : "the built-in chat template " + std::string(to_string(chat.format()));
+  if (!folder || !folder->mentions(variable))
+    throw Error(
+        {.id = "REQUEST", .message = owner + " does not use " + variable, .place = place, .expected = "absent"});
+}
+
+std::string chat_prompt(const data::ChatTemplate& chat, const OpenAiRequest& request) {
+  if (request.tools.is_array() && !request.tools.empty()) require_mentioned(chat, "tools", "tools");
+  for (size_t i = 0; i < request.chat.size(); ++i) {
+    const std::string place = "messages[" + std::to_string(i) + "]";
+    if (request.chat[i].role == "tool") require_mentioned(chat, "tool", place + ".role");
+    if (const Json* calls = find_member(request.chat[i].fields, "tool_calls"); calls && !calls->empty())
+      require_mentioned(chat, "tool_calls", place + ".tool_calls");
+  }
+  if (!request.template_values.is_object()) return data::render_prompt(chat, request.chat, request.tools);
+  for (const auto& value : request.template_values.items()) {
+    const std::string place = "chat_template_kwargs." + value.key();
+    for (const char* own : {"messages", "tools", "documents", "add_generation_prompt"})
+      if (value.key() == own)
+        throw Error(
+            {.id = "REQUEST", .message = "the server sets this variable itself", .place = place, .expected = "absent"});
+    require_mentioned(chat, value.key(), place);
+  }
+  return chat.folder() ? chat.folder()->render_prompt(request.chat, request.tools, request.template_values)
+                       : data::render_prompt(chat, request.chat);
 }
 
 }  // namespace
@@ -297,8 +329,7 @@ std::vector<int> HttpServer::tokenize_prompt(const OpenAiRequest& request) const
     reject("messages", "the model has no chat template", "a request to /v1/completions");
   std::vector<int> ids;
   if (request.endpoint == Endpoint::chat || request.add_bos) ids.push_back(tokenizer.bos());
-  const std::string text =
-      request.endpoint == Endpoint::chat ? data::render_prompt(model_.chat, request.chat) : request.prompt;
+  const std::string text = request.endpoint == Endpoint::chat ? chat_prompt(model_.chat, request) : request.prompt;
   const std::vector<int> body = tokenizer.encode(text);
   ids.insert(ids.end(), body.begin(), body.end());
   if (ids.empty()) reject("prompt", "the prompt is empty", "at least one token");

@@ -85,7 +85,12 @@ void reject_unsupported_options(const Fields& f, Endpoint endpoint) {
     f.reject_unless(key, 0, "this sampling option is not supported");
   f.reject_unless("repetition_penalty", 1, "this sampling option is not supported");
   f.reject_unless("logit_bias", Json::object(), "this sampling option is not supported");
-  f.reject_unless("tools", Json::array(), "tool calls are not supported");
+  if (endpoint == Endpoint::completions) {
+    f.reject_unless("tools", Json::array(), "only chat completions have tools");
+    f.reject_unless("chat_template_kwargs", Json::object(), "only chat completions have a template");
+  }
+  if (const Json* choice = f.find("tool_choice"); choice && *choice != "auto" && *choice != "none")
+    reject("tool_choice", "the answer cannot be forced to call a tool", "auto or none", json_excerpt(*choice));
   f.reject_unless("functions", Json::array(), "tool calls are not supported");
   f.reject_unless("include_stop_str_in_output", false, "stop strings are never part of the output");
   f.reject_unless("skip_special_tokens", true, "special tokens are never part of the output");
@@ -156,9 +161,26 @@ void read_messages(const Fields& f, OpenAiRequest& out) {
       reject(place, "the value is not a message", R"({"role": "user", "content": "..."})", json_excerpt(message));
     std::string role = message["role"].get<std::string>();
     if (role == "developer") role = "system";  // OpenAI's newer name for it
-    if (role != "system" && role != "user" && role != "assistant")
-      reject(place + ".role", "the role is unknown", "system, user or assistant", excerpt(role));
-    out.chat.push_back({role, content_of(message, place + ".content")});
+    if (role != "system" && role != "user" && role != "assistant" && role != "tool")
+      reject(place + ".role", "the role is unknown", "system, user, assistant or tool", excerpt(role));
+    Json fields;  // e.g. tool_calls, for a template that has them
+    for (const auto& member : message.items())
+      if (member.key() != "role" && member.key() != "content") fields[member.key()] = member.value();
+    out.chat.push_back({role, content_of(message, place + ".content"), std::move(fields)});
+  }
+}
+
+// Of a folder's template, which is not known here.
+void read_template_input(const Fields& f, OpenAiRequest& out) {
+  if (const Json* tools = f.find("tools")) {
+    if (!tools->is_array()) reject("tools", "the value is not a list of tools", "a list", json_excerpt(*tools));
+    const Json* choice = f.find("tool_choice");
+    if (!choice || *choice != "none") out.tools = *tools;
+  }
+  if (const Json* values = f.find("chat_template_kwargs")) {
+    if (!values->is_object())
+      reject("chat_template_kwargs", "the value is not an object", "an object", json_excerpt(*values));
+    out.template_values = *values;
   }
 }
 
@@ -207,6 +229,7 @@ OpenAiRequest parse_openai_request(Endpoint endpoint, std::string_view body) {
   OpenAiRequest out{.endpoint = endpoint, .model = f.string("model")};
   reject_unsupported_options(f, endpoint);
   endpoint == Endpoint::chat ? read_messages(f, out) : read_prompt(f, out);
+  if (endpoint == Endpoint::chat) read_template_input(f, out);
   out.add_bos = f.flag("add_special_tokens", true);
   read_length(f, out);
   out.temperature = static_cast<float>(f.number("temperature", 1, 0, 100));

@@ -21,6 +21,7 @@ struct OpenAiRequest {
   std::vector<int> prompt_ids{};      // of completions, if has_ids
   std::string prompt{};               // of completions otherwise
   std::vector<data::Message> chat{};  // of chat
+  Json tools{}, template_values{};    // of chat, for a folder's template: a list, an object; or null
   bool has_ids = false, add_bos = true;
   std::optional<int> max_tokens{};
   float temperature = 1, top_p = 1, min_p = 0;

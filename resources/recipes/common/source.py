@@ -7,6 +7,8 @@ import json
 import os
 import pathlib
 
+import chat as folder_chat
+
 _MASK = (1 << 64) - 1
 _SPLIT, _ORDER, _ROWS, _WINDOW = 0x73706C6974, 0x6F72646572, 0x726F7773, 1024
 _TURNS = {"gemma2": ("<start_of_turn>", "<end_of_turn>"), "gemma3": ("<start_of_turn>", "<end_of_turn>"),
@@ -17,6 +19,12 @@ _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "gpt": "ass
 
 class BadRow(Exception):
     """A row that does not have the format of the others."""
+
+
+def folder_template(data):
+    """The template of the model's folder, if the experiment uses it; else None."""
+    kept = data.get("chat_template")
+    return folder_chat.FolderTemplate(kept) if kept else None
 
 
 def _mix(x):
@@ -118,23 +126,49 @@ def _optional(row, key):
     return "" if value is None else _text(value, key)
 
 
-def _messages(values, key):
+def _messages(values, key, data):
+    with_folder = bool(data.get("chat_template"))
+    if isinstance(values, str):  # JSON, as cells of tables have it
+        try:
+            values = json.loads(values)
+        except ValueError:
+            pass
     if not isinstance(values, list):
         raise BadRow(f'"{key}" is not a list of messages')
     out = []
     for m in values:
         if not isinstance(m, dict):
             raise BadRow("a message is not an object")
-        role = _text(_required(m, "from" if "from" in m and "role" not in m else "role"), "role")
-        content = _required(m, "value" if "value" in m and "content" not in m else "content")
+        role_key = "from" if "from" in m and "role" not in m else "role"
+        content_key = "value" if "value" in m and "content" not in m else "content"
+        role = _text(_required(m, role_key), "role")
+        content = m.get(content_key) if with_folder and m.get("tool_calls") else _required(m, content_key)
+        if content is None and with_folder:
+            content = ""
         if isinstance(content, list):
             if any(not isinstance(part, dict) or part.get("type") != "text" for part in content):
                 raise BadRow("a message contains a part that is not text")
             content = "".join(_text(_required(part, "text"), "text") for part in content)
-        if role not in _ROLES:
+        if role not in _ROLES and not with_folder:
             raise BadRow(f"a message has the unsupported role {role}")
-        out.append((_ROLES[role], _text(content, "content")))
+        message = _ROLES.get(role, role), _text(content, "content")
+        if with_folder:  # other members for the template, e.g. tool_calls
+            message += ({k: v for k, v in m.items() if k not in (role_key, content_key)},)
+        out.append(message)
     return out
+
+
+def _tools(row, data):
+    """The tools that a row declares; None without a template of a folder."""
+    tools = row.get("tools") if data.get("chat_template") else None
+    if isinstance(tools, str):
+        try:
+            tools = json.loads(tools)
+        except ValueError:
+            raise BadRow('"tools" is not JSON') from None
+    if tools is not None and not isinstance(tools, list):
+        raise BadRow('"tools" is not a list')
+    return tools
 
 
 def _with_input(prompt, more):
@@ -160,7 +194,7 @@ def detect_format(row, data):
 
 
 def read_record(row, form, data):
-    """(messages, index of the completion), ("pair", prompt, completion) or ("text", text)."""
+    """(messages, index of the completion, tools), ("pair", prompt, completion) or ("text", text)."""
     if not isinstance(row, dict):
         raise BadRow("the row is not an object")
     name = lambda role, usual: data["columns"].get(role) or usual  # noqa: E731
@@ -170,9 +204,9 @@ def read_record(row, form, data):
     messages = [("system", system)] if system else []
     if form in ("messages", "sharegpt"):
         key = name("messages", "messages" if form == "messages" else "conversations")
-        messages += _messages(_required(row, key), key)
+        messages += _messages(_required(row, key), key, data)
         answered = [i for i, m in enumerate(messages) if m[0] == "assistant"]
-        return messages, answered[-1] if answered else len(messages)
+        return messages, answered[-1] if answered else len(messages), _tools(row, data)
     if form == "alpaca":
         history = row.get("history")
         if history is not None and not isinstance(history, list):
@@ -184,21 +218,21 @@ def read_record(row, form, data):
         prompt = _with_input(_text(_required(row, name("prompt", "instruction")), "instruction"),
                              _optional(row, name("input", "input")))
         answer = _text(_required(row, name("completion", "output")), "output")
-        return messages + [("user", prompt), ("assistant", answer)], len(messages) + 1
+        return messages + [("user", prompt), ("assistant", answer)], len(messages) + 1, None
     prompt_key, completion_key = name("prompt", "prompt"), name("completion", "completion")
     prompt, completion = _required(row, prompt_key), _required(row, completion_key)
     if isinstance(prompt, list):
-        messages += _messages(prompt, prompt_key)
+        messages += _messages(prompt, prompt_key, data)
         at = len(messages)
-        messages += _messages(completion, completion_key)
+        messages += _messages(completion, completion_key, data)
         if at == len(messages) or messages[at][0] != "assistant":
             raise BadRow(f'"{completion_key}" does not start with an answer')
-        return messages, at
+        return messages, at, _tools(row, data)
     question = _with_input(_text(prompt, prompt_key), _optional(row, name("input", "")))
     answer = _text(completion, completion_key)
-    if data["chat"] == "none":
+    if data["chat"] == "none" and not data.get("chat_template"):
         return "pair", f"{system}\n{question}" if system else question, answer
-    return messages + [("user", question), ("assistant", answer)], len(messages) + 1
+    return messages + [("user", question), ("assistant", answer)], len(messages) + 1, None
 
 
 # ---- a conversation to spans of text, as core/data/tokenizer/chat.cpp ----
@@ -264,14 +298,30 @@ class Encoder:
 
     def __init__(self, data, tokenizer):
         self.data, self.tokenizer, self.markers = data, tokenizer, set()
-        self.on, self.stops = data["loss"], [tokenizer.eos]
-        if data["chat"] != "none":
-            for marker in _TURNS[data["chat"]]:
-                ids = tokenizer.encode(marker)
-                if len(ids) != 1:
-                    raise SystemExit(f"the chat template does not fit the tokenizer: {marker} has {len(ids)} tokens")
+        self.on, self.stops, self.folder = data["loss"], [tokenizer.eos], folder_template(data)
+        self.chat = "folder" if self.folder else data["chat"]
+        if self.chat == "none":
+            return
+        for marker in (self.folder.start, self.folder.end) if self.folder else _TURNS[self.chat]:
+            ids = tokenizer.encode(marker) if marker else []
+            if len(ids) == 1:
                 self.markers.add(ids[0])
+            elif not self.folder:  # a folder's template need not have markers
+                raise SystemExit(f"the chat template does not fit the tokenizer: {marker} has {len(ids)} tokens")
+        if len(ids) == 1:
             self.stops.append(ids[0])
+
+    def _render(self, messages, tools):
+        try:
+            return self.folder.render(messages, tools) if self.folder else render(self.chat, messages)
+        except folder_chat.Refused as error:
+            raise BadRow(str(error)) from None
+
+    def _render_prompt(self, messages, tools):
+        try:
+            return self.folder.render_prompt(messages, tools) if self.folder else render_prompt(self.chat, messages)
+        except folder_chat.Refused as error:
+            raise BadRow(str(error)) from None
 
     def __call__(self, record):
         """{"ids", "loss", "prompt", "answer"}"""
@@ -296,8 +346,8 @@ class Encoder:
             end()
             out["prompt"], out["answer"] = record[1:]
         else:
-            messages, completion = record
-            chat = self.data["chat"]
+            messages, completion, tools = record
+            chat = self.chat
             if on != "all":
                 while messages and messages[-1][0] != "assistant":
                     messages = messages[:-1]
@@ -305,7 +355,7 @@ class Encoder:
                 return out
             answers = [i for i, m in enumerate(messages) if m[0] == "assistant"]
             at = 0
-            for text, is_answer in render(chat, messages):
+            for text, is_answer in self._render(messages, tools):
                 if is_answer:
                     add(text, on != "completion" or answers[at] >= completion)
                     at += 1
@@ -316,7 +366,7 @@ class Encoder:
             if completion < len(messages):
                 shown = messages[completion][1]
                 out["answer"] = shown if chat == "none" else shown.strip()
-                out["prompt"] = render_prompt(chat, messages[:completion])
+                out["prompt"] = self._render_prompt(messages[:completion], tools)
         if ids.count(self.tokenizer.bos) > 1:
             raise BadRow("the text contains the beginning-of-text token")
         return out

@@ -3,6 +3,7 @@
 #include <future>
 #include <mutex>
 
+#include "core/data/tokenizer/chat_template.h"
 #include "tests/serve/http/server_fixture.h"
 
 namespace mw::serve {
@@ -236,6 +237,51 @@ TEST_F(HttpServerTest, InvalidRequestsNameTheParameter) {
   EXPECT_TRUE(get("/v1/nothing").json().contains("error"));
   EXPECT_EQ(loop->state().scheduler.waiting + loop->state().scheduler.running, 0);
   EXPECT_EQ(complete({{"prompt", "still there"}}).status, 200);
+}
+
+TEST_F(HttpServerTest, PassesToATemplateOnlyWhatItUses) {
+  chat = data::ChatTemplate(
+      std::make_shared<const data::FolderTemplate>(
+          "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ m.tool_calls }}{% endfor %}{% if tools %}"
+          " You may call one of these {{ tools | length }} tools.{% endif %}{% if enable_thinking %} Think first.{% "
+          "endif %}",
+          "", Json::object(), "t.jinja"),
+      data::ChatFormat::gemma3);
+  start();
+  const Json messages{{{"role", "user"}, {"content", "Hi"}}};
+  const auto ask = [&](Json body) {
+    if (!body.contains("messages")) body["messages"] = messages;
+    return post("/v1/chat/completions", body.dump());
+  };
+  const auto prompt_tokens = [&](const Json& body) {
+    const Answer a = ask(body);
+    EXPECT_EQ(a.status, 200) << a.text;
+    return a.json()["usage"]["prompt_tokens"].get<int>();
+  };
+  const Json tools{{{"type", "function"}, {"function", {{"name", "sum"}}}}}, thinks{{"enable_thinking", true}};
+  const int plain = prompt_tokens(Json::object());
+  EXPECT_GT(prompt_tokens({{"tools", tools}}), plain);
+  EXPECT_EQ(prompt_tokens({{"tools", tools}, {"tool_choice", "none"}}), plain);
+  EXPECT_GT(prompt_tokens({{"chat_template_kwargs", thinks}}), plain);
+  EXPECT_EQ(prompt_tokens({{"chat_template_kwargs", {{"enable_thinking", false}}}}), plain);
+  const auto expect_refused = [&](const Json& body, const std::string& place, const std::string& reason) {
+    const Answer a = ask(body);
+    EXPECT_EQ(a.status, 400) << a.text;
+    const Json error = a.json().value("error", Json::object());
+    EXPECT_EQ(error.value("param", ""), place);
+    EXPECT_NE(error.value("message", "").find(reason), std::string::npos) << a.text;
+  };
+  expect_refused({{"tools", tools}, {"tool_choice", "required"}}, "tool_choice", "cannot be forced");
+  expect_refused({{"chat_template_kwargs", {{"reasoning", "high"}}}}, "chat_template_kwargs.reasoning",
+                 "t.jinja does not use reasoning");
+  expect_refused({{"chat_template_kwargs", {{"messages", 1}}}}, "chat_template_kwargs.messages", "sets this variable");
+  expect_refused({{"messages", {{{"role", "tool"}, {"content", "2"}}}}}, "messages[0].role", "does not use tool");
+  server.reset();
+  loop.reset();
+  chat = data::ChatFormat::gemma3;
+  start();
+  expect_refused({{"tools", tools}}, "tools", "the built-in chat template gemma3 does not use tools");
+  expect_refused({{"chat_template_kwargs", thinks}}, "chat_template_kwargs.enable_thinking", "gemma3 does not use");
 }
 
 TEST_F(HttpServerTest, RejectsRequestsBeyondTheContext) {

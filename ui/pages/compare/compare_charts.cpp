@@ -679,7 +679,8 @@ void CompareCharts::fill_cost() {
   for (const auto& cost : costs) {
     const std::vector<views::Point> path{{0, cost.at(0)}, {most, cost.at(most)}};
     all.push_back(points_line(path, cost.column));
-    if (cost.servers > 1) all.back().name += tr(", %1 servers").arg(cost.servers);
+    if (QString& name = all.back().name; cost.servers > 1)
+      name = tr("%1, %n server(s)", nullptr, plural_count(cost.servers)).arg(name);
   }
   link(CompareView::cost, 1).set_x(tr("hours"), Quantity::plain);
   link(CompareView::cost, 1).set_data({0, most});

@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "core/compare/attribution.h"
+#include "core/import/bundle.h"
 #include "ui/pages/compare/compare_tray.h"
 #include "ui/pages/compare/comparison_export.h"
 #include "ui/theme/tables.h"
@@ -255,6 +256,7 @@ void ComparePage::add_run(const store::RunId& run) {
 }
 
 void ComparePage::add_file(const std::filesystem::path& file) {
+  if (importing::is_bundle(file)) return emit import_wanted(qpath(file));
   reader_.read_file(file);
   tray_->show_runs(runs_, reader_.pending());
 }
@@ -390,7 +392,7 @@ void ComparePage::show_verdict() {
                         ? QString()
                         : u"<b style='color:%1'>%2</b>"_s.arg(color_of(comparison_->verdict).name(), parts.front()));
   why_not_->setVisible(count > 0 || marked > 0);
-  QString doubts = count == 1 ? tr("1 confounder") : tr("%1 confounders").arg(count);
+  QString doubts = tr("%n confounder(s)", nullptr, static_cast<int>(count));
   if (marked > 0) doubts = tr("%1, %2 flagged").arg(doubts, QString::number(marked));
   why_not_->setText(doubts + u" \u203A"_s);
   QString list;

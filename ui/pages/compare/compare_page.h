@@ -36,9 +36,9 @@ class ComparePage : public QWidget, public WindowPage {
   QStringList unfinished_work() const override;
   void stop_work() override { replay_->task().cancel(); }
 
-  void add_run(const store::RunId& run);  // reads it again if it is already there
-  void add_file(const std::filesystem::path& file);
-  void add_shipped_results();  // the published ones of the resources
+  void add_run(const store::RunId& run);             // reads it again if it is already there
+  void add_file(const std::filesystem::path& file);  // a result, or a bundle: import_wanted
+  void add_shipped_results();                        // the published ones of the resources
   void remove(int at);
   void move(int from, int to);
   void clear();
@@ -62,6 +62,9 @@ class ComparePage : public QWidget, public WindowPage {
   QLineEdit& slo_field(size_t at) { return *slo_[at]; }  // TTFT, TPOT, E2E
   enum class Shown { table, charts, both };
   Shown shown() const;
+
+ signals:
+  void import_wanted(const QString& bundle);  // and then add_run() for each of its runs
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;

@@ -112,7 +112,7 @@ QString ComparisonModel::value_text(const compare::ComparisonRow& row, size_t co
   if (column > 0 && column < row.deltas.size() && row.deltas[column])
     text += u"   "_s + delta_text(*row.deltas[column]);
   if (const std::string share = compare::share_text(row.effects, column); !share.empty()) text += u"   "_s + qs(share);
-  if (over_slo(row, column)) text += tr("  > SLO");
+  if (over_slo(row, column)) text = tr("%1  > SLO").arg(text);
   return text;
 }
 

@@ -82,10 +82,9 @@ QVariant HeatTable::cell(const HeatRow& row, int column, int role) const {
     return icon(cell.verdict == serve::Verdict::impossible ? Glyph::error : Glyph::warning,
                 cell.verdict == serve::Verdict::impossible ? IconColor::bad : IconColor::warn);
   if (role != Qt::ToolTipRole) return {};
-  QString text = tr("<b>%1</b>, %2 tokens, %3<br>%4: %5")
-                     .arg(row.run.toHtmlEscaped())
-                     .arg(row.input_len)
-                     .arg(load_at(column), qs(views::label_of(metric_)), known ? cell_text(cell) : tr("not recorded"));
+  QString text = tr("<b>%1</b>, %n token(s), %2<br>%3: %4", nullptr, row.input_len)
+                     .arg(row.run.toHtmlEscaped(), load_at(column), qs(views::label_of(metric_)),
+                          known ? cell_text(cell) : tr("not recorded"));
   if (marked) text += u"<br>"_s + qs(cell.mark).toHtmlEscaped();
   return text;
 }

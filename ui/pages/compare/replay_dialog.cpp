@@ -25,10 +25,8 @@ namespace {
 constexpr int kDialogWidth = 520;
 
 QString point_text(const formats::BenchPoint& p) {
-  return ReplayDialog::tr("%1 tokens, %2: %3 requests")
-      .arg(p.input_len)
-      .arg(qs(views::load_text(p)))
-      .arg(p.requests.size());
+  const QString load = ReplayDialog::tr("%n token(s), %1", nullptr, p.input_len).arg(qs(views::load_text(p)));
+  return ReplayDialog::tr("%1: %n request(s)", nullptr, plural_count(p.requests.size())).arg(load);
 }
 
 }  // namespace
@@ -107,7 +105,8 @@ void ReplayDialog::open_with(compare::Recording recording, std::optional<size_t>
         tr("%1 Points without recorded requests are omitted: %2.").arg(about, QString::number(recording_.summaries));
   description_->setText(about);
   points_->clear();
-  points_->addItem(tr("All points (%1): %2 requests").arg(recording_.set.points.size()).arg(recording_.requests()));
+  points_->addItem(tr("All points (%1): %n request(s)", nullptr, plural_count(recording_.requests()))
+                       .arg(recording_.set.points.size()));
   for (const auto& p : recording_.set.points) points_->addItem(point_text(p));
   points_->setCurrentIndex(point ? static_cast<int>(*point) + 1 : 0);
   result_->show_text({});

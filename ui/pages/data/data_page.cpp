@@ -117,7 +117,7 @@ QString DataPage::notice() const {
   const Problem* p = current_problem();
   if (!p) return {};
   if (reader_.problem() || p == &*reader_.index()->ended) return qs(to_text(*p));
-  return tr("Training would stop at %1: %2. %3 of %4 rows are bad")
+  return tr("Training would stop at %1: %2. Bad rows: %3 of %4")
       .arg(qs(p->place), qs(p->message), grouped(reader_.index()->report.skipped_bad),
            grouped(reader_.index()->report.rows));
 }
@@ -240,14 +240,15 @@ void DataPage::show_state() {
 QString DataPage::summary_text() const {
   using State = DataReader::State;
   const State state = reader_.state();
-  const auto read = grouped(reader_.rows_read());
+  const auto rows = reader_.rows_read();
+  const auto read = grouped(rows);
   if (reader_.is_outdated()) return tr("Updating");
-  if (state == State::reading) return tr("Reading, %1 rows so far").arg(read);
-  if (state == State::stopped) return tr("Cancelled after %1 rows").arg(read);
+  if (state == State::reading) return tr("Reading, %1 row(s) so far", nullptr, plural_count(rows)).arg(read);
+  if (state == State::stopped) return tr("Cancelled after %1 row(s)", nullptr, plural_count(rows)).arg(read);
   const auto& index = reader_.index();
   if (!index || reader_.request().source == planning::DataSource::none) return {};
   const data::DatasetReport& r = index->report;
-  QStringList parts{tr("%1 rows").arg(grouped(r.rows)),
+  QStringList parts{tr("%1 row(s)", nullptr, plural_count(r.rows)).arg(grouped(r.rows)),
                     tr("%1 to train on").arg(grouped(static_cast<std::int64_t>(index->train.size())))};
   const auto add = [&](std::int64_t n, const QString& what) {
     if (n > 0) parts << what.arg(grouped(n));
@@ -261,9 +262,9 @@ QString DataPage::summary_text() const {
   const data::OverlapReport& overlap = reader_.overlap();
   add(overlap.repeated, tr("%1 repeated"));
   add(overlap.held_out_in_train + overlap.held_out_prompts_in_train, tr("%1 held out but in training"));
-  add(r.tokens, tr("%1 tokens used"));
+  add(r.tokens, tr("%1 token(s) used", nullptr, plural_count(r.tokens)));
   if (reader_.request().source == planning::DataSource::rows)
-    add(r.loss_tokens, tr("%1 carry loss"));
+    add(r.loss_tokens, tr("%1 with loss"));
   else
     parts << tr("a histogram of lengths; loss is unknown");
   return parts.join(u"  \u00B7  "_s);
@@ -332,7 +333,8 @@ QString DataPage::row_text() const {
   const planning::DataRow& row = model_.row(at.row());
   QStringList parts{place_text(row), state_text(row)};
   if (row.state != data::RowState::bad)
-    parts << tr("%1 tokens, %2 carry loss").arg(grouped(row.tokens), grouped(row.loss_tokens));
+    parts << tr("%1 token(s), %2 with loss", nullptr, plural_count(row.tokens))
+                 .arg(grouped(row.tokens), grouped(row.loss_tokens));
   if (constexpr auto most = static_cast<std::int64_t>(views::DataDetail::kMostTokens); row.tokens > most)
     parts << tr("showing the first %1").arg(grouped(most));
   return parts.join(u"  \u00B7  "_s);

@@ -2,6 +2,7 @@
 #include "ui/pages/data/data_reader.h"
 
 #include "core/base/files.h"
+#include "core/data/dataset/data_files.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -13,6 +14,26 @@ constexpr int kBurstMs = 250;         // files are written in pieces
 constexpr auto kQuiet = 250ms;        // combines bursts of edits
 constexpr auto kChunk = 40ms;         // passes rows on about once per frame
 constexpr double kLeastShare = 0.02;  // read before the remaining time is estimated
+
+constexpr qsizetype kMostWatched = 1000;  // the system limits how many a user may watch
+
+// Of a path, or those that a pattern matches now.
+std::vector<std::filesystem::path> files_of(const std::filesystem::path& pattern) try {
+  std::vector<std::filesystem::path> files;
+  data::DatasetOptions options;
+  options.path = pattern;
+  for (data::NumberedFile& file : data::data_files(options)) files.push_back(std::move(file.path));
+  return files;
+} catch (const Error&) {
+  return {};  // no file matches yet
+}
+
+// The folder above the first part of a path that is a pattern.
+std::filesystem::path fixed_folder(const std::filesystem::path& pattern) {
+  std::filesystem::path folder = pattern.parent_path();
+  while (data::is_pattern(folder)) folder = folder.parent_path();
+  return folder;
+}
 
 Problem problem_of(const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error)) return known->problem();
@@ -29,29 +50,44 @@ FileWatch::FileWatch(QObject* parent) : QObject(parent) {
   connect(&watcher_, &QFileSystemWatcher::directoryChanged, this, [this] { due_.start(); });
 }
 
-void FileWatch::watch(const std::filesystem::path& file) {
-  if (file == file_) return;
-  file_ = file;
+void FileWatch::watch(const std::vector<std::filesystem::path>& patterns) {
+  if (patterns == patterns_) return;
+  patterns_ = patterns;
   if (const QStringList old = watcher_.files() + watcher_.directories(); !old.isEmpty()) watcher_.removePaths(old);
   due_.stop();
-  seen_ = file_.empty() ? planning::FileStamp() : planning::stamp_of(file_);
+  seen_ = stamps();
   follow();
 }
 
-// Watches the folder, too: a file that is replaced or created is not reported otherwise.
+FileWatch::Stamps FileWatch::stamps() const {
+  Stamps all;
+  for (const auto& pattern : patterns_)
+    for (const auto& file : files_of(pattern)) all.emplace_back(file, planning::stamp_of(file));
+  return all;
+}
+
+// Watches the folders, too: a file that is replaced or created is not reported otherwise.
 void FileWatch::follow() {
-  if (file_.empty()) return;
-  if (const QString path = qpath(file_); path_exists(file_) && !watcher_.files().contains(path)) watcher_.addPath(path);
-  if (const auto folder = file_.parent_path(); path_exists(folder) && !watcher_.directories().contains(qpath(folder)))
-    watcher_.addPath(qpath(folder));
+  QStringList wanted;
+  const auto add = [&](const std::filesystem::path& path) {
+    if (const QString name = qpath(path); !wanted.contains(name) && path_exists(path)) wanted << name;
+  };
+  for (const auto& pattern : patterns_) add(fixed_folder(pattern));
+  for (const auto& [file, stamp] : seen_)
+    if (wanted.size() < kMostWatched) {
+      add(file);
+      add(file.parent_path());
+    }
+  for (const QString& known : watcher_.files() + watcher_.directories()) wanted.removeAll(known);
+  if (!wanted.isEmpty()) watcher_.addPaths(wanted);
 }
 
 void FileWatch::check() {
+  Stamps now = stamps();
+  const bool same = now == seen_;
+  seen_ = std::move(now);
   follow();
-  const planning::FileStamp now = planning::stamp_of(file_);
-  if (now == seen_) return;
-  seen_ = now;
-  emit changed();
+  if (!same) emit changed();
 }
 
 DataReader::DataReader(QObject* parent, size_t most_listed)
@@ -71,11 +107,15 @@ DataReader::DataReader(QObject* parent, size_t most_listed)
   });
 }
 
-// data.path, otherwise data.lengths.
+// data.path and data.eval_path, otherwise data.lengths.
 void DataReader::watch() {
   try {
-    const auto rows = experiment_->path("data.path");
-    file_.watch(rows.empty() ? experiment_->path("data.lengths") : rows);
+    std::vector<std::filesystem::path> files;
+    for (const char* key : {"data.path", "data.eval_path"})
+      if (auto path = experiment_->path(key); !path.empty()) files.push_back(std::move(path));
+    if (experiment_->path("data.path").empty()) files = {experiment_->path("data.lengths")};
+    std::erase(files, std::filesystem::path());
+    file_.watch(files);
   } catch (const Error&) {
     file_.watch({});  // no path: reported by reading
   }

@@ -16,23 +16,26 @@
 
 namespace mw::ui {
 
-// Reports when a file was written, replaced, deleted or created. Combines bursts into one change.
+// Reports when a file, or one that a pattern matches, was written, replaced, deleted or created. Combines bursts into
+// one change.
 class FileWatch : public QObject {
   Q_OBJECT
  public:
   explicit FileWatch(QObject* parent = nullptr);
-  void watch(const std::filesystem::path& file);  // replaces the watched file; empty: none
+  void watch(const std::vector<std::filesystem::path>& patterns);  // replaces the watched ones
 
  signals:
   void changed();
 
  private:
+  using Stamps = std::vector<std::pair<std::filesystem::path, planning::FileStamp>>;
+  Stamps stamps() const;
   void check();
   void follow();
   QFileSystemWatcher watcher_;
   QTimer due_;
-  std::filesystem::path file_;
-  planning::FileStamp seen_;
+  std::vector<std::filesystem::path> patterns_;
+  Stamps seen_;
 };
 
 // Rows in rows() at most, at 64 bytes each; the index counts all.

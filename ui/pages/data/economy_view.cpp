@@ -25,7 +25,7 @@ ChartBar economy_bar(const views::DataEconomy& economy, views::PadTo pad_to, dat
                .text = qs(count_text(static_cast<double>(shares.padded))),
                .tip = explanation(pad_to)};
   if (packed) {
-    bar.name += EconomyView::tr(", packed");
+    bar.name = EconomyView::tr("%1, packed").arg(bar.name);
     bar.text += u" (%1\u00D7)"_s.arg(packing_factor(economy, pad_to), 0, 'f', 2);
   }
   if (economy.loss_known) bar.values.push_back(100 * shares.loss);

@@ -23,7 +23,8 @@ QString explained(const planning::DataRow& row) {
       return row.split == data::Split::held_out ? QObject::tr("Kept for evaluation, not trained on")
                                                 : QObject::tr("Trained on");
     case RowState::truncated:
-      return QObject::tr("Longer than data.max_len: the first %1 of %2 tokens are used")
+      return QObject::tr("Longer than data.max_len: the first %1 of %2 token(s) are used", nullptr,
+                         plural_count(row.tokens))
           .arg(grouped(row.used), grouped(row.tokens));
     case RowState::too_long:
       return QObject::tr("Dropped: longer than data.max_len");

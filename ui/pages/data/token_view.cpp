@@ -13,6 +13,7 @@
 #include "ui/theme/accessible_role.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -67,7 +68,7 @@ QString token_text(const views::DataDetail& detail, const RowContext& context, i
                    : TokenView::tr("%1 nats").arg(*loss, 0, 'f', 2));
   }
   const jobs::AttendedTokens seen = jobs::attended(token, context.window);
-  parts << (seen.sliding > 0 ? TokenView::tr("sees tokens 1 to %1, from %2 in layers with a sliding window")
+  parts << (seen.sliding > 0 ? TokenView::tr("sees tokens 1 to %1, from token %2 with a sliding window")
                                    .arg(grouped(token + 1), grouped(seen.sliding + 1))
                              : TokenView::tr("sees tokens 1 to %1").arg(grouped(token + 1)));
   if (context.difference.token == token)
@@ -274,17 +275,22 @@ void TokenView::paintEvent(QPaintEvent* event) {
     painter.setPen(t.muted);
     painter.setFont(QGuiApplication::font());
     painter.drawText(viewport()->rect().adjusted(16, 8, -16, -8), Qt::AlignCenter | Qt::TextWordWrap, why_empty_);
-    return;
+  } else {
+    paint_tokens(painter, event->rect());
   }
+  if (hasFocus()) paint_focus(painter, viewport()->rect());
+}
+
+void TokenView::paint_tokens(QPainter& painter, const QRect& dirty) const {
   painter.setFont(font());
   const int top = verticalScrollBar()->value() - kEdge;
-  const int first = std::max(0, (top + event->rect().top()) / line_height_);
-  const int last = std::min(static_cast<int>(lines_.size()) - 1, (top + event->rect().bottom()) / line_height_);
+  const int first = std::max(0, (top + dirty.top()) / line_height_);
+  const int last = std::min(static_cast<int>(lines_.size()) - 1, (top + dirty.bottom()) / line_height_);
   for (int l = first; l <= last; ++l) {
     const Line& line = lines_[static_cast<size_t>(l)];
     const int y = l * line_height_ - top;
     if (line.begin == line.end) {
-      painter.setPen(t.warn);
+      painter.setPen(theme().warn);
       painter.drawText(QRect(kEdge, y, viewport()->width(), chip_height_), Qt::AlignVCenter, note());
     }
     for (int c = line.begin; c < line.end; ++c)

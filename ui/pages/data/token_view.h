@@ -61,6 +61,7 @@ class TokenView : public QAbstractScrollArea {
   int line_of(int token) const;
   int beside(int token, int lines) const;  // the token `lines` below, or above if negative
   void hover(int token);
+  void paint_tokens(QPainter& painter, const QRect& dirty) const;
   void paint_chip(QPainter& painter, int token, const QRect& where) const;
   QString note() const;
 

@@ -116,10 +116,13 @@ bool CandidatesModel::is_column_used(int column) const {
 QVariant CandidatesModel::cell(const Candidate& c, int column, int role) const {
   if (role == Qt::ForegroundRole && column == pareto) return theme().accent;
   if (role != Qt::ToolTipRole) return {};
-  return tr("%1\npredicted: %2 per step, %3 tokens/s, %4 of %5%6\nEnter or double-click applies it")
-      .arg(qs(plan::to_text(c.choice, work_)), qs(to_text(Seconds(c.seconds))), qs(count_text(c.tokens_per_second)),
-           qs(to_text(c.peak)), qs(to_text(c.capacity)),
-           c.pareto ? tr("\non the Pareto front of time, cost and memory") : QString());
+  QStringList lines{qs(plan::to_text(c.choice, work_)),
+                    tr("predicted: %1 per step, %2 tokens/s, %3 of %4")
+                        .arg(qs(to_text(Seconds(c.seconds))), qs(count_text(c.tokens_per_second)), qs(to_text(c.peak)),
+                             qs(to_text(c.capacity)))};
+  if (c.pareto) lines << tr("on the Pareto front of time, cost and memory");
+  lines << tr("Enter or double-click applies it");
+  return lines.join(u'\n');
 }
 
 Alternatives::Alternatives(Document& document, Predictor::Folders hardware, QWidget* parent)
@@ -150,7 +153,7 @@ void Alternatives::build() {
   targets_ = new QComboBox(this);
   targets_->addItems({tr("This target"), tr("All targets")});
   targets_->setAccessibleName(tr("Targets searched"));
-  targets_->setItemData(1, tr("Search all targets of the catalogue with up to %1 devices").arg(kMostDevices),
+  targets_->setItemData(1, tr("Search all targets of the catalogue with up to %n device(s)", nullptr, kMostDevices),
                         Qt::ToolTipRole);
   status_ = new QLabel(this);
   status_->setObjectName(u"status"_s);

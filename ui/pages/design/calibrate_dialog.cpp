@@ -106,28 +106,29 @@ CalibrationRowsModel::CalibrationRowsModel()
           }) {}
 
 EfficienciesModel::EfficienciesModel()
-    : TableModel(
-          {{.title = tr("Efficiency"), .text = [](const ProposedEfficiency& e) { return qs(e.factor.name); }},
-           {.title = tr("Chip"), .text = [](const ProposedEfficiency& e) { return qs(e.factor.chip); }},
-           {.title = tr("Stack"),
-            .text = [](const ProposedEfficiency& e) { return qs(model::to_string(e.factor.stack)); }},
-           number_column<ProposedEfficiency>(tr("Now"),
-                                             [](const ProposedEfficiency& e) { return value_text(e.before); }),
-           number_column<ProposedEfficiency>(tr("Proposed"),
-                                             [](const ProposedEfficiency& e) -> QString {
-                                               return value_text(e.after) + (e.at_limit ? tr(" (limit)") : QString());
-                                             }),
-           number_column<ProposedEfficiency>(
-               tr("Interval"),
-               [](const ProposedEfficiency& e) { return tr("%1 to %2").arg(value_text(e.low), value_text(e.high)); }),
-           number_column<ProposedEfficiency>(
-               tr("Rows"), [](const ProposedEfficiency& e) { return QString::number(e.factor.rows.size()); })},
-          [](const ProposedEfficiency& e, int column, int role) -> QVariant {
-            if (role == Qt::ToolTipRole) return efficiency_tooltip(e);
-            if (role != Qt::ForegroundRole) return {};
-            if (column == after && e.at_limit) return theme().warn;
-            return column == after || column == name ? QVariant() : QVariant(theme().muted);
-          }) {}
+    : TableModel({{.title = tr("Efficiency"), .text = [](const ProposedEfficiency& e) { return qs(e.factor.name); }},
+                  {.title = tr("Chip"), .text = [](const ProposedEfficiency& e) { return qs(e.factor.chip); }},
+                  {.title = tr("Stack"),
+                   .text = [](const ProposedEfficiency& e) { return qs(model::to_string(e.factor.stack)); }},
+                  number_column<ProposedEfficiency>(tr("Now"),
+                                                    [](const ProposedEfficiency& e) { return value_text(e.before); }),
+                  number_column<ProposedEfficiency>(tr("Proposed"),
+                                                    [](const ProposedEfficiency& e) -> QString {
+                                                      const QString value = value_text(e.after);
+                                                      return e.at_limit ? tr("%1 (limit)").arg(value) : value;
+                                                    }),
+                  number_column<ProposedEfficiency>(tr("Interval"),
+                                                    [](const ProposedEfficiency& e) {
+                                                      return tr("%1 to %2").arg(value_text(e.low), value_text(e.high));
+                                                    }),
+                  number_column<ProposedEfficiency>(
+                      tr("Rows"), [](const ProposedEfficiency& e) { return QString::number(e.factor.rows.size()); })},
+                 [](const ProposedEfficiency& e, int column, int role) -> QVariant {
+                   if (role == Qt::ToolTipRole) return efficiency_tooltip(e);
+                   if (role != Qt::ForegroundRole) return {};
+                   if (column == after && e.at_limit) return theme().warn;
+                   return column == after || column == name ? QVariant() : QVariant(theme().muted);
+                 }) {}
 
 CalibrateDialog::CalibrateDialog(Calibrator& calibrator, std::filesystem::path runs_folder, QWidget* parent)
     : QDialog(parent), calibrator_(calibrator), runs_folder_(std::move(runs_folder)) {
@@ -198,7 +199,8 @@ void CalibrateDialog::fill_runs(QMenu* menu) {
     std::vector<store::RunRow> all = planning::measured_runs(runs_folder_);
     all.resize(std::min(all.size(), kMost));
     for (const store::RunRow& r : all) {
-      QAction* a = menu->addAction(tr("%1  %2, %3 steps").arg(qs(r.id), qs(r.name)).arg(r.steps_done));
+      QAction* a =
+          menu->addAction(tr("%1  %2, %n step(s)", nullptr, plural_count(r.steps_done)).arg(qs(r.id), qs(r.name)));
       a->setCheckable(true);
       a->setChecked(std::find(request_.runs.begin(), request_.runs.end(), r.id) != request_.runs.end());
       connect(a, &QAction::triggered, this, [this, id = r.id](bool on) {

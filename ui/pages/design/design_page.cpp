@@ -31,10 +31,8 @@ constexpr int kMostColumn = 260, kMostPlanColumn = 142, kNarrowPlan = 460;  // p
 QString mesh_text(const views::Design& design) {
   const hardware::Target& target = design.request().target;
   const int devices = design.request().mesh.devices();
-  return (devices == 1 ? DesignPage::tr("%1, %2 device: %3") : DesignPage::tr("%1, %2 devices: %3"))
-      .arg(qs(target.id))
-      .arg(devices)
-      .arg(qs(mesh::to_text(design.request().mesh)));
+  return DesignPage::tr("%1, %n device(s): %2", nullptr, devices)
+      .arg(qs(target.id), qs(mesh::to_text(design.request().mesh)));
 }
 
 QString title_text(const views::Design& design) {

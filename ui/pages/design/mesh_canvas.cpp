@@ -157,7 +157,7 @@ QString MeshCanvas::summary() const {
   QString text = design_.caption % u": "_s % qs(mesh::to_text(shown_.choice.mesh));
   if (const mesh::PlacedTensor* t = shown_.tensor)
     text += u"; "_s % qs(t->name) % u' ' % qs(mesh::to_text(t->spec)) % u", "_s %
-            (t->shards == 1 ? tr("replicated on all devices") : tr("%1 pieces").arg(t->shards));
+            (t->shards == 1 ? tr("replicated on all devices") : tr("%n piece(s)", nullptr, t->shards));
   else if (!tensor_.empty())
     text += u"; "_s % tr("this design has no tensor %1").arg(qs(tensor_));
   for (const std::string& axis : shown_.picture.network_axes)

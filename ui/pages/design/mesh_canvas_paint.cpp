@@ -37,7 +37,6 @@ QString times(const std::vector<std::int64_t>& sizes) {
 
 // Everything except hover and selection is cached as a picture.
 void MeshCanvas::paintEvent(QPaintEvent*) {
-  const Theme& t = theme();
   const qreal ratio = devicePixelRatioF();
   if (still_.size() != size() * ratio) {
     still_ = QPixmap(size() * ratio);
@@ -54,10 +53,7 @@ void MeshCanvas::paintEvent(QPaintEvent*) {
   p.setFont(small_font());
   if (drawable_) paint_selection(p);
   paint_callout(p);
-  if (!hasFocus()) return;
-  p.setPen(t.accent);
-  p.setBrush(Qt::NoBrush);
-  p.drawRect(rect().adjusted(0, 0, -1, -1));
+  if (hasFocus()) paint_focus(p, rect());
 }
 
 void MeshCanvas::paint_still(QPainter& p) const {
@@ -328,10 +324,10 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
     draw_elided(p, line, Qt::AlignLeft | Qt::AlignVCenter, text, color);
     line.translate(0, 16);
   };
-  write((tensor.shards > 1 ? tr("%1 each, %2 pieces").arg(times(tensor.shard)).arg(tensor.shards)
-                           : tr("complete on every device")) %
-            (tensor.replicas > 1 && tensor.shards > 1 ? tr(", %1 copies").arg(tensor.replicas) : QString()),
-        t.text);
+  QStringList pieces{tr("complete on every device")};
+  if (tensor.shards > 1) pieces = {tr("%1 each, %n piece(s)", nullptr, tensor.shards).arg(times(tensor.shard))};
+  if (tensor.replicas > 1 && tensor.shards > 1) pieces << tr("%n copies", nullptr, tensor.replicas);
+  write(pieces.join(u", "_s), t.text);
   if (!shows_tensor_beside())
     for (const CanvasTraffic& traffic : traffic_)
       if (!traffic.label.isEmpty()) write(traffic.axis % u": "_s % traffic.label, axis_text_color(traffic.axis));

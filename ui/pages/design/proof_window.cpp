@@ -32,8 +32,7 @@ ProofTableModel* proof_model(const views::ProofTable& table) {
                        .alignment = c == 0 ? Qt::AlignLeft : Qt::AlignRight,
                        .text = [c](const views::ProofRow& row) { return qs(row.cells[c]); }});
   columns.push_back({.title = ProofWindow::tr("Verdict"), .text = [](const views::ProofRow& row) -> QString {
-                       return row.holds ? u"\u2713 "_s + ProofWindow::tr("holds")
-                                        : u"\u2717 "_s + ProofWindow::tr("differs");
+                       return row.holds ? ProofWindow::tr("\u2713 holds") : ProofWindow::tr("\u2717 differs");
                      }});
   const int verdict = static_cast<int>(table.columns.size());
   const auto color = [verdict](const views::ProofRow& row, int column, int role) -> QVariant {

@@ -45,7 +45,8 @@ class MoveRuns : public QUndoCommand {
  public:
   MoveRuns(RunsPage& page, std::vector<store::RunId> runs, store::Trash to)
       : QUndoCommand((to == store::Trash::deleted ? RunsPage::tr("deletion of %1") : RunsPage::tr("restoration of %1"))
-                         .arg(runs.size() == 1 ? qs(runs.front()) : RunsPage::tr("%1 runs").arg(runs.size()))),
+                         .arg(runs.size() == 1 ? qs(runs.front())
+                                               : RunsPage::tr("%n run(s)", nullptr, plural_count(runs.size())))),
         page_(page),
         runs_(std::move(runs)),
         to_(to) {}
@@ -267,6 +268,9 @@ void RunsPage::show_imported() {
       refresh();
       select(imported->runs.front());
     }
+    QStringList runs;
+    for (const store::RunId& run : imported->runs) runs << qs(run);
+    emit this->imported(runs);
   }
   if (!to_import_.empty()) import_files({});
 }
@@ -413,7 +417,7 @@ void RunsPage::delete_selected() {
   undo_.push(new MoveRuns(*this, all, restores ? store::Trash::kept : store::Trash::deleted));
   if (restores) return;
   notice_text_->setText(all.size() == 1 ? tr("%1 was moved to the trash.").arg(qs(all.front()))
-                                        : tr("%1 runs were moved to the trash.").arg(all.size()));
+                                        : tr("%n runs were moved to the trash.", nullptr, plural_count(all.size())));
   notice_->show();
 }
 
@@ -557,7 +561,7 @@ void RunsPage::purge_selected() {
   if (runs.empty() || model_->trash() == store::Trash::kept) return;
   question_.ask(u"purge"_s,
                 runs.size() == 1 ? tr("Delete %1 permanently?").arg(qs(runs.front()))
-                                 : tr("Delete %1 runs permanently?").arg(runs.size()),
+                                 : tr("Delete %n runs permanently?", nullptr, plural_count(runs.size())),
                 tr("Their records, checkpoints and other files are removed. This cannot be undone."),
                 {{u"keep"_s, tr("Keep"), QMessageBox::RejectRole, {}},
                  {u"delete"_s, tr("Delete Permanently"), QMessageBox::DestructiveRole, [this, runs] {

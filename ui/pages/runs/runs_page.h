@@ -70,6 +70,7 @@ class RunsPage : public QWidget, public WindowPage {
  signals:
   void run_deleted(const QString& run);
   void problem(const mw::Problem& problem);
+  void imported(const QStringList& runs);  // import_files() has ended
 
  private:
   void register_actions(Workspace& workspace);

@@ -70,7 +70,7 @@ AnswerPane::AnswerPane(const QString& name, QWidget* parent)
   text_->setReadOnly(true);
   text_->setAccessibleName(tr("%1 answer").arg(name));
   text_->viewport()->installEventFilter(this);
-  auto* table = make_table(tokens_, tr("%1 tokens").arg(name), stack_);
+  auto* table = make_table(tokens_, tr("Tokens of %1").arg(name), stack_);
   table->horizontalHeader()->setStretchLastSection(true);
   copy_on_ctrl_c(*table);
   stack_->addWidget(text_);
@@ -140,7 +140,7 @@ QString AnswerPane::status() const {
   if (!answer_->error().empty()) parts << qs(answer_->error());
   if (answer_->tokens().empty()) return parts.isEmpty() ? tr("reading the prompt") : parts.join(u", "_s);
   const size_t count = answer_->tokens().size();
-  parts << (count == 1 ? tr("1 token") : tr("%1 tokens").arg(count));
+  parts << tr("%n token(s)", nullptr, plural_count(count));
   if (const auto speed = answer_->tokens_per_second()) parts << tr("%1 tokens/s").arg(*speed, 0, 'f', 1);
   if (const auto first = answer_->first_token_seconds())
     parts << tr("first token after %1").arg(qs(to_text(Seconds(*first))));

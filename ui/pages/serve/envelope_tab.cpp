@@ -250,7 +250,7 @@ void EnvelopeTab::take_result() {
   const QString before = length_->currentText();
   length_->clear();
   if (runs_)
-    for (const int len : runs_->input_lens) length_->addItem(tr("%1 tokens").arg(len));
+    for (const int len : runs_->input_lens) length_->addItem(tr("%n token(s)", nullptr, len));
   length_->setCurrentIndex(std::max(0, length_->findText(before)));
   show_progress();
   show_envelope();

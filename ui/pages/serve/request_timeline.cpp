@@ -57,7 +57,7 @@ void RequestTimeline::show_point(const formats::BenchPoint* point, const QString
     std::stable_sort(rows_.begin(), rows_.end(),
                      [](const Row& a, const Row& b) { return a.phases.intended < b.phases.intended; });
   }
-  setAccessibleDescription(tr("%1: %2 requests").arg(title).arg(requests()));
+  setAccessibleDescription(tr("%1: %n request(s)", nullptr, requests()).arg(title));
   verticalScrollBar()->setValue(0);
   fit();
   viewport()->update();
@@ -191,12 +191,15 @@ QString RequestTimeline::row_text(int at) const {
   if (at < 0 || at >= requests()) return {};
   const Row& r = rows_[static_cast<size_t>(at)];
   const auto& p = r.phases;
-  QString text = tr("Request %1: %2 prompt tokens").arg(at + 1).arg(r.prompt);
+  QString text = tr("Request %1: %n prompt token(s)", nullptr, plural_count(r.prompt)).arg(at + 1);
   if (r.cached > 0) text = tr("%1 (%2 of them cached)").arg(text, QString::number(r.cached));
   text = tr("%1, %2 generated").arg(text, QString::number(r.output));
-  if (r.preemptions > 0) text = tr("%1, preempted %2 times").arg(text, QString::number(r.preemptions));
-  if (p.failed) return text + u'\n' + tr("failed after %1: %2").arg(time(p.end - p.sent), qs(r.error));
+  if (r.preemptions > 0) text = tr("%1, preempted %n time(s)", nullptr, plural_count(r.preemptions)).arg(text);
   QStringList parts;
+  if (p.failed) {
+    parts << text << tr("failed after %1: %2").arg(time(p.end - p.sent), qs(r.error));
+    return parts.join(u'\n');
+  }
   if (p.sent > p.intended) parts << tr("%1 in the client").arg(time(p.sent - p.intended));
   if (p.queue_known) parts << tr("%1 queued").arg(time(p.scheduled - p.sent));
   parts << (p.queue_known ? tr("%1 prefill") : tr("%1 to the first token")).arg(time(p.first_token - p.scheduled));

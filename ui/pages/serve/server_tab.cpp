@@ -182,6 +182,8 @@ void ServerTab::update_state() {
   const TaskProgress& progress = host_.task().progress();
   if (!busy && listening != was_listening_) {
     add_log(listening ? tr("Listening on %1").arg(host_.address()) : tr("Stopped"));
+    if (const auto model = host_.model(); model && listening)
+      for (const std::string& warning : model->served().warnings) add_log(tr("Warning: %1").arg(qs(warning)));
     was_listening_ = listening;
   }
   const QString refusal = listening ? QString() : host_.refusal();
@@ -203,11 +205,10 @@ void ServerTab::update_state() {
   else if (!refusal.isEmpty())
     message_->show_text(refusal);
   else if (const auto model = host_.model(); model && listening)
-    message_->show_text(tr("%1/v1 serves %2%3")
-                            .arg(host_.address(), qs(model->served().name),
-                                 host_.is_outdated()
-                                     ? tr("; the form has changed since, restart the server to serve its model")
-                                     : QString()));
+    message_->show_text((host_.is_outdated()
+                             ? tr("%1/v1 serves %2; the form has changed since, restart the server to serve its model")
+                             : tr("%1/v1 serves %2"))
+                            .arg(host_.address(), qs(model->served().name)));
   else
     message_->show_text({});
   show_figures();

@@ -115,7 +115,7 @@ SizesModel::SizesModel()
         if (role == Qt::ForegroundRole && column == result && !refusal_text(p).isEmpty()) return theme().bad;
         if (!estimate) return {};
         if (role == Qt::ForegroundRole) return theme().muted;
-        if (role == Qt::ToolTipRole) return QString(text(p, column) + u", "_s + tr("predicted"));
+        if (role == Qt::ToolTipRole) return tr("%1, predicted").arg(text(p, column));
         if (role != Qt::FontRole) return {};
         QFont font;
         font.setItalic(true);

@@ -184,7 +184,7 @@ void SweepPage::select_at_playhead() {
 void SweepPage::redraw_point() {
   const formats::BenchPoint* point = selected_ ? &view_->set.points[*selected_] : nullptr;
   timeline_->show_point(
-      point, point ? tr("at %1, %2 tokens").arg(qs(views::load_text(*point))).arg(point->input_len) : QString());
+      point, point ? tr("at %1, %n token(s)", nullptr, point->input_len).arg(qs(views::load_text(*point))) : QString());
   show_capacity();
   double end = point && std::isfinite(point->duration_s) ? point->duration_s : 0;
   if (point)
@@ -226,7 +226,7 @@ QString SweepPage::verdict() const {
   if (!view_) return {};
   for (const auto& line : view_->lines)
     if (const auto text = verdict_text(view_->set, line, view_->slo); !text.empty())
-      parts << tr("%1 tokens: %2").arg(line.input_len).arg(qs(text));
+      parts << tr("%n token(s): %1", nullptr, line.input_len).arg(qs(text));
   return parts.join(u"\n"_s);
 }
 
@@ -246,12 +246,12 @@ void SweepPage::show_verdict() {
   if (selected_ && !view_->lines.empty()) {
     const auto& line = view_->lines[line_of_point(*selected_)];
     const QString verdict = qs(verdict_text(view_->set, line, view_->slo));
-    if (!verdict.isEmpty()) parts << tr("%1 tokens: %2").arg(line.input_len).arg(verdict);
+    if (!verdict.isEmpty()) parts << tr("%n token(s): %1", nullptr, line.input_len).arg(verdict);
   }
   const auto found = std::count_if(view_->findings.begin(), view_->findings.end(),
                                    [](const auto& f) { return f.verdict != serve::Verdict::fine; });
   if (found > 0) parts << tr("audit findings: %1").arg(found);
-  if (view_->ignored > 0) parts << tr("%1 points could not be read").arg(view_->ignored);
+  if (view_->ignored > 0) parts << tr("%n point(s) could not be read", nullptr, plural_count(view_->ignored));
   label_->setText(parts.join(u"  \u00B7  "_s));
 }
 

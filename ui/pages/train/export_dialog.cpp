@@ -97,8 +97,8 @@ void ExportDialog::show_outcome() {
   if (const auto& exported = task_.result()) {
     preview_ = exported->preview;
     if (!exported->folder.empty())
-      result_->show_text(tr("Exported %1 files to %2. See README.md there for how to run them.")
-                             .arg(exported->files)
+      result_->show_text(tr("Exported %n file(s) to %1. See README.md there for how to run them.", nullptr,
+                            plural_count(exported->files))
                              .arg(qpath(exported->folder)));
   }
   if (task_.problem()) result_->show_text(qs(to_text(*task_.problem())), ResultText::Tone::bad);

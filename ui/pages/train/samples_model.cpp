@@ -22,8 +22,8 @@ QString one_line(const std::string& text) {
 }
 
 QString verdict_text(const views::SampleShown& s) {
-  if (s.verdict == "right") return u"\u2713 "_s + SamplesModel::tr("right");
-  return s.verdict == "wrong" ? u"\u2717 "_s + SamplesModel::tr("wrong") : qs(s.verdict);
+  if (s.verdict == "right") return SamplesModel::tr("\u2713 right");
+  return s.verdict == "wrong" ? SamplesModel::tr("\u2717 wrong") : qs(s.verdict);
 }
 
 QVariant sample_cell(const views::SampleShown& s, int column, int role) {

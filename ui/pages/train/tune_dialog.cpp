@@ -28,7 +28,8 @@ TuneDialog::TuneDialog(std::filesystem::path runs_folder, hardware::LoadCatalogu
       varied_(new QPlainTextEdit(this)),
       method_(new QComboBox(this)),
       metric_(new QComboBox(this)),
-      trials_(new QSpinBox(this)) {
+      trials_(new QSpinBox(this)),
+      resume_(new QPushButton(this)) {
   description_->setText(
       tr("Trains the experiment of the form with several values of some keys, one run after another. The runs have the "
          "id of the tuning as their tag: filter the Runs page by it and compare them."));
@@ -54,6 +55,14 @@ TuneDialog::TuneDialog(std::filesystem::path runs_folder, hardware::LoadCatalogu
     metric_->addItem(QString::fromLatin1(name));
   form->addRow(tr("Metric"), metric_);
   column_->addLayout(form);
+  resume_->setToolTip(tr("Finishes the newest tuning that was stopped or cut off, with its own experiment and keys"));
+  resume_->setAutoDefault(false);
+  resume_->hide();
+  column_->addWidget(resume_, 0, Qt::AlignLeft);
+  connect(resume_, &QPushButton::clicked, this, [this] {
+    if (!unfinished_.empty())
+      start({.runs_folder = runs_folder_, .experiment = {}, .options = {}, .resume = unfinished_});
+  });
   add_task_rows({tr("Result"), tr("Progress of the tuning"), tr("Close"), tr("Start")});
   connect(confirm_, &QPushButton::clicked, this, &TuneDialog::begin);
   connect(&task_, &BackgroundWork::changed, this, &TuneDialog::show_state);
@@ -67,6 +76,7 @@ void TuneDialog::open_with(experiment::Experiment experiment) {
   if (!task_.is_busy()) {
     experiment_ = std::move(experiment);
     result_->show_text({});
+    find_unfinished();
     show_state();
   }
   open();
@@ -83,6 +93,7 @@ void TuneDialog::show_state() {
        {static_cast<QWidget*>(varied_), static_cast<QWidget*>(method_), static_cast<QWidget*>(metric_)})
     field->setEnabled(!busy);
   trials_->setEnabled(!busy && method_->currentIndex() > 0);
+  resume_->setEnabled(!busy);
   cancel_->setText(busy ? tr("Stop") : tr("Close"));
   cancel_->setEnabled(!task_.is_cancelling());
   confirm_->setEnabled(!busy && !varied_->toPlainText().trimmed().isEmpty());
@@ -91,12 +102,17 @@ void TuneDialog::show_state() {
 void TuneDialog::begin() {
   if (task_.is_busy()) return;
   jobs::TuneRequest request{.runs_folder = runs_folder_, .experiment = experiment_, .options = {}};
-  request.catalogue = catalogue_;
   for (const QString& line : varied_->toPlainText().split(u'\n', Qt::SkipEmptyParts))
     if (const QString text = line.trimmed(); !text.isEmpty()) request.options.varied.push_back(ss(text));
   request.options.method = static_cast<jobs::TuneMethod>(method_->currentIndex());
   request.options.trials = trials_->value();
   request.options.metric = ss(metric_->currentText());
+  start(std::move(request));
+}
+
+void TuneDialog::start(jobs::TuneRequest request) {
+  if (task_.is_busy()) return;
+  request.catalogue = catalogue_;
   task_.start([request](const ReportProgress& report, const std::stop_token& stop) {
     lower_thread_priority();
     jobs::TuneRequest reporting = request;
@@ -111,10 +127,18 @@ void TuneDialog::begin() {
   });
 }
 
+void TuneDialog::find_unfinished() {
+  const std::vector<std::string> ids = jobs::unfinished_tunings(runs_folder_);
+  unfinished_ = ids.empty() ? std::string() : ids.front();
+  resume_->setText(tr("Resume %1").arg(qs(unfinished_)));
+  resume_->setVisible(!unfinished_.empty());
+}
+
 void TuneDialog::show_outcome() {
+  find_unfinished();
   if (task_.problem()) return result_->show_text(qs(to_text(*task_.problem())), ResultText::Tone::bad);
   if (task_.was_cancelled() || !task_.result())
-    return result_->show_text(tr("Stopped; the finished trials are kept. `meshwright tune --resume` goes on with it."));
+    return result_->show_text(tr("Stopped; the finished trials are kept. Resume goes on with it."));
   result_->show_text(qs(jobs::to_text(*task_.result())));
 }
 

@@ -8,6 +8,7 @@
 
 class QComboBox;
 class QPlainTextEdit;
+class QPushButton;
 class QSpinBox;
 
 namespace mw::ui {
@@ -22,6 +23,7 @@ class TuneDialog : public TaskDialog {
   QComboBox& method() { return *method_; }
   QSpinBox& trials() { return *trials_; }
   QComboBox& metric() { return *metric_; }
+  QPushButton& resume() { return *resume_; }  // hidden if no tuning was cut off
 
  public slots:
   void reject() override;  // stops the current run with a checkpoint
@@ -30,6 +32,8 @@ class TuneDialog : public TaskDialog {
   void show_state();
   void show_outcome();
   void begin();
+  void start(jobs::TuneRequest request);
+  void find_unfinished();
 
   std::filesystem::path runs_folder_;
   hardware::LoadCatalogue catalogue_;
@@ -38,6 +42,8 @@ class TuneDialog : public TaskDialog {
   QPlainTextEdit* varied_;
   QComboBox *method_, *metric_;
   QSpinBox* trials_;
+  QPushButton* resume_;
+  std::string unfinished_;  // id of the newest tuning that was cut off, or empty
 };
 
 }  // namespace mw::ui
