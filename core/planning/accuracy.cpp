@@ -71,6 +71,11 @@ ServedLoad load_of(const BenchPoint& point, bool at_once) {
   return !at_once && point.verdict == to_string(serve::Saturation::stable) ? ServedLoad::stable : ServedLoad::overload;
 }
 
+// The rows of a case measure other figures of one run: "2xh100-qwen3-32b-1024-c8" of "..., ms mean TPOT".
+std::string case_of(const std::string& id) {
+  return id.substr(0, id.rfind(", "));
+}
+
 // Memory has no factors.
 bool is_never_fitted(const AccuracyRow& row) {
   return row.use == MeasurementUse::holdout || row.kind == FigureKind::memory;
@@ -240,13 +245,20 @@ class Predictor {
 
   // Never narrower than the interval that follows from the efficiencies.
   void set_intervals() {
-    const std::vector<plan::RowError> errors = errors_for_intervals(out_.rows);
-    std::map<std::string, plan::Calibration> without;  // by the publication left out
+    std::vector<std::pair<std::string, plan::RowError>> errors;  // by case
+    for (const AccuracyRow& row : out_.rows)
+      for (plan::RowError& error : errors_for_intervals({row})) errors.emplace_back(case_of(row.id), std::move(error));
+    std::map<std::string, plan::Calibration> without;  // by the case left out
     for (AccuracyRow& row : out_.rows) {
       if (!row.refused.empty() || !row.bounded) continue;
-      const std::string own = is_never_fitted(row) ? plan::publication_of(row.source) : std::string();
+      const std::string own = is_never_fitted(row) ? case_of(row.id) : std::string();
       const auto [found, added] = without.try_emplace(own, calibration_);
-      if (added) found->second.intervals = plan::conformal_factors(errors, own);
+      if (added) {
+        std::vector<plan::RowError> others;
+        for (const auto& [of, error] : errors)
+          if (of != own) others.push_back(error);
+        found->second.intervals = plan::conformal_factors(others);
+      }
       const double factor = plan::interval_factors(found->second, plan::parse_stack(row.stack), row.chip).of(row.kind);
       if (factor < 1) continue;
       row.low = std::min(row.low, row.predicted / factor);

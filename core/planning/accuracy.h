@@ -28,7 +28,7 @@ struct AccuracyRow {
   hardware::Vendor vendor = hardware::Vendor::tpu;  // of the chip
   double measured = 0;                              // in `unit`
   double predicted = 0;                             // in `unit`; 0 if refused
-  // The 90 % interval of the prediction, from held-out rows of other publications; equal: it has none.
+  // The 90 % interval of the prediction, from held-out rows of other runs; equal: it has none.
   double low = 0, high = 0;
   double error = 1;       // of time or bytes, +0.1: 10 % too slow or too large; 1 if refused
   std::string refused{};  // why there is no prediction; empty: there is one

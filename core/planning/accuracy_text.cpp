@@ -205,10 +205,11 @@ std::string to_markdown(const AccuracyReport& report) {
       "\n\n"
       "Efficiencies are fitted to rows with use calibration only; rows with use holdout are predicted and never "
       "fitted\n"
-      "to. The interval of a row in this chapter comes from the errors on held-out rows of all other publications, so\n"
-      "that no row is judged by its own error. An error is one of time or bytes: + is predicted too slow or too large. "
-      "A\n"
-      "refused row counts as an error of 100 %.\n"
+      "to. The interval of a row in this chapter comes from the errors on all held-out rows but those of its own run, "
+      "so\n"
+      "that no row is judged by its own error; it speaks for work like that of the rows, and less for other work. An "
+      "error\n"
+      "is one of time or bytes: + is predicted too slow or too large. A refused row counts as an error of 100 %.\n"
       "Means leave out rows marked as an alternative, which differ from another row in one assumption.\n\n"
       "## By kind\n\n" +
       markdown_table(t.totals) + "\n## By kind, stack and chip\n\n" + markdown_table(t.groups) + "\n## Rows\n\n" +
