@@ -90,6 +90,7 @@ TEST(Accuracy, IntervalsCoverNineOfTenHeldOutRows) {
     EXPECT_GE(total.with_interval, 30) << to_string(total.kind);
     EXPECT_GE(total.inside, std::floor(0.85 * total.with_interval)) << to_string(total.kind);
     EXPECT_LE(total.inside, std::ceil(0.95 * total.with_interval)) << to_string(total.kind);
+    EXPECT_GE(total.inside_apart, std::floor(0.85 * total.with_interval)) << to_string(total.kind);
   }
 }
 
