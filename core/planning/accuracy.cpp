@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -69,6 +70,11 @@ serve::LoadSettings load_of(const plan::Measurement& row) {
 
 ServedLoad load_of(const BenchPoint& point, bool at_once) {
   return !at_once && point.verdict == to_string(serve::Saturation::stable) ? ServedLoad::stable : ServedLoad::overload;
+}
+
+// The rows of a case measure other figures of one run: "2xh100-qwen3-32b-1024-c8" of "..., ms mean TPOT".
+std::string case_of(const std::string& id) {
+  return id.substr(0, id.rfind(", "));
 }
 
 // Memory has no factors.
@@ -240,18 +246,39 @@ class Predictor {
 
   // Never narrower than the interval that follows from the efficiencies.
   void set_intervals() {
-    const std::vector<plan::RowError> errors = errors_for_intervals(out_.rows);
-    std::map<std::string, plan::Calibration> without;  // by the publication left out
+    std::vector<std::pair<std::string, plan::RowError>> errors;  // by case
+    for (const AccuracyRow& row : out_.rows)
+      for (plan::RowError& error : errors_for_intervals({row})) errors.emplace_back(case_of(row.id), std::move(error));
+    const std::vector<plan::RowError> all = errors_for_intervals(out_.rows);
+    Calibrations without_case, without_publication;
     for (AccuracyRow& row : out_.rows) {
       if (!row.refused.empty() || !row.bounded) continue;
-      const std::string own = is_never_fitted(row) ? plan::publication_of(row.source) : std::string();
-      const auto [found, added] = without.try_emplace(own, calibration_);
-      if (added) found->second.intervals = plan::conformal_factors(errors, own);
-      const double factor = plan::interval_factors(found->second, plan::parse_stack(row.stack), row.chip).of(row.kind);
-      if (factor < 1) continue;
-      row.low = std::min(row.low, row.predicted / factor);
-      row.high = std::max(row.high, row.predicted * factor);
+      const bool apart = is_never_fitted(row);
+      const std::string own = apart ? case_of(row.id) : "", publication = apart ? plan::publication_of(row.source) : "";
+      const double wide =
+          factor_of(row, without_publication, publication, [&] { return plan::conformal_factors(all, publication); });
+      const double factor = factor_of(row, without_case, own, [&] {
+        std::vector<plan::RowError> others;
+        for (const auto& [of, error] : errors)
+          if (of != own) others.push_back(error);
+        return plan::conformal_factors(others);
+      });
+      row.low_apart = row.low, row.high_apart = row.high;
+      if (wide >= 1)
+        row.low_apart = std::min(row.low, row.predicted / wide),
+        row.high_apart = std::max(row.high, row.predicted * wide);
+      if (factor >= 1)
+        row.low = std::min(row.low, row.predicted / factor), row.high = std::max(row.high, row.predicted * factor);
     }
+  }
+
+  using Calibrations = std::map<std::string, plan::Calibration>;
+  // `known` keeps the calibrations by what is left out of their intervals.
+  double factor_of(const AccuracyRow& row, Calibrations& known, const std::string& left_out,
+                   const std::function<std::vector<plan::ConformalFactor>()>& intervals) const {
+    const auto [found, added] = known.try_emplace(left_out, calibration_);
+    if (added) found->second.intervals = intervals();
+    return plan::interval_factors(found->second, plan::parse_stack(row.stack), row.chip).of(row.kind);
   }
 
   void summarise_rows() {
@@ -270,7 +297,7 @@ class Predictor {
   }
 
   void add_group(std::vector<AccuracyGroup>& groups, AccuracyGroup g) const {
-    std::vector<double> errors, widths;
+    std::vector<double> errors, widths, widths_apart;
     for (const AccuracyRow& r : out_.rows) {
       if (r.kind != g.kind || r.use != g.use || !r.counted) continue;
       if (!g.stack.empty() && (r.stack != g.stack || r.chip != g.chip)) continue;
@@ -285,6 +312,8 @@ class Predictor {
       if (!r.refused.empty() || !r.has_interval()) continue;
       widths.push_back((r.high - r.low) / r.predicted);
       g.inside += r.is_inside() ? 1 : 0;
+      widths_apart.push_back((r.high_apart - r.low_apart) / r.predicted);
+      g.inside_apart += r.is_inside_apart() ? 1 : 0;
     }
     if (errors.empty()) return;
     g.rows = static_cast<int>(errors.size());
@@ -292,6 +321,7 @@ class Predictor {
     g.mean /= g.rows;
     g.median = formats::percentile_of(std::move(errors), 50);
     if (!widths.empty()) g.median_width = formats::percentile_of(std::move(widths), 50);
+    if (!widths_apart.empty()) g.median_width_apart = formats::percentile_of(std::move(widths_apart), 50);
     groups.push_back(std::move(g));
   }
 

@@ -28,16 +28,18 @@ struct AccuracyRow {
   hardware::Vendor vendor = hardware::Vendor::tpu;  // of the chip
   double measured = 0;                              // in `unit`
   double predicted = 0;                             // in `unit`; 0 if refused
-  // The 90 % interval of the prediction, from held-out rows of other publications; equal: it has none.
+  // The 90 % interval of the prediction, from held-out rows of other runs; equal: it has none.
   double low = 0, high = 0;
-  double error = 1;       // of time or bytes, +0.1: 10 % too slow or too large; 1 if refused
-  std::string refused{};  // why there is no prediction; empty: there is one
-  bool bounded = true;    // false: a figure of a kind without intervals (tokens of KV cache)
-  bool counted = true;    // false: an alternative assumption about another row
+  double low_apart = 0, high_apart = 0;  // the same from other publications only
+  double error = 1;                      // of time or bytes, +0.1: 10 % too slow or too large; 1 if refused
+  std::string refused{};                 // why there is no prediction; empty: there is one
+  bool bounded = true;                   // false: a figure of a kind without intervals (tokens of KV cache)
+  bool counted = true;                   // false: an alternative assumption about another row
   ServedLoad load = ServedLoad::none;
   std::string source{};
   bool has_interval() const { return low < high; }
   bool is_inside() const { return refused.empty() && low <= measured && measured <= high; }
+  bool is_inside_apart() const { return refused.empty() && low_apart <= measured && measured <= high_apart; }
 };
 
 // Counted rows with one use of one kind, stack and chip; empty stack and chip: of all.
@@ -53,6 +55,8 @@ struct AccuracyGroup {
   std::string worst_row{};
   int with_interval = 0, inside = 0;  // rows whose prediction has an interval; measured values inside it
   double median_width = 0;            // (high - low) / predicted, of the rows with an interval
+  int inside_apart = 0;               // the same two of the intervals from other publications
+  double median_width_apart = 0;
   double coverage() const { return with_interval > 0 ? static_cast<double>(inside) / with_interval : 0; }
 };
 

@@ -74,7 +74,7 @@ TEST(Intervals, CoverNineOfTenRowsOfPublicationsThatWereLeftOut) {
 
 TEST(Intervals, OwnRowsThenThoseOfTheStackThenAll) {
   const auto own = errors("one", "v5e", 6, 0.05) + errors("two", "v5e", 6, 0.05);
-  auto rows = own + errors("three", "v6e", 12, 0.2);
+  auto rows = own + errors("three", "v6e", 8, 0.2);
   for (RowError other : errors("four", "h100", 12, 0.6)) {
     other.stack = Stack::trl_fsdp;
     rows.push_back(other);
@@ -82,15 +82,26 @@ TEST(Intervals, OwnRowsThenThoseOfTheStackThenAll) {
   const Calibration c = with_intervals(rows);
   const auto training = [&](Stack stack, const char* chip) { return interval_factors(c, stack, chip).training; };
   EXPECT_NEAR(training(Stack::maxtext, "v5e"), std::exp(0.05), 1e-12);
-  EXPECT_NEAR(training(Stack::maxtext, "v6e"), std::exp(0.6), 1e-12);  // one publication, and no factors of its own
+  EXPECT_NEAR(training(Stack::maxtext, "v6e"), std::exp(0.6), 1e-12);  // too few rows, and no factors of its own
   EXPECT_NEAR(training(Stack::trl_fsdp, "h100"), std::exp(0.6), 1e-12);
   EXPECT_EQ(interval_factors(Calibration{}, Stack::maxtext, "v5e").training, 0);
   EXPECT_EQ(interval_factors(c, Stack::maxtext, "v5e").source,
             "90 % intervals: errors on 12 held-out rows of maxtext on v5e");
-  // With factors of the chip but one publication on it, the rows of its stack speak for it.
+  // With factors of the chip but too few rows of it, the rows of its stack speak for it.
   Calibration measured_chip = c;
   for (CalibrationFactor& f : measured_chip.factors) f.stack = Stack::maxtext, f.chip = f.chip.empty() ? "" : "v6e";
   EXPECT_NEAR(interval_factors(measured_chip, Stack::maxtext, "v6e").training, std::exp(0.2), 1e-12);
+}
+
+TEST(Intervals, NineRowsOfOnePublicationSpeakForTheirChip) {
+  auto rows = errors("one", "v5e", 12, 0.5) + errors("two", "v5p", 9, 0.1);
+  rows.back().log_ratio = 0.3;
+  const auto on_v5p = [](const std::vector<RowError>& all) {
+    return interval_factors(with_intervals(all), Stack::maxtext, "v5p").training;
+  };
+  EXPECT_NEAR(on_v5p(rows), std::exp(0.3), 1e-12);  // the largest of nine
+  rows.pop_back();
+  EXPECT_NEAR(on_v5p(rows), std::exp(0.5), 1e-12);  // of all
 }
 
 TEST(Intervals, WidenThePlan) {

@@ -65,6 +65,24 @@ TEST(Recomputation, OmitsTheSumsOfOutputsThatNothingReads) {
   EXPECT_LT(sums(r), 0.8 * sums(whole));
 }
 
+TEST(Recomputation, HidesTheBackwardSumsOfMaxText) {
+  const auto hidden = [](const Request& r, Term::Phase phase) {
+    double seconds = 0;
+    for (const Term& t : predict(r).step.terms)
+      if (t.phase == phase) seconds += t.hidden;
+    return seconds;
+  };
+  Request r = remat_request("llama3.1-8b", Stack::maxtext, "v5p-8");
+  r.mesh.axes = {{"fsdp", 1}, {"tp", 4}};
+  r.rules.preset = mesh::Preset::megatron;
+  EXPECT_EQ(hidden(r, Term::Phase::forward), 0);
+  EXPECT_GT(hidden(r, Term::Phase::remat), 0);
+  EXPECT_GT(hidden(r, Term::Phase::backward), 0);
+  EXPECT_NE(predict(r).step.overlap.find("behind recomputation"), std::string::npos);
+  r.train.remat = model::Remat::none;
+  EXPECT_EQ(hidden(r, Term::Phase::backward), 0);
+}
+
 TEST(Recomputation, SavingOutputsTradesMemoryForTime) {
   Request r = titan(), none = titan();
   none.train.remat = model::Remat::none;

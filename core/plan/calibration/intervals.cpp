@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -114,6 +115,26 @@ double weighted_quantile(const std::vector<RowError>& rows, double level) {
   return weighted.back().first;
 }
 
+namespace {
+
+// Split conformal prediction: of n errors the ceil(level (n + 1))-th; infinity if that is beyond the last.
+double row_quantile(const std::vector<RowError>& rows, double level) {
+  std::vector<double> errors;
+  std::transform(rows.begin(), rows.end(), std::back_inserter(errors), [](const RowError& r) { return r.log_ratio; });
+  std::sort(errors.begin(), errors.end());
+  const auto rank = static_cast<size_t>(std::ceil(level * static_cast<double>(errors.size() + 1) - 1e-9));
+  return rank > errors.size() ? std::numeric_limits<double>::infinity() : errors[rank - 1];
+}
+
+// One publication suffices for its own stack and chip: other stacks and chips resemble it less than its rows each
+// other.
+double quantile_of(Evidence evidence, const std::vector<RowError>& rows) {
+  const double by_publication = weighted_quantile(rows, kIntervalLevel);
+  return std::isinf(by_publication) && evidence == Evidence::own ? row_quantile(rows, kIntervalLevel) : by_publication;
+}
+
+}  // namespace
+
 std::vector<ConformalFactor> conformal_factors(const std::vector<RowError>& rows, const std::string& left_out) {
   std::map<std::tuple<FigureKind, Evidence, Stack, std::string>, std::vector<RowError>> parts;
   for (const RowError& row : rows) {
@@ -125,7 +146,7 @@ std::vector<ConformalFactor> conformal_factors(const std::vector<RowError>& rows
   }
   std::vector<ConformalFactor> out;
   for (const auto& [part, errors] : parts) {
-    const double quantile = weighted_quantile(errors, kIntervalLevel);
+    const double quantile = quantile_of(std::get<Evidence>(part), errors);
     if (std::isinf(quantile)) continue;
     ConformalFactor f;
     std::tie(f.kind, f.evidence, f.stack, f.chip) = part;

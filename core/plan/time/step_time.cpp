@@ -139,6 +139,14 @@ struct Communication {
   std::vector<std::pair<std::string, double>> sent{};  // collective: seconds
 };
 
+// Whether partial sums of the recomputation and of the backward hide behind the products of the other of the two: the
+// recomputation of a layer needs nothing from the backward of the layers above it. MaxText's run scripts let XLA
+// schedule collectives beside products that do not need them (--xla_tpu_overlap_compute_collective_tc,
+// --xla_tpu_enable_async_collective_fusion; MaxText/configs/v5p/512b.sh).
+bool sums_overlap_recomputation(const Request& request) {
+  return request.stack == Stack::maxtext && request.work == Work::train && request.train.remat != model::Remat::none;
+}
+
 enum class Detail { values, text };  // values: neither intervals nor text
 
 class CommunicationPricer {
@@ -166,7 +174,8 @@ class CommunicationPricer {
                       collective.cause == mesh::Cause::embedding_rows || collective.cause == mesh::Cause::softmax ||
                       collective.cause == mesh::Cause::logits;
     const Efficiencies& e = r_.efficiencies;
-    const Efficiency& hides = sums ? e.overlap_sums : crosses_network(collective) ? e.overlap_network : e.overlap;
+    const bool waits = sums && !hides_behind_recomputation(collective.phase);
+    const Efficiency& hides = waits ? e.overlap_sums : crosses_network(collective) ? e.overlap_network : e.overlap;
     Communication& c = of(phase_of(collective.phase, work), part_of(collective));
     c.hidden += value * times * hides.value;
     if (detail_ == Detail::values) {
@@ -184,6 +193,9 @@ class CommunicationPricer {
         return;
       }
     c.sent.emplace_back(name, each.value);
+  }
+  bool hides_behind_recomputation(mesh::Phase phase) const {
+    return sums_overlap_recomputation(r_) && (phase == mesh::Phase::recompute || phase == mesh::Phase::backward);
   }
   bool crosses_network(const mesh::Collective& collective) const {
     return std::any_of(m_.layout.axes.begin(), m_.layout.axes.end(), [&](const mesh::AxisPlacement& p) {
@@ -341,6 +353,7 @@ class Builder {
                    number_text(100 * r_.efficiencies.overlap_network.value, 3) + " % of those over the network) and " +
                    number_text(100 * r_.efficiencies.overlap_sums.value, 3) +
                    " % of partial sums may hide behind the computing of their phase";
+    if (sums_overlap_recomputation(r_)) step.overlap += ", those of the backward like gathers behind recomputation";
     return step;
   }
 
