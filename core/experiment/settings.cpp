@@ -75,7 +75,7 @@ void check_mesh(const train::Settings& s, const model::Config& config) {
   if (mesh.devices() == 1) return;
   if (s.method == model::TrainMethod::lora && s.lora.dora)
     throw Error({.id = "LORA",
-                 .message = "DoRA runs on one device only",
+                 .message = "DoRA runs on one device only: it needs the length of whole rows, and a mesh splits them",
                  .place = "lora.dora",
                  .found = mesh::to_text(mesh),
                  .expected = "a mesh of one device",

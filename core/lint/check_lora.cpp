@@ -253,11 +253,13 @@ void variant_1(const CheckInput& input, const RuleReport& report) {
                 .expected = "false, or TRL or torchtune",
                 .fixes = {{"Train plain LoRA", "the rows keep their lengths", {{"lora.dora", false}}}}});
   if (here && input.lora->dora && input.mesh.devices() > 1)
-    report.add({.message = "the engine computes DoRA on one device only",
-                .place = "lora.dora",
-                .found = mesh::to_text(input.mesh),
-                .expected = "a mesh of one device",
-                .fixes = {{"Train plain LoRA", "the rows keep their lengths", {{"lora.dora", false}}}}});
+    report.add(
+        {.message =
+             "the engine computes DoRA on one device only: it needs the length of whole rows, and a mesh splits them",
+         .place = "lora.dora",
+         .found = mesh::to_text(input.mesh),
+         .expected = "a mesh of one device",
+         .fixes = {{"Train plain LoRA", "the rows keep their lengths", {{"lora.dora", false}}}}});
   if (input.lora->plus_ratio != 1 && !here && !peft)
     report.add({.message = stack + " has one learning rate for A and B",
                 .place = "lora.plus_ratio",

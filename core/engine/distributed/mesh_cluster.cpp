@@ -137,7 +137,7 @@ void MeshCluster::init_random(std::uint64_t seed) {
 void MeshCluster::add_placed_lora(const LoraOptions& lora, std::uint64_t seed) {
   if (lora.dora)
     throw Error({.id = "LORA",
-                 .message = "DoRA runs on one device only",
+                 .message = "DoRA runs on one device only: it needs the length of whole rows, and a mesh splits them",
                  .place = "lora.dora",
                  .found = mesh::to_text(options_.mesh),
                  .expected = "a mesh of one device",

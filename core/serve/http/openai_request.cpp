@@ -149,6 +149,19 @@ std::string content_of(const Json& message, const std::string& place) {
   return text;
 }
 
+// The protocol has the arguments of a call as JSON text; templates expect an object, as vLLM gives them.
+void parse_arguments(Json& fields, const std::string& place) {
+  const auto calls = fields.find("tool_calls");
+  if (calls == fields.end() || !calls->is_array()) return;
+  for (Json& call : *calls) {
+    const auto function = call.find("function");
+    if (function == call.end() || !function->is_object()) continue;
+    const auto arguments = function->find("arguments");
+    if (arguments != function->end() && arguments->is_string())
+      *arguments = parse_json(arguments->get<std::string>(), place + ".tool_calls, arguments");
+  }
+}
+
 void read_messages(const Fields& f, OpenAiRequest& out) {
   const Json* messages = f.find("messages");
   if (!messages || !messages->is_array() || messages->empty())
@@ -166,6 +179,7 @@ void read_messages(const Fields& f, OpenAiRequest& out) {
     Json fields;  // e.g. tool_calls, for a template that has them
     for (const auto& member : message.items())
       if (member.key() != "role" && member.key() != "content") fields[member.key()] = member.value();
+    parse_arguments(fields, place);
     out.chat.push_back({role, content_of(message, place + ".content"), std::move(fields)});
   }
 }
