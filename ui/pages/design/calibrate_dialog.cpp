@@ -367,17 +367,24 @@ QWidget* CalibrateDialog::sources_bar() {
 
 QWidget* CalibrateDialog::names_bar() {
   auto* bar = new QWidget(this);
-  auto* row = flush_layout<QHBoxLayout>(bar, 6);
-  row->addWidget(new QLabel(tr("Fit"), bar));
+  constexpr int kInRow = 9;
+  auto* rows = flush_layout<QVBoxLayout>(bar, 4);
+  QHBoxLayout* row = nullptr;
   for (const auto& n : planning::fittable_efficiencies()) {
     QToolButton* chip = chip_button(qs(n.name), qs(n.help), bar);
     chip->setChecked(n.name == plan::FitOptions{}.names.front());
     chip->setFocusPolicy(Qt::StrongFocus);
     chip->setAccessibleName(tr("Fit %1: %2").arg(qs(n.name), qs(n.help)));
+    if (names_.size() % kInRow == 0) {
+      if (row) row->addStretch(1);
+      rows->addLayout(row = new QHBoxLayout);
+      row->setSpacing(6);
+      if (names_.empty()) row->addWidget(new QLabel(tr("Fit"), bar));
+    }
     names_.push_back(chip);
     row->addWidget(chip);
   }
-  row->addStretch(1);
+  if (row) row->addStretch(1);
   return bar;
 }
 
