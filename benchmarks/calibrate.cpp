@@ -83,10 +83,10 @@ void write_calibration(const std::filesystem::path& file, const plan::Calibratio
 void print_intervals(const std::vector<plan::ConformalFactor>& intervals) {
   for (const plan::ConformalFactor& f : intervals)
     std::printf(
-        "interval: %s, %s %s %s: / and x %.3f, %d rows\n", std::string(to_string(f.kind)).c_str(),
+        "interval: %s, %s %s %s: / %.3f, x %.3f, %d rows\n", std::string(to_string(f.kind)).c_str(),
         std::string(to_string(f.evidence)).c_str(),
         f.evidence == plan::ConformalFactor::Evidence::all ? "" : std::string(model::to_string(f.stack)).c_str(),
-        f.chip.c_str(), f.factor, f.rows);
+        f.chip.c_str(), f.limits.below, f.limits.above, f.rows);
 }
 
 // The errors of servers come from simulations, which read the calibration from a folder.

@@ -27,10 +27,10 @@ std::vector<double> rates_of(const serve::SweepSettings& s) {
 
 // Adds the limits of the 90 % intervals of a predicted point: "median_tpot_ms_low", "median_tpot_ms_high".
 formats::BenchPoint with_limits(formats::BenchPoint point, const plan::IntervalFactors& factors) {
-  const auto add = [&](const std::string& field, double value, double factor) {
-    if (factor < 1 || !std::isfinite(value)) return;
-    point.rest[field + "_low"] = value / factor;
-    point.rest[field + "_high"] = value * factor;
+  const auto add = [&](const std::string& field, double value, const plan::LimitFactors& limits) {
+    if (!limits.is_calibrated() || !std::isfinite(value)) return;
+    point.rest[field + "_low"] = value / limits.below;
+    point.rest[field + "_high"] = value * limits.above;
   };
   add("output_throughput", point.output_throughput, factors.throughput);
   add("median_tpot_ms", point.tpot.median, factors.tpot);

@@ -77,6 +77,12 @@ std::string case_of(const std::string& id) {
   return id.substr(0, id.rfind(", "));
 }
 
+void widen(double& low, double& high, double predicted, const plan::LimitFactors& limits) {
+  if (!limits.is_calibrated()) return;
+  low = std::min(low, predicted / limits.below);
+  high = std::max(high, predicted * limits.above);
+}
+
 // Memory has no factors.
 bool is_never_fitted(const AccuracyRow& row) {
   return row.use == MeasurementUse::holdout || row.kind == FigureKind::memory;
@@ -165,6 +171,7 @@ class Predictor {
                     .vendor = m.request.target.chip.vendor,
                     .measured = m.value,
                     .counted = m.counted(),
+                    .is_rate = plan::more_is_faster(m.what),
                     .source = m.source};
     try {
       plan::Request request = m.request;
@@ -222,6 +229,7 @@ class Predictor {
                         .unit = unit,
                         .vendor = catalogue_.target(cells.target).chip.vendor,
                         .measured = measured,
+                        .is_rate = rate != nullptr,
                         .source = cells.source};
         if (!simulated && refused.empty()) try {
             experiment::Experiment e = shipped;
@@ -255,30 +263,30 @@ class Predictor {
       if (!row.refused.empty() || !row.bounded) continue;
       const bool apart = is_never_fitted(row);
       const std::string own = apart ? case_of(row.id) : "", publication = apart ? plan::publication_of(row.source) : "";
-      const double wide =
-          factor_of(row, without_publication, publication, [&] { return plan::conformal_factors(all, publication); });
-      const double factor = factor_of(row, without_case, own, [&] {
+      const plan::LimitFactors wide =
+          limits_of(row, without_publication, publication, [&] { return plan::conformal_factors(all, publication); });
+      const plan::LimitFactors limits = limits_of(row, without_case, own, [&] {
         std::vector<plan::RowError> others;
         for (const auto& [of, error] : errors)
           if (of != own) others.push_back(error);
         return plan::conformal_factors(others);
       });
       row.low_apart = row.low, row.high_apart = row.high;
-      if (wide >= 1)
-        row.low_apart = std::min(row.low, row.predicted / wide),
-        row.high_apart = std::max(row.high, row.predicted * wide);
-      if (factor >= 1)
-        row.low = std::min(row.low, row.predicted / factor), row.high = std::max(row.high, row.predicted * factor);
+      widen(row.low_apart, row.high_apart, row.predicted, wide);
+      widen(row.low, row.high, row.predicted, limits);
     }
   }
 
   using Calibrations = std::map<std::string, plan::Calibration>;
   // `known` keeps the calibrations by what is left out of their intervals.
-  double factor_of(const AccuracyRow& row, Calibrations& known, const std::string& left_out,
-                   const std::function<std::vector<plan::ConformalFactor>()>& intervals) const {
+  plan::LimitFactors limits_of(const AccuracyRow& row, Calibrations& known, const std::string& left_out,
+                               const std::function<std::vector<plan::ConformalFactor>()>& intervals) const {
     const auto [found, added] = known.try_emplace(left_out, calibration_);
     if (added) found->second.intervals = intervals();
-    return plan::interval_factors(found->second, plan::parse_stack(row.stack), row.chip).of(row.kind);
+    const plan::LimitFactors limits =
+        plan::interval_factors(found->second, plan::parse_stack(row.stack), row.chip).of(row.kind);
+    // Those of training are limits of its step time.
+    return row.is_rate && row.kind == FigureKind::training ? limits.inverse() : limits;
   }
 
   void summarise_rows() {
@@ -343,7 +351,7 @@ std::vector<plan::RowError> errors_for_intervals(const std::vector<AccuracyRow>&
                      .stack = plan::parse_stack(row.stack),
                      .chip = row.chip,
                      .source = row.source,
-                     .log_ratio = std::abs(std::log(row.predicted / row.measured))});
+                     .log_ratio = -std::log1p(row.error)});
   return out;
 }
 

@@ -35,6 +35,7 @@ struct AccuracyRow {
   std::string refused{};                 // why there is no prediction; empty: there is one
   bool bounded = true;                   // false: a figure of a kind without intervals (tokens of KV cache)
   bool counted = true;                   // false: an alternative assumption about another row
+  bool is_rate = false;                  // more is faster: tokens/s
   ServedLoad load = ServedLoad::none;
   std::string source{};
   bool has_interval() const { return low < high; }

@@ -101,8 +101,26 @@ TEST(Accuracy, ShippedIntervalsAreThoseOfTheShippedRows) {
   for (size_t i = 0; i < fresh.size(); ++i) {
     EXPECT_EQ(fresh[i].kind, filed[i].kind);
     EXPECT_EQ(fresh[i].chip, filed[i].chip);
-    EXPECT_NEAR(fresh[i].factor, filed[i].factor, 1e-3) << "run scripts/calibrate.sh";
+    EXPECT_NEAR(fresh[i].limits.below, filed[i].limits.below, 1e-3) << "run scripts/calibrate.sh";
+    EXPECT_NEAR(fresh[i].limits.above, filed[i].limits.above, 1e-3) << "run scripts/calibrate.sh";
   }
+}
+
+TEST(Accuracy, LimitsOfTrainingRatesMirrorThoseOfStepTimes) {
+  const plan::Calibration calibration = plan::read_calibration(test::catalogue().calibration());
+  int rates = 0;
+  for (const AccuracyRow& r : shipped().rows) {
+    if (r.has_interval()) {
+      EXPECT_LE(r.low, r.predicted) << r.id;
+      EXPECT_GE(r.high, r.predicted) << r.id;
+    }
+    if (r.use != MeasurementUse::calibration || r.kind != FigureKind::training || !r.is_rate) continue;
+    const plan::LimitFactors time = plan::interval_factors(calibration, plan::parse_stack(r.stack), r.chip).training;
+    EXPECT_LE(r.low, r.predicted / time.above * (1 + 1e-3)) << r.id;
+    EXPECT_GE(r.high, r.predicted * time.below * (1 - 1e-3)) << r.id;
+    rates += time.above > 1.02 * time.below ? 1 : 0;
+  }
+  EXPECT_GT(rates, 0);
 }
 
 TEST(Accuracy, ServersArePredictedBySimulation) {

@@ -32,7 +32,16 @@ struct CalibrationFactor {
   std::optional<CalibrationBasis> basis{};  // if it comes from another calibration; none: that of the whole file
 };
 
-// The half-width of 90 % intervals of one kind of figure; see intervals.h.
+// Limits of a prediction as factors of at least 1: the measured value is expected in [predicted / below,
+// predicted * above]. 0: no calibrated interval.
+struct LimitFactors {
+  double below = 0, above = 0;
+  bool is_calibrated() const { return below >= 1 && above >= 1; }
+  // Of the reciprocal figure: tokens per second instead of seconds per token.
+  LimitFactors inverse() const { return {above, below}; }
+};
+
+// The limits of 90 % intervals of one kind of figure; see intervals.h.
 struct ConformalFactor {
   // The held-out rows behind it: of one stack and chip, of all chips of one stack, of everything.
   enum class Evidence { own, stack, all };
@@ -40,8 +49,8 @@ struct ConformalFactor {
   Evidence evidence = Evidence::all;
   Stack stack = Stack::engine;  // not of Evidence::all
   std::string chip{};           // of Evidence::own
-  double factor = 1;            // the measured value is expected in [predicted / factor, predicted * factor]
-  int rows = 0;                 // scores that it was taken from
+  LimitFactors limits{1, 1};
+  int rows = 0;  // scores that they were taken from
 };
 
 struct Calibration {

@@ -67,7 +67,8 @@ Json to_json(const ConformalFactor& interval) {
   Json row{{"kind", to_string(interval.kind)}, {"evidence", to_string(interval.evidence)}};
   if (interval.evidence != ConformalFactor::Evidence::all) row["stack"] = to_string(interval.stack);
   if (interval.evidence == ConformalFactor::Evidence::own) row["chip"] = interval.chip;
-  row["factor"] = rounded(interval.factor);
+  row["below"] = rounded(interval.limits.below);
+  row["above"] = rounded(interval.limits.above);
   row["rows"] = interval.rows;
   return row;
 }
@@ -87,8 +88,15 @@ ConformalFactor read_interval(const Json& json, RowLocation at) {
   f.evidence = read_name<ConformalFactor::Evidence>(row, "evidence");
   if (f.evidence != ConformalFactor::Evidence::all) f.stack = parse_stack(row.text("stack"));
   if (f.evidence == ConformalFactor::Evidence::own) f.chip = row.text("chip");
-  f.factor = row.number("factor");
-  if (!(f.factor >= 1 && f.factor <= 100)) row.bad("factor", "out of range", std::to_string(f.factor), "1 to 100");
+  const auto factor = [&](const char* key) {
+    const double value = row.number(key);
+    if (!(value >= 1 && value <= 100)) row.bad(key, "out of range", std::to_string(value), "1 to 100");
+    return value;
+  };
+  if (row.optional("factor"))  // written before 2026-11-27: the same on both sides
+    f.limits.below = f.limits.above = factor("factor");
+  else
+    f.limits = {factor("below"), factor("above")};
   f.rows = row.whole<int>("rows", 0, 0, 1 << 24);
   row.finish();
   return f;

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace mw::plan {
@@ -44,15 +45,15 @@ std::string rows_text(const ConformalFactor& f) {
 
 // Never narrower than what the intervals of the efficiencies give: rows of one source resemble each other more than
 // they resemble other work on the same chip.
-void widen(Estimate& estimate, double factor) {
-  if (factor < 1 || estimate.value <= 0) return;
-  estimate.low = std::min(estimate.low, estimate.value / factor);
-  estimate.high = std::max(estimate.high, estimate.value * factor);
+void widen(Estimate& estimate, const LimitFactors& factors) {
+  if (!factors.is_calibrated() || estimate.value <= 0) return;
+  estimate.low = std::min(estimate.low, estimate.value / factors.below);
+  estimate.high = std::max(estimate.high, estimate.value * factors.above);
 }
 
 }  // namespace
 
-double IntervalFactors::of(FigureKind kind) const {
+LimitFactors IntervalFactors::of(FigureKind kind) const {
   switch (kind) {
     case FigureKind::training:
       return training;
@@ -65,7 +66,7 @@ double IntervalFactors::of(FigureKind kind) const {
     case FigureKind::ttft:
       return ttft;
   }
-  return 0;
+  return {};
 }
 
 IntervalFactors interval_factors(const Calibration& calibration, Stack stack, const std::string& chip) {
@@ -74,10 +75,10 @@ IntervalFactors interval_factors(const Calibration& calibration, Stack stack, co
   for (const FigureKind kind : all_values<FigureKind>()) {
     const ConformalFactor* f = factor_of(calibration, stack, chip, kind);
     if (!f) continue;
-    double IntervalFactors::*const members[] = {&IntervalFactors::training, &IntervalFactors::memory,
-                                                &IntervalFactors::throughput, &IntervalFactors::tpot,
-                                                &IntervalFactors::ttft};
-    out.*members[static_cast<size_t>(kind)] = f->factor;
+    LimitFactors IntervalFactors::*const members[] = {&IntervalFactors::training, &IntervalFactors::memory,
+                                                      &IntervalFactors::throughput, &IntervalFactors::tpot,
+                                                      &IntervalFactors::ttft};
+    out.*members[static_cast<size_t>(kind)] = f->limits;
     if (kind == main) out.source = rows_text(*f);
   }
   return out;
@@ -128,9 +129,26 @@ double row_quantile(const std::vector<RowError>& rows, double level) {
 
 // One publication suffices for its own stack and chip: other stacks and chips resemble it less than its rows each
 // other.
-double quantile_of(Evidence evidence, const std::vector<RowError>& rows) {
-  const double by_publication = weighted_quantile(rows, kIntervalLevel);
-  return std::isinf(by_publication) && evidence == Evidence::own ? row_quantile(rows, kIntervalLevel) : by_publication;
+double quantile_of(Evidence evidence, const std::vector<RowError>& rows, double level) {
+  const double by_publication = weighted_quantile(rows, level);
+  return std::isinf(by_publication) && evidence == Evidence::own ? row_quantile(rows, level) : by_publication;
+}
+
+template <class Function>
+std::vector<RowError> with_ratios(std::vector<RowError> rows, Function function) {
+  for (RowError& row : rows) row.log_ratio = function(row.log_ratio);
+  return rows;
+}
+
+// Nine rows of one publication have a 90 % quantile, but nineteen are needed for one of 95 % on either side.
+std::optional<LimitFactors> limits_of(Evidence evidence, const std::vector<RowError>& rows) {
+  constexpr double kSideLevel = (1 + kIntervalLevel) / 2;
+  double above = quantile_of(evidence, rows, kSideLevel);
+  double below = quantile_of(evidence, with_ratios(rows, [](double r) { return -r; }), kSideLevel);
+  if (std::isinf(above) || std::isinf(below))
+    above = below = quantile_of(evidence, with_ratios(rows, [](double r) { return std::abs(r); }), kIntervalLevel);
+  if (std::isinf(above)) return std::nullopt;
+  return LimitFactors{std::exp(std::max(0.0, below)), std::exp(std::max(0.0, above))};
 }
 
 }  // namespace
@@ -146,15 +164,16 @@ std::vector<ConformalFactor> conformal_factors(const std::vector<RowError>& rows
   }
   std::vector<ConformalFactor> out;
   for (const auto& [part, errors] : parts) {
-    const double quantile = quantile_of(std::get<Evidence>(part), errors);
-    if (std::isinf(quantile)) continue;
+    const std::optional<LimitFactors> limits = limits_of(std::get<Evidence>(part), errors);
+    if (!limits) continue;
     ConformalFactor f;
     std::tie(f.kind, f.evidence, f.stack, f.chip) = part;
-    f.factor = std::exp(quantile);
+    f.limits = *limits;
     f.rows = static_cast<int>(errors.size());
     out.push_back(f);
     if (f.kind != FigureKind::tpot) continue;
     f.kind = FigureKind::throughput;
+    f.limits = limits->inverse();
     out.push_back(std::move(f));
   }
   return out;

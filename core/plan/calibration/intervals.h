@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// 90 % intervals of predictions from the errors |log(predicted / measured)| on published rows that no factor was fitted
-// to: the interval is the prediction divided and multiplied by the exponential of the errors' 90 % quantile. Every
+// 90 % intervals of predictions from the errors log(measured / predicted) on published rows that no factor was fitted
+// to. Errors are skewed, so that each side has a limit of its own: the prediction times the exponential of the errors'
+// 5 and 95 % quantile, or, where the rows do not suffice for both, of the 90 % quantile of their absolute values. Every
 // publication has the same weight, because its rows resemble each other more than other work (conformal prediction for
-// hierarchical data, arXiv 2306.06342, without the correction for few groups). Plain values; any thread.
+// hierarchical data, arXiv 2306.06342, without the correction for few groups). An interval always contains its
+// prediction. Plain values; any thread.
 #pragma once
 #include "core/plan/calibration/calibrate.h"
 
@@ -10,12 +12,11 @@ namespace mw::plan {
 
 constexpr double kIntervalLevel = 0.9;
 
-// Bounds of predictions as factors of at least 1: the measured value is expected in [predicted / f, predicted * f].
-// 0: no calibrated interval.
+// Of step time, bytes, output rate, time per output token and time to first token.
 struct IntervalFactors {
-  double training = 0, memory = 0, throughput = 0, tpot = 0, ttft = 0;
+  LimitFactors training{}, memory{}, throughput{}, tpot{}, ttft{};
   std::string source{};  // "90 % intervals: errors on 12 held-out rows of vllm-gpu"
-  double of(FigureKind kind) const;
+  LimitFactors of(FigureKind kind) const;
 };
 // From rows of the stack and chip where they suffice; else, for a chip with factors of its own, from all rows of the
 // stack; else from all rows.
@@ -28,14 +29,14 @@ struct RowError {
   FigureKind kind = FigureKind::training;
   Stack stack = Stack::engine;
   std::string chip{}, source{};
-  double log_ratio = 0;  // |log(predicted / measured)|
+  double log_ratio = 0;  // log(measured / predicted) of time or bytes; of an output rate, that of its time per token
 };
 // One paper, repository or benchmark: "arXiv 2605.25645" of "arXiv 2605.25645 v3, serving table".
 std::string publication_of(const std::string& source);
 // Without the rows of the publication `left_out`, to test intervals on rows that do not shape them.
 std::vector<ConformalFactor> conformal_factors(const std::vector<RowError>& rows, const std::string& left_out = {});
-// The error that a share `level` of the rows stays below, each publication with the same weight; infinity for fewer
-// than two publications or nine rows.
+// The log ratio that a share `level` of the rows does not exceed, each publication with the same weight; infinity for
+// fewer than two publications or nine rows.
 double weighted_quantile(const std::vector<RowError>& rows, double level);
 
 }  // namespace mw::plan
