@@ -78,8 +78,7 @@ QString rate_text(double per_second, const QString& unit) {
 }
 
 QString peak_text(const jobs::MachineBenchmark& b) {
-  const QString threads =
-      b.threads == 1 ? BenchmarkDialog::tr("1 thread") : BenchmarkDialog::tr("%1 threads").arg(b.threads);
+  const QString threads = BenchmarkDialog::tr("%n thread(s)", nullptr, b.threads);
   return BenchmarkDialog::tr("%1, %2, %3. Peak: f32 %4, bf16 %5; reads %6 from cache, %7 from memory.")
       .arg(qs(b.model), qs(b.instruction_set), threads, rate_text(b.peak.f32_flops, u"FLOP/s"_s),
            rate_text(b.peak.bf16_flops, u"FLOP/s"_s), rate_text(b.peak.cache_bytes, u"B/s"_s),
