@@ -25,7 +25,7 @@ using jobs::BenchmarkLimit;
 
 constexpr int kBenchmarkWidth = 860;
 constexpr const char* kDefaultModel = "gemma3-270m";
-constexpr std::int64_t kMostParameters = 1'500'000'000;  // larger built-in shapes take much longer than a minute
+constexpr double kMostParameters = 1.5e9;  // larger built-in shapes take much longer than a minute
 
 QString limit_name(BenchmarkLimit limit) {
   switch (limit) {
@@ -129,7 +129,7 @@ void BenchmarkDialog::open_with(const std::filesystem::path& model) {
     if (!model.empty()) model_->addItem(qpath(model.filename()), qpath(model));
     for (const std::string& id : model::catalogue_ids()) {
       const model::Config c = model::catalogue_config(id);
-      if (!model::is_planning_only(c) && model::TensorInventory(c).parameters() <= kMostParameters)
+      if (!model::is_planning_only(c) && static_cast<double>(model::TensorInventory(c).parameters()) <= kMostParameters)
         model_->addItem(qs(id), qs(id));
     }
     if (model.empty()) model_->setCurrentIndex(std::max(0, model_->findData(qs(kDefaultModel))));
