@@ -129,6 +129,24 @@ TEST(Recipe, SendsAsManyRequestsAsTheSweepAtEachLength) {
   EXPECT_THAT(commands, testing::ContainsRegex("input-len 128 .*--num-prompts 6 "));
 }
 
+TEST(Recipe, ServesOnSeveralHostsThroughRay) {
+  const auto files = recipes::recipe_files(subject(Kind::vllm_gpu, shipped("tiny-serve.json")), kTemplates);
+  const Scratch folder;
+  for (const char* file : {"settings.sh", "image.sh", "serve.sh", "ray.sh", "requirements.txt"})
+    write_file_atomically(folder.path() / file, content(files, file));
+  const auto command = [&](const std::string& environment) {
+    return bash("env -u SLURM_NODEID DRY_RUN=1 " + environment + " bash " +
+                recipes::shell_quoted((folder.path() / "serve.sh").string()) + " 2>&1");
+  };
+  EXPECT_THAT(command(""), testing::AllOf(HasSubstr("--entrypoint vllm "), testing::Not(HasSubstr("ray.sh"))));
+  EXPECT_THAT(command("HOSTS=2 HOST_RANK=1 HEAD_ADDRESS=10.0.0.1"),
+              testing::ContainsRegex("--entrypoint bash [^ ]+ /ray.sh 1 2 10.0.0.1:6379 300 serve "));
+  EXPECT_THAT(command("HOSTS=2 HOST_RANK=0 HEAD_ADDRESS=head:7000 JOIN_TIMEOUT_S=60"),
+              HasSubstr("/ray.sh 0 2 head:7000 60 serve "));
+  EXPECT_THAT(command("HOSTS=2 HEAD_ADDRESS=10.0.0.1"), HasSubstr("set HOST_RANK"));
+  EXPECT_THAT(command("HOSTS=2 HOST_RANK=0"), HasSubstr("set HEAD_ADDRESS"));
+}
+
 // data/rows.safetensors from all examples and rows in memory.
 void write_from_memory(const fs::path& file, const data::Dataset& dataset, const std::vector<std::vector<int>>& rows) {
   std::vector<std::int32_t> ids, row_examples, held_out;

@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 command -v vllm >/dev/null || { echo "bench.sh needs vllm in PATH (pip install vllm): only the server runs in a container" >&2; exit 1; }
+if [ "${HOST_RANK:-${SLURM_NODEID:-0}}" != 0 ]; then exec ./serve.sh "$@" >&2; fi  # host 0 serves and is measured
 ./serve.sh "$@" >&2 &
 server=$!
 trap 'kill "$server" 2>/dev/null; wait "$server" 2>/dev/null || true' EXIT
