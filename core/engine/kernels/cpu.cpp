@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/kernels/cpu.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
@@ -11,14 +15,21 @@
 namespace mw::engine {
 namespace {
 
+#if defined(__x86_64__)
+// __builtin_cpu_supports of clang 14 does not know "f16c".
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 Cpu detected() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
     return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni") ? Cpu::avx512_bf16
                                                                                         : Cpu::avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
-    return Cpu::avx2;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) return Cpu::avx2;
 #endif
   return Cpu::base;
 }
