@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/units.h"
 #include "core/lint/lora_modules.h"
 #include "core/mesh/layout/unused_axes.h"
 #include "core/recipes/tunix_model.h"

@@ -61,8 +61,10 @@ TrainingClaim read_claim(const Json& json, const std::filesystem::path& file, co
   TrainingClaim claim;
   for (const auto& [key, value] : json.items()) {
     const std::string at = place + "." + key;
-    const auto text = std::find_if(kTexts.begin(), kTexts.end(), [&](const auto& t) { return t.name == key; });
-    const auto number = std::find_if(kNumbers.begin(), kNumbers.end(), [&](const auto& n) { return n.name == key; });
+    const auto text =
+        std::find_if(kTexts.begin(), kTexts.end(), [&name = key](const auto& t) { return t.name == name; });
+    const auto number =
+        std::find_if(kNumbers.begin(), kNumbers.end(), [&name = key](const auto& n) { return n.name == name; });
     if (text != kTexts.end()) {
       if (!value.is_string()) refuse_claim(file, "the member is not a text", at, value.dump(), "a text");
       claim.*text->member = value.get<std::string>();
