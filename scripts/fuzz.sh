@@ -84,7 +84,10 @@ case $mode in
   list) table; exit ;;
   record)
     table >"$out/table"
-    { sed -n '/^#/p' "$ever"; cat "$out/table"; } >"$out/record" && mv "$out/record" "$ever" && : >"$out/executions"
+    # Readers whose fuzzer is not built here keep their lines.
+    { sed -n '/^#/p' "$ever"; { cat "$out/table"; awk 'NR == FNR { built[$1]; next } !/^#/ && !($1 in built)' "$out/table" "$ever"; } | sort; } \
+      >"$out/record"
+    mv "$out/record" "$ever" && : >"$out/executions"
     exit ;;
 esac
 [ ${#readers[@]} -gt 0 ] || readers=("${all[@]}")
