@@ -13,6 +13,7 @@ stop_server() {
 serve_for() {
   local experiment=$1; shift
   server_folder=$(mktemp -d)
+  touch "$server_folder/out" "$server_folder/err"  # they are read below, perhaps before the server has started
   [ -n "${MESHWRIGHT:-}" ] || build ci meshwright
   "${MESHWRIGHT:-$root/build/ci/app/meshwright}" serve "$experiment" --port 0 "$@" >"$server_folder/out" 2>"$server_folder/err" &
   server_pid=$!
