@@ -10,6 +10,7 @@
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/vector.h"
 #include "core/engine/layout/workspace.h"
+#include "core/engine/runtime/work_split.h"
 
 namespace mw::engine {
 namespace {
@@ -132,8 +133,7 @@ template <class F>
 void Gemm::split(std::int64_t count, std::int64_t grain, double flops, F fn) {
   const int threads = flops < kInlineFlops ? 1 : device_.pool.threads();
   if (threads == 1) return fn(0, 0, count);
-  const std::int64_t units = (count + grain - 1) / grain;
-  const auto edge = [&](std::int64_t t) { return std::min(count, units * t / threads * grain); };
+  const auto edge = [&](std::int64_t t) { return split_edge(count, grain, t, threads); };
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t)
       if (edge(t) < edge(t + 1)) fn(static_cast<int>(t), edge(t), edge(t + 1));

@@ -59,17 +59,20 @@ void* map(std::int64_t bytes) {
   return begin + before;
 }
 
-// Faults all pages in, so that the ledger and RSS agree and no step pays for page faults.
-bool populate(char* data, std::int64_t bytes) {
+}  // namespace
+
+bool touch_pages(std::byte* begin, std::int64_t bytes) {
+  if (bytes <= 0) return true;
+  const auto before = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(begin) & (kPage - 1));
+  begin -= before, bytes += before;
 #ifdef MADV_POPULATE_WRITE
-  if (madvise(data, static_cast<size_t>(bytes), MADV_POPULATE_WRITE) == 0) return true;
+  if (madvise(begin, static_cast<size_t>(bytes), MADV_POPULATE_WRITE) == 0) return true;
   if (errno == ENOMEM || errno == EFAULT) return false;
 #endif
-  for (std::int64_t i = 0; i < bytes; i += kPage) *const_cast<volatile char*>(data + i) = 0;  // older kernels
+  // Older kernels. Other threads may touch the page at either end, too, and nothing is written before all have.
+  for (std::int64_t i = 0; i < bytes; i += kPage) *const_cast<volatile std::byte*>(begin + i) = std::byte{0};
   return true;
 }
-
-}  // namespace
 
 OutOfMemory::OutOfMemory(State what) : Error(problem_of(what), Kind::failed), moment(std::move(what)) {}
 
@@ -96,7 +99,7 @@ OutOfMemory Arena::refused(const Allocation& wanted, Bytes capacity) const {
   return OutOfMemory(std::move(moment));
 }
 
-void* Arena::allocate(const Allocation& wanted) {
+void* Arena::allocate(const Allocation& wanted, const Touch& touch) {
   const Bytes size = wanted.pages();
   const MemoryCategory category = wanted.category;
   if (size.value == 0) return nullptr;
@@ -104,7 +107,9 @@ void* Arena::allocate(const Allocation& wanted) {
   if (capacity_.value > 0 && use_.now.total() + size > capacity_) throw refused(wanted, capacity_);
   void* data = map(size.value);
   if (!data) throw refused(wanted, Bytes(0));
-  if (!populate(static_cast<char*>(data), size.value)) {
+  // All pages now, so that the ledger and RSS agree and no step pays for page faults.
+  if (touch) touch(static_cast<std::byte*>(data));
+  if (!touch_pages(static_cast<std::byte*>(data), size.value)) {
     munmap(data, static_cast<size_t>(size.value));
     throw refused(wanted, Bytes(0));
   }

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
@@ -44,6 +45,10 @@ struct OutOfMemory : Error {
   State moment;
 };
 
+using Touch = std::function<void(std::byte* begin)>;
+// Faults in the pages of [begin, begin + bytes) on the calling thread's NUMA node. False: the system refused.
+bool touch_pages(std::byte* begin, std::int64_t bytes);
+
 class Arena {
  public:
   // capacity 0: no limit. Exceeding it throws OutOfMemory, nothing allocated.
@@ -51,7 +56,8 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  void* allocate(const Allocation& wanted);  // null for no bytes
+  // Null for no bytes. `touch` may fault pages in before the rest is: from threads on the NUMA nodes that read them.
+  void* allocate(const Allocation& wanted, const Touch& touch = {});
   void release(const Allocation& allocation, void* data) noexcept;
   MemoryUse use() const;
   void reset_peak();  // at_peak and category_peaks restart from now
@@ -70,8 +76,8 @@ template <class T>
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Arena& arena, const Allocation& allocation)
-      : arena_(&arena), allocation_(allocation), data_(static_cast<T*>(arena.allocate(allocation))) {}
+  Buffer(Arena& arena, const Allocation& allocation, const Touch& touch = {})
+      : arena_(&arena), allocation_(allocation), data_(static_cast<T*>(arena.allocate(allocation, touch))) {}
   Buffer(Buffer&& o) noexcept { swap(o); }
   Buffer& operator=(Buffer&& o) noexcept {
     Buffer taken(std::move(o));

@@ -9,7 +9,8 @@ namespace mw::engine {
 struct Device {
   Arena arena;
   ThreadPool pool;
-  Device(Bytes capacity, int threads) : arena(capacity), pool(threads) {}
+  Device(Bytes capacity, int threads, const CpuTopology& machine = this_machine())
+      : arena(capacity), pool(threads, machine) {}
 };
 
 }  // namespace mw::engine

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/runtime/thread_pool.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "core/engine/runtime/work_split.h"
 
 namespace mw::engine {
 namespace {
@@ -70,10 +73,19 @@ class SpinWait {  // of one thread
   unsigned failures_ = 0, waits_ = 0;  // failures: consecutive
 };
 
+// Binds the calling thread to CPUs. Refused, as after a change of the process's own set, it runs where it may.
+void stay_on(const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus)
+    if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
 }  // namespace
 
 struct ThreadPool::Impl {
-  int threads = 1;
+  int threads = 1, nodes = 1;
   std::vector<std::thread> workers;
   std::vector<std::exception_ptr> errors;
   // The job: written by the caller before `generation` moves, read by workers after.
@@ -84,9 +96,7 @@ struct ThreadPool::Impl {
   SpinWait spin_wait;  // of the caller
 
   std::pair<std::int64_t, std::int64_t> part(int thread) const {
-    const std::int64_t units = (count + grain - 1) / grain;
-    const auto edge = [&](int t) { return std::min(count, units * t / threads * grain); };
-    return {edge(thread), edge(thread + 1)};
+    return {split_edge(count, grain, thread, threads), split_edge(count, grain, thread + 1, threads)};
   }
 
   void run_part(int thread) {
@@ -119,10 +129,19 @@ void lower_priority() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), getpriority(PRIO_PROCESS, 0) + kWorkerNice);
 }
 
-ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
+ThreadPool::ThreadPool(int threads, const CpuTopology& machine) : impl_(std::make_unique<Impl>()) {
   impl_->threads = std::max(1, threads);
   impl_->errors.resize(static_cast<size_t>(impl_->threads));
-  for (int t = 1; t < impl_->threads; ++t) impl_->workers.emplace_back([this, t] { impl_->work(t); });
+  const std::vector<int> nodes = nodes_of_threads(machine, impl_->threads);
+  impl_->nodes = nodes.back() - nodes.front() + 1;
+  for (int t = 1; t < impl_->threads; ++t) {
+    std::vector<int> cpus;
+    if (impl_->nodes > 1) cpus = machine.nodes[static_cast<size_t>(nodes[static_cast<size_t>(t)])];
+    impl_->workers.emplace_back([this, t, own = std::move(cpus)] {
+      if (!own.empty()) stay_on(own);
+      impl_->work(t);
+    });
+  }
 }
 
 ThreadPool::~ThreadPool() {
@@ -134,6 +153,10 @@ ThreadPool::~ThreadPool() {
 
 int ThreadPool::threads() const {
   return impl_->threads;
+}
+
+int ThreadPool::nodes() const {
+  return impl_->nodes;
 }
 
 void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, const Body& fn) {

@@ -69,7 +69,7 @@ void ModelWeights::allocate_weights() {
   const WeightsLayout layout =
       lay_out_weights(*this, [&](size_t i) { return !hooks || !hooks->storage() || hooks->storage()->is_direct(i); });
   norms = Buffer<float>(device.arena, layout.norms);
-  matrices = Buffer<std::byte>(device.arena, layout.matrices);
+  matrices = Buffer<std::byte>(device.arena, layout.matrices, touch_by_readers(layout));
   weights.resize(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     Weight& w = weights[i];
@@ -86,6 +86,25 @@ void ModelWeights::allocate_weights() {
   if (!layout.unit_norm) return;
   unit_norm.at.f32 = unit_norm.f32 = field_at(norms.data(), layout.unit_norm);
   unit_norm.cols = norms.data() + norms.size() - unit_norm.f32, unit_norm.offset = 1.0f;
+}
+
+// On a machine with several NUMA nodes each thread faults in the rows of a matrix that it reads in products of few
+// rows, which are as fast as memory is. A page that two threads share goes to either. Rows of a format are of equal
+// size, but for the scales of int8.
+Touch ModelWeights::touch_by_readers(const WeightsLayout& layout) {
+  if (device.pool.nodes() == 1) return {};
+  return [&](std::byte* begin) {
+    for (size_t i = 0; i < layout.fields.size(); ++i) {
+      const model::Tensor& t = inventory.tensors()[i];
+      if (!layout.fields[i] || t.hf_shape.size() == 1) continue;
+      const std::int64_t cols = t.hf_shape.back(), rows = t.matrix_rows(), all = t.elements() / cols;
+      const std::int64_t row_bytes = matrix_bytes(matrix_format(rows, cols), all, cols) / all;
+      for (std::int64_t matrix = 0; matrix < all; matrix += rows)
+        device.pool.parallel_for(rows, kPanelRows, [&](std::int64_t from, std::int64_t to) {
+          touch_pages(begin + layout.fields[i].offset + (matrix + from) * row_bytes, (to - from) * row_bytes);
+        });
+    }
+  };
 }
 
 void ModelWeights::place_matrix(Weight& w, std::int64_t matrix_rows, std::byte* at) {

@@ -72,6 +72,7 @@ struct ModelWeights : ModelShape {
 
  private:
   void allocate_weights();
+  Touch touch_by_readers(const WeightsLayout& layout);  // valid as long as the layout
   // Lists the adapters as parameters; without `fields`, by adapter_tensors(), they have no gradients.
   void list_adapter_parameters(std::span<const Field> fields);
   void update_adapter_norms();
