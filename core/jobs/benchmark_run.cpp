@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/jobs/benchmark_run.h"
 
+#include <algorithm>
+#include <stdexcept>
+
 #include "core/base/files.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/model/catalogue.h"
@@ -50,7 +53,9 @@ MachineBenchmarkRequest benchmark_request(const std::string& model, BenchmarkLen
 
 store::RunId save_benchmark(store::Store& store, const MachineBenchmarkRequest& request,
                             const MachineBenchmark& benchmark) {
-  const BenchmarkFigure& lora = benchmark.figures.back();
+  const auto found = std::ranges::find(benchmark.figures, kLoraStepFigure, &BenchmarkFigure::id);
+  if (found == benchmark.figures.end()) throw std::logic_error("a benchmark without its LoRA step");
+  const BenchmarkFigure& lora = *found;
   const long steps = static_cast<long>(lora.seconds.size()) + 1;  // the first is the warm-up, which has no time
   const store::RunId run = store.create(benchmark_experiment(request, steps), {});
   const auto lock = store.lock(run);

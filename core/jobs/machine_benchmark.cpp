@@ -196,7 +196,7 @@ class MachineBenchmarker {
     std::int64_t t = 0;
     double flops = 0;
     measure(
-        {.id = "lora_step_bf16",
+        {.id = kLoraStepFigure,
          .title = "LoRA step " + std::to_string(rows) + " x " + std::to_string(len) + ", bf16",
          .tokens = 1.0 * tokens},
         [&] {

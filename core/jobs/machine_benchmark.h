@@ -47,6 +47,8 @@ struct BenchmarkFigure {
   BenchmarkLimit limit() const;
 };
 
+inline constexpr const char* kLoraStepFigure = "lora_step_bf16";
+
 struct MachineBenchmark {
   std::string model, instruction_set;
   int threads = 0;
