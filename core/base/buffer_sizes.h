@@ -51,7 +51,7 @@ inline constexpr Count kMostFusedRank = 256;
 inline constexpr Count kPackedBlocks =
     kBlockRows * kBlockDepth + kPanelColumns * kPanelDepth + (kBlockRows + kPanelColumns) * kMostFusedRank;
 // A tile of logits in a stripe of the vocabulary, in floats, where the loss computes 16-bit logits tile by tile.
-inline constexpr Count kLogitTileRows = 12, kLogitStripe = 512, kLogitTile = kLogitTileRows * kLogitStripe;
+inline constexpr Count kLogitTileRows = 64, kLogitStripe = 512, kLogitTile = kLogitTileRows * kLogitStripe;
 
 // Queries in a block of attention scores; the keys of a block are padded to a multiple of it.
 inline constexpr Count kQueries = 64;

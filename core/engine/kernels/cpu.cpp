@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/engine/kernels/onednn_gemm.h"
 
 namespace mw::engine {
 namespace {
@@ -27,8 +28,9 @@ Cpu detected() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
-    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni") ? Cpu::avx512_bf16
-                                                                                        : Cpu::avx512;
+    return !__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512vnni") ? Cpu::avx512
+           : has_onednn_amx()                                                             ? Cpu::amx
+                                                                                          : Cpu::avx512_bf16;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) return Cpu::avx2;
 #endif
   return Cpu::base;
@@ -36,14 +38,14 @@ Cpu detected() {
 
 Cpu allowed() {
   const char* wish = std::getenv("MESHWRIGHT_CPU");
-  if (!wish || !*wish) return Cpu::avx512_bf16;
+  if (!wish || !*wish) return Cpu::amx;
   const std::optional<Cpu> cpu = parse<Cpu>(wish);
   if (!cpu)
     throw Error({.id = "CPU",
                  .message = "MESHWRIGHT_CPU names no instruction set",
                  .place = "environment",
                  .found = wish,
-                 .expected = "base, avx2, avx512 or avx512_bf16",
+                 .expected = "base, avx2, avx512, avx512_bf16 or amx",
                  .fix = "unset it to use the best this processor has"});
   return *cpu;
 }

@@ -5,7 +5,7 @@
 
 namespace mw::engine {
 
-enum class Cpu { base, avx2, avx512, avx512_bf16 };
+enum class Cpu { base, avx2, avx512, avx512_bf16, amx };
 
 // The best instruction set of this processor; the environment variable MESHWRIGHT_CPU (one of the names) selects a
 // lower one, e.g. for tests. Read once. Throws Error for an unknown name.
@@ -14,4 +14,4 @@ Cpu usable_cpu();
 }  // namespace mw::engine
 
 template <>
-inline constexpr mw::EnumNames<4> mw::kEnumNames<mw::engine::Cpu>{"base", "avx2", "avx512", "avx512_bf16"};
+inline constexpr mw::EnumNames<5> mw::kEnumNames<mw::engine::Cpu>{"base", "avx2", "avx512", "avx512_bf16", "amx"};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels for products of many rows: the left operand is laid out once per use in groups of kGroupRows,
-//   element (m, k) at (m / 12) * 12 * K + (k / 2) * 24 + (m % 12) * 2 + k % 2, K even, rows padded to whole groups,
-// so that a tile reads it as one stream beside one panel of the right operand (packed.h), over the whole depth at once.
+// Kernels for products of many rows: the left operand is laid out once per use in groups of G rows,
+//   element (m, k) at (m / G) * G * K + (k / 2) * 2 * G + (m % G) * 2 + k % 2, K even, rows padded to whole groups.
+// With G = kGroupRows a tile reads it as one stream beside one panel of the right operand (packed.h), over the whole
+// depth at once; with G = 1 rows follow each other. Kernels may read 15 rows more than there are, within the workspace.
 #pragma once
 #include "core/engine/kernels/packed.h"
 #include "core/engine/kernels/vector.h"
@@ -10,8 +11,8 @@ namespace mw::engine {
 
 inline constexpr std::int64_t kGroupRows = 12;
 
-constexpr std::int64_t group_index(std::int64_t k_total, std::int64_t m, std::int64_t k) {
-  return m / kGroupRows * kGroupRows * k_total + k / 2 * 2 * kGroupRows + m % kGroupRows * 2 + k % 2;
+constexpr std::int64_t group_index(std::int64_t group_rows, std::int64_t k_total, std::int64_t m, std::int64_t k) {
+  return m / group_rows * group_rows * k_total + k / 2 * 2 * group_rows + m % group_rows * 2 + k % 2;
 }
 
 // Activations: x, or its norm x * inv[row] * gain if there is an inv.
@@ -43,6 +44,9 @@ struct Prefetch {
 };
 
 struct GemmKernels {
+  // G; the unit in which work is split by rows; rows of a tile of logits, at most sizes::kLogitTileRows; from how many
+  // rows on these kernels are faster than those of packed.h.
+  std::int64_t group_rows = kGroupRows, row_unit = kGroupRows, tile_rows = kGroupRows, least_rows = 32;
   // C[rows, columns) (+)= sum of strips. Every output's terms are added in order of depth, as in packed.h.
   void (*block)(std::int64_t rows, std::int64_t columns, const GroupedStrip* strips, int count, const TileOutput& out,
                 Prefetch* ahead);

@@ -8,11 +8,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "core/base/elapsed.h"
 #include "core/engine/kernels/cpu.h"
+#include "core/engine/kernels/onednn_gemm.h"
+#include "core/engine/kernels/packed.h"
 
 namespace mw::engine {
 namespace {
@@ -75,6 +79,23 @@ constexpr int kChainsAvx2 = 12;  // of 16 registers
   }
 }
 
+// What oneDNN reaches with operands that stay in the L2 cache.
+constexpr std::int64_t kAmxDepth512 = 512, kAmxProducts = 5'000;
+constexpr double kAmxFlops = 2.0 * kAmxRows[0] * kPanelRows * kAmxDepth512 * kAmxProducts;
+void multiply_amx() {
+  struct alignas(64) Operands {
+    std::uint16_t a[kAmxRows[0] * kAmxDepth512], panel[kPanelRows * kAmxDepth512];
+    float tile[kAmxRows[0] * kPanelRows];
+    std::byte scratch[kOnednnScratchBytes];
+  };
+  const auto operands = std::make_unique<Operands>();
+  for (std::uint16_t& a : operands->a) a = 0x3f00;  // 0.5
+  for (std::uint16_t& b : operands->panel) b = 0x3f00;
+  const PanelProduct& product = panel_product({0, 1, kAmxDepth512, kAmxDepth512});
+  for (std::int64_t i = 0; i < kAmxProducts; ++i)
+    run(product, {operands->a, operands->panel, operands->tile, operands->scratch});
+}
+
 [[gnu::target("avx512f")]] void read_avx512(const std::int32_t* p, std::int64_t count) {
   __m512i sum[4] = {};
   for (std::int64_t i = 0; i + 64 <= count; i += 64)
@@ -128,7 +149,10 @@ MachinePeak measure_machine_peak(Device& device, double seconds) {
     peak.f32_flops = arithmetic(device.pool, f32.first, f32.second);
     peak.threads_worth = peak.f32_flops / one;
   }
-  if (cpu >= Cpu::avx512_bf16) peak.bf16_flops = arithmetic(device.pool, 2.0 * 32 * kChains, dot_avx512_bf16);
+  if (cpu >= Cpu::amx)
+    peak.bf16_flops = best_rate(device.pool, seconds, kAmxFlops, [](std::int64_t) { multiply_amx(); });
+  else if (cpu >= Cpu::avx512_bf16)
+    peak.bf16_flops = arithmetic(device.pool, 2.0 * 32 * kChains, dot_avx512_bf16);
 #endif
   peak.cache_bytes = read_rate(device, seconds, std::int64_t{16} << 20, 200);
   peak.dram_bytes = read_rate(device, seconds, std::int64_t{1} << 30, 1);

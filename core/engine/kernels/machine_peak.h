@@ -6,7 +6,7 @@
 namespace mw::engine {
 
 struct MachinePeak {                       // per second, all threads of the pool together
-  double f32_flops = 0, bf16_flops = 0;    // widest FMA; vdpbf16ps. 0: not supported
+  double f32_flops = 0, bf16_flops = 0;    // widest FMA; vdpbf16ps, or AMX through oneDNN. 0: not supported
   double cache_bytes = 0, dram_bytes = 0;  // reads of 16 MiB (L3 of a large processor) and of 1 GiB
   double threads_worth = 0;  // arithmetic of all threads / that of one. Well below their number on a busy machine,
                              // where these peaks are unreliable

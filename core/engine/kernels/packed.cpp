@@ -9,6 +9,8 @@ namespace mw::engine {
 const PackedKernels* packed_kernels() {
 #if defined(__x86_64__)
   switch (usable_cpu()) {
+    case Cpu::amx:
+      return &packed_kernels_amx();
     case Cpu::avx512_bf16:
       return &packed_kernels_avx512bf16();
     case Cpu::avx512:
@@ -25,6 +27,8 @@ const PackedKernels* packed_kernels() {
 const GemmKernels* gemm_kernels() {
 #if defined(__x86_64__)
   switch (usable_cpu()) {
+    case Cpu::amx:
+      return &gemm_kernels_amx();
     case Cpu::avx512_bf16:
       return &gemm_kernels_avx512bf16();
     case Cpu::avx512:

@@ -12,5 +12,7 @@ const PackedKernels& packed_kernels_avx512();
 const GemmKernels& gemm_kernels_avx512();
 const PackedKernels& packed_kernels_avx512bf16();
 const GemmKernels& gemm_kernels_avx512bf16();
+const PackedKernels& packed_kernels_amx();
+const GemmKernels& gemm_kernels_amx();
 
 }  // namespace mw::engine

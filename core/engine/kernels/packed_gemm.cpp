@@ -40,7 +40,6 @@ Int8Weight int8_from(Int8Weight w, std::int64_t k, std::int64_t row) {
 
 constexpr std::int64_t kDepth = 1024;
 constexpr std::int64_t kInt8Rows = 24;             // for more rows, widening the weights to bf16 once is faster
-constexpr std::int64_t kGroupedRows = 32;          // from this number of rows on, laying them out in groups is faster
 constexpr std::int64_t kSharedElements = 4 << 20;  // a weight of this size stays in L3 while all threads read it
 
 // Threads split the rows of a LoRA factor in these units: dot_rows() computes rows of up to kShortRow elements sixteen
@@ -223,10 +222,10 @@ void PackedGemm::run(const PackedProduct& p) {
     for (std::int64_t t = first; t < last; ++t) {
       const Workspace w = workspace(t);
       const Range columns{edge(p.n, kPanelRows, t, threads), edge(p.n, kPanelRows, t + 1, threads)};
-      const Range rows{edge(p.m, kGroupRows, t, threads), edge(p.m, kGroupRows, t + 1, threads)};
+      const Range rows{edge(p.m, row_unit(), t, threads), edge(p.m, row_unit(), t + 1, threads)};
       if (p.b.kind == Kind::int8 && p.m <= kInt8Rows && p.m * p.k <= kActivations)
         run_int8(p, columns, w);
-      else if (p.m >= kGroupedRows)
+      else if (p.m >= gemm_kernels_.least_rows)
         by_rows ? run_grouped(p, rows, {0, p.n}, w) : run_grouped(p, {0, p.m}, columns, w);
       else if ((p.b.kind == Kind::panels || p.b.kind == Kind::bf16x12) && p.m <= kMaxSkinnyRows &&
                p.m * p.k <= kActivations && !p.low.z)
@@ -313,7 +312,7 @@ struct PackedGemm::LeftOperand {
 };
 
 std::int64_t PackedGemm::block_rows(std::int64_t depth) const {
-  return std::min(kRows, kActivations / even(depth) / kGroupRows * kGroupRows);
+  return std::min(kRows, kActivations / even(depth)) / row_unit() * row_unit();
 }
 
 // z (+)= X first for one block, from its activations in w.a.
@@ -401,8 +400,8 @@ void PackedGemm::run_grouped(const PackedProduct& p, Range rows, Range columns, 
   const std::int64_t most = block_rows((p.k + depths - 1) / depths + kDepthUnit);
   const std::int64_t blocks = (rows.size() + most - 1) / most;
   for (std::int64_t i = 0; i < blocks; ++i) {
-    const Range some{rows.begin + edge(rows.size(), kGroupRows, i, blocks),
-                     rows.begin + edge(rows.size(), kGroupRows, i + 1, blocks)};
+    const Range some{rows.begin + edge(rows.size(), row_unit(), i, blocks),
+                     rows.begin + edge(rows.size(), row_unit(), i + 1, blocks)};
     for (std::int64_t d = 0; d < depths; ++d) {
       const Range depth{edge(p.k, kDepthUnit, d, depths), edge(p.k, kDepthUnit, d + 1, depths)};
       gemm_kernels_.groups(some.size(), depth.size(), left.x.from(some.begin, depth.begin), left.scale, w.a);
@@ -424,11 +423,11 @@ void PackedGemm::multiply_fused(std::int64_t m, std::int64_t k, const Activation
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {
       const Workspace w = workspace(t);
-      const Range rows{edge(m, kGroupRows, t, threads), edge(m, kGroupRows, t + 1, threads)};
+      const Range rows{edge(m, row_unit(), t, threads), edge(m, row_unit(), t + 1, threads)};
       const std::int64_t blocks = (rows.size() + most - 1) / most;
       for (std::int64_t i = 0; i < blocks; ++i) {
-        const Range some{rows.begin + edge(rows.size(), kGroupRows, i, blocks),
-                         rows.begin + edge(rows.size(), kGroupRows, i + 1, blocks)};
+        const Range some{rows.begin + edge(rows.size(), row_unit(), i, blocks),
+                         rows.begin + edge(rows.size(), row_unit(), i + 1, blocks)};
         const Activations here = x.from(some.begin, 0);
         for (std::int64_t g = 0; g < some.size();
              g += kGroupRows) {  // the rows of a group stay in L1 between norm and layout
@@ -484,7 +483,7 @@ void PackedGemm::add_lora_gradient(const LoraGradient& gradient) {
 void PackedGemm::stream_tiles(const GemmShape& shape, const float* a, const std::uint16_t* b,
                               const std::function<void(const Tile&)>& use) {
   const std::int64_t m = shape.m, n = shape.n, k = shape.k;
-  const std::int64_t threads = device_.pool.threads(), most = kActivations / k / kGroupRows * kGroupRows;
+  const std::int64_t threads = device_.pool.threads(), most = kActivations / k / row_unit() * row_unit();
   prepare();
   if (!tiles_) tiles_ = Buffer<float>(device_.arena, logit_tiles(device_.pool.threads()));
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
@@ -499,8 +498,8 @@ void PackedGemm::stream_tiles(const GemmShape& shape, const float* a, const std:
           const std::int64_t width = std::min(kStripe, columns.end - j), run = k / 8 * kLine;  // of one tile
           Prefetch ahead{b + (j + width) * k, run,
                          std::min(kStripe, columns.end - j - width) * k / std::max(run, kLine)};
-          for (std::int64_t r = 0; r < rows.size(); r += kGroupRows) {
-            const std::int64_t some = std::min(kGroupRows, rows.size() - r);
+          for (std::int64_t r = 0; r < rows.size(); r += gemm_kernels_.tile_rows) {
+            const std::int64_t some = std::min(gemm_kernels_.tile_rows, rows.size() - r);
             const GroupedStrip strip{w.a + r * k, b + j * k, k * kPanelRows, k / 2};
             gemm_kernels_.block(some, width, &strip, 1, {tile, width, Store::write}, &ahead);
             use({static_cast<int>(t), row + r, some, j, width, tile, width});
@@ -514,7 +513,7 @@ void PackedGemm::stream_tiles(const GemmShape& shape, const float* a, const std:
 void PackedGemm::multiply_stripes(const GemmShape& shape, std::int64_t max_rows, const std::uint16_t* b,
                                   const std::function<void(const Stripe&, std::uint16_t*)>& fill, float* c) {
   const std::int64_t m = shape.m, n = shape.n, k = shape.k;
-  const std::int64_t threads = device_.pool.threads(), tallest = kActivations / kStripe / kGroupRows * kGroupRows;
+  const std::int64_t threads = device_.pool.threads(), tallest = kActivations / kStripe / row_unit() * row_unit();
   prepare();
   if (const Allocation need = partial_gradients(max_rows, n, device_.pool.threads());
       !serves(partial_.allocation(), need)) {

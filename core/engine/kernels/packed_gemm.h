@@ -180,6 +180,7 @@ class PackedGemm {
   void pack(const PackedProduct::Matrix& b, std::int64_t k_total, std::int64_t n_total, Range depth, Range columns,
             std::uint16_t* out);
   std::int64_t block_rows(std::int64_t depth) const;
+  std::int64_t row_unit() const { return gemm_kernels_.row_unit; }
 
   Device& device_;
   const PackedKernels& kernels_;

@@ -207,7 +207,7 @@ double streamed_chunk_loss(Transformer& net, const LossChunk& chunk) {
       if (column < 0 || column >= unpadded(at.column, at.columns)) continue;
       const float capped = cap > 0 ? target_logits[row] / cap : 0.0f;
       const float g = scale * (std::exp(target_logits[row] - lse[row]) - 1) * (1 - capped * capped);
-      net.kernels.narrow(1, &g, out + group_index(at.columns, r, column));
+      net.kernels.narrow(1, &g, out + group_index(kernels.group_rows, at.columns, r, column));
     }
   };
   net.gemm.packed().multiply_stripes({n, d, v}, chunk.max_rows, head, write_gradients, scratch.t);

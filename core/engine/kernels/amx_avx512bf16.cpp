@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels for processors with AMX: products of many rows through oneDNN (onednn_gemm.h), everything else as with
+// AVX-512 BF16, with which this file is built.
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+
+#include <cstddef>
+#include <iterator>
+
+#include "core/engine/kernels/onednn_gemm.h"
+#include "core/engine/kernels/packed_avx512bf16.h"
+#include "core/engine/kernels/packed_vectors.h"
+
+namespace mw::engine {
+namespace {
+
+// `rows` rows of a tile of sums replace columns of C or are added to them. `stride`: of the tile.
+void store_tile(i64 rows, i64 columns, const float* tile, i64 stride, const TileOutput& out) {
+  for (i64 column = 0; column < columns; column += kPanelRows) {
+    const Columns mask = masks(columns - column);
+    for (i64 r = 0; r < rows; ++r)
+      for (int v = 0; v < 2; ++v) {
+        float* const c = out.c + r * out.stride + column + 16 * v;
+        __m512 sum = _mm512_load_ps(tile + r * stride + column + 16 * v);
+        if (out.store == Store::accumulate) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask.of[v], c));
+        _mm512_mask_storeu_ps(c, mask.of[v], sum);
+      }
+  }
+}
+
+// A part of a strip that one call of oneDNN is deep. The last rows of A are padded to 16 with what follows them in the
+// workspace.
+void deep_product(i64 rows, i64 columns, const Strip& strip, i64 depth, const TileOutput& out) {
+  alignas(64) float tile[kAmxRows[0] * kAmxPanels[0] * kPanelRows];
+  alignas(64) std::byte scratch[kOnednnScratchBytes];
+  const i64 panel_elements = depth * kPanelRows, panels = (columns + kPanelRows - 1) / kPanelRows;
+  for (i64 panel = 0; panel < panels;) {
+    const int wide = strip.b_stride == panel_elements && panels - panel >= kAmxPanels[0] ? 0 : 1;
+    const i64 width = kAmxPanels[wide] * kPanelRows, column = panel * kPanelRows;
+    const PanelProduct* products[std::size(kAmxRows)] = {};
+    for (i64 row = 0; row < rows;) {
+      int i = 0;
+      while (i + 1 < static_cast<int>(std::size(kAmxRows)) && kAmxRows[i] > rows - row) ++i;
+      if (!products[i]) products[i] = &panel_product({i, wide, depth, strip.a_stride});
+      run(*products[i], {strip.a + row * strip.a_stride, strip.b + panel * strip.b_stride, tile, scratch});
+      const i64 height = rows - row < kAmxRows[i] ? rows - row : kAmxRows[i];
+      store_tile(height, columns - column < width ? columns - column : width, tile, width,
+                 {out.c + row * out.stride + column, out.stride, out.store});
+      row += height;
+    }
+    panel += kAmxPanels[wide];
+  }
+}
+
+// oneDNN multiplies what is deep enough, vdpbf16ps the rest.
+void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutput& out) {
+  TileOutput to = out;
+  for (int s = 0; s < count; ++s) {
+    Strip strip = strips[s];
+    while (strip.pairs > 0) {
+      const i64 deep = 2 * strip.pairs < kAmxMostDepth ? 2 * strip.pairs / kAmxDepth * kAmxDepth : kAmxMostDepth;
+      if (deep > 0)
+        deep_product(rows, columns, strip, deep, to);
+      else
+        packed_kernels_avx512bf16().block(rows, columns, &strip, 1, to);
+      to.store = Store::accumulate;
+      if (deep == 0) break;
+      strip.a += deep, strip.b += deep * kPanelRows, strip.pairs -= deep / 2;
+    }
+  }
+}
+
+// Rows one after another: groups of one row.
+void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count, const TileOutput& out, Prefetch*) {
+  Strip plain[2];
+  for (int s = 0; s < count; ++s)
+    plain[s] = {strips[s].a, 2 * strips[s].pairs, strips[s].b, strips[s].b_stride, strips[s].pairs};
+  block(rows, columns, plain, count, out);
+}
+
+[[gnu::always_inline]] inline __m512 activation(const Activations& x, const float* at, i64 column, float inv,
+                                                __mmask16 some) {
+  const __m512 v = _mm512_maskz_loadu_ps(some, at + column);
+  if (!x.inv) return v;
+  const __m512 gain = _mm512_add_ps(_mm512_maskz_loadu_ps(some, x.gain.w + column), _mm512_set1_ps(x.gain.offset));
+  return _mm512_mul_ps(_mm512_mul_ps(v, _mm512_set1_ps(inv)), gain);
+}
+
+void rows_of(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* out) {
+  const i64 deep = (k + 1) / 2 * 2;
+  const __m512 by = _mm512_set1_ps(scale);
+  for (i64 row = 0; row < rows; ++row, out += deep) {
+    const float* const at = x.x + row * x.stride;
+    const float inv = x.inv ? x.inv[row] : 1.0f;
+    for (i64 i = 0; i < deep; i += 16) {
+      const __m512 v = _mm512_mul_ps(activation(x, at, i, inv, masks(k - i).of[0]), by);
+      _mm256_mask_storeu_epi16(out + i, masks(deep - i).of[0], narrow16(v));
+    }
+  }
+}
+
+void scaled_rows(i64 rows, i64 n, const float* factor, const std::uint16_t* x, i64 stride, std::uint16_t* out) {
+  for (i64 row = 0; row < rows; ++row, out += n) {
+    const __m512 by = _mm512_set1_ps(factor[row]);
+    for (i64 i = 0; i < n; i += 16) {
+      const __mmask16 some = masks(n - i).of[0];
+      const __m512 v = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(some, x + row * stride + i));
+      _mm256_mask_storeu_epi16(out + i, some, narrow16(_mm512_mul_ps(v, by)));
+    }
+  }
+}
+
+}  // namespace
+
+const PackedKernels& packed_kernels_amx() {
+  static const PackedKernels kernels = [] {
+    PackedKernels k = packed_kernels_avx512bf16();
+    k.bf16_name = "AMX through oneDNN on packed weights, vdpbf16ps for few rows, in 12 bits for inference";
+    k.int8_name = "vpdpwssd on packed int8 weights, AMX through oneDNN from 25 rows on";
+    k.block = block;
+    return k;
+  }();
+  return kernels;
+}
+
+const GemmKernels& gemm_kernels_amx() {
+  static const GemmKernels kernels = [] {
+    GemmKernels k = gemm_kernels_avx512bf16();
+    k.group_rows = 1;
+    k.row_unit = 32;
+    k.tile_rows = 64;
+    k.least_rows = kMaxSkinnyRows + 1;
+    k.block = grouped_block;
+    k.groups = rows_of;
+    k.scaled_groups = scaled_rows;
+    return k;
+  }();
+  return kernels;
+}
+
+}  // namespace mw::engine
+#endif
