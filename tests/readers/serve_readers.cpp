@@ -186,7 +186,7 @@ void answer(std::string_view bytes) {
     if (whole.calls[i].arguments != pieces.calls[i].arguments || whole.calls[i].name.empty()) std::abort();
     if (!Json::parse(whole.calls[i].arguments).is_object()) std::abort();
   }
-  completion_json({.endpoint = Endpoint::chat, .id = "chatcmpl-1"}, whole, "stop", {}).dump();
+  completion_json({Endpoint::chat, "chatcmpl-1", "m", 0}, whole, "stop", {}).dump();
 }
 Texts answer_seeds() {
   return {
