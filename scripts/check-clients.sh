@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Tests `serve` with real clients: curl, and the openai and guidellm packages from PyPI. Needs the network, so it is not
+# Tests `serve` with real clients: curl, and the openai and guidellm packages from PyPI, and with tools after training a
+# model that calls them. Needs the network, so it is not
 # part of the CI tests.
 #   scripts/check-clients.sh [EXPERIMENT]
 # The packages are installed once, in build/clients; MESHWRIGHT_CLIENTS=/path/venv names a virtual environment with them.
@@ -33,4 +34,14 @@ say "guidellm"
 model_folder=${MESHWRIGHT_TOKENIZER:-$root/resources/base-model}
 "$clients/bin/python" "$root/scripts/clients/guidellm_check.py" --guidellm "$clients/bin/guidellm" \
   --url "$address" --tokenizer "$model_folder" --folder "$server_folder"
+end_server
+
+say "openai: tools"
+tools=$(mktemp -d)
+python3 "$root/scripts/clients/tools_model.py" "$root" "$tools"
+program=${MESHWRIGHT:-$root/build/ci/app/meshwright}
+"$program" run "$tools/tools.json" --runs-dir "$tools/runs" --json >"$tools/log"
+serve_for "$tools/tools.json" --runs-dir "$tools/runs" --run-id latest --api-key check
+OPENAI_BASE_URL="$address/v1" OPENAI_API_KEY=check "$clients/bin/python" "$root/scripts/clients/openai_tools_check.py"
+rm -rf "$tools"
 say "all clients passed"

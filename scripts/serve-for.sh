@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Sourced by check-clients.sh and load-test.sh. serve_for EXPERIMENT [OPTION...] starts `serve` on a free port and sets
 # $address. The server is stopped when the script exits; the script fails if the server does. MESHWRIGHT=PATH selects the
-# program; the default is build/ci, which is built first.
-stop_server() {
-  local status=$? served=0
+# program; the default is build/ci, which is built first. end_server stops it before that.
+# Returns 1 if the server failed.
+end_server() {
+  local served=0
   kill -INT $server_pid 2>/dev/null || true
   wait $server_pid || served=$?
-  if [ $served -ne 0 ]; then say "the server exited with $served"; cat "$server_folder/err" >&2; status=1; fi
+  if [ $served -ne 0 ]; then say "the server exited with $served"; cat "$server_folder/err" >&2; fi
   rm -rf "$server_folder"
+  trap - EXIT
+  [ $served -eq 0 ]
+}
+stop_server() {
+  local status=$?
+  end_server || status=1
   exit $status
 }
 serve_for() {

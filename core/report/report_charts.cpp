@@ -24,6 +24,7 @@ struct KnownMetric {
 // In the order of the charts; other metrics follow under their own names.
 constexpr std::array kKnown{KnownMetric{"train/loss", "Training loss", "nats/token"},
                             KnownMetric{"eval/loss", "Eval loss", "nats/token"},
+                            KnownMetric{"eval/perplexity", "Eval perplexity", "perplexity"},
                             KnownMetric{"eval/answers_right", "Scored answers that are right", "share"},
                             KnownMetric{"train/learning_rate", "Learning rate", "rate"},
                             KnownMetric{"train/grad_norm", "Gradient norm", "norm"},
@@ -70,8 +71,8 @@ std::string metric_charts(const std::vector<ComparedRun>& runs, const std::vecto
 
 // The device of each run with the largest peak, and its predicted peak.
 std::string memory_chart(const std::vector<ComparedRun>& runs, const std::vector<std::string>& names) {
-  constexpr double kGib = 1024.0 * 1024 * 1024;
-  SvgChart chart{.title = "Memory of the fullest device", .x_title = "step", .y_title = "GiB", .lines = {}};
+  constexpr double kMib = 1024.0 * 1024, kGib = 1024 * kMib;
+  SvgChart chart{.title = "Memory of the fullest device", .x_title = "step", .y_title = "MiB", .lines = {}};
   chart.base = SvgChart::Base::zero;
   for (size_t c = 0; c < runs.size(); ++c) {
     if (!runs[c].training || runs[c].training->memory().empty()) continue;
@@ -79,16 +80,23 @@ std::string memory_chart(const std::vector<ComparedRun>& runs, const std::vector
     const auto fullest = std::max_element(devices.begin(), devices.end(),
                                           [](const auto& a, const auto& b) { return a.second.peak < b.second.peak; });
     SvgLine line{names[c] + ", measured", whole(fullest->second.total_by_step), runs[c].provenance, c};
-    for (views::Point& p : line.points) p.y /= kGib;
+    for (views::Point& p : line.points) p.y /= kMib;
     if (line.points.empty()) continue;
     const double from = line.points.front().x, to = line.points.back().x;
     chart.lines.push_back(std::move(line));
     if (const auto predicted = runs[c].training->predicted()) {
-      const double peak = static_cast<double>(predicted->total().value) / kGib;
+      const double peak = static_cast<double>(predicted->total().value) / kMib;
       chart.lines.push_back(
           {names[c] + ", predicted peak", {{from, peak}, {to, peak}}, formats::Provenance::predicted, c});
     }
   }
+  double most = 0;
+  for (const SvgLine& line : chart.lines)
+    for (const views::Point& p : line.points) most = std::max(most, p.y);
+  if (most < kGib / kMib) return svg_chart(chart);
+  chart.y_title = "GiB";
+  for (SvgLine& line : chart.lines)
+    for (views::Point& p : line.points) p.y *= kMib / kGib;
   return svg_chart(chart);
 }
 
@@ -101,15 +109,16 @@ std::string load_charts(const std::vector<ComparedRun>& runs, const std::vector<
       const bool latency = views::is_latency(metric);
       SvgChart chart{.title = views::label_of(metric) + " by load" +
                               (length > 0 ? ", " + std::to_string(length) + " input tokens" : ""),
-                     .x_title = "load",
-                     .y_title = views::label_of(metric) + (latency ? " (s, median)" : " (tokens/s)"),
+                     .x_title = "rate (requests/s)",
+                     .y_title = views::label_of(metric) + (latency ? " (ms, median)" : " (tokens/s)"),
                      .lines = {}};
       chart.base = SvgChart::Base::zero;
       chart.marks = SvgChart::Marks::points;
       for (const views::LoadAxis::Stop& stop : axis.stops()) chart.x_ticks.push_back({stop.place, stop.label});
       for (const compare::ComparedLine& line : compare::lines_by_load(runs, length, axis, metric)) {
         std::vector<views::Point> points;
-        for (const views::ChartSample& sample : line.samples) points.push_back({sample.place, sample.value});
+        for (const views::ChartSample& sample : line.samples)
+          points.push_back({sample.place, latency ? 1000 * sample.value : sample.value});
         chart.lines.push_back({names[line.column], std::move(points), runs[line.column].provenance, line.column});
       }
       out += svg_chart(chart);

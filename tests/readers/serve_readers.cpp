@@ -2,6 +2,7 @@
 // Readers of network input and recorded traffic.
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/serve/http/answer_reader.h"
 #include "core/serve/http/http_head.h"
 #include "core/serve/http/incremental_detokenizer.h"
 #include "core/serve/http/openai_response.h"
@@ -146,6 +147,57 @@ Texts text_stream_seeds() {
   return {"one ab\xc3\xa9 two", "a\xf0\x9f\x98\x80zab", "\xc3\xc3\xe2\x96zz"};
 }
 
+// Formats of answers by the first byte: Gemma 4, FunctionGemma and JSON, each with a call or a thought that the prompt
+// begins.
+AnswerReader reader_of(size_t which) {
+  AnswerFormat format{.notation = which % 3 == 2 ? CallNotation::json : CallNotation::gemma,
+                      .call_begin = "<|tool_call>",
+                      .call_end = "<tool_call|>",
+                      .quote = which % 3 == 0   ? "<|\"|>"
+                               : which % 3 == 1 ? "<escape>"
+                                                : "",
+                      .response_begin = {},
+                      .thought_begin = "<|channel>",
+                      .thought_end = "<channel|>",
+                      .thought_label = "thought\n"};
+  AnswerReading reading{.reads_calls = which % 5 != 4,
+                        .only_one_call = which % 5 == 1,
+                        .begins_with_thought = which % 5 == 2,
+                        .forced_call = which % 5 == 3 ? forced_call(format, "f") : ""};
+  return {format, std::move(reading)};
+}
+AnswerPart read_answer(AnswerReader reader, std::string_view text, size_t cut) {
+  AnswerPart out;
+  for (; !text.empty(); text.remove_prefix(std::min(cut, text.size()))) append(out, reader.add(text.substr(0, cut)));
+  append(out, reader.finish());
+  return out;
+}
+
+// The pieces in which an answer arrives do not affect what is read, and arguments are JSON objects.
+void answer(std::string_view bytes) {
+  const auto [which, rest] = choose(bytes, 15);
+  const auto [cut, data] = choose(rest, 32);
+  const std::string text = valid_utf8(data);
+  const AnswerPart whole = read_answer(reader_of(which), text, text.size() + 1);
+  const AnswerPart pieces = read_answer(reader_of(which), text, cut + 1);
+  if (whole.content != pieces.content || whole.reasoning != pieces.reasoning) std::abort();
+  if (whole.calls.size() != pieces.calls.size()) std::abort();
+  for (size_t i = 0; i < whole.calls.size(); ++i) {
+    if (whole.calls[i].arguments != pieces.calls[i].arguments || whole.calls[i].name.empty()) std::abort();
+    if (!Json::parse(whole.calls[i].arguments).is_object()) std::abort();
+  }
+  completion_json({Endpoint::chat, "chatcmpl-1", "m", 0}, whole, "stop", {}).dump();
+}
+Texts answer_seeds() {
+  return {
+      "05<|channel>thought\nHm.<channel|>I see. <|tool_call>call:f{a:1,b:<|\"|>x<|\"|>,c:[true,None],d:{}}<tool_call|>",
+      "11<|tool_call>call:f{a:<escape>b c<escape>,d:\"e\\n\",}<tool_call|> <|tool_call>call:g{}<tool_call|>",
+      "29<|tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1e3}}\n<tool_call|>",
+      "32a:1}<tool_call|>",
+      "23Hm.<channel|>\n\nYes <b> 1 < 2",
+      "42<|tool_call>call:f{}"};
+}
+
 }  // namespace
 
 Reader openai_reader() {
@@ -170,9 +222,13 @@ Reader text_stream_reader() {
   return {"text_stream", text_stream, text_stream_seeds, 256};
 }
 
+Reader answer_reader() {
+  return {"answer", answer, answer_seeds};
+}
+
 std::vector<Reader> serve_readers() {
-  return {openai_reader(),     http_request_reader(), stream_reader(),     server_error_reader(),
-          prometheus_reader(), workload_reader(),     text_stream_reader()};
+  return {openai_reader(),     http_request_reader(), stream_reader(),      server_error_reader(),
+          prometheus_reader(), workload_reader(),     text_stream_reader(), answer_reader()};
 }
 
 }  // namespace mw::readers

@@ -174,6 +174,7 @@ class CalibrateTest : public QObject {
     QVERIFY2(!shown->task().problem(), qPrintable(test::result_text(*shown)));
     QVERIFY(test::result_text(*shown).contains(u"Saved as run-"_s));
     QCOMPARE(window_->runs_page().selected().size(), size_t(1));
+    QCOMPARE(test::clipped(*shown).join(u"; "_s), QString());
     test::save_picture(*shown, u"benchmark"_s);
     shown->reject();
     QVERIFY(!shown->isVisible());

@@ -447,6 +447,8 @@ class CompareTest : public test::WindowFixture {
     QApplication::sendEvent(window_.get(), &event);
     QTRY_COMPARE(runs.model().rowCount(), before + 2);
     QVERIFY(page().runs().empty());
+    QTest::qWait(300);
+    picture(u"bundle-dropped"_s);
     window_->show_page(Page::compare);
     auto* on_tray = new QMimeData;
     on_tray->setUrls(dropped.urls());

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <QAbstractItemView>
 #include <QComboBox>
+#include <QCompleter>
 #include <QLabel>
 #include <QLineEdit>
 #include <QSignalSpy>
@@ -91,6 +93,35 @@ class FormTest : public QObject {
     QVERIFY(document_->has_invalid_text());
     QCOMPARE(editor<QLineEdit>("lora.rank")->text(), u"12"_s);
     QVERIFY(panel_->json().editor()->toPlainText().endsWith(u"12"_s));  // what was typed stays
+  }
+
+  void json_view_completes_keys_and_values() {
+    panel_->show_json();
+    JsonEdit& edit = *panel_->json().editor();
+    QAbstractItemView& list = *edit.completer()->popup();
+    edit.setPlainText(u"{\"schema\": 1, \"lora\": {}}"_s);
+    edit.setTextCursor(edit.document()->find(u"{}"_s));
+    edit.moveCursor(QTextCursor::Left);
+    edit.moveCursor(QTextCursor::Right);
+    QTest::keyClicks(&edit, u"\"ra"_s);
+    QVERIFY(list.isVisible());
+    QCOMPARE(list.model()->index(0, 0).data().toString(), u"\"rank\""_s);
+    QVERIFY(!list.model()->index(0, 1).data().toString().isEmpty());
+    test::save_picture(list, u"json-completion"_s);
+    QTest::keyClick(&edit, Qt::Key_Tab);
+    QVERIFY(!list.isVisible());
+    QTest::keyClicks(&edit, u"16, \"dora\": "_s);
+    QCOMPARE(edit.toPlainText(), u"{\"schema\": 1, \"lora\": {\"rank\": 16, \"dora\": }}"_s);
+    QTest::keyClick(&edit, Qt::Key_Space, Qt::ControlModifier);
+    QVERIFY(list.isVisible());
+    QTest::keyClick(&list, Qt::Key_Down);
+    QTest::keyClick(&list, Qt::Key_Return);
+    QVERIFY(!list.isVisible());
+    QCOMPARE(document_->experiment().value("lora.rank").get<long long>(), 16);
+    QVERIFY(document_->experiment().value("lora.dora").get<bool>());
+    QTest::keyClick(&edit, Qt::Key_Z);
+    QTest::keyClick(&edit, Qt::Key_Return);  // no suggestion is chosen, so that it is a new line
+    QVERIFY(edit.toPlainText().contains(u'\n'));
   }
 
   void a_value_out_of_range_is_kept_and_explained_beside_the_field() {

@@ -246,6 +246,22 @@ class ServerTest : public test::WindowFixture {
     QCOMPARE(playground().base().text(), base);
   }
 
+  void an_adapter_that_was_trained_with_another_template_is_warned_of() {
+    open_tab(tiny());
+    window_->document().set("lora.adapter", train_adapter().string());
+    start_server();
+    QVERIFY2(!tab().log().contains(u"Warning"_s), qPrintable(tab().log()));
+    click(u"Stop Server"_s);
+    QTRY_VERIFY(!tab().host().is_listening() && !tab().host().is_busy());
+    window_->document().set("data.chat", "gemma4");
+    start_server();
+    QTRY_VERIFY2(tab().log().contains(u"Warning: "_s), qPrintable(tab().log()));
+    QVERIFY2(tab().log().contains(u"template"_s), qPrintable(tab().log()));
+    QVERIFY2(tab().message().contains(u"Warning: "_s), qPrintable(tab().message()));
+    QTRY_COMPARE(test::clipped(tab()).join(u"; "_s), QString());
+    picture(u"server-template-warning"_s);
+  }
+
   void everything_has_a_name_and_is_readable_at_every_size() {
     open_tab(tiny());
     const int least = window_->serve_page().minimumSizeHint().width();

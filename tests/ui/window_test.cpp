@@ -576,9 +576,12 @@ class WindowTest : public test::WindowFixture {
     window.actions()[u"run.tune"_s]->trigger();
     QVERIFY(tune.resume().isVisible());
     QCOMPARE(tune.resume().text(), u"Resume tune-1"_s);
+    QCOMPARE(test::clipped(tune).join(u"; "_s), QString());
+    test::save_picture(tune, u"tune-resume"_s);
     QTest::mouseClick(&tune.resume(), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(!tune.task().is_busy(), 60000);
     QVERIFY2(test::result_text(tune).contains(u"(best)"_s), qPrintable(test::result_text(tune)));
+    test::save_picture(tune, u"tune-resumed"_s);
     QCOMPARE(store::Store(project.runs).list().size(), size_t{3});
     QVERIFY(!tune.resume().isVisible());
     QTest::keyClick(&tune, Qt::Key_Escape);

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/form/json_view.h"
 
+#include <QAbstractItemView>
+#include <QCompleter>
 #include <QFrame>
+#include <QHeaderView>
 #include <QKeyEvent>
 #include <QLabel>
 #include <QPainter>
 #include <QPushButton>
 #include <QRegularExpression>
+#include <QStandardItemModel>
 #include <QTextBlock>
+#include <QTreeView>
 #include <QVBoxLayout>
 
+#include "core/experiment/schema.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -34,6 +40,20 @@ int line_of(const QString& place) {
   return number.match(place).captured(1).toInt();
 }
 
+constexpr int kSuggestedRows = 10, kSuggestedWidth = 560;  // rows; pixels
+
+// Two columns: the suggestion and what it means.
+QTreeView* make_suggestion_list() {
+  auto* list = new QTreeView;
+  list->setRootIsDecorated(false);
+  list->setHeaderHidden(true);
+  list->setUniformRowHeights(true);
+  list->setSelectionBehavior(QAbstractItemView::SelectRows);
+  list->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  list->setAccessibleName(JsonEdit::tr("Suggestions"));
+  return list;
+}
+
 }  // namespace
 
 void JsonHighlighter::highlightBlock(const QString& text) {
@@ -48,7 +68,11 @@ void JsonHighlighter::highlightBlock(const QString& text) {
   }
 }
 
-JsonEdit::JsonEdit(QWidget* parent) : QPlainTextEdit(parent), gutter_(new Gutter(this)) {
+JsonEdit::JsonEdit(QWidget* parent)
+    : QPlainTextEdit(parent),
+      gutter_(new Gutter(this)),
+      completer_(new QCompleter(this)),
+      suggested_(new QStandardItemModel(0, 2, this)) {
   setUndoRedoEnabled(false);
   setWordWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
   setFont(mono_font(0.95));
@@ -62,6 +86,70 @@ JsonEdit::JsonEdit(QWidget* parent) : QPlainTextEdit(parent), gutter_(new Gutter
       gutter_->update(0, rect.y(), gutter_->width(), rect.height());
   });
   setViewportMargins(gutter_width(), 0, 0, 0);
+  completer_->setModel(suggested_);
+  completer_->setPopup(make_suggestion_list());
+  completer_->setCompletionMode(QCompleter::UnfilteredPopupCompletion);
+  completer_->setMaxVisibleItems(kSuggestedRows);
+  completer_->setWidget(this);
+  connect(completer_, qOverload<const QModelIndex&>(&QCompleter::activated), this,
+          [this](const QModelIndex& index) { insert_suggestion(index.row()); });
+}
+
+// The keys that choose a suggestion are the list's. Tab chooses the first one.
+void JsonEdit::keyPressEvent(QKeyEvent* event) {
+  QAbstractItemView* list = completer_->popup();
+  if (list->isVisible()) {
+    const bool is_tab = event->key() == Qt::Key_Tab;
+    if (is_tab && !list->currentIndex().isValid()) list->setCurrentIndex(list->model()->index(0, 0));
+    const bool chooses = is_tab || event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter;
+    if (chooses && list->currentIndex().isValid()) {
+      const int row = list->currentIndex().row();
+      list->hide();
+      return insert_suggestion(row);
+    }
+    if (event->key() == Qt::Key_Escape) return list->hide();
+  }
+  const bool is_asked = event->key() == Qt::Key_Space && event->modifiers() == Qt::ControlModifier;
+  if (!is_asked) QPlainTextEdit::keyPressEvent(event);
+  const QString typed = event->text();
+  const bool is_word = !typed.isEmpty() && (typed[0].isLetterOrNumber() || typed[0] == u'_' || typed[0] == u'"');
+  const bool goes_on = list->isVisible() && event->key() == Qt::Key_Backspace;
+  if (is_asked || is_word || goes_on)
+    suggest();
+  else if (!typed.isEmpty())
+    list->hide();
+}
+
+void JsonEdit::suggest() {
+  static const Json schema = experiment::experiment_schema();
+  const QString text = toPlainText();
+  const auto cursor = text.left(textCursor().position()).toUtf8().size();
+  completion_ = experiment::complete_json(schema, ss(text), static_cast<size_t>(cursor));
+  const auto& found = completion_.suggestions;
+  const std::string typed = ss(text).substr(completion_.begin, completion_.end - completion_.begin);
+  suggested_->setRowCount(0);
+  for (const experiment::JsonSuggestion& s : found)
+    suggested_->appendRow({new QStandardItem(qs(s.text)), new QStandardItem(qs(s.help))});
+  if (found.empty() || (found.size() == 1 && found[0].text == typed)) return completer_->popup()->hide();
+  auto* list = static_cast<QTreeView*>(completer_->popup());
+  list->header()->setStretchLastSection(true);
+  QRect at = cursorRect().translated(viewport()->pos());
+  at.setWidth(std::min(kSuggestedWidth, window()->width()));
+  completer_->complete(at);
+  list->resizeColumnToContents(0);
+  list->setCurrentIndex({});
+}
+
+void JsonEdit::insert_suggestion(int row) {
+  if (row < 0 || static_cast<size_t>(row) >= completion_.suggestions.size()) return;
+  const std::string text = ss(toPlainText());
+  const auto position = [&](size_t offset) { return static_cast<int>(qs(text.substr(0, offset)).size()); };
+  if (completion_.end > text.size()) return;
+  QTextCursor cursor = textCursor();
+  cursor.setPosition(position(completion_.begin));
+  cursor.setPosition(position(completion_.end), QTextCursor::KeepAnchor);
+  cursor.insertText(qs(completion_.replacement(static_cast<size_t>(row))));
+  setTextCursor(cursor);
 }
 
 int JsonEdit::gutter_width() const {

@@ -5,10 +5,13 @@
 #include <QSyntaxHighlighter>
 #include <QTimer>
 
+#include "core/experiment/json_completion.h"
 #include "ui/session/document.h"
 
+class QCompleter;
 class QFrame;
 class QLabel;
+class QStandardItemModel;
 
 namespace mw::ui {
 
@@ -20,7 +23,8 @@ class JsonHighlighter : public QSyntaxHighlighter {
   void highlightBlock(const QString& text) override;
 };
 
-// Text editor with line numbers and a tinted error line. Undo belongs to the document.
+// Text editor with line numbers, a tinted error line and suggestions of keys and values, which appear while a word is
+// typed and with Ctrl+Space. Undo belongs to the document.
 class JsonEdit : public QPlainTextEdit {
   Q_OBJECT
  public:
@@ -28,13 +32,20 @@ class JsonEdit : public QPlainTextEdit {
   void mark_line(int line);  // 1-based; 0 none
   void paint_gutter(QPaintEvent* event);
   int gutter_width() const;
+  QCompleter* completer() const { return completer_; }
 
  protected:
   bool event(QEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
 
  private:
+  void suggest();
+  void insert_suggestion(int row);
   QWidget* gutter_;
+  QCompleter* completer_;
+  QStandardItemModel* suggested_;
+  experiment::JsonCompletion completion_;  // whose suggestions are shown
   int marked_ = 0;
 };
 

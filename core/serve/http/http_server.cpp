@@ -2,6 +2,7 @@
 #include "core/serve/http/http_server.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/base/rng.h"
 #include "core/base/utf8.h"
@@ -67,36 +68,55 @@ void add_cors_headers(const HttpHead& head, const std::string& origin, Response&
 
 using IsGone = std::function<bool()>;  // the client has disconnected, or the server cancels its requests
 
-void send_completion(CompletionStream& stream, const ResponseHeader& head, const IsGone& is_gone, Response& res) {
-  std::string text;
+// Turns the pieces of a completion into those of the response.
+struct AnswerStream {
+  CompletionStream completion;
+  AnswerReader reader;
+  bool names_tool = false;  // the request chose a tool by its name
+
+  AnswerPart read(const CompletionStream::Piece& piece) {
+    AnswerPart part = reader.add(piece.text);
+    if (piece.is_last()) append(part, reader.finish());
+    return part;
+  }
+  // Of an answer that was forced to call a certain tool it is "stop", as in the OpenAI API.
+  std::string finish_reason(const CompletionStream::Piece& piece) const {
+    return piece.finish_reason == "stop" && reader.calls() > 0 && !names_tool ? "tool_calls" : piece.finish_reason;
+  }
+};
+
+void send_completion(AnswerStream& stream, const ResponseHeader& head, const IsGone& is_gone, Response& res) {
+  AnswerPart answer;
   for (;;) {
-    const CompletionStream::Piece piece = stream.next(is_gone);
-    text += piece.text;
+    const CompletionStream::Piece piece = stream.completion.next(is_gone);
+    append(answer, stream.read(piece));
     if (!piece.is_last()) continue;
     if (piece.finish_reason.empty())
       send_error(res, piece.disconnected ? HttpError{503, "server_error", "the request was cancelled", "", "cancelled"}
                                          : HttpError{500, "internal_error", piece.error, "", "failed"});
     else
-      send_json(res, 200, completion_json(head, text, piece.finish_reason, stream.usage()));
+      send_json(res, 200, completion_json(head, answer, stream.finish_reason(piece), stream.completion.usage()));
     return;
   }
 }
 
-void stream_completion(std::shared_ptr<CompletionStream> stream, const ResponseHeader& head, UsageMode usage,
+void stream_completion(std::shared_ptr<AnswerStream> stream, const ResponseHeader& head, UsageMode usage,
                        const IsGone& is_gone, Response& res) {
   res.set_header("Cache-Control", "no-cache");
-  res.set_chunked_content_provider("text/event-stream", [stream, head, usage, is_gone, part = ChunkPosition::first](
+  res.set_chunked_content_provider("text/event-stream", [stream, head, usage, is_gone, position = ChunkPosition()](
                                                             size_t, httplib::DataSink& sink) mutable {
-    const CompletionStream::Piece piece = stream->next(is_gone);
+    CompletionStream& completion = stream->completion;
+    const CompletionStream::Piece piece = completion.next(is_gone);
     if (piece.disconnected) return false;
     std::string out;
     if (!piece.error.empty()) {
       out = sse_event(to_json(HttpError{500, "internal_error", piece.error, "", "failed"}));
     } else {
-      Json json = chunk_json(head, std::exchange(part, ChunkPosition::later), piece.text, piece.finish_reason);
-      if (usage == UsageMode::always) json["usage"] = to_json(stream->usage());
+      Json json = chunk_json(head, position, stream->read(piece), stream->finish_reason(piece));
+      position = {false, stream->reader.calls()};
+      if (usage == UsageMode::always) json["usage"] = to_json(completion.usage());
       out = sse_event(json);
-      if (piece.is_last() && usage != UsageMode::none) out += sse_event(usage_chunk_json(head, stream->usage()));
+      if (piece.is_last() && usage != UsageMode::none) out += sse_event(usage_chunk_json(head, completion.usage()));
     }
     if (piece.is_last()) out += kSseEnd;
     if (!sink.write(out.data(), out.size())) return false;
@@ -136,12 +156,32 @@ std::string chat_prompt(const data::ChatTemplate& chat, const OpenAiRequest& req
                        : data::render_prompt(chat, request.chat);
 }
 
+// What the answer is read as; adds the start of a forced call to the prompt.
+AnswerReading read_answers_as(const AnswerFormat& format, const OpenAiRequest& request, std::string& prompt) {
+  if (request.endpoint != Endpoint::chat) return {};
+  AnswerReading out{.reads_calls = !request.tools.empty(), .only_one_call = !request.parallel_tool_calls};
+  const std::string_view end = trim(prompt);
+  if (format.has_thoughts()) out.begins_with_thought = end.ends_with(trim(format.thought_begin + format.thought_label));
+  if (request.tool_choice != ToolChoice::required && request.tool_choice != ToolChoice::named) return out;
+  if (format.notation == CallNotation::none)
+    throw Error({.id = "REQUEST",
+                 .message = "the answer cannot be forced to call a tool, because the notation of calls in the model's "
+                            "chat template is not known",
+                 .place = "tool_choice",
+                 .expected = "auto or none"});
+  if (request.tool_choice == ToolChoice::named) out.only_one_call = true;
+  out.forced_call = forced_call(format, request.tool_name);
+  prompt += format.call_begin + out.forced_call;
+  return out;
+}
+
 }  // namespace
 
 HttpServer::HttpServer(HttpOptions options, ServedModel model, ServingLoop& loop)
     : options_(std::move(options)),
       access_(options_.host, options_.allow_hosts, options_.allow_origins),
       model_(std::move(model)),
+      format_(answer_format(model_.chat)),
       loop_(loop),
       metrics_(model_.name),
       http_(options_.limits) {
@@ -313,7 +353,8 @@ Error HttpServer::unknown_model(const std::string& name) const {
   return Error({.id = "MODEL-NAME", .message = "the model `" + name + "` does not exist", .expected = known});
 }
 
-std::vector<int> HttpServer::tokenize_prompt(const OpenAiRequest& request) const {
+// `text`: of a prompt without ids.
+std::vector<int> HttpServer::tokenize_prompt(const OpenAiRequest& request, const std::string& text) const {
   const data::Tokenizer& tokenizer = *model_.tokenizer;
   const auto reject = [](const std::string& place, const std::string& message, const std::string& expected) {
     throw Error({.id = "REQUEST", .message = message, .place = place, .expected = expected});
@@ -325,20 +366,30 @@ std::vector<int> HttpServer::tokenize_prompt(const OpenAiRequest& request) const
                "ids below " + std::to_string(tokenizer.size()));
     return request.prompt_ids;
   }
-  if (request.endpoint == Endpoint::chat && model_.chat.is_none())
-    reject("messages", "the model has no chat template", "a request to /v1/completions");
   std::vector<int> ids;
   if (request.endpoint == Endpoint::chat || request.add_bos) ids.push_back(tokenizer.bos());
-  const std::string text = request.endpoint == Endpoint::chat ? chat_prompt(model_.chat, request) : request.prompt;
   const std::vector<int> body = tokenizer.encode(text);
   ids.insert(ids.end(), body.begin(), body.end());
   if (ids.empty()) reject("prompt", "the prompt is empty", "at least one token");
   return ids;
 }
 
-GenerationRequest HttpServer::make_request(const OpenAiRequest& request) {
+// The special tokens that mark thoughts and calls in an answer. Tokens that are not special are text in any case.
+std::vector<int> HttpServer::answer_markers(const OpenAiRequest& request) const {
+  if (request.endpoint != Endpoint::chat) return {};
+  std::vector<std::string> markers{format_.thought_begin, format_.thought_end};
+  if (!request.tools.empty()) markers.insert(markers.end(), {format_.call_begin, format_.call_end, format_.quote});
+  std::vector<int> out;
+  for (const std::string& marker : markers) {
+    const int id = marker.empty() ? -1 : model_.tokenizer->find(marker);
+    if (id >= 0 && model_.tokenizer->decode(std::array{id}).empty()) out.push_back(id);
+  }
+  return out;
+}
+
+GenerationRequest HttpServer::make_request(const OpenAiRequest& request, std::vector<int> prompt_ids) {
   const bool is_chat = request.endpoint == Endpoint::chat;
-  GenerationRequest out{.prompt_ids = tokenize_prompt(request),
+  GenerationRequest out{.prompt_ids = std::move(prompt_ids),
                         .temperature = request.temperature,
                         .top_p = request.top_p,
                         .min_p = request.min_p,
@@ -353,6 +404,8 @@ GenerationRequest HttpServer::make_request(const OpenAiRequest& request) {
   out.stop_ids.push_back(model_.tokenizer->eos());
   if (!model_.chat.is_none())
     if (const int end = model_.tokenizer->find(data::end_of_turn(model_.chat)); end >= 0) out.stop_ids.push_back(end);
+  if (is_chat && !request.tools.empty() && !format_.response_begin.empty())
+    if (const int end = model_.tokenizer->find(format_.response_begin); end >= 0) out.stop_ids.push_back(end);
   return out;
 }
 
@@ -361,18 +414,28 @@ void HttpServer::complete(Endpoint endpoint, const Request& req, Response& res) 
     throw Error({.id = "BUSY", .message = "the server is stopping", .fix = "send the request to another server"},
                 Error::Kind::failed);
   const OpenAiRequest request = parse_openai_request(endpoint, req.body);
-  GenerationRequest generation = make_request(request);
+  if (endpoint == Endpoint::chat && model_.chat.is_none())
+    throw Error({.id = "REQUEST",
+                 .message = "the model has no chat template",
+                 .place = "messages",
+                 .expected = "a request to /v1/completions"});
+  std::string prompt = endpoint == Endpoint::chat ? chat_prompt(model_.chat, request) : request.prompt;
+  AnswerReading reading = read_answers_as(format_, request, prompt);
+  GenerationRequest generation = make_request(request, tokenize_prompt(request, prompt));
   const ResponseHeader head{
       .endpoint = endpoint,
       .id = make_response_id(endpoint, static_cast<std::uint64_t>(created_) << 32 ^ ++request_count_),
       .model = request.model.empty() ? model_.name : request.model,
       .created = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())};
   res.set_header("x-request-id", head.id);
-  auto stream = std::make_shared<CompletionStream>(loop_, metrics_, std::move(generation),
-                                                   IncrementalDetokenizer(*model_.tokenizer, request.stop));
+  IncrementalDetokenizer text(*model_.tokenizer, request.stop, answer_markers(request));
+  const auto stream = std::shared_ptr<AnswerStream>(new AnswerStream{
+      .completion = {loop_, metrics_, std::move(generation), std::move(text)},
+      .reader = endpoint == Endpoint::chat ? AnswerReader(format_, std::move(reading)) : AnswerReader(),
+      .names_tool = request.tool_choice == ToolChoice::named});
   const IsGone is_gone = [this] { return cancelling_ || HttpConnections::is_disconnected(); };
   if (request.stream)
-    stream_completion(std::move(stream), head, request.usage, is_gone, res);
+    stream_completion(stream, head, request.usage, is_gone, res);
   else
     send_completion(*stream, head, is_gone, res);
 }

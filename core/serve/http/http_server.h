@@ -13,6 +13,7 @@
 
 #include "core/data/tokenizer/chat.h"
 #include "core/data/tokenizer/tokenizer.h"
+#include "core/serve/http/answer_reader.h"
 #include "core/serve/http/http_access.h"
 #include "core/serve/http/http_connections.h"
 #include "core/serve/http/openai_response.h"
@@ -65,14 +66,16 @@ class HttpServer {
   void complete(Endpoint endpoint, const httplib::Request& req, httplib::Response& res);
   std::string find_adapter(const std::string& name) const;
   Error unknown_model(const std::string& name) const;
-  std::vector<int> tokenize_prompt(const OpenAiRequest& request) const;
-  GenerationRequest make_request(const OpenAiRequest& request);
+  std::vector<int> tokenize_prompt(const OpenAiRequest& request, const std::string& text) const;
+  std::vector<int> answer_markers(const OpenAiRequest& request) const;
+  GenerationRequest make_request(const OpenAiRequest& request, std::vector<int> prompt_ids);
   HttpError to_response(const std::exception& error) const;
   void complete_error(httplib::Response& res) const;
 
   const HttpOptions options_;
   const HttpAccessPolicy access_;
   const ServedModel model_;
+  const AnswerFormat format_;
   ServingLoop& loop_;
   ServerMetrics metrics_;
   const std::int64_t created_ = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());

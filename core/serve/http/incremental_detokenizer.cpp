@@ -52,7 +52,10 @@ std::string IncrementalDetokenizer::release(bool last) {
 
 std::string IncrementalDetokenizer::add(int token) {
   if (stopped_) return {};
+  const bool is_marker = std::find(markers_.begin(), markers_.end(), token) != markers_.end();
+  if (is_marker) held_ += decode(true);
   ids_.push_back(token);
+  if (is_marker) held_ += tokenizer_.piece(token);
   held_ += decode(false);
   return release(false);
 }

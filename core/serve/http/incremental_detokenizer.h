@@ -11,8 +11,10 @@ namespace mw::serve {
 
 class IncrementalDetokenizer {
  public:
-  IncrementalDetokenizer(const data::Tokenizer& tokenizer, std::vector<std::string> stops)
-      : tokenizer_(tokenizer), stops_(std::move(stops)) {}
+  // `markers`: special tokens that are part of the text, which has no others.
+  IncrementalDetokenizer(const data::Tokenizer& tokenizer, std::vector<std::string> stops,
+                         std::vector<int> markers = {})
+      : tokenizer_(tokenizer), stops_(std::move(stops)), markers_(std::move(markers)) {}
   std::string add(int token);                // returns new text as valid UTF-8, possibly empty
   std::string finish();                      // returns the text held back; incomplete characters become U+FFFD
   bool stopped() const { return stopped_; }  // the text ended before a stop string
@@ -23,6 +25,7 @@ class IncrementalDetokenizer {
 
   const data::Tokenizer& tokenizer_;
   std::vector<std::string> stops_;
+  std::vector<int> markers_;
   std::vector<int> ids_;
   size_t decoded_ = 0;  // leading ids_ whose text has been decoded; kept as context for the next ones
   std::string held_;    // decoded text that has not been returned

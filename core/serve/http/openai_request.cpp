@@ -87,11 +87,11 @@ void reject_unsupported_options(const Fields& f, Endpoint endpoint) {
   f.reject_unless("logit_bias", Json::object(), "this sampling option is not supported");
   if (endpoint == Endpoint::completions) {
     f.reject_unless("tools", Json::array(), "only chat completions have tools");
+    if (const Json* choice = f.find("tool_choice"); choice && *choice != "auto" && *choice != "none")
+      reject("tool_choice", "only chat completions have tools", "auto or none", json_excerpt(*choice));
     f.reject_unless("chat_template_kwargs", Json::object(), "only chat completions have a template");
   }
-  if (const Json* choice = f.find("tool_choice"); choice && *choice != "auto" && *choice != "none")
-    reject("tool_choice", "the answer cannot be forced to call a tool", "auto or none", json_excerpt(*choice));
-  f.reject_unless("functions", Json::array(), "tool calls are not supported");
+  f.reject_unless("functions", Json::array(), "functions were replaced by tools");
   f.reject_unless("include_stop_str_in_output", false, "stop strings are never part of the output");
   f.reject_unless("skip_special_tokens", true, "special tokens are never part of the output");
   if (const Json* format = f.find("response_format"))
@@ -184,13 +184,51 @@ void read_messages(const Fields& f, OpenAiRequest& out) {
   }
 }
 
+// The name of a tool of the request or, with the same members, of the choice of one; empty: there is none.
+std::string function_name(const Json& tool) {
+  const Json* function = find_member(tool, "function");
+  const Json* name = function ? find_member(*function, "name") : nullptr;
+  return name && name->is_string() ? name->get<std::string>() : std::string();
+}
+
+// Of tools that the request has.
+void read_tool_choice(const Fields& f, OpenAiRequest& out) {
+  const Json* choice = f.find("tool_choice");
+  if (!choice || *choice == "auto") return;
+  if (*choice == "none") {
+    out.tool_choice = ToolChoice::none;
+    return;
+  }
+  const std::string expected = R"(auto, none, required or {"type": "function", "function": {"name": "..."}})";
+  if (*choice == "required") {
+    out.tool_choice = ToolChoice::required;
+  } else {
+    out.tool_name = function_name(*choice);
+    if (out.tool_name.empty())
+      reject("tool_choice", "the value is not a choice of a tool", expected, json_excerpt(*choice));
+    out.tool_choice = ToolChoice::named;
+  }
+  std::string names;
+  for (const Json& tool : out.tools) {
+    const std::string name = function_name(tool);
+    if (name == out.tool_name) return;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  if (out.tools.empty()) reject("tool_choice", "the request has no tools to choose from", "auto or none");
+  if (out.tool_choice == ToolChoice::named)
+    reject("tool_choice", "the request does not have this tool", names, out.tool_name);
+}
+
 // Of a folder's template, which is not known here.
 void read_template_input(const Fields& f, OpenAiRequest& out) {
+  out.tools = Json::array();
   if (const Json* tools = f.find("tools")) {
     if (!tools->is_array()) reject("tools", "the value is not a list of tools", "a list", json_excerpt(*tools));
-    const Json* choice = f.find("tool_choice");
-    if (!choice || *choice != "none") out.tools = *tools;
+    out.tools = *tools;
   }
+  read_tool_choice(f, out);
+  if (out.tool_choice == ToolChoice::none) out.tools = Json::array();
+  out.parallel_tool_calls = f.flag("parallel_tool_calls", true);
   if (const Json* values = f.find("chat_template_kwargs")) {
     if (!values->is_object())
       reject("chat_template_kwargs", "the value is not an object", "an object", json_excerpt(*values));

@@ -13,6 +13,7 @@
 namespace mw::serve {
 
 enum class Endpoint { completions, chat };
+enum class ToolChoice { none, automatic, required, named };
 enum class UsageMode { none, at_end, always };  // which chunks of a stream carry the token usage
 
 struct OpenAiRequest {
@@ -22,6 +23,9 @@ struct OpenAiRequest {
   std::string prompt{};               // of completions otherwise
   std::vector<data::Message> chat{};  // of chat
   Json tools{}, template_values{};    // of chat, for a folder's template: a list, an object; or null
+  ToolChoice tool_choice = ToolChoice::automatic;
+  std::string tool_name{};  // if ToolChoice::named
+  bool parallel_tool_calls = true;
   bool has_ids = false, add_bos = true;
   std::optional<int> max_tokens{};
   float temperature = 1, top_p = 1, min_p = 0;

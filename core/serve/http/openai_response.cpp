@@ -24,6 +24,29 @@ const char* chunk_object(Endpoint endpoint) {
   return endpoint == Endpoint::chat ? "chat.completion.chunk" : "text_completion";
 }
 
+// `first`: the number of the answer's calls before these.
+Json calls_json(const ResponseHeader& head, const std::vector<ToolCall>& calls, int first) {
+  Json out = Json::array();
+  for (const ToolCall& call : calls) {
+    const int index = first + static_cast<int>(out.size());
+    out.push_back({{"index", index},
+                   {"id", "call_" + head.id.substr(head.id.find('-') + 1) + "_" + std::to_string(index)},
+                   {"type", "function"},
+                   {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  }
+  return out;
+}
+
+Json message_json(const ResponseHeader& head, const AnswerPart& answer) {
+  Json out{{"role", "assistant"}, {"content", answer.content}};
+  if (!answer.reasoning.empty()) out["reasoning_content"] = answer.reasoning;
+  if (answer.calls.empty()) return out;
+  if (answer.content.empty()) out["content"] = nullptr;
+  out["tool_calls"] = calls_json(head, answer.calls, 0);
+  for (Json& call : out["tool_calls"]) call.erase("index");  // chunks have it
+  return out;
+}
+
 }  // namespace
 
 std::string make_response_id(Endpoint endpoint, std::uint64_t number) {
@@ -39,13 +62,13 @@ Json to_json(const TokenUsage& usage) {
           {"prompt_tokens_details", {{"cached_tokens", usage.cached}}}};
 }
 
-Json completion_json(const ResponseHeader& head, const std::string& text, const std::string& finish_reason,
+Json completion_json(const ResponseHeader& head, const AnswerPart& answer, const std::string& finish_reason,
                      const TokenUsage& usage) {
   Json choice{{"index", 0}};
   if (head.endpoint == Endpoint::chat)
-    choice["message"] = {{"role", "assistant"}, {"content", text}};
+    choice["message"] = message_json(head, answer);
   else
-    choice["text"] = text;
+    choice["text"] = answer.content;
   choice["logprobs"] = nullptr;
   choice["finish_reason"] = finish_reason;
   Json out = response_body(head, head.endpoint == Endpoint::chat ? "chat.completion" : "text_completion",
@@ -54,15 +77,18 @@ Json completion_json(const ResponseHeader& head, const std::string& text, const 
   return out;
 }
 
-Json chunk_json(const ResponseHeader& head, ChunkPosition part, const std::string& text,
+Json chunk_json(const ResponseHeader& head, ChunkPosition position, const AnswerPart& part,
                 const std::string& finish_reason) {
   Json choice{{"index", 0}};
   if (head.endpoint == Endpoint::chat) {
-    choice["delta"] = Json::object();
-    if (part == ChunkPosition::first) choice["delta"]["role"] = "assistant";
-    choice["delta"]["content"] = text;
+    Json delta = Json::object();
+    if (position.is_first) delta["role"] = "assistant";
+    if (!part.reasoning.empty()) delta["reasoning_content"] = part.reasoning;
+    if (!part.calls.empty()) delta["tool_calls"] = calls_json(head, part.calls, position.calls_before);
+    if (!part.content.empty() || (part.reasoning.empty() && part.calls.empty())) delta["content"] = part.content;
+    choice["delta"] = std::move(delta);
   } else {
-    choice["text"] = text;
+    choice["text"] = part.content;
   }
   choice["logprobs"] = nullptr;
   choice["finish_reason"] = or_null(finish_reason);

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/serve/http/answer_reader.h"
 #include "core/serve/http/openai_request.h"
 
 namespace mw::serve {
@@ -23,11 +24,15 @@ struct TokenUsage {
 
 std::string make_response_id(Endpoint endpoint, std::uint64_t number);  // "cmpl-..." or "chatcmpl-..."
 Json to_json(const TokenUsage& usage);
-// finish_reason: "stop" or "length"; "" in a chunk that is not the last.
-Json completion_json(const ResponseHeader& head, const std::string& text, const std::string& finish_reason,
+// finish_reason: "stop", "length" or "tool_calls"; "" in a chunk that is not the last. Only chats have reasoning and
+// calls.
+Json completion_json(const ResponseHeader& head, const AnswerPart& answer, const std::string& finish_reason,
                      const TokenUsage& usage);
-enum class ChunkPosition { first, later };
-Json chunk_json(const ResponseHeader& head, ChunkPosition part, const std::string& text,
+struct ChunkPosition {
+  bool is_first = true;
+  int calls_before = 0;  // in earlier chunks
+};
+Json chunk_json(const ResponseHeader& head, ChunkPosition position, const AnswerPart& part,
                 const std::string& finish_reason);
 Json usage_chunk_json(const ResponseHeader& head, const TokenUsage& usage);
 std::string sse_event(const Json& json);

@@ -61,11 +61,11 @@ TableModel<BenchmarkFigure>::Columns benchmark_columns() {
               BenchmarkDialog::tr("Spread"),
               [spread](const BenchmarkFigure& f) { return benchmark_percent(spread(f)); }, spread),
           number(
-              BenchmarkDialog::tr("Of Peak Arithmetic"),
+              BenchmarkDialog::tr("Of peak arithmetic"),
               [](const BenchmarkFigure& f) { return benchmark_percent(f.arithmetic_share); },
               [](const BenchmarkFigure& f) { return f.arithmetic_share; }),
           number(
-              BenchmarkDialog::tr("Of Memory Bandwidth"),
+              BenchmarkDialog::tr("Of memory bandwidth"),
               [](const BenchmarkFigure& f) { return benchmark_percent(f.memory_share); },
               [](const BenchmarkFigure& f) { return f.memory_share.value_or(0); }),
           {.title = BenchmarkDialog::tr("Limited by"),

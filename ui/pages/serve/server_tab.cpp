@@ -177,6 +177,16 @@ void ServerTab::add_log(const QString& text) {
   log_->appendPlainText(QTime::currentTime().toString(u"HH:mm:ss  "_s) + text);
 }
 
+// With the warnings, which the log has, too: it is not the tab that is shown first.
+QString ServerTab::served_text(const jobs::ServedModel& served) const {
+  QStringList lines{(host_.is_outdated()
+                         ? tr("%1/v1 serves %2; the form has changed since, restart the server to serve its model")
+                         : tr("%1/v1 serves %2"))
+                        .arg(host_.address(), qs(served.name))};
+  for (const std::string& warning : served.warnings) lines << tr("Warning: %1").arg(qs(warning));
+  return lines.join(u'\n');
+}
+
 void ServerTab::update_state() {
   const bool busy = host_.is_busy(), listening = host_.is_listening();
   const TaskProgress& progress = host_.task().progress();
@@ -205,10 +215,7 @@ void ServerTab::update_state() {
   else if (!refusal.isEmpty())
     message_->show_text(refusal);
   else if (const auto model = host_.model(); model && listening)
-    message_->show_text((host_.is_outdated()
-                             ? tr("%1/v1 serves %2; the form has changed since, restart the server to serve its model")
-                             : tr("%1/v1 serves %2"))
-                            .arg(host_.address(), qs(model->served().name)));
+    message_->show_text(served_text(model->served()));
   else
     message_->show_text({});
   show_figures();

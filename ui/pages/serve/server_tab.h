@@ -42,6 +42,7 @@ class ServerTab : public QWidget {
   void start();
   void update_state();
   void show_figures();
+  QString served_text(const jobs::ServedModel& served) const;
   void add_log(const QString& text);
 
   ModelHost host_;
