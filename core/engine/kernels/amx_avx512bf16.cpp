@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include <cstddef>
+#include <cstring>
 #include <iterator>
 
 #include "core/engine/kernels/onednn_gemm.h"
@@ -28,8 +29,8 @@ void store_tile(i64 rows, i64 columns, const float* tile, i64 stride, const Tile
   }
 }
 
-// A part of a strip that one call of oneDNN is deep. The last rows of A are padded to 16 with what follows them in the
-// workspace.
+// A part of a strip that one call of oneDNN is deep, whose rows of A follow each other. The last rows are padded to 16
+// with what follows them in memory.
 void deep_product(i64 rows, i64 columns, const Strip& strip, i64 depth, const TileOutput& out) {
   alignas(64) float tile[kAmxRows[0] * kAmxPanels[0] * kPanelRows];
   alignas(64) std::byte scratch[kOnednnScratchBytes];
@@ -41,8 +42,8 @@ void deep_product(i64 rows, i64 columns, const Strip& strip, i64 depth, const Ti
     for (i64 row = 0; row < rows;) {
       int i = 0;
       while (i + 1 < static_cast<int>(std::size(kAmxRows)) && kAmxRows[i] > rows - row) ++i;
-      if (!products[i]) products[i] = &panel_product({i, wide, depth, strip.a_stride});
-      run(*products[i], {strip.a + row * strip.a_stride, strip.b + panel * strip.b_stride, tile, scratch});
+      if (!products[i]) products[i] = &panel_product({i, wide, depth});
+      run(*products[i], {strip.a + row * depth, strip.b + panel * strip.b_stride, tile, scratch});
       const i64 height = rows - row < kAmxRows[i] ? rows - row : kAmxRows[i];
       store_tile(height, columns - column < width ? columns - column : width, tile, width,
                  {out.c + row * out.stride + column, out.stride, out.store});
@@ -52,20 +53,36 @@ void deep_product(i64 rows, i64 columns, const Strip& strip, i64 depth, const Ti
   }
 }
 
+// The same for rows of A with gaps, which are closed by copying blocks of them.
+constexpr i64 kCopiedDepth = 512;
+void gapped_product(i64 rows, i64 columns, const Strip& strip, i64 depth, const TileOutput& out) {
+  alignas(64) std::uint16_t a[kAmxRows[0] * kCopiedDepth];
+  for (i64 row = 0; row < rows; row += kAmxRows[0]) {
+    const i64 some = rows - row < kAmxRows[0] ? rows - row : kAmxRows[0];
+    for (i64 r = 0; r < some; ++r)
+      memcpy(a + r * depth, strip.a + (row + r) * strip.a_stride, static_cast<size_t>(depth) * 2);
+    deep_product(some, columns, {a, depth, strip.b, strip.b_stride, depth / 2}, depth,
+                 {out.c + row * out.stride, out.stride, out.store});
+  }
+}
+
 // oneDNN multiplies what is deep enough, vdpbf16ps the rest.
 void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutput& out) {
   TileOutput to = out;
   for (int s = 0; s < count; ++s) {
     Strip strip = strips[s];
     while (strip.pairs > 0) {
-      const i64 deep = 2 * strip.pairs < kAmxMostDepth ? 2 * strip.pairs / kAmxDepth * kAmxDepth : kAmxMostDepth;
-      if (deep > 0)
-        deep_product(rows, columns, strip, deep, to);
-      else
+      const i64 left = 2 * strip.pairs;
+      const bool gaps = strip.a_stride != left || left > kAmxMostDepth || left % kAmxDepth > 0;
+      const i64 most = gaps ? kCopiedDepth : kAmxMostDepth, deep = left < most ? left / kAmxDepth * kAmxDepth : most;
+      if (deep == 0) {
         packed_kernels_avx512bf16().block(rows, columns, &strip, 1, to);
+        strip.pairs = 0;
+      } else {
+        gaps ? gapped_product(rows, columns, strip, deep, to) : deep_product(rows, columns, strip, deep, to);
+        strip.a += deep, strip.b += deep * kPanelRows, strip.pairs -= deep / 2;
+      }
       to.store = Store::accumulate;
-      if (deep == 0) break;
-      strip.a += deep, strip.b += deep * kPanelRows, strip.pairs -= deep / 2;
     }
   }
 }

@@ -8,7 +8,7 @@
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <stdexcept>
-#include <utility>
+#include <string_view>
 
 #include "core/base/buffer_sizes.h"
 
@@ -29,19 +29,20 @@ class PanelProduct {
   explicit PanelProduct(const PanelShape& shape) : stream_(cpu_engine()) {
     using dnnl::memory;
     const std::int64_t rows = kAmxRows[shape.rows], columns = kAmxPanels[shape.panels] * sizes::kPanelRows;
-    const memory::desc a({rows, shape.depth}, memory::data_type::bf16, memory::dims{shape.a_stride, 1});
+    const memory::desc a({rows, shape.depth}, memory::data_type::bf16, memory::format_tag::ab);
     const memory::desc b({shape.depth, columns}, memory::data_type::bf16, memory::format_tag::BA16a32b2a);
     const memory::desc c({rows, columns}, memory::data_type::f32, memory::format_tag::ab);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, c), attributes, cpu_engine());
-    fits_ = description.scratchpad_desc().get_size() <= kOnednnScratchBytes;
+    fits_ = description.scratchpad_desc().get_size() <= kOnednnScratchBytes &&
+            std::string_view(description.impl_info_str()).find("amx") != std::string_view::npos;
     product_ = dnnl::matmul(description);
     const memory::desc descriptions[] = {a, b, c, description.scratchpad_desc()};
     for (size_t i = 0; i < memory_.size(); ++i) memory_[i] = memory(descriptions[i], cpu_engine(), nullptr);
   }
 
-  // A call that splits the depth needs room for sums.
+  // Whether oneDNN has AMX code for the shape that does not split the depth, which would need room for sums.
   bool fits() const { return fits_; }
 
   void run(const PanelOperands& operands) const {
@@ -76,7 +77,7 @@ void compute_alone() {
 bool detect_amx() {
   if (dnnl::get_effective_cpu_isa() < dnnl::cpu_isa::avx512_core_amx) return false;
   compute_alone();
-  return PanelProduct({0, 0, kAmxMostDepth, kAmxMostDepth}).fits();
+  return PanelProduct({0, 0, kAmxMostDepth}).fits();
 }
 
 }  // namespace
@@ -88,14 +89,13 @@ bool has_onednn_amx() {
 
 const PanelProduct& panel_product(const PanelShape& shape) {
   constexpr size_t kShapes = std::size(kAmxRows) * std::size(kAmxPanels);
-  thread_local std::map<std::pair<std::int64_t, std::int64_t>, std::array<std::unique_ptr<PanelProduct>, kShapes>>
-      products;
+  thread_local std::map<std::int64_t, std::array<std::unique_ptr<PanelProduct>, kShapes>> products;
   const size_t i = static_cast<size_t>(shape.rows) * std::size(kAmxPanels) + static_cast<size_t>(shape.panels);
-  std::unique_ptr<PanelProduct>& product = products[{shape.depth, shape.a_stride}][i];
+  std::unique_ptr<PanelProduct>& product = products[shape.depth][i];
   if (!product) {
     compute_alone();
     product = std::make_unique<PanelProduct>(shape);
-    if (!product->fits()) throw std::logic_error("oneDNN splits the depth of a product");
+    if (!product->fits()) throw std::logic_error("oneDNN has no AMX code for a product");
   }
   return *product;
 }

@@ -19,11 +19,10 @@ inline constexpr std::int64_t kOnednnScratchBytes = 8192;
 struct PanelShape {
   int rows = 0, panels = 0;  // indices in kAmxRows and kAmxPanels
   std::int64_t depth = 0;
-  std::int64_t a_stride = 0;  // elements between rows of A
 };
 
 struct PanelOperands {
-  const std::uint16_t* a;
+  const std::uint16_t* a;       // rows one after another, without gaps: oneDNN has no AMX code for others
   const std::uint16_t* panels;  // one after another, without gaps
   float* tile;                  // [rows, columns of the panels], receives the sums
   void* scratch;                // kOnednnScratchBytes, aligned to cache lines
