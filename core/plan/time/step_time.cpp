@@ -21,10 +21,13 @@ namespace {
 
 using Phase = Term::Phase;
 
+const Efficiency kWholeVector{1, 1, 1, Origin::floor, "the peak of the vector units"};
+
 // Rates of a device: peaks and efficiencies.
 struct Rates {
   double flops, bytes;  // per second at the peak
   double fp8;           // the same of products in fp8; 0: they run in bf16
+  double vector;        // operations of a TPU's vector units; 0: unknown
   double fp8_share;     // of that peak
   const Efficiencies& e;
   double unit;            // of the matrix unit
@@ -48,6 +51,7 @@ Rates rates_of(const Request& request) {
   return {products_peak(request) / devices,
           c.memory_bandwidth.value / devices,
           fp8,
+          c.vector_ops.value / devices,
           fp8_share(request).value,
           request.efficiencies,
           static_cast<double>(std::max(1, c.matrix_unit)),
@@ -57,18 +61,20 @@ Rates rates_of(const Request& request) {
 // The work of one device in a phase: floating-point operations by their limit, bytes and kernels.
 struct Load {
   double flops = 0, attention_flops = 0, fp8_flops = 0;
+  double vector_ops = 0;
   double bytes = 0;
   // Seconds that products wait for memory beyond their computing, and those by which grouped products are slower.
   double short_products = 0;
   double kernels = 0;
 
   Load operator*(double n) const {
-    return {flops * n, attention_flops * n, fp8_flops * n, bytes * n, short_products * n, kernels * n};
+    return {flops * n, attention_flops * n, fp8_flops * n, vector_ops * n, bytes * n, short_products * n, kernels * n};
   }
   Load& operator+=(const Load& o) {
     flops += o.flops;
     attention_flops += o.attention_flops;
     fp8_flops += o.fp8_flops;
+    vector_ops += o.vector_ops;
     bytes += o.bytes;
     short_products += o.short_products;
     kernels += o.kernels;
@@ -252,6 +258,7 @@ class Builder {
     Load load;
     load += base * (forwards + backwards * (r_.method == model::TrainMethod::full ? 2 : 1));
     load += adapters * (forwards + 2 * backwards);
+    load.vector_ops += dropout_ops(kind, pass.tokens) * forwards;
     const double attention_all = attention * (forwards + backwards * (materialised ? 2 : 2.5));
     (materialised ? load.flops : load.attention_flops) += attention_all;
     const bool keeps = phase == Phase::remat || (r_.work == Work::train && r_.train.remat == model::Remat::none);
@@ -259,6 +266,18 @@ class Builder {
     load.kernels += traffic.kernels * (forwards + 2 * backwards);
     if (pass.keys > 0 && kind.shape.has_k) load.bytes += kv_read(kind, pass);
     add(phase, kind.name, kind.count, load * (kind.count * pass.times));
+  }
+
+  // JAX draws the mask of an adapter's input with threefry-2x32, one block for each element
+  // (jax_threefry_partitionable, the default): 20 rounds of an addition, a rotation in three operations and an
+  // exclusive or, five injections of the key with three additions, and the comparison with the rate.
+  double dropout_ops(const LayerKind& kind, double tokens) const {
+    constexpr double kOps = 20 * 5 + 5 * 3 + 4;
+    const bool jax = r_.stack == Stack::tunix || r_.stack == Stack::torchax;
+    if (!jax || !r_.train.dropout || r_.work != Work::train || rates_.vector <= 0) return 0;
+    double elements = 0;
+    for (const Product& a : kind.lora_a) elements += a.in;
+    return kOps * tokens * elements;
   }
 
   // The embedding, all layers, and the output matrix with its softmax for `logit_tokens` tokens.
@@ -403,6 +422,7 @@ class Builder {
     add(load.flops, rates_.flops, rates_.e.matmul.value);
     add(load.attention_flops, rates_.flops, rates_.e.attention.value);
     add(load.fp8_flops, rates_.fp8, rates_.fp8_share);
+    add(load.vector_ops, rates_.vector, 1);
     return seconds;
   }
   double memory_seconds(const Load& load) const {
@@ -423,6 +443,7 @@ class Builder {
     add(load.flops, rates_.flops, rates_.e.matmul, nullptr);
     add(load.attention_flops, rates_.flops, rates_.e.attention, "attention");
     add(load.fp8_flops, rates_.fp8, fp8_share(r_), "fp8");
+    add(load.vector_ops, rates_.vector, kWholeVector, "dropout");
     compute.formula = "FLOP / (peak x share)";
     compute.inputs = shown.text;
     compute.source = rates_.e.matmul.source;
