@@ -238,7 +238,8 @@ struct ServeStepModel::Impl {
   // Of `own` tokens, padded to `tokens`: the experts that they choose are read, and each multiplies blocks of rows, the
   // last of which is half full on average. All padding goes to the same experts.
   double experts_read(double own, double tokens) const {
-    return model::expected_experts(request.model, tokens > own ? own + 1 : own);
+    const int shared = expert_ways(request);
+    return model::expected_experts(request.model, (tokens > own ? own + 1 : own) * shared) / shared;
   }
   double expert_rows(double own, double tokens) const {
     return tokens * request.model.experts_per_token + experts_read(own, tokens) * (kExpertRows - 1) / 2;

@@ -31,6 +31,7 @@ struct Rates {
   double fp8_share;     // of that peak
   const Efficiencies& e;
   double unit;            // of the matrix unit
+  double expert_ways;     // devices that share the experts, whose tokens they exchange
   double activation = 2;  // bytes of an element
 };
 
@@ -55,6 +56,7 @@ Rates rates_of(const Request& request) {
           fp8_share(request).value,
           request.efficiencies,
           static_cast<double>(std::max(1, c.matrix_unit)),
+          static_cast<double>(expert_ways(request)),
           static_cast<double>(activation_bytes(request))};
 }
 
@@ -90,10 +92,15 @@ Load product(const Rates& rates, double tokens, double in, double out, double we
   return {.flops = flops, .short_products = std::max(0.0, moving - computing)};
 }
 
+// The experts of a layer that a device reads: of its own, those that the tokens of all devices sharing them choose.
+double experts_read(const model::Config& config, double tokens, double ways) {
+  return model::expected_experts(config, tokens * ways) / ways;
+}
+
 // The products of the chosen experts: all that the tokens are expected to choose are read, and each computes its rows.
 Load product_of_experts(const Rates& rates, const model::Config& config, double tokens, const Product& x,
                         double weight_bytes) {
-  const double read = model::expected_experts(config, tokens), chosen = std::max(1, config.experts_per_token);
+  const double read = experts_read(config, tokens, rates.expert_ways), chosen = std::max(1, config.experts_per_token);
   const bool gates = x.role == model::Role::experts_gate_up;
   const double in = gates ? x.in : x.in / chosen, out = gates ? x.out / chosen : x.out;
   const double rows = tokens * chosen + read * 7 / 2;  // each expert's rounded up to 8
@@ -105,11 +112,11 @@ Load product_of_experts(const Rates& rates, const model::Config& config, double 
 }
 
 // Elements of the operands of a product.
-double operands(const model::Config& config, double tokens, const Product& x) {
+double operands(const Rates& rates, const model::Config& config, double tokens, const Product& x) {
   const bool gates = x.role == model::Role::experts_gate_up;
   if (!gates && x.role != model::Role::experts_down) return tokens * x.in + x.in * x.out;
   const double chosen = std::max(1, config.experts_per_token);
-  return tokens * x.in * (gates ? chosen : 1) + x.in * x.out / chosen * model::expected_experts(config, tokens);
+  return tokens * x.in * (gates ? chosen : 1) + x.in * x.out / chosen * experts_read(config, tokens, rates.expert_ways);
 }
 
 // In fp8 each operand is read to find its maximum, read again and written as fp8.
@@ -123,7 +130,7 @@ Load product_of_layer(const Rates& rates, const model::Config& config, double to
   if (experts) load.short_products += load.flops / rate * (1 / rates.e.experts.value - 1);
   if (!fp8) return load;
   std::swap(load.flops, load.fp8_flops);
-  load.bytes += 5 * operands(config, tokens, x);
+  load.bytes += 5 * operands(rates, config, tokens, x);
   return load;
 }
 
@@ -178,7 +185,7 @@ class CommunicationPricer {
     const double times = stands * static_cast<double>(collective.calls);
     const bool sums = collective.cause == mesh::Cause::partial_sums ||
                       collective.cause == mesh::Cause::embedding_rows || collective.cause == mesh::Cause::softmax ||
-                      collective.cause == mesh::Cause::logits;
+                      collective.cause == mesh::Cause::logits || collective.cause == mesh::Cause::experts;
     const Efficiencies& e = r_.efficiencies;
     const bool waits = sums && !hides_behind_recomputation(collective.phase);
     const Efficiency& hides = waits ? e.overlap_sums : crosses_network(collective) ? e.overlap_network : e.overlap;
@@ -618,6 +625,8 @@ mesh::StepShape complete_step_shape(mesh::StepShape shape, const Request& reques
     shape.logit_bytes = own.logit_bytes;
     return shape;
   }
+  shape.batch_axes = batch_axes(request);
+  if (serves(request.stack)) shape.exchange = mesh::ExpertExchange::gather;
   shape.weight_bytes = bytes_of(request.weights);
   shape.adapter_bytes = bytes_of(request.profile.adapters);
   shape.activation_bytes = activation_bytes(request);
