@@ -167,6 +167,8 @@ Chip read_chip(const Json& json, RowLocation at) {
   c.matmul_efficiency = figure(row, "matmul_efficiency", Unit::share);
   c.memory_efficiency = figure(row, "memory_efficiency", Unit::share);
   c.fp8_efficiency = figure(row, "fp8_efficiency", Unit::share);
+  c.vector_ops = figure(row, "vector", Unit::operations);
+  c.attention_efficiency = figure(row, "attention_efficiency", Unit::share);
   c.memory = figure(row, "memory", Unit::bytes);
   for (const auto& [figure, key] : {std::pair(&c.memory_bandwidth, "memory_bandwidth"), std::pair(&c.memory, "memory")})
     if (!*figure) row.bad(key, "a required key is missing", "", "\"" + std::string(key) + "\"");
@@ -185,6 +187,8 @@ Chip read_chip(const Json& json, RowLocation at) {
   c.chips_one_host = row.whole("chips_one_host", c.chips_per_host, 1, 1024);
   c.max_chips = row.whole("max_chips", 0, 1, 1 << 20);
   c.matrix_unit = row.whole("matrix_unit", 1, 1, 1024);
+  if (row.optional("same_die"))
+    for (const Json& chip : row.list("same_die")) c.same_die.push_back(row.as_text(chip, "same_die"));
   if (const Json* tile = row.optional("tile"); tile) {  // [rows of 32, 16, 8 bit, columns]
     if (!tile->is_array() || tile->size() != 4) row.bad("tile", "wrong type", json_excerpt(*tile), "[8, 8, 32, 128]");
     const auto at_index = [&](size_t i) { return row.as_whole<std::int64_t>((*tile)[i], "tile", 1, 4096); };

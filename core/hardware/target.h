@@ -40,8 +40,10 @@ struct Chip {
   Figure bf16_flops, f32_flops, fp8_flops, int8_ops, memory_bandwidth;
   // Fractions of the peaks that a large matmul and a large copy reach.
   Figure matmul_efficiency, memory_efficiency;
-  Figure fp8_efficiency;             // fraction of fp8_flops; matmul_efficiency applies if it is not measured
-  Figure memory;                     // bytes available to a program, per device, as the runtime reports them
+  Figure fp8_efficiency;        // fraction of fp8_flops; matmul_efficiency applies if it is not measured
+  Figure vector_ops;            // operations on 32-bit numbers per second of a TPU's vector units; 0: unknown
+  Figure attention_efficiency;  // fraction of bf16_flops in PyTorch's own fused attention; 0: no figure of the chip
+  Figure memory;                // bytes available to a program, per device, as the runtime reports them
   std::int64_t marketed_memory = 0;  // bytes per chip in the data sheet
   // Interconnect between chips of one target, bytes/s in one direction. TPU: per link. GPU: per GPU into the switch (or
   // PCIe), links = 1.
@@ -61,7 +63,8 @@ struct Chip {
     std::string text;  // value with its unit
     std::string source;
   };
-  std::vector<Fact> facts;  // for display only: cores, VMEM, power, pod totals
+  std::vector<std::string> same_die;  // ids of chips with the same die and peaks, of which efficiencies may be used
+  std::vector<Fact> facts;            // for display only: cores, VMEM, power, pod totals
 };
 
 struct Price {

@@ -32,9 +32,9 @@ formats::BenchPoint with_limits(formats::BenchPoint point, const plan::IntervalF
     point.rest[field + "_low"] = value / limits.below;
     point.rest[field + "_high"] = value * limits.above;
   };
-  add("output_throughput", point.output_throughput, factors.throughput);
-  add("median_tpot_ms", point.tpot.median, factors.tpot);
-  add("median_ttft_ms", point.ttft.median, factors.ttft);
+  add("output_throughput", point.output_throughput, factors.of(plan::FigureKind::throughput));
+  add("median_tpot_ms", point.tpot.median, factors.of(plan::FigureKind::tpot));
+  add("median_ttft_ms", point.ttft.median, factors.of(plan::FigureKind::ttft));
   return point;
 }
 

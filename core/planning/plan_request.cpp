@@ -35,7 +35,9 @@ mesh::Mesh mesh_of(const mesh::Mesh& given, const hardware::Target& target, mode
 }
 
 void set_sharding(const experiment::ShardingSection& sharding, plan::Request& r) {
+  const mesh::ExpertParallel experts = r.rules.experts;
   r.rules = experiment::sharding_rules(sharding, r.rules.preset);
+  r.rules.experts = experts;
   if (r.stack == model::Stack::engine) r.rules = mesh::engine_rules(std::move(r.rules));
   r.places = experiment::axis_places(sharding);
 }

@@ -13,12 +13,14 @@ std::string words(const Json& list) {
 }
 
 // vLLM's flags for what the experiment says, as words.
-std::vector<std::string> serve_flags(const RecipeInput& s, const Json& serve, int tp) {
-  std::vector<std::string> flags{"--tensor-parallel-size",   std::to_string(tp),
+std::vector<std::string> serve_flags(const RecipeInput& s, const Json& serve, const Json& mesh) {
+  std::vector<std::string> flags{"--tensor-parallel-size",   mesh.at("tp").dump(),
                                  "--max-model-len",          serve.at("max_model_len").dump(),
                                  "--max-num-seqs",           serve.at("max_num_seqs").dump(),
                                  "--max-num-batched-tokens", serve.at("max_num_batched_tokens").dump(),
                                  "--gpu-memory-utilization", number_text(serve.at("memory_utilisation").get<double>())};
+  if (mesh.contains("ep"))  // vLLM shares the experts over both sizes and splits the requests over the second
+    flags.insert(flags.end(), {"--data-parallel-size", mesh.at("ep").dump(), "--enable-expert-parallel"});
   const std::string kv = serve.at("kv_dtype");
   flags.insert(flags.end(), {"--kv-cache-dtype", kv == "fp8" ? "fp8" : "auto"});
   if (serve.value("weight_dtype", "auto") == "fp8") flags.insert(flags.end(), {"--quantization", "fp8"});
@@ -41,8 +43,7 @@ void add_serving(const RecipeInput& s, const Json& settings, std::vector<File>& 
   set("MODEL_HUB", settings.at("model").at("hub"));
   set("MODEL_FOLDER", settings.at("model").at("path"));
   text += "SERVE_FLAGS=(";
-  for (const std::string& flag : serve_flags(s, serve, settings.at("mesh").at("tp").get<int>()))
-    text += " " + shell_quoted(flag);
+  for (const std::string& flag : serve_flags(s, serve, settings.at("mesh"))) text += " " + shell_quoted(flag);
   text += " )\n";
   set("REQUEST_RATES", words(sweep.at("request_rates")));
   set("INPUT_LENS", words(sweep.at("input_lens")));

@@ -15,7 +15,7 @@ namespace {
 
 // These programs treat data parallelism as a part of fsdp; programs with one axis use all devices for it.
 struct TrainingMesh {
-  int fsdp = 1, tp = 1, data = 1;
+  int fsdp = 1, tp = 1, data = 1, ep = 1;
   int devices() const { return fsdp * tp * data; }
 };
 
@@ -23,6 +23,7 @@ TrainingMesh mesh_of(const RecipeInput& s) {
   TrainingMesh m;
   for (const mesh::MeshAxis& a : s.mesh.axes) {
     int* size = a.name == "fsdp" ? &m.fsdp : a.name == "tp" ? &m.tp : a.name == "data" ? &m.data : nullptr;
+    if (s.kind == Kind::vllm_gpu && a.name == mesh::kExpertAxis) size = &m.ep;
     if (!size)
       throw Error(
           {.id = "RECIPE",
@@ -40,6 +41,7 @@ Json mesh_json(const RecipeInput& s) {
   const TrainingMesh m = mesh_of(s);
   if (s.kind == Kind::tunix || s.kind == Kind::torchax) return {{"fsdp", m.fsdp * m.data}, {"tp", m.tp}};
   if (s.kind == Kind::trl_fsdp) return {{"fsdp", m.devices()}, {"tp", 1}};
+  if (m.ep > 1) return {{"fsdp", 1}, {"tp", m.devices()}, {"ep", m.ep}};
   return {{"fsdp", 1}, {"tp", m.devices()}};
 }
 

@@ -52,6 +52,31 @@ TEST(Calibrate, IsRobustAgainstAnOutlier) {
   EXPECT_NEAR(factor_of(fit(rows), "v5e"), 0.8, 0.08);
 }
 
+// H200 has the die of H100: its factors are nearer than the mean of all GPUs.
+TEST(Calibrate, ChipsOfOneDieShareFactors) {
+  Calibration c;
+  for (const auto& [chip, value] : {std::pair("h100", 1.1), std::pair("b200", 0.6), std::pair("", 0.8)})
+    c.factors.push_back({.stack = Stack::megatron,
+                         .chip = chip,
+                         .vendor = hardware::Vendor::gpu,
+                         .name = "matmul",
+                         .value = value,
+                         .low = value,
+                         .high = value});
+  const auto applied = [&](const char* target) {
+    Request r;
+    r.target = catalogue().target(target);
+    set_stack(r, Stack::megatron);
+    r.efficiencies.matmul.value = 0.5;
+    apply(c, r);
+    return r.efficiencies.matmul.value;
+  };
+  EXPECT_DOUBLE_EQ(applied("8xh100"), 0.55);
+  EXPECT_DOUBLE_EQ(applied("8xh200"), 0.55);
+  EXPECT_DOUBLE_EQ(applied("8xgb200"), 0.3);
+  EXPECT_DOUBLE_EQ(applied("8xl40s"), 0.4);
+}
+
 TEST(Calibrate, HeldOutRowsAreOnlyPredicted) {
   std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration);
   const double alone = factor_of(fit(rows), "v5e");

@@ -108,10 +108,10 @@ TEST(Intervals, ThoseOfOutputRatesMirrorThoseOfTimesPerToken) {
   auto rows = errors("one", "v5e", 20, 0.3) + errors("two", "v5e", 20, -0.1);
   for (RowError& row : rows) row.kind = row.log_ratio > 0 ? FigureKind::throughput : FigureKind::tpot;
   const IntervalFactors factors = interval_factors(with_intervals(rows), Stack::maxtext, "v5e");
-  EXPECT_NEAR(factors.tpot.above, std::exp(0.3), 1e-12);
-  EXPECT_NEAR(factors.tpot.below, std::exp(0.1), 1e-12);
-  EXPECT_EQ(factors.throughput.above, factors.tpot.below);
-  EXPECT_EQ(factors.throughput.below, factors.tpot.above);
+  EXPECT_NEAR(factors.of(FigureKind::tpot).above, std::exp(0.3), 1e-12);
+  EXPECT_NEAR(factors.of(FigureKind::tpot).below, std::exp(0.1), 1e-12);
+  EXPECT_EQ(factors.of(FigureKind::throughput).above, factors.of(FigureKind::tpot).below);
+  EXPECT_EQ(factors.of(FigureKind::throughput).below, factors.of(FigureKind::tpot).above);
 }
 
 TEST(Intervals, OwnRowsThenThoseOfTheStackThenAll) {
@@ -122,24 +122,27 @@ TEST(Intervals, OwnRowsThenThoseOfTheStackThenAll) {
     rows.push_back(other);
   }
   const Calibration c = with_intervals(rows);
-  const auto training = [&](Stack stack, const char* chip) { return interval_factors(c, stack, chip).training.above; };
+  const auto training = [&](Stack stack, const char* chip) {
+    return interval_factors(c, stack, chip).of(FigureKind::training).above;
+  };
   EXPECT_NEAR(training(Stack::maxtext, "v5e"), std::exp(0.05), 1e-12);
   EXPECT_NEAR(training(Stack::maxtext, "v6e"), std::exp(0.6), 1e-12);  // too few rows, and no factors of its own
   EXPECT_NEAR(training(Stack::trl_fsdp, "h100"), std::exp(0.6), 1e-12);
-  EXPECT_FALSE(interval_factors(Calibration{}, Stack::maxtext, "v5e").training.is_calibrated());
+  EXPECT_FALSE(interval_factors(Calibration{}, Stack::maxtext, "v5e").of(FigureKind::training).is_calibrated());
   EXPECT_EQ(interval_factors(c, Stack::maxtext, "v5e").source,
             "90 % intervals: errors on 12 held-out rows of maxtext on v5e");
   // With factors of the chip but too few rows of it, the rows of its stack speak for it.
   Calibration measured_chip = c;
   for (CalibrationFactor& f : measured_chip.factors) f.stack = Stack::maxtext, f.chip = f.chip.empty() ? "" : "v6e";
-  EXPECT_NEAR(interval_factors(measured_chip, Stack::maxtext, "v6e").training.above, std::exp(0.2), 1e-12);
+  EXPECT_NEAR(interval_factors(measured_chip, Stack::maxtext, "v6e").of(FigureKind::training).above, std::exp(0.2),
+              1e-12);
 }
 
 TEST(Intervals, NineRowsOfOnePublicationSpeakForTheirChip) {
   auto rows = errors("one", "v5e", 12, 0.5) + errors("two", "v5p", 9, 0.1);
   rows.back().log_ratio = 0.3;
   const auto on_v5p = [](const std::vector<RowError>& all) {
-    return interval_factors(with_intervals(all), Stack::maxtext, "v5p").training;
+    return interval_factors(with_intervals(all), Stack::maxtext, "v5p").of(FigureKind::training);
   };
   EXPECT_NEAR(on_v5p(rows).above, std::exp(0.3), 1e-12);  // the largest of nine
   EXPECT_NEAR(on_v5p(rows).below, std::exp(0.3), 1e-12);
@@ -154,12 +157,12 @@ TEST(Intervals, WidenThePlan) {
   const Calibration c = with_intervals(errors("one", "v5e", 6, 0.4) + errors("two", "v5e", 6, -0.5));
   const Request request = small(1, 512, "v5e-1");
   const IntervalFactors factors = interval_factors(c, request.stack, "v5e");
-  EXPECT_NEAR(factors.training.above, std::exp(0.4), 1e-12);
-  EXPECT_NEAR(factors.training.below, std::exp(0.5), 1e-12);
+  EXPECT_NEAR(factors.of(FigureKind::training).above, std::exp(0.4), 1e-12);
+  EXPECT_NEAR(factors.of(FigureKind::training).below, std::exp(0.5), 1e-12);
   Plan plan = predict(request);
   widen_intervals(plan, request, factors);
-  EXPECT_LE(plan.step.seconds.low, plan.step.seconds.value / factors.training.below * (1 + 1e-12));
-  EXPECT_GE(plan.step.seconds.high, plan.step.seconds.value * factors.training.above * (1 - 1e-12));
+  EXPECT_LE(plan.step.seconds.low, plan.step.seconds.value / factors.of(FigureKind::training).below * (1 + 1e-12));
+  EXPECT_GE(plan.step.seconds.high, plan.step.seconds.value * factors.of(FigureKind::training).above * (1 - 1e-12));
   EXPECT_EQ(plan.sources.back(), factors.source);
 }
 

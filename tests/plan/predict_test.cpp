@@ -63,6 +63,32 @@ TEST(Predict, ComputeIsFourOrSixTimesTheParametersAndTokens) {
   EXPECT_NEAR(predict(r).step.compute.value, 4 * 30.70e9 * tokens / peak, 0.02);
 }
 
+// JAX draws the masks of adapters on the vector units: 8 rows x 4,096 tokens of all inputs of the layers' projections,
+// twice (recomputed), at 119 operations each.
+TEST(Predict, DropoutTakesTheTpusVectorUnits) {
+  Request r = lora_31b_v5p();
+  const double without = predict(r).step.compute.value;
+  r.train.dropout = true;
+  const double added = predict(r).step.compute.value - without;
+  EXPECT_GT(added, 0.4);
+  EXPECT_LT(added, 3);
+  r = request("gemma4-31b", "2xh100", Stack::trl_fsdp, {{"fsdp", 2}});
+  r.train.batch = 2;
+  const double gpu = predict(r).step.compute.value;
+  r.train.dropout = true;
+  EXPECT_EQ(predict(r).step.compute.value, gpu);
+}
+
+// PyTorch runs FlashAttention-2, which reaches 35 % of an H100; Megatron-LM runs cuDNN's kernels.
+TEST(Predict, AttentionOfPyTorchOnHopperIsFlashAttention2) {
+  const auto share = [](Stack stack, const char* target) {
+    return request("llama3.1-8b", target, stack, {}).efficiencies.attention.value;
+  };
+  EXPECT_DOUBLE_EQ(share(Stack::torchtitan, "8xh100"), 0.35);
+  EXPECT_DOUBLE_EQ(share(Stack::megatron, "8xh100"), 0.5);
+  EXPECT_DOUBLE_EQ(share(Stack::torchtitan, "8xa100-80"), 0.5);
+}
+
 TEST(Predict, AChunkedLossNeedsFewerLogits) {
   Request r = lora_31b_v5p();
   const Ledger whole = predict(r).memory.category_peaks;

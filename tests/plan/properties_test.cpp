@@ -194,7 +194,7 @@ TEST(Properties, NothingIsFasterThanPhysics) {
     }
     // Every group of devices that computes different rows reads all weights.
     double groups = 1;
-    for (const std::string& axis : batch_axes()) groups *= r.mesh.size(axis);
+    for (const std::string& axis : batch_axes(r)) groups *= r.mesh.size(axis);
     const double rows = r.work == Work::serve ? r.serve.max_num_seqs : static_cast<double>(r.rollout.batch);
     const double each = std::ceil(rows / groups);
     const double weights = 2 * (e.shared + e.head + e.expert * model::expected_experts(r.model, each));

@@ -236,6 +236,26 @@ TEST(ServeStep, SmallerCachesAreNoSlower) {
       }
 }
 
+// TensorRT-LLM launches the kernels of a step with a prompt one by one; only steps of decoding are CUDA graphs.
+TEST(ServeStep, PromptsOfTensorRtTakeAtLeastTheHostsTime) {
+  const Request r = server("qwen3-32b", "8xh100", Stack::tensorrt_llm, 8);
+  const double host = 64 * r.efficiencies.prompt_layer_s.value;
+  const auto prompt = [](int tokens) {
+    return StepLoad{.prefill_tokens = tokens, .prefilling = 1, .prefill_pairs = tokens * (tokens + 1) / 2.0};
+  };
+  const ServeStepModel model(r);
+  EXPECT_GT(host, 0.03);
+  EXPECT_DOUBLE_EQ(model.seconds(prompt(16)), host);
+  EXPECT_GT(model.seconds(prompt(8192)), host);
+  EXPECT_LT(model.seconds({.decoding = 8, .read_tokens = 8192}), host / 2);
+  const ServeStepModel::Parts parts = model.parts(prompt(16));
+  EXPECT_NEAR(
+      parts.base.value + parts.sequences.value + parts.kv_reads.value + parts.prefill.value + parts.communication.value,
+      host, 1e-9);
+  Request vllm = server("qwen3-32b", "8xh100", Stack::vllm_gpu, 8);
+  EXPECT_LT(ServeStepModel(vllm).seconds(prompt(16)), host / 2);
+}
+
 TEST(ServeStep, RejectsOtherWork) {
   Request r = gpu();
   r.work = Work::train;

@@ -83,6 +83,26 @@ TEST(Accuracy, TrainingOnTpusAndGpusIsReportedApart) {
   EXPECT_THAT(vendors, testing::ElementsAre("tpu", "gpu", "tpu", "gpu"));
 }
 
+// The bars that held-out rows are kept under; no training row is off by more than 30 %.
+TEST(Accuracy, HeldOutRowsStayUnderTheirBars) {
+  const auto mean = [](FigureKind kind, std::optional<hardware::Vendor> vendor, bool stable) {
+    for (const AccuracyGroup& g : shipped().totals)
+      if (g.use == MeasurementUse::holdout && g.kind == kind && g.vendor == vendor && g.stable_only == stable)
+        return g.mean;
+    return 1.0;
+  };
+  EXPECT_LT(mean(FigureKind::training, hardware::Vendor::tpu, false), 0.08);
+  EXPECT_LT(mean(FigureKind::training, hardware::Vendor::gpu, false), 0.12);
+  EXPECT_LT(mean(FigureKind::memory, {}, false), 0.05);
+  EXPECT_LT(mean(FigureKind::throughput, {}, false), 0.08);
+  EXPECT_LT(mean(FigureKind::tpot, {}, false), 0.08);
+  EXPECT_LT(mean(FigureKind::ttft, {}, true), 0.15);
+  for (const AccuracyRow& r : shipped().rows)
+    if (r.kind == FigureKind::training && r.counted) {
+      EXPECT_LT(std::abs(r.error), 0.3) << r.id;
+    }
+}
+
 // Every interval leaves the row's own run out. Bounds of 85 and 95 % in whole rows: of 66, 56 to 63.
 TEST(Accuracy, IntervalsCoverNineOfTenHeldOutRows) {
   for (const AccuracyGroup& total : shipped().totals) {
@@ -115,7 +135,8 @@ TEST(Accuracy, LimitsOfTrainingRatesMirrorThoseOfStepTimes) {
       EXPECT_GE(r.high, r.predicted) << r.id;
     }
     if (r.use != MeasurementUse::calibration || r.kind != FigureKind::training || !r.is_rate) continue;
-    const plan::LimitFactors time = plan::interval_factors(calibration, plan::parse_stack(r.stack), r.chip).training;
+    const plan::LimitFactors time =
+        plan::interval_factors(calibration, plan::parse_stack(r.stack), r.chip).of(plan::FigureKind::training);
     EXPECT_LE(r.low, r.predicted / time.above * (1 + 1e-3)) << r.id;
     EXPECT_GE(r.high, r.predicted * time.below * (1 - 1e-3)) << r.id;
     rates += time.above > 1.02 * time.below ? 1 : 0;

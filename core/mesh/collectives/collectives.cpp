@@ -47,6 +47,7 @@ class CollectiveLister {
     for (size_t layer = 0; layer < config_.layers.size(); ++layer)
       for (const Block block : {Block::attention, Block::mlp, Block::experts, Block::ple})
         sums(block, static_cast<int>(layer));
+    for (size_t layer = 0; layer < config_.layers.size(); ++layer) exchange(static_cast<int>(layer));
     if (train_) gradients();
     return std::move(list_);
   }
@@ -131,6 +132,25 @@ class CollectiveLister {
       if (passes_on(block, layer)) return in_and_out(Phase::backward);
       if (split)  // the gradient of its outputs still has to be whole
         add(CollectiveKind::all_gather, a, Phase::backward, Cause::partial_sums, layer, name, stream(), micro());
+    });
+  }
+
+  // --- Tokens on their way to the experts of other devices ---
+
+  void exchange(int layer) {
+    const std::string name = "layers." + std::to_string(layer) + ".experts";
+    for_axes(form_.expert_axes(layer), [&](int a) {
+      const bool sends = step_.exchange == ExpertExchange::all_to_all;
+      const std::int64_t full = stream() * (sends ? config_.experts_per_token : form_.size(a));
+      const auto there_and_back = [&](Phase phase) {
+        if (sends) return add(CollectiveKind::all_to_all, a, phase, Cause::experts, layer, name, full, 2 * micro());
+        add(CollectiveKind::all_gather, a, phase, Cause::experts, layer, name, full, micro());
+        add(CollectiveKind::reduce_scatter, a, phase, Cause::experts, layer, name, full, micro());
+      };
+      there_and_back(Phase::forward);
+      if (!has_backward(layer)) return;
+      if (step_.recompute == Recompute::layers) there_and_back(Phase::recompute);
+      if (passes_on(Block::experts, layer)) there_and_back(Phase::backward);
     });
   }
 
@@ -284,7 +304,8 @@ std::string to_string(Cause cause) {
                                            "lookups in a vocabulary in parts",
                                            "softmax over a vocabulary in parts",
                                            "whole logits for sampling",
-                                           "gradients"};
+                                           "gradients",
+                                           "tokens sent to their experts and back"};
   return kNames[static_cast<size_t>(cause)];
 }
 

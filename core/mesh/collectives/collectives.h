@@ -6,7 +6,7 @@
 // rows); along the other axes split as its block computes in parallel, or whole if the block does not:
 //   attention  heads of q_proj over a model axis: k, v and o compute on the same heads, o's partial sums are reduced
 //   MLP, PLE   columns of gate (per-layer gate): up and down (per-layer projection) on the same columns, sums reduced
-//   experts    columns of experts_gate_up likewise
+//   experts    columns of experts_gate_up likewise; over a batch axis that splits the experts, tokens are exchanged
 //   embedding  rows of the vocabulary: lookups and softmax statistics are reduced, logits stay split
 // A weight that is stored differently is gathered before its use and its gradient is scattered: FSDP for batch axes,
 // the cost of an inefficient spec for model axes. A tensor that is replicated along an axis needs no collective in the
@@ -26,7 +26,7 @@
 
 namespace mw::mesh {
 
-enum class CollectiveKind { all_gather, reduce_scatter, all_reduce };
+enum class CollectiveKind { all_gather, reduce_scatter, all_reduce, all_to_all };
 enum class Phase { forward, recompute, backward, update };  // recompute: the forward pass repeated by the backward
 enum class Cause {
   gather_shards,     // FSDP: a weight is gathered before its use
@@ -35,7 +35,8 @@ enum class Cause {
   embedding_rows,    // lookups in a sharded vocabulary
   softmax,           // maximum, sum and the target's logit over a sharded vocabulary
   logits,            // whole logits for sampling
-  gradients          // of trainable tensors, over axes along which they are partial
+  gradients,         // of trainable tensors, over axes along which they are partial
+  experts            // tokens sent to the devices of their experts, and back
 };
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_gather;
@@ -59,6 +60,11 @@ enum class Residual {  // how the residual stream is laid out over model axes
 };
 enum class Recompute { none, layers };  // layers: the backward repeats each layer's forward
 enum class GradientSum { each_micro_batch, each_step };
+// How tokens reach experts on other devices: each token is sent to the device of each of its experts (Megatron-LM's
+// alltoall dispatcher, MaxText's ragged all-to-all), or every device gets all tokens and sums its experts' outputs
+// (vLLM,
+// --all2all-backend allgather_reducescatter, the default).
+enum class ExpertExchange { all_to_all, gather };
 
 struct StepShape {
   StepKind work = StepKind::train_lora;
@@ -72,6 +78,7 @@ struct StepShape {
   Recompute recompute = Recompute::layers;
   Residual residual = Residual::whole;
   GradientSum gradient_sum = GradientSum::each_micro_batch;
+  ExpertExchange exchange = ExpertExchange::all_to_all;
   int weight_bytes = 2, adapter_bytes = 2, activation_bytes = 2, gradient_bytes = 2, logit_bytes = 4;
   std::vector<std::string> batch_axes{"fsdp", "data"};
 };

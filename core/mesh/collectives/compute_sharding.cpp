@@ -77,6 +77,7 @@ ComputeSharding::ComputeSharding(const Mesh& mesh, const Placement& placement, c
     if (sizes_.back() <= 1) continue;
     const bool rows = std::find(step.batch_axes.begin(), step.batch_axes.end(), names_.back()) != step.batch_axes.end();
     (rows ? batch_ : model_) |= AxisSet{1} << i;
+    if (rows && names_.back() == kExpertAxis) exchanged_ |= AxisSet{1} << i;
   }
   at_.reserve(placement.tensors.size());
   for (const PlacedTensor& p : placement.tensors) {
@@ -128,7 +129,12 @@ AxisSet ComputeSharding::working(const PlacedTensor& p) const {
   AxisSet set = 0;
   for (size_t d = 0; d < p.dims.size(); ++d)
     if (is_parallel(block, p.dims[d].axis)) set |= set_of(p.spec.dims[d]);
-  return set & parallel(p);
+  return (set & parallel(p)) | (block == Block::experts ? on(&p, Axis::experts) & batch_ & exchanged_ : 0);
+}
+
+AxisSet ComputeSharding::expert_axes(int layer) const {
+  const PlacedTensor* gate = find(Role::experts_gate_up, layer);
+  return gate ? on(gate, Axis::experts) & batch_ & exchanged_ : 0;
 }
 
 const PlacedTensor* ComputeSharding::find(Role role, int layer) const {

@@ -26,6 +26,8 @@ class ComputeSharding {
   // The model axes over which the block computes in parallel.
   AxisSet parallel(Block block, int layer) const;
   AxisSet parallel(const PlacedTensor& tensor) const;  // of the tensor's block; a vocabulary has its own
+  // The batch axes over which the layer's experts stay split, so that tokens are exchanged.
+  AxisSet expert_axes(int layer) const;
   // The model axes along which the residual stream is split.
   AxisSet residual() const { return residual_; }
   AxisSet stored(const PlacedTensor& tensor) const;  // axes that split the stored tensor
@@ -43,7 +45,7 @@ class ComputeSharding {
 
   std::vector<std::string> names_;
   std::vector<int> sizes_;
-  AxisSet batch_ = 0, model_ = 0, residual_ = 0;
+  AxisSet batch_ = 0, model_ = 0, residual_ = 0, exchanged_ = 0;
   std::unordered_map<int, const PlacedTensor*> at_;             // layer and role
   std::unordered_map<int, std::array<AxisSet, 4>> parallel_{};  // layer -> per block
 };

@@ -79,6 +79,8 @@ class Placer {
         .name = tensor.name, .role = tensor.role, .base = tensor.role, .layer = tensor.layer, .dims = tensor.dims};
     if (!override_for(p, tensor.tunix_path, tensor.tunix_slot)) {
       PresetSpec preset = preset_spec(inventory_, tensor, rules_.preset, use_, mesh_);
+      if (rules_.experts == ExpertParallel::on && mesh_.size(kExpertAxis) > 1)
+        preset = over_experts(std::move(preset), tensor, rules_.preset);
       p.spec = std::move(preset.spec);
       p.uneven = preset.uneven;
       p.rule = to_string(rules_.preset);

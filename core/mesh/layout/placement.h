@@ -32,10 +32,15 @@ struct ShardingRule {   // the first matching rule replaces the preset
 // Tunix attaches one A to its fused K and V tensor, PEFT one to each projection. by_preset: fused_kv with
 // Preset::tunix.
 enum class AdapterForm { by_preset, separate, fused_kv };
+// How the devices of the axis "ep" share the experts of a layer: not at all, or each holds some of them whole and
+// tokens are sent to the devices of their experts and back. The rows of all other layers are then split over the axis.
+enum class ExpertParallel { off, on };
+inline constexpr std::string_view kExpertAxis = "ep";
 struct ShardingRules {
   Preset preset = Preset::tunix;
   std::vector<ShardingRule> overrides{};
   AdapterForm adapters = AdapterForm::by_preset;
+  ExpertParallel experts = ExpertParallel::off;
   bool operator==(const ShardingRules&) const = default;
 };
 

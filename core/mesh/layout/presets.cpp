@@ -154,6 +154,25 @@ PresetSpec preset_spec(const TensorInventory& inventory, const Tensor& tensor, P
   return {unsplit(tensor)};
 }
 
+// MaxText/configs/base.yml, logical_axis_rules: exp over expert, embed over fsdp and expert, mlp over tensor.
+PresetSpec over_experts(PresetSpec spec, const Tensor& tensor, Preset preset) {
+  const std::string ep(kExpertAxis);
+  const bool maxtext = preset == Preset::tunix;
+  if (tensor.role == Role::experts_gate_up || tensor.role == Role::experts_down) {
+    if (maxtext)
+      spec.spec = by_axis(tensor.dims, [](Axis axis) {
+        return axis == Axis::embed ? kFsdp : axis == Axis::mlp ? kTp : kNone;
+      });
+    for (size_t d = 0; d < tensor.dims.size(); ++d)
+      if (tensor.dims[d].axis == Axis::experts) spec.spec.dims[d] = {ep};
+    return spec;
+  }
+  if (!maxtext) return spec;
+  for (std::vector<std::string>& axes : spec.spec.dims)
+    if (axes == kFsdp) axes.push_back(ep);
+  return spec;
+}
+
 bool contracted(Role role, Axis axis) {
   const bool puts_out_embed = role == Role::o_proj || role == Role::down_proj;
   return (axis == Axis::embed) != puts_out_embed;

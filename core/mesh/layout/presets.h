@@ -11,6 +11,9 @@ struct PresetSpec {
 };
 PresetSpec preset_spec(const model::TensorInventory& inventory, const model::Tensor& tensor, Preset preset,
                        ShardingUse use, const Mesh& mesh);
+// The spec under expert parallelism: experts over the axis "ep", their width as MaxText and vLLM split it. MaxText also
+// splits the other weights over it, as over fsdp; Megatron-LM and vLLM keep copies.
+PresetSpec over_experts(PresetSpec spec, const model::Tensor& tensor, Preset preset);
 
 // True for dimensions that the projection sums over (an adapter's A has these), false for its outputs (B has these).
 bool contracted(model::Role role, model::Axis axis);

@@ -55,6 +55,7 @@ std::string intended_axis(std::string_view name) {
 
 std::vector<std::string> splitting_axes(const ShardingRules& rules, ShardingUse use) {
   std::vector<std::string> all = preset_axes(rules.preset, use);
+  if (rules.experts == ExpertParallel::on) all.emplace_back(kExpertAxis);
   for (const ShardingRule& rule : rules.overrides)
     for (const std::vector<std::string>& axes : rule.spec.dims)
       for (const std::string& axis : axes)

@@ -11,7 +11,8 @@ namespace mw::mesh {
 std::string intended_axis(std::string_view name);
 
 // The axes that split tensors or the batch under the rules: those of the preset, then those of overrides. FSDP splits
-// parameters and rows over fsdp and data only; a server with Megatron's split uses tp, and data for replicas.
+// parameters and rows over fsdp and data only; a server with Megatron's split uses tp, and data for replicas; software
+// with expert parallelism splits the experts of a model over ep.
 std::vector<std::string> splitting_axes(const ShardingRules& rules, ShardingUse use);
 
 // Returns MESH-2 for each axis of more than one device that splits nothing: its devices would repeat each other's work.

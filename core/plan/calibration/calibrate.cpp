@@ -63,6 +63,16 @@ void scale(Efficiency& efficiency, const CalibrationFactor& factor, bool own_chi
                       (own_chip ? "" : " of other chips") + "; before: " + efficiency.source;
 }
 
+// How far the chip that a factor was fitted on is from another: 0 for the same, then chips with the same die in their
+// order, then the mean of all.
+constexpr size_t kUnfit = 1 << 20;
+size_t distance(const CalibrationFactor& factor, const hardware::Chip& chip) {
+  if (factor.chip == chip.id) return 0;
+  if (factor.chip.empty()) return factor.vendor == chip.vendor ? kUnfit - 1 : kUnfit;
+  const auto at = std::find(chip.same_die.begin(), chip.same_die.end(), factor.chip);
+  return at == chip.same_die.end() ? kUnfit : static_cast<size_t>(at - chip.same_die.begin()) + 1;
+}
+
 struct Group {
   Stack stack;
   hardware::Vendor vendor;
@@ -268,14 +278,14 @@ void apply(const Calibration& calibration, Request& request) {
     const CalibrationFactor* best = nullptr;
     for (const CalibrationFactor& f : calibration.factors) {
       if (f.stack != request.stack || f.name != n.name) continue;
-      const bool fits = f.chip == chip.id || (f.chip.empty() && f.vendor == chip.vendor);
-      if (fits && (!best || best->chip.empty())) best = &f;
+      if (distance(f, chip) < (best ? distance(*best, chip) : kUnfit)) best = &f;
     }
     if (!best) continue;
-    scale(request.efficiencies.*n.member, *best, !best->chip.empty(), calibration);
+    const bool own = best->chip == chip.id;
+    scale(request.efficiencies.*n.member, *best, own, calibration);
     if (const CalibrationBasis& basis = best->basis ? *best->basis : calibration.basis;
         basis.by == CalibrationAuthor::user)
-      request.calibrated = to_text(basis) + (best->chip.empty() ? " (other chips)" : "");
+      request.calibrated = to_text(basis) + (own ? "" : " (other chips)");
   }
 }
 

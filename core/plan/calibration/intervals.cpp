@@ -53,45 +53,27 @@ void widen(Estimate& estimate, const LimitFactors& factors) {
 
 }  // namespace
 
-LimitFactors IntervalFactors::of(FigureKind kind) const {
-  switch (kind) {
-    case FigureKind::training:
-      return training;
-    case FigureKind::memory:
-      return memory;
-    case FigureKind::throughput:
-      return throughput;
-    case FigureKind::tpot:
-      return tpot;
-    case FigureKind::ttft:
-      return ttft;
-  }
-  return {};
-}
-
 IntervalFactors interval_factors(const Calibration& calibration, Stack stack, const std::string& chip) {
   IntervalFactors out;
   const FigureKind main = serves(stack) ? FigureKind::tpot : FigureKind::training;
   for (const FigureKind kind : all_values<FigureKind>()) {
     const ConformalFactor* f = factor_of(calibration, stack, chip, kind);
     if (!f) continue;
-    LimitFactors IntervalFactors::*const members[] = {&IntervalFactors::training, &IntervalFactors::memory,
-                                                      &IntervalFactors::throughput, &IntervalFactors::tpot,
-                                                      &IntervalFactors::ttft};
-    out.*members[static_cast<size_t>(kind)] = f->limits;
+    out.of(kind) = f->limits;
     if (kind == main) out.source = rows_text(*f);
   }
   return out;
 }
 
 void widen_intervals(Plan& plan, const Request& request, const IntervalFactors& factors) {
-  widen(plan.memory.total, factors.memory);
+  widen(plan.memory.total, factors.of(FigureKind::memory));
   if (request.work == Work::train)
-    for (Estimate* e : {&plan.step.seconds, &plan.run.hours, &plan.run.usd}) widen(*e, factors.training);
+    for (Estimate* e : {&plan.step.seconds, &plan.run.hours, &plan.run.usd})
+      widen(*e, factors.of(FigureKind::training));
   if (request.work == Work::serve && plan.serve) {
-    widen(plan.step.seconds, factors.tpot);
-    widen(plan.serve->tpot, factors.tpot);
-    widen(plan.serve->ttft, factors.ttft);
+    widen(plan.step.seconds, factors.of(FigureKind::tpot));
+    widen(plan.serve->tpot, factors.of(FigureKind::tpot));
+    widen(plan.serve->ttft, factors.of(FigureKind::ttft));
   }
   if (!factors.source.empty()) plan.sources.push_back(factors.source);
 }

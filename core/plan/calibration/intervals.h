@@ -6,17 +6,21 @@
 // hierarchical data, arXiv 2306.06342, without the correction for few groups). An interval always contains its
 // prediction. Plain values; any thread.
 #pragma once
+#include <array>
+#include <string>
+#include <vector>
+
 #include "core/plan/calibration/calibrate.h"
 
 namespace mw::plan {
 
 constexpr double kIntervalLevel = 0.9;
 
-// Of step time, bytes, output rate, time per output token and time to first token.
 struct IntervalFactors {
-  LimitFactors training{}, memory{}, throughput{}, tpot{}, ttft{};
+  std::array<LimitFactors, kEnumNames<FigureKind>.size()> limits{};  // by FigureKind
   std::string source{};  // "90 % intervals: errors on 12 held-out rows of vllm-gpu"
-  LimitFactors of(FigureKind kind) const;
+  LimitFactors& of(FigureKind kind) { return limits[static_cast<size_t>(kind)]; }
+  const LimitFactors& of(FigureKind kind) const { return limits[static_cast<size_t>(kind)]; }
 };
 // From rows of the stack and chip where they suffice; else, for a chip with factors of its own, from all rows of the
 // stack; else from all rows.

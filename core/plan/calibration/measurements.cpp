@@ -31,6 +31,7 @@ constexpr std::array kUnits{UnitName{"s/step", MeasuredQuantity::step_seconds, 1
                             UnitName{"tokens/s without padding", MeasuredQuantity::real_tokens_per_second, 1},
                             UnitName{"real tokens/s", MeasuredQuantity::real_tokens_per_second, 1},  // in older files
                             UnitName{"samples/s", MeasuredQuantity::samples_per_second, 1},
+                            UnitName{"h/run", MeasuredQuantity::run_hours, 1},
                             UnitName{"MFU %", MeasuredQuantity::mfu, 1},
                             UnitName{"GiB active", MeasuredQuantity::active_bytes, kGiB},
                             UnitName{"GiB reserved", MeasuredQuantity::reserved_bytes, kGiB},
@@ -80,6 +81,8 @@ double in_unit(MeasuredQuantity what, const Request& request, const Plan& plan) 
       return plan.run.padded_tokens_per_second / plan.devices;
     case MeasuredQuantity::real_tokens_per_second:
       return plan.run.tokens_per_second;
+    case MeasuredQuantity::run_hours:
+      return plan.run.hours.value;
     case MeasuredQuantity::samples_per_second:
       return static_cast<double>(request.train.batch * request.train.accumulation) / plan.step.seconds.value;
     case MeasuredQuantity::mfu: {
@@ -143,7 +146,8 @@ bool is_serving(MeasuredQuantity what) {
          what == MeasuredQuantity::median_itl || what == MeasuredQuantity::output_tokens_per_second;
 }
 bool is_time(MeasuredQuantity what) {
-  return what == MeasuredQuantity::step_seconds || (more_is_faster(what) && !is_serving(what));
+  return what == MeasuredQuantity::step_seconds || what == MeasuredQuantity::run_hours ||
+         (more_is_faster(what) && !is_serving(what));
 }
 bool is_speed(MeasuredQuantity what) {
   return is_time(what) ||
@@ -360,6 +364,7 @@ void read_work(JsonRow& row, Request& request) {
       request.train.saved.push_back(row.choice("saved", row.as_text(name, "saved"), names_of<SavedActivation>()));
   request.train.offload = row.choice("offload", row.text_or("offload", "none"), names_of<Offload>());
   request.train.epochs = 1;
+  request.train.dropout = row.flag("dropout", false);
   request.lengths.max_len = len;
   request.lengths.rows = row.choice("rows", row.text_or("rows", "padded"), kRows);
   request.lengths.mean = row.number_or("mean", 0);

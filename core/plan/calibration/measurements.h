@@ -21,6 +21,7 @@ enum class MeasuredQuantity {
   tokens_per_second,        // "tokens/s/device": computed tokens, padding included
   real_tokens_per_second,   // "tokens/s without padding": of all devices together
   samples_per_second,       // "samples/s": rows, of all devices together
+  run_hours,                // "h/run": of the whole run, with the compilation before its first step
   mfu,                      // "MFU %": with MaxText's formula
   active_bytes,             // "GiB active": live buffers of PyTorch's allocator
   reserved_bytes,           // "GiB reserved": with the allocator's fragmentation

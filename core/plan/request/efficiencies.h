@@ -40,6 +40,8 @@ struct Efficiencies {
   Efficiency step_s;           // seconds of the host per optimizer or decode step: data, scheduling, dispatch
   Efficiency sequence_s;       // seconds per sequence of a decode step
   Efficiency request_s;        // seconds from sending a request until a server can schedule it: HTTP, tokenizer, queues
+  Efficiency token_s;          // of the tokenizer per prompt token, before a server can schedule the request
+  Efficiency prompt_layer_s;   // of the host per layer, in a server's step with prompts that no CUDA graph replays
   Efficiency compile_s;        // seconds of compilation before the first step
   Efficiency runtime_bytes;    // held per device by runtime, context and communicators
   Efficiency fragmentation;    // share by which an allocator holds more than the live buffers

@@ -14,8 +14,9 @@ namespace {
 using model::Axis;
 using model::Role;
 
-bool is_batch(std::string_view axis) {
-  return axis == "fsdp" || axis == "data";
+bool is_batch(const Request& request, std::string_view axis) {
+  return axis == "fsdp" || axis == "data" ||
+         (axis == mesh::kExpertAxis && request.rules.experts == mesh::ExpertParallel::on);
 }
 
 // False if a sharding rule names layers by number, or if per-layer embeddings depend on the number of layers.
@@ -89,22 +90,25 @@ void reduce(const Request& request, LocalModel& model) {
 }
 
 // The number of parts into which model axes split the first dimension on `axis`.
-double ways(const mesh::Mesh& mesh, const mesh::PlacedTensor& tensor, Axis axis) {
+double ways(const Request& request, const mesh::PlacedTensor& tensor, Axis axis) {
   for (size_t d = 0; d < tensor.dims.size() && d < tensor.spec.dims.size(); ++d) {
     if (tensor.dims[d].axis != axis) continue;
     double n = 1;
     for (const std::string& name : tensor.spec.dims[d])
-      if (!is_batch(name)) n *= mesh.size(name);
+      if (!is_batch(request, name)) n *= request.mesh.size(name);
     return n;
   }
   return 1;
 }
 
-// Elements of the tensor after a gather along batch axes; 0 if batch axes do not split it.
-double gathered(const mesh::Mesh& mesh, const mesh::PlacedTensor& tensor) {
+// Elements of the tensor after a gather along batch axes; 0 if batch axes do not split it. Experts stay split over ep.
+double gathered(const Request& request, const mesh::PlacedTensor& tensor) {
   double batch = 1, other = 1;
-  for (const auto& dim : tensor.spec.dims)
-    for (const std::string& name : dim) (is_batch(name) ? batch : other) *= mesh.size(name);
+  for (size_t d = 0; d < tensor.spec.dims.size(); ++d)
+    for (const std::string& name : tensor.spec.dims[d]) {
+      const bool stays = name == mesh::kExpertAxis && tensor.dims[d].axis == Axis::experts;
+      (is_batch(request, name) && !stays ? batch : other) *= request.mesh.size(name);
+    }
   return batch > 1 ? static_cast<double>(tensor.total()) / other : 0;
 }
 
@@ -174,7 +178,7 @@ LayerKind make_kind(const LocalModel& model, int layer) {
     if (t.layer != layer) continue;
     add_products(model, kind, t);
     if (r.profile.parameters == StackProfile::Parameters::gathered || r.rules.preset == mesh::Preset::tunix)
-      kind.gathered += gathered(r.mesh, t);
+      kind.gathered += gathered(r, t);
   }
   for (const mesh::PlacedTensor& t : model.placement.adapters) {
     if (t.layer != layer) continue;
@@ -211,8 +215,10 @@ TensorBytes held(const LocalModel& model, const std::vector<mesh::PlacedTensor>&
 
 }  // namespace
 
-std::vector<std::string> batch_axes() {
-  return {"fsdp", "data"};
+std::vector<std::string> batch_axes(const Request& request) {
+  std::vector<std::string> axes{"fsdp", "data"};
+  if (is_batch(request, mesh::kExpertAxis)) axes.emplace_back(mesh::kExpertAxis);
+  return axes;
 }
 
 mesh::Mesh canonical_order(mesh::Mesh mesh) {
@@ -260,21 +266,21 @@ LocalModel local_model(const Request& r, mesh::ShardingUse use) {
   m.placement = mesh::place(inventory, r.mesh, r.rules, shapes_of(r, m.adapted, inventory), use);
   m.layout = mesh::lay_out(r.mesh, r.target, r.places);
   for (const mesh::MeshAxis& axis : r.mesh.axes)
-    if (is_batch(axis.name)) m.batch_ways *= std::max(1, axis.size);
+    if (is_batch(r, axis.name)) m.batch_ways *= std::max(1, axis.size);
 
   const mesh::PlacedTensor* q = find(m.placement, Role::q_proj, -2);
   const mesh::PlacedTensor* gate = find(m.placement, Role::gate_proj, -2);
   if (!gate) gate = find(m.placement, Role::experts_gate_up, -2);
   const mesh::PlacedTensor* embed = find(m.placement, Role::embed, -1);
   const mesh::PlacedTensor* head = find(m.placement, Role::lm_head, -1);
-  if (q) m.attention_ways = ways(r.mesh, *q, Axis::heads);
-  if (gate) m.mlp_ways = ways(r.mesh, *gate, Axis::mlp);
-  if (const mesh::PlacedTensor* out = head ? head : embed) m.vocab_ways = ways(r.mesh, *out, Axis::vocab);
+  if (q) m.attention_ways = ways(r, *q, Axis::heads);
+  if (gate) m.mlp_ways = ways(r, *gate, Axis::mlp);
+  if (const mesh::PlacedTensor* out = head ? head : embed) m.vocab_ways = ways(r, *out, Axis::vocab);
   const bool split = r.profile.residual == StackProfile::Residual::sharded && use == mesh::ShardingUse::training;
   m.width = r.model.dim / (split ? m.attention_ways : 1);
   m.vocab = std::ceil(r.model.vocab / m.vocab_ways);
   for (const mesh::PlacedTensor* t : {embed, head})
-    if (t) m.head_gathered += gathered(r.mesh, *t);
+    if (t) m.head_gathered += gathered(r, *t);
   for (size_t l = 0; l < m.config.layers.size(); ++l) {
     LayerKind kind = make_kind(m, static_cast<int>(l));
     const auto same = std::find_if(m.kinds.begin(), m.kinds.end(), [&](const LayerKind& k) {

@@ -63,7 +63,7 @@ struct LocalModel {
 // Throws the first problem of mesh::check_mesh, such as MESH-SIZE if the mesh does not cover the target.
 LocalModel local_model(const Request& request, mesh::ShardingUse use);
 
-std::vector<std::string> batch_axes();
+std::vector<std::string> batch_axes(const Request& request);
 // The axes in the order in which predictions place them, whatever their order in the document: data outermost, fsdp,
 // the others by name, tp innermost.
 mesh::Mesh canonical_order(mesh::Mesh mesh);

@@ -128,6 +128,13 @@ void set_stack(Request& request, Stack stack) {
   request.rules.preset =
       gathers ? mesh::Preset::fsdp
               : (serves(stack) || stack == Stack::megatron ? mesh::Preset::megatron : mesh::Preset::tunix);
+  request.rules.experts = request.profile.options.expert_parallel && request.model.experts > 0
+                              ? mesh::ExpertParallel::on
+                              : mesh::ExpertParallel::off;
+}
+
+int expert_ways(const Request& request) {
+  return request.rules.experts == mesh::ExpertParallel::on ? std::max(1, request.mesh.size(mesh::kExpertAxis)) : 1;
 }
 
 void enable_async_scheduling(Request& request) {

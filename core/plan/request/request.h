@@ -119,6 +119,8 @@ void set_weights(Request& request, DType weights);
 
 // Fills in profile and efficiencies for stack, model and target.
 void set_stack(Request& request, Stack stack);
+// The devices over which the experts of a layer are shared out whole (mesh axis "ep").
+int expert_ways(const Request& request);
 // Sets Scheduling::ahead and the step overhead that goes with it. Call after set_stack().
 void enable_async_scheduling(Request& request);
 // The default stack for a vendor and workload: to train, tunix on TPUs, trl-fsdp on GPUs and the engine on CPUs.

@@ -70,7 +70,8 @@ StackProfile stack_profile(Stack stack, model::Family family) {
       h.gradient_buffers = H::GradientBuffers::from_start;
       // quantization=fp8 (AQT, Qwix); remat_policy=custom with context, q, k, v, out and MLP products, each kept on the
       // device or offloaded (MaxText, configs/base.yml).
-      h.options = {.fp8_products = true, .saved_by_name = true, .offload = true};
+      // ici_expert_parallelism.
+      h.options = {.fp8_products = true, .saved_by_name = true, .offload = true, .expert_parallel = true};
       h.source = "MaxText: f32 weights and moments, bf16 products, splash attention, FSDP with scanned layers";
       return h;
     case Stack::trl_fsdp:
@@ -103,8 +104,8 @@ StackProfile stack_profile(Stack stack, model::Family family) {
       h.optimizer = H::OptimizerState::over_batch;
       h.recomputation = H::Recomputation::whole;
       h.gradient_buffers = H::GradientBuffers::from_start;
-      // --fp8-format, --recompute-modules, --cpu-offloading (Transformer Engine).
-      h.options = {.fp8_products = true, .saved_by_name = true, .offload = true};
+      // --fp8-format, --recompute-modules, --cpu-offloading (Transformer Engine), --expert-model-parallel-size.
+      h.options = {.fp8_products = true, .saved_by_name = true, .offload = true, .expert_parallel = true};
       h.source = "Megatron-LM: tensor and sequence parallel, distributed optimizer with f32 masters";
       return h;
     case Stack::vllm_tpu:
@@ -114,6 +115,7 @@ StackProfile stack_profile(Stack stack, model::Family family) {
       return h;
     case Stack::vllm_gpu:
       h.options = server_options();
+      h.options.expert_parallel = true;  // --enable-expert-parallel
       h.source = "vLLM on GPU: paged attention, CUDA graphs";
       return h;
     case Stack::tensorrt_llm:

@@ -51,6 +51,7 @@ struct StackProfile {
     bool saved_by_name = false;    // remat that keeps chosen activations
     bool offload = false;          // of the activations that remat keeps, to the host
     bool compile_choice = false;   // runs eagerly or compiled
+    bool expert_parallel = false;  // whole experts on devices of the mesh axis "ep"
     std::vector<DType> weights{};  // types of a server's weights; empty: bf16 and f32
   };
   Options options{};

@@ -15,6 +15,7 @@ const mesh::AxisPlacement* place_of(const mesh::Layout& layout, const std::strin
 
 const hardware::BandwidthCurve* curve_of(const mesh::Collective& collective, const mesh::AxisPlacement& place,
                                          const hardware::Chip& chip) {
+  if (collective.kind == mesh::CollectiveKind::all_to_all) return nullptr;
   const bool reduce = collective.kind == mesh::CollectiveKind::all_reduce;
   const hardware::BandwidthCurve* curve = nullptr;
   if (place.medium == mesh::Medium::network)
@@ -72,8 +73,15 @@ Route route_of(const mesh::Collective& collective, const mesh::Layout& layout, c
   return route;
 }
 
+// How often the bytes of an all-to-all cross a link of the axis: on a ring each goes a quarter of the way round on
+// average. Through a switch they cross one; between nodes only those for other nodes leave.
+double crossings(const mesh::Collective& collective, const Route& route) {
+  if (collective.kind != mesh::CollectiveKind::all_to_all || route.place->medium != mesh::Medium::link) return 1;
+  return std::max(1.0, collective.group / 4.0);
+}
+
 double link_seconds(const mesh::Collective& collective, const Route& route, const hardware::Chip& chip, double share) {
-  const double bytes = static_cast<double>(collective.moved.value),
+  const double bytes = static_cast<double>(collective.moved.value) * crossings(collective, route),
                latency = chip.link_latency.value * std::max(1, route.place->hops);
   if (route.link <= 0) return 0;
   if (route.in_slice <= 0) return bytes / (route.link * share) + latency;

@@ -167,7 +167,7 @@ ServePrediction serve(const LocalModel& m, const DeviceMemory& memory) {
   n.running = load.decoding.decoding;
   n.tpot_under_load_s = load.steady.tpot_s;
   n.tpot = step.total;
-  n.ttft = first_token(model, s) + 1 * r.efficiencies.request_s + s.input_len * tokenize_overhead(r.stack);
+  n.ttft = first_token(model, s) + 1 * r.efficiencies.request_s + s.input_len * r.efficiencies.token_s;
   n.output_tokens_per_second = load.steady.output_tokens_per_s;
   n.usd_per_million_output_tokens = usd_per_million(m, n.output_tokens_per_second);
   return out;

@@ -188,8 +188,8 @@ struct ServeStepModel::Impl {
   Kv kv;
   // Quotients of the rates above, computed once.
   double weights_s = 0, head_weights_s = 0, token_s = 0, head_row_s = 0, traffic_s = 0, pair_full_s = 0,
-         pair_window_s = 0, step_s = 0, sequence_s = 0, tokenize_s = 0, expert_s = 0, expert_row_s = 0,
-         sampled_row_s = 0;
+         pair_window_s = 0, step_s = 0, sequence_s = 0, expert_s = 0, expert_row_s = 0, sampled_row_s = 0,
+         prompt_host_s = 0;
 
   explicit Impl(const LocalModel& model);
   void set(const Efficiencies& efficiencies);
@@ -238,7 +238,8 @@ struct ServeStepModel::Impl {
   // Of `own` tokens, padded to `tokens`: the experts that they choose are read, and each multiplies blocks of rows, the
   // last of which is half full on average. All padding goes to the same experts.
   double experts_read(double own, double tokens) const {
-    return model::expected_experts(request.model, tokens > own ? own + 1 : own);
+    const int shared = expert_ways(request);
+    return model::expected_experts(request.model, (tokens > own ? own + 1 : own) * shared) / shared;
   }
   double expert_rows(double own, double tokens) const {
     return tokens * request.model.experts_per_token + experts_read(own, tokens) * (kExpertRows - 1) / 2;
@@ -279,7 +280,6 @@ ServeStepModel::Impl::Impl(const LocalModel& m) : request(*m.request) {
   add_sums(m);
   set_cache(m);
   set(request.efficiencies);
-  tokenize_s = tokenize_overhead(request.stack).value;
 }
 
 void ServeStepModel::Impl::set(const Efficiencies& e) {
@@ -298,6 +298,7 @@ void ServeStepModel::Impl::set(const Efficiencies& e) {
   pair_full_s = pair_full.seconds(), pair_window_s = pair_window.seconds();
   expert_s = expert.seconds(), expert_row_s = expert_row.seconds();
   sampled_row_s = sampled_row.seconds();
+  prompt_host_s = e.prompt_layer_s.value * static_cast<double>(request.model.layers.size());
 }
 
 void ServeStepModel::Impl::add_products(const LocalModel& m) {
@@ -432,13 +433,6 @@ void ServeStepModel::Impl::set_groups(const LocalModel& m) {
   }
 }
 
-// A vLLM server tokenizes beside its event loop, prompts that arrive together at once (vllm/utils/async_utils.py,
-// AsyncMicrobatchTokenizer). Fitted to cells of AC that are not rows: see the note of measurements.json.
-Efficiency tokenize_overhead(Stack stack) {
-  if (!serves(stack)) return {0, 0, 0, Origin::floor, "no server"};
-  return {1.5e-6, 1e-6, 2e-6, Origin::transferred, "vLLM on H100: 1-2 µs per prompt token (AC)"};
-}
-
 ServeStepModel::ServeStepModel(const Request& request) {
   if (request.work != Work::serve)
     throw Error({.id = "PLAN-WORK", .message = "not a serving workload", .expected = "serve"});
@@ -486,7 +480,7 @@ double ServeStepModel::request_seconds() const {
 }
 
 double ServeStepModel::tokenize_seconds() const {
-  return impl_->tokenize_s;
+  return impl_->request.efficiencies.token_s.value;
 }
 
 const ServeStepModel::Kv& ServeStepModel::kv() const {
@@ -498,11 +492,13 @@ double ServeStepModel::seconds(const StepLoad& load) const {
   const std::int64_t tokens = i.tokens(load), requests = i.requests(load);
   if (tokens <= 0) return 0;
   const auto t = static_cast<double>(tokens), r = static_cast<double>(requests);
-  return i.step_s + r * i.sequence_s + i.sampled(r) * i.sampled_row_s + i.products(t) +
-         i.experts(static_cast<double>(i.own_tokens(load)), t) + i.head(r) + t * i.traffic_s +
-         i.reads(load, &Efficiency::value) +
-         (load.prefill_pairs * i.pair_full_s + i.window_pairs(load) * i.pair_window_s) * i.prompt_share(load) +
-         i.token_sums(tokens) + i.request_sums(requests);
+  const double device_s =
+      i.step_s + r * i.sequence_s + i.sampled(r) * i.sampled_row_s + i.products(t) +
+      i.experts(static_cast<double>(i.own_tokens(load)), t) + i.head(r) + t * i.traffic_s +
+      i.reads(load, &Efficiency::value) +
+      (load.prefill_pairs * i.pair_full_s + i.window_pairs(load) * i.pair_window_s) * i.prompt_share(load) +
+      i.token_sums(tokens) + i.request_sums(requests);
+  return load.prefill_tokens > 0 ? std::max(device_s, i.prompt_host_s) : device_s;
 }
 
 ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
@@ -581,7 +577,13 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
                                 std::to_string(p.padded_tokens) + " tokens",
                      .source = e.sum_s.source};
   p.total = p.base + p.sequences + p.kv_reads + p.prefill + p.communication;
-  p.total.value = seconds(load);  // the sum but for its rounding
+  p.total.value = seconds(load);  // the sum but for its rounding, or the host's time
+  if (const double rest = p.total.value - p.base.value - p.sequences.value - p.kv_reads.value - p.prefill.value - sums;
+      load.prefill_tokens > 0 && rest > 1e-9) {
+    p.prefill = p.prefill + Estimate{.value = rest, .low = 0, .high = rest, .origin = e.prompt_layer_s.origin};
+    p.prefill.formula = "prompt tokens x FLOP / (peak x share) + attention, at least what the host takes for the step";
+    p.prefill.source = e.prompt_layer_s.source;
+  }
   p.total.formula = "base + sequences + KV reads + prefill + sums between devices, of " +
                     std::to_string(p.padded_tokens) + " tokens and " + std::to_string(p.padded_requests) + " requests" +
                     (i.buckets == Buckets::none ? "" : " (buckets)");

@@ -24,9 +24,6 @@ struct StepLoad {                   // the work of a step, summed over its reque
   double read_window_tokens = 0;    // in sliding layers: at most the window each
 };
 
-// Seconds per prompt token in the tokenizer of a server; 0 for other stacks.
-Efficiency tokenize_overhead(Stack stack);
-
 class ServeStepModel {
  public:
   explicit ServeStepModel(

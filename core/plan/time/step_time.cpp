@@ -21,13 +21,17 @@ namespace {
 
 using Phase = Term::Phase;
 
+const Efficiency kWholeVector{1, 1, 1, Origin::floor, "the peak of the vector units"};
+
 // Rates of a device: peaks and efficiencies.
 struct Rates {
   double flops, bytes;  // per second at the peak
   double fp8;           // the same of products in fp8; 0: they run in bf16
+  double vector;        // operations of a TPU's vector units; 0: unknown
   double fp8_share;     // of that peak
   const Efficiencies& e;
   double unit;            // of the matrix unit
+  double expert_ways;     // devices that share the experts, whose tokens they exchange
   double activation = 2;  // bytes of an element
 };
 
@@ -48,27 +52,31 @@ Rates rates_of(const Request& request) {
   return {products_peak(request) / devices,
           c.memory_bandwidth.value / devices,
           fp8,
+          c.vector_ops.value / devices,
           fp8_share(request).value,
           request.efficiencies,
           static_cast<double>(std::max(1, c.matrix_unit)),
+          static_cast<double>(expert_ways(request)),
           static_cast<double>(activation_bytes(request))};
 }
 
 // The work of one device in a phase: floating-point operations by their limit, bytes and kernels.
 struct Load {
   double flops = 0, attention_flops = 0, fp8_flops = 0;
+  double vector_ops = 0;
   double bytes = 0;
   // Seconds that products wait for memory beyond their computing, and those by which grouped products are slower.
   double short_products = 0;
   double kernels = 0;
 
   Load operator*(double n) const {
-    return {flops * n, attention_flops * n, fp8_flops * n, bytes * n, short_products * n, kernels * n};
+    return {flops * n, attention_flops * n, fp8_flops * n, vector_ops * n, bytes * n, short_products * n, kernels * n};
   }
   Load& operator+=(const Load& o) {
     flops += o.flops;
     attention_flops += o.attention_flops;
     fp8_flops += o.fp8_flops;
+    vector_ops += o.vector_ops;
     bytes += o.bytes;
     short_products += o.short_products;
     kernels += o.kernels;
@@ -84,10 +92,15 @@ Load product(const Rates& rates, double tokens, double in, double out, double we
   return {.flops = flops, .short_products = std::max(0.0, moving - computing)};
 }
 
+// The experts of a layer that a device reads: of its own, those that the tokens of all devices sharing them choose.
+double experts_read(const model::Config& config, double tokens, double ways) {
+  return model::expected_experts(config, tokens * ways) / ways;
+}
+
 // The products of the chosen experts: all that the tokens are expected to choose are read, and each computes its rows.
 Load product_of_experts(const Rates& rates, const model::Config& config, double tokens, const Product& x,
                         double weight_bytes) {
-  const double read = model::expected_experts(config, tokens), chosen = std::max(1, config.experts_per_token);
+  const double read = experts_read(config, tokens, rates.expert_ways), chosen = std::max(1, config.experts_per_token);
   const bool gates = x.role == model::Role::experts_gate_up;
   const double in = gates ? x.in : x.in / chosen, out = gates ? x.out / chosen : x.out;
   const double rows = tokens * chosen + read * 7 / 2;  // each expert's rounded up to 8
@@ -99,11 +112,11 @@ Load product_of_experts(const Rates& rates, const model::Config& config, double 
 }
 
 // Elements of the operands of a product.
-double operands(const model::Config& config, double tokens, const Product& x) {
+double operands(const Rates& rates, const model::Config& config, double tokens, const Product& x) {
   const bool gates = x.role == model::Role::experts_gate_up;
   if (!gates && x.role != model::Role::experts_down) return tokens * x.in + x.in * x.out;
   const double chosen = std::max(1, config.experts_per_token);
-  return tokens * x.in * (gates ? chosen : 1) + x.in * x.out / chosen * model::expected_experts(config, tokens);
+  return tokens * x.in * (gates ? chosen : 1) + x.in * x.out / chosen * experts_read(config, tokens, rates.expert_ways);
 }
 
 // In fp8 each operand is read to find its maximum, read again and written as fp8.
@@ -117,7 +130,7 @@ Load product_of_layer(const Rates& rates, const model::Config& config, double to
   if (experts) load.short_products += load.flops / rate * (1 / rates.e.experts.value - 1);
   if (!fp8) return load;
   std::swap(load.flops, load.fp8_flops);
-  load.bytes += 5 * operands(config, tokens, x);
+  load.bytes += 5 * operands(rates, config, tokens, x);
   return load;
 }
 
@@ -172,7 +185,7 @@ class CommunicationPricer {
     const double times = stands * static_cast<double>(collective.calls);
     const bool sums = collective.cause == mesh::Cause::partial_sums ||
                       collective.cause == mesh::Cause::embedding_rows || collective.cause == mesh::Cause::softmax ||
-                      collective.cause == mesh::Cause::logits;
+                      collective.cause == mesh::Cause::logits || collective.cause == mesh::Cause::experts;
     const Efficiencies& e = r_.efficiencies;
     const bool waits = sums && !hides_behind_recomputation(collective.phase);
     const Efficiency& hides = waits ? e.overlap_sums : crosses_network(collective) ? e.overlap_network : e.overlap;
@@ -252,6 +265,7 @@ class Builder {
     Load load;
     load += base * (forwards + backwards * (r_.method == model::TrainMethod::full ? 2 : 1));
     load += adapters * (forwards + 2 * backwards);
+    load.vector_ops += dropout_ops(kind, pass.tokens) * forwards;
     const double attention_all = attention * (forwards + backwards * (materialised ? 2 : 2.5));
     (materialised ? load.flops : load.attention_flops) += attention_all;
     const bool keeps = phase == Phase::remat || (r_.work == Work::train && r_.train.remat == model::Remat::none);
@@ -259,6 +273,18 @@ class Builder {
     load.kernels += traffic.kernels * (forwards + 2 * backwards);
     if (pass.keys > 0 && kind.shape.has_k) load.bytes += kv_read(kind, pass);
     add(phase, kind.name, kind.count, load * (kind.count * pass.times));
+  }
+
+  // JAX draws the mask of an adapter's input with threefry-2x32, one block for each element
+  // (jax_threefry_partitionable, the default): 20 rounds of an addition, a rotation in three operations and an
+  // exclusive or, five injections of the key with three additions, and the comparison with the rate.
+  double dropout_ops(const LayerKind& kind, double tokens) const {
+    constexpr double kOps = 20 * 5 + 5 * 3 + 4;
+    const bool jax = r_.stack == Stack::tunix || r_.stack == Stack::torchax;
+    if (!jax || !r_.train.dropout || r_.work != Work::train || rates_.vector <= 0) return 0;
+    double elements = 0;
+    for (const Product& a : kind.lora_a) elements += a.in;
+    return kOps * tokens * elements;
   }
 
   // The embedding, all layers, and the output matrix with its softmax for `logit_tokens` tokens.
@@ -403,6 +429,7 @@ class Builder {
     add(load.flops, rates_.flops, rates_.e.matmul.value);
     add(load.attention_flops, rates_.flops, rates_.e.attention.value);
     add(load.fp8_flops, rates_.fp8, rates_.fp8_share);
+    add(load.vector_ops, rates_.vector, 1);
     return seconds;
   }
   double memory_seconds(const Load& load) const {
@@ -423,6 +450,7 @@ class Builder {
     add(load.flops, rates_.flops, rates_.e.matmul, nullptr);
     add(load.attention_flops, rates_.flops, rates_.e.attention, "attention");
     add(load.fp8_flops, rates_.fp8, fp8_share(r_), "fp8");
+    add(load.vector_ops, rates_.vector, kWholeVector, "dropout");
     compute.formula = "FLOP / (peak x share)";
     compute.inputs = shown.text;
     compute.source = rates_.e.matmul.source;
@@ -597,6 +625,8 @@ mesh::StepShape complete_step_shape(mesh::StepShape shape, const Request& reques
     shape.logit_bytes = own.logit_bytes;
     return shape;
   }
+  shape.batch_axes = batch_axes(request);
+  if (serves(request.stack)) shape.exchange = mesh::ExpertExchange::gather;
   shape.weight_bytes = bytes_of(request.weights);
   shape.adapter_bytes = bytes_of(request.profile.adapters);
   shape.activation_bytes = activation_bytes(request);
