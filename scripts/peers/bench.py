@@ -30,6 +30,7 @@ WORKS = ["lora-all", "lora-quarter", "gsm8k-answers", "gsm8k-all", "prefill", *(
 # Environment variables that limit PyTorch, its libraries, OpenBLAS and Meshwright to a class of processors.
 CPU_LIMITS = {
     "native": {},
+    "amx": {"MESHWRIGHT_CPU": "amx"},  # a processor that has AMX: nothing to limit, but a class of its own in tables
     "avx512": {"ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE", "MKL_ENABLE_INSTRUCTIONS": "AVX512",
                "OPENBLAS_CORETYPE": "SKYLAKEX", "MESHWRIGHT_CPU": "avx512"},
     "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
