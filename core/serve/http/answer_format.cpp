@@ -173,7 +173,7 @@ std::optional<ToolCall> parse_tool_call(const AnswerFormat& format, std::string_
 
 std::string forced_call(const AnswerFormat& format, std::string_view name) {
   if (format.notation == CallNotation::gemma) return std::string(kCall) + (name.empty() ? "" : std::string(name) + "{");
-  return "\n{\"name\": \"" + (name.empty() ? "" : std::string(name) + "\", \"arguments\": {");
+  return name.empty() ? "\n{\"name\": \"" : "\n{\"name\": " + Json(std::string(name)).dump() + ", \"arguments\": {";
 }
 
 }  // namespace mw::serve

@@ -112,7 +112,8 @@ void stream_completion(std::shared_ptr<AnswerStream> stream, const ResponseHeade
     if (!piece.error.empty()) {
       out = sse_event(to_json(HttpError{500, "internal_error", piece.error, "", "failed"}));
     } else {
-      Json json = chunk_json(head, position, stream->read(piece), stream->finish_reason(piece));
+      const AnswerPart part = stream->read(piece);  // before the reason, which depends on the calls
+      Json json = chunk_json(head, position, part, stream->finish_reason(piece));
       position = {false, stream->reader.calls()};
       if (usage == UsageMode::always) json["usage"] = to_json(completion.usage());
       out = sse_event(json);

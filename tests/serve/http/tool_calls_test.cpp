@@ -105,6 +105,15 @@ TEST_F(ToolCallsTest, OnlyCallsGiveNullAsContent) {
   EXPECT_EQ(ask(tools_and({{"max_tokens", 3}}))["finish_reason"], "length");
 }
 
+TEST_F(ToolCallsTest, CallsMayEndWithTheAnswer) {
+  answer_with("<|tool_call>call:now{}");
+  start();
+  EXPECT_EQ(ask(tools)["finish_reason"], "tool_calls");
+  const Json streamed = stream(tools);
+  EXPECT_EQ(streamed["finish_reason"], "tool_calls");
+  EXPECT_EQ(streamed["tool_calls"].size(), 1U) << streamed;
+}
+
 TEST_F(ToolCallsTest, OneCallAtMostIfTheClientWantsNoMore) {
   answer_with(kTwoCalls);
   start();
