@@ -48,10 +48,10 @@ double figure(const BenchPoint& p, MeasuredQuantity what) {
 // Rows with equal values are simulated only once.
 auto played_as(const plan::Measurement& m) {
   const plan::Request& r = m.request;
-  return std::tuple(r.model.id, r.target.id, r.stack, r.mesh.devices(), r.weights, r.kv, r.products, r.serve.input_len,
-                    r.serve.output_len, r.serve.max_num_seqs, r.serve.max_num_batched_tokens, r.serve.max_model_len,
-                    r.serve.memory_utilisation, r.sliding_window_kv, r.serve.scheduling, m.load.concurrency,
-                    m.load.request_rate, m.load.requests, m.load.warmups, m.load.spread);
+  return std::tuple(r.model.id, r.target.id, r.stack, mesh::to_text(r.mesh), r.weights, r.kv, r.products,
+                    r.serve.input_len, r.serve.output_len, r.serve.max_num_seqs, r.serve.max_num_batched_tokens,
+                    r.serve.max_model_len, r.serve.memory_utilisation, r.sliding_window_kv, r.serve.scheduling,
+                    m.load.concurrency, m.load.request_rate, m.load.requests, m.load.warmups, m.load.spread);
 }
 
 // The load of a measurement; ten requests per user if the measurement does not state the number.

@@ -7,6 +7,7 @@
 #include "core/mesh/layout/unused_axes.h"
 #include "core/plan/memory/device_memory.h"
 #include "core/plan/request/local_model.h"
+#include "core/plan/time/collective_time.h"
 #include "core/plan/time/serve_step.h"
 #include "core/plan/time/step_time.h"
 #include "tests/plan/requests.h"
@@ -105,6 +106,22 @@ TEST(ExpertParallel, ServersGatherTheTokensAndReadFewerExpertsOnEachDevice) {
   const double shared = ServeStepModel(r).parts(load).base.value,
                copied = ServeStepModel(server({{"data", 8}})).parts(load).base.value;
   EXPECT_LT(shared, copied);  // 8 tokens choose 52 of the 128 experts, of which each device reads a part
+}
+
+// On 2x2x2 chips a byte goes half a hop along each of three dimensions on average; those of an all-gather go to
+// neighbours.
+TEST(ExpertParallel, AnAllToAllCrossesAQuarterOfEachRing) {
+  const Request r = trained(Stack::maxtext, kExperts, {{"ep", 8}});
+  const LocalModel m = local_model(r, mesh::ShardingUse::training);
+  mesh::Collective c;
+  c.kind = CollectiveKind::all_to_all;
+  c.axis = "ep";
+  c.group = 8;
+  c.full = Bytes(std::int64_t{1} << 33);
+  c.moved = mesh::bytes_sent(c.kind, c.full, 8);
+  const double exchanged = collective_value(c, m.layout, r.target, r.efficiencies);
+  c.kind = CollectiveKind::all_gather;
+  EXPECT_NEAR(exchanged / collective_value(c, m.layout, r.target, r.efficiencies), 1.5, 0.01);
 }
 
 TEST(ExpertParallel, OnlySoftwareThatSharesExpertsSplitsOverTheAxis) {

@@ -145,5 +145,18 @@ TEST(QwenMoe, SplitsItsExpertsOverTp) {
   EXPECT_NEAR(four / (2 * 30.53e9 / 4), 1, 0.03);
 }
 
+// A peak that nobody could check is no basis for a plan.
+TEST(Options, WeightsInF32NeedAPeakWithASource) {
+  const auto planned = [](const char* target) {
+    Request r = request("gemma3-1b", target, Stack::trl_fsdp, {{"fsdp", 1}});
+    set_weights(r, DType::f32);
+    return predict(r).step.seconds.value;
+  };
+  EXPECT_GT(planned("1xrtx4090"), 0);
+  EXPECT_GT(planned("1xh200"), 0);
+  for (const char* unverified : {"1xt4", "1xrtx5090", "1xmi355x"})
+    EXPECT_THROW(planned(unverified), Error) << unverified;
+}
+
 }  // namespace
 }  // namespace mw::plan

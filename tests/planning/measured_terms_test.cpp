@@ -52,6 +52,7 @@ experiment::Experiment said(const Json& row) {
   if (row.contains("compile")) e.set_value("train.compile", row.at("compile").get<bool>() ? "compiled" : "eager");
   copy("rank", "lora.rank");
   copy("alpha", "lora.alpha");
+  if (row.value("dropout", false)) e.set_value("lora.dropout", 0.05);
   copy("lora_targets", "lora.targets");
   copy("max_len", "data.max_len");
   copy("mean", "data.mean_len");

@@ -85,8 +85,9 @@ void check_request(const Request& request) {
                                    "configuration folder"});
   refuse(!chip.memory || !chip.memory_bandwidth, "target.id", request.target.id,
          "a chip whose memory and bandwidth are known");
-  refuse(request.weights == DType::f32 && chip.vendor == hardware::Vendor::gpu && !chip.f32_flops, "target.id",
-         request.target.id, "train.dtype=bf16, or the peak of f32 products as f32 in the chip's row");
+  const bool f32_known = chip.f32_flops && chip.f32_flops.kind != hardware::Provenance::unverified;
+  refuse(request.weights == DType::f32 && chip.vendor == hardware::Vendor::gpu && !f32_known, "target.id",
+         request.target.id, "train.dtype=bf16, or the peak of f32 products with its source as f32 in the chip's row");
   const auto batch = request.work == Work::train     ? request.train.batch
                      : request.work == Work::forward ? request.forward.batch
                      : request.work == Work::rollout ? request.rollout.batch

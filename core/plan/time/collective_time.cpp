@@ -60,12 +60,23 @@ struct Route {
   // place in the other slices, then the slices gather over their links.
   double in_slice = 0;       // bytes per second
   double network_share = 1;  // of the bytes sent
+  double crossings = 1;      // of links by each byte
 };
+
+// In an all-to-all on a torus a byte goes a quarter of the way round each of the axis's dimensions on average; through
+// a switch it crosses one link.
+double crossings_of(const mesh::AxisPlacement& place, const mesh::Layout& layout) {
+  double sides = 0;
+  for (const mesh::GridPart& part : place.parts)
+    if (layout.grid[static_cast<size_t>(part.dimension)].medium == mesh::Medium::link) sides += part.size;
+  return std::max(1.0, sides / 4);
+}
 Route route_of(const mesh::Collective& collective, const mesh::Layout& layout, const hardware::Chip& chip) {
   const mesh::AxisPlacement* place = place_of(layout, collective.axis);
   if (!place || collective.group <= 1 || collective.moved.value <= 0 || place->medium == mesh::Medium::none) return {};
   const bool near = place->medium == mesh::Medium::link || place->medium == mesh::Medium::chip;
   Route route{place, near ? nullptr : curve_of(collective, *place, chip), link_rate(*place, layout, chip)};
+  if (collective.kind == mesh::CollectiveKind::all_to_all) route.crossings = crossings_of(*place, layout);
   if (const int slices = slices_of(*place, layout); slices > 0 && chip.egress) {
     route.in_slice = chip.link_bandwidth.value * place->rails / std::max(1, place->sharing);
     route.network_share = (slices - 1.0) / (place->size - 1.0);
@@ -73,15 +84,8 @@ Route route_of(const mesh::Collective& collective, const mesh::Layout& layout, c
   return route;
 }
 
-// How often the bytes of an all-to-all cross a link of the axis: on a ring each goes a quarter of the way round on
-// average. Through a switch they cross one; between nodes only those for other nodes leave.
-double crossings(const mesh::Collective& collective, const Route& route) {
-  if (collective.kind != mesh::CollectiveKind::all_to_all || route.place->medium != mesh::Medium::link) return 1;
-  return std::max(1.0, collective.group / 4.0);
-}
-
 double link_seconds(const mesh::Collective& collective, const Route& route, const hardware::Chip& chip, double share) {
-  const double bytes = static_cast<double>(collective.moved.value) * crossings(collective, route),
+  const double bytes = static_cast<double>(collective.moved.value) * route.crossings,
                latency = chip.link_latency.value * std::max(1, route.place->hops);
   if (route.link <= 0) return 0;
   if (route.in_slice <= 0) return bytes / (route.link * share) + latency;
