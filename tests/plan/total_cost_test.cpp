@@ -24,14 +24,14 @@ TEST(WaitingProbability, IsErlangsC) {
 
 // By simulation of the queue, without Erlang's formula.
 TEST(WaitingProbability, AgreesWithASimulatedQueue) {
-  constexpr int kSlots = 8, kRequests = 400000;
+  constexpr int kSlots = 8, kCount = 400000;
   constexpr double kRate = 6.4, kPatience = 0.3;
   std::vector<double> free_at(kSlots, 0);
   double now = 0;
   int late = 0;
   Rng rng{7, 1};
   const auto exponential = [&](double mean) { return -mean * std::log(1 - rng.next_uniform()); };
-  for (int i = 0; i < kRequests; ++i) {
+  for (int i = 0; i < kCount; ++i) {
     now += exponential(1 / kRate);
     auto first = std::min_element(free_at.begin(), free_at.end());
     const double start = std::max(now, *first);
@@ -39,7 +39,7 @@ TEST(WaitingProbability, AgreesWithASimulatedQueue) {
     *first = start + exponential(1);
   }
   const double predicted = waiting_probability(kSlots, kRate) * std::exp(-(kSlots - kRate) * kPatience);
-  EXPECT_NEAR(static_cast<double>(late) / kRequests, predicted, 0.01);
+  EXPECT_NEAR(static_cast<double>(late) / kCount, predicted, 0.01);
 }
 
 Request serving() {
