@@ -4,14 +4,16 @@
 # that scripts/check-recipes.sh has made:
 #   loopback  2 and 4 processes (torchrun; jax.distributed) recorded by `meshwright watch`: losses as with one process, 1e-5 in f32
 #   kill      one process is killed with -9: the run names it, and resumes to the same losses from the last complete checkpoint
+#   bad-input unequal hosts, a wrong number of hosts, no coordinator, clocks that differ, a full disk: each is named in one error,
+#             and nothing half-written is left (scripts/recipes/bad_input.py; as root)
 #   ssh       `launch --on hosts:FILE` with two sshd on two ports as two hosts, then with one of the connections cut
 #   slurm     `launch --on slurm`, where sbatch is installed and a partition is up
-#     scripts/multihost.sh [--parts loopback,kill,ssh,slurm] [tunix] [trl-fsdp] [torchax]      default: all
+#     scripts/multihost.sh [--parts loopback,kill,bad-input,ssh,slurm] [tunix] [trl-fsdp] [torchax]      default: all
 #     MESHWRIGHT=PATH, MESHWRIGHT_VENVS=DIR, MESHWRIGHT_KEEP=DIR    as for scripts/check-recipes.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 help_and_exit "$@"
 cd "$root"
-parts=loopback,kill,ssh,slurm
+parts=loopback,kill,bad-input,ssh,slurm
 if [ "${1:-}" = --parts ]; then parts=$2; shift 2; fi
 kinds=("$@"); [ $# -gt 0 ] || kinds=(tunix trl-fsdp torchax)
 meshwright=$(realpath "${MESHWRIGHT:-build/release/app/meshwright}")
@@ -25,7 +27,7 @@ mkdir -p "$work"
 servers=()
 finish() { for pid in "${servers[@]}"; do kill "$pid" 2>/dev/null || true; done; [ -n "${MESHWRIGHT_KEEP:-}" ] || rm -rf "$work"; }
 trap finish EXIT
-failed=0 steps=6
+failed=0 steps=12
 report() { printf '%-44s %s\n' "$1" "$2"; [[ $2 != BAD* ]] || failed=1; }
 settings=(--set train.steps=$steps --set train.batch=8 --set train.dtype=f32 --set train.eval_every=3 --set train.checkpoint_every=2
   --set data.max_len=32 --set train.answers=0 --set train.sample_every=0)
@@ -85,7 +87,7 @@ last_error() { grep '"event":"finished"' "$1" | tail -n 1 | sed 's/.*"error":"\(
 # In the background: kills the process with this rank once it has made a step.
 kill_rank() {  # KIND FOLDER RANK EVENTS
   local pid
-  until grep -q '"name":"train/loss","step":3' "$4" 2>/dev/null; do sleep 0.2; [ -e "$work/killing" ] || return 0; done
+  until grep -q '"name":"train/loss","step":3' "$4" 2>/dev/null; do sleep 0.05; [ -e "$work/killing" ] || return 0; done
   for pid in $(pgrep -f "$2/train.py"); do
     if tr '\0' '\n' < "/proc/$pid/environ" 2>/dev/null | grep -qx "RANK=$3\|JAX_PROCESS_ID=$3"; then kill -9 "$pid"; return 0; fi
   done
@@ -106,6 +108,9 @@ for kind in "${kinds[@]}"; do
         report "$kind, $n processes" "BAD: $(last_error "$work/$kind-$n.jsonl")"
       fi
     done
+  fi
+  if [[ $parts == *bad-input* ]]; then
+    python3 scripts/recipes/bad_input.py "$kind" "$venvs/$kind/bin/python" "$out" "$work/bad-input" || failed=1
   fi
   if [[ $parts == *kill* ]]; then
     for rank in 1 0; do

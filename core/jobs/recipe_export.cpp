@@ -8,6 +8,7 @@
 #include "core/experiment/parameters.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
+#include "core/mesh/layout/network_split.h"
 #include "core/planning/diagnostics.h"
 #include "core/planning/epoch_rows.h"
 #include "core/planning/plan_request.h"
@@ -231,6 +232,16 @@ experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experi
   return e;
 }
 
+// How the plan's mesh lies on several slices; empty on one, and if it cannot be laid out.
+std::vector<mesh::MeshAxis> axes_over_slices(const experiment::Experiment& made,
+                                             const hardware::Catalogue& catalogue) try {
+  const plan::Request r = planning::plan_request(made, catalogue);
+  if (r.target.slices == 1) return {};
+  return mesh::network_split(mesh::lay_out(r.mesh, r.target, r.places));
+} catch (const Error&) {
+  return {};
+}
+
 recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& experiment,
                                   const hardware::Catalogue& catalogue, const fs::path& templates, std::stop_token stop,
                                   const data::Progress& progress) {
@@ -263,7 +274,11 @@ recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& exper
     add_rows(config, s, std::move(stop), progress);
   }
   const experiment::Experiment made = as_recipe(kind, experiment, templates);
-  if (recipes::is_training(kind)) s.predicted = predicted_memory(made, catalogue);
+  if (s.mesh.axes.empty() && config.target.id != "cpu") s.mesh = planning::planned_mesh(made, catalogue);
+  if (recipes::is_training(kind)) {
+    s.predicted = predicted_memory(made, catalogue);
+    s.slices = axes_over_slices(made, catalogue);
+  }
   for (const planning::Diagnostic& d : planning::diagnose(made, catalogue).beyond_the_document())
     if (d.problem.severity != Severity::info && !repaired(s, d.problem.id))
       s.remarks.push_back(d.problem.id + ": " + to_text(d.problem));

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::string_view kCommand = "{command}";
 constexpr const char* kForms =
-    "local, ssh:HOST, hosts:FILE, slurm[:HOST], a shipped template or a command with {command} in it";
+    "local, ssh:HOST, hosts:FILE, slurm[:HOST], skypilot[:CLUSTER], a shipped template or a command with {command} in "
+    "it";
 
 [[noreturn]] void refuse(std::string_view text, const std::string& message, const std::string& expected,
                          const std::string& fix = {}) {
@@ -65,6 +66,15 @@ Target hosts_target(std::string_view text) {
 Target slurm_target(std::string_view text) {
   Target target = text == "slurm" ? Target{.where = Where::local, .text = std::string(text)} : ssh_target(text);
   target.launcher = Launcher::slurm;
+  return target;
+}
+
+Target skypilot_target(std::string_view text) {
+  Target target{.where = Where::local, .text = std::string(text), .launcher = Launcher::skypilot};
+  if (text == "skypilot") return target;
+  target.cluster = text.substr(text.find(':') + 1);
+  if (target.cluster.empty() || target.cluster.front() == '-' || !all_of(target.cluster, "-._"))
+    refuse(text, "invalid name of a cluster", "letters, digits, dots and dashes, not starting with a dash");
   return target;
 }
 
@@ -169,6 +179,7 @@ Target parse_target(std::string_view text, const fs::path& templates_folder) {
   if (text.starts_with("ssh:")) return ssh_target(text);
   if (text.starts_with("hosts:")) return hosts_target(text);
   if (text == "slurm" || text.starts_with("slurm:")) return slurm_target(text);
+  if (text == "skypilot" || text.starts_with("skypilot:")) return skypilot_target(text);
   if (text.find(kCommand) != std::string_view::npos)
     return {.where = Where::command, .text = std::string(text), .host = {}, .port = {}, .command = std::string(text)};
   const std::string_view name = text.substr(0, text.find(':'));
@@ -192,6 +203,8 @@ std::string start_command(const Target& target) {
     }
     case Launcher::slurm:
       return "exec ./slurm.sh";
+    case Launcher::skypilot:
+      return "exec ./sky.sh" + (target.cluster.empty() ? std::string() : " --cluster " + target.cluster);
     default:
       return "./launch.sh";
   }

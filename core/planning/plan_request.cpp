@@ -30,7 +30,13 @@ mesh::Mesh mesh_of(const mesh::Mesh& given, const hardware::Target& target, mode
       plan::stack_profile(stack, model::Family::gemma3).parameters == plan::StackProfile::Parameters::gathered;
   const int each = target.devices() / target.slices;
   mesh::Mesh mesh{{{"fsdp", gathers ? each : 1}, {"tp", gathers ? 1 : each}}};
-  if (target.slices > 1) mesh.axes.insert(mesh.axes.begin(), {"data", target.slices});
+  if (target.slices == 1) return mesh;
+  const bool has_data =
+      stack != model::Stack::tunix && stack != model::Stack::torchax;  // else fsdp crosses the network
+  if (has_data)
+    mesh.axes.insert(mesh.axes.begin(), {"data", target.slices});
+  else
+    mesh.axes.front().size *= target.slices;
   return mesh;
 }
 

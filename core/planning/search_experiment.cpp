@@ -7,6 +7,7 @@
 
 #include "core/base/elapsed.h"
 #include "core/base/text.h"
+#include "core/mesh/layout/network_split.h"
 #include "core/planning/costing.h"
 #include "core/planning/diagnostics.h"
 
@@ -31,7 +32,8 @@ Json sets_json(const std::vector<lint::Edit>& edits) {
 
 Json candidate_json(const ExperimentSearch& s, const plan::Candidate& c) {
   const plan::Work work = s.request.work;
-  Json out{{"target", c.choice.target}, {"mesh", mesh_json(c.choice.mesh)}};
+  Json out{{"target", c.choice.target}, {"mesh", mesh_json(c.choice.mesh)}, {"places", Json::array()}};
+  for (const mesh::RequestedPlacement& p : c.choice.places) out["places"].push_back(mesh::to_text(p));
   if (work == plan::Work::serve)
     out["max_num_seqs"] = c.choice.max_num_seqs;
   else

@@ -32,6 +32,8 @@ struct RecipeInput {
   std::string model_id{};              // catalogue id, or empty
   std::filesystem::path model_path{};  // local folder, or empty
   mesh::Mesh mesh{};
+  std::vector<mesh::MeshAxis>
+      slices{};  // the axes that cross the network between TPU slices, with their number of slices
   std::vector<model::Role> targets{};
   Json values = Json::object();      // resolved sections of the parameter table: lora, data, train, serve, sweep
   Json experiment = Json::object();  // the experiment document

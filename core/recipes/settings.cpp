@@ -19,9 +19,9 @@ struct TrainingMesh {
   int devices() const { return fsdp * tp * data; }
 };
 
-TrainingMesh mesh_of(const RecipeInput& s) {
+TrainingMesh mesh_of(const std::vector<mesh::MeshAxis>& axes) {
   TrainingMesh m;
-  for (const mesh::MeshAxis& a : s.mesh.axes) {
+  for (const mesh::MeshAxis& a : axes) {
     int* size = a.name == "fsdp" ? &m.fsdp : a.name == "tp" ? &m.tp : a.name == "data" ? &m.data : nullptr;
     if (s.kind == Kind::vllm_gpu && a.name == mesh::kExpertAxis) size = &m.ep;
     if (!size)
@@ -37,8 +37,9 @@ TrainingMesh mesh_of(const RecipeInput& s) {
   return m;
 }
 
-Json mesh_json(const RecipeInput& s) {
-  const TrainingMesh m = mesh_of(s);
+// Axes that are not given have the size 1.
+Json mesh_json(const RecipeInput& s, const std::vector<mesh::MeshAxis>& axes) {
+  const TrainingMesh m = mesh_of(axes);
   if (s.kind == Kind::tunix || s.kind == Kind::torchax) return {{"fsdp", m.fsdp * m.data}, {"tp", m.tp}};
   if (s.kind == Kind::trl_fsdp) return {{"fsdp", m.devices()}, {"tp", 1}};
   if (m.ep > 1) return {{"fsdp", 1}, {"tp", m.devices()}, {"ep", m.ep}};
@@ -220,12 +221,13 @@ Json settings_json(const RecipeInput& s) {
          {"made_by", "Meshwright " MW_VERSION},
          {"name", s.name.empty() ? s.model.id : s.name},
          {"model", model_json(s, inventory)},
-         {"mesh", mesh_json(s)}};
+         {"mesh", mesh_json(s, s.mesh.axes)}};
   if (!is_training(s.kind)) {
     j["serve"] = s.values.at("serve");
     j["sweep"] = s.values.at("sweep");
     return j;
   }
+  if (s.kind != Kind::trl_fsdp) j["slices"] = mesh_json(s, s.slices);
   j["lora"] = lora_json(s, inventory);
   j["data"] = s.values.at("data");
   j["data"]["pad_id"] = s.rows ? s.rows->pad_id : 0;
@@ -239,7 +241,7 @@ Json settings_json(const RecipeInput& s) {
 
 std::vector<std::string> differences(const RecipeInput& s) {
   std::vector<std::string> out;
-  if (is_training(s.kind)) training_differences(s, mesh_of(s), out);
+  if (is_training(s.kind)) training_differences(s, mesh_of(s.mesh.axes), out);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "core/designer/canvas.h"
+#include "core/mesh/layout/network_split.h"
 #include "core/views/design_view.h"
 
 namespace mw::views {
@@ -26,12 +27,6 @@ std::string block_of(const mesh::PlacedTensor& t) {
     default:
       return {};
   }
-}
-
-std::string axes_text(const std::vector<int>& dimensions) {
-  std::string text;
-  for (const int d : dimensions) text += (text.empty() ? "" : ", ") + std::to_string(d);
-  return text;
 }
 
 }  // namespace
@@ -71,7 +66,7 @@ experiment::Experiment with_choice(experiment::Experiment e, const designer::Mes
     for (const mesh::MeshAxis& axis : after.mesh.axes) e.set_value("mesh." + axis.name, axis.size);
   if (before.places != after.places) {
     Json places = Json::array();
-    for (const mesh::RequestedPlacement& p : after.places) places.push_back(p.axis + " = " + axes_text(p.dimensions));
+    for (const mesh::RequestedPlacement& p : after.places) places.push_back(mesh::to_text(p));
     places.empty() ? e.erase("sharding.places") : e.set_value("sharding.places", places);
   }
   if (before.rules.overrides != after.rules.overrides) {

@@ -64,14 +64,18 @@ TEST(LaunchTarget, StartsRecipesOnSeveralHosts) {
   const Target login = parse("slurm:me@login:22");
   EXPECT_EQ(login.host, "me@login");
   EXPECT_EQ(start_command(login), "exec ./slurm.sh");
+  EXPECT_EQ(start_command(parse("skypilot")), "exec ./sky.sh");
+  EXPECT_EQ(parse("skypilot:mine").where, Where::local);
+  EXPECT_EQ(start_command(parse("skypilot:mine")), "exec ./sky.sh --cluster mine");
   EXPECT_EQ(start_command(parse("ssh:box")), "./launch.sh");
   const Target slice = parse("gcloud-tpu:name=a b,zone=z,workers=4");
   EXPECT_EQ(slice.where, Where::local);
   EXPECT_EQ(start_command(slice),
             "exec python3 on_hosts.py --workers 4 --reach 'gcloud compute tpus tpu-vm ssh '\\''a b'\\'' "
             "--zone='\\''z'\\'' --worker={worker} --quiet --command={command}'");
-  for (const char* bad : {"hosts:", "hosts:/nowhere", "slurm:", "slurm:-x", "gcloud-tpu:name=a,zone=z,workers=0",
-                          "gcloud-tpu:name=a,zone=z,workers=many", "kubectl:pod=a,workers=2"})
+  for (const char* bad :
+       {"hosts:", "hosts:/nowhere", "slurm:", "slurm:-x", "skypilot:", "skypilot:-x", "skypilot:a b",
+        "gcloud-tpu:name=a,zone=z,workers=0", "gcloud-tpu:name=a,zone=z,workers=many", "kubectl:pod=a,workers=2"})
     EXPECT_EQ(test::error_id([&] { parse(bad); }), "LAUNCH-TARGET") << bad;
 }
 

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <tuple>
 
+#include "core/mesh/layout/network_split.h"
 #include "core/model/catalogue.h"
 #include "core/plan/time/plan_figures.h"
 #include "tests/shipped.h"
@@ -231,6 +233,79 @@ TEST(Search, FiguresOfInferenceAreThoseOfPredict) {
   }
   EXPECT_GT(planned, 200);
   EXPECT_GT(refused, 20);
+}
+
+// Targets with several slices or nodes, and axes that may cross the network between them.
+std::vector<Request> requests_over_network() {
+  std::vector<Request> all{search_request("gemma3-4b", "2xv5p-8"),
+                           search_request("gemma3-4b", "4xv5e-4"),
+                           search_request("gemma3-4b", "2xv5p-8"),
+                           search_request("gemma3-4b", "16xh100"),
+                           search_request("gemma3-27b", "16xh100", Work::serve),
+                           search_request("gemma3-4b", "2xv5p-8", Work::rollout)};
+  set_stack(all[2], Stack::maxtext);
+  for (Request& r : all) {
+    r.train.batch = 16;
+    r.rollout.batch = 16;
+  }
+  all[4].mesh = {{{"data", 1}, {"tp", 16}}};
+  return all;
+}
+
+TEST(Search, OffersTheSplitsBetweenSlicesAndNodesAndIsNeverWorse) {
+  for (const Request& r : requests_over_network()) {
+    SCOPED_TRACE(r.model.id + " on " + r.target.id + " with " + std::string(to_string(r.stack)));
+    const SearchResult found = search(std::span(&r, 1), {});
+    ASSERT_FALSE(found.candidates.empty());
+    double best_free = 1e300, best = 1e300;
+    int placed = 0;
+    for (const Candidate& c : found.candidates) {
+      const Request chosen = with_choice(r, c.choice);
+      const Plan plan = predict(chosen);
+      EXPECT_EQ(plan.step.seconds.value, c.seconds) << to_text(c.choice, r.work);
+      EXPECT_EQ(plan.run.tokens_per_second, c.tokens_per_second);
+      EXPECT_EQ(plan.memory.at_peak.total(), c.peak);
+      EXPECT_FALSE(mesh::network_split(mesh::lay_out(chosen.mesh, chosen.target, chosen.places)).empty());
+      placed += !c.choice.places.empty();
+      best = std::min(best, time_of(c, r.work));
+      if (c.choice.places.empty()) best_free = std::min(best_free, time_of(c, r.work));
+    }
+    EXPECT_GT(placed, 0);
+    EXPECT_EQ(time_of(found.candidates.front(), r.work), best);
+    EXPECT_LE(best, best_free);
+  }
+}
+
+// Two slices: one axis of an even size crosses the network, and the rest has to be four chips.
+TEST(Search, TriesEachAxisBetweenTwoSlices) {
+  const Request r = requests_over_network()[2];
+  std::set<std::string> tried, expected;
+  for (const Candidate& c : search(std::span(&r, 1), {}).candidates) {
+    const mesh::Layout layout = mesh::lay_out(c.choice.mesh, r.target, c.choice.places);
+    tried.insert(mesh::to_text(c.choice.mesh) + " over " + mesh::to_text(mesh::Mesh{mesh::network_split(layout)}));
+  }
+  for (const mesh::Mesh& mesh : legal_meshes(r))
+    for (const mesh::MeshAxis& axis : mesh.axes)
+      if (axis.size % 2 == 0 && 16 % mesh::batch_devices(mesh) == 0)
+        expected.insert(mesh::to_text(mesh) + " over " + axis.name + " 2");
+  EXPECT_EQ(tried, expected);
+  EXPECT_GT(expected.size(), 10U);
+}
+
+TEST(Search, PlacesOfAChoiceAreEditsOfTheDocument) {
+  const PlanChoice from = choice_of(requests_over_network()[0]);
+  PlanChoice to = from;
+  to.mesh = {{{"fsdp", 4}, {"tp", 2}}};
+  to.places = {{"fsdp", {1, 2}}};
+  EXPECT_NE(to_text(to, Work::train).find("fsdp 4, tp 2 (fsdp = 1, 2)"), std::string::npos);
+  const auto value = [](const std::vector<lint::Edit>& all) {
+    for (const lint::Edit& e : all)
+      if (e.key == "sharding.places") return e.value;
+    return Json("none");
+  };
+  EXPECT_EQ(value(edits(from, to, Work::train)), Json::array({"fsdp = 1, 2"}));
+  EXPECT_EQ(value(edits(to, from, Work::train)), Json(nullptr));
+  EXPECT_EQ(value(edits(to, to, Work::train)), Json("none"));
 }
 
 TEST(Search, EverySliceHasPlansOrAReason) {

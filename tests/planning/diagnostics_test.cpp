@@ -232,6 +232,21 @@ TEST(Diagnostics, AnAxisWithSumsInEveryLayerOverTheNetwork) {
   passes("NET-1", sound());
 }
 
+// Tunix and TorchAX have the axes fsdp and tp only, so that fsdp crosses the network; MaxText has copies in the slices.
+TEST(Diagnostics, TheDefaultMeshOnSeveralSlicesIsLegal) {
+  for (const auto& [stack, mesh] : {std::pair("tunix", "fsdp 2, tp 4"), std::pair("torchax", "fsdp 2, tp 4"),
+                                    std::pair("maxtext", "data 2, fsdp 4, tp 1")}) {
+    experiment::Experiment e = experiment::Experiment::from_json(parse_json(R"({
+      "model": {"id": "gemma3-4b"}, "target": {"id": "2xv5p-8"}, "lora": {"rank": 16, "alpha": 16},
+      "data": {"max_len": 512}, "train": {"batch": 8}})",
+                                                                            "test"));
+    e.set("train.stack", stack);
+    EXPECT_EQ(mesh::to_text(planned_mesh(e, catalogue())), mesh);
+    EXPECT_THAT(ids(look(e)), Not(testing::AnyOf(Contains("MESH-1"), Contains("MESH-SIZE"), Contains("NET-1"))))
+        << stack;
+  }
+}
+
 // On this machine's virtual devices: the engine's own rules and none of Tunix's.
 experiment::Experiment here(const std::vector<std::string>& overrides, const Sets& sets = {}) {
   experiment::Experiment e = experiment::Experiment::from_json(parse_json(R"({

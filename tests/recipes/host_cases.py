@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Cases of recipe_hosts_test.cpp: `host_cases.py RECIPES CASE FOLDER`, with the standard library only. A process of a run is
 this file again, as `host_cases.py RECIPES member FOLDER INDEX COUNT`; files stand for the collectives of JAX or torch."""
+import errno
 import json
 import os
 import pathlib
@@ -11,7 +12,7 @@ import time
 
 COMMON = pathlib.Path(sys.argv[1]) / "common"
 FOLDER = pathlib.Path(sys.argv[3])
-sys.path[:0] = [str(COMMON), str(pathlib.Path(sys.argv[1]) / "trl-fsdp")]
+sys.path[:0] = [str(COMMON), str(pathlib.Path(sys.argv[1]) / "hf")]
 TORCH = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "node0"}
 JAX = {"JAX_COORDINATOR_ADDRESS": "node0:8476", "JAX_NUM_PROCESSES": "4", "JAX_PROCESS_ID": "1"}
 SLURM = {"SLURM_STEP_NUM_TASKS": "3", "SLURM_PROCID": "2", "SLURM_STEP_NODELIST": "gpu[007-009],x", "SLURM_JOB_ID": "4097"}
@@ -163,7 +164,9 @@ def slices():
     assert hosts.over_slices(devices(1), 4, 4) is None and not asked
     hosts.over_slices(devices(2), 4, 4)
     hosts.over_slices(devices(8), 4, 4)
-    assert asked == [((2, 4), (2, 1)), ((1, 2), (4, 2))], asked
+    hosts.over_slices(devices(2), 4, 4, {"fsdp": 1, "tp": 2})
+    hosts.over_slices(devices(4), 4, 4, {"fsdp": 1, "tp": 2})  # planned for another number of slices
+    assert asked == [((2, 4), (2, 1)), ((1, 2), (4, 2)), ((4, 2), (1, 2)), ((1, 4), (4, 1))], asked
     try:
         hosts.over_slices(devices(4), 2, 1)
         raise AssertionError("accepted")
@@ -198,6 +201,108 @@ def checkpoints():
     assert store.last(FOLDER).name == "checkpoint-4"
     (FOLDER / "checkpoint-4" / "complete.json").write_text("{")
     assert store.last(FOLDER) is None
+    before = sorted(p.name for p in FOLDER.iterdir())
+    try:
+        with store.new_folder(FOLDER, 10) as part:
+            (part / "model").write_bytes(b"half")
+            raise OSError("No space left on device")
+    except OSError:
+        assert sorted(p.name for p in FOLDER.iterdir()) == before  # nothing half-written
+    with store.new_folder(FOLDER, 8) as part:  # replaces the broken one
+        (part / "model").write_bytes(b"x" * 9)
+    store.complete(FOLDER, 8, 2)
+    assert store.last(FOLDER).name == "checkpoint-8" and not (FOLDER / "checkpoint-8.part").exists()
+
+
+def refusals():
+    """What stops a process before it is connected is an event: the last word of process 0, an error of the others."""
+    import hosts
+    for variables, expected in (({"JAX_NUM_PROCESSES": "2"}, ("finished", "JAX_COORDINATOR_ADDRESS is not set")),
+                                ({**JAX, "JAX_PROCESS_ID": "9"}, ("finished", "process 9 of 4"))):
+        read, write = os.pipe()
+        if not os.fork():
+            os.dup2(write, 1)
+            os.environ.clear()
+            os.environ.update(variables)
+            import events
+            try:
+                with events.starting():
+                    hosts.of_jax()
+            finally:
+                os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as file:
+            said = [json.loads(line) for line in file]
+        assert len(said) == 1 and said[0]["event"] == expected[0] and expected[1] in said[0]["error"], said
+    team = hosts.Team(hosts.Processes(), None)
+    for raised, full, expected in ((OSError(errno.ENOSPC, "x"), False, SystemExit), (RuntimeError("x"), True, SystemExit),
+                                   (OSError(errno.EACCES, "x"), False, OSError), (RuntimeError("x"), False, RuntimeError)):
+        hosts.FULL_BYTES = 1 << (60 if full else 10)
+        try:
+            with team.writing("the checkpoint of step 2", FOLDER):
+                raise raised
+        except expected as error:
+            named = f"the checkpoint of step 2 could not be written to {FOLDER} on {team.name}" in str(error)
+            assert named == (expected is SystemExit), error
+
+
+SKY = """#!/bin/sh
+echo "sky $*" >> "$CALLS"
+case $1 in
+  logs) printf '\\033[36m(head, rank=0, pid=12)\\033[0m {"event": "log", "text": "(a) pid=1"}\\n(worker1, rank=1, pid=3, ip=10.0.0.2) {"event": "memory"}\\n'
+    while [ -n "$HOLD" ] && [ ! -e cancelled ]; do sleep 0.02; done
+    [ ! -e cancelled ] || exit 103
+    exit "${CODE:-0}" ;;
+  cancel) touch cancelled ;;
+esac
+"""
+KUBECTL = """#!/bin/sh
+echo "kubectl $*" >> "$CALLS"
+case "$*" in
+  *create*) printf run ;;
+  *"get jobset"*) [ -n "$HOLD" ] || [ ! -e asked ] || printf "${STATE:-Completed}"; touch asked ;;
+  *"get pods"*) printf 'run-host-0-0 run-host-0-1 ' ;;
+  *logs*run-host-0-0*) echo '{"event": "log", "text": "(a) pid=1"}' ;;
+  *logs*) echo '{"event": "memory"}' ;;
+esac
+"""
+
+
+def submitters():
+    """sky.sh and jobset.sh with stand-ins for the tools: events, outcome, results and cancelling."""
+    bin_folder, calls = FOLDER / "bin", FOLDER / "calls"
+    bin_folder.mkdir()
+    for name, text in (("sky", SKY), ("kubectl", KUBECTL), ("rsync", "#!/bin/sh\necho \"rsync $*\" >> \"$CALLS\"\n")):
+        (bin_folder / name).write_text(text)
+        (bin_folder / name).chmod(0o755)
+
+    def run(script, *options, cancel=False, **variables):
+        work = FOLDER / f"{script}-{len(list(FOLDER.iterdir()))}"
+        work.mkdir()
+        (work / script).write_bytes((COMMON / script).read_bytes())
+        calls.write_text("")
+        env = {**os.environ, **variables, "CALLS": str(calls), "PATH": f"{bin_folder}:{os.environ['PATH']}"}
+        process = subprocess.Popen(["bash", str(work / script), *options], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if cancel:
+            while " logs" not in calls.read_text():
+                time.sleep(0.02)
+            time.sleep(0.2)
+            process.send_signal(signal.SIGTERM)
+        out = process.communicate(timeout=60)[0]
+        return process.returncode, sorted(json.loads(line)["event"] for line in out.splitlines()), calls.read_text()
+
+    code, said, called = run("sky.sh", "--cluster", "mine", "--infra", "gcp")
+    assert (code, said) == (0, ["log", "memory"]), (code, said)
+    assert "sky launch --yes --detach-run --cluster mine --infra gcp skypilot.yaml" in called and "rsync -a mine:sky_workdir/out ." in called
+    assert run("sky.sh", CODE="100")[0] == 100
+    code, said, called = run("sky.sh", cancel=True, HOLD="1")
+    assert code == 103 and "sky cancel --yes meshwright --all" in called, (code, called)
+    code, said, called = run("jobset.sh", "--namespace", "n")
+    assert (code, said) == (0, ["log", "memory"]), (code, said)
+    assert "kubectl --namespace n apply --filename jobset.yaml" in called and called.count(" logs ") == 2, called
+    assert run("jobset.sh", STATE="Failed")[0] == 1
+    code, said, called = run("jobset.sh", cancel=True, HOLD="1")
+    assert code == 1 and called.rstrip().endswith("delete jobset run --wait=false"), (code, called)
 
 
 def on_hosts():

@@ -338,6 +338,23 @@ TEST(Recipe, ServersGetMergedWeights) {
   }
 }
 
+// The mesh, and how it lies on the slices, is that of the plan: also without a mesh, and with placements.
+TEST(Recipe, HasTheMeshOfThePlanOnSeveralSlices) {
+  const auto settings = [](Kind kind, const char* document) {
+    const experiment::Experiment e = experiment::Experiment::from_json(parse_json(document, "test"));
+    const Json found = parse_json(content(recipes::recipe_files(subject(kind, e), kTemplates), "settings.json"), "");
+    return found["mesh"].dump() + found["slices"].dump();
+  };
+  const char* no_mesh = R"({"model": {"id": "gemma3-4b"}, "target": {"id": "2xv5p-8"}, "train": {"batch": 8}})";
+  EXPECT_EQ(settings(Kind::tunix, no_mesh), R"({"fsdp":2,"tp":4}{"fsdp":2,"tp":1})");
+  EXPECT_EQ(settings(Kind::torchax, no_mesh), R"({"fsdp":2,"tp":4}{"fsdp":2,"tp":1})");
+  const char* placed = R"({"model": {"id": "gemma3-4b"}, "target": {"id": "2xv5p-8"}, "train": {"batch": 8},
+    "mesh": {"fsdp": 4, "tp": 2}, "sharding": {"places": ["fsdp = 1, 2"]}})";
+  EXPECT_EQ(settings(Kind::torchax, placed), R"({"fsdp":4,"tp":2}{"fsdp":1,"tp":2})");
+  const char* one_slice = R"({"model": {"id": "gemma3-4b"}, "target": {"id": "v5p-8"}, "train": {"batch": 8}})";
+  EXPECT_EQ(settings(Kind::tunix, one_slice), R"({"fsdp":1,"tp":4}{"fsdp":1,"tp":1})");
+}
+
 // An expression for Qwix's names is nothing to PEFT: the targets count there.
 TEST(Recipe, AnExpressionOfAnotherLibraryIsRegenerated) {
   const experiment::Experiment e =

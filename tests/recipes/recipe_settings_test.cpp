@@ -90,7 +90,8 @@ Keys reads(const std::string& text) {
 }
 
 // Objects that the scripts take whole.
-const Keys kWhole{"model.tunix.config", "data.chat_template", "lora.rank_pattern", "lora.alpha_pattern", "not_read"};
+const Keys kWhole{"model.tunix.config", "data.chat_template", "lora.rank_pattern",
+                  "lora.alpha_pattern", "not_read",           "slices"};
 void leaves_of(const Json& node, const std::string& prefix, Keys& out) {
   for (const auto& [name, value] : node.items()) {
     const std::string key = prefix.empty() ? name : prefix + "." + name;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <string_view>
 
 namespace mw::mesh {
 namespace {
@@ -73,9 +74,22 @@ AxisPlacement place_of(const MeshAxis& axis, std::vector<GridPart> parts, const 
 
 // --- The search ---
 
-// Keeps inner axes off the network: they communicate in every layer.
-double cost(const AxisPlacement& place, size_t axis) {
-  const double inner = 1 + 3 * static_cast<double>(axis), others = static_cast<double>(place.size - 1) / place.size;
+// The rank of each axis by how much it communicates, whatever its position in the mesh: copies once in a step, shards
+// of the weights in every layer, tp for every product.
+std::vector<size_t> traffic_ranks(const Mesh& mesh) {
+  const auto key = [](const MeshAxis& a) {
+    return std::pair(a.name == "data" ? 0 : a.name == "fsdp" ? 1 : a.name == "tp" ? 3 : 2, std::string_view(a.name));
+  };
+  std::vector<size_t> ranks;
+  for (const MeshAxis& axis : mesh.axes)
+    ranks.push_back(static_cast<size_t>(std::count_if(mesh.axes.begin(), mesh.axes.end(),
+                                                      [&](const MeshAxis& other) { return key(other) < key(axis); })));
+  return ranks;
+}
+
+// Keeps axes of a high rank off the network.
+double cost(const AxisPlacement& place, size_t rank) {
+  const double inner = 1 + 3 * static_cast<double>(rank), others = static_cast<double>(place.size - 1) / place.size;
   if (place.medium == Medium::network) return 16 * inner * others;
   return (place.medium == Medium::chip ? 0.25 : 1) * others * place.sharing / place.rails;
 }
@@ -83,7 +97,11 @@ double cost(const AxisPlacement& place, size_t axis) {
 class Search {
  public:
   Search(const Mesh& mesh, std::vector<GridDimension> dims, const std::vector<RequestedPlacement>& asked)
-      : mesh_(mesh), dims_(std::move(dims)), asked_(asked), factors_(mesh.axes.size(), Factors(dims_.size(), 1)) {
+      : mesh_(mesh),
+        ranks_(traffic_ranks(mesh)),
+        dims_(std::move(dims)),
+        asked_(asked),
+        factors_(mesh.axes.size(), Factors(dims_.size(), 1)) {
     for (const GridDimension& d : dims_) left_.push_back(d.size);
   }
 
@@ -143,7 +161,7 @@ class Search {
     size_t parts = 0;
     const std::vector<AxisPlacement> all = places(factors_);
     for (size_t a = 0; a < all.size(); ++a) {
-      sum += cost(all[a], a);
+      sum += cost(all[a], ranks_[a]);
       parts += all[a].parts.size();
     }
     sum += 1e-6 * static_cast<double>(parts);  // of equals the plainer one
@@ -153,6 +171,7 @@ class Search {
   }
 
   const Mesh& mesh_;
+  std::vector<size_t> ranks_;
   std::vector<GridDimension> dims_;
   const std::vector<RequestedPlacement>& asked_;
   std::vector<int> left_;

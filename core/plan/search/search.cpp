@@ -15,6 +15,7 @@
 
 #include "core/base/elapsed.h"
 #include "core/base/text.h"
+#include "core/mesh/layout/network_split.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/mesh/layout/unused_axes.h"
 #include "core/plan/request/lengths.h"
@@ -47,6 +48,18 @@ mesh::ShardingUse use_of(Work work) {
   return work == Work::rollout || work == Work::serve ? mesh::ShardingUse::sampling : mesh::ShardingUse::training;
 }
 
+bool splits_over_data(const Request& request) {
+  const std::vector<std::string> splitting = mesh::splitting_axes(request.rules, use_of(request.work));
+  return std::find(splitting.begin(), splitting.end(), "data") != splitting.end();
+}
+
+// Whether training may hold copies of the model in the slices or nodes of its target. Tunix and TorchAX have no such
+// axis.
+bool copies_slices(const Request& request) {
+  return request.work == Work::train && request.stack != Stack::tunix && request.stack != Stack::torchax &&
+         splits_over_data(request) && mesh::has_network(request.target);
+}
+
 std::vector<std::string> axes_of(const Request& request) {
   std::vector<std::string> axes;
   for (const mesh::MeshAxis& axis : request.mesh.axes)
@@ -57,9 +70,9 @@ std::vector<std::string> axes_of(const Request& request) {
     const bool splits = std::find(splitting.begin(), splitting.end(), axis) != splitting.end();
     if (request.mesh.has(axis) || (splits && !(splits_only && axis == "fsdp"))) axes.push_back(axis);
   }
-  // Nodes may hold copies, each of which is gathered within its node (hybrid sharding).
-  if (request.rules.preset == mesh::Preset::fsdp && request.target.hosts() > 1 && !request.mesh.has("data"))
-    axes.push_back("data");
+  // Slices and nodes may hold copies, each of which is gathered within its own (hybrid sharding).
+  const bool copies = request.rules.preset == mesh::Preset::fsdp ? request.target.hosts() > 1 : copies_slices(request);
+  if (copies && !request.mesh.has("data")) axes.push_back("data");
   return axes;
 }
 
@@ -69,11 +82,6 @@ std::vector<mesh::Mesh> legal_among(const std::vector<mesh::SizeConstraint>& nee
   for (mesh::Mesh& m : mesh::factorisations(axes, devices))
     if (mesh::is_legal(needs, m)) out.push_back(std::move(m));
   return out;
-}
-
-bool splits_over_data(const Request& request) {
-  const std::vector<std::string> splitting = mesh::splitting_axes(request.rules, use_of(request.work));
-  return std::find(splitting.begin(), splitting.end(), "data") != splitting.end();
 }
 
 // The request's choice on another mesh; requested placements apply to the original mesh only.
@@ -246,13 +254,18 @@ void add_forward(const Request& request, Space& space) {
 }
 
 // Adds all choices for a request on its target: meshes over its axes and the axes of its sharding rules that are legal
-// for the model and, in training, divide the micro-batch.
+// for the model and, in training, divide the micro-batch, each with the axes that may cross the network between slices
+// or nodes.
 void add_choices(const Request& request, SearchScope scope, Space& space) {
   for (const mesh::Mesh& m : legal_meshes(request)) {
-    space.bases.push_back(on_mesh(request, m));
-    if (request.work == Work::train) add_training(request, scope, space);
-    if (request.work == Work::forward) add_forward(request, space);
-    if (request.work == Work::rollout || request.work == Work::serve) add_serving(request, space);
+    const PlanChoice base = on_mesh(request, m);
+    for (const auto& places : mesh::network_placements(m, request.target, base.places)) {
+      space.bases.push_back(base);
+      space.bases.back().places = places;
+      if (request.work == Work::train) add_training(request, scope, space);
+      if (request.work == Work::forward) add_forward(request, space);
+      if (request.work == Work::rollout || request.work == Work::serve) add_serving(request, space);
+    }
   }
 }
 
@@ -425,6 +438,12 @@ void mark_pareto(std::vector<Candidate>& all, Work work) {
   }
 }
 
+Json places_json(const std::vector<mesh::RequestedPlacement>& places) {
+  Json out = Json::array();
+  for (const mesh::RequestedPlacement& p : places) out.push_back(mesh::to_text(p));
+  return places.empty() ? Json(nullptr) : out;
+}
+
 double key_of(const Candidate& candidate, RankBy by, Work work) {
   if (by == RankBy::time) return time_of(candidate, work);
   return by == RankBy::cost ? candidate.usd : static_cast<double>(candidate.peak.value);
@@ -537,11 +556,17 @@ void sort_by_time(std::vector<Candidate>& candidates, Work work) {
                    [&](const Candidate& a, const Candidate& b) { return metrics(a, work) < metrics(b, work); });
 }
 
+std::string mesh_text(const PlanChoice& choice) {
+  std::string text = mesh::to_text(choice.mesh);
+  for (size_t i = 0; i < choice.places.size(); ++i) text += (i == 0 ? " (" : "; ") + mesh::to_text(choice.places[i]);
+  return choice.places.empty() ? text : text + ")";
+}
+
 std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work work) {
   std::vector<lint::Edit> out;
   if (from.target != to.target) out.push_back({"target.id", to.target});
   for (lint::Edit& edit : lint::mesh_edits(from.mesh, to.mesh)) out.push_back(std::move(edit));
-  if (!from.places.empty() && to.places.empty()) out.push_back({"sharding.places", nullptr});
+  if (from.places != to.places) out.push_back({"sharding.places", places_json(to.places)});
   if (work == Work::train) {
     if (from.max_len != to.max_len) out.push_back({"data.max_len", to.max_len});
     if (from.batch != to.batch) out.push_back({"train.batch", to.batch});
@@ -561,7 +586,7 @@ std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work
 }
 
 std::string to_text(const PlanChoice& choice, Work work) {
-  std::string text = mesh::to_text(choice.mesh);
+  std::string text = mesh_text(choice);
   const auto add = [&](const std::string& part) { text += ", " + part; };
   if (work == Work::train) {
     add("batch " + std::to_string(choice.batch) + " x " + std::to_string(choice.accumulation));

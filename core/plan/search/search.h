@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches all plans of a workload on one or several targets and software stacks: legal meshes x micro-batch x remat x
-// loss chunk x packing x attention x types of adapters and moments (for servers KV type and number of sequences). The
-// rows per step stay constant; packed rows hold more tokens, so that a run takes fewer steps over the same data. The
-// result does not depend on the number of threads. Any thread.
+// Searches all plans of a workload on one or several targets and software stacks: legal meshes (on several slices or
+// nodes with each choice of the axes that cross the network) x micro-batch x remat x loss chunk x packing x attention x
+// types of adapters and moments (for servers KV type and number of sequences). The rows per step stay constant; packed
+// rows hold more tokens, so that a run takes fewer steps over the same data. The result does not depend on the number
+// of threads. Any thread.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -22,8 +23,9 @@ enum class RankBy { time, cost, memory };
 struct PlanChoice {
   std::string target;  // id
   mesh::Mesh mesh;
-  std::vector<mesh::RequestedPlacement> places{};  // only if the mesh is the request's own
-  std::int64_t batch = 1;                          // rows of a micro-batch; constant for forward and rollout
+  // The request's own if the mesh is; others only on several slices or nodes, see mesh::network_placements().
+  std::vector<mesh::RequestedPlacement> places{};
+  std::int64_t batch = 1;  // rows of a micro-batch; constant for forward and rollout
   int accumulation = 1;
   model::Remat remat = model::Remat::none;
   int loss_chunk = 0;
@@ -95,6 +97,7 @@ void sort_by_time(std::vector<Candidate>& candidates, Work work);
 
 // The edits of an experiment that lead from one choice to another.
 std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work work);
+std::string mesh_text(const PlanChoice& choice);           // "fsdp 2, tp 8 (fsdp = 1, 2)": the mesh with its places
 std::string to_text(const PlanChoice& choice, Work work);  // "fsdp 2, tp 2, batch 2 x 4, remat layer, loss by 256"
 
 }  // namespace mw::plan

@@ -25,8 +25,8 @@ constexpr int kShortestRow = 256, kShorter = 2;  // tokens; halvings of the leng
 
 // Another target implies another mesh, so that counts as one change.
 unsigned changed(const PlanChoice& a, const PlanChoice& b) {
-  const bool target = a.target != b.target;
-  return (target ? kTarget : 0U) | (!target && !(a.mesh == b.mesh) ? kMesh : 0U) | (a.batch != b.batch ? kBatch : 0U) |
+  const bool target = a.target != b.target, is_other_mesh = !(a.mesh == b.mesh) || a.places != b.places;
+  return (target ? kTarget : 0U) | (!target && is_other_mesh ? kMesh : 0U) | (a.batch != b.batch ? kBatch : 0U) |
          (a.max_len != b.max_len ? kLength : 0U) | (a.remat != b.remat ? kRemat : 0U) |
          (a.loss_chunk != b.loss_chunk ? kChunk : 0U) | (a.weights != b.weights ? kWeights : 0U) |
          (a.kv != b.kv ? kKv : 0U) | (a.max_num_seqs != b.max_num_seqs ? kSequences : 0U);
@@ -37,8 +37,8 @@ std::string label_of(unsigned settings, const PlanChoice& to) {
   const auto add = [&](unsigned which, const std::string& part) {
     if (settings & which) text += (text.empty() ? "" : ", ") + part;
   };
-  add(kTarget, "target " + to.target + " (" + mesh::to_text(to.mesh) + ")");
-  add(kMesh, "mesh " + mesh::to_text(to.mesh));
+  add(kTarget, "target " + to.target + " (" + mesh_text(to) + ")");
+  add(kMesh, "mesh " + mesh_text(to));
   add(kBatch, "batch " + std::to_string(to.batch) + ", accumulation " + std::to_string(to.accumulation));
   add(kLength,
       "packed rows of " + std::to_string(to.max_len) + " tokens, accumulation " + std::to_string(to.accumulation));

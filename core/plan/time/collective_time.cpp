@@ -27,15 +27,21 @@ const hardware::BandwidthCurve* curve_of(const mesh::Collective& collective, con
   return curve->points.empty() ? nullptr : curve;
 }
 
+// Members of the axis in a node.
+double members_in_node(const mesh::AxisPlacement& place, const mesh::Layout& layout) {
+  double members = 1;
+  for (const mesh::GridPart& part : place.parts)
+    if (layout.grid[static_cast<size_t>(part.dimension)].medium == mesh::Medium::node) members *= part.size;
+  return members;
+}
+
 // Bytes per second that a device sends to its neighbours along the axis. Between nodes, the rings of a collective leave
 // a node through the network interfaces of all its members there (NCCL's rail-aligned rings): each member's traffic is
 // spread over them, up to the bandwidth within the node.
 double link_rate(const mesh::AxisPlacement& place, const mesh::Layout& layout, const hardware::Chip& chip) {
   if (place.medium != mesh::Medium::network || !chip.egress)
     return chip.link_bandwidth.value * place.rails / std::max(1, place.sharing);
-  double in_node = 1;
-  for (const mesh::GridPart& part : place.parts)
-    if (layout.grid[static_cast<size_t>(part.dimension)].medium == mesh::Medium::node) in_node *= part.size;
+  const double in_node = members_in_node(place, layout);
   return in_node > 1 ? std::min(chip.link_bandwidth.value, chip.egress.value * in_node) : chip.egress.value;
 }
 
@@ -51,13 +57,18 @@ int slices_of(const mesh::AxisPlacement& place, const mesh::Layout& layout) {
   return has_links && slices > 1 ? slices : 0;
 }
 
+// The share of the bytes sent along such an axis that goes to other slices: each device exchanges its shard with those
+// at its place in the other slices, then the slices gather over their links.
+double share_between(int slices, const mesh::AxisPlacement& place) {
+  return (slices - 1.0) / (place.size - 1.0);
+}
+
 // The links of a collective, and its measured curve if the catalogue has one for them.
 struct Route {
   const mesh::AxisPlacement* place = nullptr;  // null: nothing is sent
   const hardware::BandwidthCurve* curve = nullptr;
   double link = 0;  // bytes per second
-  // Of an axis over several TPU slices and the links within them: each device exchanges its shard with those at its
-  // place in the other slices, then the slices gather over their links.
+  // Of an axis over several TPU slices and the links within them.
   double in_slice = 0;       // bytes per second
   double network_share = 1;  // of the bytes sent
   double crossings = 1;      // of links by each byte
@@ -79,7 +90,7 @@ Route route_of(const mesh::Collective& collective, const mesh::Layout& layout, c
   if (collective.kind == mesh::CollectiveKind::all_to_all) route.crossings = crossings_of(*place, layout);
   if (const int slices = slices_of(*place, layout); slices > 0 && chip.egress) {
     route.in_slice = chip.link_bandwidth.value * place->rails / std::max(1, place->sharing);
-    route.network_share = (slices - 1.0) / (place->size - 1.0);
+    route.network_share = share_between(slices, *place);
   }
   return route;
 }
@@ -115,6 +126,14 @@ bool follows_links(const Route& route, double linked, double measured) {
 }
 
 }  // namespace
+
+double network_bytes(const mesh::Collective& collective, const mesh::Layout& layout) {
+  const mesh::AxisPlacement* place = place_of(layout, collective.axis);
+  if (!place || collective.group <= 1 || place->medium != mesh::Medium::network) return 0;
+  const auto moved = static_cast<double>(collective.moved.value);
+  const int slices = slices_of(*place, layout);
+  return slices > 0 ? moved * share_between(slices, *place) : moved / members_in_node(*place, layout);
+}
 
 double bandwidth_at(const hardware::BandwidthCurve& curve, double payload, double latency) {
   const auto& p = curve.points;

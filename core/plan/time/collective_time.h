@@ -13,6 +13,8 @@ Estimate collective_seconds(const mesh::Collective& collective, const mesh::Layo
 // collective_seconds().value, without text.
 double collective_value(const mesh::Collective& collective, const mesh::Layout& layout, const hardware::Target& target,
                         const Efficiencies& efficiencies);
+// The bytes that a device sends to other slices or nodes in one call, on average over those of its group.
+double network_bytes(const mesh::Collective& collective, const mesh::Layout& layout);
 // Bytes per second of the curve at a payload in bytes, interpolated linearly in logarithms. Below the first point the
 // time of a payload falls linearly towards `latency` (s), or stays constant if the first point takes no longer.
 double bandwidth_at(const hardware::BandwidthCurve& curve, double payload, double latency);

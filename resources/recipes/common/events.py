@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Event lines on standard output, as `meshwright watch` reads them: one JSON object a line. Of several processes, only
 the first prints what concerns the whole run; the others print warnings, errors and the memory of their devices."""
+import contextlib
 import importlib.metadata
 import json
 import math
@@ -33,6 +34,10 @@ def set_host(process, name):
     _host = {"process": process, "name": name}
 
 
+def is_first():
+    return not _host or _host["process"] == 0
+
+
 def relay(note):
     global _note
     _note = note
@@ -48,9 +53,8 @@ def emit(event, host=None, **fields):
     if host or _host:
         line["host"] = {"process": host[0], "name": host[1]} if host else _host
     text = json.dumps(line, allow_nan=False)
-    first = not _host or _host["process"] == 0
     with _LOCK:
-        if first or event in ("memory", "finished") or (event == "log" and fields["level"] != "info"):
+        if is_first() or event in ("memory", "finished") or (event == "log" and fields["level"] != "info"):
             _OUT.flush()
             data = (text + "\n").encode()
             while data:  # in one piece where the system can: other processes write to the same pipe
@@ -118,7 +122,8 @@ class finishing:
             self.team.done() if kind is None else self.team.failed(text)
         if _host and _host["process"] != 0:
             if kind is not None and not everywhere:
-                log(f"process {_host['process']} on {_host['name']}: {text}", "error")
+                own = f"process {_host['process']} on {_host['name']}: "
+                log(str(error) if str(error).startswith(own) else own + text, "error")
             return False
         with _LOCK:
             if kind is None:
@@ -128,3 +133,13 @@ class finishing:
             else:
                 finished("failed", self.steps, self.tokens, text, self.summary)
         return False
+
+
+@contextlib.contextmanager
+def starting():
+    """Before `finishing`: a refusal to start is an event, too."""
+    try:
+        yield
+    except SystemExit as error:
+        finishing().__exit__(SystemExit, error, None)
+        raise

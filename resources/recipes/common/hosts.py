@@ -5,6 +5,8 @@
   Slurm's srun      SLURM_STEP_NUM_TASKS, SLURM_PROCID, SLURM_STEP_NODELIST
   TPU slice, MPI    JAX_NUM_PROCESSES alone; jax.distributed finds the rest
 Every process holds a connection to process 0, so that the others learn at once which process was lost."""
+import contextlib
+import errno
 import hashlib
 import json
 import math
@@ -21,6 +23,7 @@ import events
 
 FAILURE_S, LOSS_S, JOIN_S = 2.0, 5.0, 60.0  # a failing process waits for news of another; connecting
 CLOCK_S, SHARED_S = 5.0, 10.0  # of clocks that differ; until a file of another host is seen
+FULL_BYTES = 1 << 20  # a disk with less is full
 
 
 class Everywhere(SystemExit):
@@ -101,14 +104,50 @@ def start_jax(processes, timeout=None):
     import jax
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     known = {"coordinator_address": processes.coordinator, "num_processes": processes.count, "process_id": processes.index}
+    late = (f"process {processes.index} on {processes.name}: not all {processes.count} processes connected to "
+            f"{processes.coordinator or 'the coordinator'} within {timeout} s: start all of them with the same JAX_NUM_PROCESSES")
+    alarm = threading.Timer(timeout, _end, (late,))  # JAX would abort the process without a word to its caller
+    alarm.daemon = True
+    alarm.start()
     try:
-        jax.distributed.initialize(**(known if processes.coordinator else {}), initialization_timeout=timeout)
+        jax.distributed.initialize(**(known if processes.coordinator else {}), initialization_timeout=timeout + 30)
+        _agree(processes, processes.count, "the hosts differ in the number of processes: {said}; set the same JAX_NUM_PROCESSES on "
+               "every host", timeout)
+        _agree(processes, jax.local_device_count(), "the hosts differ in devices: {said}; give every host the same devices", timeout)
     except RuntimeError as error:
-        raise SystemExit(f"process {processes.index} on {processes.name}: not all {processes.count} processes connected to "
-                         f"{processes.coordinator or 'the coordinator'} within {timeout} s: {str(error)[:300]}") from None
+        raise SystemExit(f"{late}: {str(error)[:300]}") from None
+    finally:
+        alarm.cancel()
     if jax.process_count() != processes.count:
         raise SystemExit(f"{jax.process_count()} processes connected, JAX_NUM_PROCESSES is {processes.count}")
     return Processes(jax.process_index(), jax.process_count(), processes.coordinator)
+
+
+def _end(text):
+    """Ends this process from another thread, with a last word."""
+    with events.last_line():
+        if not events.is_first():
+            events.log(text, "error")
+        else:
+            events.finished_now("failed", text)
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _agree(processes, value, text, timeout):
+    """Ends this process, where process 0 was given another value: {said} in `text` is both. JAX would wait for processes that were
+    never started, and gathers from equal numbers of devices only."""
+    from jax._src import distributed
+    store, key = distributed.global_state.client, "meshwright/" + text
+    store.key_value_set(f"{key}/{processes.index}", json.dumps([value, processes.name]))
+    for index in range(processes.count) if processes.index == 0 else [0]:
+        other, name = json.loads(store.blocking_key_value_get(f"{key}/{index}", timeout * 1000))
+        if other == value:
+            continue
+        if processes.index == 0:
+            time.sleep(LOSS_S)  # the others ask this process
+        pair = sorted([(processes.index, processes.name, value), (index, name, other)], reverse=True)
+        _end(text.format(said=", ".join(f"process {i} on {n} has {v}" for i, n, v in pair)))
 
 
 def _await_coordinator(processes, timeout):
@@ -125,14 +164,16 @@ def _await_coordinator(processes, timeout):
                      f"{timeout} s ({why}): is process 0 started, and is the port open?")
 
 
-def over_slices(devices, fsdp, tp):
-    """The devices of a mesh over several TPU slices, which jax.make_mesh refuses: fsdp crosses the network between them, and tp
-    what fsdp does not divide. None on one slice."""
+def over_slices(devices, fsdp, tp, planned=None):
+    """The devices of a mesh over several TPU slices, which jax.make_mesh refuses: `planned` (settings.json) says how many slices
+    each axis crosses. On another number of slices fsdp crosses them, and tp what fsdp does not divide. None on one slice."""
     slices = len({getattr(device, "slice_index", 0) for device in devices})
     if slices == 1:
         return None
     between = math.gcd(fsdp, slices), slices // math.gcd(fsdp, slices)
-    if tp % between[1]:
+    if planned and planned["fsdp"] * planned["tp"] == slices:
+        between = planned["fsdp"], planned["tp"]
+    if fsdp % between[0] or tp % between[1]:
         raise Everywhere(f"the mesh fsdp {fsdp} x tp {tp} does not divide over {slices} slices: export with an fsdp that is a "
                          f"multiple of {slices}")
     from jax.experimental import mesh_utils
@@ -166,6 +207,14 @@ def fingerprint(folder, names=("settings.json", "data/rows.safetensors", "data/s
                 for part in iter(lambda: file.read(1 << 20), b""):
                     digest.update(part)
     return digest.hexdigest()
+
+
+def _free_bytes(folder):
+    """Of the disk that the folder is on, or will be."""
+    above = os.path.abspath(folder)
+    while not os.path.isdir(above):
+        above = os.path.dirname(above)
+    return shutil.disk_usage(above).free
 
 
 class Team:
@@ -211,10 +260,7 @@ class Team:
 
     def require_space(self, folder, need):
         """Bytes on the disk of `folder`, on every host."""
-        above = os.path.abspath(folder)
-        while not os.path.isdir(above):
-            above = os.path.dirname(above)
-        found = [shutil.disk_usage(above).free] if self.count == 1 else self._gather(shutil.disk_usage(above).free)
+        found = [_free_bytes(folder)] if self.count == 1 else self._gather(_free_bytes(folder))
         for index, free in enumerate(found):
             if free < need:
                 raise Everywhere(f"the disk of {folder} on {self.names[index]} is too full: {free >> 20} MiB free, checkpoints "
@@ -246,6 +292,21 @@ class Team:
     def barrier(self):
         if self.count > 1:
             self._gather(0)
+
+    @contextlib.contextmanager
+    def writing(self, what, folder):
+        """Names a disk that is full, which libraries report in words of their own."""
+        try:
+            yield
+        except Exception as error:
+            if getattr(error, "errno", None) not in (errno.ENOSPC, errno.EDQUOT) and _free_bytes(folder) >= FULL_BYTES:
+                raise
+            raise SystemExit(f"{what} could not be written to {folder} on {self.name}: no space left on the disk; make room, and start "
+                             "again: training goes on from the last complete checkpoint") from error
+
+    def of_first(self, value):
+        """The value that process 0 has."""
+        return value if self.count == 1 else self._gather(value if self.index == 0 else None)[0]
 
     # ---- connections to process 0 ----
 

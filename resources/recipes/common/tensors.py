@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """safetensors files as numpy arrays, bf16 included: read where they lie, written in the reference writer's layout."""
 import json
+import os
 import pathlib
 import struct
 
@@ -73,6 +74,7 @@ class Folder:
 
 
 def write(path, tensors, metadata=None):
+    """The file appears whole, or not at all."""
     names = {np.dtype(v): k for k, v in _DTYPES.items()}
     order = sorted(tensors, key=lambda n: (-tensors[n].dtype.itemsize, n))
     header, at = {}, 0
@@ -84,7 +86,16 @@ def write(path, tensors, metadata=None):
         at += array.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text)
-        for name in order:
-            f.write(np.ascontiguousarray(tensors[name]).tobytes())  # EXP-4: a transposed view is made whole first
+    path = pathlib.Path(path)
+    part = path.with_name(path.name + ".part")
+    try:
+        with open(part, "wb") as f:
+            f.write(struct.pack("<Q", len(text)) + text)
+            for name in order:
+                f.write(np.ascontiguousarray(tensors[name]).tobytes())  # EXP-4: a transposed view is made whole first
+            f.flush()
+            os.fsync(f.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """LoRA with transformers and PEFT, computed by JAX through TorchAX: the experiment of settings.json."""
+import functools
 import pathlib
-import shutil
 import time
 
 import experiment
@@ -13,9 +13,10 @@ ARGS = experiment.parser(__doc__, out="folder for the adapters", model="folder o
 import events  # noqa: E402  (first: what libraries print goes to standard error)
 import hosts  # noqa: E402
 
-PROCESSES = hosts.of_jax()
-if ARGS.smoke:
-    experiment.force_cpu_devices(PROCESSES.count)
+with events.starting():
+    PROCESSES = hosts.of_jax()
+    if ARGS.smoke:
+        experiment.force_cpu_devices(PROCESSES.count)
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
@@ -29,13 +30,16 @@ from torchax import interop  # noqa: E402
 
 import answers as answering  # noqa: E402
 import base  # noqa: E402
+import checkpoints  # noqa: E402
 import memory  # noqa: E402
 import rows as data  # noqa: E402
 import schedule  # noqa: E402
 import start as starting  # noqa: E402
+import tensors as files  # noqa: E402
 
 TRAIN, LORA = SETTINGS["train"], SETTINGS["lora"]
 DTYPE = {"f32": torch.float32, "bf16": torch.bfloat16}[TRAIN["dtype"]]
+STATE = "training_state.safetensors"  # of a checkpoint: adapters and optimizer as they are on the devices
 SHARD_OUT = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")  # their outputs over tp, their inputs over fsdp
 SHARD_IN = ("o_proj", "down_proj", "embed_tokens", "lm_head")
 
@@ -50,7 +54,7 @@ def make_mesh():
         raise hosts.Everywhere(f"the mesh fsdp {fsdp} x tp {tp} uses {fsdp * tp} of {jax.device_count()} devices: start fewer hosts, or "
                                "export with a mesh of all devices")
     devices = jax.devices()[:fsdp * tp]
-    grid = hosts.over_slices(devices, fsdp, tp)
+    grid = hosts.over_slices(devices, fsdp, tp, SETTINGS["slices"])
     return jax.sharding.Mesh(np.array(devices).reshape(fsdp, tp) if grid is None else grid, ("fsdp", "tp"))
 
 
@@ -160,17 +164,56 @@ def optimizer(steps):
     return optax.chain(optax.clip_by_global_norm(TRAIN["clip"]), adamw) if TRAIN["clip"] > 0 else adamw
 
 
-def save(folder, step, weights, tokenizer):
-    modules, weights = {}, multihost_utils.process_allgather(weights, tiled=True)  # of all processes; the first writes
-    if jax.process_index() != 0:
-        return
+def save_adapter(folder, weights, tokenizer):
+    modules = {}
     for name, value in weights.items():
         module, _, half = name.removeprefix("base_model.model.").partition(".lora_")
         pair = modules.setdefault(module, [None, None])
         pair[0 if half.startswith("A") else 1] = np.asarray(value, np.float32)
     starting.write_peft(folder, SETTINGS, {m: tuple(p) for m, p in modules.items()}, ARGS.model)
     answering.save_tokenizer(tokenizer, folder)
-    events.checkpoint(step, folder)
+
+
+def named_leaves(tree):
+    """Adapters and optimizer as {name: array}, and what makes the tree of such arrays again."""
+    leaves, form = jax.tree_util.tree_flatten_with_path(tree)
+    names = [jax.tree_util.keystr(path) for path, _ in leaves]
+    return dict(zip(names, (leaf for _, leaf in leaves))), lambda found: jax.tree.unflatten(form, [found[n] for n in names])
+
+
+def save_checkpoint(out, step, weights, state, tokenizer, team):
+    """Adapter and optimizer, of all processes; process 0 writes them. The adapter is PEFT's, too."""
+    weights, state = multihost_utils.process_allgather((weights, state), tiled=True)
+    if team.index != 0:
+        return
+    with team.writing(f"the checkpoint of step {step}", out), checkpoints.new_folder(out, step) as folder:
+        save_adapter(folder, weights, tokenizer)
+        found, _ = named_leaves((weights, state))
+        files.write(folder / STATE, {name: np.asarray(value) for name, value in found.items()})
+    checkpoints.complete(out, step, TRAIN["keep_checkpoints"])
+    events.checkpoint(step, checkpoints.path(out, step))
+
+
+def last_checkpoint(out, team):
+    """Step (0: none) and folder of the last complete one, which process 0 has."""
+    folder = checkpoints.last(out) if team.index == 0 else None
+    step, name = team.of_first([int(folder.name.rpartition("-")[2]), str(folder)] if folder else [0, ""])
+    return step, pathlib.Path(name)
+
+
+def restored(folder, tree, where, team):
+    """The tree with the values of a checkpoint; process 0 reads them and gives them to the others."""
+    found, made_of = named_leaves(tree)
+    values = {name: np.zeros(leaf.shape, leaf.dtype) for name, leaf in found.items()}
+    if team.index == 0:
+        file = files.File(folder / STATE)
+        for name, value in values.items():
+            if name not in file or file[name].shape != value.shape or file[name].dtype != value.dtype:
+                raise SystemExit(f"{file.path} is of another experiment: no {name} of {value.dtype} {value.shape}; choose another --out")
+            values[name] = np.array(file[name])
+    if team.count > 1:
+        values = multihost_utils.broadcast_one_to_all(values)
+    return made_of({name: put_on(where, values[name]) for name, leaf in found.items()})
 
 
 def main(done):
@@ -182,7 +225,7 @@ def main(done):
                        "the recipe's files": hosts.fingerprint(HERE)}, "give every host the same folder and devices")
     tuned = base.add_lora(base.load(SETTINGS, ARGS.model, DTYPE, ARGS.smoke), SETTINGS, starting.Start(HERE, SETTINGS))
     add_dropout(tuned)
-    team.require_space(ARGS.out, 4 * base.trainable(tuned))
+    team.require_space(ARGS.out, 16 * base.trainable(tuned))  # adapters for PEFT; adapters and two moments
     tokenizer = answering.load_tokenizer(HERE, ARGS.model)
     rows = data.Rows(HERE, SETTINGS, base.vocab(tuned), tokenizer, smoke=ARGS.smoke, local_file=ARGS.data)
     steps, env, mesh = rows.limited(ARGS.steps), torchax.default_env(), make_mesh()
@@ -190,14 +233,15 @@ def main(done):
     weights = placed(mesh, {n: t for n, t in tensors.items() if t.requires_grad})
     frozen = placed(mesh, {n: t for n, t in tensors.items() if not t.requires_grad})
     (loss, following), adamw = make_loss(tuned, env), optimizer(steps)
-    state = adamw.init(weights)
+    whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    state = jax.tree.map(lambda a: put_on(whole, a), adamw.init(weights))
     gradient = jax.jit(jax.value_and_grad(loss))
-    following = jax.jit(following, out_shardings=jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec()))
+    following = jax.jit(following, out_shardings=whole)
     evaluate = jax.jit(lambda weights, frozen, batch: loss(weights, frozen, batch, None))
     dropout_key = jax.random.key(TRAIN["seed"])
     add = jax.jit(lambda a, b: jax.tree.map(jnp.add, a, b))
 
-    @jax.jit
+    @functools.partial(jax.jit, out_shardings=whole)  # as adapters and optimizer are before the first step: compiled once
     def update(weights, state, gradients):
         gradients = jax.tree.map(lambda g: g / TRAIN["accumulation"], gradients)
         norm = optax.global_norm(gradients)
@@ -206,7 +250,6 @@ def main(done):
 
     split = TRAIN["batch"] % mesh.shape["fsdp"] == 0
     over = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("fsdp" if split else None))
-    whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
 
     def put(batch):
         return {k: put_on(whole if np.ndim(v) == 0 else over, v) for k, v in batch.items()}
@@ -231,10 +274,16 @@ def main(done):
     answers = answering.Answers(HERE, SETTINGS, tokenizer, rows,
                                 lambda batch, last: following(weights, frozen, put(batch), put({"": last})[""]))
     send_memory(0, "load")
-    hold_out(0)
-    answers.before()
-    out, saved = pathlib.Path(ARGS.out).resolve(), []
-    for step in range(1, steps + 1):
+    out = pathlib.Path(ARGS.out).resolve()
+    first, folder = last_checkpoint(out, team)
+    if first:
+        weights, state = restored(folder, (weights, state), whole, team)
+        done.steps = first
+        events.log(f"resumed from {folder}")
+    else:
+        hold_out(0)
+        answers.before()
+    for step in range(first + 1, steps + 1):
         begun, total, sums = time.monotonic(), 0.0, None
         step_key = jax.random.fold_in(dropout_key, step)
         for micro, batch in enumerate(rows.step(step - 1)):
@@ -252,14 +301,14 @@ def main(done):
             hold_out(step)
         answers.after_step(step, steps)
         if step < steps and TRAIN["checkpoint_every"] and step % TRAIN["checkpoint_every"] == 0:
-            save(out / f"adapter-{step}", step, weights, tokenizer)
-            saved.append(out / f"adapter-{step}")
-            for old in saved[:-TRAIN["keep_checkpoints"]]:
-                shutil.rmtree(old, ignore_errors=True)
-            del saved[:-TRAIN["keep_checkpoints"]]
+            save_checkpoint(out, step, weights, state, tokenizer, team)
     hold_out(steps)
     done.summary = answers.after(steps)
-    save(out / "adapter", steps, weights, tokenizer)
+    trained = multihost_utils.process_allgather(weights, tiled=True)
+    if team.index == 0:
+        with team.writing("the adapter", out / "adapter"):
+            save_adapter(out / "adapter", trained, tokenizer)
+        events.checkpoint(steps, out / "adapter")
 
 
 if __name__ == "__main__":

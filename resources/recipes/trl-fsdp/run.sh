@@ -11,7 +11,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
 devices=${PROCESSES:-$("$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["mesh"]["fsdp"])' "$here/settings.json")}
 nodes=${NNODES:-${SLURM_NNODES:-1}}
-fail() { echo "run.sh: $*" >&2; exit 2; }
+fail() {
+  "$python" -c 'import json, sys; print(json.dumps({"event": "finished", "state": "failed", "steps": 0, "error": sys.argv[1]}))' "run.sh: $*"
+  echo "run.sh: $*" >&2
+  exit 2
+}
 [[ $nodes =~ ^[1-9][0-9]*$ ]] || fail "NNODES is '$nodes'; expected the number of hosts"
 [ $((devices % nodes)) -eq 0 ] || fail "$devices devices cannot be divided among $nodes hosts; set NNODES to a divisor of it"
 if [ "$nodes" -eq 1 ]; then
@@ -27,4 +31,4 @@ else
   meet=(--nnodes "$nodes" --rdzv-backend c10d --rdzv-endpoint "$endpoint" --rdzv-id "${RDZV_ID:-${SLURM_JOB_ID:-meshwright}}"
     --rdzv-conf "join_timeout=${JOIN_TIMEOUT_S:-300}")
 fi
-exec "$python" -m torch.distributed.run "${meet[@]}" --nproc-per-node $((devices / nodes)) "$here/train.py" "$@"
+exec "$python" "$here/processes.py" "${meet[@]}" --nproc-per-node $((devices / nodes)) "$here/train.py" "$@"

@@ -14,7 +14,8 @@ ARGS = experiment.parser(__doc__, out="folder for checkpoints and the adapter",
 import events  # noqa: E402  (first: what libraries print goes to standard error)
 import hosts  # noqa: E402
 
-PROCESSES = hosts.of_torchrun()
+with events.starting():
+    PROCESSES = hosts.of_torchrun()
 WORLD = PROCESSES.count
 if WORLD > 1:
     # accelerate's FSDP2: weights split over all processes, gathered layer by layer. The adapters stay f32 beside bf16
@@ -73,6 +74,12 @@ def collate(rows):
 class Trainer(trl.SFTTrainer):
     """SFTTrainer with the engine's batches, mask and mean: the loss of a step is the sum over its tokens with loss,
     divided by their number in the whole step."""
+
+    team = None  # hosts.Team
+
+    def _save_checkpoint(self, *arguments, **options):
+        with self.team.writing(f"the checkpoint of step {self.state.global_step}", self.args.output_dir):
+            super()._save_checkpoint(*arguments, **options)
 
     def logits_of(self, model, inputs):
         return model(input_ids=inputs["ids"].long(), position_ids=inputs["positions"].long(), use_cache=False,
@@ -225,7 +232,7 @@ def main(done):
                       eval_dataset=formal if batches else None, data_collator=collate,
                       processing_class=base.no_tokenizer(SETTINGS), callbacks=[reporter])
     trainer.processing_class = tokenizer  # saved with every checkpoint and with the adapter
-    reporter.trainer = trainer
+    reporter.trainer, trainer.team = trainer, team
     reporter.answers = answering.Answers(HERE, SETTINGS, tokenizer, rows, trainer.next_tokens)
     trainer.rows, trainer.held_out = Rows(steps * per_step, rows.step), held_out
     if LORA["plus_ratio"] == 1:
@@ -245,7 +252,8 @@ def main(done):
     if batches and trainer.state.global_step % (TRAIN["eval_every"] or steps):
         trainer.evaluate()
     done.summary = reporter.answers.after(trainer.state.global_step)
-    trainer.save_model(str(out / "adapter"))
+    with team.writing("the adapter", out / "adapter"):
+        trainer.save_model(str(out / "adapter"))
     events.checkpoint(trainer.state.global_step, out / "adapter")
 
 

@@ -16,9 +16,10 @@ ARGS = PARSER.parse_args()
 import events  # noqa: E402  (first: what libraries print goes to standard error)
 import hosts  # noqa: E402
 
-PROCESSES = hosts.of_jax()
-if ARGS.smoke:
-    experiment.force_cpu_devices(PROCESSES.count)
+with events.starting():
+    PROCESSES = hosts.of_jax()
+    if ARGS.smoke:
+        experiment.force_cpu_devices(PROCESSES.count)
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
@@ -62,7 +63,7 @@ def make_mesh():
         raise hosts.Everywhere(f"the mesh fsdp {fsdp} x tp {tp} uses {fsdp * tp} of {jax.device_count()} devices: start fewer hosts, or "
                                "export with a mesh of all devices")
     devices = jax.devices()[:fsdp * tp]
-    if (grid := hosts.over_slices(devices, fsdp, tp)) is not None:
+    if (grid := hosts.over_slices(devices, fsdp, tp, SETTINGS["slices"])) is not None:
         return jax.sharding.Mesh(grid, ("fsdp", "tp"))
     if len(devices) == jax.device_count():
         return jax.make_mesh((fsdp, tp), ("fsdp", "tp"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
@@ -300,13 +301,14 @@ def main(done):
     team.require_same({"the last checkpoint": f"step {trainer.train_steps}"}, "--out must be one folder that all hosts see")
     if trainer.train_steps:
         events.log(f"resumed from step {trainer.train_steps} in {out / 'checkpoints'}")
-    with mesh:
+    with mesh, team.writing("a checkpoint", out):
         trainer.train(batches(rows.micro_batches(steps)), held_out or None)
     trained = models.as_peft(tuned, SETTINGS)  # of all processes
     if processes.index == 0:
         events.checkpoint(trainer.train_steps, out / "checkpoints" / str(trainer.train_steps))
-        starting.write_peft(out / "adapter", SETTINGS, trained, ARGS.model)
-        answering.save_tokenizer(tokenizer, out / "adapter")
+        with team.writing("the adapter", out / "adapter"):
+            starting.write_peft(out / "adapter", SETTINGS, trained, ARGS.model)
+            answering.save_tokenizer(tokenizer, out / "adapter")
     done.steps = trainer.train_steps
 
 

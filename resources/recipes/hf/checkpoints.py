@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of the Trainer that are whole: complete.json, written when all processes have written theirs, names every file
-with its size. A folder without it, or with other files, is what a lost process left; training does not go on from it."""
+"""Checkpoints that are whole: complete.json, written when all processes have written theirs, names every file with its size.
+A folder without it, or with other files, is what a lost process left; training does not go on from it."""
+import contextlib
 import json
 import os
 import shutil
@@ -28,6 +29,21 @@ def is_complete(folder):
         return json.loads((folder / MARK).read_text(encoding="utf-8"))["files"] == _files(folder)
     except (OSError, ValueError, KeyError, TypeError):
         return False
+
+
+@contextlib.contextmanager
+def new_folder(out, step):
+    """For the files that one process writes: the folder gets the checkpoint's name with the end of the block, or is removed."""
+    folder, part = path(out, step), out / f"checkpoint-{step}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    try:
+        yield part
+        shutil.rmtree(folder, ignore_errors=True)
+        part.replace(folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
 
 
 def complete(out, step, keep):
