@@ -23,7 +23,7 @@ TrainingMesh mesh_of(const std::vector<mesh::MeshAxis>& axes) {
   TrainingMesh m;
   for (const mesh::MeshAxis& a : axes) {
     int* size = a.name == "fsdp" ? &m.fsdp : a.name == "tp" ? &m.tp : a.name == "data" ? &m.data : nullptr;
-    if (s.kind == Kind::vllm_gpu && a.name == mesh::kExpertAxis) size = &m.ep;
+    if (s.kind == Kind::vllm_gpu && s.model.experts > 0 && a.name == mesh::kExpertAxis) size = &m.ep;
     if (!size)
       throw Error(
           {.id = "RECIPE",

@@ -252,6 +252,8 @@ TEST(ServeStep, PromptsOfTensorRtTakeAtLeastTheHostsTime) {
   EXPECT_NEAR(
       parts.base.value + parts.sequences.value + parts.kv_reads.value + parts.prefill.value + parts.communication.value,
       host, 1e-9);
+  EXPECT_LE(parts.total.low, host);
+  EXPECT_GE(parts.total.high, host);
   Request vllm = server("qwen3-32b", "8xh100", Stack::vllm_gpu, 8);
   EXPECT_LT(ServeStepModel(vllm).seconds(prompt(16)), host / 2);
 }

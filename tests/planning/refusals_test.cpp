@@ -87,6 +87,14 @@ TEST(Refusals, AxesThatReplicateSilently) {
   EXPECT_EQ(set_text(refusal(planned).fixes.at(0)), "--set mesh.tp=1 --set mesh.fsdp=4");
 }
 
+TEST(Refusals, ExpertsAreSharedOutOverEpOnly) {
+  const auto served = [](const char* model) {
+    return server({std::string("model.id=") + model, "target.id=8xh100", "mesh.tp=1", "mesh.ep=8"});
+  };
+  runs(served("qwen3-30b-a3b"));
+  refuses("MESH-2", served("qwen3-32b"));  // no experts
+}
+
 TEST(Refusals, AServerNeverGetsAnFsdpAxisAndSweepRefusesWhatPlanRefuses) {
   const Experiment e = server({"target.id=3xh100", "mesh.tp=3"});
   const ExperimentPlan planned = plan_experiment(e, catalogue());

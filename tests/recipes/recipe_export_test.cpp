@@ -129,6 +129,20 @@ TEST(Recipe, SendsAsManyRequestsAsTheSweepAtEachLength) {
   EXPECT_THAT(commands, testing::ContainsRegex("input-len 128 .*--num-prompts 6 "));
 }
 
+TEST(Recipe, SharesOutExpertsOverEp) {
+  const auto files = recipes::recipe_files(
+      subject(Kind::vllm_gpu,
+              shipped("paper-serve-2xh100.json", {"model.id=gemma4-26b-a4b", "mesh.tp=2", "mesh.ep=4"})),
+      kTemplates);
+  EXPECT_THAT(content(files, "settings.sh"),
+              testing::AllOf(HasSubstr("'--tensor-parallel-size' '2'"),
+                             HasSubstr("'--data-parallel-size' '4' '--enable-expert-parallel'")));
+  EXPECT_THROW(  // no experts
+      recipes::recipe_files(subject(Kind::vllm_gpu, shipped("tiny-serve.json", {"mesh.tp=2", "mesh.ep=4"})),
+                            kTemplates),
+      Error);
+}
+
 TEST(Recipe, ServesOnSeveralHostsThroughRay) {
   const auto files = recipes::recipe_files(subject(Kind::vllm_gpu, shipped("tiny-serve.json")), kTemplates);
   const Scratch folder;

@@ -576,14 +576,17 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
                      .formula = "sums between the devices after attention and MLP, logits, of " +
                                 std::to_string(p.padded_tokens) + " tokens",
                      .source = e.sum_s.source};
-  p.total = p.base + p.sequences + p.kv_reads + p.prefill + p.communication;
-  p.total.value = seconds(load);  // the sum but for its rounding, or the host's time
-  if (const double rest = p.total.value - p.base.value - p.sequences.value - p.kv_reads.value - p.prefill.value - sums;
-      load.prefill_tokens > 0 && rest > 1e-9) {
-    p.prefill = p.prefill + Estimate{.value = rest, .low = 0, .high = rest, .origin = e.prompt_layer_s.origin};
+  const double whole = seconds(load);
+  // What the host takes beyond the device's work.
+  const double rest = whole - (p.base.value + p.sequences.value + p.kv_reads.value + p.prefill.value + sums);
+  if (load.prefill_tokens > 0 && rest > 1e-9) {
+    const Efficiency& host = e.prompt_layer_s;
+    p.prefill += Estimate{.value = rest, .low = 0, .high = rest * host.high / host.value, .origin = host.origin};
     p.prefill.formula = "prompt tokens x FLOP / (peak x share) + attention, at least what the host takes for the step";
-    p.prefill.source = e.prompt_layer_s.source;
+    p.prefill.source = host.source;
   }
+  p.total = p.base + p.sequences + p.kv_reads + p.prefill + p.communication;
+  p.total.value = whole;  // the sum but for its rounding
   p.total.formula = "base + sequences + KV reads + prefill + sums between devices, of " +
                     std::to_string(p.padded_tokens) + " tokens and " + std::to_string(p.padded_requests) + " requests" +
                     (i.buckets == Buckets::none ? "" : " (buckets)");
