@@ -279,7 +279,7 @@ def merged(old, found):
 
 def print_tables(found):
     m = found["machine"]
-    bf16 = f"vdpbf16ps {m['bf16_flops'] / 1e9:.0f} GFLOP/s, " if m["bf16_flops"] else ""
+    bf16 = f"bf16 {m['bf16_flops'] / 1e9:.0f} GFLOP/s, " if m["bf16_flops"] else ""
     print(f"\n{m['cpu']}, {m['threads']} threads: f32 {m['f32_flops'] / 1e9:.0f} GFLOP/s, {bf16}"
           f"reads {m['cache_read_bytes_per_s'] / 1e9:.0f} GB/s from 16 MiB, {m['dram_read_bytes_per_s'] / 1e9:.0f} GB/s from DRAM")  # fmt: skip
     print(f"Processors limited to: {found['class']}. Gemma 3 {found['shape']} shape, medians of {found['rounds']} rounds\n")
