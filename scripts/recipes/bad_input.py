@@ -118,7 +118,7 @@ def full_disk(case):
 def disk_that_fills(case):
     if not tmpfs(case.out, "32m"):
         return None, "needs the right to mount"
-    return [case.host(0), case.host(1)], r"could not be written to .* on host\d: no space left on the disk"
+    return [case.host(0), case.host(1)], r"could not be written to .* on host\d: no space left on the disk|the disk of .* on host\d is too full"
 
 
 CASES = {"other files": other_files, "other devices": other_devices, "too few hosts": too_few_hosts, "other counts": other_counts,

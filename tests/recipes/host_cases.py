@@ -70,6 +70,7 @@ def member():
         for step in range(1, 4):
             events.metric("train/loss", step, 1 / step)
             done.steps = step
+            done.team.end_without_space(FOLDER, 1 << (60 if os.environ.get("FILLED") and step == 2 else 10))
         done.team.barrier()
         if os.environ.get("BROKEN") == str(index):
             raise OSError("No space left on device")
@@ -142,6 +143,16 @@ def unequal_hosts():
         found = ends(members(3, **variables))
         assert text in found[0][1][-1]["error"] and not found[1][1] and not found[2][1], found
         assert [code for code, _ in found] == [1, 1, 1], found
+
+
+def disk_that_fills():
+    """Named in every process, and no process is left to wait for another."""
+    found = ends(members(3, FILLED="1"))
+    assert [code for code, _ in found] == [1, 1, 1], found
+    last = found[0][1][-1]
+    assert last["event"] == "finished" and last["steps"] == 2 and "on host0 is too full" in last["error"], found
+    for _, said in found[1:]:
+        assert [e["text"] for e in said if e["event"] == "log" and e["level"] == "error"] == [last["error"]], found
 
 
 def late_clock():

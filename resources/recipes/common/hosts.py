@@ -113,11 +113,11 @@ def start_jax(processes, timeout=None):
         jax.distributed.initialize(**(known if processes.coordinator else {}), initialization_timeout=timeout + 30)
         _agree(processes, processes.count, "the hosts differ in the number of processes: {said}; set the same JAX_NUM_PROCESSES on "
                "every host", timeout)
-        _agree(processes, jax.local_device_count(), "the hosts differ in devices: {said}; give every host the same devices", timeout)
     except RuntimeError as error:
         raise SystemExit(f"{late}: {str(error)[:300]}") from None
     finally:
         alarm.cancel()
+    _agree(processes, jax.local_device_count(), "the hosts differ in devices: {said}; give every host the same devices", timeout)
     if jax.process_count() != processes.count:
         raise SystemExit(f"{jax.process_count()} processes connected, JAX_NUM_PROCESSES is {processes.count}")
     return Processes(jax.process_index(), jax.process_count(), processes.coordinator)
@@ -139,14 +139,15 @@ def _agree(processes, value, text, timeout):
     never started, and gathers from equal numbers of devices only."""
     from jax._src import distributed
     store, key = distributed.global_state.client, "meshwright/" + text
-    store.key_value_set(f"{key}/{processes.index}", json.dumps([value, processes.name]))
-    for index in range(processes.count) if processes.index == 0 else [0]:
+    mine = distributed.global_state.process_id  # also where JAX found it by itself
+    store.key_value_set(f"{key}/{mine}", json.dumps([value, processes.name]))
+    for index in range(processes.count) if mine == 0 else [0]:
         other, name = json.loads(store.blocking_key_value_get(f"{key}/{index}", timeout * 1000))
         if other == value:
             continue
-        if processes.index == 0:
+        if mine == 0:
             time.sleep(LOSS_S)  # the others ask this process
-        pair = sorted([(processes.index, processes.name, value), (index, name, other)], reverse=True)
+        pair = sorted([(mine, processes.name, value), (index, name, other)], reverse=True)
         _end(text.format(said=", ".join(f"process {i} on {n} has {v}" for i, n, v in pair)))
 
 
@@ -265,6 +266,15 @@ class Team:
             if free < need:
                 raise Everywhere(f"the disk of {folder} on {self.names[index]} is too full: {free >> 20} MiB free, checkpoints "
                                  f"need {-(-need >> 20)} MiB; make room, or choose another --out")
+
+    def end_without_space(self, folder, need):
+        """The same between steps. Ends the process at once: threads of libraries may wait for those of other processes."""
+        try:
+            self.require_space(folder, need)
+        except Everywhere as error:
+            self.ended.set()
+            time.sleep(FAILURE_S if self.index else 0)  # process 0 speaks for all
+            _end(str(error))
 
     def not_sharing(self, folder):
         """Who does not see the `folder` of process 0, in words; empty if all processes share it."""

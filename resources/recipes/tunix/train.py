@@ -140,8 +140,9 @@ class Events(metrics_logger.MetricsLogger):
 
 
 class Hooks(hooks.TrainingHooks):
-    def __init__(self, rows, done, answers, held_out):
+    def __init__(self, rows, done, answers, held_out, require_space):
         self.rows, self.done, self.answers, self.held_out, self.since = rows, done, answers, held_out, None
+        self.require_space = require_space
 
     def on_train_step_end(self, trainer, train_step, train_loss):
         now, tokens = time.monotonic(), self.rows.tokens_of(train_step - 1)
@@ -163,7 +164,9 @@ class Hooks(hooks.TrainingHooks):
         self.done.summary = self.answers.after(trainer.train_steps)
 
     def on_train_step_start(self, trainer):
-        pass
+        """Where one process cannot write its part of a checkpoint, Orbax lets the others wait for it."""
+        if TRAIN["checkpoint_every"] and (trainer.train_steps + 1) % TRAIN["checkpoint_every"] == 0:
+            self.require_space()
 
     def on_eval_step_start(self, trainer):
         pass
@@ -273,7 +276,8 @@ def main(done):
         if processes.index == 0:
             starting.write_peft(ARGS.write_start, SETTINGS, modules, ARGS.model)
         return
-    team.require_space(ARGS.out, 12 * models.trainable(tuned))  # adapters and two moments, f32
+    need = 12 * models.trainable(tuned)  # adapters and two moments, f32
+    team.require_space(ARGS.out, need)
     team.require_shared(ARGS.out)
     models.set_remat(tuned, SETTINGS)
     models.check_sharded(tuned, mesh)
@@ -297,7 +301,8 @@ def main(done):
     trainer = trainer.with_loss_fn(loss_fn)
     trainer.with_gen_model_input_fn(model_inputs)
     answers = answering.Answers(HERE, SETTINGS, tokenizer, rows, trainer.next_tokens)
-    trainer.with_training_hooks(Hooks(rows, done, answers, held_out))
+    trainer.with_training_hooks(Hooks(rows, done, answers, held_out,
+                                      functools.partial(team.end_without_space, ARGS.out, need)))
     team.require_same({"the last checkpoint": f"step {trainer.train_steps}"}, "--out must be one folder that all hosts see")
     if trainer.train_steps:
         events.log(f"resumed from step {trainer.train_steps} in {out / 'checkpoints'}")
