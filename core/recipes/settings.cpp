@@ -19,7 +19,7 @@ struct TrainingMesh {
   int devices() const { return fsdp * tp * data; }
 };
 
-TrainingMesh mesh_of(const std::vector<mesh::MeshAxis>& axes) {
+TrainingMesh mesh_of(const RecipeInput& s, const std::vector<mesh::MeshAxis>& axes) {
   TrainingMesh m;
   for (const mesh::MeshAxis& a : axes) {
     int* size = a.name == "fsdp" ? &m.fsdp : a.name == "tp" ? &m.tp : a.name == "data" ? &m.data : nullptr;
@@ -39,7 +39,7 @@ TrainingMesh mesh_of(const std::vector<mesh::MeshAxis>& axes) {
 
 // Axes that are not given have the size 1.
 Json mesh_json(const RecipeInput& s, const std::vector<mesh::MeshAxis>& axes) {
-  const TrainingMesh m = mesh_of(axes);
+  const TrainingMesh m = mesh_of(s, axes);
   if (s.kind == Kind::tunix || s.kind == Kind::torchax) return {{"fsdp", m.fsdp * m.data}, {"tp", m.tp}};
   if (s.kind == Kind::trl_fsdp) return {{"fsdp", m.devices()}, {"tp", 1}};
   if (m.ep > 1) return {{"fsdp", 1}, {"tp", m.devices()}, {"ep", m.ep}};
@@ -241,7 +241,7 @@ Json settings_json(const RecipeInput& s) {
 
 std::vector<std::string> differences(const RecipeInput& s) {
   std::vector<std::string> out;
-  if (is_training(s.kind)) training_differences(s, mesh_of(s.mesh.axes), out);
+  if (is_training(s.kind)) training_differences(s, mesh_of(s, s.mesh.axes), out);
   return out;
 }
 
