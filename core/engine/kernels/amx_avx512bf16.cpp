@@ -38,7 +38,7 @@ void deep_product(i64 rows, i64 columns, const Strip& strip, i64 depth, const Ti
   for (i64 panel = 0; panel < panels;) {
     const int wide = strip.b_stride == panel_elements && panels - panel >= kAmxPanels[0] ? 0 : 1;
     const i64 width = kAmxPanels[wide] * kPanelRows, column = panel * kPanelRows;
-    const PanelProduct* products[std::size(kAmxRows)] = {};
+    PanelProduct* products[std::size(kAmxRows)] = {};
     for (i64 row = 0; row < rows;) {
       int i = 0;
       while (i + 1 < static_cast<int>(std::size(kAmxRows)) && kAmxRows[i] > rows - row) ++i;

@@ -3,12 +3,13 @@
 
 #if defined(__x86_64__)
 #include <array>
+#include <cstddef>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <stdexcept>
 #include <string_view>
+#include <vector>
 
 #include "core/base/buffer_sizes.h"
 
@@ -35,8 +36,9 @@ class PanelProduct {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, c), attributes, cpu_engine());
-    fits_ = description.scratchpad_desc().get_size() <= kOnednnScratchBytes &&
-            std::string_view(description.impl_info_str()).find("amx") != std::string_view::npos;
+    const std::size_t scratch = description.scratchpad_desc().get_size();
+    if (scratch > kOnednnScratchBytes) own_scratch_.resize((scratch + sizeof(Line) - 1) / sizeof(Line));
+    fits_ = own_scratch_.empty() && std::string_view(description.impl_info_str()).find("amx") != std::string_view::npos;
     product_ = dnnl::matmul(description);
     const memory::desc descriptions[] = {a, b, c, description.scratchpad_desc()};
     for (size_t i = 0; i < memory_.size(); ++i) memory_[i] = memory(descriptions[i], cpu_engine(), nullptr);
@@ -45,9 +47,9 @@ class PanelProduct {
   // Whether oneDNN has AMX code for the shape that does not split the depth, which would need room for sums.
   bool fits() const { return fits_; }
 
-  void run(const PanelOperands& operands) const {
+  void run(const PanelOperands& operands) {
     void* const at[] = {const_cast<std::uint16_t*>(operands.a), const_cast<std::uint16_t*>(operands.panels),
-                        operands.tile, operands.scratch};
+                        operands.tile, own_scratch_.empty() ? operands.scratch : own_scratch_.data()};
     for (size_t i = 0; i < memory_.size(); ++i)
       if (at_[i] != at[i]) memory_[i].set_data_handle(at_[i] = at[i]);
     const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, memory_[0].get()},
@@ -63,7 +65,11 @@ class PanelProduct {
   dnnl::matmul product_;
   bool fits_ = false;
   std::array<dnnl::memory, 4> memory_;
-  mutable std::array<void*, 4> at_{};  // only the thread that owns the product runs it
+  std::array<void*, 4> at_{};
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::vector<Line> own_scratch_;  // if oneDNN splits the depth, as it may on processors with other caches
 };
 
 namespace {
@@ -87,7 +93,7 @@ bool has_onednn_amx() {
   return has;
 }
 
-const PanelProduct& panel_product(const PanelShape& shape) {
+PanelProduct& panel_product(const PanelShape& shape) {
   constexpr size_t kShapes = std::size(kAmxRows) * std::size(kAmxPanels);
   thread_local std::map<std::int64_t, std::array<std::unique_ptr<PanelProduct>, kShapes>> products;
   const size_t i = static_cast<size_t>(shape.rows) * std::size(kAmxPanels) + static_cast<size_t>(shape.panels);
@@ -95,12 +101,11 @@ const PanelProduct& panel_product(const PanelShape& shape) {
   if (!product) {
     compute_alone();
     product = std::make_unique<PanelProduct>(shape);
-    if (!product->fits()) throw std::logic_error("oneDNN has no AMX code for a product");
   }
   return *product;
 }
 
-void run(const PanelProduct& product, const PanelOperands& operands) {
+void run(PanelProduct& product, const PanelOperands& operands) {
   product.run(operands);
 }
 

@@ -29,7 +29,7 @@ struct PanelOperands {
 };
 
 class PanelProduct;
-const PanelProduct& panel_product(const PanelShape& shape);
-void run(const PanelProduct& product, const PanelOperands& operands);
+PanelProduct& panel_product(const PanelShape& shape);  // of the calling thread
+void run(PanelProduct& product, const PanelOperands& operands);
 
 }  // namespace mw::engine
