@@ -75,6 +75,11 @@ def member():
         if os.environ.get("BROKEN") == str(index):
             raise OSError("No space left on device")
         (FOLDER / f"waiting-{index}").touch()
+        hosts.SPACE_S = 0.05
+        if os.environ.get("FULL_NOW") == str(index):
+            hosts.FULL_BYTES = 1 << 60
+        if os.environ.get("FULL_NOW"):
+            done.team.watch_space(FOLDER)
         while os.environ.get("HOLD"):
             time.sleep(0.01)
 
@@ -153,6 +158,17 @@ def disk_that_fills():
     assert last["event"] == "finished" and last["steps"] == 2 and "on host0 is too full" in last["error"], found
     for _, said in found[1:]:
         assert [e["text"] for e in said if e["event"] == "log" and e["level"] == "error"] == [last["error"]], found
+
+
+def disk_full_while_waiting():
+    """The host whose disk is full is named, although all processes wait."""
+    for full in (0, 1, 2):
+        for file in FOLDER.iterdir():
+            file.rmdir() if file.is_dir() else file.unlink()
+        found = ends(members(3, FULL_NOW=str(full), HOLD="1"))
+        assert [code for code, _ in found] == [1, 1, 1], found
+        errors = [e["error"] for _, said in found for e in said if e["event"] == "finished"]
+        assert errors and all(f"on host{full} is too full" in e for e in errors), (full, found)
 
 
 def late_clock():

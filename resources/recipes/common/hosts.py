@@ -23,7 +23,7 @@ import events
 
 FAILURE_S, LOSS_S, JOIN_S = 2.0, 5.0, 60.0  # a failing process waits for news of another; connecting
 CLOCK_S, SHARED_S = 5.0, 10.0  # of clocks that differ; until a file of another host is seen
-FULL_BYTES = 1 << 20  # a disk with less is full
+FULL_BYTES, SPACE_S = 1 << 20, 2.0  # a disk with less is full; between two looks at it
 
 
 class Everywhere(SystemExit):
@@ -275,6 +275,16 @@ class Team:
             self.ended.set()
             time.sleep(FAILURE_S if self.index else 0)  # process 0 speaks for all
             _end(str(error))
+
+    def watch_space(self, folder):
+        """Ends the run when the disk gets full while it is being written to; see end_without_space()."""
+        def watch():
+            while not self.ended.wait(SPACE_S):
+                if _free_bytes(folder) < FULL_BYTES:
+                    self._end_all(self.index, f"{self.place(self.index)} failed: the disk of {folder} on {self.name} is too full: no space "
+                                              "is left; make room, or choose another --out")
+        if self.count > 1:
+            threading.Thread(target=watch, daemon=True).start()
 
     def not_sharing(self, folder):
         """Who does not see the `folder` of process 0, in words; empty if all processes share it."""

@@ -306,6 +306,7 @@ def main(done):
     team.require_same({"the last checkpoint": f"step {trainer.train_steps}"}, "--out must be one folder that all hosts see")
     if trainer.train_steps:
         events.log(f"resumed from step {trainer.train_steps} in {out / 'checkpoints'}")
+    team.watch_space(out)
     with mesh, team.writing("a checkpoint", out):
         trainer.train(batches(rows.micro_batches(steps)), held_out or None)
     trained = models.as_peft(tuned, SETTINGS)  # of all processes
