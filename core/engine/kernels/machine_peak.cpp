@@ -91,7 +91,7 @@ void multiply_amx() {
   const auto operands = std::make_unique<Operands>();
   for (std::uint16_t& a : operands->a) a = 0x3f00;  // 0.5
   for (std::uint16_t& b : operands->panel) b = 0x3f00;
-  const PanelProduct& product = panel_product({0, 1, kAmxDepth512});
+  PanelProduct& product = panel_product({0, 1, kAmxDepth512});
   for (std::int64_t i = 0; i < kAmxProducts; ++i)
     run(product, {operands->a, operands->panel, operands->tile, operands->scratch});
 }
