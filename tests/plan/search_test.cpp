@@ -332,6 +332,7 @@ TEST(Search, EverySliceHasPlansOrAReason) {
 TEST(Search, SplitsLargeSlicesOverData) {
   for (const char* target : {"v5p-4096", "v5p-12288"}) {
     Request r = search_request("gemma4-31b", target);
+    set_stack(r, Stack::maxtext);
     const SearchResult few = search(std::span(&r, 1), {});
     EXPECT_TRUE(few.candidates.empty());
     ASSERT_EQ(few.without_plan.size(), 1U);
@@ -346,6 +347,30 @@ TEST(Search, SplitsLargeSlicesOverData) {
       EXPECT_TRUE(predict(with_choice(r, c.choice)).fits());
     }
   }
+}
+
+// No tp of up to four and fsdp of the rest divides the model, and these stacks have no other axis.
+TEST(Search, OffersNoAxisThatTheStackDoesNotHave) {
+  for (const Stack stack : {Stack::tunix, Stack::torchax})
+    for (const char* target : {"16xv5p-512", "v5p-4096"}) {
+      SCOPED_TRACE(std::string(to_string(stack)) + " on " + target);
+      Request r = search_request("gemma4-31b", target);
+      set_stack(r, stack);
+      r.train.batch = r.target.devices();
+      r.train.accumulation = 1;
+      EXPECT_THAT(legal_meshes(r), testing::IsEmpty());
+      const SearchResult found = search(std::span(&r, 1), {});
+      EXPECT_THAT(found.candidates, testing::IsEmpty());
+      ASSERT_EQ(found.without_plan.size(), 1U);
+      EXPECT_THAT(found.without_plan[0].reason,
+                  testing::AllOf(testing::HasSubstr("divides the model"), testing::HasSubstr("has no axis data")));
+      r.mesh.axes.insert(r.mesh.axes.begin(), {"data", 4});  // a document that the checker refuses
+      EXPECT_THAT(legal_meshes(r), testing::IsEmpty());
+    }
+  Request r = search_request("gemma3-4b", "2xv5p-8");
+  r.mesh = {{{"data", 2}, {"fsdp", 4}, {"tp", 1}}};
+  ASSERT_THAT(legal_meshes(r), testing::Not(testing::IsEmpty()));
+  for (const mesh::Mesh& mesh : legal_meshes(r)) EXPECT_EQ(mesh.size("data"), 1) << mesh::to_text(mesh);
 }
 
 TEST(Search, ExplainsAModelThatDoesNotFit) {

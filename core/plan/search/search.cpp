@@ -53,17 +53,29 @@ bool splits_over_data(const Request& request) {
   return std::find(splitting.begin(), splitting.end(), "data") != splitting.end();
 }
 
-// Whether training may hold copies of the model in the slices or nodes of its target. Tunix and TorchAX have no such
-// axis.
+// Whether the stack can split a mesh over the axis: MESH-1 refuses others than fsdp and tp for Tunix, and the recipe of
+// TorchAX makes data a part of fsdp.
+bool has_axis(Stack stack, std::string_view axis) {
+  if (stack == Stack::tunix) return axis == "fsdp" || axis == "tp";
+  return stack != Stack::torchax || axis != "data";
+}
+
+// Whether legal_meshes() may add copies of the model to the axes of the request.
+bool may_add_data(const Request& request, const std::vector<std::string>& axes) {
+  return has_axis(request.stack, "data") && splits_over_data(request) &&
+         std::find(axes.begin(), axes.end(), "data") == axes.end();
+}
+
+// Whether training may hold copies of the model in the slices or nodes of its target.
 bool copies_slices(const Request& request) {
-  return request.work == Work::train && request.stack != Stack::tunix && request.stack != Stack::torchax &&
-         splits_over_data(request) && mesh::has_network(request.target);
+  return request.work == Work::train && has_axis(request.stack, "data") && splits_over_data(request) &&
+         mesh::has_network(request.target);
 }
 
 std::vector<std::string> axes_of(const Request& request) {
   std::vector<std::string> axes;
   for (const mesh::MeshAxis& axis : request.mesh.axes)
-    if (axis.name != "fsdp" && axis.name != "tp") axes.push_back(axis.name);
+    if (axis.name != "fsdp" && axis.name != "tp" && has_axis(request.stack, axis.name)) axes.push_back(axis.name);
   const std::vector<std::string> splitting = mesh::splitting_axes(request.rules, use_of(request.work));
   const bool splits_only = request.rules.preset == mesh::Preset::megatron;
   for (const std::string axis : {"fsdp", "tp"}) {
@@ -360,7 +372,7 @@ Candidate candidate_of(PlanChoice choice, const PlanFigures& f) {
 // Names the first unmet constraint of the mesh with the fewest of them.
 std::string no_mesh_text(const Request& request) {
   std::vector<std::string> axes = axes_of(request);
-  if (splits_over_data(request) && std::find(axes.begin(), axes.end(), "data") == axes.end()) axes.push_back("data");
+  if (may_add_data(request, axes)) axes.push_back("data");
   const model::TensorInventory inventory(request.model);
   const std::vector<mesh::SizeConstraint> needs = mesh::size_constraints(
       inventory, request.mesh, request.rules, adapter_shapes(request, inventory), use_of(request.work));
@@ -376,7 +388,10 @@ std::string no_mesh_text(const Request& request) {
   for (const mesh::SizeConstraint& need : needs)
     if (!mesh::is_satisfied(need, nearest))
       return "no mesh of " + devices + " divides the model: of " + mesh::to_text(nearest) + ", " + joined(need.axes) +
-             " cannot split the " + std::to_string(need.size) + " of " + need.tensor;
+             " cannot split the " + std::to_string(need.size) + " of " + need.tensor +
+             (has_axis(request.stack, "data")
+                  ? ""
+                  : ", and " + std::string(to_string(request.stack)) + " has no axis data: choose a smaller target");
   return {};
 }
 
@@ -477,8 +492,7 @@ std::vector<mesh::Mesh> legal_meshes(const Request& request) {
   const std::vector<mesh::SizeConstraint> needs = size_constraints(request, use_of(request.work));
   std::vector<std::string> axes = axes_of(request);
   std::vector<mesh::Mesh> out = legal_among(needs, axes, request.target.devices());
-  if (!out.empty() || !splits_over_data(request) || std::find(axes.begin(), axes.end(), "data") != axes.end())
-    return out;
+  if (!out.empty() || !may_add_data(request, axes)) return out;
   axes.insert(axes.begin(), "data");
   return legal_among(needs, axes, request.target.devices());
 }

@@ -78,7 +78,8 @@ struct SearchResult {
 };
 
 // The meshes of all devices of the target that the model allows, over the request's axes and those of its sharding
-// rules. If those allow none, also over data, whose devices hold copies of the shards.
+// rules. If those allow none, also over data, whose devices hold copies of the shards, unless the stack is Tunix or
+// TorchAX, which have no such axis.
 std::vector<mesh::Mesh> legal_meshes(const Request& request);
 Request with_choice(Request request, const PlanChoice& choice);  // `choice` must be for the request's target
 PlanChoice choice_of(const Request& request);
