@@ -85,14 +85,15 @@ int summarise_launch(const CommonOptions& common, const launch::LaunchResult& la
 
 void add_job_options(CLI::App& command, LaunchOptions& options) {
   command.add_option("--recipe", options.recipe, "tunix, torchax, trl-fsdp, vllm-tpu or vllm-gpu");
-  command.add_option("--on", options.on,
-                     "local, ssh:[USER@]HOST[:PORT], hosts:FILE (one of these on each line), "
-                     "slurm[:[USER@]HOST[:PORT]], skypilot[:CLUSTER], gcloud-tpu:name=N,zone=Z[,workers=W], "
-                     "kubectl:pod=P,namespace=N, or a local "
-                     "shell command that runs {command} there (it is recorded with the run: no secrets in it)");
+  command.add_option(
+      "--on", options.on,
+      "local, ssh:[USER@]HOST[:PORT], hosts:FILE (one of these on each line), "
+      "slurm[:[USER@]HOST[:PORT]], skypilot[:CLUSTER], kubernetes[:NAMESPACE], gcloud-tpu:name=N,zone=Z[,workers=W], "
+      "kubectl:pod=P,namespace=N, or a local "
+      "shell command that runs {command} there (it is recorded with the run: no secrets in it)");
   command.add_option("--command", options.command,
                      "Command to start in the remote folder; default: ./launch.sh (hosts: on_hosts.py, slurm: "
-                     "slurm.sh, skypilot: sky.sh)");
+                     "slurm.sh, skypilot: sky.sh, kubernetes: jobset.sh)");
   command.add_option("--dir", options.folder,
                      "Remote folder, relative to the home folder; default: a new one in meshwright/");
   command.add_flag("--force", options.force, "Use the remote folder even if it is not empty: training resumes from it");

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::string_view kCommand = "{command}";
 constexpr const char* kForms =
-    "local, ssh:HOST, hosts:FILE, slurm[:HOST], skypilot[:CLUSTER], a shipped template or a command with {command} in "
-    "it";
+    "local, ssh:HOST, hosts:FILE, slurm[:HOST], skypilot[:CLUSTER], kubernetes[:NAMESPACE], a shipped template or a "
+    "command with {command} in it";
 
 [[noreturn]] void refuse(std::string_view text, const std::string& message, const std::string& expected,
                          const std::string& fix = {}) {
@@ -75,6 +75,17 @@ Target skypilot_target(std::string_view text) {
   target.cluster = text.substr(text.find(':') + 1);
   if (target.cluster.empty() || target.cluster.front() == '-' || !all_of(target.cluster, "-._"))
     refuse(text, "invalid name of a cluster", "letters, digits, dots and dashes, not starting with a dash");
+  return target;
+}
+
+Target kubernetes_target(std::string_view text) {
+  Target target{.where = Where::local, .text = std::string(text), .launcher = Launcher::kubernetes};
+  if (text == "kubernetes") return target;
+  target.name_space = text.substr(text.find(':') + 1);
+  const auto is_upper = [](unsigned char c) { return std::isupper(c) != 0; };
+  if (target.name_space.empty() || target.name_space.front() == '-' || !all_of(target.name_space, "-") ||
+      std::any_of(target.name_space.begin(), target.name_space.end(), is_upper))
+    refuse(text, "invalid name of a namespace", "small letters, digits and dashes, not starting with a dash");
   return target;
 }
 
@@ -180,6 +191,7 @@ Target parse_target(std::string_view text, const fs::path& templates_folder) {
   if (text.starts_with("hosts:")) return hosts_target(text);
   if (text == "slurm" || text.starts_with("slurm:")) return slurm_target(text);
   if (text == "skypilot" || text.starts_with("skypilot:")) return skypilot_target(text);
+  if (text == "kubernetes" || text.starts_with("kubernetes:")) return kubernetes_target(text);
   if (text.find(kCommand) != std::string_view::npos)
     return {.where = Where::command, .text = std::string(text), .host = {}, .port = {}, .command = std::string(text)};
   const std::string_view name = text.substr(0, text.find(':'));
@@ -205,6 +217,8 @@ std::string start_command(const Target& target) {
       return "exec ./slurm.sh";
     case Launcher::skypilot:
       return "exec ./sky.sh" + (target.cluster.empty() ? std::string() : " --cluster " + target.cluster);
+    case Launcher::kubernetes:
+      return "exec ./jobset.sh" + (target.name_space.empty() ? std::string() : " --namespace " + target.name_space);
     default:
       return "./launch.sh";
   }

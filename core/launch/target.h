@@ -13,14 +13,15 @@ namespace mw::launch {
 
 enum class Where { local, ssh, command };
 // The program of the recipe that starts it on several hosts: on_hosts.py from here over ssh, slurm.sh at a login node,
-// or sky.sh from here.
-enum class Launcher { none, hosts, slurm, skypilot };
+// or sky.sh or jobset.sh from here.
+enum class Launcher { none, hosts, slurm, skypilot, kubernetes };
 
 struct Target {
   Where where = Where::local;
   std::string text;                    // as given by the user: "ssh:me@host:2222"
   std::string host{}, port{};          // for ssh
   std::string cluster{};               // for Launcher::skypilot; empty: that of sky.sh
+  std::string name_space{};            // for Launcher::kubernetes; empty: that of kubectl's context
   std::string command{};               // local shell command; {command} is the remote command as one quoted word
   std::filesystem::path ssh_config{};  // empty: the user's configuration
   Launcher launcher = Launcher::none;
@@ -40,7 +41,8 @@ struct TargetTemplate {
 std::vector<TargetTemplate> load_templates(const std::filesystem::path& folder);  // sorted by name
 
 // `text` is local, ssh:[USER@]HOST[:PORT], hosts:FILE, slurm or slurm:[USER@]HOST[:PORT] (its login node),
-// skypilot or skypilot:CLUSTER, NAME:field=value,... for a template, or a command with {command}.
+// skypilot or skypilot:CLUSTER, kubernetes or kubernetes:NAMESPACE, NAME:field=value,... for a template, or a command
+// with {command}.
 Target parse_target(std::string_view text, const std::filesystem::path& templates_folder);
 
 // The shell command that starts the recipe in its folder: ./launch.sh, or the target's launcher.

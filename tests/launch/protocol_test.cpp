@@ -67,6 +67,9 @@ TEST(LaunchTarget, StartsRecipesOnSeveralHosts) {
   EXPECT_EQ(start_command(parse("skypilot")), "exec ./sky.sh");
   EXPECT_EQ(parse("skypilot:mine").where, Where::local);
   EXPECT_EQ(start_command(parse("skypilot:mine")), "exec ./sky.sh --cluster mine");
+  EXPECT_EQ(start_command(parse("kubernetes")), "exec ./jobset.sh");
+  EXPECT_EQ(parse("kubernetes:team-a").where, Where::local);
+  EXPECT_EQ(start_command(parse("kubernetes:team-a")), "exec ./jobset.sh --namespace team-a");
   EXPECT_EQ(start_command(parse("ssh:box")), "./launch.sh");
   const Target slice = parse("gcloud-tpu:name=a b,zone=z,workers=4");
   EXPECT_EQ(slice.where, Where::local);
@@ -75,7 +78,8 @@ TEST(LaunchTarget, StartsRecipesOnSeveralHosts) {
             "--zone='\\''z'\\'' --worker={worker} --quiet --command={command}'");
   for (const char* bad :
        {"hosts:", "hosts:/nowhere", "slurm:", "slurm:-x", "skypilot:", "skypilot:-x", "skypilot:a b",
-        "gcloud-tpu:name=a,zone=z,workers=0", "gcloud-tpu:name=a,zone=z,workers=many", "kubectl:pod=a,workers=2"})
+        "kubernetes:", "kubernetes:-x", "kubernetes:A", "kubernetes:a;b", "gcloud-tpu:name=a,zone=z,workers=0",
+        "gcloud-tpu:name=a,zone=z,workers=many", "kubectl:pod=a,workers=2"})
     EXPECT_EQ(test::error_id([&] { parse(bad); }), "LAUNCH-TARGET") << bad;
 }
 

@@ -5,6 +5,8 @@ import errno
 import json
 import os
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -283,53 +285,153 @@ case $1 in
   cancel) touch cancelled ;;
 esac
 """
+# A cluster of one volume, $VOLUME, and a JobSet of two pods. $BREAK: arguments of which a call fails; $EXISTS: the state of an
+# earlier JobSet. The first connection to pod 0 ends after its first line.
 KUBECTL = """#!/bin/sh
 echo "kubectl $*" >> "$CALLS"
+case "$*" in *"${BREAK:-nothing}"*) echo 'it says "no"' >&2; exit 1 ;; esac
+[ "$1" != --namespace ] || shift 2
+value() { sed -nE "s/^ *(- )?[A-Za-z]+: \\"?([^\\" ]+)\\"? # edit: $1$/\\2/p" jobset.applied.yaml | head -n 1; }
 case "$*" in
-  *create*) printf run ;;
-  *"get jobset"*) [ -n "$HOLD" ] || [ ! -e asked ] || printf "${STATE:-Completed}"; touch asked ;;
-  *"get pods"*) printf 'run-host-0-0 run-host-0-1 ' ;;
-  *logs*run-host-0-0*) echo '{"event": "log", "text": "(a) pid=1"}' ;;
+  api-resources*) [ -n "$NO_JOBSET" ] || echo jobsets.jobset.x-k8s.io ;;
+  create*) printf '%s|%s|%s' "$(value name)" "$(value claim)" "$(value image)" ;;
+  "apply --filename jobset.applied.yaml") touch .applied; mkdir -p "$VOLUME/out"; echo weights > "$VOLUME/out/adapter" ;;
+  "delete jobset"*) touch .deleted ;;
+  "get jobset"*)
+    if [ -e .applied ] && [ ! -e .asked ] || [ -n "$HOLD" ]; then printf "$(value name) "; touch .asked
+    elif [ -e .applied ] || [ "$EXISTS" = Completed ]; then printf "$(value name) ${STATE:-Completed}"
+    elif [ -n "$EXISTS" ] && [ ! -e .seen ]; then printf "$(value name) "; touch .seen .applied; fi ;;
+  "get pods"*field-selector*) printf 'no node has the volume' ;;
+  "get pods"*) printf 'run-host-0-0 run-host-0-1 ' ;;
+  "get pod run-"*) [ -n "$HOLD" ] || [ ! -e ".phase-$3" ] || printf Succeeded; [ -e ".phase-$3" ] || printf Running; touch ".phase-$3" ;;
+  *logs*run-host-0-0*)
+    echo '{"event": "log", "text": "(a) pid=1"}'
+    [ ! -e .lost ] || printf '{"event": "progress"}'
+    touch .lost ;;
   *logs*) echo '{"event": "memory"}' ;;
+  exec*tar*) exec tar -xf - -C "$VOLUME" ;;
+  exec*test*) [ -d "$VOLUME/out" ] ;;
+  cp*) mkdir -p out && cp -r "$VOLUME/out/." out ;;
 esac
 """
 
 
+def run_script(script, *options, cancel=False, files=(), **variables):
+    """Exit code, events and calls of a script of the recipe, started in a folder of its own with `files`, and the folder."""
+    work, calls = FOLDER / f"{script}-{len(list(FOLDER.iterdir()))}", FOLDER / "calls"
+    work.mkdir()
+    for name in (script, "jobset.yaml", "launch.sh"):
+        (work / name).write_bytes((COMMON / name).read_bytes())
+    (work / "launch.sh").chmod(0o755)
+    for name in files:
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("x")
+    calls.write_text("")
+    env = {**os.environ, "PATH": f"{FOLDER / 'bin'}:{os.environ['PATH']}", **variables, "CALLS": str(calls)}
+    process = subprocess.Popen(["/bin/bash", str(work / script), *options], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if cancel:
+        while " logs" not in calls.read_text():
+            time.sleep(0.02)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+    out = process.communicate(timeout=60)[0]
+    return process.returncode, [json.loads(line) for line in out.splitlines()], calls.read_text(), work
+
+
+def stand_ins(**tools):
+    (FOLDER / "bin").mkdir()
+    for name, text in tools.items():
+        (FOLDER / "bin" / name).write_text(text)
+        (FOLDER / "bin" / name).chmod(0o755)
+
+
+def kinds(events):
+    return sorted(e["event"] for e in events)
+
+
 def submitters():
-    """sky.sh and jobset.sh with stand-ins for the tools: events, outcome, results and cancelling."""
-    bin_folder, calls = FOLDER / "bin", FOLDER / "calls"
-    bin_folder.mkdir()
-    for name, text in (("sky", SKY), ("kubectl", KUBECTL), ("rsync", "#!/bin/sh\necho \"rsync $*\" >> \"$CALLS\"\n")):
-        (bin_folder / name).write_text(text)
-        (bin_folder / name).chmod(0o755)
-
-    def run(script, *options, cancel=False, **variables):
-        work = FOLDER / f"{script}-{len(list(FOLDER.iterdir()))}"
-        work.mkdir()
-        (work / script).write_bytes((COMMON / script).read_bytes())
-        calls.write_text("")
-        env = {**os.environ, **variables, "CALLS": str(calls), "PATH": f"{bin_folder}:{os.environ['PATH']}"}
-        process = subprocess.Popen(["bash", str(work / script), *options], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        if cancel:
-            while " logs" not in calls.read_text():
-                time.sleep(0.02)
-            time.sleep(0.2)
-            process.send_signal(signal.SIGTERM)
-        out = process.communicate(timeout=60)[0]
-        return process.returncode, sorted(json.loads(line)["event"] for line in out.splitlines()), calls.read_text()
-
-    code, said, called = run("sky.sh", "--cluster", "mine", "--infra", "gcp")
-    assert (code, said) == (0, ["log", "memory"]), (code, said)
+    """sky.sh with stand-ins for sky and rsync: events, outcome, results and cancelling."""
+    stand_ins(sky=SKY, rsync="#!/bin/sh\necho \"rsync $*\" >> \"$CALLS\"\n")
+    code, said, called, _ = run_script("sky.sh", "--cluster", "mine", "--infra", "gcp")
+    assert (code, kinds(said)) == (0, ["log", "memory"]), (code, said)
     assert "sky launch --yes --detach-run --cluster mine --infra gcp skypilot.yaml" in called and "rsync -a mine:sky_workdir/out ." in called
-    assert run("sky.sh", CODE="100")[0] == 100
-    code, said, called = run("sky.sh", cancel=True, HOLD="1")
+    assert run_script("sky.sh", CODE="100")[0] == 100
+    code, said, called, _ = run_script("sky.sh", cancel=True, HOLD="1")
     assert code == 103 and "sky cancel --yes meshwright --all" in called, (code, called)
-    code, said, called = run("jobset.sh", "--namespace", "n")
-    assert (code, said) == (0, ["log", "memory"]), (code, said)
-    assert "kubectl --namespace n apply --filename jobset.yaml" in called and called.count(" logs ") == 2, called
-    assert run("jobset.sh", STATE="Failed")[0] == 1
-    code, said, called = run("jobset.sh", cancel=True, HOLD="1")
-    assert code == 1 and called.rstrip().endswith("delete jobset run --wait=false"), (code, called)
+
+
+def jobset():
+    """jobset.sh with a stand-in for kubectl: the folder goes into the volume, lines are printed once, out/ comes back."""
+    stand_ins(kubectl=KUBECTL)
+    volume = FOLDER / "volume"
+    volume.mkdir()
+
+    def run(*options, **variables):
+        return run_script("jobset.sh", *options, VOLUME=str(volume), **variables)
+
+    code, said, called, work = run("--namespace", "n", files=("data/rows.jsonl", "out/old", "venv/python", ".meshwright/out"))
+    assert (code, kinds(said)) == (0, ["log", "memory", "progress"]), (code, said, called)
+    assert sorted(p.name for p in volume.iterdir()) == ["data", "jobset.applied.yaml", "jobset.sh", "jobset.yaml", "launch.sh", "out"]
+    assert os.access(volume / "launch.sh", os.X_OK) and sorted(os.listdir(volume / "out")) == ["adapter"]
+    assert (work / "out" / "adapter").read_text() == "weights\n"
+    name = work.name.replace(".", "-")
+    order = [line for line in called.splitlines() if re.search(r"apply|wait|exec|cp|delete", line)]
+    helper = [f"delete pod {name}-files --ignore-not-found", "apply --filename jobset.files.yaml",
+              f"wait --for=condition=Ready pod/{name}-files --timeout=600s"]
+    assert order == [f"kubectl --namespace n {line}" for line in (
+        *helper, f"exec --stdin {name}-files -- tar -xof - -C /recipe", f"delete pod {name}-files",
+        "apply --filename jobset.applied.yaml",
+        *helper, f"exec {name}-files -- test -d /recipe/out", f"cp --retries=10 {name}-files:/recipe/out out", f"delete pod {name}-files")], order
+    pod = (work / "jobset.files.yaml").read_text()
+    assert f"subPath: {name}\n" in pod and "claimName: meshwright-recipe\n" in pod and "image: python:3.11\n" in pod
+
+    code, said, called, work = run("--claim", "c", "--hosts", "4", "--accelerator", "google.com/tpu=4", "--node-selector", "a.b/c=2x2,d=e",
+                                   JOBSET_CLAIM="unused", JOBSET_IMAGE="r:5000/i@sha256:0a", JOBSET_NAME="mine", STATE="Failed")
+    assert code == 1 and (work / "out" / "adapter").exists(), (code, said)
+    applied = [line.strip() for line in (work / "jobset.applied.yaml").read_text().splitlines() if "# edit" in line]
+    assert [line.split(" # edit")[0] for line in applied] == [
+        'name: "mine"', "parallelism: 4", "completions: 4", 'nodeSelector: {a.b/c: "2x2", d: "e"}', 'image: "r:5000/i@sha256:0a"',
+        'value: "4"', "google.com/tpu: 4", 'subPath: "mine"', 'claimName: "c"'], applied
+
+    code, said, called, work = run("--attach", cancel=True, HOLD="1")
+    assert code == 143 and " delete jobset " in called and " cp " not in called, (code, called)
+    code, said, called, work = run("--attach", EXISTS="Running")
+    assert (code, kinds(said)) == (0, ["log", "memory", "progress"]) and (work / "out" / "adapter").exists(), (code, said)
+    assert "--stdin" not in called and "jobset.applied.yaml --output" in called and "apply --filename jobset.applied" not in called
+    code, said, called, work = run("--fetch")
+    assert (code, said) == (0, []) and (work / "out" / "adapter").exists() and " logs " not in called
+    code, said, called, work = run(EXISTS="Completed")
+    assert code == 0 and called.index(" --stdin ") < called.index("delete jobset") < called.index("apply --filename jobset.applied"), called
+    jobset_failures(run)
+
+
+def jobset_failures(run):
+    """Each failure ends jobset.sh with one error that names it, before the JobSet or after it."""
+    (FOLDER / "none").mkdir()
+    for tool in ("dirname", "tr", "sed", "bash"):
+        (FOLDER / "none" / tool).symlink_to(shutil.which(tool))
+    for options, variables, expected in (
+            ((), {"PATH": str(FOLDER / "none")}, "kubectl is not in the PATH"),
+            ((), {"BREAK": "api-resources"}, "cannot reach the cluster: it says no"),
+            ((), {"NO_JOBSET": "1"}, "the cluster has no JobSet"),
+            ((), {"BREAK": "create"}, "does not accept jobset.applied.yaml: it says no"),
+            (("--claim", "c"), {"BREAK": "persistentvolumeclaim c"}, "there is no PersistentVolumeClaim c:"),
+            ((), {"BREAK": "wait --for"}, "did not start: no node has the volume"),
+            ((), {"BREAK": "--stdin"}, "this folder could not be copied into the claim meshwright-recipe"),
+            ((), {"BREAK": "apply --filename jobset.applied"}, "could not be applied"),
+            ((), {"EXISTS": "Running"}, "runs already"),
+            (("--attach",), {}, "there is no JobSet"),
+            (("--hosts", "many"), {}, "--hosts 'many' is invalid"),
+            (("--image", "a|b"), {}, "--image 'a|b' is invalid"),
+            (("--name",), {}, "--name has no value")):
+        code, said, called, work = run(*options, **variables)
+        assert code == 2 and kinds(said) == ["finished", "log"], (variables, code, said, called)
+        assert expected in said[0]["text"] and said[1]["error"] == said[0]["text"] and said[1]["state"] == "failed", said
+        assert not (work / ".applied").exists() or "EXISTS" in variables, variables
+        started, ended = called.count("apply --filename jobset.files.yaml"), called.count("--wait=false") + called.count("-files\n")
+        assert started == ended - ("could not be applied" in expected), called  # that also deletes the JobSet
+    code, said, called, work = run(BREAK="cp --retries")
+    assert code == 1 and "out/ could not be copied from the claim" in said[-1]["text"] and " delete pod " in called.splitlines()[-1], (code, said)
 
 
 def on_hosts():
