@@ -298,7 +298,7 @@ case "$*" in
   "apply --filename jobset.applied.yaml") touch .applied; mkdir -p "$VOLUME/out"; echo weights > "$VOLUME/out/adapter" ;;
   "delete jobset"*) touch .deleted ;;
   "get jobset"*)
-    if [ -e .applied ] && [ ! -e .asked ] || [ -n "$HOLD" ]; then printf "$(value name) "; touch .asked
+    if [ -e .applied ] && [ ! -e .asked ] || [ -e .applied -a -n "$HOLD" ]; then printf "$(value name) "; touch .asked
     elif [ -e .applied ] || [ "$EXISTS" = Completed ]; then printf "$(value name) ${STATE:-Completed}"
     elif [ -n "$EXISTS" ] && [ ! -e .seen ]; then printf "$(value name) "; touch .seen .applied; fi ;;
   "get pods"*field-selector*) printf 'no node has the volume' ;;
@@ -393,8 +393,9 @@ def jobset():
         'name: "mine"', "parallelism: 4", "completions: 4", 'nodeSelector: {a.b/c: "2x2", d: "e"}', 'image: "r:5000/i@sha256:0a"',
         'value: "4"', "google.com/tpu: 4", 'subPath: "mine"', 'claimName: "c"'], applied
 
-    code, said, called, work = run("--attach", cancel=True, HOLD="1")
-    assert code == 143 and " delete jobset " in called and " cp " not in called, (code, called)
+    for options, variables in (((), {}), (("--attach",), {"EXISTS": "Running"})):
+        code, said, called, work = run(*options, cancel=True, HOLD="1", **variables)
+        assert code == 143 and (work / ".deleted").exists() and " cp " not in called, (code, called)
     code, said, called, work = run("--attach", EXISTS="Running")
     assert (code, kinds(said)) == (0, ["log", "memory", "progress"]) and (work / "out" / "adapter").exists(), (code, said)
     assert "--stdin" not in called and "jobset.applied.yaml --output" in called and "apply --filename jobset.applied" not in called

@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, RecipeHosts,
                          testing::Values("environment", "one_stream", "lost_process", "lost_first_process",
                                          "broken_process", "unequal_hosts", "late_clock", "missing_coordinator",
                                          "slices", "checkpoints", "refusals", "submitters", "jobset", "disk_that_fills",
-                                         "on_hosts"),
+                                         "disk_full_while_waiting", "on_hosts"),
                          [](const auto& i) { return std::string(i.param); });
 
 }  // namespace

@@ -273,7 +273,8 @@ class Team:
             self.require_space(folder, need)
         except Everywhere as error:
             self.ended.set()
-            time.sleep(FAILURE_S if self.index else 0)  # process 0 speaks for all
+            # Process 0 speaks for all, after the others know that the run has ended: they would call it lost.
+            time.sleep(FAILURE_S if self.index else FAILURE_S / 2)
             _end(str(error))
 
     def watch_space(self, folder):
