@@ -43,6 +43,7 @@ ResultText::ResultText(const QString& name, QWidget* parent) : QTextEdit(parent)
   document()->setDocumentMargin(0);
   setProperty("result", true);
   setAccessibleName(name);
+  setFixedHeight(fontMetrics().lineSpacing());
   hide();
 }
 
@@ -58,7 +59,14 @@ void ResultText::resizeEvent(QResizeEvent* event) {
   fit();
 }
 
+void ResultText::showEvent(QShowEvent* event) {
+  QTextEdit::showEvent(event);
+  fit();
+}
+
+// While a tab or dialog is not shown, its widgets have no width yet: the text would need the height of a narrow column.
 void ResultText::fit() {
+  if (!isVisible()) return;
   const int line = fontMetrics().lineSpacing();
   document()->setTextWidth(contentsRect().width());
   const int frame = height() - contentsRect().height();

@@ -30,6 +30,7 @@ class ResultText : public QTextEdit {
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
+  void showEvent(QShowEvent* event) override;
 
  private:
   void fit();
