@@ -39,6 +39,7 @@ ResultText::ResultText(const QString& name, QWidget* parent) : QTextEdit(parent)
   setAcceptRichText(false);
   setTabChangesFocus(true);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   setWordWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
   document()->setDocumentMargin(0);
   setProperty("result", true);
