@@ -7,12 +7,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 help_and_exit "$@"
 source "$root/scripts/serve-for.sh"
-experiment="$root/resources/examples/tiny-lora.json"
-options=()
-while [ $# -gt 0 ]; do
-  if [ "$1" = --experiment ]; then experiment=$2; shift; else options+=("$1"); fi
-  shift
-done
+options_of_load "$root/resources/examples/tiny-lora.json" "$@"
 install build test
 build ci meshwright mw_serve_load_bench
 serve_for "$experiment"

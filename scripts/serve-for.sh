@@ -12,6 +12,15 @@ end_server() {
   trap - EXIT
   [ $served -eq 0 ]
 }
+# options_of_load EXPERIMENT [OPTION...] sets $experiment, which --experiment FILE replaces, and the array options.
+options_of_load() {
+  experiment=$1 options=()
+  shift
+  while [ $# -gt 0 ]; do
+    if [ "$1" = --experiment ]; then experiment=$2; shift; else options+=("$1"); fi
+    shift
+  done
+}
 stop_server() {
   local status=$?
   end_server || status=1

@@ -9,12 +9,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 help_and_exit "$@"
 source "$root/scripts/serve-for.sh"
-experiment="$root/resources/examples/tiny-serve.json"
-options=()
-while [ $# -gt 0 ]; do
-  if [ "$1" = --experiment ]; then experiment=$2; shift; else options+=("$1"); fi
-  shift
-done
+options_of_load "$root/resources/examples/tiny-serve.json" "$@"
 install build test
 serve_for "$experiment"
 python3 "$root/scripts/attack/soak.py" --url "$address" --pid "$server_pid" "${options[@]}"

@@ -63,7 +63,7 @@ class CursorReader {
     const size_t begin = at_, line = std::min(text_.find('\n', begin), text_.size());
     at_ = std::min(end_of_string(text_, begin), line);
     const bool is_closed = at_ > begin + 1 && text_[at_ - 1] == '"';
-    if (!is_closed)  // its end is not typed yet: what is no name follows it
+    if (!is_closed)  // not typed to its end: it ends where the name does
       for (at_ = begin + 1; at_ < line && is_word(text_[at_]);) ++at_;
     if (cursor_ > begin && (cursor_ < at_ || !is_closed)) find(begin, {begin, at_, true});
     const std::string content(text_.substr(begin + 1, at_ - begin - 1 - (is_closed ? 1 : 0)));

@@ -216,7 +216,7 @@ def run(options, traffic, record):
             if at >= next_request:
                 next_request = at + rng.expovariate(options.rate)
             if at >= next_sample:
-                next_sample += 10
+                next_sample += min(10.0, options.seconds / 40)
                 samples.append({'at_s': at, **process_state(options.pid)})
                 if at >= next_row:
                     next_row += options.seconds / 24

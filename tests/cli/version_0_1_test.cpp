@@ -1,40 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Files written by version 0.1 (scripts/fixtures/version_0_1.py) open in this version with the same meaning.
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include "tests/cli/process.h"
-#include "tests/cli/project.h"
+#include "tests/cli/version_files.h"
 
 namespace mw::test {
 namespace {
 namespace fs = std::filesystem;
 
-class Version01 : public testing::Test {
+class Version01 : public FilesOfVersion {
  protected:
-  Version01() {
-    fs::copy(fs::path(MW_FIXTURES) / "version_0_1", folder, fs::copy_options::recursive);
-    // The store contains absolute paths, so they are changed to those of the copy.
-    sqlite3* db = nullptr;
-    sqlite3_open((folder / "runs/runs.sqlite").c_str(), &db);
-    const std::string sql = "UPDATE runs SET experiment_folder='" + folder.string() + "'";
-    EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
-    sqlite3_close(db);
-  }
-
-  Json answer(std::vector<std::string> arguments) const {
-    arguments.push_back("--json");
-    const Result result = meshwright(arguments);
-    EXPECT_EQ(result.exit_code, 0) << testing::PrintToString(arguments) << "\n" << result.err;
-    return result.exit_code == 0 ? parse_json(result.out, arguments[0]) : Json();
-  }
-  std::vector<std::string> in_store(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.end(), {"--runs-dir", (folder / "runs").string()});
-    return arguments;
-  }
-
-  const Scratch scratch;
-  const fs::path folder = scratch.path() / "files";
+  Version01() : FilesOfVersion("version_0_1") {}
 };
 
 TEST_F(Version01, ListsRunsWithTheirState) {

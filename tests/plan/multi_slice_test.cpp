@@ -39,7 +39,7 @@ double matrix_elements(const model::Config& config, int layer) {
 struct LayerTraffic {
   double network = 0, seconds = 0;  // bytes of a device over the network; of all collectives
 };
-// What the planner lists for the matrices of a layer.
+// The traffic that the planner lists for the matrices of a layer.
 LayerTraffic sent_for_layer(const Request& r, int layer) {
   const LocalModel m = local_model(r, mesh::ShardingUse::training);
   LayerTraffic out;

@@ -244,7 +244,7 @@ def checkpoints():
 
 
 def refusals():
-    """What stops a process before it is connected is an event: the last word of process 0, an error of the others."""
+    """A failure before the processes connect is an event: process 0 finishes with it, the others report an error."""
     import hosts
     for variables, expected in (({"JAX_NUM_PROCESSES": "2"}, ("finished", "JAX_COORDINATOR_ADDRESS is not set")),
                                 ({**JAX, "JAX_PROCESS_ID": "9"}, ("finished", "process 9 of 4"))):

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "core/engine/kernels/activation_avx512.h"
 #include "core/engine/kernels/onednn_gemm.h"
 #include "core/engine/kernels/packed_avx512bf16.h"
 #include "core/engine/kernels/packed_vectors.h"
@@ -93,14 +94,6 @@ void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count,
   for (int s = 0; s < count; ++s)
     plain[s] = {strips[s].a, 2 * strips[s].pairs, strips[s].b, strips[s].b_stride, strips[s].pairs};
   block(rows, columns, plain, count, out);
-}
-
-[[gnu::always_inline]] inline __m512 activation(const Activations& x, const float* at, i64 column, float inv,
-                                                __mmask16 some) {
-  const __m512 v = _mm512_maskz_loadu_ps(some, at + column);
-  if (!x.inv) return v;
-  const __m512 gain = _mm512_add_ps(_mm512_maskz_loadu_ps(some, x.gain.w + column), _mm512_set1_ps(x.gain.offset));
-  return _mm512_mul_ps(_mm512_mul_ps(v, _mm512_set1_ps(inv)), gain);
 }
 
 void rows_of(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* out) {

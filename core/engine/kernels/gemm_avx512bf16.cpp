@@ -3,6 +3,7 @@
 #if defined(__AVX512BF16__)
 #include <immintrin.h>
 
+#include "core/engine/kernels/activation_avx512.h"
 #include "core/engine/kernels/packed_avx512bf16.h"
 #include "core/engine/kernels/packed_vectors.h"
 
@@ -91,14 +92,6 @@ void block(i64 rows, i64 columns, const GroupedStrip* strips, int count, const T
   for (int i = kGroupRows; i < 16; ++i) v[i] = _mm512_setzero_si512();
   transpose(v);
   for (i64 p = 0; p < pairs; ++p) _mm512_mask_storeu_epi32(out + p * kSlots, 0x0fff, v[p]);
-}
-
-[[gnu::always_inline]] inline __m512 activation(const Activations& x, const float* at, i64 column, float inv,
-                                                __mmask16 some) {
-  const __m512 v = _mm512_maskz_loadu_ps(some, at + column);
-  if (!x.inv) return v;
-  const __m512 gain = _mm512_add_ps(_mm512_maskz_loadu_ps(some, x.gain.w + column), _mm512_set1_ps(x.gain.offset));
-  return _mm512_mul_ps(_mm512_mul_ps(v, _mm512_set1_ps(inv)), gain);
 }
 
 void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* out) {

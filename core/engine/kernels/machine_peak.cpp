@@ -79,7 +79,7 @@ constexpr int kChainsAvx2 = 12;  // of 16 registers
   }
 }
 
-// What oneDNN reaches with operands that stay in the L2 cache.
+// Products through oneDNN whose operands stay in the L2 cache.
 constexpr std::int64_t kAmxDepth512 = 512, kAmxProducts = 5'000;
 constexpr double kAmxFlops = 2.0 * kAmxRows[0] * kPanelRows * kAmxDepth512 * kAmxProducts;
 void multiply_amx() {

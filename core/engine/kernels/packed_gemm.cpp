@@ -5,6 +5,7 @@
 #include <latch>
 
 #include "core/engine/layout/workspace.h"
+#include "core/engine/runtime/work_split.h"
 
 namespace mw::engine {
 namespace {
@@ -23,12 +24,6 @@ static_assert(kActivations + kPanels + kLowRows + kLowPanels == kWorkspace);
 
 constexpr std::int64_t even(std::int64_t n) {
   return (n + 1) / 2 * 2;
-}
-
-// The i-th of `count` nearly equal parts of [0, total), in whole `unit`s.
-constexpr std::int64_t edge(std::int64_t total, std::int64_t unit, std::int64_t i, std::int64_t count) {
-  const std::int64_t at = (total + unit - 1) / unit * i / count * unit;
-  return at < total ? at : total;
 }
 
 constexpr double kInlineFlops = 200e3;  // waking a worker costs about as much
@@ -67,7 +62,7 @@ constexpr std::int64_t kTransposedColumns = 64;  // columns of a transposed pane
 }  // namespace
 
 PackedGemm::Range PackedGemm::Share::of(std::int64_t total, std::int64_t unit) const {
-  return {edge(total, unit, thread, threads), edge(total, unit, thread + 1, threads)};
+  return {split_edge(total, unit, thread, threads), split_edge(total, unit, thread + 1, threads)};
 }
 
 PackedGemm::Workspace PackedGemm::workspace(std::int64_t thread) {
@@ -105,7 +100,8 @@ void PackedGemm::run_blocked(const PackedProduct& p, Range rows, Range columns, 
   const std::int64_t deepest = packs ? kPackedDepth : kDepth, low_stride = even(p.low.rank);
   const std::int64_t blocks = (rows.size() + kRows - 1) / kRows;
   for (std::int64_t i = 0; i < blocks; ++i) {
-    const Range some{rows.begin + edge(rows.size(), 1, i, blocks), rows.begin + edge(rows.size(), 1, i + 1, blocks)};
+    const Range some{rows.begin + split_edge(rows.size(), 1, i, blocks),
+                     rows.begin + split_edge(rows.size(), 1, i + 1, blocks)};
     if (p.low.z)
       kernels_.narrow_rows(some.size(), p.low.rank, p.low.scale, {p.low.z + some.begin * p.low.rank, p.low.rank},
                            {w.z, low_stride});
@@ -221,8 +217,8 @@ void PackedGemm::run(const PackedProduct& p) {
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {
       const Workspace w = workspace(t);
-      const Range columns{edge(p.n, kPanelRows, t, threads), edge(p.n, kPanelRows, t + 1, threads)};
-      const Range rows{edge(p.m, row_unit(), t, threads), edge(p.m, row_unit(), t + 1, threads)};
+      const Range columns{split_edge(p.n, kPanelRows, t, threads), split_edge(p.n, kPanelRows, t + 1, threads)};
+      const Range rows{split_edge(p.m, row_unit(), t, threads), split_edge(p.m, row_unit(), t + 1, threads)};
       if (p.b.kind == Kind::int8 && p.m <= kInt8Rows && p.m * p.k <= kActivations)
         run_int8(p, columns, w);
       else if (p.m >= gemm_kernels_.least_rows)
@@ -400,10 +396,10 @@ void PackedGemm::run_grouped(const PackedProduct& p, Range rows, Range columns, 
   const std::int64_t most = block_rows((p.k + depths - 1) / depths + kDepthUnit);
   const std::int64_t blocks = (rows.size() + most - 1) / most;
   for (std::int64_t i = 0; i < blocks; ++i) {
-    const Range some{rows.begin + edge(rows.size(), row_unit(), i, blocks),
-                     rows.begin + edge(rows.size(), row_unit(), i + 1, blocks)};
+    const Range some{rows.begin + split_edge(rows.size(), row_unit(), i, blocks),
+                     rows.begin + split_edge(rows.size(), row_unit(), i + 1, blocks)};
     for (std::int64_t d = 0; d < depths; ++d) {
-      const Range depth{edge(p.k, kDepthUnit, d, depths), edge(p.k, kDepthUnit, d + 1, depths)};
+      const Range depth{split_edge(p.k, kDepthUnit, d, depths), split_edge(p.k, kDepthUnit, d + 1, depths)};
       gemm_kernels_.groups(some.size(), depth.size(), left.x.from(some.begin, depth.begin), left.scale, w.a);
       multiply_block(left, some, depth, {branch, columns}, w);
     }
@@ -423,11 +419,11 @@ void PackedGemm::multiply_fused(std::int64_t m, std::int64_t k, const Activation
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {
       const Workspace w = workspace(t);
-      const Range rows{edge(m, row_unit(), t, threads), edge(m, row_unit(), t + 1, threads)};
+      const Range rows{split_edge(m, row_unit(), t, threads), split_edge(m, row_unit(), t + 1, threads)};
       const std::int64_t blocks = (rows.size() + most - 1) / most;
       for (std::int64_t i = 0; i < blocks; ++i) {
-        const Range some{rows.begin + edge(rows.size(), row_unit(), i, blocks),
-                         rows.begin + edge(rows.size(), row_unit(), i + 1, blocks)};
+        const Range some{rows.begin + split_edge(rows.size(), row_unit(), i, blocks),
+                         rows.begin + split_edge(rows.size(), row_unit(), i + 1, blocks)};
         const Activations here = x.from(some.begin, 0);
         for (std::int64_t g = 0; g < some.size();
              g += kGroupRows) {  // the rows of a group stay in L1 between norm and layout
@@ -458,8 +454,8 @@ void PackedGemm::add_lora_gradient(const LoraGradient& gradient) {
     for (std::int64_t t = first; t < last; ++t) {
       const Workspace w = workspace(t);
       auto* const sum = reinterpret_cast<float*>(w.z);  // [rank part, width]
-      const std::int64_t end = edge(columns, kPanelRows, t + 1, threads);
-      for (std::int64_t j = edge(columns, kPanelRows, t, threads); j < end; j += kColumns)
+      const std::int64_t end = split_edge(columns, kPanelRows, t + 1, threads);
+      for (std::int64_t j = split_edge(columns, kPanelRows, t, threads); j < end; j += kColumns)
         for (std::int64_t r = 0; r < rank; r += kSumRank) {
           const std::int64_t width = std::min(kColumns, end - j), some = std::min(kSumRank, rank - r);
           for (std::int64_t row = 0; row < m; row += kSumRows) {
@@ -490,7 +486,7 @@ void PackedGemm::stream_tiles(const GemmShape& shape, const float* a, const std:
     for (std::int64_t t = first; t < last; ++t) {
       const Workspace w = workspace(t);
       float* const tile = tiles_.data() + t * sizes::kLogitTile;
-      const Range columns{edge(n, kStripe, t, threads), edge(n, kStripe, t + 1, threads)};
+      const Range columns{split_edge(n, kStripe, t, threads), split_edge(n, kStripe, t + 1, threads)};
       for (std::int64_t row = 0; row < m; row += most) {
         const Range rows{row, std::min(m, row + most)};
         gemm_kernels_.groups(rows.size(), k, {a + row * k, k, nullptr, {}}, 1.0f, w.a);
@@ -524,7 +520,7 @@ void PackedGemm::multiply_stripes(const GemmShape& shape, std::int64_t max_rows,
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {
       const Workspace w = workspace(t);
-      const Range depth{edge(k, kStripe, t, threads), edge(k, kStripe, t + 1, threads)};
+      const Range depth{split_edge(k, kStripe, t, threads), split_edge(k, kStripe, t + 1, threads)};
       if (depth.size() == 0) std::fill_n(part(t), m * n, 0.0f);
       for (std::int64_t j = depth.begin; j < depth.end; j += kStripe)
         for (std::int64_t row = 0; row < m; row += tallest) {

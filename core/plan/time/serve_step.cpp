@@ -577,7 +577,7 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
                                 std::to_string(p.padded_tokens) + " tokens",
                      .source = e.sum_s.source};
   const double whole = seconds(load);
-  // What the host takes beyond the device's work.
+  // The host's time beyond that of the device.
   const double rest = whole - (p.base.value + p.sequences.value + p.kv_reads.value + p.prefill.value + sums);
   if (load.prefill_tokens > 0 && rest > 1e-9) {
     const Efficiency& host = e.prompt_layer_s;

@@ -157,7 +157,7 @@ std::string chat_prompt(const data::ChatTemplate& chat, const OpenAiRequest& req
                        : data::render_prompt(chat, request.chat);
 }
 
-// What the answer is read as; adds the start of a forced call to the prompt.
+// How to read the answer. For a forced call its start is added to the prompt.
 AnswerReading read_answers_as(const AnswerFormat& format, const OpenAiRequest& request, std::string& prompt) {
   if (request.endpoint != Endpoint::chat) return {};
   AnswerReading out{.reads_calls = !request.tools.empty(), .only_one_call = !request.parallel_tool_calls};

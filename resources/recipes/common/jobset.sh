@@ -184,7 +184,7 @@ running=1
 of_name=jobset.sigs.k8s.io/jobset-name=$name followed=" " state= begun=$SECONDS
 while [ -z "$state" ]; do
   known=$(state_of) || known="$name "  # asked again
-  [ -n "$known" ] || { running=; fail "the JobSet $name was deleted by somebody else"; }
+  [ -n "$known" ] || { running=; fail "the JobSet $name was deleted by another client of the cluster"; }
   state=${known#"$name "}
   for each in $(kube get pods --selector "$of_name" \
     --output 'jsonpath={range .items[?(@.status.phase!="Pending")]}{.metadata.name}{" "}{end}'); do
