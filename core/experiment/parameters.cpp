@@ -108,8 +108,7 @@ Rows lora_rows() {
       flag_row("lora.rslora", &LoraSection::rslora, "Rank-stabilised scaling",
                "Scale by alpha / sqrt(rank) instead of alpha / rank", kAdvanced),
       flag_row("lora.dora", &LoraSection::dora, "DoRA",
-               "Train the length of every row of W + scaling B A, too, as PEFT's use_dora does; on one device and "
-               "without dropout",
+               "Train the length of every row of W + scaling B A, too, as PEFT's use_dora does; without dropout",
                kAdvanced),
       real_row("lora.plus_ratio", &LoraSection::plus_ratio, "LoRA+ ratio", {"times A's rate", 1, 1, 10000},
                "Learning rate of B, and of DoRA's lengths, as a multiple of A's; LoRA+ recommends 16; 1: the same",

@@ -73,13 +73,6 @@ void check_evaluations(const train::TrainingOptions& train) {
 void check_mesh(const train::Settings& s, const model::Config& config) {
   const mesh::Mesh& mesh = s.model.mesh;
   if (mesh.devices() == 1) return;
-  if (s.method == model::TrainMethod::lora && s.lora.dora)
-    throw Error({.id = "LORA",
-                 .message = "DoRA runs on one device only: it needs the length of whole rows, and a mesh splits them",
-                 .place = "lora.dora",
-                 .found = mesh::to_text(mesh),
-                 .expected = "a mesh of one device",
-                 .fix = "remove the mesh, or set lora.dora to false"});
   const mesh::Placement placement = training_placement(s, config);
   const mesh::ComputeSharding form(mesh, placement, mesh::engine_step({}));
   for (int d = 0; d < mesh.devices(); ++d) mesh::local_config(config, form, placement, mesh, d);

@@ -12,7 +12,7 @@ namespace {
 using Shape = std::vector<std::int64_t>;
 using Dims = std::vector<Dim>;
 
-constexpr std::array<std::string_view, 33> kRoleNames{// in the order of Role
+constexpr std::array<std::string_view, 34> kRoleNames{// in the order of Role
                                                       "embed",
                                                       "final_norm",
                                                       "lm_head",
@@ -45,7 +45,8 @@ constexpr std::array<std::string_view, 33> kRoleNames{// in the order of Role
                                                       "dense_post_ffw_norm",
                                                       "moe_post_ffw_norm",
                                                       "lora_a",
-                                                      "lora_b"};
+                                                      "lora_b",
+                                                      "lora_m"};
 
 // Lists the tensors: embeddings, layers, final norm, lm_head.
 class InventoryBuilder {

@@ -47,8 +47,12 @@ enum class Role {  // purpose of a tensor, independent of its names
   dense_post_ffw_norm,
   moe_post_ffw_norm,
   lora_a,
-  lora_b
+  lora_b,
+  lora_m  // magnitudes of DoRA, one for each output
 };
+constexpr bool is_adapter(Role role) {
+  return role >= Role::lora_a;
+}
 
 struct Dim {
   Axis axis;

@@ -213,7 +213,8 @@ void Prover::step(long number) {
                                             .longest = longest,
                                             .loss = one,
                                             .bf16_products = s_.model.weights != model::WeightType::f32 &&
-                                                             engine::packed_kernels() != nullptr});
+                                                             engine::packed_kernels() != nullptr,
+                                            .row_norms = s_.method == model::TrainMethod::lora && s_.lora.dora});
   compare({.step = number, .part = "loss"}, one, other, loss_bound(rounding_, one, one_.config().vocab, loss_tokens));
   compare_gradients(number);
   const double norm_one = one_.cluster->gradient_norm(), norm_mesh = mesh_.cluster->gradient_norm();
@@ -246,7 +247,7 @@ void Prover::update(long step, double norm_one, double norm_mesh) {
   const double rate = learning_rate(s_.rate, step);
   for (const auto& [model, norm] : {std::pair(&one_, norm_one), {&mesh_, norm_mesh}})
     model->cluster->update(step, static_cast<float>(rate), static_cast<float>(s_.clip), norm);
-  UpdateInput of{.options = s_.adamw, .t = step, .rate = rate};
+  UpdateInput of{.options = s_.adamw, .t = step};
   if (s_.clip > 0 && norm_one * (1 + rounding_.relative * rounding_.cancellation) > s_.clip) {
     of.coefficient = std::min(1.0, s_.clip / (norm_one + 1e-6));
     of.off_coefficient = rounding_.relative * rounding_.cancellation;
@@ -254,6 +255,7 @@ void Prover::update(long step, double norm_one, double norm_mesh) {
   for (size_t i = 0; i < trained().size(); ++i) {
     const Before& b = before[i];
     const std::string& name = trained()[i].name;
+    of.rate = rate * static_cast<double>(trained()[i].rate);
     Worst first({.step = step, .part = "first moment", .tensor = name}),
         second({.step = step, .part = "second moment", .tensor = name}),
         value({.step = step, .part = "value", .tensor = name});

@@ -11,9 +11,11 @@ constexpr double kLambda = 3, kUnit = 0x1p-24, kUnit16 = 0x1p-9;
 constexpr double kFewRoundings = 8;  // f32 operations of one update
 
 // Sum of the inner lengths in the forward pass of one layer.
-double lengths(const model::Config& c, const model::Layer& l, int longest) {
+double lengths(const model::Config& c, const model::Layer& l, const RoundingInput& step) {
+  const int longest = step.longest;
   const double context = l.attention == model::Attention::sliding ? std::min(c.sliding_window, longest) : longest;
-  double n = 2.0 * c.dim + l.head_dim + context + static_cast<double>(l.heads) * l.head_dim + l.mlp_dim;
+  const double projections = 2.0 * c.dim + static_cast<double>(l.heads) * l.head_dim + l.mlp_dim;
+  double n = (step.row_norms ? 1.25 : 1) * projections + l.head_dim + context;
   if (c.experts > 0) n += c.dim + c.expert_dim;
   if (c.ple_dim > 0) n += c.dim + c.ple_dim;
   return n;
@@ -31,7 +33,7 @@ double score_size(const model::Config& c) {
 
 StepRounding step_rounding(const model::Config& c, const RoundingInput& step) {
   double forward = c.dim + static_cast<double>(c.vocab);
-  for (const model::Layer& l : c.layers) forward += lengths(c, l, step.longest);
+  for (const model::Layer& l : c.layers) forward += lengths(c, l, step);
   const double sums = 2 * forward + static_cast<double>(step.tokens);
   const double products = step.bf16_products ? 2 * (4 * static_cast<double>(c.layers.size()) + 1) : 0;
   StepRounding r;

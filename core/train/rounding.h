@@ -7,6 +7,8 @@
 // Comput. 41(5), 2019, theorem 2.4; u = 2^-24 for f32). Along a step the sums follow each other: forward through every
 // layer's products, softmax and loss, the same back, and over the tokens for a gradient. Their lengths add up:
 //   n = 2 * (sum over layers of the inner lengths of their products and of attention, plus dim and vocab) + tokens.
+// DoRA divides the outputs of projections by norms of rows, which are sums as long as those of the products. A square
+// root halves a relative error: their lengths count a quarter.
 // Products that round their operands to bf16 (packed bf16 weights) add, for each of m consecutive products, an error
 // that does not grow with the length, because it averages out: u16 / sqrt(3), u16 = 2^-9.
 // A softmax turns a relative error of its scores into a relative error of the probabilities that is larger by the
@@ -35,6 +37,7 @@ struct RoundingInput {
   int longest = 1;          // longest segment in tokens
   double loss = 1;          // mean loss in nats
   bool bf16_products = false;
+  bool row_norms = false;  // of DoRA
 };
 StepRounding step_rounding(const model::Config& config, const RoundingInput& step);
 

@@ -30,16 +30,19 @@ std::vector<mesh::Mesh> some_meshes() {
 }
 
 TEST_P(OnMesh, OneDeviceIsTheNetworkBitForBit) {
-  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
-    const Training t{.method = method, .steps = 3};
+  for (const Kind& kind : kKinds) {
+    const Training t{.method = kind.method, .dora = kind.dora, .steps = 3};
     const auto cluster = cluster_for(config, t);
     Course course;
     for (int i = 1; i <= t.steps; ++i) step(*cluster, t, i, course);
     Device device(Bytes(0), 1);
     Network network(config, device, model::WeightType::f32);
     network.load(random_source(3));
-    if (method == model::TrainMethod::lora) network.add_lora(all_projections(4), 5), randomise_adapters(network, 6);
-    network.set_trainable(method);
+    LoraOptions lora = all_projections(4);
+    lora.dora = kind.dora;
+    if (kind.method == model::TrainMethod::lora) network.add_lora(lora, 5), randomise_adapters(network, 6);
+    network.parameters_changed();
+    network.set_trainable(kind.method);
     AdamW optimizer(device, network.parameters(), {.weight_decay = 0.01});
     for (int i = 1; i <= t.steps; ++i) {
       const OwnedBatch batch = full_batch(t.rows, t.len, config.vocab, static_cast<std::uint64_t>(i % 2 * 10));
@@ -54,17 +57,18 @@ TEST_P(OnMesh, OneDeviceIsTheNetworkBitForBit) {
       const double norm = optimizer.gradient_norm();
       EXPECT_EQ(course.norms[static_cast<size_t>(i - 1)], norm);
       optimizer.step(i, t.learning_rate(), 1.0f, norm);
+      network.parameters_changed();
     }
   }
 }
 
 TEST_P(OnMesh, LearnsAsOneDevice) {
-  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
-    Training t{.rules = tunix_rules(config), .method = method};
+  for (const Kind& kind : kKinds) {
+    Training t{.rules = tunix_rules(config), .method = kind.method, .dora = kind.dora};
     const Course one = course_of(config, t);
     ASSERT_LT(one.losses[9], one.losses[1]) << "the same batch, later";
     for (const mesh::Mesh& mesh : meshes()) {
-      SCOPED_TRACE(mesh::to_text(mesh) + (method == model::TrainMethod::full ? ", full" : ", LoRA"));
+      SCOPED_TRACE(mesh::to_text(mesh) + ", " + kind.name);
       t.mesh = mesh;
       const Course many = course_of(config, t);
       expect_close(many, one);
@@ -75,8 +79,8 @@ TEST_P(OnMesh, LearnsAsOneDevice) {
 
 // Tensor by tensor, before an optimizer makes much of little.
 TEST_P(OnMesh, GradientsAreThoseOfOneDevice) {
-  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
-    Training t{.rules = tunix_rules(config), .method = method, .rows = 8, .full_rows = false};
+  for (const Kind& kind : kKinds) {
+    Training t{.rules = tunix_rules(config), .method = kind.method, .dora = kind.dora, .rows = 8, .full_rows = false};
     const auto gradients = [&] {
       const auto cluster = cluster_for(config, t);
       const OwnedBatch batch = packed_batch(t.rows, t.len, config.vocab);
@@ -117,8 +121,12 @@ TEST_P(OnMesh, GradientsAreThoseOfOneDevice) {
 TEST_P(OnMesh, Bf16StaysCloseToOneDevice) {
   model::Config all = config;
   all.experts_per_token = all.experts;  // a rounded score may choose another
-  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
-    Training t{.rules = tunix_rules(config), .method = method, .type = model::WeightType::bf16, .steps = 5};
+  for (const Kind& kind : kKinds) {
+    Training t{.rules = tunix_rules(config),
+               .method = kind.method,
+               .dora = kind.dora,
+               .type = model::WeightType::bf16,
+               .steps = 5};
     const Course one = course_of(all, t);
     for (const mesh::Mesh& mesh : some_meshes()) {
       t.mesh = mesh;
@@ -143,9 +151,62 @@ TEST_P(OnMesh, RematAccumulationDropoutAndPaddingChangeNothing) {
   }
 }
 
+TEST_P(OnMesh, RowNormsAreComputedOncePerStep) {
+  Training t{.rules = tunix_rules(config), .dora = true, .steps = 3, .accumulation = 3, .rows = 5, .full_rows = false};
+  const Course one = course_of(config, t);
+  for (const mesh::Mesh& mesh : some_meshes()) {
+    SCOPED_TRACE(mesh::to_text(mesh));
+    t.mesh = mesh, t.remat = model::Remat::none;
+    const Course kept = course_of(config, t);
+    expect_close(kept, one);
+    for (const model::Remat remat : {model::Remat::block, model::Remat::layer}) {
+      t.remat = remat;
+      EXPECT_TRUE(course_of(config, t) == kept) << "remat " << static_cast<int>(remat);
+    }
+  }
+}
+
+// Evaluations after an update and after a cancelled step see the norms of the present values.
+TEST_P(OnMesh, RowNormsFollowTheValues) {
+  Training t{.rules = tunix_rules(config), .dora = true};
+  const OwnedBatch batch = full_batch(4, 8, config.vocab, 1);
+  const auto losses = [&] {
+    const auto cluster = cluster_for(config, t);
+    Course course;
+    std::vector<double> all{cluster->evaluate(batch, {}).sum};
+    for (int i = 1; i <= 3; ++i) {
+      step(*cluster, t, i, course);
+      all.push_back(cluster->evaluate(batch, {}).sum);
+    }
+    Rng rng{1};
+    for (int i = 0; i < 20 && cluster->devices() > 1; ++i) {
+      std::stop_source stop;
+      std::jthread canceller([&, after = rng.below(1000)] {
+        std::this_thread::sleep_for(std::chrono::microseconds(after));
+        stop.request_stop();
+      });
+      try {
+        cluster->zero_gradients();
+        cluster->forward_backward(batch, {}, stop.get_token());
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), Error::Kind::cancelled) << error.what();
+      }
+      canceller.join();
+      EXPECT_EQ(cluster->evaluate(batch, {}).sum, all.back());
+    }
+    return all;
+  };
+  const std::vector<double> one = losses();
+  for (const mesh::Mesh& mesh : some_meshes()) {
+    t.mesh = mesh;
+    const std::vector<double> many = losses();
+    for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(many[i], one[i], 1e-5 * one[i]) << mesh::to_text(mesh);
+  }
+}
+
 TEST_P(OnMesh, DevicesWithoutRowsOrLossTokensTakePart) {
-  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
-    Training t{.rules = tunix_rules(config), .method = method, .steps = 3, .rows = 1};
+  for (const Kind& kind : kKinds) {
+    Training t{.rules = tunix_rules(config), .method = kind.method, .dora = kind.dora, .steps = 3, .rows = 1};
     const Course one = course_of(config, t);
     for (const mesh::Mesh& mesh : {grid(2, 2), grid(4, 1)}) {
       t.mesh = mesh;
@@ -167,8 +228,9 @@ TEST_P(OnMesh, DevicesWithoutRowsOrLossTokensTakePart) {
 // PyTorch's FSDP2: rows as they come, the last pieces smaller or empty.
 TEST_P(OnMesh, UnevenPiecesAreWholeInUse) {
   const model::Config uneven = as_family(tiny_config(), GetParam());
-  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
-    Training t{.rules = {.preset = mesh::Preset::fsdp}, .method = method, .steps = 4, .rows = 7};
+  for (const Kind& kind : kKinds) {
+    Training t{
+        .rules = {.preset = mesh::Preset::fsdp}, .method = kind.method, .dora = kind.dora, .steps = 4, .rows = 7};
     const Course one = course_of(uneven, t);
     for (const int fsdp : {3, 5}) {
       t.mesh = grid(fsdp, 1);
@@ -184,10 +246,14 @@ TEST_P(OnMesh, RepeatedHeadsAndAPaddedVocabularyAreWholeInUse) {
   for (model::Layer& l : c.layers) l.heads = 8;
   c = as_family(c, GetParam());
   if (c.experts > 0) c.expert_dim = 20;
-  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
+  for (const Kind& kind : kKinds)
     for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16}) {
       c.experts_per_token = type == model::WeightType::bf16 ? c.experts : std::min(2, c.experts);
-      Training t{.rules = {.preset = mesh::Preset::megatron}, .method = method, .type = type, .steps = 4};
+      Training t{.rules = {.preset = mesh::Preset::megatron},
+                 .method = kind.method,
+                 .dora = kind.dora,
+                 .type = type,
+                 .steps = 4};
       const Course one = course_of(c, t);
       for (const mesh::Mesh& mesh : {grid(1, 2), grid(1, 4), grid(2, 4)}) {
         t.mesh = mesh;
@@ -198,8 +264,8 @@ TEST_P(OnMesh, RepeatedHeadsAndAPaddedVocabularyAreWholeInUse) {
 }
 
 TEST_P(OnMesh, ClumsySpecsAreRight) {
-  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
-    Training t{.rules = tunix_rules(config), .method = method, .steps = 3};
+  for (const Kind& kind : kKinds) {
+    Training t{.rules = tunix_rules(config), .method = kind.method, .dora = kind.dora, .steps = 3};
     const Course one = course_of(config, t);
     const std::vector<mesh::ShardingRule> presets = t.rules.overrides;
     t.mesh = grid(2, 2);
@@ -212,6 +278,8 @@ TEST_P(OnMesh, ClumsySpecsAreRight) {
 }
 
 TEST_P(OnMesh, StartsWithTheSameValues) {
+  LoraOptions dora = all_projections(4);
+  dora.dora = true;
   for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16}) {
     const mesh::ShardingRules rules = tunix_rules(config);
     const auto single = Cluster::create(config, {.weights = type}),
@@ -219,7 +287,7 @@ TEST_P(OnMesh, StartsWithTheSameValues) {
     Cluster &one = *single, &many = *sharded;
     for (Cluster* c : {&one, &many}) {
       c->init_random(7);
-      c->add_lora(all_projections(4), 8);
+      c->add_lora(dora, 8);
       c->train(model::TrainMethod::lora, {});
     }
     for (size_t i = 0; i < one.inventory().tensors().size(); ++i) {
@@ -242,9 +310,9 @@ TEST_P(OnMesh, StartsWithTheSameValues) {
 
 // As a checkpoint does: whole tensors out of one mesh, into another.
 TEST_P(OnMesh, GoesOnOnAnotherMesh) {
-  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
+  for (const Kind& kind : kKinds)
     for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16}) {
-      Training t{.rules = tunix_rules(config), .method = method, .type = type};
+      Training t{.rules = tunix_rules(config), .method = kind.method, .dora = kind.dora, .type = type};
       const auto one = cluster_for(config, t);
       t.mesh = grid(2, 1);
       const auto two = cluster_for(config, t);

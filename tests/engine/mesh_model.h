@@ -77,10 +77,20 @@ inline WeightSource random_source(std::uint64_t seed, float scale = 0.2f) {
           .bf16 = {}};
 }
 
+struct Kind {  // of training
+  model::TrainMethod method;
+  bool dora;
+  const char* name;
+};
+inline constexpr Kind kKinds[] = {{model::TrainMethod::lora, false, "LoRA"},
+                                  {model::TrainMethod::full, false, "full"},
+                                  {model::TrainMethod::lora, true, "DoRA"}};
+
 struct Training {
   mesh::Mesh mesh{};
   mesh::ShardingRules rules{};
   model::TrainMethod method = model::TrainMethod::lora;
+  bool dora = false;
   model::WeightType type = model::WeightType::f32;
   model::Remat remat = model::Remat::none;
   int steps = 10, accumulation = 1, rows = 8, len = 12;
@@ -88,7 +98,8 @@ struct Training {
   bool full_rows = true;  // else padded and packed
   Bytes capacity{};
   // Small where every weight moves: AdamW's first steps go by the sign of gradients that are nothing but rounding.
-  float learning_rate() const { return method == model::TrainMethod::full ? 5e-4f : 3e-3f; }
+  // Those of the magnitudes of a head are such, where its norm takes out what they have in common.
+  float learning_rate() const { return method == model::TrainMethod::full || dora ? 5e-4f : 3e-3f; }
 };
 
 struct Course {
@@ -112,7 +123,9 @@ inline void randomise_adapters(Cluster& cluster, std::uint64_t seed) {  // as th
 inline std::unique_ptr<Cluster> cluster_for(const model::Config& config, const Training& t) {
   auto cluster = Cluster::create(config, {.mesh = t.mesh, .rules = t.rules, .weights = t.type, .capacity = t.capacity});
   cluster->load(random_source(3));
-  if (t.method == model::TrainMethod::lora) cluster->add_lora(all_projections(4, t.dropout), 5);
+  LoraOptions lora = all_projections(4, t.dropout);
+  lora.dora = t.dora;
+  if (t.method == model::TrainMethod::lora) cluster->add_lora(lora, 5);
   cluster->train(t.method, {.weight_decay = 0.01});
   if (t.method == model::TrainMethod::lora) randomise_adapters(*cluster, 6);
   return cluster;

@@ -25,7 +25,7 @@ mesh::Mesh mesh_of(std::vector<mesh::MeshAxis> axes) {
 
 std::vector<mesh::AdapterShape> all_adapters(const model::TensorInventory& inventory, int rank) {
   std::vector<mesh::AdapterShape> shapes;
-  for (const model::LoraTarget& t : inventory.lora_targets()) shapes.push_back({t.role, t.layer, rank});
+  for (const model::LoraTarget& t : inventory.lora_targets()) shapes.push_back({t.role, t.layer, rank, true});
   return shapes;
 }
 
@@ -57,6 +57,9 @@ std::int64_t coordinate(const PlacedTensor& p, Axis axis, std::int64_t row, std:
     case Role::lora_b:
       if (axis == Axis::rank) return column;
       break;
+    case Role::lora_m:
+      along = column;
+      break;
     case Role::o_proj:
       if (axis == Axis::embed) return row;
       along = column;
@@ -78,11 +81,13 @@ struct Shape {
   std::int64_t rows = 1, cols = 1;
 };
 Shape shape_of(const model::TensorInventory& inventory, const PlacedTensor& p) {
-  if (p.role == Role::lora_a || p.role == Role::lora_b)
+  if (model::is_adapter(p.role))
     for (const model::LoraTarget& t : inventory.lora_targets())
       if (t.role == p.base && t.layer == p.layer) {
         const std::int64_t rank = size_of(p, Axis::rank);
-        return p.role == Role::lora_a ? Shape{rank, t.in} : Shape{t.out, rank};
+        return p.role == Role::lora_a   ? Shape{rank, t.in}
+               : p.role == Role::lora_b ? Shape{t.out, rank}
+                                        : Shape{1, t.out};
       }
   const model::Tensor& t = *inventory.find(p.role, p.layer);
   return {t.elements() / t.hf_shape.back(), t.hf_shape.back()};

@@ -49,17 +49,18 @@ const auto* const kFigures = ::testing::AddGlobalTestEnvironment(new Figures);
 
 // Each axis in turn, inner first, or each piece from where it is: as long as pieces are equal, the bytes are.
 TEST_P(MeshTraffic, OfEqualPiecesIsThatOfStagedCollectives) {
-  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
+  for (const Kind& kind : kKinds)
     for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16})
       for (const mesh::Mesh& mesh : {grid(2, 1), grid(4, 1), grid(2, 1, 2), grid(1, 2), grid(2, 2), grid(1, 4),
                                      grid(4, 2), grid(2, 4), grid(2, 2, 2)}) {
         const Training t{.mesh = mesh,
                          .rules = tunix_rules(config),
-                         .method = method,
+                         .method = kind.method,
+                         .dora = kind.dora,
                          .type = type,
                          .remat = model::Remat::layer,
                          .accumulation = 2};
-        SCOPED_TRACE(mesh::to_text(mesh) + (method == model::TrainMethod::full ? ", full" : ", LoRA"));
+        SCOPED_TRACE(mesh::to_text(mesh) + ", " + kind.name);
         const auto cluster = expect_planned(config, t);
         for (int device = 0; device < cluster->devices(); ++device)
           EXPECT_EQ(counted(*cluster, device), staged(*cluster, t));
@@ -71,12 +72,16 @@ TEST_P(MeshTraffic, OfEqualPiecesIsThatOfStagedCollectives) {
 // PyTorch's FSDP2: rows as they come, the last pieces smaller or empty. No padding is read.
 TEST_P(MeshTraffic, OfUnevenPiecesIsOfTheirElements) {
   const model::Config uneven = as_family(tiny_config(), GetParam());
-  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
+  for (const Kind& kind : kKinds)
     for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16})
       for (const mesh::Mesh& mesh : {grid(3, 1), grid(5, 1), grid(3, 1, 2)}) {
-        SCOPED_TRACE(mesh::to_text(mesh) + (method == model::TrainMethod::full ? ", full" : ", LoRA"));
-        const Training t{
-            .mesh = mesh, .rules = {.preset = mesh::Preset::fsdp}, .method = method, .type = type, .rows = 7};
+        SCOPED_TRACE(mesh::to_text(mesh) + ", " + kind.name);
+        const Training t{.mesh = mesh,
+                         .rules = {.preset = mesh::Preset::fsdp},
+                         .method = kind.method,
+                         .dora = kind.dora,
+                         .type = type,
+                         .rows = 7};
         const auto cluster = expect_planned(uneven, t);
         EXPECT_NE(counted(*cluster, 0), counted(*cluster, mesh.devices() - 1)) << "all pieces are equal";
       }
@@ -88,21 +93,25 @@ TEST_P(MeshTraffic, OfRepeatedHeadsIsAmongThoseThatRepeat) {
   for (model::Layer& l : c.layers) l.heads = 8;
   c = as_family(c, GetParam());
   if (c.experts > 0) c.expert_dim = 20;
-  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
+  for (const Kind& kind : kKinds)
     for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16})
       for (const mesh::Mesh& mesh : {grid(1, 2), grid(1, 4), grid(2, 4)}) {
-        SCOPED_TRACE(mesh::to_text(mesh) + (method == model::TrainMethod::full ? ", full" : ", LoRA"));
-        expect_planned(c, {.mesh = mesh, .rules = {.preset = mesh::Preset::megatron}, .method = method, .type = type});
+        SCOPED_TRACE(mesh::to_text(mesh) + ", " + kind.name);
+        expect_planned(c, {.mesh = mesh,
+                           .rules = {.preset = mesh::Preset::megatron},
+                           .method = kind.method,
+                           .dora = kind.dora,
+                           .type = type});
       }
 }
 
 TEST_P(MeshTraffic, OfClumsySpecsIsCountedAsSuch) {
-  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
+  for (const Kind& kind : kKinds)
     for (const std::vector<mesh::ShardingRule>& clumsy : clumsy_specs()) {
-      Training t{.rules = tunix_rules(config), .method = method};
+      Training t{.rules = tunix_rules(config), .method = kind.method, .dora = kind.dora};
       t.rules.overrides.insert(t.rules.overrides.begin(), clumsy.begin(), clumsy.end());
       for (const mesh::Mesh& mesh : {grid(2, 2), grid(2, 2, 2), grid(2, 4)}) {
-        SCOPED_TRACE(mesh::to_text(mesh) + (method == model::TrainMethod::full ? ", full" : ", LoRA"));
+        SCOPED_TRACE(mesh::to_text(mesh) + ", " + kind.name);
         t.mesh = mesh;
         const auto cluster = expect_planned(config, t);
         std::int64_t bytes = 0;

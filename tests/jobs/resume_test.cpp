@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 
+#include <tuple>
+
 #include "core/formats/logs/run_log.h"
 #include "core/hardware/catalogue.h"
 #include "core/jobs/job.h"
@@ -100,6 +102,27 @@ void expect_results(const std::filesystem::path& folder, const std::vector<std::
   ASSERT_EQ(found.size(), whole.size()) << "killed after the checkpoint of step " << step;
   for (size_t i = 0; i < whole.size(); ++i)
     EXPECT_EQ(found[i], whole[i]) << "killed after the checkpoint of step " << step;
+}
+
+// Values, not memory: a resumed process has not had the largest batch yet.
+TEST(Resume, TrainsDoraOnAMeshToTheSameBits) {
+  const test::Scratch folder;
+  const experiment::Experiment e = test::quick_experiment(
+      folder.path(), {"train.steps=15", "lora.dora=true", "lora.plus_ratio=4", "mesh.fsdp=2", "mesh.tp=2"});
+  const auto results = [&] {
+    const store::Store runs(folder.path());
+    const std::filesystem::path last = train::checkpoint_path(folder.path() / "run-1", 15);
+    return std::tuple(runs.metric("run-1", "train/loss"), runs.metric("run-1", "train/grad_norm"),
+                      runs.metric("run-1", "eval/loss"), read_file(last / "adapter_model.safetensors"),
+                      read_file(last / "trainer_state.safetensors"));
+  };
+  expect_done(e, folder.path(), false);
+  const auto whole = results();
+  for (const long step : {10L, 5L}) {
+    kill_after_checkpoint(folder.path(), step);
+    expect_done(e, folder.path(), true);
+    EXPECT_TRUE(results() == whole) << "killed after the checkpoint of step " << step;
+  }
 }
 
 TEST(Resume, KeepsTheBestCheckpointAndThePatience) {

@@ -30,6 +30,7 @@ std::vector<Case> cases() {
        {"train.batch=2", "train.steps=2", "train.remat=layer", "mesh.fsdp=2", "lora.targets=down_proj"}},
       {"packed weights", {"train.batch=4", "train.dtype=bf16"}},
       {"magnitudes of DoRA", {"train.batch=4", "lora.dora=true", "train.remat=layer"}},
+      {"magnitudes of DoRA on a mesh", {"train.batch=4", "lora.dora=true", "mesh.fsdp=2", "mesh.tp=2"}},
       {"packed weights on a mesh", {"train.batch=4", "train.dtype=bf16", "mesh.tp=4"}},
       {"no rows held out", {"train.batch=4", "data.eval_fraction=0"}},
       {"every weight trained", {"train.batch=1", "train.method=full", "train.remat=layer"}},

@@ -35,8 +35,12 @@ struct Trained {
   int rows = 4, len = 40, loss_per_row = 24, chunk = 64;
   mesh::ShardingRules rules{};
   float dropout = 0;
+  bool dora = false;
   std::string name() const {
-    return family + " on " + mesh::to_text(mesh) + (method == model::TrainMethod::full ? ", full" : ", LoRA") +
+    return family + " on " + mesh::to_text(mesh) +
+           (method == model::TrainMethod::full ? ", full"
+            : dora                             ? ", DoRA"
+                                               : ", LoRA") +
            (weights == model::WeightType::bf16 ? ", bf16" : ", f32") + ", remat " +
            std::to_string(static_cast<int>(remat)) + ", " + std::to_string(rows) + " rows";
   }
@@ -59,6 +63,7 @@ std::vector<Trained> mesh_runs() {
                        .dropout = 0.1f});
       cases.push_back(
           {.family = family, .mesh = mesh, .method = model::TrainMethod::full, .remat = model::Remat::block});
+      cases.push_back({.family = family, .mesh = mesh, .remat = model::Remat::block, .dora = true});
     }
   cases.push_back({.family = "gemma3", .mesh = two(4, 1), .rows = 5});  // two, two, one, none
   cases.push_back({.family = "gemma3", .mesh = {{{"data", 2}, {"fsdp", 2}}}, .rows = 8});
@@ -70,6 +75,12 @@ std::vector<Trained> mesh_runs() {
                    .mesh = two(2, 2),
                    .weights = model::WeightType::bf16,
                    .rules = {.overrides = {{"down_proj", mesh::parse_spec("(fsdp, tp)")}}}});  // clumsy
+  for (const mesh::Preset preset : {mesh::Preset::fsdp, mesh::Preset::megatron})
+    cases.push_back({.family = "gemma3",
+                     .mesh = two(2, 2),
+                     .weights = model::WeightType::bf16,
+                     .rules = {.preset = preset},
+                     .dora = true});
   cases.push_back({.family = "gemma3",
                    .mesh = two(2, 2),
                    .method = model::TrainMethod::full,
@@ -107,11 +118,13 @@ Measured run(const model::Config& config, const Trained& c) {
   engine::Cluster& cluster = *created;
   cluster.init_random(1);
   if (c.method == model::TrainMethod::lora) {
-    const engine::LoraOptions options{
-        .rank = 8, .dropout = c.dropout, .targets = {"q_proj", "k_proj", "o_proj", "gate_proj", "down_proj"}};
+    const engine::LoraOptions options{.rank = 8,
+                                      .dropout = c.dropout,
+                                      .targets = {"q_proj", "k_proj", "o_proj", "gate_proj", "down_proj"},
+                                      .dora = c.dora};
     cluster.add_lora(options, 1);
     for (const engine::ResolvedLora& r : engine::resolve_lora(cluster.inventory(), options))
-      out.lora.push_back({r.target.role, r.target.layer, r.rank});
+      out.lora.push_back({r.target.role, r.target.layer, r.rank, c.dora});
   }
   cluster.train(c.method, {});
   const Batch batch(c);

@@ -84,6 +84,12 @@ TEST_P(OnMesh, ProvesLoraOnShippedModel) {
   expect_holds({.settings = settings(two(GetParam().first, GetParam().second))});
 }
 
+TEST_P(OnMesh, ProvesDoraOnShippedModel) {
+  ProofRequest request{.settings = settings(two(GetParam().first, GetParam().second))};
+  request.settings.lora.dora = true;
+  expect_holds(request);
+}
+
 INSTANTIATE_TEST_SUITE_P(Meshes, OnMesh,
                          testing::Values(std::pair(2, 1), std::pair(1, 2), std::pair(2, 2), std::pair(1, 4),
                                          std::pair(4, 2), std::pair(2, 4)));
@@ -96,6 +102,15 @@ TEST_P(OfFamily, ProvesLoraWithDropoutAndRemat) {
   ProofRequest request{.settings = settings(two(2, 2), test::random_model(GetParam(), folder.path()))};
   request.settings.lora.dropout = 0.1f;
   request.settings.remat = model::Remat::layer;
+  expect_holds(request);
+}
+
+TEST_P(OfFamily, ProvesDoraWithTwoLearningRates) {
+  const formats::Scratch folder;
+  ProofRequest request{.settings = settings(two(2, 2), test::random_model(GetParam(), folder.path()))};
+  request.settings.lora.dora = true;
+  request.settings.lora.b_rate = 16;
+  request.settings.rate.peak = 3e-4;
   expect_holds(request);
 }
 
@@ -174,6 +189,18 @@ TEST(Proof, DetectsGradientThatWasNotReduced) {
     EXPECT_EQ(unread->what.tensor, tensor);
     EXPECT_LT(unread->counted, unread->planned);
   }
+}
+
+TEST(Proof, DetectsMagnitudesWhoseGradientWasNotReduced) {
+  ProofRequest request{.settings = settings(two(2, 2))};
+  request.settings.lora.dora = true;
+  request.on_mesh = [](engine::Cluster& cluster) { ClusterFaults::leave_sum_out(cluster, "layers.1.o_proj.lora_m"); };
+  const MeshProof proof = prove(request);
+  const TensorComparison* first = proof.first_broken_tensor();
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->tensor, "layers.1.o_proj.lora_m");
+  EXPECT_EQ(first->part, "gradient");
+  EXPECT_EQ(first->step, 1);
 }
 
 // The mistake does not affect computed values.

@@ -64,7 +64,7 @@ struct SingleDevice final : Cluster {
   void list_trained() {
     trained_.clear();
     for (const Parameter& p : whole.parameters())
-      trained_.push_back({p.name, static_cast<std::int64_t>(p.value.size())});
+      trained_.push_back({p.name, static_cast<std::int64_t>(p.value.size()), p.rate});
   }
 
   void zero_gradients() override { whole.zero_gradients(); }

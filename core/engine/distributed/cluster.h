@@ -62,6 +62,7 @@ class Cluster {
   struct Trained {
     std::string name;
     std::int64_t size = 0;
+    float rate = 1;  // its learning rate as a multiple of that of the step
   };
   enum class Part { value, gradient, first_moment, second_moment };
   std::span<const Trained> trained() const { return trained_; }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/base/elapsed.h"
+#include "core/engine/transformer/dora.h"
 #include "core/mesh/collectives/engine_step.h"
 
 namespace mw::engine {
@@ -142,7 +143,7 @@ void DeviceShards::attach(Transformer& net, std::span<DeviceShards* const> peers
 }
 
 ShardShape DeviceShards::shape_of(const Held& h) const {
-  const bool adapter = h.value_at != nullptr;
+  const bool adapter = h.is_adapter();
   return {.part = part_of(*h.placed),
           .is_embedding = h.placed->role == Role::embed,
           .vector = h.used->vector,
@@ -161,14 +162,15 @@ const model::Tensor& DeviceShards::tensor_of(const Held& weight) const {
 std::vector<ShardShape> DeviceShards::shapes() const {
   std::vector<ShardShape> shapes;
   for (const Held& h : held_) shapes.push_back(shape_of(h));
+  for (const ShardShape& norm : row_norms(net_->weights.lora_shapes)) shapes.push_back(norm);
   return shapes;
 }
 
 // Points ModelWeights at the memory where a tensor is gathered.
 void DeviceShards::place_used(Held& h, std::byte* at) const {
   Weight& w = *h.used;
-  if (h.value_at)
-    *h.value_at = w.f32 = reinterpret_cast<float*>(at);
+  if (h.is_adapter())
+    h.part.adapter->*h.part.value = w.f32 = reinterpret_cast<float*>(at);
   else if (w.vector)
     w.at.f32 = w.norm = reinterpret_cast<float*>(at);
   else
@@ -259,13 +261,24 @@ void DeviceShards::add_lora(const LoraOptions& options, std::uint64_t seed, cons
   for (std::vector<size_t>& part : gathered_) std::erase_if(part, [&](size_t i) { return i >= held_.size(); });
   const std::vector<mesh::PlacedTensor>& placed = plans.placement().adapters;
   adapter_forms_.assign(placed.size(), {});
+  const size_t parts = net_->weights.has_magnitudes ? 3 : 2;
   for (size_t i = 0; i < placed.size(); ++i) {
-    Adapter& a = net_->weights.adapters[i / 2];
-    const bool is_a = i % 2 == 0;
+    Adapter& a = net_->weights.adapters[i / parts];
     Held& h = held_.emplace_back(held(placed[i], plans));
-    h.value_at = is_a ? &a.a : &a.b;
     h.used = &adapter_forms_[i];
-    h.used->rows = is_a ? a.rank : a.out, h.used->cols = is_a ? a.in : a.rank;
+    switch (placed[i].role) {
+      case Role::lora_a:
+        h.part = {&a, &Adapter::a, &Adapter::da};
+        h.used->rows = a.rank, h.used->cols = a.in;
+        break;
+      case Role::lora_b:
+        h.part = {&a, &Adapter::b, &Adapter::db};
+        h.used->rows = a.out, h.used->cols = a.rank;
+        break;
+      default:
+        h.part = {&a, &Adapter::m, &Adapter::dm};
+        h.used->rows = 1, h.used->cols = a.out;
+    }
     h.shard.rows = stored(h).height(), h.shard.cols = stored(h).width();
     if (!h.plan->direct) gathered_[index_of(a.layer)].push_back(held_.size() - 1);
     trained_.push_back(held_.size() - 1);
@@ -274,20 +287,46 @@ void DeviceShards::add_lora(const LoraOptions& options, std::uint64_t seed, cons
   net_->weights.adapter_values = Buffer<float>(net_->device.arena, layout.allocation);
   for (const size_t i : trained_) {
     Held& h = held_[i];
-    const Adapter& a = net_->weights.adapters[(i - net_->weights.weights.size()) / 2];
+    Adapter& a = *h.part.adapter;
     float* const values = shard(h).f32 = field_at(net_->weights.adapter_values.data(), layout.fields[i]);
-    if (h.plan->direct) *h.value_at = values;
-    if (h.value_at == &a.a) init_lora(stored(h), LoraInit(seed, a.layer, a.projection, a.whole_in), a.whole_in, values);
+    if (h.plan->direct) a.*h.part.value = values;
+    if (h.placed->role == Role::lora_a)
+      init_lora(stored(h), LoraInit(seed, a.layer, a.projection, a.whole_in), a.whole_in, values);
     net_->weights.parameters.push_back(
         {h.placed->name, {values, static_cast<size_t>(stored(h).elements())}, {}, true, rate_of(h)});
   }
+  if (net_->weights.has_magnitudes)
+    for (size_t i = 0; i < net_->weights.adapters.size(); ++i)
+      net_->weights.adapters[i].norm = field_at(net_->weights.adapter_values.data(), layout.fields[held_.size() + i]);
+  norms_known_.assign(net_->weights.layers.size(), false);
   allocate_working();
+}
+
+void DeviceShards::forget_row_norms() {
+  std::fill(norms_known_.begin(), norms_known_.end(), false);
+}
+
+// The devices that share the rows of a layer come here in the same passes.
+void DeviceShards::update_row_norms(int layer) {
+  const auto index = static_cast<size_t>(layer);
+  if (norms_known_[index]) return;
+  static constexpr Role kRoles[kProjections] = {Role::q_proj,    Role::k_proj,  Role::v_proj,   Role::o_proj,
+                                                Role::gate_proj, Role::up_proj, Role::down_proj};
+  const LayerWeights& weights = net_->weights.layers[index];
+  for (size_t p = 0; p < kProjections; ++p) {
+    const Adapter* const a = weights.adapter[p];
+    if (!a) continue;
+    write_row_squares(net_->device, *weights.projection[p], *a);
+    part_.sum_row_squares(kRoles[p], layer, {a->norm, static_cast<size_t>(a->out)});
+    take_square_roots(*a);
+  }
+  norms_known_[index] = true;
 }
 
 // --- Training ---
 
 float DeviceShards::rate_of(const Held& h) const {
-  return h.value_at && h.placed->role == model::Role::lora_b ? net_->weights.lora_b_rate : 1;
+  return h.is_adapter() && h.placed->role != Role::lora_a ? net_->weights.lora_b_rate : 1;
 }
 
 void DeviceShards::set_trainable(model::TrainMethod method) {
@@ -321,7 +360,7 @@ void DeviceShards::set_trainable(model::TrainMethod method) {
     }
     h.gradient = field_at(model_weights.gradients.data(), gradients.fields[i]);
     model_weights.parameters.push_back(
-        {h.placed->name, {w.f32, count}, {h.gradient, count}, h.value_at != nullptr || !h.used->vector, rate_of(h)});
+        {h.placed->name, {w.f32, count}, {h.gradient, count}, h.is_adapter() || !h.used->vector, rate_of(h)});
   }
   place_partials(tensors);
 }
@@ -333,12 +372,7 @@ void DeviceShards::place_partials(std::span<const ShardShape> tensors) {
     Held& h = held_[i];
     h.partial = field_at(partials_.data(), layout.fields[i]);
     float* const at = h.plan->sums ? h.partial : h.gradient;
-    if (!h.value_at) {
-      h.used->gradient = at;
-      continue;
-    }
-    const size_t half = i - net_->weights.weights.size();
-    (half % 2 == 0 ? net_->weights.adapters[half / 2].da : net_->weights.adapters[half / 2].db) = at;
+    (h.is_adapter() ? h.part.adapter->*h.part.gradient : h.used->gradient) = at;
   }
 }
 
@@ -347,9 +381,11 @@ void DeviceShards::zero_gradients() {
   std::fill(gradients.begin(), gradients.end(), 0.0f);
   if (dirty_) std::fill(partials.begin(), partials.end(), 0.0f);
   dirty_ = false;
+  forget_row_norms();
 }
 
 void DeviceShards::values_changed() {
+  forget_row_norms();
   if (!net_->weights.masters) return;
   const VectorKernels& kernels = net_->kernels;
   for (const size_t i : trained_) {
@@ -482,6 +518,7 @@ void DeviceShards::gather_weights(int part, mesh::Phase phase) {
     gather(i, read);
     count(h, h.plan->gather_stages, read, phase, {seconds_since(start), 0});
   }
+  if (part >= 0 && phase == mesh::Phase::forward && net_->weights.has_magnitudes) update_row_norms(part);
 }
 
 // The device's part of the stored gradient += the working gradients of all that have terms of it, in their order.

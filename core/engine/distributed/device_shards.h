@@ -6,7 +6,7 @@
 // Memory of a device, each region on a cache line, each buffer in whole pages:
 //   weights      direct matrices and vectors as ModelWeights stores them; shards of the others, vectors in the weight
 //                type, too
-//   adapters     A and B: shards, f32
+//   adapters     A, B and the magnitudes of DoRA: shards, f32. Norms of the rows that the device computes with
 //   collectives  gathered weights that are not direct: the largest of the embeddings' part (embedding,
 //                per-layer embedding, its projection and norm), the head's (final norm, embedding) and each layer's
 //                with its adapters. Gradients before their sum: the model-level ones, and the largest layer's
@@ -37,8 +37,9 @@ class DeviceShards : public ShardedStorage {
   // plans: of a placement with the adapters; must outlive them.
   void add_lora(const LoraOptions& options, std::uint64_t seed, const mesh::ReshardPlans& plans);
   void set_trainable(model::TrainMethod method);
-  void zero_gradients();
+  void zero_gradients();  // at the start of a step, whose first forward pass computes the norms of DoRA's rows again
   void values_changed();  // after the optimizer wrote f32 values
+  void forget_row_norms();
 
   // Trainables in the order of the whole model's, with the device's shards of them.
   std::span<const Parameter> parameters() const { return net_->weights.parameters; }
@@ -56,6 +57,12 @@ class DeviceShards : public ShardedStorage {
 
  private:
   friend struct ClusterFaults;
+  // A tensor of an adapter, and where ModelWeights keeps the pointers to its values and gradients.
+  struct AdapterPart {
+    Adapter* adapter = nullptr;
+    float* Adapter::*value = nullptr;
+    float* Adapter::*gradient = nullptr;
+  };
   struct Held {  // one tensor
     const mesh::PlacedTensor* placed = nullptr;
     const mesh::ReshardPlan* plan = nullptr;
@@ -64,7 +71,8 @@ class DeviceShards : public ShardedStorage {
     Weight shard{};                              // what is stored, unless it is direct
     float* gradient = nullptr;                   // of what is stored
     float* partial = nullptr;                    // of what is computed with, where the sum is still to come
-    float** value_at = nullptr;                  // where ModelWeights keeps the pointer to an adapter's values
+    AdapterPart part{};                          // of an adapter, else empty
+    bool is_adapter() const { return part.adapter != nullptr; }
   };
   const mesh::IndexRegion& stored(const Held& h) const { return h.plan->stored[static_cast<size_t>(device_)]; }
   Weight& shard(Held& h) { return h.plan->direct ? *h.used : h.shard; }
@@ -75,10 +83,11 @@ class DeviceShards : public ShardedStorage {
 
   float rate_of(const Held& h) const;  // of learning, as a multiple of that of the step
   ShardShape shape_of(const Held& h) const;
-  std::vector<ShardShape> shapes() const;  // of held_
+  std::vector<ShardShape> shapes() const;  // of held_, then row_norms()
   const model::Tensor& tensor_of(const Held& weight) const;
   void place_used(Held& h, std::byte* at) const;
   void allocate_working();
+  void update_row_norms(int layer);
   template <class Values>
   void put_rows(Held& h, std::int64_t first, std::span<const Values> values);
   template <class Values>
@@ -103,12 +112,13 @@ class DeviceShards : public ShardedStorage {
   Transformer* net_ = nullptr;
   std::span<DeviceShards* const> peers_;
   std::vector<Held> held_;                              // weights, then adapters
-  std::deque<Weight> adapter_forms_;                    // A and B of each adapter
+  std::deque<Weight> adapter_forms_;                    // the tensors of adapters
   std::vector<size_t> trained_;                         // in held_
   std::vector<std::vector<size_t>> gathered_, summed_;  // by part + 2
   Buffer<std::byte> shards_, working_;
   Buffer<float> partials_;
-  bool dirty_ = false;  // a step left partial sums
+  bool dirty_ = false;             // a step left partial sums
+  std::vector<bool> norms_known_;  // by layer: the norms are those of the present values
 };
 
 }  // namespace mw::engine

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/transformer/checks.h"
+#include "core/engine/transformer/dora.h"
 #include "core/mesh/collectives/engine_step.h"
 
 namespace mw::engine {
@@ -82,9 +83,14 @@ void MeshCluster::named(const Communicator& port, const std::function<void()>& w
   }
 }
 void MeshCluster::each(const std::function<void(Node&)>& work, std::stop_token stop) {
-  communicators.each(
-      [&](Communicator& port) { named(port, [&] { work(*nodes[static_cast<size_t>(port.device())]); }); },
-      std::move(stop));
+  try {
+    communicators.each(
+        [&](Communicator& port) { named(port, [&] { work(*nodes[static_cast<size_t>(port.device())]); }); },
+        std::move(stop));
+  } catch (...) {  // some devices may have new norms, and others not
+    for (const auto& node : nodes) node->shards->forget_row_norms();
+    throw;
+  }
 }
 
 // --- Values ---
@@ -135,13 +141,6 @@ void MeshCluster::init_random(std::uint64_t seed) {
 }
 
 void MeshCluster::add_placed_lora(const LoraOptions& lora, std::uint64_t seed) {
-  if (lora.dora)
-    throw Error({.id = "LORA",
-                 .message = "DoRA runs on one device only: it needs the length of whole rows, and a mesh splits them",
-                 .place = "lora.dora",
-                 .found = mesh::to_text(options_.mesh),
-                 .expected = "a mesh of one device",
-                 .fix = "remove the mesh, or set lora.dora to false"});
   checked(placement_);
   plans.emplace_back(config_, placement_, options_.mesh);
   each([&](Node& node) {
@@ -149,6 +148,22 @@ void MeshCluster::add_placed_lora(const LoraOptions& lora, std::uint64_t seed) {
     node.shards->add_lora(lora, seed, plans.back());
   });
   list_trained(placement_.adapters);
+  if (lora.dora) init_magnitudes();
+}
+
+// Of whole rows, so that they have the same bits on every mesh.
+void MeshCluster::init_magnitudes() {
+  for (size_t i = 0; i < placement_.adapters.size(); ++i) {
+    const mesh::PlacedTensor& placed = placement_.adapters[i];
+    if (placed.role != model::Role::lora_m) continue;
+    const model::Tensor* const base = inventory_.find(placed.base, placed.layer);
+    std::vector<float> weight(static_cast<size_t>(base->elements())), magnitudes;
+    read_whole_weight(static_cast<size_t>(base - inventory_.tensors().data()), weight);
+    const auto cols = static_cast<size_t>(base->hf_shape.back());
+    for (size_t at = 0; at < weight.size(); at += cols)
+      magnitudes.push_back(initial_magnitude(std::span(weight).subspan(at, cols)));
+    write_part(i, Part::value, magnitudes);
+  }
 }
 
 void MeshCluster::train(model::TrainMethod method, AdamWOptions adamw) {
@@ -165,7 +180,7 @@ void MeshCluster::list_trained(const std::vector<mesh::PlacedTensor>& list) {
   for (const Parameter& p : nodes[0]->shards->parameters()) {
     const auto placed =
         std::find_if(list.begin(), list.end(), [&](const mesh::PlacedTensor& one) { return one.name == p.name; });
-    trained_.push_back({p.name, placed->total()});
+    trained_.push_back({p.name, placed->total(), p.rate});
   }
 }
 

@@ -55,6 +55,7 @@ struct MeshCluster final : Cluster {
   void each(const std::function<void(Node&)>& work, std::stop_token stop = {});
   void named(const Communicator& port, const std::function<void()>& work) const;
   void list_trained(const std::vector<mesh::PlacedTensor>& list);
+  void init_magnitudes();
   template <class Values>
   void store_rows(size_t weight, std::int64_t first, std::span<const Values> rows);
   struct Rows {  // of a batch

@@ -55,6 +55,13 @@ void MeshCollectives::sum_block(Block block, int layer, std::span<float> values)
              values);
 }
 
+void MeshCollectives::sum_row_squares(Role projection, int layer, std::span<float> values) {
+  if (!mesh::splits_inputs(projection)) return;
+  const std::string name = "layers." + std::to_string(layer) + "." + std::string(model::hf_module_name(projection));
+  all_reduce(form_.parallel(mesh::block_of(projection), layer),
+             {Phase::forward, Cause::partial_sums, layer, name + ".lora_m"}, values);
+}
+
 void MeshCollectives::sum_router_gradients(int layer, std::span<float> values) {
   all_reduce(form_.parallel(Block::experts, layer),
              {phase_, Cause::partial_sums, layer, router_names_[static_cast<size_t>(layer)]}, values);

@@ -26,6 +26,7 @@ class MeshCollectives final : public CollectiveHooks {
 
   bool splits(mesh::Block block, int layer) const override { return form_.parallel(block, layer) != 0; }
   void sum_block(mesh::Block block, int layer, std::span<float> values) override;
+  void sum_row_squares(model::Role projection, int layer, std::span<float> values) override;
   void sum_router_gradients(int layer, std::span<float> values) override;
   void sum_embedding_rows(std::span<float> rows) override;
   void sum_per_layer_embedding_rows(std::span<float> rows) override;

@@ -163,7 +163,8 @@ int ServingEngine::add_adapter(std::span<const AdapterValues> values) {
   }
   const BufferLayout layout = lay_out_adapters(adapter_tensors(shapes));
   set.values = Buffer<float>(net.device.arena, layout.allocation);
-  auto field = layout.fields.begin();
+  auto field = layout.fields.begin(),
+       norm = layout.fields.end() - static_cast<std::ptrdiff_t>(row_norms(shapes).size());
   for (const AdapterValues& v : values) {
     Adapter a{.layer = v.target.layer,
               .projection = projection_of(v.target.role),
@@ -177,7 +178,7 @@ int ServingEngine::add_adapter(std::span<const AdapterValues> values) {
     std::copy(v.b.begin(), v.b.end(), a.b);
     if (!v.m.empty()) {
       a.m = field_at(set.values.data(), *field++);
-      a.norm = field_at(set.values.data(), *field++);
+      a.norm = field_at(set.values.data(), *norm++);
       std::copy(v.m.begin(), v.m.end(), a.m);
       const LayerWeights& layer = net.weights.layers[static_cast<size_t>(a.layer)];
       update_row_norms(net.device, *layer.projection[static_cast<size_t>(a.projection)], a);

@@ -44,15 +44,22 @@ std::vector<ShardShape> whole_tensors(const ModelShape& model) {
 
 std::vector<ShardShape> adapter_tensors(std::span<const LoraShape> adapters) {
   std::vector<ShardShape> tensors;
-  const auto add = [&](std::int64_t size, bool trained) {
-    tensors.push_back({.adapter = true, .trained = trained, .stored = size, .used = size});
+  const auto add = [&](std::int64_t size) {
+    tensors.push_back({.adapter = true, .trained = true, .stored = size, .used = size});
   };
   for (const LoraShape& lora : adapters) {
-    add(lora.rank * lora.in, true);
-    add(lora.rank * lora.out, true);
-    for (const bool trained : {true, false})
-      if (lora.dora) add(lora.out, trained);
+    add(lora.rank * lora.in);
+    add(lora.rank * lora.out);
+    if (lora.dora) add(lora.out);
   }
+  for (const ShardShape& norm : row_norms(adapters)) tensors.push_back(norm);
+  return tensors;
+}
+
+std::vector<ShardShape> row_norms(std::span<const LoraShape> adapters) {
+  std::vector<ShardShape> tensors;
+  for (const LoraShape& lora : adapters)
+    if (lora.dora) tensors.push_back({.part = lora.layer, .adapter = true, .stored = lora.out, .used = lora.out});
   return tensors;
 }
 

@@ -30,8 +30,10 @@ struct ShardShape {
 };
 // On a device without others: the weights in inventory order, then the tensors of the adapters.
 std::vector<ShardShape> whole_tensors(const ModelShape& model);
-// A and B of each adapter; with DoRA then its magnitudes and, not trained, the norms that they are divided by.
+// A, B and with DoRA the magnitudes of each adapter; then row_norms().
 std::vector<ShardShape> adapter_tensors(std::span<const LoraShape> adapters);
+// The norms that the magnitudes of each adapter are divided by: not trained, and as a device computes with them.
+std::vector<ShardShape> row_norms(std::span<const LoraShape> adapters);
 
 // Norms and other vectors are f32 in one buffer, with the gain of norms without weights at its end. All matrices are in
 // another buffer in inventory order, so that all of it is in huge pages and a step reads it in order.

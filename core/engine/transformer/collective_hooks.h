@@ -39,6 +39,8 @@ class CollectiveHooks {
   virtual bool splits(mesh::Block block, int layer) const = 0;
   // Sums a block's output over the axes that split the block; does nothing where it is whole.
   virtual void sum_block(mesh::Block block, int layer, std::span<float> values) = 0;
+  // Sums the squares of the columns that each device has of a projection's rows; does nothing where rows are whole.
+  virtual void sum_row_squares(model::Role projection, int layer, std::span<float> values) = 0;
   // Sums the gradients of the router's outputs: each device computes those of its columns of the experts.
   virtual void sum_router_gradients(int layer, std::span<float> values) = 0;
 

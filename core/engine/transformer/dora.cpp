@@ -7,18 +7,44 @@
 #include <vector>
 
 namespace mw::engine {
+namespace {
 
-void update_row_norms(Device& device, const Weight& w, const Adapter& a) {
+constexpr float kLeast = std::numeric_limits<float>::min();  // a row of zeros stays one
+
+float norm_of(double squares) {
+  return std::max(static_cast<float>(std::sqrt(squares)), kLeast);
+}
+
+// each(row, sum of the squares of W + scaling B A in it)
+template <class Each>
+void for_each_row(Device& device, const Weight& w, const Adapter& a, const Each& each) {
   const VectorKernels& kernels = vector_kernels();
   device.pool.parallel_for(a.out, 16, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> row(static_cast<size_t>(a.in));
     for (std::int64_t j = begin; j < end; ++j) {
       read_rows(w, j, row);
       for (int k = 0; k < a.rank; ++k) kernels.add(a.in, a.a + k * a.in, a.scaling * a.b[j * a.rank + k], row.data());
-      const auto norm = static_cast<float>(std::sqrt(kernels.dot(a.in, row.data(), row.data())));
-      a.norm[j] = std::max(norm, std::numeric_limits<float>::min());  // a row of zeros stays one
+      each(j, kernels.dot(a.in, row.data(), row.data()));
     }
   });
+}
+
+}  // namespace
+
+void update_row_norms(Device& device, const Weight& w, const Adapter& a) {
+  for_each_row(device, w, a, [&](std::int64_t row, double squares) { a.norm[row] = norm_of(squares); });
+}
+
+void write_row_squares(Device& device, const Weight& w, const Adapter& a) {
+  for_each_row(device, w, a, [&](std::int64_t row, double squares) { a.norm[row] = static_cast<float>(squares); });
+}
+
+void take_square_roots(const Adapter& a) {
+  for (std::int64_t row = 0; row < a.out; ++row) a.norm[row] = norm_of(a.norm[row]);
+}
+
+float initial_magnitude(std::span<const float> row) {
+  return norm_of(vector_kernels().dot(static_cast<std::int64_t>(row.size()), row.data(), row.data()));
 }
 
 void scale_outputs(const Adapter& a, const OutputRows& rows, ColumnRange columns) {

@@ -351,7 +351,7 @@ void ModelWeights::add_lora(const LoraOptions& options, std::uint64_t seed) {
   define_adapters(options);
   const BufferLayout layout = lay_out_adapters(adapter_tensors(lora_shapes));
   adapter_values = Buffer<float>(device.arena, layout.allocation);
-  auto field = layout.fields.begin();
+  auto field = layout.fields.begin(), norm = layout.fields.end() - (has_magnitudes ? std::ssize(adapters) : 0);
   for (size_t i = 0; i < adapters.size(); ++i) {
     Adapter& a = adapters[i];
     a.a = field_at(adapter_values.data(), *field++);
@@ -360,7 +360,7 @@ void ModelWeights::add_lora(const LoraOptions& options, std::uint64_t seed) {
     modules[i].b = {a.b, static_cast<size_t>(a.out * a.rank)};
     if (has_magnitudes) {
       a.m = field_at(adapter_values.data(), *field++);
-      a.norm = field_at(adapter_values.data(), *field++);
+      a.norm = field_at(adapter_values.data(), *norm++);
       modules[i].m = {a.m, static_cast<size_t>(a.out)};
     }
     const LoraInit start(seed, a.layer, a.projection, a.whole_in);
@@ -392,9 +392,7 @@ void ModelWeights::list_adapter_parameters(std::span<const Field> fields) {
     };
     add(a.da, ".lora_a", modules[i].a, 1);
     add(a.db, ".lora_b", modules[i].b, lora_b_rate);
-    if (!a.m) continue;
-    add(a.dm, ".lora_m", modules[i].m, lora_b_rate);
-    ++field;  // the norms have no gradient
+    if (a.m) add(a.dm, ".lora_m", modules[i].m, lora_b_rate);
   }
 }
 

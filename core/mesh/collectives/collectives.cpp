@@ -49,6 +49,8 @@ class CollectiveLister {
         sums(block, static_cast<int>(layer));
     for (size_t layer = 0; layer < config_.layers.size(); ++layer) exchange(static_cast<int>(layer));
     if (train_) gradients();
+    for (const PlacedTensor& p : placement_.adapters)
+      if (p.role == Role::lora_m) row_norms(p);
     return std::move(list_);
   }
 
@@ -132,6 +134,16 @@ class CollectiveLister {
       if (passes_on(block, layer)) return in_and_out(Phase::backward);
       if (split)  // the gradient of its outputs still has to be whole
         add(CollectiveKind::all_gather, a, Phase::backward, Cause::partial_sums, layer, name, stream(), micro());
+    });
+  }
+
+  // Each device has the squares of its inputs' columns.
+  void row_norms(const PlacedTensor& magnitudes) {
+    const std::int64_t calls = step_.row_norms >= 0 ? step_.row_norms : micro();
+    if (calls == 0 || !splits_inputs(magnitudes.base)) return;
+    for_axes(form_.parallel(magnitudes), [&](int a) {
+      add(CollectiveKind::all_reduce, a, Phase::forward, Cause::partial_sums, magnitudes.layer, magnitudes.name,
+          magnitudes.total() * 4, calls);
     });
   }
 

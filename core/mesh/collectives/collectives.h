@@ -7,6 +7,7 @@
 //   attention  heads of q_proj over a model axis: k, v and o compute on the same heads, o's partial sums are reduced
 //   MLP, PLE   columns of gate (per-layer gate): up and down (per-layer projection) on the same columns, sums reduced
 //   experts    columns of experts_gate_up likewise; over a batch axis that splits the experts, tokens are exchanged
+//   DoRA       the squares of the columns of o_proj's and down_proj's rows are reduced before their norms are taken
 //   embedding  rows of the vocabulary: lookups and softmax statistics are reduced, logits stay split
 // A weight that is stored differently is gathered before its use and its gradient is scattered: FSDP for batch axes,
 // the cost of an inefficient spec for model axes. A tensor that is replicated along an axis needs no collective in the
@@ -75,6 +76,7 @@ struct StepShape {
   std::int64_t device_tokens = -1, device_logits = -1;
   std::int64_t logits_at_once = 0;  // logit rows per chunk; each chunk has its own reductions; 0: all rows
   int accumulation = 1;             // micro-batches in a step
+  int row_norms = -1;               // times that a step computes the norms of DoRA; -1: in every micro-batch
   Recompute recompute = Recompute::layers;
   Residual residual = Residual::whole;
   GradientSum gradient_sum = GradientSum::each_micro_batch;

@@ -64,6 +64,10 @@ Block block_of(Role role) {
   }
 }
 
+bool splits_inputs(Role projection) {
+  return projection == Role::o_proj || projection == Role::down_proj;
+}
+
 std::string_view to_string(Block block) {
   static constexpr std::string_view kNames[] = {"attention", "mlp", "experts", "ple", "vocabulary", ""};
   return kNames[static_cast<size_t>(block)];

@@ -15,6 +15,8 @@ using AxisSet = std::uint32_t;  // bit i: mesh axis i
 
 enum class Block { attention, mlp, experts, ple, vocab, none };
 Block block_of(model::Role role);  // for adapters pass the role of the base
+// Whether a block that computes in parallel splits the inputs of this projection, not its outputs.
+bool splits_inputs(model::Role projection);
 std::string_view to_string(Block block);
 
 class ComputeSharding {

@@ -18,6 +18,7 @@ bool same_call(const Collective& a, const Collective& b) {
 
 StepShape engine_step(const EngineStep& step) {
   return {.work = step.work,
+          .row_norms = 1,
           .recompute = step.recompute,
           .residual = Residual::whole,
           .gradient_sum = GradientSum::each_micro_batch,
@@ -84,13 +85,14 @@ std::int64_t DeviceCollectives::vocab_rows(int device) const {
 
 std::vector<Collective> DeviceCollectives::of(int device, std::span<const DeviceTokens> micro_batches) const {
   std::vector<Collective> all;
+  StepShape shape = engine_step(impl_->step);
   for (const DeviceTokens& own : micro_batches) {
-    StepShape shape = engine_step(impl_->step);
     shape.device_tokens = own.tokens;
     shape.device_logits = own.loss_tokens;
     shape.logits_at_once = own.loss_rows;
     std::vector<Collective> list =
         collectives(impl_->config, impl_->mesh, impl_->placement, shape, &impl_->plans, device);
+    shape.row_norms = 0;  // the first micro-batch computes them
     if (all.empty()) {
       all = std::move(list);
       continue;

@@ -30,6 +30,8 @@ bool is_column(const PlacedTensor& p, Axis axis) {
       return axis != Axis::rank;
     case Role::lora_b:
       return axis == Axis::rank;
+    case Role::lora_m:
+      return true;
     default:
       return axis == Axis::embed;
   }

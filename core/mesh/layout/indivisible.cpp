@@ -62,8 +62,7 @@ std::string_view axis_key(Axis axis) {
 
 void IndivisibleDimensions::add(const PlacedTensor& tensor, size_t dimension) {
   Where& where = found_[{tensor.spec.dims[dimension], tensor.dims[dimension].axis, tensor.dims[dimension].size}];
-  const bool adapter = tensor.role == model::Role::lora_a || tensor.role == model::Role::lora_b;
-  if (adapter && !where.kinds.empty()) return;  // its base was reported with the same cause
+  if (model::is_adapter(tensor.role) && !where.kinds.empty()) return;  // its base was reported with the same cause
   if (where.first.empty()) where.first = tensor.name;
   // "layers.12.k_proj": k_proj
   where.kinds.insert(tensor.layer < 0 ? tensor.name : tensor.name.substr(tensor.name.find('.', 7) + 1));

@@ -67,6 +67,7 @@ class Placer {
                          (a.role == Role::k_proj || a.role == Role::v_proj);
       if (!fused || a.role == Role::k_proj) adapter(out_.tensors[i], Role::lora_a, a.rank, fused);
       adapter(out_.tensors[i], Role::lora_b, a.rank, false);
+      if (a.dora) adapter(out_.tensors[i], Role::lora_m, a.rank, false);
     }
     matcher_.report_unused();
     for (Problem& problem : indivisible_.problems(out_, mesh_)) out_.problems.push_back(std::move(problem));
@@ -89,7 +90,8 @@ class Placer {
   }
 
   void adapter(const PlacedTensor& from, Role part, int rank, bool fused) {
-    PlacedTensor p{.name = from.name + (part == Role::lora_a ? ".lora_a" : ".lora_b"),
+    static constexpr const char* kParts[] = {".lora_a", ".lora_b", ".lora_m"};
+    PlacedTensor p{.name = from.name + kParts[static_cast<int>(part) - static_cast<int>(Role::lora_a)],
                    .role = part,
                    .base = from.role,
                    .layer = from.layer};

@@ -52,7 +52,7 @@ enum class UnevenSplit { refused, padded, repeated };
 
 // One tensor on the mesh.
 struct PlacedTensor {
-  std::string name{};  // logical; "layers.3.q_proj.lora_a" for adapters
+  std::string name{};  // logical; "layers.3.q_proj.lora_a" for adapters, or .lora_b, .lora_m
   model::Role role = model::Role::embed;
   model::Role base = model::Role::embed;  // the adapted projection for adapters, else role
   int layer = -1;
@@ -71,12 +71,13 @@ struct PlacedTensor {
 struct AdapterShape {  // one adapted projection
   model::Role role;
   int layer = 0, rank = 0;
-  bool dora = false;  // with a magnitude for each output, which is not placed: DoRA runs on one device
+  bool dora = false;  // with a magnitude for each output
 };
 
 struct Placement {
-  std::vector<PlacedTensor> tensors;   // in inventory order
-  std::vector<PlacedTensor> adapters;  // A then B of each, specs derived from the base's as Qwix does
+  std::vector<PlacedTensor> tensors;  // in inventory order
+  // A, B and with DoRA the magnitudes of each; specs derived from the base's as Qwix does, magnitudes as its outputs.
+  std::vector<PlacedTensor> adapters;
   // SPEC-AXIS, SPEC-TWICE, SPEC-RANK, SPEC-PATTERN and SPEC-UNUSED; TP-1, FSDP-1 or SPEC-DIVIDES (other axes) for
   // dimensions that do not divide, one problem for all layers with the same cause. `place` names tensor and dimension,
   // `fix` the legal sizes.

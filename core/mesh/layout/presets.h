@@ -17,7 +17,8 @@ PresetSpec over_experts(PresetSpec spec, const model::Tensor& tensor, Preset pre
 
 // True for dimensions that the projection sums over (an adapter's A has these), false for its outputs (B has these).
 bool contracted(model::Role role, model::Axis axis);
-// The spec of an adapter's A (contracted dimensions, rank) or B (rank, output dimensions), derived from its base.
+// The spec of an adapter's A (contracted dimensions, rank), B (rank, output dimensions) or magnitudes (output
+// dimensions), derived from its base.
 PresetSpec adapter_spec(const PlacedTensor& base, model::Role part, const std::vector<model::Dim>& dims, Preset preset,
                         const Mesh& mesh);
 // Whether K and V share one A, because their base is one tensor in Tunix.

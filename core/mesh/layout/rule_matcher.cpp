@@ -26,9 +26,8 @@ RuleMatcher::RuleMatcher(const ShardingRules& rules, const Mesh& mesh, std::vect
 }
 
 int RuleMatcher::find(const std::string& name, const std::string& path, model::Role role) {
-  const bool adapter = role == model::Role::lora_a || role == model::Role::lora_b;
   for (size_t i = 0; i < patterns_.size(); ++i) {
-    if (adapter && rules_.overrides[i].pattern.find("lora_") == std::string::npos) continue;
+    if (model::is_adapter(role) && rules_.overrides[i].pattern.find("lora_") == std::string::npos) continue;
     if (!matches(i, name, path)) continue;
     used_[i] = true;
     return static_cast<int>(i);

@@ -192,8 +192,8 @@ MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& s
   const engine::ModelShape model = model_shape(config, own, &plans.local(device));
   std::vector<engine::ShardShape> shards = engine::whole_tensors(model);
   const mesh::Placement& placed = plans.placement();
-  for (size_t i = 0; i < shards.size(); ++i) {
-    const size_t weights = placed.tensors.size();
+  const size_t weights = placed.tensors.size(), in_shards = weights + placed.adapters.size();
+  for (size_t i = 0; i < in_shards; ++i) {
     const mesh::PlacedTensor& tensor = i < weights ? placed.tensors[i] : placed.adapters[i - weights];
     const mesh::ReshardPlan& plan = plans.of(tensor);
     shards[i].part = engine::part_of(tensor);

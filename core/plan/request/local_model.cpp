@@ -185,8 +185,10 @@ LayerKind make_kind(const LocalModel& model, int layer) {
     const Product p = widths(model, kind, t.base);
     if (t.role == Role::lora_a)
       kind.lora_a.push_back({p.in, static_cast<double>(r.rank)});
-    else
+    else if (t.role == Role::lora_b)
       kind.lora_b.push_back({static_cast<double>(r.rank), p.out});
+    else
+      kind.dora.push_back(p);
   }
   return kind;
 }

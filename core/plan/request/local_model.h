@@ -24,6 +24,7 @@ struct LayerKind {
   double heads = 0, kv_heads = 0, mlp = 0;  // on a device
   std::vector<Product> products;
   std::vector<Product> lora_a, lora_b;             // Tunix has one A for K and V
+  std::vector<Product> dora;                       // adapted projections with magnitudes
   double gathered = 0;                             // elements gathered along batch axes before the layer; 0: none
   const Product* product(model::Role role) const;  // null if the layer has none
   double q() const { return heads * shape.head_dim; }
