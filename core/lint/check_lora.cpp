@@ -252,28 +252,12 @@ void variant_1(const CheckInput& input, const RuleReport& report) {
                 .found = "true",
                 .expected = "false, or TRL or torchtune",
                 .fixes = {{"Train plain LoRA", "the rows keep their lengths", {{"lora.dora", false}}}}});
-  if (here && input.lora->dora && input.mesh.devices() > 1)
-    report.add(
-        {.message =
-             "the engine computes DoRA on one device only: it needs the length of whole rows, and a mesh splits them",
-         .place = "lora.dora",
-         .found = mesh::to_text(input.mesh),
-         .expected = "a mesh of one device",
-         .fixes = {{"Train plain LoRA", "the rows keep their lengths", {{"lora.dora", false}}}}});
   if (input.lora->plus_ratio != 1 && !here && !peft)
     report.add({.message = stack + " has one learning rate for A and B",
                 .place = "lora.plus_ratio",
                 .found = number_text(input.lora->plus_ratio),
                 .expected = "1, or TRL",
                 .fixes = {{"Train A and B at one rate", "slower learning of B", {{"lora.plus_ratio", 1}}}}});
-}
-
-void variant_2(const CheckInput& input, const RuleReport& report) {
-  if (!trains_lora(input) || !input.lora->dora) return;
-  report.add({.message = "memory and time are those of plain LoRA: the plan does not count what DoRA adds",
-              .place = "lora.dora",
-              .found = "true",
-              .fixes = {{"Train plain LoRA", "the rows keep their lengths", {{"lora.dora", false}}}}});
 }
 
 void remat_1(const CheckInput& input, const RuleReport& report) {
@@ -333,16 +317,9 @@ std::vector<CheckRule> lora_rules() {
        "Tunix's documented rank 16 with alpha 2 scales adapters by 0.125; qwix before 0.1.0 scaled by alpha itself.",
        "tunix docs/quickstart.md; qwix 0ad770a (2025-04-28, first in 0.1.0)", scale_1},
       {"VARIANT-1", Severity::error, kAllStacks, "The software has no DoRA or no LoRA+",
-       "An option that a library does not know is ignored or refused at the start. The engine computes DoRA on one "
-       "device; Qwix and torchax have neither variant.",
+       "An option that a library does not know is ignored or refused at the start. Qwix and torchax have neither "
+       "variant.",
        "peft/tuners/lora/dora.py; peft/optimizers/loraplus.py; torchtune/modules/peft/dora.py", variant_1},
-      {"VARIANT-2",
-       Severity::warning,
-       {Stack::trl_fsdp, Stack::torchtune},
-       "A plan of DoRA on other software",
-       "PEFT keeps further activations of every adapted layer for DoRA and computes B A in each pass.",
-       "peft/tuners/lora/dora.py (forward of DoraLinearLayer)",
-       variant_2},
       {"REMAT-1", Severity::error, tunix, "Remat is on while LoRA is applied",
        "Parameters made inside a rematerialised call are lost. Tunix's command line turns remat off around it since "
        "0.1.8; a direct qwix.apply_lora_to_model does not.",

@@ -50,6 +50,21 @@ INSTANTIATE_TEST_SUITE_P(Measured, PublishedWorkingSet,
                                          Shape{"Gemma-1.1-2B", 2048, 16384, 8, 1, 256, false,
                                                model::NormForm::one_plus_w, 48}));
 
+// peft/tuners/lora/dora.py: the gradient of the magnitudes needs the outputs of W and of B, and each pass makes the
+// identity (f32), B A, its scaled copy and the sum with W (bf16). Sizes of Gemma 3 1B.
+TEST(LayerMemory, DoraKeepsTwoOutputsOfEachProjection) {
+  Request r = request("gemma3-1b", "2xh100", Stack::trl_fsdp, {{"fsdp", 2}});
+  const LocalModel lora = local_model(r, mesh::ShardingUse::training);
+  r.dora = true;
+  const LocalModel dora = local_model(r, mesh::ShardingUse::training);
+  constexpr double kOutputs = 1024 + 2 * 256 + 1152 + 2 * 6912 + 1152;
+  EXPECT_DOUBLE_EQ(layer_memory(dora, dora.kinds[0], 512).kept() - layer_memory(lora, lora.kinds[0], 512).kept(),
+                   2 * 2 * kOutputs);
+  EXPECT_DOUBLE_EQ(dora.adapters(DType::f32).total - lora.adapters(DType::f32).total, 26 * kOutputs);
+  EXPECT_DOUBLE_EQ(row_norms(dora, dora.kinds[0]).held, 4.0 * 6912 * 6912 + 3 * 2.0 * 6912 * 1152);
+  EXPECT_EQ(row_norms(lora, lora.kinds[0]).held, 0);
+}
+
 TEST(LayerMemory, OnlyMaterialisedScoresGrowWithTheRow) {
   Request r = lora_31b_v5p();
   const LocalModel scores = local_model(r, mesh::ShardingUse::training);

@@ -79,6 +79,31 @@ TEST(Predict, DropoutTakesTheTpusVectorUnits) {
   EXPECT_EQ(predict(r).step.compute.value, gpu);
 }
 
+// PEFT computes B A of every adapted projection as the outputs for an identity matrix, in every pass whatever its
+// tokens, and with dropout the base product once more.
+TEST(Predict, DoraComputesTheNormsOfRowsInEveryPass) {
+  Request r = request("gemma3-1b", "2xh100", Stack::trl_fsdp, {{"fsdp", 2}});
+  r.train.remat = model::Remat::none;
+  r.train.batch = 2;
+  const double lora = predict(r).step.compute.value;
+  const Bytes held = predict(r).memory.at_peak.total();
+  r.dora = true;
+  const double dora = predict(r).step.compute.value;
+  constexpr double kInputs = 5.0 * 1152 * 1152 + 1024.0 * 1024 + 6912.0 * 6912,
+                   kWeights = 1152.0 * (1024 + 2 * 256 + 1024 + 3 * 6912);
+  const double pass = 26 * 2 * 64 * (kInputs + kWeights) / (989e12 * r.efficiencies.matmul.value);
+  EXPECT_NEAR((dora - lora) / pass, 1, 0.05);
+  EXPECT_GT(predict(r).memory.at_peak.total(), held);
+  r.train.accumulation = 4;
+  const double four = predict(r).step.compute.value;
+  r.dora = false;
+  EXPECT_NEAR((four - predict(r).step.compute.value) / pass, 4, 0.2);
+  r.train.dropout = true;
+  const double dropped = predict(r).step.compute.value;
+  r.dora = true;
+  EXPECT_GT(predict(r).step.compute.value, 1.3 * dropped);
+}
+
 // PyTorch runs FlashAttention-2, which reaches 35 % of an H100; Megatron-LM runs cuDNN's kernels.
 TEST(Predict, AttentionOfPyTorchOnHopperIsFlashAttention2) {
   const auto share = [](Stack stack, const char* target) {

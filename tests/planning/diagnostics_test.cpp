@@ -161,9 +161,8 @@ TEST(Diagnostics, ScaleAndRemat) {
   trips("VARIANT-1", with({"lora.dora=true"}));
   trips("VARIANT-1", with({"lora.plus_ratio=16"}));
   passes("VARIANT-1", sound());
+  passes("VARIANT-1", with({"target.id=cpu", "model.id=gemma3-270m", "lora.dora=true"}));
   passes("VARIANT-1", with({"target.id=2xh100", "lora.dora=true", "lora.plus_ratio=16", "mesh.tp=1", "mesh.fsdp=2"}));
-  trips("VARIANT-2", with({"target.id=2xh100", "lora.dora=true", "mesh.tp=1", "mesh.fsdp=2"}));
-  passes("VARIANT-2", sound());
   trips("REMAT-1", with({"stack.versions=google-tunix==0.1.7"}));
   passes("REMAT-1", with({"stack.versions=google-tunix==0.1.7", "train.remat=none"}));
   trips("REMAT-2", with({"train.remat=none", "data.max_len=8192"}));

@@ -52,6 +52,8 @@ double adapters_kept(const View& view) {
       sum += a.in * 4;  // the f32 copy
     sum += a.out * view.e;
   }
+  for (const Product& p : view.k.dora)
+    sum += 2 * view.e * p.out;  // outputs of W and of B, for the magnitudes' gradient
   return sum;
 }
 
@@ -107,6 +109,10 @@ LayerTraffic eager_traffic(const View& view) {
     if (wide) bytes += 12 * a.in;                                 // cast to f32, and back for the product
     if (r.train.dropout) bytes += (wide ? 9 : 2 * e + 1) * a.in;  // read, written, the mask
   }
+  // The magnitudes are as wide as the adapters, and so is what they multiply: both outputs are scaled, B's twice, then
+  // added to each other and to the output, in place of the 5 above.
+  const double scaled = std::max<double>(bytes_of(r.profile.adapters), e);
+  for (const Product& p : view.k.dora) bytes += (9 * scaled - 2 * e) * p.out;
   double attention = 0, attention_back = 0;
   if (view.scores) {
     attention = (e > 2 ? 32 : 24) * view.row_scores();
@@ -116,7 +122,8 @@ LayerTraffic eager_traffic(const View& view) {
     attention_back = 3 * attention;
   }
   const double kernels = 8 * (view.norms + (view.qk_norm ? 2 : 0) + (view.m.config.v_norm ? 1 : 0)) + 10 + 9 + 5 + 7 +
-                         5.0 * static_cast<double>(view.k.lora_b.size());
+                         5.0 * static_cast<double>(view.k.lora_b.size()) +
+                         5.0 * static_cast<double>(view.k.dora.size());
   return {bytes + attention, bytes + attention, 2 * bytes + attention_back, kernels};
 }
 
@@ -126,7 +133,8 @@ LayerTraffic fused_traffic(const View& view) {
   bytes += 2 * e * (view.q + 2 * view.kv);                            // head norms and RoPE at once
   bytes += 3 * e * view.f;
   for (const Product& b : view.k.lora_b) bytes += 2 * e * b.out;
-  if (view.m.request->train.dropout)  // each adapter drops out its own copy of the input
+  for (const Product& p : view.k.dora) bytes += e * p.out;  // reads the output of B, too
+  if (view.m.request->train.dropout)                        // each adapter drops out its own copy of the input
     for (const Product& a : view.k.lora_a) bytes += 2 * e * a.in;
   double attention = 2 * e * (view.q + view.kv), keeping = attention, attention_back = 3 * attention;
   if (view.scores) {  // written, read for maximum and sum, read and written as probabilities, read
@@ -169,6 +177,24 @@ LayerTraffic layer_traffic(const LocalModel& model, const LayerKind& kind, doubl
   t.keeping += routed;
   t.backward += 2 * routed;
   return t;
+}
+
+bool repeats_dropped_product(const Request& request) {
+  return request.stack == Stack::trl_fsdp && request.train.dropout;
+}
+
+// peft/tuners/lora/dora.py and torchtune/modules/peft/dora.py: B A is the output of both for the identity matrix; cast
+// to the activations' type, scaled and added to W, of which the norms are taken.
+RowNorms row_norms(const LocalModel& model, const LayerKind& kind) {
+  const double e = activation_bytes(*model.request), own = bytes_of(model.request->profile.adapters);
+  RowNorms norms;
+  for (const Product& p : kind.dora) {
+    const double identity = p.in * p.in * own, elements = p.in * p.out;
+    norms.held = std::max(norms.held, identity + 3 * e * elements);
+    norms.moved += identity + elements * ((own > e ? own + e : 0) + 2 * e + 3 * e + e);
+    norms.kernels += 6;  // identity, cast, scaling, sum, norm, quotient; products are counted elsewhere
+  }
+  return norms;
 }
 
 double attended_keys(const LocalModel& model, const LayerKind& kind, double len) {

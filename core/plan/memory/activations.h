@@ -26,6 +26,17 @@ struct LayerTraffic {
 };
 LayerTraffic layer_traffic(const LocalModel& model, const LayerKind& kind, double len);
 
+// The norms of DoRA's rows, which each pass computes from W + scaling B A of every adapted projection of the layer,
+// whatever the number of tokens. All zero without DoRA.
+struct RowNorms {
+  double held = 0;     // bytes at once, of the largest projection
+  double moved = 0;    // bytes read and written besides the products
+  double kernels = 0;  // launched in a forward
+};
+RowNorms row_norms(const LocalModel& model, const LayerKind& kind);
+// Whether the base product of an adapted projection is computed again, of the input that is left by dropout (PEFT).
+bool repeats_dropped_product(const Request& request);
+
 // Keys per query that attention multiplies: the whole row if scores are materialised, else the keys that causality and
 // the sliding window allow.
 double attended_keys(const LocalModel& model, const LayerKind& kind, double len);

@@ -283,6 +283,24 @@ void add_logits(const LocalModel& model, Buffers& out, const LogitRows& logits) 
               "tokens x vocabulary x bytes of all copies"});
 }
 
+// The forward of a projection whose norms of rows DoRA computes: the layer's activations are there by then.
+void add_row_norms(const LocalModel& model, Buffers& out, double tokens, double len) {
+  const Request& r = *model.request;
+  if (r.train.remat != model::Remat::none)
+    add_working_set(out,
+                    widest(model, len,
+                           [&](const LayerMemory& l) {
+                             return r.train.remat == model::Remat::block ? std::max(l.attention, l.mlp) : l.kept();
+                           }),
+                    tokens);
+  add_gather_buffers(model, out);
+  double held = 0;
+  for (const LayerKind& k : model.kinds) held = std::max(held, row_norms(model, k).held);
+  out.add(C::workspace, held, [&] {
+    return Derivation{"W + B A of a projection", "identity, B A, its scaled copy and the sum", amount(held)};
+  });
+}
+
 // Calls see(name(), buffers) for each instant of a training step with rows of `len` tokens at which memory may peak.
 template <class See>
 void training_instants(const LocalModel& model, double len, Detail detail, const See& see) {
@@ -312,6 +330,11 @@ void training_instants(const LocalModel& model, double len, Detail detail, const
   add_last_hidden_states(model, loss, tokens);
   add_gathered_head(model, loss);
   see([] { return std::string("logits of a training step"); }, std::move(loss));
+  if (r.dora) {
+    Buffers norms = left;
+    add_row_norms(model, norms, tokens, len);
+    see([] { return std::string("norms of DoRA's rows"); }, std::move(norms));
+  }
   left.add(working);
   see([&] { return "backward of " + one_of(*live.kind); }, std::move(left));
   if (!late) return;

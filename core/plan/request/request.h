@@ -90,7 +90,7 @@ struct Request {
   model::TrainMethod method = model::TrainMethod::lora;
   int rank = 16;
   double alpha = 16;
-  bool dora = false;  // counted where the engine runs it
+  bool dora = false;
   std::vector<model::Role>
       targets{};  // adapted projections, in every layer; empty and lora: none (a base model that only infers)
   // Replaces `targets`: the projections that an expression matches, by layer.

@@ -265,6 +265,10 @@ class Builder {
     Load load;
     load += base * (forwards + backwards * (r_.method == model::TrainMethod::full ? 2 : 1));
     load += adapters * (forwards + 2 * backwards);
+    load += row_norms_load(kind) * forwards;
+    if (repeats_dropped_product(r_))
+      for (const Product& x : kind.dora)
+        load += product(rates_, pass.tokens, x.in, x.out, weight_bytes) * (forwards + backwards);
     load.vector_ops += dropout_ops(kind, pass.tokens) * forwards;
     const double attention_all = attention * (forwards + backwards * (materialised ? 2 : 2.5));
     (materialised ? load.flops : load.attention_flops) += attention_all;
@@ -273,6 +277,18 @@ class Builder {
     load.kernels += traffic.kernels * (forwards + 2 * backwards);
     if (pass.keys > 0 && kind.shape.has_k) load.bytes += kv_read(kind, pass);
     add(phase, kind.name, kind.count, load * (kind.count * pass.times));
+  }
+
+  // DoRA: a pass computes B A of every adapted projection, as outputs for the identity, and norms of W + B A.
+  Load row_norms_load(const LayerKind& kind) const {
+    const RowNorms norms = row_norms(m_, kind);
+    const double bytes = bytes_of(r_.profile.adapters), rank = r_.rank;
+    Load load{.bytes = norms.moved, .kernels = norms.kernels};
+    for (const Product& p : kind.dora) {
+      load += product(rates_, p.in, p.in, rank, bytes);
+      load += product(rates_, p.in, rank, p.out, bytes);
+    }
+    return load;
   }
 
   // JAX draws the mask of an adapter's input with threefry-2x32, one block for each element
