@@ -198,11 +198,18 @@ template <class A>
 
 constexpr i64 kExpandedPairs = 128;  // 12 KiB of A beside 16 KiB of a panel in the L1 cache
 
+// Groups of rows that multiply a panel while it is in the L1 cache: as f32 they take 60 KiB of the L2 cache.
+constexpr i64 kGroupsAtOnce = kBytes == 32 ? 5 : 1, kRowsAtOnce = kGroupsAtOnce * kGroupRows;
+
+constexpr i64 lesser(i64 a, i64 b) {
+  return a < b ? a : b;
+}
+
 // Rows of A: groups (gemm_kernels.h) or plain rows.
 struct LeftRows {
   const std::uint16_t* at;
-  i64 row, pair;  // elements between rows and between pairs of depth
-  LeftRows from(i64 rows, i64 pairs) const { return {at + rows * row + pairs * pair, row, pair}; }
+  i64 row, pair, group;  // elements between rows of a group, between pairs of depth and between groups
+  LeftRows from(i64 groups, i64 pairs) const { return {at + groups * group + pairs * pair, row, pair, group}; }
 };
 
 // Pairs of up to kGroupRows rows as f32: for each pair the even values of all rows, then the odd ones.
@@ -230,26 +237,29 @@ struct RightPanels {
   i64 stride;  // elements between panels
 };
 
-// Up to kGroupRows rows against all panels, for at most kExpandedPairs pairs of depth.
+// Up to kRowsAtOnce rows against all panels, for at most kExpandedPairs pairs of depth.
 void short_block(i64 rows, i64 columns, i64 pairs, const LeftRows& left, const RightPanels& right,
                  const TileOutput& out, const Prefetch& ahead) {
-  alignas(64) float a[kExpandedPairs * kSlots];
-  expand(rows, pairs, left, a);
-  for (i64 column = 0, panel = 0; column < columns; column += kPanelRows, ++panel) {
-    const std::uint16_t* next = panel < ahead.left ? ahead.at + panel * ahead.stride : nullptr;
-    for (i64 row = 0; row < rows; row += kTall)
-      panel_tile<Expanded>(rows - row < kTall ? rows - row : kTall, {{a + row}, right.at + panel * right.stride, pairs},
-                           {out.c + row * out.stride + column, out.stride, out.store}, columns - column,
-                           row == 0 ? next : nullptr);
-  }
+  alignas(64) float a[kGroupsAtOnce][kExpandedPairs * kSlots];
+  for (i64 group = 0; group * kGroupRows < rows; ++group)
+    expand(lesser(rows - group * kGroupRows, kGroupRows), pairs, left.from(group, 0), a[group]);
+  const i64 panels = (columns + kPanelRows - 1) / kPanelRows;
+  for (i64 panel = 0; panel < panels; ++panel)
+    for (i64 row = 0; row < rows; row += kTall) {
+      const i64 column = panel * kPanelRows, group = row / kGroupRows, in_group = row % kGroupRows;
+      const i64 tile = group * panels + panel;
+      const std::uint16_t* next = in_group == 0 && tile < ahead.left ? ahead.at + tile * ahead.stride : nullptr;
+      panel_tile<Expanded>(lesser(rows - row, kTall), {{a[group] + in_group}, right.at + panel * right.stride, pairs},
+                           {out.c + row * out.stride + column, out.stride, out.store}, columns - column, next);
+    }
 }
 
-// Up to kGroupRows rows of one strip against all panels.
+// Up to kRowsAtOnce rows of one strip against all panels.
 void strip_block(i64 rows, i64 columns, i64 pairs, const LeftRows& left, const RightPanels& right,
                  const TileOutput& out, Prefetch ahead) {
   Store store = out.store;
   for (i64 first = 0; first < pairs; first += kExpandedPairs) {
-    short_block(rows, columns, pairs - first < kExpandedPairs ? pairs - first : kExpandedPairs, left.from(0, first),
+    short_block(rows, columns, lesser(pairs - first, kExpandedPairs), left.from(0, first),
                 {right.at + first * kPairs, right.stride}, {out.c, out.stride, store}, ahead);
     if (ahead.at) ahead.at += kExpandedPairs / 4 * 32;
     store = Store::accumulate;
@@ -257,24 +267,27 @@ void strip_block(i64 rows, i64 columns, i64 pairs, const LeftRows& left, const R
 }
 
 void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutput& out) {
-  for (i64 row = 0; row < rows; row += kGroupRows)
+  for (i64 row = 0; row < rows; row += kRowsAtOnce)
     for (int s = 0; s < count; ++s)
-      strip_block(rows - row < kGroupRows ? rows - row : kGroupRows, columns, strips[s].pairs,
-                  LeftRows{strips[s].a, strips[s].a_stride, 2}.from(row, 0), {strips[s].b, strips[s].b_stride},
+      strip_block(lesser(rows - row, kRowsAtOnce), columns, strips[s].pairs,
+                  {strips[s].a + row * strips[s].a_stride, strips[s].a_stride, 2, kGroupRows * strips[s].a_stride},
+                  {strips[s].b, strips[s].b_stride},
                   {out.c + row * out.stride, out.stride, s == 0 ? out.store : Store::accumulate}, {});
 }
 
 void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count, const TileOutput& out,
                    Prefetch* ahead) {
   const i64 panels = (columns + kPanelRows - 1) / kPanelRows;
-  for (i64 row = 0; row < rows; row += kGroupRows) {
+  for (i64 row = 0; row < rows; row += kRowsAtOnce) {
+    const i64 some = lesser(rows - row, kRowsAtOnce);
     for (int s = 0; s < count; ++s)
-      strip_block(rows - row < kGroupRows ? rows - row : kGroupRows, columns, strips[s].pairs,
-                  {strips[s].a + row * 2 * strips[s].pairs, 2, kSlots}, {strips[s].b, strips[s].b_stride},
+      strip_block(some, columns, strips[s].pairs,
+                  {strips[s].a + row * 2 * strips[s].pairs, 2, kSlots, kSlots * strips[s].pairs},
+                  {strips[s].b, strips[s].b_stride},
                   {out.c + row * out.stride, out.stride, s == 0 ? out.store : Store::accumulate},
                   ahead && s == 0 ? *ahead : Prefetch{});
     if (!ahead) continue;
-    const i64 used = ahead->left < panels ? ahead->left : panels;
+    const i64 used = lesser(ahead->left, panels * ((some + kGroupRows - 1) / kGroupRows));
     ahead->at += used * ahead->stride;
     ahead->left -= used;
   }
@@ -286,7 +299,7 @@ constexpr i64 kBlock = kBf16x12Depth / 2;  // pairs of depth: 8 KiB of a panel, 
 
 // Rows of A from a pair of depth on, against one block of a panel.
 void skinny_block(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* b, i64 pairs,
-                    const TileOutput& out, i64 left) {
+                  const TileOutput& out, i64 left) {
   const i64 tiles = (shape.m + kTall - 1) / kTall;
   for (i64 t = 0; t < tiles; ++t) {
     const i64 row = shape.m * t / tiles, rows = shape.m * (t + 1) / tiles - row;
@@ -768,7 +781,8 @@ constexpr PackedKernels packed_kernels_of(const char* bf16_name, const char* int
 }
 
 constexpr GemmKernels gemm_kernels_of() {
-  return {.block = grouped_block,
+  return {.tile_rows = kRowsAtOnce,
+          .block = grouped_block,
           .groups = groups,
           .panels = panels,
           .logit_tile = logit_tile,
