@@ -112,6 +112,13 @@ struct PairsOfRows {
   [[gnu::always_inline]] F odd(int r) const { return odd_of(splat_pair(at + r * row)); }
   [[gnu::always_inline]] void next() { at += 2; }
 };
+struct WidenedRows {  // f32
+  const float* at;
+  i64 row;
+  [[gnu::always_inline]] F even(int r) const { return splat_value(at + r * row); }
+  [[gnu::always_inline]] F odd(int r) const { return splat_value(at + r * row + 1); }
+  [[gnu::always_inline]] void next() { at += 2; }
+};
 struct Expanded {
   const float* at;
   [[gnu::always_inline]] F even(int r) const { return splat_value(at + r); }
@@ -297,23 +304,70 @@ void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count,
 
 constexpr i64 kBlock = kBf16x12Depth / 2;  // pairs of depth: 8 KiB of a panel, which all rows use from the L1 cache
 
-// Rows of A from a pair of depth on, against one block of a panel.
-void skinny_block(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* b, i64 pairs,
-                  const TileOutput& out, i64 left) {
-  const i64 tiles = (shape.m + kTall - 1) / kTall;
+// Up to this number of rows multiply weights of 12 bits in the registers where they are unpacked, so that reading never
+// pauses. The sums of more rows leave no registers for that.
+constexpr int kUnpackedRows = kTall * 2 / 3 / kAcross * 2;
+
+// With AVX2 more rows are widened before they meet the weights: to expand their pairs again for every panel takes more
+// than half as many instructions as the products. A slab of the depth of all rows takes 65 KiB.
+constexpr bool kWidensRows = kBytes == 32;
+constexpr i64 kSlab = 512;  // pairs of depth
+struct WidenedSlab {
+  static constexpr i64 kRow = 2 * kSlab + 16;  // floats between rows: they share no set of the L1 cache
+  alignas(64) float at[kMaxSkinnyRows * kRow];
+  WidenedSlab(i64 rows, i64 pairs, const std::uint16_t* a, i64 stride) {
+    for (i64 r = 0; r < rows; ++r)
+      for (i64 i = 0; i < 2 * pairs; ++i) {
+        const std::uint32_t bits = static_cast<std::uint32_t>(a[r * stride + i]) << 16;
+        memcpy(at + r * kRow + i, &bits, sizeof bits);
+      }
+  }
+};
+
+// Calls multiply(begin, end, rows_at) for ranges of the pairs of depth; rows_at(row, pair) returns the rows of A from
+// there on.
+template <class F_>
+[[gnu::always_inline]] inline void for_each_slab(const GemmShape& shape, const std::uint16_t* a, F_ multiply) {
+  const i64 pairs = shape.k / 2;
+  if (!kWidensRows || shape.m <= kUnpackedRows)
+    return multiply(
+        0, pairs, [&](i64 row, i64 pair) __attribute__((always_inline)) {
+          return PairsOfRows{a + row * shape.k + 2 * pair, shape.k};
+        });
+  if constexpr (kWidensRows)
+    for (i64 begin = 0; begin < pairs; begin += kSlab) {
+      const i64 end = lesser(pairs, begin + kSlab);
+      const WidenedSlab slab(shape.m, end - begin, a + 2 * begin, shape.k);
+      multiply(
+          begin, end, [&](i64 row, i64 pair) __attribute__((always_inline)) {
+            return WidenedRows{slab.at + row * WidenedSlab::kRow + 2 * (pair - begin), WidenedSlab::kRow};
+          });
+    }
+}
+
+// Rows of A against one block of a panel; a(row) returns the rows of A from `row` on.
+template <class A>
+[[gnu::always_inline]] inline void skinny_block(i64 m, A a, const std::uint16_t* b, i64 pairs, const TileOutput& out,
+                                                i64 left) {
+  const i64 tiles = (m + kTall - 1) / kTall;
   for (i64 t = 0; t < tiles; ++t) {
-    const i64 row = shape.m * t / tiles, rows = shape.m * (t + 1) / tiles - row;
-    panel_tile<PairsOfRows>(rows, {{a + row * shape.k, shape.k}, b, pairs},
-                            {out.c + row * out.stride, out.stride, out.store}, left, nullptr);
+    const i64 row = m * t / tiles, rows = m * (t + 1) / tiles - row;
+    panel_tile<decltype(a(row))>(rows, {a(row), b, pairs}, {out.c + row * out.stride, out.stride, out.store}, left,
+                                 nullptr);
   }
 }
 
+struct PairRange {
+  i64 begin, end;
+};
+
 // Visits the blocks of every panel in order: take(column, first pair, pairs, output).
 template <class F_>
-[[gnu::always_inline]] inline void panel_by_panel(const GemmShape& shape, const TileOutput& out, F_ take) {
+[[gnu::always_inline]] inline void panel_by_panel(const GemmShape& shape, PairRange depth, const TileOutput& out,
+                                                  F_ take) {
   for (i64 column = 0; column < shape.n; column += kPanelRows)
-    for (i64 pair = 0; pair < shape.k / 2; pair += kBlock)
-      take(column, pair, shape.k / 2 - pair < kBlock ? shape.k / 2 - pair : kBlock,
+    for (i64 pair = depth.begin; pair < depth.end; pair += kBlock)
+      take(column, pair, lesser(depth.end - pair, kBlock),
            TileOutput{out.c + column, out.stride, pair > 0 ? Store::accumulate : out.store});
 }
 
@@ -322,11 +376,17 @@ void fetch(const void* at, i64 bytes) {
 }
 
 void skinny_rows(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w, const TileOutput& out) {
-  panel_by_panel(
-      shape, out, [&](i64 column, i64 pair, i64 pairs, const TileOutput& to) __attribute__((always_inline)) {
-        const std::uint16_t* b = w + column * shape.k + pair * kPairs;
-        fetch(b + kBlock * kPairs, pairs * kPairs * 2);
-        skinny_block(shape, a + 2 * pair, b, pairs, to, shape.n - column);
+  for_each_slab(
+      shape, a, [&](i64 begin, i64 end, auto rows_at) __attribute__((always_inline)) {
+        panel_by_panel(
+            shape, {begin, end},
+            out, [&](i64 column, i64 pair, i64 pairs, const TileOutput& to) __attribute__((always_inline)) {
+              const std::uint16_t* b = w + column * shape.k + pair * kPairs;
+              fetch(b + kBlock * kPairs, pairs * kPairs * 2);
+              skinny_block(
+                  shape.m, [&](i64 row) __attribute__((always_inline)) { return rows_at(row, pair); }, b, pairs, to,
+                  shape.n - column);
+            });
       });
 }
 
@@ -367,10 +427,6 @@ void widen_block(i64 depth, const std::byte* block, std::uint16_t* out) {
   }
   for (int i = 0; i < header.exception_count; ++i) out[header.exceptions[i].at] = header.exceptions[i].bits;
 }
-
-// Up to this number of rows multiply weights of 12 bits in the registers where they are unpacked, so that reading never
-// pauses. The sums of more rows leave no registers for that.
-constexpr int kUnpackedRows = kTall * 2 / 3 / kAcross * 2;
 
 // The sums of R rows with one block without exceptions.
 template <int R>
@@ -425,20 +481,25 @@ struct Bf16x12Tiles<std::integer_sequence<int, R...>> {
 };
 
 void skinny_bf16x12(const GemmShape& shape, const std::uint16_t* a, const std::byte* w, const TileOutput& out) {
-  static_assert(kBf16x12Depth == 2 * kBlock);
+  static_assert(kBf16x12Depth == 2 * kBlock && kSlab % kBlock == 0);
   alignas(64) std::uint16_t block[kBlock * kPairs];
-  panel_by_panel(
-      shape, out, [&](i64 column, i64 pair, i64 pairs, const TileOutput& to) __attribute__((always_inline)) {
-        const auto& header = *reinterpret_cast<const Bf16x12Header*>(w);
-        if (shape.m <= kUnpackedRows && !header.overflow && header.exception_count == 0) {
-          Bf16x12Tiles<std::make_integer_sequence<int, kUnpackedRows>>::of[shape.m - 1](
-              {a + 2 * pair, shape.k}, pairs, w + sizes::kBf16x12HeaderBytes, Words{} + header.base, to,
-              shape.n - column);
-        } else {
-          widen_block(2 * pairs, w, block);
-          skinny_block(shape, a + 2 * pair, block, pairs, to, shape.n - column);
-        }
-        w += sizes::bf16x12_bytes(kPanelRows, 2 * pairs);
+  for_each_slab(
+      shape, a, [&](i64 begin, i64 end, auto rows_at) __attribute__((always_inline)) {
+        panel_by_panel(
+            shape, {begin, end},
+            out, [&](i64 column, i64 pair, i64 pairs, const TileOutput& to) __attribute__((always_inline)) {
+              const std::byte* const at =
+                  w + sizes::bf16x12_bytes(column, shape.k) + sizes::bf16x12_bytes(kPanelRows, 2 * pair);
+              const auto& header = *reinterpret_cast<const Bf16x12Header*>(at);
+              if (shape.m <= kUnpackedRows && !header.overflow && header.exception_count == 0)
+                return Bf16x12Tiles<std::make_integer_sequence<int, kUnpackedRows>>::of[shape.m - 1](
+                    {a + 2 * pair, shape.k}, pairs, at + sizes::kBf16x12HeaderBytes, Words{} + header.base, to,
+                    shape.n - column);
+              widen_block(2 * pairs, at, block);
+              skinny_block(
+                  shape.m, [&](i64 row) __attribute__((always_inline)) { return rows_at(row, pair); }, block, pairs, to,
+                  shape.n - column);
+            });
       });
 }
 
