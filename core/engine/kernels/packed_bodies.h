@@ -601,24 +601,44 @@ void pack_columns(i64 depth, i64 columns, const float* b, i64 b_stride, std::uin
   panels(depth, columns, {b, b_stride}, out);
 }
 
-// (n, k), (n, k + 1), (n + 1, k), (n + 1, k + 1) become (n, k), (n + 1, k), (n, k + 1), (n + 1, k + 1).
-[[gnu::always_inline]] inline u64 transposed_pairs(u64 x) {
-  return (x & 0xffff00000000ffffu) | (x & 0x00000000ffff0000u) << 16 | (x >> 16 & 0x00000000ffff0000u);
+// 32 bytes: four blocks of two rows and one pair of depth.
+typedef std::uint64_t FourBlocks __attribute__((vector_size(32)));
+
+// (n, k), (n, k + 1), (n + 1, k), (n + 1, k + 1) become (n, k), (n + 1, k), (n, k + 1), (n + 1, k + 1) in every block.
+[[gnu::always_inline]] inline FourBlocks transposed_blocks(FourBlocks x) {
+  typedef std::uint16_t Elements __attribute__((vector_size(32)));
+  const auto e = (Elements)x;
+  return (FourBlocks)__builtin_shufflevector(e, e, 0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
+}
+
+// Four vectors of four blocks: rows become columns.
+[[gnu::always_inline]] inline void transpose_blocks(FourBlocks (&v)[4]) {
+  const FourBlocks a = __builtin_shufflevector(v[0], v[1], 0, 4, 2, 6),
+                   b = __builtin_shufflevector(v[0], v[1], 1, 5, 3, 7),
+                   c = __builtin_shufflevector(v[2], v[3], 0, 4, 2, 6),
+                   d = __builtin_shufflevector(v[2], v[3], 1, 5, 3, 7);
+  v[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+  v[1] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+  v[2] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+  v[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
 }
 
 void transpose_panels(const std::uint16_t* w, i64 k_total, const PanelBlock& part, std::uint16_t* out) {
-  constexpr i64 kRowsAtOnce = 16;
+  constexpr i64 kRowsOfBlocks = 8, kPairsAtOnce = 4;
   const i64 first = part.first_column, columns = part.columns;
-  for (i64 n = 0; n < part.depth; n += kRowsAtOnce) {
+  for (i64 n = 0; n < part.depth; n += kRowsOfBlocks) {
     const std::uint16_t* panel = w + packed_index(k_total, part.begin + n, first);
     for (i64 k = 0; k < columns; k += kPanelRows) {
       const i64 there = columns - k < kPanelRows ? (columns - k) / 2 : kPanelRows / 2;  // K is even
       std::uint16_t* to = out + k * part.depth + n * kPanelRows;
-      for (i64 pair = 0; pair < kPanelRows / 2; ++pair)
-        for (i64 row = 0; row < kRowsAtOnce; row += 2) {
-          const u64 four = pair < there ? read<u64>(panel + (k / 2 + pair) * kPairs + 2 * row) : 0;
-          write(to + row / 2 * kPairs + 4 * pair, transposed_pairs(four));
-        }
+      for (i64 pair = 0; pair < kPanelRows / 2; pair += kPairsAtOnce) {
+        FourBlocks v[kPairsAtOnce];
+        for (i64 i = 0; i < kPairsAtOnce; ++i)
+          v[i] = pair + i < there ? transposed_blocks(read<FourBlocks>(panel + (k / 2 + pair + i) * kPairs))
+                                  : FourBlocks{};
+        transpose_blocks(v);
+        for (i64 i = 0; i < kPairsAtOnce; ++i) write(to + i * kPairs + 4 * pair, v[i]);
+      }
     }
   }
 }
