@@ -396,6 +396,34 @@ TEST_F(Packed, FusedBranchesAreTheSeparateProducts) {
     }
 }
 
+// Gate and up projections of which only the gated product is kept.
+TEST_F(Packed, GatedProductAloneIsTheSeparateProducts) {
+  using Kind = PackedProduct::Kind;
+  for (const int threads : {1, 3})
+    for (const Size s : {Size{75, 64, 96, 0}, Size{100, 160, 160, 0}, Size{1300, 32, 2048, 0}}) {
+      Device device(Bytes(0), threads);
+      Gemm gemm(device, model::WeightType::bf16);
+      const Matrix x = normals(s.m, s.k, 1), w[] = {normals(s.n, s.k, 2), normals(s.n, s.k, 3)};
+      std::vector<std::uint16_t> turned[2];
+      std::vector<float> c[2];
+      FusedProduct branches[2];
+      for (size_t i = 0; i < 2; ++i) {
+        turned[i] = packed(transposed(w[i]));
+        c[i].resize(static_cast<size_t>(s.m * s.n));
+        gemm.nt({s.m, s.n, s.k}, x.at.data(), {.packed = packed(w[i]).data()}, c[i].data());
+        branches[i] = {.b = {Kind::transposed_panels, turned[i].data(), nullptr, {}}, .n = s.n, .low = {}};
+      }
+      std::vector<float> apart(c[0].size()), gated = apart;
+      vector_kernels().geglu(s.m * s.n, c[0].data(), c[1].data(), apart.data());
+      ASSERT_TRUE(PackedGemm::can_gate_alone(s.k, branches));
+      gemm.packed().multiply_fused(s.m, s.k, {x.at.data(), s.k}, branches, {}, gated.data());
+      EXPECT_EQ(gated, apart);
+      EXPECT_FALSE(PackedGemm::can_gate_alone(s.k + 2048, branches));
+      branches[1].b.kind = Kind::panels;
+      EXPECT_FALSE(PackedGemm::can_gate_alone(s.k, branches));
+    }
+}
+
 // The same of the few rows of decoding, with GeGLU, bf16 and int8.
 TEST_F(Packed, FewRowsInOneDispatchAreTheSeparateProducts) {
   using Kind = PackedProduct::Kind;

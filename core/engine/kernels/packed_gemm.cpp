@@ -385,6 +385,38 @@ void PackedGemm::multiply_gated(const LeftOperand& left, Range rows, std::span<c
   }
 }
 
+bool PackedGemm::can_gate_alone(std::int64_t k, std::span<const FusedProduct> branches) {
+  return 2 * kGatedColumns * even(k) <= kPanels && std::all_of(branches.begin(), branches.end(), [](const auto& b) {
+           return b.b.kind != Kind::panels && b.n % kPanelRows == 0 && b.low.rank == 0;
+         });
+}
+
+// The same for branches that are not kept: their columns are packed side by side, so that the activations are read once
+// for both, and the products lie in w.z, so that they are never written to memory.
+void PackedGemm::gate_alone(const LeftOperand& left, Range rows, std::span<const FusedProduct> branches,
+                            const Workspace& w, float* gated) {
+  static_assert(2 * kRows * kGatedColumns * sizeof(float) <= kLowRows * sizeof(std::uint16_t));
+  const std::int64_t n = branches[0].n, deep = even(left.k), run = deep / 8 * kLine;
+  float* const tile = reinterpret_cast<float*>(w.z);
+  for (std::int64_t j = 0; j < n; j += kGatedColumns) {
+    const Range columns{j, std::min(n, j + kGatedColumns)}, next{columns.end, std::min(n, columns.end + kGatedColumns)};
+    const std::int64_t width = columns.size(), stride = 2 * width;
+    for (std::int64_t i = 0; i < 2; ++i)
+      pack(branches[static_cast<size_t>(i)].b, left.k, n, {0, left.k}, columns, w.b + i * width * deep);
+    for (std::int64_t i = 0; i < 2; ++i) {  // one half of the rows prefetches each branch
+      const std::int64_t first = split_edge(rows.size(), row_unit(), i, 2),
+                         some = split_edge(rows.size(), row_unit(), i + 1, 2) - first;
+      const Source source = source_of(branches[static_cast<size_t>(i)], left.k, next);
+      Prefetch ahead{source.at, run, run > 0 ? source.elements / run : 0};
+      const GroupedStrip strip{w.a + first * deep, w.b, deep * kPanelRows, deep / 2};
+      gemm_kernels_.block(some, stride, &strip, 1, {tile + first * stride, stride, Store::write}, &ahead);
+    }
+    for (std::int64_t row = 0; row < rows.size(); ++row)
+      vector_kernels().geglu(width, tile + row * stride, tile + row * stride + width,
+                             gated + (rows.begin + row) * n + j);
+  }
+}
+
 void PackedGemm::run_grouped(const PackedProduct& p, Range rows, Range columns, const Workspace& w) {
   const LeftOperand left{{p.a, p.k, nullptr, {}}, p.k, p.scale};
   FusedProduct branch{.b = p.b, .n = p.n, .c = p.c, .store = p.store};
@@ -436,7 +468,7 @@ void PackedGemm::multiply_fused(std::int64_t m, std::int64_t k, const Activation
         for (const FusedProduct& branch : branches)
           if (branch.low.rank > 0) multiply_low_rank(left, some, depth, branch, w);
         if (gated) {
-          multiply_gated(left, some, branches, w, gated);
+          branches[0].c ? multiply_gated(left, some, branches, w, gated) : gate_alone(left, some, branches, w, gated);
           continue;
         }
         for (const FusedProduct& branch : branches) multiply_block(left, some, depth, {branch, {0, branch.n}}, w);

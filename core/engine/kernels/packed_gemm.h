@@ -51,7 +51,7 @@ using sizes::kMostFusedRank;
 struct FusedProduct {
   PackedProduct::Matrix b;
   std::int64_t n = 0;
-  float* c = nullptr;
+  float* c = nullptr;  // null: see can_gate_alone()
   Store store = Store::write;
   struct {
     PackedProduct::Matrix first{}, second{};  // kinds rows or columns
@@ -100,8 +100,10 @@ class PackedGemm {
   };
   void multiply_fused(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
                       const RowNorm& norm, float* gated);
-  // The same for at most kMaxSkinnyRows rows and forward branches whose weights are all of one kind (panels, bf16x12 or
-  // int8).
+  // Whether multiply_fused() can compute `gated` of branches that have no C.
+  static bool can_gate_alone(std::int64_t k, std::span<const FusedProduct> branches);
+  // multiply_fused() for at most kMaxSkinnyRows rows and forward branches whose weights are all of one kind (panels,
+  // bf16x12 or int8).
   bool fits_skinny(std::int64_t m, std::int64_t k) const;
   void multiply_skinny(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
                        const RowNorm& norm, float* gated);
@@ -174,6 +176,8 @@ class PackedGemm {
   void multiply_block(const LeftOperand& left, Range rows, Range depth, const Part& part, const Workspace& w);
   void multiply_gated(const LeftOperand& left, Range rows, std::span<const FusedProduct> branches, const Workspace& w,
                       float* gated);
+  void gate_alone(const LeftOperand& left, Range rows, std::span<const FusedProduct> branches, const Workspace& w,
+                  float* gated);
   void multiply_low_rank(const LeftOperand& left, Range rows, Range depth, const FusedProduct& branch,
                          const Workspace& w);
   // Packs panels of `columns` and `depth` of a matrix [k_total, n_total] that is not stored in panels.

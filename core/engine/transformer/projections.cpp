@@ -215,7 +215,11 @@ void project(Transformer& net, const PassContext& pass, int layer, std::span<con
   }
   if (together && net.gemm.packed().can_fuse(n, k)) {
     const auto timer = net.profile.time(Kernel::projections, work);
-    return net.gemm.packed().multiply_fused(n, k, activations(in, k), {branches, projections.size()}, row_norm, gated);
+    // Only a backward reads the gate and up projections again.
+    const std::span<const FusedProduct> all(branches, projections.size());
+    if (gated && !net.buffers.step.shape.backward && PackedGemm::can_gate_alone(k, all))
+      branches[0].c = branches[1].c = nullptr;
+    return net.gemm.packed().multiply_fused(n, k, activations(in, k), all, row_norm, gated);
   }
   const float* x = normed_input(net, n, in);
   for (const Projection p : projections) apply_projection(net, pass, {layer, p}, x);
