@@ -239,10 +239,14 @@ def report(work):
 
 
 def processor():
+    """Returns name, family and model of the processor: virtual machines name several generations alike."""
+    found = {}
     for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "unknown"
+        key, _, value = line.partition(":")
+        found.setdefault(key.strip(), value.strip())
+    if "model name" not in found:
+        return "unknown"
+    return f"{found['model name']} (family {found['cpu family']}, model {found['model']})"
 
 
 def machine(bench, way):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Draws the results of scripts/peers.sh in benchmarks/results/ as resources/manual/images/peers.svg: Meshwright's speed as a
-multiple of each peer's fastest way, one part for each class of processor, shape and number of threads. Circles compare wall
+multiple of each peer's fastest way, one part for each class of processor, shape, machine and number of threads. Circles compare wall
 times and squares CPU times; they are filled for the newest results of a part and open for older ones.
 
     chart.py [--results FOLDER] [--out FILE.svg]
@@ -62,7 +62,7 @@ def part(results, top):
 def chart(files):
     parts = {}
     for one in sorted(files, key=lambda one: one["date"]):
-        parts.setdefault((one["class"], one["shape"], one["machine"]["threads"]), []).append(one)
+        parts.setdefault((one["class"], one["shape"], one["machine"]["cpu"], one["machine"]["threads"]), []).append(one)
     out, top = [text(10, 24, "Meshwright's speed as a multiple of the peer's fastest way (right of 1x: Meshwright is faster; circles: wall time, squares: CPU time)")], 62
     for i, (peer, colour) in enumerate(COLOURS.items()):
         out.append(f'<circle cx="{16 + 100 * i}" cy="38" r="4.5" fill="{colour}"/>' + text(26 + 100 * i, 42, peer))

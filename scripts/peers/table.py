@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Prints the newest results of scripts/peers.sh in benchmarks/results/ as the tables of the manual's chapter 3: one for each
-class of processor, shape and number of threads.
+class of processor, shape, machine and number of threads.
 
     table.py [--results FOLDER]
 """
@@ -63,7 +63,7 @@ def main():
     files = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(args.results.glob("*.json"))]
     newest = {}
     for one in sorted(files, key=lambda one: one["date"]):
-        newest[one["class"], one["shape"], one["machine"]["threads"]] = one
+        newest[one["class"], one["shape"], one["machine"]["cpu"], one["machine"]["threads"]] = one
     for results in newest.values():
         print("\n".join(table(results)))
 
