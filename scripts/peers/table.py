@@ -32,6 +32,8 @@ def reached(results, work, peer, ratio):
 
 def rounds(results):
     counts = {work["ours"]["rounds"] for work in results["works"] if "ours" in work}
+    if counts == {1}:
+        return "One round."
     span = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{max(counts)}"
     return f"Medians of {span} rounds."
 
