@@ -19,6 +19,10 @@ bool is_one_of(const std::string& text, const std::array<const char*, count>& al
   return std::find(all.begin(), all.end(), text) != all.end();
 }
 
+bool is_data_ending(const std::string& ending) {
+  return is_one_of(ending, std::array{".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".parquet"});
+}
+
 // The ending before that of a compressed file: ".jsonl" of rows.jsonl.gz.
 std::string data_ending(const fs::path& path) {
   const fs::path ending = path.extension();
@@ -40,7 +44,40 @@ PathKind kind_of_json(const fs::path& file) {
   }
 }
 
+// The pattern of the data files of a folder without logs and subfolders, if all have one ending. Empty: it has others.
+fs::path data_pattern(const fs::path& folder) {
+  std::string ending;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const fs::path& file = at->path();
+    if (file.filename().string().starts_with('.')) continue;
+    if (!is_file(file) || !is_data_ending(data_ending(file)) || data_ending(file) == ".json") return {};
+    const std::string whole =
+        (file.extension() == data_ending(file) ? "" : data_ending(file)) + file.extension().string();
+    if (ending.empty() && formats::log_kind(file) != formats::LogKind::none) return {};
+    if (!ending.empty() && whole != ending) return {};
+    ending = whole;
+  }
+  return ending.empty() ? fs::path() : folder / ("*" + ending);
+}
+
+// models--OWNER--NAME of a cache: the snapshot that refs/main names. Empty: it is no such folder.
+fs::path cached_snapshot(const fs::path& folder) {
+  try {
+    if (!folder.filename().string().starts_with("models--")) return {};
+    const std::string commit = read_file(folder / "refs" / "main", 1 << 10);
+    if (commit.empty() || commit.find('/') != std::string::npos || commit.starts_with('.')) return {};
+    const fs::path snapshot = folder / "snapshots" / commit;
+    return path_exists(snapshot / "config.json") || path_exists(snapshot / "adapter_config.json") ? snapshot
+                                                                                                  : fs::path();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 ClassifiedPath classify_folder(const fs::path& folder) {
+  if (const fs::path snapshot = cached_snapshot(folder); !snapshot.empty())
+    return {path_exists(snapshot / "adapter_config.json") ? PathKind::adapter : PathKind::model, snapshot};
   if (path_exists(folder / "experiment.json") && path_exists(folder / "settings.json"))
     return {PathKind::recipe_export, folder / "experiment.json"};
   if (path_exists(folder / "adapter_config.json")) return {PathKind::adapter, folder};
@@ -50,6 +87,8 @@ ClassifiedPath classify_folder(const fs::path& folder) {
   } catch (const Error&) {
     // Import reports that the folder cannot be read.
   }
+  if (formats::log_kind(folder) != formats::LogKind::none) return {PathKind::other, folder};
+  if (fs::path pattern = data_pattern(folder); !pattern.empty()) return {PathKind::dataset, std::move(pattern)};
   return {PathKind::other, folder};
 }
 
@@ -65,8 +104,7 @@ ClassifiedPath classify_file(const fs::path& file) {
     const PathKind kind = kind_of_json(file);
     return {kind, kind == PathKind::model ? fs::absolute(file).parent_path() : file};
   }
-  if (is_one_of(data, std::array{".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".parquet"}))
-    return {PathKind::dataset, file};
+  if (is_data_ending(data)) return {PathKind::dataset, file};
   return {PathKind::other, file};
 }
 

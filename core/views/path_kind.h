@@ -19,7 +19,9 @@ enum class PathKind {
 
 struct ClassifiedPath {
   PathKind kind = PathKind::other;
-  std::filesystem::path path;  // the file or folder to open: the experiment of an export, the folder of a model file
+  // The file or folder to open: the experiment of an export, the folder of a model file, the snapshot in a cache of
+  // Hugging Face; for a folder of data files the pattern of these.
+  std::filesystem::path path;
 };
 // Does not throw. A folder that holds both a model and logs is a model; its log file can be given by itself.
 ClassifiedPath classify_path(const std::filesystem::path& path);

@@ -35,6 +35,32 @@ TEST(PathKind, ToldByContent) {
   EXPECT_EQ(kind(scratch / "missing"), PathKind::other);
 }
 
+TEST(PathKind, OpensAFolderOfDataFilesAsAPattern) {
+  const test::Scratch scratch;
+  scratch.put("rows/a.jsonl.gz", "");
+  scratch.put("rows/b.jsonl.gz", "");
+  const ClassifiedPath rows = classify_path(scratch / "rows");
+  EXPECT_EQ(rows.kind, PathKind::dataset);
+  EXPECT_EQ(rows.path, scratch / "rows/*.jsonl.gz");
+  scratch.put("rows/c.csv", "prompt,completion\n");
+  EXPECT_EQ(kind(scratch / "rows"), PathKind::other) << "two kinds of rows";
+  scratch.put("logs/trainer_log.jsonl", R"({"current_steps": 1, "total_steps": 2, "loss": 1.5})");
+  EXPECT_EQ(kind(scratch / "logs"), PathKind::other);
+  fs::create_directory(scratch / "empty");
+  EXPECT_EQ(kind(scratch / "empty"), PathKind::other);
+}
+
+TEST(PathKind, OpensTheSnapshotOfACachedModel) {
+  const test::Scratch scratch;
+  const fs::path cached = scratch / "models--google--gemma-3-1b-it";
+  scratch.put("models--google--gemma-3-1b-it/refs/main", "0a1b2c");
+  EXPECT_EQ(kind(cached), PathKind::other) << "the snapshot is missing";
+  scratch.put("models--google--gemma-3-1b-it/snapshots/0a1b2c/config.json", R"({"model_type": "gemma3_text"})");
+  const ClassifiedPath model = classify_path(cached);
+  EXPECT_EQ(model.kind, PathKind::model);
+  EXPECT_EQ(model.path, cached / "snapshots" / "0a1b2c");
+}
+
 TEST(PathKind, OpensTheFolderOfAModelFileAndTheExperimentOfAnExport) {
   const test::Scratch scratch;
   for (const char* file : {"model.safetensors", "config.json"}) {
