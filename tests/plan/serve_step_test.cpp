@@ -58,7 +58,7 @@ TEST(ServeStep, NothingIsFasterThanItsFloor) {
   const ServeStepModel m(gpu());
   // Weights of 2x H100 at the full bandwidth; products of a long prompt at the full peak.
   EXPECT_GT(m.seconds({.decoding = 1}), 61.4e9 / 2 / 3.35e12);
-  EXPECT_LT(m.seconds({.decoding = 1}), 2 * 61.4e9 / 2 / 3.35e12);
+  EXPECT_LT(m.seconds({.decoding = 1}), 2.1 * 61.4e9 / 2 / 3.35e12);
   EXPECT_GT(m.seconds({.prefill_tokens = 8192, .prefilling = 1}), 8192 * 2 * 29.3e9 / (2 * 989e12));
 }
 
@@ -197,7 +197,7 @@ TEST(ServeStep, CollectivesOfAnyCountMatchTheirList) {
 TEST(ServeStep, ExpertsReadFollowTheBatch) {
   Request r = server("gemma4-26b-a4b", "1xh100", Stack::vllm_gpu, 1);
   r.efficiencies.memory.value = r.efficiencies.matmul.value = 1;
-  r.efficiencies.step_s.value = r.efficiencies.sequence_s.value = 0;
+  r.efficiencies.step_s.value = r.efficiencies.layer_s.value = r.efficiencies.sequence_s.value = 0;
   const model::Config& c = r.model;
   const double experts = 3.0 * c.expert_dim * c.dim * static_cast<double>(c.layers.size()) * 2 / 3.35e12;  // s of each
   const auto base = [&](int n) { return ServeStepModel(r).parts({.decoding = n}).base.value; };
@@ -239,7 +239,7 @@ TEST(ServeStep, SmallerCachesAreNoSlower) {
 // TensorRT-LLM launches the kernels of a step with a prompt one by one; only steps of decoding are CUDA graphs.
 TEST(ServeStep, PromptsOfTensorRtTakeAtLeastTheHostsTime) {
   const Request r = server("qwen3-32b", "8xh100", Stack::tensorrt_llm, 8);
-  const double host = 64 * r.efficiencies.prompt_layer_s.value;
+  const double host = 64 * r.efficiencies.prompt_layer_s.value + r.efficiencies.sequence_s.value;
   const auto prompt = [](int tokens) {
     return StepLoad{.prefill_tokens = tokens, .prefilling = 1, .prefill_pairs = tokens * (tokens + 1) / 2.0};
   };

@@ -26,7 +26,7 @@ const Efficiencies::Named& named(const std::string& name) {
 
 bool is_share(std::string_view name) {
   return name == "matmul" || name == "experts" || name == "attention" || name == "memory" || name == "collectives" ||
-         name == "kv_reads" || name == "sampling" || name.starts_with("overlap");
+         name == "kv_reads" || name == "triton_reads" || name == "sampling" || name.starts_with("overlap");
 }
 
 // A share is at most 1, except on CPUs, whose peaks are estimates.
@@ -205,11 +205,13 @@ std::string to_text(const CalibrationBasis& basis) {
 }
 
 bool is_fitted(const Measurement& row) {
-  return row.purpose == MeasurementUse::calibration && is_speed(row.what) && row.counted();
+  const bool is_prefill = kind_of(row.what) == FigureKind::ttft && row.load.concurrency == 1;
+  return row.purpose == MeasurementUse::calibration && (is_speed(row.what) || is_prefill) && row.counted();
 }
 
 bool can_fit(std::string_view name) {
-  return is_share(name) || name == "kernel_s" || name == "step_s" || name == "sequence_s" || name == "sum_s";
+  return is_share(name) || name == "kernel_s" || name == "step_s" || name == "layer_s" || name == "sequence_s" ||
+         name == "sum_s";
 }
 
 bool at_limit(const CalibrationFactor& factor, const Efficiency& before, const FitOptions& options) {
@@ -228,17 +230,17 @@ std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors
     if (std::any_of(means.begin(), means.end(), same)) continue;
     CalibrationFactor all{f.stack, "", f.vendor, f.name};
     all.basis = f.basis;
-    double logs = 0, low = f.low, high = f.high;
-    int n = 0;
+    double logs = 0, weight = 0, low = f.low, high = f.high;
     for (const CalibrationFactor& g : factors)
       if (same(g)) {
-        logs += std::log(g.value), ++n;
+        const double own = std::max<double>(1, static_cast<double>(g.rows.size()));
+        logs += own * std::log(g.value), weight += own;
         low = std::min(low, g.low), high = std::max(high, g.high);
         all.rows.insert(all.rows.end(), g.rows.begin(), g.rows.end());
         if (!g.basis || (all.basis && g.basis->by == CalibrationAuthor::user))
           all.basis = g.basis;  // the newest hand in it
       }
-    all.value = std::exp(logs / n);
+    all.value = std::exp(logs / weight);
     all.low = low, all.high = high;
     means.push_back(std::move(all));
   }
@@ -263,7 +265,7 @@ std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows,
                      .found = name,
                      .expected =
                          "matmul, experts, attention, memory, collectives, overlap, overlap_network, overlap_sums, "
-                         "kv_reads, sampling, kernel_s, step_s, sequence_s, sum_s"});
+                         "kv_reads, triton_reads, sampling, kernel_s, step_s, layer_s, sequence_s, sum_s"});
   std::vector<CalibrationFactor> out;
   for (const Group& g : groups_of(rows)) {
     const std::vector<CalibrationFactor> factors = Fitter(g, options, stop).run();

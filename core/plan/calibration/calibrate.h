@@ -63,8 +63,8 @@ struct FitOptions {
   std::vector<std::string> names{"matmul"};  // efficiencies to fit, per chip and stack
   double shortest = 0.4, longest = 1.6;      // bounds of a factor; wider for CPUs, whose peaks are estimates
   double trust = 0.5;  // regularisation: a factor with this logarithm costs as much as a row that is off by 10 %
-  // Efficiencies of servers, fitted to output rates and times per token. Times to first token are never fitted.
-  std::vector<std::string> serving{"matmul", "memory", "kv_reads", "sequence_s"};
+  // Efficiencies of servers, fitted to output rates, times per token and single users' times to first token.
+  std::vector<std::string> serving{"matmul", "memory", "kv_reads", "triton_reads", "layer_s", "sequence_s"};
 };
 
 // Of the calibration that is shipped: rows of several slices and of experts tell more shares apart.
@@ -75,9 +75,11 @@ FitOptions shipped_fit_options();
 // no factor. Held-out rows do not matter. Throws Error CALIBRATION for an unknown name, and cancelled() when stopped.
 std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options = {},
                                            std::stop_token stop = {});
-// Replaces the factors for other chips of a vendor and stack by the geometric mean of the chips that have factors.
+// Replaces the factors for other chips of a vendor and stack by the geometric mean of the chips that have factors, each
+// with the weight of the rows behind its factor.
 std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors);
-// Whether factors are fitted to this row: it is counted, marked for calibration, and measures a speed.
+// Whether factors are fitted to this row: it is counted, marked for calibration, and measures a speed or the time to
+// first token of a single user, which is a prefill without a queue.
 bool is_fitted(const Measurement& row);
 // Whether measured step times determine this efficiency.
 bool can_fit(std::string_view name);

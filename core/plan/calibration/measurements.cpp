@@ -209,7 +209,8 @@ Comparison predicted(const Measurement& row, const Request& request) {
 Comparison predicted(const Measurement& row, const ServeStepModel& model) {
   const ServeWork& s = row.request.serve;
   const int users = row.load.concurrency > 0 ? row.load.concurrency : std::max(1, row.load.requests);
-  return compare(row, in_unit(row.what, steady_state(model, s, {users, s.input_len, s.output_len})));
+  return compare(row,
+                 in_unit(row.what, steady_state(model, s, {users, s.input_len, s.output_len, row.load.spread > 0})));
 }
 
 ErrorSummary summarise(const std::vector<Measurement>& rows, const std::vector<Comparison>& predictions,

@@ -48,9 +48,14 @@ bool serves_on_tpus(Stack stack) {
   return stack == Stack::vllm_tpu || stack == Stack::jetstream;
 }
 
-// A single user of vLLM on TPUs, and requests that follow each other on GPUs.
+// A single user of vLLM on TPUs, and requests that follow each other on GPUs. scripts/tensorrt-llm-steps.py derives the
+// value of TensorRT-LLM.
 Efficiency request_overhead(Stack stack) {
   if (!serves(stack)) return {0, 0, 0, Origin::floor, "no server"};
+  if (stack == Stack::tensorrt_llm)
+    return {6e-3, 4e-3, 8e-3, Origin::transferred,
+            "TensorRT-LLM 1.0 on H100: TTFT of closed loops of 1,024 to 4,096 tokens with up to 64 users (29 cells of "
+            "ACT that are not held out)"};
   if (serves_on_gpus(stack))
     return {1.2e-2, 6.7e-3, 2e-2, Origin::transferred,
             "vLLM 0.12 behind a router on H100: TTFT of closed loops of 1,024 and 4,096 tokens (42 cells of AC that "
@@ -64,18 +69,21 @@ Efficiency request_overhead(Stack stack) {
 // AsyncMicrobatchTokenizer). Fitted to cells of AC that are not held out: see the note of measurements.json.
 Efficiency tokenizer_overhead(Stack stack) {
   if (!serves(stack)) return {0, 0, 0, Origin::floor, "no server"};
+  if (stack == Stack::tensorrt_llm)
+    return {1e-6, 0, 3e-6, Origin::transferred, "TensorRT-LLM on H100: 0-3 µs a prompt token (ACT)"};
   if (serves_on_gpus(stack)) return {3e-6, 1e-6, 4e-6, Origin::transferred, "vLLM on H100: 1-4 µs a prompt token (AC)"};
   return {1.5e-6, 1e-6, 3e-6, Origin::transferred, "vLLM on H100 without a router: 1-3 µs a prompt token (AC)"};
 }
 
 // The PyTorch backend of TensorRT-LLM replays CUDA graphs of batches that only decode
 // (tensorrt_llm/_torch/pyexecutor/cuda_graph_runner.py); with a prompt the host launches each kernel. vLLM compiles
-// these steps, and SGLang's show no such floor down to 0.47 ms a layer.
+// these steps, and SGLang's show no such floor down to 0.47 ms a layer. scripts/tensorrt-llm-steps.py derives the
+// value.
 Efficiency prompt_layer_overhead(Stack stack) {
   if (stack != Stack::tensorrt_llm) return {0, 0, 5e-4, Origin::floor, "hidden behind the device's work"};
-  return {6.7e-4, 6.2e-4, 7e-4, Origin::transferred,
-          "TensorRT-LLM 1.0 on H100: steps with a prompt of 1,024 tokens take 40-43 ms with the 64 layers of "
-          "Qwen3-32B on 4 and 8 GPUs, 22-24 ms with the 32 of Llama-3.1-8B, whatever the number of users (ACT)"};
+  return {6.3e-4, 5.9e-4, 6.6e-4, Origin::transferred,
+          "TensorRT-LLM 1.0 on H100: 24 cells of ACT that are not held out, Qwen3-32B and Llama-3.1-8B with prompts of "
+          "1,024 tokens on 4 and 8 GPUs: 0.59 and 0.66 ms a layer, beside the seconds per sequence"};
 }
 
 Efficiency runtime_of(const hardware::Target& target, Stack stack) {
@@ -155,9 +163,12 @@ const std::vector<Efficiencies::Named>& Efficiencies::names() {
       {"overlap_sums", &Efficiencies::overlap_sums, "share of partial sums that may hide"},
       {"kernel_s", &Efficiencies::kernel_s, "unhidden seconds per kernel"},
       {"kv_reads", &Efficiencies::kv_reads, "share of memory bandwidth in reads of a server's KV cache"},
+      {"triton_reads", &Efficiencies::triton_reads,
+       "share of a published bandwidth of Triton kernels that reads of the KV cache reach at heads beyond 256"},
       {"sampling", &Efficiencies::sampling, "share of memory bandwidth in passes over logits for top-k and top-p"},
       {"sum_s", &Efficiencies::sum_s, "fixed seconds of a server's sum over devices, in addition to its bytes"},
       {"step_s", &Efficiencies::step_s, "seconds per step in addition to the devices' work"},
+      {"layer_s", &Efficiencies::layer_s, "seconds per layer of a server's step between the kernels of its graph"},
       {"sequence_s", &Efficiencies::sequence_s, "seconds per sequence of a decode step"},
       {"request_s", &Efficiencies::request_s, "seconds until a server may schedule a request"},
       {"token_s", &Efficiencies::token_s, "seconds of a server's tokenizer per prompt token"},
@@ -193,11 +204,16 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
                    : Efficiency{3e-6, 1e-6, 5e-6, Origin::transferred, "3 µs per memory-bound kernel (AC)"};
   e.kv_reads = tpu ? Efficiency{0.50, 0.30, 0.80, Origin::transferred, "ragged paged attention; no published ceiling"}
                    : Efficiency{0.80, 0.69, 1.00, Origin::transferred, "vLLM on H100: 69-100 % of the peak (AC)"};
+  e.triton_reads = {1.0, 0.4, 1.0, Origin::transferred, "vLLM's kernel on MI325X"};
   e.sampling = e.memory;
   e.sum_s = tpu ? Efficiency{1.3e-5, 1e-6, 1.5e-5, Origin::transferred, "TPU7x all-gather: 13-15 µs fixed (TR)"}
                 : Efficiency{7e-6, 5e-6, 1.2e-5, Origin::transferred,
                              "small all-reduce of a DGX pair 7 µs, of eight 32-37 µs (VD): grows with their logarithm"};
   e.step_s = step_of(chip.vendor, stack);
+  e.layer_s = serves_on_gpus(stack)
+                  ? Efficiency{1e-5, 0, 6.4e-5, Origin::floor,
+                               "about ten kernels of a layer, 1 µs between two of a graph; calibrated per chip"}
+                  : Efficiency{0, 0, 0, Origin::floor, "one program"};
   e.sequence_s = {3.8e-5, 0, 6.1e-5, Origin::transferred, "vLLM on H100: 0.018-0.061 ms per sequence (AC)"};
   e.request_s = request_overhead(stack);
   e.token_s = tokenizer_overhead(stack);

@@ -35,16 +35,18 @@ struct Efficiencies {
   Efficiency overlap_sums;     // share of partial sums within a layer that may hide
   Efficiency kernel_s;         // seconds per kernel launch that are not hidden
   Efficiency kv_reads;         // share of memory bandwidth in reads of a server's paged KV cache
-  Efficiency sampling;         // share of memory bandwidth in a server's passes over logits for top-k and top-p
-  Efficiency sum_s;            // fixed seconds of a server's all-reduce; on GPUs times log2 of their number
-  Efficiency step_s;           // seconds of the host per optimizer or decode step: data, scheduling, dispatch
-  Efficiency sequence_s;       // seconds per sequence of a decode step
-  Efficiency request_s;        // seconds from sending a request until a server can schedule it: HTTP, tokenizer, queues
-  Efficiency token_s;          // of the tokenizer per prompt token, before a server can schedule the request
-  Efficiency prompt_layer_s;   // of the host per layer, in a server's step with prompts that no CUDA graph replays
-  Efficiency compile_s;        // seconds of compilation before the first step
-  Efficiency runtime_bytes;    // held per device by runtime, context and communicators
-  Efficiency fragmentation;    // share by which an allocator holds more than the live buffers
+  Efficiency triton_reads;    // share of the published bandwidth of Triton kernels in these reads, for heads beyond 256
+  Efficiency sampling;        // share of memory bandwidth in a server's passes over logits for top-k and top-p
+  Efficiency sum_s;           // fixed seconds of a server's all-reduce; on GPUs times log2 of their number
+  Efficiency step_s;          // seconds of the host per optimizer or decode step: data, scheduling, dispatch
+  Efficiency layer_s;         // seconds per layer of a server's step between the kernels of its graph
+  Efficiency sequence_s;      // seconds per sequence of a decode step
+  Efficiency request_s;       // seconds from sending a request until a server can schedule it: HTTP, tokenizer, queues
+  Efficiency token_s;         // of the tokenizer per prompt token, before a server can schedule the request
+  Efficiency prompt_layer_s;  // of the host per layer, in a server's step with prompts that no CUDA graph replays
+  Efficiency compile_s;       // seconds of compilation before the first step
+  Efficiency runtime_bytes;   // held per device by runtime, context and communicators
+  Efficiency fragmentation;   // share by which an allocator holds more than the live buffers
 
   struct Named {
     std::string_view name;

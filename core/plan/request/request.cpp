@@ -110,6 +110,15 @@ double products_peak(const Request& request) {
                                                                                : chip.bf16_flops.value;
 }
 
+Efficiency fp8_share(const Request& request) {
+  const hardware::Chip& chip = request.target.chip;
+  Efficiency e = request.efficiencies.matmul;
+  if (!chip.fp8_efficiency || !chip.matmul_efficiency) return e;
+  const double ratio = chip.fp8_efficiency.value / chip.matmul_efficiency.value;
+  e.value *= ratio, e.low *= ratio, e.high *= ratio;
+  return e;
+}
+
 DType full_weights(const Request& request) {
   return request.weights == DType::f32 ? DType::f32 : request.profile.full_weights;
 }

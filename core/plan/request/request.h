@@ -112,6 +112,7 @@ int activation_bytes(const Request& request);
 // unless told otherwise (jax_default_matmul_precision); PyTorch multiplies it without TF32
 // (torch.backends.cuda.matmul.allow_tf32).
 double products_peak(const Request& request);
+Efficiency fp8_share(const Request& request);  // of the fp8 peak: that of bf16 products, scaled
 // The type in which a trained base is stored: the stack's, or f32 if the weights are f32.
 DType full_weights(const Request& request);
 // Sets the type of the weights; adapters, gradients and moments that a stack keeps in the base's type follow it.

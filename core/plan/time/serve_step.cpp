@@ -50,6 +50,13 @@ Efficiency triton_reads(double head_dim) {
           "Triton attention of heads of 256 reads the KV cache at 54 % of the bandwidth on MI325X (ROCm/aiter 5415)"};
 }
 
+// A share of what another kernel reaches.
+Efficiency of_share(Efficiency e, const Efficiency& share) {
+  e.value *= share.value, e.low *= share.value, e.high *= share.value;
+  if (share.value != 1) e.source += ", times " + number_text(share.value, 3) + ": " + share.source;
+  return e;
+}
+
 constexpr double kOwnSums = 8 * 1048576.0;  // bytes: below, servers on GPUs sum with a kernel of their own
 // Rows that the grouped products of experts compute at once: blocks of vLLM's fused kernel for few tokens
 // (fused_moe.py, get_default_config), rows of a bf16 tile on TPUs.
@@ -233,6 +240,7 @@ struct ServeStepModel::Impl {
   }
   // Weights are read once; for many tokens the products take longer than the reads.
   double products(double tokens) const { return std::max(weights_s, tokens * token_s); }
+  double layers() const { return static_cast<double>(request.model.layers.size()); }
   double sampled(double rows) const { return rows * sampled_bytes > kSampledOnChip ? rows : 0; }
   double head(double rows) const { return std::max(head_weights_s, rows * head_row_s); }
   // Of `own` tokens, padded to `tokens`: the experts that they choose are read, and each multiplies blocks of rows, the
@@ -284,13 +292,14 @@ ServeStepModel::Impl::Impl(const LocalModel& m) : request(*m.request) {
 
 void ServeStepModel::Impl::set(const Efficiencies& e) {
   request.efficiencies = e;
-  step_s = e.step_s.value;
+  step_s = e.step_s.value + layers() * e.layer_s.value;
   sequence_s = e.sequence_s.value;
   for (Rate* rate : {&weights, &head_weights, &traffic, &expert}) rate->share = e.memory;
   sampled_row.share = e.sampling;
-  for (Rate* rate : {&token, &head_row, &expert_row}) rate->share = e.matmul;
-  kv_full.share = reads_full.value_or(e.kv_reads);
-  kv_window.share = reads_window.value_or(e.kv_reads);
+  head_row.share = e.matmul;
+  for (Rate* rate : {&token, &expert_row}) rate->share = request.products == DType::fp8 ? fp8_share(request) : e.matmul;
+  kv_full.share = reads_full ? of_share(*reads_full, e.triton_reads) : e.kv_reads;
+  kv_window.share = reads_window ? of_share(*reads_window, e.triton_reads) : e.kv_reads;
   pair_full.share = triton_full.value_or(e.attention);
   pair_window.share = triton_window.value_or(e.attention);
   weights_s = weights.seconds(), head_weights_s = head_weights.seconds(), token_s = token.seconds();
@@ -298,7 +307,7 @@ void ServeStepModel::Impl::set(const Efficiencies& e) {
   pair_full_s = pair_full.seconds(), pair_window_s = pair_window.seconds();
   expert_s = expert.seconds(), expert_row_s = expert_row.seconds();
   sampled_row_s = sampled_row.seconds();
-  prompt_host_s = e.prompt_layer_s.value * static_cast<double>(request.model.layers.size());
+  prompt_host_s = layers() * e.prompt_layer_s.value;
 }
 
 void ServeStepModel::Impl::add_products(const LocalModel& m) {
@@ -498,7 +507,7 @@ double ServeStepModel::seconds(const StepLoad& load) const {
       i.reads(load, &Efficiency::value) +
       (load.prefill_pairs * i.pair_full_s + i.window_pairs(load) * i.pair_window_s) * i.prompt_share(load) +
       i.token_sums(tokens) + i.request_sums(requests);
-  return load.prefill_tokens > 0 ? std::max(device_s, i.prompt_host_s) : device_s;
+  return load.prefill_tokens > 0 ? std::max(device_s, i.prompt_host_s + r * i.sequence_s) : device_s;
 }
 
 ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
@@ -521,14 +530,14 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
                own_decoding = load.prefill_tokens > 0 ? static_cast<double>(i.own_tokens(alone)) : own;
   const Estimate experts = i.experts_estimate(own_decoding, decoding),
                  all_experts = load.prefill_tokens > 0 ? i.experts_estimate(own, t) : experts;
-  p.base = 1 * e.step_s + i.weights.estimate(1) + i.head_weights.estimate(1) + experts;
-  p.base.formula = "host and dispatch + weights / (bandwidth x share)";
+  p.base = 1 * e.step_s + i.layers() * e.layer_s + i.weights.estimate(1) + i.head_weights.estimate(1) + experts;
+  p.base.formula = "host and dispatch + gaps between kernels + weights / (bandwidth x share)";
   if (i.expert_s > 0)
     p.base.formula += "; of the experts " + number_text(i.experts_read(own_decoding, decoding), 3) + " of " +
                       std::to_string(i.request.model.experts) +
                       " in a layer, as many as its tokens are expected to choose";
   p.base.inputs =
-      (labelled(seconds_text(e.step_s.value), "host") + labelled(seconds_text(i.weights.seconds()), "layers") +
+      (labelled(seconds_text(i.step_s), "host and gaps") + labelled(seconds_text(i.weights.seconds()), "layers") +
        labelled(seconds_text(i.head_weights.seconds()), "output matrix") +
        labelled(seconds_text(experts.value), "experts"))
           .text;

@@ -73,7 +73,10 @@ SeparateCycle separate_cycle(const Server& steps, const ServerScheduling& schedu
   const double in = load.input_len, budget = std::max(1, server.max_num_batched_tokens);
   const double most = scheduling.max_prefills > 0 ? scheduling.max_prefills : requests;
   SeparateCycle c;
-  if (in < budget) {
+  if (in < budget && load.is_staggered) {
+    c.batches = requests;
+    c.batch_s = steps.seconds(0, in, 0);
+  } else if (in < budget) {
     c.batches = std::ceil(requests * in / std::min(budget, most * in));
     c.batch_s = steps.seconds(0, requests * in / c.batches, 0);
   } else {
@@ -103,7 +106,8 @@ SteadyState steady_state(const ServeStepModel& model, const ServeWork& server, c
   const ServerScheduling scheduling = server_scheduling(model.stack());
   if (scheduling.prefill_steps == ServerScheduling::PrefillSteps::separate) {
     const SeparateCycle c = separate_cycle(steps, scheduling, server, load, n);
-    const double prompts_s = c.batch_s * (c.batches + 1) / 2;  // answers then wait for the prompts behind their own
+    // Answers then wait for the prompts behind their own; staggered ones, for those of all others.
+    const double prompts_s = load.is_staggered ? c.batch_s : c.batch_s * (c.batches + 1) / 2;
     s.ttft_s = host + prompts_s + c.cycle_s * waiting;
     s.tpot_s = out > 1 ? (c.cycle_s - prompts_s) / (out - 1) : 0;
     s.itl_s = c.decode_s;

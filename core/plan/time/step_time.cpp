@@ -35,16 +35,6 @@ struct Rates {
   double activation = 2;  // bytes of an element
 };
 
-// The efficiency of fp8 products, scaled from that of bf16 products.
-Efficiency fp8_share(const Request& request) {
-  const hardware::Chip& chip = request.target.chip;
-  Efficiency e = request.efficiencies.matmul;
-  if (!chip.fp8_efficiency || !chip.matmul_efficiency) return e;
-  const double ratio = chip.fp8_efficiency.value / chip.matmul_efficiency.value;
-  e.value *= ratio, e.low *= ratio, e.high *= ratio;
-  return e;
-}
-
 Rates rates_of(const Request& request) {
   const hardware::Chip& c = request.target.chip;
   const double devices = std::max(1, c.devices_per_chip);
