@@ -46,8 +46,9 @@ void print_runs(const std::vector<store::RunRow>& rows, const std::vector<std::o
     const auto& cost = costs[i];
     print({run.id, std::string(to_string(run.state)), run.created,
            padded(std::to_string(run.steps_done), 5) + "/" + padded(std::to_string(run.steps_total), -5),
-           number(run.train_loss), number(run.eval_loss), to_text(Seconds(run.seconds)),
-           cost ? (cost->is_predicted ? "~" : "") + to_text(Usd(cost->usd)) : "-", to_text(run.peak), " " + run.name});
+           number(run.train_loss), number(run.eval_loss), run.seconds > 0 ? to_text(Seconds(run.seconds)) : "-",
+           cost ? (cost->is_predicted ? "~" : "") + to_text(Usd(cost->usd)) : "-",
+           run.peak > Bytes(0) ? to_text(run.peak) : "-", " " + run.name});
   }
 }
 
