@@ -210,7 +210,8 @@ TEST(CommunicatorGroup, ThousandStartsAndStopsLeaveNoThread) {
     } catch (const Error&) {
     }
   }
-  EXPECT_EQ(threads_of_process(), before);
+  EXPECT_LE(threads_of_process(),
+            before);  // joined threads of an earlier test may have been counted, as under emulation
 }
 
 TEST(CommunicatorGroup, RefusesMoreThanSixtyFourDevices) {
