@@ -2,7 +2,8 @@
 // Constants of Gemma: transformers configuration_gemma{2,3,4}.py and configuration_gemma4_unified.py with the
 // config.json files on the hub, cross-checked with google-deepmind/gemma gm/nn (_gemma.py, gemma4/_gemma4.py) and
 // tunix/models. The vocabulary size is the number of embedding rows in the safetensors files. Gemma 1, Llama,
-// Mistral and Qwen3: config.json on the hub.
+// Mistral and Qwen3: config.json on the hub. Gemma 3n: transformers configuration_gemma3n.py, whose defaults are E4B's,
+// and google-ai-edge/ai-edge-torch examples/gemma3n.
 #include "core/model/catalogue.h"
 
 #include <cmath>
@@ -113,12 +114,8 @@ Config gemma4(const char* id, int dim, int mlp_dim, int layers, int period, Head
   return c;
 }
 
-// E2B and E4B: per-layer embeddings, 128k positions, and the last `shared` layers use the K and V of the last layer of
-// the same attention type before them.
-void make_e_type(Config& c, int shared) {
-  c.sliding_window = 512;
-  c.max_positions = 131072;
-  c.ple_dim = 256;
+// The last `shared` layers use the K and V of the last layer of the same attention type before them.
+void share_kv(Config& c, int shared) {
   const int first_shared = static_cast<int>(c.layers.size()) - shared;
   for (int i = first_shared; i < static_cast<int>(c.layers.size()); ++i) {
     Layer& l = c.layers[static_cast<size_t>(i)];
@@ -126,6 +123,14 @@ void make_e_type(Config& c, int shared) {
     for (int d = 0; d < first_shared; ++d)
       if (c.layers[static_cast<size_t>(d)].attention == l.attention) l.kv_donor = d;
   }
+}
+
+// E2B and E4B: per-layer embeddings, 128k positions and shared K and V.
+void make_e_type(Config& c, int shared) {
+  c.sliding_window = 512;
+  c.max_positions = 131072;
+  c.ple_dim = 256;
+  share_kv(c, shared);
 }
 
 // Global layers of 12B, 26B-A4B and 31B have no V projection: V equals the K projection.
@@ -234,6 +239,31 @@ Config gemma1(const char* id, int dim, int mlp_dim, int layers, Heads heads) {
   return c;
 }
 
+// Gemma 3n, text part: MatFormer gives E2B the first half of E4B's MLP columns and fewer layers; the first ten layers
+// zero 95 % of their gate. The embedding has rows for the soft tokens of images and sound, which the per-layer
+// embedding lacks.
+Config gemma3n(const char* id, int mlp_dim, int layers, int shared) {
+  constexpr int kSparseLayers = 10;
+  Config c = named(id, "gemma3n");
+  c.vocab = 262400;
+  c.dim = 2048;
+  c.layers = alternate(layers, 5, layer(Attention::sliding, {8, 2, 256}, mlp_dim, 10000.0f),
+                       layer(Attention::full, {8, 2, 256}, mlp_dim, 1000000.0f));
+  for (size_t i = 0; i < kSparseLayers; ++i) c.layers[i].gate_sparsity = 0.95f;
+  share_kv(c, shared);
+  c.sliding_window = 512;
+  c.max_positions = 32768;
+  c.norm_form = NormForm::plain_w;
+  c.qk_norm = c.v_norm = true;
+  c.attention_scale = 1.0f;
+  c.final_softcap = 30.0f;
+  c.ple_dim = 256;
+  c.ple_vocab = 262144;
+  c.altup_inputs = 4;
+  c.laurel_rank = 64;
+  return c;
+}
+
 const std::vector<Config>& catalogue() {
   static const std::vector<Config> kModels{
       gemma2("gemma2-2b", 2304, 9216, 26, {8, 4, 256}, 256),
@@ -272,6 +302,8 @@ const std::vector<Config>& catalogue() {
       mistral_7b("mistral-7b-v0.3", 32768, 0, 1000000.0f),
       gemma1("gemma1-2b", 2048, 16384, 18, {8, 1, 256}),
       gemma1("gemma1-7b", 3072, 24576, 28, {16, 16, 256}),
+      gemma3n("gemma3n-e2b", 8192, 30, 10),
+      gemma3n("gemma3n-e4b", 16384, 35, 15),
   };
   return kModels;
 }

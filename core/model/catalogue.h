@@ -9,7 +9,7 @@
 
 namespace mw::model {
 
-// All ids: gemma2-2b ... gemma4-31b; for planning only llama2-7b ... gemma1-7b.
+// All ids: gemma2-2b ... gemma4-31b; for planning only llama2-7b ... gemma3n-e4b.
 std::vector<std::string> catalogue_ids();
 // Throws MODEL-ID with the nearest ids if `id` is unknown.
 Config catalogue_config(std::string_view id);

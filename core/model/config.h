@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Architecture of a decoder-only text model: Gemma, and for planning only Gemma 1, Llama, Mistral and Qwen3. Plain
-// values.
+// Architecture of a decoder-only text model: Gemma, and for planning only Gemma 1, Gemma 3n, Llama, Mistral and Qwen3.
+// Plain values.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace mw::model {
 
-enum class Family { gemma2, gemma3, gemma4, llama, qwen3, gemma1 };  // llama: Mistral, too
+enum class Family { gemma2, gemma3, gemma4, llama, qwen3, gemma1, gemma3n };  // llama: Mistral, too
 enum class Attention { sliding, full };
 enum class NormForm { one_plus_w, plain_w };      // Gemma 1/2/3 multiply by (1+w), the others by w
 enum class Rope { plain, linear, proportional };  // "default", "linear" (freq / factor), Gemma 4 "proportional"
@@ -18,12 +18,13 @@ struct Layer {
   Attention attention = Attention::sliding;
   int heads = 0, kv_heads = 0, head_dim = 0;
   int mlp_dim = 0;
-  bool has_k = true;  // false: uses the K and V of layer `kv_donor` (Gemma 4 E2B/E4B)
+  bool has_k = true;  // false: uses the K and V of layer `kv_donor` (Gemma 3n; Gemma 4 E2B/E4B)
   bool has_v = true;  // false with has_k: V equals the K projection (Gemma 4 global layers)
   int kv_donor = -1;
   float rope_theta = 10000.0f;
   Rope rope = Rope::plain;
   float rope_factor = 1.0f;  // linear: divisor of the frequencies; proportional: fraction of rotated pairs
+  float gate_sparsity = 0;   // share of the gate's values that are set to zero (Gemma 3n); products stay dense
   bool operator==(const Layer&) const = default;
 };
 
@@ -43,6 +44,9 @@ struct Config {
   float attention_softcap = 0;  // 0: none
   float final_softcap = 0;      // 0: none
   int ple_dim = 0;              // width of the per-layer embeddings (E2B/E4B); 0: none
+  int ple_vocab = 0;            // rows of the per-layer embedding, if fewer than `vocab` (Gemma 3n); 0: as many
+  int altup_inputs = 0;         // streams of width `dim` between layers, of which AltUp computes one; 0: one stream
+  int laurel_rank = 0;          // of the learned residual beside attention (LAuReL, Gemma 3n); 0: none
   int experts = 0, experts_per_token = 0, expert_dim = 0;  // 26B-A4B beside a dense MLP; Qwen3 MoE: instead of one
   bool tied_embeddings = true;                             // false: the output matrix is a tensor of its own, lm_head
   std::string hf_prefix = "model.";  // prefix of the language model's tensors in safetensors files
@@ -56,10 +60,18 @@ inline const Layer& first_of(const Config& config, Attention kind) {
   return at == layers.end() ? layers.front() : *at;
 }
 
-// Whether the model is known for planning only; the engine runs Gemma. RoPE scaling is not read for these models,
+// Whether layers have norms before attention and MLP only, as in Llama. RoPE scaling is not read for these models,
 // because no size depends on it.
-inline bool is_planning_only(const Config& config) {
+inline bool has_llama_layers(const Config& config) {
   return config.family == Family::llama || config.family == Family::qwen3 || config.family == Family::gemma1;
+}
+// Whether the model is known for planning only; the engine runs Gemma 2, 3 and 4.
+inline bool is_planning_only(const Config& config) {
+  return has_llama_layers(config) || config.family == Family::gemma3n;
+}
+// Streams of width `dim` that pass from layer to layer.
+inline int residual_streams(const Config& config) {
+  return std::max(1, config.altup_inputs);
 }
 
 }  // namespace mw::model

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and defaults: transformers configuration_{gemma,gemma2,gemma3,gemma4,gemma4_unified,llama,mistral,
-// qwen3,qwen3_moe}.py. The Gemma 3 files
-// on the hub omit keys that equal the default.
+// Keys and defaults: transformers configuration_{gemma,gemma2,gemma3,gemma3n,gemma4,gemma4_unified,llama,mistral,qwen3,
+// qwen3_moe}.py. The Gemma 3 files on the hub omit keys that equal the default.
 #include "core/model/hf_config.h"
 
 #include <algorithm>
@@ -23,7 +22,7 @@ namespace {
 
 // These bounds keep every product of sizes below 2^63 and reject absurd sizes before memory is allocated.
 constexpr long long kMaxVocab = 1 << 24, kMaxDim = 1 << 18, kMaxMlp = 1 << 20, kMaxLayers = 1024, kMaxHeads = 4096,
-                    kMaxHeadDim = 8192, kMaxPositions = 1ll << 30, kMaxExperts = 4096;
+                    kMaxHeadDim = 8192, kMaxPositions = 1ll << 30, kMaxExperts = 4096, kMaxStreams = 64;
 
 // Typed and bounded access to one object of a config.json. A null value counts as absent, as in transformers. Errors
 // are CONFIG and name file and key.
@@ -38,13 +37,15 @@ class ConfigObject {
   int size(const std::string& key, std::optional<long long> fallback, long long max, long long min = 1) const {
     const Json* value = get(key);
     if (!value && !fallback) fail(key, "a required key is missing", "nothing", "\"" + key + "\"");
-    if (!value) return static_cast<int>(*fallback);
+    return value ? checked_size(*value, key, max, min) : static_cast<int>(*fallback);
+  }
+  int checked_size(const Json& value, const std::string& key, long long max, long long min) const {
     const std::string range = "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
-    if (!value->is_number_integer()) fail(key, "wrong type", json_excerpt(*value), range);
-    const bool huge = value->is_number_unsigned() && value->get<std::uint64_t>() > static_cast<std::uint64_t>(max);
-    if (huge || value->get<long long>() < min || value->get<long long>() > max)
-      fail(key, "out of range", json_excerpt(*value), range);
-    return static_cast<int>(value->get<long long>());
+    if (!value.is_number_integer()) fail(key, "wrong type", json_excerpt(value), range);
+    const bool huge = value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(max);
+    if (huge || value.get<long long>() < min || value.get<long long>() > max)
+      fail(key, "out of range", json_excerpt(value), range);
+    return static_cast<int>(value.get<long long>());
   }
   // Positive and finite, also after rounding to float.
   double positive(const std::string& key, std::optional<double> fallback) const {
@@ -96,10 +97,12 @@ struct ModelType {  // one value of model_type
   std::string_view prefix;
   bool multimodal;  // the language model is described by text_config
 };
-constexpr std::array<ModelType, 12> kModelTypes{
+constexpr std::array<ModelType, 14> kModelTypes{
     {{"gemma2", "Gemma2ForCausalLM", Family::gemma2, "model.", false},
      {"gemma3_text", "Gemma3ForCausalLM", Family::gemma3, "model.", false},
      {"gemma3", "Gemma3ForConditionalGeneration", Family::gemma3, "language_model.model.", true},
+     {"gemma3n_text", "Gemma3nForCausalLM", Family::gemma3n, "model.", false},
+     {"gemma3n", "Gemma3nForConditionalGeneration", Family::gemma3n, "model.language_model.", true},
      {"gemma4_text", "Gemma4ForCausalLM", Family::gemma4, "model.", false},
      {"gemma4", "Gemma4ForConditionalGeneration", Family::gemma4, "model.language_model.", true},
      {"gemma4_unified_text", "Gemma4UnifiedForCausalLM", Family::gemma4, "model.", false},
@@ -122,6 +125,8 @@ Defaults defaults_of(Family family) {
       return {262208, 8, 4, 256, 131072, 4096, 0.0, 0.0};
     case Family::gemma4:
       return {262144, 8, 4, 256, 131072, 512, 0.0, 0.0};
+    case Family::gemma3n:
+      return {262400, 8, 2, 256, 32768, 512, 0.0, 30.0};
     case Family::llama:
     case Family::qwen3:
     case Family::gemma1:  // see read_llama
@@ -180,7 +185,10 @@ std::vector<Attention> layer_types(const ConfigObject& s, Family family, int lay
     }
   } else {
     const char* key = s.get("_sliding_window_pattern") ? "_sliding_window_pattern" : "sliding_window_pattern";
-    const int period = family == Family::gemma3 ? s.size(key, 6, kMaxLayers) : family == Family::gemma2 ? 2 : 6;
+    const int period = family == Family::gemma3    ? s.size(key, 6, kMaxLayers)
+                       : family == Family::gemma2  ? 2
+                       : family == Family::gemma3n ? 5
+                                                   : 6;
     for (int i = 0; i < layers; ++i) out.push_back((i + 1) % period == 0 ? Attention::full : Attention::sliding);
   }
   if (family == Family::gemma4) out.back() = Attention::full;  // as in transformers
@@ -273,10 +281,10 @@ void read_global_sizes(const ConfigObject& s, std::vector<Layer>& layers) {
   }
 }
 
-// Gemma 4 E2B and E4B: the last layers use the K and V of the last unshared layer of the same attention type.
-void read_kv_sharing(const ConfigObject& s, std::vector<Layer>& layers) {
+// Gemma 3n, Gemma 4 E2B and E4B: the last layers use the K and V of the last unshared layer of the same attention type.
+void read_kv_sharing(const ConfigObject& s, int fallback, std::vector<Layer>& layers) {
   const int count = static_cast<int>(layers.size());
-  const int shared = s.size("num_kv_shared_layers", 0, count - 1, 0);
+  const int shared = s.size("num_kv_shared_layers", fallback, count - 1, 0);
   const bool wide = s.flag("use_double_wide_mlp", false);
   for (int i = count - shared; i < count; ++i) {
     Layer& l = layers[static_cast<size_t>(i)];
@@ -300,7 +308,7 @@ void read_gemma4_options(const ConfigObject& s, Config& c) {
   read_global_sizes(s, c.layers);
   const bool k_is_v = s.flag("attention_k_eq_v", false);
   for (Layer& l : c.layers) l.has_v = !(k_is_v && l.attention == Attention::full);
-  read_kv_sharing(s, c.layers);
+  read_kv_sharing(s, 0, c.layers);
   c.norm_form = NormForm::plain_w;
   c.v_norm = c.layer_scalar = true;
   c.attention_scale = 1.0f;
@@ -317,6 +325,42 @@ void read_gemma4_options(const ConfigObject& s, Config& c) {
   c.expert_dim = s.size("moe_intermediate_size", std::nullopt, kMaxMlp);
 }
 
+// One number for all layers, or a list with one for each: the MLP widths and gate sparsities of Gemma 3n. Calls
+// read(value, key, layer).
+template <class Read>
+void for_each_layer(const ConfigObject& s, const std::string& key, size_t layers, const Read& read) {
+  const Json* list = s.get(key);
+  if (!list) return;
+  if (!list->is_array()) {
+    for (size_t i = 0; i < layers; ++i) read(*list, key, i);
+    return;
+  }
+  if (list->size() != layers)
+    s.fail(key, "wrong length", std::to_string(list->size()) + " entries",
+           std::to_string(layers) + " entries, one per layer");
+  for (size_t i = 0; i < layers; ++i) read((*list)[i], key + "[" + std::to_string(i) + "]", i);
+}
+
+void read_gemma3n_options(const ConfigObject& s, Config& c) {
+  constexpr size_t kSparseLayers = 10;  // by default, of a model with more layers
+  for (size_t i = 0; i < kSparseLayers && c.layers.size() > kSparseLayers; ++i) c.layers[i].gate_sparsity = 0.95f;
+  for_each_layer(s, "activation_sparsity_pattern", c.layers.size(),
+                 [&](const Json& value, const std::string& key, size_t i) {
+                   const double share = value.is_number() ? value.get<double>() : -1;
+                   if (!(share >= 0 && share < 1))
+                     s.fail(key, "out of range", json_excerpt(value), "a share from 0 and below 1");
+                   c.layers[i].gate_sparsity = static_cast<float>(share);
+                 });
+  read_kv_sharing(s, 15, c.layers);
+  c.norm_form = NormForm::plain_w;
+  c.v_norm = true;
+  c.attention_scale = 1.0f;
+  c.ple_dim = s.size("hidden_size_per_layer_input", 256, kMaxHeadDim);
+  c.ple_vocab = s.size("vocab_size_per_layer_input", 262144, c.vocab);
+  c.altup_inputs = s.size("altup_num_inputs", 4, kMaxStreams, 2);
+  c.laurel_rank = s.size("laurel_rank", 64, kMaxDim);
+}
+
 std::vector<Layer> read_layers(const ConfigObject& s, Family family, const Defaults& d) {
   const int count = s.size("num_hidden_layers", std::nullopt, kMaxLayers);
   const std::vector<Attention> types = layer_types(s, family, count);
@@ -328,11 +372,18 @@ std::vector<Layer> read_layers(const ConfigObject& s, Family family, const Defau
     l.heads = s.size("num_attention_heads", d.heads, kMaxHeads);
     l.kv_heads = s.size("num_key_value_heads", d.kv_heads, kMaxHeads);
     l.head_dim = s.size("head_dim", d.head_dim, kMaxHeadDim);
-    l.mlp_dim = s.size("intermediate_size", std::nullopt, kMaxMlp);
+    if (family != Family::gemma3n) l.mlp_dim = s.size("intermediate_size", std::nullopt, kMaxMlp);
     const RopeSettings& r = l.attention == Attention::full ? ropes.full : ropes.sliding;
     l.rope_theta = r.theta;
     l.rope = r.rope;
     l.rope_factor = r.factor;
+  }
+  if (family == Family::gemma3n) {
+    if (!s.get("intermediate_size"))
+      s.fail("intermediate_size", "a required key is missing", "nothing", "\"intermediate_size\"");
+    for_each_layer(s, "intermediate_size", layers.size(), [&](const Json& value, const std::string& key, size_t i) {
+      layers[i].mlp_dim = s.checked_size(value, key, kMaxMlp, 1);
+    });
   }
   return layers;
 }
@@ -545,7 +596,7 @@ Config from_hf_config(const Json& json, const std::string& file) {
   Config c;
   c.id = std::filesystem::path(file).parent_path().filename().string();
   set_model_type(c, kind.model_type);
-  if (is_planning_only(c)) {
+  if (has_llama_layers(c)) {
     read_llama(s, c);
     return c;
   }
@@ -562,6 +613,8 @@ Config from_hf_config(const Json& json, const std::string& file) {
   c.qk_norm = kind.family != Family::gemma2;
   if (kind.family == Family::gemma4) {
     read_gemma4_options(s, c);
+  } else if (kind.family == Family::gemma3n) {
+    read_gemma3n_options(s, c);
   } else {
     c.attention_scale = static_cast<float>(1.0 / std::sqrt(s.positive("query_pre_attn_scalar", 256.0)));
     c.attention_softcap = read_softcap(s, "attn_logit_softcapping", d.attention_softcap);
@@ -573,6 +626,7 @@ Config from_hf_config(const Json& json, const std::string& file) {
 Config text_only(Config config) {
   const bool unified = config.hf_model_type.starts_with("gemma4_unified");
   if (config.family == Family::gemma3) set_model_type(config, "gemma3_text");
+  if (config.family == Family::gemma3n) set_model_type(config, "gemma3n_text");
   if (config.family == Family::gemma4) set_model_type(config, unified ? "gemma4_unified_text" : "gemma4_text");
   config.hf_prefix = "model.";
   return config;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and shapes in safetensors files: transformers modeling_{gemma2,gemma3,gemma4,llama,qwen3}.py. NNX paths of
-// Tunix: tunix/models/{gemma,gemma3,gemma4,llama3,qwen3}.
+// Names and shapes in safetensors files: transformers modeling_{gemma2,gemma3,gemma3n,gemma4,llama,qwen3}.py. NNX paths
+// of Tunix: tunix/models/{gemma,gemma3,gemma4,llama3,qwen3}; Tunix lacks Gemma 3n, whose other tensors have the names
+// in files.
 #include "core/model/inventory.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace {
 using Shape = std::vector<std::int64_t>;
 using Dims = std::vector<Dim>;
 
-constexpr std::array<std::string_view, 34> kRoleNames{// in the order of Role
+constexpr std::array<std::string_view, 44> kRoleNames{// in the order of Role
                                                       "embed",
                                                       "final_norm",
                                                       "lm_head",
@@ -44,6 +45,16 @@ constexpr std::array<std::string_view, 34> kRoleNames{// in the order of Role
                                                       "moe_pre_ffw_norm",
                                                       "dense_post_ffw_norm",
                                                       "moe_post_ffw_norm",
+                                                      "altup_projections",
+                                                      "altup_unembed_projections",
+                                                      "altup_router",
+                                                      "altup_router_norm",
+                                                      "altup_prediction_coefs",
+                                                      "altup_correction_coefs",
+                                                      "altup_output_scale",
+                                                      "laurel_left",
+                                                      "laurel_right",
+                                                      "laurel_norm",
                                                       "lora_a",
                                                       "lora_b",
                                                       "lora_m"};
@@ -58,7 +69,7 @@ class InventoryBuilder {
     embeddings();
     for (layer_ = 0; layer_ < static_cast<int>(c_.layers.size()); ++layer_) {
       const Layer& l = c_.layers[static_cast<size_t>(layer_)];
-      if (is_planning_only(c_)) {
+      if (has_llama_layers(c_)) {
         llama_layer(l);
         continue;
       }
@@ -66,6 +77,8 @@ class InventoryBuilder {
       mlp(l);
       if (c_.experts > 0) experts();
       if (c_.ple_dim > 0) layer_ple();
+      if (c_.altup_inputs > 1) altup();
+      if (c_.laurel_rank > 0) laurel();
       if (c_.layer_scalar) {
         add(Role::layer_scalar, "layer_scalar", {1}, {{Axis::one, 1}}, "skip_scale");
         tensors_.back().is_buffer = true;
@@ -83,9 +96,14 @@ class InventoryBuilder {
   void embeddings() {
     add(Role::embed, "embed_tokens.weight", {c_.vocab, c_.dim}, {{Axis::vocab, c_.vocab}, {Axis::embed, c_.dim}},
         "embedder.input_embedding");
+    if (c_.altup_inputs > 1) {
+      altup_matrices(Role::altup_projections, "altup_projections");
+      altup_matrices(Role::altup_unembed_projections, "altup_unembed_projections");
+    }
     if (c_.ple_dim == 0) return;
     const std::int64_t all = static_cast<std::int64_t>(c_.layers.size()) * c_.ple_dim;
-    add(Role::ple_embed, "embed_tokens_per_layer.weight", {c_.vocab, all}, {{Axis::vocab, c_.vocab}, {Axis::ple, all}},
+    const std::int64_t rows = c_.ple_vocab > 0 ? c_.ple_vocab : c_.vocab;
+    add(Role::ple_embed, "embed_tokens_per_layer.weight", {rows, all}, {{Axis::vocab, rows}, {Axis::ple, all}},
         "embedder.per_layer_input_embedding");
     add(Role::ple_model_proj, "per_layer_model_projection.weight", {all, c_.dim},
         {{Axis::embed, c_.dim}, {Axis::ple, all}}, "embedder.per_layer_model_projection.w");
@@ -184,8 +202,34 @@ class InventoryBuilder {
     norm(Role::post_ple_norm, "post_per_layer_input_norm", "post_per_layer_input_norm");
   }
 
+  void altup_matrices(Role role, const std::string& hf) {
+    const std::int64_t others = c_.altup_inputs - 1, d = c_.dim;
+    add(role, hf, {others, d, d}, {{Axis::one, others}, {Axis::embed, d}, {Axis::one, d}}, hf);
+  }
+
+  void altup() {
+    const std::int64_t n = c_.altup_inputs, d = c_.dim;
+    add(Role::altup_router, "altup.modality_router.weight", {n, d}, {{Axis::embed, d}, {Axis::one, n}},
+        "altup.modality_router.w");
+    norm(Role::altup_router_norm, "altup.router_norm", "altup.router_norm");
+    add(Role::altup_prediction_coefs, "altup.prediction_coefs.weight", {n * n, n}, {{Axis::one, n}, {Axis::one, n * n}},
+        "altup.prediction_coefs.w");
+    add(Role::altup_correction_coefs, "altup.correction_coefs.weight", {n, n}, {{Axis::one, n}, {Axis::one, n}},
+        "altup.correction_coefs.w");
+    add(Role::altup_output_scale, "altup.correct_output_scale", {d}, {{Axis::embed, d}}, "altup.correct_output_scale");
+  }
+
+  void laurel() {
+    const std::int64_t r = c_.laurel_rank, d = c_.dim;
+    add(Role::laurel_left, "laurel.linear_left.weight", {r, d}, {{Axis::embed, d}, {Axis::one, r}},
+        "laurel.linear_left.w");
+    add(Role::laurel_right, "laurel.linear_right.weight", {d, r}, {{Axis::one, r}, {Axis::embed, d}},
+        "laurel.linear_right.w");
+    norm(Role::laurel_norm, "laurel.post_laurel_norm", "laurel.post_laurel_norm");
+  }
+
   void norm(Role role, const std::string& hf, const std::string& tunix) {
-    add(role, hf + ".weight", {c_.dim}, {{Axis::embed, c_.dim}}, tunix + (is_planning_only(c_) ? ".w" : ".scale"));
+    add(role, hf + ".weight", {c_.dim}, {{Axis::embed, c_.dim}}, tunix + (has_llama_layers(c_) ? ".w" : ".scale"));
   }
 
   void linear(Role role, const std::string& hf, std::int64_t out, std::int64_t in, Dims dims, const std::string& tunix,

@@ -46,6 +46,16 @@ enum class Role {  // purpose of a tensor, independent of its names
   moe_pre_ffw_norm,
   dense_post_ffw_norm,
   moe_post_ffw_norm,
+  altup_projections,  // of the embedding to AltUp's other streams: one tensor for the matrices, which files have apart
+  altup_unembed_projections,  // of these streams to the output, likewise
+  altup_router,
+  altup_router_norm,
+  altup_prediction_coefs,
+  altup_correction_coefs,
+  altup_output_scale,
+  laurel_left,
+  laurel_right,
+  laurel_norm,
   lora_a,
   lora_b,
   lora_m  // magnitudes of DoRA, one for each output

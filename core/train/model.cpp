@@ -107,7 +107,8 @@ data::ChatFormat chat_format(model::Family family) {
       return data::ChatFormat::gemma4;
     case model::Family::llama:
     case model::Family::qwen3:
-    case model::Family::gemma1:  // for planning only
+    case model::Family::gemma1:
+    case model::Family::gemma3n:  // for planning only
       return data::ChatFormat::none;
   }
   return data::ChatFormat::gemma3;

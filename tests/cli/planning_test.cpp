@@ -65,6 +65,7 @@ TEST(PlanningModels, AreRejectedBeforeCreatingARun) {
   refused(meshwright(p.command("run", of_catalogue("llama3.1-8b"))));
   refused(meshwright(p.command("run", of_catalogue("qwen3-32b", {"--set", "model.init=random"}))));
   refused(meshwright(p.command("size", of_catalogue("llama2-7b", {"--set", "model.init=random"}))));
+  refused(meshwright(p.command("run", of_catalogue("gemma3n-e4b"))));
   refused(meshwright(p.command("generate", of_catalogue("llama2-7b", {"--prompt", "Hello"}))));
   write_file_atomically(p.model / "config.json", R"({"model_type": "qwen3", "hidden_size": 64, "intermediate_size": 128,
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 1000})");

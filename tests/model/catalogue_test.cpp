@@ -54,14 +54,14 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, Model,
                          });
 
 TEST(Catalogue, ListsIdsInOrder) {
-  EXPECT_THAT(
-      catalogue_ids(),
-      testing::ElementsAre("gemma2-2b", "gemma2-9b", "gemma2-27b", "gemma3-270m", "gemma3-1b", "gemma3-4b",
-                           "gemma3-12b", "gemma3-27b", "gemma4-e2b", "gemma4-e4b", "gemma4-12b", "gemma4-26b-a4b",
-                           "gemma4-31b", "llama2-7b", "llama2-13b", "llama2-70b", "llama3.1-8b", "llama3.1-70b",
-                           "llama3.1-405b", "llama3.2-1b", "llama3.2-3b", "llama3.3-70b", "qwen3-0.6b", "qwen3-1.7b",
-                           "qwen3-4b", "qwen3-8b", "qwen3-14b", "qwen3-32b", "qwen3-30b-a3b", "qwen3-235b-a22b",
-                           "mistral-7b-v0.1", "mistral-7b-v0.3", "gemma1-2b", "gemma1-7b"));
+  EXPECT_THAT(catalogue_ids(),
+              testing::ElementsAre("gemma2-2b", "gemma2-9b", "gemma2-27b", "gemma3-270m", "gemma3-1b", "gemma3-4b",
+                                   "gemma3-12b", "gemma3-27b", "gemma4-e2b", "gemma4-e4b", "gemma4-12b",
+                                   "gemma4-26b-a4b", "gemma4-31b", "llama2-7b", "llama2-13b", "llama2-70b",
+                                   "llama3.1-8b", "llama3.1-70b", "llama3.1-405b", "llama3.2-1b", "llama3.2-3b",
+                                   "llama3.3-70b", "qwen3-0.6b", "qwen3-1.7b", "qwen3-4b", "qwen3-8b", "qwen3-14b",
+                                   "qwen3-32b", "qwen3-30b-a3b", "qwen3-235b-a22b", "mistral-7b-v0.1",
+                                   "mistral-7b-v0.3", "gemma1-2b", "gemma1-7b", "gemma3n-e2b", "gemma3n-e4b"));
   for (const std::string& id : catalogue_ids()) EXPECT_EQ(catalogue_config(id).id, id);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Llama and Qwen3, known for planning only: published sizes, tensor names in safetensors files and in Tunix.
+// Models known for planning only: published sizes, tensor names in safetensors files and in Tunix.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -210,6 +210,96 @@ TEST(PlanningModels, QwenMoeHasExpertsInsteadOfADenseMlp) {
   EXPECT_EQ(inventory.find(Role::experts_gate_up, 0)->hf_shape, (std::vector<std::int64_t>{128, 2 * 768, 2048}));
   EXPECT_EQ(inventory.find(Role::router_scale, 0), nullptr);
   EXPECT_EQ(inventory.lora_targets().size(), 4u * 48) << "no adapters on experts";
+}
+
+// The files on the hub have K, V and k_norm of layers that borrow them, too, and the towers of images and sound, which
+// are the same for both sizes. Totals: safetensors metadata of google/gemma-3n-E2B-it and -E4B-it.
+TEST(PlanningModels, Gemma3nHasThePublishedNumberOfParameters) {
+  const auto towers = [](const char* id, std::int64_t published) {
+    const Config c = catalogue_config(id);
+    std::int64_t text = TensorInventory(c).parameters();
+    for (const Layer& l : c.layers)
+      if (!l.has_k) text += 2LL * l.kv_heads * l.head_dim * c.dim + l.head_dim;
+    return published - text;
+  };
+  EXPECT_EQ(towers("gemma3n-e2b", 5'439'438'272), 983'281'504);
+  EXPECT_EQ(towers("gemma3n-e4b", 7'849'978'192), 983'281'504);
+  EXPECT_TRUE(is_planning_only(catalogue_config("gemma3n-e4b")));
+}
+
+TEST(PlanningModels, Gemma3nSharesKAndVOfItsLastLayers) {
+  const Config c = catalogue_config("gemma3n-e4b");
+  ASSERT_EQ(c.layers.size(), 35u);
+  for (size_t i = 0; i < c.layers.size(); ++i) {
+    const Layer& l = c.layers[i];
+    EXPECT_EQ(l.attention, i % 5 == 4 ? Attention::full : Attention::sliding) << i;
+    EXPECT_EQ(l.has_k, i < 20) << i;
+    EXPECT_EQ(l.kv_donor, i < 20 ? -1 : l.attention == Attention::full ? 19 : 18) << i;
+    EXPECT_EQ(l.gate_sparsity, i < 10 ? 0.95f : 0.0f) << i;
+  }
+}
+
+TEST(PlanningModels, NameTensorsOfGemma3n) {
+  const TensorInventory inventory(catalogue_config("gemma3n-e2b"));
+  EXPECT_EQ(inventory.find(Role::laurel_left, 3)->hf_name, "model.language_model.layers.3.laurel.linear_left.weight");
+  EXPECT_EQ(inventory.find(Role::laurel_right, 3)->hf_shape, (std::vector<std::int64_t>{2048, 64}));
+  EXPECT_EQ(inventory.find(Role::altup_prediction_coefs, 0)->hf_shape, (std::vector<std::int64_t>{16, 4}));
+  EXPECT_EQ(inventory.find(Role::altup_output_scale, 0)->hf_name,
+            "model.language_model.layers.0.altup.correct_output_scale");
+  EXPECT_EQ(inventory.find(Role::altup_unembed_projections)->elements(), 3 * 2048 * 2048);
+  EXPECT_EQ(inventory.find(Role::ple_embed)->hf_shape, (std::vector<std::int64_t>{262144, 30 * 256}));
+  EXPECT_EQ(inventory.find(Role::embed)->hf_shape, (std::vector<std::int64_t>{262400, 2048}));
+  EXPECT_EQ(inventory.find(Role::layer_scalar, 0), nullptr);
+}
+
+// Keys of the text part of the files on the hub.
+Json gemma3n_e2b() {
+  Json text = Json::parse(R"({"model_type": "gemma3n_text", "activation_sparsity_pattern": [], "altup_active_idx": 0,
+    "altup_coef_clip": 120.0, "altup_correct_scale": true, "altup_num_inputs": 4, "attention_bias": false,
+    "final_logit_softcapping": 30.0, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 2048,
+    "hidden_size_per_layer_input": 256, "intermediate_size": [], "laurel_rank": 64, "layer_types": [],
+    "max_position_embeddings": 32768, "num_attention_heads": 8, "num_hidden_layers": 30, "num_key_value_heads": 2,
+    "num_kv_shared_layers": 10, "rms_norm_eps": 1e-06, "rope_local_base_freq": 10000.0, "rope_scaling": null,
+    "rope_theta": 1000000.0, "sliding_window": 512, "vocab_size": 262400, "vocab_size_per_layer_input": 262144})");
+  for (int i = 0; i < 30; ++i) {
+    text["activation_sparsity_pattern"].push_back(i < 10 ? 0.95 : 0.0);
+    text["intermediate_size"].push_back(8192);
+    text["layer_types"].push_back(i % 5 == 4 ? "full_attention" : "sliding_attention");
+  }
+  return {{"architectures", {"Gemma3nForConditionalGeneration"}}, {"model_type", "gemma3n"}, {"text_config", text}};
+}
+
+TEST(PlanningModels, ReadGemma3n) {
+  EXPECT_EQ(from_hf_config(gemma3n_e2b(), "gemma3n-e2b/config.json"), catalogue_config("gemma3n-e2b"));
+  Json defaults = gemma3n_e2b();
+  Json& text = defaults["text_config"];
+  for (const char* key :
+       {"activation_sparsity_pattern", "altup_num_inputs", "laurel_rank", "layer_types", "rope_theta"})
+    text.erase(key);
+  text["intermediate_size"] = 8192;
+  EXPECT_EQ(from_hf_config(defaults, "gemma3n-e2b/config.json"), catalogue_config("gemma3n-e2b"));
+  EXPECT_THROW(to_hf_config(catalogue_config("gemma3n-e2b")), Error);
+}
+
+TEST(PlanningModels, RejectBrokenGemma3n) {
+  const std::pair<std::function<void(Json&)>, const char*> broken[] = {
+      {[](Json& j) { j["intermediate_size"].push_back(1); }, "text_config.intermediate_size"},
+      {[](Json& j) { j["intermediate_size"][3] = "wide"; }, "text_config.intermediate_size[3]"},
+      {[](Json& j) { j.erase("intermediate_size"); }, "text_config.intermediate_size"},
+      {[](Json& j) { j["activation_sparsity_pattern"][2] = 1.5; }, "text_config.activation_sparsity_pattern[2]"},
+      {[](Json& j) { j["altup_num_inputs"] = 1; }, "text_config.altup_num_inputs"},
+      {[](Json& j) { j["vocab_size_per_layer_input"] = 300000; }, "text_config.vocab_size_per_layer_input"},
+      {[](Json& j) { j["num_kv_shared_layers"] = 30; }, "text_config.num_kv_shared_layers"}};
+  for (const auto& [edit, place] : broken) {
+    Json json = gemma3n_e2b();
+    edit(json["text_config"]);
+    try {
+      from_hf_config(json, "folder/config.json");
+      ADD_FAILURE() << "accepted: " << place;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.problem().place, place);
+    }
+  }
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // plan, checker, search, size and sweep answer from the same facts: thousands of random experiments, the same at every
-// run.
+// run unless scripts/random-plans.sh asks for others.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -12,12 +12,15 @@
 #include "core/planning/predict_sizes.h"
 #include "core/planning/search_experiment.h"
 #include "tests/planning/random_experiments.h"
+#include "tests/random_inputs.h"
 
 namespace mw::planning {
 namespace {
 
 using experiment::Experiment;
 using test::catalogue;
+using test::random_inputs;
+using test::random_seed;
 using test::RandomExperiments;
 
 // The answer of `plan`; `error`: it cannot plan at all.
@@ -68,9 +71,9 @@ std::vector<std::string> refusals_of_checker(const Experiment& e, const Answer& 
 }
 
 TEST(Consistency, WhatPlanRefusesTheCheckerSizeAndSweepRefuse) {
-  RandomExperiments random(27);
+  RandomExperiments random(random_seed(27));
   int refused = 0, runs = 0;
-  for (int i = 0; i < 1200; ++i) {
+  for (int i = 0; i < random_inputs(1200); ++i) {
     const std::string kind = random.one_of(std::array{"train", "serve", "size"});
     const Experiment e = random.next(kind);
     const Answer plan = answer(e);
@@ -89,14 +92,15 @@ TEST(Consistency, WhatPlanRefusesTheCheckerSizeAndSweepRefuse) {
     }
     if (testing::Test::HasFailure()) break;
   }
+  std::printf("%d experiments refused by all, %d planned by all\n", refused, runs);
   EXPECT_GT(refused, 300);
   EXPECT_GT(runs, 300);
 }
 
 TEST(Consistency, SearchOffersWhatRunsAndIsNotSlowerThanThePlan) {
-  RandomExperiments random(28);
-  int changes = 0;
-  for (int i = 0; i < 30; ++i) {
+  RandomExperiments random(random_seed(28));
+  int changes = 0, searched = 0;
+  for (int i = 0; i < random_inputs(30); ++i) {
     const Experiment e = random.next(random.one_of(std::array{"train", "serve"}));
     const Answer plan = answer(e);
     SCOPED_TRACE(e.text());
@@ -105,6 +109,7 @@ TEST(Consistency, SearchOffersWhatRunsAndIsNotSlowerThanThePlan) {
       EXPECT_TRUE(plan.refuses());
       continue;
     }
+    ++searched;
     EXPECT_EQ(found.fits, !plan.refuses() && plan.plan.fits());
     for (const plan::PlanChange& change : found.changes) {
       Experiment changed = e;
@@ -135,6 +140,7 @@ TEST(Consistency, SearchOffersWhatRunsAndIsNotSlowerThanThePlan) {
     EXPECT_DOUBLE_EQ(after.plan.step.seconds.value, found.result.candidates.front().seconds);
     if (testing::Test::HasFailure()) break;
   }
+  std::printf("%d searched and %d changes compared with the plan after them\n", searched, changes);
   EXPECT_GT(changes, 0);
 }
 
@@ -158,9 +164,9 @@ void expect_promise(const lint::Fix& fix, const Experiment& fixed) {
 }
 
 TEST(Consistency, AFixDoesWhatItPromises) {
-  RandomExperiments random(29);
+  RandomExperiments random(random_seed(29));
   std::map<std::string, int> promised;  // by rule
-  for (int i = 0; i < 160; ++i) {
+  for (int i = 0; i < random_inputs(160); ++i) {
     const Experiment e = random.next(random.one_of(std::array{"train", "serve"}));
     const Answer plan = answer(e);
     if (!plan.error.empty()) continue;
@@ -185,14 +191,15 @@ TEST(Consistency, AFixDoesWhatItPromises) {
       }
     if (testing::Test::HasFailure()) break;
   }
+  for (const auto& [id, fixes] : promised) std::printf("%s: %d fixes\n", id.c_str(), fixes);
   for (const char* id : {"PAD-1", "MESH-2", "BATCH-1", "DTYPE-2", "SERVE-1", "SERVE-2", "SERVE-3", "TP-1", "MEMORY"})
     EXPECT_GT(promised[id], 0) << id;
 }
 
 TEST(Consistency, TheOrderOfKeysDoesNotMatter) {
-  RandomExperiments random(30);
+  RandomExperiments random(random_seed(30));
   int reordered = 0;
-  for (int i = 0; i < 800; ++i) {
+  for (int i = 0; i < random_inputs(800); ++i) {
     const Experiment e = random.next(random.one_of(std::array{"train", "serve", "size"}));
     Json reversed = Json::object();
     for (const auto& [section, values] : e.json().items()) {
@@ -216,6 +223,7 @@ TEST(Consistency, TheOrderOfKeysDoesNotMatter) {
     EXPECT_EQ(a.plan.refusals.empty(), b.plan.refusals.empty());
     if (testing::Test::HasFailure()) break;
   }
+  std::printf("%d meshes in another order\n", reordered);
   EXPECT_GT(reordered, 100);
 }
 
@@ -232,12 +240,12 @@ double best_time(const ExperimentSearch& found) {
 }
 
 TEST(Consistency, TheBestPlanForMoreChipsIsNeverSlower) {
-  RandomExperiments random(31);
+  RandomExperiments random(random_seed(31));
   const std::vector<std::vector<const char*>> families{{"v5p-8", "v5p-16", "v5p-32"},
                                                        {"v6e-1", "v6e-4", "v6e-8", "v6e-16"},
                                                        {"1xh100", "2xh100", "4xh100", "8xh100", "16xh100"}};
   int compared = 0, idle = 0;
-  for (int i = 0; i < 18; ++i) {
+  for (int i = 0; i < random_inputs(18); ++i) {
     Experiment e = random.next(i % 3 == 0 ? "train" : "serve");
     e.set_value("train.batch", random.one_of(std::array{4, 8}));
     double before = 0;
@@ -266,6 +274,7 @@ TEST(Consistency, TheBestPlanForMoreChipsIsNeverSlower) {
       before = time;
     }
   }
+  std::printf("%d targets compared with a smaller one; %d best plans leave chips idle\n", compared, idle);
   EXPECT_GT(compared, 20);
   EXPECT_GT(idle, 0);
 }

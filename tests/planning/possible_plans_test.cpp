@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <map>
 
 #include "core/planning/plan_request.h"
@@ -13,6 +12,7 @@
 #include "core/serve/load/simulated_backend.h"
 #include "tests/base/instrumented.h"
 #include "tests/planning/random_experiments.h"
+#include "tests/random_inputs.h"
 
 namespace mw::planning {
 namespace {
@@ -23,11 +23,6 @@ using serve::Finding;
 using serve::Verdict;
 using test::catalogue;
 using test::RandomExperiments;
-
-long number_of(const char* variable, long fallback) {
-  const char* text = std::getenv(variable);
-  return text ? std::strtol(text, nullptr, 10) : fallback;
-}
 
 serve::AuditReference reference_of(const plan::Request& r) {
   return {.model = r.model,
@@ -186,8 +181,8 @@ std::optional<std::pair<plan::Request, plan::Plan>> planned_for_audit(const expe
 
 TEST(PossiblePlans, AuditFindsNoImpossibleNumber) {
   constexpr long kSimulated = 8;  // one in this many servers is simulated, too
-  const long wanted = number_of("MW_RANDOM_EXPERIMENTS", test::kInstrumented ? 200 : 3000);
-  RandomExperiments random(static_cast<std::uint64_t>(number_of("MW_RANDOM_SEED", 32)));
+  const long wanted = test::environment_number("MW_RANDOM_EXPERIMENTS", test::kInstrumented ? 200 : 3000);
+  RandomExperiments random(static_cast<std::uint64_t>(test::environment_number("MW_RANDOM_SEED", 32)));
   std::map<std::string, long> planned;
   long refused = 0, impossible = 0;
   for (long i = 0; i < wanted; ++i) {

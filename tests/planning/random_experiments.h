@@ -22,7 +22,7 @@ class RandomExperiments {
         std::array{"v5p-8", "v5p-16", "v6e-8", "v5e-4", "1xh100", "2xh100", "4xh100", "8xh100", "8xh200", "8xmi300x"});
     e.set_value("kind", kind);
     e.set_value("model.id", one_of(std::array{"gemma2-2b", "gemma3-1b", "gemma3-4b", "gemma3-12b", "gemma4-31b",
-                                              "gemma4-26b-a4b", "llama3.1-8b", "qwen3-32b"}));
+                                              "gemma4-26b-a4b", "gemma3n-e4b", "llama3.1-8b", "qwen3-32b"}));
     e.set_value("target.id", target);
     add_mesh(catalogue().target(target).devices(), e);
     e.set_value("train.dtype", one_of(std::array{"bf16", "bf16", "bf16", "f32", "int8"}));

@@ -61,7 +61,7 @@ std::string text_of(std::uint32_t bits) {
 void check_model(const model::Config& c) {
   if (model::is_planning_only(c))
     throw Error({.id = "ARCH",
-                 .message = "this model is for planning only; the engine runs Gemma",
+                 .message = "this model is for planning only; the engine runs Gemma 2, 3 and 4",
                  .file = c.id,
                  .found = c.hf_model_type,
                  .expected = "a Gemma 2, 3 or 4 text model",

@@ -104,9 +104,10 @@ class CollectiveLister {
     gather(Phase::forward);
     // The backward of the logits follows their forward directly: one gather serves both, also for the norm before
     // them. Lookups have no matrix product in the backward.
-    const bool backward = block_of(tensor.base) == Block::vocab ? false
-                          : tensor.layer < 0                    ? full_ && tensor.role != Role::final_norm
-                                                                : has_backward(tensor.layer);
+    const bool backward = block_of(tensor.base) == Block::vocab            ? false
+                          : tensor.role == Role::altup_unembed_projections ? learns_  // after the layers
+                          : tensor.layer < 0                               ? full_ && tensor.role != Role::final_norm
+                                                                           : has_backward(tensor.layer);
     if (backward) gather(Phase::backward);
     if (tensor.role == Role::embed && config_.tied_embeddings) gather(Phase::forward);  // as output
   }

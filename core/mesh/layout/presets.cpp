@@ -53,7 +53,7 @@ PartitionSpec tunix_training(const Tensor& tensor) {
   if (tensor.dims.size() == 1) return {{kTp}};
   return by_axis(tensor.dims, [](Axis axis) {
     if (axis == Axis::embed) return kFsdp;
-    return axis == Axis::head_dim ? kNone : kTp;
+    return axis == Axis::head_dim || axis == Axis::one ? kNone : kTp;
   });
 }
 
@@ -107,6 +107,7 @@ bool is_row(Role role, Axis axis) {
     case Role::o_proj:
     case Role::down_proj:
     case Role::ple_proj:
+    case Role::laurel_right:
       return axis == Axis::embed;
     case Role::ple_embed:
       return axis == Axis::vocab;

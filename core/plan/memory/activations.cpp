@@ -15,16 +15,20 @@ struct View {
   double len;
   bool eager, scores, qk_norm;
   bool wide_norms;  // Gemma multiplies by the norm's weight in f32, the others in bf16
-  bool post_norms;
+  bool post_norms, laurel;
   double d, width, q, kv, f;  // q: queries; kv: keys (and as many values)
   double norms;               // of the stream, per layer
+  double streams;             // between layers; more than one: AltUp's
   double e;                   // bytes of an element of the stream and of the products
 
   View(const LocalModel& model, const LayerKind& kind, double length) : m(model), k(kind), len(length) {
     const StackProfile& h = m.request->profile;
     eager = h.elementwise == StackProfile::Elementwise::eager;
     scores = h.attention == StackProfile::Attention::materialised;
-    wide_norms = m.config.norm_form == model::NormForm::one_plus_w || m.config.family == model::Family::gemma4;
+    wide_norms = m.config.norm_form == model::NormForm::one_plus_w || m.config.family == model::Family::gemma4 ||
+                 m.config.family == model::Family::gemma3n;
+    laurel = m.config.laurel_rank > 0;
+    streams = model::residual_streams(m.config);
     post_norms = m.config.post_norms;
     qk_norm = m.config.qk_norm;
     d = m.config.dim;
@@ -33,9 +37,11 @@ struct View {
     kv = k.shape.has_k ? k.kv() : 0;
     f = k.mlp +
         (m.config.experts > 0 ? static_cast<double>(m.config.expert_dim) * m.config.experts_per_token / m.mlp_ways : 0);
-    norms = post_norms ? 4 : 2;
+    norms = (post_norms ? 4 : 2) + (laurel ? 1 : 0) + (altup() ? 2 : 0);  // AltUp's router has one before and after
     e = activation_bytes(*m.request);
   }
+  bool altup() const { return streams > 1; }
+  double sparse_gate() const { return k.shape.gate_sparsity > 0 ? k.mlp : 0; }
   double row_scores() const { return k.heads * len; }  // of one query token
   double normed_heads() const { return (qk_norm ? q + kv : 0) + (m.config.v_norm ? kv : 0); }
 };
@@ -57,6 +63,18 @@ double adapters_kept(const View& view) {
   return sum;
 }
 
+// AltUp keeps the streams that enter the layer and those that it corrects; between layers, and in the backward, all of
+// them take the place of one.
+void add_streams(const View& view, double width, LayerMemory& o) {
+  if (!view.altup()) return;
+  const double others = 2 * view.e * (view.streams - 1) * width;
+  o.attention += view.e * view.streams * width;
+  o.mlp += view.e * view.streams * width;
+  o.forward += others;
+  o.attention_backward += others;
+  o.mlp_backward += others;
+}
+
 void eager_memory(const View& view, LayerMemory& o) {
   // f32 input, f32 (Gemma) or bf16 normalised value, bf16 result.
   const double e = view.e, head_norm = 4 + (view.wide_norms ? 4 : e), norm = head_norm + e;
@@ -74,6 +92,13 @@ void eager_memory(const View& view, LayerMemory& o) {
   const double attention =
       norm * view.d + 3 * e * view.q + 2 * e * view.kv + (view.scores ? (4 + 2 * e) * view.row_scores() : 0);
   o.forward = std::max(mlp, attention) + 2 * e * view.d;
+  if (view.laurel) o.attention += norm * view.d;
+  o.mlp += e * view.sparse_gate();  // what the cutoff leaves of the gate
+  if (view.altup()) {               // the norms of its router, and the first stream before its scale and its gate
+    o.attention += norm * view.d;
+    o.mlp += (norm + 2 * e) * view.d;
+  }
+  add_streams(view, view.d, o);
 }
 
 void fused_memory(const View& view, LayerMemory& o) {
@@ -90,6 +115,21 @@ void fused_memory(const View& view, LayerMemory& o) {
   const double mlp = 2 * view.f;  // the product takes a place of its factors
   const double attention = 2 * view.q + 2 * view.kv + (view.scores ? 2 * view.row_scores() : 0);
   o.forward = e * (std::max(mlp, attention) + view.d + view.width);
+  if (view.laurel) o.attention += e * view.width;
+  add_streams(view, view.width, o);
+}
+
+// AltUp's passes over its streams, in widths of the stream, besides the norms and the product of its router.
+double eager_altup(double streams) {
+  const double predict = 9 * streams;  // copied for the product with the coefficients, multiplied, added, copied
+  // The change of the first stream, repeated for each, multiplied and added.
+  const double correct = 3 + (1 + streams) + 2 * streams + 3 * streams;
+  const double output = 4 + 1 + 2 * (streams - 1);  // the first, copied and scaled; its result added to the others
+  return predict + correct + output;
+}
+double fused_altup(double streams) {
+  const double predict = 2 * streams, correct = 2 * streams + 1, output = 2 * (streams - 1);
+  return predict + correct + output;
 }
 
 LayerTraffic eager_traffic(const View& view) {
@@ -101,6 +141,9 @@ LayerTraffic eager_traffic(const View& view) {
   bytes += 2 * e * view.q;                                                      // attention's output made contiguous
   bytes += 2 * 3 * e * view.d;                                                  // residuals
   bytes += 5 * e * view.f;                                                      // activation, product
+  bytes += 6 * e * view.sparse_gate();                                          // mean, deviation, cutoff, rectified
+  if (view.laurel) bytes += (3 + 3 + 2) * e * view.d;                           // two sums, divided
+  if (view.altup()) bytes += eager_altup(view.streams) * e * view.d;
   if (view.m.config.layer_scalar) bytes += 2 * e * view.d;
   const Request& r = *view.m.request;
   const bool wide = bytes_of(r.profile.adapters) > e;
@@ -123,7 +166,8 @@ LayerTraffic eager_traffic(const View& view) {
   }
   const double kernels = 8 * (view.norms + (view.qk_norm ? 2 : 0) + (view.m.config.v_norm ? 1 : 0)) + 10 + 9 + 5 + 7 +
                          5.0 * static_cast<double>(view.k.lora_b.size()) +
-                         5.0 * static_cast<double>(view.k.dora.size());
+                         5.0 * static_cast<double>(view.k.dora.size()) + (view.laurel ? 5 : 0) +
+                         (view.altup() ? 24 : 0) + (view.sparse_gate() > 0 ? 6 : 0);
   return {bytes + attention, bytes + attention, 2 * bytes + attention_back, kernels};
 }
 
@@ -131,7 +175,9 @@ LayerTraffic fused_traffic(const View& view) {
   const double e = view.e;
   double bytes = e * (view.norms * view.width + 2 * 3 * view.width);  // norms in and out, residuals
   bytes += 2 * e * (view.q + 2 * view.kv);                            // head norms and RoPE at once
-  bytes += 3 * e * view.f;
+  bytes += 3 * e * view.f + e * view.sparse_gate();                   // the gate once more for its mean and deviation
+  if (view.laurel) bytes += 2 * e * view.width;
+  if (view.altup()) bytes += fused_altup(view.streams) * e * view.width;
   for (const Product& b : view.k.lora_b) bytes += 2 * e * b.out;
   for (const Product& p : view.k.dora) bytes += e * p.out;  // reads the output of B, too
   if (view.m.request->train.dropout)                        // each adapter drops out its own copy of the input

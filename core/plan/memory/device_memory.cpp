@@ -148,9 +148,18 @@ bool gradients_come_late(const Request& request) {
   return request.profile.gradient_buffers == StackProfile::GradientBuffers::late && request.train.accumulation <= 1;
 }
 
+// Each layer gates its part of them, in the forward and again in the backward.
+void add_per_layer_inputs(const LocalModel& model, Buffers& out, double tokens) {
+  const double width = static_cast<double>(model.layers()) * model.config.ple_dim;
+  if (width > 0)
+    add_matrix(model, out, C::activations, {tokens, width, static_cast<double>(activation_bytes(*model.request))},
+               {"per-layer inputs", "tokens x (layers x width of an input) x bytes"});
+}
+
 // Activations that the forward keeps for the backward.
 void add_kept(const LocalModel& model, Buffers& out, double tokens, double len) {
   const Request& r = *model.request;
+  add_per_layer_inputs(model, out, tokens);
   double kept = 0, saved = 0;
   for (const LayerKind& k : model.kinds) {
     kept += k.count * layer_memory(model, k, len).kept() * tokens;
@@ -161,12 +170,13 @@ void add_kept(const LocalModel& model, Buffers& out, double tokens, double len) 
       return Derivation{"activations of all layers", "tokens x bytes kept per token, all layers",
                         count(tokens) * amount(kept / tokens)};
     });
-  const double each = r.train.remat == model::Remat::block ? 2 : 1;
+  const bool blocks = r.train.remat == model::Remat::block;
+  const double each = (blocks ? 2 : 1) * model::residual_streams(model.config);
   if (r.train.offload == Offload::none)
     add_matrix(
         model, out, C::activations,
         {each * model.layers() * tokens, model.width, static_cast<double>(activation_bytes(r))},
-        {each > 1 ? "saved inputs of all blocks" : "saved inputs of all layers", "layers x tokens x width x bytes"});
+        {blocks ? "saved inputs of all blocks" : "saved inputs of all layers", "layers x tokens x width x bytes"});
   out.add(C::activations, saved, [&] {
     return Derivation{"saved outputs of all layers", "tokens x bytes saved per token, all layers",
                       count(tokens) * amount(saved / tokens)};

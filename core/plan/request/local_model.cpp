@@ -32,7 +32,7 @@ bool one_of_each_kind(const Request& request) {
 // Compares everything that memory and time depend on; RoPE does not matter.
 bool same_kind(const model::Layer& a, const model::Layer& b) {
   return a.attention == b.attention && a.heads == b.heads && a.kv_heads == b.kv_heads && a.head_dim == b.head_dim &&
-         a.mlp_dim == b.mlp_dim && a.has_k == b.has_k && a.has_v == b.has_v;
+         a.mlp_dim == b.mlp_dim && a.gate_sparsity == b.gate_sparsity && a.has_k == b.has_k && a.has_v == b.has_v;
 }
 
 std::string kind_name(const model::Config& config, const model::Layer& layer) {
@@ -40,6 +40,7 @@ std::string kind_name(const model::Config& config, const model::Layer& layer) {
                                  [&](const model::Layer& l) { return l.attention != layer.attention; });
   std::string name = !mixed ? "layers" : layer.attention == model::Attention::full ? "global layers" : "sliding layers";
   const bool lends = std::any_of(config.layers.begin(), config.layers.end(), [](const auto& l) { return !l.has_k; });
+  if (layer.gate_sparsity > 0) name += " with sparse gates";
   return lends && !layer.has_k ? name + " with borrowed KV" : name;
 }
 
@@ -159,6 +160,15 @@ void add_products(const LocalModel& model, LayerKind& kind, const mesh::PlacedTe
     case Role::ple_proj:
       kind.products.push_back({static_cast<double>(c.ple_dim), d, tensor.role});
       break;
+    case Role::altup_router:  // before and after the layer
+      kind.products.push_back({d, 2.0 * c.altup_inputs, tensor.role});
+      break;
+    case Role::laurel_left:
+      kind.products.push_back({d, static_cast<double>(c.laurel_rank), tensor.role});
+      break;
+    case Role::laurel_right:
+      kind.products.push_back({static_cast<double>(c.laurel_rank), d, tensor.role});
+      break;
     default:
       if (const Product p = widths(model, kind, tensor.role); p.in > 0) kind.products.push_back(p);
   }
@@ -197,7 +207,9 @@ LayerKind make_kind(const LocalModel& model, int layer) {
 bool quantised(const Request& request, Role role, DType type) {
   if (!serves(request.stack) || bytes_of(type) > 1) return true;
   return (role >= Role::q_proj && role <= Role::down_proj) || role == Role::experts_gate_up ||
-         role == Role::experts_down || role == Role::ple_gate || role == Role::ple_proj || role == Role::ple_model_proj;
+         role == Role::experts_down || role == Role::ple_gate || role == Role::ple_proj ||
+         role == Role::ple_model_proj || role == Role::altup_projections || role == Role::altup_unembed_projections ||
+         role == Role::laurel_left || role == Role::laurel_right;
 }
 
 TensorBytes held(const LocalModel& model, const std::vector<mesh::PlacedTensor>& tensors, DType type) {

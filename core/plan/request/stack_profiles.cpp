@@ -8,8 +8,7 @@ namespace {
 using H = StackProfile;
 
 bool gemma(model::Family family) {
-  return family == model::Family::gemma1 || family == model::Family::gemma2 || family == model::Family::gemma3 ||
-         family == model::Family::gemma4;
+  return family != model::Family::llama && family != model::Family::qwen3;
 }
 
 StackProfile tunix() {

@@ -340,6 +340,7 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
     bytes += k.count * layer_traffic(m, k, request.serve.max_model_len).forward;
   }
   if (m.config.ple_dim > 0) product(m.config.dim, static_cast<double>(m.layers()) * m.config.ple_dim, 1);
+  product(m.config.dim, m.config.dim, 2.0 * (model::residual_streams(m.config) - 1));  // AltUp's streams, and back
   const double head = static_cast<double>(m.config.dim) * m.vocab;
   weights.best = elements * bytes_of(request.weights) / bandwidth;
   head_weights.best = head * m.head_bytes() / bandwidth;

@@ -296,6 +296,7 @@ class Builder {
   // The embedding, all layers, and the output matrix with its softmax for `logit_tokens` tokens.
   void forward(Phase phase, const Pass& pass, double logit_tokens) {
     embedding(phase, pass);
+    altup(phase, pass, 2);
     for (const LayerKind& k : m_.kinds) layers(phase, k, pass, 1, 0);
     logits(phase, logit_tokens, 1, 0.5, pass.times);
   }
@@ -304,6 +305,15 @@ class Builder {
     if (m_.config.ple_dim > 0)
       load += product(rates_, pass.tokens, m_.config.dim, static_cast<double>(m_.layers()) * m_.config.ple_dim, 2);
     add(phase, "embedding", 0, load * pass.times);
+  }
+  // AltUp (Gemma 3n) makes its other streams from the embedding and joins them before the output: for each stream a
+  // product of the width with itself and a pass that gives it the magnitude of the first.
+  void altup(Phase phase, const Pass& pass, double products) {
+    const double matrices = products * (model::residual_streams(m_.config) - 1), d = m_.config.dim;
+    if (matrices == 0) return;
+    Load load = product(rates_, pass.tokens, d, d, bytes_of(r_.weights));
+    load.bytes += 2 * pass.tokens * d * rates_.activation;
+    add(phase, "embedding", 0, load * (matrices * pass.times));
   }
   void logits(Phase phase, double tokens, double products, double traffic_share, double times) {
     Load load = product(rates_, tokens, m_.config.dim, m_.vocab, m_.head_bytes()) * products;
@@ -525,7 +535,9 @@ void add_training(const LocalModel& model, double slowest, Builder& b) {
   const Pass pass{.tokens = rows_on_device(model, r.train.batch) * slowest, .len = slowest, .times = micro};
   b.forward(Phase::forward, pass, pass.tokens);
   if (r.train.loss_chunk > 0) b.logits(Phase::remat, pass.tokens, 1, 0, micro);
-  b.logits(Phase::backward, pass.tokens, r.method == model::TrainMethod::full ? 2 : 1, 0.5, micro);
+  const bool full = r.method == model::TrainMethod::full;
+  b.logits(Phase::backward, pass.tokens, full ? 2 : 1, 0.5, micro);
+  b.altup(Phase::backward, pass, full ? 4 : 1);  // adapters need the gradient of the joined streams only
   for (const LayerKind& k : model.kinds) {
     if (r.train.remat != model::Remat::none) b.layers(Phase::remat, k, pass, 1, 0);
     b.layers(Phase::backward, k, pass, 0, 1);

@@ -255,8 +255,8 @@ WeightCounts weight_counts(const model::Config& config) {
   for (const model::Tensor& t : inventory.tensors()) {
     const auto n = static_cast<double>(t.elements());
     if (t.role == Role::ple_embed || t.hf_shape.size() < 2) continue;  // lookups; norms are negligible
-    if (t.role == Role::embed || t.role == Role::lm_head) {
-      if (t.role == Role::lm_head || config.tied_embeddings) counts.output_elements = n;
+    if (t.role == Role::embed || t.role == Role::lm_head || t.role == Role::altup_unembed_projections) {
+      if (t.role != Role::embed || config.tied_embeddings) counts.output_elements += n;
       continue;
     }
     if (is_expert(t.role)) counts.expert_elements += n;
