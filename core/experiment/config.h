@@ -40,6 +40,7 @@ struct TargetSection {
 struct PriceSection {
   std::string region, price_class;
   double usd_per_chip_hour = 0;
+  std::string date;  // of usd_per_chip_hour: "2026-11-27", "2026-11" or "2026"; empty: not dated
 };
 struct BudgetSection {  // 0: no limit
   double hours = 0, usd = 0, tokens = 0;

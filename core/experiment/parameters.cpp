@@ -41,8 +41,7 @@ Rows model_rows() {
                "Hugging Face folder with config.json, safetensors and tokenizer to load"),
       text_row("model.id", &ModelSection::id, "Catalogue id", "",
                "A catalogue model for planning without its files: a Gemma such as gemma3-1b; for planning only a "
-               "Llama, Qwen3, "
-               "Mistral or Gemma 1 such as llama3.1-8b or qwen3-30b-a3b"),
+               "Gemma 1, Gemma 3n, Llama, Qwen3 or Mistral such as gemma3n-e4b or llama3.1-8b"),
       choice_row("model.init", &ModelSection::init, "Weights",
                  "Load the weights of the folder, or start from random weights (pretraining)", kAdvanced),
       path_row("model.tokenizer", &ModelSection::tokenizer, "Tokenizer",
@@ -62,9 +61,11 @@ Rows target_rows() {
       text_row("price.region", &PriceSection::region, "Price region", "",
                "Region of the price to plan with; empty: the chip's first region in the price list", kAdvanced),
       text_row("price.class", &PriceSection::price_class, "Price class", "",
-               "on demand, spot, flex, calendar, 1y or 3y; empty: on demand", kAdvanced),
+               "on demand, spot, flex, calendar, 1y or 3y; empty: on demand, or the first in the list", kAdvanced),
       real_row("price.usd_per_chip_hour", &PriceSection::usd_per_chip_hour, "Custom price",
                {"USD per chip-hour", 0, 0, 1e6}, "Price to use instead of the list price; 0: list price", kAdvanced),
+      text_row("price.date", &PriceSection::date, "Date of the custom price", "",
+               "Day of the custom price, as 2026-11-27; plans warn of it after 90 days; empty: they do not", kAdvanced),
   };
 }
 

@@ -241,9 +241,21 @@ std::vector<std::string> Catalogue::target_ids() const {
 }
 
 const Price* Catalogue::price(std::string_view chip, std::string_view region, std::string_view price_class) const {
-  const std::string_view wanted = price_class.empty() ? "on demand" : price_class;
+  const auto first = [&](std::string_view wanted) -> const Price* {
+    for (const Price& p : prices_)
+      if (p.chip == chip && p.usd_per_chip_hour > 0 && (wanted.empty() || p.price_class == wanted) &&
+          (region.empty() || p.region == region))
+        return &p;
+    return nullptr;
+  };
+  if (!price_class.empty()) return first(price_class);
+  const Price* on_demand = first("on demand");
+  return on_demand ? on_demand : first({});
+}
+
+const Price* Catalogue::unpublished(std::string_view chip) const {
   for (const Price& p : prices_)
-    if (p.chip == chip && p.price_class == wanted && (region.empty() || p.region == region)) return &p;
+    if (p.chip == chip && p.usd_per_chip_hour == 0) return &p;
   return nullptr;
 }
 

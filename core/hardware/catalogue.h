@@ -36,9 +36,11 @@ class Catalogue {
   // names, the unit that the suffix counts.
   Target target(std::string_view id) const;
   std::vector<std::string> target_ids() const;  // all slices, 1, 2, 4, 8 of each GPU, and cpu
-  // The first price of this chip, region and class. Default class: on demand. Default region: the first in the file.
-  // Null if there is none.
+  // The first price of this chip, region and class. Default class: on demand, or that of the chip's first row if no row
+  // is on demand. Default region: the first in the file. Null if there is none.
   const Price* price(std::string_view chip, std::string_view region = {}, std::string_view price_class = {}) const;
+  // The row that says that no price of this chip is published, and when that was looked up. Null if there is none.
+  const Price* unpublished(std::string_view chip) const;
 
  private:
   enum class InvalidRows { thrown, collected };

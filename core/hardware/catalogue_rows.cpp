@@ -235,6 +235,12 @@ Price read_price(const Json& json, RowLocation at) {
   JsonRow row(json, std::move(at));
   Price p;
   p.chip = row.text("chip");
+  p.date = row.text("date");
+  p.source = row.source();
+  if (row.flag("unpublished", false)) {
+    row.finish();
+    return p;
+  }
   const Json& usd = row.required("usd_per_chip_hour");
   if (!usd.is_number() || !std::isfinite(usd.get<double>()) || usd <= 0 || usd > 10000)
     row.bad("usd_per_chip_hour", "the value is not a price", json_excerpt(usd),
@@ -243,8 +249,6 @@ Price read_price(const Json& json, RowLocation at) {
   p.region = row.text("region");
   p.price_class = row.text("class");
   p.machine = row.text_or("machine", "");
-  p.date = row.text("date");
-  p.source = row.source();
   p.verified = row.flag("verified", true);
   row.finish();
   return p;

@@ -68,8 +68,8 @@ struct Chip {
 };
 
 struct Price {
-  std::string chip;  // chip id
-  double usd_per_chip_hour = 0;
+  std::string chip;                 // chip id
+  double usd_per_chip_hour = 0;     // 0: no price was found on `date`
   std::string region, price_class;  // "us-east5"; "on demand", "spot", "flex", "1y", "3y", "calendar"
   std::string machine;              // "a3-highgpu-2g" if the price is derived from a machine type
   std::string date, source;

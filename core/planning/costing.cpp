@@ -21,6 +21,7 @@ experiment::Experiment as_served(const experiment::Experiment& e, const experime
   for (const mesh::MeshAxis& axis : config.mesh.axes) out.erase("mesh." + axis.name);  // of the training
   out.erase("train.stack");
   out.erase("price.usd_per_chip_hour");
+  out.erase("price.date");
   return out;
 }
 

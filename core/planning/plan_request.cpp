@@ -95,9 +95,20 @@ void set_price(const experiment::PriceSection& given, const hardware::Catalogue&
                .region = {},
                .price_class = "own",
                .machine = {},
-               .date = {},
+               .date = given.date,
                .source = "given as price.usd_per_chip_hour"};
+  if (const hardware::Price* none = catalogue.unpublished(r.target.chip.id); none && r.price.usd_per_chip_hour == 0)
+    r.price = *none;
   using namespace std::chrono;
+  hardware::Price dated;
+  dated.date = given.date;
+  if (!given.date.empty() && !hardware::first_day(dated))
+    throw Error({.id = "PRICE",
+                 .message = "the value is not a date",
+                 .place = "price.date",
+                 .found = given.date,
+                 .expected = "a day, month or year, such as 2026-11-27",
+                 .fix = "correct it, or leave it empty"});
   r.price_days = hardware::age_days(r.price, floor<days>(system_clock::now()));
 }
 
@@ -273,7 +284,7 @@ std::vector<std::string> keys_of_target(const hardware::Target& before, const ha
   if (before.id == after.id) return {};
   std::vector<std::string> keys{"measured.seconds_per_step", "measured.hours", "measured.source", "measured.max_lens"};
   if (before.chip.id == after.chip.id) return keys;
-  keys.insert(keys.end(), {"price.region", "price.class", "price.usd_per_chip_hour"});
+  keys.insert(keys.end(), {"price.region", "price.class", "price.usd_per_chip_hour", "price.date"});
   if (before.chip.vendor != after.chip.vendor)
     keys.insert(keys.end(),
                 {"train.stack", "serve.stack", "sharding.preset", "sharding.places", "data.padding", "lora.module_path",

@@ -195,9 +195,18 @@ TEST(Prices, DefaultsToOnDemandAndAcceptsRegion) {
   EXPECT_DOUBLE_EQ(shipped().price("v5e", {}, "3y")->usd_per_chip_hour, 0.54);
   EXPECT_EQ(shipped().price("v5e", "mars"), nullptr);
   EXPECT_EQ(shipped().price("h20"), nullptr);
-  for (const Price& p : shipped().prices()) EXPECT_TRUE(first_day(p)) << p.chip << " " << p.date;
-  for (const Price& p : shipped().prices())
-    EXPECT_FALSE(p.source.empty() || p.date.empty() || p.region.empty()) << p.chip;
+  EXPECT_EQ(shipped().price("trn2")->price_class, "calendar") << "no price on demand";
+  EXPECT_EQ(shipped().price("trn2", {}, "on demand"), nullptr);
+}
+
+TEST(Prices, OfEveryChipAreDatedAndSourcedOrSaidToBeUnpublished) {
+  for (const Chip& chip : shipped().chips())
+    EXPECT_NE(shipped().price(chip.id) != nullptr, shipped().unpublished(chip.id) != nullptr) << chip.id;
+  for (const Price& p : shipped().prices()) {
+    EXPECT_TRUE(first_day(p)) << p.chip << " " << p.date;
+    EXPECT_FALSE(p.source.empty()) << p.chip;
+    EXPECT_EQ(p.usd_per_chip_hour == 0, p.region.empty()) << p.chip;
+  }
 }
 
 TEST(Prices, AreOldAfterNinetyDays) {

@@ -167,7 +167,19 @@ TEST(PlanPrices, WarnOfOldOnesAndMarkUnverifiedOnes) {
   EXPECT_EQ(own_price["amount"], 2);
   EXPECT_FALSE(own_price["stale"].get<bool>());
   EXPECT_TRUE(own_price["date"].is_null() && own_price["age_days"].is_null());
-  EXPECT_TRUE(planned_json(plan_experiment(titan({"target.id=8xh20"}), catalogue()))["price"].is_null());
+  const ExperimentPlan today =
+      plan_experiment(titan({"price.usd_per_chip_hour=2", "price.date=2999-01-01"}), catalogue());
+  EXPECT_THAT(today.problems, testing::Not(Contains(Field(&Problem::id, "PRICE-OLD"))));
+  const ExperimentPlan aged = plan_experiment(titan({"price.usd_per_chip_hour=2", "price.date=2024-03"}), catalogue());
+  EXPECT_THAT(aged.problems, Contains(Field(&Problem::id, "PRICE-OLD")));
+  EXPECT_EQ(planned_json(aged)["price"]["date"], "2024-03");
+  EXPECT_EQ(error_of_plan(titan({"price.date=soon"})).place, "price.date");
+  const ExperimentPlan unpublished = plan_experiment(titan({"target.id=8xh20"}), catalogue());
+  EXPECT_TRUE(planned_json(unpublished)["price"].is_null());
+  EXPECT_THAT(unpublished.problems, Contains(Field(&Problem::id, "PRICE-NONE")));
+  EXPECT_EQ(unpublished.plan.run.usd.value, 0);
+  const ExperimentPlan own_h20 = plan_experiment(titan({"target.id=8xh20", "price.usd_per_chip_hour=2"}), catalogue());
+  EXPECT_THAT(own_h20.problems, testing::Not(Contains(Field(&Problem::id, "PRICE-NONE"))));
   const ExperimentPlan mi355x = plan_experiment(titan({"target.id=8xmi355x"}), catalogue());
   EXPECT_THAT(mi355x.plan.sources, Contains(HasSubstr("(unverified)")));
 }

@@ -77,7 +77,7 @@ struct ServeWork {
 struct Request {
   model::Config model;
   hardware::Target target;
-  hardware::Price price{};          // usd_per_chip_hour 0: unknown
+  hardware::Price price{};          // usd_per_chip_hour 0: unknown, or with a source: not published
   std::optional<int> price_days{};  // age of the price; empty: not dated
   mesh::Mesh mesh;
   mesh::ShardingRules rules{};

@@ -251,7 +251,15 @@ void add_epoch_note(const Request& request, Plan& plan) {
 }
 
 void add_price_note(const Request& request, Plan& plan) {
-  if (request.price_days.value_or(0) <= hardware::kPriceDays) return;
+  if (request.price.usd_per_chip_hour == 0 && !request.price.source.empty())
+    plan.problems.push_back({.id = "PRICE-NONE",
+                             .severity = Severity::info,
+                             .message = "no price of this chip is published, so that the plan has no cost",
+                             .place = "price.usd_per_chip_hour",
+                             .found = request.price.source + ", " + request.price.date,
+                             .expected = "a price per chip-hour",
+                             .fix = "set price.usd_per_chip_hour and price.date"});
+  if (request.price.usd_per_chip_hour == 0 || request.price_days.value_or(0) <= hardware::kPriceDays) return;
   plan.problems.push_back(
       {.id = "PRICE-OLD",
        .severity = Severity::warning,
@@ -260,7 +268,8 @@ void add_price_note(const Request& request, Plan& plan) {
        .place = "price.usd_per_chip_hour",
        .found = "$" + number_text(request.price.usd_per_chip_hour) + " per chip-hour of " + request.price.date,
        .expected = "a price of the last " + std::to_string(hardware::kPriceDays) + " days",
-       .fix = "set price.usd_per_chip_hour, or add today's price to prices.json in the configuration folder"});
+       .fix = "set price.usd_per_chip_hour and price.date, or add today's price to prices.json in the configuration "
+              "folder"});
 }
 
 std::vector<std::string> sources_of(const Request& request) {
