@@ -579,7 +579,10 @@ std::string mesh_text(const PlanChoice& choice) {
 std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work work) {
   std::vector<lint::Edit> out;
   if (from.target != to.target) out.push_back({"target.id", to.target});
-  for (lint::Edit& edit : lint::mesh_edits(from.mesh, to.mesh)) out.push_back(std::move(edit));
+  mesh::Mesh written = from.mesh;
+  if (from.target != to.target)  // whose default mesh a document without a mesh would have: every axis is written
+    for (mesh::MeshAxis& axis : written.axes) axis.size = std::numeric_limits<int>::max();
+  for (lint::Edit& edit : lint::mesh_edits(written, to.mesh)) out.push_back(std::move(edit));
   if (from.places != to.places) out.push_back({"sharding.places", places_json(to.places)});
   if (work == Work::train) {
     if (from.max_len != to.max_len) out.push_back({"data.max_len", to.max_len});
