@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "tests/cli/process.h"
 #include "tests/cli/project.h"
 
@@ -25,6 +27,12 @@ class FilesOfVersion : public testing::Test {
     const std::string sql = "UPDATE runs SET experiment_folder='" + folder.string() + "'";
     EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
     sqlite3_close(db);
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "runs"))
+      if (const std::filesystem::path tuning = entry.path() / "tune.json"; std::filesystem::exists(tuning)) {
+        Json json = parse_json(read_file(tuning), "tune.json");
+        json["folder"] = folder.string();
+        write_file_atomically(tuning, json.dump());
+      }
   }
 
   Json answer(std::vector<std::string> arguments) const {
