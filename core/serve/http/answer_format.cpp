@@ -101,9 +101,11 @@ class ArgumentsReader {
   bool read_word() {
     const std::string_view word = take_word(",{}[]");
     if (word.empty()) return false;
+    // Json::accept() takes NUL for the end of the text.
+    const bool is_json = word.find('\0') == std::string_view::npos && Json::accept(word);
     if (word == "None")
       json_ += "null";  // how Python writes it
-    else if (Json::accept(word))
+    else if (is_json)
       json_ += word;
     else
       add_string(word);

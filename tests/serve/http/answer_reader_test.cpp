@@ -43,6 +43,7 @@ TEST(ToolCall, ArgumentsInGemmasNotationBecomeJson) {
   EXPECT_EQ(arguments_of(R"(call:f{a:two words,b:007,c:"in \"JSON\"","d":1,})"),
             R"(f {"a":"two words","b":"007","c":"in \"JSON\"","d":1})");
   EXPECT_EQ(arguments_of("call:f{a:<|\"|>line\nbreak\\<|\"|>}"), R"(f {"a":"line\nbreak\\"})");
+  EXPECT_EQ(arguments_of(std::string("call:f{a:true\0b}", 16)), R"(f {"a":"true\u0000b"})");
   EXPECT_EQ(arguments_of("call:f{a:<escape>b<escape>}", format_of("{# <start_function_call> #}")), R"(f {"a":"b"})");
   for (const char* text :
        {"", "f{}", "call:{}", "call:f", "call:f{", "call:f{}}", "call:f{a}", "call:f{a:}", "call:f{:1}",
