@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Gemma 3n has beside other models: AltUp's streams, LAuReL, sparse gates, and K and V of the last layers shared.
+// Parts of Gemma 3n that Gemma 3 lacks: AltUp's streams, LAuReL, sparse gates, and K and V of the last layers shared.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
