@@ -13,5 +13,6 @@ BARS = {
 
 def bar(results, work, peer):
     """Returns the ratio for results of bench.py, or None. AVX-512 BF16 is what `native` means where it was measured."""
-    kind = "bf16" if results["class"] == "native" and results["machine"]["bf16_flops"] else results["class"]
+    native = results["class"] == "native" and results["machine"]["bf16_flops"]
+    kind = "bf16" if native or results["class"] == "avx512_bf16" else results["class"]
     return BARS.get((work, peer), {}).get(kind)

@@ -31,6 +31,7 @@ WORKS = ["lora-all", "lora-quarter", "gsm8k-answers", "gsm8k-all", "prefill", *(
 CPU_LIMITS = {
     "native": {},
     "amx": {"MESHWRIGHT_CPU": "amx"},  # a processor that has AMX: nothing to limit, but a class of its own in tables
+    "avx512_bf16": {"ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "MESHWRIGHT_CPU": "avx512_bf16"},
     "avx512": {"ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE", "MKL_ENABLE_INSTRUCTIONS": "AVX512",
                "OPENBLAS_CORETYPE": "SKYLAKEX", "MESHWRIGHT_CPU": "avx512"},
     "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
