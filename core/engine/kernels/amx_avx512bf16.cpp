@@ -33,6 +33,7 @@ void store_tile(i64 rows, i64 columns, const float* tile, i64 stride, const Tile
 // A part of a strip that one call of oneDNN is deep, whose rows of A follow each other. The last rows are padded to 16
 // with what follows them in memory.
 void deep_product(i64 rows, i64 columns, const Strip& strip, i64 depth, const TileOutput& out) {
+  if (rows <= kFewRows) return fma_rows_amx(rows, columns, strip, depth, out);
   alignas(64) float tile[kAmxRows[0] * kAmxPanels[0] * kPanelRows];
   alignas(64) std::byte scratch[kOnednnScratchBytes];
   const i64 panel_elements = depth * kPanelRows, panels = (columns + kPanelRows - 1) / kPanelRows;
@@ -55,9 +56,8 @@ void deep_product(i64 rows, i64 columns, const Strip& strip, i64 depth, const Ti
 }
 
 // The same for rows of A with gaps, which are closed by copying blocks of them.
-constexpr i64 kCopiedDepth = 512;
 void gapped_product(i64 rows, i64 columns, const Strip& strip, i64 depth, const TileOutput& out) {
-  alignas(64) std::uint16_t a[kAmxRows[0] * kCopiedDepth];
+  alignas(64) std::uint16_t a[kAmxRows[0] * kAmxCopiedDepth];
   for (i64 row = 0; row < rows; row += kAmxRows[0]) {
     const i64 some = rows - row < kAmxRows[0] ? rows - row : kAmxRows[0];
     for (i64 r = 0; r < some; ++r)
@@ -67,15 +67,17 @@ void gapped_product(i64 rows, i64 columns, const Strip& strip, i64 depth, const 
   }
 }
 
-// oneDNN multiplies what is deep enough, vdpbf16ps the rest.
+// oneDNN and fma_rows_amx() multiply what is deep enough, vdpbf16ps the rest.
 void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutput& out) {
+  if (rows == 0) return;
   TileOutput to = out;
   for (int s = 0; s < count; ++s) {
     Strip strip = strips[s];
     while (strip.pairs > 0) {
       const i64 left = 2 * strip.pairs;
-      const bool gaps = strip.a_stride != left || left > kAmxMostDepth || left % kAmxDepth > 0;
-      const i64 most = gaps ? kCopiedDepth : kAmxMostDepth, deep = left < most ? left / kAmxDepth * kAmxDepth : most;
+      const i64 most = strip.a_stride != left ? kAmxCopiedDepth : amx_slice(left),
+                deep = left < most ? left / kAmxDepth * kAmxDepth : most;
+      const bool gaps = strip.a_stride != deep;
       if (deep == 0) {
         packed_kernels_avx512bf16().block(rows, columns, &strip, 1, to);
         strip.pairs = 0;
@@ -125,9 +127,10 @@ void scaled_rows(i64 rows, i64 n, const float* factor, const std::uint16_t* x, i
 const PackedKernels& packed_kernels_amx() {
   static const PackedKernels kernels = [] {
     PackedKernels k = packed_kernels_avx512bf16();
-    k.bf16_name = "AMX through oneDNN on packed weights, vdpbf16ps for few rows, in 12 bits for inference";
+    k.bf16_name = "AMX through oneDNN on packed weights, FMAs for up to four rows, in 12 bits for inference";
     k.int8_name = "vpdpwssd on packed int8 weights, AMX through oneDNN from 25 rows on";
     k.block = block;
+    k.fma_bf16x12 = fma_bf16x12_amx;
     return k;
   }();
   return kernels;
@@ -139,7 +142,7 @@ const GemmKernels& gemm_kernels_amx() {
     k.group_rows = 1;
     k.row_unit = 32;
     k.tile_rows = 64;
-    k.least_rows = kMaxSkinnyRows + 1;
+    k.least_rows = 1;
     k.block = grouped_block;
     k.groups = rows_of;
     k.scaled_groups = scaled_rows;

@@ -16,6 +16,13 @@ inline constexpr std::int64_t kAmxRows[] = {128, 64, 32, 16}, kAmxPanels[] = {4,
 inline constexpr std::int64_t kAmxDepth = 32, kAmxMostDepth = 2048;
 inline constexpr std::int64_t kOnednnScratchBytes = 8192;
 
+// Rows of A with gaps are copied in slices of this depth.
+inline constexpr std::int64_t kAmxCopiedDepth = 512;
+// The depth of the slices in which rows of `depth` without gaps are multiplied; sums of slices are added in order.
+constexpr std::int64_t amx_slice(std::int64_t depth) {
+  return depth > kAmxMostDepth || depth % kAmxDepth > 0 ? kAmxCopiedDepth : depth;
+}
+
 struct PanelShape {
   int rows = 0, panels = 0;  // indices in kAmxRows and kAmxPanels
   std::int64_t depth = 0;

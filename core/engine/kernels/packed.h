@@ -57,6 +57,17 @@ constexpr std::int64_t groups_of(std::int64_t k) {
 constexpr std::int64_t scale_index(std::int64_t k_total, std::int64_t n, std::int64_t k) {
   return (n / kPanelRows * groups_of(k_total) + k / kGroup) * kPanelRows + n % kPanelRows;
 }
+struct Bf16x12Part {  // depth [begin, begin + depth) of a W [N, k] in 12 bits; `at` starts a panel, begin a block
+  const std::byte* at = nullptr;
+  std::int64_t k = 0, begin = 0, depth = 0;
+};
+
+inline constexpr std::int64_t kFewRows = 4, kFewRowsDepth = 32;
+struct FewRows {
+  const std::uint16_t* at = nullptr;  // bf16 [rows, depth], rows <= kFewRows
+  float* widened = nullptr;           // memory for as many floats
+};
+
 struct Int8Weight {
   const std::int8_t* at = nullptr;
   const std::uint16_t* scales = nullptr;
@@ -94,6 +105,10 @@ struct PackedKernels {
   // The same for 12 bits an element. begin is a multiple of sizes::kBf16x12Depth, as is depth unless it ends at k.
   void (*widen_bf16x12)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth,
                         const std::byte* w, std::uint16_t* out);
+  // C[rows, columns) (+)= A W^T with the bits of `block` for the widened weight; the depth is a multiple of
+  // kFewRowsDepth. Null: skinny_bf16x12 has these bits.
+  void (*fma_bf16x12)(std::int64_t rows, std::int64_t columns, const FewRows& a, const Bf16x12Part& w,
+                      const TileOutput& out) = nullptr;
 };
 
 // Null if the processor lacks AVX2 or MESHWRIGHT_CPU selects a lower instruction set.

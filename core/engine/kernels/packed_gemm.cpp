@@ -46,6 +46,9 @@ constexpr std::int64_t kDeepest = kActivations / (3 * kMaxSkinnyRows);
 
 // At the greatest depth a block of panels is still 64 columns wide.
 constexpr std::int64_t kMostDepth = 4096, kDepthUnit = sizes::kBf16x12Depth;
+constexpr std::int64_t depths_of(std::int64_t k) {
+  return (k + kMostDepth - 1) / kMostDepth;
+}
 constexpr std::int64_t kSumRows = 512, kSumRank = 64;
 
 std::int64_t groups_size(std::int64_t rows, std::int64_t depth) {
@@ -60,6 +63,12 @@ constexpr std::int64_t kGatedColumns = 64;       // of both branches of a gated 
 constexpr std::int64_t kTransposedColumns = 64;  // columns of a transposed panel: it fits L2 with the activations
 
 }  // namespace
+
+struct PackedGemm::LeftOperand {
+  Activations x;
+  std::int64_t k = 0;
+  float scale = 1;
+};
 
 PackedGemm::Range PackedGemm::Share::of(std::int64_t total, std::int64_t unit) const {
   return {split_edge(total, unit, thread, threads), split_edge(total, unit, thread + 1, threads)};
@@ -256,13 +265,17 @@ void PackedGemm::skinny_products(std::int64_t m, std::int64_t k, const Activatio
   }
   auto* const whole = reinterpret_cast<std::int16_t*>(w.a);
   auto* const scales = reinterpret_cast<float*>(w.b);
-  const bool int8 = branches.front().b.kind == Kind::int8;
-  int8 ? kernels_.quantise_rows(m, k, rows, whole, scales) : kernels_.narrow_rows(m, k, 1.0f, {rows, k}, {w.a, k});
+  const bool int8 = branches.front().b.kind == Kind::int8, grouped = !int8 && m >= gemm_kernels_.least_rows;
+  if (int8) kernels_.quantise_rows(m, k, rows, whole, scales);
+  if (!int8 && !grouped) kernels_.narrow_rows(m, k, 1.0f, {rows, k}, {w.a, k});
   for (const FusedProduct& b : branches) {
     const Range columns = share.of(b.n, kPanelRows);
     if (int8)
       kernels_.int8_rows({m, columns.size(), k}, whole, scales, int8_from(b.b.int8, k, columns.begin),
                          {b.c + columns.begin, b.n, b.store});
+    else if (grouped)
+      multiply_depths({{rows, k, nullptr, {}}, k, 1}, {0, m},
+                      {{.b = b.b, .n = b.n, .c = b.c, .store = b.store}, columns}, w);
     else
       skinny_columns({m, b.n, k}, b.b, columns, w, b.c, b.store);
   }
@@ -300,12 +313,6 @@ void PackedGemm::multiply_skinny(std::int64_t m, std::int64_t k, const Activatio
 
 // Products of many rows: the activations are laid out once for several weights and their LoRA branches. Sums over rows
 // give the gradients of LoRA factors.
-
-struct PackedGemm::LeftOperand {
-  Activations x;
-  std::int64_t k = 0;
-  float scale = 1;
-};
 
 std::int64_t PackedGemm::block_rows(std::int64_t depth) const {
   return std::min(kRows, kActivations / even(depth)) / row_unit() * row_unit();
@@ -348,25 +355,38 @@ void PackedGemm::multiply_block(const LeftOperand& left, Range rows, Range depth
   if (with_low)
     gemm_kernels_.groups(rows.size(), rank, {branch.low.z + rows.begin * rank, rank, nullptr, {}}, branch.low.scale,
                          w.z);
+  const TileOutput out{branch.c + rows.begin * branch.n, branch.n, depth.begin > 0 ? Store::accumulate : branch.store};
+  const bool few = kernels_.fma_bf16x12 && branch.b.kind == Kind::bf16x12 && rows.size() <= kFewRows &&
+                   depth.size() % kFewRowsDepth == 0;
+  if (few) {
+    auto* const widened = reinterpret_cast<float*>(w.a + even(rows.size() * deep));
+    kernels_.fma_bf16x12(
+        rows.size(), part.columns.size(), {w.a, widened},
+        {branch.b.bf16x12 + sizes::bf16x12_bytes(part.columns.begin, left.k), left.k, depth.begin, depth.size()},
+        {out.c + part.columns.begin, out.stride, out.store});
+    if (!with_low) return;
+  }
   const std::int64_t most = std::min(kColumns, kPanels / deep / kPanelRows * kPanelRows);
   const std::int64_t widest = std::min(most, std::max(kFewestColumns, kPartElements / deep / kPanelRows * kPanelRows));
   for (std::int64_t j = part.columns.begin; j < part.columns.end; j += widest) {
     const Range some{j, std::min(part.columns.end, j + widest)};
     GroupedStrip strips[2] = {{w.a, w.b, deep * kPanelRows, deep / 2},
                               {w.z, w.low, even(rank) * kPanelRows, even(rank) / 2}};
+    if (with_low) pack(branch.low.second, rank, branch.n, {0, rank}, some, w.low);
+    if (few) {
+      gemm_kernels_.block(rows.size(), some.size(), strips + 1, 1, {out.c + j, out.stride, Store::accumulate}, nullptr);
+      continue;
+    }
     if (branch.b.kind == Kind::panels)
       strips[0].b = branch.b.packed + packed_index(left.k, j, depth.begin), strips[0].b_stride = left.k * kPanelRows;
     else
       pack(branch.b, left.k, branch.n, depth, some, w.b);
-    if (with_low) pack(branch.low.second, rank, branch.n, {0, rank}, some, w.low);
     const Source next = some.end < part.columns.end
                             ? source_of(branch, left.k, {some.end, std::min(part.columns.end, some.end + widest)})
                             : part.next;
     const std::int64_t run = deep / 8 * kLine;  // of one tile
     Prefetch ahead{next.at, run, depth.size() == left.k && run > 0 ? next.elements / run : 0};
-    gemm_kernels_.block(
-        rows.size(), some.size(), strips, with_low ? 2 : 1,
-        {branch.c + rows.begin * branch.n + j, branch.n, depth.begin > 0 ? Store::accumulate : branch.store}, &ahead);
+    gemm_kernels_.block(rows.size(), some.size(), strips, with_low ? 2 : 1, {out.c + j, out.stride, out.store}, &ahead);
   }
 }
 
@@ -424,17 +444,21 @@ void PackedGemm::run_grouped(const PackedProduct& p, Range rows, Range columns, 
     branch.low.second = p.low.b, branch.low.rank = p.low.rank, branch.low.scale = p.low.scale;
     branch.low.z = const_cast<float*>(p.low.z);  // only read: z is computed already
   }
-  const std::int64_t depths = (p.k + kMostDepth - 1) / kMostDepth;
-  const std::int64_t most = block_rows((p.k + depths - 1) / depths + kDepthUnit);
+  const std::int64_t most = block_rows((p.k + depths_of(p.k) - 1) / depths_of(p.k) + kDepthUnit);
   const std::int64_t blocks = (rows.size() + most - 1) / most;
-  for (std::int64_t i = 0; i < blocks; ++i) {
-    const Range some{rows.begin + split_edge(rows.size(), row_unit(), i, blocks),
-                     rows.begin + split_edge(rows.size(), row_unit(), i + 1, blocks)};
-    for (std::int64_t d = 0; d < depths; ++d) {
-      const Range depth{split_edge(p.k, kDepthUnit, d, depths), split_edge(p.k, kDepthUnit, d + 1, depths)};
-      gemm_kernels_.groups(some.size(), depth.size(), left.x.from(some.begin, depth.begin), left.scale, w.a);
-      multiply_block(left, some, depth, {branch, columns}, w);
-    }
+  for (std::int64_t i = 0; i < blocks; ++i)
+    multiply_depths(left,
+                    {rows.begin + split_edge(rows.size(), row_unit(), i, blocks),
+                     rows.begin + split_edge(rows.size(), row_unit(), i + 1, blocks)},
+                    {branch, columns}, w);
+}
+
+void PackedGemm::multiply_depths(const LeftOperand& left, Range rows, const Part& part, const Workspace& w) {
+  const std::int64_t depths = depths_of(left.k);
+  for (std::int64_t d = 0; d < depths; ++d) {
+    const Range depth{split_edge(left.k, kDepthUnit, d, depths), split_edge(left.k, kDepthUnit, d + 1, depths)};
+    gemm_kernels_.groups(rows.size(), depth.size(), left.x.from(rows.begin, depth.begin), left.scale, w.a);
+    multiply_block(left, rows, depth, part, w);
   }
 }
 

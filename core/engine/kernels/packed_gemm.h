@@ -173,6 +173,7 @@ class PackedGemm {
   void run_int8(const PackedProduct& p, Range columns, const Workspace& w);
   void run_blocked(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
   void run_grouped(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
+  void multiply_depths(const LeftOperand& left, Range rows, const Part& part, const Workspace& w);
   void multiply_block(const LeftOperand& left, Range rows, Range depth, const Part& part, const Workspace& w);
   void multiply_gated(const LeftOperand& left, Range rows, std::span<const FusedProduct> branches, const Workspace& w,
                       float* gated);
