@@ -101,8 +101,9 @@ class ArgumentsReader {
   bool read_word() {
     const std::string_view word = take_word(",{}[]");
     if (word.empty()) return false;
-    // Json::accept() takes NUL for the end of the text.
-    const bool is_json = word.find('\0') == std::string_view::npos && Json::accept(word);
+    // Json::accept() takes NUL for the end of the text and skips a byte order mark, as it may at the start of a file.
+    const bool is_json = std::string_view("-0123456789tfn").find(word.front()) != std::string_view::npos &&
+                         word.find('\0') == std::string_view::npos && Json::accept(word);
     if (word == "None")
       json_ += "null";  // how Python writes it
     else if (is_json)
