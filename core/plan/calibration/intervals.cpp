@@ -76,7 +76,11 @@ constexpr double kMiddleRows = 2, kSpreadRows = 3;
 
 using GroupRows = std::vector<const RowError*>;  // of one kind, stack and chip
 
-// The errors on work of this size; none if fewer than kFewestOwnRows rows are left without those of the run.
+// Work is like the rows if their weights add up to those of one row of the same size.
+constexpr double kLeastWeight = 1;
+
+// The errors on work of this size; none if it is unlike the rows, or if fewer than kFewestOwnRows are left without
+// those of the run.
 std::optional<LocalError> local_error(const GroupRows& rows, const WorkSize& size,
                                       const std::string& without_run = {}) {
   double weights = 0, errors = 0, all = 0;
@@ -90,7 +94,7 @@ std::optional<LocalError> local_error(const GroupRows& rows, const WorkSize& siz
     weights += weight, errors += weight * row->log_ratio, all += std::abs(row->log_ratio);
   }
   out.rows = static_cast<int>(weighted.size());
-  if (out.rows < kFewestOwnRows) return std::nullopt;
+  if (out.rows < kFewestOwnRows || weights < kLeastWeight) return std::nullopt;
   out.middle = errors / (weights + kMiddleRows);
   double deviations = kSpreadRows * all / out.rows;
   for (const auto& [weight, error] : weighted) deviations += weight * std::abs(error - out.middle);

@@ -2,11 +2,11 @@
 // 90 % intervals of predictions from the errors log(measured / predicted) on published rows.
 //
 // A stack and chip with at least ten rows has locally weighted, normalised conformal intervals (Lei et al., arXiv
-// 1604.04173). Every row of the stack and chip weighs exp(-d^2 / 2), where d is the distance of the sizes of the work
-// in doublings. The weighted rows give the middle and the spread (mean absolute deviation) of the errors; few near rows
-// draw the middle to 0 and the spread to the mean absolute error of the stack and chip. The interval reaches `spreads`
-// spreads from the middle: the 90 % quantile of |error - middle| / spread of the held-out rows of all such stacks and
-// chips, each without its own run.
+// 1604.04173) for work like that of its rows. Every row of the stack and chip weighs exp(-d^2 / 2), where d is the
+// distance of the sizes of the work in doublings; the weights must add up to at least one. The weighted rows give the
+// middle and the spread (mean absolute deviation) of the errors; few near rows draw the middle to 0 and the spread to
+// the mean absolute error of the stack and chip. The interval reaches `spreads` spreads from the middle: the 90 %
+// quantile of |error - middle| / spread of the held-out rows of all such stacks and chips, each without its own run.
 //
 // Other work has the limits of its stack, or of all rows: from rows that no factor was fitted to, on either side the
 // prediction times the exponential of the errors' 5 or 95 % quantile, or, where the rows do not suffice for both, of
@@ -36,8 +36,8 @@ struct IntervalFactors {
   const LimitFactors& of(FigureKind kind) const { return limits[static_cast<size_t>(kind)]; }
   bool is_own(FigureKind kind) const { return own[static_cast<size_t>(kind)]; }
 };
-// From rows of the stack and chip where they suffice; else, for a chip with factors of its own, from all rows of the
-// stack; else from all rows. Memory always has limits of the latter two.
+// From rows of the stack and chip where they suffice and the work is like theirs; else, for a chip with factors of its
+// own, from all rows of the stack; else from all rows. Memory always has limits of the latter two.
 IntervalFactors interval_factors(const Calibration& calibration, Stack stack, const std::string& chip,
                                  const WorkSize& size);
 // Sets the limits of step time, hours, cost, TTFT and TPOT that come from rows of the same stack and chip, and widens
