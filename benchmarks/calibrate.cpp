@@ -77,16 +77,19 @@ void write_calibration(const std::filesystem::path& file, const plan::Calibratio
   document["serving_of_held_out_rows"] = {{"before", to_json(errors.served_before)},
                                           {"after", to_json(errors.served_after)}};
   document["factors"] = factors;
-  write_file_atomically(file, document.dump(2) + "\n");
+  write_file_atomically(file, plan::calibration_text(std::move(document)));
 }
 
-void print_intervals(const std::vector<plan::ConformalFactor>& intervals) {
-  for (const plan::ConformalFactor& f : intervals)
+void print_intervals(const plan::Calibration& calibration) {
+  for (const plan::ConformalFactor& f : calibration.intervals)
     std::printf(
-        "interval: %s, %s %s %s: / %.3f, x %.3f, %d rows\n", std::string(to_string(f.kind)).c_str(),
+        "interval: %s, %s %s: / %.3f, x %.3f, %d rows\n", std::string(to_string(f.kind)).c_str(),
         std::string(to_string(f.evidence)).c_str(),
         f.evidence == plan::ConformalFactor::Evidence::all ? "" : std::string(model::to_string(f.stack)).c_str(),
-        f.chip.c_str(), f.limits.below, f.limits.above, f.rows);
+        f.limits.below, f.limits.above, f.rows);
+  for (const plan::SpreadScore& s : calibration.scores)
+    std::printf("interval: %s, own stack and chip: %.3f spreads, %d rows\n", std::string(to_string(s.kind)).c_str(),
+                s.spreads, s.rows);
 }
 
 // The errors of servers come from simulations, which read the calibration from a folder.
@@ -132,8 +135,9 @@ int run(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "--write") == 0) {
     calibration.basis = {argv[2], "resources/hardware/measurements.json"};
     const planning::AccuracyReport report = accuracy_with(calibration, argv[2]);
-    calibration.intervals = plan::conformal_factors(planning::errors_for_intervals(report.rows));
-    print_intervals(calibration.intervals);
+    plan::calibrate_intervals(calibration, planning::errors_for_intervals(report.rows));
+    print_intervals(calibration);
+    std::printf("\n%s", planning::totals_text(report).c_str());
     write_calibration(folder / "calibration.json", calibration, errors);
   }
   return 0;

@@ -158,6 +158,7 @@ Chip read_chip(const Json& json, RowLocation at) {
   c.name = row.text("name");
   constexpr std::array<std::pair<std::string_view, Vendor>, 2> vendors{{{"tpu", Vendor::tpu}, {"gpu", Vendor::gpu}}};
   c.vendor = row.choice("vendor", row.text("vendor"), vendors);
+  c.maker = row.text_or("maker", "");
   c.devices_per_chip = row.whole("devices_per_chip", 1, 1, 16);
   c.bf16_flops = figure(row, "bf16", Unit::operations);
   c.f32_flops = figure(row, "f32", Unit::operations);

@@ -35,6 +35,7 @@ struct Chip {
   std::string id;    // "v5p", "h100"
   std::string name;  // "TPU v5p", "NVIDIA H100 SXM 80 GB"
   Vendor vendor = Vendor::tpu;
+  std::string maker{};       // "NVIDIA", "AMD", "Google"; empty: not stated
   int devices_per_chip = 1;  // as counted by JAX or CUDA
   // Dense peaks per chip, in FLOP/s and bytes/s; a plan for a type whose peak is unknown (0) is refused.
   Figure bf16_flops, f32_flops, fp8_flops, int8_ops, memory_bandwidth;

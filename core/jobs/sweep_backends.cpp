@@ -38,11 +38,19 @@ BackendParts model_parts(const experiment::Experiment& e, const hardware::Catalo
   parts.backend =
       serve::make_cost_model_backend(request, experiment::scheduler_settings(config.serve), replicas_of(config.sweep));
   parts.conditions["stack"] = model::to_string(request.stack);
-  parts.intervals =
-      plan::interval_factors(planning::calibration_in_force(catalogue), request.stack, request.target.chip.id);
+  const plan::WorkSize size = plan::work_size(request);
+  const plan::Calibration calibration = planning::calibration_in_force(catalogue);
+  const std::string chip = request.target.chip.id;
+  parts.intervals = [calibration, chip, size, stack = request.stack](const formats::BenchPoint& point) {
+    plan::WorkSize of_point = size;
+    of_point.tokens = point.input_len, of_point.answer = point.output_len;
+    if (point.max_concurrency > 0) of_point.users = point.max_concurrency;
+    return plan::interval_factors(calibration, stack, chip, of_point);
+  };
   parts.notes.push_back("every number is predicted: " + std::string(model::to_string(request.stack)) + " on " +
                         request.target.id + ", KV cache " + to_text(kv.capacity) + replicas_text(config.sweep));
-  if (!parts.intervals.source.empty()) parts.notes.push_back(parts.intervals.source);
+  if (const std::string source = plan::interval_factors(calibration, request.stack, chip, size).source; !source.empty())
+    parts.notes.push_back(source);
   return parts;
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/base/event.h"
 #include "core/experiment/experiment.h"
+#include "core/formats/results/bench_result.h"
 #include "core/hardware/catalogue.h"
 #include "core/plan/calibration/intervals.h"
 #include "core/serve/load/sweep.h"
@@ -21,7 +22,7 @@ struct BackendParts {
   std::unique_ptr<serve::LoadBackend> backend{};
   std::map<std::string, std::string> conditions{};  // conditions that the backend or server reports
   std::vector<std::string> notes{};
-  plan::IntervalFactors intervals{};  // of predicted points
+  std::function<plan::IntervalFactors(const formats::BenchPoint&)> intervals{};  // of predicted points; or empty
 };
 using EmitBody = std::function<void(std::variant<event::Progress, event::Memory, event::Log>)>;
 

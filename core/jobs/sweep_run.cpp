@@ -75,7 +75,9 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
             if (!p.note.empty()) emit(event::Log{"warning", p.note});
             emit(event::Point{
                 ++finished.steps, "sweep",
-                formats::to_json(with_limits(store::as_recorded(p), parts.intervals), formats::Detail::requests)});
+                formats::to_json(
+                    with_limits(store::as_recorded(p), parts.intervals ? parts.intervals(p) : plan::IntervalFactors{}),
+                    formats::Detail::requests)});
           },
       .progress =
           [&](const std::string& phase, long done, long total) {

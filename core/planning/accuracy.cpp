@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -77,8 +76,15 @@ std::string case_of(const std::string& id) {
   return id.substr(0, id.rfind(", "));
 }
 
-void widen(double& low, double& high, double predicted, const plan::LimitFactors& limits) {
+struct Limits {
+  plan::LimitFactors factors{};
+  bool own = false;  // from rows of the same stack and chip, instead of the limits that the efficiencies give
+};
+
+void apply_limits(double& low, double& high, double predicted, const Limits& l) {
+  const plan::LimitFactors& limits = l.factors;
   if (!limits.is_calibrated()) return;
+  if (l.own) low = high = predicted;
   low = std::min(low, predicted / limits.below);
   high = std::max(high, predicted * limits.above);
 }
@@ -172,7 +178,8 @@ class Predictor {
                     .measured = m.value,
                     .counted = m.counted(),
                     .is_rate = plan::more_is_faster(m.what),
-                    .source = m.source};
+                    .source = m.source,
+                    .size = plan::work_size(m.request, m.load.concurrency)};
     try {
       plan::Request request = m.request;
       plan::apply(calibration_, request);
@@ -210,10 +217,12 @@ class Predictor {
     const fs::path file = input_.resources / "examples" / ("paper-serve-" + cells.target + ".json");
     const experiment::Experiment shipped = experiment::Experiment::load(file);
     const std::vector<double> rates = experiment::sweep_settings(experiment::bind(shipped)).request_rates;
+    plan::WorkSize size = plan::work_size(plan_request(shipped, catalogue_));
     for (const BenchPoint& cell : cells.points) {
       check_stop();
       std::optional<BenchPoint> simulated;
       std::string refused;
+      size.tokens = cell.input_len, size.answer = cell.output_len;
       const auto at = [&](const char* unit, FigureKind kind, double measured, double BenchPoint::*rate,
                           formats::LatencyStats BenchPoint::*latency) {
         if (std::isnan(measured)) return;
@@ -230,7 +239,8 @@ class Predictor {
                         .vendor = catalogue_.target(cells.target).chip.vendor,
                         .measured = measured,
                         .is_rate = rate != nullptr,
-                        .source = cells.source};
+                        .source = cells.source,
+                        .size = size};
         if (!simulated && refused.empty()) try {
             experiment::Experiment e = shipped;
             e.set_value("sweep.output_len", cell.output_len);
@@ -252,41 +262,44 @@ class Predictor {
     }
   }
 
-  // Never narrower than the interval that follows from the efficiencies.
   void set_intervals() {
-    std::vector<std::pair<std::string, plan::RowError>> errors;  // by case
-    for (const AccuracyRow& row : out_.rows)
-      for (plan::RowError& error : errors_for_intervals({row})) errors.emplace_back(case_of(row.id), std::move(error));
     const std::vector<plan::RowError> all = errors_for_intervals(out_.rows);
-    Calibrations without_case, without_publication;
+    Calibrations without_run, without_publication;
     for (AccuracyRow& row : out_.rows) {
       if (!row.refused.empty() || !row.bounded) continue;
-      const bool apart = is_never_fitted(row);
-      const std::string own = apart ? case_of(row.id) : "", publication = apart ? plan::publication_of(row.source) : "";
-      const plan::LimitFactors wide =
-          limits_of(row, without_publication, publication, [&] { return plan::conformal_factors(all, publication); });
-      const plan::LimitFactors limits = limits_of(row, without_case, own, [&] {
-        std::vector<plan::RowError> others;
-        for (const auto& [of, error] : errors)
-          if (of != own) others.push_back(error);
-        return plan::conformal_factors(others);
+      const std::string run = case_of(row.id);
+      const std::string publication = is_never_fitted(row) ? plan::publication_of(row.source) : "";
+      const Limits wide = limits_of(row, without_publication, publication, all, [&](const plan::RowError& e) {
+        return !publication.empty() && plan::publication_of(e.source) == publication;
       });
+      const Limits limits =
+          limits_of(row, without_run, run, all, [&](const plan::RowError& e) { return e.run == run; });
       row.low_apart = row.low, row.high_apart = row.high;
-      widen(row.low_apart, row.high_apart, row.predicted, wide);
-      widen(row.low, row.high, row.predicted, limits);
+      apply_limits(row.low_apart, row.high_apart, row.predicted, wide);
+      apply_limits(row.low, row.high, row.predicted, limits);
     }
   }
 
-  using Calibrations = std::map<std::string, plan::Calibration>;
-  // `known` keeps the calibrations by what is left out of their intervals.
-  plan::LimitFactors limits_of(const AccuracyRow& row, Calibrations& known, const std::string& left_out,
-                               const std::function<std::vector<plan::ConformalFactor>()>& intervals) const {
-    const auto [found, added] = known.try_emplace(left_out, calibration_);
-    if (added) found->second.intervals = intervals();
-    const plan::LimitFactors limits =
-        plan::interval_factors(found->second, plan::parse_stack(row.stack), row.chip).of(row.kind);
+  using Calibrations = std::map<std::pair<std::string, FigureKind>, plan::Calibration>;
+  // `known` keeps the calibrations by what is left out of their intervals and by kind.
+  template <class IsLeftOut>
+  Limits limits_of(const AccuracyRow& row, Calibrations& known, const std::string& left_out,
+                   const std::vector<plan::RowError>& all, IsLeftOut is_left_out) const {
+    const auto is_served = [](FigureKind kind) { return kind == FigureKind::throughput || kind == FigureKind::tpot; };
+    const FigureKind kind = is_served(row.kind) ? FigureKind::tpot : row.kind;
+    const auto [found, added] = known.try_emplace({left_out, kind}, calibration_);
+    if (added) {
+      check_stop();
+      std::vector<plan::RowError> others;
+      for (const plan::RowError& e : all)
+        if ((is_served(e.kind) ? FigureKind::tpot : e.kind) == kind && !is_left_out(e)) others.push_back(e);
+      plan::calibrate_intervals(found->second, others);
+    }
+    const plan::IntervalFactors factors =
+        plan::interval_factors(found->second, plan::parse_stack(row.stack), row.chip, row.size);
     // Those of training are limits of its step time.
-    return row.is_rate && row.kind == FigureKind::training ? limits.inverse() : limits;
+    const bool inverse = row.is_rate && row.kind == FigureKind::training;
+    return {inverse ? factors.of(row.kind).inverse() : factors.of(row.kind), factors.is_own(row.kind)};
   }
 
   void summarise_rows() {
@@ -346,12 +359,15 @@ class Predictor {
 std::vector<plan::RowError> errors_for_intervals(const std::vector<AccuracyRow>& rows) {
   std::vector<plan::RowError> out;
   for (const AccuracyRow& row : rows)
-    if (is_never_fitted(row) && row.counted && row.bounded && row.refused.empty())
+    if (row.counted && row.bounded && row.refused.empty())
       out.push_back({.kind = row.kind,
                      .stack = plan::parse_stack(row.stack),
                      .chip = row.chip,
                      .source = row.source,
-                     .log_ratio = -std::log1p(row.error)});
+                     .log_ratio = -std::log1p(row.error),
+                     .size = row.size,
+                     .run = case_of(row.id),
+                     .use = is_never_fitted(row) ? MeasurementUse::holdout : MeasurementUse::calibration});
   return out;
 }
 

@@ -28,7 +28,7 @@ struct AccuracyRow {
   hardware::Vendor vendor = hardware::Vendor::tpu;  // of the chip
   double measured = 0;                              // in `unit`
   double predicted = 0;                             // in `unit`; 0 if refused
-  // The 90 % interval of the prediction, from held-out rows of other runs; equal: it has none.
+  // The 90 % interval of the prediction, from rows of other runs; equal: it has none.
   double low = 0, high = 0;
   double low_apart = 0, high_apart = 0;  // the same from other publications only
   double error = 1;                      // of time or bytes, +0.1: 10 % too slow or too large; 1 if refused
@@ -38,6 +38,7 @@ struct AccuracyRow {
   bool is_rate = false;                  // more is faster: tokens/s
   ServedLoad load = ServedLoad::none;
   std::string source{};
+  plan::WorkSize size{};
   bool has_interval() const { return low < high; }
   bool is_inside() const { return refused.empty() && low <= measured && measured <= high; }
   bool is_inside_apart() const { return refused.empty() && low_apart <= measured && measured <= high_apart; }
@@ -84,7 +85,7 @@ AccuracyReport accuracy(const AccuracyInput& input, const hardware::Catalogue& c
 // the row's request. Throws the errors of plan::ServeStepModel.
 formats::BenchPoint simulated_row(const plan::Measurement& row);
 
-// Of the counted rows that no factor was fitted to, are predicted and have intervals.
+// Of the counted rows that are predicted and have intervals. Memory has no factors, so that all its rows are held out.
 std::vector<plan::RowError> errors_for_intervals(const std::vector<AccuracyRow>& rows);
 
 Json to_json(const AccuracyReport& report);

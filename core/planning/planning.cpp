@@ -186,9 +186,9 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const hardware::
   else
     out.plan = plan::predict(out.request);
   if (planned_elsewhere(e))
-    plan::widen_intervals(
-        out.plan, out.request,
-        plan::interval_factors(calibration_in_force(catalogue), out.request.stack, out.request.target.chip.id));
+    plan::set_intervals(out.plan, out.request,
+                        plan::interval_factors(calibration_in_force(catalogue), out.request.stack,
+                                               out.request.target.chip.id, plan::work_size(out.request)));
   if (served_here(out.request)) out.plan.memory = device_memory(engine_server(config, out.request.model).memory);
   out.diagnosis = diagnose(e, catalogue, {.plan = &out.plan, .request = &out.request}, Fixes::searched);
   for (const Diagnostic& d : out.diagnosis.found) out.problems.push_back(d.problem);

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "tests/base/scratch.h"
 #include "tests/plan/measured_rows.h"
@@ -75,6 +76,38 @@ TEST(Calibrate, ChipsOfOneDieShareFactors) {
   EXPECT_DOUBLE_EQ(applied("8xh200"), 0.55);
   EXPECT_DOUBLE_EQ(applied("8xgb200"), 0.3);
   EXPECT_DOUBLE_EQ(applied("8xl40s"), 0.4);
+}
+
+// An NVIDIA chip without factors takes the mean of the NVIDIA chips, not one of these and of an AMD chip.
+TEST(Calibrate, ChipsWithoutFactorsTakeTheMeanOfTheirMaker) {
+  Calibration c;
+  for (const auto& [chip, maker, value] :
+       {std::tuple("h100", "NVIDIA", 1.2), std::tuple("b200", "NVIDIA", 0.3), std::tuple("mi300x", "AMD", 0.5)}) {
+    CalibrationFactor f{Stack::vllm_gpu, chip, hardware::Vendor::gpu, "matmul", value, value, value, {"a row"}};
+    f.maker = maker;
+    c.factors.push_back(f);
+  }
+  c.factors = with_means(std::move(c.factors));
+  const test::Scratch scratch;
+  const Calibration read = read_calibration(scratch.put("calibration.json", to_json(c).dump()));
+  const auto applied = [&](const Calibration& calibration, const char* target, const char* maker = nullptr) {
+    Request r;
+    r.target = catalogue().target(target);
+    if (maker) r.target.chip.maker = maker;
+    set_stack(r, Stack::vllm_gpu);
+    r.efficiencies.matmul.value = 0.5;
+    apply(calibration, r);
+    return r.efficiencies.matmul.value;
+  };
+  for (const Calibration* calibration : {static_cast<const Calibration*>(&c), &read}) {
+    EXPECT_NEAR(applied(*calibration, "1xrtx4090"), 0.5 * std::sqrt(1.2 * 0.3), 1e-4);
+    EXPECT_NEAR(applied(*calibration, "1xmi355x"), 0.25, 1e-4);
+    EXPECT_NEAR(applied(*calibration, "1xmi300x"), 0.25, 1e-4);
+    // A maker without factors, and a chip without a maker: the mean of all.
+    EXPECT_NEAR(applied(*calibration, "1xrtx4090", "Somebody"), 0.5 * std::cbrt(1.2 * 0.3 * 0.5), 1e-4);
+    EXPECT_NEAR(applied(*calibration, "1xrtx4090", ""), 0.5 * std::cbrt(1.2 * 0.3 * 0.5), 1e-4);
+  }
+  for (const hardware::Chip& chip : catalogue().chips()) EXPECT_NE(chip.maker, "") << chip.id;
 }
 
 TEST(Calibrate, HeldOutRowsAreOnlyPredicted) {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/base/nearest_names.h"
+#include "core/model/inventory.h"
 
 namespace mw::plan {
 namespace {
@@ -64,11 +65,15 @@ void scale(Efficiency& efficiency, const CalibrationFactor& factor, bool own_chi
 }
 
 // How far the chip that a factor was fitted on is from another: 0 for the same, then chips with the same die in their
-// order, then the mean of all.
+// order, then the mean of the maker's chips, then the mean of all.
 constexpr size_t kUnfit = 1 << 20;
 size_t distance(const CalibrationFactor& factor, const hardware::Chip& chip) {
   if (factor.chip == chip.id) return 0;
-  if (factor.chip.empty()) return factor.vendor == chip.vendor ? kUnfit - 1 : kUnfit;
+  if (factor.chip.empty()) {
+    if (factor.vendor != chip.vendor) return kUnfit;
+    if (factor.maker.empty()) return kUnfit - 1;
+    return factor.maker == chip.maker ? kUnfit - 2 : kUnfit;
+  }
   const auto at = std::find(chip.same_die.begin(), chip.same_die.end(), factor.chip);
   return at == chip.same_die.end() ? kUnfit : static_cast<size_t>(at - chip.same_die.begin()) + 1;
 }
@@ -76,7 +81,7 @@ size_t distance(const CalibrationFactor& factor, const hardware::Chip& chip) {
 struct Group {
   Stack stack;
   hardware::Vendor vendor;
-  std::string chip;
+  std::string chip, maker;
   std::vector<const Measurement*> rows;
 };
 
@@ -87,7 +92,8 @@ std::vector<Group> groups_of(const std::vector<Measurement>& rows) {
     const hardware::Chip& chip = m.request.target.chip;
     const auto same = [&](const Group& g) { return g.stack == m.request.stack && g.chip == chip.id; };
     auto found = std::find_if(groups.begin(), groups.end(), same);
-    if (found == groups.end()) found = groups.insert(groups.end(), {m.request.stack, chip.vendor, chip.id, {}});
+    if (found == groups.end())
+      found = groups.insert(groups.end(), {m.request.stack, chip.vendor, chip.id, chip.maker, {}});
     found->rows.push_back(&m);
   }
   return groups;
@@ -143,6 +149,7 @@ class Fitter {
       CalibrationFactor f{group_.stack, group_.chip, group_.vendor, names_[i], std::exp(logs_[i])};
       f.low = f.value * std::exp(-spread);
       f.high = f.value * std::exp(spread);
+      f.maker = group_.maker;
       for (const Measurement* m : group_.rows) f.rows.push_back(m->id);
       out.push_back(std::move(f));
     }
@@ -204,6 +211,21 @@ std::string to_text(const CalibrationBasis& basis) {
          ", " + basis.source;
 }
 
+WorkSize work_size(const Request& request, int users) {
+  WorkSize size;
+  size.devices = request.mesh.devices();
+  size.slices = request.target.slices;
+  size.parameters = static_cast<double>(model::TensorInventory(request.model).parameters());
+  if (request.work == Work::serve) {
+    size.tokens = request.serve.input_len;
+    size.answer = request.serve.output_len;
+    size.users = users > 0 ? users : request.serve.max_num_seqs;
+  } else {
+    size.tokens = request.lengths.max_len;
+  }
+  return size;
+}
+
 bool is_fitted(const Measurement& row) {
   const bool is_prefill = kind_of(row.what) == FigureKind::ttft && row.load.concurrency == 1;
   return row.purpose == MeasurementUse::calibration && (is_speed(row.what) || is_prefill) && row.counted();
@@ -220,6 +242,29 @@ bool at_limit(const CalibrationFactor& factor, const Efficiency& before, const F
          scaled(factor.name, factor.vendor, before.value, factor.value) < before.value * factor.value;
 }
 
+namespace {
+
+// The geometric mean of the factors in `of`, which is not empty, for the chips of `maker`; empty: of all makers.
+CalibrationFactor mean_of(const std::vector<const CalibrationFactor*>& of, const std::string& maker) {
+  const CalibrationFactor& first = *of.front();
+  CalibrationFactor mean{first.stack, "", first.vendor, first.name};
+  mean.maker = maker;
+  mean.basis = first.basis;
+  mean.low = first.low, mean.high = first.high;
+  double logs = 0, weight = 0;
+  for (const CalibrationFactor* f : of) {
+    const double own = std::max<double>(1, static_cast<double>(f->rows.size()));
+    logs += own * std::log(f->value), weight += own;
+    mean.low = std::min(mean.low, f->low), mean.high = std::max(mean.high, f->high);
+    mean.rows.insert(mean.rows.end(), f->rows.begin(), f->rows.end());
+    if (!f->basis || (mean.basis && f->basis->by == CalibrationAuthor::user)) mean.basis = f->basis;  // the newest
+  }
+  mean.value = std::exp(logs / weight);
+  return mean;
+}
+
+}  // namespace
+
 std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors) {
   std::erase_if(factors, [](const CalibrationFactor& f) { return f.chip.empty(); });
   std::vector<CalibrationFactor> means;
@@ -228,21 +273,16 @@ std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors
       return p.stack == f.stack && p.vendor == f.vendor && p.name == f.name;
     };
     if (std::any_of(means.begin(), means.end(), same)) continue;
-    CalibrationFactor all{f.stack, "", f.vendor, f.name};
-    all.basis = f.basis;
-    double logs = 0, weight = 0, low = f.low, high = f.high;
+    std::vector<const CalibrationFactor*> all;
+    std::map<std::string, std::vector<const CalibrationFactor*>> by_maker;
     for (const CalibrationFactor& g : factors)
       if (same(g)) {
-        const double own = std::max<double>(1, static_cast<double>(g.rows.size()));
-        logs += own * std::log(g.value), weight += own;
-        low = std::min(low, g.low), high = std::max(high, g.high);
-        all.rows.insert(all.rows.end(), g.rows.begin(), g.rows.end());
-        if (!g.basis || (all.basis && g.basis->by == CalibrationAuthor::user))
-          all.basis = g.basis;  // the newest hand in it
+        all.push_back(&g);
+        by_maker[g.maker].push_back(&g);
       }
-    all.value = std::exp(logs / weight);
-    all.low = low, all.high = high;
-    means.push_back(std::move(all));
+    means.push_back(mean_of(all, ""));
+    for (const auto& [maker, own] : by_maker)
+      if (by_maker.size() > 1 && !maker.empty()) means.push_back(mean_of(own, maker));
   }
   factors.insert(factors.end(), means.begin(), means.end());
   return factors;

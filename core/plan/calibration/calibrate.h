@@ -22,7 +22,7 @@ std::string to_text(const CalibrationBasis& basis);  // "calibrated by you, 2026
 
 struct CalibrationFactor {
   Stack stack = Stack::engine;
-  std::string chip;  // id in the catalogue; empty: all chips of `vendor` without a factor of their own
+  std::string chip;  // id in the catalogue; empty: chips of `vendor` and `maker` without a factor of their own
   hardware::Vendor vendor = hardware::Vendor::tpu;
   std::string name;  // of Efficiencies::names()
   // Times the default; of a share that is 0 by default (overlap_sums): of its complement, so that 0.7 makes it 0.3.
@@ -30,6 +30,7 @@ struct CalibrationFactor {
   double low = 1, high = 1;                 // interval from the residual of the fitted rows
   std::vector<std::string> rows{};          // that it was fitted to
   std::optional<CalibrationBasis> basis{};  // if it comes from another calibration; none: that of the whole file
+  std::string maker{};                      // of the chip; empty with an empty chip: all makers
 };
 
 // Limits of a prediction as factors of at least 1: the measured value is expected in [predicted / below,
@@ -41,9 +42,37 @@ struct LimitFactors {
   LimitFactors inverse() const { return {above, below}; }
 };
 
+// The size of the work of a row or plan. Predictions of work of similar size have similar errors.
+struct WorkSize {
+  double devices = 1, slices = 1, parameters = 1;
+  double tokens = 1, answer = 1;  // of a row or a prompt; of the answer to a prompt
+  double users = 1;               // of a server at the same time
+};
+// Of training or serving. `users`: the users of a closed loop; 0: as many as the server admits.
+WorkSize work_size(const Request& request, int users = 0);
+
+// The error of the prediction of a published row.
+struct RowError {
+  FigureKind kind = FigureKind::training;
+  Stack stack = Stack::engine;
+  std::string chip{}, source{};
+  double log_ratio = 0;  // log(measured / predicted) of time or bytes; of an output rate, that of its time per token
+  WorkSize size{};
+  std::string run{};  // of which the row is one figure: rows of one run are left out together
+  MeasurementUse use = MeasurementUse::holdout;
+};
+
+// How many spreads of the errors on similar work a 90 % interval reaches; see intervals.h.
+struct SpreadScore {
+  FigureKind kind = FigureKind::training;
+  double spreads = 0;
+  int rows = 0;  // held-out rows that it was taken from
+};
+
 // The limits of 90 % intervals of one kind of figure; see intervals.h.
 struct ConformalFactor {
-  // The held-out rows behind it: of one stack and chip, of all chips of one stack, of everything.
+  // The held-out rows behind it: of one stack and chip (files written before 2026-11-28), of all chips of one stack, of
+  // everything.
   enum class Evidence { own, stack, all };
   FigureKind kind = FigureKind::training;
   Evidence evidence = Evidence::all;
@@ -57,6 +86,8 @@ struct Calibration {
   CalibrationBasis basis;
   std::vector<CalibrationFactor> factors;
   std::vector<ConformalFactor> intervals{};
+  std::vector<RowError> errors{};  // of stacks and chips with enough rows for intervals of their own
+  std::vector<SpreadScore> scores{};
 };
 
 struct FitOptions {
@@ -75,8 +106,8 @@ FitOptions shipped_fit_options();
 // no factor. Held-out rows do not matter. Throws Error CALIBRATION for an unknown name, and cancelled() when stopped.
 std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options = {},
                                            std::stop_token stop = {});
-// Replaces the factors for other chips of a vendor and stack by the geometric mean of the chips that have factors, each
-// with the weight of the rows behind its factor.
+// Replaces the factors for other chips of a stack by geometric means of the chips that have factors, each with the
+// weight of the rows behind its factor: one mean for each vendor, and one for each maker where a vendor has several.
 std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors);
 // Whether factors are fitted to this row: it is counted, marked for calibration, and measures a speed or the time to
 // first token of a single user, which is a prefill without a queue.

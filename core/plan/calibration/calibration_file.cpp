@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include "core/base/files.h"
 #include "core/base/input_file.h"
@@ -31,6 +33,7 @@ Json to_json(const CalibrationFactor& factor) {
   for (const auto& [name, vendor] : kVendors)
     if (vendor == factor.vendor) row["vendor"] = name;
   if (!factor.chip.empty()) row["chip"] = factor.chip;
+  if (!factor.maker.empty()) row["maker"] = factor.maker;
   row["name"] = factor.name;
   row["factor"] = rounded(factor.value);
   row["low"] = rounded(factor.low);
@@ -50,6 +53,7 @@ CalibrationFactor read_factor(const Json& json, RowLocation at) {
   f.stack = parse_stack(row.text("stack"));
   f.vendor = row.choice("vendor", row.text("vendor"), kVendors);
   f.chip = row.text_or("chip", "");
+  f.maker = row.text_or("maker", "");
   f.name = row.text("name");
   f.value = row.number("factor");
   f.low = row.number("low");
@@ -100,6 +104,56 @@ ConformalFactor read_interval(const Json& json, RowLocation at) {
   f.rows = row.whole<int>("rows", 0, 0, 1 << 24);
   row.finish();
   return f;
+}
+
+constexpr std::array<double WorkSize::*, 6> kSizes{&WorkSize::devices, &WorkSize::slices, &WorkSize::parameters,
+                                                   &WorkSize::tokens,  &WorkSize::answer, &WorkSize::users};
+
+// The rows of a kind, stack and chip: [devices, slices, parameters, tokens, answer, users, log(measured / predicted)].
+Json errors_json(const std::vector<RowError>& errors) {
+  std::map<std::tuple<FigureKind, Stack, std::string>, Json> groups;
+  for (const RowError& e : errors) {
+    Json row = Json::array();
+    for (double WorkSize::*const size : kSizes) row.push_back(std::llround(e.size.*size));
+    row.push_back(rounded(e.log_ratio));
+    groups[{e.kind, e.stack, e.chip}].push_back(std::move(row));
+  }
+  Json out = Json::array();
+  for (auto& [group, rows] : groups) {
+    const auto& [kind, stack, chip] = group;
+    out.push_back({{"kind", to_string(kind)}, {"stack", to_string(stack)}, {"chip", chip}, {"rows", std::move(rows)}});
+  }
+  return out;
+}
+
+void read_errors(const Json& json, RowLocation at, std::vector<RowError>& errors) {
+  JsonRow row(json, std::move(at));
+  RowError e;
+  e.kind = read_name<FigureKind>(row, "kind");
+  e.stack = parse_stack(row.text("stack"));
+  e.chip = row.text("chip");
+  for (const Json& values : row.list("rows")) {
+    const auto is_number = [](const Json& v) { return v.is_number() && std::abs(v.get<double>()) < 1e18; };
+    if (!values.is_array() || values.size() != kSizes.size() + 1 ||
+        !std::all_of(values.begin(), values.end(), is_number) || std::abs(values.back().get<double>()) > 10)
+      row.bad("rows", "wrong type", json_excerpt(values),
+              "[devices, slices, parameters, tokens, answer, users, log(measured / predicted)]");
+    for (size_t i = 0; i < kSizes.size(); ++i) e.size.*kSizes[i] = values[i].get<double>();
+    e.log_ratio = values.back().get<double>();
+    errors.push_back(e);
+  }
+  row.finish();
+}
+
+SpreadScore read_score(const Json& json, RowLocation at) {
+  JsonRow row(json, std::move(at));
+  SpreadScore s;
+  s.kind = read_name<FigureKind>(row, "kind");
+  s.spreads = row.number("spreads");
+  if (!(s.spreads > 0 && s.spreads <= 100)) row.bad("spreads", "out of range", std::to_string(s.spreads), "0 to 100");
+  s.rows = row.whole<int>("rows", 0, 0, 1 << 24);
+  row.finish();
+  return s;
 }
 
 // Written before 2026-11-25, from rows that the factors were fitted to: too narrow.
@@ -168,6 +222,16 @@ Calibration read_calibration(const fs::path& file) {
       c.intervals.push_back(
           read_interval(intervals.at(i), {none, name, "intervals[" + std::to_string(i) + "]", "CALIBRATION"}));
   }
+  if (document.contains("errors")) {
+    const Json& errors = list_member(document, "errors", name);
+    for (size_t i = 0; i < errors.size(); ++i)
+      read_errors(errors.at(i), {none, name, "errors[" + std::to_string(i) + "]", "CALIBRATION"}, c.errors);
+  }
+  if (document.contains("scores")) {
+    const Json& scores = list_member(document, "scores", name);
+    for (size_t i = 0; i < scores.size(); ++i)
+      c.scores.push_back(read_score(scores.at(i), {none, name, "scores[" + std::to_string(i) + "]", "CALIBRATION"}));
+  }
   return c;
 }
 
@@ -188,7 +252,29 @@ Json to_json(const Calibration& calibration) {
   for (const CalibrationFactor& f : calibration.factors) document["factors"].push_back(to_json(f));
   if (!calibration.intervals.empty()) document["intervals"] = Json::array();
   for (const ConformalFactor& f : calibration.intervals) document["intervals"].push_back(to_json(f));
+  if (!calibration.errors.empty()) document["errors"] = errors_json(calibration.errors);
+  for (const SpreadScore& s : calibration.scores)
+    document["scores"].push_back({{"kind", to_string(s.kind)}, {"spreads", rounded(s.spreads)}, {"rows", s.rows}});
   return document;
+}
+
+std::string calibration_text(Json document) {
+  Json errors;
+  if (document.contains("errors")) std::swap(errors, document["errors"]);
+  std::string text = document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (errors.is_null()) return text;
+  std::string lines = "\"errors\": [";
+  for (const Json& group : errors) {
+    Json head = group;
+    head["rows"] = Json::array();
+    const std::string start = head.dump();
+    lines += (lines.back() == '[' ? "\n    " : ",\n    ") + start.substr(0, start.rfind("[]")) + "[";
+    for (const Json& row : group.at("rows")) lines += (lines.back() == '[' ? "\n      " : ",\n      ") + row.dump();
+    lines += "\n    ]}";
+  }
+  lines += "\n  ]";
+  constexpr std::string_view kPlace = "\"errors\": null";
+  return text.replace(text.find(kPlace), kPlace.size(), lines);
 }
 
 fs::path user_calibration_file(const fs::path& folder) {
@@ -233,7 +319,7 @@ std::optional<std::string> restore_calibration(const fs::path& folder, const std
 }
 
 std::optional<std::string> accept_proposal(const fs::path& folder, const Proposal& proposal) {
-  return restore_calibration(folder, to_json(proposal).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return restore_calibration(folder, calibration_text(to_json(proposal)));
 }
 
 std::optional<std::string> remove_user_calibration(const fs::path& folder) {

@@ -12,6 +12,7 @@ namespace mw::plan {
 Calibration read_calibration(const std::filesystem::path& file);
 Json to_json(const Calibration& calibration);  // schema, date, source and factors, as read_calibration reads them
 Json to_json(const ErrorSummary& summary);
+std::string calibration_text(Json document);  // a row of errors on each line
 
 std::filesystem::path user_calibration_file(const std::filesystem::path& folder);
 // The content of the file; none if the shipped calibration is used.

@@ -43,20 +43,99 @@ std::string rows_text(const ConformalFactor& f) {
   return "90 % intervals: errors on " + std::to_string(f.rows) + " held-out rows of " + whose;
 }
 
-// Never narrower than what the intervals of the efficiencies give: rows of one source resemble each other more than
-// they resemble other work on the same chip.
 void widen(Estimate& estimate, const LimitFactors& factors) {
   if (!factors.is_calibrated() || estimate.value <= 0) return;
   estimate.low = std::min(estimate.low, estimate.value / factors.below);
   estimate.high = std::max(estimate.high, estimate.value * factors.above);
 }
 
+void replace(Estimate& estimate, const LimitFactors& factors) {
+  if (estimate.value <= 0) return;
+  estimate.low = estimate.value / factors.below;
+  estimate.high = estimate.value * factors.above;
+}
+
+// Squared, in doublings of each dimension of the work.
+double squared_distance(const WorkSize& a, const WorkSize& b) {
+  double sum = 0;
+  for (double WorkSize::*const dimension : {&WorkSize::devices, &WorkSize::slices, &WorkSize::parameters,
+                                            &WorkSize::tokens, &WorkSize::answer, &WorkSize::users}) {
+    const double doublings = std::log2(std::max(1.0, a.*dimension)) - std::log2(std::max(1.0, b.*dimension));
+    sum += doublings * doublings;
+  }
+  return sum;
+}
+
+struct LocalError {
+  double middle = 0, spread = 0;
+  int rows = 0;
+};
+
+// The weight of rows without any error, and of rows with the spread of the whole stack and chip, beside the near rows.
+constexpr double kMiddleRows = 2, kSpreadRows = 3;
+
+using GroupRows = std::vector<const RowError*>;  // of one kind, stack and chip
+
+// Work is like the rows if their weights add up to those of one row of the same size.
+constexpr double kLeastWeight = 1;
+
+// The errors on work of this size; none if it is unlike the rows, or if fewer than kFewestOwnRows are left without
+// those of the run.
+std::optional<LocalError> local_error(const GroupRows& rows, const WorkSize& size,
+                                      const std::string& without_run = {}) {
+  double weights = 0, errors = 0, all = 0;
+  LocalError out;
+  std::vector<std::pair<double, double>> weighted;  // weight, error
+  weighted.reserve(rows.size());
+  for (const RowError* row : rows) {
+    if (!without_run.empty() && row->run == without_run) continue;
+    const double weight = std::exp(-squared_distance(row->size, size) / 2);
+    weighted.emplace_back(weight, row->log_ratio);
+    weights += weight, errors += weight * row->log_ratio, all += std::abs(row->log_ratio);
+  }
+  out.rows = static_cast<int>(weighted.size());
+  if (out.rows < kFewestOwnRows || weights < kLeastWeight) return std::nullopt;
+  out.middle = errors / (weights + kMiddleRows);
+  double deviations = kSpreadRows * all / out.rows;
+  for (const auto& [weight, error] : weighted) deviations += weight * std::abs(error - out.middle);
+  out.spread = deviations / (weights + kSpreadRows);
+  return out;
+}
+
+bool has_local_limits(FigureKind kind) {
+  return kind != FigureKind::memory;
+}
+
+LimitFactors limits_of(const LocalError& error, double spreads) {
+  const double low = error.middle - spreads * error.spread, high = error.middle + spreads * error.spread;
+  return {std::exp(std::max(0.0, -low)), std::exp(std::max(0.0, high))};
+}
+
+std::string rows_text(const LocalError& error, Stack stack, const std::string& chip) {
+  return "90 % intervals: errors on " + std::to_string(error.rows) + " published rows of " +
+         std::string(model::to_string(stack)) + " on " + chip + ", most of all those on work of this size";
+}
+
 }  // namespace
 
-IntervalFactors interval_factors(const Calibration& calibration, Stack stack, const std::string& chip) {
+IntervalFactors interval_factors(const Calibration& calibration, Stack stack, const std::string& chip,
+                                 const WorkSize& size) {
   IntervalFactors out;
   const FigureKind main = serves(stack) ? FigureKind::tpot : FigureKind::training;
   for (const FigureKind kind : all_values<FigureKind>()) {
+    const auto score = std::find_if(calibration.scores.begin(), calibration.scores.end(),
+                                    [&](const SpreadScore& s) { return s.kind == pooled(kind); });
+    GroupRows rows;
+    if (score != calibration.scores.end())
+      for (const RowError& row : calibration.errors)
+        if (row.kind == pooled(kind) && row.stack == stack && row.chip == chip) rows.push_back(&row);
+    if (const std::optional<LocalError> error = local_error(rows, size)) {
+      out.of(kind) = limits_of(*error, score->spreads);
+      if (kind == FigureKind::throughput) out.of(kind) = out.of(kind).inverse();
+      out.own[static_cast<size_t>(kind)] = true;
+      if (kind == main) out.source = rows_text(*error, stack, chip);
+      continue;
+    }
     const ConformalFactor* f = factor_of(calibration, stack, chip, kind);
     if (!f) continue;
     out.of(kind) = f->limits;
@@ -65,15 +144,20 @@ IntervalFactors interval_factors(const Calibration& calibration, Stack stack, co
   return out;
 }
 
-void widen_intervals(Plan& plan, const Request& request, const IntervalFactors& factors) {
-  widen(plan.memory.total, factors.of(FigureKind::memory));
+void set_intervals(Plan& plan, const Request& request, const IntervalFactors& factors) {
+  const auto set = [&](Estimate& estimate, FigureKind kind) {
+    if (factors.is_own(kind))
+      replace(estimate, factors.of(kind));
+    else
+      widen(estimate, factors.of(kind));
+  };
+  set(plan.memory.total, FigureKind::memory);
   if (request.work == Work::train)
-    for (Estimate* e : {&plan.step.seconds, &plan.run.hours, &plan.run.usd})
-      widen(*e, factors.of(FigureKind::training));
+    for (Estimate* e : {&plan.step.seconds, &plan.run.hours, &plan.run.usd}) set(*e, FigureKind::training);
   if (request.work == Work::serve && plan.serve) {
-    widen(plan.step.seconds, factors.of(FigureKind::tpot));
-    widen(plan.serve->tpot, factors.of(FigureKind::tpot));
-    widen(plan.serve->ttft, factors.of(FigureKind::ttft));
+    set(plan.step.seconds, FigureKind::tpot);
+    set(plan.serve->tpot, FigureKind::tpot);
+    set(plan.serve->ttft, FigureKind::ttft);
   }
   if (!factors.source.empty()) plan.sources.push_back(factors.source);
 }
@@ -100,20 +184,11 @@ double weighted_quantile(const std::vector<RowError>& rows, double level) {
 
 namespace {
 
-// Split conformal prediction: of n errors the ceil(level (n + 1))-th; infinity if that is beyond the last.
-double row_quantile(const std::vector<RowError>& rows, double level) {
-  std::vector<double> errors;
-  std::transform(rows.begin(), rows.end(), std::back_inserter(errors), [](const RowError& r) { return r.log_ratio; });
-  std::sort(errors.begin(), errors.end());
-  const auto rank = static_cast<size_t>(std::ceil(level * static_cast<double>(errors.size() + 1) - 1e-9));
-  return rank > errors.size() ? std::numeric_limits<double>::infinity() : errors[rank - 1];
-}
-
-// One publication suffices for its own stack and chip: other stacks and chips resemble it less than its rows each
-// other.
-double quantile_of(Evidence evidence, const std::vector<RowError>& rows, double level) {
-  const double by_publication = weighted_quantile(rows, level);
-  return std::isinf(by_publication) && evidence == Evidence::own ? row_quantile(rows, level) : by_publication;
+// Split conformal prediction: of n scores the ceil(level (n + 1))-th; infinity if that is beyond the last.
+double score_quantile(std::vector<double> scores, double level) {
+  std::sort(scores.begin(), scores.end());
+  const auto rank = static_cast<size_t>(std::ceil(level * static_cast<double>(scores.size() + 1) - 1e-9));
+  return rank > scores.size() ? std::numeric_limits<double>::infinity() : scores[rank - 1];
 }
 
 template <class Function>
@@ -122,13 +197,12 @@ std::vector<RowError> with_ratios(std::vector<RowError> rows, Function function)
   return rows;
 }
 
-// Nine rows of one publication have a 90 % quantile, but nineteen are needed for one of 95 % on either side.
-std::optional<LimitFactors> limits_of(Evidence evidence, const std::vector<RowError>& rows) {
+std::optional<LimitFactors> limits_of(const std::vector<RowError>& rows) {
   constexpr double kSideLevel = (1 + kIntervalLevel) / 2;
-  double above = quantile_of(evidence, rows, kSideLevel);
-  double below = quantile_of(evidence, with_ratios(rows, [](double r) { return -r; }), kSideLevel);
+  double above = weighted_quantile(rows, kSideLevel);
+  double below = weighted_quantile(with_ratios(rows, [](double r) { return -r; }), kSideLevel);
   if (std::isinf(above) || std::isinf(below))
-    above = below = quantile_of(evidence, with_ratios(rows, [](double r) { return std::abs(r); }), kIntervalLevel);
+    above = below = weighted_quantile(with_ratios(rows, [](double r) { return std::abs(r); }), kIntervalLevel);
   if (std::isinf(above)) return std::nullopt;
   return LimitFactors{std::exp(std::max(0.0, below)), std::exp(std::max(0.0, above))};
 }
@@ -136,20 +210,20 @@ std::optional<LimitFactors> limits_of(Evidence evidence, const std::vector<RowEr
 }  // namespace
 
 std::vector<ConformalFactor> conformal_factors(const std::vector<RowError>& rows, const std::string& left_out) {
-  std::map<std::tuple<FigureKind, Evidence, Stack, std::string>, std::vector<RowError>> parts;
+  std::map<std::tuple<FigureKind, Evidence, Stack>, std::vector<RowError>> parts;
   for (const RowError& row : rows) {
+    if (row.use != MeasurementUse::holdout) continue;
     if (!left_out.empty() && publication_of(row.source) == left_out) continue;
     const FigureKind kind = pooled(row.kind);
-    parts[{kind, Evidence::own, row.stack, row.chip}].push_back(row);
-    parts[{kind, Evidence::stack, row.stack, {}}].push_back(row);
-    parts[{kind, Evidence::all, Stack::engine, {}}].push_back(row);
+    parts[{kind, Evidence::stack, row.stack}].push_back(row);
+    parts[{kind, Evidence::all, Stack::engine}].push_back(row);
   }
   std::vector<ConformalFactor> out;
   for (const auto& [part, errors] : parts) {
-    const std::optional<LimitFactors> limits = limits_of(std::get<Evidence>(part), errors);
+    const std::optional<LimitFactors> limits = limits_of(errors);
     if (!limits) continue;
     ConformalFactor f;
-    std::tie(f.kind, f.evidence, f.stack, f.chip) = part;
+    std::tie(f.kind, f.evidence, f.stack) = part;
     f.limits = *limits;
     f.rows = static_cast<int>(errors.size());
     out.push_back(f);
@@ -159,6 +233,32 @@ std::vector<ConformalFactor> conformal_factors(const std::vector<RowError>& rows
     out.push_back(std::move(f));
   }
   return out;
+}
+
+void calibrate_intervals(Calibration& calibration, const std::vector<RowError>& rows) {
+  calibration.intervals = conformal_factors(rows);
+  calibration.errors.clear();
+  calibration.scores.clear();
+  std::map<std::tuple<FigureKind, Stack, std::string>, GroupRows> groups;
+  for (const RowError& row : rows)
+    if (has_local_limits(row.kind)) groups[{pooled(row.kind), row.stack, row.chip}].push_back(&row);
+  std::map<FigureKind, std::vector<double>> scores;
+  for (const auto& [group, members] : groups) {
+    if (members.size() < kFewestOwnRows) continue;
+    for (const RowError* row : members) {
+      calibration.errors.push_back(*row);
+      calibration.errors.back().kind = std::get<FigureKind>(group);
+      if (row->use != MeasurementUse::holdout) continue;
+      const std::optional<LocalError> others = local_error(members, row->size, row->run);
+      if (others && others->spread > 0)
+        scores[std::get<FigureKind>(group)].push_back(std::abs(row->log_ratio - others->middle) / others->spread);
+    }
+  }
+  for (auto& [kind, of_kind] : scores) {
+    const int count = static_cast<int>(of_kind.size());
+    const double spreads = score_quantile(std::move(of_kind), kIntervalLevel);
+    if (std::isfinite(spreads)) calibration.scores.push_back({kind, spreads, count});
+  }
 }
 
 }  // namespace mw::plan

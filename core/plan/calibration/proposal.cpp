@@ -252,6 +252,8 @@ Calibration merged(const Calibration& in_force, const std::vector<CalibrationFac
   }
   out.factors = with_means(std::move(out.factors));
   out.intervals = in_force.intervals;
+  out.errors = in_force.errors;
+  out.scores = in_force.scores;
   return out;
 }
 

@@ -72,7 +72,7 @@ class LoadRules : PointRules {
       for (const auto& [p, value] : stats->percentiles) {
         const double beyond = n * (1 - p / 100);
         if (p < 90 || beyond >= 5) continue;
-        add("TOO-FEW", {"completed", n, 5 / (1 - p / 100)}, Verdict::suspicious,
+        add("TOO-FEW", {"completed", n, std::round(500 / (100 - p))}, Verdict::suspicious,
             "p" + number_text(p) + "_" + std::string(name) + "_ms: the " + number_text(p) + "th percentile of " +
                 grouped(n) + " requests depends on " +
                 (beyond < 1 ? "the slowest one" : number_text(beyond, 2) + " of them") + ": " +
