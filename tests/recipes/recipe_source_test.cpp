@@ -9,13 +9,13 @@
 #include <cstdio>
 
 #include "core/base/files.h"
+#include "core/base/quote.h"
 #include "core/data/dataset/hub_dataset.h"
 #include "core/data/dataset/record.h"
 #include "core/data/dataset/row_reader.h"
 #include "core/data/tokenizer/chat_template.h"
 #include "core/experiment/settings.h"
 #include "core/jobs/recipe_export.h"
-#include "core/recipes/quote.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
 
@@ -36,8 +36,8 @@ struct Ran {
 };
 Ran python(const std::vector<std::string>& arguments, const fs::path& folder) {
   std::string command = "python3 -B";
-  for (const std::string& a : arguments) command += " " + recipes::shell_quoted(a);
-  command += " 2> " + recipes::shell_quoted((folder / "stderr").string());
+  for (const std::string& a : arguments) command += " " + shell_quoted(a);
+  command += " 2> " + shell_quoted((folder / "stderr").string());
   Ran ran;
   std::FILE* pipe = ::popen(command.c_str(), "r");
   if (!pipe) return {.status = -1, .out = {}, .error = {}};
