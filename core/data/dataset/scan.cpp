@@ -497,6 +497,8 @@ void add_to_report(const DataRow& row, DatasetReport& report) {
   report.no_loss += row.state == RowState::no_loss;
   report.dropped_long += row.state == RowState::too_long;
   report.truncated += row.state == RowState::truncated;
+  report.dropped_repeated += row.state == RowState::repeated;
+  report.dropped_held_out += row.state == RowState::in_held_out;
   if (row.used == 0) return;
   ++report.kept;
   report.tokens += row.used;
@@ -512,6 +514,7 @@ void refuse_empty(const DatasetOptions& options, const DatasetReport& r, std::in
   add(r.dropped_long, "longer than " + std::to_string(options.max_len) + " tokens");
   add(r.skipped_bad, "malformed");
   add(r.no_loss, "without tokens that carry loss");
+  add(r.dropped_held_out, "dropped because the held-out rows contain them");
   add(held_out, "held out for evaluation");
   if (!r.problems.empty()) found += "; first: " + r.problems.front().place + ": " + r.problems.front().message;
   throw Error({.id = "DATA-EMPTY",
@@ -521,7 +524,9 @@ void refuse_empty(const DatasetOptions& options, const DatasetReport& r, std::in
                .found = found,
                .expected = "at least one row",
                .fix = r.dropped_long > 0 ? "raise data.max_len or set data.overlong to truncate"
-                                         : "check the file and data.format"});
+                      : r.dropped_held_out > 0
+                          ? "remove the training rows from the evaluation file, or set data.dedup to false"
+                          : "check the file and data.format"});
 }
 
 std::int64_t loss_tokens(const ScannedRow& row) {
