@@ -150,7 +150,7 @@ void give_unique_rows(const TokenRows& rows, const DatasetOptions& options, cons
     if (stop.stop_requested()) throw cancelled("comparing the rows");
     if (progress) progress(static_cast<long>(done), static_cast<long>(rows.size()));
   };
-  DuplicateRows duplicates;
+  DuplicateRows duplicates(static_cast<size_t>(rows.size()));
   std::vector<int> ids;
   std::vector<std::uint8_t> loss;
   for (std::int64_t i = 0; i < rows.size(); ++i) {

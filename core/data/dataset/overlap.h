@@ -52,6 +52,8 @@ struct DuplicateRow {
 // Finds the duplicates among used rows. Not thread-safe.
 class DuplicateRows {
  public:
+  // `most_rows`: if it is known, the memory does not grow beyond them.
+  explicit DuplicateRows(size_t most_rows = 0) { rows_.reserve(most_rows); }
   // Indices ascend. Throws DATA-MANY for an index above 2^32 - 1.
   void add(std::int64_t index, Split split, std::span<const int> ids, std::span<const std::uint8_t> loss);
   // By index. Leaves this object empty.
@@ -68,7 +70,8 @@ class DuplicateRows {
 };
 
 // Gives all rows in order, as options.drops_duplicates leaves them: duplicates have their state and are not used. Reads
-// all tokens first, then calls `sink`, with 16 bytes of memory for each used row. Throws as overlap_of().
+// all tokens first, then calls `sink`, with 16 bytes of memory for each row and 8 for each duplicate. Throws as
+// overlap_of().
 void give_unique_rows(const TokenRows& rows, const DatasetOptions& options, const std::stop_token& stop,
                       const Progress& progress, const DataRowSink& sink);
 
