@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // `completion` and `man-page`: completions of shells and the manual page, written from the parser itself.
-#include <map>
-
 #include "app/command_line.h"
 #include "app/man_page.h"
 #include "app/output.h"
@@ -21,14 +19,22 @@ CommandDescription describe_program() {
 }
 
 struct CompletionOptions {
-  Shell shell = Shell::bash;
+  std::string shell;
 };
 
 void add_completion_options(CLI::App& command, CommonOptions&, CompletionOptions& options) {
-  command.add_option("shell", options.shell, "bash, zsh or fish")
-      ->required()
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Shell>{{"bash", Shell::bash}, {"zsh", Shell::zsh}, {"fish", Shell::fish}}));
+  // The type lists the choices for help and completions. They are checked below, with an error in the usual form.
+  command.add_option("shell", options.shell, "bash, zsh or fish")->required()->type_name("TEXT:{bash,zsh,fish}");
+}
+
+Shell parse_shell(const std::string& name) {
+  if (const auto shell = parse<Shell>(name)) return *shell;
+  throw Error({.id = "USAGE",
+               .message = "there are no completions for this shell",
+               .place = "shell",
+               .found = name,
+               .expected = "bash, zsh or fish",
+               .fix = "run meshwright completion with one of these names"});
 }
 
 // Scripts and pages are printed as they are: text of ours, without any of a file.
@@ -45,7 +51,7 @@ int print_completion(const CommonOptions& common, const CompletionOptions& optio
   std::vector<std::string> keys;
   for (const experiment::Parameter& parameter : experiment::parameters())
     if (!parameter.key.ends_with('*')) keys.push_back(parameter.key);
-  return print_script(common, completion_script(options.shell, describe_program(), keys));
+  return print_script(common, completion_script(parse_shell(options.shell), describe_program(), keys));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "app/command_description.h"
+#include "core/base/enum_names.h"
 
 namespace mw::app {
 
@@ -14,3 +15,6 @@ enum class Shell { bash, zsh, fish };
 std::string completion_script(Shell shell, const CommandDescription& program, std::span<const std::string> keys);
 
 }  // namespace mw::app
+
+template <>
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::app::Shell>{"bash", "zsh", "fish"};

@@ -67,6 +67,7 @@ constexpr Rule kConfounders[]{
     {"data.eval_path", "the evaluation data differ"},
     {"data.max_len", "rows are truncated or dropped at different lengths"},
     {"data.overlong", "the treatment of long rows differs"},
+    {"data.dedup", "the treatment of duplicate rows differs"},
     {"data.packing", "packing differs, so a step covers different tokens"},
     {"train.seed", "the seed differs"},
     {"train.steps", "the number of steps differs"},

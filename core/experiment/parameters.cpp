@@ -153,6 +153,8 @@ Rows data_rows() {
                  "Which tokens carry loss: the last answer, every assistant turn, or everything"),
       choice_row("data.overlong", &DataSection::overlong, "Overlong rows",
                  "Drop or truncate rows longer than the limit (both are counted)"),
+      flag_row("data.dedup", &DataSection::drops_duplicates, "Drop duplicates",
+               "Drop training rows that are equal to an earlier one or to a held-out row (both are counted)"),
       choice_row("data.on_error", &DataSection::on_error, "Bad rows",
                  "Stop at the first malformed row, or skip and count it", kAdvanced),
       choice_row(

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "core/base/quote.h"
 #include "core/experiment/settings.h"
-#include "core/recipes/quote.h"
 
 namespace mw::jobs {
 namespace {
@@ -73,8 +73,8 @@ std::string ModelServer::curl_command(const std::string& prompt, const std::stri
     body["prompt"] = prompt;
   std::string command = "curl " + http_->address() + (is_chat ? "/v1/chat/completions" : "/v1/completions") +
                         " -H 'Content-Type: application/json'";
-  if (!api_key.empty()) command += " -H " + recipes::shell_quoted("Authorization: Bearer " + api_key);
-  return command + " -d " + recipes::shell_quoted(body.dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (!api_key.empty()) command += " -H " + shell_quoted("Authorization: Bearer " + api_key);
+  return command + " -d " + shell_quoted(body.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 void ModelServer::stop_listening(serve::StopMode mode) {

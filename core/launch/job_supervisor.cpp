@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "core/base/files.h"
+#include "core/base/quote.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/launch/file_transfer.h"
-#include "core/recipes/quote.h"
 
 namespace mw::launch {
 namespace fs = std::filesystem;
@@ -250,7 +250,7 @@ LaunchResult JobSupervisor::record_end(const Json& end) {
     summary["merge"] = merge_command(*offer);
   }
   if (const fs::path results = store_.run_folder(run_id_) / kFetched / "results"; is_folder(results))
-    summary["import"] = "meshwright import " + recipes::shell_quoted(results.string()) + "/*.json";
+    summary["import"] = "meshwright import " + shell_quoted(results.string()) + "/*.json";
   const event::Finished finished =
       run_.finish(state, state == RunState::failed ? why_failed(end) : "", {stream_.seconds()}, summary);
   return {run_id_, finished};

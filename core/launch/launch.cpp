@@ -4,13 +4,13 @@
 #include <algorithm>
 
 #include "core/base/files.h"
+#include "core/base/quote.h"
 #include "core/base/url_secrets.h"
 #include "core/experiment/bind.h"
 #include "core/jobs/recipe_export.h"
 #include "core/launch/file_transfer.h"
 #include "core/launch/job_supervisor.h"
 #include "core/launch/launch_record.h"
-#include "core/recipes/quote.h"
 #include "core/train/checkpoint.h"
 
 namespace mw::launch {
@@ -173,7 +173,7 @@ std::optional<MergeOffer> merge_offer(const store::Store& store, const store::Ru
 }
 
 std::string merge_command(const MergeOffer& offer) {
-  const auto word = [](const fs::path& path) { return recipes::shell_quoted(path.string()); };
+  const auto word = [](const fs::path& path) { return shell_quoted(path.string()); };
   return "meshwright merge --base " + (offer.base.empty() ? "MODEL" : word(offer.base)) + " --adapter " +
          word(offer.adapter) + " --out " + word(offer.out);
 }

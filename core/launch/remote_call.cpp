@@ -9,8 +9,8 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/process.h"
+#include "core/base/quote.h"
 #include "core/base/units.h"
-#include "core/recipes/quote.h"
 
 namespace mw::launch {
 namespace {
@@ -24,10 +24,10 @@ constexpr size_t kMostSaid = 4096;
 // Standard input starts with the length and the text of remote.py, so the target only needs Python.
 std::string script(const std::vector<std::string>& arguments) {
   std::string out = "command -v python3 >/dev/null 2>&1 || exit " + std::to_string(kNoPython) + "; exec python3 -c " +
-                    recipes::shell_quoted(
+                    shell_quoted(
                         "import sys;b=sys.stdin.buffer;"
                         "exec(compile(b.read(int(b.readline())),'remote.py','exec'))");
-  for (const std::string& a : arguments) out += " " + recipes::shell_quoted(a);
+  for (const std::string& a : arguments) out += " " + shell_quoted(a);
   return out;
 }
 
@@ -170,7 +170,7 @@ CallResult retry_until_answered(const std::function<CallResult(const OnFrame& co
 Error unreachable(const Target& target, const CallResult& answer) {
   const bool ssh = target.where == Where::ssh;
   std::string by_hand = "ssh ";
-  if (!target.ssh_config.empty()) by_hand += "-F " + recipes::shell_quoted(target.ssh_config.string()) + " ";
+  if (!target.ssh_config.empty()) by_hand += "-F " + shell_quoted(target.ssh_config.string()) + " ";
   if (!target.port.empty()) by_hand += "-p " + target.port + " ";
   return Error({.id = "LAUNCH-REACH",
                 .message = "the target cannot be reached",

@@ -6,8 +6,8 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/quote.h"
 #include "core/base/text.h"
-#include "core/recipes/quote.h"
 
 namespace mw::launch {
 namespace fs = std::filesystem;
@@ -163,7 +163,7 @@ Target from_template(std::string_view text, const TargetTemplate& t, std::string
     if (word.empty() || word.front() == '-' || word.find(kCommand) != std::string::npos)
       refuse(text, "a field of the template has an invalid value", name + ", not starting with a dash");
     if (value != values.end()) values.erase(value);
-    return recipes::shell_quoted(word);
+    return shell_quoted(word);
   });
   if (!values.empty()) {
     refuse(text, "the template has no field " + values.begin()->first,
@@ -185,7 +185,7 @@ std::vector<TargetTemplate> load_templates(const fs::path& folder) {
 
 Target parse_target(std::string_view text, const fs::path& templates_folder) {
   if (text.find('\0') != std::string_view::npos || text.find('\n') != std::string_view::npos)
-    refuse(recipes::escape_markdown(text), "the target has more than one line", kForms);
+    refuse(escape_markdown(text), "the target has more than one line", kForms);
   if (text == "local") return {.where = Where::local, .text = "local"};
   if (text.starts_with("ssh:")) return ssh_target(text);
   if (text.starts_with("hosts:")) return hosts_target(text);
@@ -208,9 +208,9 @@ std::string start_command(const Target& target) {
     case Launcher::hosts: {
       if (target.workers > 0)
         return "exec python3 on_hosts.py --workers " + std::to_string(target.workers) + " --reach " +
-               recipes::shell_quoted(target.command);
-      std::string command = "exec python3 on_hosts.py " + recipes::shell_quoted(target.hosts_file.string());
-      if (!target.ssh_config.empty()) command += " --ssh-config " + recipes::shell_quoted(target.ssh_config.string());
+               shell_quoted(target.command);
+      std::string command = "exec python3 on_hosts.py " + shell_quoted(target.hosts_file.string());
+      if (!target.ssh_config.empty()) command += " --ssh-config " + shell_quoted(target.ssh_config.string());
       return command;
     }
     case Launcher::slurm:
@@ -226,7 +226,7 @@ std::string start_command(const Target& target) {
 
 std::vector<std::string> command_line(const Target& target, const std::string& script) {
   // One word in single quotes, which every login shell accepts.
-  const std::string word = "exec sh -c " + recipes::shell_quoted(script);
+  const std::string word = "exec sh -c " + shell_quoted(script);
   if (target.where == Where::local) return {"sh", "-c", script};
   if (target.where == Where::ssh) {
     // Disables prompts and closes silent connections.
@@ -245,7 +245,7 @@ std::vector<std::string> command_line(const Target& target, const std::string& s
     const size_t next = std::min(target.command.find(kCommand, at), target.command.size());
     command.append(target.command, at, next - at);
     if (next == target.command.size()) break;
-    command += recipes::shell_quoted(word);
+    command += shell_quoted(word);
     at = next + kCommand.size();
   }
   return {"sh", "-c", command};

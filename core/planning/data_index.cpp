@@ -37,6 +37,7 @@ void add(DataIndex& index, const DataRow& row, const Problem* problem) {
     if (!index.first_bad && problem) index.first_bad = *problem;
     return;
   }
+  if (is_duplicate(row.state)) return;
   ++index.lengths[row.tokens];
   if (row.used == 0) return;
   if (row.split == data::Split::held_out)
@@ -124,16 +125,19 @@ DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tok
     if (request.source == DataSource::lengths) return index_lengths(request);
     if (request.source == DataSource::none || !tokenizer) return index;
     std::int64_t seen = 0;
-    const auto rows = data::row_cache()->open(
-        request.options, *tokenizer, stop, progress, [&](const DataRow& row, const Problem* problem) {
-          if (seen++ == most_rows)
-            throw Error({.id = "DATA-MANY",
-                         .severity = Severity::warning,
-                         .message = "only the first " + std::to_string(most_rows) + " rows are read",
-                         .file = request.options.path.string()});
-          add(index, row, problem);
-          if (sink) sink(row);
-        });
+    const data::DataRowSink take = [&](const DataRow& row, const Problem* problem) {
+      if (seen++ == most_rows)
+        throw Error({.id = "DATA-MANY",
+                     .severity = Severity::warning,
+                     .message = "only the first " + std::to_string(most_rows) + " rows are read",
+                     .file = request.options.path.string()});
+      add(index, row, problem);
+      if (sink) sink(row);
+    };
+    const bool unique = request.options.drops_duplicates;
+    const auto rows =
+        data::row_cache()->open(request.options, *tokenizer, stop, progress, unique ? data::DataRowSink() : take);
+    if (unique) data::give_unique_rows(*rows, request.options, stop, progress, take);
     if (const auto problems = rows->problems(request.options); !problems.empty()) index.first_bad = problems.front();
   } catch (const Error& error) {
     if (error.kind() == Error::Kind::cancelled) throw;

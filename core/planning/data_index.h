@@ -54,7 +54,7 @@ using DataRowSink = std::function<void(const DataRow&)>;
 struct DataIndex {
   data::DatasetReport report;            // counts of a load that skips bad rows; has no problems
   std::int64_t held_out = 0;             // held-out rows among the kept rows
-  data::LengthCounts lengths;            // of every readable row, before truncation
+  data::LengthCounts lengths;            // of every readable row but duplicates that are dropped, before truncation
   std::vector<data::ExampleSize> train;  // training rows, in file order
   std::optional<Problem> first_bad;      // first bad row, where training stops with data.on_error = stop
   std::optional<Problem> ended;          // why reading stopped before the end of the file

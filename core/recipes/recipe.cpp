@@ -9,9 +9,9 @@
 #include "core/base/error.h"
 #include "core/base/file_system.h"
 #include "core/base/files.h"
+#include "core/base/quote.h"
 #include "core/base/text.h"
 #include "core/formats/safetensors/pread_file.h"
-#include "core/recipes/quote.h"
 #include "core/recipes/serving.h"
 #include "core/recipes/settings.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/recipes/serving.h"
 
+#include "core/base/quote.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/recipes/quote.h"
 
 namespace mw::recipes {
 namespace {

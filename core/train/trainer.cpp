@@ -235,6 +235,8 @@ Json TrainingRun::data_info() const {
           {"truncated", r.truncated},
           {"skipped_bad", r.skipped_bad},
           {"no_loss", r.no_loss},
+          {"dropped_repeated", r.dropped_repeated},
+          {"dropped_held_out", r.dropped_held_out},
           {"tokens", r.tokens},
           {"loss_tokens", r.loss_tokens},
           {"chat_template", template_record(s_.data.chat)}};
@@ -269,10 +271,14 @@ void TrainingRun::start() {
   emit(event::Started{std::move(info)});
   for (const Problem& p : dataset_.report.problems) log("warning", to_text(p));
   const data::DatasetReport& r = dataset_.report;
-  log("info", std::to_string(r.rows) + " rows: " + std::to_string(dataset_.train.size()) + " for training, " +
-                  std::to_string(dataset_.eval.size()) + " held out, " + std::to_string(r.dropped_long) +
-                  " too long and dropped, " + std::to_string(r.truncated) + " truncated, " +
-                  std::to_string(r.skipped_bad) + " malformed and skipped");
+  log("info",
+      std::to_string(r.rows) + " rows: " + std::to_string(dataset_.train.size()) + " for training, " +
+          std::to_string(dataset_.eval.size()) + " held out, " + std::to_string(r.dropped_long) +
+          " too long and dropped, " + std::to_string(r.truncated) + " truncated, " + std::to_string(r.skipped_bad) +
+          " malformed and skipped" +
+          (s_.data.drops_duplicates ? ", " + std::to_string(r.dropped_repeated) + " repeated and dropped, " +
+                                          std::to_string(r.dropped_held_out) + " equal to held-out rows and dropped"
+                                    : ""));
   if (request_.resume) log("info", "resumed from step " + std::to_string(counters_.step));
   memory("load");
 }

@@ -96,7 +96,7 @@ DataDetail detail_of(const planning::DataIndexRequest& request, const data::Toke
   like.example.row = row.row;
   const data::ScannedRow scanned = rescan_row(request.options, tokenizer, like);
   DataDetail detail;
-  detail.row = data::data_row(scanned);
+  detail.row = is_duplicate(row.state) ? row : data::data_row(scanned);
   detail.problem = scanned.problem;
   const data::Example& example = scanned.example;
   const size_t n = std::min(example.ids.size(), DataDetail::kMostTokens);

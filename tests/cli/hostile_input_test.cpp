@@ -63,9 +63,16 @@ TEST(HostileInput, MessagesNameTheMistakeAndTheFix) {
 
 TEST(HostileInput, RejectsParquetDatasetAndSuggestsConversion) {
   const Project p;
-  const std::string file = p.scratch.put("rows.parquet", "PAR1").string();
-  expect_bad_input({"inspect", file}, AllOf(HasSubstr(".parquet"), HasSubstr("to_json")));
-  expect_bad_input(p.command("run", {"--set", "data.path=" + file}), HasSubstr("to_json"));
+  const std::string file = p.scratch.put("it's rows.parquet", "PAR1").string();
+  const std::string folder = fs::path(file).parent_path().string();
+  const auto names =
+      HasSubstr("lines=True)\" '" + folder + "/it'\\''s rows.parquet' '" + folder + "/it'\\''s rows.jsonl'");
+  expect_bad_input({"inspect", file}, AllOf(HasSubstr(".parquet"), names));
+  expect_bad_input(p.command("run", {"--set", "data.path=" + file}), names);
+  const std::string compressed = p.scratch.put("rows.parquet.gz", "PAR1").string();
+  expect_bad_input({"inspect", compressed},
+                   AllOf(HasSubstr("decompress it, then convert"),
+                         HasSubstr("'" + folder + "/rows.parquet' '" + folder + "/rows.jsonl'")));
 }
 
 TEST(HostileInput, ImportsResultsWithByteOrderMark) {

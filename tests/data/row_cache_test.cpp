@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include "core/base/files.h"
@@ -380,6 +381,43 @@ TEST_F(RowCacheTest, OpenedDatasetHasTheExamplesOfTheLoadedOne) {
         ASSERT_EQ(x.segments, y.segments);
       }
     }
+  }
+}
+
+// Over several blocks of rows, compared with every pair of tokens and loss.
+TEST_F(RowCacheTest, DropsTheDuplicatesOfAFileFromItsEntry) {
+  DatasetOptions o = cached_options(scratch.put("a.jsonl", many_rows(7000) + many_rows(4000) + many_rows(9000)));
+  using Tokens = std::pair<std::vector<int>, std::vector<std::uint8_t>>;
+  for (const Overlong overlong : {Overlong::drop, Overlong::truncate}) {
+    o.overlong = overlong;
+    o.drops_duplicates = false;
+    const Dataset all = load_dataset(o, bpe());
+    std::set<Tokens> held_out, earlier;
+    for (const Example& e : all.eval) held_out.insert({e.ids, e.loss});
+    std::vector<std::int64_t> kept;
+    std::int64_t repeated = 0, in_held_out = 0;
+    for (const Example& e : all.train) {
+      if (held_out.contains({e.ids, e.loss}))
+        ++in_held_out;
+      else if (!earlier.insert({e.ids, e.loss}).second)
+        ++repeated;
+      else
+        kept.push_back(e.row);
+    }
+    ASSERT_GT(repeated, 2000);
+    ASSERT_GT(in_held_out, 500);
+    o.drops_duplicates = true;
+    for (int pass = 0; pass < 2; ++pass) {  // a scan, or the entry that the other settings share
+      const TokenizedDataset opened = open_dataset(o, tokenizer);
+      std::vector<std::int64_t> rows;
+      for (size_t i = 0; i < opened.train.size(); ++i) rows.push_back(opened.train.row(i));
+      EXPECT_EQ(rows, kept);
+      EXPECT_EQ(opened.eval.size(), all.eval.size());
+      EXPECT_EQ(opened.report.dropped_repeated, repeated);
+      EXPECT_EQ(opened.report.dropped_held_out, in_held_out);
+      EXPECT_EQ(opened.report.kept, std::ssize(kept) + std::ssize(all.eval));
+    }
+    EXPECT_EQ(entries().size(), 1u);
   }
 }
 

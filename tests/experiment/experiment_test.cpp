@@ -65,6 +65,7 @@ TEST(ParameterTable, HasTheKeysThatTrainingUses) {
                           "data.packing",
                           "data.loss",
                           "data.overlong",
+                          "data.dedup",
                           "data.lengths",
                           "train.method",
                           "train.steps",

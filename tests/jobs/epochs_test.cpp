@@ -38,6 +38,12 @@ void write_epoch_rows(const fs::path& file, int rows) {
   write_file_atomically(file, text);
 }
 
+// Every row three times.
+void repeat_rows(const fs::path& file) {
+  const std::string rows = read_file(file);
+  write_file_atomically(file, rows + rows + rows);
+}
+
 // Some of its rows are too long, some held out.
 experiment::Experiment epochs_experiment(const fs::path& folder, const std::vector<std::string>& sets) {
   train::test::random_model("gemma3", folder);
@@ -75,6 +81,25 @@ long long planned_steps(experiment::Experiment e, const std::string& target) {
   return planning::planned_json(planning::plan_experiment(e, test::catalogue()))["run"]["steps"].get<long long>();
 }
 
+// Returns the number of steps.
+long long expect_same_steps(const experiment::Experiment& e, const fs::path& runs, const EventSink& sink = {}) {
+  const auto steps = planning::training_steps(experiment::bind(e));
+  EXPECT_TRUE(steps);
+  if (!steps) return 0;
+  const EngineSteps engine = engine_steps({e, runs, std::nullopt}, {}, sink);
+  EXPECT_EQ(engine.started, *steps);
+  EXPECT_EQ(engine.done, *steps);
+  EXPECT_EQ(planning::predict(e, planning::ReadData::yes).steps, *steps);
+  for (const char* target : {"v5p-8", "2xh100"}) EXPECT_EQ(planned_steps(e, target), *steps) << target;
+  for (const recipes::Kind kind : recipes::kKinds) {
+    if (!recipes::is_training(kind)) continue;
+    const recipes::RecipeInput s = recipe_input(kind, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
+    EXPECT_EQ(s.values["train"]["steps"], *steps) << recipes::to_string(kind);
+    EXPECT_EQ(s.rows ? s.rows->rows : 0, *steps * 4 * e.value("train.accumulation").get<long long>());
+  }
+  return *steps;
+}
+
 TEST(Epochs, PlannerEngineRecipesAndJsonAgreeOnTheSteps) {
   for (const std::vector<std::string>& sets : {std::vector<std::string>{},
                                                {"data.packing=true", "data.max_len=64"},
@@ -84,21 +109,34 @@ TEST(Epochs, PlannerEngineRecipesAndJsonAgreeOnTheSteps) {
                                                {"train.steps=500", "train.epochs=2"}}) {
     const test::Scratch folder;
     const experiment::Experiment e = epochs_experiment(folder.path(), sets);
-    const auto steps = planning::training_steps(experiment::bind(e));
-    ASSERT_TRUE(steps);
-    const EngineSteps engine = engine_steps({e, folder.path() / "runs", std::nullopt});
-    EXPECT_EQ(engine.started, *steps);
-    EXPECT_EQ(engine.done, *steps);
-    EXPECT_EQ(planning::predict(e, planning::ReadData::yes).steps, *steps);
-    for (const char* target : {"v5p-8", "2xh100"}) EXPECT_EQ(planned_steps(e, target), *steps) << target;
-    for (const recipes::Kind kind : recipes::kKinds) {
-      if (!recipes::is_training(kind)) continue;
-      const recipes::RecipeInput s = recipe_input(kind, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
-      EXPECT_EQ(s.values["train"]["steps"], *steps) << recipes::to_string(kind);
-      ASSERT_TRUE(s.rows);
-      EXPECT_EQ(s.rows->rows, *steps * 4 * e.value("train.accumulation").get<long long>());
-    }
+    expect_same_steps(e, folder.path() / "runs");
   }
+}
+
+TEST(Epochs, DroppedDuplicatesAreNotCountedAnywhere) {
+  const test::Scratch folder;
+  experiment::Experiment e = epochs_experiment(folder.path(), {"data.eval_fraction=0.2"});
+  repeat_rows(folder.path() / "rows.jsonl");
+  const long long all = expect_same_steps(e, folder.path() / "all");
+  e.set_value("data.dedup", true);
+  Json data;
+  std::string log;
+  const long long unique = expect_same_steps(e, folder.path() / "unique", [&](const Event& event) {
+    if (const auto* s = std::get_if<event::Started>(&event.body)) data = s->info.at("data");
+    if (const auto* l = std::get_if<event::Log>(&event.body)) log += l->text + "\n";
+  });
+  EXPECT_LT(unique, all / 2);
+  const long repeated = data.at("dropped_repeated").get<long>(), held_out = data.at("dropped_held_out").get<long>();
+  EXPECT_GT(repeated, 0);
+  EXPECT_GT(held_out, 0);
+  EXPECT_EQ(data.at("kept").get<long>() + repeated + held_out + data.at("dropped_long").get<long>(), 3 * kRows);
+  EXPECT_THAT(log, HasSubstr(std::to_string(repeated) + " repeated and dropped, " + std::to_string(held_out) +
+                             " equal to held-out rows and dropped"));
+  // The lengths leave them out, too, and so give the same number of rows without the file.
+  const planning::DataIndexRequest request = planning::data_index_request(e);
+  const planning::DataIndex index = planning::index_data(request, data::load_tokenizer(request.tokenizer).get());
+  EXPECT_EQ(data::length_stats(index.lengths).rows, 3 * kRows - repeated - held_out);
+  EXPECT_EQ(index.report.dropped_repeated, repeated);
 }
 
 TEST(Epochs, AHistogramGivesTheSameSteps) {

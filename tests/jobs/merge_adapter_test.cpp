@@ -5,8 +5,16 @@
 
 #include "core/base/files.h"
 #include "core/base/partial_files.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/hardware/catalogue.h"
+#include "core/jobs/job.h"
 #include "core/jobs/served_parity.h"
+#include "core/train/checkpoint.h"
+#include "core/train/merge.h"
+#include "core/train/model.h"
 #include "tests/formats/test_files.h"
+#include "tests/jobs/quick_experiment.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::jobs {
 namespace {
@@ -118,6 +126,72 @@ TEST(MergeAdapter, ADamagedMergeIsNotReleased) {
       {wanted.base, wanted.adapter, folder / "merged.rejected", 6.0f}, [](const std::string&) {}, [](long, long) {},
       {});
   EXPECT_EQ(again.verdict, train::ParityVerdict::failed);
+}
+
+// Writes f32 weights, so that merging rounds them by little.
+void write_random_weights(const fs::path& folder) {
+  const model::Config config = formats::read_config(folder);
+  train::ModelSettings settings;
+  settings.path = folder;
+  settings.init = train::Init::random;
+  const train::LoadedModel random = train::load_weights(settings, config);
+  engine::Network& network = random.cluster->network(0);
+  formats::write_hf_weights(
+      folder, config, network.inventory(),
+      [&](size_t i, std::span<float> out) {
+        const auto from = network.weight_f32(i);
+        std::copy(from.begin(), from.end(), out.begin());
+      },
+      formats::DType::f32);
+}
+
+// Of some tokens, on one device.
+std::vector<float> logits_of(const fs::path& folder, const formats::Adapter* adapter) {
+  constexpr int kTokens = 24;
+  const model::Config config = formats::read_config(folder);
+  train::ModelSettings settings;
+  settings.path = folder;
+  settings.use = engine::NetworkUse::inference;
+  const train::LoadedModel model = train::load_weights(settings, config);
+  if (adapter) train::attach_adapter(*adapter, 0, *model.cluster);
+  std::vector<int> ids, targets(kTokens, -1), positions, segments(kTokens, 0);
+  for (int i = 0; i < kTokens; ++i) ids.push_back((i * 37 + 11) % config.vocab), positions.push_back(i);
+  std::vector<float> out(static_cast<size_t>(kTokens) * static_cast<size_t>(config.vocab));
+  model.cluster->network(0).logits({1, kTokens, ids, targets, positions, segments}, out);
+  return out;
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(double{a[i]} - b.at(i)));
+  return largest;
+}
+
+// The mesh splits the columns whose norms DoRA divides by, and its magnitudes.
+TEST(MergeAdapter, MergedDoraOfAMeshHasTheLogitsOfItsAdapterOnOneDevice) {
+  const test::Scratch folder;
+  const fs::path base = folder.path() / "base", runs = folder.path() / "runs", out = folder.path() / "merged";
+  const experiment::Experiment e =
+      test::quick_experiment(base, {"model.init=load", "train.steps=10", "lora.dora=true", "mesh.fsdp=2", "mesh.tp=2"});
+  write_random_weights(base);
+  const store::RunOutcome ran =
+      run_blocking({.experiment = e,
+                    .runs_folder = runs,
+                    .resume = std::nullopt,
+                    .catalogue = [] { return hardware::Catalogue::load(MW_RESOURCES "/hardware"); }},
+                   [](const Event&) {}, {});
+  ASSERT_EQ(ran.finished.state, RunState::done) << ran.finished.error;
+  const formats::Adapter adapter = train::read_adapter(train::checkpoint_path(runs / "run-1", 10), base);
+  ASSERT_TRUE(adapter.dora);
+  EXPECT_EQ(train::merge(base, adapter, out, 2).merged, std::ssize(adapter.modules));
+  const std::vector<float> beside = logits_of(base, &adapter), merged = logits_of(out, nullptr);
+  const double effect = largest_difference(logits_of(base, nullptr), beside);
+  EXPECT_GT(effect, 1e-2);
+  EXPECT_LT(largest_difference(merged, beside), 1e-3 * effect);
+  formats::Adapter lora = adapter;
+  lora.dora = false;
+  for (formats::AdapterModule& module : lora.modules) module.m.clear();
+  EXPECT_GT(largest_difference(logits_of(base, &lora), beside), 1e-2 * effect) << "the magnitudes change nothing";
 }
 
 }  // namespace

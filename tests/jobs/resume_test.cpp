@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "core/formats/logs/run_log.h"
@@ -105,10 +106,7 @@ void expect_results(const std::filesystem::path& folder, const std::vector<std::
 }
 
 // Values, not memory: a resumed process has not had the largest batch yet.
-TEST(Resume, TrainsDoraOnAMeshToTheSameBits) {
-  const test::Scratch folder;
-  const experiment::Experiment e = test::quick_experiment(
-      folder.path(), {"train.steps=15", "lora.dora=true", "lora.plus_ratio=4", "mesh.fsdp=2", "mesh.tp=2"});
+void expect_same_bits(const test::Scratch& folder, const experiment::Experiment& e) {
   const auto results = [&] {
     const store::Store runs(folder.path());
     const std::filesystem::path last = train::checkpoint_path(folder.path() / "run-1", 15);
@@ -123,6 +121,32 @@ TEST(Resume, TrainsDoraOnAMeshToTheSameBits) {
     expect_done(e, folder.path(), true);
     EXPECT_TRUE(results() == whole) << "killed after the checkpoint of step " << step;
   }
+}
+
+TEST(Resume, TrainsDoraOnAMeshToTheSameBits) {
+  const test::Scratch folder;
+  expect_same_bits(folder, test::quick_experiment(folder.path(), {"train.steps=15", "lora.dora=true",
+                                                                  "lora.plus_ratio=4", "mesh.fsdp=2", "mesh.tp=2"}));
+}
+
+// More steps than an epoch has.
+TEST(Resume, TrainsWithoutDuplicatesToTheSameBits) {
+  const test::Scratch folder;
+  const experiment::Experiment e =
+      test::quick_experiment(folder.path(), {"train.steps=15", "data.dedup=true", "data.packing=true"});
+  const std::string rows = read_file(folder.path() / "rows.jsonl");
+  write_file_atomically(folder.path() / "rows.jsonl", rows + rows);
+  expect_same_bits(folder, e);
+  const auto events = store::Store(folder.path()).events("run-1");
+  const auto started = std::find_if(events.begin(), events.end(), [](const store::StoredEvent& s) {
+    return std::holds_alternative<event::Started>(s.event.body);
+  });
+  ASSERT_NE(started, events.end());
+  const Json data = std::get<event::Started>(started->event.body).info.at("data");
+  EXPECT_GT(data.at("dropped_repeated").get<int>(), 0);
+  EXPECT_GT(data.at("dropped_held_out").get<int>(), 0);
+  EXPECT_EQ(
+      data.at("kept").get<int>() + data.at("dropped_repeated").get<int>() + data.at("dropped_held_out").get<int>(), 80);
 }
 
 TEST(Resume, KeepsTheBestCheckpointAndThePatience) {

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
+#include "core/base/quote.h"
 #include "core/launch/file_transfer.h"
 #include "core/launch/job_stream.h"
 #include "core/launch/target.h"
-#include "core/recipes/quote.h"
 #include "tests/base/file_faults.h"
 #include "tests/store/store_fixture.h"
 
@@ -57,7 +57,7 @@ TEST(LaunchTarget, StartsRecipesOnSeveralHosts) {
   write_file_atomically(folder.path() / "it's", "node0\nnode1\n");
   Target t = parse("hosts:" + (folder.path() / "it's").string());
   EXPECT_EQ(t.where, Where::local);
-  EXPECT_EQ(start_command(t), "exec python3 on_hosts.py " + recipes::shell_quoted((folder.path() / "it's").string()));
+  EXPECT_EQ(start_command(t), "exec python3 on_hosts.py " + shell_quoted((folder.path() / "it's").string()));
   t.ssh_config = "/etc/ssh config";
   EXPECT_THAT(start_command(t), testing::EndsWith(" --ssh-config '/etc/ssh config'"));
   EXPECT_EQ(start_command(parse("slurm")), "exec ./slurm.sh");

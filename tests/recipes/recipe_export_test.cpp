@@ -11,12 +11,12 @@
 #include <cstdio>
 
 #include "core/base/files.h"
+#include "core/base/quote.h"
 #include "core/experiment/settings.h"
 #include "core/formats/safetensors/safetensors.h"
 #include "core/lint/check.h"
 #include "core/model/catalogue.h"
 #include "core/planning/diagnostics.h"
-#include "core/recipes/quote.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
 
@@ -52,7 +52,7 @@ std::string content(const std::vector<recipes::File>& files, const std::string& 
 
 std::string bash(const std::string& script) {
   std::string out;
-  std::FILE* pipe = ::popen(("bash -c " + recipes::shell_quoted(script)).c_str(), "r");
+  std::FILE* pipe = ::popen(("bash -c " + shell_quoted(script)).c_str(), "r");
   if (!pipe) return "no bash";
   std::array<char, 4096> bytes{};
   while (const size_t n = std::fread(bytes.data(), 1, bytes.size(), pipe)) out.append(bytes.data(), n);
@@ -65,7 +65,7 @@ TEST(RecipeQuote, QuotesEveryTextAsOneShellWord) {
        {std::string("plain"), std::string("it's"), std::string("a b\tc\nd"),
         std::string("$(touch /tmp/x) `id` \\ \" ; & |"), std::string("''\\''"), std::string("--flag"),
         std::string("\xc3\xa4\xe2\x82\xac *?[x]{a,b}~!"), std::string()})
-    EXPECT_EQ(bash("printf %s " + recipes::shell_quoted(text)), text);
+    EXPECT_EQ(bash("printf %s " + shell_quoted(text)), text);
 }
 
 TEST(Recipe, UserTextIsQuotedInEveryFile) {
@@ -123,7 +123,7 @@ TEST(Recipe, SendsAsManyRequestsAsTheSweepAtEachLength) {
   const Scratch folder;
   for (const char* file : {"settings.sh", "bench.sh"})
     write_file_atomically(folder.path() / file, content(files, file));
-  const std::string commands = bash("DRY_RUN=1 bash " + recipes::shell_quoted((folder.path() / "bench.sh").string()));
+  const std::string commands = bash("DRY_RUN=1 bash " + shell_quoted((folder.path() / "bench.sh").string()));
   EXPECT_THAT(commands, HasSubstr("--random-input-len 64 --random-output-len"));
   EXPECT_THAT(commands, testing::ContainsRegex("input-len 64 .*--num-prompts 30 "));
   EXPECT_THAT(commands, testing::ContainsRegex("input-len 128 .*--num-prompts 6 "));
@@ -150,7 +150,7 @@ TEST(Recipe, ServesOnSeveralHostsThroughRay) {
     write_file_atomically(folder.path() / file, content(files, file));
   const auto command = [&](const std::string& environment) {
     return bash("env -u SLURM_NODEID DRY_RUN=1 " + environment + " bash " +
-                recipes::shell_quoted((folder.path() / "serve.sh").string()) + " 2>&1");
+                shell_quoted((folder.path() / "serve.sh").string()) + " 2>&1");
   };
   EXPECT_THAT(command(""), testing::AllOf(HasSubstr("--entrypoint vllm "), testing::Not(HasSubstr("ray.sh"))));
   EXPECT_THAT(command("HOSTS=2 HOST_RANK=1 HEAD_ADDRESS=10.0.0.1"),

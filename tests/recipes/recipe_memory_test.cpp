@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "core/base/event.h"
-#include "core/recipes/quote.h"
+#include "core/base/quote.h"
 
 namespace mw::recipes {
 namespace {

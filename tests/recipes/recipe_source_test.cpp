@@ -9,13 +9,13 @@
 #include <cstdio>
 
 #include "core/base/files.h"
+#include "core/base/quote.h"
 #include "core/data/dataset/hub_dataset.h"
 #include "core/data/dataset/record.h"
 #include "core/data/dataset/row_reader.h"
 #include "core/data/tokenizer/chat_template.h"
 #include "core/experiment/settings.h"
 #include "core/jobs/recipe_export.h"
-#include "core/recipes/quote.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
 
@@ -36,8 +36,8 @@ struct Ran {
 };
 Ran python(const std::vector<std::string>& arguments, const fs::path& folder) {
   std::string command = "python3 -B";
-  for (const std::string& a : arguments) command += " " + recipes::shell_quoted(a);
-  command += " 2> " + recipes::shell_quoted((folder / "stderr").string());
+  for (const std::string& a : arguments) command += " " + shell_quoted(a);
+  command += " 2> " + shell_quoted((folder / "stderr").string());
   Ran ran;
   std::FILE* pipe = ::popen(command.c_str(), "r");
   if (!pipe) return {.status = -1, .out = {}, .error = {}};
@@ -104,6 +104,8 @@ TEST(RecipeSource, MakesTheRowsOfTheEngine) {
        "data.chat=gemma3"},
       {"train.steps=5", "data.loss=all", "data.overlong=truncate", "data.max_len=40", "train.seed=7",
        "data.chat=gemma3"},
+      {"train.steps=5", "data.loss=all", "data.overlong=truncate", "data.max_len=12", "data.dedup=true",
+       "data.chat=gemma3"},                 // rows that are cut to their first words are equal
       {"train.steps=3", "train.batch=4"}};  // the template of the model's folder
   for (const auto& sets : cases) {
     SCOPED_TRACE(sets.front());
@@ -112,6 +114,12 @@ TEST(RecipeSource, MakesTheRowsOfTheEngine) {
     const recipes::RecipeInput engine = recipe_input(Kind::torchax, local, test::catalogue(), kSourceTemplates);
     ASSERT_TRUE(engine.rows);
     experiment::Experiment remote = local;
+    if (local.value("data.dedup").get<bool>()) {
+      const train::Settings settings = experiment::train_settings(experiment::bind(local));
+      const auto report = data::load_dataset(settings.data, *data::load_tokenizer(local.path("model.path"))).report;
+      ASSERT_GT(report.dropped_repeated, 0);
+      ASSERT_GT(report.dropped_held_out, 0);
+    }
     remote.erase("data.path");
     remote.set_value("data.source", "someone/small-world@main");
     const recipes::RecipeInput s = recipe_input(Kind::torchax, remote, test::catalogue(), kSourceTemplates);

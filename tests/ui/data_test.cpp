@@ -222,6 +222,30 @@ class DataTest : public test::WindowFixture {
     QTRY_VERIFY(!page().notice().isEmpty());
   }
 
+  void duplicates_are_dropped_and_listed() {
+    const std::string other = R"({"prompt":"What is the rope?","completion":"Red"})"
+                              "\n";
+    open_page({{"path", write("rows.jsonl", kGood + other + kGood + other + kGood)}, {"eval_fraction", 0.0}});
+    read_through();
+    QCOMPARE(page().model().count(RowFilter::repeated), 0);
+    QVERIFY(shown_text().contains(u"3 repeated"_s));
+    window_->document().set("data.dedup", true);
+    QTRY_COMPARE_WITH_TIMEOUT(page().model().count(RowFilter::repeated), 3, 30000);
+    read_through();
+    QVERIFY(shown_text().contains(u"2 to train on"_s));
+    QVERIFY(shown_text().contains(u"3 repeated and dropped"_s));
+    page().filter().setFocus();
+    QTest::keyClicks(&page().filter(), u"Repeated"_s);
+    QCOMPARE(page().model().filter(), RowFilter::repeated);
+    QCOMPARE(page().model().rowCount(), 3);
+    for (int r = 0; r < 3; ++r) QCOMPARE(page().model().row(r).row, std::int64_t{r + 2});
+    choose(1);
+    QVERIFY(page().tokens().detail().row.state == data::RowState::repeated);
+    QVERIFY(!page().tokens().detail().tokens.empty());
+    window_->document().undo_stack().undo();
+    QTRY_COMPARE_WITH_TIMEOUT(page().model().count(RowFilter::repeated), 0, 30000);
+  }
+
   void filter_and_order_find_rows() {
     open_page(small_world({{"max_len", 56}}));
     read_through();

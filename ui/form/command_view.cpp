@@ -8,8 +8,8 @@
 #include <QRegularExpression>
 #include <QVBoxLayout>
 
+#include "core/base/quote.h"
 #include "core/experiment/parameters.h"
-#include "core/recipes/quote.h"
 #include "core/store/store.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -63,7 +63,7 @@ QStringList differences(const Document& document) {
 QString shell_quoted(const QString& text) {
   static const QRegularExpression plain(u"^[A-Za-z0-9_./=:,@%+-]+$"_s);
   if (plain.match(text).hasMatch()) return text;
-  return qs(recipes::shell_quoted(ss(text)));
+  return qs(mw::shell_quoted(ss(text)));
 }
 
 QString command_line(const Document& document, const std::filesystem::path& runs_folder, const QString& name) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/dataset/dataset.h"
 
+#include <algorithm>
+
 #include "core/data/dataset/overlap.h"
 #include "core/data/dataset/scan.h"
 
@@ -29,20 +31,39 @@ class RowCounts {
   std::int64_t held_out_ = 0;
 };
 
+void drop(const std::vector<DuplicateRow>& duplicates, std::vector<Example>& train, DatasetReport& report) {
+  std::vector<Example> kept;
+  auto next = duplicates.begin();
+  for (Example& example : train) {
+    if (next == duplicates.end() || example.row != next->index) {
+      kept.push_back(std::move(example));
+      continue;
+    }
+    ++(next++->state == RowState::repeated ? report.dropped_repeated : report.dropped_held_out);
+    --report.kept;
+    report.tokens -= std::ssize(example.ids);
+    report.loss_tokens -= std::count(example.loss.begin(), example.loss.end(), 1);
+  }
+  train = std::move(kept);
+}
+
 }  // namespace
 
 Dataset load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
                      const Progress& progress) {
   RowCounts counts(options);
   Dataset data;
+  DuplicateRows duplicates;  // by the number of the row
   scan_rows(options, tokenizer, std::move(stop), progress, [&](ScannedRow row) {
     counts.take(row);
     if (row.used == 0) return;
     Example& example = row.example;
     example.ids.resize(row.used);
     example.loss.resize(row.used);
+    if (options.drops_duplicates) duplicates.add(example.row, row.split, example.ids, example.loss);
     (row.split == Split::held_out ? data.eval : data.train).push_back(std::move(example));
   });
+  drop(duplicates.find(), data.train, counts.report);
   counts.finish();
   data.report = std::move(counts.report);
   return data;
@@ -52,7 +73,7 @@ DatasetSummary summarize_dataset(const DatasetOptions& options, const Tokenizer&
                                  const Progress& progress) {
   RowCounts counts(options);
   DatasetSummary summary;
-  RowOverlap overlap;
+  RowOverlap overlap(options.drops_duplicates);
   bool first = true;
   scan_rows(options, tokenizer, std::move(stop), progress, [&](ScannedRow row) {
     counts.take(row);

@@ -37,7 +37,10 @@ struct DatasetOptions {
   LossOn loss = LossOn::completion;
   Overlong overlong = Overlong::drop;
   OnError on_error = OnError::stop;
-  int max_len = 1024;        // tokens, bos and end markers included
+  int max_len = 1024;  // tokens, bos and end markers included
+  // Drops training rows that are equal to an earlier training row or to a held-out row: the same used tokens, with loss
+  // on the same of them.
+  bool drops_duplicates = false;
   double eval_fraction = 0;  // of the rows, chosen by a hash of (seed, row); appending rows keeps the split
   std::uint64_t seed = 0;
   bool operator==(const DatasetOptions&) const = default;
@@ -60,6 +63,7 @@ struct Example {
 
 struct DatasetReport {
   std::int64_t rows = 0, kept = 0, dropped_long = 0, truncated = 0, skipped_bad = 0, no_loss = 0;
+  std::int64_t dropped_repeated = 0, dropped_held_out = 0;  // equal to an earlier training row; to a held-out row
   std::int64_t tokens = 0, loss_tokens = 0;
   Format format = Format::text;
   std::vector<Problem> problems;  // of skipped rows, at most 100
@@ -81,6 +85,7 @@ struct RowPair {
   bool operator==(const RowPair&) const = default;
 };
 
+// Of the rows that drops_duplicates leaves.
 struct OverlapReport {
   static constexpr size_t kMostPairs = 10;     // listed of each kind, by row
   std::int64_t train = 0, held_out = 0;        // compared rows
@@ -98,7 +103,7 @@ struct DatasetSummary {
   OverlapReport overlap;
   std::string prompt, answer;  // of the first training row; empty for plain text
 };
-// Throws as load_dataset().
+// Throws as load_dataset(). The counts of `report` include duplicates, whatever options.drops_duplicates is.
 DatasetSummary summarize_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop = {},
                                  const Progress& progress = {});
 

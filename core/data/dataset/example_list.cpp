@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/data/dataset/overlap.h"
 #include "core/data/dataset/row_cache.h"
 
 namespace mw::data {
@@ -79,13 +80,19 @@ TokenizedDataset open_dataset(const DatasetOptions& options, const Tokenizer& to
   TokenizedDataset data;
   std::vector<std::uint32_t> train, eval;
   std::uint32_t index = 0;
-  const std::shared_ptr<RowCache> cache = row_cache();
-  const auto rows = cache->open(options, tokenizer, stop, progress, [&](const DataRow& row, const Problem* problem) {
+  const auto refuse_bad = [&](const DataRow& row, const Problem* problem) {
     if (row.state == RowState::bad && options.on_error == OnError::stop && problem) throw Error(*problem);
+  };
+  const DataRowSink take = [&](const DataRow& row, const Problem* problem) {
+    refuse_bad(row, problem);
     add_to_report(row, data.report);
     if (row.used > 0) (row.split == Split::held_out ? eval : train).push_back(index);
     ++index;
-  });
+  };
+  const std::shared_ptr<RowCache> cache = row_cache();
+  const auto rows =
+      cache->open(options, tokenizer, stop, progress, options.drops_duplicates ? DataRowSink(refuse_bad) : take);
+  if (options.drops_duplicates) give_unique_rows(*rows, options, stop, progress, take);
   data.report.problems = rows->problems(options);
   if (options.on_error == OnError::stop && !data.report.problems.empty()) throw Error(data.report.problems.front());
   refuse_empty(options, data.report, std::ssize(eval));

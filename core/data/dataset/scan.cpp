@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "core/base/ordered_work.h"
+#include "core/base/quote.h"
 #include "core/base/rng.h"
+#include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/data/dataset/encode.h"
 #include "core/data/dataset/record.h"
@@ -19,6 +21,20 @@ namespace {
 
 constexpr long kChunk = 1 << 18;                      // bytes of rows that one thread encodes at a time
 constexpr std::uint64_t kSplitStream = 0x73706c6974;  // random stream that selects the held-out rows
+
+// The command that converts a Parquet file. It passes the names as arguments, because the shell and Python quote
+// differently.
+std::string conversion_of(const std::filesystem::path& file) {
+  std::filesystem::path parquet = file;
+  const bool compressed = lower_case(file.extension().string()) != ".parquet";
+  if (compressed) parquet.replace_extension();
+  std::filesystem::path lines = parquet;
+  lines.replace_extension(".jsonl");
+  return std::string(compressed ? "decompress it, then convert" : "convert") +
+         " it to JSON Lines: python -c \"import pandas, sys; pandas.read_parquet(sys.argv[1])"
+         ".to_json(sys.argv[2], orient='records', lines=True)\" " +
+         shell_quoted(parquet.string()) + " " + shell_quoted(lines.string());
+}
 
 void check(const DatasetOptions& options) {
   if (options.max_len < 2)
@@ -34,8 +50,7 @@ void check(const DatasetOptions& options) {
                  .place = "data.path",
                  .found = "a .parquet file",
                  .expected = "JSON Lines (.jsonl), JSON, CSV, TSV or text",
-                 .fix = "convert it to JSON Lines: python -c \"import pandas as p; p.read_parquet('DATA.parquet')"
-                        ".to_json('DATA.jsonl', orient='records', lines=True)\""});
+                 .fix = conversion_of(options.path)});
 }
 
 // Sets state, split and number of used tokens of an encoded row.
@@ -482,6 +497,8 @@ void add_to_report(const DataRow& row, DatasetReport& report) {
   report.no_loss += row.state == RowState::no_loss;
   report.dropped_long += row.state == RowState::too_long;
   report.truncated += row.state == RowState::truncated;
+  report.dropped_repeated += row.state == RowState::repeated;
+  report.dropped_held_out += row.state == RowState::in_held_out;
   if (row.used == 0) return;
   ++report.kept;
   report.tokens += row.used;
@@ -497,6 +514,7 @@ void refuse_empty(const DatasetOptions& options, const DatasetReport& r, std::in
   add(r.dropped_long, "longer than " + std::to_string(options.max_len) + " tokens");
   add(r.skipped_bad, "malformed");
   add(r.no_loss, "without tokens that carry loss");
+  add(r.dropped_held_out, "dropped because the held-out rows contain them");
   add(held_out, "held out for evaluation");
   if (!r.problems.empty()) found += "; first: " + r.problems.front().place + ": " + r.problems.front().message;
   throw Error({.id = "DATA-EMPTY",
@@ -506,7 +524,9 @@ void refuse_empty(const DatasetOptions& options, const DatasetReport& r, std::in
                .found = found,
                .expected = "at least one row",
                .fix = r.dropped_long > 0 ? "raise data.max_len or set data.overlong to truncate"
-                                         : "check the file and data.format"});
+                      : r.dropped_held_out > 0
+                          ? "remove the training rows from the evaluation file, or set data.dedup to false"
+                          : "check the file and data.format"});
 }
 
 std::int64_t loss_tokens(const ScannedRow& row) {

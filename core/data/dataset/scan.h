@@ -8,7 +8,13 @@
 
 namespace mw::data {
 
-enum class RowState { ok, truncated, too_long, no_loss, bad };  // training uses ok and truncated rows
+// Training uses ok and truncated rows. DatasetOptions::drops_duplicates drops repeated rows (equal to an earlier
+// training row) and in_held_out rows (training rows that are equal to a held-out row), which only give_unique_rows()
+// finds.
+enum class RowState { ok, truncated, too_long, no_loss, bad, repeated, in_held_out };
+inline bool is_duplicate(RowState state) {
+  return state == RowState::repeated || state == RowState::in_held_out;
+}
 enum class Split { train, held_out };
 
 // Position of a row, sufficient to read it again on its own.

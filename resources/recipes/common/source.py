@@ -374,12 +374,31 @@ class Encoder:
 
 # ---- rows to batches, as core/data/dataset/scan.cpp and pack.cpp ----
 
+def without_duplicates(train, held_out, counts):
+    """The training examples that differ from earlier ones and from held-out ones (data.dedup)."""
+    def key(example):
+        return tuple(example["ids"]), tuple(example["loss"])
+
+    kept, earlier, evaluated = [], set(), {key(e) for e in held_out}
+    for example in train:
+        of = key(example)
+        if of in evaluated:
+            counts["dropped_held_out"] += 1
+        elif of in earlier:
+            counts["dropped_repeated"] += 1
+        else:
+            earlier.add(of)
+            kept.append(example)
+    return kept
+
+
 def examples_of(rows, settings, encoder):
     """(training examples, held-out examples, counts)"""
     data, seed = settings["data"], settings["train"]["seed"]
     limit, form = data["max_len"], data["format"]
     train, held_out = [], []
-    counts = {"rows": len(rows), "dropped_long": 0, "truncated": 0, "skipped_bad": 0, "no_loss": 0}
+    counts = {"rows": len(rows), "dropped_long": 0, "truncated": 0, "skipped_bad": 0, "no_loss": 0,
+              "dropped_repeated": 0, "dropped_held_out": 0}
     for number, row in enumerate(rows):
         try:
             if form == "auto":
@@ -405,6 +424,8 @@ def examples_of(rows, settings, encoder):
             example["ids"], example["loss"] = example["ids"][:limit], loss[:limit]
         share = (Random(_SPLIT, seed, number).at(0) >> 40) * 2.0**-24
         (held_out if share < data["eval_fraction"] else train).append(example)
+    if data["dedup"]:
+        train = without_duplicates(train, held_out, counts)
     if not train:
         raise SystemExit(f"the data have no usable row to train on: {counts}")
     return train, held_out, counts

@@ -259,6 +259,8 @@ QString DataPage::summary_text() const {
   add(r.truncated, tr("%1 truncated"));
   add(r.no_loss, tr("%1 without loss"));
   add(r.skipped_bad, tr("%1 bad"));
+  add(r.dropped_repeated, tr("%1 repeated and dropped"));
+  add(r.dropped_held_out, tr("%1 also held out and dropped"));
   const data::OverlapReport& overlap = reader_.overlap();
   add(overlap.repeated, tr("%1 repeated"));
   add(overlap.held_out_in_train + overlap.held_out_prompts_in_train, tr("%1 held out but in training"));

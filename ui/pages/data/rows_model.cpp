@@ -32,6 +32,10 @@ QString explained(const planning::DataRow& row) {
       return QObject::tr("Dropped: none of the used tokens carries loss");
     case RowState::bad:
       return QObject::tr("Cannot be read: select the row to see the error");
+    case RowState::repeated:
+      return QObject::tr("Dropped by data.dedup: equal to an earlier training row");
+    case RowState::in_held_out:
+      return QObject::tr("Dropped by data.dedup: equal to a held-out row");
   }
   return {};
 }
@@ -76,15 +80,19 @@ QString filter_text(RowFilter filter) {
       QT_TRANSLATE_NOOP("QObject", "All"),       QT_TRANSLATE_NOOP("QObject", "OK"),
       QT_TRANSLATE_NOOP("QObject", "Truncated"), QT_TRANSLATE_NOOP("QObject", "Too long"),
       QT_TRANSLATE_NOOP("QObject", "No loss"),   QT_TRANSLATE_NOOP("QObject", "Bad"),
+      QT_TRANSLATE_NOOP("QObject", "Repeated"),  QT_TRANSLATE_NOOP("QObject", "Also held out"),
       QT_TRANSLATE_NOOP("QObject", "Held out")};
   return QObject::tr(kTexts[static_cast<size_t>(filter)]);
 }
 
 QString state_text(const planning::DataRow& row) {
-  static constexpr const char* kTexts[] = {
-      QT_TRANSLATE_NOOP("QObject", "ok"), QT_TRANSLATE_NOOP("QObject", "truncated"),
-      QT_TRANSLATE_NOOP("QObject", "long, dropped"), QT_TRANSLATE_NOOP("QObject", "no loss, dropped"),
-      QT_TRANSLATE_NOOP("QObject", "bad")};
+  static constexpr const char* kTexts[] = {QT_TRANSLATE_NOOP("QObject", "ok"),
+                                           QT_TRANSLATE_NOOP("QObject", "truncated"),
+                                           QT_TRANSLATE_NOOP("QObject", "long, dropped"),
+                                           QT_TRANSLATE_NOOP("QObject", "no loss, dropped"),
+                                           QT_TRANSLATE_NOOP("QObject", "bad"),
+                                           QT_TRANSLATE_NOOP("QObject", "repeated, dropped"),
+                                           QT_TRANSLATE_NOOP("QObject", "also held out, dropped")};
   const QString text = QObject::tr(kTexts[static_cast<size_t>(row.state)]);
   return matches(row, RowFilter::held_out) ? QObject::tr("%1, held out").arg(text) : text;
 }

@@ -8,8 +8,8 @@
 
 namespace mw::ui {
 
-enum class RowFilter { all, ok, truncated, too_long, no_loss, bad, held_out };
-inline constexpr int kRowFilters = 7;
+enum class RowFilter { all, ok, truncated, too_long, no_loss, bad, repeated, in_held_out, held_out };
+inline constexpr int kRowFilters = 9;
 
 QString filter_text(RowFilter filter);
 QString state_text(const planning::DataRow& row);

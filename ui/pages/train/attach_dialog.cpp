@@ -9,7 +9,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
-#include "core/recipes/quote.h"
+#include "core/base/quote.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -87,8 +87,8 @@ void AttachDialog::build() {
 void AttachDialog::show_state() {
   const QString source = source_->text().trimmed();
   QString command =
-      u"meshwright watch --follow %1"_s.arg(source.isEmpty() ? u"SOURCE"_s : qs(recipes::shell_quoted(ss(source))));
-  if (!name_->text().isEmpty()) command += u" --name %1"_s.arg(qs(recipes::shell_quoted(ss(name_->text()))));
+      u"meshwright watch --follow %1"_s.arg(source.isEmpty() ? u"SOURCE"_s : qs(mw::shell_quoted(ss(source))));
+  if (!name_->text().isEmpty()) command += u" --name %1"_s.arg(qs(mw::shell_quoted(ss(name_->text()))));
   command_->setText(command);
   progress_->setVisible(waiting_);
   for (QWidget* widget : std::initializer_list<QWidget*>{source_, name_}) widget->setEnabled(!waiting_);

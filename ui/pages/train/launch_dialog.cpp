@@ -11,7 +11,7 @@
 #include <QStackedWidget>
 #include <QVBoxLayout>
 
-#include "core/recipes/quote.h"
+#include "core/base/quote.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
@@ -35,7 +35,7 @@ QFormLayout* form_of(QWidget* page) {
 }
 
 QString word(const QString& text) {
-  return qs(recipes::shell_quoted(ss(text)));
+  return qs(mw::shell_quoted(ss(text)));
 }
 
 }  // namespace

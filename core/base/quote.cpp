@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/recipes/quote.h"
+#include "core/base/quote.h"
 
-namespace mw::recipes {
+namespace mw {
 
 std::string shell_quoted(std::string_view text) {
   std::string out = "'";
@@ -27,4 +27,4 @@ std::string escape_markdown(std::string_view text) {
   return out;
 }
 
-}  // namespace mw::recipes
+}  // namespace mw
