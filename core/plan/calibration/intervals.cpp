@@ -2,6 +2,7 @@
 #include "core/plan/calibration/intervals.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -55,14 +56,16 @@ void replace(Estimate& estimate, const LimitFactors& factors) {
   estimate.high = estimate.value * factors.above;
 }
 
-// Squared, in doublings of each dimension of the work.
-double squared_distance(const WorkSize& a, const WorkSize& b) {
+using Doublings = std::array<double, 6>;  // of each dimension of the work
+Doublings doublings(const WorkSize& size) {
+  return {std::log2(std::max(1.0, size.devices)),    std::log2(std::max(1.0, size.slices)),
+          std::log2(std::max(1.0, size.parameters)), std::log2(std::max(1.0, size.tokens)),
+          std::log2(std::max(1.0, size.answer)),     std::log2(std::max(1.0, size.users))};
+}
+
+double squared_distance(const Doublings& a, const Doublings& b) {
   double sum = 0;
-  for (double WorkSize::*const dimension : {&WorkSize::devices, &WorkSize::slices, &WorkSize::parameters,
-                                            &WorkSize::tokens, &WorkSize::answer, &WorkSize::users}) {
-    const double doublings = std::log2(std::max(1.0, a.*dimension)) - std::log2(std::max(1.0, b.*dimension));
-    sum += doublings * doublings;
-  }
+  for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
   return sum;
 }
 
@@ -74,22 +77,26 @@ struct LocalError {
 // The weight of rows without any error, and of rows with the spread of the whole stack and chip, beside the near rows.
 constexpr double kMiddleRows = 2, kSpreadRows = 3;
 
-using GroupRows = std::vector<const RowError*>;  // of one kind, stack and chip
+struct SizedRow {
+  const RowError* error;
+  Doublings size;
+};
+using GroupRows = std::vector<SizedRow>;  // of one kind, stack and chip
 
 // Work is like the rows if their weights add up to those of one row of the same size.
 constexpr double kLeastWeight = 1;
 
 // The errors on work of this size; none if it is unlike the rows, or if fewer than kFewestOwnRows are left without
 // those of the run.
-std::optional<LocalError> local_error(const GroupRows& rows, const WorkSize& size,
+std::optional<LocalError> local_error(const GroupRows& rows, const Doublings& size,
                                       const std::string& without_run = {}) {
   double weights = 0, errors = 0, all = 0;
   LocalError out;
   std::vector<std::pair<double, double>> weighted;  // weight, error
   weighted.reserve(rows.size());
-  for (const RowError* row : rows) {
+  for (const auto& [row, row_size] : rows) {
     if (!without_run.empty() && row->run == without_run) continue;
-    const double weight = std::exp(-squared_distance(row->size, size) / 2);
+    const double weight = std::exp(-squared_distance(row_size, size) / 2);
     weighted.emplace_back(weight, row->log_ratio);
     weights += weight, errors += weight * row->log_ratio, all += std::abs(row->log_ratio);
   }
@@ -128,8 +135,9 @@ IntervalFactors interval_factors(const Calibration& calibration, Stack stack, co
     GroupRows rows;
     if (score != calibration.scores.end())
       for (const RowError& row : calibration.errors)
-        if (row.kind == pooled(kind) && row.stack == stack && row.chip == chip) rows.push_back(&row);
-    if (const std::optional<LocalError> error = local_error(rows, size)) {
+        if (row.kind == pooled(kind) && row.stack == stack && row.chip == chip)
+          rows.push_back({&row, doublings(row.size)});
+    if (const std::optional<LocalError> error = local_error(rows, doublings(size))) {
       out.of(kind) = limits_of(*error, score->spreads);
       if (kind == FigureKind::throughput) out.of(kind) = out.of(kind).inverse();
       out.own[static_cast<size_t>(kind)] = true;
@@ -241,15 +249,16 @@ void calibrate_intervals(Calibration& calibration, const std::vector<RowError>& 
   calibration.scores.clear();
   std::map<std::tuple<FigureKind, Stack, std::string>, GroupRows> groups;
   for (const RowError& row : rows)
-    if (has_local_limits(row.kind)) groups[{pooled(row.kind), row.stack, row.chip}].push_back(&row);
+    if (has_local_limits(row.kind))
+      groups[{pooled(row.kind), row.stack, row.chip}].push_back({&row, doublings(row.size)});
   std::map<FigureKind, std::vector<double>> scores;
   for (const auto& [group, members] : groups) {
     if (members.size() < kFewestOwnRows) continue;
-    for (const RowError* row : members) {
+    for (const auto& [row, size] : members) {
       calibration.errors.push_back(*row);
       calibration.errors.back().kind = std::get<FigureKind>(group);
       if (row->use != MeasurementUse::holdout) continue;
-      const std::optional<LocalError> others = local_error(members, row->size, row->run);
+      const std::optional<LocalError> others = local_error(members, size, row->run);
       if (others && others->spread > 0)
         scores[std::get<FigureKind>(group)].push_back(std::abs(row->log_ratio - others->middle) / others->spread);
     }
