@@ -263,6 +263,17 @@ class ChartsTest : public QObject {
     QVERIFY(pixels_like(image, right, red) >= 2);
   }
 
+  void many_points_without_a_line_keep_their_marks() {
+    auto s = std::make_shared<views::Series>();
+    for (int i = 0; i < 100; ++i) {
+      s->append(i, std::nan(""));
+      s->append(i, 1.0);
+    }
+    const QColor red(0xd00000);
+    show({{.name = u"rows"_s, .color = red, .raw = s, .marks = Marks::squares}}, {0, 100});
+    QVERIFY(pixels_like(chart_->grab().toImage(), chart_->area().toRect(), red) > 600);
+  }
+
   void gaps_break_the_line_and_leave_the_axis_alone() {
     auto s = std::make_shared<views::Series>();
     for (int i = 0; i < 100; ++i) s->append(i, i > 40 && i < 60 ? std::nan("") : 1.0 + i);

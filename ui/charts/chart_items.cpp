@@ -185,10 +185,14 @@ void Chart::add_marks(const QRectF& area, const ChartLine& line, SceneItems& out
   const views::Series& series = line.smooth ? *line.smooth : *line.raw;
   if (line.marks == Marks::none && series.size() != 1) return;  // a single sample is drawn as a mark
   const auto [begin, end] = series.window(link_.range().low, link_.range().high);
-  if (static_cast<double>(end - begin) >= area.width() / 6) return;
   SceneMarks marks{.shape = line.marks, .color = color_of(line)};
-  for (size_t i = begin; i < end; ++i)
-    if (std::isfinite(series[i].y)) marks.points << QPointF(series[i].x, series[i].y);
+  bool has_line = false;
+  for (size_t i = begin; i < end; ++i) {
+    if (!std::isfinite(series[i].y)) continue;
+    marks.points << QPointF(series[i].x, series[i].y);
+    has_line = has_line || (i > begin && std::isfinite(series[i - 1].y));
+  }
+  if (has_line && static_cast<double>(end - begin) >= area.width() / 6) return;  // close marks would hide the line
   out.marks.push_back(std::move(marks));
 }
 
