@@ -252,17 +252,19 @@ TEST_F(Packed, KeepsOnlyPanelsThatFit) {
 TEST_F(Packed, ARowDoesNotDependOnTheRowsBesideIt) {
   Device device(Bytes(0), 2);
   Gemm gemm(device, model::WeightType::bf16);
-  const std::int64_t rows = 100, n = 96, k = 1500;
-  const Matrix a = normals(rows, k, 1), b = normals(n, k, 2);
-  const std::vector<std::uint16_t> w = packed(b);
-  std::vector<float> all(static_cast<size_t>(rows * n)), one(static_cast<size_t>(n));
-  gemm.nt({rows, n, k}, a.at.data(), {.packed = w.data()}, all.data());
-  for (const std::int64_t some :
-       {1, 3, 4, 5, 16, 17}) {  // AMX uses other instructions for few rows, with the same bits
-    one.resize(static_cast<size_t>(some * n));
-    for (std::int64_t r = 0; r + some <= rows; r += 9) {
-      gemm.nt({some, n, k}, a.at.data() + r * k, {.packed = w.data()}, one.data());
-      EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + r * n)) << r << ", of " << some;
+  const std::int64_t rows = 100, n = 96;
+  for (const std::int64_t k : {640, 1500, 2304, 6912}) {  // with AMX deep products are computed in slices
+    const Matrix a = normals(rows, k, 1), b = normals(n, k, 2);
+    const std::vector<std::uint16_t> w = packed(b);
+    std::vector<float> all(static_cast<size_t>(rows * n)), part;
+    gemm.nt({rows, n, k}, a.at.data(), {.packed = w.data()}, all.data());
+    for (const std::int64_t some : {1, 3, 4, 5, 16, 17}) {  // AMX uses other instructions for few rows
+      part.resize(static_cast<size_t>(some * n));
+      for (std::int64_t r = 0; r + some <= rows; r += 9) {
+        gemm.nt({some, n, k}, a.at.data() + r * k, {.packed = w.data()}, part.data());
+        EXPECT_TRUE(std::equal(part.begin(), part.end(), all.begin() + r * n))
+            << r << ", of " << some << ", depth " << k;
+      }
     }
   }
 }

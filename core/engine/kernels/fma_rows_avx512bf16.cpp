@@ -16,7 +16,7 @@ static_assert(kFewRowsDepth == kAmxDepth && kAmxCopiedDepth % kBf16x12Depth == 0
 
 class DenormalsAreZeros {
  public:
-  DenormalsAreZeros() : before_(_mm_getcsr()) { _mm_setcsr(before_ | _MM_FLUSH_ZERO_ON | 0x0040); }
+  DenormalsAreZeros() : before_(_mm_getcsr()) { _mm_setcsr(before_ | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON); }
   ~DenormalsAreZeros() { _mm_setcsr(before_); }
   DenormalsAreZeros(const DenormalsAreZeros&) = delete;
   DenormalsAreZeros& operator=(const DenormalsAreZeros&) = delete;
