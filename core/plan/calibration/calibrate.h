@@ -71,7 +71,7 @@ struct SpreadScore {
 
 // The limits of 90 % intervals of one kind of figure; see intervals.h.
 struct ConformalFactor {
-  // The held-out rows behind it: of one stack and chip (files written before 2026-11-28), of all chips of one stack, of
+  // The held-out rows behind it: of one stack and chip (older files only), of all chips of one stack, of
   // everything.
   enum class Evidence { own, stack, all };
   FigureKind kind = FigureKind::training;
