@@ -299,7 +299,7 @@ TEST(Intervals, FileKeepsThem) {
   Json no_score = to_json(own);
   no_score["scores"][0]["spreads"] = 0;
   EXPECT_THROW(read_calibration(written(no_score)), Error);
-  Json chip = to_json(c);  // as written before 2026-11-28
+  Json chip = to_json(c);  // as older files have it
   chip["intervals"].push_back({{"kind", "training"},
                                {"evidence", "own"},
                                {"stack", "maxtext"},
