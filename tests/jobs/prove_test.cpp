@@ -5,8 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/files.h"
+#include "tests/base/scratch.h"
+
 namespace mw::jobs {
 namespace {
+
+namespace fs = std::filesystem;
 
 using testing::HasSubstr;
 
@@ -30,6 +35,36 @@ TEST(Prove, ProvesTheShippedMesh) {
   EXPECT_EQ(json["verdict"], "pass");
   EXPECT_EQ(json["planned_bytes"], json["counted_bytes"]);
   EXPECT_THAT(to_text(proof), HasSubstr("proved: the mesh computes what one device computes"));
+}
+
+// The largest losses and gradients of all steps on one device.
+std::vector<double> magnitudes(const experiment::Experiment& e) {
+  const MeshProof proof = prove(e, {.steps = 3});
+  EXPECT_TRUE(proof.holds()) << proof.broken();
+  std::vector<double> all;
+  for (const train::TensorComparison& t : proof.proof.tensors)
+    if (t.part == "loss" || t.part == "gradient") all.push_back(t.magnitude);
+  return all;
+}
+
+TEST(Prove, DroppedDuplicatesAreInNoStep) {
+  const test::Scratch folder;
+  std::string rows;
+  for (int i = 0; i < 12; ++i)
+    rows += Json{{"prompt", "What is " + std::to_string(i) + "?"}, {"completion", std::to_string(i * i)}}.dump() + "\n";
+  write_file_atomically(folder.path() / "once.jsonl", rows);
+  write_file_atomically(folder.path() / "thrice.jsonl", rows + rows + rows);
+  const auto with = [&](const char* file, bool drops) {
+    experiment::Experiment e = tiny_mesh();
+    e.set("data.path", (folder.path() / file).string());
+    e.set("data.eval_fraction", "0");
+    e.set_value("data.dedup", drops);
+    return e;
+  };
+  const std::vector<double> once = magnitudes(with("once.jsonl", false));
+  EXPECT_FALSE(once.empty());
+  EXPECT_EQ(magnitudes(with("thrice.jsonl", true)), once);
+  EXPECT_NE(magnitudes(with("thrice.jsonl", false)), once);
 }
 
 TEST(Prove, AStopEndsItAsCancelled) {
