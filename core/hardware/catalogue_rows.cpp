@@ -175,6 +175,7 @@ Chip read_chip(const Json& json, RowLocation at) {
     if (!*figure) row.bad(key, "a required key is missing", "", "\"" + std::string(key) + "\"");
   c.marketed_memory =
       static_cast<std::int64_t>(quantity(row, row.required("marketed_memory"), "marketed_memory", Unit::bytes));
+  c.on_chip_memory = figure(row, "on_chip_memory", Unit::bytes);
   c.link_bandwidth = figure(row, "link_bandwidth", Unit::bytes_per_second);
   c.link_latency = figure(row, "link_latency", Unit::seconds);
   c.links = row.whole("links", 1, 1, 64);

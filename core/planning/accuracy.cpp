@@ -50,7 +50,8 @@ auto played_as(const plan::Measurement& m) {
   return std::tuple(r.model.id, r.target.id, r.stack, mesh::to_text(r.mesh), r.weights, r.kv, r.products,
                     r.serve.input_len, r.serve.output_len, r.serve.max_num_seqs, r.serve.max_num_batched_tokens,
                     r.serve.max_model_len, r.serve.memory_utilisation, r.sliding_window_kv, r.serve.scheduling,
-                    m.load.concurrency, m.load.request_rate, m.load.requests, m.load.warmups, m.load.spread);
+                    m.load.concurrency, m.load.request_rate, m.load.requests, m.load.warmups, m.load.spread,
+                    m.load.earlier);
 }
 
 // The load of a measurement; ten requests per user if the measurement does not state the number.
@@ -89,6 +90,11 @@ void apply_limits(double& low, double& high, double predicted, const Limits& l) 
   high = std::max(high, predicted * limits.above);
 }
 
+// Output rates and times per token have the same intervals.
+FigureKind intervals_of(FigureKind kind) {
+  return kind == FigureKind::throughput ? FigureKind::tpot : kind;
+}
+
 // Memory has no factors.
 bool is_never_fitted(const AccuracyRow& row) {
   return row.use == MeasurementUse::holdout || row.kind == FigureKind::memory;
@@ -102,12 +108,13 @@ class Predictor {
   AccuracyReport run() {
     const plan::Measurements measured =
         plan::read_measurements(input_.resources / "hardware" / "measurements.json", catalogue_);
-    for (const plan::Measurement& m : measured.rows) add(m);
+    for (const plan::Measurement& m : measured.rows)
+      if (is_needed(plan::kind_of(m.what))) add(m);
     const Json sets = read_json(input_.resources / "results" / "paper-2605.25645.json").at("sets");
     for (const Json& set : sets)  // the other sets are rows of measurements.json
       if (const formats::BenchSet cells = formats::bench_set(set); cells.source.ends_with("serving table"))
         add_cells(cells);
-    set_intervals();
+    const std::vector<plan::RowError> errors = errors_for_intervals(out_.rows);
     std::erase_if(out_.rows, [&](const AccuracyRow& row) { return !passes(row); });
     if (out_.rows.empty())
       throw Error({.id = "ACCURACY",
@@ -115,6 +122,7 @@ class Predictor {
                    .place = "--stack, --chip, --kind",
                    .found = input_.filter.stack + " " + input_.filter.chip,
                    .expected = "a stack and a chip of `meshwright accuracy` without a filter"});
+    set_intervals(errors);
     out_.date = input_.date;
     out_.calibration = calibration_.factors.empty() ? "none" : to_text(calibration_.basis);
     out_.left_out = measured.left_out;
@@ -127,6 +135,10 @@ class Predictor {
     const AccuracyFilter& f = input_.filter;
     return (f.stack.empty() || f.stack == row.stack) && (f.chip.empty() || f.chip == row.chip) &&
            (!f.kind || *f.kind == row.kind);
+  }
+  // Whether rows of the kind pass, or give the intervals of rows that do.
+  bool is_needed(FigureKind kind) const {
+    return !input_.filter.kind || intervals_of(kind) == intervals_of(*input_.filter.kind);
   }
   void check_stop() const {
     if (stop_.stop_requested()) throw cancelled("the predictions");
@@ -225,7 +237,7 @@ class Predictor {
       size.tokens = cell.input_len, size.answer = cell.output_len;
       const auto at = [&](const char* unit, FigureKind kind, double measured, double BenchPoint::*rate,
                           formats::LatencyStats BenchPoint::*latency) {
-        if (std::isnan(measured)) return;
+        if (std::isnan(measured) || !is_needed(kind)) return;
         AccuracyRow row{.id = "arXiv 2605.25645 " + cells.target + ", " + std::to_string(cell.input_len) + "/" +
                               std::to_string(cell.output_len) +
                               (std::isnan(cell.request_rate) ? "" : " at " + number_text(cell.request_rate) + "/s") +
@@ -262,8 +274,7 @@ class Predictor {
     }
   }
 
-  void set_intervals() {
-    const std::vector<plan::RowError> all = errors_for_intervals(out_.rows);
+  void set_intervals(const std::vector<plan::RowError>& all) {
     Calibrations without_run, without_publication;
     for (AccuracyRow& row : out_.rows) {
       if (!row.refused.empty() || !row.bounded) continue;
@@ -285,14 +296,13 @@ class Predictor {
   template <class IsLeftOut>
   Limits limits_of(const AccuracyRow& row, Calibrations& known, const std::string& left_out,
                    const std::vector<plan::RowError>& all, IsLeftOut is_left_out) const {
-    const auto is_served = [](FigureKind kind) { return kind == FigureKind::throughput || kind == FigureKind::tpot; };
-    const FigureKind kind = is_served(row.kind) ? FigureKind::tpot : row.kind;
+    const FigureKind kind = intervals_of(row.kind);
     const auto [found, added] = known.try_emplace({left_out, kind}, calibration_);
     if (added) {
       check_stop();
       std::vector<plan::RowError> others;
       for (const plan::RowError& e : all)
-        if ((is_served(e.kind) ? FigureKind::tpot : e.kind) == kind && !is_left_out(e)) others.push_back(e);
+        if (intervals_of(e.kind) == kind && !is_left_out(e)) others.push_back(e);
       plan::calibrate_intervals(found->second, others);
     }
     const plan::IntervalFactors factors =
@@ -380,9 +390,17 @@ BenchPoint simulated_row(const plan::Measurement& row) {
                     .max_num_batched_tokens = w.max_num_batched_tokens,
                     .max_model_len = w.max_model_len,
                     .chunked_prefill = chunked,
-                    .prefix_cache = serve::PrefixCache::off,
+                    .prefix_cache = row.load.earlier.empty() ? serve::PrefixCache::off : serve::PrefixCache::on,
                     .kv = {.block_size = server.block_size, .groups = {}, .capacity = {}}});
-  const serve::Load load = serve::make_load(load_of(row));
+  serve::LoadSettings settings = load_of(row);
+  if (!row.load.earlier.empty()) settings.prompts = serve::PromptMode::replayed;
+  for (const plan::EarlierLoad& before : row.load.earlier) {
+    serve::LoadSettings earlier = settings;
+    earlier.input_len = before.input_len, earlier.output_len = before.output_len;
+    earlier.num_prompts = before.requests;
+    backend->run(serve::make_load(earlier), {}, {});
+  }
+  const serve::Load load = serve::make_load(settings);
   return serve::summarise(load, backend->run(load, {}, {}), {});
 }
 

@@ -115,6 +115,8 @@ TEST(Measurements, ServerRowsCarryHostSettings) {
   EXPECT_EQ(between.request.serve.scheduling, Scheduling::between_steps);
   EXPECT_EQ(between.load.requests, 80);
   EXPECT_EQ(between.load.warmups, 16);
+  EXPECT_EQ(row("paper-burst-3-v6e-8, output tokens/s").load.earlier,
+            (std::vector<EarlierLoad>{{256, 256, 64}, {512, 512, 128}}));
 }
 
 TEST(Measurements, StepTimesFollowFromThePublishedUtilisation) {
@@ -181,6 +183,9 @@ TEST(Measurements, ReportsEachMistakeWithItsPlace) {
       {without("\"batch\": 1", "\"batch\": 99999999999"), "rows.a.batch", "from 1"},
       {without(", \"source\": \"s\"", ""), "rows.a.source", "\"source\""},
       {with(", \"remat\": \"some\""), "rows.a.remat", "layer"},
+      {without("s/step", "output tokens/s")
+           .replace(0, 1, R"({"work": "serve", "concurrency": 4, "earlier": [{"input_len": 9}],)"),
+       "rows.a.earlier.output_len", "\"output_len\""},
       {with(", \"ramat\": \"none\""), "rows.a.ramat", "remat"},
       {with(", \"compile\": 1"), "rows.a.compile", "true or false"},
       {with(", \"products\": \"fp8\""), "rows.a.products", "bf16"},

@@ -136,26 +136,6 @@ TEST(Proposal, PublishedHeldOutRowsStayHeldOutUnderAnyId) {
   EXPECT_EQ(p.notes.front().id, "HELD-OUT");
 }
 
-TEST(Proposal, ShippedRowsGiveTheShippedCalibration) {
-  ProposalInput in = input(shipped_rows());
-  in.published = shipped_rows();
-  in.in_force = shipped_calibration();
-  const Proposal p = propose(in);
-  for (const CalibrationFactor& f : shipped_calibration().factors) {
-    const auto again =
-        std::find_if(p.calibration.factors.begin(), p.calibration.factors.end(), [&](const CalibrationFactor& g) {
-          return g.stack == f.stack && g.chip == f.chip && g.maker == f.maker && g.name == f.name;
-        });
-    ASSERT_NE(again, p.calibration.factors.end()) << f.chip << " " << f.name;
-    EXPECT_NEAR(again->value, f.value, 2e-3) << f.chip << " " << f.name;
-  }
-  const auto fitted_speeds = std::count_if(shipped_rows().begin(), shipped_rows().end(),
-                                           [](const Measurement& m) { return is_fitted(m) && is_speed(m.what); });
-  EXPECT_EQ(p.now.rows, fitted_speeds);
-  EXPECT_EQ(p.shipped_now.rows, p.apart_now.rows);
-  EXPECT_GT(p.held_out.mean, p.fitted.mean);
-}
-
 TEST(Proposal, KeepsOtherFactorsWithTheirSource) {
   ProposalInput in = input(measured(0.7, MeasurementUse::calibration));
   in.in_force = shipped_calibration();

@@ -171,6 +171,27 @@ TEST(ServeStep, SamplingOnTpusPassesOverTheLogits) {
   EXPECT_EQ(ServeStepModel(g).seconds(load), before);
 }
 
+// 128 MiB of v6e hold the activations of a step with 2,048 tokens: two copies of the residual stream (5,376 wide) and
+// the outputs of gate and up (2 x 21,504 / 8 on a device), 2 bytes each. Of 8,192 tokens, most are read from HBM.
+TEST(ServeStep, ActivationsThatFitStayOnTheChip) {
+  const auto activations = [](const Request& r, std::int64_t tokens) {
+    const ServeStepModel m(r);
+    const StepLoad load{.prefill_tokens = tokens, .prefilling = 1};
+    EXPECT_NEAR(m.parts(load).total.value, m.seconds(load), 1e-12);
+    Request off = r;
+    off.target.chip.on_chip_memory = {};
+    return std::pair(m.seconds(load), ServeStepModel(off).seconds(load));
+  };
+  Request r = tpu();
+  r.serve.max_num_batched_tokens = 8192;
+  const auto [kept, all] = activations(r, 2048);
+  const auto [some_of_8k, all_of_8k] = activations(r, 8192);
+  EXPECT_LT(kept, all);
+  EXPECT_NEAR((all_of_8k - some_of_8k) / (all - kept), 128 * 1048576.0 / (2 * (2 * 5376 + 2 * 21504 / 8)) / 2048, 1e-9);
+  const auto [gpu_now, gpu_without] = activations(gpu(), 2048);
+  EXPECT_EQ(gpu_now, gpu_without);
+}
+
 TEST(ServeStep, CollectivesOfAnyCountMatchTheirList) {
   for (const Request& r : {tpu(), gpu(), server("gemma3-1b", "v6e-8", Stack::vllm_tpu, 8)}) {
     const LocalModel m = local_model(r, mesh::ShardingUse::sampling);

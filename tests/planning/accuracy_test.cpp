@@ -223,6 +223,23 @@ TEST(Accuracy, ServersArePredictedBySimulation) {
     }
 }
 
+TEST(Accuracy, PromptsOfEarlierRunsAreCached) {
+  for (plan::Measurement m : test::shipped_rows()) {
+    if (m.id != "paper-burst-2-v6e-8, ms median TTFT") continue;
+    plan::apply(plan::read_calibration(test::catalogue().calibration()), m.request);
+    ASSERT_EQ(m.load.earlier.size(), 1U);
+    const double after = simulated_row(m).ttft.median;
+    m.load.earlier.clear();
+    const double alone = simulated_row(m).ttft.median;
+    // The first 64 of 128 prompts begin with the 256 tokens of the run before: half of what the median request waits
+    // for.
+    EXPECT_GT(after, 0.45 * alone);
+    EXPECT_LT(after, 0.7 * alone);
+    return;
+  }
+  FAIL();
+}
+
 TEST(Accuracy, FiltersByStackChipAndKind) {
   const AccuracyReport some =
       accuracy({.resources = MW_RESOURCES, .date = "2026-11-25", .filter = {"maxtext", "v5p", FigureKind::training}},

@@ -381,6 +381,14 @@ OfferedLoad read_load(JsonRow& row) {
   load.requests = row.whole("requests", 0, 1, kMost);
   load.warmups = row.whole("warmups", 0, 1, kMost);
   load.spread = row.number_or("spread", 0);
+  if (row.optional("earlier"))
+    for (const Json& before : row.list("earlier")) {
+      JsonRow part(before, row.inside("earlier"));
+      load.earlier.push_back({.input_len = part.as_whole<int>(part.required("input_len"), "input_len", 1, kMost),
+                              .output_len = part.as_whole<int>(part.required("output_len"), "output_len", 1, kMost),
+                              .requests = part.as_whole<int>(part.required("requests"), "requests", 1, kMost)});
+      part.finish();
+    }
   return load;
 }
 

@@ -47,6 +47,12 @@ bool more_is_faster(MeasuredQuantity what);  // rates: the larger value is the s
 enum class FigureKind { training, memory, throughput, tpot, ttft };  // throughput: output tokens/s of a server
 FigureKind kind_of(MeasuredQuantity what);
 
+// A load of the same client before the measured one, with the same arrivals.
+struct EarlierLoad {
+  int input_len = 0, output_len = 0, requests = 0;
+  auto operator<=>(const EarlierLoad&) const = default;
+};
+
 // The load of a measured server, closed-loop or open-loop. Its lengths are in Request::serve.
 struct OfferedLoad {
   int concurrency = 0;      // users; 0: open loop
@@ -54,6 +60,9 @@ struct OfferedLoad {
   int requests = 0;         // 0: ten for each user
   int warmups = 0;          // requests before those that count
   double spread = 0;        // of uniformly distributed lengths: 0.5 is +-50 %
+  // Since the server started, with its prefix cache. The n-th prompts of all loads begin with the same tokens, as those
+  // that `vllm bench serve` draws at random (vllm/benchmarks/datasets.py, RandomDataset). Empty: no prefix cache.
+  std::vector<EarlierLoad> earlier{};
 };
 
 struct Measurement {

@@ -180,7 +180,8 @@ struct ServeStepModel::Impl {
   int window = 0, ways = 1;
   Buckets buckets = Buckets::none;
   int most_tokens = 0, most_requests = 0;
-  double body_flops = 0;  // of a device, per token
+  double body_flops = 0;      // of a device, per token
+  double on_chip_tokens = 0;  // whose activations stay in on-chip memory from one operation to the next
   // Of one step, token, request, KV token, pair of query and key.
   Rate weights, head_weights, token, head_row, traffic, kv_full, kv_window, pair_full, pair_window;
   Rate expert, expert_row;   // of reading one expert of every layer; of a token at one expert of every layer
@@ -201,6 +202,7 @@ struct ServeStepModel::Impl {
   explicit Impl(const LocalModel& model);
   void set(const Efficiencies& efficiencies);
   void add_products(const LocalModel& model);
+  void set_on_chip(const LocalModel& model);
   void add_attention(const LocalModel& model);
   void set_cache(const LocalModel& model);
   void set_reads(const LocalModel& model);
@@ -238,6 +240,7 @@ struct ServeStepModel::Impl {
   std::int64_t requests(const StepLoad& load) const {
     return padded(share(load.decoding + load.prefilling), kFirstRequests, most_requests);
   }
+  double off_chip(double tokens) const { return std::max(0.0, tokens - on_chip_tokens); }
   // Weights are read once; for many tokens the products take longer than the reads.
   double products(double tokens) const { return std::max(weights_s, tokens * token_s); }
   double layers() const { return static_cast<double>(request.model.layers.size()); }
@@ -284,6 +287,7 @@ ServeStepModel::Impl::Impl(const LocalModel& m) : request(*m.request) {
   buckets = request.profile.static_shapes ? Buckets::powers_of_two : Buckets::none;
   most_tokens = std::max(kFirstTokens, request.serve.max_num_batched_tokens);
   add_products(m);
+  set_on_chip(m);
   add_attention(m);
   add_sums(m);
   set_cache(m);
@@ -352,6 +356,18 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
   // Every device holds the logits of the whole vocabulary.
   if (request.stack == Stack::vllm_tpu && request.serve.sampling == Sampling::top_k_top_p)
     sampled_row.best = kSamplingPasses * m.config.vocab * 4 / bandwidth, sampled_bytes = m.config.vocab * 4.0;
+}
+
+// XLA keeps arrays that fit in the on-chip memory of a TPU (xla/service/memory_space_assignment): the residual stream,
+// the input of a block, and queries, keys and values or the outputs of gate and up. GPUs' caches are too small for
+// them.
+void ServeStepModel::Impl::set_on_chip(const LocalModel& m) {
+  const hardware::Chip& chip = request.target.chip;
+  if (chip.vendor != hardware::Vendor::tpu) return;
+  double widest = 0;
+  for (const LayerKind& k : m.kinds) widest = std::max({widest, k.q() + 2 * k.kv(), 2 * k.mlp});
+  const double each = (2 * m.width + widest) * activation_bytes(request);
+  on_chip_tokens = chip.on_chip_memory.value / std::max(1, chip.devices_per_chip) / each;
 }
 
 void ServeStepModel::Impl::add_attention(const LocalModel& m) {
@@ -504,7 +520,7 @@ double ServeStepModel::seconds(const StepLoad& load) const {
   const auto t = static_cast<double>(tokens), r = static_cast<double>(requests);
   const double device_s =
       i.step_s + r * i.sequence_s + i.sampled(r) * i.sampled_row_s + i.products(t) +
-      i.experts(static_cast<double>(i.own_tokens(load)), t) + i.head(r) + t * i.traffic_s +
+      i.experts(static_cast<double>(i.own_tokens(load)), t) + i.head(r) + i.off_chip(t) * i.traffic_s +
       i.reads(load, &Efficiency::value) +
       (load.prefill_pairs * i.pair_full_s + i.window_pairs(load) * i.pair_window_s) * i.prompt_share(load) +
       i.token_sums(tokens) + i.request_sums(requests);
@@ -543,7 +559,7 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
        labelled(seconds_text(experts.value), "experts"))
           .text;
   p.base.source = i.weights.share.source;
-  const Estimate each = r * e.sequence_s, traffic = i.traffic.estimate(decoding);
+  const Estimate each = r * e.sequence_s, traffic = i.traffic.estimate(i.off_chip(decoding));
   const Estimate products = beyond(i.weights, i.token, decoding, 0) + beyond(i.head_weights, i.head_row, r, 0);
   const Estimate sampling = i.sampled_row.estimate(i.sampled(r));
   p.sequences = each + products + traffic + sampling;
@@ -567,7 +583,8 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
     p.products_bound_reads = i.paged.is_bound_by_products(load.read_tokens / load.decoding, share.value);
   p.kv_reads.formula += "; " + count_text(load.read_tokens) + " tokens in layers that see everything, " +
                         count_text(load.read_window_tokens) + " in sliding ones";
-  const Estimate prompts = beyond(i.weights, i.token, t, decoding), moved = i.traffic.estimate(t - decoding);
+  const Estimate prompts = beyond(i.weights, i.token, t, decoding),
+                 moved = i.traffic.estimate(i.off_chip(t) - i.off_chip(decoding));
   const double of_prompts = i.prompt_share(load);
   const Estimate attention =
       i.pair_full.estimate(load.prefill_pairs * of_prompts) + i.pair_window.estimate(i.window_pairs(load) * of_prompts);
