@@ -24,11 +24,13 @@ WORDS = "mesh shard token layer batch prompt cache memory step device axis weigh
 
 
 def write_rows(file, rows):
-    """JSONL of prompts and completions, about 680 bytes a row; every row begins with its number."""
+    """JSONL of prompts and completions, about 680 bytes a row; every row begins with its number. The last hundredth repeats
+    the first rows."""
+    unique = rows - rows // 100
     draw = random.Random(1)
     texts = [" ".join(draw.choice(WORDS) for _ in range(50)) for _ in range(1000)]
     with open(file, "w") as out:
-        for i in range(rows):
+        for i in (row % unique for row in range(rows)):
             out.write(json.dumps({"prompt": f"{i}: {texts[i % 1000]}", "completion": texts[(i * 7 + i // 1000) % 1000]}) + "\n")
 
 
@@ -67,10 +69,19 @@ def run(command, environment, group=None):
     return text, time.monotonic() - start, used.ru_maxrss / 1024
 
 
+def events(output):
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
 def losses(output):
     """{step: loss} of the events that `run --json` prints."""
-    events = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    return {e["step"]: e["value"] for e in events if e.get("event") == "metric" and e.get("name") == "train/loss"}
+    return {e["step"]: e["value"] for e in events(output) if e.get("event") == "metric" and e.get("name") == "train/loss"}
+
+
+def dropped_rows(output):
+    """Training rows that a run dropped because they repeat others."""
+    started = next(e for e in events(output) if e["event"] == "started")
+    return started["info"]["data"]["dropped_repeated"] + started["info"]["data"]["dropped_held_out"]
 
 
 def main():
@@ -81,7 +92,7 @@ def main():
     parser.add_argument("--preset", default="ci")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    data = args.folder / f"rows-{args.rows}.jsonl"
+    data = args.folder / f"rows-{args.rows}-repeated.jsonl"
     if not data.exists():
         write_rows(data, args.rows)
     size, limit = data.stat().st_size, args.limit << 20
@@ -90,7 +101,7 @@ def main():
     print(f"{args.rows} rows, {size / 1e6:.0f} MB of data; limit {args.limit} MiB")
     program = ROOT / "build" / args.preset / "app/meshwright"
     settings = [word for s in (f"data.path={data}", "data.max_len=256", "data.overlong=truncate", "train.steps=20",
-                               "train.batch=4", "train.answers=0") for word in ("--set", s)]
+                               "train.batch=4", "train.answers=0", "data.eval_fraction=0") for word in ("--set", s)]
     example = ROOT / "resources/examples/tiny-lora.json"
     runs = args.folder / "runs"
     shutil.rmtree(runs, ignore_errors=True)
@@ -102,17 +113,24 @@ def main():
                 ("plan, again", ["plan", example, *settings], group),
                 ("run", ["run", "--json", example, *settings], group),
                 ("run, no limit", ["run", "--json", example, *settings], None),
+                ("run, dedup", ["run", "--json", example, *settings, "--set", "data.dedup=true"], group),
+                ("dedup, no limit", ["run", "--json", example, *settings, "--set", "data.dedup=true"], None),
                 ("export", ["export", example, *settings, *recipe], group))
     try:
         for name, command, its_group in commands:
             outputs[name], seconds, peak = run([program, *command], environment, its_group)
-            print(f"{name:14} {seconds:6.1f} s   {peak:5.0f} MiB resident at most")
+            print(f"{name:15} {seconds:6.1f} s   {peak:5.0f} MiB resident at most")
     finally:
         group.remove()
-    with_limit, without = losses(outputs["run"]), losses(outputs["run, no limit"])
-    if not with_limit or with_limit != without:
-        sys.exit(f"the losses differ: {with_limit} and {without}")
-    print(f"{len(with_limit)} losses are the same with the limit and without it")
+    for limited, free in (("run", "run, no limit"), ("run, dedup", "dedup, no limit")):
+        with_limit, without = losses(outputs[limited]), losses(outputs[free])
+        if not with_limit or with_limit != without:
+            sys.exit(f"{limited}: the losses differ: {with_limit} and {without}")
+        print(f"{limited}: {len(with_limit)} losses are the same with the limit and without it")
+    dropped = dropped_rows(outputs["run, dedup"])
+    if dropped != args.rows // 100:
+        sys.exit(f"data.dedup dropped {dropped} rows, not {args.rows // 100}")
+    print(f"data.dedup dropped {dropped} rows")
 
 
 if __name__ == "__main__":
