@@ -3,7 +3,9 @@
 """Prints the newest results of scripts/peers.sh in benchmarks/results/ as the tables of the manual's chapter 3: one for each
 class of processor, shape, machine and number of threads.
 
-    table.py [--results FOLDER]
+    table.py [--results FOLDER] [--summary]
+
+--summary prints README's table instead: the lowest ratio, which is that to the fastest peer, of each work on two threads.
 """
 
 import argparse
@@ -58,14 +60,38 @@ def table(results):
     yield ""
 
 
+SUMMARY = (("prefill", "Prefill of 512"), ("lora-all", "LoRA step, 4 x 512"), ("decode-bf16-1", "Decode bf16, 1 row"),
+           ("decode-bf16-16", "bf16, 16 rows"), ("decode-int8-1", "int8, 1 row"), ("decode-int8-16", "int8, 16 rows"))  # fmt: skip
+
+
+def fastest_peer(works, name):
+    """"1.35 PyTorch", or "-" for a work without a peer."""
+    ratios = [(theirs["speed_ratio"], peer) for work in works if work["work"] == name for peer, theirs in work.get("peers", {}).items()]
+    return "{:.2f} {}".format(*min(ratios)) if ratios else "-"
+
+
+def summary(newest):
+    """One row for each class of processor and machine."""
+    yield "| Gemma 3 270M shape, two threads | " + " | ".join(title for _, title in SUMMARY) + " |"
+    yield "|---" * (len(SUMMARY) + 1) + "|"
+    for results in newest:
+        if results["machine"]["threads"] == 2:
+            row = [f"{CLASSES[results['class']]}, {results['machine']['cpu']}, {results['date']}"]
+            yield "| " + " | ".join(row + [fastest_peer(results["works"], name) for name, _ in SUMMARY]) + " |"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks/results")
+    parser.add_argument("--summary", action="store_true", help="README's table")
     args = parser.parse_args()
     files = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(args.results.glob("*.json"))]
     newest = {}
     for one in sorted(files, key=lambda one: one["date"]):
         newest[one["class"], one["shape"], one["machine"]["cpu"], one["machine"]["threads"]] = one
+    if args.summary:
+        print("\n".join(summary(newest.values())))
+        return
     for results in newest.values():
         print("\n".join(table(results)))
 

@@ -66,9 +66,9 @@ constexpr int kFirstTokens = 16, kFirstRequests = 8;  // smallest buckets of vLL
 // binary_search.py and layers/jax/sample/sampling.py): either filter finds its threshold with 32 sums over the logits;
 // temperature 2, two transposed copies 4, softmax 4, masks 5, the draw 1.
 constexpr double kSamplingPasses = 2 * 32 + 16;
-// Logits of few requests stay in on-chip memory between the passes: 16 rows of 262,144 do on v6e, 32 do not, by the
-// time per token of Gemma 4 E2B, E4B and 12B there (XB, calibration rows).
-constexpr double kSampledOnChip = 17e6;  // bytes
+// Logits of few requests stay in on-chip memory between the passes: 16 rows of 262,144 do on v6e, an eighth of it, 32
+// do not, by the time per token of Gemma 4 E2B, E4B and 12B there (XB, calibration rows).
+constexpr double kSampledOnChip = 1.0 / 8;
 
 // Seconds as a function of a count, interpolated linearly between eight points per octave.
 class Curve {
@@ -181,7 +181,8 @@ struct ServeStepModel::Impl {
   Buckets buckets = Buckets::none;
   int most_tokens = 0, most_requests = 0;
   double body_flops = 0;      // of a device, per token
-  double on_chip_tokens = 0;  // whose activations stay in on-chip memory from one operation to the next
+  double on_chip = 0;         // bytes of on-chip memory of a device
+  double on_chip_tokens = 0;  // whose activations stay there from one operation to the next
   // Of one step, token, request, KV token, pair of query and key.
   Rate weights, head_weights, token, head_row, traffic, kv_full, kv_window, pair_full, pair_window;
   Rate expert, expert_row;   // of reading one expert of every layer; of a token at one expert of every layer
@@ -244,7 +245,7 @@ struct ServeStepModel::Impl {
   // Weights are read once; for many tokens the products take longer than the reads.
   double products(double tokens) const { return std::max(weights_s, tokens * token_s); }
   double layers() const { return static_cast<double>(request.model.layers.size()); }
-  double sampled(double rows) const { return rows * sampled_bytes > kSampledOnChip ? rows : 0; }
+  double sampled(double rows) const { return rows * sampled_bytes > kSampledOnChip * on_chip ? rows : 0; }
   double head(double rows) const { return std::max(head_weights_s, rows * head_row_s); }
   // Of `own` tokens, padded to `tokens`: the experts that they choose are read, and each multiplies blocks of rows, the
   // last of which is half full on average. All padding goes to the same experts.
@@ -363,11 +364,11 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
 // them.
 void ServeStepModel::Impl::set_on_chip(const LocalModel& m) {
   const hardware::Chip& chip = request.target.chip;
-  if (chip.vendor != hardware::Vendor::tpu) return;
+  on_chip = chip.on_chip_memory.value / std::max(1, chip.devices_per_chip);
   double widest = 0;
   for (const LayerKind& k : m.kinds) widest = std::max({widest, k.q() + 2 * k.kv(), 2 * k.mlp});
   const double each = (2 * m.width + widest) * activation_bytes(request);
-  on_chip_tokens = chip.on_chip_memory.value / std::max(1, chip.devices_per_chip) / each;
+  on_chip_tokens = on_chip / each;
 }
 
 void ServeStepModel::Impl::add_attention(const LocalModel& m) {
