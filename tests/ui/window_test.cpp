@@ -9,6 +9,7 @@
 #include <QMessageBox>
 #include <QPlainTextEdit>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QScrollBar>
 #include <QSignalSpy>
 #include <QTabBar>
@@ -655,6 +656,30 @@ class WindowTest : public test::WindowFixture {
     QTRY_VERIFY_WITH_TIMEOUT(window.predictor().is_settled(), 10000);
     QVERIFY2(window.strip().figures_text().contains(u"at most"_s), qPrintable(window.strip().figures_text()));
     QVERIFY(window.problems().count(Severity::error) >= 1);
+  }
+
+  // A screen of 1920 x 1080 pixels at 200 % has 960 x 540, of which the desktop's panel and a title take some.
+  void the_window_fits_a_screen_at_twice_the_scale() {
+    constexpr QSize kScreen{960, 490};
+    MainWindow window(setup());
+    show(window);
+    click_tab(window, u"Problems"_s);
+    for (int page = 0; page < 6; ++page) {
+      window.show_page(static_cast<Page>(page));
+      const auto fits = [&] {
+        window.resize(kScreen);
+        return window.size() == kScreen;
+      };
+      QTRY_VERIFY2(fits(), qPrintable(u"page %1 needs %2 pixels"_s.arg(page).arg(window.minimumSizeHint().width())));
+      const auto* area = qobject_cast<QScrollArea*>(window.centralWidget());
+      QVERIFY(area);
+      QTRY_VERIFY2(area->widget()->width() <= area->viewport()->width(), qPrintable(QString::number(page)));
+      // What does not fit is reached by scrolling.
+      QCOMPARE(area->verticalScrollBar()->maximum() + area->viewport()->height(), area->widget()->height());
+    }
+    window.resize(1280, 800);
+    const auto* area = qobject_cast<QScrollArea*>(window.centralWidget());
+    QTRY_COMPARE(area->verticalScrollBar()->maximum(), 0);
   }
 
   void both_themes_and_sizes_paint() {

@@ -89,7 +89,10 @@ CommandView::CommandView(Document& document, std::filesystem::path runs_folder, 
     : QWidget(parent), document_(document), runs_folder_(std::move(runs_folder)), text_(new QPlainTextEdit(this)) {
   auto* column = flush_layout<QVBoxLayout>(this, 0);
   auto* top = make_layout<QHBoxLayout>(nullptr, {10, 5, 8, 5});
-  top->addWidget(muted_label(tr("Command line for this run"), this), 1);
+  auto* title = new ElidedLabel(Qt::ElideRight, this);  // of a narrow panel
+  title->setText(tr("Command line for this run"));
+  title->setProperty("muted", true);
+  top->addWidget(title, 1);
   QPushButton* copy = add_button(*top, tr("Copy"), {}, Glyph::copy);
   column->addLayout(top);
   column->addWidget(text_, 1);

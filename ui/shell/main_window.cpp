@@ -22,6 +22,7 @@
 #include "ui/manual/manual_window.h"
 #include "ui/run_views/run_drag.h"
 #include "ui/shell/help.h"
+#include "ui/shell/page_area.h"
 #include "ui/shell/recovery.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
@@ -125,7 +126,7 @@ void MainWindow::build_pages() {
     if (std::exchange(compares_imported_, false))
       for (const QString& run : runs) compare_->add_run(ss(run));
   });
-  setCentralWidget(pages_);
+  setCentralWidget(new PageArea(pages_));
   strip_ = new StatusStrip(predictor_, runs_, this);
   setStatusBar(strip_);
 }
@@ -320,8 +321,8 @@ void MainWindow::connect_problems() {
 }
 
 void MainWindow::restore() {
-  constexpr double kOfScreen = 0.85;
-  resize(QSize(1280, 800).boundedTo(screen()->availableSize() * kOfScreen));
+  constexpr QSize kFrame{16, 40};  // of a window, at most: borders and title
+  resize(QSize(1280, 800).boundedTo(screen()->availableSize() - kFrame));
   restoreGeometry(session_.value(u"layout/geometry"_s).toByteArray());
   restoreState(session_.value(u"layout/state"_s).toByteArray());
   panel_width_ = session_.value(u"layout/panel_width"_s, panel_width_).toInt();

@@ -370,13 +370,14 @@ void MeshCanvas::paint_callout(QPainter& p) const {
   constexpr int kWrapped = Qt::AlignLeft | Qt::AlignVCenter | Qt::TextWordWrap;
   const QString text = callout();
   if (text.isEmpty()) {
-    const QString idle = editing_ == Editing::allowed && drawable_
-                             ? tr("Drag an axis to change its size, or drop it on a side of the grid or on a dimension "
-                                  "of the tensor")
-                             : QString();
-    const QString now = status();
+    QString now = status();
+    if (now.isEmpty() && editing_ == Editing::allowed && drawable_) {
+      now = tr("Drag an axis to change its size, or drop it on a side of the grid or on a dimension of the tensor");
+      if (p.fontMetrics().boundingRect(callout_area_.toRect(), kWrapped, now).height() > callout_area_.height())
+        now = tr("Drag an axis, also onto the grid or onto a dimension");
+    }
     p.setPen(t.muted);
-    p.drawText(callout_area_, kWrapped, now.isEmpty() ? idle : now);
+    p.drawText(callout_area_, kWrapped, now);
     return;
   }
   const QColor edge = message_.isEmpty() ? axis_color(edited_axis_) : t.bad;
