@@ -87,8 +87,7 @@ void prepare_schema(Database& db) {
     db.exec(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str());
     db.exec(("PRAGMA application_id=" + std::to_string(kApplicationId)).c_str());
     transaction->commit();
-    prepare_later_tables(db);
-    return;
+    return prepare_later_tables(db);
   }
   if (application != kApplicationId)
     throw Error({.id = "STORE-NOT-A-DATABASE",
@@ -104,6 +103,9 @@ void prepare_schema(Database& db) {
                  .found = "schema " + std::to_string(version),
                  .expected = "schema " + std::to_string(kSchemaVersion) + " or older",
                  .fix = "update Meshwright, or choose another folder for the runs"});
+  // The process that created the store meanwhile may not have added these yet.
+  transaction.reset();
+  if (!db.read_only()) prepare_later_tables(db);
 }
 
 Error unknown_run(const RunId& run, const std::filesystem::path& folder) {
