@@ -75,7 +75,7 @@ class Window:
             found = condition()
             if found:
                 return found
-            time.sleep(0.5)
+            time.sleep(0.5 if seconds <= PATIENCE_S else 3)  # looking costs the window time
         self.picture("failed")
         raise Failure(f"not seen within {seconds} s: {what}")
 
