@@ -674,7 +674,7 @@ class WindowTest : public test::WindowFixture {
       const auto* area = qobject_cast<QScrollArea*>(window.centralWidget());
       QVERIFY(area);
       QTRY_VERIFY2(area->widget()->width() <= area->viewport()->width(), qPrintable(QString::number(page)));
-      // What does not fit is reached by scrolling.
+      // The rest of the page can be scrolled to.
       QCOMPARE(area->verticalScrollBar()->maximum() + area->viewport()->height(), area->widget()->height());
     }
     window.resize(1280, 800);
