@@ -46,7 +46,7 @@ struct Chip {
   Figure attention_efficiency;  // fraction of bf16_flops in PyTorch's own fused attention; 0: no figure of the chip
   Figure memory;                // bytes available to a program, per device, as the runtime reports them
   std::int64_t marketed_memory = 0;  // bytes per chip in the data sheet
-  Figure on_chip_memory;             // bytes per chip that XLA may use instead of it (VMEM, CMEM); 0: unknown
+  Figure on_chip_memory;             // bytes per chip of VMEM or CMEM, where XLA keeps what fits; 0: unknown or none
   // Interconnect between chips of one target, bytes/s in one direction. TPU: per link. GPU: per GPU into the switch (or
   // PCIe), links = 1.
   Figure link_bandwidth, link_latency;  // latency in s per hop or per call

@@ -65,7 +65,7 @@ SUMMARY = (("prefill", "Prefill of 512"), ("lora-all", "LoRA step, 4 x 512"), ("
 
 
 def fastest_peer(works, name):
-    """"1.35 PyTorch", or "-" for a work without a peer."""
+    """Ratio and name, as in "1.35 PyTorch"; "-" for a work without a peer."""
     ratios = [(theirs["speed_ratio"], peer) for work in works if work["work"] == name for peer, theirs in work.get("peers", {}).items()]
     return "{:.2f} {}".format(*min(ratios)) if ratios else "-"
 

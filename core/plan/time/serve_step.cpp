@@ -360,13 +360,14 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
 }
 
 // XLA keeps arrays that fit in the on-chip memory of a TPU (xla/service/memory_space_assignment): the residual stream,
-// the input of a block, and queries, keys and values or the outputs of gate and up. GPUs' caches are too small for
-// them.
+// the input of a block, and queries, keys and values, the outputs of gate and up, or each token's copies for its
+// experts and their outputs. GPUs have no such memory.
 void ServeStepModel::Impl::set_on_chip(const LocalModel& m) {
   const hardware::Chip& chip = request.target.chip;
   on_chip = chip.on_chip_memory.value / std::max(1, chip.devices_per_chip);
   double widest = 0;
   for (const LayerKind& k : m.kinds) widest = std::max({widest, k.q() + 2 * k.kv(), 2 * k.mlp});
+  if (m.config.experts > 0) widest = std::max(widest, 2 * m.config.experts_per_token * m.width);
   const double each = (2 * m.width + widest) * activation_bytes(request);
   on_chip_tokens = on_chip / each;
 }
