@@ -190,6 +190,13 @@ TEST(ServeStep, ActivationsThatFitStayOnTheChip) {
   EXPECT_NEAR((all_of_8k - some_of_8k) / (all - kept), 128 * 1048576.0 / (2 * (2 * 5376 + 2 * 21504 / 8)) / 2048, 1e-9);
   const auto [gpu_now, gpu_without] = activations(gpu(), 2048);
   EXPECT_EQ(gpu_now, gpu_without);
+  // Each token is copied to its experts, and their outputs are kept until they are summed.
+  Request experts = server("gemma4-26b-a4b", "v6e-8", Stack::vllm_tpu, 8);
+  experts.serve.max_num_batched_tokens = 8192;
+  const auto [kept_1k, all_1k] = activations(experts, 1024);
+  const auto [some, all_tokens] = activations(experts, 8192);
+  const double values = (2.0 + 2 * experts.model.experts_per_token) * experts.model.dim;
+  EXPECT_NEAR((all_tokens - some) / (all_1k - kept_1k), 128 * 1048576.0 / (2 * values) / 1024, 1e-9);
 }
 
 TEST(ServeStep, CollectivesOfAnyCountMatchTheirList) {
