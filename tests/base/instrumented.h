@@ -10,9 +10,4 @@ inline constexpr bool kInstrumented = true;
 inline constexpr bool kInstrumented = false;
 #endif
 
-// Time limit in milliseconds for work that takes `ms` without a sanitizer.
-constexpr int patience(int ms) {
-  return kInstrumented ? 5 * ms : ms;
-}
-
 }  // namespace mw::test

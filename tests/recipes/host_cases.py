@@ -282,7 +282,7 @@ case $1 in
     while [ -n "$HOLD" ] && [ ! -e cancelled ]; do sleep 0.02; done
     [ ! -e cancelled ] || exit 103
     exit "${CODE:-0}" ;;
-  cancel) touch cancelled ;;
+  cancel) touch cancelled; sleep 0.2 ;;  # until after the logs have ended
 esac
 """
 # A cluster of one volume, $VOLUME, and a JobSet of two pods. $BREAK: arguments of which a call fails; $EXISTS: the state of an

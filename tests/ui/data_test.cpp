@@ -45,8 +45,7 @@ class DataTest : public test::WindowFixture {
   }
   // All is read, and what it says is on the screen.
   void read_through() {
-    QTRY_VERIFY_WITH_TIMEOUT(!page().reader().is_outdated() && page().reader().state() == DataReader::State::done,
-                             30000);
+    QTRY_VERIFY(!page().reader().is_outdated() && page().reader().state() == DataReader::State::done);
     page().show_frame();
   }
   QString economy() { return page().economy().chart().summary(); }
@@ -170,7 +169,7 @@ class DataTest : public test::WindowFixture {
     read_through();
     choose(0);
     TokenContext& context = page().token_context();
-    QTRY_VERIFY_WITH_TIMEOUT(!context.is_busy(), 20000);
+    QTRY_VERIFY(!context.is_busy());
     QVERIFY2(shown_text().contains(u"encodes the prompt differently from token 2"_s), qPrintable(context.note()));
     QToolButton* button = nullptr;
     for (auto* b : page().findChildren<QToolButton*>())
@@ -180,7 +179,7 @@ class DataTest : public test::WindowFixture {
     for (QAction* a : button->menu()->actions())
       if (a->text() == u"Base Model"_s) a->trigger();
     QCOMPARE(button->text(), u"Losses: base"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(!context.is_busy(), 60000);
+    QTRY_VERIFY(!context.is_busy());
     TokenView& tokens = page().tokens();
     QVERIFY2(shown_loss(tokens.context(), 2).has_value(), qPrintable(context.note()));
     QVERIFY(!shown_loss(tokens.context(), 0));
@@ -192,7 +191,7 @@ class DataTest : public test::WindowFixture {
     QVERIFY(QGuiApplication::clipboard()->text().startsWith(u"position\tid\tpiece\tloss\tnats\n"_s));
     picture(u"data-losses"_s);
     context.choose(TokenContext::Losses::run, "run-77");
-    QTRY_VERIFY_WITH_TIMEOUT(!context.is_busy(), 20000);
+    QTRY_VERIFY(!context.is_busy());
     QVERIFY2(shown_text().contains(u"no checkpoint"_s), qPrintable(context.note()));
   }
 
@@ -230,7 +229,7 @@ class DataTest : public test::WindowFixture {
     QCOMPARE(page().model().count(RowFilter::repeated), 0);
     QVERIFY(shown_text().contains(u"3 repeated"_s));
     window_->document().set("data.dedup", true);
-    QTRY_COMPARE_WITH_TIMEOUT(page().model().count(RowFilter::repeated), 3, 30000);
+    QTRY_COMPARE(page().model().count(RowFilter::repeated), 3);
     read_through();
     QVERIFY(shown_text().contains(u"2 to train on"_s));
     QVERIFY(shown_text().contains(u"3 repeated and dropped"_s));
@@ -243,7 +242,7 @@ class DataTest : public test::WindowFixture {
     QVERIFY(page().tokens().detail().row.state == data::RowState::repeated);
     QVERIFY(!page().tokens().detail().tokens.empty());
     window_->document().undo_stack().undo();
-    QTRY_COMPARE_WITH_TIMEOUT(page().model().count(RowFilter::repeated), 0, 30000);
+    QTRY_COMPARE(page().model().count(RowFilter::repeated), 0);
   }
 
   void filter_and_order_find_rows() {
@@ -277,7 +276,7 @@ class DataTest : public test::WindowFixture {
     e.set_value("data", small_world());
     DataReader reader(nullptr, 7);
     reader.read(e);
-    QTRY_VERIFY_WITH_TIMEOUT((reader.drain(), reader.state() == DataReader::State::done), 30000);
+    QTRY_VERIFY((reader.drain(), reader.state() == DataReader::State::done));
     QCOMPARE(reader.rows().size(), size_t{7});
     QVERIFY(!reader.lists_all());
     QCOMPARE(reader.rows_read(), reader.index()->report.rows);

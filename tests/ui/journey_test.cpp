@@ -10,7 +10,6 @@
 
 #include "core/base/files.h"
 #include "core/train/checkpoint.h"
-#include "tests/base/instrumented.h"
 #include "tests/ui/journey.h"
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/text.h"
@@ -71,7 +70,7 @@ class JourneyTest : public test::Journey {
   }
 
   void first_start_prices_the_experiment() {
-    QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().prediction().has_value(), 10000);
+    QTRY_VERIFY(window_->predictor().prediction().has_value());
     QVERIFY2(window_->strip().figures_text().contains(u"Fits"_s), qPrintable(window_->strip().figures_text()));
     QCOMPARE(window_->problems().count(Severity::error), 0);
     picture(u"first-start"_s);
@@ -79,30 +78,30 @@ class JourneyTest : public test::Journey {
 
   void run_is_clicked_and_loss_appears_and_falls() {
     click(u"Run"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(steps_seen() >= 2, test::patience(60000));
+    QTRY_VERIFY(steps_seen() >= 2);
     QVERIFY(!window_->train_page().loss().empty());
     picture(u"loss-appears"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(steps_seen() >= 12, test::patience(60000));
+    QTRY_VERIFY(steps_seen() >= 12);
     QCOMPARE(view().state(), RunState::running);
     QVERIFY(view().eta_seconds().has_value());
   }
 
   void pause_holds_it_and_continue_lets_it_go() {
     click(u"Pause"_s);
-    QTRY_COMPARE_WITH_TIMEOUT(view().state(), RunState::paused, 20000);
+    QTRY_COMPARE(view().state(), RunState::paused);
     const size_t held = steps_seen();
     picture(u"paused"_s);
     QTest::qWait(400);
     QCOMPARE(steps_seen(), held);
     QTRY_COMPARE(window_->actions()[u"run.pause"_s]->text(), u"Resume"_s);
     window_->actions()[u"run.pause"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(steps_seen() > held, 20000);
+    QTRY_VERIFY(steps_seen() > held);
     QCOMPARE(view().state(), RunState::running);
   }
 
   void stop_keeps_what_was_done() {
     click(u"Stop"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 30000);
+    QTRY_VERIFY(!window_->runs().is_busy());
     QCOMPARE(view().state(), RunState::cancelled);
     QVERIFY(view().step() > 0 && view().step() < 240);
     QVERIFY(!view().checkpoints().empty());
@@ -118,7 +117,7 @@ class JourneyTest : public test::Journey {
     for (QPushButton* b : window_->runs_page().findChildren<QPushButton*>())
       if (b->text() == u"Resume"_s) QTest::mouseClick(b, Qt::LeftButton);
     QTRY_VERIFY(window_->runs().is_busy());
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 120000);
+    QTRY_VERIFY(!window_->runs().is_busy());
     QCOMPARE(view().state(), RunState::done);
     QCOMPARE(view().step(), 240);
     QCOMPARE(steps_seen(), size_t{240});
@@ -154,7 +153,7 @@ class JourneyTest : public test::Journey {
     window_->show_page(Page::runs);
     window_->runs_page().select(finished_);
     window_->open_run(finished_);
-    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().shown() != live && window_->runs().shown(), 10000);
+    QTRY_VERIFY(window_->runs().shown() != live && window_->runs().shown());
     QTest::qWait(100);
     QVERIFY2(window_->runs().shown()->view == live->view, "the record gives another view than the live events did");
     QStringList after;

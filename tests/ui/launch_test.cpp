@@ -87,22 +87,22 @@ class LaunchTest : public test::WindowFixture {
     QVERIFY(!test::button_of(attach, u"Attach"_s).isEnabled());
     attach.source().setText(qpath(folder() / "nothing"));
     click(test::button_of(attach, u"Attach"_s));
-    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(attach).contains(u"does not exist"_s), 20000);
+    QTRY_VERIFY(test::result_text(attach).contains(u"does not exist"_s));
     grab(attach, u"attach-dialog"_s);
     attach.source().setText(qpath(file));
     QVERIFY(test::shows_text(attach, u"meshwright watch --follow"_s));
     QTRY_VERIFY(test::button_of(attach, u"Attach"_s).isEnabled());
     click(test::button_of(attach, u"Attach"_s));
-    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().is_attached() && steps() == 1, 20000);
+    QTRY_VERIFY(window_->runs().is_attached() && steps() == 1);
     QVERIFY(!attach.isVisible());
     QVERIFY(!window_->actions()[u"run.pause"_s]->isEnabled());
     QVERIFY(window_->runs().continues_without_window());
     std::ofstream more(file, std::ios::app);
     more << line(2) << std::flush;
-    QTRY_COMPARE_WITH_TIMEOUT(steps(), 2L, 20000);
+    QTRY_COMPARE(steps(), 2L);
     picture(u"attach-live"_s);
     more << line(3) << R"({"event":"finished","state":"done","steps":3,"seconds":3})" << std::endl;
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 20000);
+    QTRY_VERIFY(!window_->runs().is_busy());
     QCOMPARE(window_->train_page().run()->view.state(), RunState::done);
     QCOMPARE(steps(), 3L);
     bool audited = false;
@@ -116,13 +116,13 @@ class LaunchTest : public test::WindowFixture {
     QVERIFY(test::shows_text(dialog(), u"--recipe tunix --on 'local'"_s));
     grab(dialog(), u"launch-dialog"_s);
     click(test::button_of(dialog(), u"Launch"_s));
-    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().is_remote() && steps() > 0, 20000);
+    QTRY_VERIFY(window_->runs().is_remote() && steps() > 0);
     QVERIFY(!dialog().isVisible());
     QVERIFY(button(u"Detach"_s));
     QVERIFY(!window_->actions()[u"run.pause"_s]->isEnabled());
     picture(u"launch-live"_s);
     write_file_atomically(folder() / "go", "");
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 20000);
+    QTRY_VERIFY(!window_->runs().is_busy());
     QCOMPARE(steps(), 12L);
     QCOMPARE(window_->train_page().run()->view.state(), RunState::done);
     QTRY_VERIFY(button(u"Merge\u2026"_s));
@@ -148,7 +148,7 @@ class LaunchTest : public test::WindowFixture {
     QVERIFY(test::result_text(merge).contains(u"number"_s));
     merge.alpha().setText(u"6"_s);
     click(test::button_of(merge, u"Merge"_s));
-    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(merge).contains(u"Parity passed"_s), 20000);
+    QTRY_VERIFY(test::result_text(merge).contains(u"Parity passed"_s));
     QVERIFY(merge.charts().isVisible());
     QCOMPARE(merge.charts().logits().lines().size(), size_t{3});  // merged weights, read again, served
     QCOMPARE(merge.charts().layers().lines().size(), size_t{2});
@@ -157,7 +157,7 @@ class LaunchTest : public test::WindowFixture {
     grab(merge, u"merge-dialog"_s);
     QVERIFY(fs::exists(fspath(merge.out().text()) / "merge.json"));
     click(test::button_of(merge, u"Merge"_s));  // again: nothing is overwritten
-    QTRY_VERIFY_WITH_TIMEOUT(test::button_of(merge, u"Merge"_s).isEnabled(), 20000);
+    QTRY_VERIFY(test::button_of(merge, u"Merge"_s).isEnabled());
     QVERIFY2(test::result_text(merge).contains(u"Fix: "_s) && !test::result_text(merge).contains(u"Parity"_s),
              qPrintable(test::result_text(merge)));
     grab(merge, u"merge-refused"_s);
@@ -169,17 +169,17 @@ class LaunchTest : public test::WindowFixture {
     open();
     fill(u"echo '{\"event\":\"metric\",\"name\":\"train/loss\",\"step\":1,\"value\":2}'; exec sleep 60"_s);
     click(test::button_of(dialog(), u"Launch"_s));
-    QTRY_VERIFY_WITH_TIMEOUT(steps() == 1, 20000);
+    QTRY_VERIFY(steps() == 1);
     QTRY_VERIFY(button(u"Detach"_s));
     press(u"Detach"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 20000);
+    QTRY_VERIFY(!window_->runs().is_busy());
     QTRY_VERIFY(button(u"Reattach"_s));
     picture(u"launch-detached"_s);
     QCOMPARE(test::clipped(window_->train_page()).join(u"; "_s), QString());
     press(u"Reattach"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().is_remote(), 20000);
+    QTRY_VERIFY(window_->runs().is_remote());
     window_->actions()[u"run.stop"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 30000);
+    QTRY_VERIFY(!window_->runs().is_busy());
     QCOMPARE(window_->train_page().run()->view.state(), RunState::cancelled);
     QCOMPARE(steps(), 1L);
     QVERIFY(!button(u"Reattach"_s));
@@ -189,7 +189,7 @@ class LaunchTest : public test::WindowFixture {
     open_window(setup(fs::path(MW_RESOURCES) / "examples/tiny-lora.json"), Page::train);
     window_->document().set("train.steps", 2000);
     window_->actions()[u"run.start"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(steps() > 0, 120000);
+    QTRY_VERIFY(steps() > 0);
     const RunPtr local = window_->runs().live();
     experiment::Experiment other;
     other.set_value("name", "Tiny, elsewhere");
@@ -198,7 +198,7 @@ class LaunchTest : public test::WindowFixture {
     fill(u"echo '{\"event\":\"metric\",\"name\":\"train/loss\",\"step\":1,\"value\":2}'; exec sleep 60"_s);
     dialog().experiment().setCurrentIndex(0);  // the form, not the run
     click(test::button_of(dialog(), u"Launch"_s));
-    QTRY_VERIFY_WITH_TIMEOUT(!dialog().isVisible(), 30000);
+    QTRY_VERIFY(!dialog().isVisible());
     auto* toast = window_->findChild<QFrame*>(u"toast"_s);
     QVERIFY(toast && test::shows_text(*toast, u"Reattach"_s));
     QCOMPARE(window_->runs().live(), local);  // goes on, and is shown
@@ -208,13 +208,13 @@ class LaunchTest : public test::WindowFixture {
     const store::RunId launched = rows.front().id == local->id ? rows.back().id : rows.front().id;
     QCOMPARE(store::Store(store()).find(launched)->state, RunState::running);
     window_->runs().stop();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 60000);
+    QTRY_VERIFY(!window_->runs().is_busy());
     window_->open_run(launched);
-    QTRY_VERIFY_WITH_TIMEOUT(button(u"Reattach"_s), 20000);
+    QTRY_VERIFY(button(u"Reattach"_s));
     press(u"Reattach"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().is_remote() && steps() == 1, 20000);
+    QTRY_VERIFY(window_->runs().is_remote() && steps() == 1);
     window_->actions()[u"run.stop"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 30000);
+    QTRY_VERIFY(!window_->runs().is_busy());
     QCOMPARE(window_->train_page().run()->view.state(), RunState::cancelled);
   }
 
@@ -223,7 +223,7 @@ class LaunchTest : public test::WindowFixture {
     write_file_atomically(folder() / "there" / "mine", "x");
     fill(u"true"_s);
     click(test::button_of(dialog(), u"Launch"_s));
-    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(dialog()).contains(u"not empty"_s), 20000);
+    QTRY_VERIFY(test::result_text(dialog()).contains(u"not empty"_s));
     QVERIFY(dialog().isVisible() && !window_->runs().is_busy());
     QVERIFY(!window_->train_page().run());
     dialog().where().setCurrentIndex(1);
@@ -259,26 +259,26 @@ class LaunchTest : public test::WindowFixture {
     open();
     press(u"Export\u2026"_s);
     ExportDialog& d = window_->train_page().export_dialog();
-    QTRY_VERIFY_WITH_TIMEOUT(d.files().count() > 5, 20000);
+    QTRY_VERIFY(d.files().count() > 5);
     QVERIFY(!test::button_of(d, u"Export"_s).isEnabled());
     d.recipe().setCurrentIndex(2);
-    QTRY_VERIFY_WITH_TIMEOUT(!d.files().findItems(u"checkpoints.py"_s, Qt::MatchExactly).isEmpty(), 20000);
+    QTRY_VERIFY(!d.files().findItems(u"checkpoints.py"_s, Qt::MatchExactly).isEmpty());
     QVERIFY(d.remarks().item(0)->text().contains(u"names no data"_s));
     grab(d, u"export-looked"_s);
     d.folder().setText(qpath(folder() / "recipe"));
     d.folder().setFocus();
     QTest::keyClick(&d.folder(), Qt::Key_Return);
-    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(d).contains(u"Exported"_s), 20000);
+    QTRY_VERIFY(test::result_text(d).contains(u"Exported"_s));
     grab(d, u"export-dialog"_s);
     QVERIFY(fs::exists(folder() / "recipe" / "checkpoints.py"));
     write_file_atomically(folder() / "recipe" / "train.py", "mine");
     click(test::button_of(d, u"Export"_s));
-    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(d).contains(u"train.py"_s), 20000);
+    QTRY_VERIFY(test::result_text(d).contains(u"train.py"_s));
     grab(d, u"export-refused"_s);
     QCOMPARE(read_file(folder() / "recipe" / "train.py"), std::string("mine"));
     d.overwrite().setChecked(true);
     click(test::button_of(d, u"Export"_s));
-    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(d).contains(u"Exported"_s), 20000);
+    QTRY_VERIFY(test::result_text(d).contains(u"Exported"_s));
     QVERIFY(read_file(folder() / "recipe" / "train.py") != "mine");
     QCOMPARE(test::unnamed(d).join(u"; "_s), QString());
     QTest::keyClick(&d, Qt::Key_Escape);
@@ -304,13 +304,13 @@ class LaunchTest : public test::WindowFixture {
     open();
     press(u"Export\u2026"_s);
     ExportDialog& d = window_->train_page().export_dialog();
-    QTRY_VERIFY_WITH_TIMEOUT(d.files().count() > 5, 20000);
+    QTRY_VERIFY(d.files().count() > 5);
     const int wide = d.width();
     const fs::path deep = folder() / std::string(120, 'a') / std::string(120, 'b');
     write_file_atomically(deep / "mine", "x");
     d.folder().setText(qpath(deep));
     click(test::button_of(d, u"Export"_s));
-    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(d).contains(u"bbbb"_s), 20000);
+    QTRY_VERIFY(test::result_text(d).contains(u"bbbb"_s));
     QTest::qWait(60);
     QCOMPARE(d.width(), wide);
     grab(d, u"export-long-path"_s);

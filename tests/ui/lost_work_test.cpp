@@ -118,13 +118,13 @@ class LostWorkTest : public test::WindowFixture {
     return nullptr;
   }
   void priced() {
-    QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().is_settled(), 20000);
+    QTRY_VERIFY(window_->predictor().is_settled());
     window_->design_page().show_frame();
   }
   void search() {
     window_->design_page().tabs().setCurrentWidget(&plans());
     QTest::mouseClick(&test::button_of(plans(), u"Search"_s), Qt::LeftButton);
-    QTRY_VERIFY_WITH_TIMEOUT(!plans().is_searching(), 20000);
+    QTRY_VERIFY(!plans().is_searching());
     QVERIFY(plans().model().rowCount() > 10);
   }
   Alternatives& plans() { return window_->design_page().alternatives(); }
@@ -375,11 +375,11 @@ class LostWorkTest : public test::WindowFixture {
       QVERIFY(process.waitForStarted());
     };
     start(killed, "71");
-    QTRY_VERIFY_WITH_TIMEOUT(fs::exists(state / "crash.txt"), 30000);
+    QTRY_VERIFY(fs::exists(state / "crash.txt"));
     start(crashed, "72");
-    QTRY_VERIFY_WITH_TIMEOUT(crashed.state() == QProcess::NotRunning, 30000);
+    QTRY_VERIFY(crashed.state() == QProcess::NotRunning);
     QCOMPARE(crashed.exitStatus(), QProcess::CrashExit);
-    QTRY_VERIFY_WITH_TIMEOUT(fs::exists(state / "unsaved.json"), 30000);
+    QTRY_VERIFY(fs::exists(state / "unsaved.json"));
     QTRY_VERIFY(read_file(state / "unsaved.json").find("71") != std::string::npos);
     killed.kill();
     QVERIFY(killed.waitForFinished());
@@ -497,9 +497,9 @@ class LostWorkTest : public test::WindowFixture {
     project.write_experiment(parse_json(R"({"train": {"steps": 60, "checkpoint_every": 0}})", "closing"));
     open_window({project.experiment, project.runs, MW_RESOURCES, folder() / "state"}, Page::train);
     window_->actions()[u"run.start"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().shown() && window_->runs().shown()->view.step() >= 1, 60000);
+    QTRY_VERIFY(window_->runs().shown() && window_->runs().shown()->view.step() >= 1);
     window_->actions()[u"run.pause"_s]->trigger();
-    QTRY_COMPARE_WITH_TIMEOUT(window_->runs().shown()->view.state(), RunState::paused, 20000);
+    QTRY_COMPARE(window_->runs().shown()->view.state(), RunState::paused);
     const store::RunId run = window_->runs().shown()->id;
     QVERIFY(!window_->close());
     QTRY_VERIFY(unfinished());
@@ -514,7 +514,7 @@ class LostWorkTest : public test::WindowFixture {
     answer(unfinished(), u"keep_running"_s);
     QVERIFY(window_->isMinimized() && !window_->runs().is_stopping());
     QVERIFY2(window_->windowTitle().contains(u"Closes after "_s + qs(run)), qPrintable(window_->windowTitle()));
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->isVisible(), 60000);
+    QTRY_VERIFY(!window_->isVisible());
     const store::RunRow row = *store::Store(project.runs).find(run);
     QCOMPARE(row.state, RunState::done);
     QCOMPARE(row.steps_done, 60L);
@@ -525,7 +525,7 @@ class LostWorkTest : public test::WindowFixture {
     project.write_experiment(parse_json(R"({"train": {"steps": 100000, "checkpoint_every": 0}})", "closing"));
     open_window({project.experiment, project.runs, MW_RESOURCES, folder() / "state"}, Page::train);
     window_->actions()[u"run.start"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().shown() && window_->runs().shown()->view.step() >= 1, 60000);
+    QTRY_VERIFY(window_->runs().shown() && window_->runs().shown()->view.step() >= 1);
     window_->close();
     answer(unfinished(), u"keep_running"_s);
     QVERIFY(window_->isMinimized());
@@ -533,7 +533,7 @@ class LostWorkTest : public test::WindowFixture {
     QApplication::setActiveWindow(window_.get());
     QTRY_VERIFY(!window_->windowTitle().contains(u"Closes"_s));
     window_->actions()[u"run.stop"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().is_busy(), 30000);
+    QTRY_VERIFY(!window_->runs().is_busy());
     QVERIFY(window_->isVisible());
   }
 
@@ -543,12 +543,12 @@ class LostWorkTest : public test::WindowFixture {
     open_window({project.experiment, project.runs, MW_RESOURCES, folder() / "state"}, Page::train);
     window_->document().set("lora.alpha", 12);
     window_->actions()[u"run.start"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().shown() && window_->runs().shown()->view.step() >= 1, 60000);
+    QTRY_VERIFY(window_->runs().shown() && window_->runs().shown()->view.step() >= 1);
     const store::RunId run = window_->runs().shown()->id;
     window_->close();
     QTRY_VERIFY(unfinished());
     window_->close_unattended();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->isVisible(), 30000);
+    QTRY_VERIFY(!window_->isVisible());
     QVERIFY(!unfinished());
     QCOMPARE(store::Store(project.runs).find(run)->state, RunState::cancelled);
     QVERIFY(store::Store(project.runs).find(run)->steps_done >= 1);
@@ -622,16 +622,16 @@ class LostWorkTest : public test::WindowFixture {
     QCOMPARE(d.experiment().chosen().run, run);
     QVERIFY(d.experiment().currentText().contains(u"Trained before"_s));
     QVERIFY(d.experiment().itemText(0).contains(u"tiny-serve.json"_s));
-    QTRY_VERIFY_WITH_TIMEOUT(d.files().count() > 5, 20000);
+    QTRY_VERIFY(d.files().count() > 5);
     QTest::qWait(60);
     test::save_picture(d, u"export-of-a-run"_s);
     d.folder().setText(qpath(folder() / "recipe"));
     QTest::mouseClick(&test::button_of(d, u"Export"_s), Qt::LeftButton);
-    QTRY_VERIFY_WITH_TIMEOUT(test::result_text(d).contains(u"Exported"_s), 20000);
+    QTRY_VERIFY(test::result_text(d).contains(u"Exported"_s));
     QVERIFY(read_file(folder() / "recipe" / "experiment.json").find("Trained before") != std::string::npos);
     d.experiment().setCurrentIndex(0);  // the form's serves: a recipe that serves is chosen
     QVERIFY(!recipes::is_training(d.recipe().kind()));
-    QTRY_VERIFY_WITH_TIMEOUT(test::button_of(d, u"Export"_s).isEnabled(), 20000);
+    QTRY_VERIFY(test::button_of(d, u"Export"_s).isEnabled());
     d.reject();
     press(u"Launch\u2026"_s);
     QCOMPARE(window_->train_page().launch_dialog().experiment().chosen().run, run);
@@ -653,16 +653,16 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY2(window_->design_page().proof_window().windowTitle().contains(qs(run)),
              qPrintable(window_->design_page().proof_window().windowTitle()));
     window_->design_page().proof_window().task().cancel();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().is_busy(), 20000);
+    QTRY_VERIFY(!window_->design_page().proof_window().task().is_busy());
     window_->show_page(Page::design);
     emit window_->design_page().proof_window().again_wanted();
     QVERIFY(window_->design_page().proof_window().windowTitle().contains(qs(run)));
     window_->design_page().proof_window().task().cancel();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().is_busy(), 20000);
+    QTRY_VERIFY(!window_->design_page().proof_window().task().is_busy());
     window_->actions()[u"run.prove"_s]->trigger();
     QVERIFY(window_->design_page().proof_window().windowTitle().contains(u"Form: "_s));
     window_->design_page().proof_window().task().cancel();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().is_busy(), 20000);
+    QTRY_VERIFY(!window_->design_page().proof_window().task().is_busy());
     window_->design_page().proof_window().close();
   }
 

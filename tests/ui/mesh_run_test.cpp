@@ -394,7 +394,7 @@ class MeshRunTest : public test::WindowFixture {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
     window_->actions()[u"run.prove"_s]->trigger();
     QVERIFY(window_->design_page().proof_window().isVisible());
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().proof_window().task().is_busy(), 20000);
+    QTRY_VERIFY(!window_->design_page().proof_window().task().is_busy());
     QVERIFY(window_->design_page().proof_window().task().problem());
     QCOMPARE(window_->design_page().proof_window().verdict(), u"The proof failed to run"_s);
     QVERIFY(window_->actions()[u"run.prove"_s]->isEnabled());
@@ -403,7 +403,7 @@ class MeshRunTest : public test::WindowFixture {
   void the_design_page_shows_the_tensor_a_proof_names() {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
     window_->show_page(Page::design);
-    QTRY_VERIFY_WITH_TIMEOUT(window_->design_page().shards().rowCount() > 0, 20000);
+    QTRY_VERIFY(window_->design_page().shards().rowCount() > 0);
     window_->design_page().select_tensor(u"layers.2.down_proj"_s);
     QCOMPARE(window_->design_page().canvas().tensor(), std::string("layers.2.down_proj"));
     const int row = window_->design_page().shards_table().currentIndex().row();

@@ -39,7 +39,7 @@ class PortTest : public test::WindowFixture {
   }
   PortDialog& dialog() { return *window_->documents().port_dialog(); }
   void wait() {
-    QTRY_VERIFY_WITH_TIMEOUT(!dialog().task().is_busy() && !dialog().trl_task().is_busy(), 30000);
+    QTRY_VERIFY(!dialog().task().is_busy() && !dialog().trl_task().is_busy());
     QTest::qWait(60);
   }
   QStringList column(const QTableView& table, int c) const {

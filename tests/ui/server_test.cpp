@@ -48,7 +48,7 @@ class ServerTest : public test::WindowFixture {
   }
   void start_server() {
     click(u"Start Server"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(tab().host().is_listening() && !tab().host().is_busy(), 60000);
+    QTRY_VERIFY(tab().host().is_listening() && !tab().host().is_busy());
   }
   int served_port() { return tab().host().model()->http()->port(); }
   std::future<httplib::Result> post(const std::string& body, const httplib::Headers& headers = {}) {
@@ -64,9 +64,9 @@ class ServerTest : public test::WindowFixture {
   void generate(const QString& prompt) {
     playground().prompt().setPlainText(prompt);
     click(u"Generate"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(playground().base().answer() != nullptr, 60000);
+    QTRY_VERIFY(playground().base().answer() != nullptr);
   }
-  void finish_answers() { QTRY_VERIFY_WITH_TIMEOUT(!playground().is_answering(), 60000); }
+  void finish_answers() { QTRY_VERIFY(!playground().is_answering()); }
   // A checkpoint of two steps with a large rate, so that it answers differently.
   fs::path train_adapter() {
     experiment::Experiment e = tiny();
@@ -87,10 +87,10 @@ class ServerTest : public test::WindowFixture {
     QVERIFY(!button(u"Start Server"_s).isEnabled() && !tab().port().isEnabled());
     const std::string body = R"({"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8, "temperature": 0})";
     auto refused = post(body);
-    QTRY_VERIFY_WITH_TIMEOUT(ready(refused), 30000);
+    QTRY_VERIFY(ready(refused));
     QCOMPARE(refused.get()->status, 401);
     auto answered = post(body, {{"Authorization", "Bearer secret"}});
-    QTRY_VERIFY_WITH_TIMEOUT(ready(answered), 60000);
+    QTRY_VERIFY(ready(answered));
     QCOMPARE(answered.get()->status, 200);
     QTRY_COMPARE(tab().figure(u"Answered"_s), u"1"_s);
     QTRY_VERIFY2(tab().log().contains(u"POST /v1/chat/completions 200"_s), qPrintable(tab().log()));
@@ -120,10 +120,10 @@ class ServerTest : public test::WindowFixture {
       for (int i = 0; i < 24; ++i)
         requests.push_back(
             post(R"({"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 480, "ignore_eos": true})"));
-      QTRY_COMPARE_WITH_TIMEOUT(tab().figure(u"Running"_s), u"1"_s, 30000);
+      QTRY_COMPARE(tab().figure(u"Running"_s), u"1"_s);
       QVERIFY(tab().figure(u"KV blocks in use"_s) != u"\u2013"_s);
       // One at a time is computed; the table shows the others as they wait.
-      QTRY_VERIFY_WITH_TIMEOUT(tab().requests().rowCount() > 2, 10000);
+      QTRY_VERIFY(tab().requests().rowCount() > 2);
       QCOMPARE(tab().requests().row(tab().requests().rowCount() - 1).state, serve::LiveState::waiting);
       picture(u"server-requests"_s);
       if (closes)
@@ -132,7 +132,7 @@ class ServerTest : public test::WindowFixture {
         click(u"Stop Server"_s);
       int cancelled = 0;
       for (auto& request : requests) {
-        QTRY_VERIFY_WITH_TIMEOUT(ready(request), 20000);
+        QTRY_VERIFY(ready(request));
         const httplib::Result answer = request.get();
         QVERIFY(!answer || answer->status == 503 || answer->status == 200);
         cancelled += !answer || answer->status == 503;
@@ -148,7 +148,7 @@ class ServerTest : public test::WindowFixture {
     const int taken = other.bind_to_any_port("127.0.0.1");
     tab().port().setValue(taken);
     click(u"Start Server"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(!tab().host().is_busy(), 60000);
+    QTRY_VERIFY(!tab().host().is_busy());
     QVERIFY2(tab().message().contains(QString::number(taken)), qPrintable(tab().message()));
     QVERIFY(!tab().host().is_listening());
     tab().port().setValue(0);
@@ -164,7 +164,7 @@ class ServerTest : public test::WindowFixture {
     QVERIFY(button(u"Start Server"_s).isEnabled() && tab().message().isEmpty());
     window_->document().set("model.path", "/nowhere");
     click(u"Start Server"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(!tab().host().is_busy(), 60000);
+    QTRY_VERIFY(!tab().host().is_busy());
     QVERIFY2(tab().message().contains(u"/nowhere"_s), qPrintable(tab().message()));
     QVERIFY(!tab().host().is_listening() && button(u"Start Server"_s).isEnabled());
   }
@@ -207,7 +207,7 @@ class ServerTest : public test::WindowFixture {
     e.set_value("sample.temperature", 10);  // so that no end of turn comes early
     open_tab(e);
     generate(u"Hello"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(playground().base().tokens().rowCount() >= 3, 30000);
+    QTRY_VERIFY(playground().base().tokens().rowCount() >= 3);
     QVERIFY(!button(u"Generate"_s).isEnabled());
     click(u"Stop Answer"_s);
     finish_answers();

@@ -2,6 +2,7 @@
 // What the GUI tests share: Qt warnings fail a test, scratch folders, made-up but complete run records.
 #pragma once
 #include <QStringList>
+#include <QTest>
 #include <filesystem>
 #include <vector>
 
@@ -13,7 +14,18 @@
 class QPushButton;
 class QWidget;
 
+// Qt waits 5 s for a condition, too short on a machine with other work. Longer costs time only where the condition
+// fails.
+#undef QTRY_VERIFY
+#undef QTRY_VERIFY2
+#undef QTRY_COMPARE
+#define QTRY_VERIFY(condition) QTRY_VERIFY_WITH_TIMEOUT(condition, mw::test::kPatience)
+#define QTRY_VERIFY2(condition, message) QTRY_VERIFY2_WITH_TIMEOUT(condition, message, mw::test::kPatience)
+#define QTRY_COMPARE(value, expected) QTRY_COMPARE_WITH_TIMEOUT(value, expected, mw::test::kPatience)
+
 namespace mw::test {
+
+inline constexpr int kPatience = 120'000;  // ms
 
 // Collects Qt's warnings while it lives, without the notices of the offscreen plugin.
 class WarningWatch {

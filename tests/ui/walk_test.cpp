@@ -34,13 +34,13 @@ class WalkTest : public test::WindowFixture {
   void walk_design() {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "paper-train-v5p-8.json");
     window_->show_page(Page::design);
-    QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().is_settled(), 20000);
+    QTRY_VERIFY(window_->predictor().is_settled());
     window_->design_page().alternatives().search();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->design_page().alternatives().is_searching(), 60000);
+    QTRY_VERIFY(!window_->design_page().alternatives().is_searching());
     walk(u"design"_s);
     window_->design_page().pin();
     window_->document().set("mesh", Json{{"fsdp", 2}, {"tp", 2}});
-    QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().is_settled(), 20000);
+    QTRY_VERIFY(window_->predictor().is_settled());
     walk(u"design, pinned"_s);
     press(u"Show Both Meshes"_s);
     walk(u"design, both meshes"_s);
@@ -55,7 +55,7 @@ class WalkTest : public test::WindowFixture {
       window_->document().open_example(entry.path());
       for (const Page page : {Page::design, Page::data, Page::train, Page::serve, Page::compare, Page::runs}) {
         window_->show_page(page);
-        QTRY_VERIFY_WITH_TIMEOUT(window_->predictor().is_settled(), 20000);
+        QTRY_VERIFY(window_->predictor().is_settled());
         checks_.check_fit(*window_->centralWidget(), u"%1, page %2"_s.arg(name).arg(static_cast<int>(page)));
       }
       window_->show_page(Page::design);
@@ -73,7 +73,7 @@ class WalkTest : public test::WindowFixture {
   void walk_data() {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
     window_->show_page(Page::data);
-    QTRY_VERIFY_WITH_TIMEOUT(window_->data_page().reader().state() == DataReader::State::done, 20000);
+    QTRY_VERIFY(window_->data_page().reader().state() == DataReader::State::done);
     walk(u"data"_s);
   }
   void walk_runs() {
@@ -94,7 +94,7 @@ class WalkTest : public test::WindowFixture {
     for (const store::RunId& run : {sweeps_[0], sweeps_[1], sizing_, run_, mesh_run_})
       window_->compare_page().add_run(run);
     window_->show_page(Page::compare);
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->compare_page().is_busy(), 20000);
+    QTRY_VERIFY(!window_->compare_page().is_busy());
     walk(u"compare"_s);
     window_->compare_page().clear();
     walk(u"compare, empty"_s);
@@ -147,7 +147,7 @@ class WalkTest : public test::WindowFixture {
   void tab_reaches_every_control_of_every_page_and_shows_the_focus() {
     fill_store();
     open_window(setup(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json"), Page::data);
-    QTRY_VERIFY_WITH_TIMEOUT(window_->data_page().reader().state() == DataReader::State::done, 20000);
+    QTRY_VERIFY(window_->data_page().reader().state() == DataReader::State::done);
     window_->compare_page().add_run(run_);
     for (const store::RunId& run : {run_, mesh_run_, sweeps_.back()}) {
       open(run);

@@ -252,13 +252,13 @@ class WindowTest : public test::WindowFixture {
       ComparePage& page = window.compare_page();
       for (const fs::path& file : {mine, shipped}) {
         page.add_file(file);
-        QTRY_VERIFY_WITH_TIMEOUT(!page.is_busy(), 20000);
+        QTRY_VERIFY(!page.is_busy());
         page.remove(static_cast<int>(page.runs().size()) - 1);  // one of the sets of the file
         if (file == mine) page.clear();
       }
       page.add_run(training);
       page.add_run(run);
-      QTRY_VERIFY_WITH_TIMEOUT(!page.is_busy(), 20000);
+      QTRY_VERIFY(!page.is_busy());
       page.move(static_cast<int>(page.runs().size()) - 1, 0);  // the run is the baseline
       names = names_of(page);
       QVERIFY(names.size() > 2);
@@ -269,11 +269,11 @@ class WindowTest : public test::WindowFixture {
       show(window);
       window.begin(Start::open);
       ComparePage& page = window.compare_page();
-      QTRY_VERIFY_WITH_TIMEOUT(!page.is_busy() && page.runs().size() == names.size(), 20000);
+      QTRY_VERIFY(!page.is_busy() && page.runs().size() == names.size());
       QCOMPARE(names_of(page), names);
       QVERIFY(!window.findChild<QFrame*>(u"toast"_s));
       page.add_file(mine);
-      QTRY_VERIFY_WITH_TIMEOUT(!page.is_busy(), 20000);
+      QTRY_VERIFY(!page.is_busy());
       window.close();
     }
     fs::remove(mine);
@@ -285,7 +285,7 @@ class WindowTest : public test::WindowFixture {
     auto* toast = window.findChild<QFrame*>(u"toast"_s);
     QVERIFY(toast);
     QVERIFY(test::shows_text(*toast, u"mine.json"_s) && test::shows_text(*toast, qs(run)));
-    QTRY_VERIFY_WITH_TIMEOUT(!window.compare_page().is_busy(), 20000);
+    QTRY_VERIFY(!window.compare_page().is_busy());
     QVERIFY(!window.compare_page().runs().empty());
     // A toast stays above the lower edge when the window changes its size.
     const int below = window.height() - toast->geometry().bottom();
@@ -428,7 +428,7 @@ class WindowTest : public test::WindowFixture {
     show(window);
     window.document().replace(experiment::Experiment(), u"empty"_s);
     window.actions()[u"run.start"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(!window.runs().is_busy(), 10000);
+    QTRY_VERIFY(!window.runs().is_busy());
     QVERIFY(window.problems().count(Severity::error) >= 1);
     QVERIFY(window.actions()[u"run.start"_s]->isEnabled());
     QVERIFY(!QApplication::activeModalWidget());
@@ -475,7 +475,7 @@ class WindowTest : public test::WindowFixture {
     QVERIFY(mentions_name());
     QSignalSpy problems(&window.runs(), &RunController::problem);
     window.runs().start(window.document().experiment());
-    QTRY_VERIFY_WITH_TIMEOUT(!window.runs().is_busy(), 10000);
+    QTRY_VERIFY(!window.runs().is_busy());
     QCOMPARE(problems.count(), 1);
     QVERIFY2(problems.first().first().value<Problem>().message.find("name") != std::string::npos,
              problems.first().first().value<Problem>().message.c_str());
@@ -499,11 +499,11 @@ class WindowTest : public test::WindowFixture {
       show(window);
       window.document().set("lora.alpha", 12);  // not saved in the file
       window.actions()[u"run.start"_s]->trigger();
-      QTRY_VERIFY_WITH_TIMEOUT(window.runs().shown() && window.runs().shown()->view.step() >= 3, 60000);
+      QTRY_VERIFY(window.runs().shown() && window.runs().shown()->view.step() >= 3);
       run = window.runs().shown()->id;
       if (paused) {
         window.actions()[u"run.pause"_s]->trigger();
-        QTRY_COMPARE_WITH_TIMEOUT(window.runs().shown()->view.state(), RunState::paused, 20000);
+        QTRY_COMPARE(window.runs().shown()->view.state(), RunState::paused);
       }
       seen = window.runs().shown()->view.step();
       QVERIFY(!window.close());  // asks first
@@ -513,7 +513,7 @@ class WindowTest : public test::WindowFixture {
       // Not yet: it stops first, with the window still answering.
       QVERIFY(window.isVisible() && window.runs().is_stopping());
       window.close();  // an impatient second click
-      QTRY_VERIFY_WITH_TIMEOUT(!window.isVisible(), 30000);
+      QTRY_VERIFY(!window.isVisible());
       QVERIFY(!window.runs().is_busy());
     }
     store::Store store(project.runs);
@@ -555,12 +555,12 @@ class WindowTest : public test::WindowFixture {
     QVERIFY(!start.isEnabled());
     tune.varied().setPlainText(u"train.learning_rates=0.001"_s);
     QTest::mouseClick(&start, Qt::LeftButton);
-    QTRY_VERIFY_WITH_TIMEOUT(!tune.task().is_busy(), 20000);
+    QTRY_VERIFY(!tune.task().is_busy());
     QVERIFY(test::result_text(tune).contains(u"train.learning_rate"_s));
     tune.varied().setPlainText(u"train.learning_rate=0.001,0.002"_s);
     QTest::mouseClick(&start, Qt::LeftButton);
     QVERIFY(tune.task().is_busy());
-    QTRY_VERIFY_WITH_TIMEOUT(!tune.task().is_busy(), 60000);
+    QTRY_VERIFY(!tune.task().is_busy());
     QVERIFY2(test::result_text(tune).contains(u"(best)"_s), qPrintable(test::result_text(tune)));
     const auto rows = store::Store(project.runs).list();
     QCOMPARE(rows.size(), size_t{2});
@@ -580,7 +580,7 @@ class WindowTest : public test::WindowFixture {
     QCOMPARE(test::clipped(tune).join(u"; "_s), QString());
     test::save_picture(tune, u"tune-resume"_s);
     QTest::mouseClick(&tune.resume(), Qt::LeftButton);
-    QTRY_VERIFY_WITH_TIMEOUT(!tune.task().is_busy(), 60000);
+    QTRY_VERIFY(!tune.task().is_busy());
     QVERIFY2(test::result_text(tune).contains(u"(best)"_s), qPrintable(test::result_text(tune)));
     test::save_picture(tune, u"tune-resumed"_s);
     QCOMPARE(store::Store(project.runs).list().size(), size_t{3});
@@ -638,14 +638,14 @@ class WindowTest : public test::WindowFixture {
       if (window.predictor().prediction()) said << window.strip().figures_text();
     });
     show(window);
-    QTRY_VERIFY_WITH_TIMEOUT(window.predictor().is_settled(), 10000);
+    QTRY_VERIFY(window.predictor().is_settled());
     const QString exact = window.strip().figures_text();
     QVERIFY2(exact.startsWith(u"Fits: "_s) && !exact.contains(u"at most"_s), qPrintable(exact));
     QVERIFY2(!said.isEmpty() && said.first().contains(u"at most"_s), qPrintable(said.join(u", "_s)));
     said.clear();
     window.document().set("train.batch", 8);
     QVERIFY(window.predictor().is_outdated());
-    QTRY_VERIFY_WITH_TIMEOUT(window.predictor().is_settled(), 10000);
+    QTRY_VERIFY(window.predictor().is_settled());
     QVERIFY(!window.predictor().is_outdated());
     const QString renewed = window.strip().figures_text();
     QVERIFY(renewed != exact);
@@ -653,7 +653,7 @@ class WindowTest : public test::WindowFixture {
     QVERIFY(said.contains(exact));
     // Without the data there is only the bound, and it says so.
     window.document().set("data.path", "nowhere.jsonl");
-    QTRY_VERIFY_WITH_TIMEOUT(window.predictor().is_settled(), 10000);
+    QTRY_VERIFY(window.predictor().is_settled());
     QVERIFY2(window.strip().figures_text().contains(u"at most"_s), qPrintable(window.strip().figures_text()));
     QVERIFY(window.problems().count(Severity::error) >= 1);
   }
@@ -675,7 +675,7 @@ class WindowTest : public test::WindowFixture {
       QVERIFY(area);
       QTRY_VERIFY2(area->widget()->width() <= area->viewport()->width(), qPrintable(QString::number(page)));
       // The rest of the page can be scrolled to.
-      QCOMPARE(area->verticalScrollBar()->maximum() + area->viewport()->height(), area->widget()->height());
+      QTRY_COMPARE(area->verticalScrollBar()->maximum() + area->viewport()->height(), area->widget()->height());
     }
     window.resize(1280, 800);
     const auto* area = qobject_cast<QScrollArea*>(window.centralWidget());

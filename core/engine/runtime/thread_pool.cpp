@@ -3,7 +3,6 @@
 
 #include <sched.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -126,7 +125,9 @@ struct ThreadPool::Impl {
 };
 
 void lower_priority() {
-  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), getpriority(PRIO_PROCESS, 0) + kWorkerNice);
+  // Of the main thread: threads inherit their creator's, and a pool below a device's thread would have it lowered
+  // twice.
+  setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, static_cast<id_t>(getpid())) + kWorkerNice);
 }
 
 ThreadPool::ThreadPool(int threads, const CpuTopology& machine) : impl_(std::make_unique<Impl>()) {

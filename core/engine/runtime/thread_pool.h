@@ -27,7 +27,7 @@ class ThreadPool {
   std::unique_ptr<Impl> impl_;
 };
 
-// Lowers the priority of the calling thread (nice +5), so that a window stays responsive.
+// Gives the calling thread a lower priority than the main thread (nice +5), so that a window stays responsive.
 void lower_priority();
 
 }  // namespace mw::engine

@@ -79,7 +79,7 @@ CostView::CostView(QWidget* parent)
       chart_(new Chart({.title = tr("What moves the total"), .unit = tr("USD"), .from_zero = true}, by_input_)) {
   flush_layout<QVBoxLayout>(this, 0)->addWidget(stack_);
   stack_->addWidget(empty_page(tr("No total cost yet"),
-                               tr("Say how many requests a day are served, and for a training\non which target."),
+                               tr("Say how many requests a day are served,\nand for a training on which target."),
                                {{tr("Set Requests"), [this] { emit setting_wanted(u"cost.requests_per_day"_s); }},
                                 {tr("Set Serving Target"), [this] { emit setting_wanted(u"serve.target"_s); }}},
                                this)
