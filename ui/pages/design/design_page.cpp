@@ -26,7 +26,7 @@ namespace {
 
 constexpr quint32 kLayout = 3;  // version of the saved layout
 constexpr qint64 kDimAfterMs = 150;
-constexpr int kMostColumn = 260, kMostPlanColumn = 142, kNarrowPlan = 460;  // pixels
+constexpr int kMostColumn = 260, kMostPlanColumn = 142, kNarrowPlan = 460, kTabsWidth = 356;  // pixels
 
 QString mesh_text(const views::Design& design) {
   const hardware::Target& target = design.request().target;
@@ -217,6 +217,7 @@ void DesignPage::build(const Predictor::Folders& hardware) {
   figures_ = new FigureStrip;
   tabs_ = new QTabWidget;
   tabs_->setDocumentMode(true);
+  tabs_->setMinimumWidth(kTabsWidth);
   tabs_->setAccessibleName(tr("Memory, plan, alternatives and total cost"));
   tabs_->addTab(memory_, tr("Memory"));
   tabs_->addTab(plan_panel(), tr("Plan"));
