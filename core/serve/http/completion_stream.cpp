@@ -17,21 +17,25 @@ CompletionStream::CompletionStream(ServingLoop& loop, ServerMetrics& metrics, Ge
   usage_.prompt = static_cast<int>(request.prompt_ids.size());
   queue_->last_token_s = began_s_;
   id_ = loop.submit(std::move(request), [queue = queue_, &loop, &metrics](RequestId, const TokenEvent& event) {
+    const std::lock_guard lock(queue->mutex);
+    if (queue->is_abandoned) return;
     if (!event.is_last()) {
       const double at_s = loop.now(), seconds = at_s - queue->last_token_s;
       queue->has_token ? metrics.later_token(seconds) : metrics.first_token(seconds);
       queue->has_token = true;
       queue->last_token_s = at_s;
     }
-    {
-      const std::lock_guard lock(queue->mutex);
-      queue->events.push_back(event);
-    }
+    queue->events.push_back(event);
     queue->changed.notify_one();
   });
 }
 
+// The loop cancels at its next step and sends tokens until then.
 CompletionStream::~CompletionStream() {
+  {
+    const std::lock_guard lock(queue_->mutex);
+    queue_->is_abandoned = true;
+  }
   if (has_ended_) return;
   loop_.cancel(id_);
   metrics_.finished("abort", loop_.now() - began_s_);

@@ -40,8 +40,9 @@ class CompletionStream {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<TokenEvent> events;
-    double last_token_s;  // used by the serving thread only, like has_token
+    double last_token_s = 0;
     bool has_token = false;
+    bool is_abandoned = false;  // the stream and its metrics may be gone
   };
   bool take(TokenEvent& event, const std::function<bool()>& is_disconnected);  // returns false if disconnected
   void await_end();
