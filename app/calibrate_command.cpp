@@ -7,6 +7,7 @@
 #include "app/progress.h"
 #include "app/resources_folder.h"
 #include "app/subcommand.h"
+#include "core/base/text.h"
 #include "core/planning/calibrating.h"
 
 namespace mw::app {
@@ -71,8 +72,8 @@ void add_calibrate_options(CLI::App& command, CommonOptions&, CalibrateOptions& 
       ->allow_extra_args(false);
   command
       .add_option("--fit", options.efficiencies,
-                  "Efficiencies to fit, of training and servers (default: matmul; of servers matmul, memory, kv_reads, "
-                  "sequence_s)")
+                  "Efficiencies to fit, of training and servers (default: matmul; of servers " +
+                      joined(plan::FitOptions().serving, ", ") + ")")
       ->delimiter(',');
   auto* accept = command.add_flag("--accept", options.accept, "Keep the fitted calibration: plans use it from then on");
   command.add_flag("--remove", options.remove, "Remove your calibration and return to the shipped one")

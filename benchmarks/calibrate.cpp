@@ -12,6 +12,7 @@
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/calibration/intervals.h"
 #include "core/planning/accuracy.h"
+#include "core/planning/simulated_rows.h"
 
 namespace mw {
 namespace {
@@ -108,7 +109,7 @@ int run(int argc, char** argv) {
   const hardware::Catalogue catalogue = hardware::Catalogue::load(folder);
   const plan::Measurements measured = plan::read_measurements(folder / "measurements.json", catalogue);
   plan::Calibration calibration{
-      .basis = {}, .factors = plan::with_means(plan::fit_factors(measured.rows, plan::shipped_fit_options()))};
+      .basis = {}, .factors = plan::with_means(plan::fit_factors(measured.rows, planning::simulated_fit_options()))};
   const std::vector<plan::Comparison> before = plan::predict_all(measured.rows, {});
   const std::vector<plan::Comparison> after = plan::predict_all(measured.rows, calibration);
   const Errors errors = summarise(measured.rows, before, after);

@@ -12,9 +12,8 @@
 #include "core/planning/calibrating.h"
 #include "core/planning/plan_request.h"
 #include "core/planning/simulated_point.h"
-#include "core/serve/load/load_summary.h"
+#include "core/planning/simulated_rows.h"
 #include "core/serve/load/saturation.h"
-#include "core/serve/load/simulated_backend.h"
 
 namespace mw::planning {
 namespace {
@@ -26,47 +25,6 @@ using plan::MeasuredQuantity;
 using plan::MeasurementUse;
 
 constexpr double kOff = 0.3;  // a prediction that is wrong by more is called off
-
-double figure(const BenchPoint& p, MeasuredQuantity what) {
-  switch (what) {
-    case MeasuredQuantity::mean_ttft:
-      return p.ttft.mean;
-    case MeasuredQuantity::median_ttft:
-      return p.ttft.median;
-    case MeasuredQuantity::mean_tpot:
-      return p.tpot.mean;
-    case MeasuredQuantity::median_tpot:
-      return p.tpot.median;
-    case MeasuredQuantity::median_itl:
-      return p.itl.median;
-    default:
-      return p.output_throughput;
-  }
-}
-
-// Rows with equal values are simulated only once.
-auto played_as(const plan::Measurement& m) {
-  const plan::Request& r = m.request;
-  return std::tuple(r.model.id, r.target.id, r.stack, mesh::to_text(r.mesh), r.weights, r.kv, r.products,
-                    r.serve.input_len, r.serve.output_len, r.serve.max_num_seqs, r.serve.max_num_batched_tokens,
-                    r.serve.max_model_len, r.serve.memory_utilisation, r.sliding_window_kv, r.serve.scheduling,
-                    m.load.concurrency, m.load.request_rate, m.load.requests, m.load.warmups, m.load.spread,
-                    m.load.earlier);
-}
-
-// The load of a measurement; ten requests per user if the measurement does not state the number.
-serve::LoadSettings load_of(const plan::Measurement& row) {
-  serve::LoadSettings s;
-  s.arrival = row.load.concurrency > 0 ? serve::Arrival::closed : serve::Arrival::poisson;
-  s.concurrency = row.load.concurrency;
-  s.request_rate = row.load.request_rate;
-  s.input_len = row.request.serve.input_len;
-  s.output_len = row.request.serve.output_len;
-  if (row.load.spread > 0) s.lengths = serve::LengthDistribution::uniform, s.spread = row.load.spread;
-  s.num_prompts = row.load.requests > 0 ? row.load.requests : 10 * row.load.concurrency;
-  s.warmups = row.load.warmups;
-  return s;
-}
 
 ServedLoad load_of(const BenchPoint& point, bool at_once) {
   return !at_once && point.verdict == to_string(serve::Saturation::stable) ? ServedLoad::stable : ServedLoad::overload;
@@ -166,14 +124,11 @@ class Predictor {
   }
 
   void predict_server(AccuracyRow& row, const plan::Measurement& m, const plan::Request& request) {
-    auto found = played_.find(played_as(m));
-    if (found == played_.end()) {
-      plan::Measurement calibrated = m;
-      calibrated.request = request;
-      found = played_.emplace(played_as(m), simulated_row(calibrated)).first;
-    }
-    row.load = load_of(found->second, m.load.concurrency == 0 && std::isinf(m.load.request_rate));
-    set_prediction(row, m, plan::compare(m, figure(found->second, m.what)), 1, 1);
+    plan::Measurement calibrated = m;
+    calibrated.request = request;
+    const BenchPoint& point = simulator_.point(calibrated);
+    row.load = load_of(point, m.load.concurrency == 0 && std::isinf(m.load.request_rate));
+    set_prediction(row, m, plan::compare(m, figure_of(point, m.what)), 1, 1);
   }
 
   void add(const plan::Measurement& m) {
@@ -325,6 +280,26 @@ class Predictor {
         for (const auto& [stack, chip] : parts)
           add_group(out_.groups, {.kind = kind, .use = use, .stack = stack, .chip = chip});
       }
+    std::set<std::string> chips;
+    for (const AccuracyRow& r : out_.rows)
+      if (r.use == MeasurementUse::calibration) chips.insert(r.chip);
+    out_.intervals.all = intervals_where([](const AccuracyRow&) { return true; });
+    out_.intervals.calibrated_chips = intervals_where([&](const AccuracyRow& r) { return chips.contains(r.chip); });
+  }
+
+  template <class Condition>
+  IntervalSummary::Part intervals_where(const Condition& is_included) const {
+    IntervalSummary::Part part;
+    std::vector<double> widths;
+    for (const AccuracyRow& r : out_.rows) {
+      if (r.use != MeasurementUse::holdout || !r.counted || !r.refused.empty() || !r.has_interval()) continue;
+      if (!is_included(r)) continue;
+      widths.push_back((r.high - r.low) / r.predicted);
+      part.inside += r.is_inside() ? 1 : 0;
+    }
+    part.rows = static_cast<int>(widths.size());
+    if (!widths.empty()) part.median_width = formats::percentile_of(std::move(widths), 50);
+    return part;
   }
 
   void add_group(std::vector<AccuracyGroup>& groups, AccuracyGroup g) const {
@@ -360,7 +335,7 @@ class Predictor {
   const hardware::Catalogue& catalogue_;
   const std::stop_token& stop_;
   plan::Calibration calibration_;
-  std::map<decltype(played_as(std::declval<plan::Measurement>())), BenchPoint> played_;
+  RowSimulator simulator_;
   AccuracyReport out_;
 };
 
@@ -379,29 +354,6 @@ std::vector<plan::RowError> errors_for_intervals(const std::vector<AccuracyRow>&
                      .run = case_of(row.id),
                      .use = is_never_fitted(row) ? MeasurementUse::holdout : MeasurementUse::calibration});
   return out;
-}
-
-BenchPoint simulated_row(const plan::Measurement& row) {
-  const plan::ServeWork& w = row.request.serve;
-  const plan::StackProfile::ServerDefaults& server = row.request.profile.server;
-  const auto chunked = server.chunked_prefill ? serve::ChunkedPrefill::on : serve::ChunkedPrefill::off;
-  const auto backend = serve::make_cost_model_backend(
-      row.request, {.max_num_seqs = w.max_num_seqs,
-                    .max_num_batched_tokens = w.max_num_batched_tokens,
-                    .max_model_len = w.max_model_len,
-                    .chunked_prefill = chunked,
-                    .prefix_cache = row.load.earlier.empty() ? serve::PrefixCache::off : serve::PrefixCache::on,
-                    .kv = {.block_size = server.block_size, .groups = {}, .capacity = {}}});
-  serve::LoadSettings settings = load_of(row);
-  if (!row.load.earlier.empty()) settings.prompts = serve::PromptMode::replayed;
-  for (const plan::EarlierLoad& before : row.load.earlier) {
-    serve::LoadSettings earlier = settings;
-    earlier.input_len = before.input_len, earlier.output_len = before.output_len;
-    earlier.num_prompts = before.requests;
-    backend->run(serve::make_load(earlier), {}, {});
-  }
-  const serve::Load load = serve::make_load(settings);
-  return serve::summarise(load, backend->run(load, {}, {}), {});
 }
 
 AccuracyReport accuracy(const AccuracyInput& input, const hardware::Catalogue& catalogue, const std::stop_token& stop) {

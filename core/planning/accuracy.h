@@ -6,7 +6,6 @@
 #include <stop_token>
 
 #include "core/base/json.h"
-#include "core/formats/results/bench_result.h"
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/calibration/intervals.h"
 
@@ -62,12 +61,22 @@ struct AccuracyGroup {
   double coverage() const { return with_interval > 0 ? static_cast<double>(inside) / with_interval : 0; }
 };
 
+// The 90 % intervals of counted held-out rows of all kinds together, and of those whose chip has rows for calibration.
+struct IntervalSummary {
+  struct Part {
+    int rows = 0, inside = 0;
+    double median_width = 0;  // (high - low) / predicted
+  };
+  Part all, calibrated_chips;
+};
+
 struct AccuracyReport {
-  std::string date;                                   // "2026-11-25"
-  std::string calibration;                            // basis of the calibration in force
-  std::vector<AccuracyRow> rows;                      // as in the file, then the serving table
-  std::vector<AccuracyGroup> totals;                  // by kind and use; training also by vendor of the chips
-  std::vector<AccuracyGroup> groups;                  // by kind, stack, chip and use
+  std::string date;                   // "2026-11-25"
+  std::string calibration;            // basis of the calibration in force
+  std::vector<AccuracyRow> rows;      // as in the file, then the serving table
+  std::vector<AccuracyGroup> totals;  // by kind and use; training also by vendor of the chips
+  std::vector<AccuracyGroup> groups;  // by kind, stack, chip and use
+  IntervalSummary intervals;
   std::vector<plan::Measurements::LeftOut> left_out;  // published, but not comparable with a plan
 };
 
@@ -80,10 +89,6 @@ struct AccuracyInput {
 // for an invalid file, ACCURACY if no row passes the filter, and cancelled() when stopped.
 AccuracyReport accuracy(const AccuracyInput& input, const hardware::Catalogue& catalogue,
                         const std::stop_token& stop = {});
-
-// Predicts the figures of a server row by simulation on a server with an empty prefix cache, with the efficiencies of
-// the row's request. Throws the errors of plan::ServeStepModel.
-formats::BenchPoint simulated_row(const plan::Measurement& row);
 
 // Of the counted rows that are predicted and have intervals. Memory has no factors, so that all its rows are held out.
 std::vector<plan::RowError> errors_for_intervals(const std::vector<AccuracyRow>& rows);

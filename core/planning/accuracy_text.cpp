@@ -126,6 +126,21 @@ std::string basis_text(const AccuracyReport& report) {
   return "Made " + report.date + " with the calibration: " + report.calibration + ".";
 }
 
+std::string part_text(const IntervalSummary::Part& part) {
+  const double share = part.rows > 0 ? static_cast<double>(part.inside) / part.rows : 0;
+  return std::to_string(part.inside) + " of " + std::to_string(part.rows) + " inside (" + percent_text(share) +
+         "), median width " + percent_text(part.median_width);
+}
+
+std::string intervals_text(const IntervalSummary& s) {
+  return "90 % intervals of held-out rows of all kinds: " + part_text(s.all) +
+         "; on chips with rows for calibration: " + part_text(s.calibrated_chips) + ".";
+}
+
+Json part_json(const IntervalSummary::Part& part) {
+  return {{"rows", part.rows}, {"inside", part.inside}, {"median_width", part.median_width}};
+}
+
 Json group_json(const AccuracyGroup& g) {
   Json out{{"kind", to_string(g.kind)}, {"use", use_text(g.use)}};
   if (!g.stack.empty()) out["stack"] = g.stack, out["chip"] = g.chip;
@@ -192,6 +207,8 @@ Json to_json(const AccuracyReport& report) {
     out[name] = Json::array();
     for (const AccuracyGroup& g : *groups) out[name].push_back(group_json(g));
   }
+  out["held_out_intervals"] = {{"all", part_json(report.intervals.all)},
+                               {"calibrated_chips", part_json(report.intervals.calibrated_chips)}};
   out["rows"] = Json::array();
   for (const AccuracyRow& r : report.rows) out["rows"].push_back(row_json(r));
   out["left_out"] = Json::array();
@@ -202,7 +219,8 @@ Json to_json(const AccuracyReport& report) {
 std::string to_text(const AccuracyReport& report) {
   const AccuracyTables t = tables_of(report);
   std::string out = "Rows (error of time or bytes: + is predicted too slow or too large)\n" + plain_table(t.rows) +
-                    "\nBy kind, stack and chip\n" + plain_table(t.groups) + "\nBy kind\n" + plain_table(t.totals);
+                    "\nBy kind, stack and chip\n" + plain_table(t.groups) + "\nBy kind\n" + plain_table(t.totals) +
+                    intervals_text(report.intervals) + "\n";
   for (const AccuracyRow& r : report.rows)
     if (!r.refused.empty()) out += "refused: " + r.id + ": " + r.refused + "\n";
   return out + std::to_string(report.left_out.size()) +
@@ -231,8 +249,8 @@ std::string to_markdown(const AccuracyReport& report) {
       "100 %.\n"
       "Means leave out rows marked as an alternative, which differ from another row in one assumption.\n\n"
       "## By kind\n\n" +
-      markdown_table(t.totals) + "\n## By kind, stack and chip\n\n" + markdown_table(t.groups) + "\n## Rows\n\n" +
-      markdown_table(t.rows);
+      markdown_table(t.totals) + "\n" + intervals_text(report.intervals) + "\n\n## By kind, stack and chip\n\n" +
+      markdown_table(t.groups) + "\n## Rows\n\n" + markdown_table(t.rows);
   for (const AccuracyRow& r : report.rows)
     if (!r.refused.empty()) out += "\nRefused: " + r.id + ": " + r.refused + "\n";
   out += "\n## Published, but left out\n\n";

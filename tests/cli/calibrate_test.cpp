@@ -124,8 +124,12 @@ TEST_F(CalibrateCommand, NeverFitsHeldOutRows) {
     EXPECT_EQ(r["use"] == "calibration" && !gives_intervals, r.contains("error_held_out")) << r["id"];
   }
   EXPECT_EQ(fitted, marked);
-  for (const Json& e : shipped["efficiencies"])
+  // Those of servers are fitted to the simulator, and by this command to the steady state.
+  const std::set<std::string> servers{"vllm-tpu", "vllm-gpu", "tensorrt-llm", "sglang"};
+  for (const Json& e : shipped["efficiencies"]) {
+    if (servers.contains(e["stack"].get<std::string>())) continue;
     EXPECT_NEAR(e["after"].get<double>() / e["before"].get<double>(), 1, 5e-3) << e;
+  }
 }
 
 TEST_F(CalibrateCommand, RejectsBadUsage) {

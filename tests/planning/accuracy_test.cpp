@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Accuracy of predictions: every published row once, calibration and holdout apart, refused rows counted as off.
 #include "core/planning/accuracy.h"
+#include "core/planning/simulated_rows.h"
 
 #include <gmock/gmock.h>
 

@@ -26,8 +26,9 @@ const Efficiencies::Named& named(const std::string& name) {
 }
 
 bool is_share(std::string_view name) {
-  return name == "matmul" || name == "experts" || name == "attention" || name == "memory" || name == "collectives" ||
-         name == "kv_reads" || name == "triton_reads" || name == "sampling" || name.starts_with("overlap");
+  return name == "matmul" || name == "experts" || name == "fp8" || name == "attention" || name == "memory" ||
+         name == "collectives" || name == "kv_reads" || name == "triton_reads" || name == "sampling" ||
+         name.starts_with("overlap");
 }
 
 // A share is at most 1, except on CPUs, whose peaks are estimates.
@@ -85,10 +86,18 @@ struct Group {
   std::vector<const Measurement*> rows;
 };
 
-std::vector<Group> groups_of(const std::vector<Measurement>& rows) {
+bool is_loaded_ttft(const Measurement& row) {
+  return kind_of(row.what) == FigureKind::ttft && row.load.concurrency > 1;
+}
+
+std::vector<Group> groups_of(const std::vector<Measurement>& rows, const FitOptions& options) {
+  const auto is_included = [&](const Measurement& m) {
+    const bool is_simulated = options.simulated && is_loaded_ttft(m);
+    return is_fitted(m) || (is_simulated && m.purpose == MeasurementUse::calibration && m.counted());
+  };
   std::vector<Group> groups;
   for (const Measurement& m : rows) {
-    if (!is_fitted(m)) continue;
+    if (!is_included(m)) continue;
     const hardware::Chip& chip = m.request.target.chip;
     const auto same = [&](const Group& g) { return g.stack == m.request.stack && g.chip == chip.id; };
     auto found = std::find_if(groups.begin(), groups.end(), same);
@@ -104,10 +113,10 @@ double huber(double x, double knee) {
   return a <= knee ? x * x : 2 * knee * a - knee * knee;
 }
 
-// Golden-section search over log factors: the loss is unimodal, because every time decreases with an efficiency.
-double minimise(double low, double high, const std::function<double(double)>& loss) {
+// Golden-section search: the loss is unimodal over the logarithm of a factor, because every time decreases with an
+// efficiency.
+double minimise(double a, double b, const std::function<double(double)>& loss) {
   const double golden = (std::sqrt(5.0) - 1) / 2;
-  double a = std::log(low), b = std::log(high);
   double c = b - golden * (b - a), d = a + golden * (b - a), at_c = loss(c), at_d = loss(d);
   while (b - a > 1e-5) {
     if (at_c < at_d) {
@@ -120,6 +129,11 @@ double minimise(double low, double high, const std::function<double(double)>& lo
   }
   return (a + b) / 2;
 }
+
+constexpr int kCorrections = 3, kMostRounds = 30;
+constexpr double kSettled = 2e-4;  // of the logarithm of a factor
+// Times to first token under load vary about three times as much as rates.
+constexpr double kLoadedTtftWeight = 0.1;
 
 class Fitter {
  public:
@@ -136,13 +150,11 @@ class Fitter {
   }
 
   std::vector<CalibrationFactor> run() {
-    for (int round = 0; round < (logs_.size() > 1 ? 6 : 1); ++round)
-      for (size_t i = 0; i < logs_.size(); ++i)
-        logs_[i] = minimise(bounds_[i].low, bounds_[i].high, [&](double x) {
-          std::vector<double> tried = logs_;
-          tried[i] = x;
-          return loss(tried);
-        });
+    const int corrections = options_.simulated && !servers_.empty() ? kCorrections : 1;
+    for (int i = 0; i < corrections; ++i) {
+      if (options_.simulated) correct();
+      descend();
+    }
     const double spread = std::clamp(residual(), group_.rows.size() > 1 ? 0.05 : 0.15, 0.5);
     std::vector<CalibrationFactor> out;
     for (size_t i = 0; i < logs_.size(); ++i) {
@@ -157,6 +169,43 @@ class Fitter {
   }
 
  private:
+  // One factor after the other, and then along the way that all of them went: factors of one product (matmul and fp8)
+  // follow a narrow valley.
+  void descend() {
+    for (int round = 0; round < kMostRounds; ++round) {
+      const std::vector<double> before = logs_;
+      for (size_t i = 0; i < logs_.size(); ++i)
+        logs_[i] = minimise(std::log(bounds_[i].low), std::log(bounds_[i].high), [&](double x) {
+          std::vector<double> tried = logs_;
+          tried[i] = x;
+          return loss(tried);
+        });
+      if (logs_.size() == 1) return;
+      double moved = 0;
+      for (size_t i = 0; i < logs_.size(); ++i) moved = std::max(moved, std::abs(logs_[i] - before[i]));
+      if (moved < kSettled) return;
+      const std::vector<double> after = logs_;
+      const auto along = [&](double steps) {
+        std::vector<double> tried = before;
+        for (size_t i = 0; i < tried.size(); ++i)
+          tried[i] = std::clamp(before[i] + steps * (after[i] - before[i]), std::log(bounds_[i].low),
+                                std::log(bounds_[i].high));
+        return tried;
+      };
+      logs_ = along(minimise(1, 20, [&](double steps) { return loss(along(steps)); }));
+      if (loss(logs_) > loss(after)) logs_ = after;
+    }
+  }
+  // Sets by how much the simulation of each server differs from its steady state at the current factors.
+  void correct() {
+    for (const auto& [row, model] : servers_) corrections_[row] = 0;
+    for (const Measurement* m : group_.rows) {
+      if (!servers_.contains(m)) continue;
+      Measurement scaled = *m;
+      scaled.request.efficiencies = efficiencies(*m, logs_);
+      corrections_[m] = std::log1p(compare(*m, options_.simulated(scaled)).error) - error(*m, logs_);
+    }
+  }
   // Whether the time of any row depends on the efficiency.
   bool is_constrained(const std::string& name) const {
     return std::any_of(group_.rows.begin(), group_.rows.end(), [&](const Measurement* m) {
@@ -167,32 +216,42 @@ class Fitter {
       return std::abs(error(*m, all) - before) > 1e-9;
     });
   }
-  double error(const Measurement& m, const std::vector<double>& logs) const {
+  Efficiencies efficiencies(const Measurement& m, const std::vector<double>& logs) const {
     Efficiencies all = m.request.efficiencies;
     for (size_t i = 0; i < logs.size(); ++i) {
       Efficiency& e = all.*named(names_[i]).member;
       e.value = scaled(names_[i], group_.vendor, e.value, std::exp(logs[i]));
     }
-    return error(m, all);
+    return all;
   }
+  double error(const Measurement& m, const std::vector<double>& logs) const { return error(m, efficiencies(m, logs)); }
   double error(const Measurement& m, const Efficiencies& all) const {
     if (stop_.stop_requested()) throw cancelled("the fit");
     const auto server = servers_.find(&m);
-    if (server != servers_.end()) return std::log1p(predicted(m, server->second.with(all)).error);
+    if (server != servers_.end()) {
+      const auto correction = corrections_.find(&m);
+      return std::log1p(predicted(m, server->second.with(all)).error) +
+             (correction != corrections_.end() ? correction->second : 0);
+    }
     Request r = m.request;
     r.efficiencies = all;
     return std::log1p(predicted(m, r).error);
   }
   double loss(const std::vector<double>& logs) const {
     double sum = 0;
-    for (const Measurement* m : group_.rows) sum += huber(error(*m, logs), 0.2);
+    for (const Measurement* m : group_.rows)
+      sum += (is_loaded_ttft(*m) ? kLoadedTtftWeight : 1) * huber(error(*m, logs), 0.2);
     for (size_t i = 0; i < logs.size(); ++i) sum += std::pow(0.1 * logs[i] / bounds_[i].trust, 2);
     return sum;
   }
   double residual() const {
     double sum = 0;
-    for (const Measurement* m : group_.rows) sum += std::pow(error(*m, logs_), 2);
-    return std::sqrt(sum / static_cast<double>(group_.rows.size()));
+    double weight = 0;
+    for (const Measurement* m : group_.rows) {
+      const double own = is_loaded_ttft(*m) ? kLoadedTtftWeight : 1;
+      sum += own * std::pow(error(*m, logs_), 2), weight += own;
+    }
+    return std::sqrt(sum / weight);
   }
 
   const Group& group_;
@@ -200,6 +259,7 @@ class Fitter {
   std::vector<std::string> names_;  // those that the rows constrain
   std::vector<Bounds> bounds_;
   std::map<const Measurement*, ServeStepModel> servers_;
+  std::map<const Measurement*, double> corrections_;  // of the logarithm of their errors
   std::stop_token stop_;
   std::vector<double> logs_;
 };
@@ -280,7 +340,7 @@ std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors
         all.push_back(&g);
         by_maker[g.maker].push_back(&g);
       }
-    means.push_back(mean_of(all, ""));
+    means.push_back(mean_of(all, by_maker.size() == 1 && f.name == "fp8" ? f.maker : ""));
     for (const auto& [maker, own] : by_maker)
       if (by_maker.size() > 1 && !maker.empty()) means.push_back(mean_of(own, maker));
   }
@@ -299,15 +359,16 @@ std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows,
   for (const auto* names : {&options.names, &options.serving})
     for (const std::string& name : *names)
       if (named(name); !can_fit(name))
-        throw Error({.id = "CALIBRATION",
-                     .message = "no measurement constrains this efficiency",
-                     .place = "names",
-                     .found = name,
-                     .expected =
-                         "matmul, experts, attention, memory, collectives, overlap, overlap_network, overlap_sums, "
-                         "kv_reads, triton_reads, sampling, kernel_s, step_s, layer_s, sequence_s, sum_s"});
+        throw Error(
+            {.id = "CALIBRATION",
+             .message = "no measurement constrains this efficiency",
+             .place = "names",
+             .found = name,
+             .expected =
+                 "matmul, experts, fp8, attention, memory, collectives, overlap, overlap_network, overlap_sums, "
+                 "kv_reads, triton_reads, sampling, kernel_s, step_s, layer_s, sequence_s, sum_s"});
   std::vector<CalibrationFactor> out;
-  for (const Group& g : groups_of(rows)) {
+  for (const Group& g : groups_of(rows, options)) {
     const std::vector<CalibrationFactor> factors = Fitter(g, options, stop).run();
     out.insert(out.end(), factors.begin(), factors.end());
   }

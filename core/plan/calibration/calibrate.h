@@ -3,6 +3,7 @@
 // stack, with date and source. Plain values; any thread.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -90,12 +91,19 @@ struct Calibration {
   std::vector<SpreadScore> scores{};
 };
 
+// The figure of a row of a server by simulation, in the row's unit, with the efficiencies of the row's request.
+using SimulatedFigure = std::function<double(const Measurement&)>;
+
 struct FitOptions {
   std::vector<std::string> names{"matmul"};  // efficiencies to fit, per chip and stack
   double shortest = 0.4, longest = 1.6;      // bounds of a factor; wider for CPUs, whose peaks are estimates
   double trust = 0.5;  // regularisation: a factor with this logarithm costs as much as a row that is off by 10 %
   // Efficiencies of servers, fitted to output rates, times per token and single users' times to first token.
-  std::vector<std::string> serving{"matmul", "memory", "kv_reads", "triton_reads", "layer_s", "sequence_s"};
+  std::vector<std::string> serving{"matmul", "fp8", "memory", "kv_reads", "triton_reads", "layer_s", "sequence_s"};
+  // Without it, rows of servers are fitted to their steady state, which knows neither the first requests of a run nor
+  // its last ones. With it, the steady state is corrected by its ratio to the simulation, and times to first token of
+  // closed loops are fitted, too.
+  SimulatedFigure simulated{};
 };
 
 // Of the calibration that is shipped: rows of several slices and of experts tell more shares apart.
@@ -108,6 +116,7 @@ std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows,
                                            std::stop_token stop = {});
 // Replaces the factors for other chips of a stack by geometric means of the chips that have factors, each with the
 // weight of the rows behind its factor: one mean for each vendor, and one for each maker where a vendor has several.
+// That of fp8 holds for the makers whose chips were measured only, because their kernels differ more than others.
 std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors);
 // Whether factors are fitted to this row: it is counted, marked for calibration, and measures a speed or the time to
 // first token of a single user, which is a prefill without a queue.

@@ -25,12 +25,13 @@ Estimate operator*(double n, const Efficiency& each);      // `n` fixed costs
 Estimate operator/(double best, const Efficiency& share);  // seconds that are `best` at the whole peak
 
 struct Efficiencies {
-  Efficiency matmul;           // share of the bf16 peak in large products
-  Efficiency experts;          // share of `matmul` that the grouped products of experts reach in training
-  Efficiency attention;        // share of the bf16 peak inside a fused attention kernel
-  Efficiency memory;           // share of memory bandwidth, element-wise work and weight reads
-  Efficiency collectives;      // share of what the link model gives
-  Efficiency overlap;          // share of weight gathers and gradient sums that may hide behind computing
+  Efficiency matmul;       // share of the bf16 peak in large products
+  Efficiency experts;      // share of `matmul` that the grouped products of experts reach in training
+  Efficiency fp8;          // share of what large fp8 products reach that a server's do, with quantising their inputs
+  Efficiency attention;    // share of the bf16 peak inside a fused attention kernel
+  Efficiency memory;       // share of memory bandwidth, element-wise work and weight reads
+  Efficiency collectives;  // share of what the link model gives
+  Efficiency overlap;      // share of weight gathers and gradient sums that may hide behind computing
   Efficiency overlap_network;  // the same between nodes or slices
   Efficiency overlap_sums;     // share of partial sums within a layer that may hide
   Efficiency kernel_s;         // seconds per kernel launch that are not hidden

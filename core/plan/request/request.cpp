@@ -113,9 +113,10 @@ double products_peak(const Request& request) {
 Efficiency fp8_share(const Request& request) {
   const hardware::Chip& chip = request.target.chip;
   Efficiency e = request.efficiencies.matmul;
-  if (!chip.fp8_efficiency || !chip.matmul_efficiency) return e;
-  const double ratio = chip.fp8_efficiency.value / chip.matmul_efficiency.value;
-  e.value *= ratio, e.low *= ratio, e.high *= ratio;
+  const Efficiency& own = request.efficiencies.fp8;
+  const bool is_measured = chip.fp8_efficiency && chip.matmul_efficiency;
+  const double ratio = is_measured ? chip.fp8_efficiency.value / chip.matmul_efficiency.value : 1;
+  e.value *= ratio * own.value, e.low *= ratio * own.low, e.high *= ratio * own.high;
   return e;
 }
 
