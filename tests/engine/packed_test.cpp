@@ -368,7 +368,10 @@ TEST_F(Packed, FusedBranchesAreTheSeparateProducts) {
     for (const Size s : {Size{75, 64, 96, 8}, Size{640, 96, 2080, 16}, Size{1300, 32, 640, 40}}) {
       Device device(Bytes(0), threads);
       Gemm gemm(device, model::WeightType::bf16);
-      ASSERT_TRUE(gemm.packed().can_fuse(s.m, s.k));
+      if (!gemm.packed().can_fuse(s.m, s.k)) {  // with AMX this one is too deep
+        EXPECT_GT(s.k, gemm_kernels()->most_fused_depth);
+        continue;
+      }
       const Matrix x = normals(s.m, s.k, 1), gain = normals(1, s.k, 2), b = normals(s.n, s.k, 3),
                    down = normals(s.rank, s.k, 4), up = normals(s.n, s.rank, 5), b_t = transposed(b),
                    up_t = transposed(up), down_t = transposed(down);

@@ -44,11 +44,7 @@ constexpr std::int64_t kShortRow = 64, kShortRows = 16, kFactorRows = 4;
 // multiply_skinny() keeps the activations in bf16 and in f32 in the workspace's block of activations.
 constexpr std::int64_t kDeepest = kActivations / (3 * kMaxSkinnyRows);
 
-// At the greatest depth a block of panels is still 64 columns wide.
-constexpr std::int64_t kMostDepth = 4096, kDepthUnit = sizes::kBf16x12Depth;
-constexpr std::int64_t depths_of(std::int64_t k) {
-  return (k + kMostDepth - 1) / kMostDepth;
-}
+constexpr std::int64_t kDepthUnit = sizes::kBf16x12Depth;
 constexpr std::int64_t kSumRows = 512, kSumRank = 64;
 
 std::int64_t groups_size(std::int64_t rows, std::int64_t depth) {
@@ -56,9 +52,8 @@ std::int64_t groups_size(std::int64_t rows, std::int64_t depth) {
 }
 static_assert(kSumRank * kColumns * 2 <= kLowRows, "sums of a block of columns take the place of z");
 
-constexpr std::int64_t kLine = 32;  // elements of a cache line
-// Panels that are packed at once, in elements: with the activations they leave room in L2 for those that are read next.
-constexpr std::int64_t kPartElements = 96 << 10, kFewestColumns = 64;
+constexpr std::int64_t kLine = 32;               // elements of a cache line
+constexpr std::int64_t kFewestColumns = 64;      // that are packed at once
 constexpr std::int64_t kGatedColumns = 64;       // of both branches of a gated product: they stay in L2
 constexpr std::int64_t kTransposedColumns = 64;  // columns of a transposed panel: it fits L2 with the activations
 
@@ -314,6 +309,10 @@ void PackedGemm::multiply_skinny(std::int64_t m, std::int64_t k, const Activatio
 // Products of many rows: the activations are laid out once for several weights and their LoRA branches. Sums over rows
 // give the gradients of LoRA factors.
 
+std::int64_t PackedGemm::depths_of(std::int64_t k) const {
+  return (k + gemm_kernels_.most_depth - 1) / gemm_kernels_.most_depth;
+}
+
 std::int64_t PackedGemm::block_rows(std::int64_t depth) const {
   return std::min(kRows, kActivations / even(depth)) / row_unit() * row_unit();
 }
@@ -367,7 +366,8 @@ void PackedGemm::multiply_block(const LeftOperand& left, Range rows, Range depth
     if (!with_low) return;
   }
   const std::int64_t most = std::min(kColumns, kPanels / deep / kPanelRows * kPanelRows);
-  const std::int64_t widest = std::min(most, std::max(kFewestColumns, kPartElements / deep / kPanelRows * kPanelRows));
+  const std::int64_t widest =
+      std::min(most, std::max(kFewestColumns, gemm_kernels_.part_elements / deep / kPanelRows * kPanelRows));
   for (std::int64_t j = part.columns.begin; j < part.columns.end; j += widest) {
     const Range some{j, std::min(part.columns.end, j + widest)};
     GroupedStrip strips[2] = {{w.a, w.b, deep * kPanelRows, deep / 2},
@@ -444,7 +444,7 @@ void PackedGemm::run_grouped(const PackedProduct& p, Range rows, Range columns, 
     branch.low.second = p.low.b, branch.low.rank = p.low.rank, branch.low.scale = p.low.scale;
     branch.low.z = const_cast<float*>(p.low.z);  // only read: z is computed already
   }
-  const std::int64_t most = block_rows((p.k + depths_of(p.k) - 1) / depths_of(p.k) + kDepthUnit);
+  const std::int64_t depths = depths_of(p.k), most = block_rows((p.k + depths - 1) / depths + kDepthUnit);
   const std::int64_t blocks = (rows.size() + most - 1) / most;
   for (std::int64_t i = 0; i < blocks; ++i)
     multiply_depths(left,
@@ -463,7 +463,7 @@ void PackedGemm::multiply_depths(const LeftOperand& left, Range rows, const Part
 }
 
 bool PackedGemm::can_fuse(std::int64_t m, std::int64_t k) const {
-  return m >= 2 * kGroupRows * device_.pool.threads() && k <= kMostDepth * 2;
+  return m >= 2 * kGroupRows * device_.pool.threads() && k <= gemm_kernels_.most_fused_depth;
 }
 
 void PackedGemm::multiply_fused(std::int64_t m, std::int64_t k, const Activations& x,

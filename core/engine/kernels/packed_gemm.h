@@ -184,6 +184,7 @@ class PackedGemm {
   // Packs panels of `columns` and `depth` of a matrix [k_total, n_total] that is not stored in panels.
   void pack(const PackedProduct::Matrix& b, std::int64_t k_total, std::int64_t n_total, Range depth, Range columns,
             std::uint16_t* out);
+  std::int64_t depths_of(std::int64_t k) const;  // parts of the depth
   std::int64_t block_rows(std::int64_t depth) const;
   std::int64_t row_unit() const { return gemm_kernels_.row_unit; }
 
