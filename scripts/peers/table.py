@@ -71,12 +71,13 @@ def fastest_peer(works, name):
 
 
 def summary(newest):
-    """One row for each class of processor and machine."""
-    yield "| Gemma 3 270M shape, two threads | " + " | ".join(title for _, title in SUMMARY) + " |"
+    """One row for each class of processor, shape and machine."""
+    yield "| Two threads; Gemma 3 270M shape where no other is named | " + " | ".join(title for _, title in SUMMARY) + " |"
     yield "|---" * (len(SUMMARY) + 1) + "|"
     for results in newest:
         if results["machine"]["threads"] == 2:
-            row = [f"{CLASSES[results['class']]}, {results['machine']['cpu']}, {results['date']}"]
+            shape = "" if results["shape"] == "270m" else f"{results['shape'].upper()} shape, "
+            row = [f"{CLASSES[results['class']]}, {shape}{results['machine']['cpu']}, {results['date']}"]
             yield "| " + " | ".join(row + [fastest_peer(results["works"], name) for name, _ in SUMMARY]) + " |"
 
 
