@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/planning/simulated_rows.h"
 
+#include <map>
 #include <tuple>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicts measurements of servers by simulation, with the efficiencies of their requests.
 #pragma once
-#include <map>
 #include <memory>
 
 #include "core/formats/results/bench_result.h"
