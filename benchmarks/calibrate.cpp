@@ -32,9 +32,8 @@ void print_rows(const std::vector<plan::Measurement>& rows, const std::vector<pl
 }
 
 struct Errors {
-  plan::ErrorSummary fitted_before, fitted_after;                 // step times of the calibration rows
-  plan::ErrorSummary time_before, time_after, memory;             // of the held-out rows
-  plan::ErrorSummary served_fitted, served_before, served_after;  // of servers: fitted rows; held-out rows
+  plan::ErrorSummary fitted_before, fitted_after;      // step times of the calibration rows
+  plan::ErrorSummary time_before, time_after, memory;  // of the held-out rows
 };
 
 Errors summarise(const std::vector<plan::Measurement>& rows, const std::vector<plan::Comparison>& before,
@@ -44,10 +43,7 @@ Errors summarise(const std::vector<plan::Measurement>& rows, const std::vector<p
           .fitted_after = plan::summarise(rows, after, kFitted, plan::is_time),
           .time_before = plan::summarise(rows, before, kHeldOut, plan::is_time),
           .time_after = plan::summarise(rows, after, kHeldOut, plan::is_time),
-          .memory = plan::summarise(rows, after, kHeldOut, plan::is_memory),
-          .served_fitted = plan::summarise(rows, after, kFitted, plan::is_serving),
-          .served_before = plan::summarise(rows, before, kHeldOut, plan::is_serving),
-          .served_after = plan::summarise(rows, after, kHeldOut, plan::is_serving)};
+          .memory = plan::summarise(rows, after, kHeldOut, plan::is_memory)};
 }
 
 void print_summary(const char* what, const plan::ErrorSummary& s) {
@@ -74,9 +70,6 @@ void write_calibration(const std::filesystem::path& file, const plan::Calibratio
   document["step_time_of_held_out_rows"] = {{"before", to_json(errors.time_before)},
                                             {"after", to_json(errors.time_after)}};
   document["memory_of_held_out_rows"] = to_json(errors.memory);
-  document["serving_of_fitted_rows"] = to_json(errors.served_fitted);
-  document["serving_of_held_out_rows"] = {{"before", to_json(errors.served_before)},
-                                          {"after", to_json(errors.served_after)}};
   document["factors"] = factors;
   write_file_atomically(file, plan::calibration_text(std::move(document)));
 }
@@ -116,18 +109,12 @@ int run(int argc, char** argv) {
   using plan::MeasurementUse;
   print_part("Step time, held out", measured.rows, before, after, MeasurementUse::holdout, plan::is_time);
   print_part("Memory, held out", measured.rows, before, after, MeasurementUse::holdout, plan::is_memory);
-  print_part("Servers in the mean, held out", measured.rows, before, after, MeasurementUse::holdout, plan::is_serving);
-  print_part("Servers in the mean, fitted to", measured.rows, before, after, MeasurementUse::calibration,
-             plan::is_serving);
   print_part("Step time, fitted to", measured.rows, before, after, MeasurementUse::calibration, plan::is_time);
   std::printf("\n");
   print_summary("step time held out, before the fit", errors.time_before);
   print_summary("step time held out", errors.time_after);
   print_summary("memory held out", errors.memory);
   print_summary("step time fitted to", errors.fitted_after);
-  print_summary("servers held out, before the fit", errors.served_before);
-  print_summary("servers held out", errors.served_after);
-  print_summary("servers fitted to", errors.served_fitted);
   for (const auto& f : calibration.factors)
     if (plan::serves(f.stack) && !f.chip.empty())
       std::printf("%s %s %s x %.3f\n", std::string(model::to_string(f.stack)).c_str(), f.chip.c_str(), f.name.c_str(),

@@ -25,7 +25,7 @@ class RowSimulator {
   std::unique_ptr<Known> known_;
 };
 
-// Those of the shipped calibration, with the simulator.
+// plan::shipped_fit_options() with the simulator.
 plan::FitOptions simulated_fit_options();
 
 }  // namespace mw::planning

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Accuracy of predictions: every published row once, calibration and holdout apart, refused rows counted as off.
 #include "core/planning/accuracy.h"
-#include "core/planning/simulated_rows.h"
 
 #include <gmock/gmock.h>
 
@@ -9,6 +8,7 @@
 #include <fstream>
 
 #include "core/base/files.h"
+#include "core/planning/simulated_rows.h"
 #include "tests/base/scratch.h"
 #include "tests/plan/shipped_rows.h"
 
@@ -60,6 +60,19 @@ TEST(Accuracy, GroupsAddUpToTotals) {
     EXPECT_LE(total.inside, total.with_interval);
     EXPECT_LE(total.with_interval, total.rows);
   }
+}
+
+TEST(Accuracy, IntervalsOfAllKindsAddUp) {
+  int rows = 0, inside = 0;
+  for (const AccuracyGroup& g : shipped().totals)
+    if (g.use == MeasurementUse::holdout && !g.stable_only && !g.vendor) rows += g.with_interval, inside += g.inside;
+  const IntervalSummary& s = shipped().intervals;
+  EXPECT_EQ(s.all.rows, rows);
+  EXPECT_EQ(s.all.inside, inside);
+  EXPECT_LT(s.calibrated_chips.rows, rows);  // RTX 4090, for one, has held-out rows only
+  EXPECT_GT(s.calibrated_chips.rows, rows / 2);
+  EXPECT_LT(s.calibrated_chips.median_width, s.all.median_width);
+  EXPECT_EQ(to_json(shipped()).at("held_out_intervals").at("all").at("rows"), rows);
 }
 
 TEST(Accuracy, TrainingOnTpusAndGpusIsReportedApart) {

@@ -47,8 +47,8 @@ struct GemmKernels {
   // G; the unit in which work is split by rows; rows of a tile of logits, at most sizes::kLogitTileRows; from how many
   // rows on these kernels are faster than those of packed.h.
   std::int64_t group_rows = kGroupRows, row_unit = kGroupRows, tile_rows = kGroupRows, least_rows = 32;
-  // The depth that a product computes at once, and up to which products of one input are fused, at once, too. A block
-  // of panels of most_depth is still 64 columns wide.
+  // Deeper products are computed in several passes; a block of panels of most_depth is still 64 columns wide. Products
+  // of one input are fused up to most_fused_depth, in one pass.
   std::int64_t most_depth = 4096, most_fused_depth = 8192;
   // Panels that are packed at once, in elements: with the activations they leave room in L2 for those that are read
   // next.

@@ -125,8 +125,8 @@ struct ThreadPool::Impl {
 };
 
 void lower_priority() {
-  // Of the main thread: threads inherit their creator's, and a pool below a device's thread would have it lowered
-  // twice.
+  // Relative to the main thread: a thread inherits its creator's priority, so that the pool of a device's thread would
+  // be lowered twice.
   setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, static_cast<id_t>(getpid())) + kWorkerNice);
 }
 

@@ -169,8 +169,9 @@ class Fitter {
   }
 
  private:
-  // One factor after the other, and then along the way that all of them went: factors of one product (matmul and fp8)
-  // follow a narrow valley.
+  // Minimises over one factor after the other, and after each round along the round's total change: factors that
+  // multiply each other (matmul and fp8) compensate each other, so that minimising over one at a time takes short
+  // steps.
   void descend() {
     for (int round = 0; round < kMostRounds; ++round) {
       const std::vector<double> before = logs_;
@@ -198,7 +199,7 @@ class Fitter {
   }
   // Sets by how much the simulation of each server differs from its steady state at the current factors.
   void correct() {
-    for (const auto& [row, model] : servers_) corrections_[row] = 0;
+    corrections_.clear();
     for (const Measurement* m : group_.rows) {
       if (!servers_.contains(m)) continue;
       Measurement scaled = *m;
