@@ -3,18 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/base/units.h"
+#include "core/serve/load/arrival_times.h"
 #include "core/serve/load/workload.h"
 
 namespace mw::serve {
 namespace {
 
 namespace stream {  // random streams of a seed
-constexpr std::uint64_t kArrivals = 1, kLengths = 2, kPrompts = 3, kShared = 4, kWarmups = 5, kTokens = 6, kChoices = 7;
+constexpr std::uint64_t kLengths = 2, kPrompts = 3, kShared = 4, kWarmups = 5, kTokens = 6, kChoices = 7;
 }
 
 Error load_error(std::string message, std::string place, std::string found, std::string expected) {
@@ -49,29 +51,6 @@ void check(const LoadSettings& s) {
     throw load_error("the load needs a recorded workload", "workload", "none", "a CSV, JSONL or result file");
 }
 
-class Distributions {
- public:
-  explicit Distributions(Rng rng) : rng_(rng) {}
-  double uniform() { return (static_cast<double>(rng_.next() >> 11) + 0.5) * 0x1p-53; }  // (0, 1)
-  double normal() { return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform()); }
-  // Mean `shape`. Marsaglia and Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000).
-  double gamma(double shape) {
-    if (shape == 1) return -std::log(uniform());
-    if (shape < 1) return gamma(shape + 1) * std::pow(uniform(), 1 / shape);
-    const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
-    for (;;) {
-      const double x = normal(), v = std::pow(1 + c * x, 3);
-      if (v > 0 && std::log(uniform()) < 0.5 * x * x + d - d * v + d * std::log(v)) return d * v;
-    }
-  }
-  int between(int low, int high) {
-    return low + static_cast<int>(rng_.below(static_cast<std::uint64_t>(high - low) + 1));
-  }
-
- private:
-  Rng rng_;
-};
-
 bool is_burst(const LoadSettings& s) {
   return s.arrival == Arrival::burst || s.arrival == Arrival::closed || std::isinf(s.request_rate);
 }
@@ -84,9 +63,10 @@ double mean_rate(const std::vector<RecordedRequest>& recorded) {
   return static_cast<double>(recorded.size() - 1) / span;
 }
 
-int uniform_length(Distributions& draws, int mean, double spread) {
-  return draws.between(std::max(1, static_cast<int>(std::floor(mean * (1 - spread)))),
-                       static_cast<int>(std::ceil(mean * (1 + spread))));
+int uniform_length(Rng& draws, int mean, double spread) {
+  const int low = std::max(1, static_cast<int>(std::floor(mean * (1 - spread)))),
+            high = static_cast<int>(std::ceil(mean * (1 + spread)));
+  return low + static_cast<int>(draws.below(static_cast<std::uint64_t>(high - low) + 1));
 }
 
 }  // namespace
@@ -101,18 +81,18 @@ struct LoadStream::Impl {
     const std::uint64_t salt = settings.prompts == PromptMode::salted ? mix64(settings.salt + 1) : 0;
     prompts = Rng{settings.seed, part == Part::requests ? stream::kPrompts : stream::kWarmups, salt};
     shared = Rng{settings.seed, stream::kShared, salt};
+    if (part == Part::requests && settings.arrival == Arrival::poisson && !is_burst(settings))
+      arrivals.emplace(settings.seed, settings.burstiness, settings.num_prompts);
   }
 
-  // The first request arrives at 0. With the same seed, another rate only scales the times.
+  // With the same seed, another rate only scales the times.
   double arrival() {
     if (part == Part::warmups || is_burst(settings)) return 0;
     if (settings.arrival == Arrival::recorded) {  // the workload repeats, with a mean interval between
       const size_t i = static_cast<size_t>(made), n = recorded.size(), rounds = i / n;
       return rate / settings.request_rate * (static_cast<double>(rounds * n) / rate + recorded[i % n].at_s);
     }
-    const double at = time / settings.request_rate;
-    time += settings.arrival == Arrival::constant ? 1 : arrivals.gamma(settings.burstiness) / settings.burstiness;
-    return at;
+    return (arrivals ? arrivals->next() : static_cast<double>(made)) / settings.request_rate;
   }
 
   std::pair<int, int> prompt_and_output() {  // tokens
@@ -131,9 +111,8 @@ struct LoadStream::Impl {
   Part part;
   std::vector<RecordedRequest> recorded;
   double rate = 0;  // of the recorded requests
-  Distributions arrivals{Rng{settings.seed, stream::kArrivals}}, lengths{Rng{settings.seed, stream::kLengths}};
-  Rng prompts{}, shared{};
-  double time = 0;  // of the next arrival, in mean intervals
+  std::optional<RandomArrivals> arrivals{};
+  Rng lengths{settings.seed, stream::kLengths}, prompts{}, shared{};
   std::int64_t made = 0;
 };
 
