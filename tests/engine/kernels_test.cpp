@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -187,6 +188,25 @@ TEST_P(Kernels, SmallMatrixProducts) {
           EXPECT_NEAR(c[static_cast<size_t>(i * rows + j)], 1 + 2 * sum, 1e-6 * n + 1e-5) << k->name;
           EXPECT_NEAR(c16[static_cast<size_t>(i * rows + j)], 1 + 2 * sum16, 1e-6 * n + 1e-5) << k->name;
         }
+    }
+}
+
+TEST_P(Kernels, ARowsBitsDoNotDependOnItsCompany) {
+  const int n = GetParam(), rows = 39;
+  const std::vector<float> a = normals(static_cast<size_t>(n), 1), b = normals(static_cast<size_t>(rows * n), 2);
+  std::vector<float> copies;
+  for (int i = 0; i < 7; ++i) copies.insert(copies.end(), a.begin(), a.end());
+  for (const VectorKernels* k : available())
+    for (const float beta : {0.0f, 0.7f}) {
+      std::vector<float> alone(static_cast<size_t>(rows), 1.3f);
+      k->dot_rows({1, rows, n}, a.data(), b.data(), alone.data(), {0.3f, beta}, {0, rows});
+      for (int m = 2; m <= 7; ++m) {
+        std::vector<float> c(static_cast<size_t>(m * rows), 1.3f);
+        k->dot_rows({m, rows, n}, copies.data(), b.data(), c.data(), {0.3f, beta}, {0, rows});
+        for (int i = 0; i < m; ++i)
+          EXPECT_TRUE(std::equal(alone.begin(), alone.end(), c.begin() + i * rows))
+              << k->name << ", row " << i << " of " << m << ", beta " << beta;
+      }
     }
 }
 

@@ -107,11 +107,12 @@ template <int M, int R, class W>
     }
   for (; i < k; ++i)
     for (int r = 0; r < R; ++r)
-      for (int m = 0; m < M; ++m) tail[m][r] += a[m * k + i] * load_weight_scalar(b + r * k + i);
+      for (int m = 0; m < M; ++m)
+        tail[m][r] = multiply_add(a[m * k + i], load_weight_scalar(b + r * k + i), tail[m][r]);
   for (int m = 0; m < M; ++m)
     for (int r = 0; r < R; ++r) {
       const float y = alpha * (sum(acc[m][r]) + tail[m][r]);
-      c[m * n + r] = beta == 0.0f ? y : y + beta * c[m * n + r];
+      c[m * n + r] = beta == 0.0f ? y : multiply_add(beta, c[m * n + r], y);
     }
 }
 

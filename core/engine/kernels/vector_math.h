@@ -38,6 +38,16 @@ typedef double D __attribute__((vector_size(64)));
   memcpy(p, &v, static_cast<size_t>(n) * sizeof(float));
 }
 
+// a b + c, rounded once wherever the instruction set can. Left to the compiler, it would be rounded once in some copies
+// of an inlined function and twice in others, and a row's bits would depend on the rows beside it.
+[[gnu::always_inline]] inline float multiply_add(float a, float b, float c) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
 // Pairwise, in a fixed order.
 [[gnu::always_inline]] inline float sum(V v) {
   float f[16];
