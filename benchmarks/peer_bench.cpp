@@ -194,6 +194,22 @@ Json prefill(const Options& o) {
 }
 
 // Measures greedy decoding from the first token of the last row until every row has `tokens` more.
+// The rate at which `once` reads its bytes, relative to that of plain reads just before and after it: other load
+// changes both within seconds.
+template <class F>
+double read_share(engine::Device& device, double bytes, F once) {
+  constexpr int kRepeats = 3;
+  constexpr double kSeconds = 0.3;
+  std::vector<double> shares;
+  double before = engine::measure_dram_read(device, kSeconds);
+  for (int i = 0; i < kRepeats; ++i) {
+    const double rate = bytes / once().wall, after = engine::measure_dram_read(device, kSeconds);
+    shares.push_back(2 * rate / (before + after));
+    before = after;
+  }
+  return median(std::move(shares));
+}
+
 Json decode(const Options& o) {
   const auto model = load(o, o.panels ? engine::NetworkUse::training : engine::NetworkUse::inference);
   std::vector<std::vector<int>> prompts;
@@ -213,8 +229,10 @@ Json decode(const Options& o) {
   const std::vector<Elapsed> times = measure(o.seconds, once);
   Json out = result(o.tokens * o.rows, times, model->device);
   // A step reads every weight once, the embedding as the head.
-  out["read_bytes_per_s"] = static_cast<double>(model->device.arena.use().now[MemoryCategory::weights].value) *
-                            o.tokens / median(times, &Elapsed::wall);
+  const double bytes =
+      static_cast<double>(model->device.arena.use().now[MemoryCategory::weights].value) * static_cast<double>(o.tokens);
+  out["read_bytes_per_s"] = bytes / median(times, &Elapsed::wall);
+  out["read_share"] = read_share(model->device, bytes, once);
   return out;
 }
 

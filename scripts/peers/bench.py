@@ -299,9 +299,9 @@ def print_tables(found):
             print(f"| {w['title']} | {w['ours']['tokens_per_s']:.0f} | {mib(w['ours']['peak_bytes'])} | {name}: {p['way']} | "
                   f"{p['tokens_per_s']:.0f} | {mib(p['peak_bytes'])} | {p['speed_ratio']:.2f} | {least} | {p['cpu_ratio']:.2f} | {p['memory_ratio']:.2f} |")  # fmt: skip
     for w in found["works"]:
-        if "read_bytes_per_s" in w.get("ours", {}):
-            share = w["ours"]["read_bytes_per_s"] / m["dram_read_bytes_per_s"]
-            print(f"\n{w['title']}: weights at {w['ours']['read_bytes_per_s'] / 1e9:.1f} GB/s, {100 * share:.0f} % of the reads measured")
+        if "read_share" in w.get("ours", {}):
+            rate, share = w["ours"]["read_bytes_per_s"] / 1e9, w["ours"]["read_share"]
+            print(f"\n{w['title']}: weights at {rate:.1f} GB/s, {100 * share:.0f} % of plain reads in turn")
         for a in w.get("aside", []):
             print(f"\n{w['title']}, aside: {a['way']}: {a['tokens_per_s']:.0f} tokens/s, {mib(a['peak_bytes'])} MiB")
 

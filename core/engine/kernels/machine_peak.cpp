@@ -155,8 +155,12 @@ MachinePeak measure_machine_peak(Device& device, double seconds) {
     peak.bf16_flops = arithmetic(device.pool, 2.0 * 32 * kChains, dot_avx512_bf16);
 #endif
   peak.cache_bytes = read_rate(device, seconds, std::int64_t{16} << 20, 200);
-  peak.dram_bytes = read_rate(device, seconds, std::int64_t{1} << 30, 1);
+  peak.dram_bytes = measure_dram_read(device, seconds);
   return peak;
+}
+
+double measure_dram_read(Device& device, double seconds) {
+  return read_rate(device, seconds, std::int64_t{1} << 30, 1);
 }
 
 }  // namespace mw::engine

@@ -15,5 +15,6 @@ struct MachinePeak {                       // per second, all threads of the poo
 // Takes the best of many repetitions, because other load only makes them slower. `seconds` is the time of
 // each of the five measurements. Allocates 1 GiB in the arena meanwhile.
 MachinePeak measure_machine_peak(Device& device, double seconds = 0.8);
+double measure_dram_read(Device& device, double seconds);  // MachinePeak::dram_bytes alone
 
 }  // namespace mw::engine
