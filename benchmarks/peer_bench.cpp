@@ -193,7 +193,6 @@ Json prefill(const Options& o) {
   return out;
 }
 
-// Measures greedy decoding from the first token of the last row until every row has `tokens` more.
 // The rate at which `once` reads its bytes, relative to that of plain reads just before and after it: other load
 // changes both within seconds.
 template <class F>
@@ -210,6 +209,7 @@ double read_share(engine::Device& device, double bytes, F once) {
   return median(std::move(shares));
 }
 
+// Measures greedy decoding from the first token of the last row until every row has `tokens` more.
 Json decode(const Options& o) {
   const auto model = load(o, o.panels ? engine::NetworkUse::training : engine::NetworkUse::inference);
   std::vector<std::vector<int>> prompts;

@@ -462,9 +462,7 @@ Rows sweep_rows() {
       int_row("sweep.repeats", &SweepSection::repeats, "Repeats", {"", 1, 1, 100},
               "Measurements of every point, each with another seed", kAdvanced),
       int_row("sweep.seed", &SweepSection::seed, "Seed", {"", 1, 0, kLargestSeed},
-              "Seed of arrivals, lengths and prompts; random arrivals are those of vllm bench serve --seed, whose "
-              "default is 0",
-              kAdvanced),
+              "Seed of lengths, prompts and random arrivals (those of vllm bench serve --seed)", kAdvanced),
       real_row("sweep.slo_ttft_ms", member(&SweepSection::slo, &serve::Slo::ttft_ms), "SLO: TTFT", {"ms", 0, 0, 1e9},
                "Maximum time to the first token; 0: none", kAdvanced),
       real_row("sweep.slo_tpot_ms", member(&SweepSection::slo, &serve::Slo::tpot_ms), "SLO: TPOT", {"ms", 0, 0, 1e9},

@@ -25,8 +25,6 @@ serve::LoadSettings load_of(const plan::Measurement& row) {
   if (row.load.spread > 0) s.lengths = serve::LengthDistribution::uniform, s.spread = row.load.spread;
   s.num_prompts = row.load.requests > 0 ? row.load.requests : 10 * row.load.concurrency;
   s.warmups = row.load.warmups;
-  if (s.arrival == serve::Arrival::poisson)
-    s.seed = 0;  // the default of vllm bench serve, which all rows with rates used
   return s;
 }
 

@@ -144,8 +144,8 @@ const GemmKernels& gemm_kernels_amx() {
     k.tile_rows = 64;
     k.least_rows = 1;
     k.part_elements = 256 << 10;  // four panels of kAmxMostDepth
-    k.most_depth = k.most_fused_depth =
-        kAmxMostDepth;  // deeper rows of A have gaps and are copied for each block of columns
+    // Deeper rows of A have gaps and are copied for each block of columns.
+    k.most_depth = k.most_fused_depth = kAmxMostDepth;
     k.block = grouped_block;
     k.groups = rows_of;
     k.scaled_groups = scaled_rows;

@@ -30,7 +30,8 @@ TEST(ArrivalTimes, AreDrawnAsNumPyDraws) {
   }
 }
 
-// With vllm/benchmarks/serve.py of vLLM 0.19.0, get_request(): 30 requests at 4/s, seed 0.
+// 30 requests at 4/s, seed 0, computed as get_request() of vllm/benchmarks/serve.py does:
+// np.random.seed(0); t = np.cumsum([np.random.gamma(1, 1 / 4) for _ in range(30)]); t * (30 / 4) / t[-1]
 TEST(ArrivalTimes, AreThoseOfVllmBench) {
   RandomArrivals arrivals(0, 1, 30);
   EXPECT_NEAR(arrivals.next() / 4, 0.165, 5e-4);
