@@ -19,11 +19,10 @@ constexpr i64 kFarAhead = 128;
 template <int R, int V>
 [[gnu::always_inline]] inline void pair_of_depth(const std::uint16_t* a, const std::uint16_t* b, __m512 (&acc)[R][V]) {
   __m512bh w[V];
+#pragma GCC unroll 2
   for (int v = 0; v < V; ++v) w[v] = load_pairs(b + 32 * v);
-  for (int r = 0; r < R; ++r) {
-    const __m512bh x = splat_pair(a + 2 * r);
-    for (int v = 0; v < V; ++v) acc[r][v] = _mm512_dpbf16_ps(acc[r][v], x, w[v]);
-  }
+  add_pair_of_depth(
+      w, [&](int r) __attribute__((always_inline)) { return a + 2 * r; }, acc);
 }
 
 struct TilePlace {  // group of A and panel of B that a tile multiplies
@@ -33,16 +32,11 @@ struct TilePlace {  // group of A and panel of B that a tile multiplies
 template <int R, int V>
 void tile(const GroupedStrip* strips, int count, TilePlace place, const Columns& columns, const TileOutput& out,
           const std::uint16_t* ahead) {
-  float* const c = out.c;
-  const i64 ldc = out.stride;
   __m512 acc[R][V];
   if (out.store == Store::write)  // the lines that are written at the end
     for (int r = 0; r < R; ++r)
-      for (int v = 0; v < V; ++v) __builtin_prefetch(c + r * ldc + 16 * v, 1);
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v)
-      acc[r][v] =
-          out.store == Store::write ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(columns.of[v], c + r * ldc + 16 * v);
+      for (int v = 0; v < V; ++v) __builtin_prefetch(out.c + r * out.stride + 16 * v, 1);
+  read_tile(out, columns, acc);
   for (int s = 0; s < count; ++s) {
     const GroupedStrip& strip = strips[s];
     const std::uint16_t* a = strip.a + place.group * kSlots * strip.pairs;
@@ -54,8 +48,7 @@ void tile(const GroupedStrip* strips, int count, TilePlace place, const Columns&
     }
     for (; k < strip.pairs; ++k, a += kSlots, b += kPairs) pair_of_depth<R, V>(a, b, acc);
   }
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) _mm512_mask_storeu_ps(c + r * ldc + 16 * v, columns.of[v], acc[r][v]);
+  write_tile(acc, columns, out);
 }
 
 using Tile = void (*)(const GroupedStrip*, int, TilePlace, const Columns&, const TileOutput&, const std::uint16_t*);

@@ -19,19 +19,15 @@ struct TilePlace {  // first row of A and first panel of B that a tile multiplie
 template <int R, int P>
 void tile(const Strip* strips, int count, TilePlace place, const Columns& columns, const TileOutput& out) {
   constexpr int kVectors = 2 * P;
-  float* const c = out.c;
-  const i64 ldc = out.stride;
   __m512 acc[R][kVectors];
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < kVectors; ++v)
-      acc[r][v] =
-          out.store == Store::write ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(columns.of[v], c + r * ldc + 16 * v);
+  read_tile(out, columns, acc);
   for (int s = 0; s < count; ++s) {
     const Strip& strip = strips[s];
     const std::uint16_t* a = strip.a + place.row * strip.a_stride;
     const std::uint16_t* b = strip.b + place.panel * strip.b_stride;
     for (i64 k = 0; k < strip.pairs; ++k) {
       __m512bh w[kVectors];
+#pragma GCC unroll 4
       for (int p = 0; p < P; ++p) {
         const std::uint16_t* at = b + p * strip.b_stride + k * kPairs;
         w[2 * p] = load_pairs(at);
@@ -41,14 +37,11 @@ void tile(const Strip* strips, int count, TilePlace place, const Columns& column
           _mm_prefetch(at + kAhead + 32, _MM_HINT_T0);
         }
       }
-      for (int r = 0; r < R; ++r) {
-        const __m512bh x = splat_pair(a + r * strip.a_stride + 2 * k);
-        for (int v = 0; v < kVectors; ++v) acc[r][v] = _mm512_dpbf16_ps(acc[r][v], x, w[v]);
-      }
+      add_pair_of_depth(
+          w, [&](int r) __attribute__((always_inline)) { return a + r * strip.a_stride + 2 * k; }, acc);
     }
   }
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < kVectors; ++v) _mm512_mask_storeu_ps(c + r * ldc + 16 * v, columns.of[v], acc[r][v]);
+  write_tile(acc, columns, out);
 }
 
 using Tile = void (*)(const Strip*, int, TilePlace, const Columns&, const TileOutput&);

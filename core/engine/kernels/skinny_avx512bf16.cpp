@@ -17,49 +17,43 @@ constexpr int kTall = 12;                // rows whose sums fit the registers
 // the second computes.
 enum Fetch { none = 0, even = 1, odd = 2, both = even | odd };
 
+template <int R>
+[[gnu::always_inline]] inline void load_sums(const float* sums, __m512 (&acc)[R][2]) {
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+    acc[r][0] = _mm512_load_ps(sums + r * kPanelRows), acc[r][1] = _mm512_load_ps(sums + r * kPanelRows + 16);
+}
+template <int R>
+[[gnu::always_inline]] inline void store_sums(const __m512 (&acc)[R][2], float* sums) {
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+    _mm512_store_ps(sums + r * kPanelRows, acc[r][0]), _mm512_store_ps(sums + r * kPanelRows + 16, acc[r][1]);
+}
+
 // Rows [0, R) of a block; `sums` carries their sums from block to block.
 template <int R, Fetch F>
 void tile(i64 k, i64 pairs, const std::uint16_t* a, const std::uint16_t* b, float* sums) {
   __m512 acc[R][2];
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < 2; ++v) acc[r][v] = _mm512_load_ps(sums + r * kPanelRows + 16 * v);
+  load_sums(sums, acc);
   for (i64 i = 0; i < pairs; ++i) {
     const std::uint16_t* at = b + i * kPairs;
     if (F & even) _mm_prefetch(at + kAhead, _MM_HINT_T1);
     if (F & odd) _mm_prefetch(at + kAhead + 32, _MM_HINT_T1);
-    const __m512bh w0 = load_pairs(at), w1 = load_pairs(at + 32);
-    for (int r = 0; r < R; ++r) {
-      const __m512bh x = splat_pair(a + r * k + 2 * i);
-      acc[r][0] = _mm512_dpbf16_ps(acc[r][0], x, w0);
-      acc[r][1] = _mm512_dpbf16_ps(acc[r][1], x, w1);
-    }
+    const __m512bh w[2] = {load_pairs(at), load_pairs(at + 32)};
+    add_pair_of_depth(
+        w, [&](int r) __attribute__((always_inline)) { return a + r * k + 2 * i; }, acc);
   }
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < 2; ++v) _mm512_store_ps(sums + r * kPanelRows + 16 * v, acc[r][v]);
+  store_sums(acc, sums);
 }
 
 enum class Widened { dropped, kept };
 
-template <int R>
-[[gnu::always_inline]] inline void add_pair(__m512 (&acc)[R][2], i64 k, const std::uint16_t* a, __m512i w0,
-                                            __m512i w1) {
-#pragma GCC unroll 12
-  for (int r = 0; r < R; ++r) {
-    const __m512bh x = splat_pair(a + r * k);
-    acc[r][0] = _mm512_dpbf16_ps(acc[r][0], x, (__m512bh)w0);
-    acc[r][1] = _mm512_dpbf16_ps(acc[r][1], x, (__m512bh)w1);
-  }
-}
-
-// The same for a block of 12 bits without exceptions; `out` receives the widened block for another tile. Unrolled by
-// hand: GCC 12 would keep the sums in memory.
+// The same for a block of 12 bits without exceptions; `out` receives the widened block for another tile.
 template <int R, Widened W>
 void bf16x12_tile(i64 k, i64 pairs, const std::uint16_t* a, const std::byte* block, float* sums, std::uint16_t* out) {
   const __m512i base = _mm512_set1_epi16(static_cast<short>(reinterpret_cast<const Bf16x12Header*>(block)->base));
   __m512 acc[R][2];
-#pragma GCC unroll 12
-  for (int r = 0; r < R; ++r)
-    acc[r][0] = _mm512_load_ps(sums + r * kPanelRows), acc[r][1] = _mm512_load_ps(sums + r * kPanelRows + 16);
+  load_sums(sums, acc);
   _mm_prefetch(block + kBf16x12Ahead, _MM_HINT_T1);
   const std::byte* at = block + sizes::kBf16x12HeaderBytes;
   for (i64 i = 0; i < pairs; i += 2, at += kBf16x12PairBytes) {
@@ -68,12 +62,13 @@ void bf16x12_tile(i64 k, i64 pairs, const std::uint16_t* a, const std::byte* blo
     unpack_bf16x12(at, base, w);
     if (W == Widened::kept)
       for (int v = 0; v < 4; ++v) _mm512_store_si512(out + i * kPairs + 32 * v, w[v]);
-    add_pair(acc, k, a + 2 * i, w[0], w[1]);
-    add_pair(acc, k, a + 2 * i + 2, w[2], w[3]);
+    for (int pair = 0; pair < 2; ++pair) {
+      const __m512bh both[2] = {(__m512bh)w[2 * pair], (__m512bh)w[2 * pair + 1]};
+      add_pair_of_depth(
+          both, [&](int r) __attribute__((always_inline)) { return a + r * k + 2 * (i + pair); }, acc);
+    }
   }
-#pragma GCC unroll 12
-  for (int r = 0; r < R; ++r)
-    _mm512_store_ps(sums + r * kPanelRows, acc[r][0]), _mm512_store_ps(sums + r * kPanelRows + 16, acc[r][1]);
+  store_sums(acc, sums);
 }
 
 using Bf16x12Tile = void (*)(i64, i64, const std::uint16_t*, const std::byte*, float*, std::uint16_t*);
