@@ -127,6 +127,8 @@ class Bench:
             torch("f32, eager, compiled", *f32, *eager, *compiled),
             torch("f32, eager, compiled with max-autotune", *f32, *eager, "--compile", "max-autotune"),
             torch("bf16, eager, bf16 adapters, compiled", *bf16, *eager, "--adapters", "as-model", *compiled),
+            torch("bf16, eager, bf16 adapters, compiled with max-autotune", *bf16, *eager, "--adapters", "as-model",
+                  "--compile", "max-autotune"),
         ]
         aside = [torch("bf16, sdpa, logits selected manually", *bf16, "--logits", "needed")] if name == "lora-quarter" else []
         return Work(name, title, self.program("lora", *batches), {"PyTorch": ways}, aside)
@@ -153,7 +155,7 @@ class Bench:
         torch = [
             self.torch(f"{dtype}, {attention}{label}", "prefill", *length, "--dtype", dtype, "--attention", attention, "--compile", mode)
             for dtype in ("bf16", "f32") for attention in ("sdpa", "eager")
-            for mode, label in (("no", ""), ("default", ", compiled"))
+            for mode, label in (("no", ""), ("default", ", compiled"), ("max-autotune", ", compiled with max-autotune"))
         ]  # fmt: skip
         peers = {"llama.cpp": self.llama("bf16", "prefill", *length), "PyTorch": torch,
                  "OpenVINO": self.openvino("as-model", "prefill", *length)}  # fmt: skip

@@ -3,6 +3,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 #include <algorithm>
@@ -32,20 +35,32 @@ Cpu detected() {
            : has_onednn_amx()                                                             ? Cpu::amx
                                                                                           : Cpu::avx512_bf16;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) return Cpu::avx2;
+#elif defined(__aarch64__)
+  const unsigned long has = getauxval(AT_HWCAP), has2 = getauxval(AT_HWCAP2);
+  if (!(has & HWCAP_ASIMDDP)) return Cpu::neon;
+  return has2 & HWCAP2_BF16 && has2 & HWCAP2_I8MM ? Cpu::neon_bf16 : Cpu::neon_dotprod;
 #endif
   return Cpu::base;
 }
 
+#if defined(__aarch64__)
+constexpr Cpu kLowest = Cpu::neon, kHighest = Cpu::neon_bf16;
+constexpr const char* kNames = "base, neon, neon_dotprod or neon_bf16";
+#else
+constexpr Cpu kLowest = Cpu::avx2, kHighest = Cpu::amx;
+constexpr const char* kNames = "base, avx2, avx512, avx512_bf16 or amx";
+#endif
+
 Cpu allowed() {
   const char* wish = std::getenv("MESHWRIGHT_CPU");
-  if (!wish || !*wish) return Cpu::amx;
+  if (!wish || !*wish) return kHighest;
   const std::optional<Cpu> cpu = parse<Cpu>(wish);
-  if (!cpu)
+  if (!cpu || (*cpu != Cpu::base && (*cpu < kLowest || *cpu > kHighest)))
     throw Error({.id = "CPU",
-                 .message = "MESHWRIGHT_CPU names no instruction set",
+                 .message = "MESHWRIGHT_CPU names no instruction set of this architecture",
                  .place = "environment",
                  .found = wish,
-                 .expected = "base, avx2, avx512, avx512_bf16 or amx",
+                 .expected = kNames,
                  .fix = "unset it to use the best this processor has"});
   return *cpu;
 }

@@ -5,13 +5,15 @@
 
 namespace mw::engine {
 
-enum class Cpu { base, avx2, avx512, avx512_bf16, amx };
+// neon to neon_bf16: ARM64; avx2 to amx: x86-64.
+enum class Cpu { base, neon, neon_dotprod, neon_bf16, avx2, avx512, avx512_bf16, amx };
 
 // The best instruction set of this processor; the environment variable MESHWRIGHT_CPU (one of the names) selects a
-// lower one, e.g. for tests. Read once. Throws Error for an unknown name.
+// lower one, e.g. for tests. Read once. Throws Error for a name of another architecture or an unknown one.
 Cpu usable_cpu();
 
 }  // namespace mw::engine
 
 template <>
-inline constexpr mw::EnumNames<5> mw::kEnumNames<mw::engine::Cpu>{"base", "avx2", "avx512", "avx512_bf16", "amx"};
+inline constexpr mw::EnumNames<8> mw::kEnumNames<mw::engine::Cpu>{"base", "neon",   "neon_dotprod", "neon_bf16",
+                                                                  "avx2", "avx512", "avx512_bf16",  "amx"};

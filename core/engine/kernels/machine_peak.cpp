@@ -4,6 +4,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include <algorithm>
@@ -103,6 +105,34 @@ void multiply_amx() {
   for (const __m512i& s : sum) asm volatile("" : : "v"(s));
 }
 
+#elif defined(__aarch64__)
+
+void fma_neon() {
+  float32x4_t sum[kChains] = {};
+  const float32x4_t x = vdupq_n_f32(0.5f);
+  for (std::int64_t i = 0; i < kRounds; ++i) {
+#pragma GCC unroll 24
+    for (int c = 0; c < kChains; ++c) {
+      sum[c] = vfmaq_f32(sum[c], x, x);
+      asm volatile("" : "+w"(sum[c]));
+    }
+  }
+}
+
+[[gnu::target("arch=armv8.2-a+bf16")]] void dot_neon_bf16() {
+  float32x4_t sum[kChains] = {};
+  std::uint16_t bits = 0x3f00;    // 0.5
+  asm volatile("" : "+r"(bits));  // GCC 12 would write a constant with an instruction of FEAT_FP16
+  const bfloat16x8_t x = vreinterpretq_bf16_u16(vdupq_n_u16(bits));
+  for (std::int64_t i = 0; i < kRounds; ++i) {
+#pragma GCC unroll 24
+    for (int c = 0; c < kChains; ++c) {
+      sum[c] = vbfdotq_f32(sum[c], x, x);
+      asm volatile("" : "+w"(sum[c]));
+    }
+  }
+}
+
 #endif
 
 void read_plain(const std::int32_t* p, std::int64_t count) {
@@ -133,26 +163,31 @@ double read_rate(Device& device, double seconds, std::int64_t bytes, int passes)
 
 MachinePeak measure_machine_peak(Device& device, double seconds) {
   MachinePeak peak;
-#if defined(__x86_64__)
   ThreadPool alone(1);
   const auto arithmetic = [&](ThreadPool& pool, double flops, void (*fn)()) {
     return best_rate(pool, seconds, flops * static_cast<double>(kRounds), [&](std::int64_t) { fn(); });
   };
   const Cpu cpu = usable_cpu();
-  std::pair<double, void (*)()> f32{0, nullptr};
+  std::pair<double, void (*)()> f32{0, nullptr}, bf16{0, nullptr};  // operations of one round
+#if defined(__x86_64__)
   if (cpu >= Cpu::avx512)
     f32 = {2.0 * 16 * kChains, fma_avx512};
   else if (cpu >= Cpu::avx2)
     f32 = {2.0 * 8 * kChainsAvx2, fma_avx2};
+  if (cpu == Cpu::avx512_bf16) bf16 = {2.0 * 32 * kChains, dot_avx512_bf16};
+#elif defined(__aarch64__)
+  f32 = {2.0 * 4 * kChains, fma_neon};
+  if (cpu == Cpu::neon_bf16) bf16 = {2.0 * 8 * kChains, dot_neon_bf16};
+#endif
   if (f32.second) {
     const double one = arithmetic(alone, f32.first, f32.second);
     peak.f32_flops = arithmetic(device.pool, f32.first, f32.second);
     peak.threads_worth = peak.f32_flops / one;
   }
-  if (cpu >= Cpu::amx)
+  if (bf16.second) peak.bf16_flops = arithmetic(device.pool, bf16.first, bf16.second);
+#if defined(__x86_64__)
+  if (cpu == Cpu::amx)
     peak.bf16_flops = best_rate(device.pool, seconds, kAmxFlops, [](std::int64_t) { multiply_amx(); });
-  else if (cpu >= Cpu::avx512_bf16)
-    peak.bf16_flops = arithmetic(device.pool, 2.0 * 32 * kChains, dot_avx512_bf16);
 #endif
   peak.cache_bytes = read_rate(device, seconds, std::int64_t{16} << 20, 200);
   peak.dram_bytes = measure_dram_read(device, seconds);

@@ -17,7 +17,18 @@ const PackedKernels* packed_kernels() {
       return &packed_kernels_avx512();
     case Cpu::avx2:
       return &packed_kernels_avx2();
-    case Cpu::base:
+    default:
+      break;
+  }
+#elif defined(__aarch64__)
+  switch (usable_cpu()) {
+    case Cpu::neon_bf16:
+      return &packed_kernels_neon_bf16();
+    case Cpu::neon_dotprod:
+      return &packed_kernels_neon_dotprod();
+    case Cpu::neon:
+      return &packed_kernels_neon();
+    default:
       break;
   }
 #endif
@@ -35,7 +46,18 @@ const GemmKernels* gemm_kernels() {
       return &gemm_kernels_avx512();
     case Cpu::avx2:
       return &gemm_kernels_avx2();
-    case Cpu::base:
+    default:
+      break;
+  }
+#elif defined(__aarch64__)
+  switch (usable_cpu()) {
+    case Cpu::neon_bf16:
+      return &gemm_kernels_neon_bf16();
+    case Cpu::neon_dotprod:
+      return &gemm_kernels_neon_dotprod();
+    case Cpu::neon:
+      return &gemm_kernels_neon();
+    default:
       break;
   }
 #endif

@@ -1,129 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of packed.h and gemm_kernels.h for processors without bf16 instructions; included by packed_avx2.cpp and
-// packed_avx512.cpp, each built for one instruction set with FMA and F16C. Pairs of bf16 are expanded to two f32 in
-// registers by a shift and a mask. Every output adds its products in order of depth, so that all kernels give the same
-// bits.
+// Bodies of packed.h and gemm_kernels.h for processors without vdpbf16ps; included by packed_avx2.cpp,
+// packed_avx512.cpp and the files packed_neon*.cpp, each built for one instruction set. Pairs of bf16 are expanded to
+// two f32 in registers by a shift and a mask, or multiplied whole (packed_lanes.h). Every output adds its products in
+// order of depth, so that all kernels of an instruction set give the same bits.
 #pragma once
-#include <immintrin.h>
-
 #include <utility>
 
 #include "core/engine/kernels/bf16x12.h"
 #include "core/engine/kernels/gemm_kernels.h"
 #include "core/engine/kernels/packed.h"
 #include "core/engine/kernels/packed_classes.h"
-#include "core/engine/kernels/vector_math.h"
+#include "core/engine/kernels/packed_int8.h"
+#include "core/engine/kernels/packed_lanes.h"
 
 namespace mw::engine {
 namespace {
 
-// Bytes of a register; rows of a tile, whose sums with two vectors of columns take 24 of 32 or 12 of 16 registers.
-#if defined(__AVX512F__)
-constexpr int kBytes = 64, kTall = 12;
-#else
-constexpr int kBytes = 32, kTall = 6;
-#endif
-constexpr int kWidth = kBytes / 4;                              // floats of a register
-constexpr int kAcross = static_cast<int>(kPanelRows) / kWidth;  // registers of a panel's columns
-constexpr i64 kPairs = 2 * kPanelRows;                          // elements of one pair of depth in a panel
-constexpr i64 kSlots = 2 * kGroupRows;                          // elements of one pair of depth in a group
-
-typedef float F __attribute__((vector_size(kBytes)));
-typedef std::uint32_t W __attribute__((vector_size(kBytes)));
-typedef std::int32_t S __attribute__((vector_size(kBytes)));
-typedef std::uint16_t Words __attribute__((vector_size(kBytes)));
-
-template <class T>
-[[gnu::always_inline]] inline T read(const void* at) {
-  T v;
-  memcpy(&v, at, sizeof v);
-  return v;
-}
-template <class T>
-[[gnu::always_inline]] inline void write(void* at, T v) {
-  memcpy(at, &v, sizeof v);
-}
-// The first n lanes; the others are zero.
-template <class T>
-[[gnu::always_inline]] inline T read_part(const void* at, i64 n) {
-  T v{};
-  memcpy(&v, at, static_cast<size_t>(n) * 4);
-  return v;
-}
-[[gnu::always_inline]] inline F read_floats(const float* at, i64 n) {
-  return n >= kWidth ? read<F>(at) : n > 0 ? read_part<F>(at, n) : F{};
-}
-[[gnu::always_inline]] inline void write_floats(float* at, F v, i64 n) {
-  if (n >= kWidth)
-    write(at, v);
-  else if (n > 0)
-    memcpy(at, &v, static_cast<size_t>(n) * 4);
-}
-
-// Volatile, so that GCC 12 neither expands the pair in an integer register nor keeps pairs of several rows for their
-// other half: a tile needs all registers.
-[[gnu::always_inline]] inline W splat_pair(const std::uint16_t* p) {
-  W both;
-  asm volatile("vpbroadcastd %1, %0" : "=v"(both) : "m"(*reinterpret_cast<const char(*)[4]>(p)));
-  return both;
-}
-[[gnu::always_inline]] inline F splat_value(const float* p) {
-  F all;
-  asm volatile("vbroadcastss %1, %0" : "=v"(all) : "m"(*p));
-  return all;
-}
-[[gnu::always_inline]] inline F even_of(W pairs) {
-  return (F)(pairs << 16);
-}
-[[gnu::always_inline]] inline F odd_of(W pairs) {
-  return (F)(pairs & 0xffff0000u);
-}
-
-// bf16 bits in the low half of each lane: round to nearest, ties to even; NaN becomes a quiet NaN.
-[[gnu::always_inline]] inline W narrow(F x) {
-  const W bits = (W)x, rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  return (bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded;
-}
-[[gnu::always_inline]] inline W paired(F even, F odd) {
-  return narrow(even) | narrow(odd) << 16;
-}
-[[gnu::always_inline]] inline std::uint16_t narrow_one(float x) {
-  std::uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
-  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-[[gnu::always_inline]] inline std::uint32_t pair_of(std::uint16_t even, std::uint16_t odd) {
-  return even | static_cast<std::uint32_t>(odd) << 16;
-}
+constexpr i64 kPairs = 2 * kPanelRows;               // elements of one pair of depth in a panel
+constexpr i64 kSlots = 2 * kGroupRows;               // elements of one pair of depth in a group
+constexpr i64 kExpandedSlots = kParts * kGroupRows;  // of one pair in a group that expand() wrote
 
 // ---- tiles ----
-
-// acc += x * b, in place: GCC 12 would choose forms of the instruction that copy the sums, and run out of registers.
-[[gnu::always_inline]] inline void add_product(F x, F b, F& acc) {
-  asm("vfmadd231ps %2, %1, %0" : "+v"(acc) : "v"(x), "v"(b));
-}
 
 // A's values for a tile: pairs of bf16 in its rows, or f32 that expand() wrote.
 struct PairsOfRows {
   const std::uint16_t* at;
   i64 row;  // elements between rows
-  [[gnu::always_inline]] F even(int r) const { return even_of(splat_pair(at + r * row)); }
-  [[gnu::always_inline]] F odd(int r) const { return odd_of(splat_pair(at + r * row)); }
+  template <int Part>
+  [[gnu::always_inline]] F part(int r) const {
+    return part_of<Part>(splat_pair(at + r * row));
+  }
   [[gnu::always_inline]] void next() { at += 2; }
 };
 struct WidenedRows {  // f32
   const float* at;
   i64 row;
-  [[gnu::always_inline]] F even(int r) const { return splat_value(at + r * row); }
-  [[gnu::always_inline]] F odd(int r) const { return splat_value(at + r * row + 1); }
+  template <int Part>
+  [[gnu::always_inline]] F part(int r) const {
+    return splat_value(at + r * row + Part);
+  }
   [[gnu::always_inline]] void next() { at += 2; }
 };
 struct Expanded {
   const float* at;
-  [[gnu::always_inline]] F even(int r) const { return splat_value(at + r); }
-  [[gnu::always_inline]] F odd(int r) const { return splat_value(at + kGroupRows + r); }
-  [[gnu::always_inline]] void next() { at += kSlots; }
+  template <int Part>
+  [[gnu::always_inline]] F part(int r) const {
+    return splat_value(at + Part * kGroupRows + r);
+  }
+  [[gnu::always_inline]] void next() { at += kExpandedSlots; }
 };
 
 template <class A>
@@ -133,30 +57,29 @@ struct TileStrip {  // a strip from a tile's first row and column on
   i64 pairs;
 };
 
-// One strip for a tile of R rows and V vectors of columns. The registers hold the sums, either half of the columns'
-// pairs and one value of A. `ahead`: one line of it is prefetched for every four pairs; null: none.
+// One product of a pair of depth, for a tile of R rows and V vectors of columns.
+template <int Part, int R, int V, class A>
+[[gnu::always_inline]] inline void add_part(const A& a, const std::uint16_t* b, F (&acc)[R][V]) {
+  F of[V];
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) of[v] = part_of<Part>(read<W>(b + 2 * kWidth * v));
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+    const F x = a.template part<Part>(r);
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) add_product(x, of[v], acc[r][v]);
+  }
+}
+
+// One strip for a tile. The registers hold the sums, one part of the columns' pairs and one value of A. `ahead`: one
+// line of it is prefetched for every four pairs; null: none.
 template <int R, int V, class A>
 [[gnu::always_inline]] inline void add_strip(TileStrip<A> strip, const std::uint16_t* ahead, F (&acc)[R][V]) {
 #pragma GCC unroll 1
   for (i64 k = 0; k < strip.pairs; ++k, strip.a.next(), strip.b += kPairs) {
-    if (ahead && k % 4 == 0) _mm_prefetch(ahead + k / 4 * 32, _MM_HINT_T1);
-    F b[V];
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) b[v] = even_of(read<W>(strip.b + 2 * kWidth * v));
-#pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) {
-      const F x = strip.a.even(r);
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) add_product(x, b[v], acc[r][v]);
-    }
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) b[v] = odd_of(read<W>(strip.b + 2 * kWidth * v));
-#pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) {
-      const F x = strip.a.odd(r);
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) add_product(x, b[v], acc[r][v]);
-    }
+    if (ahead && k % 4 == 0) fetch_line(ahead + k / 4 * 32);
+    add_part<0>(strip.a, strip.b, acc);
+    if constexpr (kParts == 2) add_part<1>(strip.a, strip.b, acc);
   }
 }
 
@@ -166,18 +89,18 @@ template <int R, int V, class A>
   F acc[R][V];
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < V; ++v)
       acc[r][v] = out.store == Store::write ? F{} : read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
   add_strip<R, V, A>(strip, ahead, acc);
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < V; ++v) write_floats(out.c + r * out.stride + kWidth * v, acc[r][v], left - kWidth * v);
 }
 
 // Tiles of few rows take all columns of a panel, so that enough independent sums hide the latency of a product.
-constexpr int kFewRows = kTall * 2 / kAcross;
+constexpr int kFewRows = kBytes == 16 ? 2 : kTall * 2 / kAcross;
 template <class A>
 using Tile = void (*)(const TileStrip<A>&, const TileOutput&, i64, const std::uint16_t*);
 template <class A, int R>
@@ -206,7 +129,7 @@ template <class A>
 constexpr i64 kExpandedPairs = 128;  // 12 KiB of A beside 16 KiB of a panel in the L1 cache
 
 // Groups of rows that multiply a panel while it is in the L1 cache: as f32 they take 60 KiB of the L2 cache.
-constexpr i64 kGroupsAtOnce = kBytes == 32 ? 5 : 1, kRowsAtOnce = kGroupsAtOnce * kGroupRows;
+constexpr i64 kGroupsAtOnce = kBytes < 64 ? 5 : 1, kRowsAtOnce = kGroupsAtOnce * kGroupRows;
 
 constexpr i64 lesser(i64 a, i64 b) {
   return a < b ? a : b;
@@ -219,24 +142,23 @@ struct LeftRows {
   LeftRows from(i64 groups, i64 pairs) const { return {at + groups * group + pairs * pair, row, pair, group}; }
 };
 
-// Pairs of up to kGroupRows rows as f32: for each pair the even values of all rows, then the odd ones.
+// Pairs of up to kGroupRows rows, for each pair the first parts of all rows, then the second ones.
 void expand(i64 rows, i64 pairs, const LeftRows& in, float* out) {
+  const auto write_parts = [](float* to, auto both) __attribute__((always_inline)) {
+    if (kParts == 1) return write(to, both);
+    write(to, both << 16);
+    write(to + kGroupRows, both & 0xffff0000u);
+  };
   if (in.row == 2) {  // a group
     typedef std::uint32_t Eight __attribute__((vector_size(32)));
-    for (i64 i = 0; i < pairs; ++i, out += kSlots)
-      for (i64 r = 0; r <= kGroupRows - 8; r += kGroupRows - 8) {  // overlapping
-        const auto both = read<Eight>(in.at + i * in.pair + 2 * r);
-        write(out + r, both << 16);
-        write(out + kGroupRows + r, both & 0xffff0000u);
-      }
+    for (i64 i = 0; i < pairs; ++i, out += kExpandedSlots)
+      for (i64 r = 0; r <= kGroupRows - 8; r += kGroupRows - 8)  // overlapping
+        write_parts(out + r, read<Eight>(in.at + i * in.pair + 2 * r));
     return;
   }
   for (i64 r = 0; r < rows; ++r)
-    for (i64 i = 0; i < pairs; ++i) {
-      const auto both = read<std::uint32_t>(in.at + r * in.row + i * in.pair);
-      write(out + i * kSlots + r, both << 16);
-      write(out + i * kSlots + kGroupRows + r, both & 0xffff0000u);
-    }
+    for (i64 i = 0; i < pairs; ++i)
+      write_parts(out + i * kExpandedSlots + r, read<std::uint32_t>(in.at + r * in.row + i * in.pair));
 }
 
 struct RightPanels {
@@ -247,7 +169,7 @@ struct RightPanels {
 // Up to kRowsAtOnce rows against all panels, for at most kExpandedPairs pairs of depth.
 void short_block(i64 rows, i64 columns, i64 pairs, const LeftRows& left, const RightPanels& right,
                  const TileOutput& out, const Prefetch& ahead) {
-  alignas(64) float a[kGroupsAtOnce][kExpandedPairs * kSlots];
+  alignas(64) float a[kGroupsAtOnce][kExpandedPairs * kExpandedSlots];
   for (i64 group = 0; group * kGroupRows < rows; ++group)
     expand(lesser(rows - group * kGroupRows, kGroupRows), pairs, left.from(group, 0), a[group]);
   const i64 panels = (columns + kPanelRows - 1) / kPanelRows;
@@ -308,9 +230,9 @@ constexpr i64 kBlock = kBf16x12Depth / 2;  // pairs of depth: 8 KiB of a panel, 
 // pauses. The sums of more rows leave no registers for that.
 constexpr int kUnpackedRows = kTall * 2 / 3 / kAcross * 2;
 
-// With AVX2 more rows are widened before they meet the weights: to expand their pairs again for every panel takes more
-// than half as many instructions as the products. A slab of the depth of all rows takes 65 KiB.
-constexpr bool kWidensRows = kBytes == 32;
+// With AVX2 and NEON more rows are widened before they meet the weights: to expand their pairs again for every panel
+// takes more than half as many instructions as the products. A slab of the depth of all rows takes 65 KiB.
+constexpr bool kWidensRows = kBytes < 64 && kParts == 2;
 constexpr i64 kSlab = 512;  // pairs of depth
 struct WidenedSlab {
   static constexpr i64 kRow = 2 * kSlab + 16;  // floats between rows: they share no set of the L1 cache
@@ -372,7 +294,7 @@ template <class F_>
 }
 
 void fetch(const void* at, i64 bytes) {
-  for (i64 line = 0; line < bytes; line += 64) _mm_prefetch(static_cast<const char*>(at) + line, _MM_HINT_T1);
+  for (i64 line = 0; line < bytes; line += 64) fetch_line(static_cast<const char*>(at) + line);
 }
 
 void skinny_rows(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w, const TileOutput& out) {
@@ -428,6 +350,16 @@ void widen_block(i64 depth, const std::byte* block, std::uint16_t* out) {
   for (int i = 0; i < header.exception_count; ++i) out[header.exceptions[i].at] = header.exceptions[i].bits;
 }
 
+template <int Part, int R>
+[[gnu::always_inline]] inline void add_unpacked(const PairsOfRows& a, W low, W high, F (&acc)[R][kAcross], int at) {
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+    const F x = a.part<Part>(r);
+    add_product(x, part_of<Part>(low), acc[r][at]);
+    add_product(x, part_of<Part>(high), acc[r][kAcross / 2 + at]);
+  }
+}
+
 // The sums of R rows with one block without exceptions.
 template <int R>
 [[gnu::noinline]] void bf16x12_tile(PairsOfRows a, i64 pairs, const std::byte* at, Words base, const TileOutput& out,
@@ -436,39 +368,29 @@ template <int R>
   F acc[R][kAcross];
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < kAcross; ++v)
       acc[r][v] = out.store == Store::write ? F{} : read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
 #pragma GCC unroll 1
   for (i64 i = 0; i < pairs; i += 2, at += kTwoPairsBytes) {
-    for (int line = 0; line < 3; ++line) _mm_prefetch(at + kBlockBytes + kLineBytes * line, _MM_HINT_T1);
+    for (int line = 0; line < 3; ++line) fetch_line(at + kBlockBytes + kLineBytes * line);
     const PairsOfRows first = a;
-#pragma GCC unroll 2
-    for (int part = 0; part < kHalf; ++part) {
+#pragma GCC unroll 4
+    for (int line = 0; line < kHalf; ++line) {
       Words of[4];
-      unpack_bf16x12(at + kBytes * part, base, of);
+      unpack_bf16x12(at + kBytes * line, base, of);
       a = first;
 #pragma GCC unroll 2
       for (int pair = 0; pair < 2; ++pair, a.next()) {
         const W low = (W)of[2 * pair], high = (W)of[2 * pair + 1];
-#pragma GCC unroll 12
-        for (int r = 0; r < R; ++r) {
-          const F x = a.even(r);
-          add_product(x, even_of(low), acc[r][part]);
-          add_product(x, even_of(high), acc[r][kHalf + part]);
-        }
-#pragma GCC unroll 12
-        for (int r = 0; r < R; ++r) {
-          const F x = a.odd(r);
-          add_product(x, odd_of(low), acc[r][part]);
-          add_product(x, odd_of(high), acc[r][kHalf + part]);
-        }
+        add_unpacked<0>(a, low, high, acc, line);
+        if constexpr (kParts == 2) add_unpacked<1>(a, low, high, acc, line);
       }
     }
   }
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < kAcross; ++v) write_floats(out.c + r * out.stride + kWidth * v, acc[r][v], left - kWidth * v);
 }
 
@@ -512,8 +434,6 @@ void widen_bf16x12(i64 columns, i64 k, i64 begin, i64 depth, const std::byte* w,
 }
 
 // ---- layouts ----
-
-typedef std::uint16_t Halves __attribute__((vector_size(kBytes / 2)));
 
 // out[0, n) = bf16 of vectors that at(i, left) returns, with a zero behind an odd n.
 template <class Vector>
@@ -666,15 +586,6 @@ void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* o
 
 // ---- logits ----
 
-// 8 values from f16 and to it.
-[[gnu::always_inline]] inline void read_f16(const std::uint16_t* in, float* out) {
-  _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in))));
-}
-[[gnu::always_inline]] inline void write_f16(std::uint16_t* out, const float* x) {
-  const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(x), _MM_FROUND_TO_NEAREST_INT);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), half);
-}
-
 void logit_tile(i64 n, float cap, float* x, std::uint16_t* out, float* max, float* sum_so_far) {
   V top = splat(*max);
   for_vectors(
@@ -714,134 +625,8 @@ void scaled_groups(i64 rows, i64 n, const float* factor, const std::uint16_t* x,
       rows, n, out, [&](i64 row, i64 i, i64 left) __attribute__((always_inline)) {
         std::uint16_t half[kWidth] = {};
         memcpy(half, x + row * stride + i, static_cast<size_t>(left < kWidth ? left : kWidth) * sizeof *half);
-        float values[kWidth];
-        for (int v = 0; v < kWidth; v += 8) read_f16(half + v, values + v);
-        return read<F>(values) * factor[row];
+        return read_f16(half) * factor[row];
       });
-}
-
-// ---- int8 weights ----
-
-// Pairs of int8 as pairs of 16-bit integers, one pair in each lane.
-[[gnu::always_inline]] inline S int8_pairs(const std::int8_t* p) {
-#if defined(__AVX512F__)
-  return (S)_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-#else
-  return (S)_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-#endif
-}
-// The sum of products of each lane's pairs.
-[[gnu::always_inline]] inline S pair_products(S a, S b) {
-#if defined(__AVX512F__)
-  return (S)_mm512_madd_epi16((__m512i)a, (__m512i)b);
-#else
-  return (S)_mm256_madd_epi16((__m256i)a, (__m256i)b);
-#endif
-}
-[[gnu::always_inline]] inline F widened_scales(const std::uint16_t* p) {
-  return (F)(__builtin_convertvector(read<Halves>(p), W) << 16);
-}
-
-void quantise_rows(i64 rows, i64 k, const float* x, std::int16_t* out, float* scales) {
-  constexpr float kShifter = 12582912.0f;  // 1.5 * 2^23: adding it rounds to the nearest integer
-  for (i64 r = 0; r < rows; ++r)
-    for (i64 first = 0; first < k; first += kGroup) {
-      const i64 count = k - first < kGroup ? k - first : kGroup;
-      const float* in = x + r * k + first;
-      float top = 0;
-      for (i64 i = 0; i < count; ++i) {
-        const float size = in[i] < 0 ? -in[i] : in[i];
-        top = size > top ? size : top;
-      }
-      const float by = top > 0 ? 32767.0f / top : 0.0f;
-      for (i64 i = 0; i < count; ++i) {
-        const float shifted = in[i] * by + kShifter;
-        std::int32_t bits;
-        memcpy(&bits, &shifted, sizeof bits);
-        out[r * k + first + i] = static_cast<std::int16_t>(bits - 0x4b400000);
-      }
-      scales[r * groups_of(k) + first / kGroup] = top / 32767.0f;
-    }
-}
-
-constexpr i64 kInt8Ahead = 4096;  // prefetch distance, bytes
-
-// R rows and V vectors of columns of one panel, from column `from` of it on.
-template <int R, int V>
-[[gnu::noinline]] void int8_tile(i64 k, const std::int16_t* a, const float* a_scales, Int8Weight w, i64 from,
-                                 const TileOutput& out, i64 left) {
-  const i64 groups = groups_of(k);
-  F sum[R][V];
-#pragma GCC unroll 6
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v)
-      sum[r][v] = out.store == Store::write ? F{} : read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
-  for (i64 g = 0; g < groups; ++g) {
-    S acc[R][V] = {};
-    const i64 end = (g + 1) * kGroup < k ? (g + 1) * kGroup : k;
-    for (i64 i = g * kGroup; i < end; i += 2) {
-      if (from == 0) _mm_prefetch(w.at + i * kPanelRows + kInt8Ahead, _MM_HINT_T1);
-      S q[V];
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) q[v] = int8_pairs(w.at + i * kPanelRows + 2 * (from + kWidth * v));
-#pragma GCC unroll 6
-      for (int r = 0; r < R; ++r) {
-        std::int32_t pair;
-        memcpy(&pair, a + r * k + i, sizeof pair);
-        const S x = S{} + pair;
-#pragma GCC unroll 4
-        for (int v = 0; v < V; ++v) acc[r][v] += pair_products(q[v], x);
-      }
-    }
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) {
-      const F scale = widened_scales(w.scales + g * kPanelRows + from + kWidth * v);
-#pragma GCC unroll 6
-      for (int r = 0; r < R; ++r)
-        sum[r][v] += __builtin_convertvector(acc[r][v], F) * (scale * a_scales[r * groups + g]);
-    }
-  }
-#pragma GCC unroll 6
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) write_floats(out.c + r * out.stride + kWidth * v, sum[r][v], left - kWidth * v);
-}
-
-using Int8Tile = void (*)(i64, const std::int16_t*, const float*, Int8Weight, i64, const TileOutput&, i64);
-#if defined(__AVX512F__)
-constexpr Int8Tile kInt8Tiles[] = {nullptr,         int8_tile<1, 2>, int8_tile<2, 2>, int8_tile<3, 2>,
-                                   int8_tile<4, 2>, int8_tile<5, 2>, int8_tile<6, 2>};
-#else
-constexpr Int8Tile kInt8Tiles[] = {nullptr, int8_tile<1, kAcross>, int8_tile<2, 2>, int8_tile<3, 2>};
-#endif
-constexpr i64 kInt8Tall = static_cast<i64>(sizeof kInt8Tiles / sizeof *kInt8Tiles) - 1;
-
-void int8_rows(const GemmShape& shape, const std::int16_t* a, const float* a_scales, Int8Weight w,
-               const TileOutput& out) {
-  const i64 k = shape.k;
-  for (i64 column = 0; column < shape.n; column += kPanelRows) {
-    const Int8Weight panel{w.at + column * k, w.scales + scale_index(k, column, 0)};
-    for (i64 row = 0; row < shape.m; row += kInt8Tall) {
-      const i64 height = shape.m - row < kInt8Tall ? shape.m - row : kInt8Tall;
-      const i64 width = height == 1 ? kPanelRows : 2 * kWidth;
-      for (i64 from = 0; from < kPanelRows && column + from < shape.n; from += width)
-        kInt8Tiles[height](k, a + row * k, a_scales + row * groups_of(k), panel, from,
-                           {out.c + row * out.stride + column + from, out.stride, out.store}, shape.n - column - from);
-    }
-  }
-}
-
-void widen_int8(i64 columns, i64 k, i64 begin, i64 depth, Int8Weight w, std::uint16_t* out) {
-  for (i64 n = 0; n < columns; n += kPanelRows)
-    for (i64 i = begin; i < begin + depth; i += 2)
-      for (int from = 0; from < kPanelRows; from += kWidth) {
-        const S pairs = int8_pairs(w.at + n * k + i * kPanelRows + 2 * from);
-        const F scale = widened_scales(w.scales + scale_index(k, n, i) + from);
-        const S even = pairs << 16 >> 16, odd = pairs >> 16;
-        write(out + n * depth + (i - begin) * kPanelRows + 2 * from,
-              paired(__builtin_convertvector(even, F) * scale, __builtin_convertvector(odd, F) * scale));
-      }
 }
 
 constexpr PackedKernels packed_kernels_of(const char* bf16_name, const char* int8_name) {

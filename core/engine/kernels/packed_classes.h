@@ -6,6 +6,12 @@
 
 namespace mw::engine {
 
+const PackedKernels& packed_kernels_neon();
+const GemmKernels& gemm_kernels_neon();
+const PackedKernels& packed_kernels_neon_dotprod();
+const GemmKernels& gemm_kernels_neon_dotprod();
+const PackedKernels& packed_kernels_neon_bf16();
+const GemmKernels& gemm_kernels_neon_bf16();
 const PackedKernels& packed_kernels_avx2();
 const GemmKernels& gemm_kernels_avx2();
 const PackedKernels& packed_kernels_avx512();
