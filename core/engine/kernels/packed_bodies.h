@@ -315,6 +315,9 @@ void skinny_rows(const GemmShape& shape, const std::uint16_t* a, const std::uint
 constexpr i64 kLineBytes = 64, kTwoPairsBytes = 3 * kLineBytes;  // of a line; of two pairs of depth in 12 bits
 // Prefetch distance: the next block, line by line, because a core follows few lines at once and would wait for a burst.
 constexpr i64 kBlockBytes = sizes::bf16x12_bytes(kPanelRows, kBf16x12Depth);
+// The same where weights are unpacked in registers, bytes, into L1: on two cores of a Zen 4 decoding is about 15 %
+// faster than with lines in L2, one row with AVX2 and four with AVX-512.
+constexpr i64 kUnpackedAhead = 4096;
 
 // A register of each of the four vectors that two pairs of depth have; `at`: in the first of them.
 [[gnu::always_inline]] inline void unpack_bf16x12(const std::byte* at, Words base, Words (&out)[4]) {
@@ -373,7 +376,7 @@ template <int R>
       acc[r][v] = out.store == Store::write ? F{} : read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
 #pragma GCC unroll 1
   for (i64 i = 0; i < pairs; i += 2, at += kTwoPairsBytes) {
-    for (int line = 0; line < 3; ++line) fetch_line(at + kBlockBytes + kLineBytes * line);
+    for (int line = 0; line < 3; ++line) fetch_line_to_l1(at + kUnpackedAhead + kLineBytes * line);
     const PairsOfRows first = a;
 #pragma GCC unroll 4
     for (int line = 0; line < kHalf; ++line) {

@@ -64,9 +64,12 @@ template <class T>
     memcpy(at, &v, static_cast<size_t>(n) * 4);
 }
 
-// One line into the L2 cache.
+// One line into the L2 cache, or into the L1 cache.
 [[gnu::always_inline]] inline void fetch_line(const void* at) {
   __builtin_prefetch(at, 0, 2);
+}
+[[gnu::always_inline]] inline void fetch_line_to_l1(const void* at) {
+  __builtin_prefetch(at, 0, 3);
 }
 
 // One pair or value in all lanes. Volatile, so that GCC 12 neither expands the pair in an integer register nor keeps
