@@ -154,16 +154,15 @@ template <int R, int V>
 }
 
 using Int8Tile = void (*)(i64, const std::int16_t*, const float*, Int8Weight, i64, const TileOutput&, i64);
-#if !defined(__x86_64__)
-constexpr Int8Tile kInt8Tiles[] = {nullptr,         int8_tile<1, 4>, int8_tile<2, 2>, int8_tile<3, 2>,
-                                   int8_tile<4, 2>, int8_tile<5, 2>, int8_tile<6, 2>};
-#elif defined(__AVX512F__)
-constexpr Int8Tile kInt8Tiles[] = {nullptr,         int8_tile<1, 2>, int8_tile<2, 2>, int8_tile<3, 2>,
-                                   int8_tile<4, 2>, int8_tile<5, 2>, int8_tile<6, 2>};
-#else
-constexpr Int8Tile kInt8Tiles[] = {nullptr, int8_tile<1, kAcross>, int8_tile<2, 2>, int8_tile<3, 2>};
-#endif
 constexpr i64 kOneRowColumns = kBytes == 16 ? 16 : kPanelRows;  // of a tile of one row
+constexpr int kOneRowAcross = static_cast<int>(kOneRowColumns) / kWidth;
+#if defined(__AVX2__) && !defined(__AVX512F__)
+constexpr Int8Tile kInt8Tiles[] = {nullptr, int8_tile<1, kOneRowAcross>, int8_tile<2, 2>, int8_tile<3, 2>};
+#else
+constexpr Int8Tile kInt8Tiles[] = {
+    nullptr,        int8_tile<1, kOneRowAcross>, int8_tile<2, 2>, int8_tile<3, 2>, int8_tile<4, 2>, int8_tile<5, 2>,
+    int8_tile<6, 2>};
+#endif
 constexpr i64 kInt8Tall = static_cast<i64>(sizeof kInt8Tiles / sizeof *kInt8Tiles) - 1;
 
 void int8_rows(const GemmShape& shape, const std::int16_t* a, const float* a_scales, Int8Weight w,
