@@ -5,63 +5,45 @@
 #include "core/engine/kernels/packed_classes.h"
 
 namespace mw::engine {
+namespace {
+
+struct Kernels {
+  const PackedKernels* packed = nullptr;
+  const GemmKernels* gemm = nullptr;
+};
+
+Kernels usable_kernels() {
+  switch (usable_cpu()) {
+#if defined(__x86_64__)
+    case Cpu::amx:
+      return {&packed_kernels_amx(), &gemm_kernels_amx()};
+    case Cpu::avx512_bf16:
+      return {&packed_kernels_avx512bf16(), &gemm_kernels_avx512bf16()};
+    case Cpu::avx512:
+      return {&packed_kernels_avx512(), &gemm_kernels_avx512()};
+    case Cpu::avx2:
+      return {&packed_kernels_avx2(), &gemm_kernels_avx2()};
+#elif defined(__aarch64__)
+    case Cpu::neon_bf16:
+      return {&packed_kernels_neon_bf16(), &gemm_kernels_neon_bf16()};
+    case Cpu::neon_dotprod:
+      return {&packed_kernels_neon_dotprod(), &gemm_kernels_neon_dotprod()};
+    case Cpu::neon:
+      return {&packed_kernels_neon(), &gemm_kernels_neon()};
+#endif
+    default:
+      return {};
+  }
+}
+
+}  // namespace
 
 const PackedKernels* packed_kernels() {
-#if defined(__x86_64__)
-  switch (usable_cpu()) {
-    case Cpu::amx:
-      return &packed_kernels_amx();
-    case Cpu::avx512_bf16:
-      return &packed_kernels_avx512bf16();
-    case Cpu::avx512:
-      return &packed_kernels_avx512();
-    case Cpu::avx2:
-      return &packed_kernels_avx2();
-    default:
-      break;
-  }
-#elif defined(__aarch64__)
-  switch (usable_cpu()) {
-    case Cpu::neon_bf16:
-      return &packed_kernels_neon_bf16();
-    case Cpu::neon_dotprod:
-      return &packed_kernels_neon_dotprod();
-    case Cpu::neon:
-      return &packed_kernels_neon();
-    default:
-      break;
-  }
-#endif
-  return nullptr;
+  return usable_kernels().packed;
 }
 
 const GemmKernels* gemm_kernels() {
-#if defined(__x86_64__)
-  switch (usable_cpu()) {
-    case Cpu::amx:
-      return &gemm_kernels_amx();
-    case Cpu::avx512_bf16:
-      return &gemm_kernels_avx512bf16();
-    case Cpu::avx512:
-      return &gemm_kernels_avx512();
-    case Cpu::avx2:
-      return &gemm_kernels_avx2();
-    default:
-      break;
-  }
-#elif defined(__aarch64__)
-  switch (usable_cpu()) {
-    case Cpu::neon_bf16:
-      return &gemm_kernels_neon_bf16();
-    case Cpu::neon_dotprod:
-      return &gemm_kernels_neon_dotprod();
-    case Cpu::neon:
-      return &gemm_kernels_neon();
-    default:
-      break;
-  }
-#endif
-  return nullptr;
+  return usable_kernels().gemm;
 }
 
 }  // namespace mw::engine

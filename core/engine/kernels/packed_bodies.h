@@ -87,16 +87,9 @@ template <int R, int V, class A>
 template <int R, int V, class A>
 [[gnu::noinline]] void tile(const TileStrip<A>& strip, const TileOutput& out, i64 left, const std::uint16_t* ahead) {
   F acc[R][V];
-#pragma GCC unroll 12
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v)
-      acc[r][v] = out.store == Store::write ? F{} : read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
+  read_sums(out, left, acc);
   add_strip<R, V, A>(strip, ahead, acc);
-#pragma GCC unroll 12
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) write_floats(out.c + r * out.stride + kWidth * v, acc[r][v], left - kWidth * v);
+  write_sums(acc, out, left);
 }
 
 // Tiles of few rows take all columns of a panel, so that enough independent sums hide the latency of a product.
@@ -315,8 +308,8 @@ void skinny_rows(const GemmShape& shape, const std::uint16_t* a, const std::uint
 constexpr i64 kLineBytes = 64, kTwoPairsBytes = 3 * kLineBytes;  // of a line; of two pairs of depth in 12 bits
 // Prefetch distance: the next block, line by line, because a core follows few lines at once and would wait for a burst.
 constexpr i64 kBlockBytes = sizes::bf16x12_bytes(kPanelRows, kBf16x12Depth);
-// The same where weights are unpacked in registers, bytes, into L1: on two cores of a Zen 4 decoding is about 15 %
-// faster than with lines in L2, one row with AVX2 and four with AVX-512.
+// Prefetch distance, bytes, where weights are unpacked in registers. These lines go into L1: with L2 decoding is about
+// 15 % slower on two cores of a Zen 4 (one row with AVX2, four with AVX-512).
 constexpr i64 kUnpackedAhead = 4096;
 
 // A register of each of the four vectors that two pairs of depth have; `at`: in the first of them.
@@ -369,11 +362,7 @@ template <int R>
                                     i64 left) {
   constexpr int kHalf = kAcross / 2;  // registers of a line
   F acc[R][kAcross];
-#pragma GCC unroll 12
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < kAcross; ++v)
-      acc[r][v] = out.store == Store::write ? F{} : read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
+  read_sums(out, left, acc);
 #pragma GCC unroll 1
   for (i64 i = 0; i < pairs; i += 2, at += kTwoPairsBytes) {
     for (int line = 0; line < 3; ++line) fetch_line_to_l1(at + kUnpackedAhead + kLineBytes * line);
@@ -391,10 +380,7 @@ template <int R>
       }
     }
   }
-#pragma GCC unroll 12
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < kAcross; ++v) write_floats(out.c + r * out.stride + kWidth * v, acc[r][v], left - kWidth * v);
+  write_sums(acc, out, left);
 }
 
 using Bf16x12Tile = void (*)(PairsOfRows, i64, const std::byte*, Words, const TileOutput&, i64);

@@ -50,8 +50,8 @@ struct Int8Group {
 }
 
 #if defined(__ARM_FEATURE_DOTPROD)
-// Activations x = 256 high + low for dot products of bytes. Without FEAT_I8MM both factors are signed, so low - 128 is
-// stored.
+// Activations x = 256 high + low for dot products of bytes. Without FEAT_I8MM both factors are signed, so `low` holds
+// low - 128, and 128 times the sum of the weights is added to the product.
 struct SplitRow {
   std::int8_t high[kGroup], low[kGroup];
   [[gnu::always_inline]] void write(const std::int16_t* x, i64 n) {
@@ -64,7 +64,7 @@ struct SplitRow {
   }
 };
 
-// Four values of depth at once, of two pairs of a panel. With an odd number of pairs the last weights are zero.
+// Four values of depth at once, from two pairs of a panel; a missing second pair counts as zero weights.
 template <int R, int V>
 [[gnu::always_inline]] inline void add_group(const Int8Group& group, S (&acc)[R][V]) {
   static_assert(V % 2 == 0);
@@ -131,11 +131,7 @@ template <int R, int V>
                                  const TileOutput& out, i64 left) {
   const i64 groups = groups_of(k);
   F sum[R][V];
-#pragma GCC unroll 6
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v)
-      sum[r][v] = out.store == Store::write ? F{} : read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
+  read_sums(out, left, sum);
   for (i64 g = 0; g < groups; ++g) {
     S acc[R][V] = {};
     add_group({a, k, w.at, g * kGroup, (g + 1) * kGroup < k ? (g + 1) * kGroup : k, from}, acc);
@@ -147,10 +143,7 @@ template <int R, int V>
         sum[r][v] += __builtin_convertvector(acc[r][v], F) * (scale * a_scales[r * groups + g]);
     }
   }
-#pragma GCC unroll 6
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) write_floats(out.c + r * out.stride + kWidth * v, sum[r][v], left - kWidth * v);
+  write_sums(sum, out, left);
 }
 
 using Int8Tile = void (*)(i64, const std::int16_t*, const float*, Int8Weight, i64, const TileOutput&, i64);

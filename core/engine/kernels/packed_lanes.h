@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registers that packed_bodies.h and packed_int8.h are written for, one set for each build: AVX2, AVX-512, NEON and
-// NEON with bf16 dot products (BFDOT). All in an unnamed namespace, as in vector_math.h.
+// The registers that packed_bodies.h and packed_int8.h are written for, one set for each build: AVX2, AVX-512 and NEON,
+// the latter also with dot products of bytes and of bf16. All in an unnamed namespace, as in vector_math.h.
 #pragma once
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -62,6 +62,24 @@ template <class T>
     write(at, v);
   else if (n > 0)
     memcpy(at, &v, static_cast<size_t>(n) * 4);
+}
+
+// The sums of a tile of R rows of V registers, of which `left` columns exist.
+template <int R, int V>
+[[gnu::always_inline]] inline void read_sums(const TileOutput& out, i64 left, F (&sums)[R][V]) {
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v)
+      sums[r][v] =
+          out.store == Store::write ? F{} : read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
+}
+template <int R, int V>
+[[gnu::always_inline]] inline void write_sums(const F (&sums)[R][V], const TileOutput& out, i64 left) {
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) write_floats(out.c + r * out.stride + kWidth * v, sums[r][v], left - kWidth * v);
 }
 
 // One line into the L2 cache, or into the L1 cache.

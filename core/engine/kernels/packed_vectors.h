@@ -33,7 +33,7 @@ struct Columns {  // masks of a tile's vectors: the last panel may be partial
 }
 
 // The accumulators of a tile of R rows of V vectors. Loops over them are unrolled before the compiler places variables:
-// otherwise it keeps all of them in memory before and after the loop over depth (1 to 3 % of prefill on Zen 4).
+// otherwise it keeps all of them in memory before and after the loop over depth (about 1 % of prefill on Zen 4).
 template <int R, int V>
 [[gnu::always_inline]] inline void read_tile(const TileOutput& out, const Columns& columns, __m512 (&acc)[R][V]) {
   if (out.store == Store::write) {
