@@ -4,7 +4,7 @@
 # same work with the same random weights and number of threads, measured alternately. Prints medians, ratios and peak memory
 # as a table; --json FILE writes JSON. benchmarks/results holds such files; scripts/peers/chart.py draws them for the manual.
 #   scripts/peers.sh [--shape 270m|1b] [--only lora,gsm8k,prefill,decode] [--ways REGEX] [--rounds N] [--threads N]
-#                    [--seconds S] [--tokens N] [--cpu native|amx|avx512_bf16|avx512|avx2] [--wrap COMMAND] [--json FILE] [--help]
+#                    [--seconds S] [--tokens N] [--cpu native|amx|avx512_bf16|avx512_vnni|avx512|avx2] [--wrap COMMAND] [--json FILE] [--help]
 #   --cpu      limit every program to this class of processors: llama.cpp is built for it, the others obey environment variables;
 #              amx limits nothing, needs a processor with AMX and names the results so
 #   --ways     measure only the peer configurations whose names match this regular expression, such as 'eager|flash'
@@ -28,9 +28,10 @@ case $cpu in
   native | amx) flags="-DGGML_NATIVE=ON" ;;
   avx2) flags=$avx2 ;;
   avx512) flags="$avx2 -DGGML_AVX512=ON" ;;
+  avx512_vnni) flags="$avx2 -DGGML_AVX512=ON -DGGML_AVX512_VNNI=ON" ;;
   avx512_bf16) flags="$avx2 -DGGML_AVX512=ON -DGGML_AVX512_VNNI=ON -DGGML_AVX512_BF16=ON" ;;
   *)
-    echo "peers.sh: --cpu: found '$cpu'; expected native, amx, avx512_bf16, avx512 or avx2" >&2
+    echo "peers.sh: --cpu: found '$cpu'; expected native, amx, avx512_bf16, avx512_vnni, avx512 or avx2" >&2
     exit 2
     ;;
 esac

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The speed ratios that Meshwright has to reach, by work, peer and class of processor."""
 
-DECODE = {"avx2": 1.1, "avx512": 1.1}
+DECODE = {"avx2": 1.1, "avx512": 1.1, "avx512_vnni": 1.1}
 BARS = {
     **{(f"decode-{dtype}-{rows}", "llama.cpp"): DECODE for dtype in ("bf16", "int8") for rows in (1, 16)},
     ("prefill", "llama.cpp"): {"avx2": 1.3, "bf16": 2.2},

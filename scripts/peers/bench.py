@@ -32,6 +32,8 @@ CPU_LIMITS = {
     "native": {},
     "amx": {"MESHWRIGHT_CPU": "amx"},  # a processor that has AMX: nothing to limit, but a class of its own in tables
     "avx512_bf16": {"ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "MESHWRIGHT_CPU": "avx512_bf16"},
+    "avx512_vnni": {"ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI", "MKL_ENABLE_INSTRUCTIONS": "AVX512",
+                    "OPENBLAS_CORETYPE": "SKYLAKEX", "MESHWRIGHT_CPU": "avx512_vnni"},
     "avx512": {"ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE", "MKL_ENABLE_INSTRUCTIONS": "AVX512",
                "OPENBLAS_CORETYPE": "SKYLAKEX", "MESHWRIGHT_CPU": "avx512"},
     "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",

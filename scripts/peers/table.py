@@ -15,7 +15,8 @@ from pathlib import Path
 from bars import bar
 
 ROOT = Path(__file__).resolve().parents[2]
-CLASSES = {"avx2": "Held to AVX2", "avx512": "Held to AVX-512 without BF16", "avx512_bf16": "Held to AVX-512 BF16",
+CLASSES = {"avx2": "Held to AVX2", "avx512": "Held to AVX-512 without BF16", "avx512_vnni": "Held to AVX-512 VNNI without BF16",
+           "avx512_bf16": "Held to AVX-512 BF16",
            "amx": "With AMX", "native": "All of the processor's instructions"}
 
 

@@ -8,7 +8,6 @@
 #include <sys/auxv.h>
 #endif
 
-#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -20,35 +19,24 @@ namespace mw::engine {
 namespace {
 
 #if defined(__x86_64__)
-// __builtin_cpu_supports of clang 14 does not know "f16c".
-bool has_f16c() {
+struct Registers {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+};
+// What __builtin_cpu_supports of GCC 12 and clang 14 does not know.
+Registers cpuid(unsigned leaf, unsigned subleaf) {
+  Registers r;
+  __get_cpuid_count(leaf, subleaf, &r.a, &r.b, &r.c, &r.d);
+  return r;
 }
+constexpr unsigned kAvxVnni = 1u << 4;  // leaf 7, subleaf 1: EAX
 #endif
-
-Cpu detected() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
-    return !__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512vnni") ? Cpu::avx512
-           : has_onednn_amx()                                                             ? Cpu::amx
-                                                                                          : Cpu::avx512_bf16;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) return Cpu::avx2;
-#elif defined(__aarch64__)
-  const unsigned long has = getauxval(AT_HWCAP), has2 = getauxval(AT_HWCAP2);
-  if (!(has & HWCAP_ASIMDDP)) return Cpu::neon;
-  return has2 & HWCAP2_BF16 && has2 & HWCAP2_I8MM ? Cpu::neon_bf16 : Cpu::neon_dotprod;
-#endif
-  return Cpu::base;
-}
 
 #if defined(__aarch64__)
 constexpr Cpu kLowest = Cpu::neon, kHighest = Cpu::neon_bf16;
 constexpr const char* kNames = "base, neon, neon_dotprod or neon_bf16";
 #else
 constexpr Cpu kLowest = Cpu::avx2, kHighest = Cpu::amx;
-constexpr const char* kNames = "base, avx2, avx512, avx512_bf16 or amx";
+constexpr const char* kNames = "base, avx2, avx_vnni, avx512, avx512_vnni, avx512_bf16 or amx";
 #endif
 
 Cpu allowed() {
@@ -67,8 +55,45 @@ Cpu allowed() {
 
 }  // namespace
 
+bool has(Cpu cpu) {
+  switch (cpu) {
+    case Cpu::base:
+      return true;
+#if defined(__x86_64__)
+    case Cpu::avx2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && (cpuid(1, 0).c & bit_F16C) != 0;
+    case Cpu::avx_vnni:
+      return has(Cpu::avx2) && (cpuid(7, 1).a & kAvxVnni) != 0;
+    case Cpu::avx512:
+      return has(Cpu::avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    case Cpu::avx512_vnni:
+      return has(Cpu::avx512) && __builtin_cpu_supports("avx512vnni");
+    case Cpu::avx512_bf16:
+      return has(Cpu::avx512_vnni) && __builtin_cpu_supports("avx512bf16");
+    case Cpu::amx:
+      return has(Cpu::avx512_bf16) && has_onednn_amx();
+#elif defined(__aarch64__)
+    case Cpu::neon:
+      return true;
+    case Cpu::neon_dotprod:
+      return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+    case Cpu::neon_bf16: {
+      const unsigned long more = getauxval(AT_HWCAP2);
+      return has(Cpu::neon_dotprod) && more & HWCAP2_BF16 && more & HWCAP2_I8MM;
+    }
+#endif
+    default:
+      return false;
+  }
+}
+
 Cpu usable_cpu() {
-  static const Cpu cpu = std::min(detected(), allowed());
+  static const Cpu cpu = [] {
+    Cpu best = allowed();
+    while (!has(best)) best = static_cast<Cpu>(static_cast<int>(best) - 1);
+    return best;
+  }();
   return cpu;
 }
 

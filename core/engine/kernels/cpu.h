@@ -5,8 +5,12 @@
 
 namespace mw::engine {
 
-// neon to neon_bf16: ARM64; avx2 to amx: x86-64.
-enum class Cpu { base, neon, neon_dotprod, neon_bf16, avx2, avx512, avx512_bf16, amx };
+// neon to neon_bf16: ARM64; avx2 to amx: x86-64. A processor that has one of them has all lower ones of its
+// architecture, except avx_vnni, which few processors with AVX-512 have.
+enum class Cpu { base, neon, neon_dotprod, neon_bf16, avx2, avx_vnni, avx512, avx512_vnni, avx512_bf16, amx };
+
+// Of this processor.
+bool has(Cpu cpu);
 
 // The best instruction set of this processor; the environment variable MESHWRIGHT_CPU (one of the names) selects a
 // lower one, e.g. for tests. Read once. Throws Error for a name of another architecture or an unknown one.
@@ -15,5 +19,5 @@ Cpu usable_cpu();
 }  // namespace mw::engine
 
 template <>
-inline constexpr mw::EnumNames<8> mw::kEnumNames<mw::engine::Cpu>{"base", "neon",   "neon_dotprod", "neon_bf16",
-                                                                  "avx2", "avx512", "avx512_bf16",  "amx"};
+inline constexpr mw::EnumNames<10> mw::kEnumNames<mw::engine::Cpu>{
+    "base", "neon", "neon_dotprod", "neon_bf16", "avx2", "avx_vnni", "avx512", "avx512_vnni", "avx512_bf16", "amx"};

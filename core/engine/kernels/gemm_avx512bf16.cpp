@@ -189,10 +189,8 @@ void scaled_groups(i64 rows, i64 n, const float* factor, const std::uint16_t* x,
 
 }  // namespace
 
-const GemmKernels& gemm_kernels_avx512bf16() {
-  static constexpr GemmKernels kKernels{
-      .block = block, .groups = groups, .panels = panels, .logit_tile = logit_tile, .scaled_groups = scaled_groups};
-  return kKernels;
+GemmKernels gemm_kernels_avx512bf16() {
+  return {.block = block, .groups = groups, .panels = panels, .logit_tile = logit_tile, .scaled_groups = scaled_groups};
 }
 
 }  // namespace mw::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products on bf16 pairs: vdpbf16ps with AVX-512 BF16, elsewhere two FMAs on values expanded in registers
-// (packed_avx2.cpp). A weight W [N,K] is stored in panels of 32 rows, so that
+// (packed_bodies.h). A weight W [N,K] is stored in panels of 32 rows, so that
 // one layout serves prefill, decode and, repacked block by block, the backward:
 //   element (n, k) at (n / 32) * 32 * K + (k / 2) * 64 + (n % 32) * 2 + k % 2.
 // A slice of whole panels is contiguous: rows [32 i, 32 j) start at 32 i * K, as in a row-major matrix.

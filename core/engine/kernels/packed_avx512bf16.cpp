@@ -168,22 +168,23 @@ void transpose_panels(const std::uint16_t* w, i64 k_total, const PanelBlock& par
 
 }  // namespace
 
-const PackedKernels& packed_kernels_avx512bf16() {
-  static constexpr PackedKernels kKernels{.bf16_name = "vdpbf16ps on packed weights, in 12 bits for inference",
-                                          .int8_name = "vpdpwssd on packed int8 weights, vdpbf16ps from 25 rows on",
-                                          .block = block,
-                                          .skinny_rows = skinny_rows_avx512bf16,
-                                          .skinny_bf16x12 = skinny_bf16x12_avx512bf16,
-                                          .narrow_rows = narrow_rows,
-                                          .narrow_columns = narrow_columns,
-                                          .pack_rows = pack_rows,
-                                          .pack_columns = pack_columns,
-                                          .transpose_panels = transpose_panels,
-                                          .quantise_rows = quantise_rows_avx512bf16,
-                                          .int8_rows = int8_rows_avx512bf16,
-                                          .widen_int8 = widen_int8_avx512bf16,
-                                          .widen_bf16x12 = widen_bf16x12_avx512bf16};
-  return kKernels;
+const CpuKernels& kernels_avx512_bf16() {
+  static constexpr PackedKernels kPacked{.bf16_name = "vdpbf16ps on packed weights, in 12 bits for inference",
+                                         .int8_name = "vpdpwssd on packed int8 weights, vdpbf16ps from 25 rows on",
+                                         .block = block,
+                                         .skinny_rows = skinny_rows_avx512bf16,
+                                         .skinny_bf16x12 = skinny_bf16x12_avx512bf16,
+                                         .narrow_rows = narrow_rows,
+                                         .narrow_columns = narrow_columns,
+                                         .pack_rows = pack_rows,
+                                         .pack_columns = pack_columns,
+                                         .transpose_panels = transpose_panels,
+                                         .quantise_rows = quantise_rows_avx512bf16,
+                                         .int8_rows = int8_rows_avx512bf16,
+                                         .widen_int8 = widen_int8_avx512bf16,
+                                         .widen_bf16x12 = widen_bf16x12_avx512bf16};
+  static const CpuKernels kernels{kPacked, gemm_kernels_avx512bf16()};
+  return kernels;
 }
 
 }  // namespace mw::engine

@@ -9,6 +9,7 @@
 namespace mw::engine {
 
 // Kernels in other files.
+GemmKernels gemm_kernels_avx512bf16();
 void skinny_rows_avx512bf16(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w,
                             const TileOutput& out);
 void quantise_rows_avx512bf16(std::int64_t rows, std::int64_t k, const float* x, std::int16_t* out, float* scales);

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of packed.h and gemm_kernels.h for processors without vdpbf16ps; included by packed_avx2.cpp,
-// packed_avx512.cpp and the files packed_neon*.cpp, each built for one instruction set. Pairs of bf16 are expanded to
-// two f32 in registers by a shift and a mask, or multiplied whole (packed_lanes.h). Every output adds its products in
-// order of depth, so that all kernels of an instruction set give the same bits.
+// Bodies of packed.h and gemm_kernels.h for processors without vdpbf16ps, for packed_build.cpp. Pairs of bf16 are
+// expanded to two f32 in registers by a shift and a mask, or multiplied whole (packed_lanes.h). Every output adds its
+// products in order of depth, so that all kernels of an instruction set give the same bits.
 #pragma once
 #include <utility>
 
 #include "core/engine/kernels/bf16x12.h"
 #include "core/engine/kernels/gemm_kernels.h"
 #include "core/engine/kernels/packed.h"
-#include "core/engine/kernels/packed_classes.h"
 #include "core/engine/kernels/packed_int8.h"
 #include "core/engine/kernels/packed_lanes.h"
 
@@ -123,10 +121,6 @@ constexpr i64 kExpandedPairs = 128;  // 12 KiB of A beside 16 KiB of a panel in 
 
 // Groups of rows that multiply a panel while it is in the L1 cache: as f32 they take 60 KiB of the L2 cache.
 constexpr i64 kGroupsAtOnce = kBytes < 64 ? 5 : 1, kRowsAtOnce = kGroupsAtOnce * kGroupRows;
-
-constexpr i64 lesser(i64 a, i64 b) {
-  return a < b ? a : b;
-}
 
 // Rows of A: groups (gemm_kernels.h) or plain rows.
 struct LeftRows {
@@ -618,31 +612,37 @@ void scaled_groups(i64 rows, i64 n, const float* factor, const std::uint16_t* x,
       });
 }
 
-constexpr PackedKernels packed_kernels_of(const char* bf16_name, const char* int8_name) {
-  return {.bf16_name = bf16_name,
-          .int8_name = int8_name,
-          .block = block,
-          .skinny_rows = skinny_rows,
-          .skinny_bf16x12 = skinny_bf16x12,
-          .narrow_rows = narrow_rows,
-          .narrow_columns = narrow_columns,
-          .pack_rows = pack_rows,
-          .pack_columns = pack_columns,
-          .transpose_panels = transpose_panels,
-          .quantise_rows = quantise_rows,
-          .int8_rows = int8_rows,
-          .widen_int8 = widen_int8,
-          .widen_bf16x12 = widen_bf16x12};
-}
+#if defined(__AVX512F__)
+constexpr const char* kBf16Name = "AVX-512 FMA on packed bf16 weights, in 12 bits for inference";
+#elif defined(__x86_64__)
+constexpr const char* kBf16Name = "AVX2 FMA on packed bf16 weights, in 12 bits for inference";
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+constexpr const char* kBf16Name = "bfdot on packed bf16 weights, in 12 bits for inference";
+#else
+constexpr const char* kBf16Name = "NEON FMA on packed bf16 weights, in 12 bits for inference";
+#endif
 
-constexpr GemmKernels gemm_kernels_of() {
-  return {.tile_rows = kRowsAtOnce,
-          .block = grouped_block,
-          .groups = groups,
-          .panels = panels,
-          .logit_tile = logit_tile,
-          .scaled_groups = scaled_groups};
-}
+constexpr PackedKernels kPackedKernels{.bf16_name = kBf16Name,
+                                       .int8_name = kInt8Name,
+                                       .block = block,
+                                       .skinny_rows = skinny_rows,
+                                       .skinny_bf16x12 = skinny_bf16x12,
+                                       .narrow_rows = narrow_rows,
+                                       .narrow_columns = narrow_columns,
+                                       .pack_rows = pack_rows,
+                                       .pack_columns = pack_columns,
+                                       .transpose_panels = transpose_panels,
+                                       .quantise_rows = quantise_rows,
+                                       .int8_rows = int8_rows,
+                                       .widen_int8 = widen_int8,
+                                       .widen_bf16x12 = widen_bf16x12};
+
+constexpr GemmKernels kGemmKernels{.tile_rows = kRowsAtOnce,
+                                   .block = grouped_block,
+                                   .groups = groups,
+                                   .panels = panels,
+                                   .logit_tile = logit_tile,
+                                   .scaled_groups = scaled_groups};
 
 }  // namespace
 }  // namespace mw::engine

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The builds of the packed kernels for one instruction set each; packed.cpp chooses among them.
+// The packed kernels for one instruction set each (cpu.h); packed.cpp chooses among those of the architecture.
 #pragma once
 #include "core/engine/kernels/gemm_kernels.h"
 #include "core/engine/kernels/packed.h"
 
 namespace mw::engine {
 
-const PackedKernels& packed_kernels_neon();
-const GemmKernels& gemm_kernels_neon();
-const PackedKernels& packed_kernels_neon_dotprod();
-const GemmKernels& gemm_kernels_neon_dotprod();
-const PackedKernels& packed_kernels_neon_bf16();
-const GemmKernels& gemm_kernels_neon_bf16();
-const PackedKernels& packed_kernels_avx2();
-const GemmKernels& gemm_kernels_avx2();
-const PackedKernels& packed_kernels_avx512();
-const GemmKernels& gemm_kernels_avx512();
-const PackedKernels& packed_kernels_avx512bf16();
-const GemmKernels& gemm_kernels_avx512bf16();
-const PackedKernels& packed_kernels_amx();
-const GemmKernels& gemm_kernels_amx();
+struct CpuKernels {
+  PackedKernels packed;
+  GemmKernels gemm;
+};
+
+const CpuKernels& kernels_neon();
+const CpuKernels& kernels_neon_dotprod();
+const CpuKernels& kernels_neon_bf16();
+const CpuKernels& kernels_avx2();
+const CpuKernels& kernels_avx_vnni();
+const CpuKernels& kernels_avx512();
+const CpuKernels& kernels_avx512_vnni();
+const CpuKernels& kernels_avx512_bf16();
+const CpuKernels& kernels_amx();
 
 }  // namespace mw::engine

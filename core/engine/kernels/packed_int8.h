@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // int8 weights of packed.h, for packed_bodies.h: a group of depth is summed in integers, which is exact in any order.
 #pragma once
+#include <utility>
+
 #include "core/engine/kernels/packed.h"
 #include "core/engine/kernels/packed_lanes.h"
 
@@ -15,21 +17,23 @@ typedef std::uint16_t Halves __attribute__((vector_size(kBytes / 2)));
 
 void quantise_rows(i64 rows, i64 k, const float* x, std::int16_t* out, float* scales) {
   constexpr float kShifter = 12582912.0f;  // 1.5 * 2^23: adding it rounds to the nearest integer
+  typedef std::int16_t Whole __attribute__((vector_size(kBytes / 2)));
   for (i64 r = 0; r < rows; ++r)
     for (i64 first = 0; first < k; first += kGroup) {
-      const i64 count = k - first < kGroup ? k - first : kGroup;
+      const i64 count = lesser(k - first, kGroup);
       const float* in = x + r * k + first;
-      float top = 0;
-      for (i64 i = 0; i < count; ++i) {
-        const float size = in[i] < 0 ? -in[i] : in[i];
-        top = size > top ? size : top;
+      F largest{};
+      for (i64 i = 0; i < count; i += kWidth) {
+        const F size = (F)((W)read_floats(in + i, count - i) & 0x7fffffffu);
+        largest = size > largest ? size : largest;
       }
+      float top = 0;
+      for (int lane = 0; lane < kWidth; ++lane) top = largest[lane] > top ? largest[lane] : top;
       const float by = top > 0 ? 32767.0f / top : 0.0f;
-      for (i64 i = 0; i < count; ++i) {
-        const float shifted = in[i] * by + kShifter;
-        std::int32_t bits;
-        memcpy(&bits, &shifted, sizeof bits);
-        out[r * k + first + i] = static_cast<std::int16_t>(bits - 0x4b400000);
+      for (i64 i = 0; i < count; i += kWidth) {
+        const S bits = (S)(read_floats(in + i, count - i) * by + kShifter);
+        const Whole rounded = __builtin_convertvector(bits - 0x4b400000, Whole);
+        memcpy(out + r * k + first + i, &rounded, static_cast<size_t>(lesser(count - i, kWidth)) * 2);
       }
       scales[r * groups_of(k) + first / kGroup] = top / 32767.0f;
     }
@@ -83,7 +87,7 @@ template <int R, int V>
                                               : vdupq_n_s16(0);
       q[v] = vreinterpretq_s8_s16(vzip1q_s16(even, odd)), q[v + 1] = vreinterpretq_s8_s16(vzip2q_s16(even, odd));
     }
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const auto x = (int8x16_t)splat_bytes(rows[r].high + i - group.begin),
                  y = (int8x16_t)splat_bytes(rows[r].low + i - group.begin);
@@ -101,27 +105,39 @@ template <int R, int V>
     for (int v = 0; v < V; ++v) sums[v] = vdotq_s32(sums[v], q[v], vdupq_n_s8(1));
 #endif
   }
-#pragma GCC unroll 6
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) acc[r][v] = (S)high[r][v] * 256 + (S)low[r][v] + (S)sums[v] * 128;
 }
 #else
+// Few sums take a second set for every other pair of depth, so that enough of them are independent.
 template <int R, int V>
 [[gnu::always_inline]] inline void add_group(const Int8Group& group, S (&acc)[R][V]) {
-  for (i64 i = group.begin; i < group.end; i += 2) {
+  constexpr int kSets = R * V < kInt8Sums ? 2 : 1;
+  S sets[kSets][R][V] = {};
+  const auto add_pair = [&](i64 i, S(&to)[R][V]) __attribute__((always_inline)) {
     const std::int8_t* const at = group.panel + i * kPanelRows + 2 * group.from;
     if (group.from == 0) fetch_line(at + kInt8Ahead);
     S q[V];
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) q[v] = int8_pairs(at + 2 * kWidth * v);
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const S x = splat_bytes(group.a + r * group.k + i);
 #pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) acc[r][v] += pair_products(q[v], x);
+      for (int v = 0; v < V; ++v) add_pair_products(q[v], x, to[r][v]);
     }
-  }
+  };
+  i64 i = group.begin;
+  for (; i + 2 * kSets <= group.end; i += 2 * kSets)
+#pragma GCC unroll 2
+    for (int s = 0; s < kSets; ++s) add_pair(i + 2 * s, sets[s]);
+  for (; i < group.end; i += 2) add_pair(i, sets[0]);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) acc[r][v] = kSets == 2 ? sets[0][r][v] + sets[kSets - 1][r][v] : sets[0][r][v];
 }
 #endif
 
@@ -134,11 +150,11 @@ template <int R, int V>
   read_sums(out, left, sum);
   for (i64 g = 0; g < groups; ++g) {
     S acc[R][V] = {};
-    add_group({a, k, w.at, g * kGroup, (g + 1) * kGroup < k ? (g + 1) * kGroup : k, from}, acc);
+    add_group({a, k, w.at, g * kGroup, lesser((g + 1) * kGroup, k), from}, acc);
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
       const F scale = widened_scales(w.scales + g * kPanelRows + from + kWidth * v);
-#pragma GCC unroll 6
+#pragma GCC unroll 8
       for (int r = 0; r < R; ++r)
         sum[r][v] += __builtin_convertvector(acc[r][v], F) * (scale * a_scales[r * groups + g]);
     }
@@ -149,26 +165,31 @@ template <int R, int V>
 using Int8Tile = void (*)(i64, const std::int16_t*, const float*, Int8Weight, i64, const TileOutput&, i64);
 constexpr i64 kOneRowColumns = kBytes == 16 ? 16 : kPanelRows;  // of a tile of one row
 constexpr int kOneRowAcross = static_cast<int>(kOneRowColumns) / kWidth;
-#if defined(__AVX2__) && !defined(__AVX512F__)
-constexpr Int8Tile kInt8Tiles[] = {nullptr, int8_tile<1, kOneRowAcross>, int8_tile<2, 2>, int8_tile<3, 2>};
-#else
-constexpr Int8Tile kInt8Tiles[] = {
-    nullptr,        int8_tile<1, kOneRowAcross>, int8_tile<2, 2>, int8_tile<3, 2>, int8_tile<4, 2>, int8_tile<5, 2>,
-    int8_tile<6, 2>};
-#endif
-constexpr i64 kInt8Tall = static_cast<i64>(sizeof kInt8Tiles / sizeof *kInt8Tiles) - 1;
+constexpr i64 kInt8Tall = kBytes == 64 ? 8 : 6;  // rows of a tile: the sums of integers take 16 of 32 or 12 registers
+template <int R>
+constexpr Int8Tile int8_tile_of() {
+  constexpr int kRegisters = R == 1 ? kOneRowAcross : 2;
+  return int8_tile<R, kRegisters>;
+}
+template <class Rows>
+struct Int8Tiles;
+template <int... R>
+struct Int8Tiles<std::integer_sequence<int, R...>> {
+  static constexpr Int8Tile of[] = {int8_tile_of<R + 1>()...};  // rows - 1
+};
 
 void int8_rows(const GemmShape& shape, const std::int16_t* a, const float* a_scales, Int8Weight w,
                const TileOutput& out) {
-  const i64 k = shape.k;
+  const i64 k = shape.k, tiles = (shape.m + kInt8Tall - 1) / kInt8Tall;
   for (i64 column = 0; column < shape.n; column += kPanelRows) {
     const Int8Weight panel{w.at + column * k, w.scales + scale_index(k, column, 0)};
-    for (i64 row = 0; row < shape.m; row += kInt8Tall) {
-      const i64 height = shape.m - row < kInt8Tall ? shape.m - row : kInt8Tall;
+    for (i64 t = 0; t < tiles; ++t) {
+      const i64 row = shape.m * t / tiles, height = shape.m * (t + 1) / tiles - row;
       const i64 width = height == 1 ? kOneRowColumns : 2 * kWidth;
       for (i64 from = 0; from < kPanelRows && column + from < shape.n; from += width)
-        kInt8Tiles[height](k, a + row * k, a_scales + row * groups_of(k), panel, from,
-                           {out.c + row * out.stride + column + from, out.stride, out.store}, shape.n - column - from);
+        Int8Tiles<std::make_integer_sequence<int, kInt8Tall>>::of[height - 1](
+            k, a + row * k, a_scales + row * groups_of(k), panel, from,
+            {out.c + row * out.stride + column + from, out.stride, out.store}, shape.n - column - from);
     }
   }
 }
@@ -184,6 +205,24 @@ void widen_int8(i64 columns, i64 k, i64 begin, i64 depth, Int8Weight w, std::uin
               paired(__builtin_convertvector(even, F) * scale, __builtin_convertvector(odd, F) * scale));
       }
 }
+
+#if defined(__AVX512BF16__)
+constexpr const char* kInt8Name = "vpdpwssd on packed int8 weights, vdpbf16ps from 25 rows on";
+#elif defined(__AVX512VNNI__)
+constexpr const char* kInt8Name = "AVX-512 vpdpwssd on packed int8 weights, FMA from 25 rows on";
+#elif defined(__AVX512F__)
+constexpr const char* kInt8Name = "AVX-512 vpmaddwd on packed int8 weights, FMA from 25 rows on";
+#elif defined(__AVXVNNI__)
+constexpr const char* kInt8Name = "AVX-VNNI vpdpwssd on packed int8 weights, FMA from 25 rows on";
+#elif defined(__x86_64__)
+constexpr const char* kInt8Name = "AVX2 vpmaddwd on packed int8 weights, FMA from 25 rows on";
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+constexpr const char* kInt8Name = "sdot and usdot on packed int8 weights, bfdot from 25 rows on";
+#elif defined(__ARM_FEATURE_DOTPROD)
+constexpr const char* kInt8Name = "sdot on packed int8 weights, FMA from 25 rows on";
+#else
+constexpr const char* kInt8Name = "NEON multiplication on packed int8 weights, FMA from 25 rows on";
+#endif
 
 }  // namespace
 }  // namespace mw::engine

@@ -37,6 +37,10 @@ typedef std::uint32_t W __attribute__((vector_size(kBytes)));
 typedef std::int32_t S __attribute__((vector_size(kBytes)));
 typedef std::uint16_t Words __attribute__((vector_size(kBytes)));
 
+constexpr i64 lesser(i64 a, i64 b) {
+  return a < b ? a : b;
+}
+
 template <class T>
 [[gnu::always_inline]] inline T read(const void* at) {
   T v;
@@ -150,6 +154,12 @@ template <int Part>
 #endif
 }
 
+// Sums that hide the latency of adding a product: vpdpwssd's is that of a multiplication.
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+constexpr int kInt8Sums = 8;
+#else
+constexpr int kInt8Sums = 1;
+#endif
 // Pairs of int8 as pairs of 16-bit integers, one pair in each lane.
 [[gnu::always_inline]] inline S int8_pairs(const std::int8_t* p) {
 #if defined(__AVX512F__)
@@ -160,15 +170,20 @@ template <int Part>
   return (S)vmovl_s8(vld1_s8(p));
 #endif
 }
-// The sum of products of each lane's pairs.
-[[gnu::always_inline]] inline S pair_products(S a, S b) {
-#if defined(__AVX512F__)
-  return (S)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+// acc += the sum of products of each lane's pairs. vpdpwssd is written in place, as in add_product(), and, where it has
+// AVX-VNNI's encoding, between registers, which avx_vnni_test.cpp expects.
+[[gnu::always_inline]] inline void add_pair_products(S a, S b, S& acc) {
+#if defined(__AVX512VNNI__)
+  asm("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));
+#elif defined(__AVX512F__)
+  acc += (S)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif defined(__AVXVNNI__)
+  asm("%{vex%} vpdpwssd %2, %1, %0" : "+x"(acc) : "x"(a), "x"(b));
 #elif defined(__x86_64__)
-  return (S)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+  acc += (S)_mm256_madd_epi16((__m256i)a, (__m256i)b);
 #else
   const auto x = (int16x8_t)a, y = (int16x8_t)b;
-  return (S)vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
+  acc += (S)vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
 #endif
 }
 
@@ -178,7 +193,12 @@ template <int Part>
   return (bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded;
 }
 [[gnu::always_inline]] inline W paired(F even, F odd) {
+#if defined(__AVX512BF16__)
+  return (W)_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)even)) |
+         (W)_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)odd)) << 16;
+#else
   return narrow(even) | narrow(odd) << 16;
+#endif
 }
 [[gnu::always_inline]] inline std::uint16_t narrow_one(float x) {
   std::uint32_t bits;
