@@ -9,7 +9,7 @@ namespace mw::engine {
 // architecture, except avx_vnni, which few processors with AVX-512 have.
 enum class Cpu { base, neon, neon_dotprod, neon_bf16, avx2, avx_vnni, avx512, avx512_vnni, avx512_bf16, amx };
 
-// Of this processor.
+// Whether this processor has the instruction set.
 bool has(Cpu cpu);
 
 // The best instruction set of this processor; the environment variable MESHWRIGHT_CPU (one of the names) selects a

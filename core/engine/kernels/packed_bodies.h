@@ -612,14 +612,27 @@ void scaled_groups(i64 rows, i64 n, const float* factor, const std::uint16_t* x,
       });
 }
 
-#if defined(__AVX512F__)
-constexpr const char* kBf16Name = "AVX-512 FMA on packed bf16 weights, in 12 bits for inference";
+#if defined(__AVX512VNNI__)
+constexpr const char *kBf16Name = "AVX-512 FMA on packed bf16 weights, in 12 bits for inference",
+                     *kInt8Name = "AVX-512 vpdpwssd on packed int8 weights, FMA from 25 rows on";
+#elif defined(__AVX512F__)
+constexpr const char *kBf16Name = "AVX-512 FMA on packed bf16 weights, in 12 bits for inference",
+                     *kInt8Name = "AVX-512 vpmaddwd on packed int8 weights, FMA from 25 rows on";
+#elif defined(__AVXVNNI__)
+constexpr const char *kBf16Name = "AVX2 FMA on packed bf16 weights, in 12 bits for inference",
+                     *kInt8Name = "AVX-VNNI vpdpwssd on packed int8 weights, FMA from 25 rows on";
 #elif defined(__x86_64__)
-constexpr const char* kBf16Name = "AVX2 FMA on packed bf16 weights, in 12 bits for inference";
+constexpr const char *kBf16Name = "AVX2 FMA on packed bf16 weights, in 12 bits for inference",
+                     *kInt8Name = "AVX2 vpmaddwd on packed int8 weights, FMA from 25 rows on";
 #elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
-constexpr const char* kBf16Name = "bfdot on packed bf16 weights, in 12 bits for inference";
+constexpr const char *kBf16Name = "bfdot on packed bf16 weights, in 12 bits for inference",
+                     *kInt8Name = "sdot and usdot on packed int8 weights, bfdot from 25 rows on";
+#elif defined(__ARM_FEATURE_DOTPROD)
+constexpr const char *kBf16Name = "NEON FMA on packed bf16 weights, in 12 bits for inference",
+                     *kInt8Name = "sdot on packed int8 weights, FMA from 25 rows on";
 #else
-constexpr const char* kBf16Name = "NEON FMA on packed bf16 weights, in 12 bits for inference";
+constexpr const char *kBf16Name = "NEON FMA on packed bf16 weights, in 12 bits for inference",
+                     *kInt8Name = "NEON multiplication on packed int8 weights, FMA from 25 rows on";
 #endif
 
 constexpr PackedKernels kPackedKernels{.bf16_name = kBf16Name,

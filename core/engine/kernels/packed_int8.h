@@ -206,23 +206,5 @@ void widen_int8(i64 columns, i64 k, i64 begin, i64 depth, Int8Weight w, std::uin
       }
 }
 
-#if defined(__AVX512BF16__)
-constexpr const char* kInt8Name = "vpdpwssd on packed int8 weights, vdpbf16ps from 25 rows on";
-#elif defined(__AVX512VNNI__)
-constexpr const char* kInt8Name = "AVX-512 vpdpwssd on packed int8 weights, FMA from 25 rows on";
-#elif defined(__AVX512F__)
-constexpr const char* kInt8Name = "AVX-512 vpmaddwd on packed int8 weights, FMA from 25 rows on";
-#elif defined(__AVXVNNI__)
-constexpr const char* kInt8Name = "AVX-VNNI vpdpwssd on packed int8 weights, FMA from 25 rows on";
-#elif defined(__x86_64__)
-constexpr const char* kInt8Name = "AVX2 vpmaddwd on packed int8 weights, FMA from 25 rows on";
-#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
-constexpr const char* kInt8Name = "sdot and usdot on packed int8 weights, bfdot from 25 rows on";
-#elif defined(__ARM_FEATURE_DOTPROD)
-constexpr const char* kInt8Name = "sdot on packed int8 weights, FMA from 25 rows on";
-#else
-constexpr const char* kInt8Name = "NEON multiplication on packed int8 weights, FMA from 25 rows on";
-#endif
-
 }  // namespace
 }  // namespace mw::engine

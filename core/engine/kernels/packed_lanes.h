@@ -154,7 +154,8 @@ template <int Part>
 #endif
 }
 
-// Sums that hide the latency of adding a product: vpdpwssd's is that of a multiplication.
+// How many independent sums hide the latency of add_pair_products(): that of an addition, with vpdpwssd that of a
+// product.
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 constexpr int kInt8Sums = 8;
 #else
@@ -171,7 +172,7 @@ constexpr int kInt8Sums = 1;
 #endif
 }
 // acc += the sum of products of each lane's pairs. vpdpwssd is written in place, as in add_product(), and, where it has
-// AVX-VNNI's encoding, between registers, which avx_vnni_test.cpp expects.
+// AVX-VNNI's encoding, between registers, which int8_kernels_test.cpp expects.
 [[gnu::always_inline]] inline void add_pair_products(S a, S b, S& acc) {
 #if defined(__AVX512VNNI__)
   asm("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));

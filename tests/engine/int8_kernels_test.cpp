@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// AVX-VNNI's kernels for int8 weights beside those of AVX2. On processors without AVX-VNNI its one instruction is
-// emulated here, so that the kernels run wherever AVX2 does.
+// The kernels for int8 weights of other classes beside those of AVX2. On processors without AVX-VNNI its one
+// instruction is emulated here, so that its kernels run wherever AVX2 does.
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <gtest/gtest.h>
@@ -119,6 +119,22 @@ TEST_F(AvxVnni, ProductsWithInt8WeightsHaveTheBitsOfAvx2) {
       emulated = 0;
       EXPECT_EQ(product(kernels_avx_vnni().packed, shape, o), expected) << rows << " rows, depth " << depth;
       EXPECT_TRUE(emulated > 0 || has(Cpu::avx_vnni));
+    }
+}
+
+TEST(Int8Kernels, EveryClassHasTheBitsOfAvx2) {
+  struct Class {
+    Cpu cpu;
+    const CpuKernels& (*kernels)();
+  };
+  if (!has(Cpu::avx512)) GTEST_SKIP() << "no AVX-512 on this processor";
+  const GemmShape shape{kMaxSkinnyRows, 40, 1152};
+  const Operands o = operands(shape);
+  const std::vector<float> expected = product(kernels_avx2().packed, shape, o);
+  for (const Class& c : {Class{Cpu::avx512, kernels_avx512}, Class{Cpu::avx512_vnni, kernels_avx512_vnni},
+                         Class{Cpu::avx512_bf16, kernels_avx512_bf16}})
+    if (has(c.cpu)) {
+      EXPECT_EQ(product(c.kernels().packed, shape, o), expected) << to_string(c.cpu);
     }
 }
 
