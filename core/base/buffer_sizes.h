@@ -40,11 +40,10 @@ constexpr Count scale_groups(Count columns) {
   return (columns + kScaleGroup - 1) / kScaleGroup;
 }
 
-// Floats into which a thread widens bf16 weights before a product (1 MiB). Products of at most kSkinnyRows rows read
-// bf16 weights directly.
-inline constexpr Count kWidenedFloats = 1 << 18, kSkinnyRows = 8;
+// Products in f32 are summed in runs of this depth (engine/kernels/packed_f32.h).
+inline constexpr Count kF32Run = 128;
 
-// Scratch memory of a thread for packed products, in bf16 values: a block of rounded activations, one of panels, and
+// Scratch memory of a thread for packed products, in bf16 values: a block of laid-out activations, one of panels, and
 // those of a low-rank summand. The blocks stay in L2, a panel of one block of depth in L1.
 inline constexpr Count kBlockRows = 528, kBlockDepth = 2048, kPanelDepth = 512, kPanelColumns = 512;
 inline constexpr Count kMostFusedRank = 256;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/engine/kernels/packed.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/mesh/collectives/engine_step.h"
@@ -27,7 +26,6 @@ struct DeviceWork {
 plan::TrainShape shape_of(const train::Settings& s, const model::Config& config, const DeviceWork& work) {
   plan::TrainShape shape;
   shape.method = s.method;
-  shape.bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened;
   shape.weights = s.model.weights;
   if (s.method == model::TrainMethod::lora) shape.lora = experiment::adapter_shapes(config, s.lora);
   shape.dropout = s.method == model::TrainMethod::lora && s.lora.dropout > 0;
@@ -155,7 +153,6 @@ Prediction predict(const experiment::Experiment& experiment, ReadData read_data,
 
 plan::InferenceModel inference_model(const train::ModelSettings& settings) {
   return {.weights = settings.weights,
-          .bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened,
           .threads = train::thread_count(settings.threads)};
 }
 

@@ -11,7 +11,6 @@
 
 #include "core/base/elapsed.h"
 #include "core/base/error.h"
-#include "core/engine/kernels/packed.h"
 #include "core/train/evaluate.h"
 #include "core/train/model.h"
 #include "core/train/rounding.h"
@@ -212,8 +211,7 @@ void Prover::step(long number) {
   rounding_ = step_rounding(one_.config(), {.tokens = real_tokens,
                                             .longest = longest,
                                             .loss = one,
-                                            .bf16_products = s_.model.weights != model::WeightType::f32 &&
-                                                             engine::packed_kernels() != nullptr,
+                                            .bf16_products = s_.model.weights != model::WeightType::f32,
                                             .row_norms = s_.method == model::TrainMethod::lora && s_.lora.dora});
   compare({.step = number, .part = "loss"}, one, other, loss_bound(rounding_, one, one_.config().vocab, loss_tokens));
   compare_gradients(number);

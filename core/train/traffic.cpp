@@ -5,7 +5,6 @@
 #include <map>
 #include <tuple>
 
-#include "core/engine/kernels/packed.h"
 
 namespace mw::train {
 
@@ -18,8 +17,7 @@ TrafficPlan::TrafficPlan(const engine::Cluster& cluster, const Settings& s)
   if (cluster.devices() < 2) return;
   planned_.emplace(cluster.config(), cluster.mesh(), cluster.placement(), step_);
   // Streamed logits are bf16 (core/engine/transformer/loss.cpp).
-  const bool streams = s.model.weights == model::WeightType::bf16 && engine::packed_kernels() != nullptr &&
-                       s.method == model::TrainMethod::lora;
+  const bool streams = s.model.weights == model::WeightType::bf16 && s.method == model::TrainMethod::lora;
   for (int d = 0; d < cluster.devices(); ++d) logit_row_bytes_.push_back(planned_->vocab_rows(d) * (streams ? 2 : 4));
 }
 

@@ -64,14 +64,7 @@ struct Bf16x12Weights {
   bool has_overflow() const { return arena.use().now.total().value > 0; }
 };
 
-class Bf16x12Gemm : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!packed_kernels()) GTEST_SKIP() << "no packed kernels on this processor";
-  }
-};
-
-TEST_F(Bf16x12Gemm, EveryBitComesBack) {
+TEST(Bf16x12Gemm, EveryBitComesBack) {
   struct Row {
     const char* name;
     Element element;
@@ -91,7 +84,7 @@ TEST_F(Bf16x12Gemm, EveryBitComesBack) {
         EXPECT_EQ(compact.has_overflow(), row.overflow) << row.name << ", " << k;
       }
       Bits out(bits.size());
-      packed_kernels()->widen_bf16x12(rows, k, 0, k, compact.bytes.data(), out.data());
+      cpu_kernels().bf16.packed.widen_bf16x12(rows, k, 0, k, compact.bytes.data(), out.data());
       EXPECT_EQ(out, expected) << row.name << ", " << k;
       for (std::int64_t r = 31; r < rows; r += 40) {
         const std::int64_t first = k / 3, count = k - first - 1;
@@ -105,7 +98,7 @@ TEST_F(Bf16x12Gemm, EveryBitComesBack) {
     }
 }
 
-TEST_F(Bf16x12Gemm, ProductsAreThoseOfPanelsBitForBit) {
+TEST(Bf16x12Gemm, ProductsAreThoseOfPanelsBitForBit) {
   for (const Element& element : {Element(normal), seldom(2000), seldom(100)})
     for (const int threads : {1, 3})
       for (const std::int64_t k : {64, 644, 4480})
@@ -193,7 +186,7 @@ model::Config larger() {
   return c;
 }
 
-TEST_F(Bf16x12Gemm, TakeThreeQuartersOfTheMemoryAndAtMostAsMuchWhereTheyDoNotFit) {
+TEST(Bf16x12Gemm, TakeThreeQuartersOfTheMemoryAndAtMostAsMuchWhereTheyDoNotFit) {
   EXPECT_NEAR(Loaded(larger(), NetworkUse::inference, normal).weight_bytes() /
                   Loaded(larger(), NetworkUse::training, normal).weight_bytes(),
               0.76, 0.01);

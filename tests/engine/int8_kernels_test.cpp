@@ -115,9 +115,9 @@ TEST_F(AvxVnni, ProductsWithInt8WeightsHaveTheBitsOfAvx2) {
     for (const std::int64_t depth : {2, 66, 256}) {
       const GemmShape shape{rows, 40, depth};
       const Operands o = operands(shape);
-      const std::vector<float> expected = product(kernels_avx2().packed, shape, o);
+      const std::vector<float> expected = product(kernels_avx2().bf16.packed, shape, o);
       emulated = 0;
-      EXPECT_EQ(product(kernels_avx_vnni().packed, shape, o), expected) << rows << " rows, depth " << depth;
+      EXPECT_EQ(product(kernels_avx_vnni().bf16.packed, shape, o), expected) << rows << " rows, depth " << depth;
       EXPECT_TRUE(emulated > 0 || has(Cpu::avx_vnni));
     }
 }
@@ -130,11 +130,11 @@ TEST(Int8Kernels, EveryClassHasTheBitsOfAvx2) {
   if (!has(Cpu::avx512)) GTEST_SKIP() << "no AVX-512 on this processor";
   const GemmShape shape{kMaxSkinnyRows, 40, 1152};
   const Operands o = operands(shape);
-  const std::vector<float> expected = product(kernels_avx2().packed, shape, o);
+  const std::vector<float> expected = product(kernels_avx2().bf16.packed, shape, o);
   for (const Class& c : {Class{Cpu::avx512, kernels_avx512}, Class{Cpu::avx512_vnni, kernels_avx512_vnni},
                          Class{Cpu::avx512_bf16, kernels_avx512_bf16}})
     if (has(c.cpu)) {
-      EXPECT_EQ(product(c.kernels().packed, shape, o), expected) << to_string(c.cpu);
+      EXPECT_EQ(product(c.kernels().bf16.packed, shape, o), expected) << to_string(c.cpu);
     }
 }
 

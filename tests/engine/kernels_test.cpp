@@ -172,21 +172,14 @@ TEST_P(Kernels, SmallMatrixProducts) {
   const std::vector<float> a = normals(static_cast<size_t>(5 * n), 1), b = normals(static_cast<size_t>(rows * n), 2);
   for (const VectorKernels* k : available())
     for (int m = 1; m <= 5; ++m) {
-      std::vector<std::uint16_t> bits(b.size());
-      std::vector<float> wide(b.size()), c(static_cast<size_t>(m * rows), 1.0f), c16 = c;
-      k->narrow(rows * n, b.data(), bits.data());
-      k->widen(rows * n, bits.data(), wide.data());
+      std::vector<float> c(static_cast<size_t>(m * rows), 1.0f);
       k->dot_rows({m, rows, n}, a.data(), b.data(), c.data(), {2, 1}, {0, rows});
-      k->dot_rows_bf16({m, rows, n}, a.data(), bits.data(), c16.data(), {2, 1}, {0, rows});
       for (int i = 0; i < m; ++i)
         for (int j = 0; j < rows; ++j) {
-          double sum = 0, sum16 = 0;
-          for (int l = 0; l < n; ++l) {
+          double sum = 0;
+          for (int l = 0; l < n; ++l)
             sum += static_cast<double>(a[static_cast<size_t>(i * n + l)]) * b[static_cast<size_t>(j * n + l)];
-            sum16 += static_cast<double>(a[static_cast<size_t>(i * n + l)]) * wide[static_cast<size_t>(j * n + l)];
-          }
           EXPECT_NEAR(c[static_cast<size_t>(i * rows + j)], 1 + 2 * sum, 1e-6 * n + 1e-5) << k->name;
-          EXPECT_NEAR(c16[static_cast<size_t>(i * rows + j)], 1 + 2 * sum16, 1e-6 * n + 1e-5) << k->name;
         }
     }
 }
@@ -285,11 +278,11 @@ TEST(Gemm, AgreesWithDoubleArithmetic) {
         for (std::int64_t k = 0; k < s.k; ++k)
           a_t[size(k, s.m) + static_cast<size_t>(m)] = a[size(m, s.k) + static_cast<size_t>(k)];
       std::vector<float> nt(size(s.m, s.n), 1.0f), nt16 = nt, nn = nt, nn16 = nt, tn = nt;
-      gemm.nt({s.m, s.n, s.k}, a.data(), {.f32 = b.data()}, nt.data(), {2, 0.5f});
-      gemm.nt({s.m, s.n, s.k}, a.data(), {.bf16 = bits.data()}, nt16.data(), {2, 0.5f});
-      gemm.nn({s.m, s.n, s.k}, a.data(), {.f32 = transposed.data()}, nn.data(), {2, 0.5f});
-      gemm.nn({s.m, s.n, s.k}, a.data(), {.bf16 = bits_t.data()}, nn16.data(), {2, 0.5f});
-      gemm.tn({s.m, s.n, s.k}, a_t.data(), transposed.data(), tn.data(), {2, 0.5f});
+      gemm.nt({s.m, s.n, s.k}, a.data(), {.f32 = b.data()}, nt.data(), {2, 1});
+      gemm.nt({s.m, s.n, s.k}, a.data(), {.bf16 = bits.data()}, nt16.data(), {2, 1});
+      gemm.nn({s.m, s.n, s.k}, a.data(), {.f32 = transposed.data()}, nn.data(), {2, 1});
+      gemm.nn({s.m, s.n, s.k}, a.data(), {.bf16 = bits_t.data()}, nn16.data(), {2, 1});
+      gemm.tn({s.m, s.n, s.k}, a_t.data(), transposed.data(), tn.data(), {2, 1});
       const double tolerance = 5e-5 * std::sqrt(static_cast<double>(s.k));
       for (std::int64_t m = 0; m < s.m; ++m)
         for (std::int64_t n = 0; n<s.n; n += s.n> 1000 ? 997 : 1) {
@@ -302,9 +295,9 @@ TEST(Gemm, AgreesWithDoubleArithmetic) {
           }
           const size_t at = size(m, s.n) + static_cast<size_t>(n);
           for (const auto* c : {&nt, &nn, &tn})
-            ASSERT_NEAR((*c)[at], 0.5 + 2 * sum, tolerance) << s.m << " x " << s.n << " x " << s.k;
+            ASSERT_NEAR((*c)[at], 1 + 2 * sum, tolerance) << s.m << " x " << s.n << " x " << s.k;
           for (const auto* c : {&nt16, &nn16})
-            ASSERT_NEAR((*c)[at], 0.5 + 2 * sum16, tolerance) << s.m << " x " << s.n << " x " << s.k;
+            ASSERT_NEAR((*c)[at], 1 + 2 * sum16, tolerance) << s.m << " x " << s.n << " x " << s.k;
         }
     }
 }

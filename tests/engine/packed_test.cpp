@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Products on packed bf16 weights against double arithmetic on the same rounded operands; skipped where the processor
-// lacks AVX-512 BF16.
+// Products on packed weights against double arithmetic on the same operands, which those of bf16 round.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "core/base/rng.h"
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/gemm.h"
+#include "core/engine/kernels/packed_classes.h"
 #include "core/engine/kernels/vector.h"
 
 namespace mw::engine {
@@ -50,6 +51,30 @@ std::vector<std::uint16_t> packed(const Matrix& m) {
   return out;
 }
 
+// A weight in panels of either kind.
+struct Panels {
+  std::vector<std::uint16_t> bf16;
+  std::vector<float> f32;
+  Panels() = default;
+  Panels(model::WeightType type, const Matrix& m) {
+    if (type != model::WeightType::f32) {
+      bf16 = packed(m);
+      return;
+    }
+    f32.resize(m.at.size());
+    for (std::int64_t r = 0; r < m.rows; ++r)
+      for (std::int64_t c = 0; c < m.cols; ++c) f32[static_cast<size_t>(packed_f32_index(m.cols, r, c))] = m(r, c);
+  }
+  WeightRef ref() const {
+    return f32.empty() ? WeightRef{.packed = bf16.data()} : WeightRef{.packed_f32 = f32.data()};
+  }
+};
+
+// The values that products with weights of the type multiply.
+Matrix multiplied(model::WeightType type, const Matrix& m) {
+  return type == model::WeightType::f32 ? m : rounded(m);
+}
+
 Matrix transposed(const Matrix& m) {
   Matrix t{m.cols, m.rows, std::vector<float>(m.at.size())};
   for (std::int64_t r = 0; r < m.rows; ++r)
@@ -64,12 +89,9 @@ double expected(const Matrix& a, const Matrix& b, std::int64_t m, std::int64_t n
   return sum;
 }
 
-class Packed : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!packed_kernels()) GTEST_SKIP() << "no packed kernels on this processor";
-  }
-};
+class PackedTypes : public ::testing::TestWithParam<model::WeightType> {};
+INSTANTIATE_TEST_SUITE_P(Types, PackedTypes, ::testing::Values(model::WeightType::f32, model::WeightType::bf16),
+                         [](const auto& type) { return std::string(to_string(type.param)); });
 
 struct Size {
   std::int64_t m, n, k, rank;
@@ -78,25 +100,25 @@ constexpr Size kSizes[] = {{1, 32, 2, 0},     {1, 544, 640, 16},  {2, 96, 34, 3}
                            {7, 64, 258, 16},  {13, 2080, 66, 1},  {40, 32, 2050, 0},   {64, 1056, 130, 5},
                            {600, 64, 96, 16}, {1100, 32, 544, 7}, {30, 160, 1058, 300}};
 
-TEST_F(Packed, ProductsAgreeWithDoubleArithmetic) {
+TEST_P(PackedTypes, ProductsAgreeWithDoubleArithmetic) {
   for (const int threads : {1, 3})
     for (const Size s : kSizes) {
       Device device(Bytes(0), threads);
-      Gemm gemm(device, model::WeightType::bf16);
+      Gemm gemm(device, GetParam());
       const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2), z = normals(s.m, s.rank, 3),
                    l = normals(s.n, s.rank, 4), l_t = transposed(l);
-      const std::vector<std::uint16_t> w = packed(b);
+      const Panels w(GetParam(), b);
       const Matrix turned = transposed(b);
       std::vector<float> nt(static_cast<size_t>(s.m * s.n), 1.0f), nn = nt, plain = nt;
       const LowRank low{s.rank ? z.at.data() : nullptr, l.at.data(), s.rank, 0.5f};
       LowRank low_nn = low;
       low_nn.l = l_t.at.data();
-      gemm.nt({s.m, s.n, s.k}, a.at.data(), {.packed = w.data()}, nt.data(), {.beta = 1.0f}, low);
-      gemm.nt({s.m, s.n, s.k}, a.at.data(), {.packed = w.data()}, plain.data());
+      gemm.nt({s.m, s.n, s.k}, a.at.data(), w.ref(), nt.data(), {.beta = 1.0f}, low);
+      gemm.nt({s.m, s.n, s.k}, a.at.data(), w.ref(), plain.data());
       const bool both = packable(turned.rows, turned.cols);
-      const std::vector<std::uint16_t> w_turned = both ? packed(turned) : std::vector<std::uint16_t>();
-      if (both) gemm.nn({s.m, s.n, s.k}, a.at.data(), {.packed = w_turned.data()}, nn.data(), {.beta = 1.0f}, low_nn);
-      const Matrix ra = rounded(a), rb = rounded(b);
+      const Panels w_turned = both ? Panels(GetParam(), turned) : Panels();
+      if (both) gemm.nn({s.m, s.n, s.k}, a.at.data(), w_turned.ref(), nn.data(), {.beta = 1.0f}, low_nn);
+      const Matrix ra = multiplied(GetParam(), a), rb = multiplied(GetParam(), b);
       const double tolerance = 2e-5 * std::sqrt(static_cast<double>(s.k));
       const double low_tolerance = tolerance + (s.rank ? 0.02 * std::sqrt(static_cast<double>(s.rank)) : 0);
       for (std::int64_t m = 0; m<s.m; m += s.m> 100 ? 41 : 1)
@@ -157,15 +179,15 @@ TEST(Int8, ProductsAgreeWithDoubleArithmetic) {
     }
 }
 
-TEST_F(Packed, FactorsKeptInF32ArePackedOnTheWay) {
+TEST_P(PackedTypes, FactorsKeptInF32ArePackedOnTheWay) {
   for (const Size s : {Size{17, 16, 640, 0}, Size{700, 5, 70, 0}, Size{40, 77, 1031, 0}, Size{33, 640, 7, 0}}) {
     Device device(Bytes(0), 2);
-    Gemm gemm(device, model::WeightType::bf16);
+    Gemm gemm(device, GetParam());
     const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2), b_t = transposed(b);
     std::vector<float> nt(static_cast<size_t>(s.m * s.n)), nn = nt;
     gemm.nt({s.m, s.n, s.k}, a.at.data(), {.f32 = b.at.data()}, nt.data(), {.alpha = 2.0f});
     gemm.nn({s.m, s.n, s.k}, a.at.data(), {.f32 = b_t.at.data()}, nn.data(), {.alpha = 2.0f});
-    const Matrix ra = rounded(a), rb = rounded(b);
+    const Matrix ra = multiplied(GetParam(), a), rb = multiplied(GetParam(), b);
     for (std::int64_t m = 0; m < s.m; m += 5)
       for (std::int64_t n = 0; n < s.n; ++n) {
         const double sum = 2 * expected(ra, rb, m, n), tolerance = 4e-5 * std::sqrt(static_cast<double>(s.k));
@@ -175,13 +197,13 @@ TEST_F(Packed, FactorsKeptInF32ArePackedOnTheWay) {
   }
 }
 
-TEST_F(Packed, BlocksOfAttentionInEveryOrientation) {
+TEST_P(PackedTypes, BlocksOfAttentionInEveryOrientation) {
   Device device(Bytes(0), 1);
-  Gemm gemm(device, model::WeightType::bf16);
+  Gemm gemm(device, GetParam());
   gemm.prepare_blocks();
   for (const Size s : {Size{9, 5, 3, 0}, Size{64, 130, 256, 0}, Size{700, 48, 64, 0}, Size{33, 640, 530, 0}}) {
     const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2), a_t = transposed(a), b_t = transposed(b);
-    const Matrix ra = rounded(a), rb = rounded(b);
+    const Matrix ra = multiplied(GetParam(), a), rb = multiplied(GetParam(), b);
     for (const Transpose transpose_a : {Transpose::no, Transpose::yes})
       for (const Transpose transpose_b : {Transpose::no, Transpose::yes}) {
         const Matrix &at = transpose_a == Transpose::no ? a : a_t, &bt = transpose_b == Transpose::no ? b_t : b;
@@ -190,7 +212,7 @@ TEST_F(Packed, BlocksOfAttentionInEveryOrientation) {
         const MatrixOperand left{at.at.data(), at.cols, transpose_a}, right{bt.at.data(), bt.cols, transpose_b};
         std::vector<float> with_kept = c;
         gemm.block(0, {s.m, s.n, s.k}, left, {right}, {c.data(), ldc}, {2.0f, 1.0f});
-        const KeptPanels unused = gemm.keep(0, right, s.k, s.n, 0), kept = gemm.keep(0, right, s.k, s.n, unused.end);
+        const KeptPanels unused = gemm.keep(0, right, s.k, std::min(s.n, kPanelRows), 0), kept = gemm.keep(0, right, s.k, s.n, unused.end);
         ASSERT_NE(kept.at, nullptr);
         gemm.block(0, {s.m, s.n, s.k}, left, {right, kept}, {with_kept.data(), ldc}, {2.0f, 1.0f});
         ASSERT_EQ(with_kept, c) << s.m << " x " << s.n << " x " << s.k;
@@ -206,22 +228,22 @@ TEST_F(Packed, BlocksOfAttentionInEveryOrientation) {
 }
 
 // More threads than cores, rows or panels: every output is computed once, with the bits of one thread.
-TEST_F(Packed, SixtyFourThreadsGiveTheBitsOfOne) {
+TEST_P(PackedTypes, SixtyFourThreadsGiveTheBitsOfOne) {
   Device one(Bytes(0), 1), many(Bytes(0), 64);
-  Gemm alone(one, model::WeightType::bf16), shared(many, model::WeightType::bf16);
+  Gemm alone(one, GetParam()), shared(many, GetParam());
   for (const Size s : {Size{1, 4096, 256, 0}, Size{5, 96, 4096, 0}, Size{40, 544, 512, 0}, Size{1000, 64, 96, 0}}) {
     const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2);
-    const std::vector<std::uint16_t> w = packed(b);
+    const Panels w(GetParam(), b);
     std::vector<float> expected_bits(static_cast<size_t>(s.m * s.n)), c = expected_bits;
-    alone.nt({s.m, s.n, s.k}, a.at.data(), {.packed = w.data()}, expected_bits.data());
-    shared.nt({s.m, s.n, s.k}, a.at.data(), {.packed = w.data()}, c.data());
+    alone.nt({s.m, s.n, s.k}, a.at.data(), w.ref(), expected_bits.data());
+    shared.nt({s.m, s.n, s.k}, a.at.data(), w.ref(), c.data());
     EXPECT_EQ(c, expected_bits) << s.m << " x " << s.n << " x " << s.k;
   }
 }
 
-TEST_F(Packed, FirstKeysOfKeptPanelsGiveTheSameBits) {
+TEST_P(PackedTypes, FirstKeysOfKeptPanelsGiveTheSameBits) {
   Device device(Bytes(0), 1);
-  Gemm gemm(device, model::WeightType::bf16);
+  Gemm gemm(device, GetParam());
   gemm.prepare_blocks();
   const std::int64_t queries = 64, keys = 600, dim = 48, seen = 517;
   const Matrix p = normals(queries, keys, 1), v = normals(keys, dim, 2);
@@ -232,7 +254,7 @@ TEST_F(Packed, FirstKeysOfKeptPanelsGiveTheSameBits) {
   EXPECT_EQ(kept, plain);
 }
 
-TEST_F(Packed, KeepsOnlyPanelsThatFit) {
+TEST(Packed, KeepsOnlyPanelsThatFit) {
   Device device(Bytes(0), 1);
   Gemm gemm(device, model::WeightType::bf16);
   gemm.prepare_blocks();
@@ -249,19 +271,19 @@ TEST_F(Packed, KeepsOnlyPanelsThatFit) {
   EXPECT_LE(used, sizes::kPackedBlocks);
 }
 
-TEST_F(Packed, ARowDoesNotDependOnTheRowsBesideIt) {
+TEST_P(PackedTypes, ARowDoesNotDependOnTheRowsBesideIt) {
   Device device(Bytes(0), 2);
-  Gemm gemm(device, model::WeightType::bf16);
+  Gemm gemm(device, GetParam());
   const std::int64_t rows = 100, n = 96;
   for (const std::int64_t k : {640, 1500, 2304, 6912}) {  // with AMX deep products are computed in slices
     const Matrix a = normals(rows, k, 1), b = normals(n, k, 2);
-    const std::vector<std::uint16_t> w = packed(b);
+    const Panels w(GetParam(), b);
     std::vector<float> all(static_cast<size_t>(rows * n)), part;
-    gemm.nt({rows, n, k}, a.at.data(), {.packed = w.data()}, all.data());
+    gemm.nt({rows, n, k}, a.at.data(), w.ref(), all.data());
     for (const std::int64_t some : {1, 3, 4, 5, 16, 17}) {  // AMX uses other instructions for few rows
       part.resize(static_cast<size_t>(some * n));
       for (std::int64_t r = 0; r + some <= rows; r += 9) {
-        gemm.nt({some, n, k}, a.at.data() + r * k, {.packed = w.data()}, part.data());
+        gemm.nt({some, n, k}, a.at.data() + r * k, w.ref(), part.data());
         EXPECT_TRUE(std::equal(part.begin(), part.end(), all.begin() + r * n))
             << r << ", of " << some << ", depth " << k;
       }
@@ -269,7 +291,7 @@ TEST_F(Packed, ARowDoesNotDependOnTheRowsBesideIt) {
   }
 }
 
-TEST_F(Packed, ARowOfADecodedBatchDoesNotDependOnItsSize) {
+TEST(Packed, ARowOfADecodedBatchDoesNotDependOnItsSize) {
   Device device(Bytes(0), 2);
   Gemm gemm(device, model::WeightType::bf16);
   for (const std::int64_t k : {2, 66, 128, 1500}) {
@@ -290,7 +312,7 @@ TEST_F(Packed, ARowOfADecodedBatchDoesNotDependOnItsSize) {
   }
 }
 
-TEST_F(Packed, StreamedTilesAreTheProduct) {
+TEST(Packed, StreamedTilesAreTheProduct) {
   Device device(Bytes(0), 2);
   Gemm gemm(device, model::WeightType::bf16);
   const std::int64_t rows = 150, n = 1504, k = 66;
@@ -306,8 +328,8 @@ TEST_F(Packed, StreamedTilesAreTheProduct) {
 }
 
 // Rows of logits as the loss streams them: log-sum-exp, and exponentials that one factor a row makes gradients.
-TEST_F(Packed, LogitTilesGiveTheLossAndItsGradient) {
-  const GemmKernels& kernels = *gemm_kernels();
+TEST(Packed, LogitTilesGiveTheLossAndItsGradient) {
+  const GemmKernels& kernels = cpu_kernels().bf16.gemm;
   const std::int64_t rows = 14;
   for (const float cap : {0.0f, 30.0f})
     for (const int n : {2, 16, 96, 334}) {
@@ -332,7 +354,7 @@ TEST_F(Packed, LogitTilesGiveTheLossAndItsGradient) {
           const double v = exact[static_cast<size_t>(r * n + i)], slope = cap > 0 ? 1 - v / cap * v / cap : 1;
           const double g = 0.25 * std::exp(v - static_cast<double>(lse[static_cast<size_t>(r)])) * slope;
           float gradient;
-          vector_kernels().widen(1, &groups[static_cast<size_t>(group_index(gemm_kernels()->group_rows, n, r, i))],
+          vector_kernels().widen(1, &groups[static_cast<size_t>(group_index(cpu_kernels().bf16.gemm.group_rows, n, r, i))],
                                  &gradient);
           EXPECT_NEAR(gradient, g, 0.01 * g + 1e-8) << n;
         }
@@ -340,7 +362,7 @@ TEST_F(Packed, LogitTilesGiveTheLossAndItsGradient) {
 }
 
 // What streamed_loss makes of a stripe: any left operand that is laid out on the way.
-TEST_F(Packed, GatheredStripesAreTheProduct) {
+TEST(Packed, GatheredStripesAreTheProduct) {
   for (const int threads : {1, 3})
     for (const Size s : {Size{5, 32, 64, 0}, Size{30, 160, 1504, 0}, Size{100, 96, 2080, 0}}) {
       Device device(Bytes(0), threads);
@@ -349,7 +371,7 @@ TEST_F(Packed, GatheredStripesAreTheProduct) {
       const std::vector<std::uint16_t> w = packed(b);
       std::vector<float> c(static_cast<size_t>(s.m * s.n), NAN);
       const auto fill = [&](const PackedGemm::Stripe& at, std::uint16_t* out) {
-        gemm_kernels()->groups(at.rows, at.columns, {a.at.data() + at.row * s.k + at.column, s.k, nullptr, {}}, 1.0f,
+        cpu_kernels().bf16.gemm.groups(at.rows, at.columns, {a.at.data() + at.row * s.k + at.column, s.k, nullptr, {}}, 1.0f,
                                out);
       };
       gemm.packed().multiply_stripes({s.m, s.n, s.k}, s.m + 4, w.data(), fill, c.data());
@@ -361,15 +383,15 @@ TEST_F(Packed, GatheredStripesAreTheProduct) {
 }
 
 // Norm, two weights and their LoRA branches in one dispatch: the bits of doing it one after the other.
-TEST_F(Packed, FusedBranchesAreTheSeparateProducts) {
+TEST_P(PackedTypes, FusedBranchesAreTheSeparateProducts) {
   using Kind = PackedProduct::Kind;
-  const auto factor = [](Kind kind, const Matrix& m) { return PackedProduct::Matrix{kind, nullptr, m.at.data(), {}}; };
+  const auto factor = [](Kind kind, const Matrix& m) { return PackedProduct::Matrix{.kind = kind, .f32 = m.at.data()}; };
   for (const int threads : {1, 3})
     for (const Size s : {Size{75, 64, 96, 8}, Size{640, 96, 2080, 16}, Size{1300, 32, 640, 40}}) {
       Device device(Bytes(0), threads);
-      Gemm gemm(device, model::WeightType::bf16);
+      Gemm gemm(device, GetParam());
       if (!gemm.packed().can_fuse(s.m, s.k)) {  // with AMX this one is too deep
-        EXPECT_GT(s.k, gemm_kernels()->most_fused_depth);
+        EXPECT_GT(s.k, gemm.packed().products().gemm.most_fused_depth);
         continue;
       }
       const Matrix x = normals(s.m, s.k, 1), gain = normals(1, s.k, 2), b = normals(s.n, s.k, 3),
@@ -379,13 +401,13 @@ TEST_F(Packed, FusedBranchesAreTheSeparateProducts) {
       std::vector<float> inv(static_cast<size_t>(s.m)), inv_again = inv;
       const NormGain g{gain.at.data(), 1.0f};
       vector_kernels().rms_norm({s.m, s.k, x.at.data(), g}, 1e-6f, y.at.data(), inv.data());
-      const std::vector<std::uint16_t> w = packed(b), turned = packable(s.k, s.n) ? packed(b_t) : w;
+      const Panels w(GetParam(), b), turned = packable(s.k, s.n) ? Panels(GetParam(), b_t) : w;
       std::vector<float> z(static_cast<size_t>(s.m * s.rank)), z2 = z, c(static_cast<size_t>(s.m * s.n)), c2(c), c3(c);
       gemm.nt({s.m, s.rank, s.k}, y.at.data(), {.f32 = down.at.data()}, z.data());
-      gemm.nt({s.m, s.n, s.k}, y.at.data(), {.packed = w.data()}, c.data(), {}, {z.data(), up.at.data(), s.rank, 0.5f});
-      FusedProduct nt{.b = {Kind::panels, w.data(), nullptr, {}}, .n = s.n, .c = c2.data(), .low = {}}, nn = nt;
+      gemm.nt({s.m, s.n, s.k}, y.at.data(), w.ref(), c.data(), {}, {z.data(), up.at.data(), s.rank, 0.5f});
+      FusedProduct nt{.b = stored_matrix(w.ref(), Transpose::no), .n = s.n, .c = c2.data(), .low = {}}, nn = nt;
       nt.low = {factor(Kind::rows, down), factor(Kind::rows, up), s.rank, z2.data(), 1.0f, 0.5f};
-      nn.b = {Kind::transposed_panels, turned.data(), nullptr, {}}, nn.c = c3.data();
+      nn.b = stored_matrix(turned.ref(), Transpose::yes), nn.c = c3.data();
       nn.low = {factor(Kind::columns, down_t), factor(Kind::columns, up_t), s.rank, z2.data(), 1.0f, 0.5f};
       const FusedProduct both[] = {nt, nn};
       std::vector<float> gated(c.size()), gated_apart(c.size());
@@ -403,37 +425,41 @@ TEST_F(Packed, FusedBranchesAreTheSeparateProducts) {
 }
 
 // Gate and up projections of which only the gated product is kept.
-TEST_F(Packed, GatedProductAloneIsTheSeparateProducts) {
+TEST_P(PackedTypes, GatedProductAloneIsTheSeparateProducts) {
   using Kind = PackedProduct::Kind;
   for (const int threads : {1, 3})
     for (const Size s : {Size{75, 64, 96, 0}, Size{100, 160, 160, 0}, Size{1300, 32, 2048, 0}}) {
       Device device(Bytes(0), threads);
-      Gemm gemm(device, model::WeightType::bf16);
+      Gemm gemm(device, GetParam());
       const Matrix x = normals(s.m, s.k, 1), w[] = {normals(s.n, s.k, 2), normals(s.n, s.k, 3)};
-      std::vector<std::uint16_t> turned[2];
+      Panels turned[2];
       std::vector<float> c[2];
       FusedProduct branches[2];
       for (size_t i = 0; i < 2; ++i) {
-        turned[i] = packed(transposed(w[i]));
+        turned[i] = Panels(GetParam(), transposed(w[i]));
         c[i].resize(static_cast<size_t>(s.m * s.n));
-        gemm.nt({s.m, s.n, s.k}, x.at.data(), {.packed = packed(w[i]).data()}, c[i].data());
-        branches[i] = {.b = {Kind::transposed_panels, turned[i].data(), nullptr, {}}, .n = s.n, .low = {}};
+        gemm.nt({s.m, s.n, s.k}, x.at.data(), Panels(GetParam(), w[i]).ref(), c[i].data());
+        branches[i] = {.b = stored_matrix(turned[i].ref(), Transpose::yes), .n = s.n, .low = {}};
       }
       std::vector<float> apart(c[0].size()), gated = apart;
       vector_kernels().geglu(s.m * s.n, c[0].data(), c[1].data(), apart.data());
-      ASSERT_TRUE(PackedGemm::can_gate_alone(s.k, branches));
+      if (GetParam() == model::WeightType::f32 && s.k > 1024) {
+        EXPECT_FALSE(gemm.packed().can_gate_alone(s.k, branches));
+        continue;
+      }
+      ASSERT_TRUE(gemm.packed().can_gate_alone(s.k, branches));
       gemm.packed().multiply_fused(s.m, s.k, {x.at.data(), s.k}, branches, {}, gated.data());
       EXPECT_EQ(gated, apart);
-      EXPECT_FALSE(PackedGemm::can_gate_alone(s.k + 2048, branches));
+      EXPECT_FALSE(gemm.packed().can_gate_alone(s.k + 2048, branches));
       branches[1].b.kind = Kind::panels;
-      EXPECT_FALSE(PackedGemm::can_gate_alone(s.k, branches));
+      EXPECT_FALSE(gemm.packed().can_gate_alone(s.k, branches));
     }
 }
 
 // The same of the few rows of decoding, with GeGLU, bf16 and int8.
-TEST_F(Packed, FewRowsInOneDispatchAreTheSeparateProducts) {
+TEST(Packed, FewRowsInOneDispatchAreTheSeparateProducts) {
   using Kind = PackedProduct::Kind;
-  const auto factor = [](const Matrix& m) { return PackedProduct::Matrix{Kind::rows, nullptr, m.at.data(), {}}; };
+  const auto factor = [](const Matrix& m) { return PackedProduct::Matrix{.kind = Kind::rows, .f32 = m.at.data()}; };
   for (const int threads : {1, 3})
     for (const model::WeightType type : {model::WeightType::bf16, model::WeightType::int8})
       for (const Size s : {Size{1, 544, 640, 16}, Size{3, 2080, 640, 5}, Size{9, 64, 34, 24}, Size{16, 320, 1100, 16},
@@ -458,7 +484,7 @@ TEST_F(Packed, FewRowsInOneDispatchAreTheSeparateProducts) {
           gemm.nt({s.m, s.rank, s.k}, y.at.data(), {.f32 = low_a.at.data()}, z.data());
           gemm.nt({s.m, s.n, s.k}, y.at.data(), ref, c[i].data(), {},
                   {s.rank > 0 ? z.data() : nullptr, low_b.at.data(), s.rank, 0.5f});
-          both[i].b = {ref.packed ? Kind::panels : Kind::int8, ref.packed, nullptr, ref.int8};
+          both[i].b = stored_matrix(ref, Transpose::no);
           both[i].n = s.n, both[i].c = c2[i].data();
           if (s.rank > 0) both[i].low = {factor(low_a), factor(low_b), s.rank, z2[i].data(), 1.0f, 0.5f};
         }
@@ -475,16 +501,16 @@ TEST_F(Packed, FewRowsInOneDispatchAreTheSeparateProducts) {
       }
 }
 
-TEST_F(Packed, SumsOverRowsAgreeWithDoubleArithmetic) {
+TEST_P(PackedTypes, SumsOverRowsAgreeWithDoubleArithmetic) {
   for (const int threads : {1, 3})
     for (const Size s : {Size{7, 40, 0, 3}, Size{1030, 96, 0, 16}, Size{60, 1200, 0, 70}}) {
       Device device(Bytes(0), threads);
-      Gemm gemm(device, model::WeightType::bf16);
+      Gemm gemm(device, GetParam());
       const Matrix l = normals(s.m, s.rank, 1), x = normals(s.m, s.n, 2), gain = normals(1, s.n, 3);
       std::vector<float> inv(static_cast<size_t>(s.m));
       Matrix y = x;
       vector_kernels().rms_norm({s.m, s.n, x.at.data(), {gain.at.data(), 0.0f}}, 1e-6f, y.at.data(), inv.data());
-      const Matrix rl = transposed(rounded(l)), rx = transposed(rounded(x)), ry = transposed(rounded(y));
+      const Matrix rl = transposed(multiplied(GetParam(), l)), rx = transposed(multiplied(GetParam(), x)), ry = transposed(multiplied(GetParam(), y));
       std::vector<float> plain(static_cast<size_t>(s.rank * s.n), 1.0f), normed = plain;
       gemm.packed().add_lora_gradient({.m = s.m,
                                        .rank = s.rank,
@@ -507,6 +533,139 @@ TEST_F(Packed, SumsOverRowsAgreeWithDoubleArithmetic) {
           ASSERT_NEAR(plain[static_cast<size_t>(n * s.rank + r)], 1 + 2 * expected(rl, rx, r, n), tolerance);
           ASSERT_NEAR(normed[static_cast<size_t>(r * s.n + n)], 1 + 2 * expected(rl, ry, r, n), tolerance);
         }
+    }
+}
+
+// Weights whose rows are not whole panels, in rows of f32 or bf16.
+TEST_P(PackedTypes, RowMajorWeightsArePackedOnTheWay) {
+  for (const Size s : {Size{1, 33, 20, 0}, Size{17, 70, 101, 0}, Size{70, 41, 650, 0}, Size{3, 130, 300, 0}}) {
+    Device device(Bytes(0), 2);
+    Gemm gemm(device, GetParam());
+    const Matrix a = normals(s.m, s.k, 1), b = rounded(normals(s.n, s.k, 2)), b_t = transposed(b);
+    const std::vector<std::uint16_t> bits = bits_of(b), bits_t = bits_of(b_t);
+    std::vector<float> nt(static_cast<size_t>(s.m * s.n)), nn = nt;
+    gemm.nt({s.m, s.n, s.k}, a.at.data(), {.bf16 = bits.data()}, nt.data());
+    gemm.nn({s.m, s.n, s.k}, a.at.data(), {.bf16 = bits_t.data()}, nn.data());
+    for (std::int64_t m = 0; m < s.m; ++m)
+      for (std::int64_t n = 0; n < s.n; ++n) {
+        const double sum = expected(a, b, m, n), tolerance = 2e-5 * std::sqrt(static_cast<double>(s.k));
+        ASSERT_NEAR(nt[static_cast<size_t>(m * s.n + n)], sum, tolerance) << s.n << " x " << s.k;
+        ASSERT_NEAR(nn[static_cast<size_t>(m * s.n + n)], sum, tolerance) << s.n << " x " << s.k;
+      }
+  }
+}
+
+// The order that packed_f32.h states, for every way to an output.
+TEST(Packed, F32ProductsAddInTheStatedOrder) {
+  if (usable_cpu() == Cpu::base) GTEST_SKIP() << "without FMA a product is rounded before it is added";
+  for (const Size s : {Size{1, 32, 700, 0}, Size{5, 96, 128, 0}, Size{40, 64, 1154, 0}, Size{300, 32, 2310, 0}}) {
+    Device device(Bytes(0), 2);
+    Gemm gemm(device, model::WeightType::f32);
+    const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2), a_t = transposed(a), b_t = transposed(b);
+    const Panels w(model::WeightType::f32, b);
+    std::vector<float> exact(static_cast<size_t>(s.m * s.n)), nt(exact), rows(exact), nn(exact), tn(exact);
+    for (std::int64_t m = 0; m < s.m; ++m)
+      for (std::int64_t n = 0; n < s.n; ++n) {
+        float total = 0;
+        for (std::int64_t first = 0; first < s.k; first += sizes::kF32Run) {
+          float sum = 0;
+          for (std::int64_t k = first; k < std::min(s.k, first + sizes::kF32Run); ++k)
+            sum = std::fma(a(m, k), b(n, k), sum);
+          total = first == 0 ? sum : total + sum;
+        }
+        exact[static_cast<size_t>(m * s.n + n)] = total;
+      }
+    gemm.nt({s.m, s.n, s.k}, a.at.data(), w.ref(), nt.data());
+    gemm.nt({s.m, s.n, s.k}, a.at.data(), {.f32 = b.at.data()}, rows.data());
+    gemm.nn({s.m, s.n, s.k}, a.at.data(), {.f32 = b_t.at.data()}, nn.data());
+    gemm.tn({s.m, s.n, s.k}, a_t.at.data(), b_t.at.data(), tn.data());
+    for (const auto* c : {&nt, &rows, &nn, &tn}) ASSERT_EQ(*c, exact) << s.m << " x " << s.n << " x " << s.k;
+  }
+}
+
+// Every set of kernels that this processor runs, but those of AMX, whose order in bf16 is another.
+std::vector<std::pair<Cpu, const CpuKernels*>> classes() {
+  std::vector<std::pair<Cpu, const CpuKernels*>> all;
+#if defined(__x86_64__)
+  if (has(Cpu::avx2)) all.emplace_back(Cpu::avx2, &kernels_avx2());
+  if (has(Cpu::avx512)) all.emplace_back(Cpu::avx512, &kernels_avx512());
+  if (has(Cpu::avx512_vnni)) all.emplace_back(Cpu::avx512_vnni, &kernels_avx512_vnni());
+  if (has(Cpu::avx512_bf16)) all.emplace_back(Cpu::avx512_bf16, &kernels_avx512_bf16());
+#endif
+  return all;
+}
+
+// Values of every size, denormals among them.
+Matrix wild(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  Matrix m = normals(rows, cols, seed);
+  const Rng rng{seed + 1000};
+  for (size_t i = 0; i < m.at.size(); ++i)
+    if (rng.at(i) % 4 == 0) m.at[i] = std::ldexp(m.at[i], -static_cast<int>(rng.at(i + m.at.size()) % 140));
+  return m;
+}
+
+TEST_P(PackedTypes, EveryClassOfX86GivesTheSameBits) {
+  const auto all = classes();
+  if (all.size() < 2) GTEST_SKIP() << "this processor has one class";
+  for (const Size s : {Size{1, 96, 640, 0}, Size{2, 64, 66, 0}, Size{4, 160, 256, 0}, Size{7, 96, 1154, 0},
+                       Size{16, 64, 640, 0}, Size{29, 32, 514, 3}, Size{100, 96, 1500, 16}, Size{530, 64, 4610, 8}}) {
+    const Matrix a = wild(s.m, s.k, 1), b = wild(s.n, s.k, 2), z = wild(s.m, s.rank, 3), l = wild(s.n, s.rank, 4),
+                 turned = wild(s.k / 32 * 32, s.n, 5), down = wild(16, s.k, 6), gain = normals(1, s.k, 7);
+    const Panels w(GetParam(), b), w_turned(GetParam(), turned);
+    std::vector<std::vector<float>> first;
+    for (const auto& [cpu, kernels] : all) {
+      Device device(Bytes(0), 2);
+      Buffer<std::uint16_t> workspace;
+      const ProductKernels& products = GetParam() == model::WeightType::f32 ? kernels->f32 : kernels->bf16;
+      PackedGemm gemm(device, products, workspace);
+      const auto size = static_cast<size_t>(s.m * s.n);
+      std::vector<std::vector<float>> c(4, std::vector<float>(size, 0.25f));
+      PackedProduct product{.m = s.m, .n = s.n, .k = s.k, .scale = 0.3f, .a = a.at.data()};
+      product.b = stored_matrix(w.ref(), Transpose::no), product.store = Store::accumulate, product.c = c[0].data();
+      if (s.rank) product.low = {z.at.data(), s.rank, 0.5f, stored_matrix({.f32 = l.at.data()}, Transpose::no)};
+      gemm.run(product);
+      product.k = s.k / 32 * 32, product.low = {}, product.store = Store::write;
+      product.b = stored_matrix(w_turned.ref(), Transpose::yes), product.c = c[1].data();
+      gemm.run(product);
+      c[2].assign(static_cast<size_t>(16 * s.k), 0.0f);
+      const std::vector<float> inv(static_cast<size_t>(s.m), 0.7f);
+      gemm.add_lora_gradient({.m = s.m, .rank = 16, .columns = s.k, .l = down.at.data(),
+                              .x = {a.at.data(), s.k, inv.data(), {gain.at.data(), 1.0f}}, .g = c[2].data()});
+      gemm.prepare();
+      gemm.block(0, {s.m, s.n, s.k}, {a.at.data(), s.k}, {{b.at.data(), s.k, Transpose::yes}},
+                 {c[3].data(), s.n, Store::write}, 0.7f);
+      if (first.empty()) first = c;
+      for (size_t i = 0; i < c.size(); ++i)
+        ASSERT_EQ(std::memcmp(c[i].data(), first[i].data(), c[i].size() * sizeof(float)), 0)
+            << to_string(cpu) << ", product " << i << ", " << s.m << " x " << s.n << " x " << s.k;
+    }
+  }
+}
+
+TEST(Packed, EveryClassOfX86GivesTheSameLogits) {
+  const auto all = classes();
+  if (all.size() < 2) GTEST_SKIP() << "this processor has one class";
+  for (const float cap : {0.0f, 30.0f})
+    for (const std::int64_t n : {2, 16, 334}) {
+      const Matrix x = normals(14, n, 7);
+      std::vector<float> first;
+      for (const auto& [cpu, kernels] : all) {
+        Matrix logits = x;
+        for (float& v : logits.at) v *= 60;
+        std::vector<std::uint16_t> half(logits.at.size()), groups(static_cast<size_t>(2 * kGroupRows * n));
+        std::vector<float> results, factor(14, 0.3f);
+        for (std::int64_t r = 0; r < 14; ++r) {
+          float max = -3, sum = 0.5f;
+          kernels->bf16.gemm.logit_tile(n, cap, &logits.at[static_cast<size_t>(r * n)],
+                                        &half[static_cast<size_t>(r * n)], &max, &sum);
+          results.insert(results.end(), {max, sum});
+        }
+        kernels->bf16.gemm.scaled_groups(14, n, factor.data(), half.data(), n, groups.data());
+        for (const std::uint16_t h : half) results.push_back(static_cast<float>(h));
+        for (const std::uint16_t g : groups) results.push_back(static_cast<float>(g));
+        if (first.empty()) first = results;
+        ASSERT_EQ(results, first) << to_string(cpu) << ", " << n << ", cap " << cap;
+      }
     }
 }
 

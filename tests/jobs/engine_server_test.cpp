@@ -28,12 +28,7 @@ TEST(EngineServer, IsPredictedExactly) {
         planning::engine_server(experiment::bind(e), real.model.cluster->network(0).config());
     for (size_t c = 0; c < kMemoryCategories; ++c) {
       const auto category = static_cast<MemoryCategory>(c);
-      // Without packed kernels, the panels of widened weights are allocated by the first product.
-      if (category == MemoryCategory::workspace && !engine::packed_kernels()) {
-        EXPECT_GE(planned.memory.at_peak[category].value, held[category].value);
-      } else {
-        EXPECT_EQ(planned.memory.at_peak[category].value, held[category].value) << to_string(category);
-      }
+      EXPECT_EQ(planned.memory.at_peak[category].value, held[category].value) << to_string(category);
     }
     EXPECT_GT(held[MemoryCategory::kv_cache].value, 0);
     EXPECT_EQ(planned.settings.kv.capacity, real.settings.kv.capacity);

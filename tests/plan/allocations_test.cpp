@@ -166,12 +166,12 @@ TEST(AllocationListsOfAMesh, HaveEveryLabel) {
     cluster.train(method, {});
     const Rows rows(4, 40);
     cluster.forward_backward(rows.batch(), {});
-    engine::ModelShape model(config, {.type = WeightType::bf16, .math = Bf16Math::packed});
+    engine::ModelShape model(config, {.type = WeightType::bf16});
     model.full = method == model::TrainMethod::full;
     const std::vector<engine::ShardShape> none(model.inventory.tensors().size());
     std::set<std::string> labels;
     for (const auto& list : {engine::model_allocations(model, none),
-                             {engine::weight_panels(1), engine::logit_allocation(model, 1)},
+                             {engine::logit_allocation(model, 1)},
                              engine::allocations(model, engine::step_phase(model, {{.backward = true}}, 1))})
       for (const Allocation& a : list) labels.insert(name_of(a.category, a.label));
     for (int d = 0; d < cluster.devices(); ++d)

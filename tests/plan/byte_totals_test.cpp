@@ -24,20 +24,12 @@ struct Totals {
   MemoryPlan plan;
 };
 
-// A weight type and how the processor multiplies it.
 struct Arithmetic {
   const char* name;
   WeightType weights;
-  Bf16Math bf16;
 };
-constexpr Arithmetic kTrained[] = {{"f32", WeightType::f32, Bf16Math::widened},
-                                   {"bf16", WeightType::bf16, Bf16Math::widened},
-                                   {"packed", WeightType::bf16, Bf16Math::packed}};
-constexpr Arithmetic kInferred[] = {{"f32", WeightType::f32, Bf16Math::widened},
-                                    {"bf16", WeightType::bf16, Bf16Math::widened},
-                                    {"packed", WeightType::bf16, Bf16Math::packed},
-                                    {"int8", WeightType::int8, Bf16Math::widened},
-                                    {"int8 packed", WeightType::int8, Bf16Math::packed}};
+constexpr Arithmetic kTrained[] = {{"f32", WeightType::f32}, {"bf16", WeightType::bf16}};
+constexpr Arithmetic kInferred[] = {{"f32", WeightType::f32}, {"bf16", WeightType::bf16}, {"int8", WeightType::int8}};
 
 constexpr local::Sizes kWholePanels{.layers = 6, .vocab = 4096, .dim = 192, .mlp = 640, .head_dim = 48, .window = 64};
 constexpr local::Sizes kOddSizes{.layers = 5, .vocab = 4099, .dim = 186, .mlp = 630, .head_dim = 46, .window = 50};
@@ -53,7 +45,7 @@ std::vector<mesh::AdapterShape> adapters(const model::Config& config, int rank, 
 
 // `variant` chooses among evaluation, sampling, lengths and chunks, so that neighbouring cases differ in them.
 TrainShape train_shape(const model::Config& config, TrainMethod method, const Arithmetic& arithmetic, int variant) {
-  TrainShape s{.method = method, .weights = arithmetic.weights, .bf16 = arithmetic.bf16};
+  TrainShape s{.method = method, .weights = arithmetic.weights};
   if (method == TrainMethod::lora) s.lora = adapters(config, 4 + variant % 3 * 8, variant % 2 == 0);
   s.dropout = method == TrainMethod::lora && variant % 4 == 1;
   s.remat = static_cast<Remat>(variant % 3);
@@ -106,7 +98,7 @@ Serving server(const model::Config& config, int variant) {
 void add_inference(std::vector<Totals>& all) {
   int variant = 0;
   const auto add = [&](const std::string& name, const model::Config& config, const Arithmetic& arithmetic) {
-    InferenceModel model{.weights = arithmetic.weights, .bf16 = arithmetic.bf16, .threads = 1 + variant % 3};
+    InferenceModel model{.weights = arithmetic.weights, .threads = 1 + variant % 3};
     const std::string end = " " + name + " " + std::to_string(variant) + " " + arithmetic.name;
     all.push_back({"serve" + end, predict_memory(config, model, server(config, variant))});
     if (variant % 2 == 0) model.lora = adapters(config, 16, variant % 4 == 0);
@@ -120,7 +112,7 @@ void add_inference(std::vector<Totals>& all) {
     for (const Arithmetic& arithmetic : kInferred)
       add(family, local::small_config(variant % 2 == 0 ? kWholePanels : kOddSizes, family), arithmetic);
   for (const char* id : {"gemma2-2b", "gemma3-1b", "gemma4-e2b", "gemma4-26b-a4b", "llama3.2-3b"})
-    add(id, model::catalogue_config(id), kInferred[variant % 5]);
+    add(id, model::catalogue_config(id), kInferred[variant % std::size(kInferred)]);
 }
 
 void add_meshes(std::vector<Totals>& all) {
@@ -133,7 +125,7 @@ void add_meshes(std::vector<Totals>& all) {
     for (const mesh::Mesh& mesh : {mesh::Mesh{{{"fsdp", 2}, {"tp", 1}}}, mesh::Mesh{{{"fsdp", 1}, {"tp", 4}}},
                                    mesh::Mesh{{{"fsdp", 2}, {"tp", 2}}}, mesh::Mesh{{{"data", 2}, {"fsdp", 2}}}})
       for (const TrainMethod method : {TrainMethod::lora, TrainMethod::full}) {
-        const Arithmetic& arithmetic = kTrained[variant % 3];
+        const Arithmetic& arithmetic = kTrained[variant % std::size(kTrained)];
         TrainShape shape = train_shape(config, method, arithmetic, variant);
         shape.threads = 1;
         mesh::ShardingRules rules;

@@ -17,10 +17,6 @@ namespace {
 
 using engine::Network;
 
-Bf16Math bf16_here() {
-  return engine::packed_kernels() ? Bf16Math::packed : Bf16Math::widened;
-}
-
 std::vector<mesh::AdapterShape> adapters_of(const Network& network) {
   std::vector<mesh::AdapterShape> sizes;
   for (const engine::LoraModule& m : network.lora()) sizes.push_back({m.target.role, m.target.layer, m.rank});
@@ -103,7 +99,6 @@ Outcome run(const model::Config& config, const TrainRun& r) {
   const TrainShape shape{
       .method = r.method,
       .weights = r.weights,
-      .bf16 = bf16_here(),
       .lora = adapters_of(network),
       .dropout = r.dropout > 0,
       .remat = r.remat,
@@ -154,7 +149,7 @@ Outcome run_server(const model::Config& config, Network& network, const Inferenc
   const std::vector<int> prompt = prompt_of(std::min({r.chunk, r.len, blocks / 2 * kBlock}));
   const engine::TokenChunk chunk{prompt, 0, tables, r.rank > 0 ? 0 : -1};
   for (int twice = 0; twice < 2; ++twice) server.step({&chunk, 1});
-  const InferenceModel model{.weights = r.weights, .bf16 = bf16_here(), .lora = {}, .threads = r.threads};
+  const InferenceModel model{.weights = r.weights, .lora = {}, .threads = r.threads};
   return {network.device().arena.use(), predict_memory(config, model, work)};
 }
 
@@ -167,7 +162,7 @@ Outcome run(const model::Config& config, const InferenceRun& r) {
   if (r.work == InferenceRun::Work::serve) return run_server(config, network, r);
   if (r.rank > 0) network.add_lora({.rank = r.rank, .targets = {"q_proj", "down_proj"}}, 1);
   const InferenceModel model{
-      .weights = r.weights, .bf16 = bf16_here(), .lora = adapters_of(network), .threads = r.threads};
+      .weights = r.weights, .lora = adapters_of(network), .threads = r.threads};
   for (int twice = 0; twice < 2; ++twice) {
     network.release_step_memory();
     device.arena.reset_peak();

@@ -170,7 +170,6 @@ TEST(MeshTruth, EveryCategoryOnEveryDeviceIsPredictedWithinTwoPercent) {
       const std::int64_t n = rows_of(c, d);
       const TrainShape shape{.method = c.method,
                              .weights = c.weights,
-                             .bf16 = engine::packed_kernels() ? Bf16Math::packed : Bf16Math::widened,
                              .lora = was.lora,
                              .dropout = c.dropout > 0,
                              .remat = c.remat,

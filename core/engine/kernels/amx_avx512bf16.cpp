@@ -79,7 +79,7 @@ void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutp
                 deep = left < most ? left / kAmxDepth * kAmxDepth : most;
       const bool gaps = strip.a_stride != deep;
       if (deep == 0) {
-        kernels_avx512_bf16().packed.block(rows, columns, &strip, 1, to);
+        kernels_avx512_bf16().bf16.packed.block(rows, columns, &strip, 1, to);
         strip.pairs = 0;
       } else {
         gaps ? gapped_product(rows, columns, strip, deep, to) : deep_product(rows, columns, strip, deep, to);
@@ -127,20 +127,19 @@ void scaled_rows(i64 rows, i64 n, const float* factor, const std::uint16_t* x, i
 const CpuKernels& kernels_amx() {
   static const CpuKernels kernels = [] {
     CpuKernels k = kernels_avx512_bf16();
-    k.packed.bf16_name = "AMX through oneDNN on packed weights, FMAs for up to four rows, in 12 bits for inference";
-    k.packed.int8_name = "vpdpwssd on packed int8 weights, AMX through oneDNN from 25 rows on";
-    k.packed.block = block;
-    k.packed.fma_bf16x12 = fma_bf16x12_amx;
-    k.gemm.group_rows = 1;
-    k.gemm.row_unit = 32;
-    k.gemm.tile_rows = 64;
-    k.gemm.least_rows = 1;
-    k.gemm.part_elements = 256 << 10;  // four panels of kAmxMostDepth
+    k.bf16.name = "AMX through oneDNN on packed weights, FMAs for up to four rows, in 12 bits for inference";
+    k.bf16.packed.block = block;
+    k.bf16.packed.fma_bf16x12 = fma_bf16x12_amx;
+    k.bf16.gemm.group_rows = 1;
+    k.bf16.gemm.row_unit = 32;
+    k.bf16.gemm.tile_rows = 64;
+    k.bf16.gemm.least_rows = 1;
+    k.bf16.gemm.part_elements = 256 << 10;  // four panels of kAmxMostDepth
     // Deeper rows of A have gaps and are copied for each block of columns.
-    k.gemm.most_depth = k.gemm.most_fused_depth = kAmxMostDepth;
-    k.gemm.block = grouped_block;
-    k.gemm.groups = rows_of;
-    k.gemm.scaled_groups = scaled_rows;
+    k.bf16.gemm.most_depth = k.bf16.gemm.most_fused_depth = kAmxMostDepth;
+    k.bf16.gemm.block = grouped_block;
+    k.bf16.gemm.groups = rows_of;
+    k.bf16.gemm.scaled_groups = scaled_rows;
     return k;
   }();
   return kernels;

@@ -14,17 +14,6 @@ namespace {
 constexpr i64 kStepDepth = kFewRowsDepth;
 static_assert(kFewRowsDepth == kAmxDepth && kAmxCopiedDepth % kBf16x12Depth == 0);
 
-class DenormalsAreZeros {
- public:
-  DenormalsAreZeros() : before_(_mm_getcsr()) { _mm_setcsr(before_ | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON); }
-  ~DenormalsAreZeros() { _mm_setcsr(before_); }
-  DenormalsAreZeros(const DenormalsAreZeros&) = delete;
-  DenormalsAreZeros& operator=(const DenormalsAreZeros&) = delete;
-
- private:
-  unsigned before_;
-};
-
 // Adds a depth of 32 to the sums [R, 32] of a panel. next(i, w) gives four vectors: depth 4 i to 4 i + 3. Unrolled by
 // hand: GCC 12 would keep the sums in memory.
 template <int R, class Next>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels for products of many rows: the left operand is laid out once per use in groups of G rows,
-//   element (m, k) at (m / G) * G * K + (k / 2) * 2 * G + (m % G) * 2 + k % 2, K even, rows padded to whole groups.
+// Kernels for products of many rows: the left operand is laid out once per use in groups of G rows, in pairs of bf16
+//   element (m, k) at (m / G) * G * K + (k / 2) * 2 * G + (m % G) * 2 + k % 2, K even, rows padded to whole groups,
+// and in f32 element (m, k) at (m / G) * G * K + k * G + m % G.
 // With G = kGroupRows a tile reads it as one stream beside one panel of the right operand (packed.h), over the whole
 // depth at once; with G = 1 rows follow each other. Kernels may read 15 rows more than there are, within the workspace.
 #pragma once
@@ -29,7 +30,8 @@ struct Activations {
   }
 };
 
-struct GroupedStrip {  // one summand of a product: groups of A against panels of B, `pairs` pairs deep
+// One summand of a product: groups of A against panels of B, `pairs` pairs or f32 values deep.
+struct GroupedStrip {
   const std::uint16_t* a;
   const std::uint16_t* b;
   std::int64_t b_stride;  // elements between panels
@@ -60,16 +62,33 @@ struct GemmKernels {
   void (*groups)(std::int64_t rows, std::int64_t k, const Activations& x, float scale, std::uint16_t* out);
   // Panels of x [depth, columns], depth along its columns, padded to whole panels and pairs.
   void (*panels)(std::int64_t depth, std::int64_t columns, const Activations& x, std::uint16_t* out);
-  // One row of a tile of logits: updates the running maximum and the running sum of exp(x - max), and writes
+  // From here on of bf16 only. One row of a tile of logits: updates the running maximum and the running sum of exp(x - max), and writes
   // out = f16(exp(x - max)) with the updated maximum. cap > 0: x becomes cap * tanh(x / cap) first, and out is
   // multiplied by the slope of that softcap.
-  void (*logit_tile)(std::int64_t n, float cap, float* x, std::uint16_t* out, float* max, float* sum);
+  void (*logit_tile)(std::int64_t n, float cap, float* x, std::uint16_t* out, float* max, float* sum) = nullptr;
   // Lays out bf16(factor[row] * x) as above; x f16 [rows, n], n even.
   void (*scaled_groups)(std::int64_t rows, std::int64_t n, const float* factor, const std::uint16_t* x,
-                        std::int64_t stride, std::uint16_t* out);
+                        std::int64_t stride, std::uint16_t* out) = nullptr;
 };
 
-// Null if packed_kernels() is null.
-const GemmKernels* gemm_kernels();
+enum class Unit { bf16_pair, f32 };  // what panels and laid-out rows consist of
+
+// Products with weights of one kind.
+struct ProductKernels {
+  const char* name = nullptr;  // in words
+  Unit unit = Unit::bf16_pair;
+  PackedKernels packed;
+  GemmKernels gemm;
+  // Units of 16 bits that a depth of k takes in a panel's column or a row.
+  constexpr std::int64_t stored(std::int64_t k) const { return unit == Unit::f32 ? 2 * k : (k + 1) / 2 * 2; }
+};
+
+struct CpuKernels {
+  ProductKernels bf16, f32;
+  const char* int8_name = nullptr;
+};
+
+// Those of usable_cpu().
+const CpuKernels& cpu_kernels();
 
 }  // namespace mw::engine

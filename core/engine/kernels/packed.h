@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products on bf16 pairs: vdpbf16ps with AVX-512 BF16, elsewhere two FMAs on values expanded in registers
-// (packed_bodies.h). A weight W [N,K] is stored in panels of 32 rows, so that
-// one layout serves prefill, decode and, repacked block by block, the backward:
-//   element (n, k) at (n / 32) * 32 * K + (k / 2) * 64 + (n % 32) * 2 + k % 2.
+// Matrix products on panels of bf16 pairs or of f32. Pairs: vdpbf16ps with AVX-512 BF16, elsewhere two FMAs on values
+// expanded in registers (packed_bodies.h). A weight W [N,K] is stored in panels of 32 rows, so that one layout serves
+// prefill, decode and, repacked block by block, the backward. Of bf16,
+//   element (n, k) at (n / 32) * 32 * K + (k / 2) * 64 + (n % 32) * 2 + k % 2,
+// and of f32, whose values take the places of pairs,
+//   element (n, k) at (n / 32) * 32 * K + k * 32 + n % 32.
 // A slice of whole panels is contiguous: rows [32 i, 32 j) start at 32 i * K, as in a row-major matrix.
+// Memory of either kind is counted in units of 16 bits: bf16 values, or halves of f32.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +24,11 @@ constexpr std::int64_t packed_index(std::int64_t k_total, std::int64_t n, std::i
   return n / kPanelRows * kPanelRows * k_total + k / 2 * 2 * kPanelRows + n % kPanelRows * 2 + k % 2;
 }
 
-// One summand of a product: rows of A against panels of B, `pairs` pairs deep.
+constexpr std::int64_t packed_f32_index(std::int64_t k_total, std::int64_t n, std::int64_t k) {
+  return n / kPanelRows * kPanelRows * k_total + k * kPanelRows + n % kPanelRows;
+}
+
+// One summand of a product: rows of A against panels of B, `pairs` pairs or f32 values deep.
 struct Strip {
   const std::uint16_t* a;
   std::int64_t a_stride;  // elements between rows, even
@@ -38,9 +45,9 @@ struct TileOutput {  // columns of C
   Store store = Store::write;
 };
 
-struct Bf16Output {
+struct LaidOutRows {
   std::uint16_t* data = nullptr;
-  std::int64_t stride = 0;  // elements between rows, even
+  std::int64_t stride = 0;  // between rows, even
 };
 
 struct PanelBlock {  // columns [first_column, first_column + columns) of depth [begin, begin + depth)
@@ -73,19 +80,17 @@ struct Int8Weight {
   const std::uint16_t* scales = nullptr;
 };
 
+// Panels and rows hold pairs of bf16, and functions round to it; those of f32 (packed_f32.h) hold f32 in their place.
 struct PackedKernels {
-  const char *bf16_name, *int8_name;  // products with weights of either type, in words
   // C[rows, columns) (+)= sum of strips. Every output's terms are added in order of depth, whatever the shape.
   void (*block)(std::int64_t rows, std::int64_t columns, const Strip* strips, int count, const TileOutput& out);
   // C = A W^T for a packed W [n, k] that starts at a panel, m <= kMaxSkinnyRows and even k: weights are read once, in
-  // order. a: bf16 [m, k].
+  // order. a: [m, k].
   void (*skinny_rows)(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w, const TileOutput& out);
-  // The same for 12 bits an element (bf16x12.h), bit for bit.
-  void (*skinny_bf16x12)(const GemmShape& shape, const std::uint16_t* a, const std::byte* w, const TileOutput& out);
   // out[r, 0..k) = bf16(scale * x[r, 0..k)); an odd k is padded with a zero.
-  void (*narrow_rows)(std::int64_t rows, std::int64_t k, float scale, MatrixView x, Bf16Output out);
+  void (*narrow_rows)(std::int64_t rows, std::int64_t k, float scale, MatrixView x, LaidOutRows out);
   // out[c, r] = bf16(scale * x[r, c]): rows become columns. An odd `rows` is padded with a zero.
-  void (*narrow_columns)(std::int64_t rows, std::int64_t columns, float scale, MatrixView x, Bf16Output out);
+  void (*narrow_columns)(std::int64_t rows, std::int64_t columns, float scale, MatrixView x, LaidOutRows out);
   // Panels of the f32 matrix B [columns, k], depth along its rows, padded to whole panels and pairs.
   void (*pack_rows)(std::int64_t columns, std::int64_t k, const float* b, std::int64_t b_stride, std::uint16_t* out);
   // Panels of the f32 matrix B [depth, columns], depth along its columns.
@@ -94,24 +99,26 @@ struct PackedKernels {
   // Panels of a block of a packed W [N, k_total] read as [depth N, columns K]. begin and depth are multiples of 16,
   // first_column of 32.
   void (*transpose_panels)(const std::uint16_t* w, std::int64_t k_total, const PanelBlock& block, std::uint16_t* out);
+  // From here on of bf16 only.
+  // skinny_rows() for 12 bits an element (bf16x12.h), bit for bit.
+  void (*skinny_bf16x12)(const GemmShape& shape, const std::uint16_t* a, const std::byte* w,
+                         const TileOutput& out) = nullptr;
   // out = x / scale as 16-bit integers; scales [rows, groups].
-  void (*quantise_rows)(std::int64_t rows, std::int64_t k, const float* x, std::int16_t* out, float* scales);
+  void (*quantise_rows)(std::int64_t rows, std::int64_t k, const float* x, std::int16_t* out,
+                        float* scales) = nullptr;
   // C[m, n) = A W^T from quantised rows, for a W [n, k] that starts at a panel.
   void (*int8_rows)(const GemmShape& shape, const std::int16_t* a, const float* a_scales, Int8Weight w,
-                    const TileOutput& out);
+                    const TileOutput& out) = nullptr;
   // bf16 panels of columns [0, columns) and depth [begin, begin + depth) of W [N,k]; begin a multiple of kGroup.
   void (*widen_int8)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth, Int8Weight w,
-                     std::uint16_t* out);
+                     std::uint16_t* out) = nullptr;
   // The same for 12 bits an element. begin is a multiple of sizes::kBf16x12Depth, as is depth unless it ends at k.
   void (*widen_bf16x12)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth,
-                        const std::byte* w, std::uint16_t* out);
+                        const std::byte* w, std::uint16_t* out) = nullptr;
   // C[rows, columns) (+)= A W^T with the bits of `block` for the widened weight; the depth is a multiple of
   // kFewRowsDepth. Null: skinny_bf16x12 has these bits.
   void (*fma_bf16x12)(std::int64_t rows, std::int64_t columns, const FewRows& a, const Bf16x12Part& w,
                       const TileOutput& out) = nullptr;
 };
-
-// Null if the processor lacks AVX2 or MESHWRIGHT_CPU selects a lower instruction set.
-const PackedKernels* packed_kernels();
 
 }  // namespace mw::engine

@@ -69,7 +69,7 @@ void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutp
   }
 }
 
-void narrow_rows(i64 rows, i64 k, float scale, MatrixView x, Bf16Output out) {
+void narrow_rows(i64 rows, i64 k, float scale, MatrixView x, LaidOutRows out) {
   const __m512 by = _mm512_set1_ps(scale);
   for (i64 r = 0; r < rows; ++r) {
     const float* in = x.data + r * x.stride;
@@ -100,7 +100,7 @@ void pack_columns(i64 depth, i64 columns, const float* b, i64 b_stride, std::uin
     }
 }
 
-void narrow_columns(i64 rows, i64 columns, float scale, MatrixView x, Bf16Output out) {
+void narrow_columns(i64 rows, i64 columns, float scale, MatrixView x, LaidOutRows out) {
   const __m512 by = _mm512_set1_ps(scale);
   for (i64 r = 0; r < rows; r += 16) {
     const i64 there = rows - r < 16 ? rows - r : 16;
@@ -169,21 +169,22 @@ void transpose_panels(const std::uint16_t* w, i64 k_total, const PanelBlock& par
 }  // namespace
 
 const CpuKernels& kernels_avx512_bf16() {
-  static constexpr PackedKernels kPacked{.bf16_name = "vdpbf16ps on packed weights, in 12 bits for inference",
-                                         .int8_name = "vpdpwssd on packed int8 weights, vdpbf16ps from 25 rows on",
-                                         .block = block,
-                                         .skinny_rows = skinny_rows_avx512bf16,
-                                         .skinny_bf16x12 = skinny_bf16x12_avx512bf16,
-                                         .narrow_rows = narrow_rows,
-                                         .narrow_columns = narrow_columns,
-                                         .pack_rows = pack_rows,
-                                         .pack_columns = pack_columns,
-                                         .transpose_panels = transpose_panels,
-                                         .quantise_rows = quantise_rows_avx512bf16,
-                                         .int8_rows = int8_rows_avx512bf16,
-                                         .widen_int8 = widen_int8_avx512bf16,
-                                         .widen_bf16x12 = widen_bf16x12_avx512bf16};
-  static const CpuKernels kernels{kPacked, gemm_kernels_avx512bf16()};
+  static const CpuKernels kernels{.bf16 = {.name = "vdpbf16ps on packed bf16 weights, in 12 bits for inference",
+                                           .packed = {.block = block,
+                                                      .skinny_rows = skinny_rows_avx512bf16,
+                                                      .narrow_rows = narrow_rows,
+                                                      .narrow_columns = narrow_columns,
+                                                      .pack_rows = pack_rows,
+                                                      .pack_columns = pack_columns,
+                                                      .transpose_panels = transpose_panels,
+                                                      .skinny_bf16x12 = skinny_bf16x12_avx512bf16,
+                                                      .quantise_rows = quantise_rows_avx512bf16,
+                                                      .int8_rows = int8_rows_avx512bf16,
+                                                      .widen_int8 = widen_int8_avx512bf16,
+                                                      .widen_bf16x12 = widen_bf16x12_avx512bf16},
+                                           .gemm = gemm_kernels_avx512bf16()},
+                                  .f32 = kernels_avx512_vnni().f32,
+                                  .int8_name = kernels_avx512_vnni().int8_name};
   return kernels;
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies of packed.h and gemm_kernels.h for processors without vdpbf16ps, for packed_build.cpp. Pairs of bf16 are
 // expanded to two f32 in registers by a shift and a mask, or multiplied whole (packed_lanes.h). Every output adds its
-// products in order of depth, so that all kernels of an instruction set give the same bits.
+// products in order of depth, in a pair the odd one first: as vdpbf16ps does, which together with its treatment of
+// denormals gives the same bits with every kernel of x86-64 that has FMA (but AMX).
 #pragma once
 #include <utility>
 
 #include "core/engine/kernels/bf16x12.h"
 #include "core/engine/kernels/gemm_kernels.h"
 #include "core/engine/kernels/packed.h"
+#include "core/engine/kernels/packed_f32.h"
 #include "core/engine/kernels/packed_int8.h"
 #include "core/engine/kernels/packed_lanes.h"
 
@@ -76,8 +78,8 @@ template <int R, int V, class A>
 #pragma GCC unroll 1
   for (i64 k = 0; k < strip.pairs; ++k, strip.a.next(), strip.b += kPairs) {
     if (ahead && k % 4 == 0) fetch_line(ahead + k / 4 * 32);
-    add_part<0>(strip.a, strip.b, acc);
     if constexpr (kParts == 2) add_part<1>(strip.a, strip.b, acc);
+    add_part<0>(strip.a, strip.b, acc);
   }
 }
 
@@ -90,13 +92,11 @@ template <int R, int V, class A>
   write_sums(acc, out, left);
 }
 
-// Tiles of few rows take all columns of a panel, so that enough independent sums hide the latency of a product.
-constexpr int kFewRows = kBytes == 16 ? 2 : kTall * 2 / kAcross;
 template <class A>
 using Tile = void (*)(const TileStrip<A>&, const TileOutput&, i64, const std::uint16_t*);
 template <class A, int R>
 constexpr Tile<A> tile_of() {
-  return R <= kFewRows ? tile<R, kAcross, A> : tile<R, 2, A>;
+  return R <= kWideTileRows ? tile<R, kAcross, A> : tile<R, 2, A>;
 }
 template <class A, class Rows>
 struct TileTable;
@@ -111,7 +111,7 @@ using Tiles = TileTable<A, std::make_integer_sequence<int, kTall>>;
 template <class A>
 [[gnu::always_inline]] inline void panel_tile(i64 rows, TileStrip<A> strip, const TileOutput& out, i64 left,
                                               const std::uint16_t* ahead) {
-  const int width = rows <= kFewRows ? static_cast<int>(kPanelRows) : 2 * kWidth;
+  const int width = rows <= kWideTileRows ? static_cast<int>(kPanelRows) : 2 * kWidth;
   for (int column = 0; column < kPanelRows && column < left; column += width, strip.b += 2 * width)
     Tiles<A>::of[rows - 1](strip, {out.c + column, out.stride, out.store}, left - column,
                            column == 0 ? ahead : nullptr);
@@ -183,6 +183,7 @@ void strip_block(i64 rows, i64 columns, i64 pairs, const LeftRows& left, const R
 }
 
 void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutput& out) {
+  const DenormalsAreZeros as_vdpbf16ps;
   for (i64 row = 0; row < rows; row += kRowsAtOnce)
     for (int s = 0; s < count; ++s)
       strip_block(lesser(rows - row, kRowsAtOnce), columns, strips[s].pairs,
@@ -193,6 +194,7 @@ void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutp
 
 void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count, const TileOutput& out,
                    Prefetch* ahead) {
+  const DenormalsAreZeros as_vdpbf16ps;
   const i64 panels = (columns + kPanelRows - 1) / kPanelRows;
   for (i64 row = 0; row < rows; row += kRowsAtOnce) {
     const i64 some = lesser(rows - row, kRowsAtOnce);
@@ -215,7 +217,7 @@ constexpr i64 kBlock = kBf16x12Depth / 2;  // pairs of depth: 8 KiB of a panel, 
 
 // Up to this number of rows multiply weights of 12 bits in the registers where they are unpacked, so that reading never
 // pauses. The sums of more rows leave no registers for that.
-constexpr int kUnpackedRows = kTall * 2 / 3 / kAcross * 2;
+constexpr int kUnpackedRows = kTall * 2 / 3 < kAcross ? 1 : kTall * 2 / 3 / kAcross * 2;
 
 // With AVX2 and NEON more rows are widened before they meet the weights: to expand their pairs again for every panel
 // takes more than half as many instructions as the products. A slab of the depth of all rows takes 65 KiB.
@@ -285,6 +287,7 @@ void fetch(const void* at, i64 bytes) {
 }
 
 void skinny_rows(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w, const TileOutput& out) {
+  const DenormalsAreZeros as_vdpbf16ps;
   for_each_slab(
       shape, a, [&](i64 begin, i64 end, auto rows_at) __attribute__((always_inline)) {
         panel_by_panel(
@@ -369,8 +372,8 @@ template <int R>
 #pragma GCC unroll 2
       for (int pair = 0; pair < 2; ++pair, a.next()) {
         const W low = (W)of[2 * pair], high = (W)of[2 * pair + 1];
-        add_unpacked<0>(a, low, high, acc, line);
         if constexpr (kParts == 2) add_unpacked<1>(a, low, high, acc, line);
+        add_unpacked<0>(a, low, high, acc, line);
       }
     }
   }
@@ -387,6 +390,7 @@ struct Bf16x12Tiles<std::integer_sequence<int, R...>> {
 
 void skinny_bf16x12(const GemmShape& shape, const std::uint16_t* a, const std::byte* w, const TileOutput& out) {
   static_assert(kBf16x12Depth == 2 * kBlock && kSlab % kBlock == 0);
+  const DenormalsAreZeros as_vdpbf16ps;
   alignas(64) std::uint16_t block[kBlock * kPairs];
   for_each_slab(
       shape, a, [&](i64 begin, i64 end, auto rows_at) __attribute__((always_inline)) {
@@ -428,7 +432,7 @@ template <class Vector>
   memcpy(out + i, &last, static_cast<size_t>((n - i + 1) / 2 * 2) * sizeof(std::uint16_t));
 }
 
-void narrow_rows(i64 rows, i64 k, float scale, MatrixView x, Bf16Output out) {
+void narrow_rows(i64 rows, i64 k, float scale, MatrixView x, LaidOutRows out) {
   for (i64 r = 0; r < rows; ++r) {
     const float* in = x.data + r * x.stride;
     narrow_run(
@@ -455,7 +459,7 @@ void distribute_zeros(i64 pairs, std::uint16_t* out, i64 stride) {
   for (i64 i = 0; i < pairs; ++i) write(out + i * stride, std::uint32_t{0});
 }
 
-void narrow_columns(i64 rows, i64 columns, float scale, MatrixView x, Bf16Output out) {
+void narrow_columns(i64 rows, i64 columns, float scale, MatrixView x, LaidOutRows out) {
   for (i64 r = 0; r < rows; r += 2)
     for (i64 c = 0; c < columns; ++c) {
       const float* at = x.data + r * x.stride + c;
@@ -570,6 +574,7 @@ void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* o
 // ---- logits ----
 
 void logit_tile(i64 n, float cap, float* x, std::uint16_t* out, float* max, float* sum_so_far) {
+  constexpr float kLog2E = 1.44269504f;
   V top = splat(*max);
   for_vectors(
       n, [&](i64 i, i64 c) __attribute__((always_inline)) {
@@ -583,12 +588,12 @@ void logit_tile(i64 n, float cap, float* x, std::uint16_t* out, float* max, floa
         memcpy(&valid, &v, static_cast<size_t>(c) * sizeof(float));
         top = larger(top, valid);
       });
-  const float highest_now = highest(top);
+  const float highest_now = highest(top), shift = -kLog2E * highest_now;
   V total{};
   for_vectors(
       n, [&](i64 i, i64 c) __attribute__((always_inline)) {
         const V v = load_n(x + i, c);
-        V e = exp(v - highest_now), counted{};
+        V e = power_of_two(v * kLog2E + shift), counted{};
         memcpy(&counted, &e, static_cast<size_t>(c) * sizeof(float));
         total += counted;
         if (cap > 0) e *= 1.0f - (v / cap) * (v / cap);
@@ -612,50 +617,56 @@ void scaled_groups(i64 rows, i64 n, const float* factor, const std::uint16_t* x,
       });
 }
 
-#if defined(__AVX512VNNI__)
-constexpr const char *kBf16Name = "AVX-512 FMA on packed bf16 weights, in 12 bits for inference",
-                     *kInt8Name = "AVX-512 vpdpwssd on packed int8 weights, FMA from 25 rows on";
-#elif defined(__AVX512F__)
-constexpr const char *kBf16Name = "AVX-512 FMA on packed bf16 weights, in 12 bits for inference",
-                     *kInt8Name = "AVX-512 vpmaddwd on packed int8 weights, FMA from 25 rows on";
-#elif defined(__AVXVNNI__)
-constexpr const char *kBf16Name = "AVX2 FMA on packed bf16 weights, in 12 bits for inference",
-                     *kInt8Name = "AVX-VNNI vpdpwssd on packed int8 weights, FMA from 25 rows on";
+#if defined(__AVX512F__)
+constexpr const char* kBf16Name = "AVX-512 FMA on packed bf16 weights, in 12 bits for inference";
+#elif defined(__AVX2__)
+constexpr const char* kBf16Name = "AVX2 FMA on packed bf16 weights, in 12 bits for inference";
 #elif defined(__x86_64__)
-constexpr const char *kBf16Name = "AVX2 FMA on packed bf16 weights, in 12 bits for inference",
-                     *kInt8Name = "AVX2 vpmaddwd on packed int8 weights, FMA from 25 rows on";
+constexpr const char* kBf16Name = "SSE2 on packed bf16 weights, in 12 bits for inference";
 #elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
-constexpr const char *kBf16Name = "bfdot on packed bf16 weights, in 12 bits for inference",
-                     *kInt8Name = "sdot and usdot on packed int8 weights, bfdot from 25 rows on";
-#elif defined(__ARM_FEATURE_DOTPROD)
-constexpr const char *kBf16Name = "NEON FMA on packed bf16 weights, in 12 bits for inference",
-                     *kInt8Name = "sdot on packed int8 weights, FMA from 25 rows on";
+constexpr const char* kBf16Name = "bfdot on packed bf16 weights, in 12 bits for inference";
 #else
-constexpr const char *kBf16Name = "NEON FMA on packed bf16 weights, in 12 bits for inference",
-                     *kInt8Name = "NEON multiplication on packed int8 weights, FMA from 25 rows on";
+constexpr const char* kBf16Name = "NEON FMA on packed bf16 weights, in 12 bits for inference";
+#endif
+#if defined(__AVX512VNNI__)
+constexpr const char* kInt8Name = "AVX-512 vpdpwssd on packed int8 weights, products in bf16 from 25 rows on";
+#elif defined(__AVX512F__)
+constexpr const char* kInt8Name = "AVX-512 vpmaddwd on packed int8 weights, products in bf16 from 25 rows on";
+#elif defined(__AVXVNNI__)
+constexpr const char* kInt8Name = "AVX-VNNI vpdpwssd on packed int8 weights, products in bf16 from 25 rows on";
+#elif defined(__AVX2__)
+constexpr const char* kInt8Name = "AVX2 vpmaddwd on packed int8 weights, products in bf16 from 25 rows on";
+#elif defined(__x86_64__)
+constexpr const char* kInt8Name = "SSE2 pmaddwd on packed int8 weights, products in bf16 from 25 rows on";
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+constexpr const char* kInt8Name = "sdot and usdot on packed int8 weights, products in bf16 from 25 rows on";
+#elif defined(__ARM_FEATURE_DOTPROD)
+constexpr const char* kInt8Name = "sdot on packed int8 weights, products in bf16 from 25 rows on";
+#else
+constexpr const char* kInt8Name = "NEON multiplication on packed int8 weights, products in bf16 from 25 rows on";
 #endif
 
-constexpr PackedKernels kPackedKernels{.bf16_name = kBf16Name,
-                                       .int8_name = kInt8Name,
-                                       .block = block,
-                                       .skinny_rows = skinny_rows,
-                                       .skinny_bf16x12 = skinny_bf16x12,
-                                       .narrow_rows = narrow_rows,
-                                       .narrow_columns = narrow_columns,
-                                       .pack_rows = pack_rows,
-                                       .pack_columns = pack_columns,
-                                       .transpose_panels = transpose_panels,
-                                       .quantise_rows = quantise_rows,
-                                       .int8_rows = int8_rows,
-                                       .widen_int8 = widen_int8,
-                                       .widen_bf16x12 = widen_bf16x12};
-
-constexpr GemmKernels kGemmKernels{.tile_rows = kRowsAtOnce,
-                                   .block = grouped_block,
-                                   .groups = groups,
-                                   .panels = panels,
-                                   .logit_tile = logit_tile,
-                                   .scaled_groups = scaled_groups};
+constexpr CpuKernels kKernels{.bf16 = {.name = kBf16Name,
+                                       .packed = {.block = block,
+                                                  .skinny_rows = skinny_rows,
+                                                  .narrow_rows = narrow_rows,
+                                                  .narrow_columns = narrow_columns,
+                                                  .pack_rows = pack_rows,
+                                                  .pack_columns = pack_columns,
+                                                  .transpose_panels = transpose_panels,
+                                                  .skinny_bf16x12 = skinny_bf16x12,
+                                                  .quantise_rows = quantise_rows,
+                                                  .int8_rows = int8_rows,
+                                                  .widen_int8 = widen_int8,
+                                                  .widen_bf16x12 = widen_bf16x12},
+                                       .gemm = {.tile_rows = kRowsAtOnce,
+                                                .block = grouped_block,
+                                                .groups = groups,
+                                                .panels = panels,
+                                                .logit_tile = logit_tile,
+                                                .scaled_groups = scaled_groups}},
+                              .f32 = f32::kProducts,
+                              .int8_name = kInt8Name};
 
 }  // namespace
 }  // namespace mw::engine

@@ -8,7 +8,6 @@
 namespace mw::engine {
 
 const CpuKernels& MW_KERNELS() {
-  static constexpr CpuKernels kKernels{kPackedKernels, kGemmKernels};
   return kKernels;
 }
 

@@ -2,15 +2,10 @@
 // The packed kernels for one instruction set each (cpu.h); packed.cpp chooses among those of the architecture.
 #pragma once
 #include "core/engine/kernels/gemm_kernels.h"
-#include "core/engine/kernels/packed.h"
 
 namespace mw::engine {
 
-struct CpuKernels {
-  PackedKernels packed;
-  GemmKernels gemm;
-};
-
+const CpuKernels& kernels_base();
 const CpuKernels& kernels_neon();
 const CpuKernels& kernels_neon_dotprod();
 const CpuKernels& kernels_neon_bf16();

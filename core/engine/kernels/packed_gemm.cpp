@@ -16,15 +16,12 @@ using Kind = PackedProduct::Kind;
 // its L1 cache.
 constexpr std::int64_t kRows = sizes::kBlockRows, kPackedDepth = sizes::kPanelDepth, kColumns = sizes::kPanelColumns;
 constexpr std::int64_t kActivations = kRows * sizes::kBlockDepth, kPanels = kColumns * kPackedDepth,
-                       kLowRows = kRows * kMostFusedRank, kLowPanels = kColumns * kMostFusedRank;
+                       kLowRows = kRows * sizes::kMostFusedRank,
+                       kLowPanels = kColumns * sizes::kMostFusedRank;
 constexpr std::int64_t kWorkspace = sizes::kPackedBlocks;
 // Blocks of attention need part of the activations; kept panels take the rest.
 constexpr std::int64_t kBlockActivations = kRows * kPackedDepth, kKeptPanels = kActivations - kBlockActivations;
 static_assert(kActivations + kPanels + kLowRows + kLowPanels == kWorkspace);
-
-constexpr std::int64_t even(std::int64_t n) {
-  return (n + 1) / 2 * 2;
-}
 
 constexpr double kInlineFlops = 200e3;  // waking a worker costs about as much
 
@@ -34,6 +31,7 @@ Int8Weight int8_from(Int8Weight w, std::int64_t k, std::int64_t row) {
 }
 
 constexpr std::int64_t kDepth = 1024;
+static_assert(kDepth % sizes::kF32Run == 0 && kPackedDepth % (2 * sizes::kF32Run) == 0);
 constexpr std::int64_t kInt8Rows = 24;             // for more rows, widening the weights to bf16 once is faster
 constexpr std::int64_t kSharedElements = 4 << 20;  // a weight of this size stays in L3 while all threads read it
 
@@ -41,15 +39,9 @@ constexpr std::int64_t kSharedElements = 4 << 20;  // a weight of this size stay
 // at a time, with another order of additions.
 constexpr std::int64_t kShortRow = 64, kShortRows = 16, kFactorRows = 4;
 
-// multiply_skinny() keeps the activations in bf16 and in f32 in the workspace's block of activations.
-constexpr std::int64_t kDeepest = kActivations / (3 * kMaxSkinnyRows);
-
 constexpr std::int64_t kDepthUnit = sizes::kBf16x12Depth;
-constexpr std::int64_t kSumRows = 512, kSumRank = 64;
-
-std::int64_t groups_size(std::int64_t rows, std::int64_t depth) {
-  return (rows + kGroupRows - 1) / kGroupRows * kGroupRows * even(depth);
-}
+constexpr std::int64_t kSumRank = 64;
+static_assert(kDepthUnit % sizes::kF32Run == 0);
 static_assert(kSumRank * kColumns * 2 <= kLowRows, "sums of a block of columns take the place of z");
 
 constexpr std::int64_t kLine = 32;               // elements of a cache line
@@ -64,6 +56,10 @@ struct PackedGemm::LeftOperand {
   std::int64_t k = 0;
   float scale = 1;
 };
+
+std::int64_t PackedGemm::groups_size(std::int64_t rows, std::int64_t depth) const {
+  return (rows + kGroupRows - 1) / kGroupRows * kGroupRows * stored(depth);
+}
 
 PackedGemm::Range PackedGemm::Share::of(std::int64_t total, std::int64_t unit) const {
   return {split_edge(total, unit, thread, threads), split_edge(total, unit, thread + 1, threads)};
@@ -96,12 +92,38 @@ void PackedGemm::pack(const PackedProduct::Matrix& b, std::int64_t k_total, std:
     case Kind::columns:
       kernels_.pack_columns(depth.size(), columns.size(), b.f32 + depth.begin * n_total + columns.begin, n_total, out);
       break;
+    case Kind::bf16_rows:
+    case Kind::bf16_columns:
+      pack_bf16(b, k_total, n_total, depth, columns, out);
+      break;
   }
+}
+
+// Row-major bf16, which few models have: widened for pack_rows() and pack_columns(), which narrow it again, without
+// loss.
+void PackedGemm::pack_bf16(const PackedProduct::Matrix& b, std::int64_t k_total, std::int64_t n_total, Range depth,
+                           Range columns, std::uint16_t* out) {
+  constexpr std::int64_t kSome = 128;  // of depth
+  float wide[kSome * kPanelRows];
+  for (std::int64_t n = columns.begin; n < columns.end; n += kPanelRows, out += stored(depth.size()) * kPanelRows)
+    for (std::int64_t d = depth.begin; d < depth.end; d += kSome) {
+      const std::int64_t some = std::min(kSome, depth.end - d), wide_columns = std::min(kPanelRows, columns.end - n);
+      std::uint16_t* const to = out + stored(d - depth.begin) * kPanelRows;
+      if (b.kind == Kind::bf16_rows) {
+        for (std::int64_t i = 0; i < wide_columns; ++i)
+          vector_kernels().widen(some, b.bf16 + (n + i) * k_total + d, wide + i * kSome);
+        kernels_.pack_rows(wide_columns, some, wide, kSome, to);
+      } else {
+        for (std::int64_t i = 0; i < some; ++i)
+          vector_kernels().widen(wide_columns, b.bf16 + (d + i) * n_total + n, wide + i * kPanelRows);
+        kernels_.pack_columns(some, wide_columns, wide, kPanelRows, to);
+      }
+    }
 }
 
 void PackedGemm::run_blocked(const PackedProduct& p, Range rows, Range columns, const Workspace& w) {
   const bool packs = p.b.kind != Kind::panels;
-  const std::int64_t deepest = packs ? kPackedDepth : kDepth, low_stride = even(p.low.rank);
+  const std::int64_t deepest = packs ? packed_depth() : kDepth, low_stride = stored(p.low.rank);
   const std::int64_t blocks = (rows.size() + kRows - 1) / kRows;
   for (std::int64_t i = 0; i < blocks; ++i) {
     const Range some{rows.begin + split_edge(rows.size(), 1, i, blocks),
@@ -111,7 +133,7 @@ void PackedGemm::run_blocked(const PackedProduct& p, Range rows, Range columns, 
                            {w.z, low_stride});
     for (std::int64_t d = 0; d < p.k; d += deepest) {
       const Range depth{d, std::min(p.k, d + deepest)};
-      const std::int64_t stride = even(depth.size());
+      const std::int64_t stride = stored(depth.size());
       Strip strips[2] = {{w.a, stride, nullptr, 0, stride / 2},
                          {w.z, low_stride, w.low, low_stride * kPanelRows, low_stride / 2}};
       kernels_.narrow_rows(some.size(), depth.size(), p.scale, {p.a + some.begin * p.k + d, p.k}, {w.a, stride});
@@ -123,7 +145,7 @@ void PackedGemm::run_blocked(const PackedProduct& p, Range rows, Range columns, 
           pack(p.b, p.k, p.n, depth, part, w.b);
           strips[0].b = w.b, strips[0].b_stride = stride * kPanelRows;
         } else {
-          strips[0].b = p.b.packed + packed_index(p.k, j, d), strips[0].b_stride = p.k * kPanelRows;
+          strips[0].b = panels_at(p.b, p.k, j, d), strips[0].b_stride = stored(p.k) * kPanelRows;
         }
         if (with_low) pack(p.low.b, p.low.rank, p.n, {0, p.low.rank}, part, w.low);
         kernels_.block(some.size(), part.size(), strips, with_low ? 2 : 1,
@@ -152,11 +174,11 @@ void PackedGemm::skinny_columns(const GemmShape& shape, const PackedProduct::Mat
   if (b.kind == Kind::bf16x12)
     kernels_.skinny_bf16x12(part, w.a, b.bf16x12 + sizes::bf16x12_bytes(columns.begin, shape.k), out);
   else
-    kernels_.skinny_rows(part, w.a, b.packed + columns.begin * shape.k, out);
+    kernels_.skinny_rows(part, w.a, panels_at(b, shape.k, columns.begin, 0), out);
 }
 
 void PackedGemm::run_skinny(const PackedProduct& p, Range columns, const Workspace& w) {
-  kernels_.narrow_rows(p.m, p.k, p.scale, {p.a, p.k}, {w.a, p.k});
+  kernels_.narrow_rows(p.m, p.k, p.scale, {p.a, p.k}, {w.a, stored(p.k)});
   skinny_columns({p.m, p.n, p.k}, p.b, columns, w, p.c, p.store);
 }
 
@@ -175,7 +197,7 @@ void PackedGemm::pack_dense(MatrixOperand b, std::int64_t depth, std::int64_t co
 
 KeptPanels PackedGemm::keep(std::int64_t thread, MatrixOperand b, std::int64_t depth, std::int64_t columns,
                             std::int64_t used) {
-  const std::int64_t stride = even(depth) * kPanelRows, end = used + (columns + kPanelRows - 1) / kPanelRows * stride;
+  const std::int64_t stride = stored(depth) * kPanelRows, end = used + (columns + kPanelRows - 1) / kPanelRows * stride;
   if (end > kKeptPanels) return {nullptr, 0, used};
   std::uint16_t* const at = workspace(thread).a + kBlockActivations + used;
   pack_dense(b, depth, columns, at);
@@ -186,8 +208,8 @@ void PackedGemm::block(std::int64_t thread, const GemmShape& shape, MatrixOperan
                        const TileOutput& out, float scale) {
   const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   const Workspace w = workspace(thread);
-  for (std::int64_t d = 0; d < k; d += kPackedDepth) {
-    const std::int64_t depth = std::min(kPackedDepth, k - d), stride = even(depth);
+  for (std::int64_t d = 0; d < k; d += packed_depth()) {
+    const std::int64_t depth = std::min(packed_depth(), k - d), stride = stored(depth);
     for (std::int64_t i = 0; i < m; i += kRows) {
       const std::int64_t rows = std::min(kRows, m - i);
       if (a.transpose == Transpose::no)
@@ -199,7 +221,7 @@ void PackedGemm::block(std::int64_t thread, const GemmShape& shape, MatrixOperan
         const std::int64_t columns = std::min(widest, n - j);
         Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};
         if (b.kept.at) {
-          strip.b = b.kept.at + d * kPanelRows, strip.b_stride = b.kept.stride;
+          strip.b = b.kept.at + stored(d) * kPanelRows, strip.b_stride = b.kept.stride;
         } else {
           const MatrixOperand& from = b.dense;
           const std::int64_t skipped = from.transpose == Transpose::yes ? j * from.stride + d : d * from.stride + j;
@@ -228,7 +250,7 @@ void PackedGemm::run(const PackedProduct& p) {
       else if (p.m >= gemm_kernels_.least_rows)
         by_rows ? run_grouped(p, rows, {0, p.n}, w) : run_grouped(p, {0, p.m}, columns, w);
       else if ((p.b.kind == Kind::panels || p.b.kind == Kind::bf16x12) && p.m <= kMaxSkinnyRows &&
-               p.m * p.k <= kActivations && !p.low.z)
+               p.m * stored(p.k) <= kActivations && !p.low.z)
         run_skinny(p, columns, w);
       else
         by_rows ? run_blocked(p, rows, {0, p.n}, w) : run_blocked(p, {0, p.m}, columns, w);
@@ -240,7 +262,7 @@ void PackedGemm::run(const PackedProduct& p) {
 // one dispatch. Each thread normalises and rounds all rows itself, which costs less than waiting for another thread.
 
 bool PackedGemm::fits_skinny(std::int64_t m, std::int64_t k) const {
-  return m > 0 && m <= kMaxSkinnyRows && k <= kDeepest;
+  return m > 0 && m <= kMaxSkinnyRows && (stored(k) + 2 * k) * kMaxSkinnyRows <= kActivations;
 }
 
 void PackedGemm::skinny_products(std::int64_t m, std::int64_t k, const Activations& x,
@@ -249,7 +271,7 @@ void PackedGemm::skinny_products(std::int64_t m, std::int64_t k, const Activatio
   const Workspace w = workspace(share.thread);
   const float* rows = x.x;
   if (norm.inv) {
-    auto* const normed = reinterpret_cast<float*>(w.a + kMaxSkinnyRows * k);
+    auto* const normed = reinterpret_cast<float*>(w.a + kMaxSkinnyRows * stored(k));
     float unused[kMaxSkinnyRows];
     v.rms_norm({m, k, x.x, x.gain}, norm.eps, normed, share.thread == 0 ? norm.inv : unused);
     rows = normed;
@@ -262,7 +284,7 @@ void PackedGemm::skinny_products(std::int64_t m, std::int64_t k, const Activatio
   auto* const scales = reinterpret_cast<float*>(w.b);
   const bool int8 = branches.front().b.kind == Kind::int8, grouped = !int8 && m >= gemm_kernels_.least_rows;
   if (int8) kernels_.quantise_rows(m, k, rows, whole, scales);
-  if (!int8 && !grouped) kernels_.narrow_rows(m, k, 1.0f, {rows, k}, {w.a, k});
+  if (!int8 && !grouped) kernels_.narrow_rows(m, k, 1.0f, {rows, k}, {w.a, stored(k)});
   for (const FusedProduct& b : branches) {
     const Range columns = share.of(b.n, kPanelRows);
     if (int8)
@@ -314,13 +336,13 @@ std::int64_t PackedGemm::depths_of(std::int64_t k) const {
 }
 
 std::int64_t PackedGemm::block_rows(std::int64_t depth) const {
-  return std::min(kRows, kActivations / even(depth)) / row_unit() * row_unit();
+  return std::min(kRows, kActivations / stored(depth)) / row_unit() * row_unit();
 }
 
 // z (+)= X first for one block, from its activations in w.a.
 void PackedGemm::multiply_low_rank(const LeftOperand& left, Range rows, Range depth, const FusedProduct& branch,
                                    const Workspace& w) {
-  const std::int64_t rank = branch.low.rank, deep = even(depth.size());
+  const std::int64_t rank = branch.low.rank, deep = stored(depth.size());
   const std::int64_t widest = kPanels / deep / kPanelRows * kPanelRows;
   for (std::int64_t j = 0; j < rank; j += widest) {
     const Range columns{j, std::min(rank, j + widest)};
@@ -336,9 +358,9 @@ void PackedGemm::multiply_low_rank(const LeftOperand& left, Range rows, Range de
 }
 
 // Weights that are stored as they are read; nothing for others.
-PackedGemm::Source PackedGemm::source_of(const FusedProduct& branch, std::int64_t k, Range columns) {
+PackedGemm::Source PackedGemm::source_of(const FusedProduct& branch, std::int64_t k, Range columns) const {
   if (columns.size() <= 0) return {};
-  if (branch.b.kind == Kind::panels) return {branch.b.packed + columns.begin * k, columns.size() * k};
+  if (branch.b.kind == Kind::panels) return {panels_at(branch.b, k, columns.begin, 0), columns.size() * stored(k)};
   if (branch.b.kind == Kind::bf16x12)
     return {reinterpret_cast<const std::uint16_t*>(branch.b.bf16x12 + sizes::bf16x12_bytes(columns.begin, k)),
             sizes::bf16x12_bytes(columns.size(), k) / 2};
@@ -349,7 +371,7 @@ PackedGemm::Source PackedGemm::source_of(const FusedProduct& branch, std::int64_
 void PackedGemm::multiply_block(const LeftOperand& left, Range rows, Range depth, const Part& part,
                                 const Workspace& w) {
   const FusedProduct& branch = part.branch;
-  const std::int64_t deep = even(depth.size()), rank = branch.low.rank;
+  const std::int64_t deep = stored(depth.size()), rank = branch.low.rank;
   const bool with_low = rank > 0 && depth.end == left.k;
   if (with_low)
     gemm_kernels_.groups(rows.size(), rank, {branch.low.z + rows.begin * rank, rank, nullptr, {}}, branch.low.scale,
@@ -358,7 +380,7 @@ void PackedGemm::multiply_block(const LeftOperand& left, Range rows, Range depth
   const bool few = kernels_.fma_bf16x12 && branch.b.kind == Kind::bf16x12 && rows.size() <= kFewRows &&
                    depth.size() % kFewRowsDepth == 0;
   if (few) {
-    auto* const widened = reinterpret_cast<float*>(w.a + even(rows.size() * deep));
+    auto* const widened = reinterpret_cast<float*>(w.a + (rows.size() * deep + 1) / 2 * 2);
     kernels_.fma_bf16x12(
         rows.size(), part.columns.size(), {w.a, widened},
         {branch.b.bf16x12 + sizes::bf16x12_bytes(part.columns.begin, left.k), left.k, depth.begin, depth.size()},
@@ -371,14 +393,14 @@ void PackedGemm::multiply_block(const LeftOperand& left, Range rows, Range depth
   for (std::int64_t j = part.columns.begin; j < part.columns.end; j += widest) {
     const Range some{j, std::min(part.columns.end, j + widest)};
     GroupedStrip strips[2] = {{w.a, w.b, deep * kPanelRows, deep / 2},
-                              {w.z, w.low, even(rank) * kPanelRows, even(rank) / 2}};
+                              {w.z, w.low, stored(rank) * kPanelRows, stored(rank) / 2}};
     if (with_low) pack(branch.low.second, rank, branch.n, {0, rank}, some, w.low);
     if (few) {
       gemm_kernels_.block(rows.size(), some.size(), strips + 1, 1, {out.c + j, out.stride, Store::accumulate}, nullptr);
       continue;
     }
     if (branch.b.kind == Kind::panels)
-      strips[0].b = branch.b.packed + packed_index(left.k, j, depth.begin), strips[0].b_stride = left.k * kPanelRows;
+      strips[0].b = panels_at(branch.b, left.k, j, depth.begin), strips[0].b_stride = stored(left.k) * kPanelRows;
     else
       pack(branch.b, left.k, branch.n, depth, some, w.b);
     const Source next = some.end < part.columns.end
@@ -405,8 +427,8 @@ void PackedGemm::multiply_gated(const LeftOperand& left, Range rows, std::span<c
   }
 }
 
-bool PackedGemm::can_gate_alone(std::int64_t k, std::span<const FusedProduct> branches) {
-  return 2 * kGatedColumns * even(k) <= kPanels && std::all_of(branches.begin(), branches.end(), [](const auto& b) {
+bool PackedGemm::can_gate_alone(std::int64_t k, std::span<const FusedProduct> branches) const {
+  return 2 * kGatedColumns * stored(k) <= kPanels && std::all_of(branches.begin(), branches.end(), [](const auto& b) {
            return b.b.kind != Kind::panels && b.n % kPanelRows == 0 && b.low.rank == 0;
          });
 }
@@ -416,7 +438,7 @@ bool PackedGemm::can_gate_alone(std::int64_t k, std::span<const FusedProduct> br
 void PackedGemm::gate_alone(const LeftOperand& left, Range rows, std::span<const FusedProduct> branches,
                             const Workspace& w, float* gated) {
   static_assert(2 * kRows * kGatedColumns * sizeof(float) <= kLowRows * sizeof(std::uint16_t));
-  const std::int64_t n = branches[0].n, deep = even(left.k), run = deep / 8 * kLine;
+  const std::int64_t n = branches[0].n, deep = stored(left.k), run = deep / 8 * kLine;
   float* const tile = reinterpret_cast<float*>(w.z);
   for (std::int64_t j = 0; j < n; j += kGatedColumns) {
     const Range columns{j, std::min(n, j + kGatedColumns)}, next{columns.end, std::min(n, columns.end + kGatedColumns)};
@@ -501,6 +523,34 @@ void PackedGemm::multiply_fused(std::int64_t m, std::int64_t k, const Activation
   });
 }
 
+void PackedGemm::run_transposed(const GemmShape& shape, const float* a, const float* b, float* c, float scale,
+                                Store store) {
+  const std::int64_t m = shape.m, n = shape.n, k = shape.k;
+  const std::int64_t threads =
+      2.0 * static_cast<double>(m * n) * static_cast<double>(k) < kInlineFlops ? 1 : device_.pool.threads();
+  prepare();
+  device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t t = first; t < last; ++t) {
+      const Workspace w = workspace(t);
+      const Share share{t, threads};
+      const Range rows = m >= n ? share.of(m, row_unit()) : Range{0, m},
+                  columns = m >= n ? Range{0, n} : share.of(n, kPanelRows);
+      for (std::int64_t j = columns.begin; j < columns.end; j += kColumns)
+        for (std::int64_t d = 0; d < k; d += packed_depth()) {
+          const std::int64_t width = std::min(kColumns, columns.end - j), depth = std::min(packed_depth(), k - d),
+                             stride = stored(depth);
+          kernels_.pack_columns(depth, width, b + d * n + j, n, w.b);
+          for (std::int64_t i = rows.begin; i < rows.end; i += kRows) {
+            const std::int64_t some = std::min(kRows, rows.end - i);
+            kernels_.narrow_columns(depth, some, scale, {a + d * m + i, m}, {w.a, stride});
+            const Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};
+            kernels_.block(some, width, &strip, 1, {c + i * n + j, n, d > 0 ? Store::accumulate : store});
+          }
+        }
+    }
+  });
+}
+
 void PackedGemm::add_lora_gradient(const LoraGradient& gradient) {
   const std::int64_t threads = device_.pool.threads(), m = gradient.m, rank = gradient.rank, columns = gradient.columns;
   float* const g = gradient.g;
@@ -514,8 +564,8 @@ void PackedGemm::add_lora_gradient(const LoraGradient& gradient) {
       for (std::int64_t j = split_edge(columns, kPanelRows, t, threads); j < end; j += kColumns)
         for (std::int64_t r = 0; r < rank; r += kSumRank) {
           const std::int64_t width = std::min(kColumns, end - j), some = std::min(kSumRank, rank - r);
-          for (std::int64_t row = 0; row < m; row += kSumRows) {
-            const std::int64_t depth = std::min(kSumRows, m - row), stride = even(depth);
+          for (std::int64_t row = 0; row < m; row += packed_depth()) {
+            const std::int64_t depth = std::min(packed_depth(), m - row), stride = stored(depth);
             kernels_.narrow_columns(depth, some, gradient.scale, {gradient.l + row * rank + r, rank}, {w.a, stride});
             gemm_kernels_.panels(depth, width, gradient.x.from(row, j), w.b);
             const Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};

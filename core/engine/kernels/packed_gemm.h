@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of f32 activations with packed bf16 weights. Activations are rounded to bf16 block by block; the weights'
-// panels are read in place (depth along K) or transposed block by block (depth along N, in the backward). Many rows use
-// the kernels of gemm_kernels.h and few rows those of packed.h, with the same bits for a row.
+// Products of f32 activations with packed weights, of bf16 or of f32. With bf16 the activations are rounded to bf16 block
+// by block; the weights' panels are read in place (depth along K) or transposed block by block (depth along N, in the
+// backward). Many rows use the kernels of gemm_kernels.h and few rows those of packed.h, with the same bits for a row.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,19 +16,22 @@ namespace mw::engine {
 // C[M,N] (+)= scale * A[M,K] B + low.scale * Z[M,rank] L, B and L as their kinds say.
 struct PackedProduct {
   enum class Kind {
-    panels,             // packed [N,K]
-    transposed_panels,  // packed [K,N]
+    panels,             // packed [N,K], bf16 or f32 as the kernels
+    transposed_panels,  // packed [K,N], likewise
     bf16x12,            // packed [N,K] in 12 bits (bf16x12.h)
     int8,               // packed int8 [N,K]
     rows,               // f32 [N,K]
-    columns             // f32 [K,N]
+    columns,            // f32 [K,N]
+    bf16_rows,          // bf16 [N,K]
+    bf16_columns        // bf16 [K,N]
   };
   struct Matrix {
     Kind kind = Kind::panels;
-    const std::uint16_t* packed = nullptr;
+    const std::uint16_t* packed = nullptr;  // panels
     const float* f32 = nullptr;
     Int8Weight int8{};
     const std::byte* bf16x12 = nullptr;
+    const std::uint16_t* bf16 = nullptr;
   };
   std::int64_t m = 0, n = 0, k = 0;
   float scale = 1;
@@ -43,8 +46,6 @@ struct PackedProduct {
   Store store = Store::write;
   float* c = nullptr;
 };
-
-using sizes::kMostFusedRank;
 
 // One of several products with the same left operand X[M,K]: C[M,N] (+)= X B + z_scale * scale * (X first) second. The
 // last term is the LoRA branch, whose z_scale * X first [M,rank] is written to z; rank 0: no branch.
@@ -61,11 +62,11 @@ struct FusedProduct {
   } low{};
 };
 
-// The bf16 panels of a right operand that a thread keeps for several blocks of attention.
+// The panels of a right operand that a thread keeps for several blocks of attention.
 struct KeptPanels {
   const std::uint16_t* at = nullptr;  // null: not kept
-  std::int64_t stride = 0;            // elements between panels
-  std::int64_t end = 0;               // of the thread's memory for kept panels: elements in use, with these
+  std::int64_t stride = 0;            // between panels, in units of 16 bits
+  std::int64_t end = 0;               // of the thread's memory for kept panels: in use, with these
 };
 
 struct BlockOperand {
@@ -85,9 +86,21 @@ struct LoraGradient {
 
 class PackedGemm {
  public:
-  PackedGemm(Device& device, const PackedKernels& kernels)
-      : device_(device), kernels_(kernels), gemm_kernels_(*gemm_kernels()) {}
+  // `workspace` is allocated by the first product and may be shared with other products of the device.
+  PackedGemm(Device& device, const ProductKernels& kernels, Buffer<std::uint16_t>& workspace)
+      : device_(device),
+        kernels_(kernels.packed),
+        gemm_kernels_(kernels.gemm),
+        products_(kernels),
+        workspace_(workspace) {}
+  const ProductKernels& products() const { return products_; }
+  // Gives back what it holds beside the workspace.
+  void release() { tiles_ = {}, partial_ = {}; }
   void run(const PackedProduct& product);
+  // C[m,n] (+)= alpha A[k,m]^T B[k,n] of f32 matrices.
+  void run_transposed(const GemmShape& shape, const float* a, const float* b, float* c, float scale, Store store);
+  // The highest rank of a low-rank summand.
+  std::int64_t most_fused_rank() const { return sizes::kMostFusedRank * 2 / stored(2); }
 
   // Whether multiply_fused() and add_lora_gradient() support an X of this shape.
   bool can_fuse(std::int64_t m, std::int64_t k) const;
@@ -101,9 +114,9 @@ class PackedGemm {
   void multiply_fused(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
                       const RowNorm& norm, float* gated);
   // Whether multiply_fused() can compute `gated` of branches that have no C.
-  static bool can_gate_alone(std::int64_t k, std::span<const FusedProduct> branches);
+  bool can_gate_alone(std::int64_t k, std::span<const FusedProduct> branches) const;
   // multiply_fused() for at most kMaxSkinnyRows rows and forward branches whose weights are all of one kind (panels,
-  // bf16x12 or int8).
+  // bf16x12 or int8). LoRA branches are computed by dot products, in another order than products of f32 have.
   bool fits_skinny(std::int64_t m, std::int64_t k) const;
   void multiply_skinny(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
                        const RowNorm& norm, float* gated);
@@ -158,7 +171,15 @@ class PackedGemm {
     Range columns;
     Source next{};  // what is read after them, prefetched while they are computed
   };
-  static Source source_of(const FusedProduct& branch, std::int64_t k, Range columns);
+  Source source_of(const FusedProduct& branch, std::int64_t k, Range columns) const;
+  std::int64_t stored(std::int64_t k) const { return products_.stored(k); }
+  // The panel that row `n` of a packed matrix [N, k_total] starts, from depth k on.
+  const std::uint16_t* panels_at(const PackedProduct::Matrix& b, std::int64_t k_total, std::int64_t n,
+                                 std::int64_t k) const {
+    return b.packed + n * stored(k_total) + stored(k) * kPanelRows;
+  }
+  void pack_bf16(const PackedProduct::Matrix& b, std::int64_t k_total, std::int64_t n_total, Range depth, Range columns,
+                 std::uint16_t* out);
   void pack_dense(MatrixOperand b, std::int64_t depth, std::int64_t columns, std::uint16_t* out);
   struct Share {  // a thread's share of the work
     std::int64_t thread, threads;
@@ -184,14 +205,18 @@ class PackedGemm {
   // Packs panels of `columns` and `depth` of a matrix [k_total, n_total] that is not stored in panels.
   void pack(const PackedProduct::Matrix& b, std::int64_t k_total, std::int64_t n_total, Range depth, Range columns,
             std::uint16_t* out);
+  // The greatest depth of panels that are packed before use.
+  std::int64_t packed_depth() const { return sizes::kPanelDepth * 2 / stored(2); }
   std::int64_t depths_of(std::int64_t k) const;  // parts of the depth
+  std::int64_t groups_size(std::int64_t rows, std::int64_t depth) const;
   std::int64_t block_rows(std::int64_t depth) const;
   std::int64_t row_unit() const { return gemm_kernels_.row_unit; }
 
   Device& device_;
   const PackedKernels& kernels_;
   const GemmKernels& gemm_kernels_;
-  Buffer<std::uint16_t> workspace_;
+  const ProductKernels& products_;
+  Buffer<std::uint16_t>& workspace_;
   Buffer<float> tiles_, partial_;
 };
 

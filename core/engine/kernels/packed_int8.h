@@ -9,8 +9,6 @@
 namespace mw::engine {
 namespace {
 
-typedef std::uint16_t Halves __attribute__((vector_size(kBytes / 2)));
-
 [[gnu::always_inline]] inline F widened_scales(const std::uint16_t* p) {
   return (F)(__builtin_convertvector(read<Halves>(p), W) << 16);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registers that packed_bodies.h and packed_int8.h are written for, one set for each build: AVX2, AVX-512 and NEON,
-// the latter also with dot products of bytes and of bf16. All in an unnamed namespace, as in vector_math.h.
+// The registers that packed_bodies.h, packed_f32.h and packed_int8.h are written for, one set for each build: baseline
+// x86-64, AVX2, AVX-512 and NEON, the latter also with dot products of bytes and of bf16. All in an unnamed namespace, as
+// in vector_math.h.
 #pragma once
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -19,11 +20,16 @@ namespace {
 constexpr int kBytes = 64, kTall = 12;
 #elif defined(__AVX2__)
 constexpr int kBytes = 32, kTall = 6;
+#elif defined(__x86_64__)
+constexpr int kBytes = 16, kTall = 6;
 #else
 constexpr int kBytes = 16, kTall = 12;
 #endif
 constexpr int kWidth = kBytes / 4;                              // floats of a register
 constexpr int kAcross = static_cast<int>(kPanelRows) / kWidth;  // registers of a panel's columns
+// Tiles of up to this number of rows take all columns of a panel, so that enough independent sums hide the latency of a
+// product.
+constexpr int kWideTileRows = kBytes == 16 ? kTall / 6 : kTall * 2 / kAcross;
 
 // Products of a pair of depth: one of its even and one of its odd values, or one of whole pairs.
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
@@ -36,6 +42,7 @@ typedef float F __attribute__((vector_size(kBytes)));
 typedef std::uint32_t W __attribute__((vector_size(kBytes)));
 typedef std::int32_t S __attribute__((vector_size(kBytes)));
 typedef std::uint16_t Words __attribute__((vector_size(kBytes)));
+typedef std::uint16_t Halves __attribute__((vector_size(kBytes / 2)));
 
 constexpr i64 lesser(i64 a, i64 b) {
   return a < b ? a : b;
@@ -98,8 +105,10 @@ template <int R, int V>
 // pairs of several rows for their other part: a tile needs all registers.
 [[gnu::always_inline]] inline W splat_pair(const std::uint16_t* p) {
   W both;
-#if defined(__x86_64__)
+#if defined(__AVX2__)
   asm volatile("vpbroadcastd %1, %0" : "=v"(both) : "m"(*reinterpret_cast<const char(*)[4]>(p)));
+#elif defined(__x86_64__)
+  both = W{} + read<std::uint32_t>(p);
 #else
   asm volatile("ld1r {%0.4s}, %1" : "=w"(both) : "Q"(*reinterpret_cast<const char(*)[4]>(p)));
 #endif
@@ -107,8 +116,10 @@ template <int R, int V>
 }
 [[gnu::always_inline]] inline F splat_value(const float* p) {
   F all;
-#if defined(__x86_64__)
+#if defined(__AVX2__)
   asm volatile("vbroadcastss %1, %0" : "=v"(all) : "m"(*p));
+#elif defined(__x86_64__)
+  all = F{} + *p;
 #else
   asm volatile("ld1r {%0.4s}, %1" : "=w"(all) : "Q"(*p));
 #endif
@@ -122,16 +133,25 @@ template <int Part>
   return Part == 0 ? (F)(pairs << 16) : (F)(pairs & 0xffff0000u);
 }
 
-// acc += x * b, for parts of pairs. On x86-64 in place: GCC 12 would choose forms of the instruction that copy the
-// sums, and run out of registers.
-[[gnu::always_inline]] inline void add_product(F x, F b, F& acc) {
-#if defined(__x86_64__)
+// acc += x * b of f32, rounded once where the processor can. On x86-64 in place: GCC 12 would choose forms of the
+// instruction that copy the sums, and run out of registers.
+[[gnu::always_inline]] inline void add_f32_product(F x, F b, F& acc) {
+#if defined(__FMA__)
   asm("vfmadd231ps %2, %1, %0" : "+v"(acc) : "v"(x), "v"(b));
-#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#elif defined(__x86_64__)
+  acc += x * b;
+#else
+  acc = (F)vfmaq_f32((float32x4_t)acc, (float32x4_t)x, (float32x4_t)b);
+#endif
+}
+
+// acc += x * b, for parts of pairs.
+[[gnu::always_inline]] inline void add_product(F x, F b, F& acc) {
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
   acc =
       (F)vbfdotq_f32((float32x4_t)acc, vreinterpretq_bf16_f32((float32x4_t)x), vreinterpretq_bf16_f32((float32x4_t)b));
 #else
-  acc = (F)vfmaq_f32((float32x4_t)acc, (float32x4_t)x, (float32x4_t)b);
+  add_f32_product(x, b, acc);
 #endif
 }
 
@@ -139,14 +159,22 @@ template <int Part>
 [[gnu::always_inline]] inline F read_f16(const std::uint16_t* in) {
 #if defined(__AVX512F__)
   return (F)_mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
-#elif defined(__x86_64__)
+#elif defined(__F16C__)
   return (F)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
+#elif defined(__x86_64__)  // finite values, exactly
+  const W bits = __builtin_convertvector(read<Halves>(in), W);
+  return (F)((W)((F)((bits & 0x7fffu) << 13) * 0x1p112f) | (bits & 0x8000u) << 16);
 #else
   return (F)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(in)));
 #endif
 }
 [[gnu::always_inline]] inline void write_f16(std::uint16_t* out, const float* x) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__F16C__)  // finite values in the range of f16
+  for (int i = 0; i < 8; i += kWidth) {
+    const W bits = read<W>(x + i), small = (W)((F)(bits & 0x7fffffffu) * 0x1p-112f);
+    write(out + i, __builtin_convertvector((bits >> 16 & 0x8000u) | (small + 0xfffu + (small >> 13 & 1u)) >> 13, Halves));
+  }
+#elif defined(__x86_64__)
   const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(x), _MM_FROUND_TO_NEAREST_INT);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out), half);
 #else
@@ -165,8 +193,11 @@ constexpr int kInt8Sums = 1;
 [[gnu::always_inline]] inline S int8_pairs(const std::int8_t* p) {
 #if defined(__AVX512F__)
   return (S)_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-#elif defined(__x86_64__)
+#elif defined(__AVX2__)
   return (S)_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+#elif defined(__x86_64__)
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  return (S)_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
 #else
   return (S)vmovl_s8(vld1_s8(p));
 #endif
@@ -180,17 +211,20 @@ constexpr int kInt8Sums = 1;
   acc += (S)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 #elif defined(__AVXVNNI__)
   asm("%{vex%} vpdpwssd %2, %1, %0" : "+x"(acc) : "x"(a), "x"(b));
-#elif defined(__x86_64__)
+#elif defined(__AVX2__)
   acc += (S)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif defined(__x86_64__)
+  acc += (S)_mm_madd_epi16((__m128i)a, (__m128i)b);
 #else
   const auto x = (int16x8_t)a, y = (int16x8_t)b;
   acc += (S)vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
 #endif
 }
 
-// bf16 bits in the low half of each lane: round to nearest, ties to even; NaN becomes a quiet NaN.
+// bf16 bits in the low half of each lane, as vcvtneps2bf16 gives them: round to nearest, ties to even; denormals become
+// zeros, NaN becomes a quiet NaN.
 [[gnu::always_inline]] inline W narrow(F x) {
-  const W bits = (W)x, rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const W all = (W)x, bits = (all & 0x7f800000u) == 0 ? all & 0x80000000u : all, rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   return (bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded;
 }
 [[gnu::always_inline]] inline W paired(F even, F odd) {
@@ -204,6 +238,7 @@ constexpr int kInt8Sums = 1;
 [[gnu::always_inline]] inline std::uint16_t narrow_one(float x) {
   std::uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
+  if ((bits & 0x7f800000u) == 0) return static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }

@@ -89,8 +89,6 @@ struct VectorKernels {
   // Columns of C[m, n] = alpha * A[m, k] B[n, k]^T + beta * C, m small: B is read once.
   void (*dot_rows)(const GemmShape& shape, const float* a, const float* b, float* c, GemmScaling scaling,
                    ColumnRange columns);
-  void (*dot_rows_bf16)(const GemmShape& shape, const float* a, const std::uint16_t* b, float* c, GemmScaling scaling,
-                        ColumnRange columns);
   // o[m, n] = p[m, k] v[k, n], or o += it, m small: v is read once. The bits do not depend on how k is split over
   // calls.
   void (*weighted_sums)(const GemmShape& shape, MatrixView p, const float* v, float* o, Store how);

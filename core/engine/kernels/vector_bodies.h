@@ -66,49 +66,35 @@ void narrow(i64 n, const float* in, std::uint16_t* out) {
   }
 }
 
-[[gnu::always_inline]] inline V load_weight(const float* p) {
-  return load(p);
-}
-[[gnu::always_inline]] inline V load_weight(const std::uint16_t* p) {
-  return widened(p);
-}
-[[gnu::always_inline]] inline float load_weight_scalar(const float* p) {
-  return *p;
-}
-[[gnu::always_inline]] inline float load_weight_scalar(const std::uint16_t* p) {
-  return widen_scalar(*p);
-}
-
 // Rows of A [m, k] against rows of B [n, k]; see VectorKernels::dot_rows.
-template <class W>
 struct DotProducts {
   i64 n, k;
   const float* a;
-  const W* b;
+  const float* b;
   float* c;
   GemmScaling scaling;
 };
 
 // The first M rows of A against R rows of B from `row` on: M*R accumulators keep the loads busy.
-template <int M, int R, class W>
-[[gnu::always_inline]] inline void dot_tile(const DotProducts<W>& d, i64 row) {
+template <int M, int R>
+[[gnu::always_inline]] inline void dot_tile(const DotProducts& d, i64 row) {
   const i64 n = d.n, k = d.k;
   const float alpha = d.scaling.alpha, beta = d.scaling.beta;
   const float* const a = d.a;
-  const W* const b = d.b + row * k;
+  const float* const b = d.b + row * k;
   float* const c = d.c + row;
   V acc[M][R] = {};
   float tail[M][R] = {};
   i64 i = 0;
   for (; i + kLanes <= k; i += kLanes)
     for (int r = 0; r < R; ++r) {
-      const V w = load_weight(b + r * k + i);
+      const V w = load(b + r * k + i);
       for (int m = 0; m < M; ++m) acc[m][r] += load(a + m * k + i) * w;
     }
   for (; i < k; ++i)
     for (int r = 0; r < R; ++r)
       for (int m = 0; m < M; ++m)
-        tail[m][r] = multiply_add(a[m * k + i], load_weight_scalar(b + r * k + i), tail[m][r]);
+        tail[m][r] = multiply_add(a[m * k + i], b[r * k + i], tail[m][r]);
   for (int m = 0; m < M; ++m)
     for (int r = 0; r < R; ++r) {
       const float y = alpha * (sum(acc[m][r]) + tail[m][r]);
@@ -151,7 +137,7 @@ template <int K>
 
 // g++ 12 turns a condition on beta around the last addition into a mask of one lane, so each case has its loop.
 template <int K>
-void dot_rows_short(i64 m, const DotProducts<float>& d, ColumnRange columns) {
+void dot_rows_short(i64 m, const DotProducts& d, ColumnRange columns) {
   const i64 n = d.n;
   const float alpha = d.scaling.alpha, beta = d.scaling.beta;
   const float *const a = d.a, *const b = d.b;
@@ -166,16 +152,15 @@ void dot_rows_short(i64 m, const DotProducts<float>& d, ColumnRange columns) {
     each([&](float* out, V y) __attribute__((always_inline)) { store(out, y + load(out) * beta); });
 }
 
-template <int M, class W>
-void dot_rows_m(const DotProducts<W>& d, ColumnRange columns) {
+template <int M>
+void dot_rows_m(const DotProducts& d, ColumnRange columns) {
   constexpr int kRows = M <= 2 ? 4 : 2;
   i64 row = columns.begin;
   for (; row + kRows <= columns.end; row += kRows) dot_tile<M, kRows>(d, row);
   for (; row < columns.end; ++row) dot_tile<M, 1>(d, row);
 }
 
-template <class W>
-void dot_rows_any(i64 m, DotProducts<W> d, ColumnRange columns) {
+void dot_rows_any(i64 m, DotProducts d, ColumnRange columns) {
   for (; m >= 4; m -= 4, d.a += 4 * d.k, d.c += 4 * d.n) dot_rows_m<4>(d, columns);
   if (m == 3) dot_rows_m<3>(d, columns);
   if (m == 2) dot_rows_m<2>(d, columns);
@@ -184,7 +169,7 @@ void dot_rows_any(i64 m, DotProducts<W> d, ColumnRange columns) {
 
 void dot_rows(const GemmShape& shape, const float* a, const float* b, float* c, GemmScaling scaling,
               ColumnRange columns) {
-  const DotProducts<float> d{shape.n, shape.k, a, b, c, scaling};
+  const DotProducts d{shape.n, shape.k, a, b, c, scaling};
   const i64 m = shape.m, whole = columns.begin + (columns.end - columns.begin) / kLanes * kLanes;
   const ColumnRange vectors{columns.begin, whole};
   switch (shape.k) {
@@ -207,11 +192,6 @@ void dot_rows(const GemmShape& shape, const float* a, const float* b, float* c, 
       return dot_rows_any(m, d, columns);
   }
   dot_rows_any(m, d, {whole, columns.end});
-}
-
-void dot_rows_bf16(const GemmShape& shape, const float* a, const std::uint16_t* b, float* c, GemmScaling scaling,
-                   ColumnRange columns) {
-  dot_rows_any<std::uint16_t>(shape.m, {shape.n, shape.k, a, b, c, scaling}, columns);
 }
 
 // M rows of p against C vectors of v's columns at once; `last` counts the lanes of the last vector.
@@ -315,7 +295,6 @@ constexpr VectorKernels kernels_of(const char* name) {
           .widen = widen,
           .narrow = narrow,
           .dot_rows = dot_rows,
-          .dot_rows_bf16 = dot_rows_bf16,
           .weighted_sums = weighted_sums,
           .dropout = dropout,
           .adamw = adamw};

@@ -4,6 +4,9 @@
 #pragma once
 #include <math.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 #include <cstdint>
 
@@ -114,6 +117,25 @@ typedef double D __attribute__((vector_size(64)));
   return p * scale;
 }
 
+// 2^x for x <= 0, relative error below 3e-7; 0 below 2^-126.
+[[gnu::always_inline]] inline V power_of_two(V x) {
+  const V shifter = splat(12582912.0f);
+  x = if_less(x, splat(-127.0f), splat(-127.0f), x);  // this order of comparison keeps NaN
+  const V z = x + shifter, f = x - (z - shifter);
+  V p = splat(1.32764725e-3f);
+  p = p * f + 9.67554096e-3f;
+  p = p * f + 5.55071309e-2f;
+  p = p * f + 2.40221202e-1f;
+  p = p * f + 6.93146944e-1f;
+  p = p * f + 1.00000012f;
+  I bits;
+  memcpy(&bits, &z, sizeof bits);
+  bits = (bits << 23) + (127 << 23);  // as in exp(); 2^-127 becomes 0
+  V scale;
+  memcpy(&scale, &bits, sizeof scale);
+  return p * scale;
+}
+
 // tanh: an odd polynomial where 1 - 2/(e^2x + 1) would cancel; relative error below 2e-7 everywhere
 [[gnu::always_inline]] inline V tanh(V x) {
   const V s = x * x;
@@ -126,6 +148,25 @@ typedef double D __attribute__((vector_size(64)));
   const V far = 1.0f - 2.0f / (exp(x + x) + 1.0f);
   return if_less(s, splat(0.43f), near, far);
 }
+
+#if defined(__x86_64__)
+// vdpbf16ps takes denormals for zeros and writes zeros for them, whatever the thread's settings are. Products of bf16 by
+// FMA do as it does while one of these exists.
+class DenormalsAreZeros {
+ public:
+  DenormalsAreZeros() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040); }  // FTZ and DAZ
+  ~DenormalsAreZeros() { _mm_setcsr(before_); }
+  DenormalsAreZeros(const DenormalsAreZeros&) = delete;
+  DenormalsAreZeros& operator=(const DenormalsAreZeros&) = delete;
+
+ private:
+  unsigned before_;
+};
+#else
+struct DenormalsAreZeros {
+  DenormalsAreZeros() {}
+};
+#endif
 
 // Calls body(first, count) over [0, n): for full vectors, then for one partial vector.
 template <class Body>

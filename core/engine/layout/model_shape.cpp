@@ -19,10 +19,6 @@ RopeSpec rope_spec(const model::Layer& layer) {
           .pairs = static_cast<int>(share * static_cast<float>(layer.head_dim)) / 2};
 }
 
-bool is_matrix(const model::Tensor& tensor) {
-  return tensor.hf_shape.size() > 1;
-}
-
 }  // namespace
 
 Projection projection_of(Role role) {
@@ -49,7 +45,7 @@ ModelShape::ModelShape(const model::Config& whole, WeightStorage storage, const 
       inventory(local ? mesh::local_inventory(*local) : model::TensorInventory(config)),
       type(storage.type),
       use(storage.use),
-      math(storage.math),
+      is_part(local != nullptr),
       vocab_parts(local ? local->vocab_parts : 1) {
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const model::Layer& layer = config.layers[i];
@@ -102,11 +98,12 @@ int ModelShape::lowest_trained_layer() const {
 
 MatrixFormat ModelShape::matrix_format(std::int64_t matrix_rows, std::int64_t cols) const {
   const bool panels = sizes::packable(matrix_rows, cols);
-  if (type == WeightType::f32) return MatrixFormat::f32;
+  // Trained weights and those that devices exchange stay in rows, as their gradients are.
+  if (type == WeightType::f32) return panels && !full && !is_part ? MatrixFormat::packed_f32 : MatrixFormat::f32;
   if (type == WeightType::int8 && panels) return MatrixFormat::int8;
-  if (use == NetworkUse::inference && packs() && type == WeightType::bf16 && sizes::fits_bf16x12(matrix_rows, cols))
+  if (use == NetworkUse::inference && type == WeightType::bf16 && sizes::fits_bf16x12(matrix_rows, cols))
     return MatrixFormat::bf16x12;
-  return packs() && panels ? MatrixFormat::packed : MatrixFormat::bf16;
+  return panels ? MatrixFormat::packed : MatrixFormat::bf16;
 }
 
 bool ModelShape::streams_loss() const {
@@ -114,18 +111,10 @@ bool ModelShape::streams_loss() const {
   return !full && matrix_format(head->matrix_rows(), head->hf_shape.back()) == MatrixFormat::packed;
 }
 
-bool ModelShape::widens_weights(std::int64_t tokens, bool backward) const {
-  if (type == WeightType::f32) return false;
-  if (!backward && tokens <= sizes::kSkinnyRows && type != WeightType::int8) return false;
-  const auto tensors = inventory.tensors();
-  return !packs() || std::any_of(tensors.begin(), tensors.end(), [](const model::Tensor& t) {
-    return is_matrix(t) && !sizes::packable(t.matrix_rows(), t.hf_shape.back());
-  });
-}
-
 std::int64_t matrix_bytes(MatrixFormat format, std::int64_t rows, std::int64_t cols) {
   switch (format) {
     case MatrixFormat::f32:
+    case MatrixFormat::packed_f32:
       return sizes::aligned_bytes(rows * cols * 4);
     case MatrixFormat::int8:  // and a bf16 scale for each group of columns
       return sizes::aligned_bytes(rows * cols) + sizes::aligned_bytes(rows * sizes::scale_groups(cols) * 2);

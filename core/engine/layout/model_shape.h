@@ -16,16 +16,14 @@ inline constexpr int kProjections = 7;
 enum class Projection { q, k, v, o, gate, up, down };
 Projection projection_of(model::Role role);  // for the roles that LoRA adapts
 
-// For inference, bf16 weights are stored losslessly in 12 bits if the processor has packed kernels (kernels/bf16x12.h).
+// For inference, bf16 weights are stored losslessly in 12 bits (kernels/bf16x12.h).
 enum class NetworkUse { training, inference };
-// How a processor multiplies bf16 and int8 weights: widened to f32, or from panels (kernels/packed.h).
-enum class Bf16Math { widened, packed };
-enum class MatrixFormat { f32, bf16, packed, int8, bf16x12 };
+// f32 and bf16: row-major. The others: in panels (kernels/packed.h).
+enum class MatrixFormat { f32, bf16, packed_f32, packed, int8, bf16x12 };
 
 struct WeightStorage {
   model::WeightType type = model::WeightType::f32;
   NetworkUse use = NetworkUse::training;
-  Bf16Math math = Bf16Math::widened;
 };
 
 struct RopeSpec {
@@ -66,19 +64,16 @@ struct ModelShape {
   std::int64_t visible_keys(size_t layer, std::int64_t tokens) const;
   int lowest_trained_layer() const;  // layers from here on have a backward
 
-  bool packs() const { return type != model::WeightType::f32 && math == Bf16Math::packed; }
   // matrix_rows: rows of one of the matrices that the tensor stacks.
   MatrixFormat matrix_format(std::int64_t matrix_rows, std::int64_t cols) const;
   // Whether the loss computes 16-bit logits tile by tile: with a packed, frozen output matrix.
   bool streams_loss() const;
-  // Whether a product of a step of `tokens` tokens, or of its backward, widens its weights before use.
-  bool widens_weights(std::int64_t tokens, bool backward) const;
 
   model::Config config;  // the device's own sizes
   model::TensorInventory inventory;
   model::WeightType type;
   NetworkUse use;
-  Bf16Math math;
+  bool is_part;               // of a model on a mesh
   std::int64_t vocab_parts;  // devices that share the vocabulary
   std::vector<LayerShape> layer_shapes;
   std::vector<RopeSpec> rope_specs;

@@ -10,12 +10,11 @@ namespace {
 
 // The buffers of every pass: RoPE tables of `positions`, score blocks of `keys` keys, and the workspace of matrix
 // products.
-std::vector<Allocation> pass_workspace(const ModelShape& model, const StepShape& step, std::int64_t positions,
-                                       std::int64_t keys, int threads) {
+std::vector<Allocation> pass_workspace(const ModelShape& model, std::int64_t positions, std::int64_t keys,
+                                       int threads) {
   std::vector<Allocation> list = rope_tables(model, rope_positions(positions));
   list.push_back(score_allocation(model, keys, threads));
-  if (model.packs()) list.push_back(packed_blocks(threads));
-  if (model.widens_weights(step.tokens, step.backward)) list.push_back(weight_panels(threads));
+  list.push_back(packed_blocks(threads));
   return list;
 }
 
@@ -35,8 +34,7 @@ std::vector<Allocation> allocations(const ModelShape& model, const Phase& phase)
 }
 
 Phase step_phase(const ModelShape& model, const StepWork& work, int threads) {
-  Phase phase{
-      .own = {}, .step = work.shape, .kept = pass_workspace(model, work.shape, work.longest, work.longest, threads)};
+  Phase phase{.own = {}, .step = work.shape, .kept = pass_workspace(model, work.longest, work.longest, threads)};
   const std::int64_t rows = loss_rows(model, work.loss_tokens, work.loss_chunk);
   if (!model.streams_loss()) {
     phase.kept.push_back(logit_allocation(model, rows));
@@ -59,7 +57,7 @@ Phase generation_phase(const ModelShape& model, const GenerationWork& work, int 
   phase.step = forward_shape(model, std::max(pass_tokens(work.rows, work.prompt), work.rows));  // decoding: one of each
   std::int64_t keys = work.prompt;
   for (size_t i = 0; i < model.config.layers.size(); ++i) keys = std::max(keys, decoded_keys(model, i, with_answer));
-  phase.kept = pass_workspace(model, phase.step, with_answer, keys, threads);
+  phase.kept = pass_workspace(model, with_answer, keys, threads);
   phase.kept.push_back(logit_allocation(model, work.rows));
   return phase;
 }
@@ -70,7 +68,7 @@ Phase scoring_phase(const ModelShape& model, const ScoringWork& work, int thread
   for (const Allocation& result : score_results(cells, std::min<std::int64_t>(work.top_k, model.config.vocab)))
     phase.own.push_back(result);
   phase.step = forward_shape(model, pass_tokens(work.rows, work.len));
-  phase.kept = pass_workspace(model, phase.step, work.len, work.len, threads);
+  phase.kept = pass_workspace(model, work.len, work.len, threads);
   phase.kept.push_back(logit_allocation(model, work.chunk > 0 ? std::min(work.chunk, cells) : cells));
   return phase;
 }
@@ -87,7 +85,7 @@ Phase serving_phase(const ModelShape& model, const ServingWork& work, int thread
     for (const LoraShape& lora : shapes) rank = std::max(rank, lora.rank);
   }
   phase.own.push_back(adapter_products(phase.step.tokens, rank));
-  phase.kept = pass_workspace(model, phase.step, work.context, work.context, threads);
+  phase.kept = pass_workspace(model, work.context, work.context, threads);
   phase.kept.push_back(logit_allocation(model, work.rows));
   return phase;
 }

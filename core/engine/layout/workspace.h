@@ -45,20 +45,16 @@ inline std::int64_t decoded_keys(const ModelShape& model, size_t layer, std::int
   return heads * model.visible_keys(layer, context) / (2 * sizes::kQueries) + 1;
 }
 
-// Of packed products: rounded activations and panels of every thread; where the loss streams its logits, a tile of
+// Of matrix products: laid-out activations and panels of every thread; where the loss streams its logits, a tile of
 // them for every thread and the gradients of all threads but the first, [rows, dim].
 constexpr Allocation packed_blocks(int threads) {
-  return {MemoryCategory::workspace, "bf16 blocks", Bytes(threads * sizes::kPackedBlocks * 2)};
+  return {MemoryCategory::workspace, "blocks of products", Bytes(threads * sizes::kPackedBlocks * 2)};
 }
 constexpr Allocation logit_tiles(int threads) {
   return float_workspace("tiles of logits", threads * sizes::kLogitTile);
 }
 constexpr Allocation partial_gradients(std::int64_t rows, std::int64_t dim, int threads) {
   return float_workspace("partial gradients", (threads - 1) * rows * dim);
-}
-// Of products that widen their weights.
-constexpr Allocation weight_panels(int threads) {
-  return float_workspace("weight panels", threads * sizes::kWidenedFloats);
 }
 
 // Rows of logits that the loss computes at once, of `tokens` with a target; chunk 0: all.

@@ -139,7 +139,7 @@ void combine_over_vocab(Transformer& net, std::span<float> maxima, std::span<dou
 double streamed_chunk_loss(Transformer& net, const LossChunk& chunk) {
   const std::int64_t n = chunk.size(), d = net.config.dim, v = net.config.vocab;
   const std::uint16_t* const head = net.weights.embedding->at.packed;
-  const GemmKernels& kernels = *gemm_kernels();
+  const GemmKernels& kernels = net.gemm.packed().products().gemm;
   const float cap = net.config.final_softcap, scale = chunk.gradient_scale;
   Scratch& scratch = net.buffers.step.scratch;
   std::uint16_t* const exponentials = net.buffers.f16_logit_rows(chunk.max_rows);

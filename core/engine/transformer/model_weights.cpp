@@ -47,7 +47,7 @@ Inputs inputs_of(const CollectiveHooks* hooks, const model::LoraTarget& t) {
 ModelWeights::ModelWeights(const model::Config& whole, Device& its_device, model::WeightType weight_type,
                            NetworkUse network_use, CollectiveHooks* its_hooks)
     : ModelShape(its_hooks ? whole : checked(whole),
-                 {weight_type, network_use, packed_kernels() ? Bf16Math::packed : Bf16Math::widened},
+                 {weight_type, network_use},
                  its_hooks ? &its_hooks->local() : nullptr),
       hooks(its_hooks),
       device(its_device) {
@@ -109,6 +109,9 @@ Touch ModelWeights::touch_by_readers(const WeightsLayout& layout) {
 
 void ModelWeights::place_matrix(Weight& w, std::int64_t matrix_rows, std::byte* at) {
   switch (matrix_format(matrix_rows, w.cols)) {
+    case MatrixFormat::packed_f32:
+      w.at.packed_f32 = w.packed_f32 = reinterpret_cast<float*>(at);
+      return;
     case MatrixFormat::f32:
       w.at.f32 = w.f32 = reinterpret_cast<float*>(at);
       return;
@@ -185,8 +188,16 @@ void ModelWeights::load(const WeightSource& source, const std::function<void(lon
       const std::int64_t n = std::min(chunk, w.elements() - first);
       const auto count = static_cast<size_t>(n);
       if (type == model::WeightType::f32) {
-        source.f32(i, first, {w.f32 + first, count});
-        check_finite(tensor, first, std::span<const float>(w.f32 + first, count));
+        if (w.packed_f32) wide.resize(count);
+        const std::span<float> values = w.packed_f32 ? std::span(wide) : std::span(w.f32 + first, count);
+        source.f32(i, first, values);
+        check_finite(tensor, first, std::span<const float>(values));
+        if (w.packed_f32)
+          device.pool.parallel_for(n / w.cols, kPanelRows, [&](std::int64_t begin, std::int64_t end) {
+            write_rows(kernels, w, first / w.cols + begin,
+                       std::span<const float>(values).subspan(static_cast<size_t>(begin * w.cols),
+                                                              static_cast<size_t>((end - begin) * w.cols)));
+          });
       } else {
         bits.resize(count);
         if (source.bf16) {
@@ -257,6 +268,7 @@ void ModelWeights::set_trainable(model::TrainMethod method) {
   parameters.clear();
   full = method == model::TrainMethod::full;
   trainable = true;
+  if (type == model::WeightType::f32) change_f32_format();
   if (full) masters = {};
   const std::vector<ShardShape> tensors = whole_tensors(*this);
   const BufferLayout gradient = lay_out_gradients(*this, tensors);
@@ -275,6 +287,30 @@ void ModelWeights::set_trainable(model::TrainMethod method) {
     }
     w.gradient = field_at(gradients.data(), field);
     parameters.push_back({inventory.tensors()[i].name, {w.f32, count}, {w.gradient, count}, !w.vector});
+  }
+}
+
+// Panels become rows where the weights are trained, and the other way round, in place: either holds a panel's rows in
+// the same memory.
+void ModelWeights::change_f32_format() {
+  for (size_t i = 0; i < weights.size(); ++i) {
+    Weight& w = weights[i];
+    if (w.vector || (!w.f32 && !w.packed_f32)) continue;
+    const bool to_panels =
+        matrix_format(inventory.tensors()[i].matrix_rows(), w.cols) == MatrixFormat::packed_f32;
+    if (to_panels == (w.packed_f32 != nullptr)) continue;
+    const Weight before = w;
+    float* const values = to_panels ? w.f32 : w.packed_f32;
+    w.f32 = to_panels ? nullptr : values, w.packed_f32 = to_panels ? values : nullptr;
+    w.at = {};
+    w.at.f32 = w.f32, w.at.packed_f32 = w.packed_f32;
+    device.pool.parallel_for(w.rows, kPanelRows, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<float> rows(static_cast<size_t>(kPanelRows * w.cols));
+      for (std::int64_t r = begin; r < end; r += kPanelRows) {
+        read_rows(before, r, rows);
+        write_rows(kernels, w, r, std::span<const float>(rows));
+      }
+    });
   }
 }
 

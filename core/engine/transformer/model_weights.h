@@ -75,6 +75,7 @@ struct ModelWeights : ModelShape {
   Touch touch_by_readers(const WeightsLayout& layout);  // valid as long as the layout
   // Lists the adapters as parameters; without `fields`, by adapter_tensors(), they have no gradients.
   void list_adapter_parameters(std::span<const Field> fields);
+  void change_f32_format();
   void update_adapter_norms();
   Weight* find_weight(model::Role role, int layer);  // null: the model has none
   Weight* required_weight(model::Role role, int layer);

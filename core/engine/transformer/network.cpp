@@ -90,6 +90,7 @@ void Network::logits_from(const TokenBatch& batch, std::span<const float> from, 
 
 void Network::release_step_memory() {
   transformer_->buffers.release();
+  transformer_->gemm.release();
   transformer_->weights.widened = {};
 }
 

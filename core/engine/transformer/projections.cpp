@@ -50,14 +50,8 @@ Output output_of(Transformer& net, LayerProjection which) {
   return {y[static_cast<size_t>(which.projection)], acts.z[static_cast<size_t>(which.projection)]};
 }
 
-PackedProduct::Matrix factor(PackedProduct::Kind kind, const float* at) {
-  return {kind, nullptr, at, {}};
-}
-
-// For weights that is_fusable() accepts.
-PackedProduct::Matrix stored(const WeightRef& w) {
-  using Kind = PackedProduct::Kind;
-  return {w.packed ? Kind::panels : w.bf16x12 ? Kind::bf16x12 : Kind::int8, w.packed, nullptr, w.int8, w.bf16x12};
+PackedProduct::Matrix factor(const float* at, Transpose transpose) {
+  return stored_matrix({.f32 = at}, transpose);
 }
 
 Activations activations(const ProjectionInput& in, std::int64_t k) {
@@ -65,8 +59,8 @@ Activations activations(const ProjectionInput& in, std::int64_t k) {
 }
 
 bool is_fusable(Transformer& net, const PassContext& pass, const Weight& w, const Adapter* a) {
-  return (w.at.packed || w.at.bf16x12 || (w.at.int8.at && net.gemm.packs())) &&
-         (!a || (pass.dropout == 0 && !a->m && a->rank <= kMostFusedRank));
+  return !w.at.f32 && !w.at.bf16 &&
+         (!a || (pass.dropout == 0 && !a->m && a->rank <= net.gemm.packed().most_fused_rank()));
 }
 
 void apply_projection(Transformer& net, const PassContext& pass, LayerProjection which, const float* x) {
@@ -188,7 +182,7 @@ void project(Transformer& net, const PassContext& pass, int layer, std::span<con
   FusedProduct branches[kProjections];
   std::int64_t k = 0;
   double work = 0;
-  bool together = true;
+  bool together = true, adapted = false;
   for (size_t i = 0; i < projections.size(); ++i) {
     const LayerProjection which{layer, projections[i]};
     const Weight& w = weight_of(net, which);
@@ -197,11 +191,12 @@ void project(Transformer& net, const PassContext& pass, int layer, std::span<con
     k = w.cols;
     together = together && is_fusable(net, pass, w, a);
     FusedProduct& b = branches[i];
-    b.b = stored(w.at);
+    b.b = stored_matrix(w.at, Transpose::no);
     b.n = w.rows, b.c = out.y;
+    adapted = adapted || a;
     if (a)
-      b.low = {factor(PackedProduct::Kind::rows, a->a),
-               factor(PackedProduct::Kind::rows, a->b),
+      b.low = {factor(a->a, Transpose::no),
+               factor(a->b, Transpose::no),
                a->rank,
                out.z,
                1.0f,
@@ -209,7 +204,9 @@ void project(Transformer& net, const PassContext& pass, int layer, std::span<con
     work += flops(n, k, w.rows) + flops(n, k + w.rows, b.low.rank);
   }
   const PackedGemm::RowNorm row_norm{in.norm ? in.inv : nullptr, net.config.norm_eps};
-  if (together && net.gemm.packed().fits_skinny(n, k)) {
+  // In f32 a row's result does not depend on the rows beside it, and multiply_skinny() adds in an order of its own.
+  const bool same_order = !adapted || net.weights.type != model::WeightType::f32;
+  if (together && same_order && net.gemm.packed().fits_skinny(n, k)) {
     const auto timer = net.profile.time(Kernel::projections, work);
     return net.gemm.packed().multiply_skinny(n, k, activations(in, k), {branches, projections.size()}, row_norm, gated);
   }
@@ -217,7 +214,7 @@ void project(Transformer& net, const PassContext& pass, int layer, std::span<con
     const auto timer = net.profile.time(Kernel::projections, work);
     // Only a backward reads the gate and up projections again.
     const std::span<const FusedProduct> all(branches, projections.size());
-    if (gated && !net.buffers.step.shape.backward && PackedGemm::can_gate_alone(k, all))
+    if (gated && !net.buffers.step.shape.backward && net.gemm.packed().can_gate_alone(k, all))
       branches[0].c = branches[1].c = nullptr;
     return net.gemm.packed().multiply_fused(n, k, activations(in, k), all, row_norm, gated);
   }
@@ -232,11 +229,11 @@ void projection_backward_input(Transformer& net, const PassContext& pass, LayerP
   const Weight& w = weight_of(net, which);
   const Adapter* a = adapter_of(net, which);
   dy = unscaled_gradient(net, n, a, dy);
-  if (w.at.packed && is_fusable(net, pass, w, a) && net.gemm.packed().can_fuse(n, w.rows)) {
-    FusedProduct b{.b = {PackedProduct::Kind::transposed_panels, w.at.packed}, .n = w.cols, .c = dx, .store = how};
+  if ((w.at.packed || w.at.packed_f32) && is_fusable(net, pass, w, a) && net.gemm.packed().can_fuse(n, w.rows)) {
+    FusedProduct b{.b = stored_matrix(w.at, Transpose::yes), .n = w.cols, .c = dx, .store = how};
     if (a) {
-      b.low = {factor(PackedProduct::Kind::columns, a->b),
-               factor(PackedProduct::Kind::columns, a->a),
+      b.low = {factor(a->b, Transpose::yes),
+               factor(a->a, Transpose::yes),
                a->rank,
                net.buffers.step.scratch.dz,
                a->scaling,
@@ -264,7 +261,7 @@ void projection_backward_input(Transformer& net, const PassContext& pass, LayerP
 }
 
 ProjectionInput recompute_input(Transformer& net, const PassContext& pass, const ProjectionInput& in) {
-  if (net.gemm.packs() && pass.dropout == 0 && !net.weights.full && !net.weights.has_magnitudes) return in;
+  if (pass.dropout == 0 && !net.weights.full && !net.weights.has_magnitudes) return in;
   recompute_norm(net, {pass.tokens->count, net.config.dim, in.x, in.norm, in.inv}, net.buffers.step.scratch.norm);
   return {net.buffers.step.scratch.norm};
 }
@@ -295,21 +292,16 @@ void projection_backward_weights(Transformer& net, const PassContext& pass, Laye
     dropout(net, pass, *a, in.x, net.buffers.step.scratch.drop, Store::write);
     from = {net.buffers.step.scratch.drop};
   }
-  if (net.gemm.packs()) {
-    net.gemm.packed().add_lora_gradient({.m = n,
-                                         .rank = a->rank,
-                                         .columns = a->out,
-                                         .scale = a->scaling,
-                                         .l = z,
-                                         .x = {dy, a->out},
-                                         .transpose = Transpose::yes,
-                                         .g = a->db});
-    net.gemm.packed().add_lora_gradient(
-        {.m = n, .rank = a->rank, .columns = a->in, .l = dz, .x = activations(from, a->in), .g = a->da});
-    return;
-  }
-  net.gemm.tn({a->out, a->rank, n}, dy, z, a->db, {.alpha = a->scaling, .beta = 1});
-  net.gemm.tn({a->rank, a->in, n}, dz, from.x, a->da, {.beta = 1});
+  net.gemm.packed().add_lora_gradient({.m = n,
+                                       .rank = a->rank,
+                                       .columns = a->out,
+                                       .scale = a->scaling,
+                                       .l = z,
+                                       .x = {dy, a->out},
+                                       .transpose = Transpose::yes,
+                                       .g = a->db});
+  net.gemm.packed().add_lora_gradient(
+      {.m = n, .rank = a->rank, .columns = a->in, .l = dz, .x = activations(from, a->in), .g = a->da});
 }
 
 }  // namespace mw::engine

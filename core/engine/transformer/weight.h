@@ -15,7 +15,8 @@ struct Weight {
   std::int64_t rows = 0, cols = 0;
   bool vector = false;            // norms and scalars: few numbers, always f32
   WeightRef at;                   // what kernels read; norms: f32 (with bf16 values if the weights are bf16)
-  float* f32 = nullptr;           // writable; the f32 master copy if there is one, null for other bf16 weights
+  float* f32 = nullptr;           // writable; the f32 master copy if there is one, null for others but row-major f32
+  float* packed_f32 = nullptr;    // writable
   float* norm = nullptr;          // norms: at.f32, writable
   std::uint16_t* bf16 = nullptr;  // writable; row-major or packed, as `at` says
   std::int8_t* int8 = nullptr;    // writable, with its scales

@@ -35,13 +35,13 @@ void check(const TrainShape& shape) {
 }
 
 engine::ModelShape model_shape(const model::Config& config, const InferenceModel& model) {
-  engine::ModelShape shape(config, {model.weights, engine::NetworkUse::inference, model.bf16});
+  engine::ModelShape shape(config, {model.weights, engine::NetworkUse::inference});
   shape.set_adapters(model.lora);
   return shape;
 }
 
 engine::ModelShape model_shape(const model::Config& config, const TrainShape& shape, const mesh::LocalConfig* local) {
-  engine::ModelShape model(config, {shape.weights, engine::NetworkUse::training, shape.bf16}, local);
+  engine::ModelShape model(config, {shape.weights, engine::NetworkUse::training}, local);
   model.full = shape.method == model::TrainMethod::full;
   if (!model.full) model.set_adapters(shape.lora);
   return model;

@@ -13,12 +13,9 @@
 
 namespace mw::plan {
 
-using engine::Bf16Math;  // how this processor multiplies bf16 weights (engine::packed_kernels)
-
 struct TrainShape {
   model::TrainMethod method = model::TrainMethod::lora;
   model::WeightType weights = model::WeightType::f32;
-  Bf16Math bf16 = Bf16Math::widened;
   std::vector<mesh::AdapterShape> lora{};
   bool dropout = false;
   model::Remat remat = model::Remat::none;
@@ -53,7 +50,6 @@ MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& s
 // A model loaded for inference.
 struct InferenceModel {
   model::WeightType weights = model::WeightType::f32;
-  Bf16Math bf16 = Bf16Math::widened;
   std::vector<mesh::AdapterShape> lora{};
   int threads = 1;
 };

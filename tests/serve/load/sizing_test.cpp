@@ -33,8 +33,7 @@ class SizingTest : public testing::Test {
  protected:
   SizingTest() {
     request.config = small_config();
-    request.model = {
-        .bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened, .lora = {}, .threads = 2};
+    request.model = {.lora = {}, .threads = 2};
     request.capacity = Bytes(std::int64_t{1} << 40);
     request.settings.prompt_len = 20, request.settings.new_tokens = 12, request.settings.top_k = 16;
     request.settings.batches = {1, 3, 9};

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// f32 products, for packed_build.cpp: the layouts of packed.h and gemm_kernels.h with an f32 in the place of a pair of
+// bf16. Every output adds its products in order of depth, in runs of sizes::kF32Run from zero, and then the sums of the
+// runs in order. All processors with FMA give the same bits, and a row's do not depend on the rows beside it.
+#pragma once
+#include <utility>
+
+#include "core/engine/kernels/gemm_kernels.h"
+#include "core/engine/kernels/packed.h"
+#include "core/engine/kernels/packed_lanes.h"
+
+namespace mw::engine {
+namespace {
+namespace f32 {
+
+constexpr i64 kRun = sizes::kF32Run;  // 16 KiB of a panel, which stays in the L1 cache while rows multiply it
+constexpr i64 kStreamed = 4096;       // prefetch distance where weights are read once, bytes
+
+// A's values for a tile, in rows or in a group.
+struct Rows {
+  const float* at;
+  i64 row;  // floats between rows
+  [[gnu::always_inline]] const float* value(int r) const { return at + r * row; }
+  [[gnu::always_inline]] void next() { ++at; }
+  Rows from(i64 rows, i64 depth) const { return {at + rows * row + depth, row}; }
+};
+struct Groups {
+  const float* at;
+  i64 group;  // floats between groups
+  [[gnu::always_inline]] const float* value(int r) const { return at + r; }
+  [[gnu::always_inline]] void next() { at += kGroupRows; }
+  Groups from(i64 rows, i64 depth) const {
+    return {at + rows / kGroupRows * group + rows % kGroupRows + depth * kGroupRows, group};
+  }
+};
+
+template <int R, int V, class A>
+[[gnu::always_inline]] inline void add_depth(const A& a, const float* b, F (&acc)[R][V]) {
+  F of[V];
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) of[v] = read<F>(b + kWidth * v);
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+    const F x = splat_value(a.value(r));
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) add_f32_product(x, of[v], acc[r][v]);
+  }
+}
+
+// One run of depth. `ahead`: a line of it is prefetched for every four of depth. Streams: the panel is read from memory,
+// and both lines of each depth are prefetched.
+template <int R, int V, bool Streams, class A>
+[[gnu::noinline]] void tile(A a, const float* b, i64 depth, const TileOutput& out, i64 left, const void* ahead) {
+  F acc[R][V];
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) acc[r][v] = F{};
+  const char* line = static_cast<const char*>(ahead ? ahead : b);
+  i64 k = 0;
+#pragma GCC unroll 1
+  for (; k + 4 <= depth; k += 4) {
+    if constexpr (!Streams) fetch_line(line), line += 64;
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i, a.next(), b += kPanelRows) {
+      if constexpr (Streams) fetch_line(line), fetch_line(line + 64), line += 128;
+      add_depth<R, V>(a, b, acc);
+    }
+  }
+#pragma GCC unroll 1
+  for (; k < depth; ++k, a.next(), b += kPanelRows) add_depth<R, V>(a, b, acc);
+  if (out.store == Store::accumulate) {
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) acc[r][v] += read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
+  }
+  write_sums(acc, out, left);
+}
+
+template <class A, bool Streams>
+using Tile = void (*)(A, const float*, i64, const TileOutput&, i64, const void*);
+template <class A, bool Streams, int R>
+constexpr Tile<A, Streams> tile_of() {
+  return tile < R, R <= kWideTileRows ? kAcross : 2, Streams, A > ;
+}
+template <class A, bool Streams, class Heights>
+struct TileTable;
+template <class A, bool Streams, int... R>
+struct TileTable<A, Streams, std::integer_sequence<int, R...>> {
+  static constexpr Tile<A, Streams> of[] = {tile_of<A, Streams, R + 1>()...};  // rows - 1
+};
+
+// Up to kTall rows and one panel.
+template <bool Streams, class A>
+[[gnu::always_inline]] inline void panel_tile(i64 rows, const A& a, const float* b, i64 depth, const TileOutput& out,
+                                              i64 left, const void* ahead) {
+  const int width = rows <= kWideTileRows ? static_cast<int>(kPanelRows) : 2 * kWidth;
+  for (int column = 0; column < kPanelRows && column < left; column += width)
+    TileTable<A, Streams, std::make_integer_sequence<int, kTall>>::of[rows - 1](
+        a, b + column, depth, {out.c + column, out.stride, out.store}, left - column, column == 0 ? ahead : nullptr);
+}
+
+struct Panels {
+  const float* at;
+  i64 stride;  // floats between panels
+};
+
+const float* floats(const std::uint16_t* at) {
+  return reinterpret_cast<const float*>(at);
+}
+
+// All rows of one strip against all panels, run by run. The tiles of kGroupRows rows and a panel prefetch in turn.
+template <class A>
+void multiply_strip(i64 rows, i64 columns, i64 depth, const A& a, const Panels& b, const TileOutput& out,
+                    const Prefetch& ahead) {
+  const i64 groups = (rows + kGroupRows - 1) / kGroupRows;
+  for (i64 first = 0; first < depth; first += kRun) {
+    const i64 some = lesser(depth - first, kRun);
+    const Store store = first > 0 ? Store::accumulate : out.store;
+    for (i64 column = 0; column < columns; column += kPanelRows)
+      for (i64 row = 0; row < rows; row += kTall) {
+        const i64 number = column / kPanelRows * groups + row / kGroupRows;
+        const std::uint16_t* const next = row % kGroupRows == 0 && number < ahead.left
+                                              ? ahead.at + number * ahead.stride + first / 4 * 32
+                                              : nullptr;
+        panel_tile<false>(lesser(rows - row, kTall), a.from(row, first),
+                          b.at + column / kPanelRows * b.stride + first * kPanelRows, some,
+                          {out.c + row * out.stride + column, out.stride, store}, columns - column, next);
+      }
+  }
+}
+
+void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutput& out) {
+  for (int s = 0; s < count; ++s)
+    multiply_strip(rows, columns, strips[s].pairs, Rows{floats(strips[s].a), strips[s].a_stride / 2},
+                   {floats(strips[s].b), strips[s].b_stride / 2},
+                   {out.c, out.stride, s == 0 ? out.store : Store::accumulate}, {});
+}
+
+void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count, const TileOutput& out,
+                   Prefetch* ahead) {
+  for (int s = 0; s < count; ++s)
+    multiply_strip(rows, columns, strips[s].pairs, Groups{floats(strips[s].a), kGroupRows * strips[s].pairs},
+                   {floats(strips[s].b), strips[s].b_stride / 2},
+                   {out.c, out.stride, s == 0 ? out.store : Store::accumulate}, ahead && s == 0 ? *ahead : Prefetch{});
+  if (!ahead) return;
+  const i64 tiles = (columns + kPanelRows - 1) / kPanelRows * ((rows + kGroupRows - 1) / kGroupRows);
+  const i64 used = lesser(ahead->left, tiles);
+  ahead->at += used * ahead->stride;
+  ahead->left -= used;
+}
+
+void skinny_rows(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w, const TileOutput& out) {
+  const i64 tiles = (shape.m + kTall - 1) / kTall;
+  for (i64 column = 0; column < shape.n; column += kPanelRows)
+    for (i64 first = 0; first < shape.k; first += kRun) {
+      const float* const b = floats(w) + column * shape.k + first * kPanelRows;
+      const i64 some = lesser(shape.k - first, kRun);
+      for (i64 t = 0; t < tiles; ++t) {
+        const i64 row = shape.m * t / tiles, rows = shape.m * (t + 1) / tiles - row;
+        const Rows from = Rows{floats(a), shape.k}.from(row, first);
+        const TileOutput to{out.c + row * out.stride + column, out.stride, first > 0 ? Store::accumulate : out.store};
+        if (t == 0)
+          panel_tile<true>(rows, from, b, some, to, shape.n - column, reinterpret_cast<const char*>(b) + kStreamed);
+        else
+          panel_tile<false>(rows, from, b, some, to, shape.n - column, nullptr);
+      }
+    }
+}
+
+// ---- layouts ----
+
+typedef float Eight __attribute__((vector_size(32)));
+
+[[gnu::always_inline]] inline Eight read_eight(const float* at, i64 n) {
+  return n >= 8 ? read<Eight>(at) : n > 0 ? read_part<Eight>(at, n) : Eight{};
+}
+
+// Rows become columns.
+[[gnu::always_inline]] inline void transpose(Eight (&v)[8]) {
+  Eight t[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    t[2 * i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    t[2 * i + 1] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4)
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j) {
+      v[i + 2 * j] = __builtin_shufflevector(t[i + j], t[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      v[i + 2 * j + 1] = __builtin_shufflevector(t[i + j], t[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    t[i] = __builtin_shufflevector(v[i], v[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    t[i + 4] = __builtin_shufflevector(v[i], v[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) v[i] = t[i];
+}
+
+// Up to 8 x 8 values: out[j * out_stride + i] = scale * in[i * in_stride + j], zeros in rows and columns that are not
+// there; `written`: columns of `in` that become rows of `out`.
+[[gnu::always_inline]] inline void transpose_block(const float* in, i64 in_stride, i64 rows, i64 columns, float scale,
+                                                   float* out, i64 out_stride, i64 written) {
+  Eight v[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) v[i] = i < rows ? read_eight(in + i * in_stride, columns) * scale : Eight{};
+  transpose(v);
+#pragma GCC unroll 8
+  for (int j = 0; j < 8; ++j)
+    if (j < written) write(out + j * out_stride, v[j]);
+}
+
+void narrow_rows(i64 rows, i64 k, float scale, MatrixView x, LaidOutRows out) {
+  for (i64 r = 0; r < rows; ++r) {
+    auto* const to = reinterpret_cast<float*>(out.data) + r * (out.stride / 2);
+    for (i64 i = 0; i < k; i += kWidth) write_floats(to + i, read_floats(x.data + r * x.stride + i, k - i) * scale, k - i);
+  }
+}
+
+void narrow_columns(i64 rows, i64 columns, float scale, MatrixView x, LaidOutRows out) {
+  auto* const to = reinterpret_cast<float*>(out.data);
+  const i64 stride = out.stride / 2;
+  for (i64 r = 0; r < rows; r += 8)
+    for (i64 c = 0; c < columns; c += 8) {
+      const float* const from = x.data + r * x.stride + c;
+      if (rows - r >= 8) {
+        transpose_block(from, x.stride, 8, columns - c, scale, to + c * stride + r, stride, columns - c);
+        continue;
+      }
+      for (i64 j = 0; j < lesser(columns - c, 8); ++j)
+        for (i64 i = 0; i < rows - r; ++i) to[(c + j) * stride + r + i] = from[i * x.stride + j] * scale;
+    }
+}
+
+void pack_rows(i64 columns, i64 k, const float* b, i64 b_stride, std::uint16_t* out) {
+  for (i64 n = 0; n < columns; n += kPanelRows) {
+    float* const panel = reinterpret_cast<float*>(out) + n * k;
+    for (i64 i = 0; i < k; i += 8)
+      for (i64 eight = 0; eight < kPanelRows; eight += 8)
+        transpose_block(b + (n + eight) * b_stride + i, b_stride, columns - n - eight, k - i, 1.0f,
+                        panel + i * kPanelRows + eight, kPanelRows, k - i);
+  }
+}
+
+[[gnu::always_inline]] inline F activation(const Activations& x, const float* at, i64 column, float inv, i64 n) {
+  const F v = read_floats(at + column, n);
+  if (!x.inv) return v;
+  return v * (F{} + inv) * (read_floats(x.gain.w + column, n) + x.gain.offset);
+}
+
+void panels(i64 depth, i64 columns, const Activations& x, std::uint16_t* out) {
+  for (i64 d = 0; d < depth; ++d) {
+    const float* const row = x.x + d * x.stride;
+    const float inv = x.inv ? x.inv[d] : 1.0f;
+    for (i64 column = 0; column < columns; column += kPanelRows) {
+      float* const to = reinterpret_cast<float*>(out) + column * depth + d * kPanelRows;
+#pragma GCC unroll 8
+      for (int v = 0; v < kAcross; ++v)
+        write(to + kWidth * v, activation(x, row, column + kWidth * v, inv, columns - column - kWidth * v));
+    }
+  }
+}
+
+void pack_columns(i64 depth, i64 columns, const float* b, i64 b_stride, std::uint16_t* out) {
+  panels(depth, columns, {b, b_stride}, out);
+}
+
+void transpose_panels(const std::uint16_t* w, i64 k_total, const PanelBlock& part, std::uint16_t* out) {
+  for (i64 n = 0, some; n < part.depth; n += some) {
+    const i64 row = part.begin + n;
+    some = lesser(part.depth - n, kPanelRows - row % kPanelRows);
+    const float* const panel = floats(w) + row / kPanelRows * kPanelRows * k_total + row % kPanelRows;
+    for (i64 k = 0; k < part.columns; k += kPanelRows) {
+      float* const to = reinterpret_cast<float*>(out) + k * part.depth + n * kPanelRows;
+      for (i64 i = 0; i < kPanelRows; i += 8)
+        for (i64 j = 0; j < some; j += 8)
+          transpose_block(panel + (part.first_column + k + i) * kPanelRows + j, kPanelRows, part.columns - k - i,
+                          some - j, 1.0f, to + j * kPanelRows + i, kPanelRows, some - j);
+    }
+  }
+}
+
+void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* out) {
+  constexpr i64 kChunk = 64;
+  alignas(64) float chunk[kGroupRows][kChunk];
+  auto* to = reinterpret_cast<float*>(out);
+  for (i64 row = 0; row < rows; row += kGroupRows)
+    for (i64 first = 0; first < k; first += kChunk) {
+      const i64 some = lesser(k - first, kChunk);
+      for (i64 r = 0; r < kGroupRows; ++r) {
+        if (row + r >= rows) {
+          memset(chunk[r], 0, sizeof chunk[r]);
+          continue;
+        }
+        const float* const at = x.x + (row + r) * x.stride;
+        const float inv = x.inv ? x.inv[row + r] : 1.0f;
+        for (i64 i = 0; i < some; i += kWidth)
+          write(chunk[r] + i, activation(x, at, first + i, inv, some - i) * scale);
+      }
+      for (i64 i = 0; i < some; i += 8, to += lesser(some - i + 8, 8) * kGroupRows)
+        for (i64 r = 0; r <= kGroupRows - 8; r += kGroupRows - 8)  // overlapping
+          transpose_block(&chunk[r][i], kChunk, 8, some - i, 1.0f, to + r, kGroupRows, some - i);
+    }
+}
+
+constexpr ProductKernels kProducts{
+#if defined(__AVX512F__)
+    .name = "AVX-512 FMA on packed f32 weights",
+#elif defined(__AVX2__)
+    .name = "AVX2 FMA on packed f32 weights",
+#elif defined(__x86_64__)
+    .name = "SSE2 on packed f32 weights",
+#else
+    .name = "NEON FMA on packed f32 weights",
+#endif
+    .unit = Unit::f32,
+    .packed = {.block = block,
+               .skinny_rows = skinny_rows,
+               .narrow_rows = narrow_rows,
+               .narrow_columns = narrow_columns,
+               .pack_rows = pack_rows,
+               .pack_columns = pack_columns,
+               .transpose_panels = transpose_panels},
+    .gemm = {.most_depth = 2048,
+             .most_fused_depth = 4096,
+             .block = grouped_block,
+             .groups = groups,
+             .panels = panels}};
+
+}  // namespace f32
+}  // namespace
+}  // namespace mw::engine
