@@ -12,6 +12,7 @@
 #include "core/data/dataset/dataset.h"
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/gemm.h"
+#include "core/engine/kernels/kernel_choice.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/logs/run_log.h"
@@ -51,7 +52,8 @@ Json engine_json() {
   return {{"cpu", to_string(engine::usable_cpu())},
           {"f32", engine::Gemm::describe(model::WeightType::f32)},
           {"bf16", engine::Gemm::describe(model::WeightType::bf16)},
-          {"int8", engine::Gemm::describe(model::WeightType::int8)}};
+          {"int8", engine::Gemm::describe(model::WeightType::int8)},
+          {"kernels", engine::describe_kernels()}};
 }
 
 // `path` is a model folder or its config.json.

@@ -12,8 +12,7 @@
 namespace mw::app {
 namespace {
 
-// A handler writes to a pipe. Blocking the signals instead would not cover the threads that OpenBLAS starts before
-// main().
+// A handler writes to a pipe. Blocking the signals instead would not cover threads that libraries start before main().
 std::array<int, 2> pipe_fds{-1, -1};
 constexpr char kEnd = 0;  // ends the watcher; other values are signal numbers
 

@@ -10,7 +10,8 @@
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/engine/generate/sampler.h"
-#include "core/engine/kernels/cpu.h"
+#include "core/engine/kernels/gemm.h"
+#include "core/engine/kernels/kernel_choice.h"
 #include "core/engine/transformer/optimizer.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/train/model.h"
@@ -40,6 +41,7 @@ class MachineBenchmarker {
       : request_(request), progress_(progress), stop_(stop) {
     out_.model = request.config.id;
     out_.instruction_set = to_string(engine::usable_cpu());
+    out_.kernels = engine::describe_kernels();
     out_.threads = train::thread_count(request.threads);
   }
 
@@ -47,14 +49,19 @@ class MachineBenchmarker {
     measure_peak();
     {
       Model bf16(*this, model::WeightType::bf16, engine::NetworkUse::inference);
-      prefill(bf16);
+      prefill(bf16, model::WeightType::bf16);
       for (const int rows : {1, 16}) decode(bf16, rows, model::WeightType::bf16);
     }
     {
       Model int8(*this, model::WeightType::int8, engine::NetworkUse::inference);
       for (const int rows : {1, 16}) decode(int8, rows, model::WeightType::int8);
     }
-    train_lora();
+    train_lora(model::WeightType::bf16);
+    {
+      Model f32(*this, model::WeightType::f32, engine::NetworkUse::inference);
+      prefill(f32, model::WeightType::f32);
+    }
+    train_lora(model::WeightType::f32);
     begin_part("done");
     return std::move(out_);
   }
@@ -95,7 +102,7 @@ class MachineBenchmarker {
 
   void begin_part(const std::string& part) {
     throw_if_stopped();
-    constexpr int kParts = 7;
+    constexpr int kParts = 9;
     BenchmarkProgress report{.part = part, .done = done_, .total = kParts};
     if (done_ > 0) report.seconds_left = seconds_since(start_) / done_ * (kParts - done_);
     if (progress_) progress_(report);
@@ -110,7 +117,7 @@ class MachineBenchmarker {
 
   // `round` returns the seconds to count. The first call warms up and is not counted.
   template <class F>
-  void measure(BenchmarkFigure figure, F round, const std::function<RoundWork()>& work) {
+  void measure(model::WeightType type, BenchmarkFigure figure, F round, const std::function<RoundWork()>& work) {
     begin_part(figure.title);
     round();
     const auto begin = BenchmarkClock::now();
@@ -121,19 +128,23 @@ class MachineBenchmarker {
     throw_if_stopped();  // a stop within the last round has cut it short
     const double median = median_round(figure.seconds);
     const RoundWork done = work();
-    const double flops_peak = std::max(out_.peak.f32_flops, out_.peak.bf16_flops);
+    const double flops_peak =
+        type == model::WeightType::f32 ? out_.peak.f32_flops : std::max(out_.peak.f32_flops, out_.peak.bf16_flops);
+    figure.kernel = engine::Gemm::describe(type);
     if (flops_peak > 0) figure.arithmetic_share = done.flops / median / flops_peak;
     if (done.bytes) figure.memory_share = *done.bytes / median / out_.peak.dram_bytes;
     out_.figures.push_back(std::move(figure));
   }
 
-  void prefill(Model& model) {
+  void prefill(Model& model, model::WeightType type) {
+    const std::string form(to_string(type));
     const int tokens = request_.prefill_tokens;
     const std::vector<int> prompt = benchmark_ids(tokens, request_.config.vocab, 1);
     engine::Sampler sampler(model.network);
     double flops = 0;
     measure(
-        {.id = "prefill_bf16", .title = "Prefill " + std::to_string(tokens) + ", bf16", .tokens = 1.0 * tokens},
+        type,
+        {.id = "prefill_" + form, .title = "Prefill " + std::to_string(tokens) + ", " + form, .tokens = 1.0 * tokens},
         [&] {
           model.take_flops();
           const auto start = BenchmarkClock::now();
@@ -157,6 +168,7 @@ class MachineBenchmarker {
     engine::Sampler sampler(model.network);
     double flops = 0;
     measure(
+        type,
         {.id = "decode_" + count + "_" + form,
          .title = "Decode " + count + (rows == 1 ? " row, " : " rows, ") + form,
          .tokens = 1.0 * rows * request_.decode_tokens},
@@ -179,8 +191,9 @@ class MachineBenchmarker {
         });
   }
 
-  void train_lora() {
-    Model model(*this, model::WeightType::bf16, engine::NetworkUse::training);
+  void train_lora(model::WeightType type) {
+    const std::string form(to_string(type));
+    Model model(*this, type, engine::NetworkUse::training);
     model.network.add_lora({.rank = kBenchmarkRank,
                             .alpha = kBenchmarkAlpha,
                             .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}},
@@ -196,8 +209,9 @@ class MachineBenchmarker {
     std::int64_t t = 0;
     double flops = 0;
     measure(
-        {.id = kLoraStepFigure,
-         .title = "LoRA step " + std::to_string(rows) + " x " + std::to_string(len) + ", bf16",
+        type,
+        {.id = "lora_step_" + form,
+         .title = "LoRA step " + std::to_string(rows) + " x " + std::to_string(len) + ", " + form,
          .tokens = 1.0 * tokens},
         [&] {
           model.take_flops();
@@ -281,13 +295,15 @@ Json to_json(const MachineBenchmark& benchmark) {
                        {"spread", f.spread()},
                        {"arithmetic_share", f.arithmetic_share},
                        {"memory_share", f.memory_share ? Json(*f.memory_share) : Json()},
-                       {"limit", to_string(f.limit())}});
+                       {"limit", to_string(f.limit())},
+                       {"kernel", f.kernel}});
   }
   const engine::MachinePeak& peak = benchmark.peak;
   const auto rate = [](double value) { return value > 0 ? Json(value) : Json(); };
   return {{"model", benchmark.model},
           {"cpu", benchmark.instruction_set},
           {"threads", benchmark.threads},
+          {"kernels", benchmark.kernels},
           {"peak",
            {{"f32_flops", rate(peak.f32_flops)},
             {"bf16_flops", rate(peak.bf16_flops)},
@@ -308,16 +324,19 @@ std::string to_text(const MachineBenchmark& benchmark) {
     return value > 0 ? std::to_string(std::lround(value / 1e9)) : std::string("-");
   };
   std::snprintf(
-      line, sizeof line, "peak: f32 %s GFLOP/s, bf16 %s GFLOP/s, reads %.1f GB/s from cache, %.1f GB/s from memory\n\n",
+      line, sizeof line, "peak: f32 %s GFLOP/s, bf16 %s GFLOP/s, reads %.1f GB/s from cache, %.1f GB/s from memory\n",
       flops(peak.f32_flops).c_str(), flops(peak.bf16_flops).c_str(), peak.cache_bytes / 1e9, peak.dram_bytes / 1e9);
   out += line;
-  std::snprintf(line, sizeof line, "%-26s %10s %7s %7s %11s %7s  %s\n", "work", "tokens/s", "rounds", "spread",
-                "arithmetic", "memory", "limit");
+  out += "kernels\n";
+  for (const std::string& kernel : benchmark.kernels) out += "  " + kernel + "\n";
+  std::snprintf(line, sizeof line, "\n%-26s %10s %7s %7s %11s %7s  %-10s  %s\n", "work", "tokens/s", "rounds", "spread",
+                "arithmetic", "memory", "limit", "kernel");
   out += line;
   for (const BenchmarkFigure& f : benchmark.figures) {
-    std::snprintf(line, sizeof line, "%-26s %10.1f %7zu %7s %11s %7s  %s\n", f.title.c_str(), f.tokens_per_second(),
-                  f.seconds.size(), percent_or_dash(f.spread()).c_str(), percent_or_dash(f.arithmetic_share).c_str(),
-                  percent_or_dash(f.memory_share).c_str(), std::string(to_string(f.limit())).c_str());
+    std::snprintf(line, sizeof line, "%-26s %10.1f %7zu %7s %11s %7s  %-10s  %s\n", f.title.c_str(),
+                  f.tokens_per_second(), f.seconds.size(), percent_or_dash(f.spread()).c_str(),
+                  percent_or_dash(f.arithmetic_share).c_str(), percent_or_dash(f.memory_share).c_str(),
+                  std::string(to_string(f.limit())).c_str(), f.kernel.c_str());
     out += line;
   }
   if (benchmark.is_noisy()) out += "\n" + std::string(kNoisyBenchmark) + "\n";

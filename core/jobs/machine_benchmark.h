@@ -37,9 +37,10 @@ enum class BenchmarkLimit { arithmetic, memory, neither };
 struct BenchmarkFigure {
   std::string id;                                     // "decode_16_int8"
   std::string title;                                  // "Decode 16 rows, int8"
+  std::string kernel{};                               // of its products with weights, in words
   double tokens = 0;                                  // of a round
   std::vector<double> seconds{};                      // of every round
-  double arithmetic_share = 0;                        // FLOP/s of the median round / highest measured FLOP/s
+  double arithmetic_share = 0;  // FLOP/s of the median round / highest measured FLOP/s; of f32 work: in f32
   std::optional<double> memory_share = std::nullopt;  // weight bytes read per second / read bandwidth; absent: training
   double tokens_per_second() const;                   // of the median round
   double spread() const;                              // (slowest - fastest round) / median
@@ -47,10 +48,11 @@ struct BenchmarkFigure {
   BenchmarkLimit limit() const;
 };
 
-inline constexpr const char* kLoraStepFigure = "lora_step_bf16";
+inline constexpr const char* kLoraStepFigure = "lora_step_bf16";  // the one that is saved
 
 struct MachineBenchmark {
   std::string model, instruction_set;
+  std::vector<std::string> kernels{};  // engine::describe_kernels()
   int threads = 0;
   engine::MachinePeak peak{};
   std::vector<BenchmarkFigure> figures{};

@@ -57,6 +57,8 @@ void write_state(const fs::path& folder, const TrainingCounters& c, const data::
                    {"step", c.step},
                    {"tokens", c.tokens},
                    {"seconds", c.seconds},
+                   {"arithmetic", c.arithmetic ? Json(to_string(*c.arithmetic)) : Json()},
+                   {"threads", c.threads},
                    {"answers_asked", c.answers_asked},
                    {"answers_before", c.answers_before},
                    {"evaluations", to_json(c.evaluations)},
@@ -115,6 +117,9 @@ TrainingCounters read_counters(const fs::path& checkpoint) {
   c.seconds = number_member(state, "seconds", file.string());
   c.answers_asked = static_cast<long>(int_member(state, "answers_asked", file.string()));
   c.answers_before = static_cast<long>(int_member(state, "answers_before", file.string()));
+  if (const Json* arithmetic = find_member(state, "arithmetic"); arithmetic && arithmetic->is_string())
+    c.arithmetic = parse<engine::Arithmetic>(arithmetic->get<std::string>());
+  if (find_member(state, "threads")) c.threads = static_cast<int>(int_member(state, "threads", file.string()));
   if (const Json* evaluations = find_member(state, "evaluations"))  // earlier versions do not write it
     c.evaluations = read_evaluations(*evaluations, file.string());
   if (c.step < 0)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoint folders `checkpoint-<step>`: the PEFT adapter or Hugging Face model for other tools, and
 // trainer_state.{safetensors,json} with f32 parameters, AdamW moments and counters, so that a resumed run is
-// bit-identical. Tensors are saved unsharded, so a run may resume on another mesh. Folders are written atomically.
+// bit-identical: on the same mesh, with the same threads and in the same arithmetic (engine/runtime/arithmetic.h),
+// which the checkpoint names. Tensors are saved unsharded, so a run may resume on another mesh. Folders are written
+// atomically.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -16,10 +18,12 @@
 namespace mw::train {
 
 struct TrainingCounters {
-  long step = 0;                               // completed optimizer steps
-  std::int64_t tokens = 0;                     // tokens trained on, without padding
-  double seconds = 0;                          // run time
-  long answers_asked = 0, answers_before = 0;  // score of the base model
+  long step = 0;                                   // completed optimizer steps
+  std::int64_t tokens = 0;                         // tokens trained on, without padding
+  double seconds = 0;                              // run time
+  std::optional<engine::Arithmetic> arithmetic{};  // of products; none: written by an earlier version
+  int threads = 0;                                 // 0: likewise
+  long answers_asked = 0, answers_before = 0;      // score of the base model
   EvaluationHistory evaluations{};
 };
 

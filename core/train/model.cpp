@@ -89,7 +89,8 @@ LoadedModel load_weights(const ModelSettings& settings, const model::Config& con
                                                  .weights = settings.weights,
                                                  .use = settings.use,
                                                  .capacity = device_capacity(settings),
-                                                 .threads = thread_count(settings.threads)});
+                                                 .threads = thread_count(settings.threads),
+                                                 .arithmetic = settings.arithmetic});
   if (weights)
     out.cluster->load(source_of(*weights), progress);
   else

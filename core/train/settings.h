@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "core/base/enum_names.h"
@@ -26,8 +27,9 @@ struct ModelSettings {
   Init init = Init::load;
   model::WeightType weights = model::WeightType::f32;
   engine::NetworkUse use = engine::NetworkUse::training;
-  Bytes capacity;   // of each device; 0: the machine's memory
-  int threads = 0;  // 0: all cores
+  Bytes capacity;                                  // of each device; 0: the machine's memory
+  int threads = 0;                                 // 0: all cores
+  std::optional<engine::Arithmetic> arithmetic{};  // of products; none: the processor's best
   std::uint64_t seed = 1;
   int context = 0;              // longest input in tokens; checked against the model's positions
   mesh::Mesh mesh{};            // of virtual devices; one device if it has no axes above 1

@@ -5,7 +5,6 @@
 #include <map>
 #include <tuple>
 
-
 namespace mw::train {
 
 TrafficPlan::TrafficPlan(const engine::Cluster& cluster, const Settings& s)

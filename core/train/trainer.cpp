@@ -8,6 +8,7 @@
 
 #include "core/base/elapsed.h"
 #include "core/base/error.h"
+#include "core/engine/kernels/kernel_choice.h"
 #include "core/train/checkpoint.h"
 #include "core/train/evaluate.h"
 #include "core/train/model.h"
@@ -46,6 +47,8 @@ class TrainingRun {
   TrainingRun(const TrainRequest& request, const EventSink& sink, std::stop_token stop, PauseGate& gate)
       : request_(request), s_(request.settings), sink_(sink), stop_(std::move(stop)), gate_(gate) {
     if (request.resume) counters_ = read_counters(*request.resume);
+    const engine::Arithmetic best = engine::best_arithmetic(s_.model.weights);
+    s_.model.arithmetic = counters_.arithmetic && engine::has(*counters_.arithmetic) ? *counters_.arithmetic : best;
     resumed_seconds_ = counters_.seconds;
     peaks_ = request.peaks;
   }
@@ -120,6 +123,8 @@ class TrainingRun {
   std::stop_token stop_;
   PauseGate& gate_;
   Clock::time_point started_ = Clock::now();
+  std::string notice_of_rounding();
+  std::string rounding_notice_;
   double resumed_seconds_ = 0;
   TrainingCounters counters_;
   LoadedModel model_;
@@ -197,9 +202,12 @@ void TrainingRun::load() {
   require_evaluations();
   if (request_.resume) {
     counters_ = restore_checkpoint(*request_.resume, cluster());
+    rounding_notice_ = notice_of_rounding();
     checkpointed_at_ = counters_.step;
     if (keeps_best()) save_best();  // the process may have died before, or after an evaluation that is repeated
   }
+  counters_.arithmetic = s_.model.arithmetic;
+  counters_.threads = cluster().device(0).pool.threads();
   batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(s_), model_.tokenizer->pad(),
                                                  static_cast<std::int64_t>(counters_.step) * s_.accumulation);
 }
@@ -214,6 +222,23 @@ void TrainingRun::require_evaluations() const {
                .place = keeps_best() ? "train.keep_best" : "train.patience",
                .found = by_answers ? "no held-out row with a prompt" : "no held-out row",
                .fix = "raise data.eval_fraction, or set data.eval_path"});
+}
+
+// What may make a resumed run differ from one that was not interrupted, in the last bits; empty if nothing does.
+std::string TrainingRun::notice_of_rounding() {
+  const int threads = cluster().device(0).pool.threads();
+  const std::string now = std::string(to_string(*s_.model.arithmetic));
+  std::string notice;
+  if (!counters_.arithmetic)
+    notice = "the checkpoint was written by an earlier version, whose products were rounded in another order";
+  else if (!engine::gives_same_bits(*counters_.arithmetic, *s_.model.arithmetic, s_.model.weights))
+    notice = "the checkpoint's products have the arithmetic " + std::string(to_string(*counters_.arithmetic)) +
+             ", which this processor lacks; those of this run have " + now;
+  else if (counters_.threads != threads)
+    notice = "the checkpoint was computed with " + std::to_string(counters_.threads) + " threads and this run has " +
+             std::to_string(threads);
+  if (!notice.empty()) notice += ": results may differ in their last bits from those of an uninterrupted run";
+  return notice;
 }
 
 // A resumed run keeps its number of steps, which determines the learning rate.
@@ -259,7 +284,10 @@ void TrainingRun::start() {
                    {"parameters", cluster().inventory().parameters()},
                    {"trainable", trainable.params}};
   info["trainable"] = to_json(trainable);
-  info["device"] = {{"id", "cpu"}, {"threads", cluster().device(0).pool.threads()}};
+  info["device"] = {{"id", "cpu"},
+                    {"threads", cluster().device(0).pool.threads()},
+                    {"arithmetic", to_string(*s_.model.arithmetic)},
+                    {"kernels", engine::Gemm::describe(s_.model.weights, *s_.model.arithmetic)}};
   info["devices"] = cluster().devices();
   info["mesh"] = mesh_json(s_.model.mesh);
   info["capacity_bytes"] = cluster().device(0).arena.capacity().value;
@@ -280,6 +308,7 @@ void TrainingRun::start() {
                                           std::to_string(r.dropped_held_out) + " equal to held-out rows and dropped"
                                     : ""));
   if (request_.resume) log("info", "resumed from step " + std::to_string(counters_.step));
+  if (!rounding_notice_.empty()) log("warning", rounding_notice_);
   memory("load");
 }
 

@@ -33,7 +33,7 @@ class Program:
         self.path = str(path)
 
     def start(self, *arguments, **options):
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **options.pop("env", {})}
+        environment = {**os.environ, **options.pop("env", {})}
         environment.pop("DISPLAY", None)
         return subprocess.Popen([self.path, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, env=environment, **options)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs Meshwright and its peers on the same work, alternately and in one process per measurement; see peers.sh.
 
-The first round runs every configuration of a peer. Later rounds run those within a sixth of the fastest; the one with the
-best median is compared.
+The first round runs every configuration of a peer. Later rounds run those within a sixth of the fastest, and of the fastest
+in f32; the one with the best median is compared. Our work in bf16 is compared with the peers' fastest way of all, our work
+in f32 (names that end in -f32) with their fastest in f32.
 """
 
 import argparse
@@ -25,19 +26,20 @@ from bars import bar
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PROMPT, PREFILL, SEQUENCES = 16, 512, 16
-WORKS = ["lora-all", "lora-quarter", "gsm8k-answers", "gsm8k-all", "prefill", *(f"decode-{t}-{n}" for t in ("bf16", "int8") for n in (1, SEQUENCES))]
+WORKS = [*(f"{work}{end}" for work in ("lora-all", "lora-quarter", "gsm8k-answers", "gsm8k-all", "prefill") for end in ("", "-f32")),
+         *(f"decode-{t}-{n}" for t in ("bf16", "int8") for n in (1, SEQUENCES))]  # fmt: skip
 
-# Environment variables that limit PyTorch, its libraries, OpenBLAS and Meshwright to a class of processors.
+# Environment variables that limit PyTorch, its libraries and Meshwright to a class of processors.
 CPU_LIMITS = {
     "native": {},
     "amx": {"MESHWRIGHT_CPU": "amx"},  # a processor that has AMX: nothing to limit, but a class of its own in tables
     "avx512_bf16": {"ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "MESHWRIGHT_CPU": "avx512_bf16"},
     "avx512_vnni": {"ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI", "MKL_ENABLE_INSTRUCTIONS": "AVX512",
-                    "OPENBLAS_CORETYPE": "SKYLAKEX", "MESHWRIGHT_CPU": "avx512_vnni"},
+                    "MESHWRIGHT_CPU": "avx512_vnni"},
     "avx512": {"ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE", "MKL_ENABLE_INSTRUCTIONS": "AVX512",
-               "OPENBLAS_CORETYPE": "SKYLAKEX", "MESHWRIGHT_CPU": "avx512"},
+               "MESHWRIGHT_CPU": "avx512"},
     "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-             "OPENBLAS_CORETYPE": "HASWELL", "MESHWRIGHT_CPU": "avx2"},
+             "MESHWRIGHT_CPU": "avx2"},
 }  # fmt: skip
 
 
@@ -61,6 +63,7 @@ class Work:
     ours: Way
     peers: dict  # name: [Way, ...]
     aside: list = field(default_factory=list)  # configurations that are measured once and shown, but not compared
+    ours_f32: Way = None  # the same in f32, compared with the peers' ways in f32
 
 
 class Bench:
@@ -133,7 +136,7 @@ class Bench:
                   "--compile", "max-autotune"),
         ]
         aside = [torch("bf16, sdpa, logits selected manually", *bf16, "--logits", "needed")] if name == "lora-quarter" else []
-        return Work(name, title, self.program("lora", *batches), {"PyTorch": ways}, aside)
+        return Work(name, title, self.program("lora", *batches), {"PyTorch": ways}, aside, self.program("lora", *batches, *f32))
 
     def lora(self):
         title = f"LoRA step, {rows.BATCH} x 512, "
@@ -161,7 +164,8 @@ class Bench:
         ]  # fmt: skip
         peers = {"llama.cpp": self.llama("bf16", "prefill", *length), "PyTorch": torch,
                  "OpenVINO": self.openvino("as-model", "prefill", *length)}  # fmt: skip
-        yield Work("prefill", f"Prefill {PREFILL}, logits of the last token", self.program("prefill", *length), peers)
+        yield Work("prefill", f"Prefill {PREFILL}, logits of the last token", self.program("prefill", *length), peers,
+                   ours_f32=self.program("prefill", *length, "--dtype", "f32"))  # fmt: skip
 
     def decode(self):
         for kind, ours in (("bf16", "bf16"), ("q8_0", "int8")):
@@ -177,7 +181,7 @@ class Bench:
     def measure(self, way):
         command = [*shlex.split(self.args.wrap), *map(str, way.command)]
         threads = str(self.args.threads)
-        env = os.environ | {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "HF_HUB_OFFLINE": "1"}
+        env = os.environ | {"OMP_NUM_THREADS": threads, "HF_HUB_OFFLINE": "1"}
         env |= CPU_LIMITS[self.args.cpu] | way.env
         # If memory runs out, the kernel should kill the peer and no other process.
         child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -196,13 +200,18 @@ class Bench:
     def run(self, work):
         say(work.title)
         for number in range(self.args.rounds):
-            sides = [[work.ours], *work.peers.values()] + ([work.aside] if number == 0 else [])
+            own = [way for way in (work.ours, work.ours_f32) if way]
+            sides = [own, *work.peers.values()] + ([work.aside] if number == 0 else [])
             for ways in sides:
-                for way in [w for w in ways if w is work.ours or self.wanted(w)] if number == 0 else contenders(ways):
+                for way in own if ways is own else [w for w in ways if self.wanted(w)] if number == 0 else contenders(ways):
                     if self.measure(way):
                         line = way.lines[-1]
                         say(f"    {way.name}: {line['tokens_per_s']:.1f} tokens/s, {mib(line['peak_bytes'])} MiB")
-        return report(work)
+        found = [report(work.name, work.title, work.ours, work.peers, work.aside)]
+        if work.ours_f32:
+            peers = {name: [way for way in ways if is_f32(way)] for name, ways in work.peers.items()}
+            found.append(report(work.name + "-f32", work.title + ", f32", work.ours_f32, peers, []))
+        return found
 
 
 def fastest(ways):
@@ -210,9 +219,17 @@ def fastest(ways):
     return max(done, key=lambda w: w.median("tokens_per_s"), default=None)
 
 
+def is_f32(way):
+    return way.name.startswith("f32")
+
+
 def contenders(ways):
-    best = fastest(ways)
-    return [w for w in ways if w.lines and w.median("tokens_per_s") > 5 / 6 * best.median("tokens_per_s")]
+    def near(those):
+        best = fastest(those)
+        return [w for w in those if w.lines and w.median("tokens_per_s") > 5 / 6 * best.median("tokens_per_s")]
+
+    kept = near(ways) + near([way for way in ways if is_f32(way)])
+    return [way for way in ways if way in kept]
 
 
 def mib(count):
@@ -224,12 +241,12 @@ def figures(way):
     return {"way": way.name, "rounds": len(way.lines)} | {k: way.median(k) for k in keys}
 
 
-def report(work):
-    if not work.ours.lines:
-        return {"work": work.name, "title": work.title, "failed": True}
-    ours = figures(work.ours)
-    out = {"work": work.name, "title": work.title, "ours": ours, "peers": {}, "aside": [figures(w) for w in work.aside if w.lines]}
-    for name, ways in work.peers.items():
+def report(name, title, own, peers, aside):
+    if not own.lines:
+        return {"work": name, "title": title, "failed": True}
+    ours = figures(own)
+    out = {"work": name, "title": title, "ours": ours, "peers": {}, "aside": [figures(w) for w in aside if w.lines]}
+    for name, ways in peers.items():
         best = fastest(ways)
         if best is None:
             continue
@@ -351,7 +368,7 @@ def main():
         for work in getattr(bench, kind)():
             if not any(within(work.name, name) for name in wanted):
                 continue
-            found["works"].append(bench.run(work))
+            found["works"] += bench.run(work)
             found["machine"] = machine(bench, peak)
             if args.json:
                 everything = merged(earlier, found) if earlier else found

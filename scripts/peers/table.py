@@ -61,7 +61,7 @@ def table(results):
     yield ""
 
 
-SUMMARY = (("prefill", "Prefill of 512"), ("lora-all", "LoRA step, 4 x 512"), ("decode-bf16-1", "Decode bf16, 1 row"),
+SUMMARY = (("prefill", "Prefill of 512, bf16"), ("prefill-f32", "f32"), ("lora-all", "LoRA step, 4 x 512, bf16"), ("lora-all-f32", "f32"), ("decode-bf16-1", "Decode bf16, 1 row"),
            ("decode-bf16-16", "bf16, 16 rows"), ("decode-int8-1", "int8, 1 row"), ("decode-int8-16", "int8, 16 rows"))  # fmt: skip
 
 

@@ -11,6 +11,7 @@
 #include "core/engine/generate/sampler.h"
 #include "core/engine/kernels/bf16x12.h"
 #include "core/engine/kernels/gemm.h"
+#include "core/engine/kernels/kernel_choice.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 

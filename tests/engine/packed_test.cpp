@@ -10,6 +10,7 @@
 #include "core/base/rng.h"
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/gemm.h"
+#include "core/engine/kernels/kernel_choice.h"
 #include "core/engine/kernels/packed_classes.h"
 #include "core/engine/kernels/vector.h"
 
@@ -65,9 +66,7 @@ struct Panels {
     for (std::int64_t r = 0; r < m.rows; ++r)
       for (std::int64_t c = 0; c < m.cols; ++c) f32[static_cast<size_t>(packed_f32_index(m.cols, r, c))] = m(r, c);
   }
-  WeightRef ref() const {
-    return f32.empty() ? WeightRef{.packed = bf16.data()} : WeightRef{.packed_f32 = f32.data()};
-  }
+  WeightRef ref() const { return f32.empty() ? WeightRef{.packed = bf16.data()} : WeightRef{.packed_f32 = f32.data()}; }
 };
 
 // The values that products with weights of the type multiply.
@@ -212,7 +211,8 @@ TEST_P(PackedTypes, BlocksOfAttentionInEveryOrientation) {
         const MatrixOperand left{at.at.data(), at.cols, transpose_a}, right{bt.at.data(), bt.cols, transpose_b};
         std::vector<float> with_kept = c;
         gemm.block(0, {s.m, s.n, s.k}, left, {right}, {c.data(), ldc}, {2.0f, 1.0f});
-        const KeptPanels unused = gemm.keep(0, right, s.k, std::min(s.n, kPanelRows), 0), kept = gemm.keep(0, right, s.k, s.n, unused.end);
+        const KeptPanels unused = gemm.keep(0, right, s.k, std::min(s.n, kPanelRows), 0),
+                         kept = gemm.keep(0, right, s.k, s.n, unused.end);
         ASSERT_NE(kept.at, nullptr);
         gemm.block(0, {s.m, s.n, s.k}, left, {right, kept}, {with_kept.data(), ldc}, {2.0f, 1.0f});
         ASSERT_EQ(with_kept, c) << s.m << " x " << s.n << " x " << s.k;
@@ -354,8 +354,8 @@ TEST(Packed, LogitTilesGiveTheLossAndItsGradient) {
           const double v = exact[static_cast<size_t>(r * n + i)], slope = cap > 0 ? 1 - v / cap * v / cap : 1;
           const double g = 0.25 * std::exp(v - static_cast<double>(lse[static_cast<size_t>(r)])) * slope;
           float gradient;
-          vector_kernels().widen(1, &groups[static_cast<size_t>(group_index(cpu_kernels().bf16.gemm.group_rows, n, r, i))],
-                                 &gradient);
+          vector_kernels().widen(
+              1, &groups[static_cast<size_t>(group_index(cpu_kernels().bf16.gemm.group_rows, n, r, i))], &gradient);
           EXPECT_NEAR(gradient, g, 0.01 * g + 1e-8) << n;
         }
     }
@@ -371,8 +371,8 @@ TEST(Packed, GatheredStripesAreTheProduct) {
       const std::vector<std::uint16_t> w = packed(b);
       std::vector<float> c(static_cast<size_t>(s.m * s.n), NAN);
       const auto fill = [&](const PackedGemm::Stripe& at, std::uint16_t* out) {
-        cpu_kernels().bf16.gemm.groups(at.rows, at.columns, {a.at.data() + at.row * s.k + at.column, s.k, nullptr, {}}, 1.0f,
-                               out);
+        cpu_kernels().bf16.gemm.groups(at.rows, at.columns, {a.at.data() + at.row * s.k + at.column, s.k, nullptr, {}},
+                                       1.0f, out);
       };
       gemm.packed().multiply_stripes({s.m, s.n, s.k}, s.m + 4, w.data(), fill, c.data());
       for (std::int64_t m = 0; m < s.m; ++m)
@@ -385,7 +385,9 @@ TEST(Packed, GatheredStripesAreTheProduct) {
 // Norm, two weights and their LoRA branches in one dispatch: the bits of doing it one after the other.
 TEST_P(PackedTypes, FusedBranchesAreTheSeparateProducts) {
   using Kind = PackedProduct::Kind;
-  const auto factor = [](Kind kind, const Matrix& m) { return PackedProduct::Matrix{.kind = kind, .f32 = m.at.data()}; };
+  const auto factor = [](Kind kind, const Matrix& m) {
+    return PackedProduct::Matrix{.kind = kind, .f32 = m.at.data()};
+  };
   for (const int threads : {1, 3})
     for (const Size s : {Size{75, 64, 96, 8}, Size{640, 96, 2080, 16}, Size{1300, 32, 640, 40}}) {
       Device device(Bytes(0), threads);
@@ -510,7 +512,8 @@ TEST_P(PackedTypes, SumsOverRowsAgreeWithDoubleArithmetic) {
       std::vector<float> inv(static_cast<size_t>(s.m));
       Matrix y = x;
       vector_kernels().rms_norm({s.m, s.n, x.at.data(), {gain.at.data(), 0.0f}}, 1e-6f, y.at.data(), inv.data());
-      const Matrix rl = transposed(multiplied(GetParam(), l)), rx = transposed(multiplied(GetParam(), x)), ry = transposed(multiplied(GetParam(), y));
+      const Matrix rl = transposed(multiplied(GetParam(), l)), rx = transposed(multiplied(GetParam(), x)),
+                   ry = transposed(multiplied(GetParam(), y));
       std::vector<float> plain(static_cast<size_t>(s.rank * s.n), 1.0f), normed = plain;
       gemm.packed().add_lora_gradient({.m = s.m,
                                        .rank = s.rank,
@@ -629,8 +632,12 @@ TEST_P(PackedTypes, EveryClassOfX86GivesTheSameBits) {
       gemm.run(product);
       c[2].assign(static_cast<size_t>(16 * s.k), 0.0f);
       const std::vector<float> inv(static_cast<size_t>(s.m), 0.7f);
-      gemm.add_lora_gradient({.m = s.m, .rank = 16, .columns = s.k, .l = down.at.data(),
-                              .x = {a.at.data(), s.k, inv.data(), {gain.at.data(), 1.0f}}, .g = c[2].data()});
+      gemm.add_lora_gradient({.m = s.m,
+                              .rank = 16,
+                              .columns = s.k,
+                              .l = down.at.data(),
+                              .x = {a.at.data(), s.k, inv.data(), {gain.at.data(), 1.0f}},
+                              .g = c[2].data()});
       gemm.prepare();
       gemm.block(0, {s.m, s.n, s.k}, {a.at.data(), s.k}, {{b.at.data(), s.k, Transpose::yes}},
                  {c[3].data(), s.n, Store::write}, 0.7f);

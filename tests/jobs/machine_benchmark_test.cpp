@@ -37,18 +37,19 @@ TEST(MachineBenchmark, MeasuresEveryFigureWithProgress) {
     ids.push_back(f.id);
     EXPECT_EQ(f.seconds.size(), 2u) << f.id;
     EXPECT_GT(f.tokens_per_second(), 0) << f.id;
-    EXPECT_EQ(f.memory_share.has_value(), f.id != "lora_step_bf16") << f.id;
+    EXPECT_EQ(f.memory_share.has_value(), !f.id.starts_with("lora_step")) << f.id;
     EXPECT_EQ(f.arithmetic_share > 0, benchmark.peak.f32_flops > 0) << f.id;
   }
   EXPECT_THAT(ids, testing::ElementsAre("prefill_bf16", "decode_1_bf16", "decode_16_bf16", "decode_1_int8",
-                                        "decode_16_int8", "lora_step_bf16"));
+                                        "decode_16_int8", "lora_step_bf16", "prefill_f32", "lora_step_f32"));
+  for (const BenchmarkFigure& f : benchmark.figures) EXPECT_FALSE(f.kernel.empty()) << f.id;
   EXPECT_EQ(benchmark.figures[2].tokens, 48);
   EXPECT_GT(benchmark.peak.dram_bytes, 0);
-  ASSERT_EQ(reports.size(), 8u);
+  ASSERT_EQ(reports.size(), 10u);
   EXPECT_FALSE(reports.front().seconds_left);
   EXPECT_EQ(reports.back().done, reports.back().total);
   const Json json = to_json(benchmark);
-  EXPECT_EQ(json["figures"].size(), 6u);
+  EXPECT_EQ(json["figures"].size(), 8u);
   EXPECT_TRUE(json["figures"][5]["memory_share"].is_null());
   EXPECT_THAT(to_text(benchmark), testing::HasSubstr("LoRA step 2 x 16, bf16"));
 }

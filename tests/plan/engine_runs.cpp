@@ -161,8 +161,7 @@ Outcome run(const model::Config& config, const InferenceRun& r) {
   network.init_random(1);
   if (r.work == InferenceRun::Work::serve) return run_server(config, network, r);
   if (r.rank > 0) network.add_lora({.rank = r.rank, .targets = {"q_proj", "down_proj"}}, 1);
-  const InferenceModel model{
-      .weights = r.weights, .lora = adapters_of(network), .threads = r.threads};
+  const InferenceModel model{.weights = r.weights, .lora = adapters_of(network), .threads = r.threads};
   for (int twice = 0; twice < 2; ++twice) {
     network.release_step_memory();
     device.arena.reset_peak();

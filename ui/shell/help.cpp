@@ -8,6 +8,7 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
+#include "core/engine/kernels/kernel_choice.h"
 #include "ui/session/action_registry.h"
 #include "ui/theme/table_model.h"
 #include "ui/theme/tables.h"
@@ -49,11 +50,14 @@ void show_about(QWidget& window) {
   box->setObjectName(u"about"_s);
   box->setIconPixmap(QIcon(u":/theme/meshwright.svg"_s).pixmap(64, 64));
   box->setAttribute(Qt::WA_DeleteOnClose);
+  QStringList kernels;
+  for (const std::string& line : engine::describe_kernels()) kernels << QString::fromStdString(line);
   box->setInformativeText(
       QDialog::tr("Fine-tunes and serves Gemma on this machine over virtual meshes, and plans for TPUs and GPUs.\n\n"
                   "The window is free software under the GNU General Public License, version 3 or later; core is under "
                   "the Apache License 2.0. Made with Qt %1.")
-          .arg(QString::fromLatin1(qVersion())));
+          .arg(QString::fromLatin1(qVersion())) +
+      QDialog::tr("\n\nMatrix products on this processor:\n") + kernels.join(u'\n'));
   box->open();
 }
 

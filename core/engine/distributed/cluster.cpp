@@ -40,7 +40,7 @@ namespace {
 
 struct SingleDevice final : Cluster {
   SingleDevice(const model::Config& c, const ClusterOptions& o)
-      : Cluster(c, o), own(o.capacity, o.threads), whole(c, own, o.weights, o.use) {}
+      : Cluster(c, o), own(o.capacity, o.threads, this_machine(), o.arithmetic), whole(c, own, o.weights, o.use) {}
 
   int devices() const override { return 1; }
   Device& device(int) override { return own; }

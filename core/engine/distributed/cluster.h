@@ -4,6 +4,7 @@
 // On one device: a Network and AdamW with all cores. Driven by one thread; the devices have threads of their own.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -21,9 +22,10 @@ struct ClusterOptions {
   mesh::Mesh mesh{};  // no axes, or all of size 1: one device
   mesh::ShardingRules rules{};
   model::WeightType weights = model::WeightType::f32;
-  NetworkUse use = NetworkUse::training;  // of one device; a mesh keeps its weights for training
-  Bytes capacity{};                       // of each device; 0: no limit
-  int threads = 1;                        // of one device; devices of a mesh have one each
+  NetworkUse use = NetworkUse::training;   // of one device; a mesh keeps its weights for training
+  Bytes capacity{};                        // of each device; 0: no limit
+  int threads = 1;                         // of one device; devices of a mesh have one each
+  std::optional<Arithmetic> arithmetic{};  // none: the processor's best
 };
 
 class Cluster {

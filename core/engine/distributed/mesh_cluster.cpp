@@ -41,7 +41,8 @@ std::string name_of(const mesh::Mesh& mesh, int device) {  // "device 3 (fsdp 0,
 
 }  // namespace
 
-MeshCluster::Node::Node(MeshCollectives&& its_part, Bytes capacity) : device(capacity, 1), part(std::move(its_part)) {}
+MeshCluster::Node::Node(MeshCollectives&& its_part, const ClusterOptions& options)
+    : device(options.capacity, 1, this_machine(), options.arithmetic), part(std::move(its_part)) {}
 Transformer& MeshCluster::Node::net() {
   return network->transformer();
 }
@@ -57,7 +58,7 @@ MeshCluster::MeshCluster(const model::Config& c, const ClusterOptions& o)
   communicators.each([&](Communicator& port) {
     const auto d = static_cast<size_t>(port.device());
     named(port, [&] {
-      auto node = std::make_unique<Node>(MeshCollectives(config_, form, placement_, port), options_.capacity);
+      auto node = std::make_unique<Node>(MeshCollectives(config_, form, placement_, port), options_);
       node->shards = std::make_unique<DeviceShards>(node->part, plans.front());
       node->part.set_storage(node->shards.get());
       node->network = std::make_unique<Network>(node->part, node->device, options_.weights);

@@ -10,7 +10,7 @@ namespace mw::engine {
 
 struct MeshCluster final : Cluster {
   struct Node {  // one device
-    Node(MeshCollectives&& its_part, Bytes capacity);
+    Node(MeshCollectives&& its_part, const ClusterOptions& options);
     Transformer& net();
 
     Device device;

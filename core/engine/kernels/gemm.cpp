@@ -5,6 +5,7 @@
 #include <bit>
 #include <stdexcept>
 
+#include "core/engine/kernels/kernel_choice.h"
 #include "core/engine/kernels/vector.h"
 #include "core/engine/runtime/work_split.h"
 
@@ -38,12 +39,15 @@ PackedProduct::Matrix stored_matrix(const WeightRef& w, Transpose transpose) {
           .packed = w.packed ? w.packed : reinterpret_cast<const std::uint16_t*>(w.packed_f32)};
 }
 
-Gemm::Gemm(Device& device, model::WeightType type) : device_(device), f32_(device, cpu_kernels().f32, workspace_) {
-  if (type != model::WeightType::f32) bf16_.emplace(device, cpu_kernels().bf16, workspace_);
+Gemm::Gemm(Device& device, model::WeightType type)
+    : device_(device),
+      kernels_(cpu_kernels(device.arithmetic.value_or(best_arithmetic(type)))),
+      f32_(device, kernels_.f32, workspace_) {
+  if (type != model::WeightType::f32) bf16_.emplace(device, kernels_.bf16, workspace_);
 }
 
-std::string Gemm::describe(model::WeightType type) {
-  const CpuKernels& kernels = cpu_kernels();
+std::string Gemm::describe(model::WeightType type, std::optional<Arithmetic> arithmetic) {
+  const CpuKernels& kernels = cpu_kernels(arithmetic.value_or(best_arithmetic(type)));
   return type == model::WeightType::f32    ? kernels.f32.name
          : type == model::WeightType::int8 ? kernels.int8_name
                                            : kernels.bf16.name;
@@ -54,8 +58,8 @@ void Gemm::multiply(const GemmShape& shape, const float* a, const WeightRef& b, 
                     GemmScaling scaling, const LowRank& low) {
   const Store store = store_of(scaling);
   if (shape.m == 0) return;
-  const bool fused = low.z && !b.f32 && !b.bf16 && !b.int8.at && shape.m > kMaxSkinnyRows &&
-                     low.rank <= packed().most_fused_rank();
+  const bool fused =
+      low.z && !b.f32 && !b.bf16 && !b.int8.at && shape.m > kMaxSkinnyRows && low.rank <= packed().most_fused_rank();
   if (bf16_ && b.f32 && shape.m <= kMaxSkinnyRows && transpose == Transpose::no) {
     const double flops = 2.0 * static_cast<double>(shape.m * shape.n) * static_cast<double>(shape.k);
     const int threads = flops < kInlineFlops ? 1 : device_.pool.threads();
@@ -123,8 +127,8 @@ void widen_row(const WeightRef& w, std::int64_t k, std::int64_t row, std::int64_
     std::uint16_t block[kPanelRows * kBf16x12Depth];
     for (std::int64_t i = first, end; i < first + count; i = end) {
       const std::int64_t begin = i / kBf16x12Depth * kBf16x12Depth, depth = std::min(kBf16x12Depth, k - begin);
-      cpu_kernels().bf16.packed.widen_bf16x12(kPanelRows, k, begin, depth,
-                                              w.bf16x12 + sizes::bf16x12_bytes(row, k), block);
+      cpu_kernels().bf16.packed.widen_bf16x12(kPanelRows, k, begin, depth, w.bf16x12 + sizes::bf16x12_bytes(row, k),
+                                              block);
       for (end = std::min(begin + depth, first + count); i < end; ++i)
         *out++ = widened(block[packed_index(depth, row % kPanelRows, i - begin)]);
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// All matrix products of the engine. Dense row-major f32 activations; the second operand of nt and nn may be a weight in
-// any of its formats. f32 accumulation; beta is 0 or 1. Bit-for-bit reproducible, because partitions are static.
-// With panels of bf16 or int8, activations are rounded (packed.h); with f32, and with bf16 whose rows are not whole panels,
-// nothing is. A row's result does not depend on the rows beside it, except where f32 matrices (the factors of LoRA) meet
-// more than kMaxSkinnyRows rows of a model in bf16, and round then.
+// All matrix products of the engine. Dense row-major f32 activations; the second operand of nt and nn may be a weight
+// in any of its formats. f32 accumulation; beta is 0 or 1. Bit-for-bit reproducible, because partitions are static.
+// With panels of bf16 or int8, activations are rounded (packed.h); with f32, and with bf16 whose rows are not whole
+// panels, nothing is. A row's result does not depend on the rows beside it, except where f32 matrices (the factors of
+// LoRA) meet more than kMaxSkinnyRows rows of a model in bf16, and round then.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -54,7 +54,7 @@ class Gemm {
   Gemm(const Gemm&) = delete;
   Gemm& operator=(const Gemm&) = delete;
   // Describes the kernels for `type` weights on this processor: "AVX2 FMA on packed bf16 weights".
-  static std::string describe(model::WeightType type);
+  static std::string describe(model::WeightType type, std::optional<Arithmetic> arithmetic = {});
 
   // C[m,n] = alpha A[m,k] B[n,k]^T + low + beta C
   void nt(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling = {},
@@ -83,6 +83,7 @@ class Gemm {
                 GemmScaling scaling, const LowRank& low);
 
   Device& device_;
+  const CpuKernels& kernels_;
   Buffer<std::uint16_t> workspace_;
   PackedGemm f32_;
   std::optional<PackedGemm> bf16_;  // where weights are bf16 or int8

@@ -62,9 +62,9 @@ struct GemmKernels {
   void (*groups)(std::int64_t rows, std::int64_t k, const Activations& x, float scale, std::uint16_t* out);
   // Panels of x [depth, columns], depth along its columns, padded to whole panels and pairs.
   void (*panels)(std::int64_t depth, std::int64_t columns, const Activations& x, std::uint16_t* out);
-  // From here on of bf16 only. One row of a tile of logits: updates the running maximum and the running sum of exp(x - max), and writes
-  // out = f16(exp(x - max)) with the updated maximum. cap > 0: x becomes cap * tanh(x / cap) first, and out is
-  // multiplied by the slope of that softcap.
+  // From here on of bf16 only. One row of a tile of logits: updates the running maximum and the running sum of exp(x -
+  // max), and writes out = f16(exp(x - max)) with the updated maximum. cap > 0: x becomes cap * tanh(x / cap) first,
+  // and out is multiplied by the slope of that softcap.
   void (*logit_tile)(std::int64_t n, float cap, float* x, std::uint16_t* out, float* max, float* sum) = nullptr;
   // Lays out bf16(factor[row] * x) as above; x f16 [rows, n], n even.
   void (*scaled_groups)(std::int64_t rows, std::int64_t n, const float* factor, const std::uint16_t* x,
@@ -87,8 +87,5 @@ struct CpuKernels {
   ProductKernels bf16, f32;
   const char* int8_name = nullptr;
 };
-
-// Those of usable_cpu().
-const CpuKernels& cpu_kernels();
 
 }  // namespace mw::engine

@@ -104,8 +104,7 @@ struct PackedKernels {
   void (*skinny_bf16x12)(const GemmShape& shape, const std::uint16_t* a, const std::byte* w,
                          const TileOutput& out) = nullptr;
   // out = x / scale as 16-bit integers; scales [rows, groups].
-  void (*quantise_rows)(std::int64_t rows, std::int64_t k, const float* x, std::int16_t* out,
-                        float* scales) = nullptr;
+  void (*quantise_rows)(std::int64_t rows, std::int64_t k, const float* x, std::int16_t* out, float* scales) = nullptr;
   // C[m, n) = A W^T from quantised rows, for a W [n, k] that starts at a panel.
   void (*int8_rows)(const GemmShape& shape, const std::int16_t* a, const float* a_scales, Int8Weight w,
                     const TileOutput& out) = nullptr;

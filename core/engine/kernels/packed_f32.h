@@ -47,8 +47,8 @@ template <int R, int V, class A>
   }
 }
 
-// One run of depth. `ahead`: a line of it is prefetched for every four of depth. Streams: the panel is read from memory,
-// and both lines of each depth are prefetched.
+// One run of depth. `ahead`: a line of it is prefetched for every four of depth. Streams: the panel is read from
+// memory, and both lines of each depth are prefetched.
 template <int R, int V, bool Streams, class A>
 [[gnu::noinline]] void tile(A a, const float* b, i64 depth, const TileOutput& out, i64 left, const void* ahead) {
   F acc[R][V];
@@ -121,9 +121,8 @@ void multiply_strip(i64 rows, i64 columns, i64 depth, const A& a, const Panels& 
     for (i64 column = 0; column < columns; column += kPanelRows)
       for (i64 row = 0; row < rows; row += kTall) {
         const i64 number = column / kPanelRows * groups + row / kGroupRows;
-        const std::uint16_t* const next = row % kGroupRows == 0 && number < ahead.left
-                                              ? ahead.at + number * ahead.stride + first / 4 * 32
-                                              : nullptr;
+        const std::uint16_t* const next =
+            row % kGroupRows == 0 && number < ahead.left ? ahead.at + number * ahead.stride + first / 4 * 32 : nullptr;
         panel_tile<false>(lesser(rows - row, kTall), a.from(row, first),
                           b.at + column / kPanelRows * b.stride + first * kPanelRows, some,
                           {out.c + row * out.stride + column, out.stride, store}, columns - column, next);
@@ -172,52 +171,51 @@ void skinny_rows(const GemmShape& shape, const std::uint16_t* a, const std::uint
 // ---- layouts ----
 
 typedef float Eight __attribute__((vector_size(32)));
+typedef float Four __attribute__((vector_size(16)));
 
-[[gnu::always_inline]] inline Eight read_eight(const float* at, i64 n) {
-  return n >= 8 ? read<Eight>(at) : n > 0 ? read_part<Eight>(at, n) : Eight{};
+// Values [0, n) of two rows, those of `low` first; rows that are not there are null.
+[[gnu::always_inline]] inline Eight two_rows(const float* low, const float* high, i64 n) {
+  const auto four = [&](const float* row) __attribute__((always_inline)) {
+    return !row || n <= 0 ? Four{} : n >= 4 ? read<Four>(row) : read_part<Four>(row, n);
+  };
+  return __builtin_shufflevector(four(low), four(high), 0, 1, 2, 3, 4, 5, 6, 7);
 }
 
-// Rows become columns.
-[[gnu::always_inline]] inline void transpose(Eight (&v)[8]) {
-  Eight t[8];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    t[2 * i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    t[2 * i + 1] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 8; i += 4)
-#pragma GCC unroll 2
-    for (int j = 0; j < 2; ++j) {
-      v[i + 2 * j] = __builtin_shufflevector(t[i + j], t[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-      v[i + 2 * j + 1] = __builtin_shufflevector(t[i + j], t[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    t[i] = __builtin_shufflevector(v[i], v[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    t[i + 4] = __builtin_shufflevector(v[i], v[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) v[i] = t[i];
+// Rows and columns of either half are exchanged.
+[[gnu::always_inline]] inline void transpose_halves(Eight (&v)[4]) {
+  const Eight a = __builtin_shufflevector(v[0], v[1], 0, 8, 1, 9, 4, 12, 5, 13),
+              b = __builtin_shufflevector(v[0], v[1], 2, 10, 3, 11, 6, 14, 7, 15),
+              c = __builtin_shufflevector(v[2], v[3], 0, 8, 1, 9, 4, 12, 5, 13),
+              d = __builtin_shufflevector(v[2], v[3], 2, 10, 3, 11, 6, 14, 7, 15);
+  v[0] = __builtin_shufflevector(a, c, 0, 1, 8, 9, 4, 5, 12, 13);
+  v[1] = __builtin_shufflevector(a, c, 2, 3, 10, 11, 6, 7, 14, 15);
+  v[2] = __builtin_shufflevector(b, d, 0, 1, 8, 9, 4, 5, 12, 13);
+  v[3] = __builtin_shufflevector(b, d, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 
 // Up to 8 x 8 values: out[j * out_stride + i] = scale * in[i * in_stride + j], zeros in rows and columns that are not
 // there; `written`: columns of `in` that become rows of `out`.
 [[gnu::always_inline]] inline void transpose_block(const float* in, i64 in_stride, i64 rows, i64 columns, float scale,
                                                    float* out, i64 out_stride, i64 written) {
-  Eight v[8];
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) v[i] = i < rows ? read_eight(in + i * in_stride, columns) * scale : Eight{};
-  transpose(v);
-#pragma GCC unroll 8
-  for (int j = 0; j < 8; ++j)
-    if (j < written) write(out + j * out_stride, v[j]);
+#pragma GCC unroll 2
+  for (int half = 0; half < 8; half += 4) {
+    Eight v[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i)
+      v[i] = two_rows(i < rows ? in + i * in_stride + half : nullptr,
+                      i + 4 < rows ? in + (i + 4) * in_stride + half : nullptr, columns - half);
+    transpose_halves(v);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j)
+      if (half + j < written) write(out + (half + j) * out_stride, v[j] * scale);
+  }
 }
 
 void narrow_rows(i64 rows, i64 k, float scale, MatrixView x, LaidOutRows out) {
   for (i64 r = 0; r < rows; ++r) {
     auto* const to = reinterpret_cast<float*>(out.data) + r * (out.stride / 2);
-    for (i64 i = 0; i < k; i += kWidth) write_floats(to + i, read_floats(x.data + r * x.stride + i, k - i) * scale, k - i);
+    for (i64 i = 0; i < k; i += kWidth)
+      write_floats(to + i, read_floats(x.data + r * x.stride + i, k - i) * scale, k - i);
   }
 }
 
@@ -240,9 +238,14 @@ void pack_rows(i64 columns, i64 k, const float* b, i64 b_stride, std::uint16_t* 
   for (i64 n = 0; n < columns; n += kPanelRows) {
     float* const panel = reinterpret_cast<float*>(out) + n * k;
     for (i64 i = 0; i < k; i += 8)
-      for (i64 eight = 0; eight < kPanelRows; eight += 8)
-        transpose_block(b + (n + eight) * b_stride + i, b_stride, columns - n - eight, k - i, 1.0f,
-                        panel + i * kPanelRows + eight, kPanelRows, k - i);
+      for (i64 eight = 0; eight < kPanelRows; eight += 8) {
+        const float* const from = b + (n + eight) * b_stride + i;
+        float* const to = panel + i * kPanelRows + eight;
+        if (columns - n >= kPanelRows && k - i >= 8)
+          transpose_block(from, b_stride, 8, 8, 1.0f, to, kPanelRows, 8);
+        else
+          transpose_block(from, b_stride, columns - n - eight, k - i, 1.0f, to, kPanelRows, k - i);
+      }
   }
 }
 
@@ -276,10 +279,17 @@ void transpose_panels(const std::uint16_t* w, i64 k_total, const PanelBlock& par
     const float* const panel = floats(w) + row / kPanelRows * kPanelRows * k_total + row % kPanelRows;
     for (i64 k = 0; k < part.columns; k += kPanelRows) {
       float* const to = reinterpret_cast<float*>(out) + k * part.depth + n * kPanelRows;
-      for (i64 i = 0; i < kPanelRows; i += 8)
+      const bool whole = some == kPanelRows && part.columns - k >= kPanelRows;
+      for (i64 i = 0; i < kPanelRows; i += 8) {
+        const float* const from = panel + (part.first_column + k + i) * kPanelRows;
+        for (i64 line = 0; line < 8 * kPanelRows; line += 16) fetch_line(from + 2 * kPanelRows * k_total + line);
         for (i64 j = 0; j < some; j += 8)
-          transpose_block(panel + (part.first_column + k + i) * kPanelRows + j, kPanelRows, part.columns - k - i,
-                          some - j, 1.0f, to + j * kPanelRows + i, kPanelRows, some - j);
+          if (whole)
+            transpose_block(from + j, kPanelRows, 8, 8, 1.0f, to + j * kPanelRows + i, kPanelRows, 8);
+          else
+            transpose_block(from + j, kPanelRows, part.columns - k - i, some - j, 1.0f, to + j * kPanelRows + i,
+                            kPanelRows, some - j);
+      }
     }
   }
 }
@@ -298,8 +308,7 @@ void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* o
         }
         const float* const at = x.x + (row + r) * x.stride;
         const float inv = x.inv ? x.inv[row + r] : 1.0f;
-        for (i64 i = 0; i < some; i += kWidth)
-          write(chunk[r] + i, activation(x, at, first + i, inv, some - i) * scale);
+        for (i64 i = 0; i < some; i += kWidth) write(chunk[r] + i, activation(x, at, first + i, inv, some - i) * scale);
       }
       for (i64 i = 0; i < some; i += 8, to += lesser(some - i + 8, 8) * kGroupRows)
         for (i64 r = 0; r <= kGroupRows - 8; r += kGroupRows - 8)  // overlapping
@@ -307,29 +316,32 @@ void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* o
     }
 }
 
-constexpr ProductKernels kProducts{
+constexpr ProductKernels kProducts {
 #if defined(__AVX512F__)
-    .name = "AVX-512 FMA on packed f32 weights",
+  .name = "AVX-512 FMA on packed f32 weights",
 #elif defined(__AVX2__)
-    .name = "AVX2 FMA on packed f32 weights",
+  .name = "AVX2 FMA on packed f32 weights",
 #elif defined(__x86_64__)
-    .name = "SSE2 on packed f32 weights",
+  .name = "SSE2 on packed f32 weights",
 #else
-    .name = "NEON FMA on packed f32 weights",
+  .name = "NEON FMA on packed f32 weights",
 #endif
-    .unit = Unit::f32,
-    .packed = {.block = block,
-               .skinny_rows = skinny_rows,
-               .narrow_rows = narrow_rows,
-               .narrow_columns = narrow_columns,
-               .pack_rows = pack_rows,
-               .pack_columns = pack_columns,
-               .transpose_panels = transpose_panels},
-    .gemm = {.most_depth = 2048,
-             .most_fused_depth = 4096,
-             .block = grouped_block,
-             .groups = groups,
-             .panels = panels}};
+  .unit = Unit::f32,
+  .packed = {.block = block,
+             .skinny_rows = skinny_rows,
+             .narrow_rows = narrow_rows,
+             .narrow_columns = narrow_columns,
+             .pack_rows = pack_rows,
+             .pack_columns = pack_columns,
+             .transpose_panels = transpose_panels},
+  .gemm = {
+    .most_depth = 1024,
+    .most_fused_depth = 4096,
+    .block = grouped_block,
+    .groups = groups,
+    .panels = panels
+  }
+};
 
 }  // namespace f32
 }  // namespace

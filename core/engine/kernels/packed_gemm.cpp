@@ -16,8 +16,7 @@ using Kind = PackedProduct::Kind;
 // its L1 cache.
 constexpr std::int64_t kRows = sizes::kBlockRows, kPackedDepth = sizes::kPanelDepth, kColumns = sizes::kPanelColumns;
 constexpr std::int64_t kActivations = kRows * sizes::kBlockDepth, kPanels = kColumns * kPackedDepth,
-                       kLowRows = kRows * sizes::kMostFusedRank,
-                       kLowPanels = kColumns * sizes::kMostFusedRank;
+                       kLowRows = kRows * sizes::kMostFusedRank, kLowPanels = kColumns * sizes::kMostFusedRank;
 constexpr std::int64_t kWorkspace = sizes::kPackedBlocks;
 // Blocks of attention need part of the activations; kept panels take the rest.
 constexpr std::int64_t kBlockActivations = kRows * kPackedDepth, kKeptPanels = kActivations - kBlockActivations;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of f32 activations with packed weights, of bf16 or of f32. With bf16 the activations are rounded to bf16 block
-// by block; the weights' panels are read in place (depth along K) or transposed block by block (depth along N, in the
-// backward). Many rows use the kernels of gemm_kernels.h and few rows those of packed.h, with the same bits for a row.
+// Products of f32 activations with packed weights, of bf16 or of f32. With bf16 the activations are rounded to bf16
+// block by block; the weights' panels are read in place (depth along K) or transposed block by block (depth along N, in
+// the backward). Many rows use the kernels of gemm_kernels.h and few rows those of packed.h, with the same bits for a
+// row.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The registers that packed_bodies.h, packed_f32.h and packed_int8.h are written for, one set for each build: baseline
-// x86-64, AVX2, AVX-512 and NEON, the latter also with dot products of bytes and of bf16. All in an unnamed namespace, as
-// in vector_math.h.
+// x86-64, AVX2, AVX-512 and NEON, the latter also with dot products of bytes and of bf16. All in an unnamed namespace,
+// as in vector_math.h.
 #pragma once
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -172,7 +172,8 @@ template <int Part>
 #if defined(__x86_64__) && !defined(__F16C__)  // finite values in the range of f16
   for (int i = 0; i < 8; i += kWidth) {
     const W bits = read<W>(x + i), small = (W)((F)(bits & 0x7fffffffu) * 0x1p-112f);
-    write(out + i, __builtin_convertvector((bits >> 16 & 0x8000u) | (small + 0xfffu + (small >> 13 & 1u)) >> 13, Halves));
+    write(out + i,
+          __builtin_convertvector((bits >> 16 & 0x8000u) | (small + 0xfffu + (small >> 13 & 1u)) >> 13, Halves));
   }
 #elif defined(__x86_64__)
   const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(x), _MM_FROUND_TO_NEAREST_INT);
@@ -224,7 +225,8 @@ constexpr int kInt8Sums = 1;
 // bf16 bits in the low half of each lane, as vcvtneps2bf16 gives them: round to nearest, ties to even; denormals become
 // zeros, NaN becomes a quiet NaN.
 [[gnu::always_inline]] inline W narrow(F x) {
-  const W all = (W)x, bits = (all & 0x7f800000u) == 0 ? all & 0x80000000u : all, rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const W all = (W)x, bits = (all & 0x7f800000u) == 0 ? all & 0x80000000u : all,
+          rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   return (bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded;
 }
 [[gnu::always_inline]] inline W paired(F even, F odd) {

@@ -93,8 +93,7 @@ template <int M, int R>
     }
   for (; i < k; ++i)
     for (int r = 0; r < R; ++r)
-      for (int m = 0; m < M; ++m)
-        tail[m][r] = multiply_add(a[m * k + i], b[r * k + i], tail[m][r]);
+      for (int m = 0; m < M; ++m) tail[m][r] = multiply_add(a[m * k + i], b[r * k + i], tail[m][r]);
   for (int m = 0; m < M; ++m)
     for (int r = 0; r < R; ++r) {
       const float y = alpha * (sum(acc[m][r]) + tail[m][r]);

@@ -150,8 +150,8 @@ typedef double D __attribute__((vector_size(64)));
 }
 
 #if defined(__x86_64__)
-// vdpbf16ps takes denormals for zeros and writes zeros for them, whatever the thread's settings are. Products of bf16 by
-// FMA do as it does while one of these exists.
+// vdpbf16ps takes denormals for zeros and writes zeros for them, whatever the thread's settings are. Products of bf16
+// by FMA do as it does while one of these exists.
 class DenormalsAreZeros {
  public:
   DenormalsAreZeros() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040); }  // FTZ and DAZ

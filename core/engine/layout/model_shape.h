@@ -73,7 +73,7 @@ struct ModelShape {
   model::TensorInventory inventory;
   model::WeightType type;
   NetworkUse use;
-  bool is_part;               // of a model on a mesh
+  bool is_part;              // of a model on a mesh
   std::int64_t vocab_parts;  // devices that share the vocabulary
   std::vector<LayerShape> layer_shapes;
   std::vector<RopeSpec> rope_specs;

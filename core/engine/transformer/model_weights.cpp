@@ -46,8 +46,7 @@ Inputs inputs_of(const CollectiveHooks* hooks, const model::LoraTarget& t) {
 
 ModelWeights::ModelWeights(const model::Config& whole, Device& its_device, model::WeightType weight_type,
                            NetworkUse network_use, CollectiveHooks* its_hooks)
-    : ModelShape(its_hooks ? whole : checked(whole),
-                 {weight_type, network_use},
+    : ModelShape(its_hooks ? whole : checked(whole), {weight_type, network_use},
                  its_hooks ? &its_hooks->local() : nullptr),
       hooks(its_hooks),
       device(its_device) {
@@ -296,8 +295,7 @@ void ModelWeights::change_f32_format() {
   for (size_t i = 0; i < weights.size(); ++i) {
     Weight& w = weights[i];
     if (w.vector || (!w.f32 && !w.packed_f32)) continue;
-    const bool to_panels =
-        matrix_format(inventory.tensors()[i].matrix_rows(), w.cols) == MatrixFormat::packed_f32;
+    const bool to_panels = matrix_format(inventory.tensors()[i].matrix_rows(), w.cols) == MatrixFormat::packed_f32;
     if (to_panels == (w.packed_f32 != nullptr)) continue;
     const Weight before = w;
     float* const values = to_panels ? w.f32 : w.packed_f32;

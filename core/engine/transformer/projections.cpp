@@ -194,13 +194,7 @@ void project(Transformer& net, const PassContext& pass, int layer, std::span<con
     b.b = stored_matrix(w.at, Transpose::no);
     b.n = w.rows, b.c = out.y;
     adapted = adapted || a;
-    if (a)
-      b.low = {factor(a->a, Transpose::no),
-               factor(a->b, Transpose::no),
-               a->rank,
-               out.z,
-               1.0f,
-               a->scaling};
+    if (a) b.low = {factor(a->a, Transpose::no), factor(a->b, Transpose::no), a->rank, out.z, 1.0f, a->scaling};
     work += flops(n, k, w.rows) + flops(n, k + w.rows, b.low.rank);
   }
   const PackedGemm::RowNorm row_norm{in.norm ? in.inv : nullptr, net.config.norm_eps};

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "core/engine/kernels/kernel_choice.h"
+
 namespace mw::engine {
 namespace {
 

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/kernels/kernel_choice.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <mutex>
+
+#include "core/base/elapsed.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/input_file.h"
+#include "core/base/json.h"
+#include "core/engine/kernels/packed_classes.h"
+
+namespace mw::engine {
+namespace {
+
+constexpr const char* kCacheSchema = "meshwright-kernels-1";
+
+// Processors whose kernels were timed on a quiet machine, with all of their classes.
+struct ShippedChoice {
+  const char* processor;
+  Cpu limit;
+  KernelChoice choice;
+};
+constexpr ShippedChoice kShipped[] = {
+    // Zen 4: vdpbf16ps multiplies at twice the rate of FMAs.
+    {"AuthenticAMD 25 17",
+     Cpu::avx512_bf16,
+     {.f32 = Cpu::avx512, .bf16 = Cpu::avx512_bf16, .few_bf16 = Cpu::avx512_bf16, .int8 = Cpu::avx512_vnni}},
+};
+
+const CpuKernels& kernels_of(Cpu cpu) {
+  switch (cpu) {
+#if defined(__x86_64__)
+    case Cpu::amx:
+      return kernels_amx();
+    case Cpu::avx512_bf16:
+      return kernels_avx512_bf16();
+    case Cpu::avx512_vnni:
+      return kernels_avx512_vnni();
+    case Cpu::avx512:
+      return kernels_avx512();
+    case Cpu::avx_vnni:
+      return kernels_avx_vnni();
+    case Cpu::avx2:
+      return kernels_avx2();
+    default:
+      return kernels_base();
+#elif defined(__aarch64__)
+    case Cpu::neon_bf16:
+      return kernels_neon_bf16();
+    case Cpu::neon_dotprod:
+      return kernels_neon_dotprod();
+    default:
+      return kernels_neon();
+#endif
+  }
+}
+
+Arithmetic arithmetic_of(Cpu cpu) {
+#if defined(__aarch64__)
+  return cpu == Cpu::neon_bf16 ? Arithmetic::neon_bf16 : Arithmetic::neon;
+#else
+  return cpu == Cpu::amx ? Arithmetic::amx : cpu >= Cpu::avx2 ? Arithmetic::fma : Arithmetic::sse2;
+#endif
+}
+
+constexpr ProductKind kKinds[] = {ProductKind::f32, ProductKind::bf16, ProductKind::few_bf16, ProductKind::int8};
+
+Cpu& class_in(KernelChoice& choice, ProductKind kind) {
+  return kind == ProductKind::f32    ? choice.f32
+         : kind == ProductKind::bf16 ? choice.bf16
+         : kind == ProductKind::int8 ? choice.int8
+                                     : choice.few_bf16;
+}
+
+// ---- timing ----
+
+// Operands that stay in the L2 cache. Values are those of 0.5 in bf16, which in f32 are ordinary numbers, too.
+struct TimedOperands {
+  static constexpr std::int64_t kRows = 96, kColumns = 64, kDepth = 512;
+  std::vector<std::uint16_t> a = std::vector<std::uint16_t>(kRows * kDepth, 0x3f00),
+                             b = std::vector<std::uint16_t>(2 * kColumns * kDepth, 0x3f00);
+  std::vector<std::int16_t> quantised = std::vector<std::int16_t>(kMaxSkinnyRows * kDepth, 100);
+  std::vector<std::int8_t> bytes = std::vector<std::int8_t>(2 * kColumns * kDepth, 3);
+  std::vector<float> scales = std::vector<float>(kMaxSkinnyRows * groups_of(kDepth), 1), c;
+  TimedOperands() : c(kRows * kColumns) {}
+
+  void multiply(ProductKind kind, const CpuKernels& kernels) {
+    const TileOutput out{c.data(), kColumns, Store::write};
+    const GemmShape few{kMaxSkinnyRows, kColumns, kDepth};
+    const GroupedStrip strip{a.data(), b.data(), kDepth * kPanelRows, kDepth / 2};
+    switch (kind) {
+      case ProductKind::f32:
+        return kernels.f32.gemm.block(kRows, kColumns, &strip, 1, out, nullptr);
+      case ProductKind::bf16:
+        return kernels.bf16.gemm.block(kRows, kColumns, &strip, 1, out, nullptr);
+      case ProductKind::few_bf16:
+        return kernels.bf16.packed.skinny_rows(few, a.data(), b.data(), out);
+      case ProductKind::int8:
+        return kernels.bf16.packed.int8_rows(few, quantised.data(), scales.data(), {bytes.data(), b.data()}, out);
+    }
+  }
+};
+
+// The fastest class. A lower one has to be faster by a margin, so that noise does not prefer it.
+Cpu fastest(ProductKind kind, const std::vector<Cpu>& classes, TimedOperands& operands) {
+  constexpr int kRounds = 6, kRepeats = 4;
+  constexpr double kMargin = 0.95;
+  std::vector<double> best(classes.size(), std::numeric_limits<double>::infinity());
+  for (int round = 0; round < kRounds; ++round)
+    for (size_t i = 0; i < classes.size(); ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      for (int repeat = 0; repeat < kRepeats; ++repeat) operands.multiply(kind, kernels_of(classes[i]));
+      best[i] = std::min(best[i], seconds_since(start));
+    }
+  size_t chosen = classes.size() - 1;
+  for (size_t i = classes.size() - 1; i-- > 0;)
+    if (best[i] < kMargin * best[chosen]) chosen = i;
+  return classes[chosen];
+}
+
+// ---- cache ----
+
+std::filesystem::path cache_file() {
+  const auto variable = [](const char* name) -> std::filesystem::path {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+  };
+  std::filesystem::path folder = variable("XDG_CACHE_HOME");
+  if (const auto home = variable("HOME"); folder.empty() && !home.empty()) folder = home / ".cache";
+  return folder.empty() ? folder : folder / "meshwright" / "kernels.json";
+}
+
+std::string cache_key(Arithmetic arithmetic, Cpu limit, const std::string& processor) {
+  return processor + ", up to " + std::string(to_string(limit)) + ", " + std::string(to_string(arithmetic));
+}
+
+// An unreadable cache counts as an empty one.
+Json read_cache(const std::filesystem::path& file) {
+  constexpr std::uint64_t kMost = 1 << 20;
+  try {
+    if (Json cache = Json::parse(read_file(file, kMost));
+        cache.is_object() && cache.value("schema", "") == kCacheSchema && cache["choices"].is_object())
+      return cache;
+  } catch (const std::exception&) {
+  }
+  return {{"schema", kCacheSchema}, {"choices", Json::object()}};
+}
+
+std::optional<KernelChoice> cached_choice(const Json& cache, const std::string& key, Arithmetic arithmetic, Cpu limit) {
+  const Json& choices = cache["choices"];
+  if (!choices.contains(key) || !choices[key].is_object()) return std::nullopt;
+  KernelChoice choice{.by = ChosenBy::cache};
+  for (const ProductKind kind : kKinds) {
+    const auto name = choices[key].find(to_string(kind));
+    if (name == choices[key].end() || !name->is_string()) return std::nullopt;
+    const std::optional<Cpu> cpu = parse<Cpu>(name->get<std::string>());
+    const std::vector<Cpu> known = candidates(arithmetic, kind, limit);
+    if (!cpu || std::find(known.begin(), known.end(), *cpu) == known.end()) return std::nullopt;
+    class_in(choice, kind) = *cpu;
+  }
+  return choice;
+}
+
+// A cache that cannot be written is done without: the next process times again.
+void write_cache(const std::filesystem::path& file, Json cache, const std::string& key, const KernelChoice& choice) {
+  Json entry;
+  for (const ProductKind kind : kKinds) entry[std::string(to_string(kind))] = to_string(class_of(choice, kind));
+  cache["choices"][key] = entry;
+  try {
+    make_folders(file.parent_path());
+    write_file_atomically(file, cache.dump(2) + "\n");
+  } catch (const std::exception&) {
+  }
+}
+
+CpuKernels assembled(const KernelChoice& choice) {
+  CpuKernels kernels = kernels_of(choice.bf16);
+  const PackedKernels &few = kernels_of(choice.few_bf16).bf16.packed, &int8 = kernels_of(choice.int8).bf16.packed;
+  PackedKernels& own = kernels.bf16.packed;
+  own.skinny_rows = few.skinny_rows, own.skinny_bf16x12 = few.skinny_bf16x12;
+  own.quantise_rows = int8.quantise_rows, own.int8_rows = int8.int8_rows;
+  kernels.f32 = kernels_of(choice.f32).f32;
+  kernels.int8_name = kernels_of(choice.int8).int8_name;
+  return kernels;
+}
+
+struct Chosen {
+  std::once_flag once;
+  KernelChoice choice;
+  CpuKernels kernels;
+};
+
+const Chosen& chosen(Arithmetic arithmetic) {
+  static std::array<Chosen, kEnumNames<Arithmetic>.size()> all;
+  Chosen& own = all[static_cast<size_t>(arithmetic)];
+  std::call_once(own.once, [&] {
+    if (!has(arithmetic))
+      throw Error({.id = "CPU",
+                   .message = "the processor lacks the kernels' instruction set, or MESHWRIGHT_CPU excludes it",
+                   .place = "kernels",
+                   .found = std::string(to_string(usable_cpu())),
+                   .expected = std::string(to_string(arithmetic)),
+                   .fix = "unset MESHWRIGHT_CPU, or use a processor that has it"});
+    own.choice = choose_kernels(arithmetic, usable_cpu(), processor_model(), cache_file());
+    own.kernels = assembled(own.choice);
+  });
+  return own;
+}
+
+}  // namespace
+
+Cpu class_of(const KernelChoice& choice, ProductKind kind) {
+  KernelChoice copy = choice;
+  return class_in(copy, kind);
+}
+
+Arithmetic best_arithmetic() {
+  return arithmetic_of(usable_cpu());
+}
+
+Arithmetic best_arithmetic(model::WeightType type) {
+  const Arithmetic best = best_arithmetic();
+  for (const Arithmetic common : {Arithmetic::fma, Arithmetic::neon})
+    if (has(common) && gives_same_bits(best, common, type)) return common;
+  return best;
+}
+
+bool has(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::fma:
+      return usable_cpu() >= Cpu::avx2;
+    case Arithmetic::neon:
+      return arithmetic_of(Cpu::neon) == Arithmetic::neon;
+    default:
+      return best_arithmetic() == arithmetic ||
+             (arithmetic == Arithmetic::sse2 && arithmetic_of(Cpu::base) == arithmetic);
+  }
+}
+
+bool gives_same_bits(Arithmetic a, Arithmetic b, model::WeightType type) {
+  const auto family = [&](Arithmetic x) {
+    if (type != model::WeightType::f32) return x;
+    return x == Arithmetic::amx ? Arithmetic::fma : x == Arithmetic::neon_bf16 ? Arithmetic::neon : x;
+  };
+  return family(a) == family(b);
+}
+
+std::vector<Cpu> candidates(Arithmetic arithmetic, ProductKind kind, Cpu limit) {
+  std::vector<Cpu> all;
+  const auto add = [&](std::initializer_list<Cpu> classes) {
+    for (const Cpu cpu : classes)
+      if (cpu <= limit && has(cpu)) all.push_back(cpu);
+  };
+  const bool in_bf16 = kind == ProductKind::bf16 || kind == ProductKind::few_bf16;
+  if (arithmetic == Arithmetic::sse2)
+    add({Cpu::base});
+  else if (arithmetic == Arithmetic::amx && in_bf16)
+    add({Cpu::amx});
+  else if (arithmetic == Arithmetic::fma || arithmetic == Arithmetic::amx)
+    kind == ProductKind::f32 ? add({Cpu::avx2, Cpu::avx512})
+    : in_bf16                ? add({Cpu::avx2, Cpu::avx512, Cpu::avx512_bf16})
+                             : add({Cpu::avx2, Cpu::avx_vnni, Cpu::avx512, Cpu::avx512_vnni});
+  else if (arithmetic == Arithmetic::neon_bf16)
+    add({Cpu::neon_bf16});
+  else
+    kind == ProductKind::int8 ? add({Cpu::neon, Cpu::neon_dotprod}) : add({Cpu::neon});
+  if (all.empty()) all.push_back(Cpu::base);  // MESHWRIGHT_CPU=base on ARM64
+  return all;
+}
+
+std::string processor_model() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(0, &a, &b, &c, &d)) return "unknown";
+  char vendor[13] = {};
+  std::memcpy(vendor, &b, 4), std::memcpy(vendor + 4, &d, 4), std::memcpy(vendor + 8, &c, 4);
+  __get_cpuid(1, &a, &b, &c, &d);
+  const unsigned family = (a >> 8 & 15) + (a >> 20 & 255), model = (a >> 4 & 15) | (a >> 12 & 240);
+  return std::string(vendor) + " " + std::to_string(family) + " " + std::to_string(model);
+#else
+  return "ARM64";
+#endif
+}
+
+KernelChoice choose_kernels(Arithmetic arithmetic, Cpu limit, const std::string& processor,
+                            const std::filesystem::path& cache) {
+  KernelChoice choice;
+  bool is_open = false;
+  for (const ProductKind kind : kKinds) {
+    const std::vector<Cpu> all = candidates(arithmetic, kind, limit);
+    class_in(choice, kind) = all.back();
+    is_open = is_open || all.size() > 1;
+  }
+  if (!is_open) return choice;
+  for (const ShippedChoice& shipped : kShipped)
+    if (processor == shipped.processor && limit == shipped.limit && arithmetic == Arithmetic::fma) {
+      choice = shipped.choice;
+      choice.by = ChosenBy::shipped;
+      return choice;
+    }
+  const std::string key = cache_key(arithmetic, limit, processor);
+  const Json cached = cache.empty() ? Json() : read_cache(cache);
+  if (!cache.empty())
+    if (const auto known = cached_choice(cached, key, arithmetic, limit)) return *known;
+  TimedOperands operands;
+  choice.by = ChosenBy::timing;
+  for (const ProductKind kind : kKinds)
+    class_in(choice, kind) = fastest(kind, candidates(arithmetic, kind, limit), operands);
+  if (!cache.empty()) write_cache(cache, cached, key, choice);
+  return choice;
+}
+
+const KernelChoice& kernel_choice(Arithmetic arithmetic) {
+  return chosen(arithmetic).choice;
+}
+
+const CpuKernels& cpu_kernels(Arithmetic arithmetic) {
+  return chosen(arithmetic).kernels;
+}
+
+std::vector<std::string> describe_kernels() {
+  const CpuKernels& kernels = cpu_kernels();
+  const KernelChoice& choice = kernel_choice();
+  const std::string by = " (" + std::string(to_string(choice.by)) + ")";
+  std::vector<std::string> lines{std::string("f32: ") + kernels.f32.name + by,
+                                 std::string("bf16: ") + kernels.bf16.name + by,
+                                 std::string("int8: ") + kernels.int8_name + by};
+  if (choice.few_bf16 != choice.bf16)
+    lines.insert(lines.begin() + 2, std::string("bf16, up to 16 rows: ") + kernels_of(choice.few_bf16).bf16.name + by);
+  return lines;
+}
+
+}  // namespace mw::engine

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The choice of kernels: what MESHWRIGHT_CPU permits, with an empty cache, a filled one and one that is wrong.
+#include "core/engine/kernels/kernel_choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "tests/base/scratch.h"
+
+namespace mw::engine {
+namespace {
+
+constexpr ProductKind kAll[] = {ProductKind::f32, ProductKind::bf16, ProductKind::few_bf16, ProductKind::int8};
+
+TEST(KernelChoice, IsOneOfTheProcessorsClassesUpToTheLimit) {
+  for (const Arithmetic arithmetic : all_values<Arithmetic>()) {
+    if (!has(arithmetic)) continue;
+    const KernelChoice& choice = kernel_choice(arithmetic);
+    for (const ProductKind kind : kAll) {
+      EXPECT_TRUE(has(class_of(choice, kind))) << to_string(arithmetic) << ", " << to_string(kind);
+      EXPECT_LE(class_of(choice, kind), usable_cpu()) << to_string(arithmetic) << ", " << to_string(kind);
+    }
+  }
+}
+
+// A class far below the processor's is never right: it has a fraction of the speed.
+TEST(KernelChoice, UsesTheWidestRegistersOrThoseHalfAsWide) {
+  if (usable_cpu() < Cpu::avx2) GTEST_SKIP() << "one class";
+  for (const ProductKind kind : kAll) EXPECT_GE(class_of(kernel_choice(), kind), Cpu::avx2) << to_string(kind);
+}
+
+TEST(KernelChoice, ThrowsForAnArithmeticThatTheProcessorLacks) {
+  for (const Arithmetic arithmetic : all_values<Arithmetic>())
+    if (!has(arithmetic)) {
+      EXPECT_ANY_THROW(cpu_kernels(arithmetic)) << to_string(arithmetic);
+    }
+}
+
+class KernelCache : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (candidates(Arithmetic::fma, ProductKind::bf16, usable_cpu()).size() < 2 || !has(Arithmetic::fma))
+      GTEST_SKIP() << "this processor has one class";
+  }
+  KernelChoice choose() const { return choose_kernels(Arithmetic::fma, usable_cpu(), "Unknown 1 2", file_); }
+  mw::test::Scratch folder_;
+  std::filesystem::path file_ = folder_.path() / "meshwright" / "kernels.json";
+};
+
+TEST_F(KernelCache, IsFilledByATimingAndReadAfterwards) {
+  const KernelChoice timed = choose(), again = choose();
+  EXPECT_EQ(timed.by, ChosenBy::timing);
+  EXPECT_EQ(again.by, ChosenBy::cache);
+  for (const ProductKind kind : kAll) EXPECT_EQ(class_of(timed, kind), class_of(again, kind)) << to_string(kind);
+  // Another processor, or another limit, is timed apart; both stay.
+  EXPECT_EQ(choose_kernels(Arithmetic::fma, usable_cpu(), "Unknown 3 4", file_).by, ChosenBy::timing);
+  EXPECT_EQ(choose().by, ChosenBy::cache);
+}
+
+TEST_F(KernelCache, IsTimedAnewWhereTheContentIsWrong) {
+  choose();
+  const Json good = read_json(file_);
+  const std::string key = good["choices"].begin().key();
+  const auto with = [&](auto change) {
+    Json bad = good;
+    change(bad);
+    return bad.dump();
+  };
+  for (const std::string& content :
+       {std::string(), std::string("{"), std::string("[]"), std::string("{\"schema\": 3, \"choices\": {}}"),
+        with([](Json& j) { j["schema"] = "meshwright-kernels-0"; }), with([](Json& j) { j["choices"] = 7; }),
+        with([&](Json& j) { j["choices"][key] = "avx2"; }), with([&](Json& j) { j["choices"][key].erase("int8"); }),
+        with([&](Json& j) { j["choices"][key]["bf16"] = 5; }),
+        with([&](Json& j) { j["choices"][key]["bf16"] = "sse9"; }),
+        with([&](Json& j) { j["choices"][key]["f32"] = "neon"; }),
+        with([&](Json& j) { j["choices"][key]["bf16"] = "amx"; })}) {
+    write_file_atomically(file_, content);
+    EXPECT_EQ(choose().by, ChosenBy::timing) << content;
+    EXPECT_EQ(choose().by, ChosenBy::cache) << content;
+  }
+}
+
+TEST_F(KernelCache, IsDoneWithoutWhereItCannotBeWritten) {
+  write_file_atomically(folder_.path() / "file", "");
+  file_ = folder_.path() / "file" / "kernels.json";
+  EXPECT_EQ(choose().by, ChosenBy::timing);
+  file_.clear();
+  EXPECT_EQ(choose().by, ChosenBy::timing);
+}
+
+TEST(KernelChoice, ShippedChoicesAreCandidates) {
+  const KernelChoice zen4 = choose_kernels(Arithmetic::fma, Cpu::avx512_bf16, "AuthenticAMD 25 17", {});
+  if (!has(Cpu::avx512_bf16)) GTEST_SKIP() << "the processor lacks classes of the shipped choice";
+  EXPECT_EQ(zen4.by, ChosenBy::shipped);
+  for (const ProductKind kind : kAll)
+    EXPECT_THAT(candidates(Arithmetic::fma, kind, Cpu::avx512_bf16), testing::Contains(class_of(zen4, kind)));
+}
+
+TEST(Arithmetics, F32HasTheBitsOfTheProcessorsFma) {
+  using enum Arithmetic;
+  EXPECT_TRUE(gives_same_bits(amx, fma, model::WeightType::f32));
+  EXPECT_FALSE(gives_same_bits(amx, fma, model::WeightType::bf16));
+  EXPECT_FALSE(gives_same_bits(fma, sse2, model::WeightType::f32));
+  EXPECT_TRUE(gives_same_bits(neon, neon_bf16, model::WeightType::f32));
+  EXPECT_FALSE(gives_same_bits(neon, fma, model::WeightType::f32));
+}
+
+}  // namespace
+}  // namespace mw::engine
