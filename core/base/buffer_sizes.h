@@ -41,7 +41,7 @@ constexpr Count scale_groups(Count columns) {
 }
 
 // Products in f32 are summed in runs of this depth (engine/kernels/packed_f32.h).
-inline constexpr Count kF32Run = 128;
+inline constexpr Count kF32Run = 256;
 
 // Scratch memory of a thread for packed products, in bf16 values: a block of laid-out activations, one of panels, and
 // those of a low-rank summand. The blocks stay in L2, a panel of one block of depth in L1.

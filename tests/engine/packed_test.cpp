@@ -581,6 +581,19 @@ TEST(Packed, F32ProductsAddInTheStatedOrder) {
     gemm.nt({s.m, s.n, s.k}, a.at.data(), w.ref(), nt.data());
     gemm.nt({s.m, s.n, s.k}, a.at.data(), {.f32 = b.at.data()}, rows.data());
     gemm.nn({s.m, s.n, s.k}, a.at.data(), {.f32 = b_t.at.data()}, nn.data());
+    // A low-rank summand extends the sum, fused into the product or not.
+    std::vector<float> extended = exact, with_low(exact);
+    const Matrix z = normals(s.m, 7, 3), l = normals(s.n, 7, 4);
+    for (std::int64_t m = 0; m < s.m; ++m)
+      for (std::int64_t n = 0; n < s.n; ++n)
+        for (std::int64_t k = 0; k < 7; ++k) {
+          float& sum = extended[static_cast<size_t>(m * s.n + n)];
+          sum = std::fma(0.5f * z(m, k), l(n, k), sum);
+        }
+    for (const WeightRef& weight : {w.ref(), WeightRef{.f32 = b.at.data()}}) {
+      gemm.nt({s.m, s.n, s.k}, a.at.data(), weight, with_low.data(), {}, {z.at.data(), l.at.data(), 7, 0.5f});
+      ASSERT_EQ(with_low, extended) << s.m << " x " << s.n << " x " << s.k;
+    }
     gemm.tn({s.m, s.n, s.k}, a_t.at.data(), b_t.at.data(), tn.data());
     for (const auto* c : {&nt, &rows, &nn, &tn}) ASSERT_EQ(*c, exact) << s.m << " x " << s.n << " x " << s.k;
   }

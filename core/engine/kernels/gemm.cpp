@@ -54,9 +54,8 @@ std::string Gemm::describe(model::WeightType type, std::optional<Arithmetic> ari
 }
 
 // A low-rank summand is fused into the product while its factor is small beside the weight.
-void Gemm::multiply(const GemmShape& shape, const float* a, const WeightRef& b, Transpose transpose, float* c,
-                    GemmScaling scaling, const LowRank& low) {
-  const Store store = store_of(scaling);
+void Gemm::multiply(const GemmShape& shape, const float* a, const WeightRef& b, Transpose transpose, const Output& out,
+                    float scale, const LowRank& low) {
   if (shape.m == 0) return;
   const bool fused =
       low.z && !b.f32 && !b.bf16 && !b.int8.at && shape.m > kMaxSkinnyRows && low.rank <= packed().most_fused_rank();
@@ -65,33 +64,35 @@ void Gemm::multiply(const GemmShape& shape, const float* a, const WeightRef& b, 
     const int threads = flops < kInlineFlops ? 1 : device_.pool.threads();
     device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t t = first; t < last; ++t)
-        vector_kernels().dot_rows(shape, a, b.f32, c, scaling,
+        vector_kernels().dot_rows(shape, a, b.f32, out.c, {scale, out.store == Store::write ? 0.0f : 1.0f},
                                   {split_edge(shape.n, 16, t, threads), split_edge(shape.n, 16, t + 1, threads)});
     });
   } else {
     PackedProduct product{.m = shape.m,
                           .n = shape.n,
                           .k = shape.k,
-                          .scale = scaling.alpha,
+                          .scale = scale,
                           .a = a,
                           .b = stored_matrix(b, transpose),
-                          .store = store,
-                          .c = c};
+                          .store = out.store,
+                          .c = out.c};
     if (fused) product.low = {low.z, low.rank, low.scale, stored_matrix({.f32 = low.l}, transpose)};
     const bool rounds = bf16_ && !b.bf16 && !(b.f32 && shape.m <= kMaxSkinnyRows);
     (rounds ? *bf16_ : f32_).run(product);
   }
-  if (low.z && !fused) multiply({shape.m, shape.n, low.rank}, low.z, {.f32 = low.l}, transpose, c, {low.scale, 1}, {});
+  if (low.z && !fused)
+    multiply({shape.m, shape.n, low.rank}, low.z, {.f32 = low.l}, transpose,
+             {out.c, bf16_ ? Store::accumulate : Store::extend}, low.scale, {});
 }
 
 void Gemm::nt(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling,
               const LowRank& low) {
-  multiply(shape, a, b, Transpose::no, c, scaling, low);
+  multiply(shape, a, b, Transpose::no, {c, store_of(scaling)}, scaling.alpha, low);
 }
 
 void Gemm::nn(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling,
               const LowRank& low) {
-  multiply(shape, a, b, Transpose::yes, c, scaling, low);
+  multiply(shape, a, b, Transpose::yes, {c, store_of(scaling)}, scaling.alpha, low);
 }
 
 void Gemm::tn(const GemmShape& shape, const float* a, const float* b, float* c, GemmScaling scaling) {

@@ -79,8 +79,12 @@ class Gemm {
   PackedGemm& packed() { return bf16_ ? *bf16_ : f32_; }
 
  private:
-  void multiply(const GemmShape& shape, const float* a, const WeightRef& b, Transpose transpose, float* c,
-                GemmScaling scaling, const LowRank& low);
+  struct Output {
+    float* c;
+    Store store;
+  };
+  void multiply(const GemmShape& shape, const float* a, const WeightRef& b, Transpose transpose, const Output& out,
+                float scale, const LowRank& low);
 
   Device& device_;
   const CpuKernels& kernels_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // f32 products, for packed_build.cpp: the layouts of packed.h and gemm_kernels.h with an f32 in the place of a pair of
 // bf16. Every output adds its products in order of depth, in runs of sizes::kF32Run from zero, and then the sums of the
-// runs in order. All processors with FMA give the same bits, and a row's do not depend on the rows beside it.
+// runs in order; the products of a low-rank summand are added to that one by one. All processors with FMA give the same
+// bits, and a row's do not depend on the rows beside it.
 #pragma once
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace mw::engine {
 namespace {
 namespace f32 {
 
-constexpr i64 kRun = sizes::kF32Run;  // 16 KiB of a panel, which stays in the L1 cache while rows multiply it
+constexpr i64 kRun = sizes::kF32Run;  // 32 KiB of a panel, which stays near while rows multiply it
 constexpr i64 kStreamed = 4096;       // prefetch distance where weights are read once, bytes
 
 // A's values for a tile, in rows or in a group.
@@ -47,16 +48,10 @@ template <int R, int V, class A>
   }
 }
 
-// One run of depth. `ahead`: a line of it is prefetched for every four of depth. Streams: the panel is read from
-// memory, and both lines of each depth are prefetched.
+// Products along a depth for a tile, whose sums are in registers. `line` is prefetched, one line for every four of
+// depth; Streams: the panel is read from memory, and both lines of each depth are prefetched.
 template <int R, int V, bool Streams, class A>
-[[gnu::noinline]] void tile(A a, const float* b, i64 depth, const TileOutput& out, i64 left, const void* ahead) {
-  F acc[R][V];
-#pragma GCC unroll 12
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) acc[r][v] = F{};
-  const char* line = static_cast<const char*>(ahead ? ahead : b);
+[[gnu::always_inline]] inline void add_run(A a, const float* b, i64 depth, const char* line, F (&acc)[R][V]) {
   i64 k = 0;
 #pragma GCC unroll 1
   for (; k + 4 <= depth; k += 4) {
@@ -69,80 +64,122 @@ template <int R, int V, bool Streams, class A>
   }
 #pragma GCC unroll 1
   for (; k < depth; ++k, a.next(), b += kPanelRows) add_depth<R, V>(a, b, acc);
-  if (out.store == Store::accumulate) {
+}
+
+template <class A>
+struct Run {  // from a tile's first row and column on; depth 0: none
+  A a;
+  const float* b;
+  i64 depth;
+};
+
+// One run of depth, and behind the last one the products of a low-rank summand, which extend the sum.
+template <int R, int V, bool Streams, class A>
+[[gnu::noinline]] void tile(const Run<A>& run, const Run<A>& low, const TileOutput& out, i64 left, const void* ahead) {
+  F acc[R][V];
+  const auto for_each_sum = [&](auto set) __attribute__((always_inline)) {
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) acc[r][v] += read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
-  }
+      for (int v = 0; v < V; ++v) set(acc[r][v], out.c + r * out.stride + kWidth * v, left - kWidth * v);
+  };
+  const char* const line = static_cast<const char*>(ahead ? ahead : run.b);
+  if (out.store == Store::extend)
+    for_each_sum([](F & sum, const float* c, i64 n) __attribute__((always_inline)) { sum = read_floats(c, n); });
+  else
+    for_each_sum([](F & sum, const float*, i64) __attribute__((always_inline)) { sum = F{}; });
+  add_run<R, V, Streams>(run.a, run.b, run.depth, line, acc);
+  if (out.store == Store::accumulate)
+    for_each_sum([](F & sum, const float* c, i64 n) __attribute__((always_inline)) { sum += read_floats(c, n); });
+  if (low.depth > 0) add_run<R, V, false>(low.a, low.b, low.depth, line, acc);
   write_sums(acc, out, left);
 }
 
+// Tiles of one panel: of all its columns for few rows, of one register where no more columns are left, else of two.
+enum class TileWidth { one, two, all };
 template <class A, bool Streams>
-using Tile = void (*)(A, const float*, i64, const TileOutput&, i64, const void*);
-template <class A, bool Streams, int R>
-constexpr Tile<A, Streams> tile_of() {
-  return tile < R, R <= kWideTileRows ? kAcross : 2, Streams, A > ;
-}
-template <class A, bool Streams, class Heights>
+using Tile = void (*)(const Run<A>&, const Run<A>&, const TileOutput&, i64, const void*);
+template <class A, bool Streams, TileWidth width, class Heights>
 struct TileTable;
-template <class A, bool Streams, int... R>
-struct TileTable<A, Streams, std::integer_sequence<int, R...>> {
-  static constexpr Tile<A, Streams> of[] = {tile_of<A, Streams, R + 1>()...};  // rows - 1
+template <class A, bool Streams, TileWidth width, int... R>
+struct TileTable<A, Streams, width, std::integer_sequence<int, R...>> {
+  static constexpr int kRegisters = width == TileWidth::all ? kAcross : width == TileWidth::two ? 2 : 1;
+  static constexpr Tile<A, Streams> of[] = {tile<R + 1, kRegisters, Streams, A>...};  // rows - 1
 };
+template <class A, bool Streams, TileWidth width, int most_rows>
+constexpr const auto& tiles() {
+  return TileTable<A, Streams, width, std::make_integer_sequence<int, most_rows>>::of;
+}
 
 // Up to kTall rows and one panel.
 template <bool Streams, class A>
-[[gnu::always_inline]] inline void panel_tile(i64 rows, const A& a, const float* b, i64 depth, const TileOutput& out,
-                                              i64 left, const void* ahead) {
-  const int width = rows <= kWideTileRows ? static_cast<int>(kPanelRows) : 2 * kWidth;
-  for (int column = 0; column < kPanelRows && column < left; column += width)
-    TileTable<A, Streams, std::make_integer_sequence<int, kTall>>::of[rows - 1](
-        a, b + column, depth, {out.c + column, out.stride, out.store}, left - column, column == 0 ? ahead : nullptr);
+[[gnu::always_inline]] inline void panel_tile(i64 rows, Run<A> run, Run<A> low, const TileOutput& out, i64 left,
+                                              const void* ahead) {
+  if (left > kWidth && rows <= kWideTileRows)
+    return tiles<A, Streams, TileWidth::all, kWideTileRows>()[rows - 1](run, low, out, left, ahead);
+  for (int column = 0; column < kPanelRows && column < left; column += 2 * kWidth) {
+    const Tile<A, Streams> tile = left - column > kWidth ? tiles<A, Streams, TileWidth::two, kTall>()[rows - 1]
+                                                         : tiles<A, Streams, TileWidth::one, kTall>()[rows - 1];
+    tile({run.a, run.b + column, run.depth}, {low.a, low.b + column, low.depth},
+         {out.c + column, out.stride, out.store}, left - column, column == 0 ? ahead : nullptr);
+  }
 }
 
 struct Panels {
   const float* at;
   i64 stride;  // floats between panels
+  const float* from(i64 column, i64 depth) const { return at + column / kPanelRows * stride + depth * kPanelRows; }
 };
 
 const float* floats(const std::uint16_t* at) {
   return reinterpret_cast<const float*>(at);
 }
 
-// All rows of one strip against all panels, run by run. The tiles of kGroupRows rows and a panel prefetch in turn.
 template <class A>
-void multiply_strip(i64 rows, i64 columns, i64 depth, const A& a, const Panels& b, const TileOutput& out,
-                    const Prefetch& ahead) {
+struct Operands {
+  A a;
+  Panels b;
+  i64 depth;
+  Run<A> run(i64 row, i64 column, i64 first, i64 count) const {
+    return {a.from(row, first), b.from(column, first), count};
+  }
+};
+
+// All rows against all panels, run by run. The tiles of kGroupRows rows and a panel prefetch in turn.
+template <class A>
+void multiply(i64 rows, i64 columns, const Operands<A>& of, const Operands<A>& low, const TileOutput& out,
+              const Prefetch& ahead) {
   const i64 groups = (rows + kGroupRows - 1) / kGroupRows;
-  for (i64 first = 0; first < depth; first += kRun) {
-    const i64 some = lesser(depth - first, kRun);
+  for (i64 first = 0; first < of.depth; first += kRun) {
+    const i64 some = lesser(of.depth - first, kRun), low_depth = first + some == of.depth ? low.depth : 0;
     const Store store = first > 0 ? Store::accumulate : out.store;
     for (i64 column = 0; column < columns; column += kPanelRows)
       for (i64 row = 0; row < rows; row += kTall) {
         const i64 number = column / kPanelRows * groups + row / kGroupRows;
         const std::uint16_t* const next =
             row % kGroupRows == 0 && number < ahead.left ? ahead.at + number * ahead.stride + first / 4 * 32 : nullptr;
-        panel_tile<false>(lesser(rows - row, kTall), a.from(row, first),
-                          b.at + column / kPanelRows * b.stride + first * kPanelRows, some,
-                          {out.c + row * out.stride + column, out.stride, store}, columns - column, next);
+        panel_tile<false>(lesser(rows - row, kTall), of.run(row, column, first, some),
+                          low.run(row, column, 0, low_depth), {out.c + row * out.stride + column, out.stride, store},
+                          columns - column, next);
       }
   }
 }
 
+Operands<Rows> operands(const Strip& strip) {
+  return {{floats(strip.a), strip.a_stride / 2}, {floats(strip.b), strip.b_stride / 2}, strip.pairs};
+}
+Operands<Groups> operands(const GroupedStrip& strip) {
+  return {{floats(strip.a), kGroupRows * strip.pairs}, {floats(strip.b), strip.b_stride / 2}, strip.pairs};
+}
+
 void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutput& out) {
-  for (int s = 0; s < count; ++s)
-    multiply_strip(rows, columns, strips[s].pairs, Rows{floats(strips[s].a), strips[s].a_stride / 2},
-                   {floats(strips[s].b), strips[s].b_stride / 2},
-                   {out.c, out.stride, s == 0 ? out.store : Store::accumulate}, {});
+  multiply(rows, columns, operands(strips[0]), count > 1 ? operands(strips[1]) : Operands<Rows>{}, out, {});
 }
 
 void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count, const TileOutput& out,
                    Prefetch* ahead) {
-  for (int s = 0; s < count; ++s)
-    multiply_strip(rows, columns, strips[s].pairs, Groups{floats(strips[s].a), kGroupRows * strips[s].pairs},
-                   {floats(strips[s].b), strips[s].b_stride / 2},
-                   {out.c, out.stride, s == 0 ? out.store : Store::accumulate}, ahead && s == 0 ? *ahead : Prefetch{});
+  multiply(rows, columns, operands(strips[0]), count > 1 ? operands(strips[1]) : Operands<Groups>{}, out,
+           ahead ? *ahead : Prefetch{});
   if (!ahead) return;
   const i64 tiles = (columns + kPanelRows - 1) / kPanelRows * ((rows + kGroupRows - 1) / kGroupRows);
   const i64 used = lesser(ahead->left, tiles);
@@ -152,20 +189,18 @@ void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count,
 
 void skinny_rows(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w, const TileOutput& out) {
   const i64 tiles = (shape.m + kTall - 1) / kTall;
+  const Operands<Rows> of{{floats(a), shape.k}, {floats(w), shape.k * kPanelRows}, shape.k};
   for (i64 column = 0; column < shape.n; column += kPanelRows)
-    for (i64 first = 0; first < shape.k; first += kRun) {
-      const float* const b = floats(w) + column * shape.k + first * kPanelRows;
-      const i64 some = lesser(shape.k - first, kRun);
+    for (i64 first = 0; first < shape.k; first += kRun)
       for (i64 t = 0; t < tiles; ++t) {
         const i64 row = shape.m * t / tiles, rows = shape.m * (t + 1) / tiles - row;
-        const Rows from = Rows{floats(a), shape.k}.from(row, first);
+        const Run<Rows> run = of.run(row, column, first, lesser(shape.k - first, kRun));
         const TileOutput to{out.c + row * out.stride + column, out.stride, first > 0 ? Store::accumulate : out.store};
         if (t == 0)
-          panel_tile<true>(rows, from, b, some, to, shape.n - column, reinterpret_cast<const char*>(b) + kStreamed);
+          panel_tile<true>(rows, run, {}, to, shape.n - column, reinterpret_cast<const char*>(run.b) + kStreamed);
         else
-          panel_tile<false>(rows, from, b, some, to, shape.n - column, nullptr);
+          panel_tile<false>(rows, run, {}, to, shape.n - column, nullptr);
       }
-    }
 }
 
 // ---- layouts ----

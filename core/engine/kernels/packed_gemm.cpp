@@ -38,7 +38,7 @@ constexpr std::int64_t kSharedElements = 4 << 20;  // a weight of this size stay
 // at a time, with another order of additions.
 constexpr std::int64_t kShortRow = 64, kShortRows = 16, kFactorRows = 4;
 
-constexpr std::int64_t kDepthUnit = sizes::kBf16x12Depth;
+constexpr std::int64_t kDepthUnit = std::max(sizes::kBf16x12Depth, sizes::kF32Run);
 constexpr std::int64_t kSumRank = 64;
 static_assert(kDepthUnit % sizes::kF32Run == 0);
 static_assert(kSumRank * kColumns * 2 <= kLowRows, "sums of a block of columns take the place of z");
