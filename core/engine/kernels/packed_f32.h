@@ -336,6 +336,13 @@ void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* o
   for (i64 row = 0; row < rows; row += kGroupRows)
     for (i64 first = 0; first < k; first += kChunk) {
       const i64 some = lesser(k - first, kChunk);
+      if (!x.inv && scale == 1.0f && rows - row >= kGroupRows) {
+        const float* const from = x.x + row * x.stride + first;
+        for (i64 i = 0; i < some; i += 8, to += lesser(some - i + 8, 8) * kGroupRows)
+          for (i64 r = 0; r <= kGroupRows - 8; r += kGroupRows - 8)  // overlapping
+            transpose_block(from + r * x.stride + i, x.stride, 8, some - i, 1.0f, to + r, kGroupRows, some - i);
+        continue;
+      }
       for (i64 r = 0; r < kGroupRows; ++r) {
         if (row + r >= rows) {
           memset(chunk[r], 0, sizeof chunk[r]);

@@ -120,6 +120,14 @@ void PackedGemm::pack_bf16(const PackedProduct::Matrix& b, std::int64_t k_total,
     }
 }
 
+PackedGemm::LaidOut PackedGemm::lay_out_rows(std::int64_t rows, std::int64_t k, float scale, MatrixView x,
+                                             std::uint16_t* out) {
+  if (products_.unit == Unit::f32 && scale == 1.0f)
+    return {reinterpret_cast<const std::uint16_t*>(x.data), stored(x.stride)};
+  kernels_.narrow_rows(rows, k, scale, x, {out, stored(k)});
+  return {out, stored(k)};
+}
+
 void PackedGemm::run_blocked(const PackedProduct& p, Range rows, Range columns, const Workspace& w) {
   const bool packs = p.b.kind != Kind::panels;
   const std::int64_t deepest = packs ? packed_depth() : kDepth, low_stride = stored(p.low.rank);
@@ -133,9 +141,9 @@ void PackedGemm::run_blocked(const PackedProduct& p, Range rows, Range columns, 
     for (std::int64_t d = 0; d < p.k; d += deepest) {
       const Range depth{d, std::min(p.k, d + deepest)};
       const std::int64_t stride = stored(depth.size());
-      Strip strips[2] = {{w.a, stride, nullptr, 0, stride / 2},
+      const LaidOut a = lay_out_rows(some.size(), depth.size(), p.scale, {p.a + some.begin * p.k + d, p.k}, w.a);
+      Strip strips[2] = {{a.at, a.stride, nullptr, 0, stride / 2},
                          {w.z, low_stride, w.low, low_stride * kPanelRows, low_stride / 2}};
-      kernels_.narrow_rows(some.size(), depth.size(), p.scale, {p.a + some.begin * p.k + d, p.k}, {w.a, stride});
       const bool with_low = p.low.z && depth.end == p.k;
       const std::int64_t widest = packs || with_low ? kColumns : columns.size();
       for (std::int64_t j = columns.begin; j < columns.end; j += widest) {
@@ -211,14 +219,15 @@ void PackedGemm::block(std::int64_t thread, const GemmShape& shape, MatrixOperan
     const std::int64_t depth = std::min(packed_depth(), k - d), stride = stored(depth);
     for (std::int64_t i = 0; i < m; i += kRows) {
       const std::int64_t rows = std::min(kRows, m - i);
+      LaidOut left{w.a, stride};
       if (a.transpose == Transpose::no)
-        kernels_.narrow_rows(rows, depth, scale, {a.data + i * a.stride + d, a.stride}, {w.a, stride});
+        left = lay_out_rows(rows, depth, scale, {a.data + i * a.stride + d, a.stride}, w.a);
       else
         kernels_.narrow_columns(depth, rows, scale, {a.data + d * a.stride + i, a.stride}, {w.a, stride});
       const std::int64_t widest = b.kept.at ? n : kColumns;
       for (std::int64_t j = 0; j < n; j += widest) {
         const std::int64_t columns = std::min(widest, n - j);
-        Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};
+        Strip strip{left.at, left.stride, w.b, stride * kPanelRows, stride / 2};
         if (b.kept.at) {
           strip.b = b.kept.at + stored(d) * kPanelRows, strip.b_stride = b.kept.stride;
         } else {

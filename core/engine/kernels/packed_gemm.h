@@ -179,6 +179,12 @@ class PackedGemm {
                                  std::int64_t k) const {
     return b.packed + n * stored(k_total) + stored(k) * kPanelRows;
   }
+  // Rows of A for a Strip: laid out in `out`, or in place where they are multiplied as they are.
+  struct LaidOut {
+    const std::uint16_t* at;
+    std::int64_t stride;
+  };
+  LaidOut lay_out_rows(std::int64_t rows, std::int64_t k, float scale, MatrixView x, std::uint16_t* out);
   void pack_bf16(const PackedProduct::Matrix& b, std::int64_t k_total, std::int64_t n_total, Range depth, Range columns,
                  std::uint16_t* out);
   void pack_dense(MatrixOperand b, std::int64_t depth, std::int64_t columns, std::uint16_t* out);
