@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <ranges>
 #include <set>
 
@@ -211,15 +212,32 @@ class Merger {
     result.files.push_back(file.path.filename().string());
   }
 
+  struct Product {  // for one thread at a time
+    engine::Device device{Bytes(0), 1};
+    engine::Gemm gemm{device, model::WeightType::f32};
+  };
+  std::unique_ptr<Product> take_product() {
+    const std::lock_guard lock(products_mutex_);
+    if (products_.empty()) return std::make_unique<Product>();
+    std::unique_ptr<Product> product = std::move(products_.back());
+    products_.pop_back();
+    return product;
+  }
+  void give_product(std::unique_ptr<Product> product) {
+    const std::lock_guard lock(products_mutex_);
+    products_.push_back(std::move(product));
+  }
+
   // W += scaling B A for the bytes of whole rows; with DoRA they then get their trained lengths.
   void add(const Segment& s, std::span<std::byte> bytes) {
     const formats::AdapterModule& m = *s.module;
     const std::int64_t cols = m.target.in, row = s.first / cols;
     Block<float> wide(s.count);
     formats::widen(s.tensor->dtype, bytes, wide.all());
-    // With one thread, a product of f32 changes no state of gemm_.
-    gemm_.nn({s.count / cols, cols, m.rank}, m.b.data() + row * m.rank, {.f32 = m.a.data()}, wide.data.get(),
-             {.alpha = scaling_of(adapter_, m), .beta = 1});
+    std::unique_ptr<Product> product = take_product();
+    product->gemm.nn({s.count / cols, cols, m.rank}, m.b.data() + row * m.rank, {.f32 = m.a.data()}, wide.data.get(),
+                     {.alpha = scaling_of(adapter_, m), .beta = 1});
+    give_product(std::move(product));
     if (adapter_.dora) scale_rows(m, row, wide.all());
     if (s.tensor->dtype == DType::f32)
       std::ranges::copy(std::as_bytes(wide.all()), bytes.begin());
@@ -231,8 +249,8 @@ class Merger {
   const MergeOptions& options_;
   std::stop_token stop_;
   const int threads_;
-  engine::Device device_{Bytes(0), 1};
-  engine::Gemm gemm_{device_, model::WeightType::f32};
+  std::mutex products_mutex_;
+  std::vector<std::unique_ptr<Product>> products_;                // those that no thread uses
   std::map<std::string, const formats::AdapterModule*> modules_;  // by name of the weight without prefix
   std::set<std::string> used_;
   std::vector<std::unique_ptr<WeightFile>> files_;

@@ -109,8 +109,7 @@ SlicedModel::Slice SlicedModel::slice(int layer, Rows rows) const {
   return out;
 }
 
-// A use changes the slice for all later ones, therefore AdapterUse has their order. The f32 weights of a device are
-// loaded in place, so that their values are there to be added to.
+// A use changes the slice for all later ones, therefore AdapterUse has their order.
 void SlicedModel::use_adapter(Slice& slice, int layer, AdapterUse use) const {
   if (!adapter_ || use == AdapterUse::none) return;
   engine::Cluster& cluster = *slice.cluster;
@@ -125,7 +124,8 @@ void SlicedModel::use_adapter(Slice& slice, int layer, AdapterUse use) const {
   cluster.load(
       {.f32 = [&](size_t index, std::int64_t first,
                   std::span<float> values) { add_product(cluster.inventory().tensors()[index], layer, first, values); },
-       .bf16 = {}});
+       .bf16 = {},
+       .is_update = true});
   // DoRA's magnitudes become the lengths of the merged rows, which then change nothing.
   if (adapter_->dora && !cluster.trained().empty())
     cluster.add_lora(lora_options(of_layer(*adapter_, layer, cluster.inventory())), 0);

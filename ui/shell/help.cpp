@@ -55,9 +55,9 @@ void show_about(QWidget& window) {
   box->setInformativeText(
       QDialog::tr("Fine-tunes and serves Gemma on this machine over virtual meshes, and plans for TPUs and GPUs.\n\n"
                   "The window is free software under the GNU General Public License, version 3 or later; core is under "
-                  "the Apache License 2.0. Made with Qt %1.")
-          .arg(QString::fromLatin1(qVersion())) +
-      QDialog::tr("\n\nMatrix products on this processor:\n") + kernels.join(u'\n'));
+                  "the Apache License 2.0. Made with Qt %1.\n\n"
+                  "Matrix products on this processor:\n%2")
+          .arg(QString::fromLatin1(qVersion()), kernels.join(u'\n')));
   box->open();
 }
 

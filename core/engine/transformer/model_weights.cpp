@@ -189,6 +189,7 @@ void ModelWeights::load(const WeightSource& source, const std::function<void(lon
       if (type == model::WeightType::f32) {
         if (w.packed_f32) wide.resize(count);
         const std::span<float> values = w.packed_f32 ? std::span(wide) : std::span(w.f32 + first, count);
+        if (source.is_update && w.packed_f32) read_rows(w, first / w.cols, values);
         source.f32(i, first, values);
         check_finite(tensor, first, std::span<const float>(values));
         if (w.packed_f32)

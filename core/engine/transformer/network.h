@@ -55,6 +55,7 @@ struct Parameter {
 struct WeightSource {
   std::function<void(size_t index, std::int64_t first, std::span<float> out)> f32;
   std::function<void(size_t index, std::int64_t first, std::span<std::uint16_t> out)> bf16;
+  bool is_update = false;  // f32 changes the present values, which it is given; of f32 weights on one device
 };
 
 class Network {

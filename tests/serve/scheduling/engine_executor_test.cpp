@@ -298,7 +298,7 @@ TEST(EngineKvLayout, FollowsTheModelAndTheMemory) {
   EXPECT_GT(settings_of(config, twice).kv.groups[0].max_blocks, s.kv.groups[0].max_blocks);
   EXPECT_THROW(settings_of(config, Bytes(1000)), Error);
 
-  engine::Device device(Bytes(std::int64_t{1} << 20), 2);  // 1 MiB
+  engine::Device device(Bytes((1 << 20) + 2 * sizes::kPackedBlocks * 2), 2);  // 1 MiB beside the products' workspace
   Network network(config, device, model::WeightType::f32);
   SchedulerSettings wanted = s;
   wanted.max_num_seqs = 64;
