@@ -127,6 +127,61 @@ TEST_P(Killed, ResumesBitIdentically) {
   EXPECT_EQ(lines(second.out).back()["tokens"], expected.back()["tokens"]);
 }
 
+// Sets MESHWRIGHT_CPU for the programs that are started.
+struct HeldTo {
+  explicit HeldTo(const char* cpu) { ::setenv("MESHWRIGHT_CPU", cpu, 1); }
+  ~HeldTo() { ::unsetenv("MESHWRIGHT_CPU"); }
+  HeldTo(const HeldTo&) = delete;
+  HeldTo& operator=(const HeldTo&) = delete;
+};
+
+// Every class of x86-64 from AVX2 on but AMX; where the processor lacks one, the best below it repeats.
+TEST(ProcessorClasses, GiveARunTheSameBits) {
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "the processor has one class";
+  for (const char* dtype : {"f32", "bf16"}) {
+    std::string first;
+    for (const char* cpu : {"avx2", "avx512", "avx512_vnni", "avx512_bf16"}) {
+      const HeldTo held(cpu);
+      const Project p;
+      const Result r = meshwright(p.command("run", {"--set", std::string("train.dtype=") + dtype}));
+      ASSERT_EQ(r.exit_code, 0) << r.err;
+      const std::string adapter = bytes_of(checkpoint(p, "run-1", 20) / kAdapter);
+      if (first.empty()) first = adapter;
+      EXPECT_EQ(adapter, first) << dtype << ", " << cpu;
+      Json device;
+      for (const Json& e : lines(r.out))
+        if (e["event"] == "started") device = e["info"]["device"];
+      EXPECT_EQ(device["arithmetic"], "fma") << device.dump();
+      EXPECT_THAT(device["kernels"].get<std::string>(), HasSubstr("packed"));
+    }
+  }
+}
+
+// A checkpoint that names other arithmetic than this processor has, other threads, or neither, as version 1.0.
+TEST(Resuming, SaysWhereTheLastBitsMayDiffer) {
+  const HeldTo held("base");
+  const auto warning = [](const std::function<void(Json&)>& change) {
+    const Project p;
+    EXPECT_EQ(
+        meshwright(p.command("run", {"--set", "train.checkpoint_every=10", "--set", "budget.tokens=1"})).exit_code, 0);
+    const fs::path file = checkpoint(p, "run-1", 1) / "trainer_state.json";
+    Json state = read_json(file);
+    change(state);
+    write_file_atomically(file, state.dump());
+    const Result r =
+        meshwright({"run", "--resume", "run-1", "--runs-dir", p.runs.string(), "--json", "--set", "budget.tokens=0"});
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    std::string all;
+    for (const Json& e : lines(r.out))
+      if (e["event"] == "log" && e["level"] == "warning") all += e["text"].get<std::string>();
+    return all;
+  };
+  EXPECT_EQ(warning([](Json&) {}), "");
+  EXPECT_THAT(warning([](Json& j) { j["arithmetic"] = "amx"; }), HasSubstr("amx, which this processor lacks"));
+  EXPECT_THAT(warning([](Json& j) { j["threads"] = 77; }), HasSubstr("77 threads"));
+  EXPECT_THAT(warning([](Json& j) { j.erase("arithmetic"), j.erase("threads"); }), HasSubstr("earlier version"));
+}
+
 INSTANTIATE_TEST_SUITE_P(AtStep, Killed, testing::Values(1, 5, 6, 9, 13, 19));
 
 class Budget : public testing::TestWithParam<const char*> {};
