@@ -190,7 +190,7 @@ TEST_P(Kernels, ARowsBitsDoNotDependOnItsCompany) {
   std::vector<float> copies;
   for (int i = 0; i < 7; ++i) copies.insert(copies.end(), a.begin(), a.end());
   for (const VectorKernels* k : available())
-    for (const float beta : {0.0f, 0.7f}) {
+    for (const float beta : {0.0f, 1.0f}) {
       std::vector<float> alone(static_cast<size_t>(rows), 1.3f);
       k->dot_rows({1, rows, n}, a.data(), b.data(), alone.data(), {0.3f, beta}, {0, rows});
       for (int m = 2; m <= 7; ++m) {
@@ -219,6 +219,81 @@ TEST(KernelSet, Bf16RoundsToNearestEvenAndKeepsNan) {
     EXPECT_TRUE(std::isnan(back[4]));
     EXPECT_EQ(back[5], INFINITY);
     EXPECT_EQ(back[6], INFINITY);
+  }
+}
+
+// AVX2 and AVX-512 give the same bits: a run can move between them. (The baseline has no FMA.)
+TEST(KernelSet, EveryClassWithFmaGivesTheSameBits) {
+  std::vector<const VectorKernels*> all;
+  for (const VectorKernels* k : available())
+    if (k != &vector_kernels_base()) all.push_back(k);
+  if (all.size() < 2) GTEST_SKIP() << "this processor has one class with FMA";
+  for (const int n : {1, 4, 8, 12, 16, 24, 31, 32, 48, 64, 192}) {
+    const auto size = static_cast<size_t>(n);
+    const std::vector<float> x = normals(5 * size, 1), y = normals(5 * size, 2), g = normals(size, 3),
+                             b = normals(size * size, 4), few = normals(size * 16, 5);
+    const auto same = [&](const char* what, auto results) {
+      std::vector<float> first;
+      for (const VectorKernels* k : all) {
+        const std::vector<float> now = results(*k);
+        if (first.empty()) first = now;
+        EXPECT_TRUE(now == first) << what << ", " << k->name << ", " << n;
+      }
+    };
+    same("rms_norm_add", [&](const VectorKernels& k) {
+      std::vector<float> out(5 * size), inv(5);
+      k.rms_norm_add({5, n, x.data(), {g.data(), 1}}, 1e-6f, y.data(), out.data(), inv.data());
+      out.insert(out.end(), inv.begin(), inv.end());
+      return out;
+    });
+    same("rms_norm_backward", [&](const VectorKernels& k) {
+      std::vector<float> out = y;
+      const std::vector<float> inv(5, 0.7f);
+      k.rms_norm_backward({5, n, x.data(), {g.data(), 1}}, inv.data(), y.data(), out.data(), Store::accumulate);
+      return out;
+    });
+    same("geglu", [&](const VectorKernels& k) {
+      std::vector<float> gate = x, up = y, d = y;
+      k.geglu_backward(n, gate.data(), up.data(), d.data());
+      gate.insert(gate.end(), d.begin(), d.end());
+      return gate;
+    });
+    same("softmax", [&](const VectorKernels& k) {
+      std::vector<float> s = x;
+      s.push_back(k.softmax(n, n / 4, n, s.data()));
+      k.softmax_backward(n, s.data(), y.data(), 0.3f);
+      return s;
+    });
+    for (const float cap : {0.0f, 30.0f})
+      same("cross_entropy", [&](const VectorKernels& k) {
+        std::vector<float> s = x;
+        s.push_back(static_cast<float>(k.cross_entropy(n, s.data(), n / 2, cap, 0.5f)));
+        return s;
+      });
+    for (const float beta : {0.0f, 1.0f})
+      for (const int rows : {1, 2, 5}) {
+        same("dot_rows", [&](const VectorKernels& k) {
+          std::vector<float> c(5 * size, 1.0f);
+          k.dot_rows({rows, n, n}, x.data(), b.data(), c.data(), {0.3f, beta}, {0, n});
+          return c;
+        });
+        same("dot_rows, depth 16", [&](const VectorKernels& k) {
+          std::vector<float> c(5 * size, 1.0f);
+          k.dot_rows({rows, n, 16}, normals(80, 6).data(), few.data(), c.data(), {0.3f, beta}, {0, n});
+          return c;
+        });
+      }
+    same("dropout", [&](const VectorKernels& k) {
+      std::vector<float> out = y;
+      k.dropout(n, {9, 0, 0.3f}, x.data(), out.data(), Store::accumulate);
+      return out;
+    });
+    same("adamw", [&](const VectorKernels& k) {
+      std::vector<float> value = x, m = y, v(size, 0.5f);
+      k.adamw(n, {0.1f, 0.999f, 0.001f, 0.99f, 1e-3f, 1.1f, 1e-8f, 0.9f}, g.data(), value.data(), m.data(), v.data());
+      value.insert(value.end(), v.begin(), v.end());
+      return value;
+    });
   }
 }
 

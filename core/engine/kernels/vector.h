@@ -86,7 +86,7 @@ struct VectorKernels {
   double (*dot)(std::int64_t n, const float* x, const float* y);       // accumulates in f64
   void (*widen)(std::int64_t n, const std::uint16_t* bf16, float* out);
   void (*narrow)(std::int64_t n, const float* in, std::uint16_t* bf16);  // round to nearest even
-  // Columns of C[m, n] = alpha * A[m, k] B[n, k]^T + beta * C, m small: B is read once.
+  // Columns of C[m, n] = alpha * A[m, k] B[n, k]^T + beta * C, m small, beta 0 or 1: B is read once.
   void (*dot_rows)(const GemmShape& shape, const float* a, const float* b, float* c, GemmScaling scaling,
                    ColumnRange columns);
   // o[m, n] = p[m, k] v[k, n], or o += it, m small: v is read once. The bits do not depend on how k is split over

@@ -123,7 +123,8 @@ template <int K>
   for (int i = 0; i < static_cast<int>(sizeof x / sizeof x[0]) * kLanes; ++i) x[i / kLanes][i % kLanes] = a[i % K];
   V acc[kVectors];
   for (int r = 0; r < kVectors; ++r) {
-    acc[r] = load(b + r * kPerVector * K) * x[0];
+    // Added to zero, so that no build contracts the product with the addition in halved().
+    acc[r] = V{} + load(b + r * kPerVector * K) * x[0];
     for (int i = 1; i < K / kLanes; ++i) acc[r] += load(b + r * K + i * kLanes) * x[i];
   }
   if constexpr (K >= kLanes)
@@ -134,21 +135,22 @@ template <int K>
   return halved<2>(acc[0], acc[1]);
 }
 
-// g++ 12 turns a condition on beta around the last addition into a mask of one lane, so each case has its loop.
+// g++ 12 turns a condition on beta around the last addition into a mask of one lane, so each case has its loop. Either
+// has one product and at most one addition: of two products, builds would round different ones before the addition.
 template <int K>
 void dot_rows_short(i64 m, const DotProducts& d, ColumnRange columns) {
   const i64 n = d.n;
-  const float alpha = d.scaling.alpha, beta = d.scaling.beta;
+  const float alpha = d.scaling.alpha;
   const float *const a = d.a, *const b = d.b;
   float* const c = d.c;
   const auto each = [&](auto put) __attribute__((always_inline)) {
     for (i64 row = columns.begin; row < columns.end; row += kLanes)
-      for (i64 i = 0; i < m; ++i) put(c + i * n + row, dot_short_rows<K>(a + i * K, b + row * K) * alpha);
+      for (i64 i = 0; i < m; ++i) put(c + i * n + row, dot_short_rows<K>(a + i * K, b + row * K));
   };
-  if (beta == 0.0f)
-    each([](float* out, V y) __attribute__((always_inline)) { store(out, y); });
+  if (d.scaling.beta == 0.0f)
+    each([&](float* out, V y) __attribute__((always_inline)) { store(out, y * alpha); });
   else
-    each([&](float* out, V y) __attribute__((always_inline)) { store(out, y + load(out) * beta); });
+    each([&](float* out, V y) __attribute__((always_inline)) { store(out, load(out) + y * alpha); });
 }
 
 template <int M>
@@ -247,8 +249,10 @@ void dropout(i64 n, const DropoutMask& mask, const float* x, float* out, Store h
   const float scale = 1.0f / (1.0f - mask.p);
   for (i64 i = 0; i < n; ++i) {
     const u64 draw = mixed(key + (first + static_cast<u64>(i)) * 0xd1342543de82ef95ull) >> 40;
-    const float y = draw >= threshold ? x[i] * scale : 0.0f;
-    out[i] = accumulate ? out[i] + y : y;
+    if (accumulate)
+      out[i] = draw >= threshold ? multiply_add(x[i], scale, out[i]) : out[i];
+    else
+      out[i] = draw >= threshold ? x[i] * scale : 0.0f;
   }
 }
 
