@@ -170,7 +170,7 @@ class CalibrateTest : public QObject {
     shown->model().setCurrentIndex(shown->model().count() - 1);
     shown->length().setCurrentIndex(1);
     QTest::mouseClick(&test::button_of(*shown, u"Measure"_s), Qt::LeftButton);
-    QTRY_VERIFY(shown->figures().rowCount() == 6 || shown->task().problem());
+    QTRY_VERIFY(shown->figures().rowCount() == 8 || shown->task().problem());
     QVERIFY2(!shown->task().problem(), qPrintable(test::result_text(*shown)));
     QVERIFY(test::result_text(*shown).contains(u"Saved as run-"_s));
     QCOMPARE(window_->runs_page().selected().size(), size_t(1));
