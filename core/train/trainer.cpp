@@ -224,7 +224,7 @@ void TrainingRun::require_evaluations() const {
                .fix = "raise data.eval_fraction, or set data.eval_path"});
 }
 
-// What may make a resumed run differ from one that was not interrupted, in the last bits; empty if nothing does.
+// Says why the last bits of a resumed run may differ from those of an uninterrupted one; empty if they do not.
 std::string TrainingRun::notice_of_rounding() {
   const int threads = cluster().device(0).pool.threads();
   const std::string now = std::string(to_string(*s_.model.arithmetic));
