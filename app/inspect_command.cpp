@@ -11,7 +11,6 @@
 #include "core/data/dataset/data_files.h"
 #include "core/data/dataset/dataset.h"
 #include "core/engine/kernels/cpu.h"
-#include "core/engine/kernels/gemm.h"
 #include "core/engine/kernels/kernel_choice.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
@@ -49,11 +48,12 @@ Json inspect_adapter(const fs::path& folder) {
 
 // The matrix product kernels that this machine uses for each weight type.
 Json engine_json() {
+  const auto kernels = [](model::WeightType type) { return describe_kernels(type, engine::best_arithmetic(type)); };
   return {{"cpu", to_string(engine::usable_cpu())},
-          {"f32", engine::Gemm::describe(model::WeightType::f32)},
-          {"bf16", engine::Gemm::describe(model::WeightType::bf16)},
-          {"int8", engine::Gemm::describe(model::WeightType::int8)},
-          {"kernels", engine::describe_kernels()}};
+          {"f32", kernels(model::WeightType::f32)},
+          {"bf16", kernels(model::WeightType::bf16)},
+          {"int8", kernels(model::WeightType::int8)},
+          {"choice", engine::describe_choice()}};
 }
 
 // `path` is a model folder or its config.json.

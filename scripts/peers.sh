@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Benchmarks Meshwright against PyTorch (transformers + peft, with and without torch.compile), llama.cpp and OpenVINO: the
 # same work with the same random weights and number of threads, measured alternately. Prints medians, ratios and peak memory
-# as a table; --json FILE writes JSON. benchmarks/results holds such files; scripts/peers/chart.py draws them for the manual.
+# as a table, ours in bf16 and in f32; --json FILE writes JSON. benchmarks/results holds such files; scripts/peers/chart.py draws
+# them for the manual.
 #   scripts/peers.sh [--shape 270m|1b] [--only lora,gsm8k,prefill,decode] [--ways REGEX] [--rounds N] [--threads N]
 #                    [--seconds S] [--tokens N] [--cpu native|amx|avx512_bf16|avx512_vnni|avx512|avx2] [--wrap COMMAND] [--json FILE] [--help]
 #   --cpu      limit every program to this class of processors: llama.cpp is built for it, the others obey environment variables;

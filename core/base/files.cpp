@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/files.h"
 
+#include <cstdlib>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <span>
 #include <vector>
 
@@ -44,6 +47,16 @@ void sync_tree(const fs::path& folder) {
 }
 
 }  // namespace
+
+fs::path user_cache_folder() {
+  const auto variable = [](const char* name) -> fs::path {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+  };
+  if (const fs::path cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) return cache;
+  if (const fs::path home = variable("HOME"); home.is_absolute()) return home / ".cache";
+  return {};
+}
 
 bool path_exists(const fs::path& path) {
   std::error_code ec;

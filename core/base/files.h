@@ -10,6 +10,9 @@ namespace mw {
 
 inline constexpr std::uint64_t kMaxTextFile = 4ull << 30;
 
+// $XDG_CACHE_HOME, else ~/.cache; empty without either.
+std::filesystem::path user_cache_folder();
+
 // These never throw: a path that cannot be examined (name too long, no permission) counts as missing.
 bool path_exists(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);

@@ -299,8 +299,7 @@ FoundModel read_model_folder(const fs::path& folder, ModelPlace place, std::stri
 }
 
 ModelFolders model_folders(const fs::path& runs_folder) {
-  fs::path cache = variable("XDG_CACHE_HOME");
-  if (const fs::path home = variable("HOME"); cache.empty() && !home.empty()) cache = home / ".cache";
+  const fs::path cache = user_cache_folder();
   ModelFolders out{
       .hugging_face = variable("HF_HUB_CACHE"), .kaggle = variable("KAGGLEHUB_CACHE"), .runs = runs_folder};
   if (out.hugging_face.empty()) out.hugging_face = variable("HUGGINGFACE_HUB_CACHE");  // the name before HF_HUB_CACHE

@@ -10,7 +10,6 @@
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/engine/generate/sampler.h"
-#include "core/engine/kernels/gemm.h"
 #include "core/engine/kernels/kernel_choice.h"
 #include "core/engine/transformer/optimizer.h"
 #include "core/formats/huggingface/hf_weights.h"
@@ -41,7 +40,7 @@ class MachineBenchmarker {
       : request_(request), progress_(progress), stop_(stop) {
     out_.model = request.config.id;
     out_.instruction_set = to_string(engine::usable_cpu());
-    out_.kernels = engine::describe_kernels();
+    out_.kernels = engine::describe_choice();
     out_.threads = train::thread_count(request.threads);
   }
 
@@ -130,7 +129,7 @@ class MachineBenchmarker {
     const RoundWork done = work();
     const double flops_peak =
         type == model::WeightType::f32 ? out_.peak.f32_flops : std::max(out_.peak.f32_flops, out_.peak.bf16_flops);
-    figure.kernel = engine::Gemm::describe(type);
+    figure.kernel = engine::product_instructions(type);
     if (flops_peak > 0) figure.arithmetic_share = done.flops / median / flops_peak;
     if (done.bytes) figure.memory_share = *done.bytes / median / out_.peak.dram_bytes;
     out_.figures.push_back(std::move(figure));

@@ -35,12 +35,12 @@ struct MachineBenchmarkRequest {
 enum class BenchmarkLimit { arithmetic, memory, neither };
 
 struct BenchmarkFigure {
-  std::string id;                                     // "decode_16_int8"
-  std::string title;                                  // "Decode 16 rows, int8"
-  std::string kernel{};                               // of its products with weights, in words
-  double tokens = 0;                                  // of a round
-  std::vector<double> seconds{};                      // of every round
-  double arithmetic_share = 0;  // FLOP/s of the median round / highest measured FLOP/s; of f32 work: in f32
+  std::string id;                 // "decode_16_int8"
+  std::string title;              // "Decode 16 rows, int8"
+  std::string kernel{};           // instructions of its products with weights
+  double tokens = 0;              // of a round
+  std::vector<double> seconds{};  // of every round
+  double arithmetic_share = 0;    // FLOP/s of the median round / highest measured FLOP/s; of f32 work: in f32
   std::optional<double> memory_share = std::nullopt;  // weight bytes read per second / read bandwidth; absent: training
   double tokens_per_second() const;                   // of the median round
   double spread() const;                              // (slowest - fastest round) / median
@@ -52,7 +52,7 @@ inline constexpr const char* kLoraStepFigure = "lora_step_bf16";  // the one tha
 
 struct MachineBenchmark {
   std::string model, instruction_set;
-  std::vector<std::string> kernels{};  // engine::describe_kernels()
+  std::vector<std::string> kernels{};  // engine::describe_choice()
   int threads = 0;
   engine::MachinePeak peak{};
   std::vector<BenchmarkFigure> figures{};

@@ -21,7 +21,7 @@ struct TrainingCounters {
   long step = 0;                                   // completed optimizer steps
   std::int64_t tokens = 0;                         // tokens trained on, without padding
   double seconds = 0;                              // run time
-  std::optional<engine::Arithmetic> arithmetic{};  // of products; none: written by an earlier version
+  std::optional<engine::Arithmetic> arithmetic{};  // of products; none: not named, as by version 1.0
   int threads = 0;                                 // 0: likewise
   long answers_asked = 0, answers_before = 0;      // score of the base model
   EvaluationHistory evaluations{};

@@ -230,7 +230,7 @@ std::string TrainingRun::notice_of_rounding() {
   const std::string now = std::string(to_string(*s_.model.arithmetic));
   std::string notice;
   if (!counters_.arithmetic)
-    notice = "the checkpoint was written by an earlier version, whose products were rounded in another order";
+    notice = "the checkpoint does not name the arithmetic of its products, which in version 1.0 was another";
   else if (!engine::gives_same_bits(*counters_.arithmetic, *s_.model.arithmetic, s_.model.weights))
     notice = "the checkpoint's products have the arithmetic " + std::string(to_string(*counters_.arithmetic)) +
              ", which this processor lacks; those of this run have " + now;
@@ -287,7 +287,7 @@ void TrainingRun::start() {
   info["device"] = {{"id", "cpu"},
                     {"threads", cluster().device(0).pool.threads()},
                     {"arithmetic", to_string(*s_.model.arithmetic)},
-                    {"kernels", engine::Gemm::describe(s_.model.weights, *s_.model.arithmetic)}};
+                    {"kernels", engine::describe_kernels(s_.model.weights, *s_.model.arithmetic)}};
   info["devices"] = cluster().devices();
   info["mesh"] = mesh_json(s_.model.mesh);
   info["capacity_bytes"] = cluster().device(0).arena.capacity().value;

@@ -110,7 +110,7 @@ TEST_P(Int8Families, LogitsStayCloseToF32AndDecodingSaysWhatFullForwardsSay) {
 
 // What a row answers at temperature 0 is bitwise its own affair: alone, and in a full batch, adapters too.
 TEST_P(Int8Families, ARowAnswersTheSameAloneAndInAFullBatch) {
-  for (const model::WeightType type : {model::WeightType::bf16, model::WeightType::int8}) {
+  for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16, model::WeightType::int8}) {
     const model::Config config = panel_family(GetParam());
     Device device(Bytes(0), 2);
     Network network(config, device, type);

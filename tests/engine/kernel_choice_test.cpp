@@ -12,23 +12,49 @@
 namespace mw::engine {
 namespace {
 
-constexpr ProductKind kAll[] = {ProductKind::f32, ProductKind::bf16, ProductKind::few_bf16, ProductKind::int8};
-
 TEST(KernelChoice, IsOneOfTheProcessorsClassesUpToTheLimit) {
   for (const Arithmetic arithmetic : all_values<Arithmetic>()) {
     if (!has(arithmetic)) continue;
     const KernelChoice& choice = kernel_choice(arithmetic);
-    for (const ProductKind kind : kAll) {
-      EXPECT_TRUE(has(class_of(choice, kind))) << to_string(arithmetic) << ", " << to_string(kind);
-      EXPECT_LE(class_of(choice, kind), usable_cpu()) << to_string(arithmetic) << ", " << to_string(kind);
+    for (const ProductKind kind : all_values<ProductKind>()) {
+      EXPECT_TRUE(has(choice[kind])) << to_string(arithmetic) << ", " << to_string(kind);
+      EXPECT_LE(choice[kind], usable_cpu()) << to_string(arithmetic) << ", " << to_string(kind);
     }
   }
 }
 
-// A class far below the processor's is never right: it has a fraction of the speed.
-TEST(KernelChoice, UsesTheWidestRegistersOrThoseHalfAsWide) {
-  if (usable_cpu() < Cpu::avx2) GTEST_SKIP() << "one class";
-  for (const ProductKind kind : kAll) EXPECT_GE(class_of(kernel_choice(), kind), Cpu::avx2) << to_string(kind);
+// Each limit, as MESHWRIGHT_CPU sets it, whatever this process is held to.
+TEST(KernelChoice, TakesTheClassThatALimitLeaves) {
+  if (!has(Arithmetic::fma)) GTEST_SKIP() << "no AVX2 on this processor";
+  const std::string processor = processor_model();
+  const KernelChoice none = choose_kernels(Arithmetic::sse2, Cpu::base, processor, {});
+  const KernelChoice avx2 = choose_kernels(Arithmetic::fma, Cpu::avx2, processor, {});
+  EXPECT_EQ(none.by, ChosenBy::only_one);
+  EXPECT_EQ(avx2.by, ChosenBy::only_one);
+  for (const ProductKind kind : all_values<ProductKind>()) {
+    EXPECT_EQ(none[kind], Cpu::base) << to_string(kind);
+    EXPECT_EQ(avx2[kind], Cpu::avx2) << to_string(kind);
+  }
+  if (!has(Cpu::avx512_bf16)) return;
+  const auto all = candidates(Arithmetic::fma, ProductKind::bf16, Cpu::avx512_bf16);
+  EXPECT_THAT(all, testing::ElementsAre(Cpu::avx2, Cpu::avx512, Cpu::avx512_bf16));
+  EXPECT_THAT(candidates(Arithmetic::fma, ProductKind::bf16, Cpu::avx512_vnni),
+              testing::ElementsAre(Cpu::avx2, Cpu::avx512));
+}
+
+// What `bench`, `inspect` and About show is what products use.
+TEST(KernelChoice, IsDescribedAsItIs) {
+  const std::vector<std::string> lines = describe_choice();
+  ASSERT_EQ(lines.size(), 3u);
+  const KernelChoice& choice = kernel_choice(best_arithmetic(model::WeightType::f32));
+  EXPECT_THAT(lines[0], testing::HasSubstr(cpu_kernels(best_arithmetic(model::WeightType::f32)).f32.instructions));
+  EXPECT_THAT(lines[0], testing::HasSubstr(to_string(choice.by)));
+  if (choice[ProductKind::f32] == Cpu::avx2) {
+    EXPECT_EQ(product_instructions(model::WeightType::f32), "AVX2 FMA");
+  }
+  if (choice[ProductKind::f32] == Cpu::base) {
+    EXPECT_EQ(product_instructions(model::WeightType::f32), "SSE2");
+  }
 }
 
 TEST(KernelChoice, ThrowsForAnArithmeticThatTheProcessorLacks) {
@@ -53,7 +79,7 @@ TEST_F(KernelCache, IsFilledByATimingAndReadAfterwards) {
   const KernelChoice timed = choose(), again = choose();
   EXPECT_EQ(timed.by, ChosenBy::timing);
   EXPECT_EQ(again.by, ChosenBy::cache);
-  for (const ProductKind kind : kAll) EXPECT_EQ(class_of(timed, kind), class_of(again, kind)) << to_string(kind);
+  for (const ProductKind kind : all_values<ProductKind>()) EXPECT_EQ(timed[kind], again[kind]) << to_string(kind);
   // Another processor, or another limit, is timed apart; both stay.
   EXPECT_EQ(choose_kernels(Arithmetic::fma, usable_cpu(), "Unknown 3 4", file_).by, ChosenBy::timing);
   EXPECT_EQ(choose().by, ChosenBy::cache);
@@ -94,8 +120,8 @@ TEST(KernelChoice, ShippedChoicesAreCandidates) {
   const KernelChoice zen4 = choose_kernels(Arithmetic::fma, Cpu::avx512_bf16, "AuthenticAMD 25 17", {});
   if (!has(Cpu::avx512_bf16)) GTEST_SKIP() << "the processor lacks classes of the shipped choice";
   EXPECT_EQ(zen4.by, ChosenBy::shipped);
-  for (const ProductKind kind : kAll)
-    EXPECT_THAT(candidates(Arithmetic::fma, kind, Cpu::avx512_bf16), testing::Contains(class_of(zen4, kind)));
+  for (const ProductKind kind : all_values<ProductKind>())
+    EXPECT_THAT(candidates(Arithmetic::fma, kind, Cpu::avx512_bf16), testing::Contains(zen4[kind]));
 }
 
 TEST(Arithmetics, F32HasTheBitsOfTheProcessorsFma) {

@@ -231,7 +231,7 @@ TEST(KernelSet, EveryClassWithFmaGivesTheSameBits) {
   for (const int n : {1, 4, 8, 12, 16, 24, 31, 32, 48, 64, 192}) {
     const auto size = static_cast<size_t>(n);
     const std::vector<float> x = normals(5 * size, 1), y = normals(5 * size, 2), g = normals(size, 3),
-                             b = normals(size * size, 4), few = normals(size * 16, 5);
+                             b = normals(size * size, 4), few = normals(16 * (size + 1), 5);
     const auto same = [&](const char* what, auto results) {
       std::vector<float> first;
       for (const VectorKernels* k : all) {
@@ -251,6 +251,39 @@ TEST(KernelSet, EveryClassWithFmaGivesTheSameBits) {
       const std::vector<float> inv(5, 0.7f);
       k.rms_norm_backward({5, n, x.data(), {g.data(), 1}}, inv.data(), y.data(), out.data(), Store::accumulate);
       return out;
+    });
+    same("rms_norm_weight", [&](const VectorKernels& k) {
+      std::vector<float> dw = g;
+      const std::vector<float> inv(5, 0.7f);
+      k.rms_norm_weight({5, n, x.data(), {g.data(), 1}}, inv.data(), y.data(), {0, n}, dw.data());
+      return dw;
+    });
+    if (n % 2 == 0)
+      same("rope", [&](const VectorKernels& k) {
+        std::vector<float> heads = x;
+        const std::vector<float> cosines = normals(8 * size, 6), sines = normals(8 * size, 7);
+        const int positions[] = {0, 3, 1, 2, 4};
+        k.rope({5, 1, n, positions}, {cosines.data(), sines.data()}, 1, heads.data());
+        return heads;
+      });
+    same("softcap", [&](const VectorKernels& k) {
+      std::vector<float> v = x;
+      k.softcap(n, 3, v.data());
+      k.softcap_backward(n, 3, v.data(), v.data() + size);
+      return v;
+    });
+    same("weighted_sums", [&](const VectorKernels& k) {
+      std::vector<float> o = y;
+      k.weighted_sums({3, n, 5}, {few.data(), 5}, x.data(), o.data(), Store::accumulate);
+      return o;
+    });
+    same("sums", [&](const VectorKernels& k) {
+      std::vector<float> v = x;
+      k.add(n, y.data(), 0.3f, v.data());
+      v.push_back(static_cast<float>(k.dot(n, x.data(), y.data())));
+      v.push_back(static_cast<float>(k.exp_sum(n, 2, x.data())));
+      k.recompute_softmax(n, 0, n, 1.3f, v.data());
+      return v;
     });
     same("geglu", [&](const VectorKernels& k) {
       std::vector<float> gate = x, up = y, d = y;

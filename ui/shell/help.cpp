@@ -51,7 +51,7 @@ void show_about(QWidget& window) {
   box->setIconPixmap(QIcon(u":/theme/meshwright.svg"_s).pixmap(64, 64));
   box->setAttribute(Qt::WA_DeleteOnClose);
   QStringList kernels;
-  for (const std::string& line : engine::describe_kernels()) kernels << QString::fromStdString(line);
+  for (const std::string& line : engine::describe_choice()) kernels << QString::fromStdString(line);
   box->setInformativeText(
       QDialog::tr("Fine-tunes and serves Gemma on this machine over virtual meshes, and plans for TPUs and GPUs.\n\n"
                   "The window is free software under the GNU General Public License, version 3 or later; core is under "

@@ -73,17 +73,17 @@ void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutp
   TileOutput to = out;
   for (int s = 0; s < count; ++s) {
     Strip strip = strips[s];
-    while (strip.pairs > 0) {
-      const i64 left = 2 * strip.pairs;
+    while (strip.steps > 0) {
+      const i64 left = 2 * strip.steps;
       const i64 most = strip.a_stride != left ? kAmxCopiedDepth : amx_slice(left),
                 deep = left < most ? left / kAmxDepth * kAmxDepth : most;
       const bool gaps = strip.a_stride != deep;
       if (deep == 0) {
         kernels_avx512_bf16().bf16.packed.block(rows, columns, &strip, 1, to);
-        strip.pairs = 0;
+        strip.steps = 0;
       } else {
         gaps ? gapped_product(rows, columns, strip, deep, to) : deep_product(rows, columns, strip, deep, to);
-        strip.a += deep, strip.b += deep * kPanelRows, strip.pairs -= deep / 2;
+        strip.a += deep, strip.b += deep * kPanelRows, strip.steps -= deep / 2;
       }
       to.store = Store::accumulate;
     }
@@ -94,7 +94,7 @@ void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutp
 void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count, const TileOutput& out, Prefetch*) {
   Strip plain[2];
   for (int s = 0; s < count; ++s)
-    plain[s] = {strips[s].a, 2 * strips[s].pairs, strips[s].b, strips[s].b_stride, strips[s].pairs};
+    plain[s] = {strips[s].a, 2 * strips[s].steps, strips[s].b, strips[s].b_stride, strips[s].steps};
   block(rows, columns, plain, count, out);
 }
 
@@ -127,7 +127,7 @@ void scaled_rows(i64 rows, i64 n, const float* factor, const std::uint16_t* x, i
 const CpuKernels& kernels_amx() {
   static const CpuKernels kernels = [] {
     CpuKernels k = kernels_avx512_bf16();
-    k.bf16.name = "AMX through oneDNN on packed weights, FMAs for up to four rows, in 12 bits for inference";
+    k.bf16.instructions = "AMX through oneDNN, FMAs for up to four rows";
     k.bf16.packed.block = block;
     k.bf16.packed.fma_bf16x12 = fma_bf16x12_amx;
     k.bf16.gemm.group_rows = 1;

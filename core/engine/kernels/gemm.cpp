@@ -46,13 +46,6 @@ Gemm::Gemm(Device& device, model::WeightType type)
   if (type != model::WeightType::f32) bf16_.emplace(device, kernels_.bf16, workspace_);
 }
 
-std::string Gemm::describe(model::WeightType type, std::optional<Arithmetic> arithmetic) {
-  const CpuKernels& kernels = cpu_kernels(arithmetic.value_or(best_arithmetic(type)));
-  return type == model::WeightType::f32    ? kernels.f32.name
-         : type == model::WeightType::int8 ? kernels.int8_name
-                                           : kernels.bf16.name;
-}
-
 // A low-rank summand is fused into the product while its factor is small beside the weight.
 void Gemm::multiply(const GemmShape& shape, const float* a, const WeightRef& b, Transpose transpose, const Output& out,
                     float scale, const LowRank& low) {

@@ -7,7 +7,6 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "core/engine/kernels/packed_gemm.h"
 #include "core/engine/runtime/device.h"
@@ -53,8 +52,6 @@ class Gemm {
   // Not copyable: its products share a workspace.
   Gemm(const Gemm&) = delete;
   Gemm& operator=(const Gemm&) = delete;
-  // Describes the kernels for `type` weights on this processor: "AVX2 FMA on packed bf16 weights".
-  static std::string describe(model::WeightType type, std::optional<Arithmetic> arithmetic = {});
 
   // C[m,n] = alpha A[m,k] B[n,k]^T + low + beta C
   void nt(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling = {},

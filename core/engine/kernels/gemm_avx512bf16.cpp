@@ -39,14 +39,14 @@ void tile(const GroupedStrip* strips, int count, TilePlace place, const Columns&
   read_tile(out, columns, acc);
   for (int s = 0; s < count; ++s) {
     const GroupedStrip& strip = strips[s];
-    const std::uint16_t* a = strip.a + place.group * kSlots * strip.pairs;
+    const std::uint16_t* a = strip.a + place.group * kSlots * strip.steps;
     const std::uint16_t* b = strip.b + place.panel * strip.b_stride;
     i64 k = 0;
-    for (; k + kStep <= strip.pairs; k += kStep, a += kStep * kSlots, b += kStep * kPairs, ahead += kLine) {
+    for (; k + kStep <= strip.steps; k += kStep, a += kStep * kSlots, b += kStep * kPairs, ahead += kLine) {
       _mm_prefetch(ahead, _MM_HINT_T1);
       for (int i = 0; i < kStep; ++i) pair_of_depth<R, V>(a + i * kSlots, b + i * kPairs, acc);
     }
-    for (; k < strip.pairs; ++k, a += kSlots, b += kPairs) pair_of_depth<R, V>(a, b, acc);
+    for (; k < strip.steps; ++k, a += kSlots, b += kPairs) pair_of_depth<R, V>(a, b, acc);
   }
   write_tile(acc, columns, out);
 }

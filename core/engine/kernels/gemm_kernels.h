@@ -30,12 +30,12 @@ struct Activations {
   }
 };
 
-// One summand of a product: groups of A against panels of B, `pairs` pairs or f32 values deep.
+// One summand of a product: groups of A against panels of B, `steps` pairs or f32 values deep.
 struct GroupedStrip {
   const std::uint16_t* a;
   const std::uint16_t* b;
   std::int64_t b_stride;  // elements between panels
-  std::int64_t pairs;
+  std::int64_t steps;
 };
 
 // Memory that is read next, prefetched into L2 while a block is computed: `left` ranges, one for each tile. A tile
@@ -71,11 +71,11 @@ struct GemmKernels {
                         std::int64_t stride, std::uint16_t* out) = nullptr;
 };
 
-enum class Unit { bf16_pair, f32 };  // what panels and laid-out rows consist of
+enum class Unit { bf16_pair, f32 };  // what a depth step of panels and of laid-out rows is
 
 // Products with weights of one kind.
 struct ProductKernels {
-  const char* name = nullptr;  // in words
+  const char* instructions = nullptr;  // in words
   Unit unit = Unit::bf16_pair;
   PackedKernels packed;
   GemmKernels gemm;
@@ -85,7 +85,7 @@ struct ProductKernels {
 
 struct CpuKernels {
   ProductKernels bf16, f32;
-  const char* int8_name = nullptr;
+  const char* int8_instructions = nullptr;  // of up to 24 rows; more use `bf16`
 };
 
 }  // namespace mw::engine

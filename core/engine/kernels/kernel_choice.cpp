@@ -16,7 +16,6 @@
 #include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/input_file.h"
 #include "core/base/json.h"
 #include "core/engine/kernels/packed_classes.h"
 
@@ -33,9 +32,7 @@ struct ShippedChoice {
 };
 constexpr ShippedChoice kShipped[] = {
     // Zen 4: vdpbf16ps multiplies at twice the rate of FMAs.
-    {"AuthenticAMD 25 17",
-     Cpu::avx512_bf16,
-     {.f32 = Cpu::avx512, .bf16 = Cpu::avx512_bf16, .few_bf16 = Cpu::avx512_bf16, .int8 = Cpu::avx512_vnni}},
+    {"AuthenticAMD 25 17", Cpu::avx512_bf16, {{Cpu::avx512, Cpu::avx512_bf16, Cpu::avx512_bf16, Cpu::avx512_vnni}}},
 };
 
 const CpuKernels& kernels_of(Cpu cpu) {
@@ -74,18 +71,9 @@ Arithmetic arithmetic_of(Cpu cpu) {
 #endif
 }
 
-constexpr ProductKind kKinds[] = {ProductKind::f32, ProductKind::bf16, ProductKind::few_bf16, ProductKind::int8};
-
-Cpu& class_in(KernelChoice& choice, ProductKind kind) {
-  return kind == ProductKind::f32    ? choice.f32
-         : kind == ProductKind::bf16 ? choice.bf16
-         : kind == ProductKind::int8 ? choice.int8
-                                     : choice.few_bf16;
-}
-
 // ---- timing ----
 
-// Operands that stay in the L2 cache. Values are those of 0.5 in bf16, which in f32 are ordinary numbers, too.
+// Operands that stay in the L2 cache. Two bf16 values of 0.5 are an ordinary number as an f32, too.
 struct TimedOperands {
   static constexpr std::int64_t kRows = 96, kColumns = 64, kDepth = 512;
   std::vector<std::uint16_t> a = std::vector<std::uint16_t>(kRows * kDepth, 0x3f00),
@@ -132,12 +120,7 @@ Cpu fastest(ProductKind kind, const std::vector<Cpu>& classes, TimedOperands& op
 // ---- cache ----
 
 std::filesystem::path cache_file() {
-  const auto variable = [](const char* name) -> std::filesystem::path {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-  };
-  std::filesystem::path folder = variable("XDG_CACHE_HOME");
-  if (const auto home = variable("HOME"); folder.empty() && !home.empty()) folder = home / ".cache";
+  const std::filesystem::path folder = user_cache_folder();
   return folder.empty() ? folder : folder / "meshwright" / "kernels.json";
 }
 
@@ -149,7 +132,7 @@ std::string cache_key(Arithmetic arithmetic, Cpu limit, const std::string& proce
 Json read_cache(const std::filesystem::path& file) {
   constexpr std::uint64_t kMost = 1 << 20;
   try {
-    if (Json cache = Json::parse(read_file(file, kMost));
+    if (Json cache = parse_json(read_file(file, kMost), file.string());
         cache.is_object() && cache.value("schema", "") == kCacheSchema && cache["choices"].is_object())
       return cache;
   } catch (const std::exception&) {
@@ -161,38 +144,45 @@ std::optional<KernelChoice> cached_choice(const Json& cache, const std::string& 
   const Json& choices = cache["choices"];
   if (!choices.contains(key) || !choices[key].is_object()) return std::nullopt;
   KernelChoice choice{.by = ChosenBy::cache};
-  for (const ProductKind kind : kKinds) {
+  for (const ProductKind kind : all_values<ProductKind>()) {
     const auto name = choices[key].find(to_string(kind));
     if (name == choices[key].end() || !name->is_string()) return std::nullopt;
     const std::optional<Cpu> cpu = parse<Cpu>(name->get<std::string>());
     const std::vector<Cpu> known = candidates(arithmetic, kind, limit);
     if (!cpu || std::find(known.begin(), known.end(), *cpu) == known.end()) return std::nullopt;
-    class_in(choice, kind) = *cpu;
+    choice[kind] = *cpu;
   }
   return choice;
 }
 
-// A cache that cannot be written is done without: the next process times again.
+// If the cache cannot be written, the next process times again.
 void write_cache(const std::filesystem::path& file, Json cache, const std::string& key, const KernelChoice& choice) {
   Json entry;
-  for (const ProductKind kind : kKinds) entry[std::string(to_string(kind))] = to_string(class_of(choice, kind));
+  for (const ProductKind kind : all_values<ProductKind>())
+    entry[std::string(to_string(kind))] = to_string(choice[kind]);
   cache["choices"][key] = entry;
   try {
-    make_folders(file.parent_path());
     write_file_atomically(file, cache.dump(2) + "\n");
   } catch (const std::exception&) {
   }
 }
 
 CpuKernels assembled(const KernelChoice& choice) {
-  CpuKernels kernels = kernels_of(choice.bf16);
-  const PackedKernels &few = kernels_of(choice.few_bf16).bf16.packed, &int8 = kernels_of(choice.int8).bf16.packed;
+  const CpuKernels& of_int8 = kernels_of(choice[ProductKind::int8]);
+  const PackedKernels &few = kernels_of(choice[ProductKind::few_bf16]).bf16.packed, &int8 = of_int8.bf16.packed;
+  CpuKernels kernels = kernels_of(choice[ProductKind::bf16]);
   PackedKernels& own = kernels.bf16.packed;
   own.skinny_rows = few.skinny_rows, own.skinny_bf16x12 = few.skinny_bf16x12;
   own.quantise_rows = int8.quantise_rows, own.int8_rows = int8.int8_rows;
-  kernels.f32 = kernels_of(choice.f32).f32;
-  kernels.int8_name = kernels_of(choice.int8).int8_name;
+  kernels.f32 = kernels_of(choice[ProductKind::f32]).f32;
+  kernels.int8_instructions = of_int8.int8_instructions;
   return kernels;
+}
+
+std::string instructions(const CpuKernels& kernels, model::WeightType type) {
+  return type == model::WeightType::f32    ? kernels.f32.instructions
+         : type == model::WeightType::int8 ? kernels.int8_instructions
+                                           : kernels.bf16.instructions;
 }
 
 struct Chosen {
@@ -219,11 +209,6 @@ const Chosen& chosen(Arithmetic arithmetic) {
 }
 
 }  // namespace
-
-Cpu class_of(const KernelChoice& choice, ProductKind kind) {
-  KernelChoice copy = choice;
-  return class_in(copy, kind);
-}
 
 Arithmetic best_arithmetic() {
   return arithmetic_of(usable_cpu());
@@ -297,9 +282,9 @@ KernelChoice choose_kernels(Arithmetic arithmetic, Cpu limit, const std::string&
                             const std::filesystem::path& cache) {
   KernelChoice choice;
   bool is_open = false;
-  for (const ProductKind kind : kKinds) {
+  for (const ProductKind kind : all_values<ProductKind>()) {
     const std::vector<Cpu> all = candidates(arithmetic, kind, limit);
-    class_in(choice, kind) = all.back();
+    choice[kind] = all.back();
     is_open = is_open || all.size() > 1;
   }
   if (!is_open) return choice;
@@ -315,8 +300,8 @@ KernelChoice choose_kernels(Arithmetic arithmetic, Cpu limit, const std::string&
     if (const auto known = cached_choice(cached, key, arithmetic, limit)) return *known;
   TimedOperands operands;
   choice.by = ChosenBy::timing;
-  for (const ProductKind kind : kKinds)
-    class_in(choice, kind) = fastest(kind, candidates(arithmetic, kind, limit), operands);
+  for (const ProductKind kind : all_values<ProductKind>())
+    choice[kind] = fastest(kind, candidates(arithmetic, kind, limit), operands);
   if (!cache.empty()) write_cache(cache, cached, key, choice);
   return choice;
 }
@@ -329,15 +314,28 @@ const CpuKernels& cpu_kernels(Arithmetic arithmetic) {
   return chosen(arithmetic).kernels;
 }
 
-std::vector<std::string> describe_kernels() {
-  const CpuKernels& kernels = cpu_kernels();
-  const KernelChoice& choice = kernel_choice();
-  const std::string by = " (" + std::string(to_string(choice.by)) + ")";
-  std::vector<std::string> lines{std::string("f32: ") + kernels.f32.name + by,
-                                 std::string("bf16: ") + kernels.bf16.name + by,
-                                 std::string("int8: ") + kernels.int8_name + by};
-  if (choice.few_bf16 != choice.bf16)
-    lines.insert(lines.begin() + 2, std::string("bf16, up to 16 rows: ") + kernels_of(choice.few_bf16).bf16.name + by);
+std::string product_instructions(model::WeightType type) {
+  return instructions(cpu_kernels(best_arithmetic(type)), type);
+}
+
+std::string describe_kernels(model::WeightType type, Arithmetic arithmetic) {
+  return instructions(cpu_kernels(arithmetic), type) + " on packed " + std::string(to_string(type)) + " weights" +
+         (type == model::WeightType::bf16   ? ", in 12 bits for inference"
+          : type == model::WeightType::int8 ? ", products in bf16 from 25 rows on"
+                                            : "");
+}
+
+std::vector<std::string> describe_choice() {
+  std::vector<std::string> lines;
+  for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16, model::WeightType::int8}) {
+    const Arithmetic arithmetic = best_arithmetic(type);
+    const KernelChoice& choice = kernel_choice(arithmetic);
+    std::string line = std::string(to_string(type)) + ": " + describe_kernels(type, arithmetic);
+    const Cpu few = choice[ProductKind::few_bf16];
+    if (type == model::WeightType::bf16 && few != choice[ProductKind::bf16])
+      line += std::string(", up to 16 rows ") + kernels_of(few).bf16.instructions;
+    lines.push_back(line + " (" + std::string(to_string(choice.by)) + ")");
+  }
   return lines;
 }
 

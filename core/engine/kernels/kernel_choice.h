@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the kernels of products. Their arithmetic follows from the processor, never from a timing; among the classes
-// of one arithmetic (cpu.h), which differ in speed alone, the fastest is taken for each kind of product: as shipped for
-// processors that were measured, else as timed once and kept in the user's cache. Any thread.
+// Chooses the kernels of products. The processor decides their arithmetic, and so the bits of results; a timing never
+// does. The classes (cpu.h) of one arithmetic differ in speed alone. Each kind of product takes the fastest class: from
+// a shipped table for processors that were measured, else from one timing that is kept in the user's cache. Any thread.
 #pragma once
+#include <array>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,42 +16,48 @@
 
 namespace mw::engine {
 
-// The kinds of products whose kernels are chosen apart. few_bf16: at most kMaxSkinnyRows rows; int8: up to 24 rows.
+// Kinds of products that may use different classes. few_bf16: at most kMaxSkinnyRows rows; int8: at most 24 rows.
 enum class ProductKind { f32, bf16, few_bf16, int8 };
 
 enum class ChosenBy { only_one, shipped, cache, timing };
 
 struct KernelChoice {
-  Cpu f32 = Cpu::base, bf16 = Cpu::base, few_bf16 = Cpu::base, int8 = Cpu::base;
+  std::array<Cpu, 4> classes{};  // by ProductKind
   ChosenBy by = ChosenBy::only_one;
-  bool operator==(const KernelChoice&) const = default;
+  Cpu operator[](ProductKind kind) const { return classes[static_cast<size_t>(kind)]; }
+  Cpu& operator[](ProductKind kind) { return classes[static_cast<size_t>(kind)]; }
 };
-Cpu class_of(const KernelChoice& choice, ProductKind kind);
 
-// That of usable_cpu(); the one for weights of a type is the most common that gives its bits.
+// The arithmetic of usable_cpu().
 Arithmetic best_arithmetic();
+// The same for weights of a type. Of two that give the same bits it is the one that more processors have: fma, not amx,
+// for f32 weights.
 Arithmetic best_arithmetic(model::WeightType type);
-// Those that this processor has and MESHWRIGHT_CPU permits.
+// Whether this processor has the arithmetic and MESHWRIGHT_CPU permits it.
 bool has(Arithmetic arithmetic);
-// Whether products with weights of the type have the same bits.
+// Whether products with weights of the type have the same bits in both.
 bool gives_same_bits(Arithmetic a, Arithmetic b, model::WeightType type);
 
-// Classes of the arithmetic that differ for the kind of product, up to `limit`, the best last.
+// Classes of this processor, up to `limit`, that differ in the kind of product; the highest last.
 std::vector<Cpu> candidates(Arithmetic arithmetic, ProductKind kind, Cpu limit);
 
 // Vendor, family and model, as in "AuthenticAMD 25 17".
 std::string processor_model();
 
-// Reads and writes `cache` (empty: neither), whose content is not trusted. Throws nothing for it.
+// Uses `cache` (empty: none), a JSON file; a missing, wrong or read-only one costs another timing. Does not throw.
 KernelChoice choose_kernels(Arithmetic arithmetic, Cpu limit, const std::string& processor,
                             const std::filesystem::path& cache);
 
-// The choice for this process, made at the first call, and its kernels. Throws Error for an arithmetic that it lacks.
+// The choice of this process, made at the first call, and its kernels. Throws Error CPU unless has(arithmetic).
 const KernelChoice& kernel_choice(Arithmetic arithmetic = best_arithmetic());
 const CpuKernels& cpu_kernels(Arithmetic arithmetic = best_arithmetic());
 
-// One line for each kind of product: "f32 products: AVX-512 FMA on packed f32 weights (shipped choice)".
-std::vector<std::string> describe_kernels();
+// The instructions of products with weights of the type: "AVX2 FMA".
+std::string product_instructions(model::WeightType type);
+// In words: "AVX2 FMA on packed bf16 weights, in 12 bits for inference".
+std::string describe_kernels(model::WeightType type, Arithmetic arithmetic);
+// For each weight type, with how it was chosen: "f32: AVX2 FMA on packed f32 weights (shipped choice)".
+std::vector<std::string> describe_choice();
 
 }  // namespace mw::engine
 

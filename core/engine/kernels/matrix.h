@@ -14,8 +14,8 @@ struct GemmScaling {  // C = alpha A B + beta C; with beta 0 the old C is not re
   float alpha = 1, beta = 0;
 };
 
-// The result replaces the output or is added to it. extend: the products are added to the output one by one, which in f32
-// has other bits (packed_f32.h).
+// The result replaces the output or is added to it. extend: the products are added to the output one by one, which in
+// f32 has other bits (packed_f32.h).
 enum class Store { write, accumulate, extend };
 
 struct ColumnRange {

@@ -28,13 +28,13 @@ constexpr std::int64_t packed_f32_index(std::int64_t k_total, std::int64_t n, st
   return n / kPanelRows * kPanelRows * k_total + k * kPanelRows + n % kPanelRows;
 }
 
-// One summand of a product: rows of A against panels of B, `pairs` pairs or f32 values deep.
+// One summand of a product: rows of A against panels of B, `steps` pairs or f32 values deep.
 struct Strip {
   const std::uint16_t* a;
   std::int64_t a_stride;  // elements between rows, even
   const std::uint16_t* b;
   std::int64_t b_stride;  // elements between panels
-  std::int64_t pairs;
+  std::int64_t steps;
 };
 
 inline constexpr std::int64_t kMaxSkinnyRows = 16;  // rows of the kernels for decoding
@@ -80,17 +80,18 @@ struct Int8Weight {
   const std::uint16_t* scales = nullptr;
 };
 
-// Panels and rows hold pairs of bf16, and functions round to it; those of f32 (packed_f32.h) hold f32 in their place.
+// Kernels of bf16 lay out pairs and round to bf16, as the comments say; those of f32 (packed_f32.h) lay out f32 as it
+// is.
 struct PackedKernels {
   // C[rows, columns) (+)= sum of strips. Every output's terms are added in order of depth, whatever the shape.
   void (*block)(std::int64_t rows, std::int64_t columns, const Strip* strips, int count, const TileOutput& out);
   // C = A W^T for a packed W [n, k] that starts at a panel, m <= kMaxSkinnyRows and even k: weights are read once, in
-  // order. a: [m, k].
+  // order. a: rows as lay_out_rows() writes them, k apart.
   void (*skinny_rows)(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w, const TileOutput& out);
   // out[r, 0..k) = bf16(scale * x[r, 0..k)); an odd k is padded with a zero.
-  void (*narrow_rows)(std::int64_t rows, std::int64_t k, float scale, MatrixView x, LaidOutRows out);
+  void (*lay_out_rows)(std::int64_t rows, std::int64_t k, float scale, MatrixView x, LaidOutRows out);
   // out[c, r] = bf16(scale * x[r, c]): rows become columns. An odd `rows` is padded with a zero.
-  void (*narrow_columns)(std::int64_t rows, std::int64_t columns, float scale, MatrixView x, LaidOutRows out);
+  void (*lay_out_columns)(std::int64_t rows, std::int64_t columns, float scale, MatrixView x, LaidOutRows out);
   // Panels of the f32 matrix B [columns, k], depth along its rows, padded to whole panels and pairs.
   void (*pack_rows)(std::int64_t columns, std::int64_t k, const float* b, std::int64_t b_stride, std::uint16_t* out);
   // Panels of the f32 matrix B [depth, columns], depth along its columns.

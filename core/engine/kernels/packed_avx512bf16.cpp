@@ -25,7 +25,7 @@ void tile(const Strip* strips, int count, TilePlace place, const Columns& column
     const Strip& strip = strips[s];
     const std::uint16_t* a = strip.a + place.row * strip.a_stride;
     const std::uint16_t* b = strip.b + place.panel * strip.b_stride;
-    for (i64 k = 0; k < strip.pairs; ++k) {
+    for (i64 k = 0; k < strip.steps; ++k) {
       __m512bh w[kVectors];
 #pragma GCC unroll 4
       for (int p = 0; p < P; ++p) {
@@ -69,7 +69,7 @@ void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutp
   }
 }
 
-void narrow_rows(i64 rows, i64 k, float scale, MatrixView x, LaidOutRows out) {
+void lay_out_rows(i64 rows, i64 k, float scale, MatrixView x, LaidOutRows out) {
   const __m512 by = _mm512_set1_ps(scale);
   for (i64 r = 0; r < rows; ++r) {
     const float* in = x.data + r * x.stride;
@@ -100,7 +100,7 @@ void pack_columns(i64 depth, i64 columns, const float* b, i64 b_stride, std::uin
     }
 }
 
-void narrow_columns(i64 rows, i64 columns, float scale, MatrixView x, LaidOutRows out) {
+void lay_out_columns(i64 rows, i64 columns, float scale, MatrixView x, LaidOutRows out) {
   const __m512 by = _mm512_set1_ps(scale);
   for (i64 r = 0; r < rows; r += 16) {
     const i64 there = rows - r < 16 ? rows - r : 16;
@@ -169,11 +169,11 @@ void transpose_panels(const std::uint16_t* w, i64 k_total, const PanelBlock& par
 }  // namespace
 
 const CpuKernels& kernels_avx512_bf16() {
-  static const CpuKernels kernels{.bf16 = {.name = "vdpbf16ps on packed bf16 weights, in 12 bits for inference",
+  static const CpuKernels kernels{.bf16 = {.instructions = "vdpbf16ps",
                                            .packed = {.block = block,
                                                       .skinny_rows = skinny_rows_avx512bf16,
-                                                      .narrow_rows = narrow_rows,
-                                                      .narrow_columns = narrow_columns,
+                                                      .lay_out_rows = lay_out_rows,
+                                                      .lay_out_columns = lay_out_columns,
                                                       .pack_rows = pack_rows,
                                                       .pack_columns = pack_columns,
                                                       .transpose_panels = transpose_panels,
@@ -184,7 +184,7 @@ const CpuKernels& kernels_avx512_bf16() {
                                                       .widen_bf16x12 = widen_bf16x12_avx512bf16},
                                            .gemm = gemm_kernels_avx512bf16()},
                                   .f32 = kernels_avx512_vnni().f32,
-                                  .int8_name = kernels_avx512_vnni().int8_name};
+                                  .int8_instructions = kernels_avx512_vnni().int8_instructions};
   return kernels;
 }
 

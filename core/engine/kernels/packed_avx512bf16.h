@@ -19,7 +19,7 @@ void widen_int8_avx512bf16(std::int64_t columns, std::int64_t k, std::int64_t be
                            std::uint16_t* out);
 void skinny_bf16x12_avx512bf16(const GemmShape& shape, const std::uint16_t* a, const std::byte* w,
                                const TileOutput& out);
-// `depth` is a multiple of kFewRowsDepth and at most kAmxMostDepth; strip.pairs is not read.
+// `depth` is a multiple of kFewRowsDepth and at most kAmxMostDepth; strip.steps is not read.
 void fma_rows_amx(std::int64_t rows, std::int64_t columns, const Strip& strip, std::int64_t depth,
                   const TileOutput& out);
 void fma_bf16x12_amx(std::int64_t rows, std::int64_t columns, const FewRows& a, const Bf16x12Part& w,

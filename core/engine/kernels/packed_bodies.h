@@ -186,7 +186,7 @@ void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutp
   const DenormalsAreZeros as_vdpbf16ps;
   for (i64 row = 0; row < rows; row += kRowsAtOnce)
     for (int s = 0; s < count; ++s)
-      strip_block(lesser(rows - row, kRowsAtOnce), columns, strips[s].pairs,
+      strip_block(lesser(rows - row, kRowsAtOnce), columns, strips[s].steps,
                   {strips[s].a + row * strips[s].a_stride, strips[s].a_stride, 2, kGroupRows * strips[s].a_stride},
                   {strips[s].b, strips[s].b_stride},
                   {out.c + row * out.stride, out.stride, s == 0 ? out.store : Store::accumulate}, {});
@@ -199,8 +199,8 @@ void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count,
   for (i64 row = 0; row < rows; row += kRowsAtOnce) {
     const i64 some = lesser(rows - row, kRowsAtOnce);
     for (int s = 0; s < count; ++s)
-      strip_block(some, columns, strips[s].pairs,
-                  {strips[s].a + row * 2 * strips[s].pairs, 2, kSlots, kSlots * strips[s].pairs},
+      strip_block(some, columns, strips[s].steps,
+                  {strips[s].a + row * 2 * strips[s].steps, 2, kSlots, kSlots * strips[s].steps},
                   {strips[s].b, strips[s].b_stride},
                   {out.c + row * out.stride, out.stride, s == 0 ? out.store : Store::accumulate},
                   ahead && s == 0 ? *ahead : Prefetch{});
@@ -432,7 +432,7 @@ template <class Vector>
   memcpy(out + i, &last, static_cast<size_t>((n - i + 1) / 2 * 2) * sizeof(std::uint16_t));
 }
 
-void narrow_rows(i64 rows, i64 k, float scale, MatrixView x, LaidOutRows out) {
+void lay_out_rows(i64 rows, i64 k, float scale, MatrixView x, LaidOutRows out) {
   for (i64 r = 0; r < rows; ++r) {
     const float* in = x.data + r * x.stride;
     narrow_run(
@@ -459,7 +459,7 @@ void distribute_zeros(i64 pairs, std::uint16_t* out, i64 stride) {
   for (i64 i = 0; i < pairs; ++i) write(out + i * stride, std::uint32_t{0});
 }
 
-void narrow_columns(i64 rows, i64 columns, float scale, MatrixView x, LaidOutRows out) {
+void lay_out_columns(i64 rows, i64 columns, float scale, MatrixView x, LaidOutRows out) {
   for (i64 r = 0; r < rows; r += 2)
     for (i64 c = 0; c < columns; ++c) {
       const float* at = x.data + r * x.stride + c;
@@ -617,40 +617,32 @@ void scaled_groups(i64 rows, i64 n, const float* factor, const std::uint16_t* x,
       });
 }
 
-#if defined(__AVX512F__)
-constexpr const char* kBf16Name = "AVX-512 FMA on packed bf16 weights, in 12 bits for inference";
-#elif defined(__AVX2__)
-constexpr const char* kBf16Name = "AVX2 FMA on packed bf16 weights, in 12 bits for inference";
-#elif defined(__x86_64__)
-constexpr const char* kBf16Name = "SSE2 on packed bf16 weights, in 12 bits for inference";
-#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
-constexpr const char* kBf16Name = "bfdot on packed bf16 weights, in 12 bits for inference";
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+constexpr const char *kBf16Name = "bfdot", *kInt8Name = "sdot and usdot";
 #else
-constexpr const char* kBf16Name = "NEON FMA on packed bf16 weights, in 12 bits for inference";
-#endif
+constexpr const char* kBf16Name = kFmaName;
 #if defined(__AVX512VNNI__)
-constexpr const char* kInt8Name = "AVX-512 vpdpwssd on packed int8 weights, products in bf16 from 25 rows on";
+constexpr const char* kInt8Name = "AVX-512 vpdpwssd";
 #elif defined(__AVX512F__)
-constexpr const char* kInt8Name = "AVX-512 vpmaddwd on packed int8 weights, products in bf16 from 25 rows on";
+constexpr const char* kInt8Name = "AVX-512 vpmaddwd";
 #elif defined(__AVXVNNI__)
-constexpr const char* kInt8Name = "AVX-VNNI vpdpwssd on packed int8 weights, products in bf16 from 25 rows on";
+constexpr const char* kInt8Name = "AVX-VNNI vpdpwssd";
 #elif defined(__AVX2__)
-constexpr const char* kInt8Name = "AVX2 vpmaddwd on packed int8 weights, products in bf16 from 25 rows on";
+constexpr const char* kInt8Name = "AVX2 vpmaddwd";
 #elif defined(__x86_64__)
-constexpr const char* kInt8Name = "SSE2 pmaddwd on packed int8 weights, products in bf16 from 25 rows on";
-#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
-constexpr const char* kInt8Name = "sdot and usdot on packed int8 weights, products in bf16 from 25 rows on";
+constexpr const char* kInt8Name = "SSE2 pmaddwd";
 #elif defined(__ARM_FEATURE_DOTPROD)
-constexpr const char* kInt8Name = "sdot on packed int8 weights, products in bf16 from 25 rows on";
+constexpr const char* kInt8Name = "sdot";
 #else
-constexpr const char* kInt8Name = "NEON multiplication on packed int8 weights, products in bf16 from 25 rows on";
+constexpr const char* kInt8Name = "NEON multiplication";
+#endif
 #endif
 
-constexpr CpuKernels kKernels{.bf16 = {.name = kBf16Name,
+constexpr CpuKernels kKernels{.bf16 = {.instructions = kBf16Name,
                                        .packed = {.block = block,
                                                   .skinny_rows = skinny_rows,
-                                                  .narrow_rows = narrow_rows,
-                                                  .narrow_columns = narrow_columns,
+                                                  .lay_out_rows = lay_out_rows,
+                                                  .lay_out_columns = lay_out_columns,
                                                   .pack_rows = pack_rows,
                                                   .pack_columns = pack_columns,
                                                   .transpose_panels = transpose_panels,
@@ -666,7 +658,7 @@ constexpr CpuKernels kKernels{.bf16 = {.name = kBf16Name,
                                                 .logit_tile = logit_tile,
                                                 .scaled_groups = scaled_groups}},
                               .f32 = f32::kProducts,
-                              .int8_name = kInt8Name};
+                              .int8_instructions = kInt8Name};
 
 }  // namespace
 }  // namespace mw::engine

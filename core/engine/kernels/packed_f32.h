@@ -166,10 +166,10 @@ void multiply(i64 rows, i64 columns, const Operands<A>& of, const Operands<A>& l
 }
 
 Operands<Rows> operands(const Strip& strip) {
-  return {{floats(strip.a), strip.a_stride / 2}, {floats(strip.b), strip.b_stride / 2}, strip.pairs};
+  return {{floats(strip.a), strip.a_stride / 2}, {floats(strip.b), strip.b_stride / 2}, strip.steps};
 }
 Operands<Groups> operands(const GroupedStrip& strip) {
-  return {{floats(strip.a), kGroupRows * strip.pairs}, {floats(strip.b), strip.b_stride / 2}, strip.pairs};
+  return {{floats(strip.a), kGroupRows * strip.steps}, {floats(strip.b), strip.b_stride / 2}, strip.steps};
 }
 
 void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutput& out) {
@@ -246,7 +246,7 @@ typedef float Four __attribute__((vector_size(16)));
   }
 }
 
-void narrow_rows(i64 rows, i64 k, float scale, MatrixView x, LaidOutRows out) {
+void lay_out_rows(i64 rows, i64 k, float scale, MatrixView x, LaidOutRows out) {
   for (i64 r = 0; r < rows; ++r) {
     auto* const to = reinterpret_cast<float*>(out.data) + r * (out.stride / 2);
     for (i64 i = 0; i < k; i += kWidth)
@@ -254,7 +254,7 @@ void narrow_rows(i64 rows, i64 k, float scale, MatrixView x, LaidOutRows out) {
   }
 }
 
-void narrow_columns(i64 rows, i64 columns, float scale, MatrixView x, LaidOutRows out) {
+void lay_out_columns(i64 rows, i64 columns, float scale, MatrixView x, LaidOutRows out) {
   auto* const to = reinterpret_cast<float*>(out.data);
   const i64 stride = out.stride / 2;
   for (i64 r = 0; r < rows; r += 8)
@@ -358,32 +358,17 @@ void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* o
     }
 }
 
-constexpr ProductKernels kProducts {
-#if defined(__AVX512F__)
-  .name = "AVX-512 FMA on packed f32 weights",
-#elif defined(__AVX2__)
-  .name = "AVX2 FMA on packed f32 weights",
-#elif defined(__x86_64__)
-  .name = "SSE2 on packed f32 weights",
-#else
-  .name = "NEON FMA on packed f32 weights",
-#endif
-  .unit = Unit::f32,
-  .packed = {.block = block,
-             .skinny_rows = skinny_rows,
-             .narrow_rows = narrow_rows,
-             .narrow_columns = narrow_columns,
-             .pack_rows = pack_rows,
-             .pack_columns = pack_columns,
-             .transpose_panels = transpose_panels},
-  .gemm = {
-    .most_depth = 1024,
-    .most_fused_depth = 4096,
-    .block = grouped_block,
-    .groups = groups,
-    .panels = panels
-  }
-};
+constexpr ProductKernels kProducts{
+    .instructions = kFmaName,
+    .unit = Unit::f32,
+    .packed = {.block = block,
+               .skinny_rows = skinny_rows,
+               .lay_out_rows = lay_out_rows,
+               .lay_out_columns = lay_out_columns,
+               .pack_rows = pack_rows,
+               .pack_columns = pack_columns,
+               .transpose_panels = transpose_panels},
+    .gemm = {.most_depth = 1024, .most_fused_depth = 4096, .block = grouped_block, .groups = groups, .panels = panels}};
 
 }  // namespace f32
 }  // namespace

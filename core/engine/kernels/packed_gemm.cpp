@@ -38,9 +38,7 @@ constexpr std::int64_t kSharedElements = 4 << 20;  // a weight of this size stay
 // at a time, with another order of additions.
 constexpr std::int64_t kShortRow = 64, kShortRows = 16, kFactorRows = 4;
 
-constexpr std::int64_t kDepthUnit = std::max(sizes::kBf16x12Depth, sizes::kF32Run);
 constexpr std::int64_t kSumRank = 64;
-static_assert(kDepthUnit % sizes::kF32Run == 0);
 static_assert(kSumRank * kColumns * 2 <= kLowRows, "sums of a block of columns take the place of z");
 
 constexpr std::int64_t kLine = 32;               // elements of a cache line
@@ -124,7 +122,7 @@ PackedGemm::LaidOut PackedGemm::lay_out_rows(std::int64_t rows, std::int64_t k, 
                                              std::uint16_t* out) {
   if (products_.unit == Unit::f32 && scale == 1.0f)
     return {reinterpret_cast<const std::uint16_t*>(x.data), stored(x.stride)};
-  kernels_.narrow_rows(rows, k, scale, x, {out, stored(k)});
+  kernels_.lay_out_rows(rows, k, scale, x, {out, stored(k)});
   return {out, stored(k)};
 }
 
@@ -136,8 +134,8 @@ void PackedGemm::run_blocked(const PackedProduct& p, Range rows, Range columns, 
     const Range some{rows.begin + split_edge(rows.size(), 1, i, blocks),
                      rows.begin + split_edge(rows.size(), 1, i + 1, blocks)};
     if (p.low.z)
-      kernels_.narrow_rows(some.size(), p.low.rank, p.low.scale, {p.low.z + some.begin * p.low.rank, p.low.rank},
-                           {w.z, low_stride});
+      kernels_.lay_out_rows(some.size(), p.low.rank, p.low.scale, {p.low.z + some.begin * p.low.rank, p.low.rank},
+                            {w.z, low_stride});
     for (std::int64_t d = 0; d < p.k; d += deepest) {
       const Range depth{d, std::min(p.k, d + deepest)};
       const std::int64_t stride = stored(depth.size());
@@ -185,7 +183,7 @@ void PackedGemm::skinny_columns(const GemmShape& shape, const PackedProduct::Mat
 }
 
 void PackedGemm::run_skinny(const PackedProduct& p, Range columns, const Workspace& w) {
-  kernels_.narrow_rows(p.m, p.k, p.scale, {p.a, p.k}, {w.a, stored(p.k)});
+  kernels_.lay_out_rows(p.m, p.k, p.scale, {p.a, p.k}, {w.a, stored(p.k)});
   skinny_columns({p.m, p.n, p.k}, p.b, columns, w, p.c, p.store);
 }
 
@@ -223,7 +221,7 @@ void PackedGemm::block(std::int64_t thread, const GemmShape& shape, MatrixOperan
       if (a.transpose == Transpose::no)
         left = lay_out_rows(rows, depth, scale, {a.data + i * a.stride + d, a.stride}, w.a);
       else
-        kernels_.narrow_columns(depth, rows, scale, {a.data + d * a.stride + i, a.stride}, {w.a, stride});
+        kernels_.lay_out_columns(depth, rows, scale, {a.data + d * a.stride + i, a.stride}, {w.a, stride});
       const std::int64_t widest = b.kept.at ? n : kColumns;
       for (std::int64_t j = 0; j < n; j += widest) {
         const std::int64_t columns = std::min(widest, n - j);
@@ -292,7 +290,7 @@ void PackedGemm::skinny_products(std::int64_t m, std::int64_t k, const Activatio
   auto* const scales = reinterpret_cast<float*>(w.b);
   const bool int8 = branches.front().b.kind == Kind::int8, grouped = !int8 && m >= gemm_kernels_.least_rows;
   if (int8) kernels_.quantise_rows(m, k, rows, whole, scales);
-  if (!int8 && !grouped) kernels_.narrow_rows(m, k, 1.0f, {rows, k}, {w.a, stored(k)});
+  if (!int8 && !grouped) kernels_.lay_out_rows(m, k, 1.0f, {rows, k}, {w.a, stored(k)});
   for (const FusedProduct& b : branches) {
     const Range columns = share.of(b.n, kPanelRows);
     if (int8)
@@ -474,7 +472,7 @@ void PackedGemm::run_grouped(const PackedProduct& p, Range rows, Range columns, 
     branch.low.second = p.low.b, branch.low.rank = p.low.rank, branch.low.scale = p.low.scale;
     branch.low.z = const_cast<float*>(p.low.z);  // only read: z is computed already
   }
-  const std::int64_t depths = depths_of(p.k), most = block_rows((p.k + depths - 1) / depths + kDepthUnit);
+  const std::int64_t depths = depths_of(p.k), most = block_rows((p.k + depths - 1) / depths + depth_unit());
   const std::int64_t blocks = (rows.size() + most - 1) / most;
   for (std::int64_t i = 0; i < blocks; ++i)
     multiply_depths(left,
@@ -486,7 +484,7 @@ void PackedGemm::run_grouped(const PackedProduct& p, Range rows, Range columns, 
 void PackedGemm::multiply_depths(const LeftOperand& left, Range rows, const Part& part, const Workspace& w) {
   const std::int64_t depths = depths_of(left.k);
   for (std::int64_t d = 0; d < depths; ++d) {
-    const Range depth{split_edge(left.k, kDepthUnit, d, depths), split_edge(left.k, kDepthUnit, d + 1, depths)};
+    const Range depth{split_edge(left.k, depth_unit(), d, depths), split_edge(left.k, depth_unit(), d + 1, depths)};
     gemm_kernels_.groups(rows.size(), depth.size(), left.x.from(rows.begin, depth.begin), left.scale, w.a);
     multiply_block(left, rows, depth, part, w);
   }
@@ -550,7 +548,7 @@ void PackedGemm::run_transposed(const GemmShape& shape, const float* a, const fl
           kernels_.pack_columns(depth, width, b + d * n + j, n, w.b);
           for (std::int64_t i = rows.begin; i < rows.end; i += kRows) {
             const std::int64_t some = std::min(kRows, rows.end - i);
-            kernels_.narrow_columns(depth, some, scale, {a + d * m + i, m}, {w.a, stride});
+            kernels_.lay_out_columns(depth, some, scale, {a + d * m + i, m}, {w.a, stride});
             const Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};
             kernels_.block(some, width, &strip, 1, {c + i * n + j, n, d > 0 ? Store::accumulate : store});
           }
@@ -574,7 +572,7 @@ void PackedGemm::add_lora_gradient(const LoraGradient& gradient) {
           const std::int64_t width = std::min(kColumns, end - j), some = std::min(kSumRank, rank - r);
           for (std::int64_t row = 0; row < m; row += packed_depth()) {
             const std::int64_t depth = std::min(packed_depth(), m - row), stride = stored(depth);
-            kernels_.narrow_columns(depth, some, gradient.scale, {gradient.l + row * rank + r, rank}, {w.a, stride});
+            kernels_.lay_out_columns(depth, some, gradient.scale, {gradient.l + row * rank + r, rank}, {w.a, stride});
             gemm_kernels_.panels(depth, width, gradient.x.from(row, j), w.b);
             const Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};
             kernels_.block(some, width, &strip, 1, {sum, width, row > 0 ? Store::accumulate : Store::write});

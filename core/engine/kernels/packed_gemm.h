@@ -174,12 +174,12 @@ class PackedGemm {
   };
   Source source_of(const FusedProduct& branch, std::int64_t k, Range columns) const;
   std::int64_t stored(std::int64_t k) const { return products_.stored(k); }
-  // The panel that row `n` of a packed matrix [N, k_total] starts, from depth k on.
+  // Row n of a packed [N, k_total], the first of a panel, from depth k on.
   const std::uint16_t* panels_at(const PackedProduct::Matrix& b, std::int64_t k_total, std::int64_t n,
                                  std::int64_t k) const {
     return b.packed + n * stored(k_total) + stored(k) * kPanelRows;
   }
-  // Rows of A for a Strip: laid out in `out`, or in place where they are multiplied as they are.
+  // Rows of A for a Strip: f32 rows without a scale are read in place, others are laid out in `out`.
   struct LaidOut {
     const std::uint16_t* at;
     std::int64_t stride;
@@ -214,7 +214,9 @@ class PackedGemm {
             std::uint16_t* out);
   // The greatest depth of panels that are packed before use.
   std::int64_t packed_depth() const { return sizes::kPanelDepth * 2 / stored(2); }
-  std::int64_t depths_of(std::int64_t k) const;  // parts of the depth
+  // Parts of the depth, which begin at multiples of depth_unit().
+  std::int64_t depths_of(std::int64_t k) const;
+  std::int64_t depth_unit() const { return products_.unit == Unit::f32 ? sizes::kF32Run : sizes::kBf16x12Depth; }
   std::int64_t groups_size(std::int64_t rows, std::int64_t depth) const;
   std::int64_t block_rows(std::int64_t depth) const;
   std::int64_t row_unit() const { return gemm_kernels_.row_unit; }

@@ -44,6 +44,17 @@ typedef std::int32_t S __attribute__((vector_size(kBytes)));
 typedef std::uint16_t Words __attribute__((vector_size(kBytes)));
 typedef std::uint16_t Halves __attribute__((vector_size(kBytes / 2)));
 
+// The instructions of products of f32, in words.
+#if defined(__AVX512F__)
+constexpr const char* kFmaName = "AVX-512 FMA";
+#elif defined(__AVX2__)
+constexpr const char* kFmaName = "AVX2 FMA";
+#elif defined(__x86_64__)
+constexpr const char* kFmaName = "SSE2";
+#else
+constexpr const char* kFmaName = "NEON FMA";
+#endif
+
 constexpr i64 lesser(i64 a, i64 b) {
   return a < b ? a : b;
 }

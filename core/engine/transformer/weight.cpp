@@ -44,22 +44,6 @@ void write_row(const Weight& w, std::int64_t row, const std::uint16_t* bits) {
     std::copy_n(bits, w.cols, w.bf16 + row * w.cols);
 }
 
-void write_f32_panels(const Weight& w, std::int64_t first, std::span<const float> values) {
-  const auto rows = static_cast<std::int64_t>(values.size()) / w.cols;
-  std::int64_t r = 0;
-  const auto write_row = [&] {
-    for (std::int64_t i = 0; i < w.cols; ++i)
-      w.packed_f32[packed_f32_index(w.cols, first + r, i)] = values[static_cast<size_t>(r * w.cols + i)];
-  };
-  for (; r < rows && (first + r) % kPanelRows != 0; ++r) write_row();
-  if (const std::int64_t whole = (rows - r) / kPanelRows * kPanelRows; whole > 0) {
-    cpu_kernels().f32.packed.pack_rows(whole, w.cols, values.data() + r * w.cols, w.cols,
-                                       reinterpret_cast<std::uint16_t*>(w.packed_f32 + (first + r) * w.cols));
-    r += whole;
-  }
-  for (; r < rows; ++r) write_row();
-}
-
 }  // namespace
 
 void write_rows(const VectorKernels& kernels, const Weight& w, std::int64_t first,
@@ -96,7 +80,9 @@ void write_rows(const VectorKernels& kernels, const Weight& w, std::int64_t firs
     kernels.narrow(static_cast<std::int64_t>(values.size()), values.data(), all.data());
     return write_rows(kernels, w, first, std::span<const std::uint16_t>(all));
   }
-  if (w.packed_f32) return write_f32_panels(w, first, values);
+  if (w.packed_f32)
+    return cpu_kernels().f32.packed.pack_rows(static_cast<std::int64_t>(values.size()) / w.cols, w.cols, values.data(),
+                                              w.cols, reinterpret_cast<std::uint16_t*>(w.packed_f32 + first * w.cols));
   std::vector<std::uint16_t> bits(w.bf16 ? static_cast<size_t>(w.cols) : 0);
   const auto rows = static_cast<std::int64_t>(values.size()) / w.cols;
   for (std::int64_t r = 0; r < rows; ++r) {
