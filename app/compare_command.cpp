@@ -8,10 +8,10 @@
 #include "app/subcommand.h"
 #include "app/window.h"
 #include "core/base/files.h"
-#include "core/compare/attribution.h"
-#include "core/compare/audited_training.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "core/compare/attribution.h"
+#include "core/compare/audited_training.h"
 #include "core/compare/compared_snapshots.h"
 
 namespace mw::app {

@@ -12,6 +12,7 @@
 #include "core/base/files.h"
 #include "core/base/nearest_names.h"
 #include "core/data/dataset/row_cache.h"
+#include "core/engine/kernels/cpu.h"
 #include "core/store/store.h"
 
 namespace mw::app {
@@ -62,6 +63,7 @@ int run_main(int argc, char** argv) {
 
   refuse_unknown_subcommand(subcommands, common);
   if (const std::optional<int> code = parse(root, common)) return *code;
+  engine::usable_cpu();  // a wrong MESHWRIGHT_CPU ends every command at its start
   keep_private(common.runs_folder);
   data::set_row_cache({.folder = common.runs_folder / data::kRowCacheFolder});
   for (const Subcommand& subcommand : subcommands) {

@@ -91,8 +91,12 @@ Key that clients of
 must send.
 .TP
 .B MESHWRIGHT_CPU
-Limits the kernels to an instruction set.
+Limits the kernels to an instruction set: base, avx2, avx_vnni, avx512, avx512_vnni, avx512_bf16 or amx;
+on ARM64 base, neon, neon_dotprod or neon_bf16.
 .SH FILES
+.TP
+.I ~/.cache/meshwright/kernels.json
+The fastest kernels of this processor; timed again if it is deleted.
 .TP
 .I ~/.local/share/meshwright
 The run store, unless

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Cross-compiles the engine for ARM64 with Debian's compiler and runs its unit tests under qemu-user.
 #   scripts/arm64.sh [GTEST_FILTER]    # default: all tests of tests/engine, slow under emulation
-#   MESHWRIGHT_CPU=neon scripts/arm64.sh 'Packed*'    # one class of kernels: neon, neon_dotprod, neon_bf16, base
+#   MESHWRIGHT_CPU=neon scripts/arm64.sh '*Packed*'    # one class of kernels: neon, neon_dotprod, neon_bf16, base
 # The ARM64 libraries are Debian packages that are unpacked into build/arm64/sysroot and not installed. Under emulation
 # only results are tested: its speed says nothing about a processor.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

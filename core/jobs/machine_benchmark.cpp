@@ -18,6 +18,14 @@
 namespace mw::jobs {
 namespace {
 
+Bytes memory_of(const MachineBenchmarkRequest& request) {
+  return request.memory.value > 0 ? request.memory : train::machine_memory();
+}
+
+engine::ProductKind products_of(model::WeightType type) {
+  return type == model::WeightType::f32 ? engine::ProductKind::f32 : engine::ProductKind::bf16;
+}
+
 using BenchmarkClock = std::chrono::steady_clock;
 
 double median_round(std::vector<double> seconds) {
@@ -39,29 +47,32 @@ class MachineBenchmarker {
                      const std::function<void(const BenchmarkProgress&)>& progress, const std::stop_token& stop)
       : request_(request), progress_(progress), stop_(stop) {
     out_.model = request.config.id;
+    out_.processor = engine::processor_name();
     out_.instruction_set = to_string(engine::usable_cpu());
     out_.kernels = engine::describe_choice();
     out_.threads = train::thread_count(request.threads);
   }
 
   MachineBenchmark run() {
+    using model::WeightType;
     measure_peak();
-    {
-      Model bf16(*this, model::WeightType::bf16, engine::NetworkUse::inference);
-      prefill(bf16, model::WeightType::bf16);
-      for (const int rows : {1, 16}) decode(bf16, rows, model::WeightType::bf16);
-    }
-    {
-      Model int8(*this, model::WeightType::int8, engine::NetworkUse::inference);
-      for (const int rows : {1, 16}) decode(int8, rows, model::WeightType::int8);
-    }
-    train_lora(model::WeightType::bf16);
-    {
-      Model f32(*this, model::WeightType::f32, engine::NetworkUse::inference);
-      prefill(f32, model::WeightType::f32);
-    }
-    train_lora(model::WeightType::f32);
-    begin_part("done");
+    if_it_fits("Prefill and decode, bf16", WeightType::bf16, [&] {
+      Model bf16(*this, WeightType::bf16, engine::NetworkUse::inference);
+      prefill(bf16, WeightType::bf16);
+      for (const int rows : {1, 16}) decode(bf16, rows, WeightType::bf16);
+    });
+    if_it_fits("Decode, int8", WeightType::int8, [&] {
+      Model int8(*this, WeightType::int8, engine::NetworkUse::inference);
+      for (const int rows : {1, 16}) decode(int8, rows, WeightType::int8);
+    });
+    if_it_fits("LoRA step, bf16", WeightType::bf16, [&] { train_lora(WeightType::bf16); });
+    if_it_fits("Prefill, f32", WeightType::f32, [&] {
+      Model f32(*this, WeightType::f32, engine::NetworkUse::inference);
+      prefill(f32, WeightType::f32);
+    });
+    if_it_fits(
+        "LoRA step, f32", WeightType::f32, [&] { train_lora(WeightType::f32); }, besides_weights_);
+    finish();
     return std::move(out_);
   }
 
@@ -95,13 +106,34 @@ class MachineBenchmarker {
     std::optional<double> bytes = std::nullopt;
   };
 
+  // `more`: bytes besides the weights, as far as they are known. Work that does not fit is left out, with the reason.
+  template <class F>
+  void if_it_fits(const std::string& work, model::WeightType type, F measure_work, double more = 0) {
+    const double needed = static_cast<double>(model::TensorInventory(request_.config).parameters()) *
+                              (type == model::WeightType::f32    ? 4
+                               : type == model::WeightType::bf16 ? 2
+                                                                 : 1) +
+                          more;
+    const Bytes present = memory_of(request_);
+    if (needed > static_cast<double>(present.value)) {
+      out_.skipped.push_back({work, "needs " + to_text(Bytes(static_cast<std::int64_t>(needed))) +
+                                        " of this machine's " + to_text(present)});
+      return;
+    }
+    try {
+      measure_work();
+    } catch (const engine::OutOfMemory& e) {
+      out_.skipped.push_back({work, e.problem().message});
+    }
+  }
+
   void throw_if_stopped() const {
     if (stop_.stop_requested()) throw cancelled("the benchmark");
   }
 
   void begin_part(const std::string& part) {
     throw_if_stopped();
-    constexpr int kParts = 9;
+    constexpr int kParts = 10;
     BenchmarkProgress report{.part = part, .done = done_, .total = kParts};
     if (done_ > 0) report.seconds_left = seconds_since(start_) / done_ * (kParts - done_);
     if (progress_) progress_(report);
@@ -114,9 +146,30 @@ class MachineBenchmarker {
     out_.peak = engine::measure_machine_peak(device, request_.peak_seconds);
   }
 
+  // Peaks are measured again, because other programs may have disturbed the first measurement; the higher ones count.
+  void finish() {
+    const engine::MachinePeak first = out_.peak;
+    measure_peak();
+    engine::MachinePeak& peak = out_.peak;
+    for (double engine::MachinePeak::*rate : {&engine::MachinePeak::f32_flops, &engine::MachinePeak::bf16_flops,
+                                              &engine::MachinePeak::cache_bytes, &engine::MachinePeak::dram_bytes})
+      peak.*rate = std::max(peak.*rate, first.*rate);
+    peak.threads_worth = std::min(peak.threads_worth, first.threads_worth);  // tells of other programs
+    for (Measured& m : measured_) {
+      const double seconds = median_round(m.figure.seconds), flops = m.type == model::WeightType::f32
+                                                                         ? peak.f32_flops
+                                                                         : std::max(peak.f32_flops, peak.bf16_flops);
+      if (flops > 0) m.figure.arithmetic_share = m.work.flops / seconds / flops;
+      if (m.work.bytes) m.figure.memory_share = *m.work.bytes / seconds / peak.dram_bytes;
+      out_.figures.push_back(std::move(m.figure));
+    }
+    begin_part("done");
+  }
+
   // `round` returns the seconds to count. The first call warms up and is not counted.
   template <class F>
-  void measure(model::WeightType type, BenchmarkFigure figure, F round, const std::function<RoundWork()>& work) {
+  void measure(model::WeightType type, engine::ProductKind kind, BenchmarkFigure figure, F round,
+               const std::function<RoundWork()>& work) {
     begin_part(figure.title);
     round();
     const auto begin = BenchmarkClock::now();
@@ -125,14 +178,8 @@ class MachineBenchmarker {
       figure.seconds.push_back(round());
     }
     throw_if_stopped();  // a stop within the last round has cut it short
-    const double median = median_round(figure.seconds);
-    const RoundWork done = work();
-    const double flops_peak =
-        type == model::WeightType::f32 ? out_.peak.f32_flops : std::max(out_.peak.f32_flops, out_.peak.bf16_flops);
-    figure.kernel = engine::product_instructions(type);
-    if (flops_peak > 0) figure.arithmetic_share = done.flops / median / flops_peak;
-    if (done.bytes) figure.memory_share = *done.bytes / median / out_.peak.dram_bytes;
-    out_.figures.push_back(std::move(figure));
+    figure.kernel = engine::product_instructions(kind, engine::best_arithmetic(type));
+    measured_.push_back({std::move(figure), type, work()});
   }
 
   void prefill(Model& model, model::WeightType type) {
@@ -142,7 +189,7 @@ class MachineBenchmarker {
     engine::Sampler sampler(model.network);
     double flops = 0;
     measure(
-        type,
+        type, products_of(type),
         {.id = "prefill_" + form, .title = "Prefill " + std::to_string(tokens) + ", " + form, .tokens = 1.0 * tokens},
         [&] {
           model.take_flops();
@@ -167,7 +214,7 @@ class MachineBenchmarker {
     engine::Sampler sampler(model.network);
     double flops = 0;
     measure(
-        type,
+        type, type == model::WeightType::int8 ? engine::ProductKind::int8 : engine::ProductKind::few_bf16,
         {.id = "decode_" + count + "_" + form,
          .title = "Decode " + count + (rows == 1 ? " row, " : " rows, ") + form,
          .tokens = 1.0 * rows * request_.decode_tokens},
@@ -208,7 +255,7 @@ class MachineBenchmarker {
     std::int64_t t = 0;
     double flops = 0;
     measure(
-        type,
+        type, products_of(type),
         {.id = "lora_step_" + form,
          .title = "LoRA step " + std::to_string(rows) + " x " + std::to_string(len) + ", " + form,
          .tokens = 1.0 * tokens},
@@ -225,13 +272,22 @@ class MachineBenchmarker {
           return seconds;
         },
         [&] { return RoundWork{flops}; });
+    besides_weights_ = static_cast<double>(model.device.arena.use().at_peak.total().value) - model.weight_bytes();
   }
+
+  struct Measured {
+    BenchmarkFigure figure;
+    model::WeightType type;
+    RoundWork work;
+  };
 
   const MachineBenchmarkRequest& request_;
   const std::function<void(const BenchmarkProgress&)>& progress_;
   const std::stop_token& stop_;
   const BenchmarkClock::time_point start_ = BenchmarkClock::now();
   int done_ = 0;
+  double besides_weights_ = 0;  // bytes of the last LoRA step, which do not depend on the type
+  std::vector<Measured> measured_;
   MachineBenchmark out_;
 };
 
@@ -254,9 +310,9 @@ double BenchmarkFigure::spread() const {
 }
 
 BenchmarkLimit BenchmarkFigure::limit() const {
-  const double memory = memory_share.value_or(0);
-  if (std::max(arithmetic_share, memory) < 0.5) return BenchmarkLimit::neither;
-  return arithmetic_share >= memory ? BenchmarkLimit::arithmetic : BenchmarkLimit::memory;
+  const double memory = memory_share.value_or(0), arithmetic = arithmetic_share.value_or(0);
+  if (std::max(arithmetic, memory) < 0.5) return BenchmarkLimit::neither;
+  return arithmetic >= memory ? BenchmarkLimit::arithmetic : BenchmarkLimit::memory;
 }
 
 bool MachineBenchmark::is_noisy() const {
@@ -268,7 +324,7 @@ bool MachineBenchmark::is_noisy() const {
 MachineBenchmark measure_machine(const MachineBenchmarkRequest& request,
                                  const std::function<void(const BenchmarkProgress&)>& progress,
                                  const std::stop_token& stop) {
-  const Bytes needed(2 * model::TensorInventory(request.config).parameters()), present = train::machine_memory();
+  const Bytes needed(2 * model::TensorInventory(request.config).parameters()), present = memory_of(request);
   if (needed > present)
     throw Error({.id = "BENCH-MEMORY",
                  .message = "the weights do not fit into this machine's memory",
@@ -292,14 +348,17 @@ Json to_json(const MachineBenchmark& benchmark) {
                        {"seconds_slowest", *slowest},
                        {"tokens_per_second", f.tokens_per_second()},
                        {"spread", f.spread()},
-                       {"arithmetic_share", f.arithmetic_share},
+                       {"arithmetic_share", f.arithmetic_share ? Json(*f.arithmetic_share) : Json()},
                        {"memory_share", f.memory_share ? Json(*f.memory_share) : Json()},
                        {"limit", to_string(f.limit())},
                        {"kernel", f.kernel}});
   }
+  Json skipped = Json::array();
+  for (const SkippedWork& l : benchmark.skipped) skipped.push_back({{"work", l.work}, {"reason", l.reason}});
   const engine::MachinePeak& peak = benchmark.peak;
   const auto rate = [](double value) { return value > 0 ? Json(value) : Json(); };
   return {{"model", benchmark.model},
+          {"processor", benchmark.processor},
           {"cpu", benchmark.instruction_set},
           {"threads", benchmark.threads},
           {"kernels", benchmark.kernels},
@@ -310,15 +369,15 @@ Json to_json(const MachineBenchmark& benchmark) {
             {"memory_bytes_per_second", peak.dram_bytes},
             {"threads_worth", rate(peak.threads_worth)}}},
           {"noisy", benchmark.is_noisy()},
-          {"figures", figures}};
+          {"figures", figures},
+          {"skipped", skipped}};
 }
 
 std::string to_text(const MachineBenchmark& benchmark) {
   char line[256];
   const engine::MachinePeak& peak = benchmark.peak;
-  std::snprintf(line, sizeof line, "%s, %s, %d threads\n", benchmark.model.c_str(), benchmark.instruction_set.c_str(),
-                benchmark.threads);
-  std::string out = line;
+  std::string out = benchmark.model + " on " + benchmark.processor + ", up to " + benchmark.instruction_set + ", " +
+                    std::to_string(benchmark.threads) + " threads\n";
   const auto flops = [](double value) {
     return value > 0 ? std::to_string(std::lround(value / 1e9)) : std::string("-");
   };
@@ -338,6 +397,7 @@ std::string to_text(const MachineBenchmark& benchmark) {
                   std::string(to_string(f.limit())).c_str(), f.kernel.c_str());
     out += line;
   }
+  for (const SkippedWork& l : benchmark.skipped) out += "\nNot measured: " + l.work + ": " + l.reason + "\n";
   if (benchmark.is_noisy()) out += "\n" + std::string(kNoisyBenchmark) + "\n";
   return out;
 }

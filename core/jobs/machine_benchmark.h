@@ -24,6 +24,7 @@ struct MachineBenchmarkRequest {
   model::Config config{};
   std::filesystem::path weights{};      // HF folder; empty: random weights
   int threads = 0;                      // 0: all of the machine
+  Bytes memory{0};                      // that work may take; 0: all of the machine
   double peak_seconds = 0.8;            // of each peak rate
   double seconds = 5;                   // of each figure: rounds start until then
   int least_rounds = 3;                 // of each figure, however long they take
@@ -40,7 +41,8 @@ struct BenchmarkFigure {
   std::string kernel{};           // instructions of its products with weights
   double tokens = 0;              // of a round
   std::vector<double> seconds{};  // of every round
-  double arithmetic_share = 0;    // FLOP/s of the median round / highest measured FLOP/s; of f32 work: in f32
+  // FLOP/s of the median round / highest measured FLOP/s, of f32 work in f32; absent: no peak was measured.
+  std::optional<double> arithmetic_share = std::nullopt;
   std::optional<double> memory_share = std::nullopt;  // weight bytes read per second / read bandwidth; absent: training
   double tokens_per_second() const;                   // of the median round
   double spread() const;                              // (slowest - fastest round) / median
@@ -50,12 +52,17 @@ struct BenchmarkFigure {
 
 inline constexpr const char* kLoraStepFigure = "lora_step_bf16";  // the one that is saved
 
+struct SkippedWork {  // work that does not fit into this machine's memory
+  std::string work, reason;
+};
+
 struct MachineBenchmark {
-  std::string model, instruction_set;
+  std::string model, processor{}, instruction_set;
   std::vector<std::string> kernels{};  // engine::describe_choice()
   int threads = 0;
   engine::MachinePeak peak{};
   std::vector<BenchmarkFigure> figures{};
+  std::vector<SkippedWork> skipped{};
   bool is_noisy() const;  // a figure's spread exceeds 15 %, or other load took part of a core
 };
 

@@ -152,8 +152,7 @@ Prediction predict(const experiment::Experiment& experiment, ReadData read_data,
 }
 
 plan::InferenceModel inference_model(const train::ModelSettings& settings) {
-  return {.weights = settings.weights,
-          .threads = train::thread_count(settings.threads)};
+  return {.weights = settings.weights, .threads = train::thread_count(settings.threads)};
 }
 
 plan::DeviceMemory device_memory(const Prediction& p) {

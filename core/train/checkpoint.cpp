@@ -53,16 +53,17 @@ void write_state(const fs::path& folder, const TrainingCounters& c, const data::
   };
   formats::write_safetensors(folder / "trainer_state.safetensors", specs, produce,
                              {{"format", "meshwright-trainer-state"}});
-  const Json state{{"schema", 1},
-                   {"step", c.step},
-                   {"tokens", c.tokens},
-                   {"seconds", c.seconds},
-                   {"arithmetic", c.arithmetic ? Json(to_string(*c.arithmetic)) : Json()},
-                   {"threads", c.threads},
-                   {"answers_asked", c.answers_asked},
-                   {"answers_before", c.answers_before},
-                   {"evaluations", to_json(c.evaluations)},
-                   {"chat_template", template_record(chat)}};
+  Json state{{"schema", 1},
+             {"step", c.step},
+             {"tokens", c.tokens},
+             {"seconds", c.seconds},
+             {"answers_asked", c.answers_asked},
+             {"answers_before", c.answers_before},
+             {"evaluations", to_json(c.evaluations)},
+             {"chat_template", template_record(chat)}};
+  if (!c.arithmetic.empty()) state["arithmetic"] = c.arithmetic;
+  if (!c.mesh.empty()) state["mesh"] = c.mesh;
+  if (c.threads > 0) state["threads"] = c.threads;
   write_file_atomically(folder / "trainer_state.json", state.dump(2) + "\n");
 }
 
@@ -117,9 +118,21 @@ TrainingCounters read_counters(const fs::path& checkpoint) {
   c.seconds = number_member(state, "seconds", file.string());
   c.answers_asked = static_cast<long>(int_member(state, "answers_asked", file.string()));
   c.answers_before = static_cast<long>(int_member(state, "answers_before", file.string()));
-  if (const Json* arithmetic = find_member(state, "arithmetic"); arithmetic && arithmetic->is_string())
-    c.arithmetic = parse<engine::Arithmetic>(arithmetic->get<std::string>());
-  if (find_member(state, "threads")) c.threads = static_cast<int>(int_member(state, "threads", file.string()));
+  // Version 1.0 does not write these three.
+  if (find_member(state, "arithmetic")) c.arithmetic = string_member(state, "arithmetic", file.string());
+  if (find_member(state, "mesh")) c.mesh = string_member(state, "mesh", file.string());
+  if (find_member(state, "threads")) {
+    constexpr long long kMost = 1 << 20;
+    const long long threads = int_member(state, "threads", file.string());
+    if (threads < 1 || threads > kMost)
+      throw Error({.id = "CHECKPOINT",
+                   .message = "the number of threads is impossible",
+                   .file = file.string(),
+                   .place = "threads",
+                   .found = std::to_string(threads),
+                   .expected = "1 to " + std::to_string(kMost)});
+    c.threads = static_cast<int>(threads);
+  }
   if (const Json* evaluations = find_member(state, "evaluations"))  // earlier versions do not write it
     c.evaluations = read_evaluations(*evaluations, file.string());
   if (c.step < 0)

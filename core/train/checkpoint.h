@@ -18,12 +18,14 @@
 namespace mw::train {
 
 struct TrainingCounters {
-  long step = 0;                                   // completed optimizer steps
-  std::int64_t tokens = 0;                         // tokens trained on, without padding
-  double seconds = 0;                              // run time
-  std::optional<engine::Arithmetic> arithmetic{};  // of products; none: not named, as by version 1.0
-  int threads = 0;                                 // 0: likewise
-  long answers_asked = 0, answers_before = 0;      // score of the base model
+  long step = 0;            // completed optimizer steps
+  std::int64_t tokens = 0;  // tokens trained on, without padding
+  double seconds = 0;       // run time
+  std::string
+      arithmetic{};    // of products, an engine::Arithmetic or one of a later version; empty: not named, as by 1.0
+  int threads = 0;     // 0: likewise
+  std::string mesh{};  // empty: likewise
+  long answers_asked = 0, answers_before = 0;  // score of the base model
   EvaluationHistory evaluations{};
 };
 

@@ -8,6 +8,7 @@
 
 #include "core/base/elapsed.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/engine/kernels/kernel_choice.h"
 #include "core/train/checkpoint.h"
 #include "core/train/evaluate.h"
@@ -48,7 +49,8 @@ class TrainingRun {
       : request_(request), s_(request.settings), sink_(sink), stop_(std::move(stop)), gate_(gate) {
     if (request.resume) counters_ = read_counters(*request.resume);
     const engine::Arithmetic best = engine::best_arithmetic(s_.model.weights);
-    s_.model.arithmetic = counters_.arithmetic && engine::has(*counters_.arithmetic) ? *counters_.arithmetic : best;
+    const std::optional<engine::Arithmetic> before = parse<engine::Arithmetic>(counters_.arithmetic);
+    s_.model.arithmetic = before && engine::has(*before) ? *before : best;
     resumed_seconds_ = counters_.seconds;
     peaks_ = request.peaks;
   }
@@ -123,6 +125,7 @@ class TrainingRun {
   std::stop_token stop_;
   PauseGate& gate_;
   Clock::time_point started_ = Clock::now();
+  TrainingCounters with_place(TrainingCounters counters);
   std::string notice_of_rounding();
   std::string rounding_notice_;
   double resumed_seconds_ = 0;
@@ -206,8 +209,7 @@ void TrainingRun::load() {
     checkpointed_at_ = counters_.step;
     if (keeps_best()) save_best();  // the process may have died before, or after an evaluation that is repeated
   }
-  counters_.arithmetic = s_.model.arithmetic;
-  counters_.threads = cluster().device(0).pool.threads();
+  counters_ = with_place(counters_);
   batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(s_), model_.tokenizer->pad(),
                                                  static_cast<std::int64_t>(counters_.step) * s_.accumulation);
 }
@@ -224,21 +226,34 @@ void TrainingRun::require_evaluations() const {
                .fix = "raise data.eval_fraction, or set data.eval_path"});
 }
 
+// The same counters, computed here: what decides the bits of what follows.
+TrainingCounters TrainingRun::with_place(TrainingCounters counters) {
+  mesh::Mesh mesh = s_.model.mesh;
+  std::erase_if(mesh.axes, [](const mesh::MeshAxis& a) { return a.size == 1; });
+  counters.arithmetic = to_string(*s_.model.arithmetic);
+  counters.threads = cluster().device(0).pool.threads();
+  counters.mesh = mesh.axes.empty() ? "one device" : to_text(mesh);
+  return counters;
+}
+
 // Says why the last bits of a resumed run may differ from those of an uninterrupted one; empty if they do not.
 std::string TrainingRun::notice_of_rounding() {
-  const int threads = cluster().device(0).pool.threads();
-  const std::string now = std::string(to_string(*s_.model.arithmetic));
-  std::string notice;
-  if (!counters_.arithmetic)
-    notice = "the checkpoint does not name the arithmetic of its products, which in version 1.0 was another";
-  else if (!engine::gives_same_bits(*counters_.arithmetic, *s_.model.arithmetic, s_.model.weights))
-    notice = "the checkpoint's products have the arithmetic " + std::string(to_string(*counters_.arithmetic)) +
-             ", which this processor lacks; those of this run have " + now;
-  else if (counters_.threads != threads)
-    notice = "the checkpoint was computed with " + std::to_string(counters_.threads) + " threads and this run has " +
-             std::to_string(threads);
-  if (!notice.empty()) notice += ": results may differ in their last bits from those of an uninterrupted run";
-  return notice;
+  const TrainingCounters &before = counters_, now = with_place(counters_);
+  const std::optional<engine::Arithmetic> known = parse<engine::Arithmetic>(before.arithmetic);
+  std::vector<std::string> reasons;
+  if (before.arithmetic.empty())
+    reasons.push_back("the checkpoint does not name the arithmetic of its products, which in version 1.0 was another");
+  else if (!known || !engine::gives_same_bits(*known, *s_.model.arithmetic, s_.model.weights))
+    reasons.push_back("the checkpoint's products have the arithmetic " + before.arithmetic +
+                      ", which this processor lacks or MESHWRIGHT_CPU excludes; those of this run have " +
+                      now.arithmetic);
+  if (!before.mesh.empty() && before.mesh != now.mesh)
+    reasons.push_back("the checkpoint was computed on " + before.mesh + " and this run has " + now.mesh);
+  if (before.threads > 0 && before.threads != now.threads)
+    reasons.push_back("the checkpoint was computed with " + std::to_string(before.threads) +
+                      " threads and this run has " + std::to_string(now.threads));
+  if (reasons.empty()) return {};
+  return joined(reasons, "; ") + ": results may differ in their last bits from those of an uninterrupted run";
 }
 
 // A resumed run keeps its number of steps, which determines the learning rate.
@@ -309,6 +324,10 @@ void TrainingRun::start() {
                                     : ""));
   if (request_.resume) log("info", "resumed from step " + std::to_string(counters_.step));
   if (!rounding_notice_.empty()) log("warning", rounding_notice_);
+  if (const engine::Arithmetic own = *s_.model.arithmetic, best = engine::best_arithmetic(s_.model.weights);
+      own != best)
+    log("info", "continues in the checkpoint's arithmetic, " + std::string(to_string(own)) + ", not in " +
+                    std::string(to_string(best)) + ", which is this processor's own");
   memory("load");
 }
 

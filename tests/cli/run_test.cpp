@@ -135,9 +135,17 @@ struct HeldTo {
   HeldTo& operator=(const HeldTo&) = delete;
 };
 
+bool has_avx2() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2");
+#else
+  return false;
+#endif
+}
+
 // Every class of x86-64 from AVX2 on but AMX; where the processor lacks one, the best below it repeats.
 TEST(ProcessorClasses, GiveARunTheSameBits) {
-  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "the processor has one class";
+  if (!has_avx2()) GTEST_SKIP() << "the processor has one class";
   for (const char* dtype : {"f32", "bf16"}) {
     std::string first;
     for (const char* cpu : {"avx2", "avx512", "avx512_vnni", "avx512_bf16"}) {
@@ -178,8 +186,79 @@ TEST(Resuming, SaysWhereTheLastBitsMayDiffer) {
   };
   EXPECT_EQ(warning([](Json&) {}), "");
   EXPECT_THAT(warning([](Json& j) { j["arithmetic"] = "amx"; }), HasSubstr("amx, which this processor lacks"));
+  EXPECT_THAT(warning([](Json& j) { j["arithmetic"] = "sve2"; }), HasSubstr("the arithmetic sve2, which"));
+  EXPECT_THAT(warning([](Json& j) { j["mesh"] = "fsdp 4"; }), HasSubstr("on fsdp 4 and this run has one device"));
   EXPECT_THAT(warning([](Json& j) { j["threads"] = 77; }), HasSubstr("77 threads"));
-  EXPECT_THAT(warning([](Json& j) { j.erase("arithmetic"), j.erase("threads"); }), HasSubstr("does not name the arithmetic"));
+  EXPECT_THAT(warning([](Json& j) { j.erase("arithmetic"), j.erase("threads"); }),
+              HasSubstr("does not name the arithmetic"));
+}
+
+TEST(ProcessorClasses, AWrongNameEndsEveryCommandAtItsStart) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"plan", std::string(MW_RESOURCES) + "/examples/tiny-lora.json"}, {"runs"}}) {
+    const HeldTo held("pentium");
+    const Result r = meshwright(command);
+    EXPECT_EQ(r.exit_code, 2) << command[0];
+    EXPECT_THAT(r.err, AllOf(HasSubstr("MESHWRIGHT_CPU"), HasSubstr("pentium"), HasSubstr("avx512_bf16")))
+        << command[0];
+  }
+  const HeldTo held("BASE");
+  EXPECT_EQ(meshwright({"runs", "--runs-dir", Project().runs.string()}).exit_code, 0);
+}
+
+// Fields that no version writes are damage.
+TEST(Resuming, RefusesImpossiblePlaces) {
+  const Project p;
+  EXPECT_EQ(meshwright(p.command("run", {"--set", "train.checkpoint_every=10", "--set", "budget.tokens=1"})).exit_code,
+            0);
+  const fs::path file = checkpoint(p, "run-1", 1) / "trainer_state.json";
+  const Json good = read_json(file);
+  for (const auto& [key, value] : std::vector<std::pair<std::string, Json>>{{"arithmetic", 5},
+                                                                            {"arithmetic", Json::array({"fma"})},
+                                                                            {"mesh", 7},
+                                                                            {"threads", 0},
+                                                                            {"threads", -3},
+                                                                            {"threads", 4294967298},
+                                                                            {"threads", "two"}}) {
+    Json bad = good;
+    bad[key] = value;
+    write_file_atomically(file, bad.dump());
+    const Result r = meshwright({"run", "--resume", "run-1", "--runs-dir", p.runs.string()});
+    EXPECT_NE(r.exit_code, 0) << key << " " << value;
+    EXPECT_THAT(r.err, AllOf(HasSubstr("trainer_state.json"), HasSubstr(key))) << value;
+  }
+}
+
+// Begun under one class and ended under another: the bits of an uninterrupted run, or a warning.
+TEST(Resuming, KeepsTheBitsOrWarnsOnEveryClass) {
+  if (!has_avx2()) GTEST_SKIP() << "the processor has one class";
+  struct Part {
+    std::string adapter, warning;
+  };
+  const auto run = [](const char* first, const char* second) {
+    const Project p;
+    {
+      const HeldTo held(first);
+      EXPECT_EQ(
+          meshwright(p.command("run", {"--set", "train.checkpoint_every=5", "--set", "budget.tokens=1"})).exit_code, 0);
+    }
+    const HeldTo held(second);
+    const Result r =
+        meshwright({"run", "--resume", "run-1", "--runs-dir", p.runs.string(), "--json", "--set", "budget.tokens=0"});
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    Part part{bytes_of(checkpoint(p, "run-1", 20) / kAdapter), {}};
+    for (const Json& e : lines(r.out))
+      if (e["event"] == "log" && e["level"] == "warning") part.warning += e["text"].get<std::string>();
+    return part;
+  };
+  for (const char* first : {"base", "avx2"}) {
+    const std::string uninterrupted = run(first, first).adapter;
+    for (const char* second : {"base", "avx2", "amx"}) {
+      const Part part = run(first, second);
+      EXPECT_NE(part.adapter == uninterrupted, part.warning.find("differ in their last bits") != std::string::npos)
+          << first << ", then " << second << ": " << part.warning;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(AtStep, Killed, testing::Values(1, 5, 6, 9, 13, 19));

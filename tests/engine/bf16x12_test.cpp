@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <functional>
 
 #include "core/base/error.h"
@@ -12,6 +13,7 @@
 #include "core/engine/kernels/bf16x12.h"
 #include "core/engine/kernels/gemm.h"
 #include "core/engine/kernels/kernel_choice.h"
+#include "core/engine/kernels/packed_gemm.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 
@@ -125,6 +127,46 @@ TEST(Bf16x12Gemm, ProductsAreThoseOfPanelsBitForBit) {
           gemm.nt({m, 32, k}, a.data(), slice({.packed = packed.data()}, 128, k), whole.data());
           ASSERT_EQ(part, whole) << "of a slice";
         }
+}
+
+// One value in `one_in` is of any size, denormals among them.
+Element odd_sizes(int one_in) {
+  return [one_in](const Rng& rng, std::uint64_t i) {
+    const std::uint64_t r = rng.at(i + 1);
+    return r % static_cast<std::uint64_t>(one_in) == 0 ? std::ldexp(normal(rng, i), -static_cast<int>(r / 7 % 134))
+                                                       : normal(rng, i);
+  };
+}
+
+TEST(Bf16x12Gemm, EveryClassOfX86GivesTheSameBits) {
+  const std::vector<Cpu> classes = candidates(Arithmetic::fma, ProductKind::few_bf16, usable_cpu());
+  if (classes.size() < 2) GTEST_SKIP() << "this processor has one class";
+  for (const int one_in : {2, 1500})
+    for (const std::int64_t m : {1, 5, 13, 16, 29, 64}) {
+      const std::int64_t n = 96, k = 640;
+      const Bf16x12Weights w(n, k, values(n, k, odd_sizes(one_in)));
+      const Rng rng{9};
+      std::vector<float> a(static_cast<size_t>(m * k)), first;
+      for (size_t i = 0; i < a.size(); ++i) a[i] = 50 * odd_sizes(3)(rng, 2 * i);
+      for (const Cpu cpu : classes) {
+        KernelChoice pure;
+        pure.classes.fill(cpu);
+        const CpuKernels kernels = kernels_of(pure);
+        Device device(Bytes(0), 2);
+        Buffer<std::uint16_t> workspace;
+        PackedGemm gemm(device, kernels.bf16, workspace);
+        std::vector<float> c(static_cast<size_t>(m * n));
+        gemm.run({.m = m,
+                  .n = n,
+                  .k = k,
+                  .a = a.data(),
+                  .b = {.kind = PackedProduct::Kind::bf16x12, .bf16x12 = w.bytes.data()},
+                  .c = c.data()});
+        if (first.empty()) first = c;
+        ASSERT_EQ(std::memcmp(c.data(), first.data(), c.size() * sizeof(float)), 0)
+            << to_string(cpu) << ", " << m << " rows, one in " << one_in;
+      }
+    }
 }
 
 // Every kind of layer, its matrices in whole panels.

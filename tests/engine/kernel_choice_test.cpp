@@ -7,6 +7,7 @@
 
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "tests/base/file_faults.h"
 #include "tests/base/scratch.h"
 
 namespace mw::engine {
@@ -42,18 +43,70 @@ TEST(KernelChoice, TakesTheClassThatALimitLeaves) {
               testing::ElementsAre(Cpu::avx2, Cpu::avx512));
 }
 
+// Takes one class for one kind of product, and the lowest for the others.
+TEST(KernelChoice, IsWhatProductsUse) {
+  for (const Arithmetic arithmetic : all_values<Arithmetic>()) {
+    if (!has(arithmetic)) continue;
+    for (const ProductKind chosen : all_values<ProductKind>())
+      for (const Cpu cpu : candidates(arithmetic, chosen, usable_cpu())) {
+        KernelChoice choice, pure;
+        for (const ProductKind kind : all_values<ProductKind>())
+          choice[kind] = candidates(arithmetic, kind, usable_cpu()).front();
+        const KernelChoice lowest = choice;
+        choice[chosen] = cpu;
+        pure.classes.fill(cpu);
+        const CpuKernels found = kernels_of(choice), of_class = kernels_of(pure), of_lowest = kernels_of(lowest);
+        const auto expected = [&](ProductKind kind) -> const CpuKernels& {
+          return kind == chosen ? of_class : of_lowest;
+        };
+        EXPECT_EQ(found.f32.gemm.block, expected(ProductKind::f32).f32.gemm.block);
+        EXPECT_EQ(found.f32.packed.skinny_rows, expected(ProductKind::f32).f32.packed.skinny_rows);
+        EXPECT_EQ(found.bf16.gemm.block, expected(ProductKind::bf16).bf16.gemm.block);
+        EXPECT_EQ(found.bf16.packed.block, expected(ProductKind::bf16).bf16.packed.block);
+        EXPECT_EQ(found.bf16.packed.skinny_rows, expected(ProductKind::few_bf16).bf16.packed.skinny_rows);
+        EXPECT_EQ(found.bf16.packed.skinny_bf16x12, expected(ProductKind::few_bf16).bf16.packed.skinny_bf16x12);
+        EXPECT_EQ(found.bf16.packed.int8_rows, expected(ProductKind::int8).bf16.packed.int8_rows);
+        EXPECT_EQ(found.bf16.packed.quantise_rows, expected(ProductKind::int8).bf16.packed.quantise_rows);
+      }
+    const CpuKernels now = kernels_of(kernel_choice(arithmetic));
+    EXPECT_EQ(cpu_kernels(arithmetic).f32.gemm.block, now.f32.gemm.block);
+    EXPECT_EQ(cpu_kernels(arithmetic).bf16.gemm.block, now.bf16.gemm.block);
+    EXPECT_EQ(cpu_kernels(arithmetic).bf16.packed.skinny_bf16x12, now.bf16.packed.skinny_bf16x12);
+    EXPECT_EQ(cpu_kernels(arithmetic).bf16.packed.int8_rows, now.bf16.packed.int8_rows);
+  }
+}
+
+// Each class in turn is the fastest, or not by enough.
+TEST(KernelChoice, IsTheFastestClass) {
+  if (!has(Arithmetic::fma)) GTEST_SKIP() << "no AVX2 on this processor";
+  for (const ProductKind kind : all_values<ProductKind>()) {
+    const std::vector<Cpu> all = candidates(Arithmetic::fma, kind, usable_cpu());
+    if (all.size() < 2) continue;
+    for (const Cpu fast : all)
+      for (const double seconds : {0.5, 0.97}) {
+        const auto time = [&](ProductKind timed, Cpu cpu) { return timed == kind && cpu == fast ? seconds : 1.0; };
+        const KernelChoice choice = choose_kernels(Arithmetic::fma, usable_cpu(), "Unknown 1 2", {}, time);
+        EXPECT_EQ(choice.by, ChosenBy::timing);
+        EXPECT_EQ(choice[kind], seconds < 0.9 ? fast : all.back()) << to_string(kind) << ", " << to_string(fast);
+      }
+  }
+}
+
 // What `bench`, `inspect` and About show is what products use.
 TEST(KernelChoice, IsDescribedAsItIs) {
   const std::vector<std::string> lines = describe_choice();
   ASSERT_EQ(lines.size(), 3u);
   const KernelChoice& choice = kernel_choice(best_arithmetic(model::WeightType::f32));
   EXPECT_THAT(lines[0], testing::HasSubstr(cpu_kernels(best_arithmetic(model::WeightType::f32)).f32.instructions));
+  const CpuKernels& bf16 = cpu_kernels(best_arithmetic(model::WeightType::bf16));
+  EXPECT_THAT(lines[1], testing::HasSubstr(bf16.bf16.instructions));
+  EXPECT_THAT(lines[2], testing::HasSubstr(cpu_kernels(best_arithmetic(model::WeightType::int8)).int8_instructions));
   EXPECT_THAT(lines[0], testing::HasSubstr(to_string(choice.by)));
   if (choice[ProductKind::f32] == Cpu::avx2) {
-    EXPECT_EQ(product_instructions(model::WeightType::f32), "AVX2 FMA");
+    EXPECT_EQ(product_instructions(ProductKind::f32, best_arithmetic(model::WeightType::f32)), "AVX2 FMA");
   }
   if (choice[ProductKind::f32] == Cpu::base) {
-    EXPECT_EQ(product_instructions(model::WeightType::f32), "SSE2");
+    EXPECT_EQ(product_instructions(ProductKind::f32, best_arithmetic(model::WeightType::f32)), "SSE2");
   }
 }
 
@@ -114,6 +167,20 @@ TEST_F(KernelCache, IsDoneWithoutWhereItCannotBeWritten) {
   EXPECT_EQ(choose().by, ChosenBy::timing);
   file_.clear();
   EXPECT_EQ(choose().by, ChosenBy::timing);
+}
+
+// The cache is left out if it cannot be written, and never half-written.
+TEST_F(KernelCache, SurvivesEveryFault) {
+  const auto write = [](const std::filesystem::path& folder) {
+    choose_kernels(Arithmetic::fma, usable_cpu(), "Unknown 5 6", folder / "meshwright" / "kernels.json");
+  };
+  const auto check = [](const std::filesystem::path& folder) {
+    const std::filesystem::path file = folder / "meshwright" / "kernels.json";
+    if (!is_file(file)) return;
+    EXPECT_EQ(read_json(file)["choices"].size(), 1u);
+  };
+  mw::test::try_every_fault(
+      {.prepare = [](const auto&) {}, .write = write, .check_written = check, .check_unwritten = check});
 }
 
 TEST(KernelChoice, ShippedChoicesAreCandidates) {

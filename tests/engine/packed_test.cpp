@@ -155,7 +155,7 @@ struct Int8 {
   WeightRef ref() const { return {.int8 = {at.data(), scales.data()}}; }
 };
 
-// On any processor: without packed kernels the bytes are widened.
+// On any processor.
 TEST(Int8, ProductsAgreeWithDoubleArithmetic) {
   for (const int threads : {1, 3})
     for (const Size s : {Size{1, 32, 2, 0}, Size{1, 544, 640, 0}, Size{2, 96, 130, 3}, Size{5, 160, 1088, 0},

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "core/engine/kernels/kernel_choice.h"
 #include "core/hardware/catalogue.h"
 #include "core/jobs/benchmark_run.h"
 #include "core/model/catalogue.h"
@@ -38,20 +39,42 @@ TEST(MachineBenchmark, MeasuresEveryFigureWithProgress) {
     EXPECT_EQ(f.seconds.size(), 2u) << f.id;
     EXPECT_GT(f.tokens_per_second(), 0) << f.id;
     EXPECT_EQ(f.memory_share.has_value(), !f.id.starts_with("lora_step")) << f.id;
-    EXPECT_EQ(f.arithmetic_share > 0, benchmark.peak.f32_flops > 0) << f.id;
+    EXPECT_EQ(f.arithmetic_share.has_value(), benchmark.peak.f32_flops > 0) << f.id;
   }
   EXPECT_THAT(ids, testing::ElementsAre("prefill_bf16", "decode_1_bf16", "decode_16_bf16", "decode_1_int8",
                                         "decode_16_int8", "lora_step_bf16", "prefill_f32", "lora_step_f32"));
-  for (const BenchmarkFigure& f : benchmark.figures) EXPECT_FALSE(f.kernel.empty()) << f.id;
+  using engine::ProductKind;
+  const ProductKind kinds[] = {ProductKind::bf16, ProductKind::few_bf16, ProductKind::few_bf16, ProductKind::int8,
+                               ProductKind::int8, ProductKind::bf16,     ProductKind::f32,      ProductKind::f32};
+  for (size_t i = 0; i < benchmark.figures.size(); ++i) {
+    const model::WeightType type = kinds[i] == ProductKind::f32    ? model::WeightType::f32
+                                   : kinds[i] == ProductKind::int8 ? model::WeightType::int8
+                                                                   : model::WeightType::bf16;
+    EXPECT_EQ(benchmark.figures[i].kernel, engine::product_instructions(kinds[i], engine::best_arithmetic(type)))
+        << benchmark.figures[i].id;
+  }
   EXPECT_EQ(benchmark.figures[2].tokens, 48);
   EXPECT_GT(benchmark.peak.dram_bytes, 0);
-  ASSERT_EQ(reports.size(), 10u);
+  ASSERT_EQ(reports.size(), 11u);
   EXPECT_FALSE(reports.front().seconds_left);
   EXPECT_EQ(reports.back().done, reports.back().total);
   const Json json = to_json(benchmark);
   EXPECT_EQ(json["figures"].size(), 8u);
   EXPECT_TRUE(json["figures"][5]["memory_share"].is_null());
   EXPECT_THAT(to_text(benchmark), testing::HasSubstr("LoRA step 2 x 16, bf16"));
+}
+
+TEST(MachineBenchmark, LeavesOutWhatDoesNotFit) {
+  MachineBenchmarkRequest request = tiny_benchmark();
+  request.memory = Bytes(3 * model::TensorInventory(request.config).parameters());
+  const MachineBenchmark benchmark = measure_machine(request, {}, {});
+  EXPECT_EQ(benchmark.figures.size(), 6u);
+  ASSERT_EQ(benchmark.skipped.size(), 2u);
+  EXPECT_EQ(benchmark.skipped[0].work, "Prefill, f32");
+  EXPECT_EQ(to_json(benchmark)["skipped"].size(), 2u);
+  EXPECT_THAT(to_text(benchmark), testing::HasSubstr("Not measured: LoRA step, f32: needs"));
+  request.memory = Bytes(1000);
+  EXPECT_THROW(measure_machine(request, {}, {}), Error);
 }
 
 TEST(MachineBenchmark, NamesTheLimitAndTheSpread) {

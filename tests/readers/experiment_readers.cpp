@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Readers of Meshwright's own files: experiments, rows of hardware and measurements, recordings,
-// checkpoints, event lines.
+// Readers of Meshwright's own files: experiments, rows of hardware and measurements, recordings, checkpoints, event
+// lines, kept choices of kernels.
+#include <algorithm>
+#include <cstdlib>
+
 #include "core/base/error.h"
 #include "core/compare/recording.h"
+#include "core/engine/kernels/kernel_choice.h"
 #include "core/experiment/experiment.h"
 #include "core/experiment/settings.h"
 #include "core/formats/safetensors/safetensors.h"
@@ -189,6 +193,21 @@ Texts checkpoint_seeds() {
       R"({"schema":1,"step":3,"metric":"eval/loss","value":1.25})"};
 }
 
+void kernel_choices(std::string_view bytes) {
+  using engine::Arithmetic;
+  const auto choice = engine::cached_choice(bytes, Arithmetic::fma, engine::usable_cpu(), "P 1 2");
+  if (!choice) return;
+  for (const engine::ProductKind kind : all_values<engine::ProductKind>()) {
+    const std::vector<engine::Cpu> known = engine::candidates(Arithmetic::fma, kind, engine::usable_cpu());
+    if (std::find(known.begin(), known.end(), (*choice)[kind]) == known.end()) std::abort();
+  }
+}
+Texts kernel_choices_seeds() {
+  const std::string cpu(to_string(engine::usable_cpu()));
+  return {R"({"schema":"meshwright-kernels-1","choices":{"Meshwright )" MW_VERSION R"(, P 1 2, up to )" + cpu +
+          R"(, fma":{"f32":"avx2","bf16":"avx2","few_bf16":"avx2","int8":"avx2"},"Q":{"f32":"amx"}}})"};
+}
+
 // The archive of a bundle, not compressed. The checksums of its headers are corrected, so that damage reaches more than
 // their check.
 void bundle(std::string_view bytes) {
@@ -256,13 +275,17 @@ Reader recording_reader() {
 Reader bundle_reader() {
   return {"bundle", bundle, bundle_seeds, 8192};
 }
+Reader kernel_choices_reader() {
+  return {"kernel_choices", kernel_choices, kernel_choices_seeds, 1024};
+}
 Reader checkpoint_reader() {
   return {"checkpoint", checkpoint, checkpoint_seeds, 1024};
 }
 
 std::vector<Reader> experiment_readers() {
-  return {experiment_reader(),  sets_reader(),     event_line_reader(), event_record_reader(), measurements_reader(),
-          calibration_reader(), hardware_reader(), recording_reader(),  checkpoint_reader(),   bundle_reader()};
+  return {experiment_reader(),   sets_reader(),           event_line_reader(), event_record_reader(),
+          measurements_reader(), calibration_reader(),    hardware_reader(),   recording_reader(),
+          checkpoint_reader(),   kernel_choices_reader(), bundle_reader()};
 }
 
 }  // namespace mw::readers

@@ -19,6 +19,7 @@
 #include <QToolBar>
 
 #include "core/base/files.h"
+#include "core/engine/kernels/kernel_choice.h"
 #include "core/train/checkpoint.h"
 #include "tests/cli/project.h"
 #include "tests/ui/sweep_fixture.h"
@@ -323,6 +324,8 @@ class WindowTest : public test::WindowFixture {
     window.findChild<QDialog*>(u"shortcuts"_s)->close();
     window.actions()[u"help.about"_s]->trigger();
     QVERIFY(window.findChild<QMessageBox*>(u"about"_s)->text().contains(QStringLiteral(MW_VERSION)));
+    for (const std::string& kernels : engine::describe_choice())
+      QVERIFY(window.findChild<QMessageBox*>(u"about"_s)->informativeText().contains(qs(kernels)));
     window.findChild<QMessageBox*>(u"about"_s)->close();
   }
 

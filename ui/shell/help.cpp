@@ -8,13 +8,29 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
+#include "core/base/error.h"
 #include "core/engine/kernels/kernel_choice.h"
 #include "ui/session/action_registry.h"
 #include "ui/theme/table_model.h"
 #include "ui/theme/tables.h"
+#include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
+namespace {
+
+// A wrong MESHWRIGHT_CPU is shown where the kernels would be.
+QString kernels_or_problem() {
+  QStringList lines;
+  try {
+    for (const std::string& line : engine::describe_choice()) lines << qs(line);
+  } catch (const Error& e) {
+    lines << qs(to_text(e.problem()));
+  }
+  return lines.join(u'\n');
+}
+
+}  // namespace
 
 using ActionRow = const QAction*;
 
@@ -50,14 +66,12 @@ void show_about(QWidget& window) {
   box->setObjectName(u"about"_s);
   box->setIconPixmap(QIcon(u":/theme/meshwright.svg"_s).pixmap(64, 64));
   box->setAttribute(Qt::WA_DeleteOnClose);
-  QStringList kernels;
-  for (const std::string& line : engine::describe_choice()) kernels << QString::fromStdString(line);
   box->setInformativeText(
       QDialog::tr("Fine-tunes and serves Gemma on this machine over virtual meshes, and plans for TPUs and GPUs.\n\n"
                   "The window is free software under the GNU General Public License, version 3 or later; core is under "
                   "the Apache License 2.0. Made with Qt %1.\n\n"
                   "Matrix products on this processor:\n%2")
-          .arg(QString::fromLatin1(qVersion()), kernels.join(u'\n')));
+          .arg(QString::fromLatin1(qVersion()), kernels_or_problem()));
   box->open();
 }
 

@@ -238,8 +238,9 @@ void MainWindow::register_view_actions() {
                [this] { show_shortcuts(*this, actions_); });
   actions_.add({u"help.welcome"_s, tr("Welcome"), tr("Show the three jobs that a new user can start with")},
                [this] { welcome_->open(); });
-  actions_.add({u"help.about"_s, tr("About Meshwright"), tr("Show version and licences")},
-               [this] { show_about(*this); });
+  actions_.add(
+      {u"help.about"_s, tr("About Meshwright"), tr("Show version, licences and the kernels of this processor")},
+      [this] { show_about(*this); });
   actions_.add({u"app.quit"_s, tr("Quit"), tr("Close the window and restore unsaved edits at the next start"),
                 QKeySequence::Quit},
                [this] { close(); });

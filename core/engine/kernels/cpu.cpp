@@ -8,6 +8,8 @@
 #include <sys/auxv.h>
 #endif
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -42,7 +44,9 @@ constexpr const char* kNames = "base, avx2, avx_vnni, avx512, avx512_vnni, avx51
 Cpu allowed() {
   const char* wish = std::getenv("MESHWRIGHT_CPU");
   if (!wish || !*wish) return kHighest;
-  const std::optional<Cpu> cpu = parse<Cpu>(wish);
+  std::string name = wish;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::optional<Cpu> cpu = parse<Cpu>(name);
   if (!cpu || (*cpu != Cpu::base && (*cpu < kLowest || *cpu > kHighest)))
     throw Error({.id = "CPU",
                  .message = "MESHWRIGHT_CPU names no instruction set of this architecture",

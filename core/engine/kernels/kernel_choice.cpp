@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <mutex>
 
 #include "core/base/elapsed.h"
@@ -71,6 +72,14 @@ Arithmetic arithmetic_of(Cpu cpu) {
 #endif
 }
 
+#if defined(__x86_64__)
+std::pair<unsigned, unsigned> family_and_model() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  __get_cpuid(1, &a, &b, &c, &d);
+  return {(a >> 8 & 15) + (a >> 20 & 255), (a >> 4 & 15) | (a >> 12 & 240)};
+}
+#endif
+
 // ---- timing ----
 
 // Operands that stay in the L2 cache. Two bf16 values of 0.5 are an ordinary number as an f32, too.
@@ -101,16 +110,12 @@ struct TimedOperands {
 };
 
 // The fastest class. A lower one has to be faster by a margin, so that noise does not prefer it.
-Cpu fastest(ProductKind kind, const std::vector<Cpu>& classes, TimedOperands& operands) {
-  constexpr int kRounds = 6, kRepeats = 4;
+Cpu fastest(ProductKind kind, const std::vector<Cpu>& classes, const TimeProduct& time) {
+  constexpr int kRounds = 6;
   constexpr double kMargin = 0.95;
   std::vector<double> best(classes.size(), std::numeric_limits<double>::infinity());
   for (int round = 0; round < kRounds; ++round)
-    for (size_t i = 0; i < classes.size(); ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      for (int repeat = 0; repeat < kRepeats; ++repeat) operands.multiply(kind, kernels_of(classes[i]));
-      best[i] = std::min(best[i], seconds_since(start));
-    }
+    for (size_t i = 0; i < classes.size(); ++i) best[i] = std::min(best[i], time(kind, classes[i]));
   size_t chosen = classes.size() - 1;
   for (size_t i = classes.size() - 1; i-- > 0;)
     if (best[i] < kMargin * best[chosen]) chosen = i;
@@ -125,14 +130,14 @@ std::filesystem::path cache_file() {
 }
 
 std::string cache_key(Arithmetic arithmetic, Cpu limit, const std::string& processor) {
-  return processor + ", up to " + std::string(to_string(limit)) + ", " + std::string(to_string(arithmetic));
+  return "Meshwright " MW_VERSION ", " + processor + ", up to " + std::string(to_string(limit)) + ", " +
+         std::string(to_string(arithmetic));
 }
 
-// An unreadable cache counts as an empty one.
-Json read_cache(const std::filesystem::path& file) {
-  constexpr std::uint64_t kMost = 1 << 20;
+// Unreadable content counts as an empty cache.
+Json parse_cache(std::string_view content) {
   try {
-    if (Json cache = parse_json(read_file(file, kMost), file.string());
+    if (Json cache = parse_json(content, "kernels.json");
         cache.is_object() && cache.value("schema", "") == kCacheSchema && cache["choices"].is_object())
       return cache;
   } catch (const std::exception&) {
@@ -140,24 +145,19 @@ Json read_cache(const std::filesystem::path& file) {
   return {{"schema", kCacheSchema}, {"choices", Json::object()}};
 }
 
-std::optional<KernelChoice> cached_choice(const Json& cache, const std::string& key, Arithmetic arithmetic, Cpu limit) {
-  const Json& choices = cache["choices"];
-  if (!choices.contains(key) || !choices[key].is_object()) return std::nullopt;
-  KernelChoice choice{.by = ChosenBy::cache};
-  for (const ProductKind kind : all_values<ProductKind>()) {
-    const auto name = choices[key].find(to_string(kind));
-    if (name == choices[key].end() || !name->is_string()) return std::nullopt;
-    const std::optional<Cpu> cpu = parse<Cpu>(name->get<std::string>());
-    const std::vector<Cpu> known = candidates(arithmetic, kind, limit);
-    if (!cpu || std::find(known.begin(), known.end(), *cpu) == known.end()) return std::nullopt;
-    choice[kind] = *cpu;
+// A missing or unreadable file counts as an empty one.
+std::string content_of(const std::filesystem::path& file) {
+  constexpr std::uint64_t kMost = 1 << 20;
+  try {
+    return read_file(file, kMost);
+  } catch (const std::exception&) {
+    return {};
   }
-  return choice;
 }
 
 // If the cache cannot be written, the next process times again.
 void write_cache(const std::filesystem::path& file, Json cache, const std::string& key, const KernelChoice& choice) {
-  Json entry;
+  Json entry = Json::object();
   for (const ProductKind kind : all_values<ProductKind>())
     entry[std::string(to_string(kind))] = to_string(choice[kind]);
   cache["choices"][key] = entry;
@@ -165,24 +165,6 @@ void write_cache(const std::filesystem::path& file, Json cache, const std::strin
     write_file_atomically(file, cache.dump(2) + "\n");
   } catch (const std::exception&) {
   }
-}
-
-CpuKernels assembled(const KernelChoice& choice) {
-  const CpuKernels& of_int8 = kernels_of(choice[ProductKind::int8]);
-  const PackedKernels &few = kernels_of(choice[ProductKind::few_bf16]).bf16.packed, &int8 = of_int8.bf16.packed;
-  CpuKernels kernels = kernels_of(choice[ProductKind::bf16]);
-  PackedKernels& own = kernels.bf16.packed;
-  own.skinny_rows = few.skinny_rows, own.skinny_bf16x12 = few.skinny_bf16x12;
-  own.quantise_rows = int8.quantise_rows, own.int8_rows = int8.int8_rows;
-  kernels.f32 = kernels_of(choice[ProductKind::f32]).f32;
-  kernels.int8_instructions = of_int8.int8_instructions;
-  return kernels;
-}
-
-std::string instructions(const CpuKernels& kernels, model::WeightType type) {
-  return type == model::WeightType::f32    ? kernels.f32.instructions
-         : type == model::WeightType::int8 ? kernels.int8_instructions
-                                           : kernels.bf16.instructions;
 }
 
 struct Chosen {
@@ -203,7 +185,7 @@ const Chosen& chosen(Arithmetic arithmetic) {
                    .expected = std::string(to_string(arithmetic)),
                    .fix = "unset MESHWRIGHT_CPU, or use a processor that has it"});
     own.choice = choose_kernels(arithmetic, usable_cpu(), processor_model(), cache_file());
-    own.kernels = assembled(own.choice);
+    own.kernels = kernels_of(own.choice);
   });
   return own;
 }
@@ -228,8 +210,7 @@ bool has(Arithmetic arithmetic) {
     case Arithmetic::neon:
       return arithmetic_of(Cpu::neon) == Arithmetic::neon;
     default:
-      return best_arithmetic() == arithmetic ||
-             (arithmetic == Arithmetic::sse2 && arithmetic_of(Cpu::base) == arithmetic);
+      return best_arithmetic() == arithmetic;  // sse2, too: element-wise kernels have other bits where there is FMA
   }
 }
 
@@ -270,16 +251,60 @@ std::string processor_model() {
   if (!__get_cpuid(0, &a, &b, &c, &d)) return "unknown";
   char vendor[13] = {};
   std::memcpy(vendor, &b, 4), std::memcpy(vendor + 4, &d, 4), std::memcpy(vendor + 8, &c, 4);
-  __get_cpuid(1, &a, &b, &c, &d);
-  const unsigned family = (a >> 8 & 15) + (a >> 20 & 255), model = (a >> 4 & 15) | (a >> 12 & 240);
+  const auto [family, model] = family_and_model();
   return std::string(vendor) + " " + std::to_string(family) + " " + std::to_string(model);
 #else
   return "ARM64";
 #endif
 }
 
+std::string processor_name() {
+#if defined(__x86_64__)
+  std::string brand;
+  for (unsigned leaf = 0x80000002; leaf <= 0x80000004; ++leaf) {
+    unsigned part[4] = {};
+    if (!__get_cpuid(leaf, &part[0], &part[1], &part[2], &part[3])) break;
+    brand.append(reinterpret_cast<const char*>(part), sizeof part);
+  }
+  brand.resize(std::strlen(brand.c_str()));
+  brand.erase(0, brand.find_first_not_of(' '));
+  brand.erase(brand.find_last_not_of(' ') + 1);
+  const auto [family, model] = family_and_model();
+  return (brand.empty() ? std::string("x86-64") : brand) + " (family " + std::to_string(family) + ", model " +
+         std::to_string(model) + ")";
+#else
+  return "ARM64";
+#endif
+}
+
+std::optional<KernelChoice> cached_choice(std::string_view content, Arithmetic arithmetic, Cpu limit,
+                                          const std::string& processor) {
+  const Json cache = parse_cache(content);
+  const auto entry = cache["choices"].find(cache_key(arithmetic, limit, processor));
+  if (entry == cache["choices"].end() || !entry->is_object()) return std::nullopt;
+  KernelChoice choice{.by = ChosenBy::cache};
+  for (const ProductKind kind : all_values<ProductKind>()) {
+    const auto name = entry->find(to_string(kind));
+    if (name == entry->end() || !name->is_string()) return std::nullopt;
+    const std::optional<Cpu> cpu = parse<Cpu>(name->get<std::string>());
+    const std::vector<Cpu> known = candidates(arithmetic, kind, limit);
+    if (!cpu || std::find(known.begin(), known.end(), *cpu) == known.end()) return std::nullopt;
+    choice[kind] = *cpu;
+  }
+  return choice;
+}
+
+TimeProduct timed_products() {
+  return [operands = std::make_shared<TimedOperands>()](ProductKind kind, Cpu cpu) {
+    constexpr int kRepeats = 4;
+    const auto start = std::chrono::steady_clock::now();
+    for (int repeat = 0; repeat < kRepeats; ++repeat) operands->multiply(kind, kernels_of(cpu));
+    return seconds_since(start);
+  };
+}
+
 KernelChoice choose_kernels(Arithmetic arithmetic, Cpu limit, const std::string& processor,
-                            const std::filesystem::path& cache) {
+                            const std::filesystem::path& cache, const TimeProduct& time) {
   KernelChoice choice;
   bool is_open = false;
   for (const ProductKind kind : all_values<ProductKind>()) {
@@ -294,15 +319,12 @@ KernelChoice choose_kernels(Arithmetic arithmetic, Cpu limit, const std::string&
       choice.by = ChosenBy::shipped;
       return choice;
     }
-  const std::string key = cache_key(arithmetic, limit, processor);
-  const Json cached = cache.empty() ? Json() : read_cache(cache);
-  if (!cache.empty())
-    if (const auto known = cached_choice(cached, key, arithmetic, limit)) return *known;
-  TimedOperands operands;
+  const std::string content = cache.empty() ? std::string() : content_of(cache);
+  if (const auto known = cached_choice(content, arithmetic, limit, processor)) return *known;
   choice.by = ChosenBy::timing;
   for (const ProductKind kind : all_values<ProductKind>())
-    choice[kind] = fastest(kind, candidates(arithmetic, kind, limit), operands);
-  if (!cache.empty()) write_cache(cache, cached, key, choice);
+    choice[kind] = fastest(kind, candidates(arithmetic, kind, limit), time);
+  if (!cache.empty()) write_cache(cache, parse_cache(content), cache_key(arithmetic, limit, processor), choice);
   return choice;
 }
 
@@ -314,27 +336,45 @@ const CpuKernels& cpu_kernels(Arithmetic arithmetic) {
   return chosen(arithmetic).kernels;
 }
 
-std::string product_instructions(model::WeightType type) {
-  return instructions(cpu_kernels(best_arithmetic(type)), type);
+CpuKernels kernels_of(const KernelChoice& choice) {
+  const CpuKernels& of_int8 = kernels_of(choice[ProductKind::int8]);
+  const PackedKernels &few = kernels_of(choice[ProductKind::few_bf16]).bf16.packed, &int8 = of_int8.bf16.packed;
+  CpuKernels kernels = kernels_of(choice[ProductKind::bf16]);
+  PackedKernels& own = kernels.bf16.packed;
+  own.skinny_rows = few.skinny_rows, own.skinny_bf16x12 = few.skinny_bf16x12;
+  own.quantise_rows = int8.quantise_rows, own.int8_rows = int8.int8_rows;
+  kernels.f32 = kernels_of(choice[ProductKind::f32]).f32;
+  kernels.int8_instructions = of_int8.int8_instructions;
+  return kernels;
+}
+
+std::string product_instructions(ProductKind kind, Arithmetic arithmetic) {
+  const CpuKernels& kernels = kernels_of(kernel_choice(arithmetic)[kind]);
+  return kind == ProductKind::f32    ? kernels.f32.instructions
+         : kind == ProductKind::int8 ? kernels.int8_instructions
+                                     : kernels.bf16.instructions;
 }
 
 std::string describe_kernels(model::WeightType type, Arithmetic arithmetic) {
-  return instructions(cpu_kernels(arithmetic), type) + " on packed " + std::string(to_string(type)) + " weights" +
-         (type == model::WeightType::bf16   ? ", in 12 bits for inference"
-          : type == model::WeightType::int8 ? ", products in bf16 from 25 rows on"
-                                            : "");
+  const auto of = [&](ProductKind kind) { return product_instructions(kind, arithmetic); };
+  const std::string on = " on packed " + std::string(to_string(type)) + " weights";
+  if (type == model::WeightType::f32) return of(ProductKind::f32) + on;
+  if (type == model::WeightType::int8) return of(ProductKind::int8) + on + ", products in bf16 from 25 rows on";
+  const std::string many = of(ProductKind::bf16), few = of(ProductKind::few_bf16);
+  return many + on + ", in 12 bits for inference" + (few == many ? "" : ", up to 16 rows " + few);
 }
 
 std::vector<std::string> describe_choice() {
   std::vector<std::string> lines;
   for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16, model::WeightType::int8}) {
     const Arithmetic arithmetic = best_arithmetic(type);
-    const KernelChoice& choice = kernel_choice(arithmetic);
-    std::string line = std::string(to_string(type)) + ": " + describe_kernels(type, arithmetic);
-    const Cpu few = choice[ProductKind::few_bf16];
-    if (type == model::WeightType::bf16 && few != choice[ProductKind::bf16])
-      line += std::string(", up to 16 rows ") + kernels_of(few).bf16.instructions;
-    lines.push_back(line + " (" + std::string(to_string(choice.by)) + ")");
+    const ProductKind kind = type == model::WeightType::f32    ? ProductKind::f32
+                             : type == model::WeightType::int8 ? ProductKind::int8
+                                                               : ProductKind::bf16;
+    const bool competes = candidates(arithmetic, kind, usable_cpu()).size() > 1;
+    const ChosenBy by = competes ? kernel_choice(arithmetic).by : ChosenBy::only_one;
+    lines.push_back(std::string(to_string(type)) + ": " + describe_kernels(type, arithmetic) + " (" +
+                    std::string(to_string(by)) + ")");
   }
   return lines;
 }

@@ -5,7 +5,10 @@
 #pragma once
 #include <array>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/enum_names.h"
@@ -41,19 +44,27 @@ bool gives_same_bits(Arithmetic a, Arithmetic b, model::WeightType type);
 // Classes of this processor, up to `limit`, that differ in the kind of product; the highest last.
 std::vector<Cpu> candidates(Arithmetic arithmetic, ProductKind kind, Cpu limit);
 
-// Vendor, family and model, as in "AuthenticAMD 25 17".
+// Vendor, family and model, as in "AuthenticAMD 25 17"; in words, "AMD EPYC (family 25, model 17)".
 std::string processor_model();
+std::string processor_name();
 
+// What the content of a cache file says of a processor; none if any of it is missing or wrong. Does not throw.
+std::optional<KernelChoice> cached_choice(std::string_view content, Arithmetic arithmetic, Cpu limit,
+                                          const std::string& processor);
+// Seconds of a product by the kernels of a class; called several times for each.
+using TimeProduct = std::function<double(ProductKind kind, Cpu cpu)>;
+TimeProduct timed_products();
 // Uses `cache` (empty: none), a JSON file; a missing, wrong or read-only one costs another timing. Does not throw.
 KernelChoice choose_kernels(Arithmetic arithmetic, Cpu limit, const std::string& processor,
-                            const std::filesystem::path& cache);
+                            const std::filesystem::path& cache, const TimeProduct& time = timed_products());
+CpuKernels kernels_of(const KernelChoice& choice);
 
 // The choice of this process, made at the first call, and its kernels. Throws Error CPU unless has(arithmetic).
 const KernelChoice& kernel_choice(Arithmetic arithmetic = best_arithmetic());
 const CpuKernels& cpu_kernels(Arithmetic arithmetic = best_arithmetic());
 
-// The instructions of products with weights of the type: "AVX2 FMA".
-std::string product_instructions(model::WeightType type);
+// The instructions of products: "AVX2 FMA".
+std::string product_instructions(ProductKind kind, Arithmetic arithmetic);
 // In words: "AVX2 FMA on packed bf16 weights, in 12 bits for inference".
 std::string describe_kernels(model::WeightType type, Arithmetic arithmetic);
 // For each weight type, with how it was chosen: "f32: AVX2 FMA on packed f32 weights (shipped choice)".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packed kernels for one instruction set each (cpu.h); packed.cpp chooses among those of the architecture.
+// The packed kernels for one instruction set each (cpu.h); kernel_choice.cpp chooses among those of the architecture.
 #pragma once
 #include "core/engine/kernels/gemm_kernels.h"
 

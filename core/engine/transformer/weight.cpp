@@ -81,8 +81,9 @@ void write_rows(const VectorKernels& kernels, const Weight& w, std::int64_t firs
     return write_rows(kernels, w, first, std::span<const std::uint16_t>(all));
   }
   if (w.packed_f32)
-    return cpu_kernels().f32.packed.pack_rows(static_cast<std::int64_t>(values.size()) / w.cols, w.cols, values.data(),
-                                              w.cols, reinterpret_cast<std::uint16_t*>(w.packed_f32 + first * w.cols));
+    return cpu_kernels(best_arithmetic(model::WeightType::f32))
+        .f32.packed.pack_rows(static_cast<std::int64_t>(values.size()) / w.cols, w.cols, values.data(), w.cols,
+                              reinterpret_cast<std::uint16_t*>(w.packed_f32 + first * w.cols));
   std::vector<std::uint16_t> bits(w.bf16 ? static_cast<size_t>(w.cols) : 0);
   const auto rows = static_cast<std::int64_t>(values.size()) / w.cols;
   for (std::int64_t r = 0; r < rows; ++r) {

@@ -29,8 +29,9 @@ struct Weight {
   std::int64_t elements() const { return rows * cols; }
 };
 
-// Writes rows [first, first + values.size() / cols) of a matrix in the format in which it is stored; those of bf16x12 and
-// packed_f32 take whole panels. `bits`: bf16. Not for norms. Threads may write rows of different panels concurrently.
+// Writes rows [first, first + values.size() / cols) of a matrix in the format in which it is stored; those of bf16x12
+// and packed_f32 take whole panels. `bits`: bf16. Not for norms. Threads may write rows of different panels
+// concurrently.
 void write_rows(const VectorKernels& kernels, const Weight& w, std::int64_t first, std::span<const std::uint16_t> bits);
 void write_rows(const VectorKernels& kernels, const Weight& w, std::int64_t first, std::span<const float> values);
 // Reads what the kernels read (not the f32 master copy) as f32.

@@ -23,7 +23,8 @@ using jobs::BenchmarkFigure;
 using jobs::BenchmarkLength;
 using jobs::BenchmarkLimit;
 
-constexpr int kBenchmarkWidth = 860;
+constexpr int kBenchmarkWidth = 980;
+constexpr int kFiguresHeight = 300;  // pixels: all figures and the header
 constexpr const char* kDefaultModel = "gemma3-270m";
 constexpr double kMostParameters = 1.5e9;  // larger built-in shapes take much longer than a minute
 
@@ -63,11 +64,14 @@ TableModel<BenchmarkFigure>::Columns benchmark_columns() {
           number(
               BenchmarkDialog::tr("Of peak arithmetic"),
               [](const BenchmarkFigure& f) { return benchmark_percent(f.arithmetic_share); },
-              [](const BenchmarkFigure& f) { return f.arithmetic_share; }),
+              [](const BenchmarkFigure& f) { return f.arithmetic_share.value_or(0); }),
           number(
               BenchmarkDialog::tr("Of memory bandwidth"),
               [](const BenchmarkFigure& f) { return benchmark_percent(f.memory_share); },
               [](const BenchmarkFigure& f) { return f.memory_share.value_or(0); }),
+          {.title = BenchmarkDialog::tr("Kernel"),
+           .tooltip = BenchmarkDialog::tr("Instructions that the products with the weights use"),
+           .text = [](const BenchmarkFigure& f) { return qs(f.kernel); }},
           {.title = BenchmarkDialog::tr("Limited by"),
            .tooltip = BenchmarkDialog::tr("The larger share; neither, if both are under one half"),
            .text = [](const BenchmarkFigure& f) { return limit_name(f.limit()); }}};
@@ -79,8 +83,8 @@ QString rate_text(double per_second, const QString& unit) {
 
 QString peak_text(const jobs::MachineBenchmark& b) {
   const QString threads = BenchmarkDialog::tr("%n thread(s)", nullptr, b.threads);
-  return BenchmarkDialog::tr("%1, %2, %3. Peak: f32 %4, bf16 %5; reads %6 from cache, %7 from memory.")
-      .arg(qs(b.model), qs(b.instruction_set), threads, rate_text(b.peak.f32_flops, u"FLOP/s"_s),
+  return BenchmarkDialog::tr("%1 on %2, up to %3, %4. Peak: f32 %5, bf16 %6; reads %7 from cache, %8 from memory.")
+      .arg(qs(b.model), qs(b.processor), qs(b.instruction_set), threads, rate_text(b.peak.f32_flops, u"FLOP/s"_s),
            rate_text(b.peak.bf16_flops, u"FLOP/s"_s), rate_text(b.peak.cache_bytes, u"B/s"_s),
            rate_text(b.peak.dram_bytes, u"B/s"_s));
 }
@@ -94,21 +98,21 @@ BenchmarkDialog::BenchmarkDialog(std::filesystem::path runs_folder, QWidget* par
       length_(new QComboBox(this)),
       figures_(benchmark_columns()) {
   description_->setText(tr(
-      "Measures the highest rates of arithmetic and of reads on this machine, then prefill, decoding and a LoRA step "
-      "of one model, each with its share of those peaks. Other programs slow all of it down."));
+      "Measures the highest rates of arithmetic and of reads on this machine, then prefill, decoding and LoRA steps of "
+      "one model in bf16, int8 and f32, each with its share of those peaks. Other programs slow all of it down."));
   auto* form = new QFormLayout;
   model_->setAccessibleName(tr("Model"));
   model_->setToolTip(tr("Built-in shapes get random weights: the speed does not depend on the values"));
   form->addRow(tr("Model"), model_);
   length_->setAccessibleName(tr("Length"));
-  length_->addItem(tr("Full: about a minute for gemma3-270m"), QVariant::fromValue(BenchmarkLength::full));
+  length_->addItem(tr("Full: two minutes or more for gemma3-270m"), QVariant::fromValue(BenchmarkLength::full));
   length_->addItem(tr("Quick: fewer and shorter rounds"), QVariant::fromValue(BenchmarkLength::quick));
   form->addRow(tr("Length"), length_);
   column_->addLayout(form);
   table_ = make_table(figures_, tr("Measured figures"), this);
   table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   table_->horizontalHeader()->setStretchLastSection(true);
-  table_->setMinimumHeight(200);
+  table_->setMinimumHeight(kFiguresHeight);
   show_when_empty(*table_, tr("Nothing measured yet"));
   copy_on_ctrl_c(*table_);
   column_->addWidget(table_, 1);
@@ -126,6 +130,8 @@ BenchmarkDialog::BenchmarkDialog(std::filesystem::path runs_folder, QWidget* par
 void BenchmarkDialog::open_with(const std::filesystem::path& model) {
   if (!task_.is_busy()) {
     model_->clear();
+    figures_.set_rows({});
+    result_->show_text({});
     if (!model.empty()) model_->addItem(qpath(model.filename()), qpath(model));
     for (const std::string& id : model::catalogue_ids()) {
       const model::Config c = model::catalogue_config(id);
@@ -178,11 +184,14 @@ void BenchmarkDialog::show_outcome() {
   if (task_.problem()) return result_->show_text(qs(to_text(*task_.problem())), ResultText::Tone::bad);
   const Outcome& outcome = *task_.result();
   figures_.set_rows(outcome.benchmark.figures);
-  QString text = peak_text(outcome.benchmark) + u"\n"_s +
-                 tr("Saved as %1; Predicted and Measured of its menu calibrates the planner with the LoRA steps.")
-                     .arg(qs(outcome.run));
-  if (outcome.benchmark.is_noisy()) text += u"\n"_s + qs(jobs::kNoisyBenchmark);
-  result_->show_text(text);
+  QStringList lines{
+      peak_text(outcome.benchmark),
+      tr("Saved as %1. To calibrate the planner with its LoRA steps, choose Predicted and Measured in its menu.")
+          .arg(qs(outcome.run))};
+  for (const jobs::SkippedWork& s : outcome.benchmark.skipped)
+    lines << tr("Not measured: %1: %2").arg(qs(s.work), qs(s.reason));
+  if (outcome.benchmark.is_noisy()) lines << qs(jobs::kNoisyBenchmark);
+  result_->show_text(lines.join(u'\n'));
   emit saved(qs(outcome.run));
 }
 
