@@ -356,6 +356,7 @@ def main():
     for name in wanted:
         if not any(within(work, name) for work in WORKS):
             parser.error(f"--only: {name}: unknown; known are {', '.join(WORKS)}")
+    wanted = [name.removesuffix("-f32") for name in wanted]  # ours in f32 is measured beside the same work in bf16
     bench = Bench(args)
     bench.prepare_model()
     peak = Way("peak", [args.program, "--work", "peak", "--threads", args.threads])
@@ -368,7 +369,10 @@ def main():
         for work in getattr(bench, kind)():
             if not any(within(work.name, name) for name in wanted):
                 continue
-            found["works"] += bench.run(work)
+            measured = bench.run(work)
+            if args.ways:
+                measured = [one | {"ways": args.ways} for one in measured]
+            found["works"] += measured
             found["machine"] = machine(bench, peak)
             if args.json:
                 everything = merged(earlier, found) if earlier else found

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints the newest results of scripts/peers.sh in benchmarks/results/ as the tables of the manual's chapter 3: one for each
+"""Prints the newest results of each work of scripts/peers.sh in benchmarks/results/ as the tables of the manual's chapter 3: one for each
 class of processor, shape, machine and number of threads.
 
     table.py [--results FOLDER] [--summary]
@@ -51,7 +51,7 @@ def table(results):
     yield "| Work | Ours, tokens/s | Peer, tokens/s | Speed ratio | Least | CPU time, theirs / ours | Peak memory, MiB |"
     yield "|---|---|---|---|---|---|---|"
     for work in results["works"]:
-        title = work["title"]
+        title = work["title"] + (f" (of the peers' ways only '{work['ways']}')" if "ways" in work else "")
         for peer, theirs in work.get("peers", {}).items():
             ours, ratio = work["ours"], theirs["speed_ratio"]
             yield (f"| {title} | {speed(ours['tokens_per_s'])} | {peer} {theirs['way']}: {speed(theirs['tokens_per_s'])} | {ratio:.2f} | "
@@ -66,20 +66,37 @@ SUMMARY = (("prefill", "Prefill of 512, bf16"), ("prefill-f32", "f32"), ("lora-a
 
 
 def fastest_peer(works, name):
-    """Ratio and name, as in "1.35 PyTorch"; "-" for a work without a peer."""
-    ratios = [(theirs["speed_ratio"], peer) for work in works if work["work"] == name for peer, theirs in work.get("peers", {}).items()]
-    return "{:.2f} {}".format(*min(ratios)) if ratios else "-"
+    """Ratio and name, as in "1.35 PyTorch"; "-" for a work without a peer; a dagger where not all ways were measured."""
+    ratios = [(theirs["speed_ratio"], peer, " \u2020" if "ways" in work else "")
+              for work in works if work["work"] == name for peer, theirs in work.get("peers", {}).items()]  # fmt: skip
+    return "{:.2f} {}{}".format(*min(ratios)) if ratios else "-"
 
 
-def summary(newest):
+def newest_works(results):
+    """Results of one kind, sorted by date, without the works that later ones have."""
+    kept, seen = [], set()
+    for one in reversed(results):
+        works = [work for work in one["works"] if work["work"] not in seen]
+        seen |= {work["work"] for work in works}
+        if works:
+            kept.insert(0, one | {"works": works})
+    return kept
+
+
+def summary(kinds):
     """One row for each class of processor, shape and machine."""
     yield "| Two threads; Gemma 3 270M shape where no other is named | " + " | ".join(title for _, title in SUMMARY) + " |"
     yield "|---" * (len(SUMMARY) + 1) + "|"
-    for results in newest:
-        if results["machine"]["threads"] == 2:
-            shape = "" if results["shape"] == "270m" else f"{results['shape'].upper()} shape, "
-            row = [f"{CLASSES[results['class']]}, {shape}{results['machine']['cpu']}, {results['date']}"]
-            yield "| " + " | ".join(row + [fastest_peer(results["works"], name) for name, _ in SUMMARY]) + " |"
+    names = {name for name, _ in SUMMARY}
+    for those in kinds:
+        shown = [one for one in those if any(work["work"] in names for work in one["works"])]
+        if shown and shown[0]["machine"]["threads"] == 2:
+            first = shown[0]
+            shape = "" if first["shape"] == "270m" else f"{first['shape'].upper()} shape, "
+            dates = " and ".join(one["date"] for one in shown)
+            works = [work for one in shown for work in one["works"]]
+            row = [f"{CLASSES[first['class']]}, {shape}{first['machine']['cpu']}, {dates}"]
+            yield "| " + " | ".join(row + [fastest_peer(works, name) for name, _ in SUMMARY]) + " |"
 
 
 def main():
@@ -88,13 +105,14 @@ def main():
     parser.add_argument("--summary", action="store_true", help="README's table")
     args = parser.parse_args()
     files = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(args.results.glob("*.json"))]
-    newest = {}
+    kinds = {}
     for one in sorted(files, key=lambda one: one["date"]):
-        newest[one["class"], one["shape"], one["machine"]["cpu"], one["machine"]["threads"]] = one
+        kinds.setdefault((one["class"], one["shape"], one["machine"]["cpu"], one["machine"]["threads"]), []).append(one)
+    kinds = [newest_works(those) for those in kinds.values()]
     if args.summary:
-        print("\n".join(summary(newest.values())))
+        print("\n".join(summary(kinds)))
         return
-    for results in newest.values():
+    for results in (one for those in kinds for one in those):
         print("\n".join(table(results)))
 
 
