@@ -24,7 +24,7 @@ using jobs::BenchmarkLength;
 using jobs::BenchmarkLimit;
 
 constexpr int kBenchmarkWidth = 980;
-constexpr int kFiguresHeight = 300;  // pixels: all figures and the header
+constexpr int kFiguresHeight = 230;  // pixels: all figures and the header
 constexpr const char* kDefaultModel = "gemma3-270m";
 constexpr double kMostParameters = 1.5e9;  // larger built-in shapes take much longer than a minute
 
