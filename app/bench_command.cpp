@@ -49,7 +49,9 @@ int run_bench(const CommonOptions& common, const BenchOptions& options) {
     print_json(json);
   } else {
     print_text("%s", jobs::to_text(benchmark).c_str());
-    if (store) print_text("\nSaved as %s\n", run.c_str());
+    if (store)
+      print_text("\nSaved as %s%s\n", run.c_str(),
+                 benchmark.saved_step() ? "" : ", without the LoRA steps that `calibrate` accepts");
   }
   return 0;
 }

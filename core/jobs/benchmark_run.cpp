@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/jobs/benchmark_run.h"
 
-#include <algorithm>
-#include <stdexcept>
+#include <iterator>
 
 #include "core/base/files.h"
 #include "core/formats/huggingface/hf_weights.h"
@@ -53,10 +52,9 @@ MachineBenchmarkRequest benchmark_request(const std::string& model, BenchmarkLen
 
 store::RunId save_benchmark(store::Store& store, const MachineBenchmarkRequest& request,
                             const MachineBenchmark& benchmark) {
-  const auto found = std::ranges::find(benchmark.figures, kLoraStepFigure, &BenchmarkFigure::id);
-  if (found == benchmark.figures.end()) throw std::logic_error("a benchmark without its LoRA step");
-  const BenchmarkFigure& lora = *found;
-  const long steps = static_cast<long>(lora.seconds.size()) + 1;  // the first is the warm-up, which has no time
+  const BenchmarkFigure* found = benchmark.saved_step();
+  const BenchmarkFigure lora = found ? *found : BenchmarkFigure{};
+  const long steps = found ? std::ssize(lora.seconds) + 1 : 0;  // the first is the warm-up, which has no time
   const store::RunId run = store.create(benchmark_experiment(request, steps), {});
   const auto lock = store.lock(run);
   store.append(run, {0, event::Started{{{"kind", "train"},

@@ -12,7 +12,8 @@ enum class BenchmarkLength { full, quick };  // quick: fewer and shorter rounds,
 // reading the folder's config and MODEL-ID.
 MachineBenchmarkRequest benchmark_request(const std::string& model, BenchmarkLength length, int threads = 0);
 
-// Stores the measured steps and, as summary, to_json(benchmark). Throws the errors of the store.
+// Stores the measured steps (none where they did not fit) and, as summary, to_json(benchmark). Throws the errors of the
+// store.
 store::RunId save_benchmark(store::Store& store, const MachineBenchmarkRequest& request,
                             const MachineBenchmark& benchmark);
 

@@ -22,10 +22,6 @@ Bytes memory_of(const MachineBenchmarkRequest& request) {
   return request.memory.value > 0 ? request.memory : train::machine_memory();
 }
 
-engine::ProductKind products_of(model::WeightType type) {
-  return type == model::WeightType::f32 ? engine::ProductKind::f32 : engine::ProductKind::bf16;
-}
-
 using BenchmarkClock = std::chrono::steady_clock;
 
 double median_round(std::vector<double> seconds) {
@@ -166,9 +162,9 @@ class MachineBenchmarker {
     begin_part("done");
   }
 
-  // `round` returns the seconds to count. The first call warms up and is not counted.
+  // `rows` of a product with weights; `round` returns the seconds to count. The first call warms up and is not counted.
   template <class F>
-  void measure(model::WeightType type, engine::ProductKind kind, BenchmarkFigure figure, F round,
+  void measure(model::WeightType type, std::int64_t rows, BenchmarkFigure figure, F round,
                const std::function<RoundWork()>& work) {
     begin_part(figure.title);
     round();
@@ -178,7 +174,7 @@ class MachineBenchmarker {
       figure.seconds.push_back(round());
     }
     throw_if_stopped();  // a stop within the last round has cut it short
-    figure.kernel = engine::product_instructions(kind, engine::best_arithmetic(type));
+    figure.kernel = engine::product_instructions(engine::product_kind(type, rows), engine::best_arithmetic(type));
     measured_.push_back({std::move(figure), type, work()});
   }
 
@@ -189,7 +185,7 @@ class MachineBenchmarker {
     engine::Sampler sampler(model.network);
     double flops = 0;
     measure(
-        type, products_of(type),
+        type, tokens,
         {.id = "prefill_" + form, .title = "Prefill " + std::to_string(tokens) + ", " + form, .tokens = 1.0 * tokens},
         [&] {
           model.take_flops();
@@ -214,7 +210,7 @@ class MachineBenchmarker {
     engine::Sampler sampler(model.network);
     double flops = 0;
     measure(
-        type, type == model::WeightType::int8 ? engine::ProductKind::int8 : engine::ProductKind::few_bf16,
+        type, rows,
         {.id = "decode_" + count + "_" + form,
          .title = "Decode " + count + (rows == 1 ? " row, " : " rows, ") + form,
          .tokens = 1.0 * rows * request_.decode_tokens},
@@ -255,7 +251,7 @@ class MachineBenchmarker {
     std::int64_t t = 0;
     double flops = 0;
     measure(
-        type, products_of(type),
+        type, tokens,
         {.id = "lora_step_" + form,
          .title = "LoRA step " + std::to_string(rows) + " x " + std::to_string(len) + ", " + form,
          .tokens = 1.0 * tokens},
@@ -313,6 +309,11 @@ BenchmarkLimit BenchmarkFigure::limit() const {
   const double memory = memory_share.value_or(0), arithmetic = arithmetic_share.value_or(0);
   if (std::max(arithmetic, memory) < 0.5) return BenchmarkLimit::neither;
   return arithmetic >= memory ? BenchmarkLimit::arithmetic : BenchmarkLimit::memory;
+}
+
+const BenchmarkFigure* MachineBenchmark::saved_step() const {
+  const auto found = std::ranges::find(figures, kLoraStepFigure, &BenchmarkFigure::id);
+  return found == figures.end() ? nullptr : &*found;
 }
 
 bool MachineBenchmark::is_noisy() const {

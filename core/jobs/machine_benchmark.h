@@ -63,7 +63,8 @@ struct MachineBenchmark {
   engine::MachinePeak peak{};
   std::vector<BenchmarkFigure> figures{};
   std::vector<SkippedWork> skipped{};
-  bool is_noisy() const;  // a figure's spread exceeds 15 %, or other load took part of a core
+  bool is_noisy() const;                      // a figure's spread exceeds 15 %, or other load took part of a core
+  const BenchmarkFigure* saved_step() const;  // kLoraStepFigure; null if it did not fit
 };
 
 struct BenchmarkProgress {

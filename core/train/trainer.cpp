@@ -125,7 +125,7 @@ class TrainingRun {
   std::stop_token stop_;
   PauseGate& gate_;
   Clock::time_point started_ = Clock::now();
-  TrainingCounters with_place(TrainingCounters counters);
+  TrainingCounters with_execution(TrainingCounters counters);
   std::string notice_of_rounding();
   std::string rounding_notice_;
   double resumed_seconds_ = 0;
@@ -209,7 +209,7 @@ void TrainingRun::load() {
     checkpointed_at_ = counters_.step;
     if (keeps_best()) save_best();  // the process may have died before, or after an evaluation that is repeated
   }
-  counters_ = with_place(counters_);
+  counters_ = with_execution(counters_);
   batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(s_), model_.tokenizer->pad(),
                                                  static_cast<std::int64_t>(counters_.step) * s_.accumulation);
 }
@@ -227,7 +227,7 @@ void TrainingRun::require_evaluations() const {
 }
 
 // The same counters, computed here: what decides the bits of what follows.
-TrainingCounters TrainingRun::with_place(TrainingCounters counters) {
+TrainingCounters TrainingRun::with_execution(TrainingCounters counters) {
   mesh::Mesh mesh = s_.model.mesh;
   std::erase_if(mesh.axes, [](const mesh::MeshAxis& a) { return a.size == 1; });
   counters.arithmetic = to_string(*s_.model.arithmetic);
@@ -238,7 +238,7 @@ TrainingCounters TrainingRun::with_place(TrainingCounters counters) {
 
 // Says why the last bits of a resumed run may differ from those of an uninterrupted one; empty if they do not.
 std::string TrainingRun::notice_of_rounding() {
-  const TrainingCounters &before = counters_, now = with_place(counters_);
+  const TrainingCounters &before = counters_, now = with_execution(counters_);
   const std::optional<engine::Arithmetic> known = parse<engine::Arithmetic>(before.arithmetic);
   std::vector<std::string> reasons;
   if (before.arithmetic.empty())
@@ -326,8 +326,8 @@ void TrainingRun::start() {
   if (!rounding_notice_.empty()) log("warning", rounding_notice_);
   if (const engine::Arithmetic own = *s_.model.arithmetic, best = engine::best_arithmetic(s_.model.weights);
       own != best)
-    log("info", "continues in the checkpoint's arithmetic, " + std::string(to_string(own)) + ", not in " +
-                    std::string(to_string(best)) + ", which is this processor's own");
+    log("info", "continues in the checkpoint's arithmetic (" + std::string(to_string(own)) +
+                    "); this processor would use " + std::string(to_string(best)));
   memory("load");
 }
 

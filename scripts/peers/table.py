@@ -28,6 +28,11 @@ def speed(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
+def shown_ways(pattern):
+    """A regular expression in a cell of a table, where a bar would end the cell."""
+    return " or ".join(f"'{part}'" for part in pattern.split("|"))
+
+
 def reached(results, work, peer, ratio):
     least = bar(results, work, peer)
     return "" if least is None else f"{least:g}, {'reached' if ratio >= least else '**missed**'}"
@@ -51,7 +56,7 @@ def table(results):
     yield "| Work | Ours, tokens/s | Peer, tokens/s | Speed ratio | Least | CPU time, theirs / ours | Peak memory, MiB |"
     yield "|---|---|---|---|---|---|---|"
     for work in results["works"]:
-        title = work["title"] + (f" (of the peers' ways only '{work['ways']}')" if "ways" in work else "")
+        title = work["title"] + (f" (of the peers' ways only those that match {shown_ways(work['ways'])})" if "ways" in work else "")
         for peer, theirs in work.get("peers", {}).items():
             ours, ratio = work["ours"], theirs["speed_ratio"]
             yield (f"| {title} | {speed(ours['tokens_per_s'])} | {peer} {theirs['way']}: {speed(theirs['tokens_per_s'])} | {ratio:.2f} | "

@@ -92,7 +92,7 @@ TEST(KernelChoice, IsTheFastestClass) {
   }
 }
 
-// What `bench`, `inspect` and About show is what products use.
+// `bench`, `inspect` and About show the kernels that products use.
 TEST(KernelChoice, IsDescribedAsItIs) {
   const std::vector<std::string> lines = describe_choice();
   ASSERT_EQ(lines.size(), 3u);

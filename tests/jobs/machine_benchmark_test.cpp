@@ -107,6 +107,27 @@ TEST(MachineBenchmark, StopsBetweenParts) {
   EXPECT_EQ(parts, 3);
 }
 
+TEST(MachineBenchmark, IsSavedWithoutALoraStepThatDidNotFit) {
+  const test::Scratch folder;
+  store::Store store(folder.path());
+  const MachineBenchmarkRequest request = benchmark_request("gemma3-270m", BenchmarkLength::full);
+  MachineBenchmark benchmark{.model = "gemma3-270m",
+                             .instruction_set = "avx2",
+                             .threads = 2,
+                             .figures = {{.id = "prefill_bf16", .title = "Prefill", .tokens = 512, .seconds = {1}}},
+                             .skipped = {{"LoRA step, bf16", "needs 2 GiB"}}};
+  for (const size_t figures : {1, 0}) {
+    benchmark.figures.resize(figures);
+    const store::RunId run = save_benchmark(store, request, benchmark);
+    const auto row = store.find(run);
+    ASSERT_TRUE(row);
+    EXPECT_EQ(row->state, RunState::done);
+    EXPECT_EQ(row->steps_done, 0);
+    EXPECT_TRUE(store.metric(run, "train/tokens_per_second").empty());
+    EXPECT_THROW(planning::measured_run(store, run, hardware::Catalogue::load(MW_RESOURCES "/hardware", {})), Error);
+  }
+}
+
 TEST(MachineBenchmark, SavedStepsAreRowsOfACalibration) {
   const test::Scratch folder;
   store::Store store(folder.path());

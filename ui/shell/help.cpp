@@ -8,7 +8,6 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
-#include "core/base/error.h"
 #include "core/engine/kernels/kernel_choice.h"
 #include "ui/session/action_registry.h"
 #include "ui/theme/table_model.h"
@@ -17,21 +16,6 @@
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
-namespace {
-
-// A wrong MESHWRIGHT_CPU is shown where the kernels would be.
-QString kernels_or_problem() {
-  QStringList lines;
-  try {
-    for (const std::string& line : engine::describe_choice()) lines << qs(line);
-  } catch (const Error& e) {
-    lines << qs(to_text(e.problem()));
-  }
-  return lines.join(u'\n');
-}
-
-}  // namespace
-
 using ActionRow = const QAction*;
 
 void show_shortcuts(QWidget& window, const ActionRegistry& actions) {
@@ -60,6 +44,8 @@ void show_shortcuts(QWidget& window, const ActionRegistry& actions) {
 }
 
 void show_about(QWidget& window) {
+  QStringList kernels;
+  for (const std::string& line : engine::describe_choice()) kernels << qs(line);
   auto* box =
       new QMessageBox(QMessageBox::NoIcon, QDialog::tr("About Meshwright"),
                       QDialog::tr("Meshwright %1").arg(QStringLiteral(MW_VERSION)), QMessageBox::Close, &window);
@@ -71,7 +57,7 @@ void show_about(QWidget& window) {
                   "The window is free software under the GNU General Public License, version 3 or later; core is under "
                   "the Apache License 2.0. Made with Qt %1.\n\n"
                   "Matrix products on this processor:\n%2")
-          .arg(QString::fromLatin1(qVersion()), kernels_or_problem()));
+          .arg(QString::fromLatin1(qVersion()), kernels.join(u'\n')));
   box->open();
 }
 

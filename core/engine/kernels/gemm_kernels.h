@@ -85,7 +85,7 @@ struct ProductKernels {
 
 struct CpuKernels {
   ProductKernels bf16, f32;
-  const char* int8_instructions = nullptr;  // of up to 24 rows; more use `bf16`
+  const char* int8_instructions = nullptr;  // of up to kMaxInt8Rows rows; more use `bf16`
 };
 
 }  // namespace mw::engine

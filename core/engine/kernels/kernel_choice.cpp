@@ -192,6 +192,12 @@ const Chosen& chosen(Arithmetic arithmetic) {
 
 }  // namespace
 
+ProductKind product_kind(model::WeightType type, std::int64_t rows) {
+  if (type == model::WeightType::f32) return ProductKind::f32;
+  if (type == model::WeightType::int8 && rows <= kMaxInt8Rows) return ProductKind::int8;
+  return type == model::WeightType::bf16 && rows <= kMaxSkinnyRows ? ProductKind::few_bf16 : ProductKind::bf16;
+}
+
 Arithmetic best_arithmetic() {
   return arithmetic_of(usable_cpu());
 }
@@ -359,19 +365,21 @@ std::string describe_kernels(model::WeightType type, Arithmetic arithmetic) {
   const auto of = [&](ProductKind kind) { return product_instructions(kind, arithmetic); };
   const std::string on = " on packed " + std::string(to_string(type)) + " weights";
   if (type == model::WeightType::f32) return of(ProductKind::f32) + on;
-  if (type == model::WeightType::int8) return of(ProductKind::int8) + on + ", products in bf16 from 25 rows on";
+  if (type == model::WeightType::int8)
+    return of(ProductKind::int8) + on + ", products in bf16 from " + std::to_string(kMaxInt8Rows + 1) + " rows on";
   const std::string many = of(ProductKind::bf16), few = of(ProductKind::few_bf16);
-  return many + on + ", in 12 bits for inference" + (few == many ? "" : ", up to 16 rows " + few);
+  return many + on + ", in 12 bits for inference" +
+         (few == many ? "" : ", up to " + std::to_string(kMaxSkinnyRows) + " rows " + few);
 }
 
 std::vector<std::string> describe_choice() {
   std::vector<std::string> lines;
   for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16, model::WeightType::int8}) {
     const Arithmetic arithmetic = best_arithmetic(type);
-    const ProductKind kind = type == model::WeightType::f32    ? ProductKind::f32
-                             : type == model::WeightType::int8 ? ProductKind::int8
-                                                               : ProductKind::bf16;
-    const bool competes = candidates(arithmetic, kind, usable_cpu()).size() > 1;
+    const auto competes_for = [&](std::int64_t rows) {
+      return candidates(arithmetic, product_kind(type, rows), usable_cpu()).size() > 1;
+    };
+    const bool competes = competes_for(1) || competes_for(kMaxInt8Rows + 1);
     const ChosenBy by = competes ? kernel_choice(arithmetic).by : ChosenBy::only_one;
     lines.push_back(std::string(to_string(type)) + ": " + describe_kernels(type, arithmetic) + " (" +
                     std::string(to_string(by)) + ")");

@@ -19,8 +19,10 @@
 
 namespace mw::engine {
 
-// Kinds of products that may use different classes. few_bf16: at most kMaxSkinnyRows rows; int8: at most 24 rows.
+// Kinds of products that may use different classes. few_bf16: at most kMaxSkinnyRows rows.
 enum class ProductKind { f32, bf16, few_bf16, int8 };
+// That of `rows` activations with weights of a type; from kMaxInt8Rows on int8 weights are widened to bf16.
+ProductKind product_kind(model::WeightType type, std::int64_t rows);
 
 enum class ChosenBy { only_one, shipped, cache, timing };
 
@@ -48,7 +50,8 @@ std::vector<Cpu> candidates(Arithmetic arithmetic, ProductKind kind, Cpu limit);
 std::string processor_model();
 std::string processor_name();
 
-// What the content of a cache file says of a processor; none if any of it is missing or wrong. Does not throw.
+// The choice stored for a processor in the content of a cache file; none if any of it is missing or wrong. Does not
+// throw.
 std::optional<KernelChoice> cached_choice(std::string_view content, Arithmetic arithmetic, Cpu limit,
                                           const std::string& processor);
 // Seconds of a product by the kernels of a class; called several times for each.

@@ -38,6 +38,7 @@ struct Strip {
 };
 
 inline constexpr std::int64_t kMaxSkinnyRows = 16;  // rows of the kernels for decoding
+inline constexpr std::int64_t kMaxInt8Rows = 24;    // for more rows, widening the weights to bf16 once is faster
 
 struct TileOutput {  // columns of C
   float* c = nullptr;

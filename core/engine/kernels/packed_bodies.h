@@ -618,24 +618,9 @@ void scaled_groups(i64 rows, i64 n, const float* factor, const std::uint16_t* x,
 }
 
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
-constexpr const char *kBf16Name = "bfdot", *kInt8Name = "sdot and usdot";
+constexpr const char* kBf16Name = "bfdot";
 #else
 constexpr const char* kBf16Name = kFmaName;
-#if defined(__AVX512VNNI__)
-constexpr const char* kInt8Name = "AVX-512 vpdpwssd";
-#elif defined(__AVX512F__)
-constexpr const char* kInt8Name = "AVX-512 vpmaddwd";
-#elif defined(__AVXVNNI__)
-constexpr const char* kInt8Name = "AVX-VNNI vpdpwssd";
-#elif defined(__AVX2__)
-constexpr const char* kInt8Name = "AVX2 vpmaddwd";
-#elif defined(__x86_64__)
-constexpr const char* kInt8Name = "SSE2 pmaddwd";
-#elif defined(__ARM_FEATURE_DOTPROD)
-constexpr const char* kInt8Name = "sdot";
-#else
-constexpr const char* kInt8Name = "NEON multiplication";
-#endif
 #endif
 
 constexpr CpuKernels kKernels{.bf16 = {.instructions = kBf16Name,

@@ -31,7 +31,6 @@ Int8Weight int8_from(Int8Weight w, std::int64_t k, std::int64_t row) {
 
 constexpr std::int64_t kDepth = 1024;
 static_assert(kDepth % sizes::kF32Run == 0 && kPackedDepth % (2 * sizes::kF32Run) == 0);
-constexpr std::int64_t kInt8Rows = 24;             // for more rows, widening the weights to bf16 once is faster
 constexpr std::int64_t kSharedElements = 4 << 20;  // a weight of this size stays in L3 while all threads read it
 
 // Threads split the rows of a LoRA factor in these units: dot_rows() computes rows of up to kShortRow elements sixteen
@@ -251,7 +250,7 @@ void PackedGemm::run(const PackedProduct& p) {
       const Workspace w = workspace(t);
       const Range columns{split_edge(p.n, kPanelRows, t, threads), split_edge(p.n, kPanelRows, t + 1, threads)};
       const Range rows{split_edge(p.m, row_unit(), t, threads), split_edge(p.m, row_unit(), t + 1, threads)};
-      if (p.b.kind == Kind::int8 && p.m <= kInt8Rows && p.m * p.k <= kActivations)
+      if (p.b.kind == Kind::int8 && p.m <= kMaxInt8Rows && p.m * p.k <= kActivations)
         run_int8(p, columns, w);
       else if (p.m >= gemm_kernels_.least_rows)
         by_rows ? run_grouped(p, rows, {0, p.n}, w) : run_grouped(p, {0, p.m}, columns, w);

@@ -44,15 +44,23 @@ typedef std::int32_t S __attribute__((vector_size(kBytes)));
 typedef std::uint16_t Words __attribute__((vector_size(kBytes)));
 typedef std::uint16_t Halves __attribute__((vector_size(kBytes / 2)));
 
-// The instructions of products of f32, in words.
-#if defined(__AVX512F__)
-constexpr const char* kFmaName = "AVX-512 FMA";
+// The instructions of products of f32 and int8, in words.
+#if defined(__AVX512VNNI__)
+constexpr const char *kFmaName = "AVX-512 FMA", *kInt8Name = "AVX-512 vpdpwssd";
+#elif defined(__AVX512F__)
+constexpr const char *kFmaName = "AVX-512 FMA", *kInt8Name = "AVX-512 vpmaddwd";
+#elif defined(__AVXVNNI__)
+constexpr const char *kFmaName = "AVX2 FMA", *kInt8Name = "AVX-VNNI vpdpwssd";
 #elif defined(__AVX2__)
-constexpr const char* kFmaName = "AVX2 FMA";
+constexpr const char *kFmaName = "AVX2 FMA", *kInt8Name = "AVX2 vpmaddwd";
 #elif defined(__x86_64__)
-constexpr const char* kFmaName = "SSE2";
+constexpr const char *kFmaName = "SSE2", *kInt8Name = "SSE2 pmaddwd";
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+constexpr const char *kFmaName = "NEON FMA", *kInt8Name = "sdot and usdot";
+#elif defined(__ARM_FEATURE_DOTPROD)
+constexpr const char *kFmaName = "NEON FMA", *kInt8Name = "sdot";
 #else
-constexpr const char* kFmaName = "NEON FMA";
+constexpr const char *kFmaName = "NEON FMA", *kInt8Name = "NEON multiplication";
 #endif
 
 constexpr i64 lesser(i64 a, i64 b) {

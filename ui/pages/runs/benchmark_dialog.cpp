@@ -186,7 +186,9 @@ void BenchmarkDialog::show_outcome() {
   figures_.set_rows(outcome.benchmark.figures);
   QStringList lines{
       peak_text(outcome.benchmark),
-      tr("Saved as %1. To calibrate the planner with its LoRA steps, choose Predicted and Measured in its menu.")
+      (outcome.benchmark.saved_step()
+           ? tr("Saved as %1. To calibrate the planner with its LoRA steps, choose Predicted and Measured in its menu.")
+           : tr("Saved as %1, without the LoRA steps that calibrate the planner."))
           .arg(qs(outcome.run))};
   for (const jobs::SkippedWork& s : outcome.benchmark.skipped)
     lines << tr("Not measured: %1: %2").arg(qs(s.work), qs(s.reason));
