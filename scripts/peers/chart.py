@@ -63,9 +63,10 @@ def chart(files):
     parts = {}
     for one in sorted(files, key=lambda one: one["date"]):
         parts.setdefault((one["class"], one["shape"], one["machine"]["cpu"], one["machine"]["threads"]), []).append(one)
-    out, top = [text(10, 24, "Meshwright's speed as a multiple of the peer's fastest way (right of 1x: Meshwright is faster; circles: wall time, squares: CPU time)")], 62
+    out, top = [text(10, 24, "Meshwright's speed as a multiple of the peer's fastest way (right of 1x: Meshwright is faster)")], 62
     for i, (peer, colour) in enumerate(COLOURS.items()):
         out.append(f'<circle cx="{16 + 100 * i}" cy="38" r="4.5" fill="{colour}"/>' + text(26 + 100 * i, 42, peer))
+    out.append(text(326, 42, "circles: wall time, squares: CPU time; open: of an earlier day"))
     for results in parts.values():
         lines, top = part(results, top + 8)
         out += lines
