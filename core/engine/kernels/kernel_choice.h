@@ -21,7 +21,7 @@ namespace mw::engine {
 
 // Kinds of products that may use different classes. few_bf16: at most kMaxSkinnyRows rows.
 enum class ProductKind { f32, bf16, few_bf16, int8 };
-// That of `rows` activations with weights of a type; from kMaxInt8Rows on int8 weights are widened to bf16.
+// The kind for this number of rows of activations; for more than kMaxInt8Rows, int8 weights are widened to bf16.
 ProductKind product_kind(model::WeightType type, std::int64_t rows);
 
 enum class ChosenBy { only_one, shipped, cache, timing };
