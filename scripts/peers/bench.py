@@ -296,11 +296,11 @@ def versions(llama):
 
 
 def merged(old, found):
-    """Keeps the works of an earlier run of the same day, class, shape and processor that this run did not measure."""
+    """Keeps the works of an earlier run of the same day, class, shape and processor that this run did not measure, or only ours."""
     same = all(old.get(key) == found[key] for key in ("date", "class", "shape")) and old["machine"]["cpu"] == found["machine"]["cpu"]
-    new = {work["work"] for work in found["works"]}
-    kept = [work for work in old["works"] if work["work"] not in new] if same else []
-    return found | {"works": sorted(kept + found["works"], key=lambda work: WORKS.index(work["work"]))}
+    works = {work["work"]: work for work in old["works"]} if same else {}
+    works |= {work["work"]: work for work in found["works"] if "failed" in work or work.get("peers") or work["work"] not in works}
+    return found | {"works": sorted(works.values(), key=lambda work: WORKS.index(work["work"]))}
 
 
 def print_tables(found):

@@ -7,6 +7,7 @@
 
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/engine/kernels/packed_gemm.h"
 #include "tests/base/file_faults.h"
 #include "tests/base/scratch.h"
 
@@ -73,6 +74,50 @@ TEST(KernelChoice, IsWhatProductsUse) {
     EXPECT_EQ(cpu_kernels(arithmetic).bf16.gemm.block, now.bf16.gemm.block);
     EXPECT_EQ(cpu_kernels(arithmetic).bf16.packed.skinny_bf16x12, now.bf16.packed.skinny_bf16x12);
     EXPECT_EQ(cpu_kernels(arithmetic).bf16.packed.int8_rows, now.bf16.packed.int8_rows);
+  }
+}
+
+// Notes for which kind of product a kernel is called.
+ProductKind ran{};
+template <ProductKind kind, class F>
+struct Noted;
+template <ProductKind kind, class... A>
+struct Noted<kind, void (*)(A...)> {
+  static inline void (*kernel)(A...) = nullptr;
+  static void call(A... arguments) {
+    ran = kind;
+    kernel(arguments...);
+  }
+};
+template <ProductKind kind, class F>
+void note(F& kernel) {
+  Noted<kind, F>::kernel = kernel;
+  kernel = Noted<kind, F>::call;
+}
+
+// `bench` names the kernels that product_kind() says; PackedGemm takes them by rows of its own.
+TEST(KernelChoice, ProductsTakeTheKindThatIsNamed) {
+  constexpr std::int64_t kColumns = 32, kDepth = 256;
+  const std::vector<float> a(64 * kDepth, 1.0f);
+  const std::vector<std::uint16_t> panels(kColumns * kDepth), scales(kColumns * groups_of(kDepth));
+  const std::vector<std::int8_t> bytes(kColumns * kDepth);
+  for (const Cpu cpu : candidates(Arithmetic::fma, ProductKind::bf16, usable_cpu())) {
+    KernelChoice pure;
+    pure.classes.fill(cpu);
+    ProductKernels kernels = kernels_of(pure).bf16;
+    note<ProductKind::bf16>(kernels.gemm.block), note<ProductKind::bf16>(kernels.packed.block);
+    note<ProductKind::few_bf16>(kernels.packed.skinny_rows), note<ProductKind::int8>(kernels.packed.int8_rows);
+    for (const model::WeightType type : {model::WeightType::bf16, model::WeightType::int8})
+      for (std::int64_t rows = 1; rows <= 64; ++rows) {
+        std::vector<float> c(static_cast<size_t>(rows * kColumns));
+        PackedProduct product{.m = rows, .n = kColumns, .k = kDepth, .a = a.data(), .c = c.data()};
+        product.b.packed = panels.data(), product.b.int8 = {bytes.data(), scales.data()};
+        if (type == model::WeightType::int8) product.b.kind = PackedProduct::Kind::int8;
+        Device device(Bytes(0), 1);
+        Buffer<std::uint16_t> workspace;
+        PackedGemm(device, kernels, workspace).run(product);
+        EXPECT_EQ(ran, product_kind(type, rows)) << to_string(cpu) << ", " << to_string(type) << ", " << rows;
+      }
   }
 }
 
